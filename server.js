@@ -16,6 +16,7 @@ import { openLive } from './lib/operator/live.js';
 import { createOverview } from './lib/operator/overview.js';
 import { asInPrograms, takeOptions } from './lib/operator/program-options.js';
 import { Life } from './lib/server/life.js';
+import { checkProgram, programFeeds } from './lib/server/program.js';
 import { takeState } from './lib/server/state.js';
 import { AddressLimits } from './lib/torus/address-limits.js';
 import { Pool } from './lib/torus/pool.js';
@@ -39,14 +40,15 @@ import { openWorld } from './lib/world/open.js';
  * @param {object} given options as lib/operator/options.js reads them
  * @param {import('pino').Logger} [log]
  * @param {AbortSignal} [signal] ends a start that waits for the state of another server
+ * @param {{fetch?: Function, publishTokens?: string[]}} [program] what the program that it is in adds: see createServer
  * @returns {Promise<{port: number, transientPort: number, tlsPort: number, adminPort: number,
- *     pool: Pool, status: () => object, reload: () => void, stop: () => Promise<void>}>} `status` is the
+ *     pool: Pool, feeds: object, status: () => object, reload: () => void, stop: () => Promise<void>}>} `status` is the
  *     admin port's; `reload` reads TLS's certificate and key anew, and the tokens of publishers; `stop`
  *     answers every parked poll within the drain window, closes every connection and lets the process end
  * @throws {Error} when there is no addon (ERR_SPRITES_ADDON), a port can't be had (EADDRINUSE …), or a game is not
  *     as it must be
  */
-export async function start(given, log = createLog('silent'), signal = undefined) {
+export async function start(given, log = createLog('silent'), signal = undefined, program = {}) {
   const games = findGames(given);
   const limits = new AddressLimits(given);
   const pool = new Pool(given, limits);
@@ -55,7 +57,10 @@ export async function start(given, log = createLog('silent'), signal = undefined
   const life = new Life({ options: given, pool, state });
   try {
     const bans = openBans({ limits, pool, log });
-    const feeds = life.closes(openFeeds({ options: given, limits, pool, state, log }));
+    const { publishTokens } = program;
+    const feeds = life.closes(
+      openFeeds({ options: given, limits, pool, state, log, publishTokens })
+    );
     const arena = life.closes(
       new Arena({ options: given, games, limits, feeds: feeds.feeds, pool, log })
     );
@@ -69,10 +74,13 @@ export async function start(given, log = createLog('silent'), signal = undefined
 
     const live = life.closes(openLive({ options, pool, feeds, arena, state, world }));
     const refusals = createRefusals(log);
-    const pages = openPages(arenaFiles(options, games), options.play !== undefined);
+    // A site of the program's own has a page of its own.
+    const without = program.fetch ? ['/'] : [];
+    const pages = openPages(arenaFiles(options, games), options.play !== undefined, without);
     const routes = createRoutes({
       ...{ pool, feeds: feeds.feeds, tokens: feeds.tokens, options, log, refusals },
-      ...{ status: live.forAnybody, pages, games, arena, whole: live.whole, directory }
+      ...{ status: live.forAnybody, pages, games, arena, whole: live.whole, directory },
+      application: program.fetch
     });
     const door = life.accepts(
       createDoor({
@@ -122,6 +130,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     return {
       ...{ port, transientPort: options.transientPort, tlsPort: tls.port, adminPort: admin.port },
       ...{ pool, status: live.whole },
+      feeds: programFeeds({ feeds: feeds.feeds, arena, options }),
       reload() {
         tls.reload();
         feeds.reload();
@@ -140,18 +149,21 @@ export async function start(given, log = createLog('silent'), signal = undefined
  *
  * @type {import('./lib/server/types/server.js').createServer}
  */
-export async function createServer({ log = createLog('silent'), signal, ...given } = {}) {
+export async function createServer({ log = createLog('silent'), signal, ...rest } = {}) {
+  const { fetch, publishTokens, ...given } = rest;
   const inItsWords = (error) => {
     error.message = asInPrograms(error.message);
     throw error;
   };
   async function begin() {
+    const program = checkProgram({ fetch, publishTokens });
     const options = takeOptions(given);
-    const server = await start(options, log, signal);
-    const { port, tlsPort, adminPort, status, reload, stop } = server;
+    const server = await start(options, log, signal, program);
+    const { port, tlsPort, adminPort, feeds, status, reload, stop } = server;
     let end;
     return {
       ...{ port, tlsPort, adminPort, status, reload },
+      ...feeds,
       addresses: urlsOf('http', options.host, port),
       tlsAddresses: urlsOf('https', options.host, tlsPort),
       adminAddresses: urlsOf('http', options.adminHost, adminPort),

@@ -127,10 +127,13 @@ function dependsOnHost(path, { transientPort = 0 }) {
  * @param {Map<string, ReturnType<typeof fileOf> & {changes?: boolean}>} [more] by path, besides the page; `changes`: it
  *     may be another one later
  * @param {boolean} [framed] whether pages may show others in frames
+ * @param {string[]} [without] paths that are not served
  */
-export function openPages(more = new Map(), framed = false) {
+export function openPages(more = new Map(), framed = false, without = []) {
   const policy = contentSecurityPolicy('', 0, framed);
-  let all = new Map([...files, ...more]);
+  const serve = (others) =>
+    new Map([...files, ...others].filter(([path]) => !without.includes(path)));
+  let all = serve(more);
 
   /**
    * Answers what belongs to the page.
@@ -181,7 +184,7 @@ export function openPages(more = new Map(), framed = false) {
     ready,
     /** Serves others besides the page: of those that `ready` has given none may be another. */
     replace(others) {
-      all = new Map([...files, ...others]);
+      all = serve(others);
     },
     /** Whether there is something by this path. */
     has: (path) => all.has(path)

@@ -36,6 +36,7 @@ import { Waits } from './waits.js';
 
 export { EDGES } from './answers.js';
 export { Feeds } from './feeds.js';
+export { feedStore } from './store.js';
 
 /**
  * @typedef {import('./answers.js').Resume} Resume

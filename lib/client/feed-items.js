@@ -4,6 +4,8 @@ import { isObject } from './answers.js';
 
 const KEY = /^[A-Za-z0-9._~/-]{1,200}$/;
 const CURSOR = /^[A-Za-z0-9-]{1,40}$/;
+/** The cursor of who has no value: the server answers when there is one. */
+export const NO_CURSOR = 'none';
 const PROBLEM = /^[a-z-]{1,40}$/;
 
 /**

@@ -1,4 +1,4 @@
-import { isCursor } from './feed-items.js';
+import { NO_CURSOR, isCursor } from './feed-items.js';
 import { ValueError, applyPatch, freeze } from './patch.js';
 
 /**
@@ -14,7 +14,7 @@ import { ValueError, applyPatch, freeze } from './patch.js';
  * @typedef {(value: any, change: Change) => unknown} OnChange
  *
  * @typedef {object} Entry one feed that is watched
- * @property {string} cursor '' without a value
+ * @property {string} cursor NO_CURSOR without a value, or where the whole is to be asked for
  * @property {any} value
  * @property {string|undefined} problem as it was told
  * @property {number} misses problems in a row
@@ -86,7 +86,7 @@ export class FeedTable {
 
   /** Asks for every value whole, and at once. */
   forgetCursors() {
-    for (const entry of this.#entries.values()) entry.cursor = '';
+    for (const entry of this.#entries.values()) entry.cursor = NO_CURSOR;
   }
 
   /** Feeds with a problem need not wait any longer. */
@@ -133,7 +133,7 @@ export class FeedTable {
   #takeProblem(entry, key, problem) {
     entry.misses += 1;
     entry.due = this.#waits.now() + this.#waits.backoff(entry.misses);
-    if (problem === 'unknown-feed') Object.assign(entry, { cursor: '', value: undefined });
+    if (problem === 'unknown-feed') Object.assign(entry, { cursor: NO_CURSOR, value: undefined });
     if (entry.problem === problem) return;
     entry.problem = problem;
     tell(entry, undefined, { key, problem });
@@ -150,7 +150,7 @@ export class FeedTable {
       value = isWhole ? freeze(item.value) : patched(entry, item);
     } catch (error) {
       if (!(error instanceof ValueError)) throw error;
-      entry.cursor = ''; // The whole value is asked for.
+      entry.cursor = NO_CURSOR; // The whole value is asked for.
       return false;
     }
     const isNews = entry.cursor !== cursor;
@@ -170,8 +170,8 @@ export class FeedTable {
 
 function readKept(kept) {
   const { cursor, value } = /** @type {any} */ (kept ?? {});
-  const nothing = { cursor: '', value: undefined };
-  if (!isCursor(cursor) || value === undefined) return nothing;
+  const nothing = { cursor: NO_CURSOR, value: undefined };
+  if (!isCursor(cursor) || cursor === NO_CURSOR || value === undefined) return nothing;
   try {
     return { cursor, value: freeze(value) };
   } catch (error) {
@@ -181,7 +181,7 @@ function readKept(kept) {
 }
 
 function patched(entry, { from, patch }) {
-  if (entry.cursor === '' || from !== entry.cursor) {
+  if (entry.cursor === NO_CURSOR || from !== entry.cursor) {
     throw new ValueError('a patch to another value');
   }
   return applyPatch(entry.value, patch);

@@ -1,6 +1,6 @@
 import { FeedLoop } from './feed-loop.js';
 import { FeedTable, call } from './feed-table.js';
-import { isKey } from './feed-items.js';
+import { NO_CURSOR, isKey } from './feed-items.js';
 import { DEFAULTS } from './limits.js';
 import { Requests, globalTimers } from './requests.js';
 import { Waits } from './waits.js';
@@ -96,7 +96,7 @@ export class Feeds {
   }
 
   /**
-   * Watches a feed.
+   * Watches a feed; one that is not yet published as well: its first value comes as any other.
    *
    * @param {string} key of the feed
    * @param {OnChange} onChange called with each new value, which is frozen, since the next patch
@@ -117,7 +117,8 @@ export class Feeds {
       key,
       get held() {
         const entry = isOpen ? table.find(key) : undefined;
-        return entry?.cursor ? { cursor: entry.cursor, value: entry.value } : null;
+        if (!entry || entry.cursor === NO_CURSOR) return null;
+        return { cursor: entry.cursor, value: entry.value };
       },
       close: () => {
         isOpen = false;
@@ -168,5 +169,5 @@ function tellWhatIsHeld(entry, key, told) {
   if (!entry.watches.has(told)) return;
   const { cursor, value, problem } = entry;
   if (problem !== undefined) call(told, undefined, { key, problem });
-  else if (cursor !== '') call(told, value, { key, cursor });
+  else if (cursor !== NO_CURSOR) call(told, value, { key, cursor });
 }

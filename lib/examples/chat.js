@@ -1,5 +1,3 @@
-import { text } from 'node:stream/consumers';
-
 import { openSite } from './site.js';
 
 /**
@@ -9,7 +7,7 @@ import { openSite } from './site.js';
  */
 
 const MOST = 50;
-const BYTES = 2000; // of a message with its name
+const LENGTH = 2000; // of a message with its name
 
 let messages = [];
 
@@ -25,18 +23,18 @@ function read(body) {
   }
 }
 
-async function say(request, response) {
-  const size = Number(request.headers['content-length'] ?? Infinity);
-  const message = size <= BYTES ? read(await text(request)) : null;
+async function say(request) {
+  const body = await request.text();
+  const message = body.length <= LENGTH ? read(body) : null;
   if (message === null) {
-    response.writeHead(400, { Connection: 'close' });
-    return response.end('A message is {"name","text"}: at most 40 and 500 characters.');
+    const status = 400;
+    return new Response('A message is {"name","text"}: at most 40 and 500 characters.', { status });
   }
   messages = [...messages, message].slice(-MOST);
-  await publish('chat', messages);
-  return response.writeHead(204).end();
+  await sprites.publish('chat', messages);
+  return new Response(null, { status: 204 });
 }
 
 const page = new URL('chat.html', import.meta.url);
-const publish = await openSite(page, { routes: { 'POST /say': say } });
-await publish('chat', messages);
+const sprites = await openSite(page, { routes: { 'POST /say': say } });
+await sprites.publish('chat', messages);

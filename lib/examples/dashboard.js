@@ -19,7 +19,7 @@ const FIGURES = {
   'Memory of this program, MB': () => Math.round(process.memoryUsage.rss() / 1e6)
 };
 
-const publish = await openSite(new URL('dashboard.html', import.meta.url));
+const sprites = await openSite(new URL('dashboard.html', import.meta.url));
 const figures = Object.keys(FIGURES).map((title) => ({ title, values: [] }));
 setInterval(async () => {
   for (const { title, values } of figures) {
@@ -27,5 +27,5 @@ setInterval(async () => {
     values.splice(0, values.length - KEPT);
   }
   // Each page is sent the patch alone: of each figure the oldest value less, the newest more.
-  await publish('dashboard', { host: hostname(), figures });
+  await sprites.publish('dashboard', { host: hostname(), figures });
 }, 1000);

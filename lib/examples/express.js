@@ -3,23 +3,28 @@ import { once } from 'node:events';
 import express from 'express';
 import { createServer } from 'sprites-server';
 
+import { behind } from './behind.js';
+
 /**
- * A server beside Express in the same program: each has its port.
+ * Express and Sprites at one port: Sprites is in front.
  *
  *     npm install express && node lib/examples/express.js
  */
 
-const sprites = await createServer({ port: 0 });
 const app = express();
 app.get('/', (request, response) => {
   const { clients, thrown } = sprites.status();
-  response.json({ sprites: sprites.addresses[0], clients, thrown });
+  response.json({ clients, thrown });
 });
-const site = app.listen(Number(process.argv[2] ?? 8090));
+const site = app.listen(0, '127.0.0.1');
 await once(site, 'listening');
-console.log(`Open http://localhost:${site.address().port}/, and the address that it shows.`);
+const sprites = await createServer({
+  port: Number(process.argv[2] ?? 8090),
+  fetch: behind(`http://127.0.0.1:${site.address().port}`)
+});
+console.log(`Open ${sprites.addresses[0]}, and ${sprites.addresses[0]}status of Sprites.`);
 
 process.once('SIGTERM', async () => {
-  site.close();
   await sprites.close();
+  site.close();
 });

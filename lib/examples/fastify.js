@@ -1,21 +1,24 @@
 import fastify from 'fastify';
 import { createServer } from 'sprites-server';
 
+import { behind } from './behind.js';
+
 /**
- * A server beside Fastify in the same program: each has its port.
+ * Fastify and Sprites at one port: Sprites is in front.
  *
  *     npm install fastify && node lib/examples/fastify.js
  */
 
-const sprites = await createServer({ port: 0 });
 const app = fastify();
 app.get('/', () => {
   const { clients, thrown } = sprites.status();
-  return { sprites: sprites.addresses[0], clients, thrown };
+  return { clients, thrown };
 });
-app.addHook('onClose', () => sprites.close());
-await app.listen({ port: Number(process.argv[2] ?? 8090) });
-const [{ port }] = app.addresses();
-console.log(`Open http://localhost:${port}/, and the address that it shows.`);
+const site = await app.listen({ port: 0, host: '127.0.0.1' });
+const sprites = await createServer({ port: Number(process.argv[2] ?? 8090), fetch: behind(site) });
+console.log(`Open ${sprites.addresses[0]}, and ${sprites.addresses[0]}status of Sprites.`);
 
-process.once('SIGTERM', () => app.close());
+process.once('SIGTERM', async () => {
+  await sprites.close();
+  await app.close();
+});

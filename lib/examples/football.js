@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import http from 'node:http';
+
 import { openSite } from './site.js';
 
 /**
@@ -58,14 +61,12 @@ function play(match) {
 
 let match = newMatch();
 
-function answer(request, response) {
-  response.setHeader('Content-Type', 'application/json');
-  response.end(JSON.stringify(match));
-}
-
+const api = http.createServer((request, response) => response.end(JSON.stringify(match)));
+api.listen(0, '127.0.0.1');
+await once(api, 'listening');
+const upstream = `http://127.0.0.1:${api.address().port}/{key}`;
 await openSite(new URL('football.html', import.meta.url), {
-  routes: { 'GET /match': answer },
-  options: (site) => ({ upstream: `${site}{key}`, upstreamEvery: 1 })
+  options: { upstream, upstreamEvery: 1 }
 });
 setInterval(() => {
   if (match.step === STEPS) match = newMatch();

@@ -44,6 +44,9 @@ export class Feeds extends FeedTable {
   #underWay = 0;
   /** What writes them. @type {import('../torus/pool.js').Pool} */
   #pool;
+  /** Those of this program who wait for a change, by key. @type {Map<string, Set<(error?: Error) => void>>} */
+  #waiting = new Map();
+  #closed = false;
   /** Told of keys to fetch. */
   #onFetch = () => {};
   /** Where publications go that other servers get, too. @type {import('../world/shared-feeds.js').SharedFeeds} */
@@ -230,7 +233,9 @@ export class Feeds extends FeedTable {
     const version = { key, ...cursor, value, patch, gzip, upstream };
     const [outcome, watching] = this.native.publish(version);
     if (outcome !== 0) return { problem: this.outcomes[outcome] };
-    return (await this.#written()) ?? { cursor: cursorText(cursor), watching };
+    const problem = await this.#written();
+    this.#tell(key);
+    return problem ?? { cursor: cursorText(cursor), watching };
   }
 
   /** Ends the turn; resolves with a problem where it can't be written: then nobody knows whether it holds. */
@@ -262,7 +267,58 @@ export class Feeds extends FeedTable {
   /** @returns {Promise<{problem?: string}>} when a feed is ended, or why it can't be */
   async takeAway(key) {
     const outcome = this.outcomes[this.native.remove(key)];
-    return outcome === 'ok' ? ((await this.#written()) ?? {}) : { problem: outcome };
+    if (outcome !== 'ok') return { problem: outcome };
+    const problem = await this.#written();
+    this.#tell(key);
+    return problem ?? {};
+  }
+
+  // ---- Watching in this program
+
+  /** @returns {{cursor: string, value: string} | null} what there is of a feed */
+  newest(key) {
+    const found = this.native.find(key, true);
+    if (found === null || found.length === 0) return null;
+    return { cursor: cursorText(found), value: found.value.toString() };
+  }
+
+  /**
+   * Waits until the feed has another version, or none any more.
+   *
+   * @param {string} key
+   * @param {AbortSignal} [signal] gives it up
+   * @returns {Promise<void>}
+   * @throws the signal's reason, or an error where the server ends
+   */
+  async change(key, signal) {
+    if (this.#closed) throw new Error('the server has ended');
+    if (!this.#waiting.has(key)) this.#waiting.set(key, new Set());
+    const those = this.#waiting.get(key);
+    let tell;
+    let give;
+    try {
+      await new Promise((resolve, reject) => {
+        tell = (error) => (error ? reject(error) : resolve());
+        give = () => reject(signal.reason);
+        signal?.addEventListener('abort', give);
+        those.add(tell);
+      });
+    } finally {
+      signal?.removeEventListener('abort', give);
+      those.delete(tell);
+      if (those.size === 0 && this.#waiting.get(key) === those) this.#waiting.delete(key);
+    }
+  }
+
+  #tell(key, error) {
+    for (const tell of this.#waiting.get(key) ?? []) tell(error);
+  }
+
+  /** Ends the table, and every wait. */
+  close() {
+    this.#closed = true;
+    for (const key of this.#waiting.keys()) this.#tell(key, new Error('the server has ended'));
+    super.close();
   }
 
   /** The parts of a job that are the same for a publication and a fetch. */
@@ -274,7 +330,7 @@ export class Feeds extends FeedTable {
       before: patched || kind !== 'value' ? this.native.find(key, true)?.value : undefined,
       patched,
       most: this.#most,
-      gzip: now?.gzipAsked ?? false
+      gzip: this.find(key)?.gzipAsked ?? false
     };
   }
 
@@ -392,6 +448,28 @@ export class Feeds extends FeedTable {
    */
   most(count) {
     return this.native.most(count);
+  }
+
+  /**
+   * @param {object} page
+   * @param {string} page.prefix what its keys begin with
+   * @param {string} page.from they come behind this one
+   * @param {number} page.count how many at most
+   * @returns {{feed: string, cursor: string, bytes: number, watching: number}[]} the feeds that have a value, in the order
+   *     of their keys
+   */
+  list({ prefix, from, count }) {
+    return this.native.list(prefix, from, count).map(({ key, bytes, watching, ...cursor }) => {
+      return { feed: key, cursor: cursorText(cursor), bytes, watching };
+    });
+  }
+
+  /** @returns {number | undefined} bytes of an answer with the feed's value; undefined where there is none */
+  answerLength(key) {
+    const found = this.find(key);
+    if (found === null || found.length === 0) return undefined;
+    const head = JSON.stringify({ feed: key, cursor: cursorText(found), value: 0 });
+    return head.length - 1 + found.length;
   }
 
   /** @returns {object} the live counts: see /status in README */

@@ -29,8 +29,18 @@ const CURSOR = /^[A-Za-z0-9-]{1,40}$/;
  * @returns {boolean} whether it is one: no segment empty, none that is "." or ".."
  */
 export function isKey(key) {
-  return KEY.test(key) && !key.split('/').some((segment) => ['', '.', '..'].includes(segment));
+  return (
+    typeof key === 'string' &&
+    KEY.test(key) &&
+    !key.split('/').some((segment) => ['', '.', '..'].includes(segment))
+  );
 }
+
+/**
+ * @param {string} text
+ * @returns {boolean} whether a key may begin with it
+ */
+export const isPrefix = (text) => text === '' || KEY.test(text);
 
 /**
  * @param {string} text

@@ -12,13 +12,14 @@ import { openUpstream } from './upstream.js';
  * @param {import('../torus/pool.js').Pool} parts.pool whose state keeps them
  * @param {import('../server/state.js').State} parts.state
  * @param {import('pino').Logger} parts.log
+ * @param {string[]} [parts.publishTokens] besides those of the file
  * @returns {{feeds: Feeds, tokens: ReturnType<typeof openTokens>, ready: Promise<void>, status: () => object,
  *     reload: () => void, close: () => Promise<void>}}
  *     `ready`: when its threads are there; `reload` reads the tokens anew
  * @throws {Error} in one line: a file of tokens that can't be used, or feeds of the last run that there is no room for
  */
-export function openFeeds({ options, limits, pool, state, log }) {
-  const tokens = openTokens(options);
+export function openFeeds({ options, limits, pool, state, log, publishTokens }) {
+  const tokens = openTokens(options, publishTokens);
   const threads = new Threads(options.feedThreads);
   const feeds = new Feeds({ options, threads, log, limits, pool });
   try {

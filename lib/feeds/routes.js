@@ -1,3 +1,4 @@
+import { isKey, isPrefix } from './names.js';
 import { readKey, readManyWishes, readWish, WATCH_BYTES, WishError } from './wish.js';
 
 /**
@@ -10,17 +11,30 @@ const KINDS = {
   'application/merge-patch+json': 'merge-patch'
 };
 
+/** Feeds in an answer with keys, at most. */
+const PAGE = 1000;
+
+/** What every answer that may be compressed says. */
+export const varied = ({ Vary }) => ({
+  Vary: Vary ? `${Vary}, Accept-Encoding` : 'Accept-Encoding'
+});
+
+/** What the answer with a problem says besides. */
+const REFUSED = {
+  'bad-media-type': { headers: { 'Accept-Patch': Object.keys(KINDS).join(', ') } }
+};
+
 /**
  * @param {object} parts
- * @param {import('./feeds.js').Feeds} parts.feeds
- * @param {import('../arena/arena.js').Arena} [parts.arena] where there is one
- * @param {object} parts.options feedBytes, hold
+ * @param {ReturnType<import('./publisher.js').openPublisher>} parts.publisher
+ * @param {import('./feeds.js').Feeds | import('./remote-feeds.js').RemoteFeeds} parts.feeds
+ * @param {{hold: number}} parts.options
  * @param {object} parts.tools of lib/http/routes.js
  * @returns {{feed: object, feeds: object}} for GET /feed/{key} and its like, and for /feeds: by method,
  *     the function that answers
  */
-export function feedRoutes({ feeds, arena, options, tools }) {
-  const { Refusal, authorize, readBody, json, nothing } = tools;
+export function feedRoutes({ publisher, feeds, options, tools }) {
+  const { common, Refusal, authorize, readBody, json, nothing } = tools;
 
   /** Does what reads a wish; what is wrong with it is refused. */
   function reading(read) {
@@ -58,34 +72,42 @@ export function feedRoutes({ feeds, arena, options, tools }) {
     );
   }
 
+  /** What GET without a cursor would answer, without it; nothing is fetched. */
+  function head(request) {
+    const { keys } = reading(() => readWish(keyOf(request.path), request.query, request.headers));
+    const length = feeds.answerLength(keys[0]);
+    if (length === undefined) throw new Refusal('unknown-feed');
+    const headers = { 'Content-Type': 'application/json', 'Content-Length': length };
+    return { status: 200, headers: { ...common, ...varied(common), ...headers } };
+  }
+
   // ---- Publishing
 
-  /** What the arena publishes nobody else may; its control takes commands. */
-  function roleOf(key) {
-    const role = arena?.owns(key);
-    if (role === 'reduced') throw new Refusal('reserved-feed');
-    return role;
+  /** Answers with the keys there are, a page at a time. */
+  function keys(request) {
+    authorize(request);
+    const [prefix = '', ...others] = request.query.getAll('prefix');
+    const [from = '', ...more] = request.query.getAll('from');
+    const isOne = others.length + more.length === 0 && (from === '' || isKey(from));
+    if (!isOne || !isPrefix(prefix)) throw new Refusal('bad-key');
+    const page = feeds.list({ prefix, from, count: PAGE + 1 });
+    const next = page.length > PAGE ? page[PAGE - 1].feed : undefined;
+    return json(200, { feeds: page.slice(0, PAGE), next });
   }
 
-  async function command(request, key) {
-    const body = readBody(request, arena.commandBytes, 'feed-too-large');
-    const { problem, detail, cursor, watching } = await arena.command(key, body);
-    if (problem !== undefined) throw new Refusal(problem, { detail });
-    return json(200, { cursor, watching });
-  }
-
+  /** Publishes what a request of a publisher has brought. */
   async function publish(request, key, kind) {
-    const body = readBody(request, options.feedBytes, 'feed-too-large');
-    const { problem, detail, created, cursor, watching } = await feeds.publish(key, kind, body);
+    const refusal = publisher.refuses(key, kind);
+    if (refusal !== undefined) throw new Refusal(refusal, REFUSED[refusal]);
+    const body = readBody(request, publisher.most(key), 'feed-too-large');
+    const { problem, detail, created, cursor, watching } = await publisher.publish(key, kind, body);
     if (problem !== undefined) throw new Refusal(problem, { detail });
     return json(created ? 201 : 200, { cursor, watching });
   }
 
   function put(request) {
     authorize(request);
-    const key = publishedKey(request.path);
-    if (roleOf(key) === 'control') return command(request, key);
-    return publish(request, key, 'value');
+    return publish(request, publishedKey(request.path), 'value');
   }
 
   function patch(request) {
@@ -93,23 +115,19 @@ export function feedRoutes({ feeds, arena, options, tools }) {
     const key = publishedKey(request.path);
     const [type] = (request.headers['content-type'] ?? '').split(';');
     const kind = KINDS[type.trim().toLowerCase()];
-    const controls = roleOf(key) === 'control';
-    if (kind === undefined || (controls && kind !== 'merge-patch')) {
-      const types = Object.keys(KINDS).join(', ');
-      throw new Refusal('bad-media-type', { headers: { 'Accept-Patch': types } });
-    }
-    if (controls) return command(request, key);
+    if (kind === undefined) throw new Refusal('bad-media-type', REFUSED['bad-media-type']);
     return publish(request, key, kind);
   }
 
   async function remove(request) {
     authorize(request);
-    const key = publishedKey(request.path);
-    if (roleOf(key) !== undefined) throw new Refusal('reserved-feed');
-    const { problem } = await feeds.remove(key);
+    const { problem } = await publisher.remove(publishedKey(request.path));
     if (problem !== undefined) throw new Refusal(problem);
     return nothing();
   }
 
-  return { feed: { GET: get, PUT: put, PATCH: patch, DELETE: remove }, feeds: { POST: post } };
+  return {
+    feed: { GET: get, HEAD: head, PUT: put, PATCH: patch, DELETE: remove },
+    feeds: { GET: keys, POST: post }
+  };
 }

@@ -35,15 +35,26 @@ function readTokens(file) {
 }
 
 /**
+ * @param {unknown} tokens that a program gives
+ * @returns {boolean} whether each may be one
+ */
+export const areTokens = (tokens) =>
+  Array.isArray(tokens) && tokens.every((one) => typeof one === 'string' && TOKEN.test(one));
+
+/**
  * @param {{publishTokenFile: string, play?: {token: string}}} options where a game is tried there is one token, of no file
+ * @param {string[]} [given] others, of the program that the server is in
  * @returns {{open: boolean, admits: (authorization?: string) => boolean, reload: () => void}}
  *     `open`: whether publishing is possible at all; `admits` reads an Authorization header;
  *     `reload` reads the file anew, and keeps the tokens there are when that can't be done (throws)
  */
-export function openTokens({ publishTokenFile: file, play }) {
-  if (file === 'none' && !play) return { open: false, admits: () => false, reload() {} };
-  const read = () => (play ? [digest(play.token)] : readTokens(file));
+export function openTokens({ publishTokenFile: file, play }, given = []) {
+  const fixed = [...given, ...(play ? [play.token] : [])].map(digest);
+  const read = () => [...fixed, ...(file === 'none' || play ? [] : readTokens(file))];
   let tokens = read();
+  if (file === 'none' && tokens.length === 0) {
+    return { open: false, admits: () => false, reload() {} };
+  }
   return {
     open: true,
     admits(authorization = '') {

@@ -9,6 +9,7 @@ import { problemAnswer } from './problem-answers.js';
 import { problems } from './problems.js';
 import { NOTHING_TOLD } from './refusals.js';
 import { welcomeOf } from './routes.js';
+import { varied } from '../feeds/routes.js';
 import { TRUST } from '../torus/address-limits.js';
 
 /**
@@ -79,12 +80,13 @@ function replies(outcomes, options, common, files) {
   const nobody = '-'.repeat(36);
   const welcome = JSON.stringify(welcomeOf(nobody, options));
   const stream = { 'Content-Type': 'text/event-stream' };
+  const vary = varied(common);
   return {
     outcomes: outcomes.map(outcome),
     joined: json(201, welcome).split(nobody),
     json: open(),
-    feed: open(),
-    feedGzip: open({ 'Content-Encoding': 'gzip' }),
+    feed: open(vary),
+    feedGzip: open({ ...vary, 'Content-Encoding': 'gzip' }),
     feedStream: text(200, { ...stream, 'Transfer-Encoding': 'chunked' }),
     feedStreamPlain: text(200, stream),
     timedOut: problem('request-timeout'),
@@ -156,6 +158,7 @@ export function createDoor({
       arena: arena?.native,
       workers,
       mostBody: routes.mostBody,
+      otherBody: routes.otherBody,
       onRequest: exchanges.begin,
       onGone: exchanges.gone,
       onCounts: () => {

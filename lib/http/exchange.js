@@ -7,14 +7,16 @@ import { Awaited, AWAITS } from './routes.js';
  * say its answer.
  */
 
+/** A request target in origin form, of an absolute one too (RFC 9112, section 3.2). */
+const originOf = (target) => target.replace(/^https?:\/\/[^/?#]*/i, '');
+
 /**
- * Splits a request target, in origin or absolute form (RFC 9112, section 3.2).
+ * Splits a request target.
  *
- * @param {string} target
+ * @param {string} origin in origin form
  * @returns {{path: string[], query: URLSearchParams}}
  */
-function readTarget(target) {
-  const origin = target.replace(/^https?:\/\/[^/?#]*/i, '');
+function readTarget(origin) {
   const mark = origin.indexOf('?');
   const path = mark < 0 ? origin : origin.slice(0, mark);
   const query = new URLSearchParams(mark < 0 ? '' : origin.slice(mark + 1));
@@ -23,22 +25,18 @@ function readTarget(target) {
   return { path: segments, query };
 }
 
-/** Fields by their names in lower case; those of one name as one list (RFC 9110, section 5.3). */
+/** Fields by their names in lower case; those of one name as one list (RFC 9110, section 5.3; RFC 6265, section 5.4). */
 function readFields(fields) {
   const headers = Object.create(null);
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i].toLowerCase();
-    headers[name] = name in headers ? `${headers[name]}, ${fields[i + 1]}` : fields[i + 1];
+    const comma = name === 'cookie' ? '; ' : ', ';
+    headers[name] = name in headers ? headers[name] + comma + fields[i + 1] : fields[i + 1];
   }
   return headers;
 }
 
-const statusLines = new Map(
-  Object.entries(STATUS_CODES).map(([status, words]) => [
-    Number(status),
-    `HTTP/1.1 ${status} ${words}\r\n`
-  ])
-);
+const statusLine = (status) => `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`;
 
 /** What no field may have: it could end there, and another begin. */
 const UNFIT = /[^\t\x20-\x7e]/;
@@ -46,15 +44,17 @@ const UNFIT = /[^\t\x20-\x7e]/;
 /**
  * The fields of an answer, and the empty line behind them.
  *
- * @param {Record<string, string | number>} headers
+ * @param {Record<string, string | number | string[]>} headers a list is a field each
  * @returns {string}
  * @throws {TypeError} when a value is none
  */
 function fieldsText(headers) {
   let text = '';
-  for (const [name, value] of Object.entries(headers)) {
-    if (UNFIT.test(value)) throw new TypeError(`no value of a field ${name}`);
-    text += `${name}: ${value}\r\n`;
+  for (const [name, values] of Object.entries(headers)) {
+    for (const value of [values].flat()) {
+      if (UNFIT.test(value)) throw new TypeError(`no value of a field ${name}`);
+      text += `${name}: ${value}\r\n`;
+    }
   }
   return `${text}\r\n`;
 }
@@ -66,7 +66,7 @@ function fieldsText(headers) {
  * @returns {string}
  */
 export function answerText({ status, headers, body = '' }) {
-  return statusLines.get(status) + fieldsText(headers) + body;
+  return statusLine(status) + fieldsText(headers) + body;
 }
 
 /** A request as the routes want it: see Request in routes.js. */
@@ -82,7 +82,8 @@ class Exchange {
     this.#connection = connection;
     this.#generation = generation;
     this.#body = body;
-    const { path, query } = readTarget(target);
+    this.target = originOf(target);
+    const { path, query } = readTarget(this.target);
     this.method = method;
     this.path = path;
     this.query = query;
@@ -123,8 +124,8 @@ class Exchange {
     }
     const { status, headers, body } = answer;
     const sent = this.method === 'HEAD' ? undefined : body;
-    const statusLine = statusLines.get(status);
-    door.respond(this.#connection, this.#generation, statusLine, fieldsText(headers), sent);
+    const fields = fieldsText(headers);
+    door.respond(this.#connection, this.#generation, statusLine(status), fields, sent);
   }
 }
 

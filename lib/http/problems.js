@@ -148,7 +148,7 @@ export const problems = {
     title: 'No such resource',
     detail:
       'There are /join, /poll/{id}, /throw/{id}/{edge}, /leave/{id}, /place/{id}, /feed/{key}, ' +
-      '/feeds and /status; and with an arena /games, /arena and /arena/{name}.'
+      '/feeds and /status; and with an arena /games, /arena and /arena/{name}. GET /openapi.json has all.'
   },
   'method-not-allowed': {
     status: 405,
@@ -281,8 +281,8 @@ export const problems = {
   },
   'too-many-fetches': {
     status: 429,
-    title: 'Too many feeds are fetched for one address',
-    detail: 'Watch fewer feeds, or ask again when unwatched feeds are forgotten.',
+    title: 'Too many feeds are fetched or awaited for one address',
+    detail: 'Watch fewer feeds, or ask again when they are published, or unwatched and forgotten.',
     retryAfter: 30
   },
   'too-many-watchers': {

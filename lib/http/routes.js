@@ -1,3 +1,5 @@
+import { REQUEST_BYTES, openApplication } from './application.js';
+import { openApi } from './openapi.js';
 import { problemAnswer } from './problem-answers.js';
 import { problems } from './problems.js';
 import { invitations } from '../base/lan-addresses.js';
@@ -5,6 +7,7 @@ import { EDGES, Unanswerable } from '../torus/pool.js';
 import { NOTHING_TOLD } from './refusals.js';
 import { CONTENT_BYTES } from '../arena/content.js';
 import { arenaRoutes } from '../arena/routes.js';
+import { openPublisher } from '../feeds/publisher.js';
 import { feedRoutes } from '../feeds/routes.js';
 import { WATCH_BYTES } from '../feeds/wish.js';
 import { Directory } from '../world/directory.js';
@@ -21,6 +24,7 @@ import { Directory } from '../world/directory.js';
 /**
  * @typedef {object} Request
  * @property {string} method
+ * @property {string} target path and query, as they were sent
  * @property {string[]} path its segments, undecoded: ids and edges have no escapes
  * @property {URLSearchParams} query
  * @property {Record<string, string>} headers by their names in lower case
@@ -38,11 +42,14 @@ import { Directory } from '../world/directory.js';
 /**
  * @typedef {object} Answer
  * @property {number} status
- * @property {Record<string, string | number>} headers
+ * @property {Record<string, string | number | string[]>} headers
  * @property {string | Buffer} [body]
  */
 
 const JSON_TYPE = 'application/json';
+
+/** Bytes of a body that no route asks for. */
+const OTHER_BYTES = 16384;
 
 const DECIMAL = /^[0-9]{1,16}$/;
 
@@ -119,8 +126,9 @@ export function welcomeOf(id, { hold, lease, maxSprite, transientPort }) {
  * @param {() => object | Promise<object>} [parts.whole] all live counts, for the arena's panel
  * @param {import('./refusals.js').Refusals} [parts.refusals]
  * @param {Directory} [parts.directory] where the clients of the other servers of a world belong
+ * @param {Function} [parts.application] has what is not Sprites' own: see openApplication
  * @returns {{handle: (request: Request) => Promise<Answer | null | undefined>, failed: (error: Error) => Answer,
- *     mostBody: [string, number][], headers: Record<string, string>}} `handle`
+ *     routes: Map<string, Record<string, Function>>, mostBody: [string, number][], otherBody: number, headers: Record<string, string>}} `handle`
  *     never rejects; null: the request may not be answered, and its connection is to be closed; undefined: it
  *     watches; AWAITS: it is handled again with its body. `headers` are the fields that every answer carries
  */
@@ -136,6 +144,7 @@ export function createRoutes({
   arena,
   whole,
   directory = new Directory(),
+  application,
   refusals = NOTHING_TOLD
 }) {
   const common = { 'Cache-Control': 'no-store' };
@@ -222,7 +231,8 @@ export function createRoutes({
     problemAnswer(name, { ...how, headers: { ...common, ...how?.headers } });
 
   const tools = { common, Refusal, authorize, readBody, readNumber, json, nothing, problem };
-  const { feed, feeds: manyFeeds } = feedRoutes({ feeds, arena, options, tools });
+  const publisher = openPublisher({ feeds, arena, options });
+  const { feed, feeds: manyFeeds } = feedRoutes({ publisher, feeds, options, tools });
 
   const addresses = (request) => json(200, { addresses: invitations(request, options.host) });
   const counts = async () => json(200, await status());
@@ -231,6 +241,9 @@ export function createRoutes({
     if ((await pool.place(id)) === null) throw new Refusal('unknown-client');
     return counts();
   }
+
+  /** The contract as a document, once somebody has asked for it. */
+  let described;
 
   /**
    * What there is: the first segment and how many there are, or the first alone; and who answers,
@@ -245,6 +258,7 @@ export function createRoutes({
     ['status/1', { GET: counts, HEAD: counts }],
     ['status/2', { GET: countsOf }],
     ['addresses/1', { GET: addresses }],
+    ['openapi.json/1', { GET: () => json(200, (described ??= openApi(options, routes))) }],
     ['feed', feed],
     ['feeds/1', manyFeeds],
     ...(options.arena.length > 0 && arena !== undefined
@@ -267,18 +281,36 @@ export function createRoutes({
     });
   }
 
+  const asked = application && openApplication(application);
+
+  /** Has the application answer. */
+  async function askApplication(request) {
+    const answer = await asked(request);
+    if (answer.problem === undefined) return answer;
+    const { problem: why } = answer;
+    throw new Refusal(
+      why,
+      {
+        'content-too-large': { detail: `Send at most ${REQUEST_BYTES} bytes.` },
+        'method-not-allowed': { headers: { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' } }
+      }[why]
+    );
+  }
+
   async function route(request) {
     const { method, path } = request;
+    const found =
+      routes.get(`${path[0]}/${path.length}`) ?? (path.length > 1 && routes.get(path[0]));
+    const name = `/${path.join('/')}`;
+    const isOther = asked && !found && !pages.has(name) && request.target.startsWith('/');
+    if (isOther && method !== 'CONNECT') return askApplication(request);
     if (method === 'OPTIONS') return nothing(PREFLIGHT);
     // Its target is no path.
     if (method === 'CONNECT') {
       throw new Refusal('method-not-allowed', { headers: { Allow: 'GET, POST, OPTIONS' } });
     }
     if (request.transient && !TRANSIENT.includes(path[0])) throw new Refusal('misdirected');
-    const found =
-      routes.get(`${path[0]}/${path.length}`) ?? (path.length > 1 && routes.get(path[0]));
     if (!found) {
-      const name = `/${path.join('/')}`;
       const file = pages.answer(request, name, options);
       if (file !== undefined) return { ...file, headers: { ...common, ...file.headers } };
       if (!pages.has(name)) throw new Refusal('not-found');
@@ -322,6 +354,7 @@ export function createRoutes({
     ['feeds', WATCH_BYTES],
     ['arena', CONTENT_BYTES]
   ];
+  const otherBody = asked ? REQUEST_BYTES : OTHER_BYTES;
 
-  return { handle, failed, mostBody, headers: common };
+  return { handle, failed, routes, mostBody, otherBody, headers: common };
 }

@@ -55,6 +55,7 @@ deliveryTimes member operators: Time from accepting a throw to the first answer 
 deliveryMsP50 member operators: Median of the delivery times, milliseconds; null before the first
 deliveryMsP99 member operators: 99th percentile of the delivery times, milliseconds
 feeds gauge: Feeds on this server
+feedsAwaited gauge operators: Feeds that are watched and not yet published
 watching gauge: Watchers, counted once for each feed
 streams gauge: Open event streams
 published counter: Versions of feeds, published or fetched

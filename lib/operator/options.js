@@ -198,7 +198,12 @@ export const table = [
     help: 'tokens that may publish feeds, one per line; SIGUSR2 reads the file again'
   },
   { name: 'feed-bytes', default: '1M', type: bytes(2, 2 ** 26), help: 'largest value of a feed' },
-  { name: 'feeds', default: '10000', type: whole(1, 1000000), help: 'most feeds' },
+  {
+    name: 'feeds',
+    default: '10000',
+    type: whole(1, 1000000),
+    help: 'most feeds; as many more may be awaited'
+  },
   {
     name: 'feed-memory',
     default: '256M',
@@ -319,7 +324,8 @@ export const table = [
     default: '1000',
     type: whole(0, 1000000),
     help:
-      'feeds fetched from --upstream that one source address requested first; 0 is no' + ' limit'
+      'feeds fetched from --upstream, or not yet published, that one source address requested' +
+      ' first; 0 is no limit'
   },
   {
     name: 'trust-proxy',

@@ -125,7 +125,8 @@ class DoorObject : public Nan::ObjectWrap {
         front_(options, frontParts(parts), repliesOf(get(parts, "replies")),
                {.ask = [this](uint32_t worker, const Question& question) { ask(worker, question); },
                 .gone = [this](Caller caller) { gone(caller); },
-                .mostBody = mostBodyOf(get(parts, "mostBody"))},
+                .bodies = {.most = mostBodyOf(get(parts, "mostBody")),
+                           .other = uint32In(parts, "otherBody")}},
                uv_now(Nan::GetCurrentEventLoop())) {
     front_.onWaits([this](bool whether) { whether ? (void)uv_poll_stop(poll_) : startPolling(); });
     uv_loop_t* loop = Nan::GetCurrentEventLoop();
@@ -211,9 +212,10 @@ class DoorObject : public Nan::ObjectWrap {
   }
 
   // new Door({connections, …}, {limits, pool, perhaps feeds and arena, workers, replies, mostBody,
-  //     onRequest(connection, generation, method, target, [name, value, …], body, client, secure,
-  //     transient), where a body is null that is too long, and undefined that is awaited;
-  //     onGone(connection, generation), onCounts(): text}). A connection is known by a number.
+  //     otherBody, onRequest(connection, generation, method, target, [name, value, …], body,
+  //     client, secure, transient), where a body is null that is too long, and undefined that is
+  //     awaited; onGone(connection, generation), onCounts(): text}). A connection is known by a
+  //     number.
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const DoorOptions options = {
         .connections = uint32In(info[0], "connections"),

@@ -67,8 +67,8 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
                     {"fail", fail},           {"find", find},
                     {"takeWants", takeWants}, {"keys", keys},
                     {"restore", restore},     {"status", status},
-                    {"most", most},           {"drain", drain},
-                    {"close", close},
+                    {"most", most},           {"list", list},
+                    {"drain", drain},         {"close", close},
                 });
   }
 
@@ -361,6 +361,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     const FeedCounts& counts = feeds.counts();
     Local<Object> result = Nan::New<Object>();
     set(result, "feeds", counts.feeds);
+    set(result, "feedsAwaited", counts.awaited);
     set(result, "watching", counts.watching);
     set(result, "streams", counts.streams);
     set(result, "published", counts.published);
@@ -395,6 +396,30 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
       set(one, "bytes", all[i]->cost());
       set(one, "version", all[i]->cursor.version);
       set(one, "upstream", Nan::New(all[i]->upstream));
+      Nan::Set(result, i, one).Check();
+    }
+    info.GetReturnValue().Set(result);
+  }
+
+  // list(prefix, from, count) → [{key, epoch, version, bytes, watching}]: those whose keys begin
+  // with `prefix` and come behind `from`, the first so many in the order of their keys
+  static void list(const Nan::FunctionCallbackInfo<Value>& info) {
+    const std::string prefix = textOf(info[0]);
+    const std::string from = textOf(info[1]);
+    std::vector<const Feed*> all;
+    unwrap<FeedsObject>(info)->feeds_.forEach([&](const Feed& feed) {
+      if (feed.key > from && feed.key.starts_with(prefix)) all.push_back(&feed);
+    });
+    const size_t count = std::min<size_t>(all.size(), uint32Of(info[2]));
+    std::partial_sort(all.begin(), all.begin() + static_cast<ptrdiff_t>(count), all.end(),
+                      [](const Feed* one, const Feed* other) { return one->key < other->key; });
+    Local<Array> result = Nan::New<Array>(static_cast<int>(count));
+    for (uint32_t i = 0; i < count; ++i) {
+      Local<Object> one = Nan::New<Object>();
+      set(one, "key", Nan::New(all[i]->key).ToLocalChecked());
+      setCursor(one, all[i]->cursor);
+      set(one, "bytes", all[i]->value->length());
+      set(one, "watching", all[i]->watching + all[i]->elsewhere);
       Nan::Set(result, i, one).Check();
     }
     info.GetReturnValue().Set(result);

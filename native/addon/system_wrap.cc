@@ -44,7 +44,8 @@ void releaseFileLockCall(const Nan::FunctionCallbackInfo<Value>& info) {
 // reservePort(address, port) → [port, descriptor]: taken, and not listened on; throws with code
 void reservePortCall(const Nan::FunctionCallbackInfo<Value>& info) {
   Listener listener;
-  const int error = listener.reserve(textOf(info[0]).c_str(), static_cast<uint16_t>(uint32Of(info[1])));
+  const int error =
+      listener.reserve(textOf(info[0]).c_str(), static_cast<uint16_t>(uint32Of(info[1])));
   if (error != 0) return Nan::ThrowError(Nan::ErrnoException(error, "bind"));
   Local<Array> taken = Nan::New<Array>(2);
   Nan::Set(taken, 0, Nan::New(listener.port())).Check();

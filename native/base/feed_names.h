@@ -2,6 +2,8 @@
 //
 //   key      scores   matchesfeed/8/matchcentre        1 to 200 of A-Z a-z 0-9 . _ ~ - /
 //   cursor   e3f9k2-42                                 an epoch in base 36, a version in base 10
+//            none                                      of a client without a value, which waits for
+//            the first
 //
 // An epoch is the life of a feed, from its first value to its end: versions of two epochs have
 // nothing to do with each other. It is drawn at random: after a restart the cursors of earlier
@@ -20,6 +22,9 @@ namespace server {
 
 constexpr size_t kKeyLength = 200;
 constexpr size_t kCursorLength = 40;
+
+/** The cursor of a client that has no value, and waits for the first one where there is none. */
+constexpr std::string_view kNoCursor = "none";
 
 constexpr bool isKeyCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
@@ -73,6 +78,10 @@ struct Cursor {
   }
 
   void appendTo(std::string* text) const {
+    if (version == 0) {
+      *text += kNoCursor;
+      return;
+    }
     *text += 'e';
     base::appendDigits(text, epoch, 36);
     *text += '-';

@@ -116,12 +116,16 @@ struct Feed : FeedValue {
   bool spreading = false;       // among those with watchers that are due
   bool gone = false;            // deleted: here until its watchers know
   bool wanted = false;          // its first value has been asked for
-  bool gzipWanted = false;      // the compressed form of this version has been asked for
-  bool gzipFailed = false;      // it has been, and there is none of this version
-  bool gzipAsked = false;       // somebody took this version, or waits for it, compressed
-  bool mayMakeRoom = false;     // could not be fetched: among those that make room for others
-  bool touched = false;         // somebody has asked for it, come or gone, since that was told
-  uint8_t failure = 0;          // why there is no value: a Outcome
+  bool wantedByWaiter =
+      false;                 // by one that waits where it is not published; of a table that shows
+  bool unknown = false;      // it is not published, and watchers wait for that; the same
+  bool awaited = false;      // nobody has published it: here for the watchers who wait for that
+  bool gzipWanted = false;   // the compressed form of this version has been asked for
+  bool gzipFailed = false;   // it has been, and there is none of this version
+  bool gzipAsked = false;    // somebody took this version, or waits for it, compressed
+  bool mayMakeRoom = false;  // could not be fetched: among those that make room for others
+  bool touched = false;      // somebody has asked for it, come or gone, since that was told
+  uint8_t failure = 0;       // why there is no value: a Outcome
   std::list<Feed*>::iterator among;  // where among those, while mayMakeRoom
 
   /** Answers shorter than this are not worth compressing. */

@@ -13,8 +13,8 @@ constexpr size_t kEnvelope = size_t{kFeedsAtOnce} * (kKeyLength + 2 * kCursorLen
 }  // namespace
 
 size_t Feeds::Hash::operator()(std::string_view text) const {
-  // Strangers choose the keys they ask for, where there is an upstream: the hash has a key of its
-  // own. Eight bytes a step, multiplied to 128 bits and folded.
+  // Strangers choose the keys they ask for: the hash has a key of its own. Eight bytes a step,
+  // multiplied to 128 bits and folded.
   const auto mix = [](uint64_t a, uint64_t b) {
     const auto product = static_cast<unsigned __int128>(a) * b;
     return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
@@ -40,7 +40,7 @@ Feeds::Feeds(const FeedsOptions& options, uint64_t now, uint64_t (*clock)(), Add
       number_(shared_->slowSince.size()),
       random_(std::random_device{}()),
       byKey_(16, Hash{uint64_t{std::random_device{}()} << 32 | std::random_device{}()}),
-      watchers_(options.watchers + size_t{options.feeds} * kLists),
+      watchers_(options.watchers + 2 * size_t{options.feeds} * kLists),
       wheel_(options.watchers, now),
       now_(now) {
   envelope_.reserve(kEnvelope);
@@ -71,8 +71,15 @@ Feed* Feeds::lookUp(std::string_view key) const {
 
 const Feed* Feeds::find(std::string_view key) const { return lookUp(key); }
 
-Feed* Feeds::create(std::string_view key) {
-  if (isFull() && !makeRoom()) return nullptr;
+/** Whether there is room for one feed more; makes room if need be. */
+bool Feeds::mayCreate(bool awaited) {
+  if (awaited) return counts_.awaited < options_.feeds;
+  return !isFull() || makeRoom();
+}
+
+/** A feed without a value; nullptr when there is no room. */
+Feed* Feeds::create(std::string_view key, bool awaited) {
+  if (!mayCreate(awaited)) return nullptr;
   uint32_t number;
   if (freeFeeds_.empty()) {
     number = static_cast<uint32_t>(feeds_.size());
@@ -91,7 +98,8 @@ Feed* Feeds::create(std::string_view key) {
     const uint32_t head = listOf(*feed, list);
     watchers_[head].next = watchers_[head].previous = head;
   }
-  ++counts_.feeds;
+  feed->awaited = awaited;
+  ++(awaited ? counts_.awaited : counts_.feeds);
   return feed;
 }
 
@@ -132,11 +140,14 @@ void Feeds::erase(Feed* feed, Outcome why) {
 }
 
 void Feeds::eraseIfOver(Feed* feed) {
-  if (!feed->gone || feed->watching > 0 || feed->spreading) return;
+  if (feed->watching > 0 || feed->spreading) return;
+  // Of one that is shown, the table that has it is told first: see forgetAwaited.
+  if (feed->awaited && !feed->gone && feed->elsewhere == 0 && !shows()) return erase(feed);
+  if (!feed->gone) return;
   const uint32_t number = feed->number;
+  --(feed->awaited ? counts_.awaited : counts_.feeds);
   feeds_[number].reset();
   freeFeeds_.push_back(number);
-  --counts_.feeds;
 }
 
 /** The feed counts for no address any more. */
@@ -164,7 +175,7 @@ bool Feeds::fits(uint64_t before, uint64_t value, uint64_t gzip) const {
 Outcome Feeds::roomFor(std::string_view key, uint64_t value, uint64_t gzip) const {
   const Feed* const feed = lookUp(key);
   if (!fits(feed == nullptr ? 0 : feed->cost(), value, gzip)) return Outcome::kFeedMemoryFull;
-  const bool full = feed == nullptr && isFull() && failed_.empty();
+  const bool full = !hasPlace(feed) && isFull() && failed_.empty();
   return full ? Outcome::kTooManyFeeds : Outcome::kOk;
 }
 
@@ -182,7 +193,7 @@ Outcome Feeds::publish(const Publication& publication, uint32_t* watching) {
   if (!fits(feed == nullptr ? 0 : feed->cost(), value.size(), gzip.size())) {
     return Outcome::kFeedMemoryFull;
   }
-  if (feed == nullptr && isFull() && !makeRoom()) return Outcome::kTooManyFeeds;
+  if (!hasPlace(feed) && !mayCreate(false)) return Outcome::kTooManyFeeds;
   *watching = feed == nullptr ? 0 : feed->watching + feed->elsewhere;
   Staged staged = {.key = std::string(key),
                    .cursor = cursor,
@@ -190,7 +201,7 @@ Outcome Feeds::publish(const Publication& publication, uint32_t* watching) {
                    .gzip = {},
                    .patch = std::string(patch),
                    .upstream = upstream,
-                   .isNew = feed == nullptr};
+                   .isNew = !hasPlace(feed)};
   if (!gzip.empty()) staged.gzip = base::Bytes::copyOf(gzip, &shared_->ledger);
   if (journal_ == nullptr) {
     apply(staged);
@@ -218,6 +229,10 @@ void Feeds::apply(const Staged& staged) {
   }
   // There is a place for it.
   if (feed == nullptr) feed = create(staged.key);
+  if (std::exchange(feed->awaited, false)) {
+    --counts_.awaited;
+    ++counts_.feeds;
+  }
   const uint64_t before = feed->cost();
   if (feed->value && staged.cursor.epoch != feed->cursor.epoch) forgetSeen(*feed);
   feed->take(staged.cursor, staged.value, staged.patch, &shared_->ledger);
@@ -355,12 +370,58 @@ bool Feeds::show(std::string_view key, FeedValue value, base::Ref<base::Bytes> g
   static_cast<FeedValue&>(*feed) = std::move(value);
   feed->upstream = true;  // it is had from elsewhere
   feed->gzip = std::move(gzip);
+  if (std::exchange(feed->awaited, false)) {
+    --counts_.awaited;
+    ++counts_.feeds;
+  }
   needNotMakeRoom(feed);
   feed->failedUntil = 0;
-  feed->wanted = false;
+  feed->wanted = feed->wantedByWaiter = feed->unknown = false;
   feed->gzipWanted = feed->gzipFailed = feed->gzipAsked = false;
   spreadNews(feed);
   return true;
+}
+
+void Feeds::await(std::string_view key) {
+  Feed* const feed = lookUp(key);
+  if (feed == nullptr || feed->value) return;
+  feed->wanted = feed->wantedByWaiter = feed->unknown = false;
+  if (!std::exchange(feed->awaited, true)) {
+    --counts_.feeds;
+    ++counts_.awaited;
+  }
+  answerImpatient(feed);
+}
+
+void Feeds::refuse(std::string_view key) {
+  Feed* const feed = lookUp(key);
+  // What those that wait have asked is answered next.
+  if (feed == nullptr || feed->value || !feed->wantedByWaiter) {
+    return end(key, Outcome::kUnknownFeed);
+  }
+  feed->unknown = true;
+  answerImpatient(feed);
+}
+
+bool Feeds::forgetAwaited(std::string_view key) {
+  Feed* const feed = lookUp(key);
+  if (feed == nullptr || !feed->awaited || feed->watching > 0) return false;
+  erase(feed);
+  return true;
+}
+
+/** Answers the watchers of a feed without a value that do not wait for it, and opens streams. */
+void Feeds::answerImpatient(Feed* feed) {
+  const uint32_t list = listOf(*feed, List::kUnready);
+  for (uint32_t at = watchers_[list].next; at != list;) {
+    const uint32_t watcher = at;
+    const Watcher& one = watchers_[watcher];
+    at = one.next;
+    if (one.waits && !(one.stream && feed->awaited)) continue;
+    unhang(watcher);
+    hang(watcher, List::kDue);
+  }
+  spread(feed);
 }
 
 /**
@@ -400,6 +461,7 @@ void Feeds::watchedElsewhere(std::string_view key, int64_t change) {
   if (feed == nullptr) return;
   feed->askedAt = now_;
   feed->elsewhere = static_cast<uint32_t>(std::max<int64_t>(0, feed->elsewhere + change));
+  if (feed->awaited) eraseIfOver(feed);
 }
 
 void Feeds::askCompressed(std::string_view key) {

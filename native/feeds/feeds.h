@@ -23,6 +23,9 @@
 //
 // Lifecycle of a feed: its first value, or a request for it where there is an upstream; then
 // versions, counted up within an epoch; then its end, which its watchers are told before it goes.
+// One that is not published is `awaited`: it is here for the watchers who wait for its first value,
+// goes with the last of them, and takes no place of a published one. There may be as many awaited
+// feeds as others, and each counts for the address that asked first.
 //
 // Patches are kept one behind the other in one run of bytes, so that what leads from any remembered
 // version to the newest is the rest of that run: an answer names it, and copies nothing. They are
@@ -79,16 +82,17 @@ struct Wanted {
   std::string_view after;  // isCursor, or empty
 };
 
+constexpr uint32_t kNoFeedHold = UINT32_MAX;  // not given
+
 /** What a watcher asks for, and can read. */
 struct WatchHow {
-  uint32_t hold;      // seconds; kNoFeedHold: not given
-  bool delta;         // patches
-  bool gzip;          // compressed, but not in a stream, nor with many feeds
-  bool stream;        // events, without an end; of one feed
-  bool many;          // the answer is {"items":[…]}
-  Address from = {};  // a feed that is fetched for this request counts for this address
+  uint32_t hold = kNoFeedHold;  // seconds
+  bool delta = false;           // patches
+  bool gzip = false;            // compressed, but not in a stream, nor with many feeds
+  bool stream = false;          // events, without an end; of one feed
+  bool many = false;            // the answer is {"items":[…]}
+  Address from = {};            // a feed without a value counts for the address that asked first
 };
-constexpr uint32_t kNoFeedHold = UINT32_MAX;
 
 /** A piece of an answer's body: some text, some shared bytes, some text. */
 struct FeedItem {
@@ -155,9 +159,10 @@ struct FeedCounts {
   uint64_t documents, patches;  // values, and patches, that answers and events have taken
   uint64_t skipped;             // versions that a watcher has not seen, because he was slow
   uint64_t memory;              // bytes of all feeds
-  uint32_t feeds;
-  uint32_t watching;  // watchers now; one of many feeds counts for each
-  uint32_t streams;   // of them, event streams
+  uint32_t feeds;               // those that are awaited are not among them
+  uint32_t awaited;             // feeds that are watched and not yet published
+  uint32_t watching;            // watchers now; one of many feeds counts for each
+  uint32_t streams;             // of them, event streams
 };
 
 /** A new version. */
@@ -270,6 +275,15 @@ class Feeds {
   /** Shows a version, whose bytes are the other's; false: nobody here has asked for the feed. */
   bool show(std::string_view key, FeedValue value, base::Ref<base::Bytes> gzip);
 
+  /** It is not published there, but awaited: those that do not wait for that are told. */
+  void await(std::string_view key);
+
+  /** It is not published there. */
+  void refuse(std::string_view key);
+
+  /** Forgets a feed that is awaited, where nobody watches it any more. */
+  bool forgetAwaited(std::string_view key);
+
   /** There is no such feed any more, or none to be had, for `why`: those who watch it or wait for
    * it are told. */
   void end(std::string_view key, Outcome why);
@@ -281,9 +295,9 @@ class Feeds {
    * Somebody at `from` asks elsewhere for a feed that has no value here: kOk when one is being
    * fetched, and FeedsWatcher will be told.
    */
-  Outcome askElsewhere(std::string_view key, const Address& from) {
+  Outcome askElsewhere(std::string_view key, const Address& from, bool waits) {
     Feed* feed;
-    return ask(key, from, &feed);
+    return ask({key, waits ? kNoCursor : std::string_view()}, {.from = from}, &feed);
   }
 
   /** Workers have so many watchers more, or fewer. */
@@ -343,7 +357,8 @@ class Feeds {
     bool fetch;     // a first value; else the compressed form of `cursor`
     Source source;  // of the client who asked first
     Cursor cursor;
-    Address from = {};  // of the client who asks now
+    Address from = {};   // of the client who asks now
+    bool waits = false;  // for a first version, where nobody has published one
   };
   bool wants() const { return !wants_.empty(); }
   std::vector<Want> takeWants() { return std::exchange(wants_, {}); }
@@ -404,7 +419,8 @@ class Feeds {
     bool gzip : 1;
     bool stream : 1;
     bool many : 1;
-    uint64_t seen;  // the version it has, 0 for none
+    bool waits : 1;  // for the first version of a feed that is not published
+    uint64_t seen;   // the version it has, 0 for none
   };
   static_assert(sizeof(Watcher) == 32, "the memory figures in README count on it");
 
@@ -432,17 +448,26 @@ class Feeds {
   void spreadNews(Feed* feed);
   void end(Feed* feed);
   bool isFull() const { return counts_.feeds + stagedFeeds_ >= options_.feeds; }
-  Feed* create(std::string_view key);
+  static bool hasPlace(const Feed* feed) { return feed != nullptr && !feed->awaited; }
+  bool mayCreate(bool awaited);
+  Feed* create(std::string_view key, bool awaited = false);
   bool fits(uint64_t before, uint64_t value, uint64_t gzip) const;
   bool makeRoom();
   void needNotMakeRoom(Feed* feed);
   void erase(Feed* feed, Outcome why = Outcome::kUnknownFeed);
   void eraseIfOver(Feed* feed);
-  Outcome ask(std::string_view key, const Address& from, Feed** found);
+  Outcome ask(const Wanted& wanted, const WatchHow& how, Feed** found);
   void giveBack(Feed* feed);
   void touch(Feed* feed);
   void arrive(Feed* feed);
   bool awaitsValue(uint32_t first) const;
+  static bool waitsFor(const Wanted& wanted, const WatchHow& how) {
+    return how.stream || wanted.after == kNoCursor;
+  }
+  void answerImpatient(Feed* feed);
+  static bool isUnknown(const Feed& feed, const Watcher& watcher) {
+    return (feed.awaited || feed.unknown) && !feed.value && !watcher.waits;
+  }
   bool shows() const { return options_.shows != nullptr; }
   bool mayBeBehind() const { return shows() || options_.shared; }
   uint32_t listOf(const Feed& feed, List list) const;

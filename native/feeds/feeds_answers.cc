@@ -137,6 +137,8 @@ void Feeds::servePoll(uint32_t first) {
       const Feed& its = *feeds_[each.feed];
       if (its.gone || (!its.value && its.failedUntil > 0)) {
         addProblem(its.key, Outcome{its.failure});
+      } else if (isUnknown(its, each)) {
+        addProblem(its.key, Outcome::kUnknownFeed);
       } else if (hasNews(each)) {
         addNews(each);
       }
@@ -147,7 +149,9 @@ void Feeds::servePoll(uint32_t first) {
     joinItems();
   } else if (feed.gone) {
     answer.outcome = Outcome{feed.failure};
-  } else if (!feed.value) {
+  } else if (isUnknown(feed, one)) {
+    answer.outcome = Outcome::kUnknownFeed;
+  } else if (!feed.value && !feed.awaited) {
     // Its hold is over before the first fetch has ended: for this watcher the fetch has failed.
     const Outcome why = feed.failedUntil > 0 ? Outcome{feed.failure} : Outcome::kUpstreamFailed;
     answer.outcome = draining() ? Outcome::kDraining : why;
@@ -177,7 +181,7 @@ void Feeds::serveStream(uint32_t first) {
   answer.stream = true;
   if (feed.gone) {
     answer.outcome = Outcome{feed.failure};
-  } else if (!feed.value) {
+  } else if (!feed.value && !feed.awaited) {
     answer.outcome = feed.failedUntil > 0 ? Outcome{feed.failure} : Outcome::kUpstreamFailed;
   } else if (draining()) {
     answer.ends = true;

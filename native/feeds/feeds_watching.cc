@@ -23,34 +23,40 @@ constexpr uint32_t kLargeAnswer = 16384;
 // ---- Watching -----------------------------------------------------------------------------------
 
 /**
- * Finds a feed that is asked for. Where there is an upstream, a feed without a value is fetched,
- * and counts for the address that asks.
+ * Finds a feed that is asked for. A feed without a value is fetched where there is an upstream;
+ * else it is awaited, by those who wait for it. It counts for the address that asks first.
  */
-Outcome Feeds::ask(std::string_view key, const Address& from, Feed** found) {
-  Feed* feed = lookUp(key);
+Outcome Feeds::ask(const Wanted& wanted, const WatchHow& how, Feed** found) {
+  Feed* feed = lookUp(wanted.key);
+  const bool fetched = options_.upstream || shows();
+  const bool waits = waitsFor(wanted, how);
   if (feed == nullptr) {
-    if (!options_.upstream && !shows()) return Outcome::kUnknownFeed;
-    if (draining()) return Outcome::kDraining;
+    if (!fetched && !waits) return Outcome::kUnknownFeed;
+    if (fetched && draining()) return Outcome::kDraining;
     Source source = kNoSource;
-    if (limits_ != nullptr && (source = limits_->fetch(from)) == kNoSource) {
+    if (limits_ != nullptr && (source = limits_->fetch(how.from)) == kNoSource) {
       return Outcome::kTooManyFetches;
     }
-    feed = create(key);
+    feed = create(wanted.key, !fetched);
     if (feed == nullptr) {
       if (limits_ != nullptr) limits_->forget(source);
       return Outcome::kTooManyFeeds;
     }
-    feed->upstream = true;
+    feed->upstream = fetched;
     feed->source = source;
   }
   *found = feed;
   feed->askedAt = now_;
   touch(feed);
-  if (feed->value || feed->wanted) return Outcome::kOk;
+  if (feed->awaited) return waits ? Outcome::kOk : Outcome::kUnknownFeed;
+  // Where another table is asked, what a watcher that waits wants is more than what others do.
+  const bool asks = shows() && waits && !feed->wantedByWaiter;
+  if (feed->value || (feed->wanted && !asks)) return Outcome::kOk;
   if (feed->failedUntil > now_) return Outcome{feed->failure};
   feed->wanted = true;
+  feed->wantedByWaiter = waits;
   feed->failedUntil = 0;
-  want({feed->key, true, feed->source, {}, from});
+  want({feed->key, true, feed->source, {}, how.from, waits});
   return Outcome::kOk;
 }
 
@@ -66,7 +72,7 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
   Outcome problems[kFeedsAtOnce];
   bool unknown = false;
   for (uint32_t i = 0; i < count; ++i) {
-    problems[i] = ask(wanted[i].key, how.from, &feeds[i]);
+    problems[i] = ask(wanted[i], how, &feeds[i]);
     if (problems[i] == Outcome::kOk) continue;
     if (!how.many) return problems[i];
     unknown = true;
@@ -90,6 +96,7 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
     one.gzip = how.gzip && !how.stream && !how.many;
     one.stream = how.stream;
     one.many = how.many;
+    one.waits = waitsFor(wanted[i], how);
     one.seen = seenOf(*feeds[i], after);
     if (shows() && !feeds[i]->value) afters_[number] = after;
     one.sibling = number;
@@ -131,7 +138,8 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
   *watcher = first;
   arm(first,
       how.stream ? kCommentEvery : hold * uint64_t{1000} + random(hold * 1000 / kJitterShare));
-  const bool opens = how.stream && feeds[0]->value;  // its head goes out at once
+  // The head of a stream goes out at once.
+  const bool opens = how.stream && (feeds[0]->value || feeds[0]->awaited);
   const bool compression = awaitsCompression(watchers_[first]);
   // Values that another table has come within microseconds: they are answered together.
   const bool together = how.many && awaitsValue(first);
@@ -189,7 +197,9 @@ bool Feeds::hasNews(const Watcher& watcher) const {
 /** Whether the answer is to be compressed, and the compressed value still to come: asks for it. */
 bool Feeds::awaitsCompression(const Watcher& watcher) {
   Feed& feed = *feeds_[watcher.feed];
-  if (!watcher.gzip || !feed.value || feed.value->length() < Feed::kCompressFrom) return false;
+  if (!watcher.gzip) return false;
+  if (feed.awaited) feed.gzipAsked = true;
+  if (!feed.value || feed.value->length() < Feed::kCompressFrom) return false;
   feed.gzipAsked = true;
   if (feed.gzip || feed.gzipFailed || !hasNews(watcher)) return false;
   if (watcher.delta && feed.remembers(watcher.seen)) return false;

@@ -120,6 +120,12 @@ struct Question {
   bool transient;  // its port is for joins, throws and leaves alone
 };
 
+/** The bytes that a body may have. */
+struct BodyBounds {
+  std::vector<std::pair<std::string, uint32_t>> most = {};  // by the first segment of its path
+  uint32_t other = 16384;                                   // of any other path
+};
+
 /** What decides the requests that are not hot. */
 struct Asker {
   /** Handles a request: `respond`, `watch`, `abandon` or `proceed` is to follow, now or later. */
@@ -128,8 +134,7 @@ struct Asker {
   std::function<bool()> mayAsk = {};
   /** The connection of a parked request is gone. */
   std::function<void(Ticket)> gone;
-  /** The bytes that a body may have, by the first segment of its path; kOtherBody of any other. */
-  std::vector<std::pair<std::string, uint32_t>> mostBody = {};
+  BodyBounds bodies = {};
 };
 
 /** What the connections of a port are. */
@@ -142,9 +147,6 @@ class Door : public PollResponder, public LateAnswers {
  public:
   /** Connections above the limit that are told so at the same time, each for a second at most. */
   static constexpr uint32_t kBeyond = 32;
-
-  /** Bytes of a body that no route asks for. */
-  static constexpr uint32_t kOtherBody = 16384;
 
   /** `now` in milliseconds. Throws std::bad_alloc. */
   Door(const DoorOptions& options, const DoorParts& parts, Replies replies, Asker asker,

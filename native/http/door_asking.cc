@@ -67,10 +67,10 @@ void Door::broken(Connection& connection, NoteKind why) {
 
 uint32_t Door::mostBodyOf(const RequestHead& head) const {
   const std::string_view segment = firstSegment(head.target);
-  for (const auto& [name, most] : asker_.mostBody) {
+  for (const auto& [name, most] : asker_.bodies.most) {
     if (name == segment) return most;
   }
-  return kOtherBody;
+  return asker_.bodies.other;
 }
 
 /** The head at the start of `data` is read: settles its request, or waits for the rest of it. */

@@ -21,10 +21,10 @@
 //
 // and of feeds, whose watchers workers have (worker_feeds.h), with a key as text:
 //
-//   kFeedWant    address                         kFeed, now and for newer versions; or kFeedEnd
-//   kFeedGzip                                    kFeedGzip, for this version
-//   kFeedWatched               how many watch    nothing
-//   kFeedLeft                                    nothing, and no kFeed any more
+//   kFeedWant    address     whether it waits    kFeed, now and for newer versions; kFeedAwaited;
+//   kFeedEnd kFeedGzip                                    kFeedGzip, for this version kFeedWatched
+//   how many watch    nothing kFeedLeft                                    nothing, and no kFeed
+//   any more
 //
 // Asks of one worker are served in the order in which they came. An outcome is said when the turn
 // that has decided it is in the journal, or not at all (kUnknown); all else is said at once, in
@@ -122,10 +122,11 @@ enum class Say : uint8_t {
   kProceed,
   kPark,
   kAbandon,
-  kFeed,      // text: a pointer to a FeedNews
-  kFeedGzip,  // the same; what is compressed of it
-  kFeedEnd,   // text: its key
-  kRun,       // text: a pointer to a Command
+  kFeed,         // text: a pointer to a FeedNews
+  kFeedGzip,     // the same; what is compressed of it
+  kFeedEnd,      // text: its key
+  kFeedAwaited,  // text: its key
+  kRun,          // text: a pointer to a Command
 };
 
 /** The head of what the main thread says. */

@@ -32,7 +32,7 @@ Front::Front(const DoorOptions& options, const FrontParts& parts, const Replies&
                  [this](Ticket ticket) {
                    asker_.gone({0, ticket});
                  },
-             .mostBody = asker_.mostBody},
+             .bodies = asker_.bodies},
             now) {
   parts_.pool->setResponder(PollHolder::kDoor, &door_);
   parts_.turn->onReleased([this](TurnEnd end) {
@@ -62,7 +62,7 @@ void Front::startWorkers(const DoorOptions& options, const Replies& replies, uin
                         .limits = parts_.limits,
                         .open = &open_,
                         .replies = replies,
-                        .mostBody = asker_.mostBody,
+                        .bodies = asker_.bodies,
                         .feeds = {},
                         .inputs = parts_.arena != nullptr,
                         .main = &waker_};

@@ -46,7 +46,7 @@ struct Caller {
 struct FrontAsker {
   std::function<void(uint32_t worker, const Question&)> ask;
   std::function<void(Caller)> gone;
-  std::vector<std::pair<std::string, uint32_t>> mostBody;  // see Asker
+  BodyBounds bodies;
 };
 
 class Front : private FeedsWatcher {

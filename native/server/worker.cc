@@ -27,7 +27,7 @@ Worker::Worker(uint32_t number, const WorkerParts& parts, uint64_t now)
             {.ask = [this](const Question& question) { asks_.ask(question); },
              .mayAsk = [this] { return asks_.mayAsk(); },
              .gone = [this](Ticket ticket) { asks_.gone(ticket); },
-             .mostBody = parts.mostBody},
+             .bodies = parts.bodies},
             now),
       clock_(now, kTickMilliseconds) {
   notes_.want();
@@ -184,6 +184,7 @@ void Worker::take(const SayHead& head, std::string_view text) {
     case Say::kFeed:
     case Say::kFeedGzip:
     case Say::kFeedEnd:
+    case Say::kFeedAwaited:
       return feeds_->take(head, text);
     case Say::kRun:
       return (*takePointer<Command>(text))(*this);

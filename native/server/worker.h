@@ -57,7 +57,7 @@ struct WorkerParts {
   AddressLimits* limits;
   std::atomic<uint32_t>* open;  // connections, of all threads
   Replies replies;
-  std::vector<std::pair<std::string, uint32_t>> mostBody;  // see Asker
+  BodyBounds bodies;
   std::optional<FeedsOptions> feeds;
   bool inputs;  // there are arenas
   Waker* main;  // wakes the main thread

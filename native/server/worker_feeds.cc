@@ -11,13 +11,20 @@ constexpr uint64_t kFeedShare = 2500;
 
 void WorkerFeeds::turn() {
   for (const Feeds::Want& want : table_.takeWants()) {
-    asks_->add(askBy(want.fetch ? Ask::kFeedWant : Ask::kFeedGzip, {}, want.from), want.key);
+    AskHead head = askBy(want.fetch ? Ask::kFeedWant : Ask::kFeedGzip, {}, want.from);
+    head.number = want.waits ? 1 : 0;
+    asks_->add(head, want.key);
   }
-  table_.takeTouched([this](const Feed& feed) {
+  std::vector<std::string> left;
+  table_.takeTouched([&](const Feed& feed) {
     // Of one that has ended the main thread counts nobody; there may be a new one of its key.
     if (feed.gone) return;
     asks_->add({.ask = Ask::kFeedWatched, .number = feed.watching}, feed.key);
+    if (feed.awaited && feed.watching == 0) left.push_back(feed.key);
   });
+  for (const std::string& key : left) {
+    if (table_.forgetAwaited(key)) leave(key);
+  }
 }
 
 bool WorkerFeeds::step() { return table_.step(kFeedShare); }
@@ -32,7 +39,9 @@ bool WorkerFeeds::tick(uint64_t now) {
 }
 
 void WorkerFeeds::take(const SayHead& head, std::string_view text) {
+  if (head.say == Say::kFeedAwaited) return table_.await(text);
   if (head.say == Say::kFeedEnd) {
+    if (head.outcome == Outcome::kUnknownFeed) return table_.refuse(text);
     // Whoever asks next asks the main thread anew.
     return table_.end(text, head.outcome);
   }

@@ -151,7 +151,7 @@ bool WorkerService::send(BatchRing* ring) {
 // ---- Feeds --------------------------------------------------------------------------------------
 
 void WorkerService::serveFeed(const AskHead& head, std::string_view key) {
-  if (head.ask == Ask::kFeedWant) return want(key, whoOf<Address>(head));
+  if (head.ask == Ask::kFeedWant) return want(key, whoOf<Address>(head), head.number != 0);
   // The feed may have ended before this came: only one that is wanted makes an entry.
   const auto found = feeds_.find(std::string(key));
   if (found == feeds_.end()) return;
@@ -170,11 +170,13 @@ void WorkerService::serveFeed(const AskHead& head, std::string_view key) {
 }
 
 /** The worker is told of the feed's versions from now on, or that there is none. */
-void WorkerService::want(std::string_view key, const Address& from) {
+void WorkerService::want(std::string_view key, const Address& from, bool waits) {
   Watched& watched = feeds_[std::string(key)];
-  const Feed* const feed = parts_.feeds->find(key);
+  const Feed* feed = parts_.feeds->find(key);
   if (feed != nullptr && feed->value) return owe(&watched, key, Say::kFeed);
-  const Outcome outcome = parts_.feeds->askElsewhere(key, from);
+  const Outcome outcome = parts_.feeds->askElsewhere(key, from, waits);
+  feed = parts_.feeds->find(key);
+  if (feed != nullptr && feed->awaited) return say({.say = Say::kFeedAwaited}, key);
   if (outcome != Outcome::kOk) ended(key, outcome);
 }
 

@@ -108,7 +108,7 @@ class WorkerService : public PollResponder {
   bool drop(Ticket ticket);
   void input(const AskHead& head, std::string_view text);
   void serveFeed(const AskHead& head, std::string_view key);
-  void want(std::string_view key, const Address& from);
+  void want(std::string_view key, const Address& from, bool waits);
   void owe(Watched* watched, std::string_view key, Say what);
   void sayOwed();
   void setWatching(Watched* watched, std::string_view key, uint32_t watching);

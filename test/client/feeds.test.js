@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 
 import t from 'tap';
 
-import { Feeds } from '../../lib/client/client.js';
+import { Feeds, feedStore } from '../../lib/client/client.js';
 import { applyPatch } from '../../lib/client/patch.js';
 import { Clock, HANG, RESET, answer, problem, scripted } from '../support/page-fakes.js';
 import { failWhenStuck } from '../support/stuck.js';
@@ -187,7 +187,7 @@ t.test('where two long polls in a row are cut off the hold gets shorter', async 
     new Promise((resolve, reject) => {
       const { hold, feeds } = JSON.parse(body);
       holds.push(hold);
-      const isFirst = feeds.a === '';
+      const isFirst = feeds.a === 'none';
       const end = () => {
         const item = isFirst ? value(1) : { feed: 'a', cursor: 'e1-1' };
         resolve(new Response(JSON.stringify({ items: [item] })));
@@ -322,3 +322,37 @@ for (const file of ['tests.json', 'spec_tests.json']) {
     t.ok(taken > 5);
   });
 }
+
+t.test('a store: what a watch was told last, as long as somebody listens', async (t) => {
+  const { feeds, clock, asks } = startAtTop([
+    items(value(1)),
+    items({ feed: 'a', problem: 'unknown-feed' }),
+    items(value(2)),
+    HANG
+  ]);
+  const store = feedStore(feeds, 'a');
+  t.same(store.getSnapshot(), { value: undefined });
+  await clock.pass(1000);
+  t.equal(asks().length, 0, 'nobody listens');
+  const seen = [];
+  const note = () => seen.push(store.getSnapshot());
+  const ends = [store.subscribe(note), store.subscribe(note)];
+  await clock.until(() => asks().length === 4);
+  t.equal(seen.length, 6, 'the same function twice is told twice');
+  t.same(
+    seen.map(({ value, problem }) => value?.n ?? problem),
+    [1, 1, 'unknown-feed', 'unknown-feed', 2, 2]
+  );
+  t.equal(store.getSnapshot(), store.getSnapshot(), 'the same object until it changes');
+  for (const end of ends) end();
+  const again = store.subscribe(note);
+  await clock.pass(1000);
+  t.equal(asks().length, 4, 'who comes back at once goes on with the same watch');
+  again();
+  again();
+  await clock.until(() => feeds.state === 'idle');
+  store.subscribe(note);
+  await clock.until(() => asks().length === 5);
+  t.same(asks()[4].feeds, { a: 'e1-2' }, 'and later with what it holds');
+  feeds.close();
+});

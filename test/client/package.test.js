@@ -39,12 +39,15 @@ t.test('packed and installed elsewhere it throws, and TypeScript knows it', asyn
     JSON.parse(read('lib/client/package.json')).version,
     JSON.parse(read('package.json')).version
   );
-  const server = await startServer(t);
+  // Nobody listens there: a feed has a problem.
+  const server = await startServer(t, { options: { upstream: 'http://127.0.0.1:1/{key}' } });
   const folder = t.testdir({ 'package.json': '{"type":"module","private":true}' });
   const { stdout } = await run('npm', ['pack', join(ROOT, 'lib/client'), '--silent'], folder);
   await run('npm', ['install', '--offline', '--no-audit', `./${stdout.trim()}`], folder);
-  const hello = `import { Client, EDGES, Feeds, opposite, type Outcome, type Resume } from 'sprites-client';
+  const hello = `import { Client, EDGES, Feeds, feedStore, opposite, type Outcome, type Resume } from 'sprites-client';
     import { readSprite, type Sprite } from 'sprites-client/sprite';
+    import type { useFeed } from 'sprites-client/react';
+    type Shown = ReturnType<typeof useFeed>['problem'];
     let kept: Resume | null = null;
     const client = new Client({
       base: 'http://127.0.0.1:${server.port}',
@@ -66,7 +69,9 @@ t.test('packed and installed elsewhere it throws, and TypeScript knows it', asyn
       console.log('feed', value?.list, key.toUpperCase(), cursor?.length, problem);
       console.log(feeds.state === 'online', watch.held?.cursor.length);
       watch.close();
-    });`;
+    });
+    const shown: Shown = feedStore(feeds, 'a').getSnapshot().problem;
+    if (shown) console.log(shown);`;
   const wrong = {
     'an-edge-that-is-none': hello.replace("'left' : opp", "'north' : opp"),
     'a-number-that-is-a-word': hello.replace('backoffFirst: 20', "backoffFirst: 'soon'"),
@@ -97,7 +102,7 @@ t.test('packed and installed elsewhere it throws, and TypeScript knows it', asyn
       'online',
       'star RIGHT 1',
       'true 1 true',
-      'feed undefined NOBODYS undefined unknown-feed',
+      'feed undefined NOBODYS undefined upstream-failed',
       'true undefined'
     ].sort()
   );

@@ -1,6 +1,7 @@
 import t from 'tap';
 
 import { problemOf } from '../support/contract.js';
+import { get, put, tokenFile } from '../support/feeds.js';
 import { request } from '../support/http.js';
 import { contract, refused } from '../support/server.js';
 
@@ -138,11 +139,15 @@ contract(t, {}, (t, server) => {
   });
 });
 
-contract(t, { options: { cors: 'https://example.org' } }, (t, server) => {
+const strict = { cors: 'https://example.org', 'publish-token-file': tokenFile(t) };
+
+contract(t, { options: strict }, (t, server) => {
   t.test("an origin of the operator's choice", async (t) => {
     await everyAnswer(t, server);
     t.equal((await server.ask('GET', '/status')).headers.vary, 'Origin');
     t.equal((await server.ask('POST', '/leave/x')).headers.vary, 'Origin');
+    await put(server, 'a', 1);
+    t.equal((await get(server, 'a')).headers.vary, 'Origin, Accept-Encoding');
   });
 });
 

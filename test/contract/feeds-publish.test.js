@@ -5,6 +5,7 @@ import t from 'tap';
 
 import { problemOf } from '../support/contract.js';
 import {
+  EventStream,
   get,
   keptFeeds,
   parkGet,
@@ -298,14 +299,21 @@ t.test('feeds survive a restart, and watchers go on with patches,', async (t) =>
   const first = (await put(one, 'a/b', value(1))).body.cursor;
   const second = (await put(one, 'a/b', value(2))).body.cursor;
   const parked = await parkGet(one, 'a/b', `after=${second}`);
+  const early = await parkGet(one, 'early', 'after=none');
   const stopped = one.stop();
   const told = (await parked.answer).body;
   t.equal(told.cursor, second);
   t.ok(told.retry >= 0, 'who is parked is told when to come back');
+  const { cursor, retry } = (await early.answer).body;
+  t.equal(cursor, 'none');
+  t.ok(retry >= 0, 'who waits for a first value, too');
   await stopped;
 
   const two = await startServer(t, how);
   t.equal((await get(two, 'a/b')).body.cursor, second);
+  const stream = await EventStream.open(two, 'early', { query: 'after=none' });
+  const { body: published } = await put(two, 'early', 1);
+  t.equal((await stream.news()).id, published.cursor, 'it comes when it is in the journal');
   const delta = (await get(two, 'a/b', `after=${first}&delta=1`)).body;
   t.strictSame(delta.patch, [{ op: 'replace', path: '/score', value: 2 }]);
   const third = (await put(two, 'a/b', value(3))).body.cursor;

@@ -71,6 +71,18 @@ t.test('what somebody asks for is fetched, and again while it is watched', async
   t.strictSame((await get(server, 'match/8')).body.value, { score: 2 }, 'and fetched anew');
 });
 
+t.test('who waits for a first value has it fetched, and is told where that fails', async (t) => {
+  const upstream = await startUpstream(t, json(1));
+  const server = await start(t, upstream);
+  t.equal((await get(server, 'a', 'after=none')).body.value, 1);
+  const stream = await EventStream.open(server, 'b');
+  t.equal((await stream.news()).data.value, 1);
+  upstream.answer = (request, response) => response.writeHead(500).end();
+  t.equal(problemOf(await get(server, 'c', 'after=none')), 'upstream-failed');
+  const headers = { Accept: 'text/event-stream' };
+  t.equal(problemOf(await get(server, 'd', '', { headers })), 'upstream-failed');
+});
+
 t.test('one fetch at a time a key, so many in all', async (t) => {
   const waiting = [];
   const upstream = await startUpstream(t, (request, response) => waiting.push(response));

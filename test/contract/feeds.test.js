@@ -11,10 +11,12 @@ import {
   parkMany,
   put,
   remove,
-  tokenFile
+  TOKEN,
+  tokenFile,
+  tryPut
 } from '../support/feeds.js';
-import { request } from '../support/http.js';
-import { contract, refused, WORKERS } from '../support/server.js';
+import { request, Wire } from '../support/http.js';
+import { contract, refused, startServer, WORKERS } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /**
@@ -163,6 +165,90 @@ contract(t, { options }, async (t, server) => {
 
   t.test('a feed that nobody publishes is unknown', async (t) => {
     await refused(t, server, 'unknown-feed', () => get(server, 'nobody/publishes/this'));
+    await refused(t, server, 'unknown-feed', () => get(server, 'nobody', 'after=e1-1&hold=5'));
+  });
+
+  t.test('not yet published: a poll, a list and a stream wait for the first value', async (t) => {
+    const [key, other] = [freshKey(), freshKey()];
+    const one = await parkGet(server, key, 'after=none&hold=5');
+    const many = await parkMany(server, { feeds: { [key]: 'none', [other]: 'none' } });
+    const stream = await EventStream.open(server, key, { headers: { 'Last-Event-ID': 'e7-42' } });
+    t.match(stream.head, /^HTTP\/1\.1 200 OK\r\n/);
+    t.ok((await stream.next()).comment);
+    t.equal((await server.status()).watching, 4);
+    await refused(t, server, 'unknown-feed', () => get(server, key), 'who does not wait is told');
+    t.equal((await remove(server, key)).status, 404, 'there is nothing to delete');
+    const { status, body } = await put(server, key, 1);
+    t.strictSame([status, body.watching], [201, 3]);
+    const item = { feed: key, cursor: body.cursor, value: 1 };
+    t.strictSame((await one.answer).body, item);
+    t.strictSame((await many.answer).body, { items: [item] });
+    t.strictSame(await stream.news(), { id: body.cursor, data: item });
+    const next = (await put(server, key, 2)).body.cursor;
+    t.equal((await stream.news()).id, next, 'the stream goes on');
+    t.equal(
+      (await get(server, key, 'after=none')).body.value,
+      2,
+      'where there is a value it comes'
+    );
+  });
+
+  t.test('not yet published, and the hold is over: the cursor none again', async (t) => {
+    const key = freshKey();
+    const { feeds } = await server.status();
+    const list = JSON.stringify({ hold: 5, feeds: { [key]: 'none' } });
+    const [one, many] = await Promise.all([
+      get(server, key, 'after=none&hold=5'),
+      server.ask('POST', '/feeds', { body: list })
+    ]);
+    t.strictSame(one.body, { feed: key, cursor: 'none' });
+    t.strictSame(many.body, { items: [] });
+    t.equal((await server.status()).feeds, feeds, 'it has never counted as a feed');
+  });
+
+  t.test('what one address awaits is bounded, and so is what all await', async (t) => {
+    const bounded = await startServer(t, {
+      options: { ...options, 'address-feeds': 2, feeds: 3, 'admin-port': 0 }
+    });
+    t.teardown(() => bounded.stop());
+    const awaits = async (key, address) => {
+      const wire = await Wire.open(bounded.port, bounded.host, address);
+      wire.send(request('GET', `/feed/${key}?after=none`));
+      return wire;
+    };
+    const counted = (count) => bounded.until(({ watching }) => watching === count);
+    const wires = [await awaits('a', '127.0.6.6'), await awaits('b', '127.0.6.6')];
+    await counted(2);
+    const refusal = await bounded.read(await awaits('c', '127.0.6.6'));
+    t.strictSame([refusal.status, problemOf(refusal)], [429, 'too-many-fetches']);
+    t.match(refusal.headers['retry-after'], /^[1-9]\d*$/);
+    wires.push(await awaits('b', '127.0.1.1'), await awaits('c', '127.0.1.1'));
+    await counted(4);
+    const full = await bounded.read(await awaits('d', '127.0.1.1'));
+    t.strictSame([full.status, problemOf(full)], [503, 'too-many-feeds']);
+    for (const key of ['x', 'y', 'a']) await put(bounded, key, 1);
+    t.equal((await bounded.read(wires.shift())).body.value, 1, 'no publisher is kept out');
+    t.equal((await tryPut(bounded, 'c', '1')).status, 503, 'but by as many feeds');
+    wires.push(await awaits('d', '127.0.6.6'));
+    await counted(4);
+    t.equal((await bounded.status()).feedsAwaited, 3);
+    await Promise.all(wires.map((wire) => wire.destroy()));
+    await counted(0);
+    t.equal((await bounded.status()).feedsAwaited, 0, 'nothing is left of those nobody waits for');
+    await awaits('e', '127.0.6.6');
+    await awaits('f', '127.0.6.6');
+    await counted(2);
+  });
+
+  t.test('a first value is compressed once for all who wait for it', async (t) => {
+    const key = freshKey();
+    const headers = { 'Accept-Encoding': 'gzip' };
+    const bytes = request('GET', `/feed/${key}?after=none`, { headers });
+    const { answer } = await park(server, bytes, { gzip: true });
+    await put(server, key, long(1));
+    const { headers: said, bytes: zipped } = await answer;
+    t.equal(said['content-encoding'], 'gzip');
+    t.equal(JSON.parse(gunzipSync(zipped)).value.score, 1);
   });
 
   t.test('who watches a feed that is deleted is told', async (t) => {
@@ -178,6 +264,11 @@ contract(t, { options }, async (t, server) => {
     t.equal(await stream.next(), null, 'and the stream ends');
     stream.wire.send(request('GET', '/status'));
     t.equal((await server.read(stream.wire)).status, 200, 'its connection goes on');
+    const again = await EventStream.open(server, key, {
+      headers: { 'Last-Event-ID': first.cursor }
+    });
+    const { body: second } = await put(server, key, 2);
+    t.equal((await again.news()).id, second.cursor, 'an event source that reconnects waits for it');
   });
 
   t.test('keys: what is one, and what is none', async (t) => {
@@ -316,9 +407,6 @@ contract(t, { options }, async (t, server) => {
     await refused(t, server, 'bad-cursor', () =>
       get(server, key, '', { headers: { Accept: 'text/event-stream', 'Last-Event-ID': 'a b' } })
     );
-    await refused(t, server, 'unknown-feed', () =>
-      get(server, 'nobody', '', { headers: { Accept: 'text/event-stream' } })
-    );
   });
 
   t.test('Accept-Encoding: gzip, where it is worth it', async (t) => {
@@ -345,6 +433,8 @@ contract(t, { options }, async (t, server) => {
     t.equal(JSON.parse(gunzipSync(two.bytes)).value.score, 1);
     const plain = await get(server, key, '', { headers: { 'Accept-Encoding': 'gzip;q=0, br' } });
     t.equal(plain.body.value.score, 1, 'not who forbids it');
+    t.equal(plain.headers.vary, 'Accept-Encoding', 'a cache is told that it depends');
+    t.equal(one.headers.vary, 'Accept-Encoding');
     await put(server, key, 2);
     t.equal((await (await ask('')).answer).headers['content-encoding'], undefined, 'too short');
   });
@@ -404,13 +494,57 @@ contract(t, { options }, async (t, server) => {
     t.equal((await put(server, key, 2)).body.watching, 0);
   });
 
-  t.test('methods that a feed does not have', async (t) => {
-    for (const method of ['POST', 'HEAD']) {
-      const { status, headers } = await server.ask(method, '/feed/first');
-      t.equal(status, 405);
-      t.equal(headers.allow, 'GET, PUT, PATCH, DELETE, OPTIONS');
+  t.test('HEAD says what GET would, and neither waits nor fetches', async (t) => {
+    const key = freshKey();
+    const ask = (target) => server.ask('HEAD', `/feed/${target}`);
+    t.equal((await ask(key)).status, 404);
+    const { body } = await put(server, key, { ä: [1] });
+    const whole = await get(server, key);
+    for (const query of ['', `?after=${body.cursor}&hold=5`]) {
+      const { status, headers, bytes } = await ask(`${key}${query}`);
+      t.strictSame([status, bytes.length], [200, 0]);
+      for (const name of ['content-length', 'content-type', 'vary', 'cache-control']) {
+        t.equal(headers[name], whole.headers[name], name);
+      }
     }
-    t.equal((await server.ask('GET', '/feeds')).headers.allow, 'POST, OPTIONS');
+    t.equal((await ask('a//b')).status, 400);
+    t.equal((await ask(`${key}?after=_`)).status, 400);
+  });
+
+  t.test('a publisher is told the keys there are, a page at a time', async (t) => {
+    const own = await startServer(t, { options });
+    t.teardown(() => own.stop());
+    const list = (query, headers = { Authorization: `Bearer ${TOKEN}` }) =>
+      own.ask('GET', `/feeds?${query}`, { headers });
+    await refused(t, own, 'bad-token', () => list('', {}));
+    t.strictSame((await list('')).body, { feeds: [] });
+    const { body: first } = await put(own, 'b/1', [1, 2]);
+    for (let n = 0; n < 1001; n += 1) await put(own, `a/${n}`, n);
+    const keys = Array.from({ length: 1001 }, (_, n) => `a/${n}`).sort();
+    const { body: page } = await list('');
+    t.strictSame(
+      page.feeds.map(({ feed }) => feed),
+      keys.slice(0, 1000)
+    );
+    t.equal(page.next, keys[999]);
+    const { body: rest } = await list(`from=${page.next}`);
+    const last = { feed: 'b/1', cursor: first.cursor, bytes: 5, watching: 0 };
+    t.strictSame(rest, { feeds: [{ ...rest.feeds[0], feed: keys[1000] }, last] });
+    t.strictSame((await list('prefix=b')).body.feeds, [last]);
+    t.strictSame((await list('prefix=b&from=b/1')).body.feeds, []);
+    for (const query of ['from=a//b', 'prefix=%20', 'prefix=a&prefix=b', 'from=a&from=b']) {
+      await refused(t, own, 'bad-key', () => list(query), query);
+    }
+    const closed = await startServer(t);
+    t.teardown(() => closed.stop());
+    await refused(t, closed, 'publishing-closed', () => closed.ask('GET', '/feeds'));
+  });
+
+  t.test('methods that a feed does not have', async (t) => {
+    const { status, headers: said } = await server.ask('POST', '/feed/first');
+    t.equal(status, 405);
+    t.equal(said.allow, 'GET, HEAD, PUT, PATCH, DELETE, OPTIONS');
+    t.equal((await server.ask('PUT', '/feeds')).headers.allow, 'GET, POST, OPTIONS');
     const { headers } = await server.ask('OPTIONS', '/feed/first');
     t.match(headers['access-control-allow-methods'], /PUT, PATCH, DELETE/);
     t.match(headers['access-control-allow-headers'], /Authorization.*Last-Event-ID/);

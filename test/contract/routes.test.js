@@ -1,6 +1,8 @@
+import { Validator } from '@seriousme/openapi-schema-validator';
 import t from 'tap';
 
 import { Exchanges } from '../../lib/http/exchange.js';
+import { problems } from '../../lib/http/problems.js';
 import { Awaited, AWAITS, createRoutes } from '../../lib/http/routes.js';
 import { table } from '../../lib/operator/options.js';
 import { Unanswerable } from '../../lib/torus/pool.js';
@@ -10,15 +12,16 @@ import { Unanswerable } from '../../lib/torus/pool.js';
 const ID = '11111111-2222-4333-8444-555555555555';
 
 /** Routes over a pool that answers as told. */
-function routesOver(t, calls = {}, more = {}) {
+function routesOver(t, calls = {}, more = {}, chosen = {}) {
   const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
   const options = {
     ...Object.fromEntries(table.map(({ name, default: usual }) => [camel(name), usual])),
-    ...{ hold: 120, lease: 30, maxSprite: 100, transientPort: 0, arena: [], cors: '*' }
+    ...{ hold: 120, lease: 30, maxSprite: 100, transientPort: 0, arena: [], cors: '*' },
+    ...chosen
   };
   const refused = [];
   const errors = [];
-  const { handle } = createRoutes({
+  const { handle, routes } = createRoutes({
     pool: { refuse: (name) => name, ...calls },
     feeds: {},
     tokens: { open: true, admits: (header) => header === 'Bearer right' },
@@ -39,7 +42,7 @@ function routesOver(t, calls = {}, more = {}) {
       ...rest
     });
   };
-  return { ask, refused, errors };
+  return { ask, routes, refused, errors };
 }
 
 const problemOf = ({ body }) => JSON.parse(body).type.replace('urn:sprites:', '');
@@ -246,4 +249,29 @@ t.test('what is parked is cancelled with its connection, once', async (t) => {
   t.strictSame(cancelled, ['a', 'c'], 'the connection was gone before');
   late.exchanges.gone(1, 1);
   t.equal(cancelled.length, 2);
+});
+
+t.test('the OpenAPI document has every route, and every problem', async (t) => {
+  const names = (text) => text.match(/urn:sprites:[a-z-]+/g).map((name) => name.slice(12));
+  for (const arena of [['hall'], []]) {
+    const { ask, routes } = routesOver(t, {}, { feeds: { list() {} }, arena: {} }, { arena });
+    const answer = await ask('GET', '/openapi.json');
+    t.equal(answer.status, 200);
+    const document = JSON.parse(answer.body);
+    const { valid, errors } = await new Validator().validate(structuredClone(document));
+    t.ok(valid, JSON.stringify(errors));
+    const there = Object.entries(document.paths).flatMap(([path, methods]) => {
+      const segments = path.slice(1).split('/');
+      const route = segments[0] === 'feed' ? 'feed' : `${segments[0]}/${segments.length}`;
+      return Object.keys(methods).map((method) => `${route} ${method.toUpperCase()}`);
+    });
+    const wanted = [...routes].flatMap(([route, methods]) =>
+      Object.keys(methods).map((method) => `${route} ${method}`)
+    );
+    t.same([...new Set(there)].sort(), wanted.sort());
+    const ids = Object.values(document.paths).flatMap((one) => Object.values(one));
+    t.equal(new Set(ids.map(({ operationId }) => operationId)).size, ids.length);
+    const all = Object.keys(problems).filter((name) => !problems[name].at);
+    t.same([...new Set(names(answer.body))].sort(), all.sort());
+  }
 });

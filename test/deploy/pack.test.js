@@ -253,16 +253,18 @@ t.test('in an empty project', { skip: !platforms.includes(here) && `no ${here}` 
     t.equal(await run(process.execPath, ['beside.mjs'], { cwd: project }), 'star\n1\n');
     const web = await install(t, cache, 'sprites-server', 'express', 'fastify');
     mkdirSync(join(web, 'examples'));
-    for (const name of ['http', 'express', 'fastify']) {
+    const copy = (file) => copyFileSync(join(ROOT, 'lib', file), join(web, file));
+    copy('examples/behind.js');
+    for (const name of ['express', 'fastify']) {
       const file = `examples/${name}.js`;
-      copyFileSync(join(ROOT, 'lib', file), join(web, file));
+      copy(file);
       const child = execFile(process.execPath, [file, '0'], { cwd: web, env: plainEnvironment() });
       t.teardown(() => child.kill('SIGKILL'));
       const [line] = await once(child.stdout, 'data');
       const [address] = /http:\S+\//.exec(line);
-      const { sprites, clients } = await (await fetch(address)).json();
+      const { clients } = await (await fetch(address)).json();
       t.equal(clients, 0, name);
-      await serves(t, { base: sprites.replace(/\/$/, '') });
+      await serves(t, { base: address.replace(/\/$/, '') });
       child.kill('SIGTERM');
       t.strictSame(await once(child, 'close'), [0, null], name);
     }

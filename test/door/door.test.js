@@ -450,8 +450,8 @@ t.test('the files run out before the places do, and a thousand clients come', as
 });
 
 t.test('fewer files than the server wants for itself: one at a time is served', async (t) => {
-  const server = await limited(t, 50);
-  t.match(server.lines.join('\n'), /The file limit of 50 really allows 0\. To lift it: ulimit/);
+  const server = await limited(t, 60);
+  t.match(server.lines.join('\n'), /The file limit of 60 really allows 0\. To lift it: ulimit/);
   const wire = await server.wire();
   for (let i = 0; i < 3; i++) {
     wire.send(LEAVE);

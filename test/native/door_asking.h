@@ -71,7 +71,7 @@ class OddRoutes {
     return {.ask = [this](const Question& question) { ask(question); },
             .mayAsk = {},
             .gone = [this](Ticket ticket) { gone(ticket); },
-            .mostBody = {{"odd", kOddBody}}};
+            .bodies = {.most = {{"odd", kOddBody}}}};
   }
 
   void setDoor(Door* door) { door_ = door; }
@@ -139,6 +139,11 @@ class OddRoutes {
     ++lost_;
     // It is too late for an answer.
     answer(ticket, n);
+  }
+
+  /** The same where it may have been answered meanwhile. */
+  void goneLate(Ticket ticket) {
+    if (parked_.contains(keyOf(ticket))) gone(ticket);
   }
 
  private:

@@ -143,7 +143,7 @@ class Test {
                  .limits = &limits_,
                  .open = &open_,
                  .replies = makeReplies(),
-                 .mostBody = workerRoutes_.asker().mostBody,
+                 .bodies = workerRoutes_.asker().bodies,
                  .feeds = {},
                  .inputs = false,
                  .main = &waker_},
@@ -155,7 +155,7 @@ class Test {
                   .counts = [] { return std::string_view("{}"); },
                   .request = [this](const AskHead& head,
                                     std::string_view text) { askForWorker(head, text); },
-                  .gone = [this](Ticket ticket) { workerRoutes_.gone(ticket); }},
+                  .gone = [this](Ticket ticket) { workerRoutes_.goneLate(ticket); }},
                  PollHolder::kFirstWorker, kConnections + Door::kBeyond) {
     pool_.setResponder(PollHolder::kDoor, &door_);
     for (Door* door : {&door_, &worker_.door()}) {

@@ -50,14 +50,25 @@ class Test : FeedResponder {
  public:
   explicit Test(uint64_t seed)
       : random_(seed),
-        feeds_({.hold = 20, .feeds = 6, .memory = 100000, .watchers = 40, .upstream = false}, 0,
-               [] { return clockNow; }),
+        limits_({.connections = 0,
+                 .clients = 0,
+                 .joinRate = 0,
+                 .joinBurst = 0,
+                 .spriteBytes = 0,
+                 .heldBytes = 0,
+                 .feeds = 3}),
+        feeds_(
+            {.hold = 20, .feeds = 6, .memory = 100000, .watchers = 40, .upstream = false}, 0,
+            [] { return clockNow; }, &limits_),
         people_(24) {
     feeds_.setResponder(WatchHolder::kDoor, this);
   }
 
   void run(uint64_t steps) {
-    for (uint64_t i = 0; i < steps; ++i) step();
+    for (uint64_t i = 0; i < steps; ++i) {
+      step();
+      if (i % 64 == 0) hear();
+    }
     settle();
     printf("published %" PRIu64 ", documents %" PRIu64 ", patches %" PRIu64 ", skipped %" PRIu64
            ", pings %" PRIu64 ", refused %" PRIu64 "\n",
@@ -132,11 +143,12 @@ class Test : FeedResponder {
                                             .upstream = false},
                                            &watching);
     if (outcome != Outcome::kOk) {
-      EXPECT(outcome == Outcome::kTooManyFeeds && fresh);
+      EXPECT(outcome == Outcome::kTooManyFeeds && fresh && feeds_.counts().feeds == 6);
       models_.erase(key);
       ++refused_;
       return;
     }
+    EXPECT(feeds_.counts().feeds <= 6);
     model.cursor = cursor;
     model.values[cursor.version] = value;
   }
@@ -158,9 +170,11 @@ class Test : FeedResponder {
     while (keys.size() < count) keys.insert(anyKey());
     std::vector<Wanted> wanted;
     for (const std::string& key : keys) {
-      wanted.push_back({key, one.cursors[key]});
+      const std::string& has = one.cursors[key];
+      wanted.push_back({key, has.empty() && below(2) == 0 ? kNoCursor : std::string_view(has)});
       one.keys.push_back(key);
     }
+    const bool waits = one.stream || wanted[0].after == kNoCursor;
     one.busy = true;
     one.slow = false;
     one.watcher = Feeds::kNoWatcher;
@@ -170,14 +184,17 @@ class Test : FeedResponder {
                                           .delta = one.delta,
                                           .gzip = false,
                                           .stream = one.stream,
-                                          .many = many},
+                                          .many = many,
+                                          .from = {.host = 1 + below(3)}},
                                          WatchHolder::kDoor, number, &watcher);
     if (outcome != Outcome::kOk) {
       one.busy = false;
       ++refused_;
       if (outcome == Outcome::kUnknownFeed) {
-        EXPECT(models_.count(one.keys[0]) == 0);
+        EXPECT(models_.count(one.keys[0]) == 0 && !waits);
         forget(&one, one.keys[0]);
+      } else if (outcome == Outcome::kTooManyFetches || outcome == Outcome::kTooManyFeeds) {
+        EXPECT(models_.count(one.keys[0]) == 0 && waits);
       } else {
         EXPECT(outcome == Outcome::kTooManyWatchers || outcome == Outcome::kBadHold);
       }
@@ -241,8 +258,12 @@ class Test : FeedResponder {
       forget(one, key);
       return;
     }
-    const Model& model = models_[key];
     const std::string cursor = between(item, "\"cursor\":\"", "\"");
+    if (cursor == kNoCursor) {
+      EXPECT(models_.count(key) == 0 && one->cursors[key].empty());
+      return;
+    }
+    const Model& model = models_[key];
     const Cursor now = Cursor::of(cursor);
     EXPECT(now.epoch == model.cursor.epoch && now.version == model.cursor.version);
     const Cursor before = Cursor::of(one->cursors[key]);
@@ -267,6 +288,17 @@ class Test : FeedResponder {
     one->values[key] = model.values.at(now.version);
   }
 
+  /** Everybody who watches and is not slow has heard of what is newest. */
+  void hear() {
+    while (feeds_.step(1000)) clockNow += 10;
+    for (Person& one : people_) {
+      if (!one.busy || one.slow) continue;
+      for (const std::string& key : one.keys) {
+        if (models_.count(key) > 0) EXPECT(one.cursors[key] == text(models_[key].cursor));
+      }
+    }
+  }
+
   /** Everybody keeps asking until all have what is newest; then all goes, and nothing is left. */
   void settle() {
     for (int round = 0; round < 3; ++round) {
@@ -275,7 +307,7 @@ class Test : FeedResponder {
         if (one.busy && one.slow) takeRest(&one);
       }
     }
-    while (feeds_.step(1000)) clockNow += 10;
+    hear();
     for (uint32_t number = 0; number < people_.size(); ++number) {
       Person& one = people_[number];
       if (one.busy) feeds_.drop(one.watcher);
@@ -295,11 +327,12 @@ class Test : FeedResponder {
     }
     EXPECT(feeds_.counts().watching == 0 && feeds_.counts().streams == 0);
     while (!models_.empty()) end(std::string(models_.begin()->first));
-    EXPECT(feeds_.counts().feeds == 0);
+    EXPECT(feeds_.counts().feeds == 0 && feeds_.counts().awaited == 0 && limits_.size() == 0);
     EXPECT(feeds_.counts().memory == 0 && feeds_.held() == 0);
   }
 
   std::mt19937_64 random_;
+  AddressLimits limits_;
   Feeds feeds_;
   std::vector<Person> people_;
   std::map<std::string, Model> models_;

@@ -68,7 +68,7 @@ class Stage {
       : folder_(folder),
         pool_(poolOptions(100), &limits_, 0),
         turn_(&pool_),
-        front_(options(), parts(), makeReplies(), {.ask = {}, .gone = {}, .mostBody = {}}, 0) {
+        front_(options(), parts(), makeReplies(), {.ask = {}, .gone = {}, .bodies = {}}, 0) {
     EXPECT(turn_.open(storeOptions(folder, sync)).ok());
     EXPECT(turn_.start([this] { synced_ = true; }) == 0);
     front_.onWaits([this](bool whether) { waits_ = whether; });

@@ -67,7 +67,7 @@ class Server {
             doorOptions(), parts(), makeReplies(),
             {.ask = [this](uint32_t worker, const Question& question) { handle(worker, question); },
              .gone = [this](Caller) { ++gone_; },
-             .mostBody = {}},
+             .bodies = {}},
             milliseconds()) {
     front_.onWaits([](bool) {});
     for (const bool transient : {false, true}) {

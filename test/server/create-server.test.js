@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
+import Ajv from 'ajv/dist/2020.js';
 import t from 'tap';
 
 import { createServer } from 'sprites-server';
@@ -10,6 +11,7 @@ import { createServer } from 'sprites-server';
 import { camel } from '../../lib/operator/options.js';
 import { tableForPrograms } from '../../lib/operator/program-options.js';
 import { plainEnvironment } from '../support/cpp-build.js';
+import { Wire } from '../support/http.js';
 import { shown } from '../support/readme.js';
 import { ROOT } from '../support/server.js';
 import { until } from '../support/until.js';
@@ -102,6 +104,9 @@ t.test('a wrong option says which it is, and opens nothing', async (t) => {
     [{ mailboxMemory: '9X' }, 'ERR_SPRITES_OPTION', 'mailboxMemory takes a size'],
     [{ mailboxBytes: 4096 }, 'ERR_SPRITES_OPTION', /^mailboxBytes must have .* of maxSprite bytes/],
     [{ logLevel: 'info' }, 'ERR_SPRITES_OPTION', 'logLevel is no option here: give a log'],
+    [{ fetch: 'none' }, 'ERR_SPRITES_OPTION', 'fetch takes a function'],
+    [{ publishTokens: 'a' }, 'ERR_SPRITES_OPTION', 'publishTokens takes an array'],
+    [{ publishTokens: ['a b'] }, 'ERR_SPRITES_OPTION', 'publishTokens takes an array'],
     [{ check: 5 }, 'ERR_SPRITES_OPTION', 'check is no option here'],
     [{ tlsCert: '/nope', tlsKey: '/nope', port: 0 }, undefined, "tlsCert /nope can't be read"],
     [{ port }, 'EADDRINUSE', 'choose another port by port']
@@ -147,6 +152,213 @@ t.test('a start waits for a state, can be called off, and logs where it is told 
   await t.rejects(second.close(), { message: /^state .* no snapshot can be written/ });
 });
 
+t.test('feeds as functions', async (t) => {
+  const server = await serve(t, { feedBytes: 4096, arena: 'hall' });
+  const first = server.watch('a');
+  const { created, cursor, watching } = await server.publish('a', { score: [1] });
+  t.strictSame([created, watching], [true, 0]);
+  t.strictSame(await first, { cursor, value: { score: [1] } });
+  const base = server.addresses[0];
+  const parked = fetch(`${base}feed/a?after=${cursor}`);
+  const next = server.watch('a', cursor);
+  await until(() => server.status().watching === 1);
+  const patched = await server.patch('a', [{ op: 'add', path: '/score/1', value: 2 }]);
+  t.equal(patched.watching, 1);
+  t.strictSame((await (await parked).json()).value, { score: [1, 2] });
+  t.strictSame(await next, { cursor: patched.cursor, value: { score: [1, 2] } });
+  await server.patch('a', { over: true });
+  t.strictSame((await server.watch('a', cursor)).value, { score: [1, 2], over: true }, 'at once');
+  const { cursor: last } = await server.watch('a');
+  t.equal((await server.publish('a', { over: true, score: [1, 2] })).cursor, last, 'unchanged');
+  const end = server.watch('a', last);
+  await server.remove('a');
+  t.strictSame(await end, { cursor: 'none', value: undefined });
+
+  const refused = [
+    ['unknown-feed', () => server.remove('a')],
+    ['unknown-feed', () => server.patch('a', {})],
+    ['bad-key', () => server.publish('a//b', 1)],
+    ['bad-key', () => server.watch(7)],
+    ['bad-value', () => server.publish('a', undefined)],
+    ['bad-patch', () => server.patch('b', [1])],
+    ['feed-too-large', () => server.publish('a', 'x'.repeat(4095))],
+    ['reserved-feed', () => server.publish('arena/hall', 1)],
+    ['bad-media-type', () => server.patch('arena/hall/control', [])],
+    ['bad-control', () => server.publish('arena/hall/control', { game: 7 })]
+  ];
+  await server.publish('b', 1);
+  for (const [problem, act] of refused) {
+    const error = await act().catch((reason) => reason);
+    t.match(error, { code: 'ERR_SPRITES_FEED', problem }, problem);
+    t.match(error.message, /^\w.*\.$/);
+    t.notMatch(error.message, '--');
+  }
+  const off = new AbortController();
+  const given = server.watch('c', undefined, { signal: off.signal });
+  off.abort();
+  await t.rejects(given, { name: 'AbortError' });
+  await t.rejects(server.watch('c', undefined, { signal: off.signal }), { name: 'AbortError' });
+  const left = server.watch('c');
+  left.catch(() => {});
+  await server.close();
+  await t.rejects(left, { message: 'the server has ended' });
+  await t.rejects(server.watch('c'), { message: 'the server has ended' });
+});
+
+t.test('answers are as the OpenAPI document says', async (t) => {
+  const server = await serve(t, { publishTokens: ['x'], arena: 'hall' });
+  const base = server.addresses[0];
+  const document = await (await fetch(`${base}openapi.json`)).json();
+  const ajv = new Ajv({ strict: false, validateFormats: false }).addSchema(document, 'api');
+  const pointer = (...names) =>
+    names.map((one) => `/${one.replace(/~/g, '~0').replace(/\//g, '~1')}`).join('');
+  const asks = [
+    ['POST', '/join'],
+    ['GET', '/place/{id}'],
+    ['POST', '/throw/{id}/{edge}', { body: '{}' }],
+    ['GET', '/poll/{id}', { query: '?ack=0' }],
+    ['GET', '/place/{id}', { id: 'none' }],
+    ['GET', '/status'],
+    ['PUT', '/feed/{key}', { body: '{"a":1}' }],
+    ['PATCH', '/feed/{key}', { body: '{"a":2}', type: 'application/merge-patch+json' }],
+    ['PATCH', '/feed/{key}', { body: '[]', type: 'text/plain' }],
+    ['GET', '/feed/{key}'],
+    ['GET', '/feed/{key}', { query: '?after=none&hold=4' }],
+    ['POST', '/feeds', { body: '{"feeds":{"a/b":"","c":""}}' }],
+    ['GET', '/feeds'],
+    ['GET', '/arena'],
+    ['POST', '/arena/{name}'],
+    ['GET', '/nothing']
+  ];
+  let id = 'none';
+  for (const [method, path, { body, query = '', type, id: other } = {}] of asks) {
+    const given = { id: other ?? id, edge: 'left', key: 'a/b', name: 'hall' };
+    const target = path.replace(/\{(\w+)\}/g, (_, name) => given[name]).slice(1) + query;
+    const headers = { Authorization: 'Bearer x', ...(type && { 'Content-Type': type }) };
+    const answer = await fetch(base + target, { method, body, headers });
+    const said = await answer.json();
+    id = path === '/join' ? said.id : id;
+    const { responses } = document.paths[path]?.[method.toLowerCase()] ?? {};
+    const [kind] = answer.headers.get('content-type').split(';');
+    const schema = responses?.[answer.status]
+      ? ['paths', path, method.toLowerCase(), 'responses', String(answer.status)]
+      : ['components', 'responses', 'Refused'];
+    const check = ajv.getSchema(`api#${encodeURI(pointer(...schema, 'content', kind, 'schema'))}`);
+    t.ok(check(said), `${method} ${target}: ${answer.status} ${JSON.stringify(check.errors)}`);
+  }
+});
+
+t.test('tokens as an option', async (t) => {
+  const file = join(t.testdir({ tokens: 'of-a-file\n' }), 'tokens');
+  const put = async (server, token) => {
+    const headers = { Authorization: `Bearer ${token}` };
+    const how = { method: 'PUT', body: '1', headers };
+    return (await fetch(`${server.addresses[0]}feed/a`, how)).status;
+  };
+  const one = await serve(t, { publishTokens: ['x', 'y'] });
+  t.same([await put(one, 'x'), await put(one, 'y'), await put(one, 'z')], [201, 200, 401]);
+  const both = await serve(t, { publishTokens: ['x'], publishTokenFile: file });
+  both.reload();
+  t.same(
+    [await put(both, 'x'), await put(both, 'of-a-file'), await put(both, 'y')],
+    [201, 200, 401]
+  );
+  t.equal(await put(await serve(t, { publishTokens: [] }), 'x'), 403);
+});
+
+t.test('an application of its own, at the same port', async (t) => {
+  let asked;
+  const lines = [];
+  const note = (fields, message = fields) => lines.push(fields.err?.message ?? message);
+  const server = await serve(t, {
+    log: { debug: note, info: note, warn: note, error: note },
+    async fetch(request, about) {
+      asked = { request, about };
+      const { pathname } = new URL(request.url);
+      if (pathname === '/fails') throw new Error('a fault of the application');
+      if (pathname === '/none') return undefined;
+      if (pathname === '/long') return new Response(new Uint8Array(16 * 2 ** 20 + 1));
+      if (pathname === '/waits') return new Promise(() => {});
+      if (pathname === '/odd') return new Response(null, { status: 299, headers: { 'X-A': 'ä' } });
+      if (pathname === '/304') return new Response(null, { status: 304, headers: { ETag: '"a"' } });
+      const headers = [
+        ['Set-Cookie', 'a=1'],
+        ['Set-Cookie', 'b=2'],
+        ['X-Of', 'it'],
+        ['Connection', 'close']
+      ];
+      return new Response(await request.text(), { status: 218, headers });
+    }
+  });
+  const base = server.addresses[0];
+  const ask = (path, how) => fetch(`${base}${path}`, { redirect: 'manual', ...how });
+
+  const body = 'x'.repeat(2 ** 20);
+  const said = await ask('a%20b/?c=d&c=e', { method: 'POST', body, headers: { Cookie: 'k=v' } });
+  t.equal(asked.request.url, `${base}a%20b/?c=d&c=e`);
+  t.equal(asked.request.headers.get('cookie'), 'k=v');
+  t.strictSame(asked.about, { address: '127.0.0.1', secure: false });
+  t.equal(said.status, 218);
+  t.equal(await said.text(), body);
+  t.strictSame(said.headers.getSetCookie(), ['a=1', 'b=2']);
+  t.equal(said.headers.get('x-of'), 'it');
+  t.equal(said.headers.get('connection'), 'keep-alive', 'the connection is not');
+  t.equal(said.headers.get('cache-control'), null, 'no field but those');
+
+  t.equal((await ask('')).status, 218, 'the page is the application’s');
+  t.equal((await ask('feeds/more')).status, 218);
+  t.equal((await ask('x', { method: 'OPTIONS' })).status, 218);
+  const head = await ask('x', { method: 'HEAD' });
+  t.strictSame(
+    [head.status, head.headers.get('content-length'), await head.text()],
+    [218, '0', '']
+  );
+  asked = undefined;
+  t.equal((await ask('join', { method: 'POST' })).status, 201);
+  t.equal((await ask('feed/a')).status, 404);
+  t.equal((await ask('join', { method: 'OPTIONS' })).status, 204);
+  t.equal((await ask('client/client.js')).status, 200);
+  t.equal(asked, undefined, 'what is of Sprites it is not asked for');
+
+  t.equal((await ask('x', { method: 'POST', body: `${body}y` })).status, 413);
+  t.equal(asked, undefined, 'nor with more than it may have');
+  for (const path of ['fails', 'none', 'long', 'odd']) {
+    lines.length = 0;
+    t.equal((await ask(path)).status, 500, path);
+    t.match(lines, [/\w/], `${path} is logged`);
+  }
+  const same = await ask('304');
+  t.strictSame([same.status, same.headers.get('etag')], [304, '"a"']);
+
+  const wire = await Wire.open(server.port, '127.0.0.1');
+  const head1 = 'POST /c HTTP/1.1\r\nHost: a.test\r\nCookie: a=1\r\nCookie: b=2\r\n';
+  wire.send(`${head1}Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n`);
+  await until(() => wire.leftOver.includes('100 Continue'));
+  wire.send('3\r\nabc\r\n0\r\n\r\nTRACE /c HTTP/1.1\r\nHost: a.test\r\n\r\n');
+  wire.send('GET /c HTTP/1.1\r\nHost: [\r\n\r\n');
+  const statuses = () => wire.leftOver.toString().match(/(?<=HTTP\/1\.1 )(?!100)\d+/g) ?? [];
+  await until(() => statuses().length === 3);
+  t.same(statuses(), ['218', '405', '400']);
+  t.same(
+    [...asked.request.headers],
+    [
+      ['content-length', '3'],
+      ['cookie', 'a=1; b=2'],
+      ['host', 'a.test']
+    ],
+    'no field of the connection'
+  );
+  await wire.destroy();
+
+  const abort = new AbortController();
+  const waits = ask('waits', { signal: abort.signal });
+  await until(() => asked?.request.url.endsWith('waits'));
+  t.notOk(asked.request.signal.aborted);
+  abort.abort();
+  await t.rejects(waits);
+  await until(() => asked.request.signal.aborted);
+});
+
 t.test('in a thread that is not the main one it says so', async (t) => {
   const { stdout } = await run(
     t,
@@ -186,6 +398,10 @@ t.test(
     const first: string = server.addresses[0]!;
     const clients: number = server.status().clients + other.port + first.length;
     console.log(clients.toFixed());
+    const { cursor } = await server.publish('a', { b: 1 });
+    await server.watch('a', cursor, { signal: off.signal });
+    const answer = async (request: Request) => new Response(request.url);
+    await createServer({ publishTokens: ['a'], fetch: answer });
     server.reload();
     await server.close();`;
     const wrong = {
@@ -193,6 +409,8 @@ t.test(
       'a-port-that-is-a-word': right.replace('port: 0', "port: 'eighty'"),
       'a-sync-that-is-none': right.replace("'turn'", "'soon'"),
       'a-log-that-is-none': right.replace('log: console', 'log: 1'),
+      'a-response-that-is-none': right.replace('new Response(request.url)', 'request.url'),
+      'a-cursor-that-is-a-number': right.replace("'a', cursor,", "'a', 1,"),
       'a-check': right.replace('maxSprite: 4096', 'check: 2'),
       'a-count-that-is-a-word': right.replace('clients: number', 'clients: string')
     };

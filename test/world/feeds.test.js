@@ -68,6 +68,10 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
     enter(t, nats, 'c', { upstream: url, 'upstream-every': 1, 'feed-bytes': 90_000 })
   ]);
   await ready([a, b, c]);
+  const early = await parkGet(b, 'early', 'after=none');
+  const { cursor: promised } = (await put(a, 'early', 1)).body;
+  t.equal((await early.answer).body.cursor, promised, 'who waits at another server hears of it');
+  await remove(a, 'early');
 
   await t.test('a long poll, one of many and an event stream, at other servers', async (t) => {
     const value = { title: 'scores', list: Array.from({ length: 40 }, (_, n) => ({ n })) };

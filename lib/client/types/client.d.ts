@@ -7,6 +7,7 @@
 export function opposite(edge: Edge): Edge;
 export { EDGES } from "./answers.js";
 export { Feeds } from "./feeds.js";
+export { feedStore } from "./store.js";
 /** One desktop's place in the torus. */
 export class Client {
     /**

@@ -19,6 +19,8 @@ export function isKey(key: unknown): boolean;
  * @returns {Item[]|null} null for what is no answer
  */
 export function readItems(json: any): Item[] | null;
+/** The cursor of who has no value: the server answers when there is one. */
+export const NO_CURSOR: "none";
 export function isCursor(cursor: unknown): boolean;
 /**
  * What there is of one feed: a value, a patch to the one of `from`, a problem's name, or nothing new.

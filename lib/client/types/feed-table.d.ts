@@ -17,7 +17,7 @@ export function call(onChange: OnChange, value: any, change: Change): void;
  * @typedef {(value: any, change: Change) => unknown} OnChange
  *
  * @typedef {object} Entry one feed that is watched
- * @property {string} cursor '' without a value
+ * @property {string} cursor NO_CURSOR without a value, or where the whole is to be asked for
  * @property {any} value
  * @property {string|undefined} problem as it was told
  * @property {number} misses problems in a row
@@ -100,7 +100,7 @@ export type OnChange = (value: any, change: Change) => unknown;
  */
 export type Entry = {
     /**
-     * '' without a value
+     * NO_CURSOR without a value, or where the whole is to be asked for
      */
     cursor: string;
     value: any;

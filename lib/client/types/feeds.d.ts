@@ -68,7 +68,7 @@ export class Feeds {
         asked: boolean;
     } | null;
     /**
-     * Watches a feed.
+     * Watches a feed; one that is not yet published as well: its first value comes as any other.
      *
      * @param {string} key of the feed
      * @param {OnChange} onChange called with each new value, which is frozen, since the next patch

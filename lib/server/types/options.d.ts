@@ -32,7 +32,7 @@ export interface Options {
   publishTokenFile?: string;
   /** Largest value of a feed; bytes. By default 1M. */
   feedBytes?: number | string;
-  /** Most feeds. By default 10000. */
+  /** Most feeds; as many more may be awaited. By default 10000. */
   feeds?: number;
   /** Memory of all feeds; as much again for old versions that unsent answers still use; bytes. By default 256M. */
   feedMemory?: number | string;
@@ -72,7 +72,7 @@ export interface Options {
   addressMemory?: number | string;
   /** Memory of buffered input and output for one source address; 0 is no limit; bytes. By default 32M. */
   addressHeld?: number | string;
-  /** Feeds fetched from --upstream that one source address requested first; 0 is no limit. By default 1000. */
+  /** Feeds fetched from --upstream, or not yet published, that one source address requested first; 0 is no limit. By default 1000. */
   addressFeeds?: number;
   /** Source of the client's address: the connection (none), the PROXY protocol, or one header. By default none. */
   trustProxy?: 'none' | 'proxy' | 'forwarded' | 'x-forwarded-for';

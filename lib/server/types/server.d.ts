@@ -10,6 +10,13 @@ export interface Log {
   error(fields: object | string, message?: string): void;
 }
 
+/** Why something of a feed was not done. */
+export interface FeedError extends Error {
+  code: 'ERR_SPRITES_FEED';
+  /** Its name in lib/http/README.md. */
+  problem: string;
+}
+
 /** The live counts, all of them: lib/server/README.md has a line for each. */
 export interface Status {
   clients: number;
@@ -21,6 +28,12 @@ export interface Status {
   /** Problems and how often there were. */
   refused: Record<string, number>;
   [name: string]: unknown;
+}
+
+/** A version of a feed. `cursor` is `none` where there is no value. */
+export interface Version {
+  cursor: string;
+  value: any;
 }
 
 /** A server that runs. */
@@ -35,6 +48,24 @@ export interface Server {
   readonly addresses: string[];
   readonly tlsAddresses: string[];
   readonly adminAddresses: string[];
+  /**
+   * Publishes a value, anything that JSON can say.
+   *
+   * @throws {FeedError} as all four: its `problem` is the one that a client would get
+   */
+  publish(
+    key: string,
+    value: unknown
+  ): Promise<{ cursor: string; watching: number; created?: boolean }>;
+  /** Patches a value: an array is a JSON Patch (RFC 6902), anything else a JSON Merge Patch (RFC 7396). */
+  patch(key: string, patch: unknown): Promise<{ cursor: string; watching: number }>;
+  /** Ends a feed. */
+  remove(key: string): Promise<void>;
+  /**
+   * The newest version, as soon as it is not `seen`, the cursor of one before. Without `seen` that is the first one there
+   * is. Nothing is fetched for it. Rejects when the server ends.
+   */
+  watch(key: string, seen?: string, options?: { signal?: AbortSignal }): Promise<Version>;
   /** As /status of the admin port. */
   status(): Status;
   /** Reads TLS's certificate and key anew, and the tokens of publishers. */
@@ -61,5 +92,15 @@ export function createServer(
     log?: Log;
     /** Ends a start that waits for the state of another server. */
     signal?: AbortSignal;
+    /** Tokens that may publish feeds, besides those of `publishTokenFile`. */
+    publishTokens?: string[];
+    /**
+     * Answers what is not Sprites' own on its ports, `/` among it. Bodies are whole: a request's has at most 1 MiB (413), a
+     * response's 16 MiB (500). The request's signal is aborted when the client is gone.
+     */
+    fetch?: (
+      request: Request,
+      about: { address: string; secure: boolean }
+    ) => Response | Promise<Response>;
   }
 ): Promise<Server>;

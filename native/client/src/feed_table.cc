@@ -8,6 +8,13 @@
 
 namespace sprites {
 
+namespace {
+
+/** The cursor of who has no value: the server answers when there is one. */
+constexpr const char* kNoCursor = "none";
+
+}  // namespace
+
 bool FeedTable::add(Feeds::WatchId watch, const std::string& key, FeedHeld held) {
   FeedChange change;
   change.key = key;
@@ -31,8 +38,8 @@ bool FeedTable::add(Feeds::WatchId watch, const std::string& key, FeedHeld held)
   }
   Entry& entry = entries_[key];
   entry.watches.push_back(watch);
-  if (isFeedCursor(held.cursor) && json::value(held.value, kFeedDepth) &&
-      json::isUtf8(held.value)) {
+  if (isFeedCursor(held.cursor) && held.cursor != kNoCursor &&
+      json::value(held.value, kFeedDepth) && json::isUtf8(held.value)) {
     entry.cursor = std::move(held.cursor);
     entry.value = std::move(held.value);
   }
@@ -50,6 +57,8 @@ void FeedTable::remove(Feeds::WatchId watch) {
   }
 }
 
+std::string FeedTable::Entry::asked() const { return cursor.empty() ? kNoCursor : cursor; }
+
 void FeedTable::forgetCursors() {
   for (auto& [key, entry] : entries_) entry.cursor.clear();
 }
@@ -62,7 +71,7 @@ FeedTable::Wish FeedTable::wish(Time now) const {
   Wish wish;
   for (const auto& [key, entry] : entries_) {
     if (entry.due <= now) {
-      wish.feeds[key] = entry.cursor;
+      wish.feeds[key] = entry.asked();
     } else {
       wish.next = std::min(wish.next, entry.due);
     }
@@ -78,7 +87,7 @@ bool FeedTable::take(std::vector<FeedItem> items, const std::map<std::string, st
     const auto question = asked.find(item.feed);
     // An answer is to what was asked: another cursor's leads elsewhere.
     if (found == entries_.end() || question == asked.end()) continue;
-    if (found->second.cursor != question->second) continue;
+    if (found->second.asked() != question->second) continue;
     if (item.problem.empty()) {
       if (takeNews(found->first, &found->second, std::move(item))) taught = true;
     } else {

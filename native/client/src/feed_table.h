@@ -69,6 +69,9 @@ class FeedTable {
     uint64_t misses = 0;  // problems in a row
     Time due;             // not to be asked for before
     std::vector<Feeds::WatchId> watches;
+
+    /** The cursor to ask with. */
+    std::string asked() const;
   };
 
   bool takeNews(const std::string& key, Entry* entry, FeedItem item);

@@ -167,7 +167,7 @@ class Feeds {
   std::chrono::milliseconds timeout();
 
   /**
-   * Watches a feed.
+   * Watches a feed; one that is not yet published as well: its first value comes as any other.
    *
    * @param onChange  called with each new value, and once for each problem
    * @param held      what an earlier run held, to hear only of what is newer; what is none is not

@@ -1,0 +1,38 @@
+import { useMemo, useSyncExternalStore } from 'react';
+
+import { Feeds } from './feeds.js';
+import { feedStore } from './store.js';
+
+/**
+ * A feed in a React component (18 or later).
+ *
+ *     import { useFeed } from 'sprites-server/react';
+ *
+ *     function Score() {
+ *       const { value, problem } = useFeed('scores', { base: 'http://127.0.0.1:8080' });
+ *       return <p>{value ? value.home : problem}</p>;
+ *     }
+ */
+
+/** One for each server: all components share its poll. @type {Map<string, Feeds>} */
+const servers = new Map();
+
+function feedsOf(base) {
+  if (!servers.has(base)) servers.set(base, new Feeds({ base }));
+  return /** @type {Feeds} */ (servers.get(base));
+}
+
+/**
+ * The newest value of a feed. The component is rendered again with each one.
+ *
+ * @param {string} key of the feed
+ * @param {object} [options]
+ * @param {string} [options.base] the server's URL; by default the origin of the page
+ * @param {Feeds} [options.feeds] in place of `base`: one of the program's own
+ * @returns {import('./store.js').Snapshot} on a server, and before the first value, without one
+ * @throws {TypeError} when base is no URL
+ */
+export function useFeed(key, { base = globalThis.location?.origin, feeds = feedsOf(base) } = {}) {
+  const store = useMemo(() => feedStore(feeds, key), [feeds, key]);
+  return useSyncExternalStore(store.subscribe, store.getSnapshot, store.getSnapshot);
+}

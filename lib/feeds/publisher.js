@@ -1,0 +1,43 @@
+/**
+ * What may be published, whoever publishes: a client with a token (routes.js), or the program that the server is in
+ * (lib/server/program.js). What the arena publishes nobody else may; its control takes commands.
+ *
+ * @param {object} parts
+ * @param {import('./feeds.js').Feeds | import('./remote-feeds.js').RemoteFeeds} parts.feeds
+ * @param {import('../arena/arena.js').Arena} [parts.arena] where there is one
+ * @param {{feedBytes: number}} parts.options
+ */
+export function openPublisher({ feeds, arena, options }) {
+  const roleOf = (key) => arena?.owns(key);
+  const controls = (key) => roleOf(key) === 'control';
+
+  /** @returns {string | undefined} the problem for which a publication is not looked at */
+  function refuses(key, kind) {
+    if (roleOf(key) === 'reduced') return 'reserved-feed';
+    return controls(key) && kind === 'json-patch' ? 'bad-media-type' : undefined;
+  }
+
+  return {
+    refuses,
+
+    /** @returns {number} the bytes that a publication may have */
+    most: (key) => (controls(key) ? arena.commandBytes : options.feedBytes),
+
+    /**
+     * @param {string} key isKey
+     * @param {'value' | 'json-patch' | 'merge-patch'} kind
+     * @param {Uint8Array} body of at most `most(key)` bytes
+     * @returns {Promise<{created?: boolean, cursor: string, watching: number} | {problem: string, detail?: string}>}
+     */
+    async publish(key, kind, body) {
+      const problem = refuses(key, kind);
+      if (problem !== undefined) return { problem };
+      return controls(key) ? arena.command(key, body) : feeds.publish(key, kind, body);
+    },
+
+    /** @returns {Promise<{problem?: string}>} */
+    async remove(key) {
+      return roleOf(key) === undefined ? feeds.remove(key) : { problem: 'reserved-feed' };
+    }
+  };
+}

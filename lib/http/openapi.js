@@ -1,0 +1,371 @@
+import { problems } from './problems.js';
+import { version } from '../base/version.js';
+
+/**
+ * The contract as an OpenAPI 3.1 document, for programs: made of the routes there are, the problems, and the options. What
+ * no table knows, an operation's words and shapes, is here. lib/http/README.md is the contract for people.
+ */
+
+const text = (pattern, more) => ({ type: 'string', pattern, ...more });
+const object = (properties, required = Object.keys(properties)) => ({
+  type: 'object',
+  properties,
+  required
+});
+const list = (items, more) => ({ type: 'array', items, ...more });
+const part = (name) => ({ $ref: `#/components/schemas/${name}` });
+const whole = (minimum, maximum) => ({ type: 'integer', minimum, maximum });
+const COUNT = whole(0);
+const TEXT = { type: 'string' };
+
+/** The schemas that operations name. */
+const schemas = {
+  Cursor: text('^[A-Za-z0-9-]{1,40}$', { description: 'Opaque. `none`: of who has no value.' }),
+  Key: text('^[A-Za-z0-9._~/-]{1,200}$', {
+    description: 'No segment is empty, `.` or `..`. In a path its slashes stay as they are.'
+  }),
+  Id: text('^[A-Za-z0-9_-]{1,64}$', { description: 'A capability: as secret as a password.' }),
+  Sprite: { type: 'object', description: 'Any JSON object.' },
+  Patch: list(object({ op: TEXT, path: TEXT, value: {} }, ['op', 'path'])),
+  Item: {
+    ...object({ feed: part('Key'), cursor: part('Cursor'), value: {} }, ['feed']),
+    description: 'Neither `value` nor `patch`: nothing new. `from`: what the patch is to.',
+    dependentRequired: { patch: ['from', 'cursor'], value: ['cursor'] }
+  },
+  Published: object({ cursor: part('Cursor'), watching: COUNT }),
+  Names: object({ version: COUNT, names: list({ type: 'object' }) }, ['version']),
+  Input: { type: 'object', additionalProperties: { type: 'number' } },
+  Problem: object({
+    type: text('^urn:sprites:[a-z-]+$'),
+    title: TEXT,
+    status: { type: 'integer' },
+    detail: { type: 'string', description: 'What the caller can do.' }
+  })
+};
+Object.assign(schemas.Item.properties, {
+  from: part('Cursor'),
+  patch: part('Patch'),
+  problem: TEXT,
+  retry: { ...COUNT, description: 'Milliseconds to wait before the next request.' }
+});
+
+/** Parameters in a path, by their names. */
+const IN_PATH = {
+  id: part('Id'),
+  edge: { enum: ['left', 'right', 'up', 'down'] },
+  key: part('Key'),
+  name: text('^[a-z0-9-]{1,32}$'),
+  player: part('Id'),
+  number: whole(1),
+  game: TEXT
+};
+
+/** The same in a query, and in the fields of a request. */
+const inQuery = (hold) => ({
+  ack: { ...COUNT, description: 'The `seq` of the last answer that was handled.' },
+  hold: { ...whole(5, hold), description: 'Seconds.' },
+  n: { ...COUNT, description: "The client's counter: a repeated one is answered as before." },
+  after: { anyOf: [part('Cursor'), { const: '' }] },
+  delta: { enum: ['0', '1'], description: '1: patches are welcome.' },
+  prefix: { ...TEXT, description: 'What keys begin with.' },
+  from: { ...part('Key'), description: 'The `next` of the page before.' },
+  version: COUNT
+});
+
+const GONE = ['unknown-client', 'misdirected', 'restarting'];
+const PUBLISHER = ['bad-token', 'publishing-closed'];
+const PUBLISHED = [
+  ...['bad-key', 'reserved-feed', 'feed-too-large', 'feed-memory-full', 'too-many-feeds'],
+  ...['publishing-busy', 'publishing-slow', 'state-unwritable', 'bad-control', 'unknown-game']
+];
+const WATCHED = [
+  ...['bad-key', 'bad-cursor', 'bad-hold', 'bad-delta', 'unknown-feed', 'upstream-failed'],
+  ...['too-many-fetches', 'too-many-feeds', 'too-many-watchers', 'draining']
+];
+
+/**
+ * The operations: what one is for, parameters in the query, the body, the answer (status and schema), and the problems that
+ * are its own. `token`: a publisher's.
+ */
+function operations({ hold, maxSprite, feedBytes }) {
+  const said = `At most ${feedBytes} bytes.`;
+  const value = { 'application/json': { description: said } };
+  const patches = {
+    'application/json-patch+json': part('Patch'),
+    'application/merge-patch+json': {}
+  };
+  const changed = { token: true, answer: [200, part('Published')] };
+  return {
+    'POST /join': {
+      about: 'Takes a place in the torus.',
+      answer: [201, object({ id: part('Id'), hold: COUNT, lease: COUNT, maxSprite: COUNT })],
+      problems: ['too-many-joins', 'too-many-clients', 'torus-full', 'draining', 'state-unwritable']
+    },
+    'GET /poll/{id}': {
+      about: 'Waits for sprites.',
+      query: ['ack', 'hold'],
+      answer: [200, object({ seq: COUNT, sprites: list({ type: 'object' }) })],
+      problems: [...GONE, 'bad-ack', 'ack-ahead', 'bad-hold', 'too-many-polls', 'state-unwritable']
+    },
+    'POST /throw/{id}/{edge}': {
+      about: `Throws a sprite, of at most ${maxSprite} bytes, to a neighbor.`,
+      query: ['n'],
+      body: { 'application/json': part('Sprite') },
+      answer: [202, object({ state: { enum: ['delivered', 'queued', 'duplicate'] } })],
+      problems: [
+        ...[...GONE, 'bad-edge', 'bad-number', 'stale-number', 'bad-sprite', 'sprite-too-large'],
+        ...['too-many-throws', 'too-many-sprites', 'neighbor-busy', 'mailboxes-full'],
+        'state-unwritable'
+      ]
+    },
+    'POST /leave/{id}': { about: 'Gives the place back.', answer: [204], problems: GONE },
+    'GET /place/{id}': {
+      about: 'Where the place is.',
+      answer: [200, object({ row: COUNT, column: COUNT, rows: COUNT, columns: COUNT })],
+      problems: GONE
+    },
+    'GET /status': { about: 'The live counts.', answer: [200, { type: 'object' }] },
+    'HEAD /status': { about: 'The same, without them.', answer: [200] },
+    'GET /status/{id}': {
+      about: "The live counts of the client's server.",
+      answer: [200, { type: 'object' }],
+      problems: GONE
+    },
+    'GET /addresses': {
+      about: 'URLs for other machines.',
+      answer: [200, object({ addresses: list({ type: 'string', format: 'uri' }) })]
+    },
+    'GET /openapi.json': { about: 'This document.', answer: [200, { type: 'object' }] },
+    'GET /feed/{key}': {
+      about:
+        'A feed, or what is newer than `after`. As text/event-stream: an event for each version.',
+      query: ['after', 'hold', 'delta'],
+      answer: [200, part('Item'), 'text/event-stream'],
+      problems: WATCHED
+    },
+    'HEAD /feed/{key}': {
+      about: 'Whether there is a value, and how long. Nothing is fetched.',
+      answer: [200],
+      problems: ['bad-key', 'unknown-feed']
+    },
+    'PUT /feed/{key}': {
+      about: 'Publishes a value.',
+      body: value,
+      ...changed,
+      created: true,
+      problems: [...PUBLISHER, ...PUBLISHED, 'bad-value']
+    },
+    'PATCH /feed/{key}': {
+      about: 'Publishes a change of the value.',
+      body: patches,
+      ...changed,
+      problems: [
+        ...[...PUBLISHER, ...PUBLISHED, 'unknown-feed'],
+        ...['bad-patch', 'patch-conflict', 'bad-media-type']
+      ]
+    },
+    'DELETE /feed/{key}': {
+      about: 'Ends a feed.',
+      token: true,
+      answer: [204],
+      problems: [...PUBLISHER, 'bad-key', 'unknown-feed', 'reserved-feed', 'state-unwritable']
+    },
+    'GET /feeds': {
+      about: 'The keys there are, in order, a page at a time.',
+      token: true,
+      query: ['prefix', 'from'],
+      answer: [
+        200,
+        object(
+          {
+            feeds: list(
+              object({ feed: part('Key'), cursor: part('Cursor'), bytes: COUNT, watching: COUNT })
+            ),
+            next: part('Key')
+          },
+          ['feeds']
+        )
+      ],
+      problems: [...PUBLISHER, 'bad-key']
+    },
+    'POST /feeds': {
+      about: 'Waits for news of up to 32 feeds.',
+      body: {
+        'application/json': object(
+          {
+            hold: whole(5, hold),
+            delta: { type: 'boolean' },
+            feeds: { type: 'object', maxProperties: 32, additionalProperties: inQuery().after }
+          },
+          ['feeds']
+        )
+      },
+      answer: [200, object({ items: list(part('Item')), retry: COUNT }, ['items'])],
+      problems: [...WATCHED, 'bad-watch', 'watch-too-large']
+    },
+    'GET /games': {
+      about: 'The games.',
+      answer: [200, object({ games: list({ type: 'object' }) })]
+    },
+    'GET /arena': {
+      about: 'The arenas.',
+      answer: [200, object({ arenas: list(object({ name: TEXT, game: TEXT, players: COUNT })) })]
+    },
+    'POST /arena/{name}': {
+      about: 'Joins as a player.',
+      answer: [201, object({ player: part('Id'), number: COUNT, feed: part('Key') })],
+      problems: ['unknown-arena', 'arena-full', 'too-many-joins', 'too-many-clients', 'draining']
+    },
+    'POST /arena/{name}/{player}': {
+      about: "The player's input.",
+      query: ['n'],
+      body: { 'application/json': part('Input') },
+      answer: [204],
+      problems: [
+        ...['unknown-arena', 'unknown-player', 'bad-input', 'bad-number'],
+        ...['input-too-large', 'too-many-inputs']
+      ]
+    },
+    'GET /arena/{name}/status': {
+      about: 'All live counts.',
+      token: true,
+      answer: [200, { type: 'object' }],
+      problems: [...PUBLISHER, 'unknown-arena']
+    },
+    'GET /arena/{name}/names': {
+      about: "The players' names, if they are newer.",
+      token: true,
+      answer: [200, part('Names')],
+      problems: [...PUBLISHER, 'unknown-arena', 'bad-number']
+    },
+    'POST /arena/{name}/{player}/leave': {
+      about: 'Leaves.',
+      answer: [204],
+      problems: ['unknown-arena']
+    },
+    'POST /arena/{name}/{player}/name': {
+      about: 'Gives the player a name.',
+      body: { 'application/json': object({ name: { type: 'string', maxLength: 24 } }) },
+      answer: [204],
+      problems: ['unknown-arena', 'unknown-player', 'bad-name', 'input-too-large']
+    },
+    'PUT /arena/{name}/names/{number}': {
+      about: 'Hides a name, or shows it.',
+      token: true,
+      body: { 'application/json': object({ away: { type: 'boolean' } }) },
+      answer: [204],
+      problems: [...PUBLISHER, 'unknown-arena', 'unknown-player', 'bad-name', 'input-too-large']
+    },
+    'GET /arena/{name}/content/{game}': {
+      about: 'What a game is about.',
+      token: true,
+      answer: [200, object({ content: {} })],
+      problems: [...PUBLISHER, 'unknown-arena', 'unknown-game']
+    },
+    'PUT /arena/{name}/content/{game}': {
+      about: 'Gives a game something to be about.',
+      token: true,
+      body: { 'application/json': {} },
+      answer: [204],
+      problems: [...PUBLISHER, 'unknown-arena', 'unknown-game', 'bad-content', 'content-too-large']
+    }
+  };
+}
+
+/** @returns {string} the key of a path in the table of routes */
+function routeOf(path, routes) {
+  const segments = path.slice(1).split('/');
+  return routes.has(segments[0]) ? segments[0] : `${segments[0]}/${segments.length}`;
+}
+
+/** A problem document of some of the problems. */
+const refusal = (names) => ({
+  description: names.map((name) => `\`${name}\`: ${problems[name].detail}`).join('\n\n'),
+  content: {
+    'application/problem+json': {
+      schema: {
+        allOf: [part('Problem')],
+        properties: { type: { enum: names.map((name) => `urn:sprites:${name}`) } }
+      }
+    }
+  },
+  ...(names.some((name) => problems[name].retryAfter) && {
+    headers: { 'Retry-After': { description: 'Seconds.', schema: COUNT } }
+  })
+});
+
+const contentOf = (bodies) =>
+  Object.fromEntries(Object.entries(bodies).map(([type, schema]) => [type, { schema }]));
+
+function responsesOf({ answer: [status, schema, other], created, problems: names = [] }) {
+  const content = schema && {
+    ...contentOf({ 'application/json': schema }),
+    ...(other && contentOf({ [other]: TEXT }))
+  };
+  const fine = { description: 'Done.', ...(content && { content }) };
+  const statuses = new Set(names.map((name) => problems[name].status));
+  return {
+    [status]: fine,
+    ...(created && { 201: { ...fine, description: 'Done; the feed is new.' } }),
+    ...Object.fromEntries(
+      [...statuses].map((one) => [
+        one,
+        refusal([...new Set(names)].filter((name) => problems[name].status === one))
+      ])
+    ),
+    default: { $ref: '#/components/responses/Refused' }
+  };
+}
+
+function parametersOf(path, query = [], hold) {
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+  return [
+    ...names.map((name) => ({ name, in: 'path', required: true, schema: IN_PATH[name] })),
+    ...query.map((name) => ({ name, in: 'query', schema: inQuery(hold)[name] }))
+  ];
+}
+
+/**
+ * @param {object} options see lib/operator/options.js
+ * @param {Map<string, Record<string, Function>>} routes as routes.js has them
+ * @returns {object} the document
+ */
+export function openApi(options, routes) {
+  const paths = {};
+  const named = new Set();
+  for (const [which, operation] of Object.entries(operations(options))) {
+    const [method, path] = which.split(' ');
+    if (routes.get(routeOf(path, routes))?.[method] === undefined) continue;
+    for (const name of operation.problems ?? []) named.add(name);
+    const { about, query, body, token } = operation;
+    const words = path.match(/\w+/g).map((word) => word[0].toUpperCase() + word.slice(1));
+    paths[path] = {
+      ...paths[path],
+      [method.toLowerCase()]: {
+        operationId: method.toLowerCase() + words.join(''),
+        summary: about,
+        security: token ? [{ publisher: [] }] : [],
+        parameters: parametersOf(path, query, options.hold),
+        ...(body && { requestBody: { required: true, content: contentOf(body) } }),
+        responses: responsesOf(operation)
+      }
+    };
+  }
+  const others = Object.keys(problems).filter((name) => !problems[name].at && !named.has(name));
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Sprites',
+      version: version(),
+      summary: 'A torus of desktops that throw sprites at each other, and feeds that many watch',
+      license: { name: 'MIT', identifier: 'MIT' }
+    },
+    servers: [{ url: '.' }],
+    paths,
+    components: {
+      schemas,
+      responses: { Refused: refusal(others) },
+      securitySchemes: { publisher: { type: 'http', scheme: 'bearer' } }
+    }
+  };
+}

@@ -1,0 +1,77 @@
+import { isKey } from '../feeds/names.js';
+import { openPublisher } from '../feeds/publisher.js';
+import { areTokens } from '../feeds/tokens.js';
+import { problems } from '../http/problems.js';
+import { OptionError } from '../operator/options.js';
+import { asInPrograms } from '../operator/program-options.js';
+
+/** What a program that a server is in has besides the options and the ports: see createServer in types/server.d.ts. */
+
+/** The cursor where there is no value: as a client says it. */
+const NO_CURSOR = 'none';
+
+/** @returns {Error} why something of a feed was not done */
+const fault = (problem, detail = problems[problem].detail) =>
+  Object.assign(new Error(asInPrograms(detail)), { code: 'ERR_SPRITES_FEED', problem });
+
+/** What there is in place of a problem. */
+function check({ problem, detail, ...rest }) {
+  if (problem !== undefined) throw fault(problem, detail);
+  return rest;
+}
+
+const checkKey = (key) => check(isKey(key) ? {} : { problem: 'bad-key' });
+
+/**
+ * @param {{fetch?: Function, publishTokens?: string[]}} given what no command line can say
+ * @returns {object} the same
+ * @throws {OptionError}
+ */
+export function checkProgram({ fetch, publishTokens }) {
+  if (fetch !== undefined && typeof fetch !== 'function') {
+    throw new OptionError('fetch takes a function from a Request to a Response');
+  }
+  if (publishTokens !== undefined && !areTokens(publishTokens)) {
+    throw new OptionError('publishTokens takes an array of tokens, of letters, digits and ._~+/-');
+  }
+  return { fetch, publishTokens };
+}
+
+/**
+ * The feeds as functions: what clients have by HTTP.
+ *
+ * @param {object} parts
+ * @param {import('../feeds/feeds.js').Feeds} parts.feeds
+ * @param {import('../arena/arena.js').Arena} parts.arena
+ * @param {{feedBytes: number}} parts.options
+ * @returns {Pick<import('./types/server.js').Server, 'publish' | 'patch' | 'remove' | 'watch'>}
+ */
+export function programFeeds({ feeds, arena, options }) {
+  const publisher = openPublisher({ feeds, arena, options });
+
+  async function publishAs(kind, key, value) {
+    checkKey(key);
+    // Of what is no JSON, such as undefined, there is no text.
+    const body = Buffer.from(JSON.stringify(value) ?? '');
+    if (body.length > publisher.most(key)) throw fault('feed-too-large');
+    return check(await publisher.publish(key, kind, body));
+  }
+
+  return {
+    publish: (key, value) => publishAs('value', key, value),
+    patch: (key, patch) => publishAs(Array.isArray(patch) ? 'json-patch' : 'merge-patch', key, patch),
+    async remove(key) {
+      checkKey(key);
+      check(await publisher.remove(key));
+    },
+    async watch(key, seen = NO_CURSOR, { signal } = {}) {
+      checkKey(key);
+      for (;;) {
+        signal?.throwIfAborted();
+        const { cursor = NO_CURSOR, value } = feeds.newest(key) ?? {};
+        if (cursor !== seen) return { cursor, value: value && JSON.parse(value) };
+        await feeds.change(key, signal);
+      }
+    }
+  };
+}
