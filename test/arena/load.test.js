@@ -5,7 +5,7 @@ import { batchAt, batchOf, through } from '../../lib/arena/games/load/batches.js
 import { account } from '../../lib/arena/games/load/account.js';
 import { reduce } from '../../lib/arena/games/load/reduce.js';
 import { lawOf } from '../../lib/arena/games/load/report.js';
-import { moment } from '../support/arena-reducers.js';
+import { moment } from '../support/arena.js';
 
 /** Load as a pure function: what is told of machines' and phones' reports. */
 

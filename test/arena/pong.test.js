@@ -3,7 +3,7 @@ import t from 'tap';
 
 import { HEIGHT, PADDLE, RADIUS, WIDTH, reduce } from '../../lib/arena/games/pong/reduce.js';
 import { readFormat } from '../../lib/arena/format.js';
-import { moment, playOn } from '../support/arena-reducers.js';
+import { moment, playOn } from '../support/arena.js';
 
 /** Pong as a pure function: what the server's reducer does with everybody's thumbs. */
 

@@ -4,7 +4,7 @@ import t from 'tap';
 import { readQuestions } from '../../lib/arena/games/quiz/questions.js';
 import { reduce } from '../../lib/arena/games/quiz/reduce.js';
 import { ordinal, readStandings } from '../../lib/arena/games/quiz/standings.js';
-import { moment } from '../support/arena-reducers.js';
+import { moment } from '../support/arena.js';
 
 /** The quiz as a pure function. */
 

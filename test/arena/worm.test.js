@@ -1,7 +1,7 @@
 import t from 'tap';
 
 import { reduce } from '../../lib/arena/games/worm/reduce.js';
-import { moment, playOn } from '../support/arena-reducers.js';
+import { moment, playOn } from '../support/arena.js';
 
 /** The worm as a pure function. */
 

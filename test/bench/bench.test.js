@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 
 import t from 'tap';
 
-import { openingComment } from '../support/opening-comment.js';
+import { openingComment } from '../support/documents.js';
 import { spread, summarize, table, verdicts } from './figures.js';
 
 const RUN = fileURLToPath(new URL('./run.js', import.meta.url));

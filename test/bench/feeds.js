@@ -40,7 +40,7 @@ import { canPin, startLoad } from './contenders.js';
 import { buildWatchers, feedContenders, TOKEN } from './feed-contenders.js';
 import { CELLS, figuresOf, table, together, verdicts } from './feed-figures.js';
 import { ask } from './server-memory.js';
-import { answerHelp, refuseUsage, takeOptions } from '../support/opening-comment.js';
+import { answerHelp, refuseUsage, takeOptions } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 

@@ -18,7 +18,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import { certificate } from '../support/certificate.js';
-import { valuesOf } from '../support/opening-comment.js';
+import { valuesOf } from '../support/documents.js';
 import { verdictOf } from './million-verdict.js';
 import { portOf, spritesArgs } from './sprites.js';
 

@@ -27,7 +27,7 @@ import { fileURLToPath } from 'node:url';
 import { readOptions } from '../../lib/operator/options.js';
 import { Pool } from '../../lib/torus/pool.js';
 import { launch } from '../support/launch.js';
-import { answerHelp, takeOptions } from '../support/opening-comment.js';
+import { answerHelp, takeOptions } from '../support/documents.js';
 import { until } from '../support/until.js';
 
 answerHelp(import.meta.url);

@@ -42,7 +42,7 @@ import { fileLimit } from '../../lib/base/file-limit.js';
 import { canPin, contenders, startLoad } from './contenders.js';
 import { summarize, table, verdicts } from './figures.js';
 import { ask, atRest, memoryOf } from './server-memory.js';
-import { answerHelp, refuseUsage, takeOptions } from '../support/opening-comment.js';
+import { answerHelp, refuseUsage, takeOptions } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 

@@ -33,7 +33,7 @@ import { canPin, startLoad, startNode } from './contenders.js';
 import { spread } from './figures.js';
 import { spritesArgs } from './sprites.js';
 import { measureMillion } from './state-million.js';
-import { answerHelp, refuseUsage, takeOptions } from '../support/opening-comment.js';
+import { answerHelp, refuseUsage, takeOptions } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 

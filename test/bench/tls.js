@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { launch, ROOT } from '../support/launch.js';
-import { answerHelp } from '../support/opening-comment.js';
+import { answerHelp } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 

@@ -11,7 +11,7 @@
 import { loadTestAddon } from '../support/addon.js';
 import { law5Share } from '../model/laws.js';
 import { seeded } from '../support/torus-rig.js';
-import { answerHelp } from '../support/opening-comment.js';
+import { answerHelp } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 

@@ -6,9 +6,8 @@ import { gunzipSync } from 'node:zlib';
 
 import t from 'tap';
 
-import { amissTo } from '../support/axe.js';
-import { launchBrowser, noBrowser } from '../support/page-browser.js';
-import { documentAt } from '../support/readme.js';
+import { amissTo, launchBrowser, noBrowser } from '../support/page-browser.js';
+import { documentAt } from '../support/documents.js';
 import { startLoad } from './contenders.js';
 import { buildWatchers, TOKEN } from './feed-contenders.js';
 import {

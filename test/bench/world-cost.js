@@ -23,7 +23,7 @@ import { Account } from '../../lib/swarm/account.js';
 import { Engine } from '../../lib/swarm/engine.js';
 import { Tally } from '../../lib/swarm/tally.js';
 import { startNats } from '../support/nats.js';
-import { answerHelp, refuseUsage, takeOptions } from '../support/opening-comment.js';
+import { answerHelp, refuseUsage, takeOptions } from '../support/documents.js';
 import { until } from '../support/until.js';
 import { spread } from './figures.js';
 import { cpuOf, pins, startServer } from './workers-rig.js';

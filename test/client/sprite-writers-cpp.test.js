@@ -8,7 +8,7 @@ import { Client, EDGES, opposite } from 'sprites-server/protocol';
 import { PICTURES, writeSprite } from 'sprites-server/sprite';
 
 import { plainEnvironment, ROOT, tool } from '../support/cpp-build.js';
-import { ServerProcess } from '../support/cpp-server.js';
+import { ServerProcess } from '../support/cpp-servers.js';
 import { buildGate, Catcher, noGate, refusals } from '../support/sprite-gate.js';
 
 /**

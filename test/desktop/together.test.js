@@ -6,7 +6,7 @@ import t from 'tap';
 
 import { ROOT, tool } from '../support/cpp-build.js';
 import { buildDesktop, DesktopProgram, noDesktop, Screen } from '../support/cpp-screen.js';
-import { ServerProcess } from '../support/cpp-server.js';
+import { ServerProcess } from '../support/cpp-servers.js';
 import {
   Browser,
   drag,

@@ -12,7 +12,7 @@ import { silent, slow } from './slow.js';
 import { storm } from './storm.js';
 import { workers } from './workers.js';
 import { world } from './world.js';
-import { answerHelp, takeOptions } from '../support/opening-comment.js';
+import { answerHelp, takeOptions } from '../support/documents.js';
 
 /**
  * The fault suite: what happens when things go wrong, what was promised for it, and what was seen.

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { request } from '../support/http.js';
-import { answerHelp, takeOptions } from '../support/opening-comment.js';
+import { answerHelp, takeOptions } from '../support/documents.js';
 import { ROOT, startServer } from '../support/server.js';
 import { chart, COLLECTS, residentOf, slackOf, trend } from './trend.js';
 

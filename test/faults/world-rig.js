@@ -3,9 +3,8 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { startNats, startWay } from '../support/nats.js';
-import { limitFiles } from '../support/file-limit.js';
+import { childrenOf, limitFiles } from '../support/processes.js';
 import { launch } from '../support/launch.js';
-import { childrenOf } from '../support/processes.js';
 import { until } from '../support/until.js';
 import { sum } from '../support/world-servers.js';
 

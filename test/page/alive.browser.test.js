@@ -1,7 +1,6 @@
 /* global document */
 import t from 'tap';
-import { costOfFrame, FRAME } from '../support/frames.js';
-import { browserRig, fill, resting } from '../support/page-browser.js';
+import { browserRig, costOfFrame, fill, FRAME, resting } from '../support/page-browser.js';
 
 /** What moves on the page by itself, in a browser; and what it costs. */
 

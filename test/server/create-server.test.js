@@ -10,7 +10,7 @@ import { createServer } from 'sprites-server';
 import { camel } from '../../lib/operator/options.js';
 import { tableForPrograms } from '../../lib/operator/program-options.js';
 import { plainEnvironment } from '../support/cpp-build.js';
-import { shown } from '../support/readme.js';
+import { shown } from '../support/documents.js';
 import { ROOT } from '../support/server.js';
 import { until } from '../support/until.js';
 

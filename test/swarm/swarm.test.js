@@ -31,7 +31,7 @@ import { Interruptions, Tally } from '../../lib/swarm/tally.js';
 import { childrenOf } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
 import { start, swarm } from '../support/swarm.js';
-import { startProxy } from '../support/tampering-proxy.js';
+import { startProxy } from '../support/proxies.js';
 import { until } from '../support/until.js';
 
 // Most of the time they wait.

@@ -10,7 +10,7 @@ import { parse } from '../../lib/swarm/options.js';
 import { certificate } from '../support/certificate.js';
 import { startHole } from '../support/addresses.js';
 import { openSockets, temporary } from '../support/processes.js';
-import { resetSocket } from '../support/reset-socket.js';
+import { resetSocket } from '../support/http.js';
 import { startServer } from '../support/server.js';
 import { start } from '../support/swarm.js';
 import { until } from '../support/until.js';

@@ -15,7 +15,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 
-import { answerHelp, refuseUsage } from '../../support/opening-comment.js';
+import { answerHelp, refuseUsage } from '../../support/documents.js';
 import { STEPPED } from './cells.js';
 import { contenders } from './contenders.js';
 import { areApart } from './rounds.js';

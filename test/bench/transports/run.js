@@ -39,7 +39,7 @@ import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os'
 
 import { canPin, startLoad } from '../contenders.js';
 import { buildWatchers, TOKEN } from '../feed-contenders.js';
-import { answerHelp, refuseUsage } from '../../support/opening-comment.js';
+import { answerHelp, refuseUsage } from '../../support/documents.js';
 import { ask } from '../server-memory.js';
 import { CHANGING, mostOf, rowOf, searchBreak, STEPPED, STEPPED_CELL } from './cells.js';
 import { bare, contenders } from './contenders.js';
