@@ -43,6 +43,7 @@ struct Options {
   /// Bytes of answers that are not whole yet, of all connections together, and as many of the
   /// account: a server may send what it will.
   uint64_t held = 512u << 20;
+  bool nchan = false;     ///< what is measured is nginx with nchan: see Clients::readNchan()
   uint32_t tick = 250;    ///< milliseconds between two lines to the parent
   uint32_t limit = 3600;  ///< seconds after which the engine ends by itself, whatever happens
   uint64_t seed = 1;

@@ -39,6 +39,12 @@ bool readLine(std::string_view line, Response* response, uint64_t* length) {
         response->close = value.size() == 5 && strncasecmp(value.data(), "close", 5) == 0;
       }
       return true;
+    case 'e':
+      header(line, "etag:", &response->etag);
+      return true;
+    case 'l':
+      header(line, "last-modified:", &response->lastModified);
+      return true;
     case 'r':
       if (header(line, "retry-after:", &value)) {
         uint64_t seconds;

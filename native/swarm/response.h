@@ -13,7 +13,8 @@ struct Response {
   int status = 0;
   bool close = false;       ///< the server will close the connection
   uint32_t retryAfter = 0;  ///< seconds, 0 when absent
-  std::string_view body;    ///< points into the bytes given
+  std::string_view lastModified, etag;
+  std::string_view body;  ///< points into the bytes given, as those do
 };
 
 enum class ReadState { kMore, kDone, kBad };

@@ -32,7 +32,8 @@ void takeSprite(Core* core, const Arrival& arrival, uint64_t now) {
   // Others' sprites may have another size, and another machine's clock.
   const bool own = !options.batched || sprite.process == options.process;
   const bool whole = !own || options.size < kSpriteRoom || arrival.sprite.size() == options.size;
-  if (!whole || arrival.from != oppositeName(read.to)) core->count.mangled++;
+  const bool aside = !arrival.from.empty() && arrival.from != oppositeName(read.to);
+  if (!whole || aside) core->count.mangled++;
   if (!own) return;
   const uint64_t latency = now > sprite.thrownAt ? now - sprite.thrownAt : 0;
   const bool crossed = options.apart && sprite.process != options.process;

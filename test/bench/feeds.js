@@ -36,8 +36,7 @@ import { writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg, release } from 'node:os';
 
 import { fileLimit } from '../../lib/base/file-limit.js';
-import { canPin, startLoad } from './contenders.js';
-import { buildWatchers, feedContenders, TOKEN } from './feed-contenders.js';
+import { buildWatchers, canPin, feedContenders, startLoad, TOKEN } from './contenders.js';
 import { CELLS, figuresOf, table, together, verdicts } from './feed-figures.js';
 import { ask } from './server-memory.js';
 import { answerHelp, refuseUsage, takeOptions } from '../support/documents.js';

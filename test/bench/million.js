@@ -19,8 +19,8 @@ import { fileURLToPath } from 'node:url';
 
 import { certificate } from '../support/certificate.js';
 import { valuesOf } from '../support/documents.js';
-import { verdictOf } from './million-verdict.js';
-import { portOf, spritesArgs } from './sprites.js';
+import { verdictOf } from './figures.js';
+import { portOf, spritesArgs } from './contenders.js';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const SWARM = join(HERE, '..', '..', 'bin', 'sprites-swarm');

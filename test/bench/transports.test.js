@@ -8,25 +8,25 @@ import t from 'tap';
 
 import { amissTo, launchBrowser, noBrowser } from '../support/page-browser.js';
 import { documentAt } from '../support/documents.js';
-import { startLoad } from './contenders.js';
-import { buildWatchers, TOKEN } from './feed-contenders.js';
+import { buildWatchers, startLoad, TOKEN } from './contenders.js';
 import {
+  addRound,
+  areApart,
   cellsOf,
   CHANGING,
-  STEPPED_CELL,
   mostOf,
   rowOf,
   searchBreak,
   STEPPED,
+  STEPPED_CELL,
+  together,
   whyBroken
 } from './transports/cells.js';
 import { agreement, comparison, MEASURED, studyIn } from './transports/compare.js';
 import { contenders } from './transports/contenders.js';
 import { commandOf } from './transports/options.js';
 import { page } from './transports/page.js';
-import { addRound, areApart, together } from './transports/rounds.js';
-import { breakTable, cellTable, limitText, summaryTable } from './transports/tables.js';
-import { verdict } from './transports/winners.js';
+import { breakTable, cellTable, limitText, summaryTable, verdict } from './transports/tables.js';
 
 /**
  * The transport study: its load generator's reader of each wire format against a recording of the

@@ -16,10 +16,9 @@ import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 
 import { answerHelp, refuseUsage } from '../../support/documents.js';
-import { STEPPED } from './cells.js';
+import { areApart, STEPPED } from './cells.js';
 import { contenders } from './contenders.js';
-import { areApart } from './rounds.js';
-import { FIGURES } from './winners.js';
+import { FIGURES } from './tables.js';
 
 answerHelp(import.meta.url);
 
