@@ -1,5 +1,4 @@
-import { box, list, tile } from './page-parts.js';
-import { percentileChart, timeChart } from './report-charts.js';
+import { box, list, percentileChart, tile, timeChart } from './page-parts.js';
 import { digits, escape, n, size, time } from './words.js';
 
 /**

@@ -1,14 +1,12 @@
 import { globalTimers, ignoreFailure, Requests } from '../client/requests.js';
-import { LANES } from './agent-engine.js';
-import { Agent } from './agent.js';
+import { Agent, LANES } from './agent.js';
 import { needEngine } from './engine.js';
 import { UsageError } from './errors.js';
-import { fetchBy } from './fetch.js';
+import { fetchBy } from './status.js';
 import { lookAtHost, plan } from './needs.js';
 import { isArenaName } from './options.js';
 import { onSignals } from './signals.js';
-import { targetOf } from './target.js';
-import { hopeless } from './tls.js';
+import { hopeless, targetOf } from './target.js';
 
 /** Clients at the most, where the command line does not say and the host's files allow it. */
 const CLIENTS = 10_000;

@@ -27,7 +27,6 @@
 
 #include "answers.h"
 #include "core.h"
-#include "response.h"
 #include "socket.h"
 
 namespace swarm {

@@ -10,6 +10,7 @@
 #include "core.h"
 #include "lanes.h"
 #include "parent.h"
+#include "socket.h"
 
 namespace swarm {
 
@@ -39,6 +40,16 @@ class Engine {
   bool running_ = true;
   bool hasFineWait_ = true;  // the kernel knows epoll_pwait2
 };
+
+// One engine from its command line to its end, in a process of its own.
+
+/**
+ * Runs an engine until its parent says quit, or is gone.
+ *
+ * @param openTls makes what the connections go through; empty for plain TCP
+ * @return the exit code: 0, or 2 with the reason on stderr
+ */
+int run(int argc, char** argv, const OpenTls& openTls);
 
 }  // namespace swarm
 

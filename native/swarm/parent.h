@@ -16,7 +16,7 @@
 //
 //   clients COUNT          so many shall be parked; at most --clients
 //   rate NUMBER            sprites a second from now on; 0 throws none
-//   batch NUMBER           the batch that is on from now on: batches.h
+//   batch NUMBER           the batch that is on from now on: Batches
 //
 // The parent's end closing is `quit` too: no engine outlives its parent.
 #ifndef SPRITES_SWARM_PARENT_H_

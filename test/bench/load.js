@@ -6,9 +6,8 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { Account } from '../../lib/swarm/account.js';
+import { Account, Tally } from '../../lib/swarm/tally.js';
 import { Engine } from '../../lib/swarm/engine.js';
-import { Tally } from '../../lib/swarm/tally.js';
 import { until } from '../support/until.js';
 import { canPin } from './contenders.js';
 import { ask } from './server-memory.js';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import t from 'tap';
 
 import { globalTimers, Requests } from '../../lib/client/requests.js';
-import { fetchBy } from '../../lib/swarm/fetch.js';
+import { fetchBy } from '../../lib/swarm/status.js';
 import { plan } from '../../lib/swarm/needs.js';
 import { parse } from '../../lib/swarm/options.js';
 import { certificate } from '../support/certificate.js';

@@ -4,7 +4,7 @@
  * arrived, at whomever. Summed over all who take part, what was accepted less what was received, of all
  * settled batches together, is missing.
  *
- *     number of a sprite = batch · 2^20 + which one of the batch      (native/swarm/batches.h)
+ *     number of a sprite = batch · 2^20 + which one of the batch      (native/swarm/account.h)
  */
 
 /** Milliseconds of a batch. */
@@ -16,7 +16,7 @@ export const SETTLED = 5;
 /** Batches kept apart; older ones are one sum. */
 export const KEPT = 32;
 
-/** So many batches another one's count may be ahead: as in native/swarm/batches.cc. */
+/** So many batches another one's count may be ahead: as in native/swarm/account.cc. */
 const AHEAD = 4;
 
 /** Sprites of a batch. */
