@@ -1,5 +1,4 @@
-import { CONTROL_BYTES } from './control.js';
-import { roleOf } from './keys.js';
+import { CONTROL_BYTES, roleOf } from './control.js';
 
 /**
  * The arenas for the routes of a worker: all of it is asked of the main process, which has the players.

@@ -1,6 +1,20 @@
 import { isIP } from 'node:net';
+import { networkInterfaces } from 'node:os';
 
-import { interfacesHere } from './interfaces.js';
+/**
+ * This machine's network interfaces, as node:os has them. None where the system does not tell them: Node asks by a
+ * netlink socket, which a service whose address families are restricted may not open (EAFNOSUPPORT).
+ *
+ * @returns {ReturnType<typeof networkInterfaces>}
+ */
+export function interfacesHere() {
+  try {
+    return networkInterfaces();
+  } catch (error) {
+    if (error.code !== 'ERR_SYSTEM_ERROR') throw error;
+    return {};
+  }
+}
 
 /**
  * The addresses by which others reach this machine, for who sits at it: to click, to send, to scan

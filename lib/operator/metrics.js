@@ -2,9 +2,8 @@ import { statSync } from 'node:fs';
 
 import { loadAddon } from '../base/addon.js';
 import { counts } from './counts.js';
-import { createNativeHistogram } from '../base/native-histogram.js';
+import { Counter, createNativeHistogram, Gauge, Registry } from '../base/native-histogram.js';
 import { LAGS, processMetrics } from './process-metrics.js';
-import { Counter, Gauge, Registry } from '../base/prometheus.js';
 
 /**
  * What Prometheus sees. Nothing is counted here: the pool and the front door count, and a scrape

@@ -1,6 +1,4 @@
 import {
-  Counter,
-  Registry,
   collectEventLoopLag,
   collectGarbageCollector,
   collectHeapSize,
@@ -8,8 +6,10 @@ import {
   collectMemory,
   collectMostDescriptors,
   collectStartTime,
-  collectVersion
-} from '../base/prometheus.js';
+  collectVersion,
+  Counter,
+  Registry
+} from '../base/native-histogram.js';
 
 /** Pauses of the garbage collector, in seconds. */
 const GC_BUCKETS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1];

@@ -1,5 +1,4 @@
-import { drawQr } from './qr.js';
-import { addressesOf, isAtHome } from './reachable.js';
+import { addressesOf, drawQr, isAtHome } from './qr.js';
 
 /**
  * The invitation: an address to send, and to scan with a phone. A page that was opened at this

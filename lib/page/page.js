@@ -3,7 +3,7 @@ import { Companion } from './companion.js';
 import { Covers } from './covers.js';
 import { cameBack, from, sentence, side, what, where } from './describe.js';
 import { Desktop } from './desktop.js';
-import { asName, takeFiles } from './files.js';
+import { asName, takeFiles } from './images.js';
 import { furnishInvitation, invite } from './invitation.js';
 import { TorusMap } from './map.js';
 import { furnishPanels } from './panels.js';

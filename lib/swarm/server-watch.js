@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
-import { interfacesHere } from '../base/interfaces.js';
+import { interfacesHere } from '../base/lan-addresses.js';
 
 /**
  * Processes of this host, as the kernel accounts for them in /proc: who listens on a port, and what CPU

@@ -13,7 +13,7 @@
 
 #include "base/checksum.h"
 #include "base/json_reader.h"
-#include "base/mapped_file.h"
+#include "base/files.h"
 #include "snapshot_format.h"
 #include "snapshot_reader.h"
 #include "snapshot_sources.h"

@@ -10,7 +10,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { ROOT } from '../support/server.js';
 import { until } from '../support/until.js';
-import { Beside } from './beside.js';
+import { Beside } from './trend.js';
 
 /** The server killed under load, again and again, and started again as its unit does. */
 

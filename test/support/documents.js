@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 
-import { readArguments } from '../../lib/base/arguments.js';
+import { readArguments } from '../../lib/base/option-help.js';
 
 /**
  * What one of the project's documents says.
