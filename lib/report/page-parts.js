@@ -1,4 +1,4 @@
-import { escape } from './words.js';
+import { digits, escape } from './words.js';
 
 /** Parts of a report's page, made in Node or in a browser: the panel of an arena saves one, too. */
 
@@ -36,6 +36,19 @@ export function box(id, label) {
  */
 export function tile(value, name, className = '') {
   return `<div class="tile ${className || ''}"><b>${escape(value)}</b><span>${escape(name)}</span></div>`;
+}
+
+/**
+ * @param {Array<{name: string, value: number, words: string, className: string}>} rows
+ * @returns {string} HTML: a bar each, the longest for the largest value
+ */
+export function bars(rows) {
+  const most = Math.max(...rows.map(({ value }) => value), 1e-3);
+  const lines = rows.map(
+    ({ name, value, words, className }) => `<span>${escape(name)}</span><div><i class="${className}"
+style="width: ${digits((value / most) * 100)}%"></i><b>${escape(words)}</b></div>`
+  );
+  return `<div class="bars">${lines.join('')}</div>`;
 }
 
 /** @param {string[]} lines escaped @param {string} [className] @returns {string} HTML */

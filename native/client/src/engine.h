@@ -23,8 +23,8 @@
 // patience, settles it. Of the numbers only a window of 64 is alive at a time, as the server
 // remembers no more.
 //
-// Split by what it is about: engine.cc the turn, place, counts and the leave, contact.cc join, proof
-// and poll, throws.cc.
+// Split by what it is about: engine.cc the turn, place, counts and the leave, contact.cc join,
+// proof and poll, throws.cc.
 //
 // Rejected: blocking calls on two threads (one polling, one throwing). A throw's time-out would
 // hold up all others, leaving would have to wait for a parked poll, and a program with a loop of

@@ -1,128 +1,12 @@
 /**
- * The charts of the report, as SVG in its page: bars of what the CPU takes, ranges of what is late.
+ * The report of the study: one HTML page that needs nothing else, made as the swarm's.
  */
+import { bars, box, list, percentileChart } from '../../../lib/report/page-parts.js';
+import { page as pageOf } from '../../../lib/report/page.js';
+import { escape } from '../../../lib/report/words.js';
 import { LOAD_LIMIT, STEPPED } from './cells.js';
 import { contenders, isDelta, isOurs } from './contenders.js';
 import { breaksAt, columnsOf, count, limitText, number, percent, verdict } from './tables.js';
-
-const ROW = 24;
-const NAME = 210;
-const PANEL = 300;
-const GAP = 70;
-const WIDTH = NAME + 2 * PANEL + 2 * GAP;
-
-/** Milliseconds at the ends of the scale of what is late. */
-const LEAST = 0.1;
-const MOST = 10000;
-
-export const STYLE = `
-:root { color-scheme: light dark; --paper: #fff; --ink: #1d2326; --link: #0b5cad; --shade: #f1f2f3;
-  --mine: #d9480f; --delta: #b8690f; --other: #5c7c99; --line: #8884; --late: #c92a2a }
-@media (prefers-color-scheme: dark) { :root { --paper: #121618; --ink: #e8ebe9; --link: #8ec5ff; --shade: #1e2427;
-  --mine: #ff8a50; --delta: #f2c078; --other: #8fb0cc; --late: #ff7b72 } }
-html { background: var(--paper); color: var(--ink) }
-a { color: var(--link) }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }
-h1 { font-size: 2.2rem; margin-bottom: .5rem }
-h2 { margin: 2.5rem 0 .5rem; font-size: 1.25rem }
-.verdict { font-size: 1.15rem; border-left: 4px solid var(--mine); padding-left: 1rem }
-.key { font-size: .9rem }
-.key i { display: inline-block; width: .8em; height: .8em; border-radius: 2px }
-i.mine { background: var(--mine) } i.delta { background: var(--delta) } i.other { background: var(--other) }
-svg { width: 100%; height: auto; font: 12px system-ui, sans-serif; fill: currentColor }
-svg .mine { fill: var(--mine) } svg .delta { fill: var(--delta) } svg .other { fill: var(--other) }
-svg line { stroke: var(--line) } svg line.late { stroke: var(--late); stroke-dasharray: 3 3 }
-svg .dim { opacity: .8 }
-.wide { overflow-x: auto }
-table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; white-space: nowrap }
-th, td { text-align: right; padding: .2rem .6rem; border-bottom: 1px solid var(--line) }
-th:first-child, td:first-child { text-align: left } tr.ours td:first-child { font-weight: 600 }
-summary { cursor: pointer }
-pre { overflow-x: auto; padding: 1rem; background: var(--shade); border-radius: 6px }
-`;
-
-const ENTITIES = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
-
-/** @param {string} text @returns {string} as it may stand in a page */
-export const escape = (text) => String(text).replace(/[&<>"]/g, (c) => ENTITIES[c]);
-
-const kind = (name) => (isDelta(name) ? 'delta' : isOurs(name) ? 'mine' : 'other');
-
-const text = (x, y, content, more = '') =>
-  `<text x="${x.toFixed(1)}" y="${y}"${more}>${escape(content)}</text>`;
-const bar = (x, y, width, height, name) =>
-  `<rect class="${kind(name)}" x="${x.toFixed(1)}" y="${y}" width="${Math.max(1, width).toFixed(1)}" height="${height}" rx="2"/>`;
-
-const picture = (label, height, parts) =>
-  `<svg viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${escape(label)}">${parts.join('')}</svg>`;
-
-/** Where a lateness is on its scale. */
-function late(milliseconds) {
-  const within = Math.min(MOST, Math.max(LEAST, milliseconds));
-  const share = Math.log(within / LEAST) / Math.log(MOST / LEAST);
-  return NAME + PANEL + GAP + share * PANEL;
-}
-
-function range({ p50, p99, p999 }, top, name) {
-  return [
-    bar(late(p50), top + 9, late(p999) - late(p50), 2, name),
-    bar(late(p50), top + 5, late(p99) - late(p50), 10, name),
-    text(late(p999) + 5, top + 14, `${number(p99)} ms`)
-  ];
-}
-
-/** @param {{name: string, rows: Record<string, object>}} cell @returns {string} SVG */
-export function cellChart({ name: label, rows }) {
-  const list = Object.entries(rows);
-  const most = Math.max(...list.map(([, row]) => row.ranges?.cpu[1] ?? 0));
-  const height = ROW * list.length + 24;
-  const scale = [0.1, 1, 10, 100, 1000, 10000].flatMap((at) => [
-    `<line${at === 1000 ? ' class="late"' : ''} x1="${late(at).toFixed(1)}" x2="${late(at).toFixed(1)}" y1="0" y2="${height - 18}"/>`,
-    text(
-      late(at),
-      height - 4,
-      at < 1000 ? `${at} ms` : `${at / 1000} s`,
-      ' text-anchor="middle" class="dim"'
-    )
-  ]);
-  const parts = list.flatMap(([name, row], i) => {
-    const top = i * ROW;
-    const title = text(NAME - 8, top + 14, contenders[name].title, ' text-anchor="end"');
-    if (row.failed !== undefined)
-      return [title, text(NAME, top + 14, `failed: ${row.failed}`.slice(0, 90))];
-    if (row.cpu === null) return [title, text(NAME, top + 14, 'nothing came')];
-    const [width, slowest] = row.ranges.cpu.map((value) => (value / most) * PANEL);
-    return [
-      title,
-      bar(NAME, top + 3, width, 14, name),
-      bar(NAME, top + 9, slowest, 2, name),
-      text(NAME + slowest + 5, top + 14, `${number(row.cpu)} µs`),
-      ...(row.p50 === null ? [] : range(row, top, name))
-    ];
-  });
-  return picture(label, height, [...scale, ...parts]);
-}
-
-/** @param {object} study @returns {string} SVG */
-export function breakChart({ breaks }) {
-  const list = Object.entries(breaks);
-  const most = Math.max(1, ...list.map(([, { holds }]) => holds));
-  const parts = list.flatMap(([name, { holds, breaks: at }], i) => {
-    const top = i * ROW;
-    const width = (holds / most) * (2 * PANEL);
-    const beyond = at === null ? ' or more' : '';
-    return [
-      text(NAME - 8, top + 14, contenders[name].title, ' text-anchor="end"'),
-      bar(NAME, top + 3, width, 14, name),
-      text(NAME + width + 5, top + 14, `${count(holds)}${beyond}`)
-    ];
-  });
-  return picture('clients until it breaks', ROW * list.length, parts);
-}
-
-/**
- * The report of the study: one HTML page that needs nothing else.
- */
 
 /** What can't be measured here, with what its own people published. */
 const PUBLISHED = [
@@ -154,42 +38,64 @@ const DISTRUST = [
   'Whoever wrote this study wrote one of its contenders.'
 ];
 
-const list = (items) => `<ul>${items.map((item) => `<li>${item}</li>`).join('')}</ul>`;
+const colorOf = (name) => (isDelta(name) ? 'answer' : isOurs(name) ? 'arrival' : 'calm');
 
 function table(headings, rows) {
-  const head = headings.map((heading) => `<th>${escape(heading)}</th>`).join('');
-  const body = rows
-    .map(
-      ({ ours, cells }) =>
-        `<tr${ours ? ' class="ours"' : ''}>${cells.map((cell) => `<td>${escape(cell)}</td>`).join('')}</tr>`
-    )
-    .join('\n');
-  return `<div class="wide" tabindex="0"><table><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>`;
+  const head = headings.map((heading) => `<th scope="col">${escape(heading)}</th>`).join('');
+  const lines = rows.map(
+    ({ ours, cells: [first, ...cells] }) =>
+      `<tr><th scope="row">${ours ? `<b>${escape(first)}</b>` : escape(first)}</th>${cells
+        .map((cell) => `<td>${escape(cell)}</td>`)
+        .join('')}</tr>`
+  );
+  return `<div class="wide" tabindex="0"><table class="figures"><tr>${head}</tr>${lines.join('\n')}</table></div>`;
 }
 
-function cellSection(cell) {
+/** What the CPU takes, as bars; and how late the last byte came, by percentile. */
+function cellSection(cell, charts) {
   const columns = columnsOf(cell);
-  const rows = Object.entries(cell.rows).map(([name, row]) => ({
+  const all = Object.entries(cell.rows);
+  const rows = all.map(([name, row]) => ({
     ours: isOurs(name),
     cells: [
       contenders[name].title,
       ...(row.failed === undefined ? columns.map(([, of]) => of(row)) : [`failed: ${row.failed}`])
     ]
   }));
+  const cpu = all.map(([name, row]) => ({
+    name: contenders[name].title,
+    value: row.cpu ?? 0,
+    words: row.failed ? `failed: ${row.failed}`.slice(0, 90) : `${number(row.cpu)} µs`,
+    className: colorOf(name)
+  }));
+  const curves = all
+    .filter(([, { p50 }]) => typeof p50 === 'number')
+    .map(([name, { p50, p99, p999 }]) => ({
+      ...{ name: contenders[name].title, color: colorOf(name) },
+      points: Object.entries({ 50: p50, 99: p99, 99.9: p999 }).map(([at, ms]) => [Number(at), ms])
+    }));
+  const id = `late-${Object.keys(charts).length}`;
+  if (curves.length > 0) charts[id] = percentileChart(curves);
   return `<section><h2>${escape(cell.name)}</h2>
-${cellChart(cell)}
+${bars(cpu)}
+${curves.length > 0 ? box(id, `${cell.name}: how late, by percentile`) : ''}
 <details><summary>Every figure</summary>${table(['server', ...columns.map(([heading]) => heading)], rows)}</details>
 </section>`;
 }
 
 function breakSection(study) {
-  if (Object.keys(study.breaks).length === 0) return '';
-  const rows = Object.entries(study.breaks).map(([name, found]) => ({
+  const all = Object.entries(study.breaks);
+  if (all.length === 0) return '';
+  const held = all.map(([name, { holds, breaks }]) => ({
+    name: contenders[name].title,
+    value: holds,
+    words: `${count(holds)}${breaks === null ? ' or more' : ''}`,
+    className: colorOf(name)
+  }));
+  const rows = all.map(([name, found]) => ({
     ours: isOurs(name),
     cells: [
-      contenders[name].title,
-      count(found.holds),
-      breaksAt(found, study.most),
+      ...[contenders[name].title, count(found.holds), breaksAt(found, study.most)],
       found.why ?? '–'
     ]
   }));
@@ -197,7 +103,7 @@ function breakSection(study) {
 <p>Broken is: p99 above a second, or more than 1% missing that no newer version replaced, or resident size
 doubled. What is shown was held for ${study.held} seconds;
 “more” is beyond what there are files for here, or what it was told to try.</p>
-${breakChart(study)}
+${bars(held)}
 ${table(['server', 'held for a minute', 'breaks at', 'by'], rows)}
 </section>`;
 }
@@ -212,31 +118,20 @@ export function page(study) {
       `<b>${escape(name)}</b>: ${escape(what)} (<a href="${source}">source</a>)`
   );
   const { loadBefore, loadAfter, ...machine } = study.machine;
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>One document to many: the transport study</title>
-<style>${STYLE}</style>
-</head>
-<body>
-<main>
-<h1>One document to many</h1>
-<p class="verdict">${escape(verdict(study))}</p>
-<p class="key"><i class="mine"></i> Sprites, whole documents <i class="delta"></i> Sprites, deltas
-<i class="other"></i> others. Left: server CPU a document, of the quickest round; the thin line ends where
-the slowest does. Right: how late the last byte came, from p50 to
-p99 (thick) and p99.9 (thin), on a logarithmic scale; the line is one second.</p>
-${study.cells.map(cellSection).join('\n')}
-${breakSection(study)}
-<section><h2>Where the load generator ends</h2>
-${list(
-  limitText(study)
+  const limits = limitText(study)
     .split('\n')
     .filter((line) => line.startsWith('- '))
-    .map((line) => escape(line.slice(2)))
-)}
+    .map((line) => escape(line.slice(2)));
+  const charts = {};
+  const body = `<h1>One document to many</h1>
+<p>${escape(verdict(study))}</p>
+<p class="soft"><i class="arrival key"></i>Sprites, whole documents <i class="answer key"></i>Sprites, deltas
+<i class="calm key"></i>others. The bars: server CPU a document, of the quickest round. The curves: how late the last byte
+came, from p50 to p99.9; both axes are logarithmic.</p>
+${study.cells.map((cell) => cellSection(cell, charts)).join('\n')}
+${breakSection(study)}
+<section><h2>Where the load generator ends</h2>
+${list(limits)}
 </section>
 <section><h2>What was not measured</h2>
 ${list([...missing, ...published])}
@@ -248,11 +143,8 @@ ${list(DISTRUST.map(escape))}
 <p>${escape(Object.values(machine).join('; '))}; load average ${loadBefore.toFixed(1)} before, ${loadAfter.toFixed(1)}
 after. ${study.minutes.toFixed(0)} minutes; rounds: ${study.rounds}, ${study.seconds} s a cell at least.</p>
 <p>${escape(study.versions.join('; '))}.</p>
-<pre>npm install &amp;&amp; npm install --prefix test/bench/transports
-${escape(study.command)}</pre>
-</section>
-</main>
-</body>
-</html>
-`;
+<code>npm install &amp;&amp; npm install --prefix test/bench/transports
+${escape(study.command)}</code>
+</section>`;
+  return pageOf({ title: 'One document to many: the transport study', body, charts, data: study });
 }
