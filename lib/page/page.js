@@ -1,7 +1,6 @@
-import { Announcer } from './announcer.js';
+import { Announcer, cameBack, from, sentence, side, what, where } from './announcer.js';
 import { Companion } from './companion.js';
 import { Covers } from './covers.js';
-import { cameBack, from, sentence, side, what, where } from './describe.js';
 import { Desktop } from './desktop.js';
 import { asName, takeFiles } from './images.js';
 import { furnishInvitation, invite } from './invitation.js';

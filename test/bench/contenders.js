@@ -239,22 +239,21 @@ function nchanModules() {
 }
 
 /** @returns {string | null} why there is no nchan here */
-export const nchanMissing = () =>
+const nchanMissing = () =>
   nchanModules() ? null : 'there is no nginx with nchan (Debian: libnginx-mod-nchan)';
 
 /**
  * Starts nginx with nchan.
  *
  * @param {boolean} pin
- * @param {string} [conf] which of contenders/
  * @returns {Promise<Server>}
  */
-export async function startNchan(pin, conf = 'nchan.conf') {
+async function startNchan(pin) {
   const folder = mkdtempSync(join(tmpdir(), 'bench-nchan-'));
   const port = await freePort();
   const names = { modules: nchanModules(), folder, port, files: fileLimit(), connections: 20000 };
   if (names.files === Infinity) names.files = 1000000;
-  let text = readFileSync(join(HERE, 'contenders', conf), 'utf8').replace(
+  let text = readFileSync(join(HERE, 'contenders', 'nchan.conf'), 'utf8').replace(
     /@(\w+)@/g,
     (_, name) => names[name]
   );
@@ -296,7 +295,7 @@ export async function startNchan(pin, conf = 'nchan.conf') {
  * @param {boolean} pin
  * @returns {Promise<Server>}
  */
-export function startBare(name, pin) {
+function startBare(name, pin) {
   return startPrinting(name, pin, compile([`contenders/${name}.c`], name), []);
 }
 
@@ -496,20 +495,20 @@ export const feedContenders = {
     protocol: 'nchan-stream',
     patches: 'nchan-stream',
     missing: nchanMissing,
-    start: (pin) => startNchan(pin, 'nchan-feed.conf')
+    start: (pin) => startNchan(pin)
   },
   'nchan-ws': {
     title: 'nchan, WebSocket',
     protocol: 'nchan-ws',
     patches: 'nchan-ws',
     missing: nchanMissing,
-    start: (pin) => startNchan(pin, 'nchan-feed.conf')
+    start: (pin) => startNchan(pin)
   },
   'nchan-poll': {
     title: 'nchan, long poll',
     protocol: 'nchan-poll',
     patches: 'nchan-poll',
     missing: nchanMissing,
-    start: (pin) => startNchan(pin, 'nchan-feed.conf')
+    start: (pin) => startNchan(pin)
   }
 };

@@ -385,7 +385,6 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     const over = await open({ ...LEFT, width: 1200 }, '--transparent', '--sprite', 'rocket');
     const glass = await screen.until(GLASS, { x: 0, y: 0, width: 1240, height: 480 }, 20);
     await screen.until(PETAL, LEFT, 20);
-    await picture(screen, 'desktop-transparent');
 
     t.comment('the pointer goes through where there is nothing');
     await screen.hand('mousemove', flower.x, flower.y, 'click', '--repeat', 2, '--delay', 60, 1);

@@ -1,6 +1,6 @@
-// Writes a snapshot's file in pieces that go to the disk as they come.
-#ifndef SPRITES_SNAPSHOT_WRITER_H_
-#define SPRITES_SNAPSHOT_WRITER_H_
+// Takes a snapshot's file apart.
+#ifndef SPRITES_SNAPSHOT_IO_H_
+#define SPRITES_SNAPSHOT_IO_H_
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -11,10 +11,42 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 #include "base/checksum.h"
 
 namespace server {
+
+/** What is wrong with a file in which something is missing at its end. */
+constexpr char kTooEarly[] = "it ends too early";
+
+/** Never reads past the end of the file. */
+class SnapshotReader {
+ public:
+  explicit SnapshotReader(std::string_view bytes) : left_(bytes) {}
+
+  template <typename T>
+  bool get(T* value) {
+    if (left_.size() < sizeof *value) return false;
+    memcpy(value, left_.data(), sizeof *value);
+    left_.remove_prefix(sizeof *value);
+    return true;
+  }
+
+  bool get(size_t length, std::string_view* bytes) {
+    if (left_.size() < length) return false;
+    *bytes = left_.substr(0, length);
+    left_.remove_prefix(length);
+    return true;
+  }
+
+  bool atEnd() const { return left_.empty(); }
+
+ private:
+  std::string_view left_;
+};
+
+// Writes a snapshot's file in pieces that go to the disk as they come.
 
 /** Writes a file in large pieces; after the first failure it only remembers that. */
 class SnapshotWriter {
@@ -104,4 +136,4 @@ class SnapshotWriter {
 
 }  // namespace server
 
-#endif  // SPRITES_SNAPSHOT_WRITER_H_
+#endif  // SPRITES_SNAPSHOT_IO_H_
