@@ -27,6 +27,7 @@ import { fileLimit } from '../../lib/base/file-limit.js';
 import { buildWhenWanted, builtFile } from '../../lib/swarm/build.js';
 import { loadTestAddon } from '../support/addon.js';
 import { freePort } from '../support/addresses.js';
+import { UNBOUND } from '../support/launch.js';
 
 const PROGRAM = fileURLToPath(new URL('../../bin/sprites', import.meta.url));
 const PROBE = new URL('probe.js', import.meta.url).href;
@@ -38,15 +39,7 @@ export const PROBED = ['--expose-gc', '--import', PROBE];
  * bin/sprites as it is measured: on loopback, on a free port, without the bounds for each source address, since here
  * all clients have the same one. A connection costs the same with these bounds and without.
  */
-const OPTIONS = {
-  host: '127.0.0.1',
-  port: 0,
-  'throw-rate': 0,
-  'address-connections': 0,
-  'address-joins': 0,
-  'address-clients': 0,
-  'address-memory': 0
-};
+const OPTIONS = { host: '127.0.0.1', port: 0, 'throw-rate': 0, ...UNBOUND };
 
 /**
  * @param {Record<string, string|number>} options of bin/sprites, without their dashes

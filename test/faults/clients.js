@@ -11,6 +11,7 @@ import { request, Wire } from '../support/http.js';
 import { ROOT } from '../support/server.js';
 import { until } from '../support/until.js';
 import { Scene, Skip, stopwatch } from './scene.js';
+import { UNBOUND } from '../support/launch.js';
 
 /** Clients that are killed, and clients that are stopped. */
 
@@ -140,13 +141,7 @@ export const storm = {
   promise: 'all are parked again, in their old places; nothing thrown meanwhile is missing',
   async run(scene) {
     const clients = scene.short ? 2000 : 10000;
-    const server = await scene.server({
-      'address-connections': 0,
-      'address-joins': 0,
-      'address-clients': 0,
-      'address-memory': 0,
-      'throw-rate': 0
-    });
+    const server = await scene.server({ ...UNBOUND, 'throw-rate': 0 });
     let out;
     try {
       out = await run(

@@ -5,6 +5,7 @@ import { request, Wire } from '../support/http.js';
 import { answerHelp, takeOptions } from '../support/documents.js';
 import { ROOT, startServer } from '../support/server.js';
 import { chart, COLLECTS, residentOf, slackOf, trend } from './trend.js';
+import { UNBOUND } from '../support/launch.js';
 
 /**
  * The soak: thousands of clients that come, throw, leave and vanish, for minutes; and whether
@@ -39,15 +40,7 @@ const endings = [];
 const server = await startServer(
   { teardown: (end) => endings.push(end) },
   {
-    options: {
-      hold: HOLD,
-      lease: LEASE,
-      'log-level': 'error',
-      'address-connections': 0,
-      'address-joins': 0,
-      'address-clients': 0,
-      'address-memory': 0
-    },
+    options: { hold: HOLD, lease: LEASE, 'log-level': 'error', ...UNBOUND },
     command: [process.execPath, ...COLLECTS, `${ROOT}bin/sprites`]
   }
 );
