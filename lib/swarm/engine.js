@@ -119,7 +119,7 @@ export class Engine {
     return this.#child.pid;
   }
 
-  /** @param {string} command a line of native/swarm/parent.h */
+  /** @param {string} command a line of native/swarm/engine.h */
   tell(command) {
     if (command === 'quit') this.#told = true;
     this.#child.stdin.write(`${command}\n`);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "parent.h"
+#include "engine.h"
 
 namespace swarm {
 

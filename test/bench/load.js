@@ -105,7 +105,7 @@ export class Load {
     return engine;
   }
 
-  /** @param {string} command of native/swarm/parent.h, to all engines */
+  /** @param {string} command of native/swarm/engine.h, to all engines */
   tell(command) {
     for (const engine of this.#engines) engine.tell(command);
   }

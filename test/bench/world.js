@@ -12,7 +12,7 @@
  */
 import { Random } from '../fuzz/random.js';
 import { answerHelp, refuseUsage, takeOptions } from '../support/documents.js';
-import { healingOf, hopsOf, messages, shareThatCrosses } from '../support/world-figures.js';
+import { healingOf, hopsOf, messages, shareThatCrosses } from '../support/world-virtual.js';
 
 answerHelp(import.meta.url);
 

@@ -4,11 +4,10 @@ import t from 'tap';
 
 import { imageSize } from '../../lib/client/image-size.js';
 import { decodeDataUrl, readSprite } from '../../lib/client/sprite.js';
-import { plainEnvironment, ROOT, tool } from '../support/cpp-build.js';
+import { Catcher, plainEnvironment, ROOT, tool } from '../support/cpp-build.js';
 import { buildDesktop, DesktopProgram, noDesktop, Screen } from '../support/cpp-screen.js';
 import { ServerProcess } from '../support/cpp-servers.js';
 import { temporary } from '../support/processes.js';
-import { Catcher } from '../support/sprite-gate.js';
 import { until } from '../support/until.js';
 
 /**

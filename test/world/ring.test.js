@@ -14,7 +14,7 @@ import {
   messages,
   shapeOf,
   shareThatCrosses
-} from '../support/world-figures.js';
+} from '../support/world-virtual.js';
 
 /** The ring as its rule says it: of those who have the row, the next in order. */
 class PlainRing {
