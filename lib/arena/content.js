@@ -1,15 +1,6 @@
 import { checkDepth, DEPTH } from '../client/patch.js';
 
 /**
- * @param {Uint8Array} body of a request
- * @returns {unknown} what its JSON text says
- * @throws {SyntaxError | TypeError} when it is no JSON in UTF-8
- */
-export function readJson(body) {
-  return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
-}
-
-/**
  * What a game is about, where that is no number: the questions of a quiz. A game has it in `content.json`, which is
  * not served; the host may have other content, which is kept for each arena and game.
  *
@@ -44,4 +35,13 @@ export function readContent(body) {
     throw new ContentError(`Send at most ${CONTENT_BYTES} bytes.`);
   }
   return text;
+}
+
+/**
+ * @param {Uint8Array} body of a request
+ * @returns {unknown} what its JSON text says
+ * @throws {SyntaxError | TypeError} when it is no JSON in UTF-8
+ */
+export function readJson(body) {
+  return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
 }
