@@ -77,18 +77,21 @@ const Option kOptions[] = {
     {"--token", &Options::token},
 };
 
+/** Sets an option whose value is a number of that type. */
+template <typename Number>
+void setNumber(Options* options, const Option& option, const std::string& text) {
+  const auto* const to = std::get_if<Number Options::*>(&option.to);
+  if (to != nullptr) options->** to = static_cast<Number>(atof(text.c_str()));
+}
+
 /** Sets an option to what its text says. */
 void set(Options* options, const Option& option, const std::string& text) {
-  std::visit(
-      [&](auto to) {
-        using Value = std::remove_reference_t<decltype(options->*to)>;
-        if constexpr (std::is_same_v<Value, std::string>) {
-          options->*to = text;
-        } else {
-          options->*to = static_cast<Value>(atof(text.c_str()));
-        }
-      },
-      option.to);
+  const auto* const to = std::get_if<std::string Options::*>(&option.to);
+  if (to != nullptr) options->** to = text;
+  setNumber<uint16_t>(options, option, text);
+  setNumber<uint32_t>(options, option, text);
+  setNumber<size_t>(options, option, text);
+  setNumber<double>(options, option, text);
 }
 
 Options readOptions(int argc, char** argv) {
