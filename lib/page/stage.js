@@ -1,5 +1,4 @@
-import { Hands } from './hands.js';
-import { Keyboard } from './keyboard.js';
+import { Hands, Keyboard } from './hands.js';
 import { CLOSED } from './life.js';
 import { drawLabel, drawShadow, drawSticker, imageSticker } from './pictures.js';
 import { from } from './announcer.js';

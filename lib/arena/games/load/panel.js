@@ -2,7 +2,7 @@ import { make, put, style } from '../../arena-pages/elements.js';
 import { Plot, plotStyle, Track } from '../../arena-pages/plots.js';
 import { say } from '../../arena-pages/units.js';
 import { account } from './batches.js';
-import { many } from './many.js';
+import { many } from './report.js';
 import { saveButton } from './save.js';
 import { stepper } from './stepper.js';
 
