@@ -1,4 +1,4 @@
-// Applies patches to feeds as text: no value is ever taken apart.
+// The feeds that are watched, and what is held of each. For the engine's thread.
 #ifndef SPRITES_CLIENT_FEED_TABLE_H_
 #define SPRITES_CLIENT_FEED_TABLE_H_
 
@@ -6,31 +6,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "answers.h"
 #include "sprites/feeds.h"
 
 namespace sprites {
-
-/** How deep a feed's value may nest: an object or array in nothing is depth 1. */
-constexpr unsigned kFeedDepth = 64;
-
-/**
- * Applies a JSON Patch (RFC 6902) of add, remove and replace, as servers send it.
- *
- * @param value  canonical JSON (RFC 8785)
- * @param patch  likewise: names and pointers are compared as they are written
- * @return the value after it, canonical again, byte for byte as the server has it. Nothing when the
- *         patch is none, does not fit, or would take too long (see kWorkMost): then the whole value
- *         is to be asked for. O(operations * length).
- */
-std::optional<std::string> applyPatch(std::string_view value, std::string_view patch);
-
-// The feeds that are watched, and what is held of each. For the engine's thread.
 
 /** What a watch is to be told. */
 struct FeedNews {
