@@ -36,11 +36,10 @@
  *
  * The load is the engine of bin/sprites-swarm (load.js). It and epoll are compiled on first use.
  */
-import { availableParallelism, cpus, release } from 'node:os';
 
 import { fileLimit } from '../../lib/base/file-limit.js';
 import { canPin, contenders } from './contenders.js';
-import { summarize, table, verdicts } from './figures.js';
+import { machineOf, progress, summarize, table, verdicts } from './figures.js';
 import { closedLoops, Load } from './load.js';
 import { atRest, memoryOf } from './server-memory.js';
 import { answerHelp, refuseUsage, takeOptions } from '../support/documents.js';
@@ -174,10 +173,6 @@ function rotated(names, round) {
   return [...names.slice(by), ...names.slice(0, by)];
 }
 
-function progress(text) {
-  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
-}
-
 async function runRounds(names, pin, options) {
   const rounds = Object.fromEntries(names.map((name) => [name, []]));
   for (let round = 0; round < options.rounds; round++) {
@@ -202,12 +197,11 @@ async function runRounds(names, pin, options) {
 
 function describe(options, pin) {
   const { rounds, seconds, clients, throwers } = options;
-  return [
-    `${rounds} rounds of ${seconds} s, ${clients} parked clients, ${throwers} throwers;`,
-    `${cpus()[0].model.trim()}, ${availableParallelism()} cores, Linux ${release()},`,
-    `Node ${process.version};`,
-    pin ? 'server on core 0, load on core 1.' : 'server and load not pinned.'
-  ].join(' ');
+  const { processor, system, pinned } = machineOf(pin);
+  return (
+    `${rounds} rounds of ${seconds} s, ${clients} parked clients, ${throwers} throwers; ` +
+    `${processor}, ${system}; ${pinned}.`
+  );
 }
 
 function show(options, pin, summary, held) {

@@ -35,10 +35,11 @@
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os';
+import { loadavg, totalmem } from 'node:os';
 
 import { buildWatchers, canPin, startLoad, TOKEN } from '../contenders.js';
 import { answerHelp, refuseUsage } from '../../support/documents.js';
+import { machineOf } from '../figures.js';
 import { ask } from '../server-memory.js';
 import { addRound, CHANGING, mostOf, rowOf, searchBreak, STEPPED, STEPPED_CELL } from './cells.js';
 import { bare, contenders } from './contenders.js';
@@ -124,10 +125,8 @@ function machine(pin) {
   }
   return {
     date: new Date().toISOString().slice(0, 16).replace('T', ' '),
-    processor: `${cpus()[0].model.trim()}, ${availableParallelism()} cores`,
+    ...machineOf(pin),
     memory: `${Math.round(totalmem() / 2 ** 30)} GB`,
-    system: `Linux ${release()}, Node ${process.version}`,
-    pinned: pin ? 'server on core 0, load on core 1' : 'server and load not pinned',
     commit,
     loadBefore: loadavg()[0]
   };

@@ -1,16 +1,11 @@
 /**
  * The study as text, in Markdown.
  */
+import { tenth, whole } from '../figures.js';
 import { areApart, STEPPED } from './cells.js';
 import { contenders, isDelta, isOurs } from './contenders.js';
 
 const MEGABYTE = 2 ** 20;
-
-const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
-const tenth = new Intl.NumberFormat('en-US', {
-  minimumFractionDigits: 1,
-  maximumFractionDigits: 1
-});
 
 /** A number as people read it: - where there is none. */
 export const number = (value, format = tenth) =>
