@@ -26,7 +26,7 @@ export default [
         {
           property: 'resetAndDestroy',
           message:
-            'While the socket ends it closes nothing, and the process hangs at its own end: test/support/reset-socket.js.'
+            'While the socket ends it closes nothing, and the process hangs at its own end: test/support/http.js.'
         }
       ]
     }

@@ -193,6 +193,7 @@ export function pack(to, platforms) {
     const tree = join(work, 'tree');
     copyTree(tree);
     symlinkSync(join(ROOT, 'node_modules'), join(tree, 'node_modules'));
+    run('npm', ['run', '--silent', 'types'], { cwd: tree });
     const manifest = JSON.parse(readFileSync(join(tree, 'package.json'), 'utf8'));
     const made = platforms.map((name) => {
       const folder = join(work, name);
@@ -202,7 +203,8 @@ export function pack(to, platforms) {
     const text = JSON.stringify(published(manifest), null, 2);
     writeFileSync(join(tree, 'package.json'), `${text}\n`);
     const folders = [tree, join(tree, 'lib/client'), ...made];
-    const said = run('npm', ['pack', '--json', '--pack-destination', out, ...folders]);
+    const how = ['--json', '--ignore-scripts', '--pack-destination', out];
+    const said = run('npm', ['pack', ...how, ...folders]);
     return JSON.parse(said).map(({ filename }) => filename);
   } finally {
     rmSync(work, { recursive: true });

@@ -2,8 +2,7 @@ import { parse, stringify, validate } from 'uuid';
 
 import { loadAddon } from '../base/addon.js';
 import { ContentError, readContent } from './content.js';
-import { CONTROL_BYTES, ControlError, readCommand } from './control.js';
-import { roleOf } from './keys.js';
+import { CONTROL_BYTES, ControlError, readCommand, roleOf } from './control.js';
 import { NAME, NameError, Names, readAway, readName } from './names.js';
 import { Room } from './room.js';
 import { tagOf } from '../base/tag.js';

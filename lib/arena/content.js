@@ -1,5 +1,4 @@
 import { checkDepth, DEPTH } from '../client/patch.js';
-import { readJson } from './body.js';
 
 /**
  * What a game is about, where that is no number: the questions of a quiz. A game has it in `content.json`, which is
@@ -36,4 +35,13 @@ export function readContent(body) {
     throw new ContentError(`Send at most ${CONTENT_BYTES} bytes.`);
   }
   return text;
+}
+
+/**
+ * @param {Uint8Array} body of a request
+ * @returns {unknown} what its JSON text says
+ * @throws {SyntaxError | TypeError} when it is no JSON in UTF-8
+ */
+export function readJson(body) {
+  return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
 }

@@ -1,4 +1,4 @@
-import { readJson } from './body.js';
+import { readJson } from './content.js';
 
 /**
  * The control of an arena: what is played, and how. A pure step from one to the next, by a command of
@@ -158,4 +158,17 @@ export function command(now, { game, page, rate, pace, running, settings }, game
     next.page = page;
   }
   return next;
+}
+
+/**
+ * What a feed is to the arenas, by its key.
+ *
+ * @param {string} key
+ * @param {(name: string) => boolean} isArena
+ * @returns {undefined | 'reduced' | 'control'}
+ */
+export function roleOf(key, isArena) {
+  const [, name, control] = /^arena\/([^/]+)(\/control)?$/.exec(key) ?? [];
+  if (name === undefined || !isArena(name)) return undefined;
+  return control === undefined ? 'reduced' : 'control';
 }

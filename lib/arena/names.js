@@ -1,4 +1,4 @@
-import { readJson } from './body.js';
+import { readJson } from './content.js';
 
 /**
  * What the players of one arena call themselves, by their numbers; and which names the host has put away.

@@ -1,6 +1,5 @@
 import { isIP } from 'node:net';
-
-import { interfacesHere } from './interfaces.js';
+import { networkInterfaces } from 'node:os';
 
 /**
  * The addresses by which others reach this machine, for who sits at it: to click, to send, to scan
@@ -80,4 +79,19 @@ export function invitations(request, host, interfaces) {
     const authority = one.includes(':') ? `[${one}]` : one;
     return `${secure ? 'https' : 'http'}://${authority}${port}/`;
   });
+}
+
+/**
+ * This machine's network interfaces, as node:os has them. None where the system does not tell them: Node asks by a
+ * netlink socket, which a service whose address families are restricted may not open (EAFNOSUPPORT).
+ *
+ * @returns {ReturnType<typeof networkInterfaces>}
+ */
+export function interfacesHere() {
+  try {
+    return networkInterfaces();
+  } catch (error) {
+    if (error.code !== 'ERR_SYSTEM_ERROR') throw error;
+    return {};
+  }
 }

@@ -1,4 +1,4 @@
-import { interfacesHere } from './interfaces.js';
+import { interfacesHere } from './lan-addresses.js';
 
 /**
  * What an operator is told when a port can't be opened: which one, why, and what to do.

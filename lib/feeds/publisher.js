@@ -3,7 +3,7 @@
  * (lib/server/program.js). What the arena publishes nobody else may; its control takes commands.
  *
  * @param {object} parts
- * @param {import('./feeds.js').Feeds | import('./remote-feeds.js').RemoteFeeds} parts.feeds
+ * @param {import('./feeds.js').Feeds} parts.feeds
  * @param {import('../arena/arena.js').Arena} [parts.arena] where there is one
  * @param {{feedBytes: number}} parts.options
  */

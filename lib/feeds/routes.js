@@ -27,7 +27,7 @@ const REFUSED = {
 /**
  * @param {object} parts
  * @param {ReturnType<import('./publisher.js').openPublisher>} parts.publisher
- * @param {import('./feeds.js').Feeds | import('./remote-feeds.js').RemoteFeeds} parts.feeds
+ * @param {import('./feeds.js').Feeds} parts.feeds
  * @param {{hold: number}} parts.options
  * @param {object} parts.tools of lib/http/routes.js
  * @returns {{feed: object, feeds: object}} for GET /feed/{key} and its like, and for /feeds: by method,

@@ -1,7 +1,5 @@
-import { ArgumentError, readArguments } from '../base/arguments.js';
-import { formatHelp, suggest } from '../base/option-help.js';
-import { NAME } from '../world/entry.js';
-import { readServerUrl } from '../world/public-url.js';
+import { ArgumentError, formatHelp, readArguments, suggest } from '../base/option-help.js';
+import { NAME, readServerUrl } from '../world/entry.js';
 
 /**
  * The options: one table, from which the command line, the environment, the checks and the help

@@ -1,6 +1,5 @@
 import { EDGES, opposite } from '../client/client.js';
-import { bump } from './bump.js';
-import { inward, live, makeLife, settle } from './life.js';
+import { bump, inward, live, makeLife, settle } from './life.js';
 
 /**
  * The desktop as a plane on which sprites slide, walk, hop and leave: numbers only, no DOM.
@@ -12,7 +11,7 @@ import { inward, live, makeLife, settle } from './life.js';
  *        ▼                     │
  * height └─────────────────────┘              Where there is no way out (offline) edges are walls.
  *
- * It bumps into others (bump.js), and strolls by itself where it may (life.js).
+ * It bumps into others, and strolls by itself where it may (life.js).
  *
  * Lengths are CSS pixels, times seconds. `step` runs once a frame and allocates nothing.
  */

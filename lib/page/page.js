@@ -1,12 +1,10 @@
-import { Announcer } from './announcer.js';
+import { Announcer, cameBack, from, sentence, side, what, where } from './announcer.js';
 import { Companion } from './companion.js';
 import { Covers } from './covers.js';
-import { cameBack, from, sentence, side, what, where } from './describe.js';
 import { Desktop } from './desktop.js';
-import { asName, takeFiles } from './files.js';
-import { furnishInvitation, invite } from './invitation.js';
+import { asName, takeFiles } from './images.js';
+import { furnishInvitation, furnishPanels, invite } from './panels.js';
 import { TorusMap } from './map.js';
-import { furnishPanels } from './panels.js';
 import { Preferences } from './preferences.js';
 import { PICTURES, SpriteError, readSprite, writeSprite } from '../client/sprite.js';
 import { PollTurns } from './poll-turns.js';

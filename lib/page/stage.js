@@ -1,8 +1,7 @@
-import { Hands } from './hands.js';
-import { Keyboard } from './keyboard.js';
+import { Hands, Keyboard } from './hands.js';
 import { CLOSED } from './life.js';
 import { drawLabel, drawShadow, drawSticker, imageSticker } from './pictures.js';
-import { from } from './describe.js';
+import { from } from './announcer.js';
 import { decodePicture } from './images.js';
 import { PICTURES } from '../client/sprite.js';
 

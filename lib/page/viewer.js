@@ -1,6 +1,6 @@
 import { LARGEST_PHOTO } from '../client/image-size.js';
 import { PICTURES, decodeDataUrl } from '../client/sprite.js';
-import { from, sentence, what } from './describe.js';
+import { from, sentence, what } from './announcer.js';
 import { decodePicture } from './images.js';
 import { furnishDialog } from './panels.js';
 import { drawSticker } from './pictures.js';

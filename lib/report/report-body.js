@@ -1,5 +1,4 @@
-import { box, list, tile } from './page-parts.js';
-import { percentileChart, timeChart } from './report-charts.js';
+import { bars, box, list, percentileChart, tile, timeChart } from './page-parts.js';
 import { digits, escape, n, size, time } from './words.js';
 
 /**
@@ -195,18 +194,19 @@ function storm({ storm, clients, phases }, charts) {
     }
   ]);
   if (chart) charts.storm = chart;
-  const most = Math.max(...Object.values(storm.seconds).map((seconds) => seconds ?? 0), 0.001);
-  const bars = Object.entries(storm.seconds).map(([part, seconds]) => {
-    const width = seconds === null ? 100 : (seconds / most) * 100;
-    return `<span>${part}%</span><div><i class="${seconds === null ? 'missing' : 'arrival'}"
-style="width: ${digits(width)}%"></i><b>${seconds === null ? 'never' : time(seconds * 1000)}</b></div>`;
-  });
+  const most = Math.max(...Object.values(storm.seconds).map((seconds) => seconds ?? 0));
+  const back = Object.entries(storm.seconds).map(([part, seconds]) => ({
+    name: `${part}%`,
+    value: seconds ?? most,
+    words: seconds === null ? 'never' : time(seconds * 1000),
+    className: seconds === null ? 'missing' : 'arrival'
+  }));
   return `<section><h2>Until all were back</h2>
 <p class="soft">${n(clients)} clients closed their connections, and came back ${how}: how many were parked
 from the drop on, and the time until so many were parked again, counted by the
 ${storm.countedBy}.${noticed}</p>
 ${chart ? box('storm', 'Clients parked from the drop on') : ''}
-<div class="bars">${bars.join('')}</div></section>`;
+${bars(back)}</section>`;
 }
 
 /** The track in seconds from the drop on, and a little longer than it took: how it stays. */

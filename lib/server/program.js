@@ -59,7 +59,8 @@ export function programFeeds({ feeds, arena, options }) {
 
   return {
     publish: (key, value) => publishAs('value', key, value),
-    patch: (key, patch) => publishAs(Array.isArray(patch) ? 'json-patch' : 'merge-patch', key, patch),
+    patch: (key, patch) =>
+      publishAs(Array.isArray(patch) ? 'json-patch' : 'merge-patch', key, patch),
     async remove(key) {
       checkKey(key);
       check(await publisher.remove(key));

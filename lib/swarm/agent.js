@@ -1,10 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { SETTLED } from '../arena/games/load/batches.js';
-import { Player } from '../client/player.js';
+import { SETTLED, through } from '../arena/games/load/batches.js';
 import { Feeds } from '../client/feeds.js';
+import { Player } from '../client/player.js';
 import { globalTimers, ignoreFailure, Requests } from '../client/requests.js';
-import { AgentEngine } from './agent-engine.js';
+import { Engine, needEngine } from './engine.js';
+import { UsageError } from './errors.js';
+import { Histogram } from './histogram.js';
+import { lookAtHost, plan } from './needs.js';
+import { isArenaName } from './options.js';
+import { onSignals } from './signals.js';
+import { fetchBy } from './status.js';
+import { believedBy, hopeless, targetOf } from './target.js';
 
 /**
  * An agent: a machine that swarms by the hand of whoever has the panel of an arena. It watches the arena's
@@ -245,4 +252,232 @@ export class Agent {
     for (const engine of [this.#engine, ...this.#leaving]) engine?.kill();
     this.#feeds.close();
   }
+}
+
+/**
+ * The engine of an agent, for one round: as many clients and sprites a second as it is told, and what it
+ * reports once a second.
+ */
+
+/** Between two lines of the engine, in milliseconds. */
+const TICK_MS = 200;
+
+/** Connections that the throws share. */
+export const LANES = 64;
+
+/** Seconds after which it ends by itself, whatever happens: a day. */
+const LIMIT = 86_400;
+
+/** How long all clients may take to leave at the end, in milliseconds. */
+const LEAVE_MS = 10_000;
+
+export class AgentEngine {
+  #engine;
+  #tick;
+  #interval = new Histogram();
+  #before = { at: 0, accepted: 0 };
+  #told = {};
+  #batch = 0;
+  #ended = false;
+  #isKilled = false;
+
+  /**
+   * @param {object} round
+   * @param {string} round.name of the swarm: who has the same one counts its sprites
+   * @param {number} round.number of this engine in it
+   * @param {object} parts
+   * @param {object} parts.options of parse()
+   * @param {string} parts.address of the server, numeric
+   * @param {string} parts.host of the server, as a URL writes it
+   * @param {import('./needs.js').Plan} parts.plan
+   * @param {(why: string) => void} died it ended without being told to
+   */
+  constructor({ name, number }, { options, address, host, plan }, died) {
+    this.#engine = new Engine(
+      {
+        address,
+        host,
+        'server-name': options.host,
+        port: options.port,
+        swarm: name,
+        process: number,
+        clients: options.clientsMax,
+        'first-client': number * LANES,
+        sources: plan.sources,
+        lanes: LANES,
+        throwing: 'rate',
+        batched: 1,
+        size: options.size,
+        ramp: options.ramp,
+        'in-flight': options.connecting,
+        tick: TICK_MS,
+        limit: LIMIT,
+        seed: options.seed
+      },
+      {
+        tick: (tick) => {
+          this.#tick = tick;
+          this.#interval.add(tick.arrival);
+        },
+        died
+      },
+      believedBy(options)
+    );
+  }
+
+  /** @param {{clients: number, rate: number, batch: number}} wish what there shall be from now on */
+  steer(wish) {
+    if (this.#ended) return;
+    this.#batch = Math.max(this.#batch, wish.batch);
+    // The batch first: what is thrown next belongs to it.
+    for (const [name, value] of Object.entries({ ...wish, batch: this.#batch }).toReversed()) {
+      if (this.#told[name] !== value) this.#engine.tell(`${name} ${value}`);
+      this.#told[name] = value;
+    }
+  }
+
+  /** @returns {?object} the inputs of the game load, of the time since the last report; null at first */
+  report() {
+    const tick = this.#tick;
+    if (tick === undefined || this.#batch === 0) return null;
+    const at = tick.at / 1e9;
+    const { at: since, accepted } = this.#before;
+    const perSecond = since > 0 && at > since ? (tick.accepted - accepted) / (at - since) : 0;
+    this.#before = { at, accepted: tick.accepted };
+    const { p50, p99 } = this.#interval.summary();
+    this.#interval = new Histogram();
+    return {
+      connections: tick.parked,
+      members: tick.members,
+      batch: this.#batch,
+      ...through(tick.batches, this.#batch - SETTLED),
+      perSecond,
+      p50: p50 ?? -1,
+      p99: p99 ?? -1,
+      refused: tick.refused,
+      broken: tick.closed,
+      stall: tick.lateness / 1e6
+    };
+  }
+
+  /** @returns {boolean} whether nothing of it is under way any more */
+  get isAtRest() {
+    return this.#tick === undefined || this.#tick.members + this.#tick.pending === 0;
+  }
+
+  /** Has all clients leave, and ends. */
+  async end() {
+    this.steer({ clients: 0, rate: 0, batch: this.#batch });
+    this.#ended = true;
+    const late = performance.now() + LEAVE_MS;
+    const isOver = () => this.#isKilled || this.isAtRest || performance.now() > late;
+    while (!isOver()) await sleep(TICK_MS);
+    if (!this.#isKilled) this.#engine.tell('quit');
+    await Promise.race([this.#engine.ended, sleep(LEAVE_MS, undefined, { ref: false })]);
+    this.kill();
+  }
+
+  kill() {
+    this.#ended = true;
+    this.#isKilled = true;
+    this.#engine.kill();
+  }
+}
+
+/** Clients at the most, where the command line does not say and the host's files allow it. */
+const CLIENTS = 10_000;
+
+/** Connections of this process's own, besides those of clients and throws. */
+const SPARE = 128;
+
+/** Arenas there may be at a server, and bytes of the list of them. */
+const ARENAS = 16;
+const LIST_BYTES = 2 ** 16;
+
+/** Why there is no whole answer, besides what the network says. */
+const FAILURES = { slow: 'not in time', garbage: 'what does is no list of arenas' };
+
+/**
+ * @returns {Promise<string[]>} the names of a server's arenas
+ * @throws {UsageError} when there are none, or no such server
+ */
+async function arenasOf(fetch, base, { host, wait }) {
+  const url = `${base}arena`;
+  const requestTimeout = Math.max(1000, wait * 1000);
+  const requests = new Requests(fetch, globalTimers(), { requestTimeout, answerMost: LIST_BYTES });
+  let answer;
+  try {
+    answer = await requests.ask(url, { redirect: 'manual' });
+  } catch (error) {
+    const { cause, reason } = ignoreFailure(error);
+    const origin = cause.cause ?? cause;
+    const words = FAILURES[reason] ?? origin.code ?? origin.message;
+    throw new UsageError(hopeless(origin, host) ?? `nothing answers at ${url} (${words})`);
+  }
+  const { status, json } = answer;
+  if (status >= 300 && status < 400) {
+    throw new UsageError(
+      `${url} answers ${status}, a redirect, which is not followed: give the URL that it leads to`
+    );
+  }
+  const arenas = status === 200 && Array.isArray(json?.arenas) ? json.arenas : [];
+  const names = arenas.slice(0, ARENAS).map((one) => one?.name);
+  if (names.length > 0 && names.every(isArenaName)) return names;
+  throw new UsageError(`${base} has no arena (bin/sprites --arena hall)`);
+}
+
+/** @returns {Promise<string>} the arena's name: that of the URL, or the only one that the server has */
+async function findArena(fetch, base, options) {
+  const names = await arenasOf(fetch, base, options);
+  const { arena = names.length === 1 ? names[0] : undefined } = options;
+  if (names.includes(arena)) return arena;
+  const all = names.map((name) => `${base}play/${name}`).join(', ');
+  throw new UsageError(arena ? `no arena "${arena}" there: ${all}` : `which arena? ${all}`);
+}
+
+/**
+ * bin/sprites-swarm agent URL: goes on until a signal; a second one ends it at once.
+ *
+ * @param {object} options of parse()
+ * @returns {Promise<number>} the exit code
+ * @throws {UsageError} when it can't begin
+ */
+export async function runAgent(options) {
+  needEngine();
+  const fetch = fetchBy(options);
+  const { address, host } = await targetOf(options.host);
+  const base = `${options.tls ? 'https' : 'http'}://${host}:${options.port}/`;
+  const arena = await findArena(fetch, base, options);
+  const found = lookAtHost();
+  const clientsMax =
+    options.clientsMax ?? Math.max(1, Math.min(CLIENTS, found.files - LANES - SPARE));
+  const all = { ...options, clientsMax };
+  const needs = plan({ ...all, clients: clientsMax, lanes: LANES, processes: 1, address }, found);
+  const say = (words) => options.quiet || process.stderr.write(`sprites-swarm: ${words}\n`);
+  const agent = new Agent({ options: all, arena, base, address, host, plan: needs }, fetch, say);
+  say(
+    `agent of ${base}play/${arena}: at most ${clientsMax} clients, ${options.rateMax} sprites a second`
+  );
+  agent.start();
+  await until(agent);
+  return 0;
+}
+
+/** Resolves when a signal has come, and the agent has left. */
+function until(agent) {
+  return new Promise((ended, failed) => {
+    let isLeaving = false;
+    const listenNoMore = onSignals(() => {
+      if (isLeaving) {
+        agent.kill();
+        return false;
+      }
+      isLeaving = true;
+      agent.end().then(() => {
+        listenNoMore();
+        ended();
+      }, failed);
+      return true;
+    });
+  });
 }

@@ -203,7 +203,7 @@ export async function compareFiles({ files, json, quiet, report, worse }) {
       process.stdout.write(`${JSON.stringify({ ...result, files, rows })}\n`);
     } else if (!quiet) process.stdout.write(`${textOf(result)}\n`);
     if (file) {
-      const { comparisonOf } = await import('./compare-report.js');
+      const { comparisonOf } = await import('./report.js');
       file.write(comparisonOf({ files, a, b, ...result }));
     }
     return result.faults.length > 0 ? 3 : 0;

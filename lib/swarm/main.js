@@ -1,4 +1,4 @@
-import { runAgent } from './agent-command.js';
+import { runAgent } from './agent.js';
 import { compareFiles } from './compare.js';
 import { buildWhenWanted, ENGINE } from './build.js';
 import { UsageError } from './errors.js';

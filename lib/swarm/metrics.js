@@ -1,8 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 
-import { createNativeHistogram } from '../base/native-histogram.js';
-import { Counter, Gauge, Registry } from '../base/prometheus.js';
+import { Counter, createNativeHistogram, Gauge, Registry } from '../base/native-histogram.js';
 import { UsageError } from './errors.js';
 import { highestOf } from './histogram.js';
 

@@ -1,4 +1,4 @@
-import { ArgumentError, readArguments } from '../base/arguments.js';
+import { ArgumentError, readArguments } from '../base/option-help.js';
 import { bounds, checkBounds } from './bounds.js';
 import { UsageError } from './errors.js';
 import { PROCESSES } from './needs.js';

@@ -1,10 +1,101 @@
+import { box, list, percentileChart, timeChart } from '../report/page-parts.js';
 import { page } from '../report/page.js';
-import { contentOf } from '../report/report-body.js';
-
-export { titleOf } from '../report/report-body.js';
+import { contentOf, titleOf } from '../report/report-body.js';
+import { changeWords, escape } from '../report/words.js';
 
 /**
  * @param {import('./result.js').Result} result
  * @returns {string} a whole HTML page
  */
 export const reportOf = (result) => page(contentOf(result));
+
+/** The report of two runs, side by side: as one run's, in one file. */
+
+const COLORS = ['answer', 'arrival'];
+
+/**
+ * @param {object} comparison of compare(), with the `files` and their results `a` and `b`
+ * @returns {string} a whole HTML page
+ */
+export function comparisonOf({ files, a, b, rows, remarks, faults }) {
+  const charts = {};
+  const runs = [a, b];
+  const lines = [...faults.map((one) => `<span class="bad">${escape(one)}</span>`)];
+  const body = [
+    `<h1>Two runs compared</h1>`,
+    ...runs.map((run, i) => introduction('AB'[i], COLORS[i], files[i], run)),
+    `<section><h2>To know</h2>${list([...lines, ...remarks.map(escape)])}</section>`,
+    figures(rows),
+    flight(runs, charts),
+    overTime(runs, charts)
+  ];
+  return page({
+    title: 'Two runs compared',
+    body: body.filter(Boolean).join('\n'),
+    charts,
+    data: {}
+  });
+}
+
+function introduction(name, color, file, run) {
+  const date = new Date(run.started).toISOString().replace('T', ' ').slice(0, 16);
+  return `<p><i class="${color} key"></i><b>${name}</b>: ${escape(titleOf(run))}
+<span class="soft">(${escape(file)}, ${date} UTC)</span></p>
+<code>${escape(run.commandLine ?? '')}</code>`;
+}
+
+const CLASS = { better: 'good', worse: 'bad', same: 'soft' };
+
+function figures(rows) {
+  const lines = rows.map(
+    ({ name, words, change, verdict }) =>
+      `<tr><th>${escape(name)}</th><td class="number">${escape(words[0])}</td>
+<td class="number">${escape(words[1])}</td>
+<td class="number ${CLASS[verdict]}">${escape(changeWords(change))}${verdict === 'same' ? '' : `<small>${verdict}</small>`}</td></tr>`
+  );
+  return `<section><h2>The figures</h2>
+<table class="figures even"><tr><th scope="col">What</th><th class="number">A</th><th class="number">B</th>
+<th class="number">B to A</th></tr>${lines.join('')}</table></section>`;
+}
+
+function named(runs, pick) {
+  return runs.map((run, i) => ({ name: 'AB'[i], color: COLORS[i], points: pick(run) }));
+}
+
+function flight(runs, charts) {
+  const curves = named(runs, ({ command, curves }) =>
+    command === 'latency' ? curves.probe : curves.arrival
+  );
+  if (curves.some(({ points }) => points.length === 0)) return '';
+  charts.percentiles = percentileChart(curves);
+  return `<section><h2>How long a sprite flies</h2>
+<p class="soft">From throw to arrival, by percentile; both axes are logarithmic.</p>
+${box('percentiles', 'Latency by percentile of both runs')}</section>`;
+}
+
+function overTime(runs, charts) {
+  const sections = [];
+  const add = (id, title, unit, pick) => {
+    const chart = timeChart(unit, named(runs, pick), { shared: 'time', joined: true });
+    if (!chart || chart.data.slice(1).some((values) => values.every((value) => !value))) return;
+    charts[id] = chart;
+    sections.push(
+      `<section><h2>${title}</h2>${box(id, `${title} of both runs over time`)}</section>`
+    );
+  };
+  const pick = (name) => (run) => run.series.map((point) => [point.at, point[name]]);
+  add('rates', 'Sprites a second', 'count', pick('received'));
+  add('times', '99% in flight', 'time', pick('p99'));
+  if (runs.every(({ storm }) => storm)) {
+    add('storm', 'Clients parked from the drop on', 'count', ({ storm, phases }) =>
+      storm.track.map(([at, parked]) => [
+        Math.max(0, Math.round((at - phases.storm.from) * 1000) / 1000),
+        Math.max(0, parked)
+      ])
+    );
+  }
+  const used = (name) => (run) => (run.use?.series ?? []).map((point) => [point.at, point[name]]);
+  add('cores', "The server's CPU", 'cores', used('cores'));
+  add('memory', "The server's memory", 'bytes', used('memory'));
+  return sections.join('\n');
+}

@@ -1,19 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { performance } from 'node:perf_hooks';
 
-import { Account } from './account.js';
+import { Account, Interruptions, Tally } from './tally.js';
 import { Engine } from './engine.js';
 import { UsageError } from './errors.js';
 import { lookAtHost, plan } from './needs.js';
-import { useOf } from './processes.js';
+import { coresBetween, ServerWatch, useOf } from './server-watch.js';
 import { resultOf } from './result.js';
-import { coresBetween, ServerWatch } from './server-watch.js';
 import { StageLog, stageWords } from './stages.js';
 import { StatusReader } from './status.js';
 import { storm } from './storm.js';
-import { Interruptions, Tally } from './tally.js';
-import { inUrl, targetOf } from './target.js';
-import { believedBy, hopeless, tlsOf } from './tls.js';
+import { believedBy, hopeless, inUrl, targetOf, tlsOf } from './target.js';
 
 /**
  * One run of the swarm: the phases, over the engines.

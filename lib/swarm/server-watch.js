@@ -1,4 +1,7 @@
-import { isHere, listenerOf, nameOf, useOf, versionOf } from './processes.js';
+import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+
+import { interfacesHere } from '../base/lan-addresses.js';
 
 /**
  * What the server takes of its host while it is under load: CPU time and memory. On this host the
@@ -107,4 +110,136 @@ export class ServerWatch {
  */
 export function coresBetween(from, to) {
   return to.at > from.at ? Math.max(0, to.cpu - from.cpu) / (to.at - from.at) : 0;
+}
+
+/**
+ * Processes of this host, as the kernel accounts for them in /proc: who listens on a port, and what CPU
+ * time and memory he takes. Where the kernel does not let us look, nothing is known.
+ */
+
+/** The kernel's unit of CPU time on every Linux that Node runs on: USER_HZ. */
+const TICKS_A_SECOND = 100;
+
+/** State of a listening socket in /proc/net/tcp. */
+const LISTENING = '0A';
+
+/** What may vanish while it is looked at, or be another's. */
+const PASSING = ['ENOENT', 'ESRCH', 'EACCES', 'EPERM', 'ENOTDIR'];
+
+function look(reading) {
+  try {
+    return reading();
+  } catch (error) {
+    if (!PASSING.includes(error.code)) throw error;
+    return undefined;
+  }
+}
+
+/**
+ * @param {string} address numeric
+ * @returns {boolean} whether it is one of this host's
+ */
+export function isHere(address) {
+  if (address.startsWith('127.')) return true;
+  return Object.values(interfacesHere())
+    .flat()
+    .some((one) => one.address === address);
+}
+
+/**
+ * @param {number} port
+ * @returns {?number} the process that listens on it, if it can be seen
+ */
+export function listenerOf(port) {
+  const inodes = new Set(
+    ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => inodesIn(file, port))
+  );
+  if (inodes.size === 0) return null;
+  const links = new Set([...inodes].map((inode) => `socket:[${inode}]`));
+  const listens = (pid) =>
+    (look(() => readdirSync(`/proc/${pid}/fd`)) ?? []).some((fd) =>
+      links.has(look(() => readlinkSync(`/proc/${pid}/fd/${fd}`)))
+    );
+  const pids = readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name));
+  // Those that share a listening socket have it of their parent, which is the older one.
+  return (
+    pids
+      .map(Number)
+      .sort((a, b) => a - b)
+      .find(listens) ?? null
+  );
+}
+
+function inodesIn(file, port) {
+  const lines =
+    look(() => readFileSync(file, 'utf8'))
+      ?.split('\n')
+      .slice(1) ?? [];
+  const end = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  return lines
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([, local, , state]) => state === LISTENING && local.endsWith(end))
+    .map((fields) => fields[9]);
+}
+
+/** @param {number} pid @returns {number[]} it and all below it */
+function family(pid) {
+  const children = look(() => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')) ?? '';
+  return [pid, ...children.split(' ').filter(Boolean).map(Number).flatMap(family)];
+}
+
+/**
+ * @param {number} pid
+ * @returns {?{cpu: number, memory: number}} of it and all processes below it: seconds of CPU time, and
+ *     bytes resident (pages that they share are counted for each); null when it is no more
+ */
+export function useOf(pid) {
+  const uses = family(pid).map(useOfOne).filter(Boolean);
+  if (uses.length === 0) return null;
+  const sum = (name) => uses.reduce((all, use) => all + use[name], 0);
+  return { cpu: sum('cpu'), memory: sum('memory') };
+}
+
+function useOfOne(pid) {
+  const stat = look(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  const status = look(() => readFileSync(`/proc/${pid}/status`, 'utf8'));
+  if (!stat || !status) return null;
+  // The name, in brackets, may hold spaces and brackets.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const [user, system] = [fields[11], fields[12]].map(Number);
+  const resident = Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0);
+  return { cpu: (user + system) / TICKS_A_SECOND, memory: resident * 1024 };
+}
+
+/** @param {number} pid @returns {string} the name of its program */
+export function nameOf(pid) {
+  return look(() => readFileSync(`/proc/${pid}/comm`, 'utf8'))?.trim() ?? 'process';
+}
+
+/**
+ * @param {number} pid
+ * @returns {?string} the version of Sprites that runs there, by the package.json beside its program
+ */
+export function versionOf(pid) {
+  const [, program] = (look(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8')) ?? '')
+    .split('\0')
+    .filter((word) => !word.startsWith('--'));
+  const folder = look(() => readlinkSync(`/proc/${pid}/cwd`));
+  if (!program || !folder) return null;
+  for (const up of ['..', '../..']) {
+    const text = look(() =>
+      readFileSync(join(realpathSync(resolve(folder, program)), up, 'package.json'), 'utf8')
+    );
+    const named = text && parsed(text);
+    if (named?.name === 'sprites-server') return named.version;
+  }
+  return null;
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null; // no package of ours
+  }
 }

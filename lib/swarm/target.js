@@ -1,5 +1,7 @@
 import dns from 'node:dns/promises';
-import { isIPv6 } from 'node:net';
+import { readFileSync } from 'node:fs';
+import { isIP, isIPv6 } from 'node:net';
+import tls from 'node:tls';
 
 import { UsageError } from './errors.js';
 
@@ -20,4 +22,65 @@ export async function targetOf(host) {
   } catch (error) {
     throw new UsageError(`no address for "${host}" (${error.code ?? error.message})`);
   }
+}
+
+/**
+ * Whom the clients of an https server believe: the authorities that Node knows, those in a file, or
+ * anybody.
+ */
+
+/** What node:tls says of a certificate that can't be believed. */
+const DISTRUST = /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO_SELF_SIGNED|SELF_SIGNED_CERT|UNABLE_TO_)/;
+
+/** What it says where the server speaks no TLS. */
+const NO_TLS = /wrong version number|packet length too long/i;
+
+/** @param {string} [file] @returns {string} PEM of the authorities in it, or of those that Node knows */
+export function authoritiesIn(file) {
+  if (file) return readFileSync(file, 'utf8');
+  const known = tls.getCACertificates?.('default') ?? tls.rootCertificates;
+  return known.join('\n');
+}
+
+/**
+ * @param {object} options of parse()
+ * @returns {?object} what StatusReader needs for it; null where the server speaks plain http
+ * @throws {UsageError} when the authorities can't be read
+ */
+export function tlsOf({ tls: isTls, ca, insecure, host }) {
+  if (!isTls) return null;
+  try {
+    return {
+      ...(ca && { ca: authoritiesIn(ca) }),
+      rejectUnauthorized: !insecure,
+      ...(isIP(host) === 0 && { servername: host })
+    };
+  } catch (error) {
+    throw new UsageError(`--ca ${ca}: ${error.message}`);
+  }
+}
+
+/**
+ * @param {object} options of parse()
+ * @returns {?string} whom the engine is to believe: see tls-engine.js; null for plain http
+ */
+export function believedBy({ tls: isTls, ca, insecure }) {
+  if (!isTls) return null;
+  return insecure ? 'anybody' : (ca ?? 'known');
+}
+
+/**
+ * @param {Error} error of the first request
+ * @param {string} host
+ * @returns {?string} a line for a person where waiting longer would change nothing
+ */
+export function hopeless({ code, message }, host) {
+  if (DISTRUST.test(code ?? '')) {
+    return (
+      `the certificate of ${host} is not believed (${message}): give the file of its authority ` +
+      'by --ca, or believe any by --insecure'
+    );
+  }
+  if (NO_TLS.test(message)) return `${host} speaks no TLS there: is it http://?`;
+  return null;
 }

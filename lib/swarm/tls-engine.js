@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 
 import { builtFile, ENGINE } from './build.js';
-import { authoritiesIn } from './tls.js';
+import { authoritiesIn } from './target.js';
 
 /**
  * The engine that speaks TLS: native/swarm inside this process, by the OpenSSL of this Node. It is

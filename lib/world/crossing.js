@@ -88,7 +88,7 @@ export class Crossing {
   /**
    * Takes what membership says from now on.
    *
-   * @param {import('./view.js').View} view
+   * @param {import('./ring.js').View} view
    */
   update({ state, epoch, ring, peers, epochs }) {
     if (!this.#native) {

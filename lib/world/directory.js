@@ -21,7 +21,7 @@ export class Directory {
   }
 
   /**
-   * @param {object} view as view.js has it
+   * @param {object} view as viewOf() has it
    * @param {{name: string, url?: string}[]} view.places servers whose clients are to ask there; one without a URL is left
    *     out, as there is nothing to say of where it is
    * @param {string[]} view.restarting servers whose clients are to wait

@@ -74,7 +74,7 @@ export class FeedSettling {
   /**
    * @param {object} parts
    * @param {import('./feed-store.js').FeedStore} parts.store
-   * @param {import('./feed-marks.js').FeedMarks} parts.marks
+   * @param {import('./feed-message.js').FeedMarks} parts.marks
    * @param {number} parts.most keys that may be behind
    * @param {import('./clock.js').clock} parts.clock
    * @param {import('pino').Logger} parts.log

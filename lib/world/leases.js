@@ -1,5 +1,6 @@
-import { Absences } from './absences.js';
-import { isLiving, MOST_NAMES } from './entry.js';
+import { tagOf } from '../base/tag.js';
+import { isLiving, isMember, MOST_NAMES, MOST_SERVERS } from './entry.js';
+import { WorldError } from './world-error.js';
 
 /**
  * What one server has seen of the others' leases. Pure: it is told the time.
@@ -126,3 +127,113 @@ function endOf({ entry, at }) {
 
 const sameShape = ({ entry: before }, entry) =>
   ['rows', 'version', 'url'].every((name) => before?.[name] === entry?.[name]);
+
+/**
+ * The servers that have left in order and said that they come back: with a state, and with it their clients' places. Until
+ * their grace is over the ids that they have made stay their own. Pure: it is told the time.
+ *
+ * The grace is counted by the clock of who watches, from when he saw first that the server leaves. Who begins to watch later
+ * counts from then, so he may wait for one that has been away for long, but no longer than its grace.
+ */
+export class Absences {
+  /** @type {Map<string, {run: string, epoch: number, end: number}>} */
+  #absent = new Map();
+
+  /**
+   * @param {string} name
+   * @param {import('./entry.js').Entry | undefined} entry its newest
+   * @param {number} now
+   */
+  see(name, entry, now) {
+    if (!(entry?.grace > 0)) {
+      this.#absent.delete(name);
+      return;
+    }
+    const { run, epoch, grace } = entry;
+    const known = this.#absent.get(name);
+    if (known && known.run === run && known.epoch === epoch) return;
+    if (!known && this.#absent.size >= MOST_NAMES) return;
+    this.#absent.set(name, { run, epoch, end: now + grace });
+  }
+
+  /** @returns {boolean} whether anybody's grace has ended since it was asked last */
+  end(now) {
+    const ended = [...this.#absent].filter(([, { end }]) => end <= now);
+    for (const [name] of ended) this.#absent.delete(name);
+    return ended.length > 0;
+  }
+
+  /** @returns {string[]} who may still come back, in order */
+  names(now) {
+    const absent = [...this.#absent].filter(([, { end }]) => end > now);
+    return absent.map(([name]) => name).toSorted();
+  }
+}
+
+/**
+ * Who takes a server out of the ring whose lease has ended. The first in the ring's order after it does, then one after
+ * the other, each waiting a little longer: so it is done once as a rule, and done although that one is lost as well. Pure.
+ */
+
+/** How much longer each further server waits before it takes a lost one out, milliseconds. */
+const turnOf = (lease) => Math.min(lease / 16, 500);
+
+/**
+ * @param {object} who
+ * @param {import('./leases.js').Leases} who.leases
+ * @param {string} who.name the server that looks: a member
+ * @param {number} who.version of the protocol that it speaks
+ * @param {number} who.lease its own, milliseconds
+ * @param {number} now
+ * @returns {string[]} whom it has to take out now
+ */
+export function toTakeOut({ leases, name, version, lease }, now) {
+  const overdue = leases.overdue(now);
+  if (overdue.length === 0) return overdue;
+  const able = [...leases.entries()]
+    .filter(([one, { entry }]) => isMember(entry, version) && !leases.isOverdue(one, now))
+    .map(([one]) => one)
+    .toSorted();
+  const isMyTurn = (lost) => {
+    const next = able.findIndex((one) => one > lost);
+    const turns = (able.indexOf(name) - Math.max(next, 0) + able.length) % able.length;
+    const { at, entry } = leases.get(lost);
+    return now - at > entry.lease + marginOf(entry.lease) + turns * turnOf(lease);
+  };
+  return overdue.filter(isMyTurn);
+}
+
+/**
+ * Whether a server may be one of the ring, by what the store says of the others. Pure.
+ *
+ * @param {object} who
+ * @param {import('./leases.js').Leases} who.leases
+ * @param {string} who.name the server's
+ * @param {number} who.version of the protocol that it speaks
+ * @param {number} now
+ * @param {(other: import('./leases.js').Seen) => boolean} counts whether one that joins is there before it
+ * @throws {WorldError} when there are servers in the world with which it makes no ring, or no more may be
+ */
+export function refuseOthers({ leases, name, version }, now, counts) {
+  const others = [...leases.entries()].filter(
+    ([other, { entry }]) => other !== name && isLiving(entry) && !leases.isOverdue(other, now)
+  );
+  const strange = others.find(([, seen]) => seen.entry.version !== version && counts(seen));
+  if (strange) {
+    const [other, { entry }] = strange;
+    throw new WorldError(
+      'other-version',
+      `${other} speaks version ${entry.version} of the world's protocol, and this server version ${version}: run the same release on all`
+    );
+  }
+  const alike = others.find(([other, seen]) => tagOf(other) === tagOf(name) && counts(seen));
+  if (alike) {
+    throw new WorldError(
+      'same-tag',
+      `ids of ${alike[0]} and of ${name} would begin alike: give this server another --name`
+    );
+  }
+  if (others.length >= MOST_SERVERS) {
+    throw new WorldError('world-full', `there are ${others.length} servers in the world`);
+  }
+}

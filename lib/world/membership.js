@@ -1,11 +1,9 @@
 import { randomUUID } from 'node:crypto';
 
-import { refuseOthers } from './admission.js';
+import { Leases, refuseOthers, toTakeOut } from './leases.js';
 import { clock as systemClock } from './clock.js';
 import { isLiving, nextEpoch, VERSION } from './entry.js';
-import { Leases } from './leases.js';
-import { toTakeOut } from './overdue.js';
-import { viewOf } from './view.js';
+import { viewOf } from './ring.js';
 import { Conflict, WorldError } from './world-error.js';
 
 /**
@@ -26,7 +24,7 @@ import { Conflict, WorldError } from './world-error.js';
  * succeeds, the owner's next renewal fails, and it joins again with a higher epoch. So there is no moment at which a member
  * is out by one server's word and renewed by its own.
  *
- * Whose turn that is: overdue.js. Who has not reached the store for half a lease himself begins to watch anew before he finds
+ * Whose turn that is: toTakeOut(). Who has not reached the store for half a lease himself begins to watch anew before he finds
  * anybody lost.
  */
 
@@ -51,7 +49,7 @@ const farewellOf = (lease) => Math.max(lease / 4, 2000);
  *     every write; `missed`: some may have been missed
  * @property {() => Promise<void>} close
  *
- * @typedef {import('./view.js').View} View
+ * @typedef {import('./ring.js').View} View
  */
 
 export class Membership {
@@ -401,7 +399,7 @@ export class Membership {
     if (failed) throw failed.reason;
   }
 
-  /** What admission.js, overdue.js and view.js go by. */
+  /** What refuseOthers(), toTakeOut() and viewOf() go by. */
   #self() {
     return { leases: this.#leases, name: this.#name, version: this.#version, lease: this.#lease };
   }

@@ -1,5 +1,3 @@
-import { feedFigures } from './feed-figures.js';
-
 /** The members of /status of a server without a world: see World#figures. */
 const NOTHING = Object.freeze({
   ...{ world: null, worldMember: 0, worldServers: 0, worldSeams: 0 },
@@ -40,4 +38,17 @@ export async function openWorld(parts) {
   if (parts.options.world === 'none') return NONE;
   const { World } = await import('./world.js');
   return new World(parts);
+}
+
+/** What SharedFeeds counts, by its names in /status. */
+export function feedFigures(counts) {
+  return {
+    worldFeedsIn: counts.in,
+    worldFeedsOut: counts.out,
+    worldFeedsOverruled: counts.overruled,
+    worldFeedsRefused: counts.refused,
+    worldFeedsReachable: counts.reachable ? 1 : 0,
+    worldFeedsBehind: counts.behind,
+    worldFeedsUnshared: counts.unstored
+  };
 }

@@ -1,7 +1,6 @@
 import { newEpoch, nextCursor } from '../feeds/names.js';
 import { clock as systemClock } from './clock.js';
-import { FeedMarks } from './feed-marks.js';
-import { isNewer } from './feed-message.js';
+import { FeedMarks, isNewer } from './feed-message.js';
 import { FeedSettling } from './feed-settling.js';
 import { Conflict, WorldError } from './world-error.js';
 

@@ -1,10 +1,10 @@
 import { Broker } from './broker.js';
 import { Crossing } from './crossing.js';
-import { feedFigures } from './feed-figures.js';
+import { feedFigures } from './open.js';
 import { FeedStore, SILENCE } from './feed-store.js';
 import { Membership } from './membership.js';
 import { NatsLink } from './nats-link.js';
-import { publicUrl } from './public-url.js';
+import { publicUrl } from './entry.js';
 import { SIDES } from './ring.js';
 import { SharedFeeds } from './shared-feeds.js';
 import { tagOf, tagText } from '../base/tag.js';
@@ -39,7 +39,7 @@ export class World {
   #feeds;
   #feedStore;
   #membership;
-  /** What crossing goes by. @type {import('./view.js').View} */
+  /** What crossing goes by. @type {import('./ring.js').View} */
   #view;
   /** When it began to join, by performance.now(). */
   #begun = Infinity;

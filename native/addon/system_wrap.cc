@@ -3,8 +3,7 @@
 
 #include <cerrno>
 
-#include "base/file_lock.h"
-#include "base/write_now.h"
+#include "base/files.h"
 #include "convert.h"
 #include "http/listener.h"
 #include "wraps.h"

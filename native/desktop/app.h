@@ -29,7 +29,6 @@
 #include "desktop.h"
 #include "ground.h"
 #include "options.h"
-#include "undos.h"
 #include "window.h"
 
 namespace sprites::desktop {

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "base/hold.h"
-#include "base/sweeping.h"
 #include "feeds.h"
 
 namespace server {

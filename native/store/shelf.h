@@ -32,8 +32,7 @@
 
 #include "base/journal_format.h"
 #include "feeds/feed.h"
-#include "snapshot_reader.h"
-#include "snapshot_writer.h"
+#include "snapshot_io.h"
 
 namespace server {
 

@@ -12,13 +12,11 @@
 #include <vector>
 
 #include "base/checksum.h"
+#include "base/files.h"
 #include "base/json_reader.h"
-#include "base/mapped_file.h"
 #include "snapshot_format.h"
-#include "snapshot_reader.h"
-#include "snapshot_sources.h"
+#include "snapshot_io.h"
 #include "snapshot_world.h"
-#include "snapshot_writer.h"
 
 namespace server {
 

@@ -16,7 +16,7 @@
 #include <memory>
 #include <utility>
 
-#include "base/mapped_file.h"
+#include "base/files.h"
 #include "journal_replay.h"
 
 namespace server {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "parent.h"
+#include "engine.h"
 
 namespace swarm {
 
@@ -48,6 +48,87 @@ Receipt Account::received(uint32_t process, uint64_t sprite) {
 void Account::write(uint32_t process, int fd) const {
   writePages(accepted_, "accepted", process, fd);
   for (uint32_t i = 0; i < received_.size(); i++) writePages(received_[i], "received", i, fd);
+}
+
+namespace {
+
+constexpr uint64_t kMostOfABatch = uint64_t{1} << Batches::kBits;
+
+/** Clocks of those who take part differ by the way of the news: one may be ahead by a batch or two.
+ */
+constexpr uint64_t kAhead = 4;
+
+void printBatch(uint64_t number, uint64_t accepted, uint64_t received, std::string* json) {
+  char separator = '[';
+  for (const uint64_t value : {number, accepted, received}) {
+    json->push_back(separator);
+    json->append(std::to_string(value));
+    separator = ',';
+  }
+  json->push_back(']');
+}
+
+}  // namespace
+
+void Batches::begin(uint64_t batch) {
+  if (batch <= now_) return;
+  now_ = batch;
+  thrown_ = 0;
+}
+
+uint64_t Batches::next() {
+  thrown_ = std::min(thrown_ + 1, kMostOfABatch);
+  return now_ << kBits | (thrown_ - 1);
+}
+
+Batches::Batch* Batches::find(uint64_t number) {
+  Batch* batch = &kept_[number % kKept];
+  if (number == batch->number) return batch;
+  if (number < batch->number) return &older_;
+  older_.number = std::max(older_.number, batch->number);
+  older_.accepted += batch->accepted;
+  older_.received += batch->received;
+  *batch = Batch{};
+  batch->number = number;
+  return batch;
+}
+
+void Batches::accepted(uint64_t sprite) { find(sprite >> kBits)->accepted++; }
+
+Receipt Batches::received(uint32_t process, uint64_t sprite) {
+  if (sprite >> kBits > now_ + kAhead) return Receipt::kUnknown;
+  Batch* batch = find(sprite >> kBits);
+  if (batch != &older_) {
+    const uint64_t bit = sprite & (kMostOfABatch - 1);
+    const uint64_t key = uint64_t{process} << 32 | bit / BitPages::kPageBits;
+    auto page = batch->pages.find(key);
+    if (page == batch->pages.end()) {
+      if (batch->pages.size() >= kMostPages) return Receipt::kUnknown;
+      page = batch->pages.emplace(key, std::make_unique<BitPages::Page>()).first;
+    }
+    uint64_t& word = (*page->second)[bit % BitPages::kPageBits / 64];
+    const uint64_t mask = uint64_t{1} << (bit % 64);
+    if ((word & mask) != 0) return Receipt::kDouble;
+    word |= mask;
+  }
+  batch->received++;
+  return Receipt::kNew;
+}
+
+void Batches::print(std::string* json) const {
+  std::array<const Batch*, kKept> sorted;
+  std::transform(kept_.begin(), kept_.end(), sorted.begin(),
+                 [](const Batch& batch) { return &batch; });
+  std::sort(sorted.begin(), sorted.end(),
+            [](const Batch* a, const Batch* b) { return a->number < b->number; });
+  json->append("[");
+  printBatch(older_.number, older_.accepted, older_.received, json);
+  for (const Batch* batch : sorted) {
+    if (batch->number == 0) continue;
+    json->append(",");
+    printBatch(batch->number, batch->accepted, batch->received, json);
+  }
+  json->append("]");
 }
 
 }  // namespace swarm

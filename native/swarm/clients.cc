@@ -8,7 +8,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "take.h"
+#include "sprite.h"
 
 namespace swarm {
 
@@ -32,6 +32,41 @@ std::string authority(const Options& options, uint16_t port) {
   return options.host + ":" + std::to_string(port);
 }
 
+/** Keeps account of a sprite that has come. @return false where it is not to be counted again, or
+ * at all */
+bool isNew(Core* core, const Sprite& sprite) {
+  const Receipt receipt = core->options.batched
+                              ? core->batches.received(sprite.process, sprite.number)
+                              : core->account.received(sprite.process, sprite.number);
+  if (receipt == Receipt::kDouble) core->count.doubles++;
+  if (receipt == Receipt::kUnknown) core->count.foreign++;
+  return receipt == Receipt::kNew;
+}
+
+/** Takes a sprite that has come: whose it is, whether it came before, whole, by the right side, and
+ * how long it flew. */
+void takeSprite(Core* core, const Arrival& arrival, uint64_t now) {
+  const Options& options = core->options;
+  const ReadSprite read = readSprite(arrival.sprite, options.swarm);
+  if (!read.ours) {
+    core->count.foreign++;
+    return;
+  }
+  const Sprite& sprite = read.sprite;
+  if (!isNew(core, sprite)) return;
+  core->count.received++;
+  // Others' sprites may have another size, and another machine's clock.
+  const bool own = !options.batched || sprite.process == options.process;
+  const bool whole = !own || options.size < kSpriteRoom || arrival.sprite.size() == options.size;
+  const bool aside = !arrival.from.empty() && arrival.from != oppositeName(read.to);
+  if (!whole || aside) core->count.mangled++;
+  if (!own) return;
+  const uint64_t latency = now > sprite.thrownAt ? now - sprite.thrownAt : 0;
+  const bool crossed = options.apart && sprite.process != options.process;
+  const bool probed = crossed || sprite.process == options.probeProcess;
+  (probed ? core->probe : core->arrival).record(latency);
+}
+
 }  // namespace
 
 Clients::Clients(Core* core)
@@ -49,6 +84,7 @@ Clients::Clients(Core* core)
   joinRequest_ = "POST /join HTTP/1.1\r\n" + host + "Content-Length: 0\r\n\r\n";
   if (options.hold > 0) pollTail_ = "&hold=" + std::to_string(options.hold);
   pollTail_ += " HTTP/1.1\r\n" + host + "\r\n";
+  if (options.nchan) cursors_.resize(options.clients);
 }
 
 Clients::~Clients() {
@@ -140,6 +176,14 @@ void Clients::sendJoin(uint32_t index) {
 
 void Clients::poll(uint32_t index) {
   Client& client = clients_[index];
+  if (core_->options.nchan) {
+    std::string request = "GET /poll/" + std::string(id(index)) + pollTail_;
+    request.insert(request.size() - 2, cursors_[index]);
+    if (!write(index, request)) return;
+    if (client.state != kParked) enter(index, kParked);
+    core_->wheel.arm(index, core_->now + overdue_);
+    return;
+  }
   char request[512];
   char* at = static_cast<char*>(mempcpy(request, "GET /poll/", 10));
   at = static_cast<char*>(mempcpy(at, client.id.data(), client.idLength));
@@ -276,7 +320,8 @@ void Clients::pollAnswered(uint32_t index, const Response& response) {
     refusedPoll(index, response);
     return;
   }
-  if (!readPollAnswer(response.body, &answer_)) {
+  if (core_->options.nchan ? !readNchan(index, response)
+                           : !readPollAnswer(response.body, &answer_)) {
     broken(index);
     return;
   }
@@ -297,6 +342,21 @@ void Clients::pollAnswered(uint32_t index, const Response& response) {
   } else {
     poll(index);
   }
+}
+
+/**
+ * nginx with nchan, which the benchmark measures beside this server
+ * (test/bench/contenders/nchan.conf): an answer is one sprite, bare, and two of its headers say
+ * behind what the next poll asks.
+ */
+bool Clients::readNchan(uint32_t index, const Response& response) {
+  if (response.lastModified.empty() || response.etag.empty()) return false;
+  std::string& cursor = cursors_[index];
+  cursor.assign("If-Modified-Since: ").append(response.lastModified);
+  cursor.append("\r\nIf-None-Match: ").append(response.etag).append("\r\n");
+  answer_.seq = clients_[index].taken + 1;
+  answer_.arrivals.assign({{answer_.seq, {}, response.body}});
+  return true;
 }
 
 void Clients::take(uint32_t index) {

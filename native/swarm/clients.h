@@ -27,7 +27,6 @@
 
 #include "answers.h"
 #include "core.h"
-#include "response.h"
 #include "socket.h"
 
 namespace swarm {
@@ -149,6 +148,7 @@ class Clients {
   bool readPiece(uint32_t index, std::string_view bytes);
   void answered(uint32_t index, const Response& response);
   void pollAnswered(uint32_t index, const Response& response);
+  bool readNchan(uint32_t index, const Response& response);
   void take(uint32_t index);
   void refusedPoll(uint32_t index, const Response& response);
   bool keepId(uint32_t index, std::string_view body);
@@ -169,6 +169,7 @@ class Clients {
   PollAnswer answer_;
   std::string joinRequest_;
   std::string pollTail_;
+  std::vector<std::string> cursors_;  // of nchan: headers of the next poll
   uint32_t aim_;
   bool opening_ = false;
   bool leaving_ = false;

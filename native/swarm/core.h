@@ -13,10 +13,9 @@
 
 #include "account.h"
 #include "base/wheel.h"
-#include "batches.h"
 #include "histogram.h"
 #include "options.h"
-#include "tls.h"
+#include "socket.h"
 
 namespace swarm {
 

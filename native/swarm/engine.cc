@@ -1,14 +1,53 @@
 #include "engine.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
+#include <exception>
+#include <string>
+
+#include "options.h"
 
 namespace swarm {
+
+bool writeAll(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(fd, bytes.data(), bytes.size());
+    if (written > 0) {
+      bytes.remove_prefix(written);
+    } else if (errno == EAGAIN) {
+      pollfd wait = {fd, POLLOUT, 0};
+      poll(&wait, 1, 1000);
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Commands::read() {
+  char bytes[4096];
+  const ssize_t got = ::read(fd_, bytes, sizeof(bytes));
+  if (got > 0) buffer_.append(bytes, got);
+  return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+bool Commands::next(std::string* line) {
+  const size_t end = buffer_.find('\n');
+  if (end == std::string::npos) return false;
+  line->assign(buffer_, 0, end);
+  buffer_.erase(0, end + 1);
+  return true;
+}
 
 namespace {
 
@@ -212,6 +251,43 @@ void Engine::tick() {
 
 void Engine::printCounters(std::string* json) const {
   for (const Name& name : kNames) append(json, name.name, core_.count.*name.counter);
+}
+
+namespace {
+
+/** The soft limit of files is for the careless; this program needs what the hard one allows. */
+void raiseFileLimit() {
+  rlimit files;
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max) return;
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
+}  // namespace
+
+int run(int argc, char** argv, const OpenTls& openTls) {
+  Options options;
+  std::string error;
+  if (!readOptions(argc, argv, &options, &error)) {
+    fprintf(stderr, "swarm: %s (this program is started by bin/sprites-swarm)\n", error.c_str());
+    return 2;
+  }
+  // A terminal's Ctrl-C reaches the whole group, and SIGTERM the whole unit of systemd: the parent
+  // asks for the account first.
+  signal(SIGINT, SIG_IGN);
+  signal(SIGTERM, SIG_IGN);
+  signal(SIGPIPE, SIG_IGN);
+  prctl(PR_SET_TIMERSLACK, 1);
+  raiseFileLimit();
+  try {
+    const std::unique_ptr<Tls> tls = openTls ? openTls(options.serverName) : nullptr;
+    Engine engine(options, tls.get());
+    engine.run();
+  } catch (const std::exception& failure) {
+    fprintf(stderr, "swarm: %s\n", failure.what());
+    return 2;
+  }
+  return 0;
 }
 
 }  // namespace swarm

@@ -1,17 +1,58 @@
-// One engine: the loop around the clients and the lanes, the parent's commands, and the news it
-// gets.
+// The wire to the parent (lib/swarm/engine.js): commands come as lines on stdin, news goes as JSON
+// lines to stdout. A line whose "bytes" is above 0 is followed by that many raw bytes (the
+// account's pages).
+//
+//   open                   begin to open the clients, at the ramp
+//   throw MILLISECONDS     throw for so long
+//   stop                   throw no more; unanswered throws are still repeated until answered
+//   drop                   close every client's connection and stay away
+//   back MILLISECONDS      come back from a drop, spread over that time
+//   leave                  every client leaves
+//   account                write the account's pages, then {"type":"account"}
+//   quit                   end
+//
+// Steered while it goes on (options.h, batched): as many clients as are wanted, opened at the ramp
+// or taken leave of, and sprites by the clock.
+//
+//   clients COUNT          so many shall be parked; at most --clients
+//   rate NUMBER            sprites a second from now on; 0 throws none
+//   batch NUMBER           the batch that is on from now on: Batches
+//
+// The parent's end closing is `quit` too: no engine outlives its parent.
 #ifndef SPRITES_SWARM_ENGINE_H_
 #define SPRITES_SWARM_ENGINE_H_
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "clients.h"
 #include "core.h"
 #include "lanes.h"
-#include "parent.h"
+#include "socket.h"
 
 namespace swarm {
+
+/** Writes all of `bytes`, waiting if it must. @return false when nobody reads any more */
+bool writeAll(int fd, std::string_view bytes);
+
+class Commands {
+ public:
+  explicit Commands(int fd) : fd_(fd) {}
+
+  /** Reads what has come. @return false when the parent is gone */
+  bool read();
+
+  /** Takes the next whole line. @return false when there is none */
+  bool next(std::string* line);
+
+ private:
+  int fd_;
+  std::string buffer_;
+};
+
+// One engine: the loop around the clients and the lanes, the parent's commands, and the news it
+// gets.
 
 class Engine {
  public:
@@ -39,6 +80,16 @@ class Engine {
   bool running_ = true;
   bool hasFineWait_ = true;  // the kernel knows epoll_pwait2
 };
+
+// One engine from its command line to its end, in a process of its own.
+
+/**
+ * Runs an engine until its parent says quit, or is gone.
+ *
+ * @param openTls makes what the connections go through; empty for plain TCP
+ * @return the exit code: 0, or 2 with the reason on stderr
+ */
+int run(int argc, char** argv, const OpenTls& openTls);
 
 }  // namespace swarm
 

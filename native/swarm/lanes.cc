@@ -327,7 +327,8 @@ void Lanes::answered(uint32_t index, const Response& response) {
 void Lanes::throwAnswered(uint32_t index, const Response& response) {
   Lane& lane = lanes_[index];
   Counters& count = core_->count;
-  if (response.status != 202) {
+  const bool isNchan = core_->options.nchan;
+  if (response.status != 202 && !(isNchan && response.status == 201)) {
     if (refused(index, response)) finish(index);
     return;
   }
@@ -339,7 +340,7 @@ void Lanes::throwAnswered(uint32_t index, const Response& response) {
     count.queued++;
   } else if (state == "duplicate") {
     count.duplicates++;
-  } else {
+  } else if (!isNchan) {
     count.badAnswers++;
   }
   if (core_->options.batched) {

@@ -19,9 +19,9 @@
 #include <string>
 #include <vector>
 
+#include "answers.h"
 #include "clients.h"
 #include "core.h"
-#include "response.h"
 #include "schedule.h"
 #include "socket.h"
 

@@ -90,6 +90,7 @@ bool readOptions(int argc, char** argv, Options* options, std::string* error) {
       {"in-flight", number(&options->inFlight)},
       {"hold", number(&options->hold)},
       {"held", number(&options->held)},
+      {"nchan", flag(&options->nchan)},
       {"tick", number(&options->tick)},
       {"limit", number(&options->limit)},
       {"seed", number(&options->seed)},

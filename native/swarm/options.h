@@ -35,7 +35,7 @@ struct Options {
   double rate = 0;            ///< open loop: sprites a second from this engine, at the start
   std::vector<Stage> stages;  ///< open loop: where the rate goes: seconds:rate,seconds:rate
   double phase = 0;           ///< open loop: offset of the first throw, in intervals, 0 to 1
-  bool batched = false;       ///< sprites are counted by batches, with other swarms: batches.h
+  bool batched = false;       ///< sprites are counted by batches, with other swarms: Batches
   uint32_t size = 0;          ///< bytes of a sprite; shorter ones are padded
   double ramp = 5000;         ///< clients opened a second
   uint32_t inFlight = 128;    ///< clients that may be connecting or joining at once while opening
@@ -43,6 +43,7 @@ struct Options {
   /// Bytes of answers that are not whole yet, of all connections together, and as many of the
   /// account: a server may send what it will.
   uint64_t held = 512u << 20;
+  bool nchan = false;     ///< what is measured is nginx with nchan: see Clients::readNchan()
   uint32_t tick = 250;    ///< milliseconds between two lines to the parent
   uint32_t limit = 3600;  ///< seconds after which the engine ends by itself, whatever happens
   uint64_t seed = 1;

@@ -6,7 +6,6 @@
 #include "base/digits.h"
 #include "base/hold.h"
 #include "base/journal.h"
-#include "base/sweeping.h"
 #include "seams.h"
 
 namespace server {

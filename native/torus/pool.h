@@ -47,7 +47,6 @@
 #include <string_view>
 #include <vector>
 
-#include "backlog.h"
 #include "base/address_limits.h"
 #include "base/id.h"
 #include "base/outcome.h"

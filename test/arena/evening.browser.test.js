@@ -9,7 +9,7 @@ import {
   shows,
   unlock
 } from '../support/arena-pages.js';
-import { amissTo } from '../support/axe.js';
+import { amissTo } from '../support/page-browser.js';
 
 /** An evening: a host with two browsers, ten phones, four games, and no terminal. All is done on the panel. */
 

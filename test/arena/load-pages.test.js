@@ -7,9 +7,8 @@ import t from 'tap';
 import { dataOf } from '../../lib/report/page.js';
 
 import { arenaRig, says } from '../support/arena-pages.js';
-import { amissTo } from '../support/axe.js';
+import { amissTo, noBrowser } from '../support/page-browser.js';
 import { TOKEN } from '../support/feeds.js';
-import { noBrowser } from '../support/page-browser.js';
 import { start } from '../support/swarm.js';
 
 /** Load, stepped up on the panel: two machines and three phones carry it, and the plots move. */

@@ -15,9 +15,8 @@ import {
   SIZES,
   unlock
 } from '../support/arena-pages.js';
-import { amissTo } from '../support/axe.js';
+import { amissTo, drag, online } from '../support/page-browser.js';
 import { tool } from '../support/cpp-build.js';
-import { drag, online } from '../support/page-browser.js';
 import { MIRROR } from '../support/arena.js';
 import { temporary } from '../support/processes.js';
 

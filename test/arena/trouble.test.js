@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 
 import { arenaRig, says } from '../support/arena-pages.js';
-import { contrast } from '../support/axe.js';
+import { contrast } from '../support/page-browser.js';
 import { TOKEN } from '../support/feeds.js';
 import { until } from '../support/until.js';
 

@@ -5,9 +5,8 @@ import t from 'tap';
 
 import { says } from '../support/arena-pages.js';
 import { MIRROR } from '../support/arena.js';
-import { amissTo } from '../support/axe.js';
+import { amissTo, browserRig } from '../support/page-browser.js';
 import { launch, SPRITES } from '../support/launch.js';
-import { browserRig } from '../support/page-browser.js';
 import { until } from '../support/until.js';
 
 /** `sprites play FOLDER`: a game is tried alone. */

@@ -42,7 +42,7 @@ import { fileURLToPath } from 'node:url';
 
 import { Feeds } from '../../lib/client/client.js';
 import { launch } from '../support/launch.js';
-import { answerHelp, takeOptions } from '../support/opening-comment.js';
+import { answerHelp, takeOptions } from '../support/documents.js';
 import { Browser, CHROMIUM } from '../support/page-browser.js';
 
 answerHelp(import.meta.url);

@@ -20,7 +20,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { launch, SPRITES } from '../support/launch.js';
-import { answerHelp, takeOptions } from '../support/opening-comment.js';
+import { answerHelp, takeOptions } from '../support/documents.js';
 import { ask } from './server-memory.js';
 
 answerHelp(import.meta.url);

@@ -4,7 +4,8 @@ import { promisify } from 'node:util';
 
 import t from 'tap';
 
-import { openingComment } from '../support/opening-comment.js';
+import { openingComment } from '../support/documents.js';
+import { contenders } from './contenders.js';
 import { spread, summarize, table, verdicts } from './figures.js';
 
 const RUN = fileURLToPath(new URL('./run.js', import.meta.url));
@@ -66,6 +67,14 @@ t.test('a short run gives a row of sane figures for each contender', async (t) =
   t.match(node[6], /^[\d.]+ → [\d.]+ MB$/);
   t.match(node[7], / ms$/);
   t.strictSame(epoll.slice(6), ['-', '-'], 'epoll has no heap and no event loop to tell of');
+});
+
+const noNchan = contenders.nchan.missing() ?? false;
+
+t.test('of nginx with nchan every sprite is accounted for, too', { skip: noNchan }, async (t) => {
+  const { code, stdout, stderr } = await bench(['--only', 'nchan', '--memory-clients', '0']);
+  t.equal(code, 0, stderr);
+  t.ok(number(row(stdout, 'nginx')[1]) > 10, stdout);
 });
 
 t.test('a run as JSON has the rounds and what they sum up to', async (t) => {

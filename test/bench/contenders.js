@@ -10,8 +10,8 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
-  readFileSync,
   readdirSync,
+  readFileSync,
   rmSync,
   statSync,
   writeFileSync
@@ -24,9 +24,43 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import { fileLimit } from '../../lib/base/file-limit.js';
+import { buildWhenWanted, builtFile } from '../../lib/swarm/build.js';
 import { loadTestAddon } from '../support/addon.js';
 import { freePort } from '../support/addresses.js';
-import { PROBED, portOf, spritesArgs } from './sprites.js';
+import { UNBOUND } from '../support/launch.js';
+
+const PROGRAM = fileURLToPath(new URL('../../bin/sprites', import.meta.url));
+const PROBE = new URL('probe.js', import.meta.url).href;
+
+/** For a Node server that answers probe.js's questions; it needs an IPC channel. */
+export const PROBED = ['--expose-gc', '--import', PROBE];
+
+/**
+ * bin/sprites as it is measured: on loopback, on a free port, without the bounds for each source address, since here
+ * all clients have the same one. A connection costs the same with these bounds and without.
+ */
+const OPTIONS = { host: '127.0.0.1', port: 0, 'throw-rate': 0, ...UNBOUND };
+
+/**
+ * @param {Record<string, string|number>} options of bin/sprites, without their dashes
+ * @returns {string[]} arguments for `node`
+ */
+export function spritesArgs(options) {
+  return [
+    ...PROBED,
+    PROGRAM,
+    ...Object.entries({ ...OPTIONS, ...options }).flatMap(([name, value]) => [
+      `--${name}`,
+      String(value)
+    ])
+  ];
+}
+
+/** @param {string} line the server printed @returns {number|null} the port it says it listens on */
+export function portOf(line) {
+  const match = /http:\/\/127\.0\.0\.1:(\d+)/.exec(line);
+  return match && Number(match[1]);
+}
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const ROOT = join(HERE, '..', '..');
@@ -53,9 +87,6 @@ export function canPin() {
     return false;
   }
 }
-
-/** The load generator's sources: its whole folder, and the files that measure CPU. */
-const LOAD = ['load', 'watchers/measure.h', 'watchers/measure.cc'];
 
 /**
  * Compiles a C or C++ program beside this file, unless that was done since it last changed.
@@ -201,22 +232,21 @@ function nchanModules() {
 }
 
 /** @returns {string | null} why there is no nchan here */
-export const nchanMissing = () =>
+const nchanMissing = () =>
   nchanModules() ? null : 'there is no nginx with nchan (Debian: libnginx-mod-nchan)';
 
 /**
  * Starts nginx with nchan.
  *
  * @param {boolean} pin
- * @param {string} [conf] which of contenders/
  * @returns {Promise<Server>}
  */
-export async function startNchan(pin, conf = 'nchan.conf') {
+async function startNchan(pin) {
   const folder = mkdtempSync(join(tmpdir(), 'bench-nchan-'));
   const port = await freePort();
   const names = { modules: nchanModules(), folder, port, files: fileLimit(), connections: 20000 };
   if (names.files === Infinity) names.files = 1000000;
-  let text = readFileSync(join(HERE, 'contenders', conf), 'utf8').replace(
+  let text = readFileSync(join(HERE, 'contenders', 'nchan.conf'), 'utf8').replace(
     /@(\w+)@/g,
     (_, name) => names[name]
   );
@@ -258,7 +288,7 @@ export async function startNchan(pin, conf = 'nchan.conf') {
  * @param {boolean} pin
  * @returns {Promise<Server>}
  */
-export function startBare(name, pin) {
+function startBare(name, pin) {
   return startPrinting(name, pin, compile([`contenders/${name}.c`], name), []);
 }
 
@@ -273,58 +303,50 @@ export function startBare(name, pin) {
  */
 
 /**
- * All contenders, by name. `missing()` says why one can't run here, or null; `start(pin)` starts it,
- * on a core of its own where `pin`; `contract` is how the load speaks to it; `leaves` whether its
- * clients can leave.
+ * All contenders, by name. `missing()` says why one can't run here, or null; `start(pin)` starts it, on a core of its own
+ * where `pin`; `nchan`: it is that which the load speaks to.
  *
- * @type {Record<string, {title: string, contract: string, leaves: boolean,
+ * @type {Record<string, {title: string, nchan?: boolean,
  *   missing: () => string|null, start: (pin: boolean) => Promise<Server>}>}
  */
 export const contenders = {
   sprites: {
     title: 'sprites',
-    contract: 'sprites',
-    leaves: true,
     missing: () => (existsSync(join(ROOT, 'bin', 'sprites')) ? null : 'there is no bin/sprites'),
     start: (pin) => startNode('bin/sprites', pin, spritesArgs({ capacity: CAPACITY }))
   },
   'node-http': {
     title: 'node:http, written the obvious way',
-    contract: 'sprites',
-    leaves: true,
     missing: () => null,
     start: (pin) =>
       startNode('node-http', pin, [...PROBED, join(HERE, 'contenders', 'node-http.js')])
   },
   epoll: {
     title: 'bare epoll in C, no checks: the limit',
-    contract: 'sprites',
-    leaves: true,
     missing: () => null,
     start: (pin) => startBare('epoll', pin)
   },
   nchan: {
     title: 'nginx with nchan',
-    contract: 'nchan',
-    leaves: false,
+    nchan: true,
     missing: nchanMissing,
     start: (pin) => startNchan(pin)
   }
 };
 
 /**
- * Starts the load against a server.
+ * Starts the load of a feed's watchers against a server.
  *
  * @param {Server} server
  * @param {boolean} pin whether to give the load a core of its own
  * @param {Record<string, string|number>} options of the program, without their dashes
- * @param {string} [program] by default of the folder load
+ * @param {string} program of buildWatchers()
  * @returns {{child: import('node:child_process').ChildProcess, next: (name: string) =>
  *   Promise<object>, go: () => Promise<void>, ended: Promise<number>, stop: () => void}} `next` resolves
  *   with the load's next event of that name and rejects with its error, or when it ends without one;
  *   `go` lets a load of feeds begin, once all its connections are open
  */
-export function startLoad(server, pin, options, program = compile(LOAD, 'load')) {
+export function startLoad(server, pin, options, program) {
   const args = Object.entries({
     port: server.port,
     pids: server.pids.join(','),
@@ -351,3 +373,135 @@ export function startLoad(server, pin, options, program = compile(LOAD, 'load'))
   };
   return { child, next, go, ended, stop: () => stop(child) };
 }
+
+const TRANSPORTS = join(HERE, 'transports');
+
+/** The publisher's token of the server that is measured. */
+export const TOKEN = 'bench-token-0123456789';
+
+const WATCHERS = {
+  name: "the watchers' load generator",
+  home: 'test/bench/watchers',
+  sources: ['native/flags.gypi', 'native/base', 'native/swarm', 'test/bench/watchers'],
+  command: 'npm run bench:feeds'
+};
+
+/**
+ * Builds the load generator, where it is older than its sources.
+ *
+ * @returns {string} its path
+ */
+export function buildWatchers() {
+  buildWhenWanted(WATCHERS);
+  return builtFile(WATCHERS, 'watchers');
+}
+
+/**
+ * @param {string} name of a package that only a contender needs
+ * @returns {string | null} why it can't be used here
+ */
+export const packageMissing = (name) =>
+  existsSync(join(TRANSPORTS, 'node_modules', name))
+    ? null
+    : 'its package is not installed (npm install --prefix test/bench/transports)';
+
+async function startSprites(pin, more = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'bench-feeds-'));
+  const tokens = join(folder, 'tokens');
+  writeFileSync(tokens, `${TOKEN}\n`);
+  const options = {
+    'publish-token-file': tokens,
+    'address-held': 0,
+    'log-level': 'error',
+    ...more
+  };
+  const server = await startNode('bin/sprites', pin, spritesArgs(options));
+  return {
+    ...server,
+    async stop() {
+      await server.stop();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  };
+}
+
+const never = () => null;
+
+/**
+ * @param {string} name in transports/servers.js
+ * @param {boolean} pin
+ * @returns {Promise<Server>}
+ */
+export const startLibrary = (name, pin) =>
+  startNode(name, pin, [...PROBED, join(TRANSPORTS, 'servers.js'), name]);
+
+/**
+ * The contenders, by name: `protocol` and `patches`, what the load generator speaks where documents
+ * are published whole, and where what has changed in them is; `missing()` and `start(pin)` as in
+ * contenders.js.
+ */
+export const feedContenders = {
+  'epoll-poll': {
+    title: 'bare epoll in C, long poll',
+    protocol: 'sprites-poll',
+    patches: 'sprites-poll',
+    missing: never,
+    start: (pin) => startBare('epoll-feed', pin)
+  },
+  'epoll-stream': {
+    title: 'bare epoll in C, event stream',
+    protocol: 'sprites-stream',
+    patches: 'sprites-stream',
+    missing: never,
+    start: (pin) => startBare('epoll-feed', pin)
+  },
+  'sprites-poll': {
+    title: 'Sprites, long poll',
+    protocol: 'sprites-poll',
+    patches: 'sprites-poll-delta',
+    missing: never,
+    start: startSprites
+  },
+  'sprites-stream': {
+    title: 'Sprites, event stream',
+    protocol: 'sprites-stream',
+    patches: 'sprites-stream-delta',
+    missing: never,
+    start: startSprites
+  },
+  ws: {
+    title: 'ws',
+    protocol: 'ws',
+    patches: 'ws',
+    missing: () => packageMissing('ws'),
+    start: (pin) => startLibrary('ws', pin)
+  },
+  sse: {
+    title: 'node:http, event stream',
+    protocol: 'sse',
+    patches: 'sse',
+    missing: never,
+    start: (pin) => startLibrary('sse', pin)
+  },
+  'nchan-stream': {
+    title: 'nchan, event stream',
+    protocol: 'nchan-stream',
+    patches: 'nchan-stream',
+    missing: nchanMissing,
+    start: (pin) => startNchan(pin)
+  },
+  'nchan-ws': {
+    title: 'nchan, WebSocket',
+    protocol: 'nchan-ws',
+    patches: 'nchan-ws',
+    missing: nchanMissing,
+    start: (pin) => startNchan(pin)
+  },
+  'nchan-poll': {
+    title: 'nchan, long poll',
+    protocol: 'nchan-poll',
+    patches: 'nchan-poll',
+    missing: nchanMissing,
+    start: (pin) => startNchan(pin)
+  }
+};

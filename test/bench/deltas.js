@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 
 import { change, compress, wholeAnswer } from '../../lib/feeds/change.js';
 import { Random } from '../fuzz/random.js';
-import { answerHelp } from '../support/opening-comment.js';
+import { answerHelp } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 

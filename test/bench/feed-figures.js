@@ -2,6 +2,7 @@
  * What npm run bench:feeds measures, what of it is held to what, and its tables.
  */
 import { Histogram } from '../../lib/swarm/histogram.js';
+import { tenth, whole } from './figures.js';
 
 const MEGABYTE = 2 ** 20;
 
@@ -23,11 +24,6 @@ export const CELLS = [
 /** What the server is held to, in every cell. */
 const HELD = { growth: 60 * MEGABYTE, late: 2000, stall: 10 };
 
-const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
-const tenth = new Intl.NumberFormat('en-US', {
-  minimumFractionDigits: 1,
-  maximumFractionDigits: 1
-});
 const megabytes = (bytes) => tenth.format(bytes / MEGABYTE);
 
 /**

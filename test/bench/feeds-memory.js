@@ -15,10 +15,9 @@
  */
 import process from 'node:process';
 
-import { canPin, startLoad } from './contenders.js';
-import { buildWatchers, feedContenders, TOKEN } from './feed-contenders.js';
+import { buildWatchers, canPin, feedContenders, startLoad, TOKEN } from './contenders.js';
 import { memoryOf } from './server-memory.js';
-import { answerHelp, takeOptions } from '../support/opening-comment.js';
+import { answerHelp, takeOptions } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 

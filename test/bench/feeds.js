@@ -33,14 +33,14 @@
  * with --strict, where a figure does not hold; 2 on a wrong option.
  */
 import { writeFileSync } from 'node:fs';
-import { availableParallelism, cpus, loadavg, release } from 'node:os';
+import { loadavg } from 'node:os';
 
 import { fileLimit } from '../../lib/base/file-limit.js';
-import { canPin, startLoad } from './contenders.js';
-import { buildWatchers, feedContenders, TOKEN } from './feed-contenders.js';
+import { buildWatchers, canPin, feedContenders, startLoad, TOKEN } from './contenders.js';
 import { CELLS, figuresOf, table, together, verdicts } from './feed-figures.js';
+import { machineOf, progress } from './figures.js';
 import { ask } from './server-memory.js';
-import { answerHelp, refuseUsage, takeOptions } from '../support/opening-comment.js';
+import { answerHelp, refuseUsage, takeOptions } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 
@@ -118,15 +118,10 @@ async function measure(contender, of, { pin, program, seconds, share }) {
   }
 }
 
-function progress(text) {
-  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
-}
-
 function describe(pin, { seconds, rounds }) {
+  const { processor, system, pinned } = machineOf(pin);
   return [
-    `${rounds} × ${seconds} s a cell; ${cpus()[0].model.trim()}, ${availableParallelism()} cores,`,
-    `Linux ${release()}, Node ${process.version};`,
-    pin ? 'server on core 0, load on core 1;' : 'server and load not pinned;',
+    `${rounds} × ${seconds} s a cell; ${processor}, ${system}; ${pinned};`,
     `load average ${loadavg()
       .map((load) => load.toFixed(1))
       .join(' ')}.`

@@ -5,8 +5,7 @@ import t from 'tap';
 
 import { Histogram } from '../../lib/swarm/histogram.js';
 import { loadTestAddon } from '../support/addon.js';
-import { startLoad } from './contenders.js';
-import { buildWatchers, feedContenders, TOKEN } from './feed-contenders.js';
+import { buildWatchers, feedContenders, startLoad, TOKEN } from './contenders.js';
 import { CELLS, figuresOf, table, together, verdicts } from './feed-figures.js';
 
 /**

@@ -1,6 +1,7 @@
 /**
  * Makes the table of what was measured: medians, spreads, ratios, and what the server is held to.
  */
+import { availableParallelism, cpus, release } from 'node:os';
 
 /** What sprites is held to. */
 const HELD = {
@@ -77,8 +78,24 @@ export function summarize(rounds) {
   return summary;
 }
 
-const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
-const tenth = new Intl.NumberFormat('en-US', {
+/** Says on a terminal how far a bench is. @param {string} text empty at its end */
+export function progress(text) {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+}
+
+/**
+ * @param {boolean} pin whether server and load have a core each
+ * @returns {{processor: string, system: string, pinned: string}} where it was measured
+ */
+export const machineOf = (pin) => ({
+  processor: `${cpus()[0].model.trim()}, ${availableParallelism()} cores`,
+  system: `Linux ${release()}, Node ${process.version}`,
+  pinned: pin ? 'server on core 0, load on core 1' : 'server and load not pinned'
+});
+
+/** Numbers as the tables have them. */
+export const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
+export const tenth = new Intl.NumberFormat('en-US', {
   minimumFractionDigits: 1,
   maximumFractionDigits: 1
 });
@@ -173,4 +190,25 @@ export function verdicts(summary, memoryClients) {
     () => sprites.heapGrowth.median <= HELD.heapPerClient * memoryClients
   );
   return list;
+}
+
+/** What the server's resident size is held to, where there are a million clients or more. */
+const MILLION = 1e6;
+const MOST_RESIDENT = 600e6;
+
+/**
+ * Whether the server kept to its memory.
+ *
+ * @param {object} options of the run
+ * @param {number} options.clients
+ * @param {number} [options.mostResident] bytes; a bound that is given counts for any number of
+ *     clients
+ * @param {number} resident bytes, with all clients there
+ * @returns {{resident: number, most: number, holds: boolean, counts: boolean}} a verdict that
+ *     counts and does not hold fails the run
+ */
+export function verdictOf({ clients, mostResident }, resident) {
+  const most = mostResident ?? MOST_RESIDENT;
+  const counts = mostResident !== undefined || clients >= MILLION;
+  return { resident, most, holds: resident <= most, counts };
 }

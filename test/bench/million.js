@@ -18,9 +18,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import { certificate } from '../support/certificate.js';
-import { valuesOf } from '../support/opening-comment.js';
-import { verdictOf } from './million-verdict.js';
-import { portOf, spritesArgs } from './sprites.js';
+import { valuesOf } from '../support/documents.js';
+import { verdictOf } from './figures.js';
+import { portOf, spritesArgs } from './contenders.js';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const SWARM = join(HERE, '..', '..', 'bin', 'sprites-swarm');

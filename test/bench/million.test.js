@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 
 import t from 'tap';
 
-import { verdictOf } from './million-verdict.js';
+import { verdictOf } from './figures.js';
 
 const MILLION = fileURLToPath(new URL('./million', import.meta.url));
 const OWN_KERNEL = fileURLToPath(new URL('./own-kernel', import.meta.url));

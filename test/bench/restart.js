@@ -26,8 +26,8 @@ import { fileURLToPath } from 'node:url';
 
 import { readOptions } from '../../lib/operator/options.js';
 import { Pool } from '../../lib/torus/pool.js';
-import { launch } from '../support/launch.js';
-import { answerHelp, takeOptions } from '../support/opening-comment.js';
+import { launch, UNBOUND } from '../support/launch.js';
+import { answerHelp, takeOptions } from '../support/documents.js';
 import { until } from '../support/until.js';
 
 answerHelp(import.meta.url);
@@ -146,10 +146,7 @@ async function throwing({ clients, rate, restarts, drain, hold, workers }, direc
     drain,
     state: join(directory, 'state'),
     'throw-rate': 0,
-    'address-connections': 0,
-    'address-joins': 0,
-    'address-clients': 0,
-    'address-memory': 0,
+    ...UNBOUND,
     'log-level': 'warn',
     ...(workers > 0 && { workers, 'transient-port': 0 })
   };

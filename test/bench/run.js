@@ -34,15 +34,15 @@
  * the figures that sprites is held to hold. Exit status: 0, or 1 where a sprite was lost or a server
  * failed, or, with --strict, where a figure does not hold; 2 on a wrong option.
  *
- * The load and epoll are compiled on first use into .build beside this file.
+ * The load is the engine of bin/sprites-swarm (load.js). It and epoll are compiled on first use.
  */
-import { availableParallelism, cpus, release } from 'node:os';
 
 import { fileLimit } from '../../lib/base/file-limit.js';
-import { canPin, contenders, startLoad } from './contenders.js';
-import { summarize, table, verdicts } from './figures.js';
-import { ask, atRest, memoryOf } from './server-memory.js';
-import { answerHelp, refuseUsage, takeOptions } from '../support/opening-comment.js';
+import { canPin, contenders } from './contenders.js';
+import { machineOf, progress, summarize, table, verdicts } from './figures.js';
+import { closedLoops, Load } from './load.js';
+import { atRest, memoryOf } from './server-memory.js';
+import { answerHelp, refuseUsage, takeOptions } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 
@@ -113,65 +113,52 @@ async function withServer(contender, pin, measure) {
 }
 
 /** Runs `steps` over a load and ends it, whatever happens. */
-async function withLoad(server, pin, options, steps) {
-  const load = startLoad(server, pin, options);
+async function withLoad(contender, server, pin, work, steps) {
+  const { nchan } = contender;
+  const load = new Load([closedLoops({ port: server.port, nchan, ...work })], pin);
   try {
+    await load.park();
     return await steps(load);
   } finally {
-    await load.stop();
+    await load.end();
   }
 }
 
-/** Has the load throw, and returns its result, with the stall seen meanwhile. */
-async function throwAll(server, load) {
-  load.child.stdin.write('throw\n');
-  await load.next('begin');
-  await ask(server);
-  await load.next('end');
-  const { longestStall } = await ask(server);
-  const result = await load.next('result');
-  const bad = ['missing', 'unanswered', 'repeated', 'uncalled'].filter((name) => result[name] > 0);
+/** Has the load throw, and returns what it has measured. */
+async function throwAll(server, load, how) {
+  const result = await load.throwAll(server, how);
+  const bad = ['missing', 'unanswered', 'repeated', 'uncalled', 'wrong'].filter(
+    (name) => result[name] > 0
+  );
   if (bad.length > 0) {
     throw new Error(
       `of ${result.sent} sprites ${bad.map((name) => `${result[name]} ${name}`).join(', ')}`
     );
   }
-  return { ...result, stall: longestStall };
+  return result;
 }
 
-function measureThrows(contender, pin, options) {
-  const load = {
-    contract: contender.contract,
-    clients: options.clients,
-    throwers: options.throwers,
-    warmup: Math.min(1, options.seconds),
-    seconds: options.seconds
-  };
+function measureThrows(contender, pin, { clients, throwers, seconds }) {
   return withServer(contender, pin, (server) =>
-    withLoad(server, pin, load, async (running) => {
-      await running.next('parked');
+    withLoad(contender, server, pin, { clients, throwers }, async (load) => {
       await atRest(server.pids);
-      return throwAll(server, running);
+      return throwAll(server, load, { warmup: Math.min(1, seconds), seconds });
     })
   );
 }
 
 function measureMemory(contender, pin, options) {
-  const { contract } = contender;
-  const { memoryClients } = options;
+  const { memoryClients: clients } = options;
   return withServer(contender, pin, async (server) => {
-    const warm = { contract, ...WARM, leave: contender.leaves ? 'yes' : 'no' };
-    await withLoad(server, pin, warm, async (load) => {
-      await load.next('parked');
-      await throwAll(server, load);
-      await load.ended;
+    await withLoad(contender, server, pin, WARM, async (load) => {
+      await throwAll(server, load, WARM);
+      if (!contender.nchan) await load.leave();
     });
     const before = await memoryOf(server, options);
-    return withLoad(server, pin, { contract, clients: memoryClients }, async (load) => {
-      await load.next('parked');
+    return withLoad(contender, server, pin, { clients, throwers: 1 }, async () => {
       const after = await memoryOf(server, options);
       return {
-        bytesPerClient: (after.resident - before.resident) / memoryClients,
+        bytesPerClient: (after.resident - before.resident) / clients,
         resident: after.resident,
         heapBefore: before.heap,
         heapAfter: after.heap
@@ -184,10 +171,6 @@ function measureMemory(contender, pin, options) {
 function rotated(names, round) {
   const by = round % names.length;
   return [...names.slice(by), ...names.slice(0, by)];
-}
-
-function progress(text) {
-  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
 }
 
 async function runRounds(names, pin, options) {
@@ -214,12 +197,11 @@ async function runRounds(names, pin, options) {
 
 function describe(options, pin) {
   const { rounds, seconds, clients, throwers } = options;
-  return [
-    `${rounds} rounds of ${seconds} s, ${clients} parked clients, ${throwers} throwers;`,
-    `${cpus()[0].model.trim()}, ${availableParallelism()} cores, Linux ${release()},`,
-    `Node ${process.version};`,
-    pin ? 'server on core 0, load on core 1.' : 'server and load not pinned.'
-  ].join(' ');
+  const { processor, system, pinned } = machineOf(pin);
+  return (
+    `${rounds} rounds of ${seconds} s, ${clients} parked clients, ${throwers} throwers; ` +
+    `${processor}, ${system}; ${pinned}.`
+  );
 }
 
 function show(options, pin, summary, held) {

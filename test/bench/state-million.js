@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { compile } from './contenders.js';
-import { launch, SPRITES } from '../support/launch.js';
+import { launch, SPRITES, UNBOUND } from '../support/launch.js';
 import { until } from '../support/until.js';
 
 /** Connections that all requests go by, and requests under way on each. */
@@ -40,10 +40,7 @@ const OPTIONS = {
   drain: 0,
   'admin-port': 0,
   'throw-rate': 0,
-  'address-connections': 0,
-  'address-joins': 0,
-  'address-clients': 0,
-  'address-memory': 0,
+  ...UNBOUND,
   'mailbox-memory': '1G'
 };
 

@@ -29,11 +29,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
-import { canPin, startLoad, startNode } from './contenders.js';
+import { canPin, spritesArgs, startNode } from './contenders.js';
 import { spread } from './figures.js';
-import { spritesArgs } from './sprites.js';
+import { closedLoops, Load } from './load.js';
 import { measureMillion } from './state-million.js';
-import { answerHelp, refuseUsage, takeOptions } from '../support/opening-comment.js';
+import { answerHelp, refuseUsage, takeOptions } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 
@@ -100,22 +100,20 @@ async function withServer(kind, measure) {
 }
 
 async function throwAll(server) {
-  const { clients, throwers, seconds } = values;
-  const load = startLoad(server, pin, {
-    contract: 'sprites',
-    clients,
-    throwers,
-    warmup: 1,
-    seconds
-  });
+  const [clients, throwers, seconds] = ['clients', 'throwers', 'seconds'].map((name) =>
+    Number(values[name])
+  );
+  const load = new Load([closedLoops({ port: server.port, clients, throwers })], pin);
   try {
-    await load.next('parked');
-    load.child.stdin.write('throw\n');
-    const { rate, cpuPerSprite, missing, repeated } = await load.next('result');
+    await load.park();
+    const { rate, cpuPerSprite, missing, repeated } = await load.throwAll(server, {
+      warmup: 1,
+      seconds
+    });
     if (missing + repeated > 0) throw new Error(`${missing} missing, ${repeated} repeated`);
     return { rate, cpuPerSprite };
   } finally {
-    await load.stop();
+    await load.end();
   }
 }
 

@@ -9,9 +9,9 @@
  * is the memory's: a million nodes fit no cache.
  */
 import { loadTestAddon } from '../support/addon.js';
-import { law5Share } from '../model/laws.js';
+import { law5Share } from '../model/torus.js';
 import { seeded } from '../support/torus-rig.js';
-import { answerHelp } from '../support/opening-comment.js';
+import { answerHelp } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 

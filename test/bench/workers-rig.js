@@ -8,8 +8,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-import { canPin } from './contenders.js';
-import { spritesArgs } from './sprites.js';
+import { canPin, spritesArgs } from './contenders.js';
 
 const SWARM = fileURLToPath(new URL('../../bin/sprites-swarm', import.meta.url));
 

@@ -23,7 +23,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { fileLimit } from '../../lib/base/file-limit.js';
 import { spread } from './figures.js';
-import { answerHelp, refuseUsage, takeOptions } from '../support/opening-comment.js';
+import { answerHelp, refuseUsage, takeOptions } from '../support/documents.js';
 import { pins, startServer, startSwarm, untilThrown } from './workers-rig.js';
 
 answerHelp(import.meta.url);

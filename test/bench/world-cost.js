@@ -15,17 +15,14 @@
  * Exit status: 0, or 1 where a sprite was missing or came twice or, with --strict, a figure is above what it is held to; 2
  * on a wrong option.
  */
-import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { Account } from '../../lib/swarm/account.js';
-import { Engine } from '../../lib/swarm/engine.js';
-import { Tally } from '../../lib/swarm/tally.js';
 import { startNats } from '../support/nats.js';
-import { answerHelp, refuseUsage, takeOptions } from '../support/opening-comment.js';
+import { answerHelp, refuseUsage, takeOptions } from '../support/documents.js';
 import { until } from '../support/until.js';
 import { spread } from './figures.js';
+import { Load, pinToLoad } from './load.js';
 import { cpuOf, pins, startServer } from './workers-rig.js';
 
 answerHelp(import.meta.url);
@@ -35,9 +32,6 @@ const HELD = 1.1;
 
 /** Clients that the load opens in a second, in all. */
 const RAMP = 3000;
-
-/** Milliseconds between two lines of an engine. */
-const TICK = 100;
 
 const KINDS = ['one', 'apart', 'world'];
 
@@ -65,11 +59,6 @@ if (servers < 2 || servers > 9) refuseUsage(import.meta.url, '--servers takes 2 
 const LOADS = ['full', 'rate'].filter((name) => name.includes(values.only));
 if (LOADS.length === 0) refuseUsage(import.meta.url, '--only takes full or rate');
 
-/** The nats-server goes where the load is: it may be on another machine, too. */
-function pinToLoad(pid) {
-  if (pins) execFileSync('taskset', ['-ap', '-c', '1', String(pid)], { stdio: 'ignore' });
-}
-
 /** What has to be ended, the last first. */
 class Endings {
   #all = [];
@@ -96,6 +85,7 @@ async function startServers(kind, endings) {
     return { all: await Promise.all(Array.from({ length: servers }, () => start({}))) };
   }
   const nats = await startNats(endings);
+  // It goes where the load is: it may be on another machine, too.
   pinToLoad(nats.pid);
   const all = [];
   for (let i = 0; i < servers; i++) all.push(await start({ world: nats.url, name: `s${i}` }));
@@ -112,71 +102,18 @@ const untilSewn = (all) =>
   }, 'the servers are one ring');
 
 /** The load: an engine for each part of the clients. */
-class Load {
-  #engines;
-  #account = new Account();
-  #accounts = 0;
-  #died = [];
-
-  constructor(all, load) {
-    this.tally = new Tally(60);
-    const swarm = Math.random().toString(36).slice(2, 8).padEnd(6, '0');
-    const each = Math.floor(clients / servers);
-    this.clients = each * servers;
-    this.#engines = Array.from({ length: servers }, (_, i) => {
-      const { port } = all[i % all.length];
-      const how = {
-        ...{ address: '127.0.0.1', host: '127.0.0.1', 'server-name': 'localhost' },
-        ...{ port, 'transient-port': port, swarm, process: i, apart: all.length > 1 ? 1 : 0 },
-        ...{ clients: each, 'first-client': i * each, tick: TICK, limit: 300, seed: 1 + i },
-        ...{ lanes: Math.max(1, Math.floor(throwers / servers)), ramp: RAMP / servers },
-        ...(load === 'rate'
-          ? { throwing: 'rate', rate: rate / servers, phase: i / servers }
-          : { throwing: 'closed', 'every-client': 1 })
-      };
-      const engine = new Engine(how, {
-        tick: (tick) => this.tally.add(tick),
-        page: (header, bytes) => this.#account.add(header, bytes),
-        account: () => this.#accounts++,
-        died: (why) => this.#died.push(why)
-      });
-      pinToLoad(engine.pid);
-      return engine;
-    });
-  }
-
-  tell(command) {
-    for (const engine of this.#engines) engine.tell(command);
-  }
-
-  /** Waits for something of the counts, or that an engine dies. */
-  async until(holds, what) {
-    await until(() => {
-      if (this.#died.length > 0) throw new Error(this.#died.join());
-      return holds(this.tally.counts);
-    }, what);
-  }
-
-  /** @returns {Promise<{missing: number, doubles: number, refused: number}>} when all has arrived */
-  async finish() {
-    this.tell('stop');
-    // The ticks come a little later than what they count: at once, those of before would do.
-    await pause(2 * TICK);
-    await this.until(
-      ({ pending, received, accepted }) => pending === 0 && received >= accepted,
-      'all sprites arrive'
-    );
-    this.tell('account');
-    await this.until(() => this.#accounts === this.#engines.length, 'the account');
-    const { missing } = this.#account.result();
-    const { doubles, refused, mangled, foreign } = this.tally.counts;
-    return { missing, doubles: doubles + this.#account.doubles, refused, wrong: mangled + foreign };
-  }
-
-  async end() {
-    this.tell('quit');
-    await Promise.all(this.#engines.map((engine) => engine.ended));
-  }
+function startLoad(all, load) {
+  const each = Math.floor(clients / servers);
+  const how =
+    load === 'rate'
+      ? { throwing: 'rate', rate: rate / servers }
+      : { throwing: 'closed', 'every-client': 1 };
+  const parts = Array.from({ length: servers }, (_, i) => ({
+    ...{ ...how, port: all[i % all.length].port, apart: all.length > 1 ? 1 : 0 },
+    ...{ clients: each, 'first-client': i * each, ramp: RAMP / servers, phase: i / servers },
+    lanes: Math.max(1, Math.floor(throwers / servers))
+  }));
+  return new Load(parts, pins);
 }
 
 /** CPU seconds, sprites and time so far. */
@@ -197,10 +134,9 @@ async function measure(kind, load) {
   const endings = new Endings();
   try {
     const world = await startServers(kind, endings);
-    const swarm = new Load(world.all, load);
+    const swarm = startLoad(world.all, load);
     endings.teardown(() => swarm.end());
-    swarm.tell('open');
-    await swarm.until(({ parked }) => parked >= swarm.clients, 'all are parked');
+    await swarm.park();
     // The others know of all rows, and nothing is compiled any more that is needed for it.
     if (kind === 'world') await untilSewn(world.all);
     swarm.tell(`throw ${(warmup + seconds + 5) * 1000}`);
@@ -254,7 +190,7 @@ function summarize(load, all) {
   };
 }
 
-const isWrong = ({ missing, doubles, wrong }) => missing + doubles + wrong > 0;
+const isWrong = ({ missing, repeated, wrong }) => missing + repeated + wrong > 0;
 
 const summary = [];
 for (const load of LOADS) {

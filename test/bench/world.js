@@ -11,8 +11,8 @@
  *     --seed N      another world (1)
  */
 import { Random } from '../fuzz/random.js';
-import { answerHelp, refuseUsage, takeOptions } from '../support/opening-comment.js';
-import { healingOf, hopsOf, messages, shareThatCrosses } from '../support/world-figures.js';
+import { answerHelp, refuseUsage, takeOptions } from '../support/documents.js';
+import { healingOf, hopsOf, messages, shareThatCrosses } from '../support/world-virtual.js';
 
 answerHelp(import.meta.url);
 

@@ -15,8 +15,8 @@ import {
   tool,
   UNITY
 } from '../support/cpp-build.js';
-import { ServerProcess } from '../support/cpp-server.js';
-import { shown } from '../support/readme.js';
+import { ServerProcess } from '../support/cpp-servers.js';
+import { shown } from '../support/documents.js';
 
 /**
  * The C++ client in programs of others: it compiles beside their macros, and is found once it is installed.

@@ -4,9 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 
 import { buildClient, noClient } from '../support/cpp-build.js';
-import { Probe } from '../support/cpp-probe.js';
-import { playScenarios } from '../support/cpp-scenarios.js';
-import { Script } from '../support/cpp-script.js';
+import { playScenarios, Probe } from '../support/cpp-probe.js';
+import { Script } from '../support/cpp-servers.js';
 import { until } from '../support/until.js';
 
 /**

@@ -5,9 +5,8 @@ import t from 'tap';
 
 import { buildClient, noClient, ROOT, SANITIZING, tool } from '../support/cpp-build.js';
 import { Probe } from '../support/cpp-probe.js';
-import { FaultProxy } from '../support/cpp-proxy.js';
-import { ServerProcess } from '../support/cpp-server.js';
-import { problem, Stub } from '../support/cpp-stub.js';
+import { FaultProxy } from '../support/proxies.js';
+import { problem, ServerProcess, Stub } from '../support/cpp-servers.js';
 import { until } from '../support/until.js';
 
 /**

@@ -7,7 +7,7 @@ import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import { Client } from '../../lib/client/client.js';
 import { globalTimers, Requests } from '../../lib/client/requests.js';
-import { resetSocket } from '../support/reset-socket.js';
+import { resetSocket } from '../support/http.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 

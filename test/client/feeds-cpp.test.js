@@ -10,13 +10,12 @@ import { canonical } from '../../lib/feeds/canonical.js';
 import { compare } from '../../lib/feeds/compare.js';
 import { Random, freshSeed } from '../fuzz/random.js';
 import { buildClient, noClient, plainEnvironment, tool } from '../support/cpp-build.js';
-import { Probe } from '../support/cpp-probe.js';
-import { playScenarios } from '../support/cpp-scenarios.js';
-import { Script } from '../support/cpp-script.js';
+import { playScenarios, Probe } from '../support/cpp-probe.js';
+import { Script } from '../support/cpp-servers.js';
 import { playUntilHeard } from '../support/feeds-history.js';
 import { patch, put, tokenFile } from '../support/feeds.js';
-import { randomlyChanged, randomPatch, randomValue } from '../support/random-json.js';
-import { shown } from '../support/readme.js';
+import { randomlyChanged, randomPatch, randomValue } from '../support/json-cases.js';
+import { shown } from '../support/documents.js';
 import { ROOT, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 

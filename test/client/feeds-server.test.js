@@ -6,9 +6,8 @@ import { Feeds } from '../../lib/client/client.js';
 import { canonical } from '../../lib/feeds/canonical.js';
 import { playUntilHeard } from '../support/feeds-history.js';
 import { patch, put, remove, TOKEN, tokenFile } from '../support/feeds.js';
-import { lengthOf } from '../support/long.js';
+import { lengthOf, until } from '../support/until.js';
 import { startServer } from '../support/server.js';
-import { until } from '../support/until.js';
 
 /** The JavaScript client of feeds against the server. */
 

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -21,18 +21,6 @@ async function run(command, args, cwd) {
 }
 
 const read = (path) => readFileSync(join(ROOT, path), 'utf8');
-
-t.test('the declarations are those that the comments make', async (t) => {
-  const made = t.testdir();
-  const [, ...args] = JSON.parse(read('package.json')).scripts['types:client'].split(' ');
-  args[args.indexOf('--outDir') + 1] = made;
-  await run(TSC, args, ROOT);
-  const names = readdirSync(made).sort();
-  t.same(readdirSync(join(ROOT, 'lib/client/types')).sort(), names);
-  for (const name of names) {
-    t.equal(read(`lib/client/types/${name}`), readFileSync(join(made, name), 'utf8'), name);
-  }
-});
 
 t.test('packed and installed elsewhere it throws, and TypeScript knows it', async (t) => {
   t.equal(

@@ -7,9 +7,16 @@ import t from 'tap';
 import { Client, EDGES, opposite } from 'sprites-server/protocol';
 import { PICTURES, writeSprite } from 'sprites-server/sprite';
 
-import { plainEnvironment, ROOT, tool } from '../support/cpp-build.js';
-import { ServerProcess } from '../support/cpp-server.js';
-import { buildGate, Catcher, noGate, refusals } from '../support/sprite-gate.js';
+import {
+  buildGate,
+  Catcher,
+  noGate,
+  plainEnvironment,
+  refusals,
+  ROOT,
+  tool
+} from '../support/cpp-build.js';
+import { ServerProcess } from '../support/cpp-servers.js';
 
 /**
  * Who writes sprites keeps to the one format: what the swarm and the libraries throw is held

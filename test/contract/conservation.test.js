@@ -3,9 +3,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 
 import { problemOf } from '../support/contract.js';
-import { each } from '../support/each.js';
+import { each, lengthOf } from '../support/until.js';
 import { request } from '../support/http.js';
-import { lengthOf } from '../support/long.js';
 import { startServer } from '../support/server.js';
 
 /**

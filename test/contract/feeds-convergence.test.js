@@ -4,9 +4,8 @@ import t from 'tap';
 
 import { canonical } from '../../lib/feeds/canonical.js';
 import { Random } from '../fuzz/random.js';
-import { KEYS, Publisher, Watcher } from '../support/feeds-watcher.js';
-import { keptFeeds, TOKEN } from '../support/feeds.js';
-import { lengthOf } from '../support/long.js';
+import { keptFeeds, KEYS, Publisher, TOKEN, Watcher } from '../support/feeds.js';
+import { lengthOf } from '../support/until.js';
 import { startServer } from '../support/server.js';
 
 /**

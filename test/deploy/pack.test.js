@@ -19,7 +19,7 @@ import t from 'tap';
 import { fetchNode, NODES } from '../../.github/pack.js';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { launch, ROOT } from '../support/launch.js';
-import { shown } from '../support/readme.js';
+import { shown } from '../support/documents.js';
 import { temporary } from '../support/processes.js';
 
 /**

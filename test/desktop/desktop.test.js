@@ -4,11 +4,10 @@ import t from 'tap';
 
 import { imageSize } from '../../lib/client/image-size.js';
 import { decodeDataUrl, readSprite } from '../../lib/client/sprite.js';
-import { plainEnvironment, ROOT, tool } from '../support/cpp-build.js';
+import { Catcher, plainEnvironment, ROOT, tool } from '../support/cpp-build.js';
 import { buildDesktop, DesktopProgram, noDesktop, Screen } from '../support/cpp-screen.js';
-import { ServerProcess } from '../support/cpp-server.js';
+import { ServerProcess } from '../support/cpp-servers.js';
 import { temporary } from '../support/processes.js';
-import { Catcher } from '../support/sprite-gate.js';
 import { until } from '../support/until.js';
 
 /**
@@ -385,7 +384,6 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     const over = await open({ ...LEFT, width: 1200 }, '--transparent', '--sprite', 'rocket');
     const glass = await screen.until(GLASS, { x: 0, y: 0, width: 1240, height: 480 }, 20);
     await screen.until(PETAL, LEFT, 20);
-    await picture(screen, 'desktop-transparent');
 
     t.comment('the pointer goes through where there is nothing');
     await screen.hand('mousemove', flower.x, flower.y, 'click', '--repeat', 2, '--delay', 60, 1);

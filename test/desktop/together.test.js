@@ -4,9 +4,9 @@ import { join } from 'node:path';
 
 import t from 'tap';
 
-import { ROOT, tool } from '../support/cpp-build.js';
+import { buildGate, Catcher, refusals, ROOT, tool } from '../support/cpp-build.js';
 import { buildDesktop, DesktopProgram, noDesktop, Screen } from '../support/cpp-screen.js';
-import { ServerProcess } from '../support/cpp-server.js';
+import { ServerProcess } from '../support/cpp-servers.js';
 import {
   Browser,
   drag,
@@ -19,7 +19,6 @@ import {
   resting,
   until
 } from '../support/page-browser.js';
-import { buildGate, Catcher, refusals } from '../support/sprite-gate.js';
 
 /**
  * Pages and a desktop on one server: a real browser, a real window, one real hand for each. With

@@ -1,8 +1,17 @@
 import assert from 'node:assert/strict';
+import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 
-import { stopwatch } from './scene.js';
+import { problemOf } from '../support/contract.js';
+import { plainEnvironment } from '../support/cpp-build.js';
+import { request, Wire } from '../support/http.js';
+import { ROOT } from '../support/server.js';
 import { until } from '../support/until.js';
+import { Scene, Skip, stopwatch } from './scene.js';
+import { UNBOUND } from '../support/launch.js';
 
 /** Clients that are killed, and clients that are stopped. */
 
@@ -58,3 +67,233 @@ export const stopped = {
     return `1 s: all ${clients} kept; then gone after ${gone} s and back; ${account}`;
   }
 };
+
+/** Clients that take their time. */
+
+/** Sends `bytes` one a second, until the server answers. */
+async function drip(server, first, bytes) {
+  const took = stopwatch();
+  const wire = await server.wire();
+  wire.send(first);
+  let answered = false;
+  const answer = server.read(wire).finally(() => {
+    answered = true;
+  });
+  answer.catch(() => {});
+  for (let at = 0; at < bytes.length && !answered; at++) {
+    wire.send(bytes.slice(at, at + 1));
+    await Promise.race([answer, pause(1000)]);
+  }
+  const read = await answer;
+  await wire.closed();
+  return { problem: problemOf(read), status: read.status, seconds: took() };
+}
+
+export const slow = {
+  name: 'slow by a byte a second',
+  promise: '408 by --head-time for a head, by --body-time for a body; the connection ends',
+  async run(scene) {
+    const server = await scene.server({ 'head-time': 2, 'body-time': 4 });
+    const id = await server.join();
+    const head = request('GET', `/poll/${id}?ack=0`).toString();
+    const whole = request('POST', `/throw/${id}/up`, {
+      body: JSON.stringify({ a: 'x'.repeat(50) })
+    }).toString();
+    const cut = whole.indexOf('\r\n\r\n') + 4;
+    const [ofHead, ofBody] = await Promise.all([
+      drip(server, '', head),
+      drip(server, whole.slice(0, cut), whole.slice(cut))
+    ]);
+    assert.equal(ofHead.problem, 'request-timeout');
+    assert.equal(ofBody.problem, 'request-timeout');
+    assert.ok(ofHead.seconds >= 1.9 && ofHead.seconds < 6, `head: ${ofHead.seconds} s`);
+    assert.ok(ofBody.seconds >= 3.9 && ofBody.seconds < 9, `body: ${ofBody.seconds} s`);
+    assert.equal((await server.status()).thrown, 0, 'a cut throw is none');
+    await server.leaveNothing();
+    return `head 408 at ${ofHead.seconds} s, body 408 at ${ofBody.seconds} s`;
+  }
+};
+
+export const silent = {
+  name: 'a thousand connect and say nothing',
+  promise: 'closed by --head-time; all others are served meanwhile',
+  async run(scene) {
+    const count = 1000;
+    const server = await scene.server({ 'head-time': 3 });
+    const took = stopwatch();
+    const wires = await Promise.all(Array.from({ length: count }, () => Wire.open(server.port)));
+    scene.teardown(() => Promise.all(wires.map((wire) => wire.destroy())));
+    const { connections } = await server.status();
+    assert.ok(connections >= count, `${connections} are held`);
+    await scene.crowd(server, { clients: 20, pace: 50 });
+    await Promise.all(wires.map((wire) => wire.closed()));
+    const closed = took();
+    assert.ok(closed >= 2.9, `closed before their time, after ${closed} s`);
+    const account = await scene.account(server);
+    return `${count} closed after ${closed} s; meanwhile ${account}`;
+  }
+};
+
+const run = promisify(execFile);
+
+export const storm = {
+  name: 'reconnect storm',
+  promise: 'all are parked again, in their old places; nothing thrown meanwhile is missing',
+  async run(scene) {
+    const clients = scene.short ? 2000 : 10000;
+    const server = await scene.server({ ...UNBOUND, 'throw-rate': 0 });
+    let out;
+    try {
+      out = await run(
+        process.execPath,
+        [
+          `${ROOT}bin/sprites-swarm`,
+          'storm',
+          String(clients),
+          '--port',
+          String(server.port),
+          '--rate',
+          '200',
+          '--time',
+          '60',
+          '--json',
+          '--quiet'
+        ],
+        { env: plainEnvironment(), maxBuffer: 2 ** 26, timeout: 150_000 }
+      );
+    } catch (error) {
+      assert.fail(
+        `the swarm says: ${error.stderr || error.stdout || error.message}`.slice(0, 2000)
+      );
+    }
+    const {
+      storm,
+      account,
+      server: { law, after },
+      connections
+    } = JSON.parse(out.stdout);
+    assert.equal(storm.parked, clients);
+    assert.equal(account.missing, 0);
+    assert.ok(law.holds, JSON.stringify(law));
+    assert.equal(connections.rejoined, 0, 'everybody has kept its place');
+    assert.equal(after.expired, 0);
+    const { 99: most, 100: all } = storm.seconds;
+    return (
+      `${clients} dropped and came back: 99% parked after ${most} s, all after ${all} s; ` +
+      `${account.accepted} promised, ${account.missing} missing`
+    );
+  }
+};
+
+/**
+ * Clients whose cable is pulled: no FIN, no reset, nothing.
+ *
+ *   a network of its own                      another
+ *   server ─ near clients ─ 10.77.0.1 ══veth══ 10.77.0.2 ─ far clients
+ *
+ * Both networks belong to processes alone, and go with them.
+ */
+
+const UNSHARE = ['unshare', ...(process.getuid() === 0 ? [] : ['-r']), '--net'];
+const SERVER = '10.77.0.1';
+const FAR = 4;
+
+/** Seconds; longer than TCP_USER_TIMEOUT, so that the one is told from the other. */
+const IDLE = 50;
+
+export const cut = {
+  name: 'clients cut off without a FIN',
+  promise:
+    'unacked answers end the connection after 30 s (TCP_USER_TIMEOUT); back within the ' +
+    'lease: the same place and every sprite',
+  async run({ short }) {
+    const [program, ...args] = UNSHARE;
+    const works = spawnSync(program, [
+      ...args,
+      'sh',
+      '-c',
+      'ip link set lo up && ip link add sprites0 type veth peer name sprites1'
+    ]);
+    if (works.status !== 0) throw new Skip('no network may be made here (unshare, ip, veth)');
+    const child = spawn(
+      program,
+      [...args, process.execPath, fileURLToPath(import.meta.url), ...(short ? ['--short'] : [])],
+      { stdio: ['ignore', 'pipe', 'inherit'] }
+    );
+    const said = [];
+    child.stdout.on('data', (chunk) => said.push(chunk));
+    await once(child, 'close');
+    const { seen, failed } = JSON.parse(Buffer.concat(said).toString() || '{"failed":"no word"}');
+    if (failed) throw new Error(failed);
+    return seen;
+  }
+};
+
+const sh = (line) => execFileSync('sh', ['-c', line], { encoding: 'utf8' });
+
+/** Established connections of the server with the far side, as its kernel sees them. */
+function connections() {
+  return sh(`ss -Htn state established src ${SERVER}`).split('\n').filter(Boolean).length;
+}
+
+async function inside(scene) {
+  sh('ip link set lo up');
+  const other = spawn('unshare', ['--net', 'sleep', '600'], { stdio: 'ignore' });
+  scene.teardown(() => other.kill('SIGKILL'));
+  const own = sh('readlink /proc/self/ns/net');
+  await until(() => sh(`readlink /proc/${other.pid}/ns/net`) !== own, 'the other network is there');
+  const there = ['nsenter', '-t', String(other.pid), '--net'];
+  sh(`ip link add sprites0 type veth peer name sprites1 netns ${other.pid}
+      ip addr add ${SERVER}/24 dev sprites0 && ip link set sprites0 up
+      ${there.join(' ')} ip addr add 10.77.0.2/24 dev sprites1
+      ${there.join(' ')} ip link set sprites1 up`);
+  const link = (state) => sh(`${there.join(' ')} ip link set sprites1 ${state}`);
+
+  const server = await scene.server({ host: '0.0.0.0', hold: 5, lease: 90, 'idle-time': IDLE });
+  server.host = '127.0.0.1';
+  await scene.crowd(server, { clients: 12, pace: 250 });
+  await scene.crowd(server, { clients: FAR, pace: 250, host: SERVER, patience: 7000 }, there);
+  await pause(scene.short ? 1500 : 5000);
+
+  const before = connections();
+  assert.ok(before >= FAR, `${before} connections from afar`);
+  const { expired } = await server.status();
+  assert.equal(expired, 0);
+  link('down');
+  const took = stopwatch();
+  await server.until((status) => status.parked <= 12, 15);
+  const unparked = took();
+  await until(
+    () => connections() <= before - FAR,
+    'the connections with an unacked answer end',
+    45
+  );
+  const ended = took();
+  assert.ok(ended < IDLE - 2, `by the user timeout, not by --idle-time: after ${ended} s`);
+  await until(() => connections() === 0, 'the idle ones end, too', 25);
+  const closed = took();
+  const { waiting, clients } = await server.status();
+  assert.equal(clients, 12 + FAR, 'within the lease the cut off keep their places');
+  link('up');
+  await until(() => connections() >= FAR, 'they are back', 30);
+  const account = await scene.account(server, 60);
+  assert.equal(scene.ledger.gone, 0, 'each in its old place');
+  return (
+    `polls of the dead end within ${unparked} s, their connections after ${ended} s, idle ones ` +
+    `of theirs (--idle-time ${IDLE}) after ${closed} s; ` +
+    `${waiting} sprites waited for them; back at once in their places; ${account}`
+  );
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const scene = new Scene({ short: process.argv.includes('--short') });
+  let result;
+  try {
+    result = { seen: await inside(scene) };
+  } catch (error) {
+    result = { failed: error.stack };
+  } finally {
+    await scene.end();
+  }
+  process.stdout.write(JSON.stringify(result));
+}

@@ -10,7 +10,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { ROOT } from '../support/server.js';
 import { until } from '../support/until.js';
-import { Beside } from './beside.js';
+import { Beside } from './trend.js';
+import { UNBOUND } from '../support/launch.js';
 
 /** The server killed under load, again and again, and started again as its unit does. */
 
@@ -116,7 +117,7 @@ async function killAgainAndAgain(scene, { workers, sync }) {
   const options = {
     ...{ host: '127.0.0.1', port: 0, state: join(folder, 'state'), ...beside.options },
     ...{ 'throw-rate': 0, 'log-level': 'fatal' },
-    ...{ 'address-connections': 0, 'address-joins': 0, 'address-clients': 0, 'address-memory': 0 },
+    ...UNBOUND,
     ...{ ...JOURNAL, sync },
     ...(workers > 0 && { workers, 'transient-port': 0 })
   };

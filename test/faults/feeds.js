@@ -6,8 +6,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 
 import { EventStream, get, parkGet, put, TOKEN } from '../support/feeds.js';
-import { request } from '../support/http.js';
-import { resetSocket } from '../support/reset-socket.js';
+import { request, resetSocket } from '../support/http.js';
 import { stopwatch } from './scene.js';
 
 /** Feeds whose sources fail: upstreams and publishers. */

@@ -4,8 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { connect as secure } from 'node:tls';
 import { parseArgs } from 'node:util';
 
-import { request } from '../support/http.js';
-import { resetSocket } from '../support/reset-socket.js';
+import { request, resetSocket } from '../support/http.js';
 
 /**
  * One hostile address, which does at once all that one address can: it has the most clients, who

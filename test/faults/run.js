@@ -1,17 +1,12 @@
-import { killed, stopped } from './clients.js';
-import { clock } from './clock.js';
+import { cut, killed, silent, slow, stopped, storm } from './clients.js';
+import { clock, mailboxes, signals } from './signals.js';
 import { crashes } from './crash.js';
-import { cut } from './cut.js';
 import { damaged, full } from './disk.js';
 import { publisher, upstream } from './feeds.js';
 import { hostile } from './hostile.js';
-import { mailboxes } from './memory.js';
 import { Scene, Skip, stopwatch } from './scene.js';
-import { signals } from './signals.js';
-import { silent, slow } from './slow.js';
-import { storm } from './storm.js';
 import { world } from './world.js';
-import { answerHelp, takeOptions } from '../support/opening-comment.js';
+import { answerHelp, takeOptions } from '../support/documents.js';
 
 /**
  * The fault suite: what happens when things go wrong, what was promised for it, and what was seen.

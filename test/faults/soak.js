@@ -1,11 +1,11 @@
 import { readdirSync } from 'node:fs';
-import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { request } from '../support/http.js';
-import { answerHelp, takeOptions } from '../support/opening-comment.js';
+import { request, Wire } from '../support/http.js';
+import { answerHelp, takeOptions } from '../support/documents.js';
 import { ROOT, startServer } from '../support/server.js';
 import { chart, COLLECTS, residentOf, slackOf, trend } from './trend.js';
+import { UNBOUND } from '../support/launch.js';
 
 /**
  * The soak: thousands of clients that come, throw, leave and vanish, for minutes; and whether
@@ -40,15 +40,7 @@ const endings = [];
 const server = await startServer(
   { teardown: (end) => endings.push(end) },
   {
-    options: {
-      hold: HOLD,
-      lease: LEASE,
-      'log-level': 'error',
-      'address-connections': 0,
-      'address-joins': 0,
-      'address-clients': 0,
-      'address-memory': 0
-    },
+    options: { hold: HOLD, lease: LEASE, 'log-level': 'error', ...UNBOUND },
     command: [process.execPath, ...COLLECTS, `${ROOT}bin/sprites`]
   }
 );
@@ -58,46 +50,31 @@ const happened = { joined: 0, left: 0, vanished: 0, dropped: 0 };
 const members = [];
 let running = true;
 
-/** A connection that asks one thing at a time, and no more than a soak's needs of HTTP. */
+/** A connection that asks one thing at a time. */
 class Line {
-  #socket;
-  #text = '';
-  #answer = () => {};
+  #wire;
+  over = false;
 
   constructor() {
-    const socket = connect({ port: server.port, host: '127.0.0.1', noDelay: true });
-    this.#socket = socket;
-    socket.setEncoding('latin1');
-    socket.on('data', (text) => {
-      this.#text += text;
-      const cut = this.#text.indexOf('\r\n\r\n');
-      if (cut < 0) return;
-      const length = Number(/content-length: ([0-9]+)/i.exec(this.#text)?.[1] ?? 0);
-      if (this.#text.length < cut + 4 + length) return;
-      const status = Number(this.#text.slice(9, 12));
-      const body = this.#text.slice(cut + 4, cut + 4 + length);
-      this.#text = '';
-      this.#answer({ status, body: body && JSON.parse(body) });
-    });
-    socket.on('error', () => {}); // a close follows
-    socket.on('close', () => this.#answer({ status: 0 }));
+    this.#wire = Wire.open(server.port);
+    this.#wire.catch(() => {}); // it is asked below
   }
 
   /** The answer; status 0 when the connection ended first. */
-  ask(method, target, body) {
-    return new Promise((resolve) => {
-      if (this.#socket.destroyed) return resolve({ status: 0 });
-      this.#answer = resolve;
-      this.#socket.write(request(method, target, { body }));
-    });
-  }
-
-  get over() {
-    return this.#socket.destroyed;
+  async ask(method, target, body) {
+    try {
+      const wire = await this.#wire;
+      return await wire.send(request(method, target, { body })).read();
+    } catch (error) {
+      this.over = true;
+      if (error.code !== 'ERR_ASSERTION' && error.syscall === undefined) throw error;
+      return { status: 0 };
+    }
   }
 
   close() {
-    this.#socket.destroy();
+    this.over = true;
+    this.#wire.then((wire) => wire.destroy()).catch(() => {});
   }
 }
 

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { startNats, startWay } from '../support/nats.js';
-import { limitFiles } from '../support/file-limit.js';
-import { launch } from '../support/launch.js';
+import { limitFiles } from '../support/processes.js';
+import { launch, UNBOUND } from '../support/launch.js';
 import { until } from '../support/until.js';
 import { sum } from '../support/world-servers.js';
 
@@ -61,8 +61,8 @@ class Member {
     this.process = launch({
       ...{ port: this.port, 'admin-port': 0, world: this.way.url, name: this.name },
       ...{ 'world-lease': this.rig.lease, lease: 120, hold: 5, drain: 5, 'log-level': 'warn' },
-      ...{ 'throw-rate': 0, mailbox: 1000, 'address-connections': 0, 'address-joins': 0 },
-      ...{ 'address-clients': 0, 'address-memory': 0 },
+      ...{ 'throw-rate': 0, mailbox: 1000 },
+      ...UNBOUND,
       ...this.rig.more(this.name)
     });
     const { port, adminPort } = await this.process.listening;

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { Skip } from './scene.js';
 import { HEALED, NAMES, Rig } from './world-rig.js';
-import { noLimit } from '../support/file-limit.js';
+import { noLimit } from '../support/processes.js';
 import { skip } from '../support/nats.js';
 
 /** Servers of one world killed, stopped and cut off, and their broker killed and slow, under load. */

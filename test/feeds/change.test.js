@@ -9,8 +9,8 @@ import { canonical } from '../../lib/feeds/canonical.js';
 import { change } from '../../lib/feeds/change.js';
 import { compare } from '../../lib/feeds/compare.js';
 import { freshSeed, Random } from '../fuzz/random.js';
-import { lengthOf } from '../support/long.js';
-import { randomlyChanged, randomPatch, randomValue } from '../support/random-json.js';
+import { lengthOf } from '../support/until.js';
+import { randomlyChanged, randomPatch, randomValue } from '../support/json-cases.js';
 
 /**
  * What a publication makes of a feed, as the worker threads work it out.

@@ -1,5 +1,5 @@
 import { playHistory } from '../support/feeds-history.js';
-import { takeOptions } from '../support/opening-comment.js';
+import { takeOptions } from '../support/documents.js';
 import { Random, freshSeed } from './random.js';
 
 /**

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import t from 'tap';
 
 import * as http from './http.js';
-import { lengthOf } from '../support/long.js';
+import { lengthOf } from '../support/until.js';
 import * as json from './json.js';
 import { freshSeed } from './random.js';
 import * as requests from './requests.js';

@@ -6,9 +6,8 @@
  */
 import { loadTestAddon } from '../support/addon.js';
 import { isSprite, jsonCases } from '../support/json-cases.js';
-import { mutateBytes, Random } from './random.js';
+import { mutateBytes, Random, seedsOf } from './random.js';
 import { main, tryInputs } from './run.js';
-import { seedsOf } from './seeds.js';
 
 const LONGEST = 4096;
 

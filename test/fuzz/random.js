@@ -2,6 +2,7 @@
  * Randomness that can be had again from its seed, and the mutations of bytes both fuzzers share.
  */
 import { randomInt } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 
 /** @returns {number} a seed nobody chose, to be printed with what it finds */
 export function freshSeed() {
@@ -102,3 +103,19 @@ export function mutateBytes(random, bytes, other, words) {
       return splice(bytes, at, random.oneIn(2) ? 0 : length, random.pick(words));
   }
 }
+
+const LINES = readFileSync(new URL('seeds.jsonl', import.meta.url), 'utf8')
+  .trimEnd()
+  .split('\n');
+
+/**
+ * What the fuzzers begin with, also those in C++ (test/native/fuzz.h): real requests and bodies, as they came over the
+ * wire from the clients they are named after.
+ *
+ * @param {string} kind http, json or watch
+ * @returns {{name: string, bytes: Buffer}[]}
+ */
+export const seedsOf = (kind) =>
+  LINES.map((line) => JSON.parse(line))
+    .filter(([its]) => its === kind)
+    .map(([, name, text]) => ({ name, bytes: Buffer.from(text) }));

@@ -7,7 +7,7 @@ import process from 'node:process';
 import { setImmediate as turn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-import { valuesOf } from '../support/opening-comment.js';
+import { valuesOf } from '../support/documents.js';
 import { freshSeed } from './random.js';
 
 /** How often the clock is read and the rest of the process gets a turn, in inputs. */

@@ -12,9 +12,8 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { readManyWishes, readWish } from '../../lib/feeds/wish.js';
 import { loadTestAddon } from '../support/addon.js';
-import { mutateBytes, Random } from './random.js';
+import { mutateBytes, Random, seedsOf } from './random.js';
 import { main, tryInputs } from './run.js';
-import { seedsOf } from './seeds.js';
 
 const LONGEST = 6000;
 const FEEDS_AT_ONCE = 32;

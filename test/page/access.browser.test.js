@@ -1,9 +1,10 @@
 /* global document, getComputedStyle */
 import t from 'tap';
-import { amissTo, contrast } from '../support/axe.js';
 import {
+  amissTo,
   among,
   browserRig,
+  contrast,
   faults,
   fill,
   holds,

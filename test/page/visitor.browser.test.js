@@ -6,13 +6,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { Client } from '../../lib/client/client.js';
-import { costOfFrame, FRAME } from '../support/frames.js';
 import {
   among,
   browserRig,
+  costOfFrame,
   drag,
   edgeBetween,
   fill,
+  FRAME,
   holds,
   hurl,
   look,

@@ -2,10 +2,9 @@ import assert from 'node:assert/strict';
 
 import t from 'tap';
 
-import { checkLaw1, checkLaw4 } from '../model/laws.js';
-import { cellOf, TorusModel } from '../model/torus.js';
+import { cellOf, checkLaw1, checkLaw4, TorusModel } from '../model/torus.js';
 import { loadTestAddon } from '../support/addon.js';
-import { lengthOf } from '../support/long.js';
+import { lengthOf } from '../support/until.js';
 import { MOST_TOUCHED, Rig, seeded } from '../support/torus-rig.js';
 
 const { Torus } = loadTestAddon();

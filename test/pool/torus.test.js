@@ -1,6 +1,6 @@
 import t from 'tap';
 import { loadTestAddon } from '../support/addon.js';
-import { lengthOf } from '../support/long.js';
+import { lengthOf } from '../support/until.js';
 import { MOST_TOUCHED, Rig } from '../support/torus-rig.js';
 
 const { Torus } = loadTestAddon();

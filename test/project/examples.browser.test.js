@@ -7,10 +7,9 @@ import { promisify } from 'node:util';
 import t from 'tap';
 
 import { measure } from '../bench/deltas.js';
-import { amissTo } from '../support/axe.js';
+import { amissTo, launchBrowser, noBrowser } from '../support/page-browser.js';
 import { plainEnvironment } from '../support/cpp-build.js';
-import { launchBrowser, noBrowser } from '../support/page-browser.js';
-import { documentAt } from '../support/readme.js';
+import { documentAt } from '../support/documents.js';
 import { ROOT } from '../support/server.js';
 
 /** The examples, each by the command of lib/examples/README.md. */

@@ -11,7 +11,7 @@ import { problems } from '../../lib/http/problems.js';
 import { counts } from '../../lib/operator/counts.js';
 import { madeFiles } from '../../lib/operator/tables.js';
 import { plainEnvironment } from '../support/cpp-build.js';
-import { documentAt, shown } from '../support/readme.js';
+import { documentAt, shown } from '../support/documents.js';
 import { ROOT, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 

@@ -4,11 +4,9 @@ import { connect as connectTls } from 'node:tls';
 
 import t from 'tap';
 
-import { each } from '../support/each.js';
+import { each, lengthOf } from '../support/until.js';
 import { put, tokenFile } from '../support/feeds.js';
-import { clientHello, request } from '../support/http.js';
-import { lengthOf } from '../support/long.js';
-import { resetSocket } from '../support/reset-socket.js';
+import { clientHello, request, resetSocket } from '../support/http.js';
 import { startServer } from '../support/server.js';
 import { startWithEveryWay } from '../support/ways.js';
 

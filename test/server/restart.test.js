@@ -25,9 +25,8 @@ import { EDGES, Pool } from '../../lib/torus/pool.js';
 import { problemOf } from '../support/contract.js';
 import { request } from '../support/http.js';
 import { launch } from '../support/launch.js';
-import { lengthOf } from '../support/long.js';
-import { pick } from '../support/pick.js';
-import { ROOT, startServer } from '../support/server.js';
+import { lengthOf } from '../support/until.js';
+import { pick, ROOT, startServer } from '../support/server.js';
 
 // Some forty starts of a server, on a machine that may have other things to do.
 t.setTimeout(600_000);

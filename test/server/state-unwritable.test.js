@@ -6,7 +6,7 @@ import t from 'tap';
 
 import { loadAddon } from '../../lib/base/addon.js';
 import { problemOf } from '../support/contract.js';
-import { limitFiles, noLimit as skip } from '../support/file-limit.js';
+import { limitFiles, noLimit as skip } from '../support/processes.js';
 import { request, Wire } from '../support/http.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 
 import { TOKEN } from './feeds.js';
 import { browserRig } from './page-browser.js';
-import { shown } from './readme.js';
+import { shown } from './documents.js';
 
 /** What the browser tests of the arena share. */
 

@@ -7,7 +7,7 @@ import { Feeds } from '../../lib/client/client.js';
 import { canonical } from '../../lib/feeds/canonical.js';
 import { Random, freshSeed } from '../fuzz/random.js';
 import { Probe } from './cpp-probe.js';
-import { startFaultyProxy } from './faulty-proxy.js';
+import { startFaultyProxy } from './proxies.js';
 import { TOKEN, remove, tryPut } from './feeds.js';
 import { startServer } from './server.js';
 import { until } from './until.js';

@@ -4,7 +4,7 @@
  */
 import { METHODS } from 'node:http';
 
-import { seedsOf } from '../fuzz/seeds.js';
+import { seedsOf } from '../fuzz/random.js';
 
 export const ID = '5f0c1a2b-3c4d-4e5f-8a9b-0c1d2e3f4a5b';
 const HOST = 'Host: a.example\r\n';

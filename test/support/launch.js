@@ -10,6 +10,14 @@ export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** The server as its users start it. */
 export const SPRITES = [process.execPath, `${ROOT}bin/sprites`];
 
+/** Options without the bounds for each source address: all clients of a test may have one address. */
+export const UNBOUND = {
+  'address-connections': 0,
+  'address-joins': 0,
+  'address-clients': 0,
+  'address-memory': 0
+};
+
 /** The last line of a start that says where something is. */
 const ROOM = /^There is room for /;
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createAccount, createOperator, createUser } from '@nats-io/nkeys';
 
 import { temporary } from './processes.js';
-import { resetSocket } from './reset-socket.js';
+import { resetSocket } from './http.js';
 import { until } from './until.js';
 
 /** A nats-server of a test's own, with its store in a folder of its own. */

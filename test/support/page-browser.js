@@ -1,12 +1,15 @@
-/* global axe, document, KeyboardEvent, dispatchEvent */
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { deflateSync } from 'node:zlib';
+
 import { chromium } from 'playwright-core';
 
 import { Client } from '../../lib/client/client.js';
 import { launch, SPRITES } from './launch.js';
 import { failWhenStuck } from './stuck.js';
+
+/* global axe, CSSTransition, document, KeyboardEvent, dispatchEvent, requestAnimationFrame */
 
 /** A real server and a real browser, for the tests of the page. */
 
@@ -469,4 +472,112 @@ export async function soon(isSo) {
 export async function edgeBetween(page, other) {
   const [[row, , rows], [otherRow]] = [await place(page), await place(other)];
   return rows === 1 || row === otherRow ? ['right', 'left'] : ['down', 'up'];
+}
+
+/** Milliseconds that a frame of sixty a second may take. */
+export const FRAME = 1000 / 60;
+
+/** Frames of a look. */
+const FRAMES = 20;
+
+/** Looks at the most. */
+const LOOKS = 8;
+
+/**
+ * What a frame of a page costs, in CPU time of the page's own thread. Who shares the processor makes a frame dearer,
+ * never cheaper: so the least of some looks is its price. To be called while something moves all the time.
+ *
+ * @param {import('tap').Test} t is told of each look
+ * @param {import('playwright-core').Page} page
+ * @returns {Promise<number>} milliseconds; the looks end with the first below FRAME
+ */
+export async function costOfFrame(t, page) {
+  const session = await page.context().newCDPSession(page);
+  await session.send('Performance.enable', { timeDomain: 'threadTicks' }); // CPU, not wall clock
+  const measure = async () => {
+    const { metrics } = await session.send('Performance.getMetrics');
+    const get = (name) => metrics.find((metric) => metric.name === name).value;
+    return { task: get('TaskDuration'), script: get('ScriptDuration') };
+  };
+  const draw = () =>
+    page.evaluate(
+      (enough) =>
+        new Promise((go) => {
+          const first = performance.now();
+          let count = 0;
+          const tick = (now) => {
+            count += 1;
+            if (count < enough) requestAnimationFrame(tick);
+            else go((count * 1000) / (now - first));
+          };
+          requestAnimationFrame(tick);
+        }),
+      FRAMES
+    );
+  let least = Infinity;
+  for (let looks = 0; looks < LOOKS && least >= FRAME; looks += 1) {
+    const begin = await measure();
+    const rate = await draw();
+    const after = await measure();
+    const each = (part) => ((after[part] - begin[part]) * 1000) / FRAMES;
+    least = Math.min(least, each('task'));
+    t.comment(
+      `${rate.toFixed(1)} frames a second without a GPU; of the page's thread a frame takes ` +
+        `${each('task').toFixed(2)} ms, ${each('script').toFixed(2)} of them in scripts`
+    );
+  }
+  await session.detach();
+  return least;
+}
+
+const SOURCE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
+
+/**
+ * Everything that axe-core finds amiss on a page, by day and by night, best practices as well.
+ *
+ * @param {import('playwright-core').Page} page
+ * @returns {Promise<string[]>} a line for each element: none, or the page is to be mended
+ */
+export async function amissTo(page) {
+  const found = [];
+  if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(SOURCE);
+  for (const colorScheme of ['light', 'dark']) {
+    await page.emulateMedia({ colorScheme });
+    // Colors that are on their way from day to night are neither's.
+    await page.evaluate(() => {
+      const underWay = document.getAnimations().filter((one) => one instanceof CSSTransition);
+      return Promise.allSettled(underWay.map(({ finished }) => finished));
+    });
+    const { violations } = await page.evaluate(() => axe.run(document));
+    for (const { id, help, nodes } of violations) {
+      for (const { html, failureSummary } of nodes) {
+        found.push(`${colorScheme}: ${id}: ${help}: ${html.slice(0, 200)} ${failureSummary}`);
+      }
+    }
+  }
+  await page.emulateMedia({ colorScheme: null });
+  return found;
+}
+
+/**
+ * Contrast as WCAG 2 defines it.
+ *
+ * @param {string} one a color, written as `rgb(…)` or #rrggbb
+ * @param {string} other
+ * @returns {number} 1 to 21
+ */
+export function contrast(one, other) {
+  const [light, dark] = [luminance(one), luminance(other)].sort((a, b) => b - a);
+  return (light + 0.05) / (dark + 0.05);
+}
+
+function luminance(color) {
+  const parts = color.startsWith('#')
+    ? [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16))
+    : color.match(/\d+/g).slice(0, 3).map(Number);
+  const [r, g, b] = parts.map((part) => {
+    const share = part / 255;
+    return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -38,3 +39,16 @@ export function resident(pid) {
     .map((one) => readFileSync(`/proc/${one}/status`, 'latin1'))
     .reduce((sum, status) => sum + Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) * 1024, 0);
 }
+
+/** A disk that takes nothing more: a process that may not make any file longer, and later may again. */
+
+/**
+ * @param {number} pid
+ * @param {number | 'unlimited'} bytes that each file which it writes may have
+ * @returns {boolean} whether it could be done
+ */
+export const limitFiles = (pid, bytes) =>
+  spawnSync('prlimit', ['--pid', String(pid), `--fsize=${bytes}:unlimited`]).status === 0;
+
+/** What `t.test` is given where it can't be. */
+export const noLimit = limitFiles(process.pid, 'unlimited') ? false : 'there is no prlimit here';

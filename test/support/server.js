@@ -4,7 +4,6 @@ import { readdirSync } from 'node:fs';
 import { checkAnswer, problemOf } from './contract.js';
 import { request, Wire } from './http.js';
 import { launch, ROOT } from './launch.js';
-import { pick } from './pick.js';
 import { until, untilCounts } from './until.js';
 
 /** Where the tests' own questions to the admin port come from: what attacks it has another address. */
@@ -280,3 +279,12 @@ const steady = (status) =>
     status,
     STEADY.filter((name) => name !== 'watching' || !(status.workers > 0))
   );
+
+/**
+ * @param {object} object
+ * @param {string[]} names
+ * @returns {object} those of its properties
+ */
+export function pick(object, names) {
+  return Object.fromEntries(names.map((name) => [name, object[name]]));
+}

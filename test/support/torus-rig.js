@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { loadTestAddon } from './addon.js';
-import { TorusModel, cellOf } from '../model/torus.js';
-import { checkLaw1, checkLaw4, law5Share } from '../model/laws.js';
+import { cellOf, checkLaw1, checkLaw4, law5Share, TorusModel } from '../model/torus.js';
 
 const { Torus } = loadTestAddon();
 

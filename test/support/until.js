@@ -44,3 +44,30 @@ export async function until(holds, what = String(holds), seconds = 45) {
     await pause(Math.min(LOOK.most, Math.max(LOOK.first, waited / 10)));
   }
 }
+
+/**
+ * Does `work` to all of them, so many at a time.
+ *
+ * @template T
+ * @param {T[]} all
+ * @param {number} atOnce
+ * @param {(one: T) => Promise<void>} work
+ * @returns {Promise<void>} when all are done; fails with the first that failed
+ */
+export async function each(all, atOnce, work) {
+  const queue = all.values();
+  await Promise.all(
+    Array.from({ length: atOnce }, async () => {
+      for (const one of queue) await work(one);
+    })
+  );
+}
+
+/**
+ * How much of a random history is played: the short form, which finds what earlier defects were, or the long one
+ * with TEST_LONG=1 (`npm run test:all`).
+ */
+const LONG = process.env.TEST_LONG === '1';
+
+/** @returns {number} the length of a history */
+export const lengthOf = ({ short, long }) => (LONG ? long : short);

@@ -1,3 +1,5 @@
+import { Membership } from '../../lib/world/membership.js';
+import { Ring } from '../../lib/world/ring.js';
 import { Conflict, WorldError } from '../../lib/world/world-error.js';
 
 /**
@@ -256,4 +258,188 @@ export class VirtualProcess {
       time.after(delay(), () => this.#broker.take(request));
     });
   }
+}
+
+/**
+ * What a world of many servers comes to, worked out and simulated: no sockets. Ring and membership are the server's own
+ * (lib/world); only time, the broker and the sprites are played.
+ */
+
+/** What a message costs on the wire besides its payload, bytes: subject, headers, lengths; and an entry, as JSON. */
+const MESSAGE = 100;
+const ENTRY = 300;
+
+/**
+ * @param {number} clients of one server
+ * @returns {{rows: number, columns: number}} of its torus when it is full: slots are opened in shells, a column and a row
+ *     in turn (native/torus/torus.h)
+ */
+export function shapeOf(clients) {
+  const side = Math.floor(Math.sqrt(clients));
+  const rest = clients - side * side;
+  return { rows: rest > side ? side + 1 : side, columns: rest > 0 ? side + 1 : side };
+}
+
+/** @returns {number} of all throws, each over one of four edges, the share that leads to another server */
+export const shareThatCrosses = (clients) => (2 * shapeOf(clients).rows) / (4 * clients);
+
+/**
+ * Messages that NATS takes and gives in a second.
+ *
+ * @param {object} world
+ * @param {number} world.servers
+ * @param {number} world.clients of each
+ * @param {number} world.throws a second at each server
+ * @param {number} world.lease seconds
+ * @param {number} [world.hops] messages a sprite takes to arrive
+ * @returns {{crossing: number, sprites: number, members: number, bytes: number}} sprites that cross; messages in and out
+ *     for them, each acknowledged by a message of its own; messages in and out for membership; bytes out for membership
+ */
+export function messages({ servers, clients, throws, lease, hops = 1 }) {
+  const crossing = servers * throws * shareThatCrosses(clients);
+  const renewals = (servers * 4) / lease;
+  return {
+    crossing,
+    sprites: 2 * 2 * hops * crossing,
+    members: renewals * (2 + servers),
+    bytes: renewals * servers * (ENTRY + MESSAGE)
+  };
+}
+
+/**
+ * Sprites that cross between servers of different sizes, each by what its server knows of the others' rows, which is as
+ * old as their last renewal.
+ *
+ * @param {object} how
+ * @param {number} how.servers
+ * @param {import('../fuzz/random.js').Random} how.random
+ * @param {[number, number]} how.clients the smallest server's, the largest one's; between them every size is as
+ *     likely as its double
+ * @param {number} how.drift by how many rows a server may have grown or shrunk since it was heard of
+ * @param {number} [how.sprites]
+ * @returns {{hops: number, most: number, own: number, blind: number}} messages a sprite takes, at the mean and at most;
+ *     the share of those at a row's end that come back to their own row's other end; messages it would take if it were
+ *     handed to the next in the ring, whoever that is
+ */
+export function hopsOf({ servers, random, clients: [least, most], drift, sprites = 2000 }) {
+  const known = Array.from({ length: servers }, (_, at) => ({
+    name: `s${String(at).padStart(4, '0')}`,
+    rows: shapeOf(least * (most / least) ** (random.below(2 ** 20) / 2 ** 20)).rows
+  }));
+  const moved = () => random.below(2 * drift + 1) - drift;
+  const real = new Map(known.map(({ name, rows }) => [name, Math.max(1, rows + moved())]));
+  const ring = new Ring(known);
+  const blindRing = new Ring(known.map(({ name }) => ({ name, rows: Infinity })));
+  const total = [...real.values()].reduce((sum, rows) => sum + rows, 0);
+  const sums = { hops: 0, most: 0, own: 0, crossed: 0, blind: 0 };
+  for (let i = 0; i < sprites; i++) {
+    const { from, row } = endOf(real, random.below(total));
+    const next = (at) => (ring.right(at, row) === at ? from : ring.right(at, row));
+    const hops = follow({ real, from, row, next });
+    sums.own += hops === 0 ? 1 : 0;
+    sums.crossed += hops === 0 ? 0 : 1;
+    sums.hops += hops;
+    sums.most = Math.max(sums.most, hops);
+    if (hops > 0) sums.blind += follow({ real, from, row, next: (at) => blindRing.right(at, 0) });
+  }
+  return {
+    hops: sums.hops / sums.crossed,
+    most: sums.most,
+    own: sums.own / sprites,
+    blind: sums.blind / sums.crossed
+  };
+}
+
+/** The row's end that has this number, of all there are. */
+function endOf(real, number) {
+  for (const [from, rows] of real) {
+    if (number < rows) return { from, row: number };
+    number -= rows;
+  }
+  throw new RangeError('no such row');
+}
+
+/** From server to server until one has the row, or it is back. */
+function follow({ real, from, row, next }) {
+  let hops = 0;
+  for (let at = next(from); at !== from; at = next(at)) {
+    hops++;
+    if (real.get(at) > row) return hops;
+    if (hops > real.size) throw new Error(`a sprite circles in row ${row}`);
+  }
+  return hops;
+}
+
+const silent = { info() {}, warn() {}, error() {} };
+
+/**
+ * How long a ring takes to be whole again after servers were killed at once.
+ *
+ * @param {object} how
+ * @param {number} how.servers
+ * @param {number} how.losses
+ * @param {number} how.lease milliseconds
+ * @param {import('../fuzz/random.js').Random} how.random
+ * @param {boolean} [how.neighbors] whether the lost ones are side by side in the ring
+ * @returns {Promise<{healed: number, conflicts: number, asked: number}>} milliseconds until every server has the ring of
+ *     those who are left; writes that came too late; requests to the broker meanwhile
+ */
+export async function healingOf({ servers, losses, lease, random, neighbors = false }) {
+  const time = new VirtualTime();
+  // Most ways take a millisecond or some; one in fifty takes long.
+  const delay = () => (random.below(50) === 0 ? 20 + random.below(80) : 0.5 + random.below(4));
+  const broker = new VirtualBroker({ time, delay });
+  const all = Array.from({ length: servers }, (_, at) => {
+    const process = new VirtualProcess(broker);
+    const membership = new Membership({
+      name: `s${String(at).padStart(4, '0')}`,
+      lease,
+      store: process.store,
+      clock: process.clock,
+      describe: () => ({ rows: 1000 }),
+      log: silent
+    });
+    // They do not start in step, and so do not renew in step.
+    time.after(random.below(lease), () => membership.start());
+    return { process, membership };
+  });
+  await until(time, wholeOf(all), 10 * lease);
+  await time.run(lease / 2 + random.below(lease / 2));
+  const first = random.below(servers);
+  const order = all.map((_, at) => at);
+  if (!neighbors) order.sort(() => random.below(2) - 0.5);
+  const lost = new Set(Array.from({ length: losses }, (_, i) => all[order[(first + i) % servers]]));
+  const before = { ...broker.counts };
+  for (const { process } of lost) process.kill();
+  const left = all.filter((one) => !lost.has(one));
+  const healed = await until(time, wholeOf(left), 5 * lease);
+  const { conflicts, asked } = broker.counts;
+  for (const { process } of left) process.kill();
+  return { healed, conflicts: conflicts - before.conflicts, asked: asked - before.asked };
+}
+
+/**
+ * Whether each of these has all of them in its ring. Who was behind at the last look is looked at first: to look at a
+ * thousand rings takes longer than to play a second of them.
+ */
+function wholeOf(list) {
+  let first = 0;
+  return () => {
+    const behind = list.findIndex((_, i) => {
+      const { membership } = list[(first + i) % list.length];
+      return membership.view().ring.size !== list.length;
+    });
+    if (behind >= 0) first = (first + behind) % list.length;
+    return behind < 0;
+  };
+}
+
+/** Looks every 50 ms of the played time. */
+async function until(time, holds, most) {
+  const began = time.now();
+  while (!holds()) {
+    if (time.now() - began > most) throw new Error(`not within ${most} ms`);
+    await time.run(50);
+  }
+  return time.now() - began;
 }

@@ -4,8 +4,7 @@ import { pathToFileURL } from 'node:url';
 
 import t from 'tap';
 
-import { amissTo } from '../support/axe.js';
-import { CHROMIUM, launchBrowser, noBrowser } from '../support/page-browser.js';
+import { amissTo, CHROMIUM, launchBrowser, noBrowser } from '../support/page-browser.js';
 import { ROOT, startServer } from '../support/server.js';
 import { reportFrom } from '../support/swarm.js';
 

@@ -18,20 +18,18 @@ import { text } from 'node:stream/consumers';
 
 import t from 'tap';
 
-import { Account } from '../../lib/swarm/account.js';
+import { Account, Interruptions, Tally } from '../../lib/swarm/tally.js';
 import { ENGINE } from '../../lib/swarm/build.js';
-import { engineProgram } from '../../lib/swarm/engine.js';
-import { FrameReader } from '../../lib/swarm/frames.js';
+import { engineProgram, FrameReader } from '../../lib/swarm/engine.js';
 import { bucketOf, highestOf, Histogram } from '../../lib/swarm/histogram.js';
 import { plan } from '../../lib/swarm/needs.js';
 import { help, parse, table } from '../../lib/swarm/options.js';
 import { resultOf } from '../../lib/swarm/result.js';
 import { StatusReader } from '../../lib/swarm/status.js';
-import { Interruptions, Tally } from '../../lib/swarm/tally.js';
 import { childrenOf } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
 import { start, swarm } from '../support/swarm.js';
-import { startProxy } from '../support/tampering-proxy.js';
+import { startProxy } from '../support/proxies.js';
 import { until } from '../support/until.js';
 
 // Most of the time they wait.

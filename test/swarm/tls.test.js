@@ -4,13 +4,13 @@ import { once } from 'node:events';
 import t from 'tap';
 
 import { globalTimers, Requests } from '../../lib/client/requests.js';
-import { fetchBy } from '../../lib/swarm/fetch.js';
+import { fetchBy } from '../../lib/swarm/status.js';
 import { plan } from '../../lib/swarm/needs.js';
 import { parse } from '../../lib/swarm/options.js';
 import { certificate } from '../support/certificate.js';
 import { startHole } from '../support/addresses.js';
 import { openSockets, temporary } from '../support/processes.js';
-import { resetSocket } from '../support/reset-socket.js';
+import { resetSocket } from '../support/http.js';
 import { startServer } from '../support/server.js';
 import { start } from '../support/swarm.js';
 import { until } from '../support/until.js';

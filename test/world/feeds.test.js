@@ -12,17 +12,19 @@ import { FeedStore } from '../../lib/world/feed-store.js';
 import { NatsLink } from '../../lib/world/nats-link.js';
 import { Random } from '../fuzz/random.js';
 import { problemOf } from '../support/contract.js';
-import { KEYS, Publisher, Watcher } from '../support/feeds-watcher.js';
 import {
   EventStream,
   get,
+  KEYS,
   parkGet,
   parkMany,
   patch,
+  Publisher,
   put,
   remove,
   tokenFile,
-  tryPut
+  tryPut,
+  Watcher
 } from '../support/feeds.js';
 import { skip, startNats } from '../support/nats.js';
 import { startServer } from '../support/server.js';

@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 
 import { problemOf } from '../support/contract.js';
-import { limitFiles, noLimit } from '../support/file-limit.js';
+import { limitFiles, noLimit } from '../support/processes.js';
 import { skip, startNats } from '../support/nats.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';

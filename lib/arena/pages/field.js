@@ -1,9 +1,7 @@
 import { put } from './elements.js';
-import { describeGame } from './games-list.js';
-import { arenaName, base, GameStage, Room } from './room.js';
+import { arenaName, base, describeGame, GameStage, Room } from './room.js';
 import { drawSticker } from '../page/pictures.js';
-import { drawQr } from '../page/qr.js';
-import { addressesOf } from '../page/reachable.js';
+import { addressesOf, drawQr } from '../page/qr.js';
 
 /** The big screen: the game at the screen's rate, how to join, and how many play. */
 

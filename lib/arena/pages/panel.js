@@ -1,8 +1,115 @@
 import { make, put } from './elements.js';
-import { listGames } from './games-list.js';
-import { Figures } from './figures.js';
-import { NamesList } from './names-list.js';
-import { arenaName, base, GameStage, Room } from './room.js';
+import { arenaName, base, GameStage, listGames, Room } from './room.js';
+
+/** The names on the panel: a click puts one away, or brings it back. */
+
+/** Names that are shown: those on the screen first, then the newest. */
+const MOST = 200;
+
+export class NamesList {
+  #root;
+  #names = [];
+  #shown = new Set();
+
+  /** What the list is of; 0: nothing yet. */
+  version = 0;
+
+  /**
+   * @param {HTMLElement} root
+   * @param {(number: number, away: boolean) => void} choose
+   */
+  constructor(root, choose) {
+    this.#root = root;
+    root.addEventListener('click', ({ target }) => {
+      const chip = target.closest('button');
+      if (chip) choose(Number(chip.dataset.value), chip.getAttribute('aria-pressed') !== 'true');
+    });
+  }
+
+  /** @param {{version: number, names?: {number: number, name: string, away: boolean}[]}} look as the server says */
+  show({ version, names }) {
+    this.version = version;
+    if (names === undefined) return;
+    this.#names = names;
+    this.#draw();
+  }
+
+  /** @param {Record<string, string>} [names] that are on the big screen now */
+  onScreen(names = {}) {
+    const shown = new Set(Object.keys(names).map(Number));
+    const isSame =
+      shown.size === this.#shown.size && [...shown].every((one) => this.#shown.has(one));
+    if (isSame) return;
+    this.#shown = shown;
+    this.#draw();
+  }
+
+  #draw() {
+    const first = ({ number }) => (this.#shown.has(number) ? 1 : 0);
+    const list = this.#names.toSorted((a, b) => first(b) - first(a) || b.number - a.number);
+    const sheet = this.#root.closest('section');
+    sheet.hidden = list.length === 0;
+    const focused = this.#root.contains(document.activeElement)
+      ? document.activeElement.dataset.value
+      : undefined;
+    this.#root.replaceChildren();
+    for (const { number, name, away } of list.slice(0, MOST)) {
+      const attributes = { type: 'button', 'data-value': number, 'aria-pressed': away };
+      const chip = make('button', { className: 'chip', attributes, into: this.#root });
+      make('span', { className: 'unseen', text: `Put away player ${number}: `, into: chip });
+      make('span', { className: 'called', text: name, into: chip });
+      if (focused === String(number)) chip.focus();
+    }
+    const older = list.length - MOST;
+    put(sheet.querySelector('.older'), older > 0 ? `And ${older} older ones.` : '');
+  }
+}
+
+/** The server's counts as figures: what has happened each second since the last look. */
+
+const MEGABYTE = 2 ** 20;
+
+const whole = (value) => Math.round(value).toLocaleString('en');
+
+/** What is shown: its words, and how it is found in a look and the difference to the one before. */
+const SHOWN = [
+  ['Players here', ({ players }) => whole(players)],
+  ['Inputs a second', ({ each }) => whole(each('inputs'))],
+  ['Reductions a second', ({ each }) => whole(each('reductions'))],
+  ['CPU of one core', ({ each }) => `${whole(each('cpuSeconds') * 100)} %`],
+  ['Memory', ({ status }) => `${whole(status.rss / MEGABYTE)} MB`],
+  ['Longest stall, last minute', ({ status }) => `${Number(status.recentStallMs).toFixed(1)} ms`]
+];
+
+export class Figures {
+  #root;
+  #last = null;
+
+  /** @param {HTMLElement} root a list of definitions */
+  constructor(root) {
+    this.#root = root;
+    for (const [title] of SHOWN) {
+      const one = make('div', { into: root });
+      make('dt', { text: title, into: one });
+      make('dd', { text: '–', into: one });
+    }
+  }
+
+  /**
+   * @param {object} status what the server says
+   * @param {{players: number, now: number}} look players of this arena; ms
+   */
+  show(status, { players, now }) {
+    const last = this.#last;
+    this.#last = { status, now };
+    const each = (name) =>
+      last ? ((status[name] - last.status[name]) * 1000) / (now - last.now) : NaN;
+    for (const [i, [, read]] of SHOWN.entries()) {
+      const text = read({ status, players, each });
+      put(this.#root.children[i].lastChild, text.includes('NaN') ? '–' : text);
+    }
+  }
+}
 
 /** The panel: says what is played, with the publisher's token. What it shows is what the control feed says. */
 

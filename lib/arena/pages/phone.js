@@ -1,8 +1,7 @@
 import { put } from './elements.js';
 import { Naming } from './naming.js';
 import { Player } from '../client/player.js';
-import { arenaName, base, GameStage, Room } from './room.js';
-import { describeGame } from './games-list.js';
+import { arenaName, base, describeGame, GameStage, Room } from './room.js';
 
 /** The phone: joins the arena, and shows the game's own control. */
 

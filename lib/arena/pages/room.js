@@ -1,5 +1,4 @@
 import { Feeds } from '../client/feeds.js';
-import { imported, reloadFor } from './reload.js';
 
 /** What every page of an arena knows: its name, its control feed, and which game is shown. */
 
@@ -176,4 +175,89 @@ export class GameStage {
     }
     this.#root.replaceChildren();
   }
+}
+
+/**
+ * A module that could not be fetched: a browser keeps that failure for as long as the page lives, whoever imports it
+ * again (whatwg/html issue 6768), and those that it imports as well. Only a page that is loaded anew asks again.
+ */
+
+const KEY = 'sprites.reloads';
+
+/** Milliseconds until the first reload, and at most: twice as many each time, until one has helped. */
+const FIRST = 1000;
+const MOST = 60_000;
+
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Whether the server gives the file now: a page that is loaded anew without it would be an error page. */
+async function isThere(url) {
+  try {
+    const { ok } = await fetch(url, { cache: 'no-store' });
+    return ok;
+  } catch {
+    return false; // No contact: asked again.
+  }
+}
+
+/**
+ * Loads the page anew as soon as the server gives a file of it that could not be imported. A room full of phones
+ * does not do so at once.
+ *
+ * @param {string} url the file's
+ * @param {() => boolean} isWanted whether it still is; asked before each step
+ */
+export async function reloadFor(url, isWanted) {
+  const before = Number(sessionStorage.getItem(KEY) ?? 0);
+  const wait = Math.min(MOST, FIRST * 2 ** before);
+  do {
+    await pause(wait * (1 + Math.random()));
+    if (!isWanted()) return;
+  } while (!(await isThere(url)));
+  if (!isWanted()) return;
+  sessionStorage.setItem(KEY, before + 1);
+  location.reload();
+}
+
+/** Says that a module was imported: the next failure is a first one. */
+export function imported() {
+  sessionStorage.removeItem(KEY);
+}
+
+/** What there is to play, as GET /games says: asked until it has answered, then when a game has another version. */
+
+let asked = null;
+let askedFor;
+
+async function ask() {
+  try {
+    const response = await fetch(new URL('games', base));
+    if (response.ok) return (await response.json()).games;
+  } catch {
+    // No contact, or a proxy's own words.
+  }
+  asked = null; // The next question asks again.
+  return [];
+}
+
+/**
+ * @param {string|null} [version] of the game that is played
+ * @returns {Promise<object[]>}
+ */
+export function listGames(version = null) {
+  if (version !== null && version !== askedFor) asked = null;
+  askedFor = version ?? askedFor;
+  asked ??= ask();
+  return asked;
+}
+
+/**
+ * @param {{game: string|null, version: string|null}|null} control
+ * @returns {Promise<{title: string, about: string}>} empty where there is no game
+ */
+export async function describeGame(control) {
+  const name = control?.game;
+  if (!name) return { title: '', about: '' };
+  const games = await listGames(control.version);
+  return games.find((game) => game.name === name) ?? { title: name, about: '' };
 }

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "engine.h"
-#include "waits.h"
+#include "engine_base.h"
 
 namespace sprites {
 

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "waits.h"
+#include "engine_base.h"
 
 namespace sprites {
 
@@ -262,6 +262,133 @@ Millis Engine::untilNext(Time now) const {
     at(opens(each.edge));
   }
   return std::chrono::ceil<Millis>(next - now);
+}
+
+// Leaving: the throws on the wire get their answer, the last ack is proven, the server is told.
+
+namespace {
+
+constexpr Millis kLeaveRetry{200};
+
+}  // namespace
+
+void Engine::startLeaving(Time now) {
+  if (leaving_ == Leaving::kThrows) {
+    if (!throws_.empty() && now < leaveDeadline_ - kLeaveReserve) return;
+    while (!throws_.empty()) {
+      transport_.cancel(throws_.front().request);
+      settle(throws_.begin(), Outcome::kUnanswered, "the client left before an answer came");
+    }
+    if (place_.id.empty()) {
+      finish();
+      return;
+    }
+    leaving_ = Leaving::kAck;
+    if (place_.ack > ackTaken_) {
+      // No answer has proved yet that the last ack was taken, and what is not acked would fly on
+      // from here and be there twice. Of two polls the server answers the earlier one at once.
+      const unsigned hold = holdRefused_ || place_.hold < kShortestHold ? 0 : kShortestHold;
+      if (poll_ == 0) poll_ = startPoll(hold);
+      ackPoll_ = startPoll(hold);
+    }
+  }
+  if (leaving_ == Leaving::kAck) {
+    const bool asking = poll_ != 0 && ackPoll_ != 0;
+    if (place_.ack > ackTaken_ && asking && now < leaveDeadline_ - kLeaveReserve / 2) return;
+    leaving_ = Leaving::kTelling;
+    leaveDue_ = now;
+  }
+  tellLeaving(now);
+}
+
+void Engine::tellLeaving(Time now) {
+  if (now >= leaveDeadline_) {
+    finish();
+  } else if (leave_ == 0 && now >= leaveDue_) {
+    leave_ = ask(Method::kPost, "/leave/" + place_.id, options_.answerTimeout);
+  }
+}
+
+void Engine::onLeave(const Reply& reply, Time now) {
+  const bool again = !reply.answered || reply.status == 429 || reply.status >= 500;
+  if (again) {
+    leaveDue_ = now + std::max(kLeaveRetry, reply.retryAfter);
+  } else {
+    finish();
+  }
+}
+
+void Engine::finish() {
+  for (RequestId* request : {&join_, &proof_, &poll_, &ackPoll_, &leave_}) {
+    transport_.cancel(std::exchange(*request, 0));
+  }
+  place_ = Resume();
+  tellResume();
+  setState(State::kLeft);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  finished_ = true;
+}
+
+// What a program may ask beside throwing and catching: where it is, and the server's counts.
+
+namespace {
+
+constexpr size_t kLooksMost = 16;  // under way at once
+
+}  // namespace
+
+bool Engine::place(PlaceCallback result) { return look({std::move(result), nullptr, 0}); }
+
+bool Engine::status(StatusCallback result) { return look({nullptr, std::move(result), 0}); }
+
+bool Engine::look(Look look) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (leaveAsked_ || looking_ >= kLooksMost) return false;
+    lookInbox_.push_back(std::move(look));
+    looking_++;
+  }
+  wake();
+  return true;
+}
+
+void Engine::startLooks() {
+  std::vector<Look> waiting;
+  waiting.swap(looks_);
+  for (Look& each : waiting) {
+    if (each.request == 0 && each.place && place_.id.empty()) {
+      onLook(std::move(each), Reply());
+      continue;
+    }
+    if (each.request == 0) {
+      Request request;
+      // By its id: of several servers behind one address its own is to answer.
+      const bool any = !each.place && place_.id.empty();
+      request.path = any ? "/status" : (each.place ? "/place/" : "/status/") + place_.id;
+      request.ofPlace = each.place != nullptr;
+      request.timeout = options_.answerTimeout;
+      each.request = transport_.start(request);
+    }
+    looks_.push_back(std::move(each));
+  }
+}
+
+void Engine::onLook(Look look, const Reply& reply) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    looking_--;
+  }
+  const bool good = reply.answered && reply.status == 200;
+  // A parked poll may hang on the same dead connection.
+  if (look.request != 0 && !reply.answered && state() == State::kOnline) doubt_ = true;
+  if (look.place) {
+    events_.emplace_back([call = std::move(look.place),
+                          place = good ? readPlace(reply.body) : std::nullopt] { call(place); });
+  } else if (look.status) {
+    const std::optional<Status> status = good ? readStatus(reply.body) : std::nullopt;
+    if (status && status->clients > 0) people_ = status->clients;
+    events_.emplace_back([call = std::move(look.status), status] { call(status); });
+  }
 }
 
 }  // namespace sprites

@@ -23,8 +23,8 @@
 // patience, settles it. Of the numbers only a window of 64 is alive at a time, as the server
 // remembers no more.
 //
-// Split by what it is about: engine.cc the turn, contact.cc join, proof and poll, throws.cc,
-// looks.cc place and counts, leaving.cc.
+// Split by what it is about: engine.cc the turn, place, counts and the leave, contact.cc join,
+// proof and poll, throws.cc.
 //
 // Rejected: blocking calls on two threads (one polling, one throwing). A throw's time-out would
 // hold up all others, leaving would have to wait for a parked poll, and a program with a loop of
@@ -140,12 +140,12 @@ class Engine : public EngineBase {
   void settleWaiting(const std::string& detail, Millis retry);
   Time opens(Edge edge) const;
 
-  // looks.cc
+  // Place and counts.
   bool look(Look look);
   void startLooks();
   void onLook(Look look, const Reply& reply);
 
-  // leaving.cc
+  // The leave.
   void startLeaving(Time now);
   void tellLeaving(Time now);
   void onLeave(const Reply& reply, Time now);

@@ -1,24 +1,169 @@
-// What the engines of Client and of Feeds have in common: requests, what is told to the program,
-// waits.
+// How long to wait before asking again; the same for every client, see lib/client/README.md.
 #ifndef SPRITES_CLIENT_ENGINE_BASE_H_
 #define SPRITES_CLIENT_ENGINE_BASE_H_
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
 #include <random>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "answers.h"
 #include "transport.h"
-#include "waits.h"
 
 namespace sprites {
+
+constexpr Millis kWaitFirst{500};        // the longest wait after the first failure
+constexpr Millis kWaitMost{15000};       // of any: below a lease, to be back in time for the place
+constexpr Millis kWaitServer{600000};    // of what a server may ask for
+constexpr Millis kWaitSmallTorus{1000};  // the least bound where it is known how many clients are
+
+constexpr unsigned kShortestHold = 5;  // seconds; the server's lower bound
+constexpr unsigned kUsualHold = 120;   // seconds, where the server did not tell
+constexpr Millis kPollSlack{15000};
+constexpr Millis kQuick{1000};  // an empty answer sooner than this counts as a failure for the wait
+constexpr Millis kLong{10000};  // a poll parked so long tells whether the network lets it park
+constexpr unsigned kCutsMost = 2;  // polls in a row that were cut off: then the hold is shortened
+constexpr Millis kLeaveReserve{1500};  // of the time to leave this is kept for telling the server
+
+/**
+ * The longest wait after so many failures in a row, from 1. Where it is known how many clients
+ * there are it is bounded by a millisecond for each: a small torus finds its server within a
+ * second.
+ */
+inline Millis longestWait(uint64_t failures, std::optional<uint64_t> clients, Millis most) {
+  const uint64_t doublings = std::min<uint64_t>(failures > 0 ? failures - 1 : 0, 16);
+  if (clients) {
+    const Millis each(static_cast<Millis::rep>(std::min<uint64_t>(*clients, 1U << 30)));
+    most = std::min(most, std::max(each, kWaitSmallTorus));
+  }
+  return std::min(kWaitFirst * (1U << doublings), most);
+}
+
+/** How long the answer to a poll of so many seconds may take. */
+inline Millis pollTimeout(unsigned hold) {
+  const Millis held = std::chrono::seconds(hold);
+  return held + held / 4 + Millis(15000);
+}
+
+/** The hold to ask for, in seconds, where polls are cut off that were parked for so long. */
+template <typename Duration>
+unsigned shorterHold(Duration parked) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(parked).count();
+  return std::max(kShortestHold, static_cast<unsigned>(seconds * 3 / 4));
+}
+
+// Who drives an engine: a thread of its own, or the callers of perform(), one at a time.
+
+/**
+ * Engine has turn(timeout), which is false once nothing more happens, wake() for any thread, and
+ * fd(). It lives longer than its driver.
+ */
+template <typename Engine>
+class Driver {
+ public:
+  explicit Driver(Engine* engine) : engine_(engine) {}
+
+  ~Driver() {
+    if (!thread_.joinable()) return;
+    stop_ = true;
+    engine_->wake();
+    thread_.join();
+  }
+
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  void start() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (started_) throw std::logic_error("sprites: the client was started already");
+    if (driver_ != std::thread::id()) throw std::logic_error("sprites: perform() is running");
+    thread_ = std::thread([this] { run(); });
+    started_ = true;
+  }
+
+  bool perform(Millis timeout) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (started_) throw std::logic_error("sprites: the client has a thread of its own");
+      if (driver_ != std::thread::id()) throw std::logic_error("sprites: perform() is running");
+      driver_ = std::this_thread::get_id();
+      driven_ = true;
+    }
+    const struct Release {
+      Driver* self;
+      ~Release() {
+        const std::lock_guard<std::mutex> lock(self->mutex_);
+        self->driver_ = std::thread::id();
+      }
+    } release{this};
+    return engine_->turn(timeout);
+  }
+
+  int fd() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (started_) throw std::logic_error("sprites: the client has a thread of its own");
+    if (driven_ && !watched_) throw std::logic_error("sprites: fd() comes before perform()");
+    watched_ = true;
+    return engine_->fd();
+  }
+
+  /**
+   * Waits until nothing more happens, and drives the engine where it has no thread of its own.
+   *
+   * @param isOver  what to answer from inside a callback, where there is no waiting
+   * @return whether it came to its end within `patience`
+   */
+  template <typename IsOver>
+  bool runUntil(IsOver isOver, Millis patience) {
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (driver_ == std::this_thread::get_id()) return isOver();
+    if (started_) return ended_.wait_until(lock, deadline, [this] { return over_; });
+    lock.unlock();
+    for (;;) {
+      const auto now = std::chrono::steady_clock::now();
+      if (!perform(std::max(Millis(0), std::chrono::ceil<Millis>(deadline - now)))) return true;
+      if (now >= deadline) return false;
+    }
+  }
+
+ private:
+  void run() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      driver_ = std::this_thread::get_id();
+    }
+    while (!stop_ && engine_->turn(std::chrono::minutes(1))) {
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    over_ = true;
+    ended_.notify_all();
+  }
+
+  Engine* const engine_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::thread thread_;
+  std::thread::id driver_;  // under mutex_: who is inside the engine
+  bool started_ = false;    // under mutex_
+  bool driven_ = false;     // under mutex_: by perform()
+  bool watched_ = false;    // under mutex_: by fd()
+  bool over_ = false;       // under mutex_
+  std::atomic<bool> stop_{false};
+};
+
+// What the engines of Client and of Feeds have in common: requests, what is told to the program,
+// waits.
 
 class EngineBase {
  public:

@@ -4,8 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "engine_base.h"
 #include "json.h"
-#include "waits.h"
 
 namespace sprites {
 

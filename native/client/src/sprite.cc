@@ -2,15 +2,233 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <random>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "json.h"
 #include "picture.h"
 
 namespace sprites {
+
+namespace {
+
+using Size = std::pair<unsigned, unsigned>;
+
+constexpr std::pair<PictureType, std::string_view> kPrefixes[] = {
+    {PictureType::kPng, "data:image/png;base64,"},
+    {PictureType::kJpeg, "data:image/jpeg;base64,"},
+    {PictureType::kWebp, "data:image/webp;base64,"},
+    {PictureType::kGif, "data:image/gif;base64,"},
+};
+
+constexpr std::string_view kAlphabet =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+int sextet(char c) {
+  if (c >= 'A' && c <= 'Z') return c - 'A';
+  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+  if (c >= '0' && c <= '9') return c - '0' + 52;
+  if (c == '+') return 62;
+  return c == '/' ? 63 : -1;
+}
+
+std::optional<std::string> decodeBase64(std::string_view text) {
+  while (!text.empty() && text.back() == '=') text.remove_suffix(1);
+  std::string out;
+  out.reserve(text.size() / 4 * 3 + 3);
+  uint32_t bits = 0;
+  unsigned held = 0;
+  for (const char c : text) {
+    const int value = sextet(c);
+    if (value < 0) return std::nullopt;
+    bits = (bits << 6) | static_cast<uint32_t>(value);
+    held += 6;
+    if (held < 8) continue;
+    held -= 8;
+    out.push_back(static_cast<char>((bits >> held) & 0xFF));
+  }
+  return out;
+}
+
+/** The file's bytes as unsigned numbers; what lies past the end reads as 0. */
+class Bytes {
+ public:
+  explicit Bytes(std::string_view bytes) : bytes_(bytes) {}
+
+  unsigned at(size_t i) const {
+    return i < bytes_.size() ? static_cast<unsigned char>(bytes_[i]) : 0U;
+  }
+  unsigned little16(size_t i) const { return at(i) | at(i + 1) << 8; }
+  unsigned little24(size_t i) const { return little16(i) | at(i + 2) << 16; }
+  unsigned big16(size_t i) const { return at(i) << 8 | at(i + 1); }
+  unsigned big32(size_t i) const { return big16(i) << 16 | big16(i + 2); }
+  bool has(size_t i, std::string_view text) const {
+    return i <= bytes_.size() && bytes_.substr(i, text.size()) == text;
+  }
+  size_t size() const { return bytes_.size(); }
+
+ private:
+  std::string_view bytes_;
+};
+
+std::optional<Size> pngSize(const Bytes& file) {
+  if (!file.has(0, "\x89PNG\r\n\x1a\n") || !file.has(12, "IHDR") || file.size() < 24) return {};
+  return Size{file.big32(16), file.big32(20)};
+}
+
+/**
+ * Whether a JPEG's marker begins a segment with a length that may stand before the frame: DHT, DAC,
+ * DQT, DRI, APP0 to APP15, COM. A marker without a length (00, 01, D0 to D8) does not: a decoder
+ * goes on right behind it, so what looks like its length could hide the frame the decoder finds.
+ */
+bool isSegmentBeforeFrame(unsigned marker) {
+  return marker == 0xC4 || marker == 0xCC || marker == 0xDB || marker == 0xDD ||
+         (marker >= 0xE0 && marker <= 0xEF) || marker == 0xFE;
+}
+
+std::optional<Size> jpegSize(const Bytes& file) {
+  if (!file.has(0, "\xFF\xD8\xFF")) return {};
+  size_t at = 2;
+  while (at + 2 < file.size() && file.at(at) == 0xFF) {
+    const unsigned marker = file.at(at + 1);
+    if (marker == 0xFF) {  // a fill byte
+      at++;
+      continue;
+    }
+    const bool frame =
+        marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
+    if (frame && at + 9 > file.size()) return {};
+    if (frame) return Size{file.big16(at + 7), file.big16(at + 5)};
+    const unsigned length = file.big16(at + 2);
+    if (!isSegmentBeforeFrame(marker) || length < 2) return {};
+    at += 2 + length;
+  }
+  return {};
+}
+
+std::optional<Size> webpSize(const Bytes& file) {
+  if (!file.has(0, "RIFF") || !file.has(8, "WEBP") || file.size() < 30) return {};
+  if (file.has(12, "VP8X")) return Size{file.little24(24) + 1, file.little24(27) + 1};
+  if (file.has(12, "VP8 ")) return Size{file.little16(26) & 0x3FFF, file.little16(28) & 0x3FFF};
+  if (file.has(12, "VP8L") && file.at(20) == 0x2F) {
+    const unsigned bits = file.little24(21) | file.at(24) << 24;
+    return Size{(bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1};
+  }
+  return {};
+}
+
+/** Past a GIF's sub-blocks at `at`; beyond the file's size where they don't end within it. */
+size_t skipBlocks(const Bytes& file, size_t at) {
+  while (at < file.size() && file.at(at) != 0) at += 1 + file.at(at);
+  return at + 1;
+}
+
+size_t colorTable(unsigned flags) {
+  return (flags & 0x80) != 0 ? size_t{3} << ((flags & 7) + 1) : 0;
+}
+
+/**
+ * The screen, or the largest frame with its place on it: a decoder makes room for each frame by the
+ * frame's own size, so every frame is looked at.
+ */
+std::optional<Size> gifSize(const Bytes& file) {
+  if (!file.has(0, "GIF87a") && !file.has(0, "GIF89a")) return {};
+  Size size{file.little16(6), file.little16(8)};
+  bool hasFrame = false;
+  size_t at = 13 + colorTable(file.at(10));
+  while (at < file.size()) {
+    if (file.at(at) == 0x21) {  // extension
+      at = skipBlocks(file, at + 2);
+    } else if (file.at(at) == 0x2C) {  // frame
+      hasFrame = true;
+      size.first = std::max(size.first, file.little16(at + 1) + file.little16(at + 5));
+      size.second = std::max(size.second, file.little16(at + 3) + file.little16(at + 7));
+      at = skipBlocks(file, at + 11 + colorTable(file.at(at + 9)));
+    } else {
+      break;  // the end, or what no decoder reads any further
+    }
+    if (at > file.size()) return {};
+  }
+  if (!hasFrame) return {};
+  return size;
+}
+
+std::optional<Picture> decode(std::string_view dataUrl, size_t most, unsigned side) {
+  if (dataUrl.size() > most) return std::nullopt;
+  const auto split = splitDataUrl(dataUrl);
+  if (!split) return std::nullopt;
+  std::optional<std::string> bytes = decodeBase64(split->second);
+  if (!bytes) return std::nullopt;
+  const std::optional<Size> size = pictureSize(split->first, *bytes);
+  if (!size || size->first == 0 || size->second == 0) return std::nullopt;
+  if (size->first > side || size->second > side) return std::nullopt;
+  Picture picture;
+  picture.type = split->first;
+  picture.bytes = std::move(*bytes);
+  picture.width = size->first;
+  picture.height = size->second;
+  return picture;
+}
+
+}  // namespace
+
+std::optional<std::pair<PictureType, std::string_view>> splitDataUrl(std::string_view url) {
+  for (const auto& [type, prefix] : kPrefixes) {
+    if (url.substr(0, prefix.size()) != prefix) continue;
+    const std::string_view text = url.substr(prefix.size());
+    const size_t end = std::min(text.find('='), text.size());
+    if (end == 0 || text.size() - end > 2 || text.size() % 4 != 0) return std::nullopt;
+    if (text.substr(0, end).find_first_not_of(kAlphabet) != text.npos) return std::nullopt;
+    if (text.substr(end).find_first_not_of('=') != text.npos) return std::nullopt;
+    return std::pair{type, text};
+  }
+  return std::nullopt;
+}
+
+std::optional<Size> pictureSize(PictureType type, std::string_view bytes) {
+  const Bytes file(bytes);
+  switch (type) {
+    case PictureType::kPng:
+      return pngSize(file);
+    case PictureType::kJpeg:
+      return jpegSize(file);
+    case PictureType::kWebp:
+      return webpSize(file);
+    case PictureType::kGif:
+      return gifSize(file);
+  }
+  return {};
+}
+
+std::optional<Picture> decodePicture(std::string_view dataUrl) {
+  return decode(dataUrl, kSpritePictureBytes, kPictureSide);
+}
+
+std::optional<Picture> decodePhoto(std::string_view dataUrl) {
+  return decode(dataUrl, kSpritePhotoBytes, kPhotoSide);
+}
+
+std::string encodePicture(PictureType type, std::string_view bytes) {
+  std::string out;
+  for (const auto& [known, prefix] : kPrefixes) {
+    if (known == type) out = prefix;
+  }
+  const Bytes file(bytes);
+  for (size_t at = 0; at < bytes.size(); at += 3) {
+    const unsigned triple = file.at(at) << 16 | file.at(at + 1) << 8 | file.at(at + 2);
+    const size_t left = bytes.size() - at;
+    out.push_back(kAlphabet[triple >> 18 & 63]);
+    out.push_back(kAlphabet[triple >> 12 & 63]);
+    out.push_back(left > 1 ? kAlphabet[triple >> 6 & 63] : '=');
+    out.push_back(left > 2 ? kAlphabet[triple & 63] : '=');
+  }
+  return out;
+}
 
 namespace {
 

@@ -14,12 +14,12 @@
 
 #include "answers.h"
 #include "checks.h"
+#include "engine_base.h"
 #include "feed_patch.h"
 #include "json.h"
 #include "sprites/client.h"
 #include "sprites/feeds.h"
 #include "sprites/sprite.h"
-#include "waits.h"
 
 namespace {
 

@@ -14,7 +14,6 @@
 #include "../image.h"
 #include "../options.h"
 #include "../stickers.h"
-#include "../undos.h"
 #include "checks.h"
 
 namespace {

@@ -12,6 +12,6 @@
 // besides its socket. Not a thread per core: the server under test shares the machine, and a
 // process per core does the same without a lock. Not io_uring: many hosts forbid it.
 
-#include "swarm/run.h"
+#include "swarm/engine.h"
 
 int main(int argc, char** argv) { return swarm::run(argc, argv, {}); }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "swarm/tls.h"
+#include "swarm/socket.h"
 
 struct ssl_st;
 struct ssl_ctx_st;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "swarm/run.h"
+#include "swarm/engine.h"
 
 #if __has_include(<openssl/ssl.h>)
 #include "openssl_tls.h"

@@ -15,11 +15,10 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 
-import { answerHelp, refuseUsage } from '../../support/opening-comment.js';
-import { STEPPED } from './cells.js';
+import { answerHelp, refuseUsage } from '../../support/documents.js';
+import { areApart, STEPPED } from './cells.js';
 import { contenders } from './contenders.js';
-import { areApart } from './rounds.js';
-import { FIGURES } from './winners.js';
+import { FIGURES } from './tables.js';
 
 answerHelp(import.meta.url);
 

@@ -1,16 +1,14 @@
 /**
  * Who is in the study, by name: `protocol` is what the load generator speaks to it, `way` how a
  * document gets to a client; `missing()` says why one can't run here, or null; `start(pin)` starts
- * it; `version()` is of what was installed. A server is a file of its own beside this one.
+ * it; `version()` is of what was installed. The servers of libraries are in servers.js.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import { startNode, startPrinting } from '../contenders.js';
-import { feedContenders, packageMissing } from '../feed-contenders.js';
-import { PROBED } from '../sprites.js';
+import { feedContenders, packageMissing, startLibrary, startPrinting } from '../contenders.js';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const BUN = join(HERE, 'node_modules', '.bin', 'bun');
@@ -37,7 +35,7 @@ const library = (name, title, packages = [name]) => ({
   protocol: name,
   version: () => packages.map(ofPackage).join(', '),
   missing: () => packages.map(packageMissing).find((why) => why !== null) ?? null,
-  start: (pin) => startNode(name, pin, [...PROBED, join(HERE, `${name}.js`)])
+  start: (pin) => startLibrary(name, pin)
 });
 
 /** One of npm run bench:feeds. */
@@ -77,7 +75,7 @@ export const contenders = {
     protocol: 'ws',
     version: () => `Bun ${versionIn(join(HERE, 'node_modules', 'bun'))}`,
     missing: () => packageMissing('bun'),
-    start: (pin) => startPrinting('bun', pin, BUN, [join(HERE, 'bun.js')])
+    start: (pin) => startPrinting('bun', pin, BUN, [join(HERE, 'servers.js'), 'bun'])
   }
 };
 

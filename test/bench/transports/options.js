@@ -2,7 +2,7 @@
  * The options of run.js, whose opening comment tells what each is for.
  */
 import { fileLimit } from '../../../lib/base/file-limit.js';
-import { refuseUsage, takeOptions } from '../../support/opening-comment.js';
+import { refuseUsage, takeOptions } from '../../support/documents.js';
 import { cellsOf, HELD } from './cells.js';
 import { contenders } from './contenders.js';
 

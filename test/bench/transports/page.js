@@ -1,11 +1,12 @@
 /**
- * The report of the study: one HTML page that needs nothing else.
+ * The report of the study: one HTML page that needs nothing else, made as the swarm's.
  */
+import { bars, box, list, percentileChart } from '../../../lib/report/page-parts.js';
+import { page as pageOf } from '../../../lib/report/page.js';
+import { escape } from '../../../lib/report/words.js';
 import { LOAD_LIMIT, STEPPED } from './cells.js';
-import { breakChart, cellChart, escape, STYLE } from './chart.js';
-import { contenders, isOurs } from './contenders.js';
-import { breaksAt, columnsOf, count, limitText, percent } from './tables.js';
-import { verdict } from './winners.js';
+import { contenders, isDelta, isOurs } from './contenders.js';
+import { breaksAt, columnsOf, count, limitText, number, percent, verdict } from './tables.js';
 
 /** What can't be measured here, with what its own people published. */
 const PUBLISHED = [
@@ -37,42 +38,64 @@ const DISTRUST = [
   'Whoever wrote this study wrote one of its contenders.'
 ];
 
-const list = (items) => `<ul>${items.map((item) => `<li>${item}</li>`).join('')}</ul>`;
+const colorOf = (name) => (isDelta(name) ? 'answer' : isOurs(name) ? 'arrival' : 'calm');
 
 function table(headings, rows) {
-  const head = headings.map((heading) => `<th>${escape(heading)}</th>`).join('');
-  const body = rows
-    .map(
-      ({ ours, cells }) =>
-        `<tr${ours ? ' class="ours"' : ''}>${cells.map((cell) => `<td>${escape(cell)}</td>`).join('')}</tr>`
-    )
-    .join('\n');
-  return `<div class="wide" tabindex="0"><table><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>`;
+  const head = headings.map((heading) => `<th scope="col">${escape(heading)}</th>`).join('');
+  const lines = rows.map(
+    ({ ours, cells: [first, ...cells] }) =>
+      `<tr><th scope="row">${ours ? `<b>${escape(first)}</b>` : escape(first)}</th>${cells
+        .map((cell) => `<td>${escape(cell)}</td>`)
+        .join('')}</tr>`
+  );
+  return `<div class="wide" tabindex="0"><table class="figures"><tr>${head}</tr>${lines.join('\n')}</table></div>`;
 }
 
-function cellSection(cell) {
+/** What the CPU takes, as bars; and how late the last byte came, by percentile. */
+function cellSection(cell, charts) {
   const columns = columnsOf(cell);
-  const rows = Object.entries(cell.rows).map(([name, row]) => ({
+  const all = Object.entries(cell.rows);
+  const rows = all.map(([name, row]) => ({
     ours: isOurs(name),
     cells: [
       contenders[name].title,
       ...(row.failed === undefined ? columns.map(([, of]) => of(row)) : [`failed: ${row.failed}`])
     ]
   }));
+  const cpu = all.map(([name, row]) => ({
+    name: contenders[name].title,
+    value: row.cpu ?? 0,
+    words: row.failed ? `failed: ${row.failed}`.slice(0, 90) : `${number(row.cpu)} µs`,
+    className: colorOf(name)
+  }));
+  const curves = all
+    .filter(([, { p50 }]) => typeof p50 === 'number')
+    .map(([name, { p50, p99, p999 }]) => ({
+      ...{ name: contenders[name].title, color: colorOf(name) },
+      points: Object.entries({ 50: p50, 99: p99, 99.9: p999 }).map(([at, ms]) => [Number(at), ms])
+    }));
+  const id = `late-${Object.keys(charts).length}`;
+  if (curves.length > 0) charts[id] = percentileChart(curves);
   return `<section><h2>${escape(cell.name)}</h2>
-${cellChart(cell)}
+${bars(cpu)}
+${curves.length > 0 ? box(id, `${cell.name}: how late, by percentile`) : ''}
 <details><summary>Every figure</summary>${table(['server', ...columns.map(([heading]) => heading)], rows)}</details>
 </section>`;
 }
 
 function breakSection(study) {
-  if (Object.keys(study.breaks).length === 0) return '';
-  const rows = Object.entries(study.breaks).map(([name, found]) => ({
+  const all = Object.entries(study.breaks);
+  if (all.length === 0) return '';
+  const held = all.map(([name, { holds, breaks }]) => ({
+    name: contenders[name].title,
+    value: holds,
+    words: `${count(holds)}${breaks === null ? ' or more' : ''}`,
+    className: colorOf(name)
+  }));
+  const rows = all.map(([name, found]) => ({
     ours: isOurs(name),
     cells: [
-      contenders[name].title,
-      count(found.holds),
-      breaksAt(found, study.most),
+      ...[contenders[name].title, count(found.holds), breaksAt(found, study.most)],
       found.why ?? '–'
     ]
   }));
@@ -80,7 +103,7 @@ function breakSection(study) {
 <p>Broken is: p99 above a second, or more than 1% missing that no newer version replaced, or resident size
 doubled. What is shown was held for ${study.held} seconds;
 “more” is beyond what there are files for here, or what it was told to try.</p>
-${breakChart(study)}
+${bars(held)}
 ${table(['server', 'held for a minute', 'breaks at', 'by'], rows)}
 </section>`;
 }
@@ -95,31 +118,20 @@ export function page(study) {
       `<b>${escape(name)}</b>: ${escape(what)} (<a href="${source}">source</a>)`
   );
   const { loadBefore, loadAfter, ...machine } = study.machine;
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>One document to many: the transport study</title>
-<style>${STYLE}</style>
-</head>
-<body>
-<main>
-<h1>One document to many</h1>
-<p class="verdict">${escape(verdict(study))}</p>
-<p class="key"><i class="mine"></i> Sprites, whole documents <i class="delta"></i> Sprites, deltas
-<i class="other"></i> others. Left: server CPU a document, of the quickest round; the thin line ends where
-the slowest does. Right: how late the last byte came, from p50 to
-p99 (thick) and p99.9 (thin), on a logarithmic scale; the line is one second.</p>
-${study.cells.map(cellSection).join('\n')}
-${breakSection(study)}
-<section><h2>Where the load generator ends</h2>
-${list(
-  limitText(study)
+  const limits = limitText(study)
     .split('\n')
     .filter((line) => line.startsWith('- '))
-    .map((line) => escape(line.slice(2)))
-)}
+    .map((line) => escape(line.slice(2)));
+  const charts = {};
+  const body = `<h1>One document to many</h1>
+<p>${escape(verdict(study))}</p>
+<p class="soft"><i class="arrival key"></i>Sprites, whole documents <i class="answer key"></i>Sprites, deltas
+<i class="calm key"></i>others. The bars: server CPU a document, of the quickest round. The curves: how late the last byte
+came, from p50 to p99.9; both axes are logarithmic.</p>
+${study.cells.map((cell) => cellSection(cell, charts)).join('\n')}
+${breakSection(study)}
+<section><h2>Where the load generator ends</h2>
+${list(limits)}
 </section>
 <section><h2>What was not measured</h2>
 ${list([...missing, ...published])}
@@ -131,11 +143,8 @@ ${list(DISTRUST.map(escape))}
 <p>${escape(Object.values(machine).join('; '))}; load average ${loadBefore.toFixed(1)} before, ${loadAfter.toFixed(1)}
 after. ${study.minutes.toFixed(0)} minutes; rounds: ${study.rounds}, ${study.seconds} s a cell at least.</p>
 <p>${escape(study.versions.join('; '))}.</p>
-<pre>npm install &amp;&amp; npm install --prefix test/bench/transports
-${escape(study.command)}</pre>
-</section>
-</main>
-</body>
-</html>
-`;
+<code>npm install &amp;&amp; npm install --prefix test/bench/transports
+${escape(study.command)}</code>
+</section>`;
+  return pageOf({ title: 'One document to many: the transport study', body, charts, data: study });
 }

@@ -10,8 +10,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { gunzipSync, gzipSync } from 'node:zlib';
 
-import { startLoad } from '../contenders.js';
-import { buildWatchers, TOKEN } from '../feed-contenders.js';
+import { buildWatchers, startLoad, TOKEN } from '../contenders.js';
 import { CHANGING } from './cells.js';
 import { contenders } from './contenders.js';
 

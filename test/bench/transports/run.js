@@ -11,7 +11,7 @@
  * then with more and more clients until it breaks. contenders.js has the contenders; those whose packages
  * are not installed are named and left out (npm install --prefix test/bench/transports).
  *
- * All cells are measured in one round, then all again in the next, --rounds of them (rounds.js): a
+ * All cells are measured in one round, then all again in the next, --rounds of them (cells.js): a
  * machine that is slow for some minutes is so for some contenders in one round only.
  *
  * The load generator's own limit is measured first, with a server in C that does nothing else.
@@ -35,17 +35,16 @@
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os';
+import { loadavg, totalmem } from 'node:os';
 
-import { canPin, startLoad } from '../contenders.js';
-import { buildWatchers, TOKEN } from '../feed-contenders.js';
-import { answerHelp, refuseUsage } from '../../support/opening-comment.js';
+import { buildWatchers, canPin, startLoad, TOKEN } from '../contenders.js';
+import { answerHelp, refuseUsage } from '../../support/documents.js';
+import { machineOf } from '../figures.js';
 import { ask } from '../server-memory.js';
-import { CHANGING, mostOf, rowOf, searchBreak, STEPPED, STEPPED_CELL } from './cells.js';
+import { addRound, CHANGING, mostOf, rowOf, searchBreak, STEPPED, STEPPED_CELL } from './cells.js';
 import { bare, contenders } from './contenders.js';
 import { commandOf, readOptions } from './options.js';
 import { page } from './page.js';
-import { addRound } from './rounds.js';
 import { breakTable, cellTable, limitText, summaryTable } from './tables.js';
 
 answerHelp(import.meta.url);
@@ -126,10 +125,8 @@ function machine(pin) {
   }
   return {
     date: new Date().toISOString().slice(0, 16).replace('T', ' '),
-    processor: `${cpus()[0].model.trim()}, ${availableParallelism()} cores`,
+    ...machineOf(pin),
     memory: `${Math.round(totalmem() / 2 ** 30)} GB`,
-    system: `Linux ${release()}, Node ${process.version}`,
-    pinned: pin ? 'server on core 0, load on core 1' : 'server and load not pinned',
     commit,
     loadBefore: loadavg()[0]
   };

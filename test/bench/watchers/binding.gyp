@@ -3,21 +3,16 @@
   'targets': [
     {
       # The load generator of npm run bench:feeds and bench:transports: a plain program, built when it is first wanted.
-      # A protocol is a file of its own, which protocol.h names.
+      # protocol.h says how a protocol is added.
       'target_name': 'watchers',
       'type': 'executable',
       'sources': [
         '../../../native/swarm/histogram.cc',
         'crowd.cc',
-        'framed.cc',
         'http.cc',
         'main.cc',
         'measure.cc',
-        'nchan.cc',
-        'recording.cc',
-        'sprites.cc',
-        'sse.cc',
-        'ws.cc',
+        'protocols.cc',
       ],
     },
   ],

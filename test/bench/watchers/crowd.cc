@@ -18,7 +18,7 @@
 #include <utility>
 
 #include "measure.h"
-#include "stamp.h"
+#include "protocol.h"
 
 namespace watchers {
 

@@ -3,10 +3,10 @@
 //   open N, some at a time ─▶ "open" ──word on stdin──▶ publish, again and again ─▶ wait ─▶
 //   "result"
 //
-// A document is stamped when it is due (stamp.h), so what a busy server or a busy publisher costs
-// is in its lateness: from then to the last byte's arrival at each watcher. Whoever sees version 9
-// after version 7 has skipped one; whoever has not seen the last one in the end misses it. The
-// first publications warm up, and are not counted.
+// A document is stamped when it is due (protocol.h), so what a busy server or a busy publisher
+// costs is in its lateness: from then to the last byte's arrival at each watcher. Whoever sees
+// version 9 after version 7 has skipped one; whoever has not seen the last one in the end misses
+// it. The first publications warm up, and are not counted.
 //
 // A cut takes every watcher's connection (by a reset, as when a phone changes its network), and
 // gives it back so many seconds later, to ask with whatever its protocol lets it ask with. What
@@ -54,7 +54,7 @@ struct Options {
   double cut = 0;          // seconds for which all are without the network, half way
   double again = 0;        // seconds after which one that was ended comes again; 0: it may not be
   double awake = 0;        // above 0: it does not sleep while documents are under way
-  size_t read = 0;         // bytes at a time of a recording (recording.h)
+  size_t read = 0;         // bytes at a time of a recording
   std::vector<int> pids;   // the server's processes
   std::string token;
 };

@@ -1,4 +1,4 @@
-// What the kernel knows of the server's processes, and of all sockets; the load uses it, too.
+// What the kernel knows of the server's processes, and of all sockets.
 #ifndef SPRITES_BENCH_MEASURE_H_
 #define SPRITES_BENCH_MEASURE_H_
 

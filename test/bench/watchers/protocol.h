@@ -1,16 +1,18 @@
-// How a server is spoken to: one class a protocol, one file a family of them.
+// How a server is spoken to: one class a protocol.
 //
 //   connection ──open──▶ request ─▶ server ─▶ bytes ──read──▶ messages ─▶ Listener
 //
 // A message is a document as the server sends it, in whatever it is wrapped. What is known of it is
-// its first bytes, in which the stamp of the publisher is (stamp.h): a reader of documents of 165
+// its first bytes, in which the stamp of the publisher is (Stamp): a reader of documents of 165
 // KB must not copy them.
 //
-// To add a protocol: a subclass in a file of its own, its name in `makeProtocol` (main.cc), its
-// file in binding.gyp.
+// To add a protocol: a subclass in protocols.cc, and its name in `makeProtocol`.
 #ifndef SPRITES_BENCH_PROTOCOL_H_
 #define SPRITES_BENCH_PROTOCOL_H_
 
+#include <time.h>
+
+#include <charconv>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -91,12 +93,44 @@ class Protocol {
 /** A request with a body. */
 std::string withBody(std::string_view firstLine, std::string_view headers, std::string_view body);
 
-// Each makes the protocol of a name, or nothing when it is not its.
-std::unique_ptr<Protocol> makeSprites(std::string_view name, const std::string& token);
-std::unique_ptr<Protocol> makeWs(std::string_view name);
-std::unique_ptr<Protocol> makeFramed(std::string_view name);
-std::unique_ptr<Protocol> makeSse(std::string_view name);
-std::unique_ptr<Protocol> makeNchan(std::string_view name);
+/** @return the protocol of a name; nothing where there is none */
+std::unique_ptr<Protocol> makeProtocol(std::string_view name, const std::string& token);
+
+// The mark in every document: its version, and when it was published.
+//
+//   @42:8123456789@     version 42, microseconds of the monotonic clock
+
+struct Stamp {
+  uint64_t version = 0;  // 0: there is none
+  uint64_t time = 0;
+
+  std::string text() const {
+    std::string text(1, '@');
+    text.append(std::to_string(version)).append(1, ':');
+    return text.append(std::to_string(time)).append(1, '@');
+  }
+
+  /** The last one in a text; patches that were joined have several. */
+  static Stamp in(std::string_view text) {
+    Stamp stamp;
+    const size_t end = text.rfind('@');
+    if (end == text.npos || end == 0) return {};
+    const size_t begin = text.rfind('@', end - 1);
+    if (begin == text.npos) return {};
+    const char* const last = text.data() + end;
+    const auto version = std::from_chars(text.data() + begin + 1, last, stamp.version);
+    if (version.ec != std::errc() || *version.ptr != ':') return {};
+    const auto time = std::from_chars(version.ptr + 1, last, stamp.time);
+    return time.ec == std::errc() && time.ptr == last ? stamp : Stamp{};
+  }
+};
+
+/** Microseconds of the monotonic clock. */
+inline uint64_t microseconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
+}
 
 }  // namespace watchers
 

@@ -1,7 +1,7 @@
 import { make, put, style } from '../../arena-pages/elements.js';
 import { Plot, plotStyle, Track } from '../../arena-pages/plots.js';
 import { say } from '../../arena-pages/units.js';
-import { many } from './many.js';
+import { many } from './report.js';
 
 /** Load on the big screen: how much there is, how quick, and that nothing is missing. */
 

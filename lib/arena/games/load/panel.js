@@ -1,8 +1,8 @@
 import { make, put, style } from '../../arena-pages/elements.js';
 import { Plot, plotStyle, Track } from '../../arena-pages/plots.js';
 import { say } from '../../arena-pages/units.js';
-import { account } from './account.js';
-import { many } from './many.js';
+import { account } from './batches.js';
+import { many } from './report.js';
 import { saveButton } from './save.js';
 import { stepper } from './stepper.js';
 

@@ -3,7 +3,7 @@ import { batchOf, KEPT, OF_A_BATCH, SETTLED, through } from './batches.js';
 
 /**
  * What a phone carries of the load: a few clients of the torus, whose sprites are counted by batches, as
- * machines count theirs (native/swarm/batches.h). Times are from a throw to its answer: where a phone's
+ * machines count theirs (native/swarm/account.h). Times are from a throw to its answer: where a phone's
  * sprites land is mostly another machine, with another clock. No DOM.
  *
  * A browser opens six connections to a server: one for the feeds, one for inputs, one for throws. What is

@@ -1,5 +1,3 @@
-import { many } from './many.js';
-
 /**
  * A run of the load as the swarm's report has it (lib/swarm/result.js): what the panel has seen, from when it was
  * opened or the round began. What only one engine of a machine could tell is not in it.
@@ -125,3 +123,6 @@ export function resultOf({ track, value, control, first, now, url, ended }) {
     }))
   };
 }
+
+/** @param {number} count @param {string} word @returns {string} 1 machine, 2 machines */
+export const many = (count, word) => `${count} ${word}${count === 1 ? '' : 's'}`;

@@ -1,0 +1,121 @@
+#include "files.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "memory_parts.h"
+
+namespace base {
+
+namespace {
+
+/** Whether `path` still leads to the file that `fd` has open: its last holder may have removed it.
+ */
+bool isStillThere(int fd, const std::string& path) {
+  struct stat held;
+  struct stat named;
+  return fstat(fd, &held) == 0 && lstat(path.c_str(), &named) == 0 && held.st_dev == named.st_dev &&
+         held.st_ino == named.st_ino;
+}
+
+}  // namespace
+
+int takeFileLock(const std::string& path) {
+  for (;;) {
+    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+                        S_IRUSR | S_IWUSR);
+    if (fd < 0) return -errno;
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+      const int error = errno;
+      close(fd);
+      return -error;
+    }
+    if (isStillThere(fd, path)) {
+      const std::string holder = std::to_string(getpid()) + "\n";
+      // For a person alone: a lock without its number is a lock.
+      const bool said = ftruncate(fd, 0) == 0 && pwrite(fd, holder.data(), holder.size(), 0) > 0;
+      static_cast<void>(said);
+      return fd;
+    }
+    close(fd);
+  }
+}
+
+bool holdsFileLock(int fd, const std::string& path) { return isStillThere(fd, path); }
+
+void releaseFileLock(int fd, const std::string& path) {
+  // Removed while it is held: who opened it before finds it gone, and makes a new one. Another's is
+  // not removed.
+  if (isStillThere(fd, path)) unlink(path.c_str());
+  close(fd);
+}
+
+long writeNow(int fd, std::string_view bytes) {
+  struct stat info;
+  if (fstat(fd, &info) != 0) return -errno;
+  ssize_t wrote;
+  if (S_ISREG(info.st_mode)) {
+    wrote = write(fd, bytes.data(), bytes.size());
+  } else {
+    const iovec piece = {const_cast<char*>(bytes.data()), bytes.size()};
+    wrote = pwritev2(fd, &piece, 1, -1, RWF_NOWAIT);
+    if (wrote < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
+      // Terminals, and pipes before Linux 6.4. One that is ready takes PIPE_BUF bytes; another
+      // writer may come in between, which only a kernel that knows RWF_NOWAIT can exclude.
+      pollfd ready = {fd, POLLOUT, 0};
+      if (poll(&ready, 1, 0) <= 0) return -EAGAIN;
+      wrote = write(fd, bytes.data(), std::min<size_t>(bytes.size(), PIPE_BUF));
+    }
+  }
+  return wrote < 0 ? -errno : wrote;
+}
+
+namespace {
+
+/** MADV_POPULATE_READ: older headers do not have it. */
+constexpr int kPopulateRead = 22;
+
+/** Reads a part of a mapping. Returns 0 or errno. */
+int readPart(void* part, size_t length) {
+  if (madvise(part, length, kPopulateRead) == 0 || errno == EINVAL || errno == EINTR) return 0;
+  return errno == EFAULT ? EIO : errno;
+}
+
+}  // namespace
+
+MappedFile::~MappedFile() {
+  if (memory_ != nullptr) unmapByParts(memory_, size_);
+}
+
+int MappedFile::open(const std::string& path, uint64_t most) {
+  // Not to wait for the other end of a pipe, which is refused anyway.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return errno;
+  const int error = map(fd, most);
+  close(fd);
+  return error;
+}
+
+int MappedFile::map(int fd, uint64_t most) {
+  struct stat info;
+  if (fstat(fd, &info) != 0) return errno;
+  if (!S_ISREG(info.st_mode)) return EINVAL;
+  size_ = info.st_size;
+  if (size_ > most) return EFBIG;
+  if (size_ == 0) return 0;
+  void* const memory = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (memory == MAP_FAILED) return errno;
+  memory_ = memory;
+  return eachMemoryPart(memory_, size_, readPart);
+}
+
+}  // namespace base

@@ -1,0 +1,198 @@
+/**
+ * The load of sprites on a server that is measured: the engines of bin/sprites-swarm, step by step. Thousands of clients
+ * are parked, and a few connections throw in the names of all of them, in closed loops or by the clock.
+ */
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+
+import { Account, Tally } from '../../lib/swarm/tally.js';
+import { Engine } from '../../lib/swarm/engine.js';
+import { until } from '../support/until.js';
+import { canPin } from './contenders.js';
+import { ask } from './server-memory.js';
+
+/** The core of the load, where a server has another to itself. */
+const LOAD_CORE = 1;
+
+/** Milliseconds between two looks at what an engine has counted. */
+const TICK = 50;
+
+/** Seconds in which nothing arrives, after which what is still under way is missing. */
+const PATIENCE = 5;
+
+/** Seconds after which an engine ends by itself. */
+const LIMIT = 7200;
+
+/** Clients of one source address: the kernel lends an address some 28,000 ports. */
+const CLIENTS_OF_AN_ADDRESS = 20000;
+
+/** Connections on their way at the same time: less than any listen backlog. */
+const OPENING = 64;
+
+/** @param {number} pid has the core of the load from now on, with all its threads, where there are two cores */
+export function pinToLoad(pid) {
+  if (canPin()) execFileSync('taskset', ['-acp', String(LOAD_CORE), String(pid)]);
+}
+
+/**
+ * @param {number[]} pids
+ * @returns {number} seconds of CPU that their threads have had: the scheduler's own count, where stat has ticks of 10 ms
+ */
+export function cpuSeconds(pids) {
+  const threads = pids.flatMap((pid) =>
+    readdirSync(`/proc/${pid}/task`).map((thread) => `/proc/${pid}/task/${thread}/schedstat`)
+  );
+  return threads.reduce((sum, file) => sum + nanoseconds(file) / 1e9, 0);
+}
+
+function nanoseconds(schedstat) {
+  try {
+    return parseInt(readFileSync(schedstat, 'latin1'));
+  } catch (error) {
+    if (!['ENOENT', 'ESRCH'].includes(error.code)) throw error;
+    return 0; // the thread has ended
+  }
+}
+
+/**
+ * @param {{port: number, clients: number, throwers: number, nchan?: boolean}} how
+ * @returns {Record<string, string | number>} an engine's options: so many closed loops for all clients in turn
+ */
+export const closedLoops = ({ port, clients, throwers, nchan = false }) => ({
+  ...{ port, clients, lanes: throwers, throwing: 'closed', 'every-client': 1 },
+  ...{ ramp: 1e6, 'in-flight': OPENING, nchan: nchan ? 1 : 0 },
+  sources: clients > CLIENTS_OF_AN_ADDRESS ? Math.ceil(clients / CLIENTS_OF_AN_ADDRESS) : 0
+});
+
+export class Load {
+  #engines;
+  #account = new Account();
+  #accounts = 0;
+  #died = [];
+  #ticks = [];
+  #pinned;
+
+  /**
+   * Starts an engine for each part of the clients.
+   *
+   * @param {Array<Record<string, string | number>>} parts options as native/swarm/options.h names them
+   * @param {boolean} [pinned] whether the load has a core
+   */
+  constructor(parts, pinned = false) {
+    this.tally = new Tally(60);
+    this.clients = parts.reduce((sum, { clients }) => sum + clients, 0);
+    this.#pinned = pinned;
+    const swarm = Math.random().toString(36).slice(2, 8).padEnd(6, '0');
+    const same = { address: '127.0.0.1', host: '127.0.0.1', 'server-name': 'localhost' };
+    this.#engines = parts.map((part, i) => {
+      const how = { ...same, swarm, process: i, seed: 1 + i, tick: TICK, limit: LIMIT, ...part };
+      return this.#start({ 'transient-port': part.port, ...how });
+    });
+  }
+
+  #start(how) {
+    const engine = new Engine(how, {
+      tick: (tick) => {
+        this.tally.add(tick);
+        for (const seen of this.#ticks.splice(0)) seen(tick);
+      },
+      page: (header, bytes) => this.#account.add(header, bytes),
+      account: () => this.#accounts++,
+      died: (why) => this.#died.push(why)
+    });
+    if (this.#pinned) pinToLoad(engine.pid);
+    return engine;
+  }
+
+  /** @param {string} command of native/swarm/engine.h, to all engines */
+  tell(command) {
+    for (const engine of this.#engines) engine.tell(command);
+  }
+
+  /** Waits for something of the counts, or that an engine dies. */
+  async until(holds, what, seconds = LIMIT) {
+    const seen = () => {
+      if (this.#died.length > 0) throw new Error(this.#died.join());
+      return holds(this.tally.counts);
+    };
+    await until(seen, what, seconds);
+  }
+
+  /** Resolves when all clients have written their polls. */
+  async park() {
+    this.tell('open');
+    await this.until(({ parked }) => parked >= this.clients, 'all are parked');
+  }
+
+  /** @returns {Promise<{at: number, received: number, cpu: number, own: number}>} the counts of one moment, in seconds */
+  async #look(pids) {
+    const { at } = await new Promise((resolve) => this.#ticks.push(resolve));
+    const own = cpuSeconds(this.#engines.map(({ pid }) => pid));
+    return { at: at / 1e9, received: this.tally.counts.received, cpu: cpuSeconds(pids), own };
+  }
+
+  /**
+   * Throws, with one engine, and accounts for every sprite.
+   *
+   * @param {import('./contenders.js').Server} server
+   * @param {{warmup: number, seconds: number}} how seconds before what is measured, and of it
+   * @returns {Promise<object>} microseconds of CPU a sprite, the server's and the load's; sprites that arrived in that
+   *     time, and a second; its longest `stall`, where it tells; and the account of finish()
+   */
+  async throwAll(server, { warmup, seconds }) {
+    this.tell(`throw ${(warmup + seconds + PATIENCE) * 1000}`);
+    await pause(warmup * 1000);
+    await ask(server);
+    const before = await this.#look(server.pids);
+    await pause(seconds * 1000);
+    const after = await this.#look(server.pids);
+    const { longestStall: stall } = await ask(server);
+    const sprites = after.received - before.received;
+    const each = (name) => ((after[name] - before[name]) / Math.max(1, sprites)) * 1e6;
+    const took = after.at - before.at;
+    return {
+      ...{ sprites, seconds: took, rate: sprites / took, stall },
+      ...{ cpuPerSprite: each('cpu'), loadCpuPerSprite: each('own') },
+      ...(await this.finish())
+    };
+  }
+
+  /**
+   * Throws no more, and waits for what is under way as long as some of it still comes.
+   *
+   * @returns {Promise<{sent: number, received: number, refused: number, unanswered: number, missing: number,
+   *     repeated: number, uncalled: number, wrong: number}>} sprites: `uncalled` arrived though they were refused, `wrong`
+   *     are those changed or of nobody, answers out of the contract, and connections that the server ended
+   */
+  async finish() {
+    this.tell('stop');
+    // The ticks come a little later than what they count: at once, those of before would do.
+    await pause(2 * TICK);
+    let last = { received: -1, at: 0 };
+    await this.until(({ pending, received, accepted }) => {
+      if (received !== last.received) last = { received, at: performance.now() };
+      const isLate = performance.now() - last.at > PATIENCE * 1000;
+      return isLate || (pending === 0 && received >= accepted);
+    }, 'all sprites arrive');
+    this.tell('account');
+    await this.until(() => this.#accounts === this.#engines.length, 'the account');
+    const { missing, unconfirmed: uncalled } = this.#account.result();
+    const counts = this.tally.counts;
+    const { sent, received, refused, pending: unanswered, doubles } = counts;
+    const wrong = counts.mangled + counts.foreign + counts.badAnswers + counts.closed;
+    const repeated = doubles + this.#account.doubles;
+    return { sent, received, refused, unanswered, missing, repeated, uncalled, wrong };
+  }
+
+  /** Has every client leave. */
+  async leave() {
+    this.tell('leave');
+    await this.until(({ gone }) => gone >= this.clients, 'all have left');
+  }
+
+  async end() {
+    this.tell('quit');
+    await Promise.all(this.#engines.map((engine) => engine.ended));
+  }
+}

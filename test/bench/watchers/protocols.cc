@@ -1,0 +1,277 @@
+// The protocols of all contenders.
+//
+// Sprites: long polls and event streams, each whole or with patches; and connections that have
+// asked for a feed once, and watch no more, beside which the memory of watching is measured.
+#include "http.h"
+
+namespace watchers {
+
+namespace {
+
+class SpritesProtocol : public HttpProtocol {
+ public:
+  SpritesProtocol(bool once, bool stream, bool delta, std::string token)
+      : once_(once), stream_(stream), delta_(delta), token_(std::move(token)) {}
+
+  void open(Connection& connection, std::string* out) override { ask(connection, out); }
+
+  void publish(std::string_view document, std::string_view patch, std::string* out) override {
+    const std::string authorization = "Authorization: Bearer " + token_ + "\r\n";
+    *out = patch.empty()
+               ? withBody("PUT /feed/bench", authorization, document)
+               : withBody("PATCH /feed/bench",
+                          authorization + "Content-Type: application/json-patch+json\r\n", patch);
+  }
+
+ protected:
+  // Patches of several versions, joined, are longer than a sample: the newest is at their end.
+  size_t tail() const override { return delta_ ? 128 : 0; }
+
+  void event(Connection& connection, Listener* listener) override {
+    if (!connection.sample.starts_with(':')) takeCursor(connection, listener);
+    tell(connection, listener);
+  }
+
+  void body(Connection& connection, Listener* listener) override {
+    takeCursor(connection, listener);
+    tell(connection, listener);
+    if (once_) return;
+    std::string request;
+    ask(connection, &request);
+    listener->send(connection, request);
+  }
+
+ private:
+  static void tell(Connection& connection, Listener* listener) {
+    if (connection.tail.empty()) return listener->message(connection, connection.sample);
+    listener->message(connection, connection.sample + connection.tail);
+  }
+
+  static void takeCursor(Connection& connection, Listener* listener) {
+    constexpr std::string_view kCursor = "\"cursor\":\"";
+    const size_t at = connection.sample.find(kCursor);
+    if (at == std::string::npos) listener->broken("no cursor in " + connection.sample);
+    const size_t begin = at + kCursor.size();
+    connection.cursor = connection.sample.substr(begin, connection.sample.find('"', begin) - begin);
+  }
+
+  void ask(const Connection& connection, std::string* out) const {
+    *out += "GET /feed/bench?after=" + connection.cursor + (delta_ ? "&delta=1" : "");
+    *out += " HTTP/1.1\r\nHost: 127.0.0.1\r\n";
+    if (stream_) *out += "Accept: text/event-stream\r\n";
+    *out += "\r\n";
+  }
+
+  const bool once_;
+  const bool stream_;
+  const bool delta_;
+  const std::string token_;
+};
+
+// Event streams of a server that knows nothing else: node:http's, in transports/servers.js.
+
+class SseProtocol : public HttpProtocol {
+ public:
+  void open(Connection&, std::string* out) override {
+    *out = "GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n";
+  }
+  void publish(std::string_view document, std::string_view patch, std::string* out) override {
+    *out = withBody("POST /publish", "", patch.empty() ? document : patch);
+  }
+};
+
+// nchan, the module of nginx: event streams, WebSockets and long polls of one channel.
+
+std::string publication(std::string_view document, std::string_view patch) {
+  return withBody("POST /publish", "Content-Type: application/json\r\n",
+                  patch.empty() ? document : patch);
+}
+
+class NchanStream : public HttpProtocol {
+ public:
+  void open(Connection& connection, std::string* out) override {
+    *out = "GET /stream HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n";
+    if (!connection.cursor.empty()) *out += "Last-Event-ID: " + connection.cursor + "\r\n";
+    *out += "\r\n";
+  }
+  void publish(std::string_view document, std::string_view patch, std::string* out) override {
+    *out = publication(document, patch);
+  }
+
+ protected:
+  void event(Connection& connection, Listener* listener) override {
+    constexpr std::string_view kId = "id: ";
+    const std::string& sample = connection.sample;
+    if (sample.starts_with(kId)) {
+      connection.cursor = sample.substr(kId.size(), sample.find_first_of("\r\n") - kId.size());
+    }
+    listener->message(connection, sample);
+  }
+};
+
+class NchanWs : public WsProtocol {
+ public:
+  NchanWs() : WsProtocol("/ws") {}
+  void publish(std::string_view document, std::string_view patch, std::string* out) override {
+    *out = publication(document, patch);
+  }
+};
+
+class NchanPoll : public HttpProtocol {
+ public:
+  void open(Connection& connection, std::string* out) override { ask(connection, out); }
+  void publish(std::string_view document, std::string_view patch, std::string* out) override {
+    *out = publication(document, patch);
+  }
+
+ protected:
+  void head(Connection& connection, std::string_view head) override {
+    connection.cursor = headerOf(head, "last-modified:");
+    connection.tag = headerOf(head, "etag:");
+  }
+  void body(Connection& connection, Listener* listener) override {
+    listener->message(connection, connection.sample);
+    std::string request;
+    ask(connection, &request);
+    listener->send(connection, request);
+  }
+
+ private:
+  static void ask(const Connection& connection, std::string* out) {
+    *out += "GET /poll HTTP/1.1\r\nHost: 127.0.0.1\r\n";
+    if (!connection.cursor.empty()) {
+      *out += "If-Modified-Since: " + connection.cursor + "\r\nIf-None-Match: " + connection.tag;
+      *out += "\r\n";
+    }
+    *out += "\r\n";
+  }
+};
+
+// What libraries send in WebSocket frames: Engine.IO, Socket.IO on it, Primus, SockJS. The
+// handshake is the shortest each knows: straight to the WebSocket, no polling before it.
+
+/** Engine.IO 4: the first character of a frame is its type. */
+class EngineIo : public WsProtocol {
+ public:
+  EngineIo() : WsProtocol("/engine.io/?EIO=4&transport=websocket") {}
+
+ protected:
+  explicit EngineIo(std::string path) : WsProtocol(std::move(path)) {}
+
+  void frame(Connection& connection, Listener* listener) override {
+    switch (connection.sample.empty() ? '?' : connection.sample[0]) {
+      case '0':
+        return ready(connection, listener);
+      case '2':
+        return sendText(connection, "3", listener);  // a ping
+      case '4':
+        return packet(connection, listener);
+      default:
+        listener->broken("a frame of Engine.IO: " + connection.sample);
+    }
+  }
+
+  virtual void ready(Connection&, Listener*) {}
+  virtual void packet(Connection& connection, Listener* listener) {
+    listener->message(connection, connection.sample);
+  }
+};
+
+/**
+ * Socket.IO 5, in packets of Engine.IO. Its recovery of a connection's state wants what the session
+ * was called (`pid`), and the last of an event's arguments, which is its offset.
+ */
+class SocketIo : public EngineIo {
+ public:
+  SocketIo() : EngineIo("/socket.io/?EIO=4&transport=websocket") {}
+
+ protected:
+  size_t tail() const override { return 64; }
+
+  void ready(Connection& connection, Listener* listener) override {
+    if (connection.tag.empty()) return sendText(connection, "40", listener);
+    sendText(connection,
+             R"(40{"pid":")" + connection.tag + R"(","offset":")" + connection.cursor + "\"}",
+             listener);
+  }
+
+  void packet(Connection& connection, Listener* listener) override {
+    const std::string& sample = connection.sample;
+    if (sample.starts_with("40")) {
+      connection.tag = between(sample, R"("pid":")");
+    } else if (sample.starts_with("42")) {
+      const std::string& tail = connection.tail;
+      if (tail.ends_with("\"]") && !connection.tag.empty()) {
+        const size_t begin = tail.rfind(",\"");
+        if (begin != tail.npos) connection.cursor = tail.substr(begin + 2, tail.size() - begin - 4);
+      }
+      listener->message(connection, sample);
+    } else {
+      listener->broken("a packet of Socket.IO: " + sample);
+    }
+  }
+
+ private:
+  static std::string between(const std::string& text, std::string_view name) {
+    const size_t at = text.find(name);
+    if (at == text.npos) return {};
+    const size_t begin = at + name.size();
+    return text.substr(begin, text.find('"', begin) - begin);
+  }
+};
+
+class Primus : public WsProtocol {
+ public:
+  Primus() : WsProtocol("/primus/?_primuscb=bench") {}
+
+ protected:
+  void frame(Connection& connection, Listener* listener) override {
+    constexpr std::string_view kPing = "\"primus::ping::";
+    const std::string& sample = connection.sample;
+    if (sample.starts_with(kPing)) {
+      return sendText(connection, "\"primus::pong::" + sample.substr(kPing.size()), listener);
+    }
+    listener->message(connection, sample);
+  }
+};
+
+/** SockJS: `o` opens, `h` is a heartbeat, `a[…]` messages, `c[…]` the end. */
+class SockJs : public WsProtocol {
+ public:
+  SockJs() : WsProtocol("") {}
+
+  void open(Connection& connection, std::string* out) override {
+    // A session is named by its client, and lives as long as its connection.
+    WsProtocol at("/feed/000/s" + std::to_string(connection.fd) + "/websocket");
+    at.open(connection, out);
+  }
+
+ protected:
+  void frame(Connection& connection, Listener* listener) override {
+    const char type = connection.sample.empty() ? '?' : connection.sample[0];
+    if (type == 'a') return listener->message(connection, connection.sample);
+    if (type != 'o' && type != 'h') listener->broken("a frame of SockJS: " + connection.sample);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Protocol> makeProtocol(std::string_view name, const std::string& token) {
+  if (name == "ws") return std::make_unique<WsProtocol>("/");
+  if (name == "sse") return std::make_unique<SseProtocol>();
+  if (name == "nchan-stream") return std::make_unique<NchanStream>();
+  if (name == "nchan-ws") return std::make_unique<NchanWs>();
+  if (name == "nchan-poll") return std::make_unique<NchanPoll>();
+  if (name == "engine.io") return std::make_unique<EngineIo>();
+  if (name == "socket.io") return std::make_unique<SocketIo>();
+  if (name == "primus") return std::make_unique<Primus>();
+  if (name == "sockjs") return std::make_unique<SockJs>();
+  const bool delta = name.ends_with("-delta");
+  if (delta) name.remove_suffix(6);
+  const bool once = name == "sprites-once";
+  const bool stream = name == "sprites-stream";
+  if (!once && !stream && name != "sprites-poll") return nullptr;
+  return std::make_unique<SpritesProtocol>(once, stream, delta, token);
+}
+
+}  // namespace watchers

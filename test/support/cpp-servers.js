@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import http from 'node:http';
+
+import { resetSocket } from './http.js';
+import { launch } from './launch.js';
+import { untilCounts } from './until.js';
+
+/** bin/sprites as a process that a test may kill and start again. */
+export class ServerProcess {
+  #ended;
+
+  /**
+   * Starts one and waits until it listens; the test's end kills it if it still runs.
+   *
+   * @param {import('tap').Test} t
+   * @param {Record<string, string | number>} [options] of its command line, without the dashes
+   */
+  static async start(t, options = {}) {
+    const server = new ServerProcess();
+    const { child, ended, listening } = launch(options);
+    server.child = child;
+    server.#ended = ended;
+    t.teardown(() => server.kill());
+    ({ port: server.port } = await listening);
+    server.url = `http://127.0.0.1:${server.port}`;
+    return server;
+  }
+
+  /** SIGKILL, and waits until it is gone. */
+  async kill() {
+    this.child.kill('SIGKILL');
+    await this.#ended;
+  }
+
+  /** Stops it as an operator does, and waits until it is gone. */
+  async stop() {
+    this.child.kill('SIGTERM');
+    const [code] = await this.#ended;
+    assert.equal(code, 0, 'the server stopped well');
+  }
+
+  /** @returns {Promise<string>} the id of a client that never polls */
+  async join() {
+    const response = await fetch(`${this.url}/join`, { method: 'POST' });
+    assert.equal(response.status, 201);
+    return (await response.json()).id;
+  }
+
+  /** @returns {Promise<object>} the counts, which must be conserved */
+  async status() {
+    const status = await (await fetch(`${this.url}/status`)).json();
+    assert.equal(
+      status.thrown,
+      status.acked + status.waiting + status.lost,
+      'sprites are conserved'
+    );
+    return status;
+  }
+
+  /** Looks at /status until `holds(status)`. */
+  until(holds, seconds) {
+    return untilCounts(() => this.status(), holds, seconds);
+  }
+}
+
+/**
+ * A server that says what a test tells it to: for answers that the real one gives only in rare
+ * moments, or never.
+ */
+export class Stub {
+  #server;
+  #waiting = [];
+
+  /** Requests so far: {method, path, query, headers, at}, `at` in milliseconds. */
+  requests = [];
+
+  static async start(t) {
+    const stub = new Stub();
+    stub.#server = http.createServer((request, response) => stub.#onRequest(request, response));
+    stub.#server.listen(0, '127.0.0.1');
+    await once(stub.#server, 'listening');
+    stub.url = `http://127.0.0.1:${stub.#server.address().port}`;
+    t.teardown(() => {
+      stub.#server.close();
+      stub.#server.closeAllConnections();
+    });
+    return stub;
+  }
+
+  /**
+   * The next request to a path that matches, with a way to answer it.
+   *
+   * @returns {Promise<{path: string, query: URLSearchParams, body: string, at: number,
+   *     answer: (status: number, body?: object | string, headers?: object) => void}>}
+   */
+  next(path) {
+    return new Promise((resolve) => {
+      const early = this.requests.find((request) => !request.taken && path.test(request.path));
+      if (early) {
+        early.taken = true;
+        resolve(early);
+      } else {
+        this.#waiting.push({ path, resolve });
+      }
+    });
+  }
+
+  /** Answers the next join. */
+  async join(id, more = {}) {
+    const request = await this.next(/^\/join$/);
+    request.answer(201, { id, hold: 120, lease: 30, maxSprite: 16384, ...more });
+    return request;
+  }
+
+  async #onRequest(request, response) {
+    const chunks = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const { pathname, searchParams } = new URL(request.url, 'http://stub');
+    const seen = {
+      method: request.method,
+      path: pathname,
+      query: searchParams,
+      headers: request.headers,
+      body: Buffer.concat(chunks).toString(),
+      at: performance.now(),
+      taken: false,
+      answer(status, body = '', headers = {}) {
+        const text = typeof body === 'string' ? body : JSON.stringify(body);
+        response.writeHead(status, { 'content-length': Buffer.byteLength(text), ...headers });
+        response.end(text);
+      }
+    };
+    this.requests.push(seen);
+    const at = this.#waiting.findIndex(({ path }) => path.test(pathname));
+    if (at < 0) return;
+    seen.taken = true;
+    this.#waiting.splice(at, 1)[0].resolve(seen);
+  }
+}
+
+/** A problem of the wire contract, as Stub.answer takes it. */
+export const problem = (name, detail = name) => ({
+  type: `urn:sprites:${name}`,
+  title: name,
+  detail
+});
+
+/** Another server of the world, which is the same: by this name of the host. */
+const OTHER = 'localhost';
+
+/**
+ * A server that answers each route from its list, one after the other; the last one stays. Each on a
+ * connection of its own: curl by itself sends a request again that finds a kept connection dead.
+ */
+export class Script {
+  #answers;
+  #requests = [];
+
+  static async start(t, answers) {
+    const script = new Script();
+    script.#answers = new Map(Object.entries(answers).map(([route, list]) => [route, [...list]]));
+    const server = http.createServer((request, response) => script.#onRequest(request, response));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    script.url = `http://127.0.0.1:${server.address().port}`;
+    t.teardown(() => {
+      server.close();
+      server.closeAllConnections();
+    });
+    return script;
+  }
+
+  /** The requests to a route so far, as the vectors write them: id, edge and query. */
+  of(route) {
+    return this.#requests.filter((each) => each.route === route).map(({ rest }) => rest);
+  }
+
+  /** The bodies of the requests to a route so far, as JSON; of those that have come whole. */
+  bodiesOf(route) {
+    const bodies = this.#requests.filter((each) => each.route === route && each.isWhole);
+    return bodies.map(({ body }) => JSON.parse(body));
+  }
+
+  /** The same, at the server of that name; or what is no such thing. */
+  #location(location, { url }) {
+    if (location === undefined) return {};
+    const there = { home: this.url, elsewhere: this.url.replace('127.0.0.1', OTHER) }[location];
+    return { location: there ? there + url : location };
+  }
+
+  #onRequest(request, response) {
+    const { pathname, search } = new URL(request.url, 'http://script');
+    const [, route, ...rest] = pathname.split('/');
+    const at = request.headers.host.startsWith(OTHER) ? '@' : '';
+    const one = { route, rest: at + rest.join('/') + search, body: '', isWhole: false };
+    this.#requests.push(one);
+    const list = this.#answers.get(route);
+    const answer = list.length > 1 ? list.shift() : list[0];
+    request.on('end', () => (one.isWhole = true));
+    request.on('data', (chunk) => (one.body += chunk));
+    request.on('error', () => {}); // it was given up, or reset
+    if (answer === 'hang') return;
+    if (answer === 'reset') {
+      // Only once it was read whole: of a throw whose body was not sent, a client knows that the
+      // server has not taken it.
+      request.on('end', () => resetSocket(request.socket));
+      return;
+    }
+    const { status, body } = answer;
+    const headers = { ...answer.headers, ...this.#location(answer.location, request) };
+    for (const entry of body?.sprites ?? []) entry.sprite.id ??= `s${entry.seq}`;
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    request.on('end', () => {
+      response.writeHead(status, { ...headers, connection: 'close' });
+      response.end(status === 204 ? undefined : text);
+    });
+  }
+}

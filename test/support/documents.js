@@ -1,0 +1,102 @@
+import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import process from 'node:process';
+import { fileURLToPath } from 'node:url';
+
+import { readArguments } from '../../lib/base/option-help.js';
+
+/**
+ * What one of the project's documents says.
+ *
+ * @param {string} path from the top of the project
+ * @returns {string}
+ */
+export function documentAt(path) {
+  return readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
+}
+
+/**
+ * A program or a file as a document shows it.
+ *
+ * @param {string} path the document, from the top of the project
+ * @param {string} after text of the document above it
+ * @returns {string} the first indented block below that, without its indentation
+ * @throws {Error} when there is none
+ */
+export function shown(path, after) {
+  const text = documentAt(path);
+  const at = text.indexOf(after);
+  const [block] = (at >= 0 && /(?:^ {4}.*\n)+/m.exec(text.slice(at))) || [];
+  if (!block) throw new Error(`${path} shows nothing below "${after}"`);
+  return block.replace(/^ {4}/gm, '');
+}
+
+/** A program's manual is the comment that opens its file: what it does, its options, its exit codes. */
+
+/**
+ * @param {string} url the program's own `import.meta.url`
+ * @returns {string} the comment, without what makes it one
+ */
+export function openingComment(url) {
+  const [, lines] = /^\/\*\*\n([^]*?)\n \*\/$/m.exec(readFileSync(fileURLToPath(url), 'utf8'));
+  return `${lines.replace(/^ \* ?/gm, '')}\n`;
+}
+
+/**
+ * Ends the program with its manual where --help is among its options. Does nothing where its file is
+ * imported by another program.
+ *
+ * @param {string} url the program's own `import.meta.url`
+ */
+export function answerHelp(url) {
+  if (process.argv[1] !== fileURLToPath(url) || !process.argv.includes('--help')) return;
+  process.stdout.write(openingComment(url));
+  process.exit(0);
+}
+
+/**
+ * Ends the program, with exit status 2, because it was called wrongly.
+ *
+ * @param {string} url the program's own `import.meta.url`
+ * @param {string} message what is wrong
+ */
+export function refuseUsage(url, message) {
+  const name = basename(fileURLToPath(url), '.js');
+  process.stderr.write(`${name}: ${message}\n${name}: --help tells its options\n`);
+  process.exit(2);
+}
+
+/**
+ * Reads the options of the program that runs.
+ *
+ * @param {import('node:util').ParseArgsConfig['options']} options
+ * @returns {Record<string, string | boolean | undefined>} the values by name
+ * @throws {Error} in one line, where one is unknown or lacks its value
+ */
+export function valuesOf(options) {
+  const names = Object.keys(options);
+  const isSwitch = (name) => options[name].type === 'boolean';
+  const { values } = readArguments(process.argv.slice(2), {
+    options: names
+      .filter((name) => !isSwitch(name))
+      .map((name) => ({ name, type: { expects: 'a value' } })),
+    switches: names.filter(isSwitch)
+  });
+  const defaults = names.map((name) => [name, options[name].default]);
+  return { ...Object.fromEntries(defaults), ...values };
+}
+
+/**
+ * Reads a program's options; ends it as `refuseUsage` does where one is unknown or lacks its value.
+ *
+ * @param {string} url the program's own `import.meta.url`
+ * @param {import('node:util').ParseArgsConfig['options']} options
+ * @returns {Record<string, string | boolean | undefined>} the values by name
+ */
+export function takeOptions(url, options) {
+  try {
+    return valuesOf(options);
+  } catch (error) {
+    return refuseUsage(url, error.message);
+  }
+}
