@@ -5,6 +5,7 @@ import { damaged, full } from './disk.js';
 import { publisher, upstream } from './feeds.js';
 import { hostile } from './hostile.js';
 import { Scene, Skip, stopwatch } from './scene.js';
+import { workers } from './workers.js';
 import { world } from './world.js';
 import { answerHelp, takeOptions } from '../support/documents.js';
 
@@ -22,7 +23,7 @@ answerHelp(import.meta.url);
 
 /** The long waits come first: cases run a few at a time. */
 const cases = [
-  ...[...world, cut, stopped, storm, ...crashes, ...hostile],
+  ...[...world, workers, cut, stopped, storm, ...crashes, ...hostile],
   ...[signals, killed, clock, slow, silent, full, damaged, mailboxes],
   ...[upstream, publisher]
 ];

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+
+import { Skip } from './scene.js';
+import { request } from '../support/http.js';
+import { until } from '../support/until.js';
+
+/** A worker's thread whose core is taken away again and again, for a second each time. */
+
+const WIRES = 24;
+
+/** Milliseconds that each look for events takes there. */
+const TAKEN = 1000;
+
+/** The thread of the first worker. */
+function threadOf(pid) {
+  return readdirSync(`/proc/${pid}/task`).find(
+    (id) => readFileSync(`/proc/${pid}/task/${id}/comm`, 'utf8') === 'worker 1\n'
+  );
+}
+
+/** Has a thread wait before each look for events, until it is ended. */
+async function take(scene, thread) {
+  const how = ['-qq', '-o', '/dev/null', '-e', 'trace=epoll_wait'];
+  const delay = ['-e', `inject=epoll_wait:delay_enter=${TAKEN * 1000}`];
+  const child = spawn('strace', [...how, ...delay, '-p', thread], { stdio: 'ignore' });
+  scene.teardown(() => child.kill('SIGKILL'));
+  const failed = once(child, 'error').then(() => 'error');
+  const traced = until(
+    () => child.exitCode !== null || child.pid === undefined || tracerOf(thread) === child.pid,
+    'it is traced'
+  );
+  if ((await Promise.race([failed, traced])) === 'error' || child.exitCode !== null)
+    throw new Skip('strace is not installed, or may not trace here');
+  return child;
+}
+
+/** The process that traces a thread; 0: none. */
+function tracerOf(thread) {
+  return Number(/^TracerPid:\s+(\d+)/m.exec(readFileSync(`/proc/${thread}/status`, 'utf8'))[1]);
+}
+
+export const workers = {
+  name: 'a worker without its core',
+  promise: 'it delays its own clients alone: those of the other worker are answered at once',
+  async run(scene) {
+    const server = await scene.server({ workers: 2, 'throw-rate': 0 });
+    const wires = [];
+    for (let i = 0; i < WIRES; i += 1) {
+      const wire = await server.wire();
+      wire.send(request('POST', '/join'));
+      wires.push({ wire, id: (await server.read(wire)).body.id });
+    }
+    const child = await take(scene, threadOf(server.pid));
+    // The look that it was in has been delayed, too.
+    await pause(TAKEN);
+    const begun = performance.now();
+    const times = await Promise.all(
+      wires.map(async ({ wire, id }, n) => {
+        wire.send(request('POST', `/throw/${id}/left?n=${n}`, { body: '{}' }));
+        const { status } = await server.read(wire);
+        assert.equal(status, 202);
+        return performance.now() - begun;
+      })
+    );
+    child.kill('SIGTERM');
+    await once(child, 'close');
+    const late = times.filter((time) => time > TAKEN / 4);
+    const prompt = times.filter((time) => time <= TAKEN / 4);
+    assert.ok(late.length > 0, 'some are with the worker that has no core');
+    assert.ok(prompt.length > 0, 'and some are not delayed by that');
+    for (const { wire } of wires) await wire.destroy();
+    const slowest = Math.round(Math.max(...prompt));
+    return `${prompt.length} throws answered within ${slowest} ms, ${late.length} of the other worker within ${Math.round(Math.max(...late))} ms`;
+  }
+};
