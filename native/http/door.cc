@@ -175,7 +175,6 @@ void Door::shakeNow(Connection& connection) {
     case TlsSession::Handshake::kWrites:
       return connections_.watchFor(connection, Interest::kWrite);
     case TlsSession::Handshake::kFailed:
-      ++counts_.failedHandshakes;
       return connections_.close(connection);
     case TlsSession::Handshake::kDone:
       break;
@@ -504,6 +503,7 @@ void Door::expire(Connection& connection) {
 }
 
 void Door::beforeClose(Connection& connection) {
+  if (connection.state == ConnectionState::kShaking) ++counts_.failedHandshakes;
   if (connection.state == ConnectionState::kParked) {
     parts_.polls->drop(connection.record, connections_.ticketOf(connection));
   }

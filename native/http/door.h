@@ -93,7 +93,7 @@ struct DoorCounts {
   uint32_t secure;       // of them by TLS
   uint64_t handshakes;   // that were done
   uint64_t resumed;      // of them by a ticket
-  uint64_t failedHandshakes;
+  uint64_t failedHandshakes;  // connections by TLS that closed before theirs was done
 };
 
 /** What a front door works with; all of them outlive it. */
