@@ -3,14 +3,14 @@ import { setTimeout as pause } from 'node:timers/promises';
 /**
  * How a server ends: in order, answering everybody within the drain window, or at once where a start fails.
  *
- *   draining ─▶ every parked poll answered ─▶ connections closed ─▶ workers ended ─▶ closed, the last opened first
+ *   draining ─▶ every parked poll answered ─▶ what is under way answered ─▶ workers ended ─▶ closed, the last opened first
  *            ─▶ the state kept, and its lock given back
  */
 
 /** How often a stopping server looks whether every client has been answered, in milliseconds. */
 const LOOK = 50;
 
-/** Milliseconds that event streams with slow readers have beyond the drain window. */
+/** Milliseconds that event streams with slow readers, and requests under way, have beyond the drain window. */
 const PATIENCE = 5000;
 
 export class Life {
@@ -19,7 +19,7 @@ export class Life {
   #state;
   /** @type {{close: () => unknown}[]} */
   #open = [];
-  /** Those that accept connections. @type {{stopListening: () => void, closeIdle: () => void}[]} */
+  /** Those that accept connections. @type {{stopListening: () => void, closeIdle: () => number | void}[]} */
   #doors = [];
 
   /** Whether new clients are to go elsewhere. */
@@ -48,8 +48,9 @@ export class Life {
   }
 
   /**
-   * @template {{close: () => unknown, stopListening: () => void, closeIdle: () => void}} Door
-   * @param {Door} door what accepts connections until the server ends
+   * @template {{close: () => unknown, stopListening: () => void, closeIdle: () => number | void}} Door
+   * @param {Door} door what accepts connections until the server ends; `closeIdle` closes those that nothing is owed to,
+   *     and gives how many are left
    * @returns {Door}
    */
   accepts(door) {
@@ -77,10 +78,11 @@ export class Life {
     this.#pool.drain(window);
     arena.drain();
     feeds.feeds.drain(window);
-    await this.#everyoneAnswered(feeds, window);
+    const end = performance.now() + window + PATIENCE;
+    await this.#everyoneAnswered(feeds, end);
     await drained;
     await left;
-    for (const door of this.#doors) door.closeIdle();
+    await this.#requestsAnswered(end);
     await workers.stop();
     await arena.rest();
     await pause(LOOK);
@@ -93,13 +95,18 @@ export class Life {
   }
 
   /** Polls are answered by themselves; an event stream waits for its reader, which may never read on. */
-  async #everyoneAnswered(feeds, window) {
-    const end = performance.now() + window + PATIENCE;
+  async #everyoneAnswered(feeds, end) {
     const left = () => {
       const { watching, streams } = feeds.status();
       return this.#pool.status().parked + (performance.now() < end ? watching : watching - streams);
     };
     while (left() > 0) await pause(LOOK);
+  }
+
+  /** The rest of a body may take its time, and may never come. */
+  async #requestsAnswered(end) {
+    const left = () => this.#doors.reduce((sum, door) => sum + (door.closeIdle() ?? 0), 0);
+    while (left() > 0 && performance.now() < end) await pause(LOOK);
   }
 
   async #close() {
