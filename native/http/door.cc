@@ -347,7 +347,8 @@ bool Door::awaitsAnswer(const Connection& connection) {
 
 /** Deals with the input that a connection has kept, now that it may be dealt with. */
 void Door::resume(Connection& connection) {
-  if (connection.inputLength == 0) return;
+  // Its peer may have ended its half meanwhile: that is to be told again.
+  if (connection.inputLength == 0) return connections_.watch(connection);
   // Taken from the connection first: what is left of it is kept anew.
   const Ticket ticket = connections_.ticketOf(connection);
   const size_t length = connection.inputLength;
