@@ -30,8 +30,8 @@ import { Directory } from '../world/directory.js';
  * @property {boolean} secure it has come by TLS
  * @property {(cancel: () => void) => void} park says that the answer waits for something that may never come; `cancel`
  *     is called when the connection is gone before
- * @property {(wish: object) => string} watch has it answered with what these feeds have, when there is news: see
- *     FeedTable#watch; `ok` or the name of a problem
+ * @property {(wish: object) => string} watch has it answered with what these feeds have, when there is news: what
+ *     lib/feeds/wish.js reads; `ok` or the name of a problem
  */
 
 /**

@@ -9,8 +9,6 @@
 // (Bytes::append, for the patches of a feed), beyond what any message names.
 //
 // All of it is for one thread. A Ledger adds up what is alive, so that its owner can bound it.
-// Bytes may be lent to somebody who gives them back when he likes (a garbage collector): what
-// nobody else holds any more is added up apart.
 //
 // Cost: 24 bytes for Bytes, 16 for a message and 16 a piece; a reader who is slow has 16 bytes
 // more. Rejected: std::shared_ptr (atomic counts, two pointers a reference), a buffer with the HTTP
@@ -32,7 +30,6 @@ namespace base {
 /** Bytes that are alive; its owner outlives them. */
 struct Ledger {
   uint64_t bytes = 0;
-  uint64_t lent = 0;  // of them, those that nobody holds but whom they are lent to
 };
 
 /** A reference that is given back; T has hold() and release(). */
@@ -84,26 +81,11 @@ class Bytes {
   }
 
   // References are counted in what is otherwise not changed.
-  void hold() const {
-    if (references_ == lent_ && ledger_ != nullptr) ledger_->lent -= cost();
-    ++references_;
-  }
+  void hold() const { ++references_; }
   void release() const {
-    if (--references_ > lent_) return;
-    if (references_ == 0) return end();
-    if (ledger_ != nullptr) ledger_->lent += cost();
-  }
-
-  /** One more reference, which `takeBack` gives back. Somebody must hold them. */
-  void lend() const {
-    ++references_;
-    ++lent_;
-  }
-  void takeBack() const {
-    --lent_;
     if (--references_ > 0) return;
-    if (ledger_ != nullptr) ledger_->lent -= cost();
-    end();
+    if (ledger_ != nullptr) ledger_->bytes -= cost();
+    free(const_cast<Bytes*>(this));
   }
 
   const char* data() const { return reinterpret_cast<const char*>(this + 1); }
@@ -122,13 +104,7 @@ class Bytes {
  private:
   Bytes(uint32_t room, Ledger* ledger) : room_(room), ledger_(ledger) {}
 
-  void end() const {
-    if (ledger_ != nullptr) ledger_->bytes -= cost();
-    free(const_cast<Bytes*>(this));
-  }
-
   mutable uint32_t references_ = 1;
-  mutable uint32_t lent_ = 0;  // of the references
   uint32_t length_ = 0;
   uint32_t room_;
   Ledger* ledger_;

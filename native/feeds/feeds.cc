@@ -47,10 +47,6 @@ Feeds::Feeds(const FeedsOptions& options, uint64_t now, uint64_t (*clock)(), Add
 
 Feeds::~Feeds() = default;
 
-void Feeds::setResponder(WatchHolder holder, FeedResponder* responder) {
-  responders_[static_cast<size_t>(holder)] = responder;
-}
-
 // ---- The table ----------------------------------------------------------------------------------
 
 Feed* Feeds::lookUp(std::string_view key) const {

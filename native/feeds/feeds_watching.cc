@@ -54,8 +54,8 @@ Outcome Feeds::ask(std::string_view key, const Address& from, Feed** found) {
   return Outcome::kOk;
 }
 
-Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, WatchHolder holder,
-                     uint32_t token, uint32_t* watcher) {
+Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, uint32_t token,
+                     uint32_t* watcher) {
   *watcher = kNoWatcher;
   const uint32_t hold = how.hold == kNoFeedHold ? options_.hold : how.hold;
   if (!isHold(hold, options_.hold)) {
@@ -85,7 +85,6 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
     const Cursor after = Cursor::of(wanted[i].after);
     one.feed = feeds[i]->number;
     one.token = token;
-    one.holder = holder;
     one.delta = how.delta;
     one.gzip = how.gzip && !how.stream && !how.many;
     one.stream = how.stream;
@@ -123,7 +122,7 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
       at = watchers_[at].sibling;
     }
     joinItems();
-    deliver(holder, token, {});
+    deliver(token, {});
     if (first != kNoWatcher) release(first);
     return Outcome::kOk;
   }

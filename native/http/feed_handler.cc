@@ -13,7 +13,7 @@ FeedHandler::FeedHandler(Feeds* feeds, Connections* connections, Answers* answer
       answers_(answers),
       replies_(replies),
       answered_(std::move(answered)) {
-  if (feeds_ != nullptr) feeds_->setResponder(WatchHolder::kDoor, this);
+  if (feeds_ != nullptr) feeds_->setResponder(this);
 }
 
 // ---- Requests -----------------------------------------------------------------------------------
@@ -60,8 +60,7 @@ Outcome FeedHandler::watch(Connection& connection, const Wanted* wanted, uint32_
   connection.record = Feeds::kNoWatcher;
   connections_->disarm(connection);
   uint32_t watcher;
-  const Outcome outcome =
-      feeds_->watch(wanted, count, how, WatchHolder::kDoor, ticket.connection, &watcher);
+  const Outcome outcome = feeds_->watch(wanted, count, how, ticket.connection, &watcher);
   if (outcome != Outcome::kOk) {
     connection.state = ConnectionState::kReading;
   } else if (connections_->find(ticket) != nullptr &&
@@ -82,7 +81,7 @@ uint32_t FeedHandler::tick() {
   uint32_t closed = 0;
   const base::Ledger& ledger = feeds_->ledger();
   const uint64_t most = feeds_->options().memory;
-  while (ledger.bytes - ledger.lent - feeds_->counts().memory > most && answers_->closeSlowest()) {
+  while (ledger.bytes - feeds_->counts().memory > most && answers_->closeSlowest()) {
     ++closed;
   }
   return closed;

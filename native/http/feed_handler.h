@@ -69,8 +69,7 @@ class FeedHandler : public FeedResponder {
 
   /**
    * Frees the kept message. Then closes connections, the slowest readers first, as long as the
-   * bytes that only slow readers here hold exceed FeedsOptions::memory. What JavaScript was lent
-   * is not theirs: closing them would not free it.
+   * bytes that only slow readers hold exceed FeedsOptions::memory.
    *
    * @return how many connections were closed
    */

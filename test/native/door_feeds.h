@@ -207,30 +207,6 @@ class DoorFeeds {
     until([&] { return feeds_->counts().streams == 1; });
   }
 
-  /** Old versions that Node's server alone still holds cost nobody here his answer. */
-  void lend() {
-    publish(kLarge, kLargeValue);
-    const uint64_t documents = feeds_->counts().documents;
-    Wire slow(port_, 1);
-    slow.send(get(kLarge, ""));
-    until([&] { return feeds_->counts().documents > documents; });
-    std::vector<const base::Bytes*> lent;
-    const base::Ledger& ledger = feeds_->ledger();
-    while (ledger.bytes - feeds_->counts().memory <= feeds_->options().memory) {
-      lent.push_back(feeds_->find(kLarge)->value.get());
-      lent.back()->lend();
-      publish(kLarge, kLargeValue);
-    }
-    EXPECT(ledger.lent > 0 && ledger.lent < ledger.bytes - feeds_->counts().memory);
-    pass_(1000);
-    std::string head;
-    std::string body;
-    until([&] { return slow.take(&head, &body) || slow.over(); });
-    EXPECT(body.size() > kLargeValue);
-    for (const base::Bytes* bytes : lent) bytes->takeBack();
-    EXPECT(ledger.lent == 0);
-  }
-
   /** All feeds end, and with them whatever is left. */
   void end() {
     for (const auto& [key, version] : version_) EXPECT(feeds_->remove(key) == Outcome::kOk);

@@ -187,19 +187,6 @@ class Test {
     watchFeeds();
   }
 
-  void lend() {
-    test::DoorFeeds scene(
-        &feeds_, port_, securePort_, &random_, [this] { turn(); },
-        [this](uint64_t milliseconds) { pass(milliseconds); });
-    const uint64_t slow = door_.counts().slowReaders;
-    scene.lend();
-    EXPECT(door_.counts().slowReaders == slow);
-    scene.end();
-    until([this] { return door_.counts().open == 0; }, __LINE__);
-    pass(kTickMilliseconds);
-    EXPECT(feeds_.ledger().bytes == 0);
-  }
-
   void summary() const {
     const Counts& counts = pool_.counts();
     printf("door_test: %" PRIu64 " clients came and went, %" PRIu64 " sprites thrown, %" PRIu64
@@ -1083,6 +1070,5 @@ int main(int argc, char** argv) {
   for (uint32_t come = 0; come < clients; come += kWave) {
     test.wave(std::min(kWave, std::max(clients - come, 20u)));
   }
-  test.lend();
   test.summary();
 }

@@ -89,7 +89,7 @@ class Worker : public FeedResponder {
                 .replica = true},
                0, microseconds) {
     handler.replicate(&feeds_);
-    feeds_.setResponder(WatchHolder::kDoor, this);
+    feeds_.setResponder(this);
   }
 
   /** Somebody watches a feed by a poll: what to drop it by. */
@@ -99,7 +99,7 @@ class Worker : public FeedResponder {
     EXPECT(feeds_.watch(
                &wanted, 1,
                {.hold = kNoFeedHold, .delta = false, .gzip = false, .stream = false, .many = false},
-               WatchHolder::kDoor, 0, &watcher) == Outcome::kOk);
+               0, &watcher) == Outcome::kOk);
     return watcher;
   }
 

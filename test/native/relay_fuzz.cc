@@ -195,7 +195,7 @@ class Worker {
   Worker() : handler(kMaxSprite), feeds_(feedsOptions(true), now, microseconds) {
     handler.tell(&front, &front);
     handler.replicate(&feeds_);
-    feeds_.setResponder(WatchHolder::kDoor, &nobody_);
+    feeds_.setResponder(&nobody_);
     handler.takeInputs();
   }
 
@@ -254,7 +254,7 @@ class Worker {
                   .gzip = random.oneIn(2),
                   .stream = random.oneIn(3),
                   .many = false},
-                 WatchHolder::kDoor, 1, &watcher);
+                 1, &watcher);
   }
 
   bool give(std::string_view bytes, Random& random) {
