@@ -236,7 +236,7 @@ bool Door::greet(Connection& connection, const char** data, size_t* length) {
 // ---- The turn -----------------------------------------------------------------------------------
 
 void Door::turn() {
-  askedFor_ = shookFor_ = 0;
+  askedFor_ = shookFor_ = asked_ = 0;
   parts_.events->dispatch([this](uint32_t index, uint32_t generation, uint32_t events) {
     // An event for a connection that an earlier event of this turn has closed is stale.
     if (Connection* connection = connections_.find({index, generation})) {

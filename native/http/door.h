@@ -154,6 +154,12 @@ class Door : public PollResponder, public LateAnswers {
   /** Does what there is to do, a bounded share of it; to be called when the events are due. */
   void turn();
 
+  /**
+   * What the requests of the last turn have left to JavaScript's promises has taken so many
+   * microseconds. The next turns ask for as many as have their share with that.
+   */
+  void countDeferred(uint64_t microseconds);
+
   /** Sends the answers that were decided since the last call. */
   void sendAnswers();
 
@@ -326,7 +332,9 @@ class Door : public PollResponder, public LateAnswers {
   LiveCounts liveCounts_;
   ColdRequests cold_;
   RequestHead head_;       // of the request that is not hot and was read last; its capacity stays
-  uint64_t askedFor_ = 0;  // microseconds of this turn that JavaScript has had
+  uint64_t askedFor_ = 0;  // microseconds of this turn that JavaScript has had, or will have
+  uint32_t asked_ = 0;     // requests of this turn that it was asked to handle
+  uint64_t deferred_ = 0;  // microseconds that its promises take for one, on an average
   FairTickets shaking_;    // of connections whose handshake goes on in a later turn
   uint64_t shookFor_ = 0;  // microseconds of this turn that handshakes have had
   const size_t readBytes_;

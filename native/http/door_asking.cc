@@ -207,7 +207,14 @@ void Door::ask(Connection& connection, std::string_view head, Body body) {
   const Address client =
       clientOf(connection, head_.last("forwarded"), head_.last("x-forwarded-for"));
   asker_.ask({connections_.ticketOf(connection), head_, body, client, connection.secure != 0});
-  askedFor_ += EventSet::now() - began;
+  askedFor_ += EventSet::now() - began + deferred_;
+  ++asked_;
+}
+
+void Door::countDeferred(uint64_t microseconds) {
+  if (asked_ == 0) return;
+  // One that takes long is no rule for the others.
+  deferred_ = (3 * deferred_ + std::min(microseconds / asked_, kShare)) / 4;
 }
 
 // ---- Answers ------------------------------------------------------------------------------------

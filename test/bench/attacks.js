@@ -1,5 +1,5 @@
 /**
- * What an attack costs others: `npm run bench:attacks -- [seconds] [rounds]` (5 and 5).
+ * What an attack costs others: `npm run bench:attacks -- [seconds] [rounds] [attack …]` (5, 5, all).
  *
  * Honest clients of one address throw 2,000 sprites a second by the clock; another address attacks in one way, as fast as
  * it can: resets, pipelining, slow readers, handshakes, bodies that never end. In each round there is one spell without an
@@ -29,7 +29,8 @@ const SECONDS = Number(process.argv[2] ?? 5);
 const ROUNDS = Number(process.argv[3] ?? 5);
 const RATE = 2000;
 const CLIENTS = 256;
-const ATTACKS = ['resets', 'pipelining', 'slow readers', 'handshakes', 'bodies'];
+const ALL = ['resets', 'pipelining', 'slow readers', 'handshakes', 'bodies'];
+const ATTACKS = process.argv.length > 4 ? process.argv.slice(4) : ALL;
 const ATTACKER = fileURLToPath(new URL('attacker.js', import.meta.url));
 
 const run = promisify(execFile);
