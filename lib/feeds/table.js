@@ -10,10 +10,6 @@ export class FeedTable {
   outcomes;
   /** Whether other servers publish the same feeds. */
   inWorld;
-  #lastToken = 0;
-  #tokens;
-  /** Watchers in JavaScript, which need no connection: token → the function that takes the answer. */
-  #watchers = new Map();
 
   /**
    * @param {object} options hold, feeds, feedMemory, feedWatchers, upstream, world: see
@@ -21,12 +17,10 @@ export class FeedTable {
    * @param {object} how
    * @param {import('../torus/address-limits.js').AddressLimits} [how.limits] what each source address
    *     may have
-   * @param {number} [how.tokens] of watchers, which begin again behind so many
    * @param {() => void} onWants called when the table wants something
    */
-  constructor(options, { limits, tokens = 2 ** 32 }, onWants) {
+  constructor(options, { limits }, onWants) {
     const addon = loadAddon();
-    this.#tokens = tokens;
     this.outcomes = addon.outcomes;
     this.inWorld = (options.world ?? 'none') !== 'none';
     this.native = new addon.Feeds(
@@ -38,69 +32,9 @@ export class FeedTable {
         upstream: options.upstream !== 'none',
         shared: this.inWorld
       },
-      (token, answer) => this.#answer(token, answer),
       onWants,
       limits?.native
     );
-  }
-
-  #answer(token, { outcome, ...answer }) {
-    const watcher = this.#watchers.get(token);
-    if (!answer.stream || answer.ends) this.#watchers.delete(token);
-    return watcher({ ...answer, outcome: this.outcomes[outcome] });
-  }
-
-  /**
-   * Answers at once, or parks.
-   *
-   * @param {object} wish
-   * @param {string[]} wish.keys each isKey
-   * @param {string[]} wish.afters for each an isCursor, or ''
-   * @param {number} [wish.hold] seconds; by default the server's
-   * @param {boolean} [wish.delta]
-   * @param {boolean} [wish.gzip]
-   * @param {boolean} [wish.stream] events without an end, of one key
-   * @param {boolean} [wish.many] the answer is {"items":[…]}
-   * @param {string} [wish.from] the client's address
-   * @param {(answer: {outcome: string, pieces: Buffer[], length: number, gzip: boolean,
-   *     stream: boolean, ends: boolean, cursor: string, retry: number}) => boolean} answer called
-   *     once, or for every event, perhaps before this returns; never when the outcome is not `ok`.
-   *     For a stream it returns whether it can take more: if not, `ready` is to be called
-   * @returns {{outcome: string, cancel: () => void, ready: () => void}} `ok` or the name of a
-   *     problem; `cancel` takes it back when its connection is gone
-   */
-  watch(
-    {
-      keys,
-      afters,
-      hold = -1,
-      delta = false,
-      gzip = false,
-      stream = false,
-      many = false,
-      from = ''
-    },
-    answer
-  ) {
-    // An event stream may keep its token for longer than all others last.
-    do this.#lastToken = (this.#lastToken + 1) % this.#tokens;
-    while (this.#watchers.has(this.#lastToken));
-    const token = this.#lastToken;
-    this.#watchers.set(token, answer);
-    const [outcome, watcher] = this.native.watch(
-      { keys, afters, hold, delta, gzip, stream, many, from },
-      token
-    );
-    if (outcome !== 0) this.#watchers.delete(token);
-    return {
-      outcome: this.outcomes[outcome],
-      cancel: () => {
-        if (this.#watchers.delete(token)) this.native.drop(watcher);
-      },
-      ready: () => {
-        if (this.#watchers.has(token)) this.native.ready(watcher);
-      }
-    };
   }
 
   /** @returns {object} the live counts: see /status in README */

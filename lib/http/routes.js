@@ -36,7 +36,7 @@ import { Directory } from '../world/directory.js';
  *     is called when the connection is gone before
  * @property {boolean} transient it has come by the port that is for joins, throws and leaves alone
  * @property {(wish: object) => void} watch has it answered with what these feeds have, when there is news, or with the
- *     problem that there is with them: see FeedTable#watch
+ *     problem that there is with them: what lib/feeds/wish.js reads
  */
 
 /**

@@ -40,7 +40,8 @@ const SILENCE = 10_000;
 const MAX_CONNECTIONS = 64;
 /** Those of them that one source address may have: the others' are left. */
 const MAX_OF_ONE_ADDRESS = 32;
-const MAX_REQUESTS_PER_CONNECTION = 1000;
+/** Requests of one connection that may wait for their answers; with one more it is closed. */
+const MAX_AT_ONCE = 16;
 const METHODS = ['GET', 'HEAD'];
 const BY_ANY_NAME = ['/healthz', '/readyz'];
 
@@ -107,6 +108,42 @@ function boundEachAddress(server) {
       else counts.set(address, left);
     });
     if (count > MAX_OF_ONE_ADDRESS) socket.destroy();
+  });
+}
+
+/**
+ * Answers a connection's requests in their order, so many at once; what can't be read behind them comes last.
+ *
+ * @param {import('node:http').Server} server
+ * @param {(request: object, response: object) => void} answer
+ */
+function boundEachConnection(server, answer) {
+  const waiting = new WeakMap();
+  const last = new WeakMap();
+  server.on('request', (request, response) => {
+    const { socket } = request;
+    // Node reads on to the end of what has come at once.
+    if (socket.destroyed) return;
+    const count = (waiting.get(socket) ?? 0) + 1;
+    if (count > MAX_AT_ONCE) {
+      socket.destroy();
+      return;
+    }
+    waiting.set(socket, count);
+    last.set(socket, response);
+    response.on('close', () => waiting.set(socket, waiting.get(socket) - 1));
+    answer(request, response);
+  });
+  const refused = new WeakSet();
+  server.on('clientError', (error, socket) => {
+    if (!socket.writable) {
+      socket.destroy();
+    } else if (!refused.has(socket)) {
+      refused.add(socket);
+      const refuse = () => socket.end(refusalOf(error));
+      if (waiting.get(socket) > 0) last.get(socket).on('close', refuse);
+      else refuse();
+    }
   });
 }
 
@@ -188,15 +225,11 @@ export function createAdmin({
     }
   }
 
-  const server = createServer(LIMITS, answer);
+  const server = createServer(LIMITS);
   server.timeout = SILENCE;
   server.maxConnections = MAX_CONNECTIONS;
-  server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
   boundEachAddress(server);
-  server.on('clientError', (error, socket) => {
-    if (!socket.writable) socket.destroy();
-    else socket.end(refusalOf(error));
-  });
+  boundEachConnection(server, answer);
   server.on('listening', () => {
     isLocal = isLoopback(server.address().address);
   });

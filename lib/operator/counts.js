@@ -100,7 +100,8 @@ connections gauge front: Open connections, of all threads
 tlsConnections gauge front: Connections by TLS
 handshakes counter operators front: TLS handshakes that were done
 handshakesResumed counter operators front: TLS handshakes that a session ticket made short
-handshakesFailed counter operators front: TLS handshakes that failed
+handshakesFailed counter operators front: TLS handshakes that failed, were broken off, or took longer than
+    --head-time
 connectionsRefused counter operators front: Connections over a bound or the file limit: 503 or closed
 accepted counter front: Connections that were accepted
 requests counter front: Requests that were served

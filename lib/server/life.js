@@ -5,14 +5,14 @@ import { addUp } from '../base/add-up.js';
 /**
  * How a server ends: in order, answering everybody within the drain window, or at once where a start fails.
  *
- *   draining ─▶ every parked poll answered ─▶ connections closed ─▶ closed, the last opened first
+ *   draining ─▶ every parked poll answered ─▶ what is under way answered ─▶ closed, the last opened first
  *            ─▶ the state kept, and its lock given back
  */
 
 /** How often a stopping server looks whether every client has been answered, in milliseconds. */
 const LOOK = 50;
 
-/** Milliseconds that event streams with slow readers have beyond the drain window. */
+/** Milliseconds that event streams with slow readers, and requests under way, have beyond the drain window. */
 const PATIENCE = 5000;
 
 export class Life {
@@ -21,7 +21,7 @@ export class Life {
   #state;
   /** @type {{close: () => unknown}[]} */
   #open = [];
-  /** Those that accept connections. @type {{stopListening: () => void, closeIdle: () => void}[]} */
+  /** Those that accept connections. @type {{stopListening: () => void, closeIdle: () => number | void}[]} */
   #doors = [];
 
   /** Whether new clients are to go elsewhere. */
@@ -50,8 +50,9 @@ export class Life {
   }
 
   /**
-   * @template {{close: () => unknown, stopListening: () => void, closeIdle: () => void}} Door
-   * @param {Door} door what accepts connections until the server ends
+   * @template {{close: () => unknown, stopListening: () => void, closeIdle: () => number | void}} Door
+   * @param {Door} door what accepts connections until the server ends; `closeIdle` closes those that nothing is owed to,
+   *     and gives how many are left
    * @returns {Door}
    */
   accepts(door) {
@@ -79,9 +80,10 @@ export class Life {
     arena.drain();
     feeds.feeds.drain(window);
     door.drain(window);
-    await this.#everyoneAnswered(feeds, door, window);
+    const end = performance.now() + window + PATIENCE;
+    await this.#everyoneAnswered(feeds, door, end);
     await left;
-    for (const door of this.#doors) door.closeIdle();
+    await this.#requestsAnswered(end);
     await arena.rest();
     await pause(LOOK);
     await this.#close();
@@ -93,13 +95,18 @@ export class Life {
   }
 
   /** Polls are answered by themselves; an event stream waits for its reader, which may never read on. */
-  async #everyoneAnswered(feeds, door, window) {
-    const end = performance.now() + window + PATIENCE;
+  async #everyoneAnswered(feeds, door, end) {
     const left = () => {
       const { watching, streams } = addUp([feeds.status(), door.counts().feeds]);
       return this.#pool.status().parked + (performance.now() < end ? watching : watching - streams);
     };
     while (left() > 0) await pause(LOOK);
+  }
+
+  /** The rest of a body may take its time, and may never come. */
+  async #requestsAnswered(end) {
+    const left = () => this.#doors.reduce((sum, door) => sum + (door.closeIdle() ?? 0), 0);
+    while (left() > 0 && performance.now() < end) await pause(LOOK);
   }
 
   async #close() {

@@ -164,8 +164,17 @@ class DoorObject : public Nan::ObjectWrap {
 
   void startPolling() {
     uv_poll_start(poll_, UV_READABLE, [](uv_poll_t* poll, int, int) {
-      LoopScope scope;
-      static_cast<DoorObject*>(poll->data)->front_.turn();
+      auto* self = static_cast<DoorObject*>(poll->data);
+      // What is deferred may close it.
+      Nan::HandleScope scope;
+      [[maybe_unused]] const Local<Object> kept = self->handle();
+      uint64_t ended;
+      {
+        LoopScope turn;
+        self->front_.turn();
+        ended = microseconds();
+      }
+      self->front_.countDeferred(microseconds() - ended);
     });
   }
 
@@ -343,7 +352,7 @@ class DoorObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(result);
   }
 
-  // closeIdle() → connections that there were
+  // closeIdle() → connections left
   static void closeIdle(const Nan::FunctionCallbackInfo<Value>& info) {
     info.GetReturnValue().Set(unwrap<DoorObject>(info)->front_.closeIdle());
   }

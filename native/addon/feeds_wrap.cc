@@ -14,7 +14,6 @@
 #include "feeds/feeds.h"
 #include "loop_scope.h"
 #include "torus/pool.h"
-#include "watch_words.h"
 #include "wraps.h"
 
 namespace server {
@@ -23,9 +22,6 @@ namespace {
 
 /** Microseconds of one turn of the loop that go to watchers who are due. */
 constexpr uint64_t kTurnShare = 2500;
-
-/** Bytes of an answer from which on JavaScript is given them where they are, not copied. */
-constexpr uint64_t kShared = 4096;
 
 Cursor cursorIn(Local<Value> object) {
   return {static_cast<uint64_t>(numberOf(get(object, "epoch"))),
@@ -53,37 +49,41 @@ std::string_view bytesIn(Local<Value> object, const char* name) {
 
 }  // namespace
 
-/** The table, its clock, and the watchers that JavaScript carries. */
-class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
+/** The table and its clock. */
+class FeedsObject : public Nan::ObjectWrap {
  public:
   static void init(Local<Object> target) {
     defineClass(target, "Feeds", create,
                 {
-                    {"watch", watch},         {"drop", drop},
-                    {"ready", ready},         {"publish", publish},
-                    {"roomFor", roomFor},     {"holds", holds},
-                    {"unchanged", unchanged}, {"compressed", compressed},
-                    {"remove", remove},       {"forget", forget},
-                    {"fail", fail},           {"find", find},
-                    {"takeWants", takeWants}, {"keys", keys},
-                    {"restore", restore},     {"status", status},
-                    {"most", most},           {"list", list},
-                    {"drain", drain},         {"close", close},
+                    {"publish", publish},
+                    {"roomFor", roomFor},
+                    {"holds", holds},
+                    {"unchanged", unchanged},
+                    {"compressed", compressed},
+                    {"remove", remove},
+                    {"forget", forget},
+                    {"fail", fail},
+                    {"find", find},
+                    {"takeWants", takeWants},
+                    {"keys", keys},
+                    {"restore", restore},
+                    {"status", status},
+                    {"most", most},
+                    {"list", list},
+                    {"drain", drain},
+                    {"close", close},
                 });
   }
 
  private:
   friend Feeds* feedsOf(Local<Value> feeds);
 
-  FeedsObject(const FeedsOptions& options, Local<Function> onAnswer, Local<Function> onWants,
-              Local<Value> limits)
+  FeedsObject(const FeedsOptions& options, Local<Function> onWants, Local<Value> limits)
       : kept_(limits),
         feeds_(options, uv_now(Nan::GetCurrentEventLoop()), microseconds,
                limits->IsUndefined() ? nullptr : addressLimitsOf(limits)),
-        onAnswer_(onAnswer),
         onWants_(onWants),
         resource_("sprites:feed") {
-    feeds_.setResponder(WatchHolder::kNode, this);
     uv_loop_t* loop = Nan::GetCurrentEventLoop();
     // The handles outlive the object: the loop gives them back when it has closed them.
     timer_ = new uv_timer_t;
@@ -120,8 +120,6 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     auto* self = static_cast<FeedsObject*>(idle->data);
     if (self->feeds_.wants()) self->onWants_.Call(0, nullptr, self->resource_.get());
     self->feeds_.step(kTurnShare);
-    self->lastBytes_ = nullptr;
-    self->lastBuffer_.Reset();
     if (self->idle_ != nullptr && !self->feeds_.busy()) uv_idle_stop(idle);
   }
 
@@ -133,64 +131,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     if (!done && self->timer_ != nullptr) uv_timer_start(timer, tick, 1, kTickMilliseconds);
   }
 
-  /**
-   * Shared bytes as a Buffer, the same one as long as they are asked for in a row. Buffers of the
-   * same bytes have the same `origin`.
-   */
-  Local<Value> shared(const base::Bytes* bytes) {
-    if (lastBytes_ != bytes) {
-      Local<Object> buffer = Nan::CopyBuffer(bytes->data(), bytes->length()).ToLocalChecked();
-      // An address is a number of JavaScript: it has 47 bits.
-      set(buffer, "origin", static_cast<double>(reinterpret_cast<uintptr_t>(bytes)));
-      lastBytes_ = bytes;
-      lastBuffer_.Reset(buffer);
-    }
-    return Nan::New(lastBuffer_);
-  }
-
-  // onAnswer(token, {outcome, pieces, length, gzip, stream, ends, cursor, retry}) → whether a
-  // stream can take more
-  Taken answer(uint32_t token, const FeedAnswer& answer) override {
-    Nan::HandleScope scope;
-    Local<Object> what = Nan::New<Object>();
-    Local<Array> pieces = Nan::New<Array>();
-    const uint64_t length = answer.length();
-    std::string text;
-    const auto add = [&pieces](Local<Value> piece) {
-      Nan::Set(pieces, pieces->Length(), piece).Check();
-    };
-    for (uint32_t i = 0; i < answer.count; ++i) {
-      const FeedItem& item = answer.items[i];
-      text += item.before;
-      if (item.bytes != nullptr) {
-        const std::string_view bytes = item.bytes->text().substr(item.begin, item.end - item.begin);
-        if (bytes.size() < kShared || item.begin != 0) {
-          text += bytes;
-        } else {
-          if (!text.empty()) add(bufferOf(text));
-          text.clear();
-          add(shared(item.bytes));
-        }
-      }
-      text += item.after;
-    }
-    if (!text.empty()) add(bufferOf(text));
-    set(what, "outcome", static_cast<uint32_t>(answer.outcome));
-    set(what, "pieces", pieces);
-    set(what, "length", length);
-    set(what, "gzip", Nan::New(answer.gzip));
-    set(what, "stream", Nan::New(answer.stream));
-    set(what, "ends", Nan::New(answer.ends));
-    set(what, "cursor", Nan::New(std::string(answer.cursor)).ToLocalChecked());
-    set(what, "retry", answer.retry);
-    Local<Value> arguments[] = {Nan::New(token), what};
-    Local<Value> more;
-    const bool whole = Nan::Call(onAnswer_, 2, arguments).ToLocal(&more) && more->IsTrue();
-    return whole ? Taken::kWhole : Taken::kInPart;
-  }
-
-  // new Feeds({hold, feeds, memory, watchers, upstream, shared}, onAnswer, onWants(),
-  // limits)
+  // new Feeds({hold, feeds, memory, watchers, upstream, shared}, onWants(), limits)
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const FeedsOptions options = {
         .hold = uint32In(info[0], "hold"),
@@ -201,10 +142,9 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
         .shared = flagIn(info[0], "shared"),
     };
     try {
-      auto* feeds =
-          new FeedsObject(options, info[1].As<Function>(), info[2].As<Function>(), info[3]);
+      auto* feeds = new FeedsObject(options, info[1].As<Function>(), info[2]);
       feeds->Wrap(info.This());
-      // As for a pool: the collector may run in an answer that the timer has caused.
+      // As for a pool: the collector may run in a call that the timer has caused.
       feeds->Ref();
       info.GetReturnValue().Set(info.This());
     } catch (const std::bad_alloc&) {
@@ -212,30 +152,11 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     }
   }
 
-  // watch({keys, afters, hold or -1, delta, gzip, stream, many, from}, token) → [outcome, watcher]
-  static void watch(const Nan::FunctionCallbackInfo<Value>& info) {
-    const WatchWords words(info[0]);
-    uint32_t watcher;
-    const Outcome outcome = unwrap<FeedsObject>(info)->feeds_.watch(
-        words.wanted(), words.count(), words.how, WatchHolder::kNode, uint32Of(info[1]), &watcher);
-    pair(info, static_cast<uint32_t>(outcome), watcher);
-  }
-
   static void pair(const Nan::FunctionCallbackInfo<Value>& info, uint32_t first, uint32_t second) {
     Local<Array> result = Nan::New<Array>(2);
     Nan::Set(result, 0, Nan::New(first)).Check();
     Nan::Set(result, 1, Nan::New(second)).Check();
     info.GetReturnValue().Set(result);
-  }
-
-  // drop(watcher)
-  static void drop(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<FeedsObject>(info)->feeds_.drop(uint32Of(info[0]));
-  }
-
-  // ready(watcher)
-  static void ready(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<FeedsObject>(info)->feeds_.ready(uint32Of(info[0]));
   }
 
   // publish({key, epoch, version, value, patch, gzip, upstream}) → [outcome, watching]
@@ -437,11 +358,8 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
 
   Nan::Persistent<Value> kept_;  // the limits, which outlive the table
   Feeds feeds_;
-  Nan::Callback onAnswer_;
   Nan::Callback onWants_;
   CallbackResource resource_;
-  const base::Bytes* lastBytes_ = nullptr;  // of lastBuffer_, by which they are alive
-  Nan::Persistent<Value> lastBuffer_;
   uv_timer_t* timer_ = nullptr;  // nullptr: closed
   uv_idle_t* idle_ = nullptr;
 };

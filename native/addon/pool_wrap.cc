@@ -68,7 +68,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
         turn_(&pool_),
         onAnswer_(onAnswer),
         resource_("sprites:poll") {
-    pool_.setResponder(PollHolder::kNode, this);
+    pool_.setResponder(PollHolder::kRoutes, this);
     pool_.setClock([] { return uv_hrtime() / 1000; });
     // The timer outlives the object: the loop gives it back when it has closed it.
     timer_ = new uv_timer_t;
@@ -184,7 +184,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   static void poll(const Nan::FunctionCallbackInfo<Value>& info) {
     const PollResult result = unwrap<PoolObject>(info)->pool_.poll(
         idOf(info[0]), static_cast<uint64_t>(numberOf(info[1])), uint32Of(info[2]),
-        PollHolder::kNode, uint32Of(info[3]));
+        PollHolder::kRoutes, uint32Of(info[3]));
     if (result.answer.empty()) return reply(info, result.outcome);
     info.GetReturnValue().Set(
         Nan::CopyBuffer(result.answer.data(), result.answer.size()).ToLocalChecked());
@@ -192,7 +192,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
 
   // drop(id, token)
   static void drop(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<PoolObject>(info)->pool_.drop(idOf(info[0]), PollHolder::kNode, uint32Of(info[1]));
+    unwrap<PoolObject>(info)->pool_.drop(idOf(info[0]), PollHolder::kRoutes, uint32Of(info[1]));
   }
 
   // throw(id, edge, n or -1, sprite: Buffer) → outcome

@@ -58,10 +58,6 @@ bool Feeds::areSlowest(uint64_t since) {
   return since != UINT64_MAX && since <= *std::min_element(all.begin(), all.end());
 }
 
-void Feeds::setResponder(WatchHolder holder, FeedResponder* responder) {
-  responders_[static_cast<size_t>(holder)] = responder;
-}
-
 // ---- The table ----------------------------------------------------------------------------------
 
 Feed* Feeds::lookUp(std::string_view key) const {

@@ -72,10 +72,6 @@ constexpr uint32_t kFeedTick = 100;
 /** The most feeds one poll may ask for. */
 constexpr uint32_t kFeedsAtOnce = 32;
 
-/** Where a watcher is: at the front door, or in JavaScript. */
-enum class WatchHolder : uint8_t { kDoor, kNode };
-constexpr size_t kWatchHolders = 2;
-
 /** One feed that a request asks for. */
 struct Wanted {
   std::string_view key;    // isFeedKey
@@ -208,8 +204,8 @@ class Feeds {
   Feeds(const Feeds&) = delete;
   Feeds& operator=(const Feeds&) = delete;
 
-  /** Registers who writes the answers of the watchers of `holder`; not owned. */
-  void setResponder(WatchHolder holder, FeedResponder* responder);
+  /** Registers who writes the answers; not owned. */
+  void setResponder(FeedResponder* responder) { responder_ = responder; }
 
   /** Has `busy` called when there is something for `step` or `takeWants` to do. */
   void onBusy(std::function<void()> busy) { busy_ = std::move(busy); }
@@ -219,8 +215,8 @@ class Feeds {
    * `token`; `watcher` is what to drop it by, kNoWatcher when it has been answered already.
    * Any other outcome has changed nothing.
    */
-  Outcome watch(const Wanted* wanted, uint32_t count, const WatchHow& how, WatchHolder holder,
-                uint32_t token, uint32_t* watcher);
+  Outcome watch(const Wanted* wanted, uint32_t count, const WatchHow& how, uint32_t token,
+                uint32_t* watcher);
   static constexpr uint32_t kNoWatcher = UINT32_MAX;
 
   /** The connection of a watcher is gone. */
@@ -411,7 +407,6 @@ class Feeds {
     uint32_t feed;
     uint32_t token;
     uint32_t sibling;  // the next watcher of the same poll; itself when there is no other
-    WatchHolder holder;
     bool live : 1;
     bool listed : 1;  // in a list; only a stream whose reader is slow is in none
     bool first : 1;   // of its poll: it has the timer
@@ -498,7 +493,7 @@ class Feeds {
   void addText(std::string_view text);
   void joinItems();
   void appendRetry(std::string* text);
-  FeedResponder::Taken deliver(WatchHolder holder, uint32_t token, FeedAnswer answer);
+  FeedResponder::Taken deliver(uint32_t token, FeedAnswer answer);
   void fire(uint32_t watcher);
   void arm(uint32_t watcher, uint64_t milliseconds);
   uint32_t random(uint32_t below);
@@ -520,7 +515,7 @@ class Feeds {
   std::vector<uint32_t> touched_;  // where this shows another: numbers of feeds; some may be gone
   base::Reserved<Watcher> watchers_;
   base::Wheel<kFeedTick> wheel_;
-  FeedResponder* responders_[kWatchHolders] = {};
+  FeedResponder* responder_ = nullptr;
   std::function<void()> busy_;
   FeedsWatcher* watcher_ = nullptr;
   Journal* journal_ = nullptr;

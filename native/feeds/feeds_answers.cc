@@ -108,11 +108,11 @@ void Feeds::appendRetry(std::string* text) {
   base::appendDigits(text, retry());
 }
 
-FeedResponder::Taken Feeds::deliver(WatchHolder holder, uint32_t token, FeedAnswer answer) {
+FeedResponder::Taken Feeds::deliver(uint32_t token, FeedAnswer answer) {
   answer.items = items_.data();
   answer.count = static_cast<uint32_t>(items_.size());
   answer.gzip = gzip_;
-  return responders_[static_cast<size_t>(holder)]->answer(token, answer);
+  return responder_->answer(token, answer);
 }
 
 /** Answers the poll, or writes to the stream, of `first`, whose turn has come. */
@@ -169,7 +169,7 @@ void Feeds::servePoll(uint32_t first) {
     }));
   }
   // The answer points into the feed, which may go with its last watcher: released last.
-  deliver(one.holder, one.token, answer);
+  deliver(one.token, answer);
   release(first);
 }
 
@@ -196,14 +196,13 @@ void Feeds::serveStream(uint32_t first) {
     answer.ends = true;
   }
   unhang(first);
-  const WatchHolder holder = one.holder;
   const uint32_t token = one.token;
   if (answer.ends) {
-    deliver(holder, token, answer);
+    deliver(token, answer);
     release(first);
     return;
   }
-  switch (deliver(holder, token, answer)) {
+  switch (deliver(token, answer)) {
     case FeedResponder::Taken::kWhole:
       return hang(first, List::kParked);
     case FeedResponder::Taken::kInPart:

@@ -59,8 +59,8 @@ Outcome Feeds::ask(const Wanted& wanted, const WatchHow& how, Feed** found) {
   return Outcome::kOk;
 }
 
-Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, WatchHolder holder,
-                     uint32_t token, uint32_t* watcher) {
+Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, uint32_t token,
+                     uint32_t* watcher) {
   *watcher = kNoWatcher;
   const uint32_t hold = how.hold == kNoFeedHold ? options_.hold : how.hold;
   if (!isHold(hold, options_.hold)) {
@@ -90,7 +90,6 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
     const Cursor after = Cursor::of(wanted[i].after);
     one.feed = feeds[i]->number;
     one.token = token;
-    one.holder = holder;
     one.delta = how.delta;
     one.gzip = how.gzip && !how.stream && !how.many;
     one.stream = how.stream;
@@ -130,7 +129,7 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
       at = watchers_[at].sibling;
     }
     joinItems();
-    deliver(holder, token, {});
+    deliver(token, {});
     if (first != kNoWatcher) release(first);
     return Outcome::kOk;
   }

@@ -56,17 +56,15 @@ bool Answers::send(Connection& connection, base::Ref<base::Message> message) {
 bool Answers::sent(Connection& connection) {
   const bool ends = connection.last && connection.state == ConnectionState::kReading;
   if (ends) connections_->beginClosing(connection);
-  connections_->watch(connection);
-  if (connection.state == ConnectionState::kClosing) {
-    endOurHalf(connection);
-    return false;
-  }
   if (connection.state == ConnectionState::kStreaming) {
     connections_->disarm(connection);
   } else {
     connections_->arm(connection, Deadline::kIdle, idleTime_);
   }
-  return true;
+  connections_->watch(connection);
+  if (connection.state != ConnectionState::kClosing) return true;
+  endOurHalf(connection);
+  return false;
 }
 
 /** Keeps what the kernel has not taken. */

@@ -16,6 +16,7 @@
 #ifndef SPRITES_COLD_REQUESTS_H_
 #define SPRITES_COLD_REQUESTS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -110,6 +111,40 @@ class FairTickets {
 
   std::unordered_map<std::string, std::deque<Ticket>> lines_;
   std::deque<std::string> order_;  // each address that has one, once
+};
+
+/**
+ * What of a turn JavaScript has for requests: so many microseconds, and one request in any case.
+ * However many there are, the hot ones have their turns in between.
+ */
+class ScriptShare {
+ public:
+  static constexpr uint64_t kShare = 250;
+
+  void begin() { used_ = asked_ = 0; }
+
+  bool left() const { return used_ < kShare; }
+
+  /** It was asked to handle one, which took so many microseconds. */
+  void asked(uint64_t microseconds) {
+    used_ += microseconds + deferred_;
+    ++asked_;
+  }
+
+  /**
+   * What the requests of the last turn have left to its promises has taken so many microseconds.
+   * The next turns ask for as many as have their share with that.
+   */
+  void deferred(uint64_t microseconds) {
+    if (asked_ == 0) return;
+    // One that takes long is no rule for the others.
+    deferred_ = (3 * deferred_ + std::min(microseconds / asked_, kShare)) / 4;
+  }
+
+ private:
+  uint64_t used_ = 0;      // microseconds of this turn that it has had, or will have
+  uint32_t asked_ = 0;     // requests of this turn
+  uint64_t deferred_ = 0;  // microseconds that its promises take for one, on an average
 };
 
 class ColdRequests {

@@ -258,10 +258,7 @@ class Connections {
   void arm(Connection& connection, Deadline deadline, uint32_t milliseconds);
 
   /** The connection has no deadline. */
-  void disarm(Connection& connection) {
-    connection.deadline = Deadline::kIdle;
-    wheel_.disarm(indexOf(connection));
-  }
+  void disarm(const Connection& connection) { wheel_.disarm(indexOf(connection)); }
 
   /** Calls `fire(connection)` with those whose deadline is over at `now`, a bounded number. */
   template <typename Fire>

@@ -178,7 +178,6 @@ void Door::shakeNow(Connection& connection) {
     case TlsSession::Handshake::kWrites:
       return connections_.watchFor(connection, Interest::kWrite);
     case TlsSession::Handshake::kFailed:
-      ++counts_.failedHandshakes;
       return connections_.close(connection);
     case TlsSession::Handshake::kDone:
       break;
@@ -240,7 +239,8 @@ bool Door::greet(Connection& connection, const char** data, size_t* length) {
 // ---- The turn -----------------------------------------------------------------------------------
 
 void Door::turn() {
-  askedFor_ = shookFor_ = 0;
+  share_.begin();
+  shookFor_ = 0;
   parts_.events->dispatch([this](uint32_t index, uint32_t generation, uint32_t events) {
     // An event for a connection that an earlier event of this turn has closed is stale.
     if (Connection* connection = connections_.find({index, generation})) {
@@ -353,7 +353,8 @@ bool Door::awaitsAnswer(const Connection& connection) {
 
 /** Deals with the input that a connection has kept, now that it may be dealt with. */
 void Door::resume(Connection& connection) {
-  if (connection.inputLength == 0) return;
+  // Its peer may have ended its half meanwhile: that is to be told again.
+  if (connection.inputLength == 0) return connections_.watch(connection);
   // Taken from the connection first: what is left of it is kept anew.
   const Ticket ticket = connections_.ticketOf(connection);
   const size_t length = connection.inputLength;
@@ -509,6 +510,7 @@ void Door::expire(Connection& connection) {
 }
 
 void Door::beforeClose(Connection& connection) {
+  if (connection.state == ConnectionState::kShaking) ++counts_.failedHandshakes;
   if (connection.state == ConnectionState::kParked) {
     parts_.polls->drop(connection.record, connections_.ticketOf(connection));
   }

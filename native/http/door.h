@@ -94,7 +94,7 @@ struct DoorCounts {
   uint32_t secure;       // of them by TLS
   uint64_t handshakes;   // that were done
   uint64_t resumed;      // of them by a ticket
-  uint64_t failedHandshakes;
+  uint64_t failedHandshakes;  // connections by TLS that closed before theirs was done
 };
 
 /** What a front door works with; all of them outlive it. */
@@ -165,6 +165,9 @@ class Door : public PollResponder, public LateAnswers {
 
   /** Does what there is to do, a bounded share of it; to be called when the events are due. */
   void turn();
+
+  /** See ScriptShare::deferred. */
+  void countDeferred(uint64_t microseconds) { share_.deferred(microseconds); }
 
   /** Sends the answers that were decided since the last call. */
   void sendAnswers();
@@ -340,8 +343,8 @@ class Door : public PollResponder, public LateAnswers {
   FeedHandler feeds_;
   LiveCounts liveCounts_;
   ColdRequests cold_;
-  RequestHead head_;       // of the request that is not hot and was read last; its capacity stays
-  uint64_t askedFor_ = 0;  // microseconds of this turn that JavaScript has had
+  RequestHead head_;  // of the request that is not hot and was read last; its capacity stays
+  ScriptShare share_;
   FairTickets shaking_;    // of connections whose handshake goes on in a later turn
   uint64_t shookFor_ = 0;  // microseconds of this turn that handshakes have had
   const size_t readBytes_;

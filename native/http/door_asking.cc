@@ -13,12 +13,6 @@ namespace server {
 
 namespace {
 
-/**
- * Microseconds of a turn for requests that JavaScript handles, and one such request in any case:
- * however many there are, the hot ones have their turns in between.
- */
-constexpr uint64_t kShare = 250;
-
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 /** The first segment of a target's path, in origin or absolute form (RFC 9112, section 3.2). */
@@ -183,7 +177,7 @@ void Door::settle(Connection& connection, std::string_view head, Body body,
   cold_.waiting().add(connection.client, connections_.ticketOf(connection));
 }
 
-bool Door::mayAsk() const { return askedFor_ < kShare && (!asker_.mayAsk || asker_.mayAsk()); }
+bool Door::mayAsk() const { return share_.left() && (!asker_.mayAsk || asker_.mayAsk()); }
 
 /** Asks for the answers of those that wait, as far as the turn's share goes. */
 void Door::handleWaiting() {
@@ -215,7 +209,7 @@ void Door::ask(Connection& connection, std::string_view head, Body body) {
               .client = client,
               .secure = connection.secure,
               .transient = connection.transient});
-  askedFor_ += EventSet::now() - began;
+  share_.asked(EventSet::now() - began);
 }
 
 // ---- Answers ------------------------------------------------------------------------------------

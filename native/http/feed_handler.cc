@@ -13,7 +13,7 @@ FeedHandler::FeedHandler(Feeds* feeds, Connections* connections, Answers* answer
       answers_(answers),
       replies_(replies),
       answered_(std::move(answered)) {
-  if (feeds_ != nullptr) feeds_->setResponder(WatchHolder::kDoor, this);
+  if (feeds_ != nullptr) feeds_->setResponder(this);
 }
 
 // ---- Requests -----------------------------------------------------------------------------------
@@ -60,8 +60,7 @@ Outcome FeedHandler::watch(Connection& connection, const Wanted* wanted, uint32_
   connection.record = Feeds::kNoWatcher;
   connections_->disarm(connection);
   uint32_t watcher;
-  const Outcome outcome =
-      feeds_->watch(wanted, count, how, WatchHolder::kDoor, ticket.connection, &watcher);
+  const Outcome outcome = feeds_->watch(wanted, count, how, ticket.connection, &watcher);
   if (outcome != Outcome::kOk) {
     connection.state = ConnectionState::kReading;
   } else if (connections_->find(ticket) != nullptr &&

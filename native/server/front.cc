@@ -11,10 +11,6 @@ namespace {
 /** How often workers wake the main thread at the most, under load. */
 constexpr uint32_t kWakeMicroseconds = 450;
 
-/** Microseconds of a turn for the workers' requests that JavaScript handles, and one in any case.
- */
-constexpr uint64_t kRequestShare = 250;
-
 }  // namespace
 
 Front::Front(const DoorOptions& options, const FrontParts& parts, const Replies& replies,
@@ -123,13 +119,14 @@ void Front::serveWorkers() {
 
 /** Has JavaScript asked for requests of the workers, in turn, as far as the share goes. */
 void Front::askForRequests() {
-  const uint64_t end = EventSet::now() + kRequestShare;
+  share_.begin();
   const auto has = [](const Served& one) { return one.service->hasRequests(); };
-  while (std::any_of(workers_.begin(), workers_.end(), has)) {
+  while (share_.left() && std::any_of(workers_.begin(), workers_.end(), has)) {
     WorkerService& service = *workers_[first_++ % workers_.size()].service;
     if (!service.hasRequests()) continue;
+    const uint64_t began = EventSet::now();
     service.askForOne();
-    if (EventSet::now() >= end) break;
+    share_.asked(EventSet::now() - began);
   }
   if (std::any_of(workers_.begin(), workers_.end(), has)) events_.wake();
 }
@@ -282,10 +279,9 @@ void Front::stopListening() {
 }
 
 uint32_t Front::closeIdle() {
-  const uint32_t open = open_;
   door_.closeIdle();
   run([](Worker& worker) { worker.door().closeIdle(); });
-  return open;
+  return open_;
 }
 
 void Front::drain(uint32_t window) {

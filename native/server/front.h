@@ -78,6 +78,12 @@ class Front : private FeedsWatcher {
   /** Serves what has come, if the pace allows it now. */
   void turn();
 
+  /** See ScriptShare::deferred: to be called behind a turn. */
+  void countDeferred(uint64_t microseconds) {
+    door_.countDeferred(microseconds);
+    share_.deferred(microseconds);
+  }
+
   /** To be called every kTickMilliseconds; `deadlines` milliseconds, by the door's clock. */
   void tick(uint64_t deadlines);
 
@@ -89,7 +95,8 @@ class Front : private FeedsWatcher {
 
   void stopListening();
 
-  /** Closes the connections that nothing is owed to; returns how many there were before. */
+  /** Closes the connections that nothing is owed to, those of workers soon; returns how many are
+   * left. */
   uint32_t closeIdle();
 
   /** See Feeds::drain: the watchers of the workers. */
@@ -153,6 +160,7 @@ class Front : private FeedsWatcher {
   TlsContext tls_;
   Door door_;
   std::vector<Served> workers_;
+  ScriptShare share_;  // of the workers' requests
   size_t first_ = 0;   // of them: the one whose requests are asked for first
   std::string batch_;  // that is being read
   RequestHead head_;   // of a worker's request; its capacity stays

@@ -102,10 +102,10 @@ class PollResponder {
 };
 
 /**
- * Who may hold a parked poll; a client's record says which of them does. From kFirstWorker on, each
- * is a worker's.
+ * What may hold a parked poll; a client's record says which does: the door, the routes of JavaScript
+ * where the request is not hot, or a worker, from kFirstWorker on.
  */
-enum class PollHolder : uint8_t { kNobody, kDoor, kNode, kFirstWorker };
+enum class PollHolder : uint8_t { kNobody, kDoor, kRoutes, kFirstWorker };
 constexpr size_t kPollHolders = 256;
 
 struct PoolOptions {

@@ -7,11 +7,10 @@ import t from 'tap';
 import { Feeds } from '../../lib/feeds/feeds.js';
 import { FetchTurns } from '../../lib/feeds/fetch-turns.js';
 import { isKey } from '../../lib/feeds/names.js';
-import { FeedTable } from '../../lib/feeds/table.js';
 import { JobTimeError, ThreadError, Threads } from '../../lib/feeds/threads.js';
 import { openUpstream } from '../../lib/feeds/upstream.js';
-import { readOptions } from '../../lib/operator/options.js';
-import { NO_STATE } from '../support/feeds.js';
+import { problemOf } from '../support/contract.js';
+import { NO_STATE, openDoorTo, watchBy } from '../support/feeds.js';
 import { until } from '../support/until.js';
 
 /**
@@ -200,34 +199,6 @@ t.test('addresses take turns, and what is watched goes before what is new', (t) 
   t.end();
 });
 
-t.test('an event stream outlives the tokens of all polls', async (t) => {
-  const table = new FeedTable(readOptions([]), { tokens: 3 }, () => {});
-  t.teardown(() => table.close());
-  const publish = (version) => {
-    const none = Buffer.alloc(0);
-    const value = Buffer.from(`${version}`);
-    const what = { key: 'x', epoch: 1, version, value, patch: none, gzip: none, upstream: false };
-    table.native.publish(what);
-  };
-  publish(1);
-  const heard = { stream: [], poll: [] };
-  const watch = (who, wish) =>
-    table.watch({ keys: ['x'], afters: [''], ...wish }, ({ pieces }) => {
-      heard[who].push(Buffer.concat(pieces).toString());
-      return true;
-    });
-  watch('stream', { stream: true });
-  for (let n = 0; n < 7; n++) watch('poll', {});
-  publish(2);
-  await new Promise((then) => setImmediate(() => setImmediate(then)));
-  const events = [1, 2].map((n) => `{"feed":"x","cursor":"e1-${n}","value":${n}}`);
-  t.strictSame(heard.stream, events);
-  t.strictSame(
-    heard.poll,
-    Array.from({ length: 7 }, () => events[0])
-  );
-});
-
 /**
  * Worker threads of the feeds that die, and what becomes of their jobs.
  */
@@ -353,7 +324,9 @@ t.test('a publication that takes too long changes nothing, and the next is taken
   const publish = (text) => feeds.publish('a', 'value', Buffer.from(text));
   const { cursor } = await publish(JSON.stringify('x'.repeat(2000)));
   // Somebody takes it compressed: so is the next, and that never ends.
-  feeds.watch({ keys: ['a'], afters: [cursor], gzip: true }, () => true);
+  await watchBy(await openDoorTo(t, feeds), feeds, `?after=${cursor}`, {
+    'Accept-Encoding': 'gzip'
+  });
   const [slow, next] = await Promise.all([publish(COMPRESSED), publish('3')]);
   t.equal(slow.problem, 'publishing-slow');
   t.equal(next.problem, undefined);
@@ -376,13 +349,7 @@ t.test('a fetch whose thread dies has failed, and is tried again later', async (
   const options = { ...OPTIONS, upstream: 'https://a.example/{key}/exit' };
   const upstream = openUpstream({ feeds, options, log: pino({ level: 'silent' }) });
   t.teardown(() => upstream.close());
-  let answered;
-  const { outcome } = feeds.watch({ keys: ['a'], afters: [''] }, (answer) => {
-    answered = answer.outcome;
-    return true;
-  });
-  t.equal(outcome, 'ok');
-  await until(() => answered !== undefined, 'it is answered');
-  t.equal(answered, 'upstream-failed');
+  const ask = await openDoorTo(t, feeds);
+  t.equal(problemOf(await (await ask()).read()), 'upstream-failed');
   t.match(upstream.status(), { fetches: 1, fetchesFailed: 1, fetching: 0, fetchesWaiting: 0 });
 });

@@ -4,7 +4,8 @@ import pino from 'pino';
 import t from 'tap';
 
 import { Feeds } from '../../lib/feeds/feeds.js';
-import { NO_STATE } from '../support/feeds.js';
+import { NO_STATE, openDoorTo, watchBy } from '../support/feeds.js';
+import { until } from '../support/until.js';
 
 /**
  * Patches are made for those who take them, and for nobody else: the threads are spared.
@@ -25,7 +26,7 @@ const OPTIONS = {
 const FORGOTTEN = 5500;
 
 /** Feeds whose threads take every value as it is, and note what they were asked for. */
-function makeFeeds(t) {
+async function makeFeeds(t) {
   const jobs = [];
   const threads = {
     async run(task, job) {
@@ -46,8 +47,11 @@ function makeFeeds(t) {
   });
   const publish = (text) => feeds.publish('a', 'value', Buffer.from(text));
   const after = async () => (await publish('"same"')).cursor;
-  const watch = async (how) =>
-    feeds.watch({ keys: ['a'], afters: [await after()], ...how }, () => true);
+  const ask = await openDoorTo(t, feeds);
+  const watch = async ({ delta = 0, stream = false }) => {
+    const headers = stream ? { Accept: 'text/event-stream' } : {};
+    return watchBy(ask, feeds, `?after=${await after()}&delta=${delta}`, headers);
+  };
   /** What the threads are asked for with a new value. */
   const patched = async () => {
     await publish(`"${jobs.length}"`);
@@ -59,29 +63,30 @@ function makeFeeds(t) {
 }
 
 t.test('while one who takes patches watches, and a while longer', async (t) => {
-  const { watch, patched } = makeFeeds(t);
+  const { feeds, watch, patched } = await makeFeeds(t);
   await watch({ stream: true });
   t.equal(await patched(), true, 'a new feed: somebody may still come');
-  const { cancel } = await watch({ stream: true, delta: true });
+  const wire = await watch({ stream: true, delta: 1 });
   await pause(FORGOTTEN);
   t.equal(await patched(), true);
-  cancel();
+  await wire.destroy();
+  await until(() => feeds.status().watching === 1);
   t.equal(await patched(), true, 'he may be on his way back');
   await pause(FORGOTTEN);
   t.equal(await patched(), false);
-  await watch({ delta: true });
+  await watch({ delta: 1 });
   t.equal(await patched(), true);
 });
 
 t.test('where nobody watches, who comes next may have the version before', async (t) => {
-  const { publish, patched } = makeFeeds(t);
+  const { publish, patched } = await makeFeeds(t);
   await publish('1');
   await pause(FORGOTTEN);
   t.equal(await patched(), true);
 });
 
 t.test('without a patch a value that did not change is known as well', async (t) => {
-  const { feeds, publish, watch, patched } = makeFeeds(t);
+  const { feeds, publish, watch, patched } = await makeFeeds(t);
   await watch({ stream: true });
   await pause(FORGOTTEN);
   t.equal(await patched(), false);

@@ -104,6 +104,12 @@ class OddRoutes {
     }
   }
 
+  /** The others wait for their turn. */
+  static void useUpTheTurn() {
+    const uint64_t until = EventSet::now() + 300;
+    while (EventSet::now() < until) continue;
+  }
+
   bool done() const { return later_.empty() && parked_.empty(); }
   uint64_t asked() const { return asked_; }
   uint64_t lost() const { return lost_; }
@@ -187,12 +193,6 @@ class OddRoutes {
                    body);
   }
 
-  /** The others wait for their turn. */
-  static void useUpTheTurn() {
-    const uint64_t until = EventSet::now() + 300;
-    while (EventSet::now() < until) continue;
-  }
-
   std::mt19937& random_;
   Odds& odds_;
   const std::function<std::string()> cursor_;
@@ -212,7 +212,7 @@ class DoorAsking {
       : odds_(*odds), random_(*random), turn_(std::move(turn)) {}
 
   /** `count` clients come to a port; `watches`: it has feeds. */
-  void come(uint16_t port, int count, bool watches) {
+  void come(Port port, int count, bool watches) {
     for (int i = 0; i < count; ++i) {
       clients_.push_back(std::make_unique<Client>(port));
       write(clients_.back().get(), watches);
@@ -250,7 +250,7 @@ class DoorAsking {
   };
 
   struct Client {
-    explicit Client(uint16_t port) : wire(port) {}
+    explicit Client(Port port) : wire(port) {}
     Wire wire;
     std::vector<uint64_t> odds;
     std::vector<Piece> pieces;

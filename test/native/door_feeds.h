@@ -57,9 +57,11 @@ class DoorFeeds {
   using Turn = std::function<void()>;
   using Pass = std::function<void(uint64_t milliseconds)>;
 
-  DoorFeeds(Feeds* feeds, uint16_t port, std::mt19937* random, Turn turn, Pass pass)
+  /** `secure` is a port by TLS. */
+  DoorFeeds(Feeds* feeds, Port port, Port secure, std::mt19937* random, Turn turn, Pass pass)
       : feeds_(feeds),
         port_(port),
+        secure_(secure),
         random_(*random),
         turn_(std::move(turn)),
         pass_(std::move(pass)) {}
@@ -112,7 +114,7 @@ class DoorFeeds {
   }
 
   /** What the table refuses, and what is for JavaScript to answer. */
-  void askOddly(uint16_t worker) {
+  void askOddly(Port worker) {
     Wire refused(port_);
     refused.send(get("nobody", ""));
     until([&] { return refused.read().find(problem(Outcome::kUnknownFeed)) != std::string::npos; });
@@ -282,7 +284,7 @@ class DoorFeeds {
   void ask(Reader* reader, bool anew = true) {
     if (reader->key.empty()) reader->key = kKeys[below(2)];
     if (anew) {
-      reader->peer = std::make_unique<Wire>(port_);
+      reader->peer = std::make_unique<Wire>(below(4) == 0 ? secure_ : port_);
       reader->headed = false;
     }
     const std::string& key = reader->key;
@@ -371,7 +373,8 @@ class DoorFeeds {
   }
 
   Feeds* const feeds_;
-  const uint16_t port_;
+  const Port port_;
+  const Port secure_;
   std::mt19937& random_;
   const Turn turn_;
   const Pass pass_;

@@ -3,14 +3,15 @@
 //   door_test [clients] [seed]
 //
 // Clients come in waves over loopback: they join, park, throw and leave, by the front door itself
-// and by a worker's, which asks by its ring, each at one or the other by chance; and some of them
-// do what sockets can do: heads and bodies in pieces, pipelines, resets at any moment, silence,
-// readers that do not read, requests for others to serve. What every 202 promised must be received,
-// or be waiting when its receivers are gone; and after each wave nothing may be left: no client,
-// connection, byte or source. Then others come and watch feeds (door_feeds.h). It is there for the
-// sanitizers and for valgrind, which look on.
+// and by a worker's, which asks by its ring, by TLS and without, each at one of them by chance; and
+// some of them do what sockets can do: heads and bodies in pieces, pipelines, resets at any moment,
+// silence, readers that do not read, requests for others to serve. What every 202 promised must be
+// received, or be waiting when its receivers are gone; and after each wave nothing may be left: no
+// client, connection, byte or source. Then others come and watch feeds (door_feeds.h). It is there
+// for the sanitizers and for valgrind, which look on.
 #include "http/door.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -36,6 +37,7 @@
 namespace {
 
 using namespace server;
+using test::Port;
 using test::request;
 using test::Wire;
 
@@ -116,10 +118,16 @@ DoorOptions options() {
 }
 
 /** Listens on a free port of the loopback, which is returned. */
-uint16_t listenTo(Door* door) {
+uint16_t listenTo(Door* door, TlsContext* tls = nullptr) {
   uint16_t port = 0;
-  EXPECT(door->listen("127.0.0.1", 0, 4096, {}, &port) == 0);
+  EXPECT(door->listen("127.0.0.1", 0, 4096, {.tls = tls}, &port) == 0);
   return port;
+}
+
+/** Whether there is something to do: Node's loop calls for a turn only then. */
+bool isAwake(const EventSet& events) {
+  pollfd fd = {events.fd(), POLLIN, 0};
+  return poll(&fd, 1, 0) == 1;
 }
 
 class Test {
@@ -163,8 +171,13 @@ class Test {
     }
     doorRoutes_.setDoor(&door_);
     workerRoutes_.setDoor(&worker_.door());
+    const test::Identity identity = test::makeIdentity(test::KeyKind::kEcdsa);
+    EXPECT(tls_.take(identity.certificate, identity.key).empty());
+    tls_.rollTicketKeys(time(nullptr));
     port_ = listenTo(&door_);
     workerPort_ = listenTo(&worker_.door());
+    securePort_.number = listenTo(&door_, &tls_);
+    secureWorkerPort_.number = listenTo(&worker_.door(), &tls_);
   }
 
   void wave(uint32_t count) {
@@ -206,7 +219,7 @@ class Test {
   void turn() {
     doorRoutes_.sayLater();
     workerRoutes_.sayLater();
-    if (events_.due()) door_.turn();
+    if (isAwake(events_) && events_.due()) door_.turn();
     test::stepFeeds(&feeds_);
     pool_.answerReady();
     door_.sendAnswers();
@@ -325,7 +338,10 @@ class Test {
     EXPECT(peer.read().empty());
   }
 
-  uint16_t anyPort() { return below(2) == 0 ? port_ : workerPort_; }
+  Port anyPort() {
+    if (below(6) == 0) return below(2) == 0 ? securePort_ : secureWorkerPort_;
+    return below(2) == 0 ? port_ : workerPort_;
+  }
 
   void come(uint32_t count) {
     members_.clear();
@@ -345,6 +361,7 @@ class Test {
   }
 
   void poll(Member* member) {
+    UNTIL(member->polls->isShaken());
     std::string text =
         request("GET", "/poll/" + member->id + "?ack=" + std::to_string(member->ack));
     const uint32_t cut = below(4) == 0 ? 1 + below(text.size() - 1) : 0;
@@ -453,6 +470,8 @@ class Test {
       Member& member = members_[below(members_.size())];
       peers.push_back(std::make_unique<Wire>(anyPort()));
       Wire& peer = *peers.back();
+      // Some are never done with their handshake.
+      if (below(10) > 0 || i % 8 < 4) UNTIL(peer.isShaken());
       const std::string text = makeThrow(member.id, 200);
       switch (i % 8) {
         case 0:  // silence, until the door closes
@@ -518,6 +537,8 @@ class Test {
     test::DoorAsking scene(&odds_, &random_, [this] { turn(); });
     scene.come(port_, 60, true);
     scene.come(workerPort_, 30, false);
+    scene.come(securePort_, 15, true);
+    scene.come(secureWorkerPort_, 15, false);
     scene.run([this] { publishOdd(); });
     UNTIL(doorRoutes_.done() && workerRoutes_.done());
     const auto arriving = [this] {
@@ -714,13 +735,19 @@ class Test {
     EXPECT(counts.waiting == 0 && counts.mailboxBytes == 0);
     EXPECT(conserved());
     EXPECT(door_.counts().heldBytes == 0 && worker_.door().counts().heldBytes == 0);
+    EXPECT(door_.counts().secure == 0 && worker_.door().counts().secure == 0);
+    uint64_t shaken = 0;
+    for (const Door* door : {&door_, &worker_.door()}) {
+      shaken += door->counts().handshakes + door->counts().failedHandshakes;
+    }
+    EXPECT(shaken == secured_);
     EXPECT(limits_.size() == 0 && open_ == 0);
     lostBefore_ = counts.lost;
   }
 
   void watchFeeds() {
     test::DoorFeeds scene(
-        &feeds_, port_, &random_, [this] { turn(); },
+        &feeds_, port_, securePort_, &random_, [this] { turn(); },
         [this](uint64_t milliseconds) { pass(milliseconds); });
     const uint64_t slow = door_.counts().slowReaders;
     scene.parkAndPublish();
@@ -738,6 +765,7 @@ class Test {
   }
 
   std::mt19937 random_;
+  TlsContext tls_;
   AddressLimits limits_{AddressLimitsOptions{}};
   Pool pool_;
   PoolHandler handler_;
@@ -759,9 +787,146 @@ class Test {
   size_t promised_ = 0;
   uint64_t lostBefore_ = 0;
   uint64_t oddVersion_ = 0;
-  uint16_t port_ = 0;
-  uint16_t workerPort_ = 0;
+  uint64_t secured_ = 0;  // connections by TLS that there have been
+  Port port_ = 0;
+  Port workerPort_ = 0;
+  Port securePort_{0, &secured_};
+  Port secureWorkerPort_{0, &secured_};
 };
+
+/**
+ * JavaScript asks for a body when the turn's share is used up, and lets an answer wait for longer
+ * than any deadline.
+ */
+class Slow {
+ public:
+  Slow()
+      : pool_(poolOptions(), &limits_, now),
+        handler_(&pool_, microseconds),
+        door_(options(), {&events_, &limits_, &open_, &handler_, &handler_, nullptr, nullptr},
+              makeReplies(),
+              {.ask = [this](const Question& question) { ask(question); }, .gone = [](Ticket) {}},
+              now),
+        port_(listenTo(&door_)) {}
+
+  void run() {
+    Wire first(port_);
+    first.send(
+        "POST /later HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+    until([&] { return asked_ == "awaited"; });
+    const Ticket awaiting = ticket_;
+    first.send("body");
+    Wire second(port_);
+    second.send(request("GET", "/long"));
+    until([&] { return asked_ == "whole "; });
+    const Ticket pending = ticket_;
+    while (isAwake(events_)) door_.turn();
+    // The body is here already: nothing that comes asks for another turn.
+    door_.proceed(awaiting);
+    until([&] { return asked_ == "whole body"; });
+    pass(kHeadTime + kBodyTime + kIdleTime + 1000);
+    for (const Ticket ticket : {pending, awaiting}) answer(ticket);
+    for (Wire* peer : {&first, &second}) {
+      until([&] { return peer->read().find("HTTP/1.1 200") != std::string::npos; });
+    }
+    shareTurns();
+    pass(kIdleTime + 1000);
+    EXPECT(door_.counts().open == 0 && door_.counts().timedOut == 0);
+  }
+
+ private:
+  void ask(const Question& question) {
+    ticket_ = question.ticket;
+    const bool awaited = question.body.state == Body::State::kAwaited;
+    asked_ = awaited ? "awaited" : "whole " + std::string(question.body.bytes);
+    if (question.head.target == "/long") test::OddRoutes::useUpTheTurn();
+    if (question.head.target == "/deferred") answer(ticket_);
+  }
+
+  void answer(Ticket ticket) {
+    door_.respond(ticket, "HTTP/1.1 200 OK\r\n", "Content-Length: 0\r\n\r\n", {});
+  }
+
+  /** Where JavaScript takes long behind its calls, a turn has few of them, and always one. */
+  void shareTurns() {
+    std::vector<std::unique_ptr<Wire>> peers;
+    for (const uint32_t sent : {1, 19}) {
+      const uint64_t before = door_.counts().handled;
+      for (uint32_t i = 0; i < sent; ++i) {
+        peers.push_back(std::make_unique<Wire>(port_));
+        peers.back()->send(request("GET", "/deferred"));
+      }
+      while (door_.counts().handled < before + sent) {
+        const uint64_t handled = door_.counts().handled;
+        until([&] { return door_.counts().handled > handled; });
+        EXPECT(door_.counts().handled <= handled + 2);
+        for (int i = 0; i < 20; ++i) door_.countDeferred(10'000'000);
+      }
+    }
+  }
+
+  /** As Node's loop does: a turn only when one is asked for. */
+  template <typename Holds>
+  void until(Holds&& holds) {
+    for (int turns = 0; !holds(); ++turns) {
+      EXPECT(turns < 20000);
+      if (turns > 1000) usleep(50);
+      if (isAwake(events_)) door_.turn();
+    }
+  }
+
+  void pass(uint64_t milliseconds) {
+    for (const uint64_t end = now + milliseconds; now < end;) {
+      now += kTickMilliseconds;
+      door_.tick(now);
+    }
+  }
+
+  AddressLimits limits_{AddressLimitsOptions{}};
+  Pool pool_;
+  PoolHandler handler_;
+  EventSet events_;
+  std::atomic<uint32_t> open_{0};
+  std::string asked_;
+  Ticket ticket_ = {};
+  Door door_;
+  const Port port_;
+};
+
+/**
+ * Addresses take turns, each in the order in which its tickets came; those that are gone are
+ * forgotten, and nothing else is.
+ */
+void takeTurns() {
+  const Address addresses[] = {Address::of(in_addr{1}), Address::of(in_addr{2}),
+                               Address::of(in_addr{3})};
+  FairTickets tickets;
+  const auto takeAll = [&] {
+    std::string all;
+    while (!tickets.empty()) all += std::to_string(tickets.take().connection) + " ";
+    return all;
+  };
+  for (uint32_t i = 0; i < 5; ++i) tickets.add(addresses[0], {i, 0});
+  tickets.add(addresses[1], {10, 0});
+  tickets.add(addresses[2], {20, 0});
+  tickets.add(addresses[2], {21, 0});
+  EXPECT(tickets.take().connection == 0 && tickets.take().connection == 10);
+  // One that comes again stands behind those that wait, however many it has.
+  tickets.add(addresses[1], {11, 0});
+  EXPECT(takeAll() == "20 1 11 21 2 3 4 ");
+  for (uint32_t i = 0; i < 5; ++i) tickets.add(addresses[i % 2], {i, 0});
+  tickets.add(addresses[2], {5, 0});
+  tickets.forget([](const Ticket& ticket) { return ticket.connection % 2 == 1; });
+  EXPECT(takeAll() == "0 2 4 ");
+  // Of those that come and go none is left.
+  for (uint32_t i = 0; i < 1000; ++i) {
+    tickets.add(Address::of(in_addr{i}), {i, 0});
+    tickets.forget([](const Ticket&) { return true; });
+    EXPECT(tickets.empty());
+  }
+  tickets.add(addresses[0], {7, 0});
+  EXPECT(takeAll() == "7 ");
+}
 
 /**
  * Those who send on while an answer of theirs is decided and has not gone out, at an address for
@@ -918,6 +1083,8 @@ int main(int argc, char** argv) {
   const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : time(nullptr);
   printf("door_test: %u clients, seed %" PRIu64 "\n", clients, seed);
   fflush(stdout);
+  takeTurns();
+  Slow().run();
   Decided().run();
   Test test(seed);
   for (uint32_t come = 0; come < clients; come += kWave) {

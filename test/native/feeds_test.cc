@@ -61,7 +61,7 @@ class Test : FeedResponder {
             {.hold = 20, .feeds = 6, .memory = 100000, .watchers = 40, .upstream = false}, 0,
             [] { return clockNow; }, &limits_),
         people_(24) {
-    feeds_.setResponder(WatchHolder::kDoor, this);
+    feeds_.setResponder(this);
   }
 
   void run(uint64_t steps) {
@@ -186,7 +186,7 @@ class Test : FeedResponder {
                                           .stream = one.stream,
                                           .many = many,
                                           .from = {.host = 1 + below(3)}},
-                                         WatchHolder::kDoor, number, &watcher);
+                                         number, &watcher);
     if (outcome != Outcome::kOk) {
       one.busy = false;
       ++refused_;
@@ -318,8 +318,8 @@ class Test : FeedResponder {
         const Wanted wanted = {key, one.cursors[key]};
         uint32_t watcher;
         one.busy = true;
-        EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, one.delta, false, false, false},
-                            WatchHolder::kDoor, number, &watcher) == Outcome::kOk);
+        EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, one.delta, false, false, false}, number,
+                            &watcher) == Outcome::kOk);
         if (one.busy) feeds_.drop(watcher);
         one.busy = false;
         EXPECT(one.values[key] == model.values.rbegin()->second);
@@ -359,7 +359,7 @@ class Behind : FeedResponder {
                 .shared = whose == Whose::kWorld},
                0, [] { return clockNow; }),
         many_(many) {
-    feeds_.setResponder(WatchHolder::kDoor, this);
+    feeds_.setResponder(this);
   }
 
   void run() {
@@ -406,8 +406,8 @@ class Behind : FeedResponder {
     said_.clear();
     const Wanted wanted = {"a", after};
     uint32_t watcher;
-    EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, false, false, false, many_}, WatchHolder::kDoor,
-                        0, &watcher) == Outcome::kOk);
+    EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, false, false, false, many_}, 0, &watcher) ==
+           Outcome::kOk);
   }
 
   Taken answer(uint32_t, const FeedAnswer& answer) override {
@@ -440,7 +440,7 @@ class Times : FeedResponder {
   Times()
       : feeds_({.hold = 60, .feeds = 2, .memory = 100000, .watchers = 4000, .upstream = false}, 0,
                [] { return clockNow; }) {
-    feeds_.setResponder(WatchHolder::kDoor, this);
+    feeds_.setResponder(this);
     publish("a", 1);
     publish("b", 1);
   }
@@ -479,8 +479,8 @@ class Times : FeedResponder {
   uint32_t watch(const char* key, const char* after, uint32_t token, bool stream) {
     const Wanted wanted = {key, after};
     uint32_t watcher;
-    EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, false, false, stream, false}, WatchHolder::kDoor,
-                        token, &watcher) == Outcome::kOk);
+    EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, false, false, stream, false}, token, &watcher) ==
+           Outcome::kOk);
     return watcher;
   }
 
@@ -547,8 +547,8 @@ class Times : FeedResponder {
   void watchCompressed(const char* after) {
     const Wanted wanted = {"b", after};
     uint32_t watcher;
-    EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, false, true, false, false}, WatchHolder::kDoor, 0,
-                        &watcher) == Outcome::kOk);
+    EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, false, true, false, false}, 0, &watcher) ==
+           Outcome::kOk);
   }
 
   /** A version is compressed once, however many wait for that. */
@@ -602,8 +602,8 @@ class Times : FeedResponder {
       for (uint32_t i = 0; i < kMany; ++i) {
         const Wanted wanted = {"a", after};
         uint32_t watcher;
-        EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, delta, false, false, false},
-                            WatchHolder::kDoor, 0, &watcher) == Outcome::kOk);
+        EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, delta, false, false, false}, 0, &watcher) ==
+               Outcome::kOk);
       }
       while (feeds_.step(kShare)) {
       }
@@ -684,7 +684,7 @@ class Unfetched : FeedResponder {
   Unfetched()
       : feeds_({.hold = 20, .feeds = 2, .memory = 1000, .watchers = 10, .upstream = true}, 0,
                [] { return clockNow; }) {
-    feeds_.setResponder(WatchHolder::kDoor, this);
+    feeds_.setResponder(this);
   }
 
   void run() {
@@ -696,8 +696,8 @@ class Unfetched : FeedResponder {
  private:
   Outcome ask(const std::string& key, uint32_t* watcher) {
     const Wanted wanted = {key, ""};
-    const Outcome outcome = feeds_.watch(&wanted, 1, {kNoFeedHold, false, false, false, false},
-                                         WatchHolder::kDoor, 0, watcher);
+    const Outcome outcome =
+        feeds_.watch(&wanted, 1, {kNoFeedHold, false, false, false, false}, 0, watcher);
     feeds_.takeWants();
     return outcome;
   }

@@ -164,7 +164,7 @@ class Run : private PollResponder {
     const test::ExactCopy exact(bytes);
     AddressLimits limits{AddressLimitsOptions{}};
     Pool pool(poolOptions(kCapacity), &limits, 0);
-    pool.setResponder(PollHolder::kNode, this);
+    pool.setResponder(PollHolder::kRoutes, this);
     Shelf shelf;
     const ReplayResult result = replayJournal({exact.data(), exact.length()}, upTo, &pool, &shelf);
     EXPECT(result.whole + result.torn <= bytes.size());
@@ -186,7 +186,7 @@ class Run : private PollResponder {
       for (uint8_t edge = 0; edge < 4; ++edge) {
         pool.throwSprite(id, Edge{edge}, random_.below(400), "{\"after\":1}", 0);
       }
-      pool.poll(id, 0, 0, PollHolder::kNode, 1);
+      pool.poll(id, 0, 0, PollHolder::kRoutes, 1);
       if (random_.oneIn(2)) pool.leave(id);
       pool.answerReady();
       expectLaw(pool);

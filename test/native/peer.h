@@ -10,17 +10,32 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "expect.h"
+#include "tls_client.h"
 
 namespace server::test {
 
-/** The client's end of a connection. */
+/** Where a client connects to. */
+struct Port {
+  // NOLINTNEXTLINE(google-explicit-constructor): most are without TLS
+  Port(uint16_t itsNumber, uint64_t* countOfItsWires = nullptr)
+      : number(itsNumber), secured(countOfItsWires) {}
+
+  uint16_t number;
+  uint64_t* secured;  // how many wires of it there have been; nullptr: it is without TLS
+};
+
+/**
+ * The client's end of a connection. By TLS every look at what has come goes on with the handshake,
+ * and with what is to be sent.
+ */
 class Wire {
  public:
-  explicit Wire(uint16_t port, int receiveBuffer = 0) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+  explicit Wire(Port port, int receiveBuffer = 0) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
     EXPECT(fd_ >= 0);
     const int one = 1;
     setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
@@ -29,20 +44,36 @@ class Wire {
     }
     sockaddr_in to = {};
     to.sin_family = AF_INET;
-    to.sin_port = htons(port);
+    to.sin_port = htons(port.number);
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     // The kernel takes it into the backlog: nobody need accept it yet.
     EXPECT(connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0);
     fcntl(fd_, F_SETFL, O_NONBLOCK);
+    if (port.secured == nullptr) return;
+    tls_ = std::make_unique<ClientTls>(++*port.secured % 4 == 0 ? TLS1_2_VERSION : TLS1_3_VERSION);
+    send({});
   }
   ~Wire() { close(); }
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
 
   void send(std::string_view text) {
+    if (!tls_) return put(text);
+    tls_->say(text);
+    put(tls_->outgoing());
+  }
+
+  /** Sends what is not what the server takes it for. */
+  void put(std::string_view bytes) {
     // A server that has closed is noticed when it is read from.
-    const ssize_t sent = ::send(fd_, text.data(), text.size(), MSG_NOSIGNAL);
-    EXPECT(sent == static_cast<ssize_t>(text.size()) || errno == EPIPE || errno == ECONNRESET);
+    const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    EXPECT(sent == static_cast<ssize_t>(bytes.size()) || errno == EPIPE || errno == ECONNRESET);
+  }
+
+  /** Whether what is sent is sent at once. */
+  bool isShaken() {
+    receive();
+    return !tls_ || tls_->isShaken();
   }
 
   /** Takes one whole answer, if there is one: its head and its body. */
@@ -75,7 +106,11 @@ class Wire {
   }
 
   /** Ends its half: it may still read. */
-  void end() { EXPECT(shutdown(fd_, SHUT_WR) == 0 || errno == ENOTCONN); }
+  void end() {
+    if (!tls_) return endHalf();
+    tls_->end();
+    send({});
+  }
 
   void reset() {
     const linger at = {1, 0};
@@ -84,6 +119,8 @@ class Wire {
   }
 
  private:
+  void endHalf() const { EXPECT(shutdown(fd_, SHUT_WR) == 0 || errno == ENOTCONN); }
+
   void receive() {
     // Not on the stack: what looks on would mark all of it at each call.
     static thread_local char buffer[65536];
@@ -92,12 +129,20 @@ class Wire {
         over_ = true;
         break;
       }
-      text_.append(buffer, got);
+      if (tls_) {
+        tls_->take({buffer, static_cast<size_t>(got)}, &text_);
+      } else {
+        text_.append(buffer, got);
+      }
     }
     if (errno == ECONNRESET) over_ = true;
+    if (!tls_ || over_) return;
+    over_ = tls_->over();
+    send({});
   }
 
   int fd_;
+  std::unique_ptr<ClientTls> tls_;
   std::string text_;
   bool over_ = false;
 };

@@ -119,10 +119,10 @@ class Model {
       : random_(seed),
         options_(optionsFor(capacity)),
         door_(PollHolder::kDoor, &answers_),
-        node_(PollHolder::kNode, &answers_),
+        node_(PollHolder::kRoutes, &answers_),
         pool_(options_, &limits_, now_) {
     pool_.setResponder(PollHolder::kDoor, &door_);
-    pool_.setResponder(PollHolder::kNode, &node_);
+    pool_.setResponder(PollHolder::kRoutes, &node_);
   }
 
   void step() {
@@ -244,7 +244,7 @@ class Model {
     const bool right = below(3) > 0 && member->parked;
     const PollHolder by = right           ? member->holder
                           : below(2) == 0 ? PollHolder::kDoor
-                                          : PollHolder::kNode;
+                                          : PollHolder::kRoutes;
     const uint32_t token = right ? member->token : static_cast<uint32_t>(below(nextToken_ + 2));
     if (below(2) == 0) {
       pool_.drop(member->id, by, token);
@@ -287,7 +287,7 @@ class Model {
     }
     const uint32_t holds[] = {0, 5, 6, kHold, 4, kHold + 1, UINT32_MAX};
     const uint32_t hold = holds[below(below(4) == 0 ? 7 : 4)];
-    const PollHolder by = below(2) == 0 ? PollHolder::kDoor : PollHolder::kNode;
+    const PollHolder by = below(2) == 0 ? PollHolder::kDoor : PollHolder::kRoutes;
     const uint32_t token = nextToken_++;
     const Outcome outcome = ask(*member, ack, hold, by, token);
     if (hold != 0 && (hold < 5 || hold > kHold)) return EXPECT(outcome == Outcome::kBadHold);

@@ -89,7 +89,7 @@ class Run {
   void prepare() {
     AddressLimits limits{AddressLimitsOptions{}};
     Pool clients(options(), &limits, 0);
-    clients.setResponder(PollHolder::kNode, &nobody_);
+    clients.setResponder(PollHolder::kRoutes, &nobody_);
     ids_.clear();
     std::optional<test::WorldSteps> world;
     if (below(3) > 0) world.emplace(&clients);
@@ -113,7 +113,7 @@ class Run {
           clients.throwSprite(id, Edge{static_cast<uint8_t>(below(4))}, i,
                               "{\"n\":" + std::to_string(i) + "}", i);
         } else {
-          clients.poll(id, 0, 0, PollHolder::kNode, i);
+          clients.poll(id, 0, 0, PollHolder::kRoutes, i);
         }
       }
     }
@@ -181,7 +181,7 @@ class Run {
     writeAll(path_, bytes);
     AddressLimits limits{AddressLimitsOptions{}};
     Pool clients(options(), &limits, 0);
-    clients.setResponder(PollHolder::kNode, &nobody_);
+    clients.setResponder(PollHolder::kRoutes, &nobody_);
     loaded_ = {};
     const SnapshotResult result = Snapshot::load(&clients, &loaded_, path_, scene::kAnySize);
     EXPECT(result.error == 0);
@@ -197,7 +197,7 @@ class Run {
       for (uint8_t edge = 0; edge < 4; ++edge) {
         clients.throwSprite(id, Edge{edge}, below(400), "{\"after\":1}", 0);
       }
-      clients.poll(id, 0, 0, PollHolder::kNode, 1);
+      clients.poll(id, 0, 0, PollHolder::kRoutes, 1);
       Id newcomer;
       if (below(2) > 0) clients.join({}, 0, &newcomer);
       if (below(2) > 0) clients.leave(id);

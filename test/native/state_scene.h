@@ -149,7 +149,7 @@ class Life : private PollResponder {
         feeds_({.hold = 60, .feeds = 4, .memory = 1 << 20, .watchers = 10, .upstream = false}, 0,
                [] { return uint64_t{0}; }),
         turn_(&pool_) {
-    pool_.setResponder(PollHolder::kNode, this);
+    pool_.setResponder(PollHolder::kRoutes, this);
   }
 
   Pool& pool() { return pool_; }
@@ -256,7 +256,7 @@ class Life : private PollResponder {
       const Id id = ids_[below(ids_.size())];
       uint64_t& acked = acked_[id.record()];
       polls_[token_ + 1] = id;
-      if (pool_.poll(id, acked, 0, PollHolder::kNode, ++token_).outcome == Outcome::kAckAhead) {
+      if (pool_.poll(id, acked, 0, PollHolder::kRoutes, ++token_).outcome == Outcome::kAckAhead) {
         acked = 0;
       }
       acked += below(3);

@@ -36,7 +36,7 @@ class Stage {
  public:
   explicit Stage(const StateStoreOptions& options)
       : pool_(poolOptions(100), nullptr, 0), store_(options, &pool_, &shelf_) {
-    pool_.setResponder(PollHolder::kNode, &recorder);
+    pool_.setResponder(PollHolder::kRoutes, &recorder);
     EXPECT(store_.recover(&shelf_).ok());
     EXPECT(store_.start() == 0);
   }
@@ -62,7 +62,7 @@ class Stage {
   }
 
   Outcome poll(const Id& id, uint64_t ack, uint32_t token) {
-    return pool_.poll(id, ack, 0, PollHolder::kNode, token).outcome;
+    return pool_.poll(id, ack, 0, PollHolder::kRoutes, token).outcome;
   }
 
   Outcome throwTo(const Id& from, Edge edge, const char* text) {

@@ -9,7 +9,10 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
+#include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "expect.h"
 
@@ -67,6 +70,73 @@ inline Identity makeIdentity(KeyKind kind, long seconds = 86400) {
   EVP_PKEY_free(key);
   return identity;
 }
+
+/** The client's side of one connection, between what it says and the bytes of its socket. */
+class ClientTls {
+ public:
+  /** @param version as SSL_CTX_set_max_proto_version has it */
+  explicit ClientTls(int version) : ssl_(SSL_new(context())) {
+    SSL_set_max_proto_version(ssl_, version);
+    in_ = BIO_new(BIO_s_mem());
+    out_ = BIO_new(BIO_s_mem());
+    BIO_set_mem_eof_return(in_, -1);
+    SSL_set_bio(ssl_, in_, out_);
+    SSL_set_connect_state(ssl_);
+  }
+  ~ClientTls() { SSL_free(ssl_); }
+  ClientTls(const ClientTls&) = delete;
+  ClientTls& operator=(const ClientTls&) = delete;
+
+  /** Says it, as soon as the handshake is done. */
+  void say(std::string_view text) { unsaid_ += text; }
+
+  /** Says nothing more: close_notify comes behind what is to be said. */
+  void end() { ends_ = true; }
+
+  /** Takes bytes that have come, and appends what they say to `*heard`. */
+  void take(std::string_view bytes, std::string* heard) {
+    BIO_write(in_, bytes.data(), static_cast<int>(bytes.size()));
+    char text[16384];
+    for (int got; isShaken() && (got = SSL_read(ssl_, text, sizeof text)) > 0;) {
+      heard->append(text, static_cast<size_t>(got));
+    }
+    ERR_clear_error();
+  }
+
+  /** The server has said that nothing more comes. */
+  bool over() const { return (SSL_get_shutdown(ssl_) & SSL_RECEIVED_SHUTDOWN) != 0; }
+
+  bool isShaken() {
+    const bool shaken = SSL_do_handshake(ssl_) == 1;
+    ERR_clear_error();
+    return shaken;
+  }
+
+  /** The bytes that are to be sent now. */
+  std::string outgoing() {
+    if (isShaken() && !unsaid_.empty()) {
+      EXPECT(SSL_write(ssl_, unsaid_.data(), static_cast<int>(unsaid_.size())) > 0);
+      unsaid_.clear();
+    }
+    if (isShaken() && std::exchange(ends_, false)) SSL_shutdown(ssl_);
+    std::string bytes(BIO_ctrl_pending(out_), '\0');
+    if (!bytes.empty()) BIO_read(out_, bytes.data(), static_cast<int>(bytes.size()));
+    return bytes;
+  }
+
+ private:
+  static SSL_CTX* context() {
+    static const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> kContext(
+        SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
+    return kContext.get();
+  }
+
+  SSL* const ssl_;
+  BIO* in_;
+  BIO* out_;
+  std::string unsaid_;
+  bool ends_ = false;
+};
 
 }  // namespace server::test
 

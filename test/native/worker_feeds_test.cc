@@ -94,7 +94,7 @@ class Watchers : public FeedResponder {
                .upstream = false,
                .shows = &shown},
               0, microseconds, &asks) {
-    feeds.table().setResponder(WatchHolder::kDoor, this);
+    feeds.table().setResponder(this);
   }
 
   /** Somebody watches a feed by a poll: what to drop it by. */
@@ -104,7 +104,7 @@ class Watchers : public FeedResponder {
     EXPECT(feeds.table().watch(
                &wanted, 1,
                {.hold = kNoFeedHold, .delta = false, .gzip = false, .stream = false, .many = false},
-               WatchHolder::kDoor, 0, &watcher) == Outcome::kOk);
+               0, &watcher) == Outcome::kOk);
     return watcher;
   }
 

@@ -5,7 +5,6 @@ import { runInNewContext } from 'node:vm';
 
 import t from 'tap';
 
-import { cursorText } from '../../lib/feeds/names.js';
 import { loadAddon } from '../../lib/base/addon.js';
 import { AddressLimits } from '../../lib/torus/address-limits.js';
 import { createDoor } from '../../lib/http/door.js';
@@ -574,30 +573,6 @@ t.test('the collector does not take a pool in the middle of its tick', async (t)
   t.pass('the process is still there');
 });
 
-t.test('nor a table of feeds', async (t) => {
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc');
-  let answers = 0;
-  (() => {
-    const { Feeds } = loadAddon();
-    const options = { hold: 1, feeds: 2, memory: 1e6, watchers: 2, upstream: false };
-    const onAnswer = () => {
-      collect();
-      answers += 1;
-      return true;
-    };
-    const feeds = new Feeds(options, onAnswer, () => {});
-    const how = { hold: -1, delta: false, gzip: false, stream: false, many: false, from: '' };
-    const newest = { epoch: 1, version: 1 };
-    feeds.publish({ key: 'a', ...newest, value: Buffer.from('1'), upstream: false });
-    feeds.watch({ keys: ['a'], afters: [cursorText(newest)], ...how }, 1);
-  })();
-  collect();
-  await until(() => answers === 1);
-  collect();
-  t.pass('the process is still there');
-});
-
 t.test('nor a front door while a request is handled', async (t) => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc');
@@ -609,10 +584,9 @@ t.test('nor a front door while a request is handled', async (t) => {
     // Nobody but its handles and the pool knows the front door.
     const { Feeds } = loadAddon();
     const table = { hold: 1, feeds: 2, memory: 1e6, watchers: 2, upstream: false };
-    const nothing = () => {};
     const door = createDoor({
       pool: new Pool(options, limits),
-      feeds: { native: new Feeds(table, nothing, nothing) },
+      feeds: { native: new Feeds(table, () => {}) },
       limits,
       options,
       routes: {

@@ -217,7 +217,7 @@ t.test('the status page is there, and asks only its own server', async (t) => {
     headers: { 'content-type': 'text/javascript' }
   });
   const { body } = await ask('GET', '/status');
-  for (const member of ['clients', 'thrown', 'rows', 'columns', 'workerDeaths', 'rss']) {
+  for (const member of ['clients', 'thrown', 'rows', 'columns', 'workers', 'rss']) {
     t.type(body[member], 'number', member);
   }
   await server.stop();

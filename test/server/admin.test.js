@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import net from 'node:net';
+import { setImmediate as immediate } from 'node:timers/promises';
 import t from 'tap';
 
 import { createServer } from 'sprites-server';
@@ -262,16 +263,38 @@ t.test('who is silent until it is answered 408 is not there for good', async (t)
   t.match(text, /^HTTP\/1\.1 200 /, 'there is room again');
 });
 
-t.test('a connection is for a thousand requests', async (t) => {
-  const { server } = await start(t);
-  const text = await raw(
-    server,
-    'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(1000) +
-      'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
-  );
-  t.equal(text.match(/HTTP\/1\.1 200 /g).length, 1000);
-  const [, after] = text.split(/\r\nConnection: close\r\n/i);
-  t.match(after, 'HTTP/1.1 503 ', 'what follows the one that says close');
+t.test(
+  'sixteen requests of a connection may wait for their answers; one more closes it',
+  async (t) => {
+    let asked = 0;
+    let answer;
+    const awaited = new Promise((resolve) => {
+      answer = resolve;
+    });
+    const metrics = { contentType: 'text/plain', text: async () => ((asked += 1), awaited) };
+    const { server } = await start(t, { metrics });
+    const one = 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n';
+    t.equal(await raw(server, one.repeat(1000)), '');
+    t.equal(asked, 16, 'nothing is done for those beyond');
+    const last = 'GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n';
+    const answers = raw(server, one.repeat(15) + last);
+    await until(() => asked === 32);
+    answer('a 1\n');
+    t.equal((await answers).match(/HTTP\/1\.1 200 /g).length, 16);
+  }
+);
+
+t.test('what can not be read is refused behind the answers of the requests before', async (t) => {
+  const metrics = { contentType: 'text/plain', text: async () => (await immediate(), 'a 1\n') };
+  const { server } = await start(t, { metrics });
+  const one = 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n';
+  for (const garbage of ['nonsense\r\n\r\n', 'nonsense\r\n\r\n'.repeat(20_000)]) {
+    const text = await raw(server, one + one + garbage);
+    t.strictSame(text.match(/HTTP\/1\.1 \d+|a 1\n|urn:[a-z:-]+/g), [
+      ...['HTTP/1.1 200', 'a 1\n', 'HTTP/1.1 200', 'a 1\n'],
+      ...['HTTP/1.1 400', 'urn:sprites:bad-request']
+    ]);
+  }
 });
 
 t.test('a taken port is an error event, not a throw', async (t) => {

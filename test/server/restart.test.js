@@ -461,6 +461,28 @@ t.test('whoever is parked at SIGTERM is told when to come back', async (t) => {
   for (const wire of again) await wire.destroy();
 });
 
+t.test('a request that is under way at SIGTERM has its answer', async (t) => {
+  const one = await startServer(t, { options: { ...QUICK, drain: 0 } });
+  const id = await one.join();
+  const wires = await Promise.all(Array.from({ length: 3 }, () => one.wire()));
+  const [cold, hot, idle] = wires;
+  const head = `POST /throw/${id}/left HTTP/1.1\r\nHost: a\r\nContent-Length: 13\r\n`;
+  cold.send(`${head}Expect: 100-continue\r\n\r\n`);
+  t.equal((await cold.read()).status, 100);
+  cold.send('{"last"');
+  hot.send(`${head}\r\n{"last"`);
+  await one.until(({ heldBytes }) => heldBytes > 2 * head.length);
+  one.child.kill('SIGTERM');
+  await idle.closed();
+  // Slowly: for some of the moments at which the server looks whether it has answered everybody.
+  for (const character of ':true}') {
+    for (const wire of [cold, hot]) wire.send(character);
+    await sleep(50);
+  }
+  for (const wire of [cold, hot]) t.equal((await wire.read()).status, 202);
+  t.strictSame(await one.ended(), { code: 0, signal: null });
+});
+
 t.test('workers are no hindrance: what came in by them is kept', async (t) => {
   const state = join(t.testdir(), 'state');
   const options = { ...QUICK, state, workers: 1, 'transient-port': 0 };

@@ -5,14 +5,51 @@ import { setImmediate as turn } from 'node:timers/promises';
 
 import { applyPatch } from '../../lib/client/patch.js';
 import { canonical } from '../../lib/feeds/canonical.js';
-import { request } from './http.js';
+import { createDoor } from '../../lib/http/door.js';
+import { readOptions } from '../../lib/operator/options.js';
+import { AddressLimits } from '../../lib/torus/address-limits.js';
+import { Pool } from '../../lib/torus/pool.js';
+import { request, Wire } from './http.js';
 import { temporary } from './processes.js';
+import { until } from './until.js';
 
 /**
  * What the tests of feeds share: a publisher, watchers, and a reader of event streams.
  */
 
 export const TOKEN = 'a-token.of_tests~1';
+
+/**
+ * A front door to feeds, and nothing else.
+ *
+ * @param {import('tap').Test} t it ends with
+ * @param {import('../../lib/feeds/feeds.js').Feeds} feeds
+ * @returns {Promise<(query?: string, headers?: object) => Promise<Wire>>} asks for the feed `a`
+ */
+export async function openDoorTo(t, feeds) {
+  const options = readOptions([]);
+  const limits = new AddressLimits(options);
+  const pool = new Pool(options, limits);
+  const routes = { headers: {}, mostBody: [], handle: () => ({ status: 404, headers: {} }) };
+  const door = createDoor({ pool, feeds, limits, options, routes });
+  const port = await door.listen({ host: '127.0.0.1', port: 0 });
+  t.teardown(() => {
+    door.close();
+    pool.close();
+  });
+  return async (query = '', headers = {}) => {
+    const wire = await Wire.open(port);
+    return wire.send(request('GET', `/feed/a${query}`, { headers }));
+  };
+}
+
+/** The same, and waits until it is watched. */
+export async function watchBy(ask, feeds, ...what) {
+  const { watching } = feeds.status();
+  const wire = await ask(...what);
+  await until(() => feeds.status().watching === watching + 1);
+  return wire;
+}
 
 /** @returns {string} the path of a file with the token in it */
 export function tokenFile(t) {
