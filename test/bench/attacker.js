@@ -45,6 +45,9 @@ const HEAD = 'Host: x\r\n\r\n';
 const AHEAD = 500;
 const hello = await clientHello();
 
+// What is paused keeps no process alive.
+setInterval(() => {}, 1000);
+
 const attacks = {
   /** A request, half of one or none, and a reset. */
   resets() {
@@ -65,12 +68,12 @@ const attacks = {
     });
   },
 
-  /** The page, asked for without an end, and no answer read. */
+  /** The page, asked for many times, and no answer read: the memory for what is sent is the server's alone. */
   'slow readers'() {
     const bytes = Buffer.from(`GET / HTTP/1.1\r\n${HEAD}`.repeat(AHEAD));
     keep(1000, values.port, (socket) => {
       socket.pause();
-      pour(socket, bytes);
+      socket.write(bytes);
     });
   },
 
