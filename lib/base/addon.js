@@ -30,7 +30,7 @@ export function prebuilt(product) {
 /**
  * Loads the addon: the one that was built here, otherwise the one of the platform's package for this Node's ABI.
  *
- * @returns {object} its exports: the classes Pool, AddressLimits, Relay, Reservation, Door and
+ * @returns {object} its exports: the classes Pool, AddressLimits, Door, Feeds, Tls and
  *     LoopDelays; the functions readForwarded, readForwardedFor, writeNow, takeFileLock, releaseFileLock and
  *     endNow; the list outcomes
  * @throws {Error} with code `ERR_SPRITES_ADDON` and a message of one line, when there is none for this Node and

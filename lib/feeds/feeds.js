@@ -1,6 +1,6 @@
+import { loadAddon } from '../base/addon.js';
 import { cursorText, newEpoch, nextCursor } from './names.js';
 import { digestOf } from './packing.js';
-import { FeedTable } from './table.js';
 import { JobTimeError } from './threads.js';
 import { Unanswerable } from '../torus/pool.js';
 
@@ -35,7 +35,13 @@ const PATCHES_KEPT = 5000;
 const takesPatches = ({ watching, plain, patchesIdle }) =>
   watching === 0 || plain < watching || patchesIdle < PATCHES_KEPT;
 
-export class Feeds extends FeedTable {
+export class Feeds {
+  /** The native table, for the native front door. */
+  native;
+  /** The names of its outcomes, in their order. @type {string[]} */
+  outcomes;
+  /** Whether other servers publish the same feeds. */
+  inWorld;
   #threads;
   #most;
   #log;
@@ -63,11 +69,30 @@ export class Feeds extends FeedTable {
    *     may have
    */
   constructor({ options, threads, pool, log, limits }) {
-    super(options, { limits }, () => this.#seeToWants());
+    const addon = loadAddon();
+    this.outcomes = addon.outcomes;
+    this.inWorld = (options.world ?? 'none') !== 'none';
+    this.native = new addon.Feeds(
+      {
+        hold: options.hold,
+        feeds: options.feeds,
+        memory: options.feedMemory,
+        watchers: options.feedWatchers,
+        upstream: options.upstream !== 'none',
+        shared: this.inWorld
+      },
+      () => this.#seeToWants(),
+      limits?.native
+    );
     this.#threads = threads;
     this.#pool = pool;
     this.#log = log;
     this.#most = options.feedBytes;
+  }
+
+  /** Begins the end: see Feeds::drain. */
+  drain(window) {
+    this.native.drain(window);
   }
 
   /**
@@ -318,7 +343,7 @@ export class Feeds extends FeedTable {
   close() {
     this.#closed = true;
     for (const key of this.#waiting.keys()) this.#tell(key, new Error('the server has ended'));
-    super.close();
+    this.native.close();
   }
 
   /** The parts of a job that are the same for a publication and a fetch. */
@@ -474,6 +499,6 @@ export class Feeds extends FeedTable {
 
   /** @returns {object} the live counts: see /status in README */
   status() {
-    return { ...super.status(), publishing: this.#underWay };
+    return { ...this.native.status(), publishing: this.#underWay };
   }
 }
