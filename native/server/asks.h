@@ -161,22 +161,31 @@ struct FeedNews {
 /** Something that a worker's thread is to do. */
 using Command = std::function<void(Worker&)>;
 
-/** Gives what a message points to into the hands of its reader. */
-template <typename T>
-std::string_view textOfPointer(T* const& pointer) {
-  return bytesOfValue(pointer);
-}
-template <typename T>
-std::unique_ptr<T> takePointer(std::string_view text) {
-  return std::unique_ptr<T>(valueOfBytes<T*>(text));
-}
+/** What a message hands to its reader: an object, as the message's text. */
+class Handed {
+ public:
+  /** Takes over an object that is new. */
+  template <typename T>
+  explicit Handed(std::unique_ptr<T> object) : address_(object.release()) {}
+
+  operator std::string_view() const { return bytesOfValue(address_); }
+
+  /** The object, which is the reader's from now on. */
+  template <typename T>
+  static std::unique_ptr<T> take(std::string_view text) {
+    return std::unique_ptr<T>(static_cast<T*>(valueOfBytes<void*>(text)));
+  }
+
+ private:
+  void* const address_;
+};
 
 /** Gives back what the messages of a batch point to that nobody reads any more. */
 inline void discard(std::string_view batch) {
   eachMessage<SayHead>(batch, [](const SayHead& head, std::string_view text) {
-    if (head.say == Say::kWatch) takePointer<WatchOrder>(text);
-    if (head.say == Say::kFeed || head.say == Say::kFeedGzip) takePointer<FeedNews>(text);
-    if (head.say == Say::kRun) takePointer<Command>(text);
+    if (head.say == Say::kWatch) Handed::take<WatchOrder>(text);
+    if (head.say == Say::kFeed || head.say == Say::kFeedGzip) Handed::take<FeedNews>(text);
+    if (head.say == Say::kRun) Handed::take<Command>(text);
   });
 }
 

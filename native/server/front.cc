@@ -190,9 +190,9 @@ void Front::respond(Caller caller, std::string_view statusLine, std::string_view
 
 void Front::watch(Caller caller, const Wanted* wanted, uint32_t count, const WatchHow& how) {
   if (caller.worker == 0) return door_.watch(caller.ticket, wanted, count, how);
-  auto* const order = new WatchOrder{{}, how};
+  auto order = std::make_unique<WatchOrder>(WatchOrder{{}, how});
   for (uint32_t i = 0; i < count; ++i) order->wanted.emplace_back(wanted[i].key, wanted[i].after);
-  say(caller, {.say = Say::kWatch}, textOfPointer(order));
+  say(caller, {.say = Say::kWatch}, Handed(std::move(order)));
 }
 
 void Front::proceed(Caller caller) {
@@ -216,7 +216,7 @@ bool Front::park(Caller caller) {
 
 /** Has a command done by the worker, in its thread. */
 void Front::Served::tell(const Command& command) const {
-  service->say({.say = Say::kRun}, textOfPointer(new Command(command)));
+  service->say({.say = Say::kRun}, Handed(std::make_unique<Command>(command)));
   send();
 }
 

@@ -169,7 +169,7 @@ void Worker::take(const SayHead& head, std::string_view text) {
     case Say::kRespond:
       return respond(head.ticket, text);
     case Say::kWatch: {
-      const auto order = takePointer<WatchOrder>(text);
+      const auto order = Handed::take<WatchOrder>(text);
       std::vector<Wanted> wanted;
       for (const auto& [key, after] : order->wanted) wanted.push_back({key, after});
       return door_.watch(head.ticket, wanted.data(), static_cast<uint32_t>(wanted.size()),
@@ -187,7 +187,7 @@ void Worker::take(const SayHead& head, std::string_view text) {
     case Say::kFeedAwaited:
       return feeds_->take(head, text);
     case Say::kRun:
-      return (*takePointer<Command>(text))(*this);
+      return (*Handed::take<Command>(text))(*this);
   }
 }
 

@@ -45,7 +45,7 @@ void WorkerFeeds::take(const SayHead& head, std::string_view text) {
     // Whoever asks next asks the main thread anew.
     return table_.end(text, head.outcome);
   }
-  const auto news = takePointer<FeedNews>(text);
+  const auto news = Handed::take<FeedNews>(text);
   if (head.say == Say::kFeedGzip) {
     return table_.showCompressed(news->key, news->value.cursor, std::move(news->gzip));
   }

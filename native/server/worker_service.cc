@@ -216,8 +216,7 @@ void WorkerService::sayOwed() {
     bool& owes = what == Say::kFeed ? watched.owesVersion : watched.owesCompressed;
     const Feed* const feed = parts_.feeds->find(key);
     if (!std::exchange(owes, false) || feed == nullptr || !feed->value) continue;
-    auto* const news = new FeedNews{key, *feed, feed->gzip};
-    say({.say = what}, textOfPointer(news));
+    say({.say = what}, Handed(std::make_unique<FeedNews>(FeedNews{key, *feed, feed->gzip})));
   }
 }
 
