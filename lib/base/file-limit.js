@@ -7,6 +7,9 @@ import { readFileSync } from 'node:fs';
 /** Descriptors the program needs for itself: the loop, the listener, the log, a spare. */
 export const OWN_FILES = 64;
 
+/** @returns {number} the same with so many workers, each of which has an event set and sockets that listen */
+export const ownFiles = (workers) => OWN_FILES + 16 * workers;
+
 /**
  * @returns {number} the soft limit (Node raises it to the hard limit at its start), Infinity where
  *     it cannot be read
@@ -25,13 +28,15 @@ export function fileLimit() {
  *
  * @param {number} capacity clients there is room for
  * @param {number} limit files
+ * @param {number} workers
  * @returns {string} one or two lines
  */
-export function describeFileLimit(capacity, limit) {
-  if (limit - OWN_FILES >= capacity) return `The file limit of ${limit} allows them all.`;
-  const wanted = capacity + OWN_FILES;
+export function describeFileLimit(capacity, limit, workers) {
+  const own = ownFiles(workers);
+  if (limit - own >= capacity) return `The file limit of ${limit} allows them all.`;
+  const wanted = capacity + own;
   return (
-    `The file limit of ${limit} really allows ${Math.max(0, limit - OWN_FILES)}. To lift it:` +
+    `The file limit of ${limit} really allows ${Math.max(0, limit - own)}. To lift it:` +
     ` ulimit -n ${wanted}  (in systemd: LimitNOFILE=${wanted};` +
     ` above fs.nr_open: sysctl -w fs.nr_open=${wanted})`
   );

@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises';
 
 import { loadAddon } from '../base/addon.js';
-import { fileLimit, OWN_FILES } from '../base/file-limit.js';
+import { fileLimit, ownFiles } from '../base/file-limit.js';
 import { explained } from '../base/port-errors.js';
 import { addUp } from '../base/add-up.js';
 import { answerText, Exchanges } from './exchange.js';
@@ -140,7 +140,7 @@ export function createDoor({
   const door = new addon.Door(
     {
       // Every connection takes a file descriptor.
-      connections: Math.min(options.connections, Math.max(1, fileLimit() - OWN_FILES)),
+      connections: Math.min(options.connections, Math.max(1, fileLimit() - ownFiles(workers))),
       maxSprite,
       headBytes,
       headTime: headTime * 1000,

@@ -128,7 +128,7 @@ function createSpeaker(log) {
 
 /** Says where the server listens, and for how many there is room. */
 function sayWhere({ port, transientPort, tlsPort, adminPort }, options, say) {
-  const { host, adminHost, capacity } = options;
+  const { host, adminHost, capacity, workers } = options;
   const [here, ...lan] = urlsOf('http', host, port);
   const name = `Sprites ${version()}`;
   say(`${name} listens on ${here}`, { url: here, version: version() }, 'listens');
@@ -151,7 +151,7 @@ function sayWhere({ port, transientPort, tlsPort, adminPort }, options, say) {
   }
   const files = fileLimit();
   say(
-    `There is room for ${capacity} clients. ${describeFileLimit(capacity, files)}`,
+    `There is room for ${capacity} clients. ${describeFileLimit(capacity, files, workers)}`,
     { capacity, files },
     'room for clients'
   );

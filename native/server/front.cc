@@ -11,6 +11,9 @@ namespace {
 /** How often workers wake the main thread at the most, under load. */
 constexpr uint32_t kWakeMicroseconds = 450;
 
+/** Microseconds of a turn for what workers ask, and one batch in any case. */
+constexpr uint64_t kServeShare = 5000;
+
 }  // namespace
 
 Front::Front(const DoorOptions& options, const FrontParts& parts, const Replies& replies,
@@ -108,12 +111,14 @@ void Front::turn() {
 void Front::serveWorkers() {
   if (workers_.empty()) return;
   waker_.looks();
-  for (const Served& one : workers_) {
-    // What comes while it is served makes the next turn.
-    for (uint32_t left = BatchRing::kPlaces; left > 0 && one.worker->asks().take(&batch_); --left) {
-      one.service->serve(batch_);
-    }
+  const uint64_t end = EventSet::now() + kServeShare;
+  ++first_;
+  for (size_t i = 0; i < workers_.size() && EventSet::now() < end; ++i) {
+    const Served& one = workers_[(first_ + i) % workers_.size()];
+    while (EventSet::now() < end && one.worker->asks().take(&batch_)) one.service->serve(batch_);
   }
+  // What is left makes the next turn, which begins with the next worker.
+  if (EventSet::now() >= end) events_.wake();
   askForRequests();
 }
 
