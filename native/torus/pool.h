@@ -102,8 +102,8 @@ class PollResponder {
 };
 
 /**
- * What may hold a parked poll; a client's record says which does: the door, the routes of JavaScript
- * where the request is not hot, or a worker, from kFirstWorker on.
+ * What may hold a parked poll; a client's record says which does: the door, the routes of
+ * JavaScript where the request is not hot, or a worker, from kFirstWorker on.
  */
 enum class PollHolder : uint8_t { kNobody, kDoor, kRoutes, kFirstWorker };
 constexpr size_t kPollHolders = 256;

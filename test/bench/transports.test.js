@@ -417,5 +417,10 @@ t.test(
 t.test('test/README.md prints what was measured', async (t) => {
   const rows = summaryTable(studyIn(MEASURED)).match(/^\|.*$/gm);
   t.equal(rows.length, 2 + Object.keys(contenders).length, 'all of them');
-  t.match(documentAt('test/README.md'), rows.join('\n'));
+  // It leaves out those that nobody would choose.
+  const [, behind] = documentAt('test/README.md').split(`${rows[0]}\n`);
+  const [table] = /^(\|.*\n)+/.exec(behind);
+  const shown = table.trim().split('\n');
+  t.ok(shown.length >= 11, `${shown.length} rows`);
+  for (const row of shown) t.ok(rows.includes(row), row);
 });

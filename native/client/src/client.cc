@@ -80,8 +80,8 @@ State Client::state() const { return impl_->engine.state(); }
 Counts Client::counts() const { return impl_->engine.counts(); }
 
 const char* toString(FeedsState state) {
-  constexpr const char* kStates[] = {"idle", "asking", "online", "offline"};
-  return kStates[static_cast<size_t>(state)];
+  constexpr const char* kFeedsStates[] = {"idle", "asking", "online", "offline"};
+  return kFeedsStates[static_cast<size_t>(state)];
 }
 
 class Feeds::Impl {
