@@ -1,5 +1,7 @@
 /**
- * What TLS costs: `npm run bench:tls -- [clients]` (5,000).
+ * What TLS costs:
+ *
+ *     node test/bench/tls.js [clients]      5,000 by default; also npm run bench:tls
  *
  * Starts bin/sprites with a certificate of its own making (openssl) and drives it by the swarm, over the plain port and
  * over TLS in turn: the growth of its resident size a parked client, its CPU a sprite at 2,000 a second, and the CPU of

@@ -357,7 +357,10 @@ const MOST_OF_A_CORE = 0.1;
 async function untilAccepted(server) {
   const wire = await server.wire();
   // A refusal may be a reset: the server closes before it has read the request.
-  await wire.send(LEAVE).read().catch(() => {});
+  await wire
+    .send(LEAVE)
+    .read()
+    .catch(() => {});
   await wire.destroy();
 }
 
