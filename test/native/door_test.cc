@@ -872,6 +872,7 @@ class Decided {
     EXPECT(answersTo(post + "Content-Length: 9\r\nExpect: 100-continue\r\n\r\n") == "503 ");
     // Of many at once some have to wait, for which there is no room.
     std::vector<std::unique_ptr<Wire>> peers;
+    peers.reserve(64);
     for (int i = 0; i < 64; ++i) peers.push_back(std::make_unique<Wire>(port_));
     uint32_t refused = 0;
     for (const auto& peer : peers) peer->send(get);
