@@ -60,20 +60,22 @@ export const workers = {
     const begun = performance.now();
     const times = await Promise.all(
       wires.map(async ({ wire, id }, n) => {
-        wire.send(request('POST', `/throw/${id}/left?n=${n}`, { body: '{}' }));
-        const { status } = await server.read(wire);
-        assert.equal(status, 202);
+        // The first may come when a look for events is nearly over, the second waits for a whole one.
+        for (const one of [1, 2]) {
+          wire.send(request('POST', `/throw/${id}/left?n=${2 * n + one}`, { body: '{}' }));
+          assert.equal((await server.read(wire)).status, 202);
+        }
         return performance.now() - begun;
       })
     );
     child.kill('SIGTERM');
     await once(child, 'close');
-    const late = times.filter((time) => time > TAKEN / 4);
-    const prompt = times.filter((time) => time <= TAKEN / 4);
+    const late = times.filter((time) => time > TAKEN / 2);
+    const prompt = times.filter((time) => time <= TAKEN / 2);
     assert.ok(late.length > 0, 'some are with the worker that has no core');
     assert.ok(prompt.length > 0, 'and some are not delayed by that');
     for (const { wire } of wires) await wire.destroy();
     const slowest = Math.round(Math.max(...prompt));
-    return `${prompt.length} throws answered within ${slowest} ms, ${late.length} of the other worker within ${Math.round(Math.max(...late))} ms`;
+    return `${prompt.length} pairs of throws answered within ${slowest} ms, ${late.length} of the other worker within ${Math.round(Math.max(...late))} ms`;
   }
 };
