@@ -101,9 +101,10 @@ void Worker::turn() {
   door_.turn();
   // Before what is said is looked at: the main thread can begin.
   send();
+  // What was refused here comes before what the main thread says of the requests behind it.
+  door_.sendAnswers();
   waker_.looks();
   takeSays();
-  door_.sendAnswers();
   busy_ = feeds_ != nullptr && feeds_->table().busy() && feeds_->step();
   if (feeds_ != nullptr) feeds_->turn();
   send();

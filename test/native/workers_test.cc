@@ -306,7 +306,7 @@ class Crowd {
 
   void act(Client* client) {
     const std::string n = std::to_string(++asked_);
-    switch (below(14)) {
+    switch (below(15)) {
       case 0:
       case 1:
       case 2:
@@ -350,10 +350,22 @@ class Crowd {
         EXPECT(status(hear(&wire, &body)) == 200);
         return;
       }
+      case 13:
+        return sendAhead(client);
       default:
         client->polls->reset();
         client->polls = std::make_unique<Wire>(port_);
         client->parked = false;
+    }
+  }
+
+  /** What a worker refuses by itself is answered before what the main thread decides behind it. */
+  static void sendAhead(Client* client) {
+    const std::string leave = request("POST", "/leave/00000000-0000-4000-8000-000000000000");
+    const std::string bad = request("POST", "/throw/" + client->id + "/left", "[]");
+    client->asks->send(leave + bad + leave);
+    for (const int expected : {204, 400, 204}) {
+      EXPECT(status(hear(client->asks.get(), &client->body)) == expected);
     }
   }
 
