@@ -27,20 +27,26 @@ export function openLive({ options, pool, feeds, arena, state, world }) {
   /** What connections, and those who hold them, have counted. */
   const ofDoor = () => front?.door.counts() ?? { door: {}, feeds: {}, refused: {} };
 
-  function status() {
+  function status({ feeds: watched, refused: before } = ofDoor()) {
     const own = pool.status();
     const { refused: ofArena, ...played } = arena.status();
-    const { feeds: watched, refused: before } = ofDoor();
     const refused = addUp([own.refused, ofArena, before]);
     const kept = { ...played, ...state.figures(), ...world.figures() };
     return { ...own, ...addUp([feeds.status(), watched]), ...kept, refused };
   }
 
-  const counts = () => (front === null ? {} : { ...ofDoor().door, workers: options.workers });
+  const counts = ({ door } = ofDoor()) =>
+    front === null ? {} : { ...door, workers: options.workers };
+
+  /** Both; the door is asked once. */
+  function all() {
+    const now = ofDoor();
+    return { ...status(now), ...counts(now) };
+  }
 
   const deliveryTimes = () => pool.deliveryTimes();
   const metrics = createMetrics({
-    ...{ status, door: counts, deliveryTimes },
+    ...{ status: () => status(), door: () => counts(), deliveryTimes },
     mailboxMemory: options.mailboxMemory,
     feedMemory: options.feedMemory,
     certificateEnd: () => front?.tls?.certificateEnd(),
@@ -48,7 +54,7 @@ export function openLive({ options, pool, feeds, arena, state, world }) {
   });
   return {
     metrics,
-    ...createStatus({ status, metrics, counts, deliveryTimes }),
+    ...createStatus({ all, metrics, deliveryTimes }),
     connect: (more) => {
       front = { ...front, ...more };
     },

@@ -40,14 +40,13 @@ const rounded = (value) => value && Math.round(value * 100) / 100;
  * What GET /status answers: the pool's live counts, the door's, and how the process fares.
  *
  * @param {object} parts
- * @param {() => object} parts.status the pool's
+ * @param {() => object} parts.all the counts of every part
  * @param {ReturnType<import('./metrics.js').createMetrics>} parts.metrics
- * @param {() => object} parts.counts the counts of connections
  * @param {() => {bounds: number[], counts: number[]}} parts.deliveryTimes the pool's
  * @returns {{whole: () => object, forAnybody: () => object}} the document, made anew at each call:
  *     the admin port's, and the front door's
  */
-export function createStatus({ status, metrics, counts, deliveryTimes }) {
+export function createStatus({ all, metrics, deliveryTimes }) {
   let memory = process.memoryUsage();
 
   /** The newest value there is: with no file descriptor left the kernel can't be asked. */
@@ -61,17 +60,16 @@ export function createStatus({ status, metrics, counts, deliveryTimes }) {
   }
 
   function forAnybody() {
-    const all = { ...status(), ...counts() };
-    const shown = PUBLIC.filter((name) => name !== 'world').map((name) => [name, all[name]]);
-    return { ...Object.fromEntries(shown), world: worldForAnybody(all.world ?? null) };
+    const counts = all();
+    const shown = PUBLIC.filter((name) => name !== 'world').map((name) => [name, counts[name]]);
+    return { ...Object.fromEntries(shown), world: worldForAnybody(counts.world ?? null) };
   }
 
   function whole() {
     const { heapUsed, rss } = look();
     const times = deliveryTimes();
     return {
-      ...status(),
-      ...counts(),
+      ...all(),
       deliveryTimes: times,
       deliveryMsP50: rounded(quantile(times, 0.5)),
       deliveryMsP99: rounded(quantile(times, 0.99)),

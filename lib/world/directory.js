@@ -32,11 +32,10 @@ export class Directory {
       .map(({ name, url }) => [tagOf(name), url]);
     const waited = restarting.map((name) => [tagOf(name), null]);
     // Of two with the same tag, the one that is there.
-    this.take([...waited, ...others].filter(([tag]) => tag !== this.#own));
+    this.#take([...waited, ...others].filter(([tag]) => tag !== this.#own));
   }
 
-  /** @param {[number, string | null][]} entries of another directory */
-  take(entries) {
+  #take(entries) {
     const before = JSON.stringify(this.entries);
     this.#urls = new Map(entries.toSorted(([a], [b]) => a - b));
     if (JSON.stringify(this.entries) !== before) this.#changed();

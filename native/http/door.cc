@@ -57,17 +57,6 @@ Door::~Door() { closeAll(); }
 
 // ---- Accepting ----------------------------------------------------------------------------------
 
-int Door::listen(const char* address, uint16_t port, int backlog, PortKind kind, uint16_t* taken) {
-  auto one = std::make_unique<Port>(this, kind);
-  const int error =
-      one->listener.listen(address, port, backlog, static_cast<int>(options_.keepIdle));
-  if (error != 0) return error;
-  *taken = one->listener.port();
-  ports_.push_back(std::move(one));
-  resumeListening();
-  return 0;
-}
-
 void Door::adopt(int fd, PortKind kind) {
   ports_.push_back(std::make_unique<Port>(this, kind));
   ports_.back()->listener.adopt(fd);

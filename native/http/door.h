@@ -143,7 +143,7 @@ struct PortKind {
   bool transient = false;     // for joins, throws and leaves alone
 };
 
-class Door : public PollResponder, public LateAnswers {
+class Door : public PollResponder {
  public:
   /** Connections above the limit that are told so at the same time, each for a second at most. */
   static constexpr uint32_t kBeyond = 32;
@@ -154,11 +154,6 @@ class Door : public PollResponder, public LateAnswers {
   ~Door() override;
   Door(const Door&) = delete;
   Door& operator=(const Door&) = delete;
-
-  /**
-   * Listens on one more port: see Listener::listen. `taken` is the port.
-   */
-  int listen(const char* address, uint16_t port, int backlog, PortKind kind, uint16_t* taken);
 
   /** Accepts from a socket that listens already, which is the front door's from now on. */
   void adopt(int fd, PortKind kind);
@@ -203,10 +198,19 @@ class Door : public PollResponder, public LateAnswers {
   /** A poll's answer, from the pool. */
   void answer(uint32_t token, std::string_view body) override;
 
-  // Of requests that the handler left open.
-  void complete(Ticket ticket, std::optional<Outcome> outcome, const Id* id) override;
-  void answer(Ticket ticket, std::string_view body) override;
-  void over(Ticket ticket) override;
+  // ---- What is said later of requests that a handler left open, by their tickets.
+
+  /**
+   * The outcome of a request; `id` of a join that was kOk. Without an outcome nobody knows whether
+   * what was decided holds: it may not be answered, and the connection is closed.
+   */
+  void complete(Ticket ticket, std::optional<Outcome> outcome, const Id* id);
+
+  /** The JSON text that answers a poll, or a question; lives for the call only. */
+  void answer(Ticket ticket, std::string_view body);
+
+  /** Nothing comes for a poll any more, as PollHandler::ended asked. */
+  void over(Ticket ticket);
 
   // ---- What JavaScript says of a request that it was asked to handle. Where its connection is
   // gone meanwhile, nothing happens.

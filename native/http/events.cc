@@ -11,17 +11,12 @@
 namespace server {
 
 EventSet::EventSet()
-    : set_(epoll_create1(EPOLL_CLOEXEC)),
-      pacer_(set_),
-      wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      timer_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {
-  if (set_ < 0 || wake_ < 0 || timer_ < 0) throw std::system_error(errno, std::generic_category());
+    : set_(epoll_create1(EPOLL_CLOEXEC)), wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (set_ < 0 || wake_ < 0) throw std::system_error(errno, std::generic_category());
   control(EPOLL_CTL_ADD, wake_, {.u64 = kWake}, EPOLLIN);
-  control(EPOLL_CTL_ADD, timer_, {.u64 = kTimer}, EPOLLIN);
 }
 
 EventSet::~EventSet() {
-  ::close(timer_);
   ::close(wake_);
   ::close(set_);
 }
@@ -61,18 +56,10 @@ void EventSet::sleepShortly(uint64_t microseconds) const {
   ppoll(&set, 1, &time, nullptr);
 }
 
-void EventSet::wakeIn(uint64_t microseconds) {
-  const uint64_t at = now() + microseconds;
-  if (wakeAt_ != 0 && wakeAt_ <= at) return;
-  wakeAt_ = at;
-  alarm(timer_, microseconds);
-}
-
-/** Makes one of the set's own descriptors unreadable again: the turn it asked for is here. */
-void EventSet::clear(uint64_t key) {
+/** The turn that was asked for is here. */
+void EventSet::clearWake() const {
   uint64_t times;
-  (void)!::read(key == kWake ? wake_ : timer_, &times, sizeof times);
-  if (key == kTimer) wakeAt_ = 0;
+  (void)!::read(wake_, &times, sizeof times);
 }
 
 uint64_t EventSet::now() {

@@ -1,20 +1,20 @@
-// The event set: everything one process waits for on its sockets, behind one descriptor.
+// The event set: everything one thread waits for on its sockets, behind one descriptor.
 //
-//   Node's loop ── watches ──▶ pacer ──▶ epoll ──┬── a connection   key: its number, odd
-//                                                ├── a watcher      key: its pointer, even
-//                                                ├── wake           an eventfd: a turn is asked for
-//                                                └── timer          a timerfd: a turn at a time
+//   Node's loop, or a worker ── watches ──▶ epoll ──┬── a connection   key: its number, odd
+//                                                   ├── a watcher      key: its pointer, even
+//                                                   └── wake           an eventfd: a turn is asked
+//                                                                      for
 //
-// Lifecycle: Node's loop sees the descriptor become readable and starts a turn. `due` says whether
-// the pace allows one now; `dispatch` then takes a bounded share of the events and gives each to
-// whom it concerns. What is left makes the next turn. A descriptor is watched from `add` to
+// Lifecycle: Node's loop sees the descriptor become readable and starts a turn, or a worker's
+// thread sleeps in it. `dispatch` takes a bounded share of the events and gives each to whom it
+// concerns. What is left makes the next turn. A descriptor is watched from `add` to
 // `remove`, or to its close.
 //
 // A connection is known by index and generation and not by a pointer, because its place is reused:
 // an event of the one before carries an old generation. The few other descriptors (the listening
-// socket, the links to other processes) are each watched by an object.
+// sockets) are each watched by an object.
 //
-// Cost: one epoll_wait a turn, and one reading of the clock. Rejected: a uv_poll_t a descriptor
+// Cost: one epoll_wait a turn. Rejected: a uv_poll_t a descriptor
 // (160 bytes and a callback each), edge-triggered epoll (every read would have to run into EAGAIN:
 // one system call more a request).
 #ifndef SPRITES_EVENTS_H_
@@ -24,8 +24,6 @@
 
 #include <cstdint>
 #include <utility>
-
-#include "pacer.h"
 
 namespace server {
 
@@ -55,14 +53,7 @@ class EventSet {
   EventSet& operator=(const EventSet&) = delete;
 
   /** Readable when a turn is due. */
-  int fd() const { return pacer_.fd(); }
-
-  /**
-   * Under load turns come no more often than every `microseconds`: with many requests a second each
-   * then costs less, and waits that long at the most. One after a pause goes at once (pace.h). 0,
-   * the default: none waits.
-   */
-  void pace(uint32_t microseconds) { pacer_.pace(microseconds); }
+  int fd() const { return set_; }
 
   /** Watches `fd` for `events`. Returns false when the kernel has no memory for it. */
   bool add(int fd, uint64_t connectionKey, uint32_t events);
@@ -75,11 +66,8 @@ class EventSet {
   /** Watches `fd` no more. To be called before `fd` is closed where another process has it too. */
   void remove(int fd);
 
-  /** Asks for a turn soon. */
+  /** Asks for a turn soon; from any thread. */
   void wake();
-
-  /** Asks for a turn in `microseconds`, above 0, if none is asked for sooner. */
-  void wakeIn(uint64_t microseconds);
 
   /** The next dispatch may wait so many milliseconds for an event: where a thread has no other
    * loop. */
@@ -87,9 +75,6 @@ class EventSet {
 
   /** Waits so many microseconds for an event. */
   void sleepShortly(uint64_t microseconds) const;
-
-  /** Whether the pace allows a turn now; if not, the descriptor is readable again when it does. */
-  bool due() { return pacer_.pass(now()); }
 
   /**
    * Takes the events there are, at most kEvents: tells the watchers, and calls
@@ -100,14 +85,13 @@ class EventSet {
   void dispatch(OnConnection&& onConnection) {
     epoll_event events[kEvents];
     const int count = epoll_wait(set_, events, kEvents, std::exchange(sleep_, 0));
-    if (count == kEvents) pacer_.hurry();
     for (int i = 0; i < count; ++i) {
       const uint64_t key = events[i].data.u64;
       if ((key & 1) != 0) {
         onConnection(static_cast<uint32_t>(key) >> 1, static_cast<uint32_t>(key >> 32),
                      events[i].events);
-      } else if (key <= kTimer) {
-        clear(key);
+      } else if (key == kWake) {
+        clearWake();
       } else {
         static_cast<Watcher*>(events[i].data.ptr)->ready(events[i].events);
       }
@@ -121,19 +105,15 @@ class EventSet {
   /** Events of one turn; the rest waits until Node's loop has looked at everything else. */
   static constexpr int kEvents = 256;
 
-  // The keys of the set's own descriptors: even, as a pointer, and no pointer.
+  /** The key of the set's own descriptor: even, as a pointer, and no pointer. */
   static constexpr uint64_t kWake = 0;
-  static constexpr uint64_t kTimer = 2;
 
   bool control(int operation, int fd, epoll_data key, uint32_t events);
-  void clear(uint64_t key);
+  void clearWake() const;
 
   const int set_;
-  Pacer pacer_;
   const int wake_;
-  const int timer_;
-  uint64_t wakeAt_ = 0;  // microseconds, when the timer fires; 0: it is not armed
-  int sleep_ = 0;        // milliseconds
+  int sleep_ = 0;  // milliseconds
 };
 
 }  // namespace server

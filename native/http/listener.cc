@@ -82,16 +82,6 @@ int Listener::bind(const char* address, uint16_t port, Sharing sharing) {
   return 0;
 }
 
-int Listener::listen(const char* address, uint16_t port, int backlog, int keepIdle) {
-  if (const int error = bind(address, port, Sharing::kAlone); error != 0) return error;
-  if (const int error = listenOn(backlog, keepIdle); error != 0) {
-    close();
-    return error;
-  }
-  restoreSpare();
-  return 0;
-}
-
 int Listener::listenOn(int backlog, int keepIdle) {
   const bool listens =
       setsockopt(fd_, IPPROTO_TCP, TCP_KEEPIDLE, &keepIdle, sizeof keepIdle) == 0 &&

@@ -20,29 +20,28 @@ class Listener {
 
   ~Listener() { close(); }
 
-  /**
-   * Listens on `address` (numeric, IPv4 or IPv6) and `port`, 0 for a free one; a connection that
-   * has been silent for `keepIdle` seconds is probed (TCP_KEEPIDLE). Returns 0, or errno of what
-   * failed.
-   */
-  int listen(const char* address, uint16_t port, int backlog, int keepIdle);
-
   /** Accepts from `fd`, a socket that listens already: it is the listener's from now on. */
   void adopt(int fd);
 
   /** Gives the socket away, with the port it has: the caller closes it. */
   int release();
 
-  /** Takes a port that nobody else has, not even to share, without listening on it. 0, or errno. */
+  /**
+   * Takes a port that nobody else has, not even to share, without listening on it. `address` is
+   * numeric, IPv4 or IPv6; `port` 0 takes a free one. Returns 0, or errno of what failed.
+   */
   int reserve(const char* address, uint16_t port);
 
   /** Lets others of this process share the port that was reserved (SO_REUSEPORT, socket(7)). */
   int letShare();
 
-  /** Takes a port that another listener lets it share. */
+  /** Takes a port that another listener lets it share: as `reserve`. */
   int share(const char* address, uint16_t port);
 
-  /** Listens on the port that was taken: as `listen`. */
+  /**
+   * Listens on the port that was taken; a connection that has been silent for `keepIdle` seconds is
+   * probed (TCP_KEEPIDLE). Returns 0, or errno.
+   */
   int listenOn(int backlog, int keepIdle);
 
   /** The descriptor, for epoll; -1 when not listening. */

@@ -20,27 +20,10 @@ struct Ticket {
   bool operator==(const Ticket&) const = default;
 };
 
-/** Who is told of what is decided later, by the ticket of the request. */
-class LateAnswers {
- public:
-  virtual ~LateAnswers() = default;
-
-  /**
-   * The outcome of a request; `id` of a join that was kOk. Without an outcome nobody knows whether
-   * what was decided holds: it may not be answered, and the connection is closed.
-   */
-  virtual void complete(Ticket ticket, std::optional<Outcome> outcome, const Id* id) = 0;
-
-  /** The JSON text that answers a poll, or a question; lives for the call only. */
-  virtual void answer(Ticket ticket, std::string_view body) = 0;
-
-  /** Nothing comes for a poll any more, as PollHandler::ended asked. */
-  virtual void over(Ticket ticket) = 0;
-};
-
 /**
  * Decides on joins, throws and leaves: the pool itself in the main thread, asks to it in a
- * worker. An outcome may come later: then nothing is returned, and LateAnswers are told.
+ * worker. An outcome may come later: then nothing is returned, and
+ * Door::complete is told.
  */
 class RequestHandler {
  public:
@@ -88,17 +71,18 @@ class PollHandler {
 
   /**
    * The peer of a parked poll has ended its half. Returns whether the poll may be dropped now; if
-   * not, its answer may be on its way, and LateAnswers are told that, or that none comes.
+   * not, its answer may be on its way, and Door::over is told where
+   * none comes.
    */
   virtual bool ended(Ticket) { return true; }
 
-  /** A client's place; kLater: LateAnswers are told. */
+  /** A client's place; kLater: Door::answer or Door::complete is told. */
   virtual Found place(Ticket ticket, const Id& id, Place* place) = 0;
 
-  /** Asks for the live counts, where they are told later: LateAnswers are told. */
+  /** Asks for the live counts, where they are told later: by Door::answer. */
   virtual void counts(Ticket) {}
 
-  /** The same, where this client is one; else LateAnswers are told that. */
+  /** The same, where this client is one; else Door::complete is told that. */
   virtual void countsOf(Ticket, const Id&) {}
 };
 

@@ -35,10 +35,21 @@ namespace server {
 
 /**
  * Wakes the thread of an event set, with one system call until that thread has looked. With a pace
- * it is woken no more often than that, under load, for all that wake it together: pace.h has why.
+ * it is woken no more often than that, under load, for all that wake it together:
+ *
+ *   asked, with pauses     │ │  │    │        each at once
+ *   asked without a pause  ││││││││  │  │  │  kAtOnce of them at once, then one every `pace`
+ *
+ * Under load waking costs more than what it is for, and larger shares cost less; one that comes
+ * alone does not wait for them. So a pace is owed only by those that have not paused: each waking
+ * is paid for by one pace of time, and up to kAtOnce may be owing. Rejected: a pause after each (a
+ * sprite alone crosses four times, and would wait for itself).
  */
 class Waker {
  public:
+  /** How many wakings need no pause between them, after one that is long enough. */
+  static constexpr uint32_t kAtOnce = 8;
+
   /** `events` outlives it; `pace` in microseconds, 0 for none. */
   explicit Waker(EventSet* events, uint32_t pace = 0) : events_(events), pace_(pace) {}
 
@@ -53,7 +64,7 @@ class Waker {
    */
   uint64_t wakeInTime(uint64_t now) {
     if (asked_.load()) return 0;
-    const uint64_t most = now + uint64_t{Pace::kAtOnce - 1} * pace_;
+    const uint64_t most = now + uint64_t{kAtOnce - 1} * pace_;
     const uint64_t paid = paidAt_.load(std::memory_order_relaxed);
     if (paid > most) return paid - most;
     // Two threads may pay at once: then it is woken once too often, or once too seldom.

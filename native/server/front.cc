@@ -102,7 +102,6 @@ void Front::close() {
 // ---- The turn -----------------------------------------------------------------------------------
 
 void Front::turn() {
-  if (!events_.due()) return;
   door_.turn();
   serveWorkers();
   finishTurn(parts_.turn->end());
@@ -219,15 +218,15 @@ bool Front::park(Caller caller) {
 
 // ---- All that serve -----------------------------------------------------------------------------
 
+/** Sends what was said to the worker. */
+void Front::Served::send() const {
+  if (service->send(&worker->says())) worker->wake();
+}
+
 /** Has a command done by the worker, in its thread. */
 void Front::Served::tell(const Command& command) const {
   service->say({.say = Say::kRun}, Handed(std::make_unique<Command>(command)));
   send();
-}
-
-/** Sends what was said to the worker. */
-void Front::Served::send() const {
-  if (service->send(&worker->says())) worker->wake();
 }
 
 /** The same by every worker. */

@@ -75,7 +75,7 @@ class Front : private FeedsWatcher {
    * and when it is over. */
   void onWaits(std::function<void(bool)> waits) { tellWaits_ = std::move(waits); }
 
-  /** Serves what has come, if the pace allows it now. */
+  /** Serves what has come. */
   void turn();
 
   /** See ScriptShare::deferred: to be called behind a turn. */

@@ -10,8 +10,8 @@
 //
 // Who may touch what: everything here belongs to the worker's own thread from `start` to `stop`,
 // but the rings (batch_ring.h), the waker, `stops_`, and what `counts_` has under its lock. What
-// all threads share is AddressLimits, under its lock, FeedsShared and references to bytes, which
-// are atomic, and TallyOfAll. The main thread has a command done by saying kRun.
+// all threads share is AddressLimits, under its lock; FeedsShared, references to bytes and the
+// count of connections, which are atomic. The main thread has a command done by saying kRun.
 //
 // Rejected: processes (frames, replicas of feeds, heartbeats, shares of every limit), one listening
 // socket for all (the thread that is quickest to wake takes nearly all).

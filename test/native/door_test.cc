@@ -119,8 +119,10 @@ DoorOptions options() {
 
 /** Listens on a free port of the loopback, which is returned. */
 uint16_t listenTo(Door* door, TlsContext* tls = nullptr) {
-  uint16_t port = 0;
-  EXPECT(door->listen("127.0.0.1", 0, 4096, {.tls = tls}, &port) == 0);
+  Listener listener;
+  EXPECT(listener.reserve("127.0.0.1", 0) == 0 && listener.listenOn(4096, kKeepIdle) == 0);
+  const uint16_t port = listener.port();
+  door->adopt(listener.release(), {.tls = tls});
   return port;
 }
 
@@ -219,7 +221,7 @@ class Test {
   void turn() {
     doorRoutes_.sayLater();
     workerRoutes_.sayLater();
-    if (isAwake(events_) && events_.due()) door_.turn();
+    if (isAwake(events_)) door_.turn();
     test::stepFeeds(&feeds_);
     pool_.answerReady();
     door_.sendAnswers();
@@ -981,7 +983,7 @@ class Decided {
   std::string makeThrow() const { return request("POST", "/throw/" + id_ + "/up", "{}"); }
 
   void decide() {
-    if (events_.due()) door_.turn();
+    door_.turn();
     pool_.answerReady();
   }
 

@@ -5,11 +5,8 @@
 //
 // An exchange is a request of 300 bytes and an answer of 200 over TCP on loopback. Times are those
 // of the server's thread alone, by its CPU clock.
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <malloc.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -55,36 +52,11 @@ long resident() {
   return pages * sysconf(_SC_PAGESIZE);
 }
 
-struct Pair {
-  int server;
-  int client;
-};
-
 Pair unixPair() {
   int ends[2];
   EXPECT(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
   return {ends[0], ends[1]};
-}
-
-Pair tcpPair() {
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  EXPECT(bind(listener, reinterpret_cast<sockaddr*>(&address), length) == 0);
-  EXPECT(listen(listener, 1) == 0);
-  EXPECT(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) == 0);
-  const int client = socket(AF_INET, SOCK_STREAM, 0);
-  EXPECT(connect(client, reinterpret_cast<sockaddr*>(&address), length) == 0);
-  const int server = accept(listener, nullptr, nullptr);
-  EXPECT(server >= 0);
-  close(listener);
-  const int one = 1;
-  for (int fd : {server, client}) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  fcntl(server, F_SETFL, O_NONBLOCK);
-  return {server, client};
 }
 
 void wait(int fd, short events) {

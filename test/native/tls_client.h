@@ -3,11 +3,16 @@
 #ifndef SPRITES_TEST_NATIVE_TLS_CLIENT_H_
 #define SPRITES_TEST_NATIVE_TLS_CLIENT_H_
 
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <memory>
 #include <string>
@@ -23,6 +28,33 @@ struct Identity {
   std::string certificate;
   std::string key;
 };
+
+/** Two ends of a connection; the server's is non-blocking. */
+struct Pair {
+  int server;
+  int client;
+};
+
+/** Over the loopback. */
+inline Pair tcpPair() {
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  EXPECT(bind(listener, reinterpret_cast<sockaddr*>(&address), length) == 0);
+  EXPECT(listen(listener, 1) == 0);
+  EXPECT(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) == 0);
+  const int client = socket(AF_INET, SOCK_STREAM, 0);
+  EXPECT(connect(client, reinterpret_cast<sockaddr*>(&address), length) == 0);
+  const int server = accept(listener, nullptr, nullptr);
+  EXPECT(server >= 0);
+  close(listener);
+  const int one = 1;
+  for (int fd : {server, client}) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  fcntl(server, F_SETFL, O_NONBLOCK);
+  return {server, client};
+}
 
 enum class KeyKind { kEcdsa, kRsa };
 

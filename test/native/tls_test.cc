@@ -6,7 +6,6 @@
 #include "http/tls.h"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -654,24 +653,13 @@ void ends() {
 void reset() {
   TlsContext context;
   use(&context);
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  EXPECT(bind(listener, reinterpret_cast<sockaddr*>(&address), length) == 0);
-  EXPECT(listen(listener, 1) == 0);
-  getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length);
-  const int client = socket(AF_INET, SOCK_STREAM, 0);
-  EXPECT(connect(client, reinterpret_cast<sockaddr*>(&address), length) == 0);
-  const int server = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK);
+  const auto [server, client] = tcpPair();
   const linger now = {1, 0};
   setsockopt(client, SOL_SOCKET, SO_LINGER, &now, sizeof now);
   close(client);
   const std::unique_ptr<TlsSession> session(context.open(server));
   EXPECT(session->handshake() == Handshake::kFailed && errno == ECONNRESET);
   close(server);
-  close(listener);
 }
 
 void lateHandshakes() {
