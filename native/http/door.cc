@@ -228,7 +228,7 @@ bool Door::greet(Connection& connection, const char** data, size_t* length) {
 // ---- The turn -----------------------------------------------------------------------------------
 
 void Door::turn() {
-  share_.begin();
+  share_.begin(hot_);
   shookFor_ = 0;
   parts_.events->dispatch([this](uint32_t index, uint32_t generation, uint32_t events) {
     // An event for a connection that an earlier event of this turn has closed is stale.
@@ -407,6 +407,7 @@ void Door::process(Connection& connection, const char* data, size_t length) {
       return cold(connection, {data, length});
     }
     ++counts_.requests;
+    ++hot_;
     const bool goOn = serve(connection, request, data);
     data += whole;
     length -= whole;

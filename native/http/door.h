@@ -349,6 +349,7 @@ class Door : public PollResponder {
   ColdRequests cold_;
   RequestHead head_;  // of the request that is not hot and was read last; its capacity stays
   ScriptShare share_;
+  uint64_t hot_ = 0;       // requests that the door has served by itself
   FairTickets shaking_;    // of connections whose handshake goes on in a later turn
   uint64_t shookFor_ = 0;  // microseconds of this turn that handshakes have had
   const size_t readBytes_;

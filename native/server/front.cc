@@ -123,7 +123,9 @@ void Front::serveWorkers() {
 
 /** Has JavaScript asked for requests of the workers, in turn, as far as the share goes. */
 void Front::askForRequests() {
-  share_.begin();
+  uint64_t hot = 0;
+  for (const Served& one : workers_) hot += one.service->hot();
+  share_.begin(hot);
   const auto has = [](const Served& one) { return one.service->hasRequests(); };
   while (share_.left() && std::any_of(workers_.begin(), workers_.end(), has)) {
     WorkerService& service = *workers_[first_++ % workers_.size()].service;

@@ -26,6 +26,7 @@ void WorkerService::serve(std::string_view batch) {
 
 void WorkerService::serve(const AskHead& head, std::string_view text) {
   Pool& pool = *parts_.pool;
+  if (head.ask != Ask::kRequest && head.ask != Ask::kGone) ++hot_;
   switch (head.ask) {
     case Ask::kJoin:
       return join(head);

@@ -54,6 +54,9 @@ class WorkerService : public PollResponder {
   /** Serves a batch of asks. */
   void serve(std::string_view batch);
 
+  /** How many hot requests it has served. */
+  uint64_t hot() const { return hot_; }
+
   /** Whether a request waits until JavaScript is asked for it. */
   bool hasRequests() const { return !requests_.empty(); }
 
@@ -122,6 +125,7 @@ class WorkerService : public PollResponder {
   std::deque<Owed> owed_;  // in order; what the worker does not want any more is passed over
   std::string decided_;    // outcomes that wait for the end of the turn
   std::string gathered_;
+  uint64_t hot_ = 0;
 };
 
 }  // namespace server

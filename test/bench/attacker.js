@@ -4,8 +4,7 @@
 import { connect } from 'node:net';
 import { parseArgs } from 'node:util';
 
-import { clientHello } from '../support/http.js';
-import { resetSocket } from '../support/reset-socket.js';
+import { clientHello, resetSocket } from '../support/http.js';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

@@ -22,7 +22,7 @@ import { canPin } from './contenders.js';
 import { spread } from './figures.js';
 import { certificate } from '../support/certificate.js';
 import { launch, ROOT, SPRITES } from '../support/launch.js';
-import { answerHelp } from '../support/opening-comment.js';
+import { answerHelp } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 

@@ -930,6 +930,25 @@ void takeTurns() {
   EXPECT(takeAll() == "7 ");
 }
 
+/** JavaScript's share of a turn is smaller from a hot request on, and whole again after a while. */
+void shareTurns() {
+  ScriptShare share;
+  const auto left = [&](uint64_t hot, uint64_t used) {
+    share.begin(hot);
+    share.asked(used);
+    return share.left();
+  };
+  EXPECT(left(0, ScriptShare::kShare - 1) && !left(0, ScriptShare::kShare));
+  EXPECT(left(1, ScriptShare::kShareBesideHot - 1) && !left(2, ScriptShare::kShareBesideHot));
+  for (uint32_t turn = 1; turn < ScriptShare::kTurnsBesideHot; ++turn) {
+    EXPECT(!left(2, ScriptShare::kShareBesideHot));
+  }
+  EXPECT(left(2, ScriptShare::kShareBesideHot));
+  // One request has its turn however long the last one took.
+  share.begin(2);
+  EXPECT(share.left());
+}
+
 /**
  * Those who send on while an answer of theirs is decided and has not gone out, at an address for
  * which nearly nothing is kept: that answer comes first, and nothing is forgotten.
@@ -1087,6 +1106,7 @@ int main(int argc, char** argv) {
   printf("door_test: %u clients, seed %" PRIu64 "\n", clients, seed);
   fflush(stdout);
   takeTurns();
+  shareTurns();
   Slow().run();
   Decided().run();
   Test test(seed);

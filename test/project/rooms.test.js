@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { dirname, join, relative } from 'node:path';
@@ -45,6 +45,21 @@ for (const [top, { rooms, files, uses, roomOf }] of Object.entries(ROOMS)) {
     t.ok(seen > 100, `${seen} uses were seen`);
   });
 }
+
+t.test('what a test or a bench imports is there', async (t) => {
+  const { stdout } = spawnSync('git', ['ls-files', 'test/*.js'], { cwd: ROOT, encoding: 'utf8' });
+  let seen = 0;
+  for (const name of stdout.trim().split('\n')) {
+    // What a text or a comment names is no import: one stands at the start of a line.
+    const code = readFileSync(join(ROOT, name), 'utf8');
+    for (const [, used] of code.matchAll(/^(?:import|export|\}) [^'`]*?\bfrom '(\.[^']*)';$/gm)) {
+      const file = join(ROOT, dirname(name), used);
+      if (!existsSync(file)) t.fail(`${name} imports ${used}`);
+      seen += 1;
+    }
+  }
+  t.ok(seen > 500, `${seen} imports were seen`);
+});
 
 /** The programs in C++: each room, and those it may use besides itself. */
 const PROGRAMS = { client: '', desktop: 'sprites', swarm: 'base' };
