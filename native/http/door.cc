@@ -18,12 +18,14 @@ namespace {
 constexpr size_t kReadBytes = 65536;
 static_assert(kPipelinedBytes < kReadBytes, "a read always has room");
 
-/**
- * Requests of one connection that are served in one turn, and connections that go on in one turn
- * with what they have sent ahead: so a turn takes some milliseconds at most, whatever is sent.
- */
+/** Requests of one connection that are served in one turn. */
 constexpr int kRequestsATurn = 4;
-constexpr size_t kResumedATurn = 64;
+
+/**
+ * Microseconds of a turn for connections that go on with what they have sent ahead, and one of them
+ * in any case: a request that comes meanwhile waits no longer, whatever was sent.
+ */
+constexpr uint64_t kResumeShare = 100;
 
 /** Microseconds of a turn for handshakes, and one step of one in any case. */
 constexpr uint64_t kShakeShare = 250;
@@ -236,22 +238,7 @@ void Door::turn() {
       event(*connection, events);
     }
   });
-  // Resuming one may make others ready: those wait for the next turn.
-  const size_t count = std::min(ready_.size(), kResumedATurn);
-  const std::vector<Ticket> ready(ready_.begin(), ready_.begin() + count);
-  ready_.erase(ready_.begin(), ready_.begin() + count);
-  for (const Ticket& ticket : ready) {
-    Connection* connection = connections_.find(ticket);
-    if (connection == nullptr) continue;
-    connection->resumes = false;
-    // Whose answers before are not all with the kernel goes on when they are (event): what is
-    // written now would come in the middle of one.
-    if (connection->state != ConnectionState::kReading || connection->output != nullptr) continue;
-    resume(*connection);
-    // The rest of what is only begun may be here already.
-    if (connections_.find(ticket) != nullptr && mayReadMore(*connection)) read(*connection);
-    if (connections_.find(ticket) != nullptr) resumeMore(*connection);
-  }
+  if (!ready_.empty()) resumeReady();
   shakeWaiting();
   handleWaiting();
   // Where nobody may be asked, what makes that possible comes with an event of its own.
@@ -360,7 +347,25 @@ void Door::resumeLater(Connection& connection) {
   }
   connection.resumes = true;
   if (ready_.empty()) parts_.events->wake();
-  ready_.push_back(connections_.ticketOf(connection));
+  ready_.add(connection.client, connections_.ticketOf(connection));
+}
+
+/** Goes on with connections that have sent ahead, as far as the turn's share goes. */
+void Door::resumeReady() {
+  const uint64_t end = EventSet::now() + kResumeShare;
+  do {
+    const Ticket ticket = ready_.take();
+    Connection* connection = connections_.find(ticket);
+    if (connection == nullptr) continue;
+    connection->resumes = false;
+    // Whose answers before are not all with the kernel goes on when they are (event): what is
+    // written now would come in the middle of one.
+    if (connection->state != ConnectionState::kReading || connection->output != nullptr) continue;
+    resume(*connection);
+    // The rest of what is only begun may be here already.
+    if (connections_.find(ticket) != nullptr && mayReadMore(*connection)) read(*connection);
+    if (connections_.find(ticket) != nullptr) resumeMore(*connection);
+  } while (!ready_.empty() && EventSet::now() < end);
 }
 
 /** Whether a connection that has had its share may be read from, and no event tells of that. */
@@ -478,6 +483,7 @@ void Door::tick(uint64_t now) {
   const auto gone = [this](const Ticket& ticket) { return connections_.find(ticket) == nullptr; };
   cold_.waiting().forget(gone);
   shaking_.forget(gone);
+  ready_.forget(gone);
   connections_.tick(now, [this](Connection& connection) { expire(connection); });
 }
 

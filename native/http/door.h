@@ -295,6 +295,7 @@ class Door : public PollResponder {
   void resumeLater(Connection& connection);
   bool mayReadMore(const Connection& connection);
   void resumeMore(Connection& connection);
+  void resumeReady();
   void awaitSending(Connection& connection, const char* data, size_t length);
   void decide(Connection& connection, const Decided& answer);
   std::string_view wordsOf(const Decided& answer);
@@ -350,13 +351,13 @@ class Door : public PollResponder {
   RequestHead head_;  // of the request that is not hot and was read last; its capacity stays
   ScriptShare share_;
   uint64_t hot_ = 0;       // requests that the door has served by itself
+  FairTickets ready_;      // of connections with more to serve in a later turn
   FairTickets shaking_;    // of connections whose handshake goes on in a later turn
   uint64_t shookFor_ = 0;  // microseconds of this turn that handshakes have had
   const size_t readBytes_;
   std::unique_ptr<char[]> buffer_;  // of one read
   std::vector<Decided> decided_;
-  std::string answersOfOne_;   // of one connection, being put together; its capacity stays
-  std::vector<Ticket> ready_;  // answered outside their own event, with input left
+  std::string answersOfOne_;  // of one connection, being put together; its capacity stays
   DoorCounts counts_ = {};
   Notes notes_;
   uint32_t refusedThisTick_ = 0;
