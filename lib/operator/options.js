@@ -563,10 +563,6 @@ const together = [
     says: '--feed-memory must have room for three values of --feed-bytes'
   },
   {
-    holds: ({ logBytes, feedMemory }) => 3 * logBytes <= feedMemory,
-    says: '--feed-memory must have room for three logs of --log-bytes'
-  },
-  {
     holds: ({ state, drain, lease }) => state === 'none' || 2 * drain < lease,
     says: '--lease must be more than twice --drain, so that clients that reconnect still have their places'
   },

@@ -84,6 +84,12 @@ struct FeedValue {
     return count == 0 ? 0 : logEnd - patches[patches.size() - count];
   }
 
+  /** Bytes of its value, or of its items. */
+  uint32_t length() const {
+    if (isLog) return bytesOf(static_cast<uint32_t>(patches.size()));
+    return value ? value->length() : 0;
+  }
+
   /**
    * Takes an item, with which a log has `kept`; an empty one is none, and only the cursor is
    * another then. What is no log becomes one.
@@ -229,12 +235,6 @@ struct Feed : FeedValue {
     const uint64_t places = isLog ? patches.size() * sizeof(uint32_t) : 0;
     return (value ? value->cost() : 0) + (gzip ? gzip->cost() : 0) + (log ? log->cost() : 0) +
            places;
-  }
-
-  /** Bytes of its value, or of its items. */
-  uint32_t length() const {
-    if (isLog) return bytesOf(static_cast<uint32_t>(patches.size()));
-    return value ? value->length() : 0;
   }
 };
 
