@@ -528,7 +528,7 @@ contract(t, { options }, async (t, server) => {
     );
     t.equal(page.next, keys[999]);
     const { body: rest } = await list(`from=${page.next}`);
-    const last = { feed: 'b/1', cursor: first.cursor, bytes: 5, watching: 0 };
+    const last = { feed: 'b/1', kind: 'value', cursor: first.cursor, bytes: 5, watching: 0 };
     t.strictSame(rest, { feeds: [{ ...rest.feeds[0], feed: keys[1000] }, last] });
     t.strictSame((await list('prefix=b')).body.feeds, [last]);
     t.strictSame((await list('prefix=b&from=b/1')).body.feeds, []);
