@@ -541,9 +541,9 @@ contract(t, { options }, async (t, server) => {
   });
 
   t.test('methods that a feed does not have', async (t) => {
-    const { status, headers: said } = await server.ask('POST', '/feed/first');
+    const { status, headers: said } = await server.ask('PROPFIND', '/feed/first');
     t.equal(status, 405);
-    t.equal(said.allow, 'GET, HEAD, PUT, PATCH, DELETE, OPTIONS');
+    t.equal(said.allow, 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS');
     t.equal((await server.ask('PUT', '/feeds')).headers.allow, 'GET, POST, OPTIONS');
     const { headers } = await server.ask('OPTIONS', '/feed/first');
     t.match(headers['access-control-allow-methods'], /PUT, PATCH, DELETE/);
