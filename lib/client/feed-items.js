@@ -9,7 +9,8 @@ export const NO_CURSOR = 'none';
 const PROBLEM = /^[a-z-]{1,40}$/;
 
 /**
- * What there is of one feed: a value, a patch to the one of `from`, a problem's name, or nothing new.
+ * What there is of one feed: a value, a patch to the one of `from`, a log's items behind `from`, a problem's name, or
+ * nothing new.
  *
  * @typedef {object} Item
  * @property {string} feed the key
@@ -17,6 +18,8 @@ const PROBLEM = /^[a-z-]{1,40}$/;
  * @property {any} [value]
  * @property {string} [from] cursor
  * @property {any[]} [patch]
+ * @property {any[]} [items]
+ * @property {boolean} [gap] items before these are gone
  * @property {string} [problem]
  */
 
@@ -41,7 +44,8 @@ function isItem(item) {
     return typeof item.problem === 'string' && PROBLEM.test(item.problem);
   }
   if (!isCursor(item.cursor)) return false;
-  return item.patch === undefined || (Array.isArray(item.patch) && isCursor(item.from));
+  const isList = (list) => list === undefined || (Array.isArray(list) && isCursor(item.from));
+  return isList(item.patch) && isList(item.items);
 }
 
 /**

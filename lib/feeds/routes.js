@@ -95,14 +95,18 @@ export function feedRoutes({ publisher, feeds, options, tools }) {
     return json(200, { feeds: page.slice(0, PAGE), next });
   }
 
+  /** The answer to a publication. */
+  function published({ problem, detail, created, cursor, watching }) {
+    if (problem !== undefined) throw new Refusal(problem, { detail });
+    return json(created ? 201 : 200, { cursor, watching });
+  }
+
   /** Publishes what a request of a publisher has brought. */
   async function publish(request, key, kind) {
     const refusal = publisher.refuses(key, kind);
     if (refusal !== undefined) throw new Refusal(refusal, REFUSED[refusal]);
     const body = readBody(request, publisher.most(key), 'feed-too-large');
-    const { problem, detail, created, cursor, watching } = await publisher.publish(key, kind, body);
-    if (problem !== undefined) throw new Refusal(problem, { detail });
-    return json(created ? 201 : 200, { cursor, watching });
+    return published(await publisher.publish(key, kind, body));
   }
 
   function put(request) {
@@ -119,6 +123,15 @@ export function feedRoutes({ publisher, feeds, options, tools }) {
     return publish(request, key, kind);
   }
 
+  async function append(request) {
+    authorize(request);
+    const key = publishedKey(request.path);
+    const refusal = publisher.refusesItem(key);
+    if (refusal !== undefined) throw new Refusal(refusal);
+    const body = readBody(request, publisher.most(key), 'item-too-large');
+    return published(await publisher.append(key, body));
+  }
+
   async function remove(request) {
     authorize(request);
     const { problem } = await publisher.remove(publishedKey(request.path));
@@ -127,7 +140,7 @@ export function feedRoutes({ publisher, feeds, options, tools }) {
   }
 
   return {
-    feed: { GET: get, HEAD: head, PUT: put, PATCH: patch, DELETE: remove },
+    feed: { GET: get, HEAD: head, POST: append, PUT: put, PATCH: patch, DELETE: remove },
     feeds: { GET: keys, POST: post }
   };
 }

@@ -29,8 +29,10 @@ const schemas = {
   Patch: list(object({ op: TEXT, path: TEXT, value: {} }, ['op', 'path'])),
   Item: {
     ...object({ feed: part('Key'), cursor: part('Cursor'), value: {} }, ['feed']),
-    description: 'Neither `value` nor `patch`: nothing new. `from`: what the patch is to.',
-    dependentRequired: { patch: ['from', 'cursor'], value: ['cursor'] }
+    description:
+      'Neither `value` nor `patch` nor `items`: nothing new. `from`: what the patch is to, and the items are behind.' +
+      ' `gap`: older items are gone.',
+    dependentRequired: { patch: ['from', 'cursor'], items: ['from', 'cursor'], value: ['cursor'] }
   },
   Published: object({ cursor: part('Cursor'), watching: COUNT }),
   Names: object({ version: COUNT, names: list({ type: 'object' }) }, ['version']),
@@ -45,6 +47,8 @@ const schemas = {
 Object.assign(schemas.Item.properties, {
   from: part('Cursor'),
   patch: part('Patch'),
+  items: list({}),
+  gap: { const: true },
   problem: TEXT,
   retry: { ...COUNT, description: 'Milliseconds to wait before the next request.' }
 });
@@ -67,8 +71,12 @@ const inQuery = (hold) => ({
   n: { ...COUNT, description: "The client's counter: a repeated one is answered as before." },
   after: { anyOf: [part('Cursor'), { const: '' }] },
   delta: { enum: ['0', '1'], description: '1: patches are welcome.' },
+  last: { ...whole(1, 1000000), description: 'So many items back in a log.' },
   prefix: { ...TEXT, description: 'What keys begin with.' },
-  from: { ...part('Key'), description: 'The `next` of the page before.' },
+  from: {
+    ...part('Key'),
+    description: 'Of a log: `start`. Of keys: the `next` of the page before.'
+  },
   version: COUNT
 });
 
@@ -78,6 +86,8 @@ const PUBLISHED = [
   ...['bad-key', 'reserved-feed', 'feed-too-large', 'feed-memory-full', 'too-many-feeds'],
   ...['publishing-busy', 'publishing-slow', 'state-unwritable', 'bad-control', 'unknown-game']
 ];
+/** Of these what is no item's. */
+const NO_ITEM = new Set(['feed-too-large', 'bad-control', 'unknown-game']);
 const WATCHED = [
   ...['bad-key', 'bad-cursor', 'bad-hold', 'bad-delta', 'unknown-feed', 'upstream-failed'],
   ...['too-many-fetches', 'too-many-feeds', 'too-many-watchers', 'draining']
@@ -139,21 +149,31 @@ function operations({ hold, maxSprite, feedBytes }) {
     'GET /feed/{key}': {
       about:
         'A feed, or what is newer than `after`. As text/event-stream: an event for each version.',
-      query: ['after', 'hold', 'delta'],
+      query: ['after', 'hold', 'delta', 'from', 'last'],
       answer: [200, part('Item'), 'text/event-stream'],
-      problems: WATCHED
+      problems: [...WATCHED, 'bad-from', 'not-a-log']
     },
     'HEAD /feed/{key}': {
       about: 'Whether there is a value, and how long. Nothing is fetched.',
       answer: [200],
       problems: ['bad-key', 'unknown-feed']
     },
+    'POST /feed/{key}': {
+      about: 'Appends an item to a log.',
+      body: value,
+      ...changed,
+      created: true,
+      problems: [
+        ...[...PUBLISHER, ...PUBLISHED.filter((name) => !NO_ITEM.has(name)), 'bad-value'],
+        ...['other-kind', 'item-too-large', 'no-logs-in-world']
+      ]
+    },
     'PUT /feed/{key}': {
       about: 'Publishes a value.',
       body: value,
       ...changed,
       created: true,
-      problems: [...PUBLISHER, ...PUBLISHED, 'bad-value']
+      problems: [...PUBLISHER, ...PUBLISHED, 'bad-value', 'other-kind']
     },
     'PATCH /feed/{key}': {
       about: 'Publishes a change of the value.',
@@ -161,7 +181,7 @@ function operations({ hold, maxSprite, feedBytes }) {
       ...changed,
       problems: [
         ...[...PUBLISHER, ...PUBLISHED, 'unknown-feed'],
-        ...['bad-patch', 'patch-conflict', 'bad-media-type']
+        ...['bad-patch', 'patch-conflict', 'bad-media-type', 'other-kind']
       ]
     },
     'DELETE /feed/{key}': {
@@ -179,7 +199,13 @@ function operations({ hold, maxSprite, feedBytes }) {
         object(
           {
             feeds: list(
-              object({ feed: part('Key'), cursor: part('Cursor'), bytes: COUNT, watching: COUNT })
+              object({
+                feed: part('Key'),
+                kind: { enum: ['value', 'log'] },
+                cursor: part('Cursor'),
+                bytes: COUNT,
+                watching: COUNT
+              })
             ),
             next: part('Key')
           },

@@ -36,7 +36,8 @@ const DECIDED = [
     'too-many-feeds',
     'feed-memory-full',
     'upstream-failed',
-    'too-many-fetches'
+    'too-many-fetches',
+    'not-a-log'
   ],
   // By a world, in JavaScript (lib/world/directory.js).
   ...['misdirected', 'restarting']

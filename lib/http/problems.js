@@ -89,6 +89,18 @@ export const problems = {
     title: 'Not a choice of patches',
     detail: 'Give delta once: delta=1 in a query, "delta":true in a body, or leave it out.'
   },
+  'bad-from': {
+    status: 400,
+    title: 'Not a place in a log',
+    detail:
+      'Give from=start, or last=N with N from 1 to 1000000, once and without after; without any' +
+      ' of them the answer is what the log keeps.'
+  },
+  'not-a-log': {
+    status: 400,
+    title: 'A value, not a log',
+    detail: 'Leave out from and last: this feed has a value, not items.'
+  },
   'bad-watch': {
     status: 400,
     title: 'Not a list of feeds',
@@ -164,6 +176,27 @@ export const problems = {
     status: 409,
     title: 'The patch does not fit the value',
     detail: "Get the feed's value and make the patch anew."
+  },
+  'no-logs-in-world': {
+    status: 403,
+    title: 'No logs in a world',
+    detail:
+      'Append at a server without --world: the servers of a world do not share logs. Values they' +
+      ' share.'
+  },
+  'other-kind': {
+    status: 409,
+    title: 'A feed of the other kind',
+    detail:
+      'POST items to a log, PUT or PATCH a value: a feed is what its first publication has made' +
+      ' it. Use another key, or delete it first.'
+  },
+  'item-too-large': {
+    status: 413,
+    title: 'Item too large',
+    detail:
+      'Append fewer bytes, or ask the operator for a larger --feed-bytes, or --log-bytes, which' +
+      ' bounds an item as well.'
   },
   'feed-too-large': {
     status: 413,

@@ -209,6 +209,18 @@ export const table = [
     help: 'memory of all feeds; as much again for old versions that unsent answers still use'
   },
   {
+    name: 'log-items',
+    default: '1000',
+    type: whole(1, 1000000),
+    help: 'most items that a log keeps'
+  },
+  {
+    name: 'log-bytes',
+    default: '1M',
+    type: bytes(2, 2 ** 26),
+    help: 'most bytes of items that a log keeps, and of one item'
+  },
+  {
     name: 'feed-watchers',
     default: '4000000',
     type: whole(1, 64000000),

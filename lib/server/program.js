@@ -44,7 +44,7 @@ export function checkProgram({ fetch, publishTokens }) {
  * @param {import('../feeds/feeds.js').Feeds} parts.feeds
  * @param {import('../arena/arena.js').Arena} parts.arena
  * @param {{feedBytes: number}} parts.options
- * @returns {Pick<import('./types/server.js').Server, 'publish' | 'patch' | 'remove' | 'watch'>}
+ * @returns {Pick<import('./types/server.js').Server, 'publish' | 'patch' | 'append' | 'remove' | 'watch'>}
  */
 export function programFeeds({ feeds, arena, options }) {
   const publisher = openPublisher({ feeds, arena, options });
@@ -61,6 +61,12 @@ export function programFeeds({ feeds, arena, options }) {
     publish: (key, value) => publishAs('value', key, value),
     patch: (key, patch) =>
       publishAs(Array.isArray(patch) ? 'json-patch' : 'merge-patch', key, patch),
+    async append(key, item) {
+      checkKey(key);
+      const body = Buffer.from(JSON.stringify(item) ?? '');
+      if (body.length > publisher.most(key)) throw fault('item-too-large');
+      return check(await publisher.append(key, body));
+    },
     async remove(key) {
       checkKey(key);
       check(await publisher.remove(key));
@@ -69,7 +75,8 @@ export function programFeeds({ feeds, arena, options }) {
       checkKey(key);
       for (;;) {
         signal?.throwIfAborted();
-        const { cursor = NO_CURSOR, value } = feeds.newest(key) ?? {};
+        const { cursor = NO_CURSOR, value, items, gap } = feeds.newest(key, seen) ?? {};
+        if (cursor !== seen && items) return { cursor, items: JSON.parse(items), gap };
         if (cursor !== seen) return { cursor, value: value && JSON.parse(value) };
         await feeds.change(key, signal);
       }

@@ -10,7 +10,8 @@
 
 namespace server {
 
-/** {keys, afters, hold or -1, delta, gzip, stream, many, from: address}; see lib/feeds/table.js. */
+/** {keys, afters, hold or -1, delta, gzip, stream, many, last or -1, from: address}; see
+ * lib/feeds/table.js. */
 class WatchWords {
  public:
   explicit WatchWords(Local<Value> given) {
@@ -25,11 +26,13 @@ class WatchWords {
     }
     const auto flag = [&](const char* name) { return Nan::To<bool>(get(given, name)).FromJust(); };
     const double hold = numberOf(get(given, "hold"));
+    const double last = numberOf(get(given, "last"));
     how = {.hold = hold < 0 ? kNoFeedHold : static_cast<uint32_t>(hold),
            .delta = flag("delta"),
            .gzip = flag("gzip"),
            .stream = flag("stream"),
            .many = flag("many"),
+           .last = last < 0 ? kNotLast : static_cast<uint32_t>(last),
            .from = addressOf(get(given, "from"))};
   }
 

@@ -40,10 +40,11 @@ enum class Outcome : uint8_t {
   kFeedMemoryFull,
   kUpstreamFailed,
   kTooManyFetches,
+  kNotALog,
   kMisdirected,
   kRestarting,
 };
-constexpr size_t kOutcomes = 33;
+constexpr size_t kOutcomes = 34;
 
 /** The same for people and problem documents, in this order. */
 constexpr const char* kOutcomeNames[kOutcomes] = {
@@ -78,6 +79,7 @@ constexpr const char* kOutcomeNames[kOutcomes] = {
     "feed-memory-full",
     "upstream-failed",
     "too-many-fetches",
+    "not-a-log",
     "misdirected",
     "restarting",
 };

@@ -80,6 +80,10 @@ struct Wanted {
 
 constexpr uint32_t kNoFeedHold = UINT32_MAX;  // not given
 
+// In WatchHow::last, beside a number of items.
+constexpr uint32_t kNotLast = UINT32_MAX;
+constexpr uint32_t kFromStart = 0;
+
 /** What a watcher asks for, and can read. */
 struct WatchHow {
   uint32_t hold = kNoFeedHold;  // seconds
@@ -87,7 +91,9 @@ struct WatchHow {
   bool gzip = false;            // compressed, but not in a stream, nor with many feeds
   bool stream = false;          // events, without an end; of one feed
   bool many = false;            // the answer is {"items":[…]}
-  Address from = {};            // a feed without a value counts for the address that asked first
+  // So many items back in a log, or all that are kept, at once; not of many feeds.
+  uint32_t last = kNotLast;
+  Address from = {};  // a feed without a value counts for the address that asked first
 };
 
 /** A piece of an answer's body: some text, some shared bytes, some text. */
@@ -147,6 +153,8 @@ struct FeedsOptions {
   // that itself. It outlives this one.
   const Feeds* shows = nullptr;
   bool shared = false;  // other servers publish the same feeds: a watcher may know a version first
+  LogBounds log = {};
+  uint32_t answerBytes = 65536;  // of items in one answer; one is always sent
 };
 
 struct FeedCounts {
@@ -232,6 +240,10 @@ class Feeds {
    */
   Outcome publish(const Publication& publication, uint32_t* watching);
 
+  /** The same for an item of a log, which is a version always; an empty one is none, and gives the
+   * log another epoch. The feed is a log, or new. */
+  Outcome append(std::string_view key, Cursor cursor, std::string_view item, uint32_t* watching);
+
   /** From now on publications and ends are written to `journal`, which outlives the table. */
   void keepJournal(Journal* journal) { journal_ = journal; }
 
@@ -244,6 +256,9 @@ class Feeds {
 
   /** Whether the feed has this value already. */
   bool holds(std::string_view key, std::string_view value) const;
+
+  /** Bytes of the answer to who has nothing yet; 0 where there is none. */
+  uint64_t answerLength(std::string_view key) const;
 
   /** Counts a publication that changed nothing. */
   void unchanged() { ++counts_.unchanged; }
@@ -415,6 +430,8 @@ class Feeds {
     bool stream : 1;
     bool many : 1;
     bool waits : 1;  // for the first version of a feed that is not published
+    bool reads : 1;  // a log, from a place of its own: an answer comes in any case
+    bool knew : 1;   // a version, which may be of another life: then seen is 0
     uint64_t seen;   // the version it has, 0 for none
   };
   static_assert(sizeof(Watcher) == 32, "the memory figures in README count on it");
@@ -434,7 +451,8 @@ class Feeds {
     base::Ref<base::Bytes> gzip;  // may be missing
     std::string patch;
     bool upstream;
-    bool isNew;  // a place is kept for it
+    bool isNew;          // a place is kept for it
+    uint32_t items = 0;  // of a log, whose newest is `value`; 0: it is none
   };
 
   Feed* lookUp(std::string_view key) const;
@@ -446,7 +464,8 @@ class Feeds {
   static bool hasPlace(const Feed* feed) { return feed != nullptr && !feed->awaited; }
   bool mayCreate(bool awaited);
   Feed* create(std::string_view key, bool awaited = false);
-  bool fits(uint64_t before, uint64_t value, uint64_t gzip) const;
+  void stage(Staged staged, uint64_t bytes);
+  bool fits(const Feed* feed, uint64_t most) const;
   bool makeRoom();
   void needNotMakeRoom(Feed* feed);
   void erase(Feed* feed, Outcome why = Outcome::kUnknownFeed);
@@ -474,7 +493,7 @@ class Feeds {
   void want(Want want);
   uint32_t newWatcher();
   void release(uint32_t watcher);
-  uint64_t seenOf(const Feed& feed, Cursor after) const;
+  uint64_t seenOf(const Feed& feed, const Watcher& watcher, Cursor after) const;
   bool hasNews(const Watcher& watcher) const;
   bool awaitsCompression(const Watcher& watcher);
   bool knowsAll(uint32_t first) const;
@@ -488,7 +507,12 @@ class Feeds {
   void begin();
   template <typename Write>
   std::string_view envelope(Write&& write);
-  void addNews(const Watcher& watcher);
+  uint64_t addNews(const Watcher& watcher);
+  LogPart partFor(const Feed& feed, const Watcher& watcher) const;
+  uint32_t newsLength(const Watcher& watcher) const;
+  static bool isNoLog(const Feed& feed, const Watcher& watcher) {
+    return watcher.reads && feed.value && !feed.isLog;
+  }
   void addProblem(std::string_view key, Outcome problem);
   void addText(std::string_view text);
   void joinItems();
@@ -511,7 +535,9 @@ class Feeds {
   ByKey byKey_;
   std::vector<std::unique_ptr<Feed>> feeds_;  // by number
   std::vector<uint32_t> freeFeeds_;
-  std::unordered_map<uint32_t, Cursor> afters_;  // of watchers that wait for a value to show
+  // Of watchers that wait for a value to show; of one that reads a log the version is
+  // WatchHow::last.
+  std::unordered_map<uint32_t, Cursor> afters_;
   std::vector<uint32_t> touched_;  // where this shows another: numbers of feeds; some may be gone
   base::Reserved<Watcher> watchers_;
   base::Wheel<kFeedTick> wheel_;

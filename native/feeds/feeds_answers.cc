@@ -47,9 +47,34 @@ std::string_view Feeds::envelope(Write&& write) {
 
 void Feeds::addText(std::string_view text) { items_.push_back({text, nullptr, 0, 0, {}}); }
 
-/** The newest version, as a value or a patch, for a watcher who has `watcher.seen`. */
-void Feeds::addNews(const Watcher& watcher) {
+/** What a watcher with news is answered of a log. */
+LogPart Feeds::partFor(const Feed& feed, const Watcher& watcher) const {
+  LogPart part = feed.partAfter(watcher.seen, options_.answerBytes);
+  if (watcher.knew && watcher.seen == 0) part.gap = true;
+  return part;
+}
+
+/** Bytes of what `addNews` adds, without its head. */
+uint32_t Feeds::newsLength(const Watcher& watcher) const {
+  const Feed& feed = *feeds_[watcher.feed];
+  if (!feed.isLog) return feed.value->length();
+  const LogPart part = partFor(feed, watcher);
+  return part.end - part.begin;
+}
+
+/**
+ * The newest version, as a value or a patch, or items, for a watcher who has `watcher.seen`.
+ * Returns the version he has then.
+ */
+uint64_t Feeds::addNews(const Watcher& watcher) {
   Feed& feed = *feeds_[watcher.feed];
+  if (feed.isLog) {
+    ++counts_.patches;
+    const LogPart part = partFor(feed, watcher);
+    const auto head = envelope([&](std::string* text) { feed.appendHead(text, part); });
+    items_.push_back({head, feed.log.get(), part.begin, part.end, "]}"});
+    return part.to;
+  }
   if (watcher.seen > 0 && watcher.seen < feed.cursor.version) {
     counts_.skipped += feed.cursor.version - watcher.seen - 1;
   }
@@ -63,16 +88,17 @@ void Feeds::addNews(const Watcher& watcher) {
       *text += ",\"patch\":[";
     });
     items_.push_back({before, feed.log.get(), begin, feed.logEnd, "]}"});
-    return;
+    return feed.cursor.version;
   }
   ++counts_.documents;
   if (watcher.gzip && feed.gzip) {
     gzip_ = true;
     items_.push_back({{}, feed.gzip.get(), 0, feed.gzip->length(), {}});
-    return;
+    return feed.cursor.version;
   }
   const auto before = envelope([&](std::string* text) { feed.appendHead(text); });
   items_.push_back({before, feed.value.get(), 0, feed.value->length(), "}"});
+  return feed.cursor.version;
 }
 
 void Feeds::addProblem(std::string_view key, Outcome problem) {
@@ -155,6 +181,8 @@ void Feeds::servePoll(uint32_t first) {
     // Its hold is over before the first fetch has ended: for this watcher the fetch has failed.
     const Outcome why = feed.failedUntil > 0 ? Outcome{feed.failure} : Outcome::kUpstreamFailed;
     answer.outcome = draining() ? Outcome::kDraining : why;
+  } else if (isNoLog(feed, one)) {
+    answer.outcome = Outcome::kNotALog;
   } else if (hasNews(one)) {
     addNews(one);
   } else {
@@ -186,10 +214,12 @@ void Feeds::serveStream(uint32_t first) {
   } else if (draining()) {
     answer.ends = true;
     answer.retry = retry();
+  } else if (isNoLog(feed, one)) {
+    answer.outcome = Outcome::kNotALog;
   } else if (hasNews(one)) {
-    answer.cursor = envelope([&](std::string* text) { feed.cursor.appendTo(text); });
-    addNews(one);
-    one.seen = feed.cursor.version;
+    one.seen = addNews(one);
+    const Cursor cursor = {feed.cursor.epoch, one.seen};
+    answer.cursor = envelope([&](std::string* text) { cursor.appendTo(text); });
   }
   if (answer.outcome != Outcome::kOk) {
     addProblem(feed.key, answer.outcome);
@@ -204,7 +234,10 @@ void Feeds::serveStream(uint32_t first) {
   }
   switch (deliver(token, answer)) {
     case FeedResponder::Taken::kWhole:
-      return hang(first, List::kParked);
+      // Of a log there may be more.
+      if (!hasNews(one)) return hang(first, List::kParked);
+      hang(first, List::kDue);
+      return spread(feeds_[one.feed].get());
     case FeedResponder::Taken::kInPart:
       return;
     case FeedResponder::Taken::kLost:

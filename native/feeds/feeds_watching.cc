@@ -72,6 +72,10 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
   bool unknown = false;
   for (uint32_t i = 0; i < count; ++i) {
     problems[i] = ask(wanted[i], how, &feeds[i]);
+    if (problems[i] == Outcome::kOk && how.last != kNotLast && feeds[i]->value &&
+        !feeds[i]->isLog) {
+      problems[i] = Outcome::kNotALog;
+    }
     if (problems[i] == Outcome::kOk) continue;
     if (!how.many) return problems[i];
     unknown = true;
@@ -87,7 +91,8 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
     if (problems[i] != Outcome::kOk) continue;
     const uint32_t number = newWatcher();
     Watcher& one = watchers_[number];
-    const Cursor after = Cursor::of(wanted[i].after);
+    const bool reads = how.last != kNotLast;
+    const Cursor after = reads ? Cursor{.version = how.last} : Cursor::of(wanted[i].after);
     one.feed = feeds[i]->number;
     one.token = token;
     one.delta = how.delta;
@@ -95,8 +100,10 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
     one.stream = how.stream;
     one.many = how.many;
     one.waits = waitsFor(wanted[i], how);
-    one.seen = seenOf(*feeds[i], after);
-    if (shows() && !feeds[i]->value) afters_[number] = after;
+    one.reads = reads;
+    one.knew = !reads && !wanted[i].after.empty() && wanted[i].after != kNoCursor;
+    one.seen = seenOf(*feeds[i], one, after);
+    if ((shows() || reads) && !feeds[i]->value) afters_[number] = after;
     one.sibling = number;
     if (first == kNoWatcher) {
       first = number;
@@ -113,7 +120,7 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
     if (how.stream) ++counts_.streams;
     if (hasNews(one)) {
       news = true;
-      large = large || feeds[i]->value->length() >= kLargeAnswer;
+      large = large || newsLength(one) >= kLargeAnswer;
     }
   }
   if (unknown) {
@@ -179,9 +186,14 @@ void Feeds::ready(uint32_t watcher) {
 /**
  * The version that a watcher with the cursor `after` has; 0 when it is none of this epoch, or one
  * still to come. A watcher may be ahead of a table that shows another, or of a server whose feeds
- * are published at others, too: he had his version from there.
+ * are published at others, too: he had his version from there. Who reads a log has all before the
+ * `after.version` newest, or nothing for kFromStart.
  */
-uint64_t Feeds::seenOf(const Feed& feed, Cursor after) const {
+uint64_t Feeds::seenOf(const Feed& feed, const Watcher& watcher, Cursor after) const {
+  if (watcher.reads) {
+    const bool back = feed.isLog && after.version != kFromStart;
+    return back && after.version < feed.cursor.version ? feed.cursor.version - after.version : 0;
+  }
   const bool ours = feed.value && after.epoch == feed.cursor.epoch;
   return ours && (mayBeBehind() || after.version <= feed.cursor.version) ? after.version : 0;
 }

@@ -33,7 +33,12 @@ export interface Status {
 /** A version of a feed. `cursor` is `none` where there is no value. */
 export interface Version {
   cursor: string;
-  value: any;
+  /** Of a log there is none. */
+  value?: any;
+  /** Of a log: the items behind `seen`, or all that it keeps. */
+  items?: any[];
+  /** Of a log: items before these are gone. */
+  gap?: boolean;
 }
 
 /** A server that runs. */
@@ -51,7 +56,7 @@ export interface Server {
   /**
    * Publishes a value, anything that JSON can say.
    *
-   * @throws {FeedError} as all four: its `problem` is the one that a client would get
+   * @throws {FeedError} as all five: its `problem` is the one that a client would get
    */
   publish(
     key: string,
@@ -59,6 +64,11 @@ export interface Server {
   ): Promise<{ cursor: string; watching: number; created?: boolean }>;
   /** Patches a value: an array is a JSON Patch (RFC 6902), anything else a JSON Merge Patch (RFC 7396). */
   patch(key: string, patch: unknown): Promise<{ cursor: string; watching: number }>;
+  /** Appends an item, anything that JSON can say, to a log. */
+  append(
+    key: string,
+    item: unknown
+  ): Promise<{ cursor: string; watching: number; created?: boolean }>;
   /** Ends a feed. */
   remove(key: string): Promise<void>;
   /**

@@ -37,7 +37,9 @@ bool readFeedItem(std::string_view slice, FeedItem* item) {
     if (name == "cursor") item->cursor = json::string(value).value_or("");
     if (name == "from") item->from = json::string(value).value_or("");
     if (name == "problem") item->problem = json::string(value).value_or("");
-    hasProblem = hasProblem || name == "problem";
+    // A log's: this client watches values.
+    if (name == "items") item->problem = "other-kind";
+    hasProblem = hasProblem || name == "problem" || name == "items";
     return true;
   });
   if (!read) return false;
