@@ -18,7 +18,7 @@ export const GROUPS = Object.fromEntries(
     'Clients and sprites':
       'capacity hold lease max-sprite throw-rate throw-burst poll-rate poll-burst',
     Feeds:
-      'publish-token-file feeds feed-bytes feed-memory feed-watchers feed-threads feed-idle ' +
+      'publish-token-file feeds feed-bytes feed-memory feed-watchers feed-threads feed-cache feed-idle ' +
       'upstream upstream-every upstream-at-once upstream-time',
     'The arena': 'arena arena-players arena-rate games',
     Mailboxes: 'mailbox mailbox-bytes mailbox-memory answer-bytes',

@@ -79,6 +79,7 @@ export class Feeds {
         memory: options.feedMemory,
         watchers: options.feedWatchers,
         upstream: options.upstream !== 'none',
+        cache: options.feedCache,
         shared: this.inWorld
       },
       () => this.#seeToWants(),
@@ -495,6 +496,14 @@ export class Feeds {
     if (found === null || found.length === 0) return undefined;
     const head = JSON.stringify({ feed: key, cursor: cursorText(found), value: 0 });
     return head.length - 1 + found.length;
+  }
+
+  /**
+   * @param {string} key of a feed that has a value
+   * @returns {string}
+   */
+  cursor(key) {
+    return cursorText(this.find(key));
   }
 
   /** @returns {object} the live counts: see /status in README */

@@ -9,6 +9,7 @@ import { isCursor, isKey } from './names.js';
 export const WATCH_BYTES = 16384;
 
 const FEEDS_AT_ONCE = 32;
+const TURN = /^[A-Za-z0-9-]{1,40}$/;
 const DECIMAL = /^[0-9]{1,16}$/;
 
 /** A request to watch is not valid; `problem` is the name of the problem to answer with. */
@@ -71,7 +72,7 @@ export function readKey(key) {
  * @param {URLSearchParams} query
  * @param {Record<string, string>} headers by their names in lower case
  * @returns {{keys: string[], afters: string[], hold?: number, delta: boolean, gzip: boolean,
- *     stream: boolean}} seconds in `hold` are not yet compared with the server's `--hold`
+ *     stream: boolean, noneMatch?: string}} seconds in `hold` are not yet compared with the server's `--hold`
  * @throws {WishError}
  */
 export function readWish(key, query, headers) {
@@ -85,13 +86,17 @@ export function readWish(key, query, headers) {
   if (hold !== undefined && !DECIMAL.test(hold)) throw new WishError('bad-hold');
   const delta = readOnce(query, 'delta', 'bad-delta') ?? '0';
   if (!['0', '1'].includes(delta)) throw new WishError('bad-delta');
+  const turn = readOnce(query, 'turn', 'bad-turn');
+  // It makes another address of the same request for the caches between, and says no more.
+  if (turn !== undefined && !TURN.test(turn)) throw new WishError('bad-turn');
   return {
     keys: [key],
     afters: [after],
     hold: readHold(hold === undefined ? undefined : Number(hold)),
     delta: delta === '1',
     gzip: accepts(headers['accept-encoding'], 'gzip'),
-    stream
+    stream,
+    noneMatch: headers['if-none-match']
   };
 }
 

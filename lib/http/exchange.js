@@ -178,8 +178,8 @@ export class Exchanges {
 
   watch(connection, generation, wish) {
     const { hold = -1, delta = false, gzip = false, stream = false, many = false } = wish;
-    const { keys, afters, from } = wish;
-    const given = { keys, afters, from, hold, delta, gzip, stream, many };
+    const { keys, afters, from, noneMatch = '' } = wish;
+    const given = { keys, afters, from, hold, delta, gzip, stream, many, noneMatch };
     this.door.watch(connection, generation, given);
   }
 }

@@ -46,6 +46,7 @@ Object.assign(schemas.Item.properties, {
   from: part('Cursor'),
   patch: part('Patch'),
   problem: TEXT,
+  turn: text('^[A-Za-z0-9-]{1,40}$', { description: 'Of the next request, as it is.' }),
   retry: { ...COUNT, description: 'Milliseconds to wait before the next request.' }
 });
 
@@ -67,6 +68,7 @@ const inQuery = (hold) => ({
   n: { ...COUNT, description: "The client's counter: a repeated one is answered as before." },
   after: { anyOf: [part('Cursor'), { const: '' }] },
   delta: { enum: ['0', '1'], description: '1: patches are welcome.' },
+  turn: text('^[A-Za-z0-9-]{1,40}$', { description: 'The `turn` of the last answer.' }),
   prefix: { ...TEXT, description: 'What keys begin with.' },
   from: { ...part('Key'), description: 'The `next` of the page before.' },
   version: COUNT
@@ -79,8 +81,8 @@ const PUBLISHED = [
   ...['publishing-busy', 'publishing-slow', 'state-unwritable', 'bad-control', 'unknown-game']
 ];
 const WATCHED = [
-  ...['bad-key', 'bad-cursor', 'bad-hold', 'bad-delta', 'unknown-feed', 'upstream-failed'],
-  ...['too-many-fetches', 'too-many-feeds', 'too-many-watchers', 'draining']
+  ...['bad-key', 'bad-cursor', 'bad-hold', 'bad-delta', 'bad-turn', 'unknown-feed'],
+  ...['upstream-failed', 'too-many-fetches', 'too-many-feeds', 'too-many-watchers', 'draining']
 ];
 
 /**
@@ -139,13 +141,15 @@ function operations({ hold, maxSprite, feedBytes }) {
     'GET /feed/{key}': {
       about:
         'A feed, or what is newer than `after`. As text/event-stream: an event for each version.',
-      query: ['after', 'hold', 'delta'],
+      query: ['after', 'hold', 'delta', 'turn'],
       answer: [200, part('Item'), 'text/event-stream'],
+      cached: true,
       problems: WATCHED
     },
     'HEAD /feed/{key}': {
       about: 'Whether there is a value, and how long. Nothing is fetched.',
       answer: [200],
+      cached: true,
       problems: ['bad-key', 'unknown-feed']
     },
     'PUT /feed/{key}': {
@@ -297,7 +301,7 @@ const refusal = (names) => ({
 const contentOf = (bodies) =>
   Object.fromEntries(Object.entries(bodies).map(([type, schema]) => [type, { schema }]));
 
-function responsesOf({ answer: [status, schema, other], created, problems: names = [] }) {
+function responsesOf({ answer: [status, schema, other], created, cached, problems: names = [] }) {
   const content = schema && {
     ...contentOf({ 'application/json': schema }),
     ...(other && contentOf({ [other]: TEXT }))
@@ -306,6 +310,7 @@ function responsesOf({ answer: [status, schema, other], created, problems: names
   const statuses = new Set(names.map((name) => problems[name].status));
   return {
     [status]: fine,
+    ...(cached && { 304: { description: 'With `--feed-cache`: If-None-Match has the ETag.' } }),
     ...(created && { 201: { ...fine, description: 'Done; the feed is new.' } }),
     ...Object.fromEntries(
       [...statuses].map((one) => [

@@ -89,6 +89,11 @@ export const problems = {
     title: 'Not a choice of patches',
     detail: 'Give delta once: delta=1 in a query, "delta":true in a body, or leave it out.'
   },
+  'bad-turn': {
+    status: 400,
+    title: 'Not a turn',
+    detail: 'Give turn once, as the "turn" of the last answer, or leave it out.'
+  },
   'bad-watch': {
     status: 400,
     title: 'Not a list of feeds',

@@ -131,7 +131,7 @@ class FeedsObject : public Nan::ObjectWrap {
     if (!done && self->timer_ != nullptr) uv_timer_start(timer, tick, 1, kTickMilliseconds);
   }
 
-  // new Feeds({hold, feeds, memory, watchers, upstream, shared}, onWants(), limits)
+  // new Feeds({hold, feeds, memory, watchers, upstream, shared, cache}, onWants(), limits)
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const FeedsOptions options = {
         .hold = uint32In(info[0], "hold"),
@@ -140,6 +140,7 @@ class FeedsObject : public Nan::ObjectWrap {
         .watchers = uint32In(info[0], "watchers"),
         .upstream = flagIn(info[0], "upstream"),
         .shared = flagIn(info[0], "shared"),
+        .cache = uint32In(info[0], "cache"),
     };
     try {
       auto* feeds = new FeedsObject(options, info[1].As<Function>(), info[2]);

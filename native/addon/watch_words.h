@@ -10,7 +10,8 @@
 
 namespace server {
 
-/** {keys, afters, hold or -1, delta, gzip, stream, many, from: address}; see lib/feeds/table.js. */
+/** {keys, afters, hold or -1, delta, gzip, stream, many, noneMatch, from: address}; see
+ * lib/feeds/table.js. */
 class WatchWords {
  public:
   explicit WatchWords(Local<Value> given) {
@@ -24,12 +25,14 @@ class WatchWords {
       wanted_.push_back({texts_[2 * i], texts_[2 * i + 1]});
     }
     const auto flag = [&](const char* name) { return Nan::To<bool>(get(given, name)).FromJust(); };
+    noneMatch_ = textIn(given, "noneMatch");
     const double hold = numberOf(get(given, "hold"));
     how = {.hold = hold < 0 ? kNoFeedHold : static_cast<uint32_t>(hold),
            .delta = flag("delta"),
            .gzip = flag("gzip"),
            .stream = flag("stream"),
            .many = flag("many"),
+           .noneMatch = noneMatch_,
            .from = addressOf(get(given, "from"))};
   }
 
@@ -41,6 +44,7 @@ class WatchWords {
  private:
   std::vector<std::string> texts_;
   std::vector<Wanted> wanted_;
+  std::string noneMatch_;
 };
 
 }  // namespace server

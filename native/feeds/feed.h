@@ -140,6 +140,16 @@ struct Feed : FeedValue {
     *text += "\",\"value\":";
   }
 
+  /** Names the bytes of an answer with the newest version: `from` of a patch, 0 of the value. */
+  void appendTag(std::string* text, uint64_t from, bool compressed) const {
+    cursor.appendTo(text);
+    if (from > 0) {
+      *text += ".";
+      base::appendDigits(text, from);
+    }
+    if (compressed) *text += ".gzip";
+  }
+
   /** Bytes of memory that it takes. */
   uint64_t cost() const {
     return (value ? value->cost() : 0) + (gzip ? gzip->cost() : 0) + (log ? log->cost() : 0);

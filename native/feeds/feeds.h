@@ -82,12 +82,14 @@ constexpr uint32_t kNoFeedHold = UINT32_MAX;  // not given
 
 /** What a watcher asks for, and can read. */
 struct WatchHow {
-  uint32_t hold = kNoFeedHold;  // seconds
-  bool delta = false;           // patches
-  bool gzip = false;            // compressed, but not in a stream, nor with many feeds
-  bool stream = false;          // events, without an end; of one feed
-  bool many = false;            // the answer is {"items":[…]}
-  Address from = {};            // a feed without a value counts for the address that asked first
+  uint32_t hold = kNoFeedHold;      // seconds
+  bool delta = false;               // patches
+  bool gzip = false;                // compressed, but not in a stream, nor with many feeds
+  bool stream = false;              // events, without an end; of one feed
+  bool many = false;                // the answer is {"items":[…]}
+  bool alone = false;               // the answer is for this client: no cache may keep it
+  std::string_view noneMatch = {};  // If-None-Match: the tags of the answers that a cache has
+  Address from = {};  // a feed without a value counts for the address that asked first
 };
 
 /** A piece of an answer's body: some text, some shared bytes, some text. */
@@ -108,6 +110,8 @@ struct FeedAnswer {
   bool ends = false;        // the stream ends with it
   std::string_view cursor;  // of an event; may be empty
   uint32_t retry = 0;       // of a stream that ends: milliseconds to wait before coming back
+  uint32_t fresh = 0;       // seconds for which a cache may give it to others; 0: it may not
+  std::string_view tag;     // where a cache may: names these bytes
 
   uint64_t length() const {
     uint64_t sum = 0;
@@ -147,6 +151,7 @@ struct FeedsOptions {
   // that itself. It outlives this one.
   const Feeds* shows = nullptr;
   bool shared = false;  // other servers publish the same feeds: a watcher may know a version first
+  uint32_t cache = 0;   // seconds for which a cache in front may keep an answer; 0: none is there
 };
 
 struct FeedCounts {
@@ -218,6 +223,12 @@ class Feeds {
   Outcome watch(const Wanted* wanted, uint32_t count, const WatchHow& how, uint32_t token,
                 uint32_t* watcher);
   static constexpr uint32_t kNoWatcher = UINT32_MAX;
+
+  /**
+   * Where a cache may keep the answer that this would be given at once: its tag, as
+   * FeedAnswer::tag; else empty.
+   */
+  std::string tagNow(const Wanted& wanted, const WatchHow& how);
 
   /** The connection of a watcher is gone. */
   void drop(uint32_t watcher);
@@ -401,6 +412,13 @@ class Feeds {
   enum class List : uint8_t { kParked, kDue, kUnready };
   static constexpr uint32_t kLists = 3;
 
+  /** How long a cache may keep the news that a watcher is answered with. */
+  enum class Keep : uint8_t {
+    kNot,
+    kShort,  // what is newest: true for a moment
+    kLong,   // what is newer than a cursor: true for ever, but the client may have farther to go
+  };
+
   struct Watcher {
     uint32_t next;  // in its list; of a free one: the next free one + 1
     uint32_t previous;
@@ -415,7 +433,9 @@ class Feeds {
     bool stream : 1;
     bool many : 1;
     bool waits : 1;  // for the first version of a feed that is not published
-    uint64_t seen;   // the version it has, 0 for none
+    Keep keep;
+    uint16_t hold;  // seconds
+    uint64_t seen;  // the version it has, 0 for none
   };
   static_assert(sizeof(Watcher) == 32, "the memory figures in README count on it");
 
@@ -476,6 +496,8 @@ class Feeds {
   void release(uint32_t watcher);
   uint64_t seenOf(const Feed& feed, Cursor after) const;
   bool hasNews(const Watcher& watcher) const;
+  Keep keepOf(const Wanted& wanted, const WatchHow& how) const;
+  void appendTurn(std::string* text, const Watcher& watcher) const;
   bool awaitsCompression(const Watcher& watcher);
   bool knowsAll(uint32_t first) const;
   void forgetSeen(const Feed& feed);
@@ -531,6 +553,7 @@ class Feeds {
   bool gzip_ = false;             // the body is compressed
   FeedCounts counts_ = {};
   uint64_t now_;              // milliseconds, of the last tick
+  const uint64_t wallAt_;     // milliseconds since 1970 when now_ was 0
   uint32_t used_ = 0;         // watchers ever used
   uint32_t freeWatcher_ = 0;  // the first free one among them + 1
   uint64_t drainEnd_ = 0;     // milliseconds; 0: not draining

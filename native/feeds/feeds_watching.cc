@@ -95,6 +95,8 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
     one.stream = how.stream;
     one.many = how.many;
     one.waits = waitsFor(wanted[i], how);
+    one.keep = keepOf(wanted[i], how);
+    one.hold = static_cast<uint16_t>(std::min<uint32_t>(hold, UINT16_MAX));
     one.seen = seenOf(*feeds[i], after);
     if (shows() && !feeds[i]->value) afters_[number] = after;
     one.sibling = number;
@@ -184,6 +186,25 @@ void Feeds::ready(uint32_t watcher) {
 uint64_t Feeds::seenOf(const Feed& feed, Cursor after) const {
   const bool ours = feed.value && after.epoch == feed.cursor.epoch;
   return ours && (mayBeBehind() || after.version <= feed.cursor.version) ? after.version : 0;
+}
+
+Feeds::Keep Feeds::keepOf(const Wanted& wanted, const WatchHow& how) const {
+  if (options_.cache == 0 || how.alone || how.many || how.stream) return Keep::kNot;
+  return wanted.after.empty() || wanted.after == kNoCursor ? Keep::kShort : Keep::kLong;
+}
+
+std::string Feeds::tagNow(const Wanted& wanted, const WatchHow& how) {
+  if (keepOf(wanted, how) == Keep::kNot || draining()) return {};
+  Feed* const feed = lookUp(wanted.key);
+  if (feed == nullptr || !feed->value) return {};
+  const uint64_t seen = seenOf(*feed, Cursor::of(wanted.after));
+  if (seen >= feed->cursor.version) return {};
+  feed->askedAt = now_;
+  touch(feed);
+  std::string tag;
+  const bool patch = how.delta && feed->remembers(seen);
+  feed->appendTag(&tag, patch ? seen : 0, !patch && how.gzip && feed->gzip);
+  return tag;
 }
 
 /** Whether the newest version is news to the watcher. */
