@@ -1,4 +1,4 @@
-import { NO_CURSOR, isCursor } from './feed-items.js';
+import { NO_CURSOR, isCursor, isOlder } from './feed-items.js';
 import { ValueError, applyPatch, freeze } from './patch.js';
 
 /**
@@ -15,6 +15,7 @@ import { ValueError, applyPatch, freeze } from './patch.js';
  *
  * @typedef {object} Entry one feed that is watched
  * @property {string} cursor NO_CURSOR without a value, or where the whole is to be asked for
+ * @property {string} newest the cursor of the value told last
  * @property {any} value
  * @property {string|undefined} problem as it was told
  * @property {number} misses problems in a row
@@ -82,6 +83,15 @@ export class FeedTable {
   clear() {
     for (const { watches } of this.#entries.values()) watches.clear();
     this.#entries.clear();
+  }
+
+  /**
+   * @param {import('./feed-items.js').Item} item
+   * @returns {boolean} whether it is older than what is held
+   */
+  isOlder({ feed, cursor }) {
+    const entry = this.#entries.get(feed);
+    return entry !== undefined && cursor !== undefined && isOlder(cursor, entry.newest);
   }
 
   /** Asks for every value whole, and at once. */
@@ -154,7 +164,7 @@ export class FeedTable {
       return false;
     }
     const isNews = entry.cursor !== cursor;
-    Object.assign(entry, { cursor, value, problem: undefined });
+    Object.assign(entry, { cursor, newest: cursor, value, problem: undefined });
     if (isNews) tell(entry, value, isWhole ? { key, cursor } : { key, cursor, patch });
     return isNews;
   }
@@ -170,10 +180,10 @@ export class FeedTable {
 
 function readKept(kept) {
   const { cursor, value } = /** @type {any} */ (kept ?? {});
-  const nothing = { cursor: NO_CURSOR, value: undefined };
+  const nothing = { cursor: NO_CURSOR, newest: NO_CURSOR, value: undefined };
   if (!isCursor(cursor) || cursor === NO_CURSOR || value === undefined) return nothing;
   try {
-    return { cursor, value: freeze(value) };
+    return { cursor, newest: cursor, value: freeze(value) };
   } catch (error) {
     if (!(error instanceof ValueError)) throw error;
     return nothing;
