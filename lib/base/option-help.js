@@ -19,7 +19,7 @@ export const GROUPS = Object.fromEntries(
       'capacity hold lease max-sprite throw-rate throw-burst poll-rate poll-burst',
     Feeds:
       'publish-token-file feeds feed-bytes feed-memory log-items log-bytes feed-watchers feed-threads ' +
-      'feed-idle upstream upstream-every upstream-at-once upstream-time',
+      'feed-cache feed-idle upstream upstream-every upstream-at-once upstream-time',
     'The arena': 'arena arena-players arena-rate games',
     Mailboxes: 'mailbox mailbox-bytes mailbox-memory answer-bytes',
     Limits:

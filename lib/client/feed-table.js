@@ -1,4 +1,4 @@
-import { NO_CURSOR, isCursor } from './feed-items.js';
+import { NO_CURSOR, isCursor, isOlder } from './feed-items.js';
 import { ValueError, applyPatch, freeze } from './patch.js';
 
 /**
@@ -25,6 +25,7 @@ import { ValueError, applyPatch, freeze } from './patch.js';
  *
  * @typedef {object} Entry one feed that is watched
  * @property {string} cursor NO_CURSOR without a value, or where the whole is to be asked for
+ * @property {string} newest the cursor of the value told last
  * @property {any} value
  * @property {boolean} isLog items are told, and no value
  * @property {boolean} gap of a log: its cursor was forgotten
@@ -95,6 +96,15 @@ export class FeedTable {
   clear() {
     for (const { watches } of this.#entries.values()) watches.clear();
     this.#entries.clear();
+  }
+
+  /**
+   * @param {import('./feed-items.js').Item} item
+   * @returns {boolean} whether it is older than what is held
+   */
+  isOlder({ feed, cursor }) {
+    const entry = this.#entries.get(feed);
+    return entry !== undefined && cursor !== undefined && isOlder(cursor, entry.newest);
   }
 
   /** Asks for every value whole, and at once. */
@@ -172,7 +182,7 @@ export class FeedTable {
       return false;
     }
     const isNews = entry.cursor !== cursor;
-    Object.assign(entry, { cursor, value, problem: undefined });
+    Object.assign(entry, { cursor, newest: cursor, value, problem: undefined });
     if (isNews) tell(entry, value, isWhole ? { key, cursor } : { key, cursor, patch });
     return isNews;
   }
@@ -210,10 +220,10 @@ function otherKind({ isLog }, item) {
  */
 export function readKept(kept) {
   const { cursor, value } = /** @type {any} */ (kept ?? {});
-  const nothing = { cursor: NO_CURSOR, value: undefined };
+  const nothing = { cursor: NO_CURSOR, newest: NO_CURSOR, value: undefined };
   if (!isCursor(cursor) || cursor === NO_CURSOR || value === undefined) return nothing;
   try {
-    return { cursor, value: freeze(value) };
+    return { cursor, newest: cursor, value: freeze(value) };
   } catch (error) {
     if (!(error instanceof ValueError)) throw error;
     return nothing;

@@ -56,6 +56,8 @@ export class Feeds {
   /**
    * @param {object} options
    * @param {string} options.base the server's URL, such as `http://127.0.0.1:8080`
+   * @param {boolean} [options.cached] there is a cache before the server (its `--feed-cache`): where one feed
+   *     is watched it is asked for so that the cache can answer
    * @param {(state: FeedsState, about: {why?: string}) => void} [options.onState] called on every
    *     change; `why` is a problem's name, `network`, `garbage` or `slow`
    * @param {(url: string, init: RequestInit) => Promise<Response>} [options.fetch]
@@ -66,6 +68,7 @@ export class Feeds {
    */
   constructor({
     base,
+    cached = false,
     onState = () => {},
     fetch = globalThis.fetch,
     timers = globalTimers(),
@@ -79,7 +82,7 @@ export class Feeds {
     const waits = new Waits(timers, random, this.#limits);
     this.#waits = waits;
     this.#table = new FeedTable(waits);
-    this.#loop = new FeedLoop(url, this.#table, requests, waits, this.#limits, onState);
+    this.#loop = new FeedLoop({ url, cached }, this.#table, requests, waits, this.#limits, onState);
   }
 
   /** @returns {FeedsState} */

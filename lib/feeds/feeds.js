@@ -81,6 +81,7 @@ export class Feeds {
         memory: options.feedMemory,
         watchers: options.feedWatchers,
         upstream: options.upstream !== 'none',
+        cache: options.feedCache,
         shared: this.inWorld,
         logItems: options.logItems,
         logBytes: options.logBytes,
@@ -542,6 +543,14 @@ export class Feeds {
   /** @returns {number | undefined} bytes of the answer to who has nothing yet; undefined where there is none */
   answerLength(key) {
     return this.native.answerLength(key) || undefined;
+  }
+
+  /**
+   * @param {string} key of a feed that has a value
+   * @returns {string}
+   */
+  cursor(key) {
+    return cursorText(this.find(key));
   }
 
   /** @returns {object} the live counts: see /status in README */

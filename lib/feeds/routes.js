@@ -11,6 +11,9 @@ const KINDS = {
   'application/merge-patch+json': 'merge-patch'
 };
 
+/** For a moment a cache may say what is newest. */
+export const NEWEST = 'public, s-maxage=1, max-age=0';
+
 /** Feeds in an answer with keys, at most. */
 const PAGE = 1000;
 
@@ -18,6 +21,14 @@ const PAGE = 1000;
 export const varied = ({ Vary }) => ({
   Vary: Vary ? `${Vary}, Accept-Encoding` : 'Accept-Encoding'
 });
+
+/** What every answer says that a cache may keep, but for how long: a stream is another form of the same. */
+export function cached(common) {
+  const { Vary } = varied(common);
+  const fields = { ...common, Vary: `${Vary}, Accept` };
+  delete fields['Cache-Control'];
+  return fields;
+}
 
 /** What the answer with a problem says besides. */
 const REFUSED = {
@@ -28,7 +39,7 @@ const REFUSED = {
  * @param {object} parts
  * @param {ReturnType<import('./publisher.js').openPublisher>} parts.publisher
  * @param {import('./feeds.js').Feeds} parts.feeds
- * @param {{hold: number}} parts.options
+ * @param {{hold: number, feedCache: number}} parts.options
  * @param {object} parts.tools of lib/http/routes.js
  * @returns {{feed: object, feeds: object}} for GET /feed/{key} and its like, and for /feeds: by method,
  *     the function that answers
@@ -74,11 +85,23 @@ export function feedRoutes({ publisher, feeds, options, tools }) {
 
   /** What GET without a cursor would answer, without it; nothing is fetched. */
   function head(request) {
-    const { keys } = reading(() => readWish(keyOf(request.path), request.query, request.headers));
+    const { keys, noneMatch = '' } = reading(() =>
+      readWish(keyOf(request.path), request.query, request.headers)
+    );
     const length = feeds.answerLength(keys[0]);
     if (length === undefined) throw new Refusal('unknown-feed');
     const headers = { 'Content-Type': 'application/json', 'Content-Length': length };
-    return { status: 200, headers: { ...common, ...varied(common), ...headers } };
+    if (options.feedCache === 0) {
+      return { status: 200, headers: { ...common, ...varied(common), ...headers } };
+    }
+    const ETag = `"${feeds.cursor(keys[0])}"`;
+    const kept = { ...cached(common), ETag, 'Cache-Control': NEWEST };
+    const isKnown =
+      noneMatch === '*' ||
+      noneMatch.split(/[, ]+/).some((tag) => tag === ETag || tag === `W/${ETag}`);
+    return isKnown
+      ? { status: 304, headers: kept }
+      : { status: 200, headers: { ...kept, ...headers } };
   }
 
   // ---- Publishing

@@ -9,6 +9,7 @@ import { isCursor, isKey } from './names.js';
 export const WATCH_BYTES = 16384;
 
 const FEEDS_AT_ONCE = 32;
+const TURN = /^[A-Za-z0-9-]{1,40}$/;
 const DECIMAL = /^[0-9]{1,16}$/;
 
 /** The most items that a request may ask back for. */
@@ -87,8 +88,8 @@ export function readKey(key) {
  * @param {URLSearchParams} query
  * @param {Record<string, string>} headers by their names in lower case
  * @returns {{keys: string[], afters: string[], hold?: number, delta: boolean, gzip: boolean,
- *     stream: boolean, last?: number}} seconds in `hold` are not yet compared with the server's `--hold`; `last`: so
- *     many items back in a log, 0 for all
+ *     stream: boolean, last?: number, noneMatch?: string}} seconds in `hold` are not yet compared with the server's
+ *     `--hold`; `last`: so many items back in a log, 0 for all
  * @throws {WishError}
  */
 export function readWish(key, query, headers) {
@@ -107,6 +108,9 @@ export function readWish(key, query, headers) {
   if (hold !== undefined && !DECIMAL.test(hold)) throw new WishError('bad-hold');
   const delta = readOnce(query, 'delta', 'bad-delta') ?? '0';
   if (!['0', '1'].includes(delta)) throw new WishError('bad-delta');
+  const turn = readOnce(query, 'turn', 'bad-turn');
+  // It makes another address of the same request for the caches between, and says no more.
+  if (turn !== undefined && !TURN.test(turn)) throw new WishError('bad-turn');
   return {
     keys: [key],
     afters: [after],
@@ -114,7 +118,8 @@ export function readWish(key, query, headers) {
     delta: delta === '1',
     gzip: accepts(headers['accept-encoding'], 'gzip'),
     stream,
-    ...(last !== undefined && { last })
+    ...(last !== undefined && { last }),
+    noneMatch: headers['if-none-match']
   };
 }
 

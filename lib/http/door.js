@@ -9,7 +9,7 @@ import { problemAnswer } from './problem-answers.js';
 import { problems } from './problems.js';
 import { NOTHING_TOLD } from './refusals.js';
 import { welcomeOf } from './routes.js';
-import { varied } from '../feeds/routes.js';
+import { NEWEST, cached, varied } from '../feeds/routes.js';
 import { TRUST } from '../torus/address-limits.js';
 
 /**
@@ -76,6 +76,13 @@ function replies(outcomes, options, common, files) {
       'Content-Length: '
     );
 
+  /** An answer of a feed that a cache may keep: it ends where the tag of its bytes goes. */
+  const tagged = (status, headers) =>
+    answerText({ status, headers: { ...cached(common), ...headers }, body: '' }).replace(
+      /\r\n$/,
+      'ETag: "'
+    );
+
   // An id has 36 characters: the length is known before the id is.
   const nobody = '-'.repeat(36);
   const welcome = JSON.stringify(welcomeOf(nobody, options));
@@ -87,6 +94,8 @@ function replies(outcomes, options, common, files) {
     json: open(),
     feed: open(vary),
     feedGzip: open({ ...vary, 'Content-Encoding': 'gzip' }),
+    feedPublic: tagged(200, { 'Content-Type': 'application/json' }),
+    feedUnchanged: tagged(304, { 'Cache-Control': NEWEST }),
     feedStream: text(200, { ...stream, 'Transfer-Encoding': 'chunked' }),
     feedStreamPlain: text(200, stream),
     timedOut: problem('request-timeout'),

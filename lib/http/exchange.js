@@ -178,8 +178,8 @@ export class Exchanges {
 
   watch(connection, generation, wish) {
     const { hold = -1, delta = false, gzip = false, stream = false, many = false } = wish;
-    const { keys, afters, from, last = -1 } = wish;
-    const given = { keys, afters, from, hold, delta, gzip, stream, many, last };
+    const { keys, afters, from, last = -1, noneMatch = '' } = wish;
+    const given = { keys, afters, from, hold, delta, gzip, stream, many, last, noneMatch };
     this.door.watch(connection, generation, given);
   }
 }

@@ -50,6 +50,7 @@ Object.assign(schemas.Item.properties, {
   items: list({}),
   gap: { const: true },
   problem: TEXT,
+  turn: text('^[A-Za-z0-9-]{1,40}$', { description: 'Of the next request, as it is.' }),
   retry: { ...COUNT, description: 'Milliseconds to wait before the next request.' }
 });
 
@@ -72,6 +73,7 @@ const inQuery = (hold) => ({
   after: { anyOf: [part('Cursor'), { const: '' }] },
   delta: { enum: ['0', '1'], description: '1: patches are welcome.' },
   last: { ...whole(1, 1000000), description: 'So many items back in a log.' },
+  turn: text('^[A-Za-z0-9-]{1,40}$', { description: 'The `turn` of the last answer.' }),
   prefix: { ...TEXT, description: 'What keys begin with.' },
   from: {
     ...part('Key'),
@@ -89,8 +91,8 @@ const PUBLISHED = [
 /** Of these what is no item's. */
 const NO_ITEM = new Set(['feed-too-large', 'bad-control', 'unknown-game']);
 const WATCHED = [
-  ...['bad-key', 'bad-cursor', 'bad-hold', 'bad-delta', 'unknown-feed', 'upstream-failed'],
-  ...['too-many-fetches', 'too-many-feeds', 'too-many-watchers', 'draining']
+  ...['bad-key', 'bad-cursor', 'bad-hold', 'bad-delta', 'bad-turn', 'unknown-feed'],
+  ...['upstream-failed', 'too-many-fetches', 'too-many-feeds', 'too-many-watchers', 'draining']
 ];
 
 /**
@@ -149,13 +151,15 @@ function operations({ hold, maxSprite, feedBytes }) {
     'GET /feed/{key}': {
       about:
         'A feed, or what is newer than `after`. As text/event-stream: an event for each version.',
-      query: ['after', 'hold', 'delta', 'from', 'last'],
+      query: ['after', 'hold', 'delta', 'turn', 'from', 'last'],
       answer: [200, part('Item'), 'text/event-stream'],
+      cached: true,
       problems: [...WATCHED, 'bad-from', 'not-a-log']
     },
     'HEAD /feed/{key}': {
       about: 'Whether there is a value, and how long. Nothing is fetched.',
       answer: [200],
+      cached: true,
       problems: ['bad-key', 'unknown-feed']
     },
     'POST /feed/{key}': {
@@ -323,7 +327,7 @@ const refusal = (names) => ({
 const contentOf = (bodies) =>
   Object.fromEntries(Object.entries(bodies).map(([type, schema]) => [type, { schema }]));
 
-function responsesOf({ answer: [status, schema, other], created, problems: names = [] }) {
+function responsesOf({ answer: [status, schema, other], created, cached, problems: names = [] }) {
   const content = schema && {
     ...contentOf({ 'application/json': schema }),
     ...(other && contentOf({ [other]: TEXT }))
@@ -332,6 +336,7 @@ function responsesOf({ answer: [status, schema, other], created, problems: names
   const statuses = new Set(names.map((name) => problems[name].status));
   return {
     [status]: fine,
+    ...(cached && { 304: { description: 'With `--feed-cache`: If-None-Match has the ETag.' } }),
     ...(created && { 201: { ...fine, description: 'Done; the feed is new.' } }),
     ...Object.fromEntries(
       [...statuses].map((one) => [

@@ -101,6 +101,11 @@ export const problems = {
     title: 'A value, not a log',
     detail: 'Leave out from and last: this feed has a value, not items.'
   },
+  'bad-turn': {
+    status: 400,
+    title: 'Not a turn',
+    detail: 'Give turn once, as the "turn" of the last answer, or leave it out.'
+  },
   'bad-watch': {
     status: 400,
     title: 'Not a list of feeds',

@@ -227,6 +227,12 @@ export const table = [
     help: 'most watchers; a client counts once for each feed that it watches'
   },
   {
+    name: 'feed-cache',
+    default: '0',
+    type: seconds(0, 3600),
+    help: 'how long a cache in front of the server may keep answers of feeds; 0 is not at all'
+  },
+  {
     name: 'feed-threads',
     default: '2',
     type: whole(1, 64),

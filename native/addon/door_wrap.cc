@@ -21,9 +21,9 @@ namespace server {
 namespace {
 
 /**
- * {outcomes: [text, …], feed, feedGzip, feedStream, feedStreamPlain, json, joined: [text, text],
- * timedOut, refused, tooMuchHeld, badRequest, headTooLarge, expectationFailed, stays,
- * ready: [[path, text], …]}
+ * {outcomes: [text, …], feed, feedGzip, feedPublic, feedUnchanged, feedStream, feedStreamPlain,
+ * json, joined: [text, text], timedOut, refused, tooMuchHeld, badRequest, headTooLarge,
+ * expectationFailed, stays, ready: [[path, text], …]}
  */
 Replies repliesOf(Local<Value> given) {
   Replies replies;
@@ -33,6 +33,8 @@ Replies repliesOf(Local<Value> given) {
   }
   replies.feed = Reply(textIn(given, "feed"));
   replies.feedGzip = Reply(textIn(given, "feedGzip"));
+  replies.feedPublic = Reply(textIn(given, "feedPublic"));
+  replies.feedUnchanged = Reply(textIn(given, "feedUnchanged"));
   replies.feedStream = Reply(textIn(given, "feedStream"));
   replies.feedStreamPlain = Reply(textIn(given, "feedStreamPlain"));
   Local<Array> joined = get(given, "joined").As<Array>();
@@ -299,7 +301,7 @@ class DoorObject : public Nan::ObjectWrap {
     unwrap<DoorObject>(info)->front_.respond(callerOf(info[0], info[1]), statusLine, fields, body);
   }
 
-  // watch(connection, generation, {keys, afters, hold, delta, gzip, stream, many, from})
+  // watch(connection, generation, {keys, afters, hold, delta, gzip, stream, many, noneMatch, from})
   static void watch(const Nan::FunctionCallbackInfo<Value>& info) {
     const WatchWords words(info[2]);
     unwrap<DoorObject>(info)->front_.watch(callerOf(info[0], info[1]), words.wanted(),

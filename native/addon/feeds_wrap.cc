@@ -124,8 +124,8 @@ class FeedsObject : public Nan::ObjectWrap {
     if (!done && self->timer_ != nullptr) uv_timer_start(timer, tick, 1, kTickMilliseconds);
   }
 
-  // new Feeds({hold, feeds, memory, watchers, upstream, shared, logItems, logBytes, answerBytes},
-  // onWants(), limits)
+  // new Feeds({hold, feeds, memory, watchers, upstream, shared, cache, logItems, logBytes,
+  // answerBytes}, onWants(), limits)
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const FeedsOptions options = {
         .hold = uint32In(info[0], "hold"),
@@ -136,6 +136,7 @@ class FeedsObject : public Nan::ObjectWrap {
         .shared = flagIn(info[0], "shared"),
         .log = {.items = uint32In(info[0], "logItems"), .bytes = uint32In(info[0], "logBytes")},
         .answerBytes = uint32In(info[0], "answerBytes"),
+        .cache = uint32In(info[0], "cache"),
     };
     try {
       auto* feeds = new FeedsObject(options, info[1].As<Function>(), info[2]);

@@ -10,7 +10,7 @@
 
 namespace server {
 
-/** {keys, afters, hold or -1, delta, gzip, stream, many, last or -1, from: address}; see
+/** {keys, afters, hold or -1, delta, gzip, stream, many, last or -1, noneMatch, from: address}; see
  * lib/feeds/table.js. */
 class WatchWords {
  public:
@@ -25,6 +25,7 @@ class WatchWords {
       wanted_.push_back({texts_[2 * i], texts_[2 * i + 1]});
     }
     const auto flag = [&](const char* name) { return Nan::To<bool>(get(given, name)).FromJust(); };
+    noneMatch_ = textIn(given, "noneMatch");
     const double hold = numberOf(get(given, "hold"));
     const double last = numberOf(get(given, "last"));
     how = {.hold = hold < 0 ? kNoFeedHold : static_cast<uint32_t>(hold),
@@ -33,6 +34,7 @@ class WatchWords {
            .stream = flag("stream"),
            .many = flag("many"),
            .last = last < 0 ? kNotLast : static_cast<uint32_t>(last),
+           .noneMatch = noneMatch_,
            .from = addressOf(get(given, "from"))};
   }
 
@@ -44,6 +46,7 @@ class WatchWords {
  private:
   std::vector<std::string> texts_;
   std::vector<Wanted> wanted_;
+  std::string noneMatch_;
 };
 
 }  // namespace server

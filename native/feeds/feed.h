@@ -230,6 +230,23 @@ struct Feed : FeedValue {
     *text += part.gap ? "\",\"gap\":true,\"items\":[" : "\",\"items\":[";
   }
 
+  /** Names the bytes of an answer with the newest version: `from` of a patch, 0 of the value. */
+  void appendTag(std::string* text, uint64_t from, bool compressed) const {
+    cursor.appendTo(text);
+    if (from > 0) {
+      *text += ".";
+      base::appendDigits(text, from);
+    }
+    if (compressed) *text += ".gzip";
+  }
+
+  /** The same of an answer with items. */
+  void appendTag(std::string* text, const LogPart& part) const {
+    Cursor{cursor.epoch, part.to}.appendTo(text);
+    *text += part.gap ? ".gap." : ".";
+    base::appendDigits(text, part.from);
+  }
+
   /** Bytes of memory that it takes. */
   uint64_t cost() const {
     const uint64_t places = isLog ? patches.size() * sizeof(uint32_t) : 0;

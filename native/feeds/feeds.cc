@@ -1,6 +1,7 @@
 #include "feeds.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace server {
@@ -9,6 +10,12 @@ namespace {
 
 /** Room for the longest envelope: 32 feeds, each with a key and two cursors. */
 constexpr size_t kEnvelope = size_t{kFeedsAtOnce} * (kKeyLength + 2 * kCursorLength + 64) + 64;
+
+/** Milliseconds since 1970. */
+uint64_t wallClock() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
 
 }  // namespace
 
@@ -42,7 +49,8 @@ Feeds::Feeds(const FeedsOptions& options, uint64_t now, uint64_t (*clock)(), Add
       byKey_(16, Hash{uint64_t{std::random_device{}()} << 32 | std::random_device{}()}),
       watchers_(options.watchers + 2 * size_t{options.feeds} * kLists),
       wheel_(options.watchers, now),
-      now_(now) {
+      now_(now),
+      wallAt_(wallClock() - now) {
   envelope_.reserve(kEnvelope);
   items_.reserve(kFeedsAtOnce);
   // Before there are other threads.

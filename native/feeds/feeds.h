@@ -91,8 +91,10 @@ struct WatchHow {
   bool gzip = false;            // compressed, but not in a stream, nor with many feeds
   bool stream = false;          // events, without an end; of one feed
   bool many = false;            // the answer is {"items":[…]}
+  bool alone = false;           // the answer is for this client: no cache may keep it
   // So many items back in a log, or all that are kept, at once; not of many feeds.
   uint32_t last = kNotLast;
+  std::string_view noneMatch = {};  // If-None-Match: the tags of the answers that a cache has
   Address from = {};  // a feed without a value counts for the address that asked first
 };
 
@@ -114,6 +116,8 @@ struct FeedAnswer {
   bool ends = false;        // the stream ends with it
   std::string_view cursor;  // of an event; may be empty
   uint32_t retry = 0;       // of a stream that ends: milliseconds to wait before coming back
+  uint32_t fresh = 0;       // seconds for which a cache may give it to others; 0: it may not
+  std::string_view tag;     // where a cache may: names these bytes
 
   uint64_t length() const {
     uint64_t sum = 0;
@@ -155,6 +159,7 @@ struct FeedsOptions {
   bool shared = false;  // other servers publish the same feeds: a watcher may know a version first
   LogBounds log = {};
   uint32_t answerBytes = 65536;  // of items in one answer; one is always sent
+  uint32_t cache = 0;  // seconds for which a cache in front may keep an answer; 0: none is there
 };
 
 struct FeedCounts {
@@ -226,6 +231,12 @@ class Feeds {
   Outcome watch(const Wanted* wanted, uint32_t count, const WatchHow& how, uint32_t token,
                 uint32_t* watcher);
   static constexpr uint32_t kNoWatcher = UINT32_MAX;
+
+  /**
+   * Where a cache may keep the answer that this would be given at once: its tag, as
+   * FeedAnswer::tag; else empty.
+   */
+  std::string tagNow(const Wanted& wanted, const WatchHow& how);
 
   /** The connection of a watcher is gone. */
   void drop(uint32_t watcher);
@@ -416,6 +427,13 @@ class Feeds {
   enum class List : uint8_t { kParked, kDue, kUnready };
   static constexpr uint32_t kLists = 3;
 
+  /** How long a cache may keep the news that a watcher is answered with. */
+  enum class Keep : uint8_t {
+    kNot,
+    kShort,  // what is newest: true for a moment
+    kLong,   // what is newer than a cursor: true for ever, but the client may have farther to go
+  };
+
   struct Watcher {
     uint32_t next;  // in its list; of a free one: the next free one + 1
     uint32_t previous;
@@ -432,7 +450,9 @@ class Feeds {
     bool waits : 1;  // for the first version of a feed that is not published
     bool reads : 1;  // a log, from a place of its own: an answer comes in any case
     bool knew : 1;   // a version, which may be of another life: then seen is 0
-    uint64_t seen;   // the version it has, 0 for none
+    Keep keep : 2;
+    uint16_t hold;  // seconds
+    uint64_t seen;  // the version it has, 0 for none
   };
   static_assert(sizeof(Watcher) == 32, "the memory figures in README count on it");
 
@@ -494,7 +514,11 @@ class Feeds {
   uint32_t newWatcher();
   void release(uint32_t watcher);
   uint64_t seenOf(const Feed& feed, const Watcher& watcher, Cursor after) const;
+  uint64_t seenOfValue(const Feed& feed, Cursor after) const;
   bool hasNews(const Watcher& watcher) const;
+  Keep keepOf(const Wanted& wanted, const WatchHow& how) const;
+  void appendTag(std::string* text, const Watcher& watcher) const;
+  void appendTurn(std::string* text, const Watcher& watcher) const;
   bool awaitsCompression(const Watcher& watcher);
   bool knowsAll(uint32_t first) const;
   void forgetSeen(const Feed& feed);
@@ -557,6 +581,7 @@ class Feeds {
   bool gzip_ = false;             // the body is compressed
   FeedCounts counts_ = {};
   uint64_t now_;              // milliseconds, of the last tick
+  const uint64_t wallAt_;     // milliseconds since 1970 when now_ was 0
   uint32_t used_ = 0;         // watchers ever used
   uint32_t freeWatcher_ = 0;  // the first free one among them + 1
   uint64_t drainEnd_ = 0;     // milliseconds; 0: not draining

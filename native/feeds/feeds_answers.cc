@@ -22,6 +22,9 @@ void appendCursor(std::string* to, std::string_view name, Cursor cursor) {
   *to += '"';
 }
 
+/** Seconds for which a cache may keep what is newest. */
+constexpr uint32_t kFreshNewest = 1;
+
 }  // namespace
 
 /** The watcher of a poll that has its timer, from any of them. */
@@ -127,11 +130,27 @@ void Feeds::joinItems() {
   items_.swap(joined_);
 }
 
+/** Names the bytes of the answer that `addNews` has made for the watcher of a poll. */
+void Feeds::appendTag(std::string* text, const Watcher& watcher) const {
+  const Feed& feed = *feeds_[watcher.feed];
+  if (feed.isLog) return feed.appendTag(text, partFor(feed, watcher));
+  const bool patch = watcher.delta && feed.remembers(watcher.seen);
+  feed.appendTag(text, patch ? watcher.seen : 0, gzip_);
+}
+
 /** While the server ends, an answer says when to come back. */
 void Feeds::appendRetry(std::string* text) {
   if (!draining()) return;
   *text += ",\"retry\":";
   base::appendDigits(text, retry());
+}
+
+/**
+ * Names the time in which a hold has ended, in units of that hold: a hold that begins with a turn
+ * ends in a later one. All whose holds end in the same time ask for the same address next.
+ */
+void Feeds::appendTurn(std::string* text, const Watcher& watcher) const {
+  base::appendDigits(text, (wallAt_ + now_) / (uint64_t{1000} * watcher.hold), 36);
 }
 
 FeedResponder::Taken Feeds::deliver(uint32_t token, FeedAnswer answer) {
@@ -185,16 +204,35 @@ void Feeds::servePoll(uint32_t first) {
     answer.outcome = Outcome::kNotALog;
   } else if (hasNews(one)) {
     addNews(one);
+    if (one.keep != Keep::kNot && !draining()) {
+      answer.fresh =
+          one.keep == Keep::kShort ? std::min(kFreshNewest, options_.cache) : options_.cache;
+      answer.tag = envelope([&](std::string* text) { appendTag(text, one); });
+    }
   } else {
     ++counts_.pings;
+    const bool cached = one.keep != Keep::kNot && !draining();
     // A watcher who is ahead of this table keeps his cursor.
     const Cursor cursor = {feed.cursor.epoch, std::max(feed.cursor.version, one.seen)};
     addText(envelope([&](std::string* text) {
       appendFeed(text, feed.key);
       appendCursor(text, "cursor", cursor);
+      if (cached) {
+        *text += ",\"turn\":\"";
+        appendTurn(text, one);
+        *text += '"';
+      }
       appendRetry(text);
       *text += '}';
     }));
+    if (cached) {
+      answer.fresh = options_.cache;
+      answer.tag = envelope([&](std::string* text) {
+        cursor.appendTo(text);
+        *text += ".turn-";
+        appendTurn(text, one);
+      });
+    }
   }
   // The answer points into the feed, which may go with its last watcher: released last.
   deliver(one.token, answer);

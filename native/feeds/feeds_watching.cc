@@ -102,6 +102,8 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
     one.waits = waitsFor(wanted[i], how);
     one.reads = reads;
     one.knew = !reads && !wanted[i].after.empty() && wanted[i].after != kNoCursor;
+    one.keep = keepOf(wanted[i], how);
+    one.hold = static_cast<uint16_t>(std::min<uint32_t>(hold, UINT16_MAX));
     one.seen = seenOf(*feeds[i], one, after);
     if ((shows() || reads) && !feeds[i]->value) afters_[number] = after;
     one.sibling = number;
@@ -194,8 +196,31 @@ uint64_t Feeds::seenOf(const Feed& feed, const Watcher& watcher, Cursor after) c
     const bool back = feed.isLog && after.version != kFromStart;
     return back && after.version < feed.cursor.version ? feed.cursor.version - after.version : 0;
   }
+  return seenOfValue(feed, after);
+}
+
+uint64_t Feeds::seenOfValue(const Feed& feed, Cursor after) const {
   const bool ours = feed.value && after.epoch == feed.cursor.epoch;
   return ours && (mayBeBehind() || after.version <= feed.cursor.version) ? after.version : 0;
+}
+
+Feeds::Keep Feeds::keepOf(const Wanted& wanted, const WatchHow& how) const {
+  if (options_.cache == 0 || how.alone || how.many || how.stream) return Keep::kNot;
+  return wanted.after.empty() || wanted.after == kNoCursor ? Keep::kShort : Keep::kLong;
+}
+
+std::string Feeds::tagNow(const Wanted& wanted, const WatchHow& how) {
+  if (keepOf(wanted, how) == Keep::kNot || draining()) return {};
+  Feed* const feed = lookUp(wanted.key);
+  if (feed == nullptr || !feed->value || feed->isLog) return {};
+  const uint64_t seen = seenOfValue(*feed, Cursor::of(wanted.after));
+  if (seen >= feed->cursor.version) return {};
+  feed->askedAt = now_;
+  touch(feed);
+  std::string tag;
+  const bool patch = how.delta && feed->remembers(seen);
+  feed->appendTag(&tag, patch ? seen : 0, !patch && how.gzip && feed->gzip);
+  return tag;
 }
 
 /** Whether the newest version is news to the watcher. */

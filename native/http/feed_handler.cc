@@ -6,6 +6,20 @@
 
 namespace server {
 
+namespace {
+
+/** Whether a list of tags has this one, weak or strong, or "*" (RFC 9110, section 13.1.2). */
+bool hasTag(std::string_view list, std::string_view tag) {
+  if (list == "*") return true;
+  for (size_t at = list.find(tag); at != std::string_view::npos; at = list.find(tag, at + 1)) {
+    const size_t end = at + tag.size();
+    if (at > 0 && list[at - 1] == '"' && end < list.size() && list[end] == '"') return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 FeedHandler::FeedHandler(Feeds* feeds, Connections* connections, Answers* answers,
                          ReplyWriter* replies, Answered answered)
     : feeds_(feeds),
@@ -36,7 +50,8 @@ bool FeedHandler::serve(Connection& connection, const HotRequest& request, const
            .delta = request.delta,
            .gzip = request.gzip,
            .stream = request.stream,
-           .many = false};
+           .many = false,
+           .noneMatch = text(request.noneMatch)};
   } else {
     how = {.hold = wish_.hold, .delta = wish_.delta, .gzip = false, .stream = false, .many = true};
   }
@@ -55,6 +70,13 @@ bool FeedHandler::serve(Connection& connection, const HotRequest& request, const
 Outcome FeedHandler::watch(Connection& connection, const Wanted* wanted, uint32_t count,
                            const WatchHow& how) {
   // Watching before it is asked for: the table may answer while it is being asked.
+  if (!how.noneMatch.empty()) {
+    const std::string tag = feeds_->tagNow(wanted[0], how);
+    if (!tag.empty() && hasTag(how.noneMatch, tag)) {
+      sendUnchanged(connection, tag);
+      return Outcome::kOk;
+    }
+  }
   const Ticket ticket = connections_->ticketOf(connection);
   connection.state = ConnectionState::kWatching;
   connection.record = Feeds::kNoWatcher;
@@ -69,6 +91,16 @@ Outcome FeedHandler::watch(Connection& connection, const Wanted* wanted, uint32_
     connection.record = watcher;
   }
   return outcome;
+}
+
+/** The cache of who asks has the bytes that it would be answered with. */
+void FeedHandler::sendUnchanged(Connection& connection, std::string_view tag) {
+  const Ticket ticket = connections_->ticketOf(connection);
+  const Reply& head = replies_->replies().feedUnchanged;
+  std::string text(connection.last ? replies_->writeLast(head) : replies_->write(head));
+  text.append(tag).append("\"\r\n\r\n");
+  const bool whole = answers_->send(connection, text);
+  if (whole && connections_->find(ticket) != nullptr) answered_(connection);
 }
 
 void FeedHandler::flushed(Connection& connection) { feeds_->ready(connection.record); }
@@ -117,7 +149,7 @@ bool FeedHandler::Last::isOf(const FeedAnswer& answer) const {
   if (!message || answer.count != 1) return false;
   const FeedItem& item = answer.items[0];
   return item.bytes == bytes && item.begin == begin && item.end == end && item.before == before &&
-         answer.gzip == gzip && answer.stream == stream;
+         answer.gzip == gzip && answer.stream == stream && answer.fresh == fresh;
 }
 
 /** The message of an answer: the one before, when it is of the same. */
@@ -128,8 +160,8 @@ base::Ref<base::Message> FeedHandler::messageOf(const FeedAnswer& answer, bool o
   if (!shared) return compose(answer, opens, to);
   if (!last_.isOf(answer)) {
     const FeedItem& item = answer.items[0];
-    last_ = {compose(answer, opens, to), item.bytes,  item.begin,   item.end,
-             std::string(item.before),   answer.gzip, answer.stream};
+    last_ = {compose(answer, opens, to), item.bytes,  item.begin,    item.end,
+             std::string(item.before),   answer.gzip, answer.stream, answer.fresh};
   }
   return last_.message;
 }  // NOLINT(clang-analyzer-unix.Malloc): a reference is counted, not leaked
@@ -140,8 +172,7 @@ base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool ope
   insertions_.clear();
   const Replies& replies = replies_->replies();
   if (!answer.stream) {
-    const Reply& head = answer.gzip ? replies.feedGzip : replies.feed;
-    text_ += to.last ? replies_->writeLast(head) : replies_->write(head);
+    addHead(answer, to);
     base::appendDigits(&text_, answer.length());
     text_ += "\r\n\r\n";
     addBody(answer);
@@ -184,6 +215,20 @@ base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool ope
   }
   addOwn(text_.size());
   return base::Message::of(pieces_.data(), static_cast<uint32_t>(pieces_.size()));
+}
+
+/** The head of a poll's answer, up to its length. */
+void FeedHandler::addHead(const FeedAnswer& answer, const Connection& to) {
+  const Replies& replies = replies_->replies();
+  const Reply& plain = answer.gzip ? replies.feedGzip : replies.feed;
+  const Reply& head = answer.fresh > 0 ? replies.feedPublic : plain;
+  text_ += to.last ? replies_->writeLast(head) : replies_->write(head);
+  if (answer.fresh == 0) return;
+  text_.append(answer.tag).append("\"\r\nCache-Control: public, s-maxage=");
+  base::appendDigits(&text_, answer.fresh);
+  text_ += ", max-age=0\r\n";
+  if (answer.gzip) text_ += "Content-Encoding: gzip\r\n";
+  text_ += "Content-Length: ";
 }
 
 void FeedHandler::addBody(const FeedAnswer& answer) {

@@ -87,13 +87,16 @@ class FeedHandler : public FeedResponder {
     std::string before;
     bool gzip = false;
     bool stream = false;
+    uint32_t fresh = 0;
 
     bool isOf(const FeedAnswer& answer) const;
   };
 
   base::Ref<base::Message> messageOf(const FeedAnswer& answer, bool opens, const Connection& to);
   base::Ref<base::Message> compose(const FeedAnswer& answer, bool opens, const Connection& to);
+  void addHead(const FeedAnswer& answer, const Connection& to);
   void addBody(const FeedAnswer& answer);
+  void sendUnchanged(Connection& connection, std::string_view tag);
 
   Feeds* const feeds_;
   Connections* const connections_;

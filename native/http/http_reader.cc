@@ -95,6 +95,7 @@ enum class Name : uint8_t {
   kAccept,
   kAcceptEncoding,
   kLastEventId,
+  kIfNoneMatch,
   kNotHot,  // its presence alone makes the request another than a hot one
 };
 
@@ -116,6 +117,7 @@ inline Name recognise(const char* name, size_t length) {
     case 10:
       return is("connection") ? Name::kConnection : notHotIf(is("keep-alive"));
     case 13:
+      if (is("if-none-match")) return Name::kIfNoneMatch;
       return is("last-event-id") ? Name::kLastEventId : Name::kPlain;
     case 14:
       return is("content-length") ? Name::kContentLength : notHotIf(is("http2-settings"));
@@ -403,6 +405,9 @@ class HeadReader {
       case Name::kLastEventId:
         lastEventId_ = trimmed(value);
         return !isFeed() || readLastEventId({value, length});
+      case Name::kIfNoneMatch:
+        if (isFeed()) out_->noneMatch = trimmed(value);
+        return true;
       default:
         return false;
     }

@@ -75,6 +75,7 @@ struct HotRequest {
   HeadSpan key;           // of a feed; of an input: the arena's name
   HeadSpan after;         // of a feed: the cursor; a stream's Last-Event-ID goes before the query
   HeadSpan path;          // of kReady: any path that is none of the others', its slash included
+  HeadSpan noneMatch;     // of a feed: the If-None-Match header's value, trimmed
   HeadSpan forwarded;     // the Forwarded header's value (RFC 7239), trimmed alike
 };
 
