@@ -109,8 +109,8 @@ enum class JournalStep : uint8_t {
                  // numbers behind `number`
 
   // Beside the pool (shelf.h).
-  kPublish = 21,  // a feed has the version `number`; a PublishText, its key, value and patch
-                  // follow; of a log, `other` is how many items it has then
+  kPublish = 21,    // a feed has the version `number`; a PublishText, its key, value and patch
+                    // follow; of a log, `other` is how many items it has then
   kUnpublish = 22,  // there is no feed of the key that follows
   kNote = 23,       // a name of `other` bytes follows, and what is noted under it
   kUnnote = 24,     // nothing is noted under the name that follows
