@@ -79,7 +79,8 @@ export class Feeds {
         memory: options.feedMemory,
         watchers: options.feedWatchers,
         upstream: options.upstream !== 'none',
-        shared: this.inWorld
+        shared: this.inWorld,
+        private: options.private ?? []
       },
       () => this.#seeToWants(),
       limits?.native

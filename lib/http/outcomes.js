@@ -38,6 +38,8 @@ const DECIDED = [
     'upstream-failed',
     'too-many-fetches'
   ],
+  // By grants.
+  ...['grant-required', 'bad-grant', 'grant-expired', 'not-granted'],
   // By a world, in JavaScript (lib/world/directory.js).
   ...['misdirected', 'restarting']
 ];

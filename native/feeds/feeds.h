@@ -44,6 +44,7 @@
 #ifndef SPRITES_FEEDS_H_
 #define SPRITES_FEEDS_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -63,6 +64,7 @@
 #include "base/reserve.h"
 #include "base/wheel.h"
 #include "feed.h"
+#include "grants.h"
 
 namespace server {
 
@@ -76,18 +78,22 @@ constexpr uint32_t kFeedsAtOnce = 32;
 struct Wanted {
   std::string_view key;    // isFeedKey
   std::string_view after;  // isCursor, or empty
+  // Why it may not be read, whether there is one or not; kOk: it may.
+  Outcome problem = Outcome::kOk;
 };
 
 constexpr uint32_t kNoFeedHold = UINT32_MAX;  // not given
 
 /** What a watcher asks for, and can read. */
 struct WatchHow {
-  uint32_t hold = kNoFeedHold;  // seconds
-  bool delta = false;           // patches
-  bool gzip = false;            // compressed, but not in a stream, nor with many feeds
-  bool stream = false;          // events, without an end; of one feed
-  bool many = false;            // the answer is {"items":[…]}
-  Address from = {};            // a feed without a value counts for the address that asked first
+  uint32_t hold = kNoFeedHold;            // seconds
+  bool delta = false;                     // patches
+  bool gzip = false;                      // compressed, but not in a stream, nor with many feeds
+  bool stream = false;                    // events, without an end; of one feed
+  bool many = false;                      // the answer is {"items":[…]}
+  uint32_t grant = Grants::kNone;         // by which it is watched, and with which that ends
+  const GrantRights* verified = nullptr;  // the same, not taken yet; lives for the call only
+  Address from = {};  // a feed without a value counts for the address that asked first
 };
 
 /** A piece of an answer's body: some text, some shared bytes, some text. */
@@ -146,6 +152,7 @@ struct FeedsOptions {
   // The table of the main thread whose feeds this one shows, to a worker's watchers; nullptr: it is
   // that itself. It outlives this one.
   const Feeds* shows = nullptr;
+  std::shared_ptr<const KeyPatterns> privates = {};  // feeds that only a grant may read
   bool shared = false;  // other servers publish the same feeds: a watcher may know a version first
 };
 
@@ -218,6 +225,27 @@ class Feeds {
   Outcome watch(const Wanted* wanted, uint32_t count, const WatchHow& how, uint32_t token,
                 uint32_t* watcher);
   static constexpr uint32_t kNoWatcher = UINT32_MAX;
+
+  // ---- Grants
+
+  /** Whether there are feeds that only a grant may read. */
+  bool hasPrivate() const { return options_.privates != nullptr; }
+
+  /** Whether only a grant may read this feed. */
+  bool isPrivate(std::string_view key) const {
+    return hasPrivate() && options_.privates->covers(key);
+  }
+
+  const Grants& grants() const { return grants_; }
+
+  /** The number of a grant that holds, or kNone. */
+  uint32_t findGrant(const TokenHash& token) const { return grants_.find(token, clockNow()); }
+
+  /** Takes a grant; kNone: there is no room. */
+  uint32_t takeGrant(const GrantRights& rights) { return grants_.take(rights, clockNow()); }
+
+  /** Ends grants before their time: their watchers hear of it, with the next ticks. */
+  void endGrants(GrantPart part, std::string_view name);
 
   /** The connection of a watcher is gone. */
   void drop(uint32_t watcher);
@@ -414,8 +442,9 @@ class Feeds {
     bool gzip : 1;
     bool stream : 1;
     bool many : 1;
-    bool waits : 1;  // for the first version of a feed that is not published
-    uint64_t seen;   // the version it has, 0 for none
+    bool waits : 1;       // for the first version of a feed that is not published
+    uint32_t grant : 24;  // by which it watches, or kNone
+    uint64_t seen;        // the version it has, 0 for none
   };
   static_assert(sizeof(Watcher) == 32, "the memory figures in README count on it");
 
@@ -500,6 +529,16 @@ class Feeds {
   uint32_t retry();
   void account(Feed* feed, uint64_t before);
   bool draining() const { return drainEnd_ != 0; }
+  uint64_t clockNow() const { return clock_() / 1000; }
+  Outcome grantOver(const Watcher& watcher) const {
+    if (watcher.grant == Grants::kNone) return Outcome::kOk;
+    return grants_.over(watcher.grant, clockNow());
+  }
+  uint64_t withinGrant(const Watcher& watcher, uint64_t milliseconds) const {
+    if (watcher.grant == Grants::kNone) return milliseconds;
+    return std::min(milliseconds, grants_.left(watcher.grant, clockNow()));
+  }
+  void endOver();
 
   const FeedsOptions options_;
   uint64_t (*const clock_)();
@@ -533,7 +572,10 @@ class Feeds {
   uint64_t now_;              // milliseconds, of the last tick
   uint32_t used_ = 0;         // watchers ever used
   uint32_t freeWatcher_ = 0;  // the first free one among them + 1
-  uint64_t drainEnd_ = 0;     // milliseconds; 0: not draining
+  Grants grants_;
+  // The watcher from which on those whose grant has ended are looked for; used_: none are.
+  uint32_t lookFrom_ = UINT32_MAX;
+  uint64_t drainEnd_ = 0;  // milliseconds; 0: not draining
   uint32_t drainWindow_ = 0;
 };
 

@@ -127,11 +127,14 @@ void Feeds::serve(uint32_t first) {
 void Feeds::servePoll(uint32_t first) {
   const Watcher one = watchers_[first];
   const Feed& feed = *feeds_[one.feed];
-  const bool mayWait = mayBeBehind() && wheel_.armed(first) && !draining();
+  const Outcome over = grantOver(one);
+  const bool mayWait = over == Outcome::kOk && mayBeBehind() && wheel_.armed(first) && !draining();
   if (mayWait && ((one.many && awaitsValue(first)) || knowsAll(first))) return parkAll(first);
   begin();
   FeedAnswer answer;
-  if (one.many) {
+  if (over != Outcome::kOk) {
+    answer.outcome = over;
+  } else if (one.many) {
     for (uint32_t at = first;;) {
       const Watcher& each = watchers_[at];
       const Feed& its = *feeds_[each.feed];
@@ -179,7 +182,9 @@ void Feeds::serveStream(uint32_t first) {
   begin();
   FeedAnswer answer;
   answer.stream = true;
-  if (feed.gone) {
+  if (const Outcome over = grantOver(one); over != Outcome::kOk) {
+    answer.outcome = over;
+  } else if (feed.gone) {
     answer.outcome = Outcome{feed.failure};
   } else if (!feed.value && !feed.awaited) {
     answer.outcome = feed.failedUntil > 0 ? Outcome{feed.failure} : Outcome::kUpstreamFailed;

@@ -96,7 +96,16 @@ struct Target {
     return at == end ? Verdict::kIncomplete : kGoOn;
   }
 
-  /** `after`, `hold` and `delta`, each once at the most, in any order; or nothing. */
+  /** What a token is made of, and not nothing. */
+  Verdict grant() {
+    const char* const first = at;
+    while (at != end && (isCursorCharacter(*at) || *at == '.' || *at == '_')) ++at;
+    if (at == end) return Verdict::kIncomplete;
+    out->grant = spanFrom(first);
+    return at == first ? Verdict::kNotHot : kGoOn;
+  }
+
+  /** `after`, `hold`, `delta` and `grant`, each once at the most, in any order; or nothing. */
   Verdict query() {
     bool hasAfter = false;
     bool hasDelta = false;
@@ -117,11 +126,14 @@ struct Target {
         hasDelta = true;
         verdict = literal("delta=");
         if (verdict == kGoOn) verdict = delta();
+      } else if (*at == 'g' && out->grant.length == 0) {
+        verdict = literal("grant=");
+        if (verdict == kGoOn) verdict = grant();
       } else {
         verdict = Verdict::kNotHot;
       }
       if (verdict != kGoOn) return verdict;
-    } while (*at == '&' && !(hasAfter && hasDelta && out->hasHold));
+    } while (*at == '&');
     return *at == ' ' ? kGoOn : Verdict::kNotHot;
   }
 };
