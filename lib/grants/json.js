@@ -19,13 +19,19 @@ function namesIn(text) {
   return names;
 }
 
+/** @returns {Buffer | undefined} the bytes of base64url that can be written in this one way alone (RFC 4648, section 3.5) */
+export function bytesOf(text) {
+  const bytes = Buffer.from(text, 'base64url');
+  return bytes.toString('base64url') === text ? bytes : undefined;
+}
+
 /**
  * @param {string} part base64url, without padding
  * @returns {object | undefined} the JSON object in it; undefined where there is none, or a member is there twice
  */
 export function readPart(part) {
-  const bytes = Buffer.from(part, 'base64url');
-  if (bytes.toString('base64url') !== part) return undefined;
+  const bytes = bytesOf(part);
+  if (bytes === undefined) return undefined;
   try {
     const text = utf8.decode(bytes);
     const value = JSON.parse(text);

@@ -1,6 +1,8 @@
 import { createHash, createPublicKey, createSecretKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
+import { bytesOf } from './json.js';
+
 /**
  * The keys that sign grants: a JSON Web Key Set (RFC 7517) of secrets (`oct`, HS256) and public keys (`OKP`, Ed25519).
  * Keys of other kinds are passed over (RFC 7517, section 5).
@@ -18,15 +20,8 @@ const NAME_BYTES = 200;
 
 /** @typedef {{kid?: string, algorithms: string[], key: import('node:crypto').KeyObject, print: string}} Key */
 
-/** The bytes of strict base64url, or undefined. */
-function bytesOf(text) {
-  if (typeof text !== 'string') return undefined;
-  const bytes = Buffer.from(text, 'base64url');
-  return bytes.toString('base64url') === text ? bytes : undefined;
-}
-
 function readSecret({ k, alg = 'HS256' }) {
-  const bytes = bytesOf(k);
+  const bytes = bytesOf(String(k));
   if (alg !== 'HS256') throw new Error('an "oct" key is for the "alg" HS256 alone');
   if (bytes === undefined || bytes.length < SECRET_BYTES) {
     throw new Error(`an "oct" key takes "k": at least ${SECRET_BYTES} random bytes in base64url`);
@@ -39,7 +34,7 @@ function readPublic({ crv, x, d, alg = 'EdDSA' }) {
   if (crv !== 'Ed25519' || !['EdDSA', 'Ed25519'].includes(alg)) {
     throw new Error('an "OKP" key is for the "crv" Ed25519 alone');
   }
-  const bytes = bytesOf(x);
+  const bytes = bytesOf(String(x));
   if (bytes?.length !== 32) throw new Error('an "OKP" key takes "x": 32 bytes in base64url');
   const key = createPublicKey({ key: { kty: 'OKP', crv, x }, format: 'jwk' });
   return { algorithms: ['EdDSA', 'Ed25519'], key, bytes };

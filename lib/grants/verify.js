@@ -1,6 +1,6 @@
 import { compactVerify, errors } from 'jose';
 
-import { readPart } from './json.js';
+import { bytesOf, readPart } from './json.js';
 import { areClaims, rightsOf } from './rights.js';
 
 /**
@@ -17,7 +17,7 @@ export const GRANT_BYTES = 4096;
 /** Keys that one token is tried with. */
 const TRIES = 8;
 
-const FORM = /^([\w-]+)\.([\w-]+)\.[\w-]+$/;
+const FORM = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
 
 /** The keys that may have signed a token: the algorithm is theirs. */
 function candidates(keys, { alg, kid }) {
@@ -53,8 +53,8 @@ const isHeader = ({ kid, typ = 'JWT', crit }) =>
  */
 export async function verify(token, keys, { now, longest }) {
   const bad = { problem: 'bad-grant' };
-  const [, first, second] = (token.length <= GRANT_BYTES && FORM.exec(token)) || [];
-  if (first === undefined) return bad;
+  const [, first, second, signature] = (token.length <= GRANT_BYTES && FORM.exec(token)) || [];
+  if (first === undefined || bytesOf(signature) === undefined) return bad;
   const header = readPart(first);
   const claims = readPart(second);
   if (header === undefined || claims === undefined || !isHeader(header)) return bad;

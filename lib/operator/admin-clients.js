@@ -159,7 +159,7 @@ export function createClientRoutes({ pool, bans, grants, log }) {
     const [, first, ...others] = path.split('/');
     if (!['clients', 'bans', 'revoked'].includes(first)) return false;
     // What a name is of is a part of the route.
-    const what = first === 'revoked' && others.length > 0 ? `${first}/${others.shift()}` : first;
+    const what = first === 'revoked' && others[0] ? `${first}/${others.shift()}` : first;
     const [which = '', ...more] = others;
     const name = [what, ...(which === '' ? [] : ['{}']), ...more].join('/');
     const route = routes[`${request.method} ${name}`];

@@ -15,7 +15,7 @@ namespace {
 /** The token of an Authorization header; empty: it is another one's, or has another form. */
 std::string_view bearerOf(std::string_view value) {
   constexpr std::string_view scheme = "bearer ";
-  const auto isSame = [](char a, char b) { return lower(a) == b; };
+  const auto isSame = [](char a, char b) { return a == lower(b); };
   const bool is =
       value.size() > scheme.size() && std::equal(scheme.begin(), scheme.end(), value.begin(),
                                                  value.begin() + scheme.size(), isSame);

@@ -173,7 +173,6 @@ for (const workers of [0, 1]) {
           const signed = `${head}.${Buffer.from([0x7b, 0xff, 0x7d]).toString('base64url')}`;
           return `${signed}.${signature}`;
         })(),
-        'deeply nested': raw(`{"exp":${exp},"a":${'['.repeat(1200)}${']'.repeat(1200)}}`),
         'another claim': `${head}.${part({ ...claims, exp: exp + 1 })}.${signature}`,
         'an empty head': `.${body}.${signature}`,
         'empty claims': `${head}..${signature}`,
@@ -335,7 +334,7 @@ for (const workers of [0, 1]) {
       server.child.kill('SIGUSR2');
       t.equal(problemOf(await gone.answer), 'bad-grant');
       t.equal(problemOf(await askBy(server, 'team/a', token)), 'bad-grant');
-      await put(server, 'team/a', 'news');
+      await put(server, 'team/a', { news: 1 });
       t.equal((await stays.answer).status, 200);
       t.notMatch(server.errors.join('\n'), token, 'no grant is in the log');
       t.notMatch(server.errors.join('\n'), SECRET.toString('base64url'), 'no secret either');

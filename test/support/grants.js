@@ -2,6 +2,8 @@ import { createHmac, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { temporary } from './processes.js';
+
 /** What the tests of grants share: keys, and tokens of every kind, made by hand. */
 
 export const SECRET = randomBytes(32);
@@ -19,7 +21,7 @@ export const KEY_SET = {
 
 /** @returns {string} the path of a file with a key set in it */
 export function keyFile(t, set = KEY_SET) {
-  const path = join(t.testdir({}), 'keys.json');
+  const path = join(temporary(t), 'keys.json');
   writeFileSync(path, typeof set === 'string' ? set : JSON.stringify(set));
   return path;
 }
