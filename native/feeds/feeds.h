@@ -551,6 +551,8 @@ class Feeds {
   std::vector<std::unique_ptr<Feed>> feeds_;  // by number
   std::vector<uint32_t> freeFeeds_;
   std::unordered_map<uint32_t, Cursor> afters_;  // of watchers that wait for a value to show
+  // Where this shows another: of a poll for many, what was known at once and waits for the rest.
+  std::unordered_map<uint32_t, std::vector<std::pair<std::string, Outcome>>> refused_;
   std::vector<uint32_t> touched_;  // where this shows another: numbers of feeds; some may be gone
   base::Reserved<Watcher> watchers_;
   base::Wheel<kFeedTick> wheel_;

@@ -129,12 +129,17 @@ void Feeds::servePoll(uint32_t first) {
   const Feed& feed = *feeds_[one.feed];
   const Outcome over = grantOver(one);
   const bool mayWait = over == Outcome::kOk && mayBeBehind() && wheel_.armed(first) && !draining();
-  if (mayWait && ((one.many && awaitsValue(first)) || knowsAll(first))) return parkAll(first);
+  if (mayWait &&
+      ((one.many && awaitsValue(first)) || (knowsAll(first) && !refused_.contains(first))))
+    return parkAll(first);
   begin();
   FeedAnswer answer;
   if (over != Outcome::kOk) {
     answer.outcome = over;
   } else if (one.many) {
+    if (const auto found = refused_.find(first); found != refused_.end()) {
+      for (const auto& [key, why] : found->second) addProblem(key, why);
+    }
     for (uint32_t at = first;;) {
       const Watcher& each = watchers_[at];
       const Feed& its = *feeds_[each.feed];

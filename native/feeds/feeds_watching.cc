@@ -124,7 +124,14 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
       large = large || feeds[i]->value->length() >= kLargeAnswer;
     }
   }
-  if (unknown) {
+  // What is known of the others comes within microseconds, and goes out with it.
+  const bool keeps = unknown && first != kNoWatcher && awaitsValue(first) && !draining();
+  if (keeps) {
+    for (uint32_t i = 0; i < count; ++i) {
+      if (problems[i] != Outcome::kOk)
+        refused_[first].push_back({std::string(wanted[i].key), problems[i]});
+    }
+  } else if (unknown) {
     // That a feed is not there is said at once, together with the news of the others.
     begin();
     uint32_t at = first;
@@ -284,6 +291,7 @@ void Feeds::release(uint32_t watcher) {
     unhang(at);
     if (one.first) wheel_.disarm(at);
     if (!afters_.empty()) afters_.erase(at);
+    if (!refused_.empty()) refused_.erase(at);
     --feed->watching;
     if (one.delta) {
       --feed->patching;
