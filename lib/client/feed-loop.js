@@ -7,6 +7,9 @@ import { ignoreFailure } from './requests.js';
  * @typedef {'idle'|'asking'|'online'|'offline'} FeedsState
  */
 
+/** Needs no preflight. */
+const TEXT = { 'content-type': 'text/plain;charset=UTF-8' };
+
 /** One poll after the other for all feeds that are watched, as long as there are any. */
 export class FeedLoop {
   #url;
@@ -15,6 +18,7 @@ export class FeedLoop {
   #waits;
   #limits;
   #onState;
+  #grant;
 
   #run = 0; // counts starts and stops: what an older run still hears is not for it
   #failures = 0; // in a row
@@ -31,18 +35,21 @@ export class FeedLoop {
   why;
 
   /**
-   * @param {string} url of POST /feeds
-   * @param {import('./feed-table.js').FeedTable} table
-   * @param {import('./requests.js').Requests} requests
-   * @param {import('./waits.js').Waits} waits
+   * @param {object} parts
+   * @param {string} parts.url of POST /feeds
+   * @param {import('./feed-table.js').FeedTable} parts.table
+   * @param {import('./requests.js').Requests} parts.requests
+   * @param {import('./waits.js').Waits} parts.waits
+   * @param {import('./grant.js').Grant | null} parts.grant
    * @param {import('./limits.js').Limits} limits
    * @param {(state: FeedsState, about: {why?: string}) => void} onState
    */
-  constructor(url, table, requests, waits, limits, onState) {
+  constructor({ url, table, requests, waits, grant }, limits, onState) {
     this.#url = url;
     this.#table = table;
     this.#requests = requests;
     this.#waits = waits;
+    this.#grant = grant;
     this.#limits = limits;
     this.#onState = onState;
     this.#holdMost = limits.feedHold;
@@ -116,7 +123,9 @@ export class FeedLoop {
     if (isLong && answer.failure) this.#cut(took);
     else if (isLong) this.#cuts = 0;
     const items = answer.status === 200 ? readItems(answer.json) : null;
+    if (items === null && this.#grant?.refused(problemOf(answer))) return undefined;
     if (items === null) return this.#failed(answer, hold, isLong);
+    this.#grant?.accepted();
 
     this.#doubt = false;
     this.#become('online');
@@ -135,12 +144,14 @@ export class FeedLoop {
 
   /** The poll itself; a failure becomes a value. */
   async #ask(wish, controller) {
+    let granted = {};
+    try {
+      if (this.#grant) granted = await this.#grant.headers();
+    } catch {
+      return { status: 0, failure: 'no-grant' };
+    }
     const slack = (wish.hold ?? this.#limits.holdUnknown) * 1250 + this.#limits.pollSlack;
-    const init = {
-      method: 'POST',
-      headers: { 'content-type': 'text/plain;charset=UTF-8' }, // needs no preflight
-      body: JSON.stringify(wish)
-    };
+    const init = { method: 'POST', headers: { ...TEXT, ...granted }, body: JSON.stringify(wish) };
     try {
       return await this.#requests.ask(this.#url, init, slack, controller);
     } catch (error) {

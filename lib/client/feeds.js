@@ -1,6 +1,7 @@
 import { FeedLoop } from './feed-loop.js';
 import { FeedTable, call } from './feed-table.js';
 import { NO_CURSOR, isKey } from './feed-items.js';
+import { grantBy } from './grant.js';
 import { DEFAULTS } from './limits.js';
 import { Requests, globalTimers } from './requests.js';
 import { Waits } from './waits.js';
@@ -49,8 +50,10 @@ export class Feeds {
   /**
    * @param {object} options
    * @param {string} options.base the server's URL, such as `http://127.0.0.1:8080`
+   * @param {() => string | undefined | Promise<string | undefined>} [options.grant] gives the grant to send; called again
+   *     before that ends, and when the server refuses it
    * @param {(state: FeedsState, about: {why?: string}) => void} [options.onState] called on every
-   *     change; `why` is a problem's name, `network`, `garbage` or `slow`
+   *     change; `why` is a problem's name, `network`, `garbage`, `slow`, or `no-grant` where `grant` has failed
    * @param {(url: string, init: RequestInit) => Promise<Response>} [options.fetch]
    * @param {import('./requests.js').Timers} [options.timers]
    * @param {() => number} [options.random] in [0, 1)
@@ -59,6 +62,7 @@ export class Feeds {
    */
   constructor({
     base,
+    grant,
     onState = () => {},
     fetch = globalThis.fetch,
     timers = globalTimers(),
@@ -72,7 +76,8 @@ export class Feeds {
     const waits = new Waits(timers, random, this.#limits);
     this.#waits = waits;
     this.#table = new FeedTable(waits);
-    this.#loop = new FeedLoop(url, this.#table, requests, waits, this.#limits, onState);
+    const parts = { url, table: this.#table, requests, waits, grant: grantBy(grant) };
+    this.#loop = new FeedLoop(parts, this.#limits, onState);
   }
 
   /** @returns {FeedsState} */

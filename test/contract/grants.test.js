@@ -93,14 +93,14 @@ for (const workers of [0, 1]) {
         'bad-grant',
         'grant-expired'
       ];
-      const without = ({ date, ...headers }) => headers;
+      const without = ({ headers }) => ({ ...headers, date: undefined });
       for (const [i, token] of strangers.entries()) {
         const more = token === undefined ? {} : bearer(token);
         for (const method of ['GET', 'GET', 'HEAD', 'PATCH']) {
           const there = await server.ask(method, '/feed/team/a', more);
           const not = await server.ask(method, '/feed/team/nothing', more);
           t.equal(there.status, not.status);
-          t.strictSame(without(there.headers), without(not.headers));
+          t.strictSame(without(there), without(not));
           t.ok(there.bytes.equals(not.bytes), 'the same bytes');
           if (method === 'GET') t.equal(problemOf(there), expected[i]);
           if (there.status === 401) t.equal(there.headers['www-authenticate'], 'Bearer');
