@@ -1,8 +1,10 @@
 #include "feed_handler.h"
 
-#include <openssl/sha.h>
+#include <openssl/evp.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/digits.h"
@@ -24,10 +26,32 @@ std::string_view bearerOf(std::string_view value) {
   return value.find_first_of(" \t") == std::string_view::npos ? value : std::string_view();
 }
 
-TokenHash hashOf(std::string_view token) {
-  TokenHash hash;
-  SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(), hash.data());
-  return hash;
+/** Hashes tokens; to look for the algorithm at each would take longer than to hash. */
+class TokenHasher {
+ public:
+  /** Nothing where OpenSSL has failed: then no token is known here. */
+  std::optional<TokenHash> operator()(std::string_view token) {
+    TokenHash hash = {};
+    const bool done = algorithm_ && context_ &&
+                      EVP_DigestInit_ex(context_.get(), algorithm_.get(), nullptr) == 1 &&
+                      EVP_DigestUpdate(context_.get(), token.data(), token.size()) == 1 &&
+                      EVP_DigestFinal_ex(context_.get(), hash.data(), nullptr) == 1;
+    return done ? std::optional(hash) : std::nullopt;
+  }
+
+ private:
+  struct Free {
+    void operator()(EVP_MD* algorithm) const { EVP_MD_free(algorithm); }
+    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+  };
+
+  std::unique_ptr<EVP_MD, Free> algorithm_{EVP_MD_fetch(nullptr, "SHA256", nullptr)};
+  std::unique_ptr<EVP_MD_CTX, Free> context_{EVP_MD_CTX_new()};
+};
+
+std::optional<TokenHash> hashOf(std::string_view token) {
+  thread_local TokenHasher hasher;
+  return hasher(token);
 }
 
 }  // namespace
@@ -72,7 +96,8 @@ bool FeedHandler::judge(const HotRequest& request, const char* head) {
     const std::string_view value(head + span.offset, span.length);
     const std::string_view token = request.grant.length > 0 ? value : bearerOf(value);
     if (token.empty()) return false;
-    grant_ = feeds_->findGrant(hashOf(token));
+    const std::optional<TokenHash> hash = hashOf(token);
+    if (hash) grant_ = feeds_->findGrant(*hash);
     if (grant_ == Grants::kNone) return false;
     without = Outcome::kNotGranted;
   }

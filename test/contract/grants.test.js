@@ -152,6 +152,8 @@ for (const workers of [0, 1]) {
         'exp a text': hmac({ ...claims, exp: String(exp) }),
         'exp infinite': raw(`{"exp":1e999,"read":["*"]}`),
         'exp beyond 2^53': raw(`{"exp":9007199254740993,"read":["*"]}`),
+        'iat infinite': raw(`{"exp":${exp},"iat":1e999,"read":["*"]}`),
+        'iat beyond 2^53': raw(`{"exp":${exp},"iat":9007199254740993,"read":["*"]}`),
         'exp negative': hmac({ ...claims, exp: -1 }),
         'exp null': hmac({ ...claims, exp: null }),
         'exp too far': hmac({ ...claims, exp: inSeconds(2592100) }),
