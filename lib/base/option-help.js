@@ -20,6 +20,7 @@ export const GROUPS = Object.fromEntries(
     Feeds:
       'publish-token-file feeds feed-bytes feed-memory log-items log-bytes feed-watchers feed-threads ' +
       'feed-cache feed-idle upstream upstream-every upstream-at-once upstream-time',
+    Grants: 'grants private private-join grant-longest',
     'The arena': 'arena arena-players arena-rate games',
     Mailboxes: 'mailbox mailbox-bytes mailbox-memory answer-bytes',
     Limits:

@@ -7,6 +7,9 @@ import { ignoreFailure } from './requests.js';
  * @typedef {'idle'|'asking'|'online'|'offline'} FeedsState
  */
 
+/** Needs no preflight. */
+const TEXT = { 'content-type': 'text/plain;charset=UTF-8' };
+
 /** Pings in a row that a cache may answer at once: of the turns that it has kept there are few. */
 const TURNS_AT_ONCE = 8;
 
@@ -24,6 +27,7 @@ export class FeedLoop {
   #waits;
   #limits;
   #onState;
+  #grant;
 
   #run = 0; // counts starts and stops: what an older run still hears is not for it
   #failures = 0; // in a row
@@ -46,19 +50,23 @@ export class FeedLoop {
   why;
 
   /**
-   * @param {{url: string, cached: boolean}} server where POST /feeds is; `cached`: behind a cache
-   * @param {import('./feed-table.js').FeedTable} table
-   * @param {import('./requests.js').Requests} requests
-   * @param {import('./waits.js').Waits} waits
+   * @param {object} parts
+   * @param {string} parts.url of POST /feeds
+   * @param {boolean} parts.cached behind a cache, which no grant passes
+   * @param {import('./feed-table.js').FeedTable} parts.table
+   * @param {import('./requests.js').Requests} parts.requests
+   * @param {import('./waits.js').Waits} parts.waits
+   * @param {import('./grant.js').Grant | null} parts.grant
    * @param {import('./limits.js').Limits} limits
    * @param {(state: FeedsState, about: {why?: string}) => void} onState
    */
-  constructor({ url, cached }, table, requests, waits, limits, onState) {
+  constructor({ url, cached, table, requests, waits, grant }, limits, onState) {
     this.#url = url;
-    this.#cached = cached;
+    this.#cached = cached && grant === null;
     this.#table = table;
     this.#requests = requests;
     this.#waits = waits;
+    this.#grant = grant;
     this.#limits = limits;
     this.#onState = onState;
     this.#holdMost = limits.feedHold;
@@ -137,7 +145,9 @@ export class FeedLoop {
     else if (isLong) this.#cuts = 0;
     const items = itemsOf(answer, key);
     this.#last = { path: address.path, turn: undefined };
+    if (items === null && this.#grant?.refused(problemOf(answer))) return undefined;
     if (items === null) return this.#failed(answer, hold, isLong);
+    this.#grant?.accepted();
 
     this.#doubt = false;
     this.#become('online');
@@ -180,16 +190,18 @@ export class FeedLoop {
 
   /** The poll itself; a failure becomes a value. */
   async #ask(wish, controller, { path, turn }) {
+    let granted = {};
+    try {
+      if (this.#grant) granted = await this.#grant.headers();
+    } catch {
+      return { status: 0, failure: 'no-grant' };
+    }
     const slack = (wish.hold ?? this.#limits.holdUnknown) * 1250 + this.#limits.pollSlack;
     if (path !== '') {
       const url = this.#url.replace(/s$/, path) + (turn === undefined ? '' : `&turn=${turn}`);
       return this.#send(url, {}, slack, controller);
     }
-    const init = {
-      method: 'POST',
-      headers: { 'content-type': 'text/plain;charset=UTF-8' }, // needs no preflight
-      body: JSON.stringify(wish)
-    };
+    const init = { method: 'POST', headers: { ...TEXT, ...granted }, body: JSON.stringify(wish) };
     return this.#send(this.#url, init, slack, controller);
   }
 

@@ -1,6 +1,7 @@
 import { FeedLoop } from './feed-loop.js';
 import { FeedTable, call, readKept } from './feed-table.js';
 import { NO_CURSOR, isCursor, isKey } from './feed-items.js';
+import { grantBy } from './grant.js';
 import { DEFAULTS } from './limits.js';
 import { Requests, globalTimers } from './requests.js';
 import { Waits } from './waits.js';
@@ -58,8 +59,10 @@ export class Feeds {
    * @param {string} options.base the server's URL, such as `http://127.0.0.1:8080`
    * @param {boolean} [options.cached] there is a cache before the server (its `--feed-cache`): where one feed
    *     is watched it is asked for so that the cache can answer
+   * @param {() => string | undefined | Promise<string | undefined>} [options.grant] gives the grant to send; called again
+   *     before that ends, and when the server refuses it
    * @param {(state: FeedsState, about: {why?: string}) => void} [options.onState] called on every
-   *     change; `why` is a problem's name, `network`, `garbage` or `slow`
+   *     change; `why` is a problem's name, `network`, `garbage`, `slow`, or `no-grant` where `grant` has failed
    * @param {(url: string, init: RequestInit) => Promise<Response>} [options.fetch]
    * @param {import('./requests.js').Timers} [options.timers]
    * @param {() => number} [options.random] in [0, 1)
@@ -69,6 +72,7 @@ export class Feeds {
   constructor({
     base,
     cached = false,
+    grant,
     onState = () => {},
     fetch = globalThis.fetch,
     timers = globalTimers(),
@@ -82,7 +86,8 @@ export class Feeds {
     const waits = new Waits(timers, random, this.#limits);
     this.#waits = waits;
     this.#table = new FeedTable(waits);
-    this.#loop = new FeedLoop({ url, cached }, this.#table, requests, waits, this.#limits, onState);
+    const parts = { url, cached, table: this.#table, requests, waits, grant: grantBy(grant) };
+    this.#loop = new FeedLoop(parts, this.#limits, onState);
   }
 
   /** @returns {FeedsState} */

@@ -83,6 +83,7 @@ export class Feeds {
         upstream: options.upstream !== 'none',
         cache: options.feedCache,
         shared: this.inWorld,
+        private: options.private ?? [],
         logItems: options.logItems,
         logBytes: options.logBytes,
         answerBytes: options.answerBytes

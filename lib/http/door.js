@@ -29,6 +29,9 @@ import { TRUST } from '../torus/address-limits.js';
  * @property {number} [reserved] the descriptor of a socket that has the port already
  */
 
+/** What grants can be ended by, as native/feeds/grants.h has it. */
+const GRANT_PARTS = ['jti', 'sub', 'key'];
+
 /** Connections that may wait to be accepted; the kernel allows at most net.core.somaxconn. */
 const BACKLOG = 65535;
 
@@ -126,7 +129,7 @@ function replies(outcomes, options, common, files) {
  * @param {import('./refusals.js').Refusals} [parts.refusals]
  * @returns {{listen: (port: Port) => Promise<number>, setTls: (identity: import('./tls.js').Identity) => void,
  *     counts: () => object, each: () => object[], stopListening: () => void, drain: (window: number) => void,
- *     closeIdle: () => void, close: () => void, locate: (directory: object) => void}} `listen` resolves to the port;
+ * closeIdle: () => void, close: () => void, endGrants: (part: string, name: string) => void, locate: (directory: object) => void}} `listen` resolves to the port;
  *     `setTls` goes before it listens by TLS, and again when the identity changes; `counts` adds up what its threads
  *     have counted, `each` has the workers' one by one; `drain` has their watchers answered within so many
  *     milliseconds; `locate(directory)` has the routes answer what the clients of other servers ask
@@ -157,6 +160,7 @@ export function createDoor({
       idleTime: idleTime * 1000,
       writeTime: writeTime * 1000,
       keepIdle: keepIdle(options),
+      privateJoin: options.privateJoin,
       trust: TRUST[options.trustProxy]
     },
     {
@@ -211,6 +215,7 @@ export function createDoor({
         own,
         Uint32Array.from(entries, ([tag]) => tag)
       ),
+    endGrants: (part, name) => door.endGrants(GRANT_PARTS.indexOf(part), name),
     stopListening: () => door.stopListening(),
     drain: (window) => door.drain(window),
     closeIdle: () => door.closeIdle(),

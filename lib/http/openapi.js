@@ -79,18 +79,22 @@ const inQuery = (hold) => ({
     ...part('Key'),
     description: 'Of a log: `start`. Of keys: the `next` of the page before.'
   },
+  grant: { ...TEXT, description: 'A grant, where headers can not be set.' },
   version: COUNT
 });
 
 const GONE = ['unknown-client', 'misdirected', 'restarting'];
+const GRANTED = ['grant-required', 'bad-grant', 'grant-expired', 'not-granted'];
 const PUBLISHER = ['bad-token', 'publishing-closed'];
 const PUBLISHED = [
+  ...GRANTED,
   ...['bad-key', 'reserved-feed', 'feed-too-large', 'feed-memory-full', 'too-many-feeds'],
   ...['publishing-busy', 'publishing-slow', 'state-unwritable', 'bad-control', 'unknown-game']
 ];
 /** Of these what is no item's. */
 const NO_ITEM = new Set(['feed-too-large', 'bad-control', 'unknown-game']);
 const WATCHED = [
+  ...GRANTED,
   ...['bad-key', 'bad-cursor', 'bad-hold', 'bad-delta', 'bad-turn', 'unknown-feed'],
   ...['upstream-failed', 'too-many-fetches', 'too-many-feeds', 'too-many-watchers', 'draining']
 ];
@@ -111,7 +115,10 @@ function operations({ hold, maxSprite, feedBytes }) {
     'POST /join': {
       about: 'Takes a place in the torus.',
       answer: [201, object({ id: part('Id'), hold: COUNT, lease: COUNT, maxSprite: COUNT })],
-      problems: ['too-many-joins', 'too-many-clients', 'torus-full', 'draining', 'state-unwritable']
+      problems: [
+        ...[...GRANTED, 'too-many-joins', 'too-many-clients', 'torus-full', 'draining'],
+        'state-unwritable'
+      ]
     },
     'GET /poll/{id}': {
       about: 'Waits for sprites.',
@@ -151,7 +158,7 @@ function operations({ hold, maxSprite, feedBytes }) {
     'GET /feed/{key}': {
       about:
         'A feed, or what is newer than `after`. As text/event-stream: an event for each version.',
-      query: ['after', 'hold', 'delta', 'turn', 'from', 'last'],
+      query: ['after', 'hold', 'delta', 'turn', 'from', 'last', 'grant'],
       answer: [200, part('Item'), 'text/event-stream'],
       cached: true,
       problems: [...WATCHED, 'bad-from', 'not-a-log']
@@ -160,7 +167,7 @@ function operations({ hold, maxSprite, feedBytes }) {
       about: 'Whether there is a value, and how long. Nothing is fetched.',
       answer: [200],
       cached: true,
-      problems: ['bad-key', 'unknown-feed']
+      problems: [...GRANTED, 'bad-key', 'unknown-feed']
     },
     'POST /feed/{key}': {
       about: 'Appends an item to a log.',
@@ -192,7 +199,10 @@ function operations({ hold, maxSprite, feedBytes }) {
       about: 'Ends a feed.',
       token: true,
       answer: [204],
-      problems: [...PUBLISHER, 'bad-key', 'unknown-feed', 'reserved-feed', 'state-unwritable']
+      problems: [
+        ...[...PUBLISHER, ...GRANTED, 'bad-key', 'unknown-feed', 'reserved-feed'],
+        'state-unwritable'
+      ]
     },
     'GET /feeds': {
       about: 'The keys there are, in order, a page at a time.',
@@ -244,7 +254,10 @@ function operations({ hold, maxSprite, feedBytes }) {
     'POST /arena/{name}': {
       about: 'Joins as a player.',
       answer: [201, object({ player: part('Id'), number: COUNT, feed: part('Key') })],
-      problems: ['unknown-arena', 'arena-full', 'too-many-joins', 'too-many-clients', 'draining']
+      problems: [
+        ...[...GRANTED, 'unknown-arena', 'arena-full', 'too-many-joins', 'too-many-clients'],
+        'draining'
+      ]
     },
     'POST /arena/{name}/{player}': {
       about: "The player's input.",

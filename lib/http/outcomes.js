@@ -39,6 +39,8 @@ const DECIDED = [
     'too-many-fetches',
     'not-a-log'
   ],
+  // By grants.
+  ...['grant-required', 'bad-grant', 'grant-expired', 'not-granted'],
   // By a world, in JavaScript (lib/world/directory.js).
   ...['misdirected', 'restarting']
 ];

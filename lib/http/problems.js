@@ -131,6 +131,34 @@ export const problems = {
     title: 'Not a token that may publish',
     detail: 'Send Authorization: Bearer with a token of the file in --publish-token-file.'
   },
+  'grant-required': {
+    status: 401,
+    title: 'Only with a grant',
+    detail: 'Send Authorization: Bearer with a grant, or ?grant= where you can set no headers.'
+  },
+  'bad-grant': {
+    status: 401,
+    title: 'Not a grant of this server',
+    detail:
+      'Ask your application for a new grant: this one is not signed by a key of the server, is malformed,' +
+      ' is not valid yet or for too long, or was revoked.'
+  },
+  'grant-expired': {
+    status: 401,
+    title: 'The grant has expired',
+    detail: 'Ask your application for a new grant, and send the request again with it.'
+  },
+  'not-granted': {
+    status: 403,
+    title: 'Not among the rights of the grant',
+    detail: 'Ask your application for a grant with this right.'
+  },
+  'bad-revocation': {
+    status: 400,
+    title: 'Not a revocation',
+    at: 'admin port',
+    detail: 'Give a jti or a sub of 1 to 200 bytes; there may be 10000 revocations.'
+  },
   'reserved-feed': {
     status: 403,
     title: "A feed of the server's own",

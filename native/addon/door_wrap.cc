@@ -107,6 +107,7 @@ class DoorObject : public Nan::ObjectWrap {
                     {"proceed", proceed},
                     {"abandon", abandon},
                     {"setOtherServers", setOtherServers},
+                    {"endGrants", endGrants},
                     {"closeIdle", closeIdle},
                     {"wantNotes", wantNotes},
                     {"takeNotes", takeNotes},
@@ -238,6 +239,7 @@ class DoorObject : public Nan::ObjectWrap {
         .writeTime = uint32In(info[0], "writeTime"),
         .keepIdle = uint32In(info[0], "keepIdle"),
         .trust = Trust{static_cast<uint8_t>(uint32In(info[0], "trust"))},
+        .privateJoin = Nan::To<bool>(get(info[0], "privateJoin")).FromJust(),
     };
     try {
       auto* door = new DoorObject(options, info[1].As<Object>());
@@ -321,6 +323,12 @@ class DoorObject : public Nan::ObjectWrap {
   // abandon(connection, generation): the connection closes without an answer
   static void abandon(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<DoorObject>(info)->front_.abandon(callerOf(info[0], info[1]));
+  }
+
+  // endGrants(number of a GrantPart, name): see Feeds::endGrants
+  static void endGrants(const Nan::FunctionCallbackInfo<Value>& info) {
+    const auto part = static_cast<uint8_t>(uint32Of(info[0]));
+    unwrap<DoorObject>(info)->front_.endGrants(GrantPart{part}, textOf(info[1]));
   }
 
   // setOtherServers(own tag, tags: Uint32Array, ascending): whose clients' requests are

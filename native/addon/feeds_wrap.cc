@@ -124,8 +124,14 @@ class FeedsObject : public Nan::ObjectWrap {
     if (!done && self->timer_ != nullptr) uv_timer_start(timer, tick, 1, kTickMilliseconds);
   }
 
+  /** nullptr where there are none. */
+  static std::shared_ptr<const KeyPatterns> privatesIn(Local<Value> given) {
+    std::vector<std::string> all = textsOf(get(given, "private"));
+    return all.empty() ? nullptr : std::make_shared<const KeyPatterns>(std::move(all));
+  }
+
   // new Feeds({hold, feeds, memory, watchers, upstream, shared, cache, logItems, logBytes,
-  // answerBytes}, onWants(), limits)
+  // answerBytes, private: [pattern, …]}, onWants(), limits)
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const FeedsOptions options = {
         .hold = uint32In(info[0], "hold"),
@@ -133,6 +139,7 @@ class FeedsObject : public Nan::ObjectWrap {
         .memory = static_cast<uint64_t>(numberOf(get(info[0], "memory"))),
         .watchers = uint32In(info[0], "watchers"),
         .upstream = flagIn(info[0], "upstream"),
+        .privates = privatesIn(info[0]),
         .shared = flagIn(info[0], "shared"),
         .log = {.items = uint32In(info[0], "logItems"), .bytes = uint32In(info[0], "logBytes")},
         .answerBytes = uint32In(info[0], "answerBytes"),

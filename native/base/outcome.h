@@ -41,10 +41,14 @@ enum class Outcome : uint8_t {
   kUpstreamFailed,
   kTooManyFetches,
   kNotALog,
+  kGrantRequired,
+  kBadGrant,
+  kGrantExpired,
+  kNotGranted,
   kMisdirected,
   kRestarting,
 };
-constexpr size_t kOutcomes = 34;
+constexpr size_t kOutcomes = 38;
 
 /** The same for people and problem documents, in this order. */
 constexpr const char* kOutcomeNames[kOutcomes] = {
@@ -80,6 +84,10 @@ constexpr const char* kOutcomeNames[kOutcomes] = {
     "upstream-failed",
     "too-many-fetches",
     "not-a-log",
+    "grant-required",
+    "bad-grant",
+    "grant-expired",
+    "not-granted",
     "misdirected",
     "restarting",
 };

@@ -44,6 +44,7 @@
 #ifndef SPRITES_FEEDS_H_
 #define SPRITES_FEEDS_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -63,6 +64,7 @@
 #include "base/reserve.h"
 #include "base/wheel.h"
 #include "feed.h"
+#include "grants.h"
 
 namespace server {
 
@@ -76,6 +78,8 @@ constexpr uint32_t kFeedsAtOnce = 32;
 struct Wanted {
   std::string_view key;    // isFeedKey
   std::string_view after;  // isCursor, or empty
+  // Why it may not be read, whether there is one or not; kOk: it may.
+  Outcome problem = Outcome::kOk;
 };
 
 constexpr uint32_t kNoFeedHold = UINT32_MAX;  // not given
@@ -91,10 +95,11 @@ struct WatchHow {
   bool gzip = false;            // compressed, but not in a stream, nor with many feeds
   bool stream = false;          // events, without an end; of one feed
   bool many = false;            // the answer is {"items":[…]}
-  bool alone = false;           // the answer is for this client: no cache may keep it
   // So many items back in a log, or all that are kept, at once; not of many feeds.
   uint32_t last = kNotLast;
-  std::string_view noneMatch = {};  // If-None-Match: the tags of the answers that a cache has
+  std::string_view noneMatch = {};        // If-None-Match: the tags of the answers that a cache has
+  uint32_t grant = Grants::kNone;         // by which it is watched, and with which that ends
+  const GrantRights* verified = nullptr;  // the same, not taken yet; lives for the call only
   Address from = {};  // a feed without a value counts for the address that asked first
 };
 
@@ -156,6 +161,7 @@ struct FeedsOptions {
   // The table of the main thread whose feeds this one shows, to a worker's watchers; nullptr: it is
   // that itself. It outlives this one.
   const Feeds* shows = nullptr;
+  std::shared_ptr<const KeyPatterns> privates = {};  // feeds that only a grant may read
   bool shared = false;  // other servers publish the same feeds: a watcher may know a version first
   LogBounds log = {};
   uint32_t answerBytes = 65536;  // of items in one answer; one is always sent
@@ -237,6 +243,27 @@ class Feeds {
    * FeedAnswer::tag; else empty.
    */
   std::string tagNow(const Wanted& wanted, const WatchHow& how);
+
+  // ---- Grants
+
+  /** Whether there are feeds that only a grant may read. */
+  bool hasPrivate() const { return options_.privates != nullptr; }
+
+  /** Whether only a grant may read this feed. */
+  bool isPrivate(std::string_view key) const {
+    return hasPrivate() && options_.privates->covers(key);
+  }
+
+  const Grants& grants() const { return grants_; }
+
+  /** The number of a grant that holds, or kNone. */
+  uint32_t findGrant(const TokenHash& token) const { return grants_.find(token, clockNow()); }
+
+  /** Takes a grant; kNone: there is no room. */
+  uint32_t takeGrant(const GrantRights& rights) { return grants_.take(rights, clockNow()); }
+
+  /** Ends grants before their time: their watchers hear of it, with the next ticks. */
+  void endGrants(GrantPart part, std::string_view name);
 
   /** The connection of a watcher is gone. */
   void drop(uint32_t watcher);
@@ -451,8 +478,8 @@ class Feeds {
     bool reads : 1;  // a log, from a place of its own: an answer comes in any case
     bool knew : 1;   // a version, which may be of another life: then seen is 0
     Keep keep : 2;
-    uint16_t hold;  // seconds
-    uint64_t seen;  // the version it has, 0 for none
+    uint32_t grant : 20;  // by which it watches, or kNone
+    uint64_t seen;        // the version it has, 0 for none
   };
   static_assert(sizeof(Watcher) == 32, "the memory figures in README count on it");
 
@@ -518,7 +545,7 @@ class Feeds {
   bool hasNews(const Watcher& watcher) const;
   Keep keepOf(const Wanted& wanted, const WatchHow& how) const;
   void appendTag(std::string* text, const Watcher& watcher) const;
-  void appendTurn(std::string* text, const Watcher& watcher) const;
+  void appendTurn(std::string* text) const;
   bool awaitsCompression(const Watcher& watcher);
   bool knowsAll(uint32_t first) const;
   void forgetSeen(const Feed& feed);
@@ -548,6 +575,16 @@ class Feeds {
   uint32_t retry();
   void account(Feed* feed, uint64_t before);
   bool draining() const { return drainEnd_ != 0; }
+  uint64_t clockNow() const { return clock_() / 1000; }
+  Outcome grantOver(const Watcher& watcher) const {
+    if (watcher.grant == Grants::kNone) return Outcome::kOk;
+    return grants_.over(watcher.grant, clockNow());
+  }
+  uint64_t withinGrant(const Watcher& watcher, uint64_t milliseconds) const {
+    if (watcher.grant == Grants::kNone) return milliseconds;
+    return std::min(milliseconds, grants_.left(watcher.grant, clockNow()));
+  }
+  void endOver();
 
   const FeedsOptions options_;
   uint64_t (*const clock_)();
@@ -562,6 +599,8 @@ class Feeds {
   // Of watchers that wait for a value to show; of one that reads a log the version is
   // WatchHow::last.
   std::unordered_map<uint32_t, Cursor> afters_;
+  // Where this shows another: of a poll for many, what was known at once and waits for the rest.
+  std::unordered_map<uint32_t, std::vector<std::pair<std::string, Outcome>>> refused_;
   std::vector<uint32_t> touched_;  // where this shows another: numbers of feeds; some may be gone
   base::Reserved<Watcher> watchers_;
   base::Wheel<kFeedTick> wheel_;
@@ -584,7 +623,10 @@ class Feeds {
   const uint64_t wallAt_;     // milliseconds since 1970 when now_ was 0
   uint32_t used_ = 0;         // watchers ever used
   uint32_t freeWatcher_ = 0;  // the first free one among them + 1
-  uint64_t drainEnd_ = 0;     // milliseconds; 0: not draining
+  Grants grants_;
+  // The watcher from which on those whose grant has ended are looked for; used_: none are.
+  uint32_t lookFrom_ = UINT32_MAX;
+  uint64_t drainEnd_ = 0;  // milliseconds; 0: not draining
   uint32_t drainWindow_ = 0;
 };
 

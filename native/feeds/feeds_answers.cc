@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/digits.h"
+#include "base/hold.h"
 #include "feeds.h"
 
 namespace server {
@@ -146,11 +147,11 @@ void Feeds::appendRetry(std::string* text) {
 }
 
 /**
- * Names the time in which a hold has ended, in units of that hold: a hold that begins with a turn
- * ends in a later one. All whose holds end in the same time ask for the same address next.
+ * Names the time in which a hold has ended, in units of the shortest hold: a hold that begins with
+ * a turn ends in a later one. All whose holds end in the same time ask for the same address next.
  */
-void Feeds::appendTurn(std::string* text, const Watcher& watcher) const {
-  base::appendDigits(text, (wallAt_ + now_) / (uint64_t{1000} * watcher.hold), 36);
+void Feeds::appendTurn(std::string* text) const {
+  base::appendDigits(text, (wallAt_ + now_) / (uint64_t{1000} * kShortestHold), 36);
 }
 
 FeedResponder::Taken Feeds::deliver(uint32_t token, FeedAnswer answer) {
@@ -172,11 +173,19 @@ void Feeds::serve(uint32_t first) {
 void Feeds::servePoll(uint32_t first) {
   const Watcher one = watchers_[first];
   const Feed& feed = *feeds_[one.feed];
-  const bool mayWait = mayBeBehind() && wheel_.armed(first) && !draining();
-  if (mayWait && ((one.many && awaitsValue(first)) || knowsAll(first))) return parkAll(first);
+  const Outcome over = grantOver(one);
+  const bool mayWait = over == Outcome::kOk && mayBeBehind() && wheel_.armed(first) && !draining();
+  if (mayWait &&
+      ((one.many && awaitsValue(first)) || (knowsAll(first) && !refused_.contains(first))))
+    return parkAll(first);
   begin();
   FeedAnswer answer;
-  if (one.many) {
+  if (over != Outcome::kOk) {
+    answer.outcome = over;
+  } else if (one.many) {
+    if (const auto found = refused_.find(first); found != refused_.end()) {
+      for (const auto& [key, why] : found->second) addProblem(key, why);
+    }
     for (uint32_t at = first;;) {
       const Watcher& each = watchers_[at];
       const Feed& its = *feeds_[each.feed];
@@ -219,7 +228,7 @@ void Feeds::servePoll(uint32_t first) {
       appendCursor(text, "cursor", cursor);
       if (cached) {
         *text += ",\"turn\":\"";
-        appendTurn(text, one);
+        appendTurn(text);
         *text += '"';
       }
       appendRetry(text);
@@ -230,7 +239,7 @@ void Feeds::servePoll(uint32_t first) {
       answer.tag = envelope([&](std::string* text) {
         cursor.appendTo(text);
         *text += ".turn-";
-        appendTurn(text, one);
+        appendTurn(text);
       });
     }
   }
@@ -245,7 +254,9 @@ void Feeds::serveStream(uint32_t first) {
   begin();
   FeedAnswer answer;
   answer.stream = true;
-  if (feed.gone) {
+  if (const Outcome over = grantOver(one); over != Outcome::kOk) {
+    answer.outcome = over;
+  } else if (feed.gone) {
     answer.outcome = Outcome{feed.failure};
   } else if (!feed.value && !feed.awaited) {
     answer.outcome = feed.failedUntil > 0 ? Outcome{feed.failure} : Outcome::kUpstreamFailed;

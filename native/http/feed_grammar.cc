@@ -106,7 +106,17 @@ struct Target {
     return at == first ? Verdict::kNotHot : kGoOn;
   }
 
-  /** `after`, `hold`, `delta` and `turn`, each once at the most, in any order; or nothing. */
+  /** What a token is made of, and not nothing. */
+  Verdict grant() {
+    const char* const first = at;
+    while (at != end && (isCursorCharacter(*at) || *at == '.' || *at == '_')) ++at;
+    if (at == end) return Verdict::kIncomplete;
+    out->grant = spanFrom(first);
+    return at == first ? Verdict::kNotHot : kGoOn;
+  }
+
+  /** `after`, `hold`, `delta`, `turn` and `grant`, each once at the most, in any order; or nothing.
+   */
   Verdict query() {
     bool hasAfter = false;
     bool hasDelta = false;
@@ -132,6 +142,9 @@ struct Target {
         hasTurn = true;
         verdict = literal("turn=");
         if (verdict == kGoOn) verdict = turn();
+      } else if (*at == 'g' && out->grant.length == 0) {
+        verdict = literal("grant=");
+        if (verdict == kGoOn) verdict = grant();
       } else {
         verdict = Verdict::kNotHot;
       }

@@ -1,8 +1,14 @@
 #include "feed_handler.h"
 
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/digits.h"
+#include "characters.h"
 
 namespace server {
 
@@ -16,6 +22,46 @@ bool hasTag(std::string_view list, std::string_view tag) {
     if (at > 0 && list[at - 1] == '"' && end < list.size() && list[end] == '"') return true;
   }
   return false;
+}
+
+/** The token of an Authorization header; empty: it is another one's, or has another form. */
+std::string_view bearerOf(std::string_view value) {
+  constexpr std::string_view scheme = "bearer ";
+  const auto isSame = [](char a, char b) { return a == lower(b); };
+  const bool is =
+      value.size() > scheme.size() && std::equal(scheme.begin(), scheme.end(), value.begin(),
+                                                 value.begin() + scheme.size(), isSame);
+  if (!is) return {};
+  value.remove_prefix(scheme.size());
+  return value.find_first_of(" \t") == std::string_view::npos ? value : std::string_view();
+}
+
+/** Hashes tokens; to look for the algorithm at each would take longer than to hash. */
+class TokenHasher {
+ public:
+  /** Nothing where OpenSSL has failed: then no token is known here. */
+  std::optional<TokenHash> operator()(std::string_view token) {
+    TokenHash hash = {};
+    const bool done = algorithm_ && context_ &&
+                      EVP_DigestInit_ex(context_.get(), algorithm_.get(), nullptr) == 1 &&
+                      EVP_DigestUpdate(context_.get(), token.data(), token.size()) == 1 &&
+                      EVP_DigestFinal_ex(context_.get(), hash.data(), nullptr) == 1;
+    return done ? std::optional(hash) : std::nullopt;
+  }
+
+ private:
+  struct Free {
+    void operator()(EVP_MD* algorithm) const { EVP_MD_free(algorithm); }
+    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+  };
+
+  std::unique_ptr<EVP_MD, Free> algorithm_{EVP_MD_fetch(nullptr, "SHA256", nullptr)};
+  std::unique_ptr<EVP_MD_CTX, Free> context_{EVP_MD_CTX_new()};
+};
+
+std::optional<TokenHash> hashOf(std::string_view token) {
+  thread_local TokenHasher hasher;
+  return hasher(token);
 }
 
 }  // namespace
@@ -32,30 +78,61 @@ FeedHandler::FeedHandler(Feeds* feeds, Connections* connections, Answers* answer
 
 // ---- Requests -----------------------------------------------------------------------------------
 
-bool FeedHandler::takes(const HotRequest& request, std::string_view body) {
+bool FeedHandler::takes(const HotRequest& request, const char* head, std::string_view body) {
   if (feeds_ == nullptr) return false;
-  return request.route == Route::kFeed || readWatch(body, &wish_);
-}
-
-bool FeedHandler::serve(Connection& connection, const HotRequest& request, const char* head,
-                        const Address& client) {
-  WatchHow how = {};
   if (request.route == Route::kFeed) {
     const auto text = [head](HeadSpan span) {
       return std::string_view(head + span.offset, span.length);
     };
     wish_.count = 1;
     wish_.wanted[0] = {text(request.key), text(request.after)};
+    noneMatch_ = text(request.noneMatch);
+  } else if (!readWatch(body, &wish_)) {
+    return false;
+  }
+  grant_ = Grants::kNone;
+  return !feeds_->hasPrivate() || judge(request, head);
+}
+
+/** Says of each private feed whether it may be read; false: that is JavaScript's to say. */
+bool FeedHandler::judge(const HotRequest& request, const char* head) {
+  Wanted* const end = wish_.wanted + wish_.count;
+  const auto isPrivate = [this](const Wanted& one) { return feeds_->isPrivate(one.key); };
+  if (std::none_of(wish_.wanted, end, isPrivate)) return true;
+  // Where there are both, JavaScript says which.
+  if (request.authorization.length > 0 && request.grant.length > 0) return false;
+  Outcome without = Outcome::kGrantRequired;
+  if (request.authorization.length > 0 || request.grant.length > 0) {
+    const HeadSpan span = request.grant.length > 0 ? request.grant : request.authorization;
+    const std::string_view value(head + span.offset, span.length);
+    const std::string_view token = request.grant.length > 0 ? value : bearerOf(value);
+    if (token.empty()) return false;
+    const std::optional<TokenHash> hash = hashOf(token);
+    if (hash) grant_ = feeds_->findGrant(*hash);
+    if (grant_ == Grants::kNone) return false;
+    without = Outcome::kNotGranted;
+  }
+  for (Wanted* one = wish_.wanted; one != end; ++one) {
+    const bool reads = grant_ != Grants::kNone && feeds_->grants().reads(grant_, one->key);
+    if (isPrivate(*one) && !reads) one->problem = without;
+  }
+  return true;
+}
+
+bool FeedHandler::serve(Connection& connection, const HotRequest& request, const Address& client) {
+  WatchHow how = {};
+  if (request.route == Route::kFeed) {
     how = {.hold = request.hasHold ? request.hold : kNoFeedHold,
            .delta = request.delta,
            .gzip = request.gzip,
            .stream = request.stream,
            .many = false,
-           .noneMatch = text(request.noneMatch)};
+           .noneMatch = noneMatch_};
   } else {
     how = {.hold = wish_.hold, .delta = wish_.delta, .gzip = false, .stream = false, .many = true};
   }
   how.from = client;
+  how.grant = grant_;
   connection.plain = false;
   const Ticket ticket = connections_->ticketOf(connection);
   const Outcome outcome = watch(connection, wish_.wanted, wish_.count, how);

@@ -96,6 +96,7 @@ enum class Name : uint8_t {
   kAcceptEncoding,
   kLastEventId,
   kIfNoneMatch,
+  kAuthorization,
   kNotHot,  // its presence alone makes the request another than a hot one
 };
 
@@ -118,7 +119,8 @@ inline Name recognise(const char* name, size_t length) {
       return is("connection") ? Name::kConnection : notHotIf(is("keep-alive"));
     case 13:
       if (is("if-none-match")) return Name::kIfNoneMatch;
-      return is("last-event-id") ? Name::kLastEventId : Name::kPlain;
+      if (is("last-event-id")) return Name::kLastEventId;
+      return is("authorization") ? Name::kAuthorization : Name::kPlain;
     case 14:
       return is("content-length") ? Name::kContentLength : notHotIf(is("http2-settings"));
     case 15:
@@ -393,6 +395,9 @@ class HeadReader {
         return isWord(value, length, "identity", whole);
       case Name::kForwardedFor:
         out_->forwardedFor = trimmed(value);
+        return true;
+      case Name::kAuthorization:
+        out_->authorization = trimmed(value);
         return true;
       case Name::kForwarded:
         out_->forwarded = trimmed(value);

@@ -23,6 +23,10 @@ const PROBLEMS = {
   'bad-value': 400,
   'bad-patch': 400,
   'bad-token': 401,
+  'grant-required': 401,
+  'bad-grant': 401,
+  'grant-expired': 401,
+  'not-granted': 403,
   'publishing-closed': 403,
   'unknown-feed': 404,
   'patch-conflict': 409,
@@ -98,7 +102,8 @@ export function checkAnswer(answer, { cors = '*', head = false, gzip = false } =
   const isKept = headers.etag !== undefined && headers.vary === 'Accept-Encoding, Accept';
   const control = isKept ? /^public, s-maxage=[1-9][0-9]*, max-age=0$/ : /^no-store$/;
   assert.match(headers['cache-control'], control, 'Cache-Control');
-  if (!gzip && !isKept) assert.equal(headers['content-encoding'], undefined, 'no answer is compressed');
+  if (!gzip && !isKept)
+    assert.equal(headers['content-encoding'], undefined, 'no answer is compressed');
   assert.equal(headers['access-control-allow-origin'], cors === 'none' ? undefined : cors, 'CORS');
   if (status === 429 || status === 502 || status === 503) {
     assert.match(headers['retry-after'] ?? 'none', /^[1-9][0-9]*$/, 'Retry-After, in seconds');

@@ -41,6 +41,21 @@ export interface Version {
   gap?: boolean;
 }
 
+/** What a grant allows. Feeds are keys, `prefix/*`, or `*`. */
+export interface Rights {
+  read?: string[];
+  publish?: string[];
+  /** A place in the torus and in arenas, where `privateJoin` asks for it. */
+  join?: boolean;
+  present?: boolean;
+  /** Whose it is; by it all grants of one are revoked. */
+  sub?: string;
+  /** By default one of its own. */
+  jti?: string;
+  /** How long it lasts; 3600 by default. */
+  seconds?: number;
+}
+
 /** A server that runs. */
 export interface Server {
   /** The port of clients. */
@@ -76,9 +91,14 @@ export interface Server {
    * is. Nothing is fetched for it. Rejects when the server ends.
    */
   watch(key: string, seen?: string, options?: { signal?: AbortSignal }): Promise<Version>;
+  /**
+   * Makes a grant, signed with the first secret (`oct`) of the keys: what a client sends to read private feeds, to publish, or
+   * to join.
+   */
+  grant(rights?: Rights): Promise<string>;
   /** As /status of the admin port. */
   status(): Status;
-  /** Reads TLS's certificate and key anew, and the tokens of publishers. */
+  /** Reads TLS's certificate and key anew, the tokens of publishers, and the keys of grants. */
   reload(): void;
   /**
    * Answers every parked poll within the drain window, keeps the state, closes every connection. Nothing of
@@ -97,7 +117,11 @@ export interface Server {
  *     addon is not built, and the system's (`EADDRINUSE` …) where a port can't be had
  */
 export function createServer(
-  options?: Options & {
+  options?: Omit<Options, 'grants' | 'private'> & {
+    /** Keys that sign grants: a file, or a JSON Web Key Set as it is (RFC 7517; `oct` and Ed25519). */
+    grants?: string | { keys: object[] };
+    /** Feeds that only a grant may read: keys, `prefix/*`, or `*`. */
+    private?: string | string[];
     /** Silent by default. */
     log?: Log;
     /** Ends a start that waits for the state of another server. */
