@@ -93,7 +93,8 @@ export function checkAnswer(answer, { cors = '*', head = false, gzip = false } =
   const isKept = headers.etag !== undefined && headers.vary === 'Accept-Encoding, Accept';
   const control = isKept ? /^public, s-maxage=[1-9][0-9]*, max-age=0$/ : /^no-store$/;
   assert.match(headers['cache-control'], control, 'Cache-Control');
-  if (!gzip && !isKept) assert.equal(headers['content-encoding'], undefined, 'no answer is compressed');
+  if (!gzip && !isKept)
+    assert.equal(headers['content-encoding'], undefined, 'no answer is compressed');
   assert.equal(headers['access-control-allow-origin'], cors === 'none' ? undefined : cors, 'CORS');
   if (status === 429 || status === 502 || status === 503) {
     assert.match(headers['retry-after'] ?? 'none', /^[1-9][0-9]*$/, 'Retry-After, in seconds');
