@@ -5,6 +5,7 @@ import { createLog } from './lib/base/log.js';
 import { openPages } from './lib/base/page-files.js';
 import { urlsOf } from './lib/base/port-errors.js';
 import { openFeeds } from './lib/feeds/open.js';
+import { Grants } from './lib/grants/open.js';
 import { createDoor, reservePort } from './lib/http/door.js';
 import { createRefusals } from './lib/http/refusals.js';
 import { createRoutes } from './lib/http/routes.js';
@@ -16,7 +17,7 @@ import { openLive } from './lib/operator/live.js';
 import { createOverview } from './lib/operator/overview.js';
 import { asInPrograms, takeOptions } from './lib/operator/program-options.js';
 import { Life } from './lib/server/life.js';
-import { checkProgram, programFeeds } from './lib/server/program.js';
+import { checkProgram, programFeeds, programGrant } from './lib/server/program.js';
 import { takeState } from './lib/server/state.js';
 import { AddressLimits } from './lib/torus/address-limits.js';
 import { Pool } from './lib/torus/pool.js';
@@ -40,7 +41,7 @@ import { openWorld } from './lib/world/open.js';
  * @param {object} given options as lib/operator/options.js reads them
  * @param {import('pino').Logger} [log]
  * @param {AbortSignal} [signal] ends a start that waits for the state of another server
- * @param {{fetch?: Function, publishTokens?: string[]}} [program] what the program that it is in adds: see createServer
+ * @param {{fetch?: Function, publishTokens?: string[], grants?: object}} [program] what the program that it is in adds: see createServer
  * @returns {Promise<{port: number, transientPort: number, tlsPort: number, adminPort: number,
  *     pool: Pool, feeds: object, status: () => object, reload: () => void, stop: () => Promise<void>}>} `status` is the
  *     admin port's; `reload` reads TLS's certificate and key anew, and the tokens of publishers; `stop`
@@ -57,7 +58,8 @@ export async function start(given, log = createLog('silent'), signal = undefined
   const life = new Life({ options: given, pool, state });
   try {
     const bans = openBans({ limits, pool, log });
-    const { publishTokens } = program;
+    const { publishTokens, grants: keySet } = program;
+    const grants = new Grants({ options: given, keySet, pool, log });
     const feeds = life.closes(
       openFeeds({ options: given, limits, pool, state, log, publishTokens })
     );
@@ -78,7 +80,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     const without = program.fetch ? ['/'] : [];
     const pages = openPages(arenaFiles(options, games), options.play !== undefined, without);
     const routes = createRoutes({
-      ...{ pool, feeds: feeds.feeds, tokens: feeds.tokens, options, log, refusals },
+      ...{ pool, feeds: feeds.feeds, tokens: feeds.tokens, grants, options, log, refusals },
       ...{ status: live.forAnybody, pages, games, arena, whole: live.whole, directory },
       application: program.fetch
     });
@@ -88,6 +90,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
         ...{ status: live.forAnybody, files: pages.ready(options), log, refusals }
       })
     );
+    grants.onEnded(door.endGrants);
     const tls = life.closes(await openTls({ door, options, pool, log }));
     live.connect({ door, tls });
     directory.onChange(() => door.locate(directory));
@@ -113,7 +116,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
       await openAdmin({
         ...{ ...shown, metrics: live.metrics, log },
         overview: createOverview({ ...shown, door, feeds: feeds.feeds, arena }),
-        clients: createClientRoutes({ pool, bans, log })
+        clients: createClientRoutes({ pool, bans, grants, log })
       })
     );
 
@@ -129,11 +132,12 @@ export async function start(given, log = createLog('silent'), signal = undefined
     world.start(port);
     return {
       ...{ port, transientPort: options.transientPort, tlsPort: tls.port, adminPort: admin.port },
-      ...{ pool, status: live.whole },
+      ...{ pool, status: live.whole, grant: (rights) => grants.sign(rights) },
       feeds: programFeeds({ feeds: feeds.feeds, arena, options }),
       reload() {
         tls.reload();
         feeds.reload();
+        grants.reload();
       },
       stop: () => life.stop({ feeds, arena, world, door })
     };
@@ -150,20 +154,20 @@ export async function start(given, log = createLog('silent'), signal = undefined
  * @type {import('./lib/server/types/server.js').createServer}
  */
 export async function createServer({ log = createLog('silent'), signal, ...rest } = {}) {
-  const { fetch, publishTokens, ...given } = rest;
   const inItsWords = (error) => {
     error.message = asInPrograms(error.message);
     throw error;
   };
   async function begin() {
-    const program = checkProgram({ fetch, publishTokens });
+    const { program, given } = checkProgram(rest);
     const options = takeOptions(given);
     const server = await start(options, log, signal, program);
-    const { port, tlsPort, adminPort, feeds, status, reload, stop } = server;
+    const { port, tlsPort, adminPort, feeds, grant, status, reload, stop } = server;
     let end;
     return {
       ...{ port, tlsPort, adminPort, status, reload },
       ...feeds,
+      grant: programGrant(grant),
       addresses: urlsOf('http', options.host, port),
       tlsAddresses: urlsOf('https', options.host, tlsPort),
       adminAddresses: urlsOf('http', options.adminHost, adminPort),

@@ -19,14 +19,19 @@ const INPUT_BYTES = 512;
  * @returns {[string, object][]} as the routes there: by how many segments, who answers by the method
  */
 export function arenaRoutes({ arena, games, whole, tools }) {
-  const { Refusal, authorize, readBody, readNumber, json, nothing } = tools;
+  const { Refusal, authorize, mayJoin, readBody, readNumber, json, nothing } = tools;
 
   function settle(outcome) {
     if (outcome !== 'ok') throw new Refusal(outcome);
     return nothing();
   }
 
-  async function join({ path: [, name], address }) {
+  async function join(request) {
+    await mayJoin(request);
+    const {
+      path: [, name],
+      address
+    } = request;
     const { outcome, player } = await arena.join(name, address);
     if (outcome !== 'ok') throw new Refusal(outcome);
     return json(201, player);

@@ -18,8 +18,9 @@ export const GROUPS = Object.fromEntries(
     'Clients and sprites':
       'capacity hold lease max-sprite throw-rate throw-burst poll-rate poll-burst',
     Feeds:
-      'publish-token-file feeds feed-bytes feed-memory feed-watchers feed-threads feed-idle ' +
-      'upstream upstream-every upstream-at-once upstream-time',
+      'publish-token-file feeds feed-bytes feed-memory log-items log-bytes feed-watchers feed-threads ' +
+      'feed-cache feed-idle upstream upstream-every upstream-at-once upstream-time',
+    Grants: 'grants private private-join grant-longest',
     'The arena': 'arena arena-players arena-rate games',
     Mailboxes: 'mailbox mailbox-bytes mailbox-memory answer-bytes',
     Limits:

@@ -1,4 +1,5 @@
 import { isObject, positive, problemOf, readPlace } from './answers.js';
+import { grantBy } from './grant.js';
 import { leave } from './leave.js';
 import { DEFAULTS } from './limits.js';
 import { Loop } from './loop.js';
@@ -76,8 +77,11 @@ export class Client {
    *     called once per sprite. `false` leaves it in the mailbox, to be called with it again after
    *     a wait, which `wake` ends. What it throws is reported as an uncaught error; the sprite
    *     counts as handed out
+   * @param {() => string | undefined | Promise<string | undefined>} [options.grant] gives the grant to join with, where the
+   *     server wants one
    * @param {(state: State, about: {why?: string}) => void} [options.onState] called on every
-   *     change; `why` is a problem's name, `network`, `garbage`, `slow` or `superseded`
+   *     change; `why` is a problem's name, `network`, `garbage`, `slow`, `superseded`, or `no-grant`
+   *     where `grant` has failed
    * @param {(resume: Resume|null) => void} [options.onResume] called whenever what `start` would
    *     need to come back has changed; before a throw is sent and after sprites were handed out
    * @param {unknown} [options.resume] what `onResume` said last; what is none is not taken
@@ -89,6 +93,7 @@ export class Client {
    */
   constructor({
     base,
+    grant,
     onSprite,
     onState = () => {},
     onResume = () => {},
@@ -111,6 +116,7 @@ export class Client {
       onSprite,
       onState
     );
+    this.#loop.grant = grantBy(grant);
     this.#throws = new Throws(this.#forThrows(), this.#limits);
   }
 

@@ -1,15 +1,18 @@
 import { isObject } from './answers.js';
 
-/** What an answer to POST /feeds says. It may be anything: a proxy may have written it. */
+/** What an answer to POST /feeds, or to GET /feed/{key}, says. It may be anything: a proxy may have written it. */
 
 const KEY = /^[A-Za-z0-9._~/-]{1,200}$/;
 const CURSOR = /^[A-Za-z0-9-]{1,40}$/;
 /** The cursor of who has no value: the server answers when there is one. */
 export const NO_CURSOR = 'none';
+const ORDERED = /^(.*)-([1-9][0-9]*)$/;
+const TURN = CURSOR;
 const PROBLEM = /^[a-z-]{1,40}$/;
 
 /**
- * What there is of one feed: a value, a patch to the one of `from`, a problem's name, or nothing new.
+ * What there is of one feed: a value, a patch to the one of `from`, a log's items behind `from`, a problem's name, or
+ * nothing new.
  *
  * @typedef {object} Item
  * @property {string} feed the key
@@ -17,6 +20,8 @@ const PROBLEM = /^[a-z-]{1,40}$/;
  * @property {any} [value]
  * @property {string} [from] cursor
  * @property {any[]} [patch]
+ * @property {any[]} [items]
+ * @property {boolean} [gap] items before these are gone
  * @property {string} [problem]
  */
 
@@ -35,13 +40,29 @@ export function isKey(key) {
  */
 export const isCursor = (cursor) => typeof cursor === 'string' && CURSOR.test(cursor);
 
+/**
+ * Cursors are the server's, but for this: of two that are the same up to the last hyphen the one with the larger number
+ * behind it is the newer. Others have no order.
+ *
+ * @param {string} cursor
+ * @param {string} other
+ * @returns {boolean} whether a value with the one is older than one with the other
+ */
+export function isOlder(cursor, other) {
+  const one = ORDERED.exec(cursor);
+  const two = ORDERED.exec(other);
+  if (!one || !two || one[1] !== two[1]) return false;
+  return one[2].length === two[2].length ? one[2] < two[2] : one[2].length < two[2].length;
+}
+
 function isItem(item) {
   if (!isObject(item) || typeof item.feed !== 'string') return false;
   if (item.problem !== undefined) {
     return typeof item.problem === 'string' && PROBLEM.test(item.problem);
   }
   if (!isCursor(item.cursor)) return false;
-  return item.patch === undefined || (Array.isArray(item.patch) && isCursor(item.from));
+  const isList = (list) => list === undefined || (Array.isArray(list) && isCursor(item.from));
+  return isList(item.patch) && isList(item.items);
 }
 
 /**
@@ -52,3 +73,27 @@ export function readItems(json) {
   if (!isObject(json) || !Array.isArray(json.items)) return null;
   return json.items.every(isItem) ? json.items : null;
 }
+
+/** Problems of the feed, not of the request. */
+const OF_THE_FEED = new Set(['unknown-feed', 'upstream-failed']);
+
+/**
+ * The same of an answer to GET /feed/{key}.
+ *
+ * @param {string} key
+ * @param {number} status
+ * @param {any} json
+ * @param {string|undefined} problem the name of the one that the answer is
+ * @returns {Item[]|null} null for what is no answer
+ */
+export function readItem(key, status, json, problem) {
+  if (OF_THE_FEED.has(problem ?? '')) return [{ feed: key, problem }];
+  return status === 200 && isItem(json) && json.feed === key ? [json] : null;
+}
+
+/**
+ * @param {any} json of an answer
+ * @returns {string|undefined} what the next request carries, where it asks for the same
+ */
+export const turnOf = (json) =>
+  typeof json.turn === 'string' && TURN.test(json.turn) ? json.turn : undefined;

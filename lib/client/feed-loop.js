@@ -1,11 +1,23 @@
 import { positive, problemOf } from './answers.js';
-import { readItems } from './feed-items.js';
+import { readItem, readItems, turnOf } from './feed-items.js';
 import { shorterHold } from './limits.js';
 import { ignoreFailure } from './requests.js';
 
 /**
  * @typedef {'idle'|'asking'|'online'|'offline'} FeedsState
  */
+
+/** Needs no preflight. */
+const TEXT = { 'content-type': 'text/plain;charset=UTF-8' };
+
+/** Pings in a row that a cache may answer at once: of the turns that it has kept there are few. */
+const TURNS_AT_ONCE = 8;
+
+/** What an answer says of the feeds; `key`: of the one asked for by GET. */
+function itemsOf({ status, json }, key) {
+  if (key !== undefined) return readItem(key, status, json, problemOf({ status, json }));
+  return status === 200 ? readItems(json) : null;
+}
 
 /** One poll after the other for all feeds that are watched, as long as there are any. */
 export class FeedLoop {
@@ -15,6 +27,7 @@ export class FeedLoop {
   #waits;
   #limits;
   #onState;
+  #grant;
 
   #run = 0; // counts starts and stops: what an older run still hears is not for it
   #failures = 0; // in a row
@@ -25,24 +38,35 @@ export class FeedLoop {
   #openAt = -Infinity; // not before: the server has asked for a pause
   #poll = null; // {since, controller, again} of the request under way
 
+  #cached; // one feed is asked for so that a cache can answer
+  #direct = false; // the next poll goes past the cache: what that has is old
+  /** @type {{path: string, turn: string|undefined}} of the last poll, its query without a turn */
+  #last = { path: '', turn: undefined };
+  #turns = 0; // pings in a row that a cache had
+
   /** @type {FeedsState} */
   state = 'idle';
   /** @type {string|undefined} why it is in this state, where there is something to say */
   why;
 
   /**
-   * @param {string} url of POST /feeds
-   * @param {import('./feed-table.js').FeedTable} table
-   * @param {import('./requests.js').Requests} requests
-   * @param {import('./waits.js').Waits} waits
+   * @param {object} parts
+   * @param {string} parts.url of POST /feeds
+   * @param {boolean} parts.cached behind a cache, which no grant passes
+   * @param {import('./feed-table.js').FeedTable} parts.table
+   * @param {import('./requests.js').Requests} parts.requests
+   * @param {import('./waits.js').Waits} parts.waits
+   * @param {import('./grant.js').Grant | null} parts.grant
    * @param {import('./limits.js').Limits} limits
    * @param {(state: FeedsState, about: {why?: string}) => void} onState
    */
-  constructor(url, table, requests, waits, limits, onState) {
+  constructor({ url, cached, table, requests, waits, grant }, limits, onState) {
     this.#url = url;
+    this.#cached = cached && grant === null;
     this.#table = table;
     this.#requests = requests;
     this.#waits = waits;
+    this.#grant = grant;
     this.#limits = limits;
     this.#onState = onState;
     this.#holdMost = limits.feedHold;
@@ -106,7 +130,11 @@ export class FeedLoop {
     const hold = this.#holdUntil(next - now);
     const poll = { since: now, controller: new AbortController(), again: false };
     this.#poll = poll;
-    const answer = await this.#ask({ hold, delta: true, feeds }, poll.controller);
+    const wish = { hold, delta: true, feeds };
+    const key = this.#cached && !this.#direct && count === 1 ? Object.keys(feeds)[0] : undefined;
+    this.#direct = false;
+    const address = this.#addressOf(wish, key);
+    const answer = await this.#ask(wish, poll.controller, address);
     if (this.#poll === poll) this.#poll = null;
     if (run !== this.#run || poll.again) return undefined;
 
@@ -115,17 +143,32 @@ export class FeedLoop {
     if (isLong) this.#failures = 0; // The network did let it park.
     if (isLong && answer.failure) this.#cut(took);
     else if (isLong) this.#cuts = 0;
-    const items = answer.status === 200 ? readItems(answer.json) : null;
+    const items = itemsOf(answer, key);
+    this.#last = { path: address.path, turn: undefined };
+    if (items === null && this.#grant?.refused(problemOf(answer))) return undefined;
     if (items === null) return this.#failed(answer, hold, isLong);
+    this.#grant?.accepted();
 
     this.#doubt = false;
     this.#become('online');
+    if (key !== undefined && this.#table.isOlder(items[0])) {
+      this.#direct = true;
+      this.#failures += 1;
+      return { ms: this.#waits.backoff(this.#failures) };
+    }
     const isNews = this.#table.take(items, feeds);
     if (run !== this.#run) return undefined;
+    const given = turnOf(answer.json);
+    this.#last.turn = isNews ? undefined : given;
     const retry = Math.min(positive(answer.json.retry) ?? 0, this.#limits.pauseMost);
     if (retry > 0) this.#openAt = this.#waits.now() + retry;
     if (isNews || retry > 0 || took >= this.#limits.quick) {
       this.#failures = 0;
+      this.#turns = 0;
+      return undefined;
+    }
+    // A cache has kept this ping: the next address is another.
+    if (given !== undefined && given !== address.turn && (this.#turns += 1) <= TURNS_AT_ONCE) {
       return undefined;
     }
     // An empty answer should have taken its hold. Whatever sends these must not be hammered.
@@ -133,16 +176,38 @@ export class FeedLoop {
     return { ms: this.#waits.backoff(this.#failures) };
   }
 
+  /**
+   * @param {{hold?: number, feeds: Record<string, string>}} wish
+   * @param {string} [key] of the one feed, where a cache is to be asked
+   * @returns {{path: string, turn: string|undefined}} all who ask for the same have the same address
+   */
+  #addressOf({ hold, feeds }, key) {
+    if (key === undefined) return { path: '', turn: undefined };
+    const held = hold === undefined ? '' : `&hold=${hold}`;
+    const path = `/${key}?after=${feeds[key]}${held}&delta=1`;
+    return { path, turn: path === this.#last.path ? this.#last.turn : undefined };
+  }
+
   /** The poll itself; a failure becomes a value. */
-  async #ask(wish, controller) {
-    const slack = (wish.hold ?? this.#limits.holdUnknown) * 1250 + this.#limits.pollSlack;
-    const init = {
-      method: 'POST',
-      headers: { 'content-type': 'text/plain;charset=UTF-8' }, // needs no preflight
-      body: JSON.stringify(wish)
-    };
+  async #ask(wish, controller, { path, turn }) {
+    let granted = {};
     try {
-      return await this.#requests.ask(this.#url, init, slack, controller);
+      if (this.#grant) granted = await this.#grant.headers();
+    } catch {
+      return { status: 0, failure: 'no-grant' };
+    }
+    const slack = (wish.hold ?? this.#limits.holdUnknown) * 1250 + this.#limits.pollSlack;
+    if (path !== '') {
+      const url = this.#url.replace(/s$/, path) + (turn === undefined ? '' : `&turn=${turn}`);
+      return this.#send(url, {}, slack, controller);
+    }
+    const init = { method: 'POST', headers: { ...TEXT, ...granted }, body: JSON.stringify(wish) };
+    return this.#send(this.#url, init, slack, controller);
+  }
+
+  async #send(url, init, slack, controller) {
+    try {
+      return await this.#requests.ask(url, init, slack, controller);
     } catch (error) {
       return { status: 0, failure: ignoreFailure(error).reason };
     }

@@ -1,4 +1,4 @@
-import { NO_CURSOR, isCursor } from './feed-items.js';
+import { NO_CURSOR, isCursor, isOlder } from './feed-items.js';
 import { ValueError, applyPatch, freeze } from './patch.js';
 
 /**
@@ -13,13 +13,26 @@ import { ValueError, applyPatch, freeze } from './patch.js';
  *
  * @typedef {(value: any, change: Change) => unknown} OnChange
  *
+ * What goes with items of a log, or stands for some.
+ *
+ * @typedef {object} News
+ * @property {string} key
+ * @property {string} [cursor] of the last item
+ * @property {boolean} [gap] true: items before these are gone, and some of these may have come before
+ * @property {string} [problem] the name of why there are no items now; the log is asked for again
+ *
+ * @typedef {(items: any[], news: News) => unknown} OnItems
+ *
  * @typedef {object} Entry one feed that is watched
  * @property {string} cursor NO_CURSOR without a value, or where the whole is to be asked for
+ * @property {string} newest the cursor of the value told last
  * @property {any} value
+ * @property {boolean} isLog items are told, and no value
+ * @property {boolean} gap of a log: its cursor was forgotten
  * @property {string|undefined} problem as it was told
  * @property {number} misses problems in a row
  * @property {number} due not to be asked for before
- * @property {Set<OnChange>} watches
+ * @property {Set<Function>} watches each OnChange, or OnItems
  */
 
 /** The feeds that are watched, and what is held of each. */
@@ -48,15 +61,16 @@ export class FeedTable {
 
   /**
    * @param {string} key isKey
-   * @param {OnChange} onChange not yet one of this feed's
-   * @param {unknown} kept what an earlier program held; what is none is not taken
+   * @param {OnChange|OnItems} onChange not yet one of this feed's
+   * @param {{cursor: string, value?: any, isLog?: boolean}} start what is held, where the feed is a new one
    * @returns {Entry}
    */
-  add(key, onChange, kept) {
+  add(key, onChange, { cursor, value, isLog = false }) {
     let entry = this.#entries.get(key);
     if (!entry) {
       entry = {
-        ...readKept(kept),
+        ...{ cursor, value, isLog },
+        gap: false,
         problem: undefined,
         misses: 0,
         due: -Infinity,
@@ -70,7 +84,7 @@ export class FeedTable {
 
   /**
    * @param {string} key
-   * @param {OnChange} onChange
+   * @param {OnChange|OnItems} onChange
    */
   remove(key, onChange) {
     const entry = this.#entries.get(key);
@@ -84,9 +98,21 @@ export class FeedTable {
     this.#entries.clear();
   }
 
+  /**
+   * @param {import('./feed-items.js').Item} item
+   * @returns {boolean} whether it is older than what is held
+   */
+  isOlder({ feed, cursor }) {
+    const entry = this.#entries.get(feed);
+    return entry !== undefined && cursor !== undefined && isOlder(cursor, entry.newest);
+  }
+
   /** Asks for every value whole, and at once. */
   forgetCursors() {
-    for (const entry of this.#entries.values()) entry.cursor = NO_CURSOR;
+    for (const entry of this.#entries.values()) {
+      if (entry.cursor !== NO_CURSOR) entry.gap = entry.isLog;
+      entry.cursor = NO_CURSOR;
+    }
   }
 
   /** Feeds with a problem need not wait any longer. */
@@ -123,8 +149,9 @@ export class FeedTable {
       const entry = this.#entries.get(item.feed);
       // An answer is to what was asked: another cursor's leads elsewhere.
       if (!entry || !Object.hasOwn(asked, item.feed) || entry.cursor !== asked[item.feed]) continue;
-      const isNews = item.problem === undefined ? this.#takeNews(entry, item) : true;
-      if (item.problem !== undefined) this.#takeProblem(entry, item.feed, item.problem);
+      const problem = item.problem ?? otherKind(entry, item);
+      const isNews = problem === undefined ? this.#takeNews(entry, item) : true;
+      if (problem !== undefined) this.#takeProblem(entry, item.feed, problem);
       taught ||= isNews;
     }
     return taught;
@@ -136,13 +163,14 @@ export class FeedTable {
     if (problem === 'unknown-feed') Object.assign(entry, { cursor: NO_CURSOR, value: undefined });
     if (entry.problem === problem) return;
     entry.problem = problem;
-    tell(entry, undefined, { key, problem });
+    tell(entry, nothingOf(entry), { key, problem });
   }
 
   /** @returns {boolean} whether it has a value now that it had not before */
   #takeNews(entry, item) {
     entry.misses = 0;
     const { feed: key, cursor, patch } = item;
+    if (item.items !== undefined) return this.#takeItems(entry, item);
     const isWhole = Object.hasOwn(item, 'value');
     if (!isWhole && patch === undefined) return this.#takeNothing(entry, key, cursor);
     let value;
@@ -154,26 +182,48 @@ export class FeedTable {
       return false;
     }
     const isNews = entry.cursor !== cursor;
-    Object.assign(entry, { cursor, value, problem: undefined });
+    Object.assign(entry, { cursor, newest: cursor, value, problem: undefined });
     if (isNews) tell(entry, value, isWhole ? { key, cursor } : { key, cursor, patch });
     return isNews;
+  }
+
+  /** @returns {boolean} whether there are any */
+  #takeItems(entry, { feed: key, cursor, items, gap }) {
+    if (items.length === 0) return false;
+    const hasGap = gap === true || entry.gap;
+    Object.assign(entry, { cursor, problem: undefined, gap: false });
+    tell(entry, items, hasGap ? { key, cursor, gap: true } : { key, cursor });
+    return true;
   }
 
   /** Nothing new. @returns {boolean} whether that ends a problem */
   #takeNothing(entry, key, cursor) {
     if (entry.problem === undefined || entry.cursor !== cursor) return false;
     entry.problem = undefined;
-    tell(entry, entry.value, { key, cursor });
+    tell(entry, entry.isLog ? [] : entry.value, { key, cursor });
     return true;
   }
 }
 
-function readKept(kept) {
+/** What stands for a value, or for items, where there is none. */
+const nothingOf = ({ isLog }) => (isLog ? [] : undefined);
+
+/** A log is followed, and a value watched. */
+function otherKind({ isLog }, item) {
+  const isOther = isLog ? Object.hasOwn(item, 'value') || item.patch : item.items;
+  return isOther ? 'other-kind' : undefined;
+}
+
+/**
+ * @param {unknown} kept what an earlier program held; what is none is not taken
+ * @returns {{cursor: string, value?: any}}
+ */
+export function readKept(kept) {
   const { cursor, value } = /** @type {any} */ (kept ?? {});
-  const nothing = { cursor: NO_CURSOR, value: undefined };
+  const nothing = { cursor: NO_CURSOR, newest: NO_CURSOR, value: undefined };
   if (!isCursor(cursor) || cursor === NO_CURSOR || value === undefined) return nothing;
   try {
-    return { cursor, value: freeze(value) };
+    return { cursor, newest: cursor, value: freeze(value) };
   } catch (error) {
     if (!(error instanceof ValueError)) throw error;
     return nothing;
@@ -193,9 +243,9 @@ function tell(entry, value, change) {
 }
 
 /**
- * @param {OnChange} onChange
+ * @param {Function} onChange
  * @param {any} value
- * @param {Change} change
+ * @param {Change|News} change
  */
 export function call(onChange, value, change) {
   try {

@@ -1,6 +1,7 @@
 import { FeedLoop } from './feed-loop.js';
-import { FeedTable, call } from './feed-table.js';
-import { NO_CURSOR, isKey } from './feed-items.js';
+import { FeedTable, call, readKept } from './feed-table.js';
+import { NO_CURSOR, isCursor, isKey } from './feed-items.js';
+import { grantBy } from './grant.js';
 import { DEFAULTS } from './limits.js';
 import { Requests, globalTimers } from './requests.js';
 import { Waits } from './waits.js';
@@ -27,6 +28,8 @@ import { Waits } from './waits.js';
 /**
  * @typedef {import('./feed-table.js').Change} Change
  * @typedef {import('./feed-table.js').OnChange} OnChange
+ * @typedef {import('./feed-table.js').News} News
+ * @typedef {import('./feed-table.js').OnItems} OnItems
  * @typedef {import('./feed-loop.js').FeedsState} FeedsState
  *
  * @typedef {object} Kept what a program may keep of a feed, to go on with in another run: plain JSON
@@ -37,6 +40,11 @@ import { Waits } from './waits.js';
  * @property {string} key
  * @property {Kept|null} held the newest value and its cursor; null as long as there is none
  * @property {() => void} close ends it: `onChange` is not called any more
+ *
+ * @typedef {object} Follow
+ * @property {string} key
+ * @property {string|null} cursor of the last item that was told, to go on behind it in another run; null: there is none
+ * @property {() => void} close ends it: `onItems` is not called any more
  */
 
 /** All feeds of one server that a program watches, by one poll at a time. */
@@ -49,8 +57,12 @@ export class Feeds {
   /**
    * @param {object} options
    * @param {string} options.base the server's URL, such as `http://127.0.0.1:8080`
+   * @param {boolean} [options.cached] there is a cache before the server (its `--feed-cache`): where one feed
+   *     is watched it is asked for so that the cache can answer
+   * @param {() => string | undefined | Promise<string | undefined>} [options.grant] gives the grant to send; called again
+   *     before that ends, and when the server refuses it
    * @param {(state: FeedsState, about: {why?: string}) => void} [options.onState] called on every
-   *     change; `why` is a problem's name, `network`, `garbage` or `slow`
+   *     change; `why` is a problem's name, `network`, `garbage`, `slow`, or `no-grant` where `grant` has failed
    * @param {(url: string, init: RequestInit) => Promise<Response>} [options.fetch]
    * @param {import('./requests.js').Timers} [options.timers]
    * @param {() => number} [options.random] in [0, 1)
@@ -59,6 +71,8 @@ export class Feeds {
    */
   constructor({
     base,
+    cached = false,
+    grant,
     onState = () => {},
     fetch = globalThis.fetch,
     timers = globalTimers(),
@@ -72,7 +86,8 @@ export class Feeds {
     const waits = new Waits(timers, random, this.#limits);
     this.#waits = waits;
     this.#table = new FeedTable(waits);
-    this.#loop = new FeedLoop(url, this.#table, requests, waits, this.#limits, onState);
+    const parts = { url, cached, table: this.#table, requests, waits, grant: grantBy(grant) };
+    this.#loop = new FeedLoop(parts, this.#limits, onState);
   }
 
   /** @returns {FeedsState} */
@@ -109,16 +124,50 @@ export class Feeds {
    * @returns {Watch}
    */
   watch(key, onChange, { kept } = {}) {
-    const table = this.#table;
-    // A function of its own: the same one may watch twice.
-    const told = /** @type {OnChange} */ ((value, change) => onChange(value, change));
-    let isOpen = true;
-    const watch = {
+    const { find, close } = this.#begin(key, onChange, { ...readKept(kept), isLog: false });
+    return {
       key,
       get held() {
+        const entry = find();
+        return entry ? { cursor: entry.cursor, value: entry.value } : null;
+      },
+      close
+    };
+  }
+
+  /**
+   * Follows a log, one that is not yet published as well.
+   *
+   * @param {string} key of the log
+   * @param {OnItems} onItems called with the next items, each once and in order: first with all that the log keeps, or
+   *     those behind `after`. `gap`: items before these are gone. With no items and a `problem` as in `watch`;
+   *     `other-kind` where the feed has a value, and, which ends it, where this `Feeds` has the key already
+   * @param {object} [options]
+   * @param {string} [options.after] the `cursor` of an earlier run. What is none is not taken
+   * @returns {Follow}
+   */
+  follow(key, onItems, { after } = {}) {
+    const cursor = isCursor(after) ? /** @type {string} */ (after) : NO_CURSOR;
+    const { find, close } = this.#begin(key, onItems, { cursor, isLog: true });
+    return {
+      key,
+      get cursor() {
+        return find()?.cursor ?? null;
+      },
+      close
+    };
+  }
+
+  /** Watches or follows. @returns {{find: () => object | undefined, close: () => void}} `find`: what is held */
+  #begin(key, onChange, start) {
+    const table = this.#table;
+    // A function of its own: the same one may watch twice.
+    const told = (value, change) => onChange(value, change);
+    let isOpen = true;
+    const watch = {
+      find() {
         const entry = isOpen ? table.find(key) : undefined;
-        if (!entry || entry.cursor === NO_CURSOR) return null;
-        return { cursor: entry.cursor, value: entry.value };
+        return entry?.cursor === NO_CURSOR ? undefined : entry;
       },
       close: () => {
         isOpen = false;
@@ -127,25 +176,27 @@ export class Feeds {
       }
     };
     const isNew = !table.find(key);
-    const problem = this.#refusal(key);
+    const problem = this.#refusal(key, start.isLog);
     if (problem) {
       queueMicrotask(() => {
-        if (isOpen) call(told, undefined, { key, problem });
+        if (isOpen) call(told, start.isLog ? [] : undefined, { key, problem });
         isOpen = false;
       });
       return watch;
     }
-    const entry = table.add(key, told, kept);
+    const entry = table.add(key, told, start);
     if (isNew) this.#loop.changed();
     else queueMicrotask(() => tellWhatIsHeld(entry, key, told));
     return watch;
   }
 
-  /** @returns {string|undefined} why a key can't be watched */
-  #refusal(key) {
+  /** @returns {string|undefined} why a key can't be watched, or followed: what a log has told is held by nobody */
+  #refusal(key, isLog) {
     if (!isKey(key)) return 'bad-key';
+    const entry = this.#table.find(key);
+    if (entry && (isLog || entry.isLog)) return 'other-kind';
     const isFull = this.#table.size >= this.#limits.feedsAtOnce;
-    return isFull && !this.#table.find(key) ? 'too-many-keys' : undefined;
+    return isFull && !entry ? 'too-many-keys' : undefined;
   }
 
   /**

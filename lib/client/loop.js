@@ -31,6 +31,8 @@ export class Loop {
   #asks = null; // AbortController of the request under way
   #poll = null; // {since, again} of the parked poll
 
+  /** What joining is asked with. @type {import('./grant.js').Grant | null} */
+  grant = null;
   /** Counts starts and stops: what an older run still hears is not for it. */
   run = 0;
   /** @type {State} */
@@ -134,16 +136,28 @@ export class Loop {
   }
 
   async #joinOnce(run) {
-    const answer = await this.#ask(this.#place.url('join'), 'POST');
+    const answer = await this.#askToJoin();
     if (run !== this.run) return undefined;
     if (answer.failure) return this.#noContact(answer.failure);
+    if (this.grant?.refused(problemOf(answer))) return undefined;
     if (answer.status !== 201 || !this.#place.join(answer.json)) return this.#refused(answer);
+    this.grant?.accepted();
     this.#doubt = false;
     this.#pollFailures = 0;
     this.#pause(answer.json.retry);
     this.become('online');
     this.#place.tell();
     return undefined;
+  }
+
+  async #askToJoin() {
+    const url = this.#place.url('join');
+    if (!this.grant) return this.#ask(url, 'POST');
+    try {
+      return await this.#ask(url, 'POST', undefined, await this.grant.headers());
+    } catch {
+      return { failure: 'no-grant' };
+    }
   }
 
   /** Asks what is answered at once: is there contact, and is the place still this client's? */
@@ -251,11 +265,16 @@ export class Loop {
   }
 
   /** A request that `wake` and `halt` may abort; a failure becomes a value. */
-  async #ask(url, method, most) {
+  async #ask(url, method, most, headers) {
     const controller = new AbortController();
     this.#asks = controller;
     try {
-      return await this.#requests.ask(url, { method }, most, controller);
+      return await this.#requests.ask(
+        url,
+        headers ? { method, headers } : { method },
+        most,
+        controller
+      );
     } catch (error) {
       return { failure: ignoreFailure(error).reason };
     } finally {

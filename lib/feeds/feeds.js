@@ -44,6 +44,8 @@ export class Feeds {
   inWorld;
   #threads;
   #most;
+  /** Bytes that an item of a log may have. */
+  #mostOfItem;
   #log;
   /** The last publication of each key that has one under way. @type {Map<string, Promise>} */
   #queues = new Map();
@@ -60,8 +62,8 @@ export class Feeds {
 
   /**
    * @param {object} parts
-   * @param {object} parts.options hold, feeds, feedBytes, feedMemory, feedWatchers, upstream, world: see
-   *     lib/operator/options.js
+   * @param {object} parts.options hold, feeds, feedBytes, feedMemory, feedWatchers, logItems, logBytes, answerBytes,
+   *     upstream, world: see lib/operator/options.js
    * @param {import('./threads.js').Threads} parts.threads
    * @param {import('../torus/pool.js').Pool} parts.pool whose turn writes them, where a state is kept
    * @param {import('pino').Logger} parts.log
@@ -79,7 +81,12 @@ export class Feeds {
         memory: options.feedMemory,
         watchers: options.feedWatchers,
         upstream: options.upstream !== 'none',
-        shared: this.inWorld
+        cache: options.feedCache,
+        shared: this.inWorld,
+        private: options.private ?? [],
+        logItems: options.logItems,
+        logBytes: options.logBytes,
+        answerBytes: options.answerBytes
       },
       () => this.#seeToWants(),
       limits?.native
@@ -88,6 +95,7 @@ export class Feeds {
     this.#pool = pool;
     this.#log = log;
     this.#most = options.feedBytes;
+    this.#mostOfItem = Math.min(options.feedBytes, options.logBytes);
   }
 
   /** Begins the end: see Feeds::drain. */
@@ -112,7 +120,11 @@ export class Feeds {
   /** Gives every feed a new epoch: versions may have been told that are not known here. */
   async renew() {
     for (const key of this.native.keys()) {
-      const { version, value, upstream } = this.native.find(key, true);
+      const { version, value, upstream, log } = this.native.find(key, true);
+      if (log) {
+        await this.#takeItem(key, { epoch: newEpoch(), version }, NOTHING);
+        continue;
+      }
       const whole = { value, patch: NOTHING, gzip: NOTHING };
       await this.take(key, { epoch: newEpoch(), version: version + 1 }, whole, upstream);
     }
@@ -129,8 +141,9 @@ export class Feeds {
       this.#pool.notes(DELETED).map(([key, head]) => [key, JSON.parse(head.toString())])
     );
     for (const key of this.native.keys()) {
-      const { epoch, version, value, upstream } = this.native.find(key, true);
-      if (!upstream) heads.set(key, { epoch, version, digest: digestOf(value) });
+      const { epoch, version, value, upstream, log } = this.native.find(key, true);
+      // A log of a time without a world stays here.
+      if (!upstream && !log) heads.set(key, { epoch, version, digest: digestOf(value) });
     }
     return heads;
   }
@@ -263,6 +276,15 @@ export class Feeds {
     return problem ?? { cursor: cursorText(cursor), watching };
   }
 
+  /** Takes an item, as `take` takes a version; without bytes it is none, and the log has another epoch. */
+  async #takeItem(key, cursor, item) {
+    const [outcome, watching] = this.native.append({ key, ...cursor, item });
+    if (outcome !== 0) return { problem: this.outcomes[outcome] };
+    const problem = await this.#written();
+    this.#tell(key);
+    return problem ?? { cursor: cursorText(cursor), watching };
+  }
+
   /** Ends the turn; resolves with a problem where it can't be written: then nobody knows whether it holds. */
   async #written() {
     try {
@@ -300,11 +322,19 @@ export class Feeds {
 
   // ---- Watching in this program
 
-  /** @returns {{cursor: string, value: string} | null} what there is of a feed */
-  newest(key) {
+  /**
+   * @param {string} key
+   * @param {string} [seen] a cursor
+   * @returns {{cursor: string, value: string} | {cursor: string, items: string, gap: boolean} | null} what there is
+   *     of a feed; of a log what is behind `seen`, an array as JSON
+   */
+  newest(key, seen = '') {
     const found = this.native.find(key, true);
     if (found === null || found.length === 0) return null;
-    return { cursor: cursorText(found), value: found.value.toString() };
+    if (!found.log) return { cursor: cursorText(found), value: found.value.toString() };
+    const part = this.native.part(key, seen);
+    if (part === null) return { cursor: seen, items: '[]', gap: false };
+    return { cursor: cursorText(part), items: part.items.toString(), gap: part.gap };
   }
 
   /**
@@ -372,9 +402,30 @@ export class Feeds {
     return this.#inTurn(key, async () => {
       if (this.#shared?.shares(key)) return this.#shared.publish(key, kind, body);
       const next = this.#next(key);
+      if (next.now?.log) return { problem: 'other-kind' };
       if (next.created && kind !== 'value') return { problem: 'unknown-feed' };
       const change = await this.workOut(key, next, { kind, body });
       return change.problem === undefined ? this.#takeNext(key, next, change, false) : change;
+    });
+  }
+
+  /**
+   * Appends an item to a log.
+   *
+   * @param {string} key
+   * @param {Uint8Array} body
+   * @returns {Promise<{created: boolean, cursor: string, watching: number} | {problem: string, detail?: string}>}
+   */
+  append(key, body) {
+    return this.#inTurn(key, async () => {
+      if (this.inWorld) return { problem: 'no-logs-in-world' };
+      const { created, cursor, now } = this.#next(key);
+      if (now && !now.log) return { problem: 'other-kind' };
+      const job = { kind: 'value', body, most: this.#mostOfItem, patched: false, gzip: false };
+      const { problem, detail, value } = await this.#threads.run('change', job);
+      if (problem === 'feed-too-large') return { problem: 'item-too-large' };
+      if (problem !== undefined) return { problem, detail };
+      return { created, ...(await this.#takeItem(key, cursor, value)) };
     });
   }
 
@@ -480,21 +531,27 @@ export class Feeds {
    * @param {string} page.prefix what its keys begin with
    * @param {string} page.from they come behind this one
    * @param {number} page.count how many at most
-   * @returns {{feed: string, cursor: string, bytes: number, watching: number}[]} the feeds that have a value, in the order
-   *     of their keys
+   * @returns {{feed: string, kind: 'value' | 'log', cursor: string, bytes: number, watching: number}[]} the feeds that
+   *     have a value, or items, in the order of their keys
    */
   list({ prefix, from, count }) {
-    return this.native.list(prefix, from, count).map(({ key, bytes, watching, ...cursor }) => {
-      return { feed: key, cursor: cursorText(cursor), bytes, watching };
+    return this.native.list(prefix, from, count).map(({ key, log, bytes, watching, ...cursor }) => {
+      const kind = log ? 'log' : 'value';
+      return { feed: key, kind, cursor: cursorText(cursor), bytes, watching };
     });
   }
 
-  /** @returns {number | undefined} bytes of an answer with the feed's value; undefined where there is none */
+  /** @returns {number | undefined} bytes of the answer to who has nothing yet; undefined where there is none */
   answerLength(key) {
-    const found = this.find(key);
-    if (found === null || found.length === 0) return undefined;
-    const head = JSON.stringify({ feed: key, cursor: cursorText(found), value: 0 });
-    return head.length - 1 + found.length;
+    return this.native.answerLength(key) || undefined;
+  }
+
+  /**
+   * @param {string} key of a feed that has a value
+   * @returns {string}
+   */
+  cursor(key) {
+    return cursorText(this.find(key));
   }
 
   /** @returns {object} the live counts: see /status in README */

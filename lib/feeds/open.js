@@ -30,7 +30,12 @@ export function openFeeds({ options, limits, pool, state, log, publishTokens }) 
   }
   // Where nobody can publish, here or elsewhere, and nothing is fetched there is nothing for them to do.
   const fetched = options.upstream !== 'none';
-  const needed = tokens.open || fetched || options.arena.length > 0 || options.world !== 'none';
+  const needed =
+    tokens.open ||
+    options.grants !== 'none' ||
+    fetched ||
+    options.arena.length > 0 ||
+    options.world !== 'none';
   const ready = Promise.all([needed && threads.start(), state.doubtful && feeds.renew()]);
   // It may fail before anybody waits for it.
   ready.catch(() => {});

@@ -35,6 +35,18 @@ export function openPublisher({ feeds, arena, options }) {
       return controls(key) ? arena.command(key, body) : feeds.publish(key, kind, body);
     },
 
+    /** @returns {string | undefined} the problem for which an item is not looked at */
+    refusesItem: (key) => (roleOf(key) === undefined ? undefined : 'reserved-feed'),
+
+    /**
+     * @param {string} key isKey
+     * @param {Uint8Array} body an item, of at most `most(key)` bytes
+     * @returns {ReturnType<import('./feeds.js').Feeds['append']>}
+     */
+    async append(key, body) {
+      return roleOf(key) === undefined ? feeds.append(key, body) : { problem: 'reserved-feed' };
+    },
+
     /** @returns {Promise<{problem?: string}>} */
     async remove(key) {
       return roleOf(key) === undefined ? feeds.remove(key) : { problem: 'reserved-feed' };

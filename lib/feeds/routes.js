@@ -11,6 +11,9 @@ const KINDS = {
   'application/merge-patch+json': 'merge-patch'
 };
 
+/** For a moment a cache may say what is newest. */
+export const NEWEST = 'public, s-maxage=1, max-age=0';
+
 /** Feeds in an answer with keys, at most. */
 const PAGE = 1000;
 
@@ -18,6 +21,14 @@ const PAGE = 1000;
 export const varied = ({ Vary }) => ({
   Vary: Vary ? `${Vary}, Accept-Encoding` : 'Accept-Encoding'
 });
+
+/** What every answer says that a cache may keep, but for how long: a stream is another form of the same. */
+export function cached(common) {
+  const { Vary } = varied(common);
+  const fields = { ...common, Vary: `${Vary}, Accept` };
+  delete fields['Cache-Control'];
+  return fields;
+}
 
 /** What the answer with a problem says besides. */
 const REFUSED = {
@@ -28,13 +39,14 @@ const REFUSED = {
  * @param {object} parts
  * @param {ReturnType<import('./publisher.js').openPublisher>} parts.publisher
  * @param {import('./feeds.js').Feeds} parts.feeds
- * @param {{hold: number}} parts.options
+ * @param {import('../grants/open.js').Grants} [parts.grants]
+ * @param {{hold: number, feedCache: number}} parts.options
  * @param {object} parts.tools of lib/http/routes.js
  * @returns {{feed: object, feeds: object}} for GET /feed/{key} and its like, and for /feeds: by method,
  *     the function that answers
  */
-export function feedRoutes({ publisher, feeds, options, tools }) {
-  const { common, Refusal, authorize, readBody, json, nothing } = tools;
+export function feedRoutes({ publisher, feeds, grants, options, tools }) {
+  const { common, Refusal, authorize, authorizeFor, grantOf, readBody, json, nothing } = tools;
 
   /** Does what reads a wish; what is wrong with it is refused. */
   function reading(read) {
@@ -58,27 +70,59 @@ export function feedRoutes({ publisher, feeds, options, tools }) {
     request.watch({ ...wish, from: request.address });
   }
 
-  const get = (request) =>
-    watch(
-      request,
-      reading(() => readWish(keyOf(request.path), request.query, request.headers))
-    );
+  const isPrivate = (key) => grants?.isPrivate(key) ?? false;
 
-  function post(request) {
+  const wishOf = (request) =>
+    reading(() => readWish(keyOf(request.path), request.query, request.headers));
+
+  /** Refuses who may not read a feed, before anything is said of it. */
+  async function grantFor(request, key) {
+    return isPrivate(key) ? grantOf(request, (grant) => grant.reads(key)) : undefined;
+  }
+
+  async function get(request) {
+    const wish = wishOf(request);
+    const grant = await grantFor(request, wish.keys[0]);
+    return watch(request, { ...wish, grant });
+  }
+
+  /** A list's private feeds: by what grant, and what is said of each that it does not open. */
+  async function openedOf(request, keys) {
+    if (!keys.some(isPrivate)) return {};
+    const { grant, problem } = await grants.admit(request);
+    // With a new grant all of it is to be asked again.
+    if (problem !== undefined && problem !== 'grant-required') throw new Refusal(problem);
+    const problemOf = (key) => {
+      if (!isPrivate(key) || grant?.reads(key)) return undefined;
+      return problem ?? 'not-granted';
+    };
+    return { grant, problems: keys.map(problemOf) };
+  }
+
+  async function post(request) {
     const bytes = readBody(request, WATCH_BYTES, 'watch-too-large');
-    return watch(
-      request,
-      reading(() => readManyWishes(bytes))
-    );
+    const wish = reading(() => readManyWishes(bytes));
+    return watch(request, { ...wish, ...(await openedOf(request, wish.keys)) });
   }
 
   /** What GET without a cursor would answer, without it; nothing is fetched. */
-  function head(request) {
-    const { keys } = reading(() => readWish(keyOf(request.path), request.query, request.headers));
+  async function head(request) {
+    const { keys, noneMatch = '' } = wishOf(request);
+    await grantFor(request, keys[0]);
     const length = feeds.answerLength(keys[0]);
     if (length === undefined) throw new Refusal('unknown-feed');
     const headers = { 'Content-Type': 'application/json', 'Content-Length': length };
-    return { status: 200, headers: { ...common, ...varied(common), ...headers } };
+    if (options.feedCache === 0 || isPrivate(keys[0])) {
+      return { status: 200, headers: { ...common, ...varied(common), ...headers } };
+    }
+    const ETag = `"${feeds.cursor(keys[0])}"`;
+    const kept = { ...cached(common), ETag, 'Cache-Control': NEWEST };
+    const isKnown =
+      noneMatch === '*' ||
+      noneMatch.split(/[, ]+/).some((tag) => tag === ETag || tag === `W/${ETag}`);
+    return isKnown
+      ? { status: 304, headers: kept }
+      : { status: 200, headers: { ...kept, ...headers } };
   }
 
   // ---- Publishing
@@ -95,23 +139,27 @@ export function feedRoutes({ publisher, feeds, options, tools }) {
     return json(200, { feeds: page.slice(0, PAGE), next });
   }
 
+  /** The answer to a publication. */
+  function published({ problem, detail, created, cursor, watching }) {
+    if (problem !== undefined) throw new Refusal(problem, { detail });
+    return json(created ? 201 : 200, { cursor, watching });
+  }
+
   /** Publishes what a request of a publisher has brought. */
   async function publish(request, key, kind) {
     const refusal = publisher.refuses(key, kind);
     if (refusal !== undefined) throw new Refusal(refusal, REFUSED[refusal]);
     const body = readBody(request, publisher.most(key), 'feed-too-large');
-    const { problem, detail, created, cursor, watching } = await publisher.publish(key, kind, body);
-    if (problem !== undefined) throw new Refusal(problem, { detail });
-    return json(created ? 201 : 200, { cursor, watching });
+    return published(await publisher.publish(key, kind, body));
   }
 
-  function put(request) {
-    authorize(request);
+  async function put(request) {
+    await authorizeFor(request, keyOf(request.path));
     return publish(request, publishedKey(request.path), 'value');
   }
 
-  function patch(request) {
-    authorize(request);
+  async function patch(request) {
+    await authorizeFor(request, keyOf(request.path));
     const key = publishedKey(request.path);
     const [type] = (request.headers['content-type'] ?? '').split(';');
     const kind = KINDS[type.trim().toLowerCase()];
@@ -119,15 +167,24 @@ export function feedRoutes({ publisher, feeds, options, tools }) {
     return publish(request, key, kind);
   }
 
+  async function append(request) {
+    await authorizeFor(request, keyOf(request.path));
+    const key = publishedKey(request.path);
+    const refusal = publisher.refusesItem(key);
+    if (refusal !== undefined) throw new Refusal(refusal);
+    const body = readBody(request, publisher.most(key), 'item-too-large');
+    return published(await publisher.append(key, body));
+  }
+
   async function remove(request) {
-    authorize(request);
+    await authorizeFor(request, keyOf(request.path));
     const { problem } = await publisher.remove(publishedKey(request.path));
     if (problem !== undefined) throw new Refusal(problem);
     return nothing();
   }
 
   return {
-    feed: { GET: get, HEAD: head, PUT: put, PATCH: patch, DELETE: remove },
+    feed: { GET: get, HEAD: head, POST: append, PUT: put, PATCH: patch, DELETE: remove },
     feeds: { GET: keys, POST: post }
   };
 }

@@ -9,7 +9,13 @@ import { isCursor, isKey } from './names.js';
 export const WATCH_BYTES = 16384;
 
 const FEEDS_AT_ONCE = 32;
+const TURN = /^[A-Za-z0-9-]{1,40}$/;
 const DECIMAL = /^[0-9]{1,16}$/;
+
+/** The most items that a request may ask back for. */
+const LAST = 1000000;
+
+const COUNT = /^[1-9][0-9]{0,6}$/;
 
 /** A request to watch is not valid; `problem` is the name of the problem to answer with. */
 export class WishError extends Error {
@@ -47,6 +53,17 @@ function readAfter(text) {
   return text;
 }
 
+/** How many items back a log is to be read, 0 for all; undefined: it is not said. */
+function readPlace(query) {
+  const from = readOnce(query, 'from', 'bad-from');
+  const last = readOnce(query, 'last', 'bad-from');
+  if (from === undefined && last === undefined) return undefined;
+  const isStart = last === undefined && from === 'start';
+  const isCount = from === undefined && COUNT.test(last) && Number(last) <= LAST;
+  if (!isStart && !isCount) throw new WishError('bad-from');
+  return isStart ? 0 : Number(last);
+}
+
 function readHold(hold) {
   if (hold !== undefined && (!Number.isSafeInteger(hold) || hold < 0)) {
     throw new WishError('bad-hold');
@@ -71,7 +88,8 @@ export function readKey(key) {
  * @param {URLSearchParams} query
  * @param {Record<string, string>} headers by their names in lower case
  * @returns {{keys: string[], afters: string[], hold?: number, delta: boolean, gzip: boolean,
- *     stream: boolean}} seconds in `hold` are not yet compared with the server's `--hold`
+ *     stream: boolean, last?: number, noneMatch?: string}} seconds in `hold` are not yet compared with the server's
+ *     `--hold`; `last`: so many items back in a log, 0 for all
  * @throws {WishError}
  */
 export function readWish(key, query, headers) {
@@ -80,18 +98,28 @@ export function readWish(key, query, headers) {
   const { 'last-event-id': lastEvent } = headers;
   let after = readAfter(readOnce(query, 'after', 'bad-cursor') ?? '');
   // Last-Event-ID, which an event source sends when it reconnects, is newer than `after` in its URL.
-  if (stream && lastEvent !== undefined) after = readAfter(lastEvent);
+  let last = readPlace(query);
+  if (last !== undefined && after !== '') throw new WishError('bad-from');
+  if (stream && lastEvent !== undefined) {
+    after = readAfter(lastEvent);
+    if (after !== '') last = undefined;
+  }
   const hold = readOnce(query, 'hold', 'bad-hold');
   if (hold !== undefined && !DECIMAL.test(hold)) throw new WishError('bad-hold');
   const delta = readOnce(query, 'delta', 'bad-delta') ?? '0';
   if (!['0', '1'].includes(delta)) throw new WishError('bad-delta');
+  const turn = readOnce(query, 'turn', 'bad-turn');
+  // It makes another address of the same request for the caches between, and says no more.
+  if (turn !== undefined && !TURN.test(turn)) throw new WishError('bad-turn');
   return {
     keys: [key],
     afters: [after],
     hold: readHold(hold === undefined ? undefined : Number(hold)),
     delta: delta === '1',
     gzip: accepts(headers['accept-encoding'], 'gzip'),
-    stream
+    stream,
+    ...(last !== undefined && { last }),
+    noneMatch: headers['if-none-match']
   };
 }
 

@@ -9,7 +9,7 @@ import { problemAnswer } from './problem-answers.js';
 import { problems } from './problems.js';
 import { NOTHING_TOLD } from './refusals.js';
 import { welcomeOf } from './routes.js';
-import { varied } from '../feeds/routes.js';
+import { NEWEST, cached, varied } from '../feeds/routes.js';
 import { TRUST } from '../torus/address-limits.js';
 
 /**
@@ -28,6 +28,9 @@ import { TRUST } from '../torus/address-limits.js';
  * @property {boolean} [transient] it is for joins, throws and leaves alone
  * @property {number} [reserved] the descriptor of a socket that has the port already
  */
+
+/** What grants can be ended by, as native/feeds/grants.h has it. */
+const GRANT_PARTS = ['jti', 'sub', 'key'];
 
 /** Connections that may wait to be accepted; the kernel allows at most net.core.somaxconn. */
 const BACKLOG = 65535;
@@ -76,6 +79,13 @@ function replies(outcomes, options, common, files) {
       'Content-Length: '
     );
 
+  /** An answer of a feed that a cache may keep: it ends where the tag of its bytes goes. */
+  const tagged = (status, headers) =>
+    answerText({ status, headers: { ...cached(common), ...headers }, body: '' }).replace(
+      /\r\n$/,
+      'ETag: "'
+    );
+
   // An id has 36 characters: the length is known before the id is.
   const nobody = '-'.repeat(36);
   const welcome = JSON.stringify(welcomeOf(nobody, options));
@@ -87,6 +97,8 @@ function replies(outcomes, options, common, files) {
     json: open(),
     feed: open(vary),
     feedGzip: open({ ...vary, 'Content-Encoding': 'gzip' }),
+    feedPublic: tagged(200, { 'Content-Type': 'application/json' }),
+    feedUnchanged: tagged(304, { 'Cache-Control': NEWEST }),
     feedStream: text(200, { ...stream, 'Transfer-Encoding': 'chunked' }),
     feedStreamPlain: text(200, stream),
     timedOut: problem('request-timeout'),
@@ -117,7 +129,7 @@ function replies(outcomes, options, common, files) {
  * @param {import('./refusals.js').Refusals} [parts.refusals]
  * @returns {{listen: (port: Port) => Promise<number>, setTls: (identity: import('./tls.js').Identity) => void,
  *     counts: () => object, each: () => object[], stopListening: () => void, drain: (window: number) => void,
- *     closeIdle: () => void, close: () => void, locate: (directory: object) => void}} `listen` resolves to the port;
+ * closeIdle: () => void, close: () => void, endGrants: (part: string, name: string) => void, locate: (directory: object) => void}} `listen` resolves to the port;
  *     `setTls` goes before it listens by TLS, and again when the identity changes; `counts` adds up what its threads
  *     have counted, `each` has the workers' one by one; `drain` has their watchers answered within so many
  *     milliseconds; `locate(directory)` has the routes answer what the clients of other servers ask
@@ -148,6 +160,7 @@ export function createDoor({
       idleTime: idleTime * 1000,
       writeTime: writeTime * 1000,
       keepIdle: keepIdle(options),
+      privateJoin: options.privateJoin,
       trust: TRUST[options.trustProxy]
     },
     {
@@ -202,6 +215,7 @@ export function createDoor({
         own,
         Uint32Array.from(entries, ([tag]) => tag)
       ),
+    endGrants: (part, name) => door.endGrants(GRANT_PARTS.indexOf(part), name),
     stopListening: () => door.stopListening(),
     drain: (window) => door.drain(window),
     closeIdle: () => door.closeIdle(),

@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 
+import { outcomes } from './outcomes.js';
 import { Awaited, AWAITS } from './routes.js';
 
 /**
@@ -68,6 +69,15 @@ function fieldsText(headers) {
 export function answerText({ status, headers, body = '' }) {
   return statusLine(status) + fieldsText(headers) + body;
 }
+
+/** A problem as the native door has it. */
+const outcomeOf = (problem = 'ok') => outcomes.indexOf(problem);
+
+/** A grant as the native table of grants has it; `left`: how long it lives, in milliseconds. */
+const nativeOf = ({ token, exp, read, jti = '', sub = '', key }) => ({
+  ...{ token, read, jti, sub, key },
+  left: Math.max(0, exp * 1000 - Date.now())
+});
 
 /** A request as the routes want it: see Request in routes.js. */
 class Exchange {
@@ -178,8 +188,11 @@ export class Exchanges {
 
   watch(connection, generation, wish) {
     const { hold = -1, delta = false, gzip = false, stream = false, many = false } = wish;
-    const { keys, afters, from } = wish;
-    const given = { keys, afters, from, hold, delta, gzip, stream, many };
+    const { keys, afters, from, last = -1, noneMatch = '', problems, grant } = wish;
+    const given = {
+      ...{ problems: problems?.map(outcomeOf), grant: grant && nativeOf(grant) },
+      ...{ keys, afters, from, hold, delta, gzip, stream, many, last, noneMatch }
+    };
     this.door.watch(connection, generation, given);
   }
 }

@@ -29,8 +29,10 @@ const schemas = {
   Patch: list(object({ op: TEXT, path: TEXT, value: {} }, ['op', 'path'])),
   Item: {
     ...object({ feed: part('Key'), cursor: part('Cursor'), value: {} }, ['feed']),
-    description: 'Neither `value` nor `patch`: nothing new. `from`: what the patch is to.',
-    dependentRequired: { patch: ['from', 'cursor'], value: ['cursor'] }
+    description:
+      'Neither `value` nor `patch` nor `items`: nothing new. `from`: what the patch is to, and the items are behind.' +
+      ' `gap`: older items are gone.',
+    dependentRequired: { patch: ['from', 'cursor'], items: ['from', 'cursor'], value: ['cursor'] }
   },
   Published: object({ cursor: part('Cursor'), watching: COUNT }),
   Names: object({ version: COUNT, names: list({ type: 'object' }) }, ['version']),
@@ -45,7 +47,10 @@ const schemas = {
 Object.assign(schemas.Item.properties, {
   from: part('Cursor'),
   patch: part('Patch'),
+  items: list({}),
+  gap: { const: true },
   problem: TEXT,
+  turn: text('^[A-Za-z0-9-]{1,40}$', { description: 'Of the next request, as it is.' }),
   retry: { ...COUNT, description: 'Milliseconds to wait before the next request.' }
 });
 
@@ -67,20 +72,31 @@ const inQuery = (hold) => ({
   n: { ...COUNT, description: "The client's counter: a repeated one is answered as before." },
   after: { anyOf: [part('Cursor'), { const: '' }] },
   delta: { enum: ['0', '1'], description: '1: patches are welcome.' },
+  last: { ...whole(1, 1000000), description: 'So many items back in a log.' },
+  turn: text('^[A-Za-z0-9-]{1,40}$', { description: 'The `turn` of the last answer.' }),
   prefix: { ...TEXT, description: 'What keys begin with.' },
-  from: { ...part('Key'), description: 'The `next` of the page before.' },
+  from: {
+    ...part('Key'),
+    description: 'Of a log: `start`. Of keys: the `next` of the page before.'
+  },
+  grant: { ...TEXT, description: 'A grant, where headers can not be set.' },
   version: COUNT
 });
 
 const GONE = ['unknown-client', 'misdirected', 'restarting'];
+const GRANTED = ['grant-required', 'bad-grant', 'grant-expired', 'not-granted'];
 const PUBLISHER = ['bad-token', 'publishing-closed'];
 const PUBLISHED = [
+  ...GRANTED,
   ...['bad-key', 'reserved-feed', 'feed-too-large', 'feed-memory-full', 'too-many-feeds'],
   ...['publishing-busy', 'publishing-slow', 'state-unwritable', 'bad-control', 'unknown-game']
 ];
+/** Of these what is no item's. */
+const NO_ITEM = new Set(['feed-too-large', 'bad-control', 'unknown-game']);
 const WATCHED = [
-  ...['bad-key', 'bad-cursor', 'bad-hold', 'bad-delta', 'unknown-feed', 'upstream-failed'],
-  ...['too-many-fetches', 'too-many-feeds', 'too-many-watchers', 'draining']
+  ...GRANTED,
+  ...['bad-key', 'bad-cursor', 'bad-hold', 'bad-delta', 'bad-turn', 'unknown-feed'],
+  ...['upstream-failed', 'too-many-fetches', 'too-many-feeds', 'too-many-watchers', 'draining']
 ];
 
 /**
@@ -99,7 +115,10 @@ function operations({ hold, maxSprite, feedBytes }) {
     'POST /join': {
       about: 'Takes a place in the torus.',
       answer: [201, object({ id: part('Id'), hold: COUNT, lease: COUNT, maxSprite: COUNT })],
-      problems: ['too-many-joins', 'too-many-clients', 'torus-full', 'draining', 'state-unwritable']
+      problems: [
+        ...[...GRANTED, 'too-many-joins', 'too-many-clients', 'torus-full', 'draining'],
+        'state-unwritable'
+      ]
     },
     'GET /poll/{id}': {
       about: 'Waits for sprites.',
@@ -139,21 +158,33 @@ function operations({ hold, maxSprite, feedBytes }) {
     'GET /feed/{key}': {
       about:
         'A feed, or what is newer than `after`. As text/event-stream: an event for each version.',
-      query: ['after', 'hold', 'delta'],
+      query: ['after', 'hold', 'delta', 'turn', 'from', 'last', 'grant'],
       answer: [200, part('Item'), 'text/event-stream'],
-      problems: WATCHED
+      cached: true,
+      problems: [...WATCHED, 'bad-from', 'not-a-log']
     },
     'HEAD /feed/{key}': {
       about: 'Whether there is a value, and how long. Nothing is fetched.',
       answer: [200],
-      problems: ['bad-key', 'unknown-feed']
+      cached: true,
+      problems: [...GRANTED, 'bad-key', 'unknown-feed']
+    },
+    'POST /feed/{key}': {
+      about: 'Appends an item to a log.',
+      body: value,
+      ...changed,
+      created: true,
+      problems: [
+        ...[...PUBLISHER, ...PUBLISHED.filter((name) => !NO_ITEM.has(name)), 'bad-value'],
+        ...['other-kind', 'item-too-large', 'no-logs-in-world']
+      ]
     },
     'PUT /feed/{key}': {
       about: 'Publishes a value.',
       body: value,
       ...changed,
       created: true,
-      problems: [...PUBLISHER, ...PUBLISHED, 'bad-value']
+      problems: [...PUBLISHER, ...PUBLISHED, 'bad-value', 'other-kind']
     },
     'PATCH /feed/{key}': {
       about: 'Publishes a change of the value.',
@@ -161,14 +192,17 @@ function operations({ hold, maxSprite, feedBytes }) {
       ...changed,
       problems: [
         ...[...PUBLISHER, ...PUBLISHED, 'unknown-feed'],
-        ...['bad-patch', 'patch-conflict', 'bad-media-type']
+        ...['bad-patch', 'patch-conflict', 'bad-media-type', 'other-kind']
       ]
     },
     'DELETE /feed/{key}': {
       about: 'Ends a feed.',
       token: true,
       answer: [204],
-      problems: [...PUBLISHER, 'bad-key', 'unknown-feed', 'reserved-feed', 'state-unwritable']
+      problems: [
+        ...[...PUBLISHER, ...GRANTED, 'bad-key', 'unknown-feed', 'reserved-feed'],
+        'state-unwritable'
+      ]
     },
     'GET /feeds': {
       about: 'The keys there are, in order, a page at a time.',
@@ -179,7 +213,13 @@ function operations({ hold, maxSprite, feedBytes }) {
         object(
           {
             feeds: list(
-              object({ feed: part('Key'), cursor: part('Cursor'), bytes: COUNT, watching: COUNT })
+              object({
+                feed: part('Key'),
+                kind: { enum: ['value', 'log'] },
+                cursor: part('Cursor'),
+                bytes: COUNT,
+                watching: COUNT
+              })
             ),
             next: part('Key')
           },
@@ -214,7 +254,10 @@ function operations({ hold, maxSprite, feedBytes }) {
     'POST /arena/{name}': {
       about: 'Joins as a player.',
       answer: [201, object({ player: part('Id'), number: COUNT, feed: part('Key') })],
-      problems: ['unknown-arena', 'arena-full', 'too-many-joins', 'too-many-clients', 'draining']
+      problems: [
+        ...[...GRANTED, 'unknown-arena', 'arena-full', 'too-many-joins', 'too-many-clients'],
+        'draining'
+      ]
     },
     'POST /arena/{name}/{player}': {
       about: "The player's input.",
@@ -297,7 +340,7 @@ const refusal = (names) => ({
 const contentOf = (bodies) =>
   Object.fromEntries(Object.entries(bodies).map(([type, schema]) => [type, { schema }]));
 
-function responsesOf({ answer: [status, schema, other], created, problems: names = [] }) {
+function responsesOf({ answer: [status, schema, other], created, cached, problems: names = [] }) {
   const content = schema && {
     ...contentOf({ 'application/json': schema }),
     ...(other && contentOf({ [other]: TEXT }))
@@ -306,6 +349,7 @@ function responsesOf({ answer: [status, schema, other], created, problems: names
   const statuses = new Set(names.map((name) => problems[name].status));
   return {
     [status]: fine,
+    ...(cached && { 304: { description: 'With `--feed-cache`: If-None-Match has the ETag.' } }),
     ...(created && { 201: { ...fine, description: 'Done; the feed is new.' } }),
     ...Object.fromEntries(
       [...statuses].map((one) => [

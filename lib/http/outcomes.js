@@ -36,8 +36,11 @@ const DECIDED = [
     'too-many-feeds',
     'feed-memory-full',
     'upstream-failed',
-    'too-many-fetches'
+    'too-many-fetches',
+    'not-a-log'
   ],
+  // By grants.
+  ...['grant-required', 'bad-grant', 'grant-expired', 'not-granted'],
   // By a world, in JavaScript (lib/world/directory.js).
   ...['misdirected', 'restarting']
 ];

@@ -26,6 +26,7 @@ export function problemAnswer(name, { detail, headers } = {}) {
       ...headers,
       'Content-Type': 'application/problem+json',
       'Content-Length': Buffer.byteLength(body),
+      ...(status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {}),
       ...(retryAfter === undefined ? {} : { 'Retry-After': retryAfter })
     },
     body

@@ -89,6 +89,23 @@ export const problems = {
     title: 'Not a choice of patches',
     detail: 'Give delta once: delta=1 in a query, "delta":true in a body, or leave it out.'
   },
+  'bad-from': {
+    status: 400,
+    title: 'Not a place in a log',
+    detail:
+      'Give from=start, or last=N with N from 1 to 1000000, once and without after; without any' +
+      ' of them the answer is what the log keeps.'
+  },
+  'not-a-log': {
+    status: 400,
+    title: 'A value, not a log',
+    detail: 'Leave out from and last: this feed has a value, not items.'
+  },
+  'bad-turn': {
+    status: 400,
+    title: 'Not a turn',
+    detail: 'Give turn once, as the "turn" of the last answer, or leave it out.'
+  },
   'bad-watch': {
     status: 400,
     title: 'Not a list of feeds',
@@ -113,6 +130,34 @@ export const problems = {
     status: 401,
     title: 'Not a token that may publish',
     detail: 'Send Authorization: Bearer with a token of the file in --publish-token-file.'
+  },
+  'grant-required': {
+    status: 401,
+    title: 'Only with a grant',
+    detail: 'Send Authorization: Bearer with a grant, or ?grant= where you can set no headers.'
+  },
+  'bad-grant': {
+    status: 401,
+    title: 'Not a grant of this server',
+    detail:
+      'Ask your application for a new grant: this one is not signed by a key of the server, is malformed,' +
+      ' is not valid yet or for too long, or was revoked.'
+  },
+  'grant-expired': {
+    status: 401,
+    title: 'The grant has expired',
+    detail: 'Ask your application for a new grant, and send the request again with it.'
+  },
+  'not-granted': {
+    status: 403,
+    title: 'Not among the rights of the grant',
+    detail: 'Ask your application for a grant with this right.'
+  },
+  'bad-revocation': {
+    status: 400,
+    title: 'Not a revocation',
+    at: 'admin port',
+    detail: 'Give a jti or a sub of 1 to 200 bytes; there may be 10000 revocations.'
   },
   'reserved-feed': {
     status: 403,
@@ -164,6 +209,27 @@ export const problems = {
     status: 409,
     title: 'The patch does not fit the value',
     detail: "Get the feed's value and make the patch anew."
+  },
+  'no-logs-in-world': {
+    status: 403,
+    title: 'No logs in a world',
+    detail:
+      'Append at a server without --world: the servers of a world do not share logs. Values they' +
+      ' share.'
+  },
+  'other-kind': {
+    status: 409,
+    title: 'A feed of the other kind',
+    detail:
+      'POST items to a log, PUT or PATCH a value: a feed is what its first publication has made' +
+      ' it. Use another key, or delete it first.'
+  },
+  'item-too-large': {
+    status: 413,
+    title: 'Item too large',
+    detail:
+      'Append fewer bytes, or ask the operator for a larger --feed-bytes, or --log-bytes, which' +
+      ' bounds an item as well.'
   },
   'feed-too-large': {
     status: 413,

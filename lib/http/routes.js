@@ -117,6 +117,7 @@ export function welcomeOf(id, { hold, lease, maxSprite, transientPort }) {
  * @param {import('../torus/pool.js').Pool} parts.pool
  * @param {import('../feeds/feeds.js').Feeds} parts.feeds
  * @param {ReturnType<import('../feeds/tokens.js').openTokens>} [parts.tokens] who may publish
+ * @param {import('../grants/open.js').Grants} [parts.grants]
  * @param {object} parts.options see lib/operator/options.js: hold, lease, maxSprite, cors
  * @param {import('pino').Logger} parts.log
  * @param {() => object | Promise<object>} parts.status what GET /status answers
@@ -136,6 +137,7 @@ export function createRoutes({
   pool,
   feeds,
   tokens,
+  grants,
   options,
   log,
   status,
@@ -172,7 +174,21 @@ export function createRoutes({
     throw new Refusal(problem, { detail: `Send at most ${most} bytes.` });
   }
 
-  async function join({ address }) {
+  /** Refuses who has no grant for this. @returns {Promise<import('../grants/open.js').Grant>} */
+  async function grantOf(request, may) {
+    const { grant, problem } = await grants.admit(request);
+    if (problem !== undefined) throw new Refusal(problem);
+    if (!may(grant)) throw new Refusal('not-granted');
+    return grant;
+  }
+
+  async function mayJoin(request) {
+    if (grants?.privateJoin) await grantOf(request, (grant) => grant.join);
+  }
+
+  async function join(request) {
+    await mayJoin(request);
+    const { address } = request;
     const { outcome, id } = await pool.join(address);
     if (outcome !== 'ok') throw new Refusal(outcome);
     refusals.joined(address);
@@ -223,16 +239,27 @@ export function createRoutes({
   function authorize(request) {
     if (!tokens.open) throw new Refusal('publishing-closed');
     if (!tokens.admits(request.headers.authorization)) {
-      throw new Refusal('bad-token', { headers: { 'WWW-Authenticate': 'Bearer' } });
+      throw new Refusal('bad-token');
     }
+  }
+
+  /** Refuses who may not publish this feed: by a token, or by a grant. */
+  async function authorizeFor(request, key) {
+    const isPublisher = tokens.open && tokens.admits(request.headers.authorization);
+    if (isPublisher) return;
+    if (!grants?.open) authorize(request);
+    else await grantOf(request, (grant) => grant.publishes(key));
   }
 
   const problem = (name, how) =>
     problemAnswer(name, { ...how, headers: { ...common, ...how?.headers } });
 
-  const tools = { common, Refusal, authorize, readBody, readNumber, json, nothing, problem };
+  const tools = {
+    ...{ common, Refusal, authorize, authorizeFor, grantOf, mayJoin },
+    ...{ readBody, readNumber, json, nothing, problem }
+  };
   const publisher = openPublisher({ feeds, arena, options });
-  const { feed, feeds: manyFeeds } = feedRoutes({ publisher, feeds, options, tools });
+  const { feed, feeds: manyFeeds } = feedRoutes({ publisher, feeds, grants, options, tools });
 
   const addresses = (request) => json(200, { addresses: invitations(request, options.host) });
   const counts = async () => json(200, await status());

@@ -2,7 +2,7 @@ import { isByOwnName, isLoopback } from '../base/lan-addresses.js';
 import { sendProblem } from '../http/problem-answers.js';
 
 /**
- * What an operator may do about one client, by the admin port:
+ * What an operator may do about one client or one grant, by the admin port:
  *
  *     GET    /clients/{id}                where it is, what waits for it, where it comes from
  *     POST   /clients/{id}/leave          sends it away: its sprites fly on
@@ -10,10 +10,17 @@ import { sendProblem } from '../http/problem-answers.js';
  *     GET    /bans                        the bans there are
  *     PUT    /bans/{address}?seconds=     refuses connections and joins from that address for a while
  *     DELETE /bans/{address}
+ *     GET    /revoked                     the grants that are revoked
+ *     PUT    /revoked/jti/{jti}           refuses the grant of that id; polls by it end at once
+ *     PUT    /revoked/sub/{sub}           the same of all grants of a subject
+ *     DELETE /revoked/jti/{jti}, /revoked/sub/{sub}
  *
  * The port may be open to others on purpose, for metrics (--admin-host). These requests are taken
  * from this host alone, and from no page that another site has shown in a browser here.
  */
+
+/** Bytes of a name that is revoked. */
+const NAME_BYTES = 200;
 
 const COMMON = { 'Cache-Control': 'no-store' };
 
@@ -39,12 +46,13 @@ const short = (id) => `${id.slice(0, 8)}…`;
  * @param {object} parts
  * @param {import('../torus/pool.js').Pool} parts.pool
  * @param {ReturnType<import('./bans.js').openBans>} parts.bans
+ * @param {import('../grants/open.js').Grants} parts.grants
  * @param {import('pino').Logger} parts.log
  * @returns {(request: import('node:http').IncomingMessage,
  *     response: import('node:http').ServerResponse) => boolean} answers such a request, and says
  *     whether it was one
  */
-export function createClientRoutes({ pool, bans, log }) {
+export function createClientRoutes({ pool, bans, grants, log }) {
   function sendJson(response, value) {
     const body = `${JSON.stringify(value)}\n`;
     response.writeHead(200, {
@@ -92,6 +100,25 @@ export function createClientRoutes({ pool, bans, log }) {
     return done(response);
   }
 
+  const isName = (name) => name !== '' && Buffer.byteLength(name) <= NAME_BYTES;
+
+  /** The routes that revoke by `jti`, or by `sub`. */
+  function revocationsOf(part) {
+    return {
+      [`PUT revoked/${part}/{}`]: async (response, name) => {
+        const added = isName(name) && (await grants.revoke(part, name));
+        if (!added) return fail(response, 'bad-revocation');
+        log.warn({ [part]: name }, 'grants are revoked');
+        return done(response);
+      },
+      [`DELETE revoked/${part}/{}`]: async (response, name) => {
+        await grants.revocations.remove(part, name);
+        log.warn({ [part]: name }, 'grants are revoked no more');
+        return done(response);
+      }
+    };
+  }
+
   /** By method and first segments; `{}` stands for any one. */
   const routes = {
     'GET clients/{}': (response, id) => {
@@ -121,13 +148,19 @@ export function createClientRoutes({ pool, bans, log }) {
       if ((await bans.ban(address, 0)) === null) return fail(response, 'bad-ban');
       log.warn({ address }, 'an address is banned no more');
       return done(response);
-    }
+    },
+    'GET revoked': (response) => sendJson(response, grants.revocations.list()),
+    ...revocationsOf('jti'),
+    ...revocationsOf('sub')
   };
 
   return (request, response) => {
     const [path, search = ''] = request.url.split('?');
-    const [, what, which = '', ...more] = path.split('/');
-    if (what !== 'clients' && what !== 'bans') return false;
+    const [, first, ...others] = path.split('/');
+    if (!['clients', 'bans', 'revoked'].includes(first)) return false;
+    // What a name is of is a part of the route.
+    const what = first === 'revoked' && others[0] ? `${first}/${others.shift()}` : first;
+    const [which = '', ...more] = others;
     const name = [what, ...(which === '' ? [] : ['{}']), ...more].join('/');
     const route = routes[`${request.method} ${name}`];
     if (!isFromHere(request)) {

@@ -1,4 +1,5 @@
 import { ArgumentError, formatHelp, readArguments, suggest } from '../base/option-help.js';
+import { isPattern } from '../grants/patterns.js';
 import { NAME, readServerUrl } from '../world/entry.js';
 
 /**
@@ -42,6 +43,12 @@ const oneOf = (...values) => ({
   expects: `one of ${values.join(', ')}`
 });
 
+const yesOrNo = {
+  unit: 'yes|no',
+  read: (value) => ({ yes: true, no: false })[value],
+  expects: 'yes or no'
+};
+
 const orNone = (type) => ({
   ...type,
   read: (value) => (value === 'none' ? value : type.read(value)),
@@ -60,6 +67,17 @@ const names = (most) => ({
     return good && all.length <= most && new Set(all).size === all.length ? all : undefined;
   },
   expects: `none or 1 to ${most} names with commas between, of a-z, 0-9 and -, 32 characters at most`
+});
+
+/** Patterns of feeds, or none. */
+const patterns = (most) => ({
+  unit: 'patterns',
+  read(value) {
+    if (value === 'none') return NO_NAMES;
+    const all = value.split(',');
+    return all.every(isPattern) && all.length <= most ? all : undefined;
+  },
+  expects: `none or 1 to ${most} keys, prefix/* or *, with commas between, such as team/*,plan`
 });
 
 /** NATS servers of one cluster, or none. A password in a URL would be seen by everybody who may list processes. */
@@ -195,6 +213,30 @@ export const table = [
     type: file,
     help: 'tokens that may publish feeds, one per line; SIGUSR2 reads the file again'
   },
+  {
+    name: 'grants',
+    default: 'none',
+    type: file,
+    help: 'keys that sign grants, a JSON Web Key Set; SIGUSR2 reads the file again'
+  },
+  {
+    name: 'private',
+    default: 'none',
+    type: patterns(100),
+    help: 'feeds that only a grant may read, such as team/*,plan'
+  },
+  {
+    name: 'private-join',
+    default: 'no',
+    type: yesOrNo,
+    help: 'yes: a join, and one to an arena, needs a grant with join'
+  },
+  {
+    name: 'grant-longest',
+    default: '2592000',
+    type: seconds(60, 31536000),
+    help: 'longest life that a grant may have left; a revocation lasts as long'
+  },
   { name: 'feed-bytes', default: '1M', type: bytes(2, 2 ** 26), help: 'largest value of a feed' },
   {
     name: 'feeds',
@@ -209,10 +251,28 @@ export const table = [
     help: 'memory of all feeds; as much again for old versions that unsent answers still use'
   },
   {
+    name: 'log-items',
+    default: '1000',
+    type: whole(1, 1000000),
+    help: 'most items that a log keeps'
+  },
+  {
+    name: 'log-bytes',
+    default: '1M',
+    type: bytes(2, 2 ** 26),
+    help: 'most bytes of items that a log keeps, and of one item'
+  },
+  {
     name: 'feed-watchers',
     default: '4000000',
     type: whole(1, 64000000),
     help: 'most watchers; a client counts once for each feed that it watches'
+  },
+  {
+    name: 'feed-cache',
+    default: '0',
+    type: seconds(0, 3600),
+    help: 'how long a cache in front of the server may keep answers of feeds; 0 is not at all'
   },
   {
     name: 'feed-threads',
@@ -538,6 +598,11 @@ const WORLD_SPRITE = 512 * 2 ** 10;
 
 /** What the options must hold among each other. */
 const together = [
+  {
+    holds: ({ grants, private: feeds, privateJoin }) =>
+      grants !== 'none' || (feeds.length === 0 && !privateJoin),
+    says: '--private and --private-join need --grants FILE, the keys that sign grants'
+  },
   {
     holds: ({ maxSprite, mailboxBytes }) => maxSprite + 64 <= mailboxBytes,
     says: '--mailbox-bytes must have room for one sprite of --max-sprite bytes and 64 more'

@@ -5,6 +5,7 @@ import { helpText, OptionError, readOptions, unknownVariables } from '../operato
 import { describeFileLimit, fileLimit } from '../base/file-limit.js';
 import { urlsOf } from '../base/port-errors.js';
 import { version } from '../base/version.js';
+import { grantCommand } from './grant.js';
 import { readTrial, tryGame } from './try.js';
 
 /**
@@ -34,6 +35,10 @@ export async function main(start, args, environment) {
   process.stderr.on('error', () => {});
   try {
     const [first, ...rest] = args;
+    if (first === 'grant') {
+      print(await grantCommand(rest));
+      return;
+    }
     const options =
       first === 'play' ? readTrial(rest, environment) : readOptions(args, environment);
     if (options.help) print(helpText());
@@ -52,7 +57,7 @@ async function run(start, options, unknown) {
   const log = createLog(options.logLevel);
   for (const one of unknown) log.warn(one, 'a variable that is no option');
   tellOfNoInspector(log);
-  // Certificate, key and tokens are read anew. During the start it waits for the end of that; when
+  // Certificate, key, tokens and the keys of grants are read anew. During the start it waits for the end of that; when
   // the start fails there is nothing to reload, and `main` says why it failed.
   process.on('SIGUSR2', () => {
     starting.then(

@@ -1,6 +1,8 @@
 import { isKey } from '../feeds/names.js';
 import { openPublisher } from '../feeds/publisher.js';
 import { areTokens } from '../feeds/tokens.js';
+import { readKeySet } from '../grants/keys.js';
+import { isPattern } from '../grants/patterns.js';
 import { problems } from '../http/problems.js';
 import { OptionError } from '../operator/options.js';
 import { asInPrograms } from '../operator/program-options.js';
@@ -23,18 +25,48 @@ function check({ problem, detail, ...rest }) {
 const checkKey = (key) => check(isKey(key) ? {} : { problem: 'bad-key' });
 
 /**
- * @param {{fetch?: Function, publishTokens?: string[]}} given what no command line can say
- * @returns {object} the same
+ * @param {{fetch?: Function, publishTokens?: string[], grants?: object | string, private?: string[] | string}} given by a program
+ * @returns {{program: object, given: object}} what no command line can say, and the options
  * @throws {OptionError}
  */
-export function checkProgram({ fetch, publishTokens }) {
+export function checkProgram({ fetch, publishTokens, grants, private: patterns, ...options }) {
   if (fetch !== undefined && typeof fetch !== 'function') {
     throw new OptionError('fetch takes a function from a Request to a Response');
   }
   if (publishTokens !== undefined && !areTokens(publishTokens)) {
     throw new OptionError('publishTokens takes an array of tokens, of letters, digits and ._~+/-');
   }
-  return { fetch, publishTokens };
+  const isSet = typeof grants === 'object' && grants !== null;
+  try {
+    if (isSet) readKeySet(grants);
+  } catch (error) {
+    throw new OptionError(`grants: ${error.message}`, { cause: error });
+  }
+  if (Array.isArray(patterns) && !patterns.every(isPattern)) {
+    throw new OptionError('private takes an array of keys, prefix/* or *');
+  }
+  const given = {
+    ...options,
+    // The keys are the program's, and no file's.
+    grants: isSet ? 'given' : grants,
+    private: Array.isArray(patterns) ? patterns.join(',') || 'none' : patterns
+  };
+  return { program: { fetch, publishTokens, grants: isSet ? grants : undefined }, given };
+}
+
+/** How long a grant lasts where nothing is said, in seconds. */
+const USUAL_GRANT = 3600;
+
+/**
+ * @param {(rights: object) => Promise<string>} sign
+ * @returns {import('./types/server.js').Server['grant']}
+ */
+export function programGrant(sign) {
+  return ({ seconds = USUAL_GRANT, ...rights } = {}) =>
+    sign({ seconds, ...rights }).catch((error) => {
+      error.message = asInPrograms(error.message);
+      throw error;
+    });
 }
 
 /**
@@ -44,7 +76,7 @@ export function checkProgram({ fetch, publishTokens }) {
  * @param {import('../feeds/feeds.js').Feeds} parts.feeds
  * @param {import('../arena/arena.js').Arena} parts.arena
  * @param {{feedBytes: number}} parts.options
- * @returns {Pick<import('./types/server.js').Server, 'publish' | 'patch' | 'remove' | 'watch'>}
+ * @returns {Pick<import('./types/server.js').Server, 'publish' | 'patch' | 'append' | 'remove' | 'watch'>}
  */
 export function programFeeds({ feeds, arena, options }) {
   const publisher = openPublisher({ feeds, arena, options });
@@ -61,6 +93,12 @@ export function programFeeds({ feeds, arena, options }) {
     publish: (key, value) => publishAs('value', key, value),
     patch: (key, patch) =>
       publishAs(Array.isArray(patch) ? 'json-patch' : 'merge-patch', key, patch),
+    async append(key, item) {
+      checkKey(key);
+      const body = Buffer.from(JSON.stringify(item) ?? '');
+      if (body.length > publisher.most(key)) throw fault('item-too-large');
+      return check(await publisher.append(key, body));
+    },
     async remove(key) {
       checkKey(key);
       check(await publisher.remove(key));
@@ -69,7 +107,8 @@ export function programFeeds({ feeds, arena, options }) {
       checkKey(key);
       for (;;) {
         signal?.throwIfAborted();
-        const { cursor = NO_CURSOR, value } = feeds.newest(key) ?? {};
+        const { cursor = NO_CURSOR, value, items, gap } = feeds.newest(key, seen) ?? {};
+        if (cursor !== seen && items) return { cursor, items: JSON.parse(items), gap };
         if (cursor !== seen) return { cursor, value: value && JSON.parse(value) };
         await feeds.change(key, signal);
       }

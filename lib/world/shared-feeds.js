@@ -130,9 +130,9 @@ export class SharedFeeds {
     this.#begin();
   }
 
-  /** @returns {boolean} whether what is published under a key is the world's */
+  /** @returns {boolean} whether what is published under a key is the world's; a log of a time without it is not */
   shares(key) {
-    return !key.startsWith(LOCAL);
+    return !key.startsWith(LOCAL) && this.#feeds.find(key)?.log !== true;
   }
 
   /**

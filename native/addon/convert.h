@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/address.h"
 #include "base/id.h"
@@ -108,6 +109,16 @@ inline Id idOf(Local<Value> value) {
   Id id;
   memcpy(id.bytes, node::Buffer::Data(value), sizeof id.bytes);
   return id;
+}
+
+/** A list of texts. */
+inline std::vector<std::string> textsOf(Local<Value> given) {
+  Local<v8::Array> list = given.As<v8::Array>();
+  std::vector<std::string> texts;
+  for (uint32_t i = 0; i < list->Length(); ++i) {
+    texts.push_back(textOf(Nan::Get(list, i).ToLocalChecked()));
+  }
+  return texts;
 }
 
 /** The address that a text says; every text that says none gives one and the same. */

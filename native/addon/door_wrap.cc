@@ -21,9 +21,9 @@ namespace server {
 namespace {
 
 /**
- * {outcomes: [text, …], feed, feedGzip, feedStream, feedStreamPlain, json, joined: [text, text],
- * timedOut, refused, tooMuchHeld, badRequest, headTooLarge, expectationFailed, stays,
- * ready: [[path, text], …]}
+ * {outcomes: [text, …], feed, feedGzip, feedPublic, feedUnchanged, feedStream, feedStreamPlain,
+ * json, joined: [text, text], timedOut, refused, tooMuchHeld, badRequest, headTooLarge,
+ * expectationFailed, stays, ready: [[path, text], …]}
  */
 Replies repliesOf(Local<Value> given) {
   Replies replies;
@@ -33,6 +33,8 @@ Replies repliesOf(Local<Value> given) {
   }
   replies.feed = Reply(textIn(given, "feed"));
   replies.feedGzip = Reply(textIn(given, "feedGzip"));
+  replies.feedPublic = Reply(textIn(given, "feedPublic"));
+  replies.feedUnchanged = Reply(textIn(given, "feedUnchanged"));
   replies.feedStream = Reply(textIn(given, "feedStream"));
   replies.feedStreamPlain = Reply(textIn(given, "feedStreamPlain"));
   Local<Array> joined = get(given, "joined").As<Array>();
@@ -105,6 +107,7 @@ class DoorObject : public Nan::ObjectWrap {
                     {"proceed", proceed},
                     {"abandon", abandon},
                     {"setOtherServers", setOtherServers},
+                    {"endGrants", endGrants},
                     {"closeIdle", closeIdle},
                     {"wantNotes", wantNotes},
                     {"takeNotes", takeNotes},
@@ -236,6 +239,7 @@ class DoorObject : public Nan::ObjectWrap {
         .writeTime = uint32In(info[0], "writeTime"),
         .keepIdle = uint32In(info[0], "keepIdle"),
         .trust = Trust{static_cast<uint8_t>(uint32In(info[0], "trust"))},
+        .privateJoin = Nan::To<bool>(get(info[0], "privateJoin")).FromJust(),
     };
     try {
       auto* door = new DoorObject(options, info[1].As<Object>());
@@ -299,7 +303,7 @@ class DoorObject : public Nan::ObjectWrap {
     unwrap<DoorObject>(info)->front_.respond(callerOf(info[0], info[1]), statusLine, fields, body);
   }
 
-  // watch(connection, generation, {keys, afters, hold, delta, gzip, stream, many, from})
+  // watch(connection, generation, {keys, afters, hold, delta, gzip, stream, many, noneMatch, from})
   static void watch(const Nan::FunctionCallbackInfo<Value>& info) {
     const WatchWords words(info[2]);
     unwrap<DoorObject>(info)->front_.watch(callerOf(info[0], info[1]), words.wanted(),
@@ -319,6 +323,12 @@ class DoorObject : public Nan::ObjectWrap {
   // abandon(connection, generation): the connection closes without an answer
   static void abandon(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<DoorObject>(info)->front_.abandon(callerOf(info[0], info[1]));
+  }
+
+  // endGrants(number of a GrantPart, name): see Feeds::endGrants
+  static void endGrants(const Nan::FunctionCallbackInfo<Value>& info) {
+    const auto part = static_cast<uint8_t>(uint32Of(info[0]));
+    unwrap<DoorObject>(info)->front_.endGrants(GrantPart{part}, textOf(info[1]));
   }
 
   // setOtherServers(own tag, tags: Uint32Array, ascending): whose clients' requests are

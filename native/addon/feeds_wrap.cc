@@ -55,23 +55,16 @@ class FeedsObject : public Nan::ObjectWrap {
   static void init(Local<Object> target) {
     defineClass(target, "Feeds", create,
                 {
-                    {"publish", publish},
-                    {"roomFor", roomFor},
-                    {"holds", holds},
-                    {"unchanged", unchanged},
-                    {"compressed", compressed},
-                    {"remove", remove},
-                    {"forget", forget},
-                    {"fail", fail},
-                    {"find", find},
-                    {"takeWants", takeWants},
-                    {"keys", keys},
-                    {"restore", restore},
-                    {"status", status},
-                    {"most", most},
-                    {"list", list},
-                    {"drain", drain},
-                    {"close", close},
+                    {"publish", publish},     {"append", append},
+                    {"part", part},           {"answerLength", answerLength},
+                    {"roomFor", roomFor},     {"holds", holds},
+                    {"unchanged", unchanged}, {"compressed", compressed},
+                    {"remove", remove},       {"forget", forget},
+                    {"fail", fail},           {"find", find},
+                    {"takeWants", takeWants}, {"keys", keys},
+                    {"restore", restore},     {"status", status},
+                    {"most", most},           {"list", list},
+                    {"drain", drain},         {"close", close},
                 });
   }
 
@@ -131,7 +124,14 @@ class FeedsObject : public Nan::ObjectWrap {
     if (!done && self->timer_ != nullptr) uv_timer_start(timer, tick, 1, kTickMilliseconds);
   }
 
-  // new Feeds({hold, feeds, memory, watchers, upstream, shared}, onWants(), limits)
+  /** nullptr where there are none. */
+  static std::shared_ptr<const KeyPatterns> privatesIn(Local<Value> given) {
+    std::vector<std::string> all = textsOf(get(given, "private"));
+    return all.empty() ? nullptr : std::make_shared<const KeyPatterns>(std::move(all));
+  }
+
+  // new Feeds({hold, feeds, memory, watchers, upstream, shared, cache, logItems, logBytes,
+  // answerBytes, private: [pattern, …]}, onWants(), limits)
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const FeedsOptions options = {
         .hold = uint32In(info[0], "hold"),
@@ -139,7 +139,11 @@ class FeedsObject : public Nan::ObjectWrap {
         .memory = static_cast<uint64_t>(numberOf(get(info[0], "memory"))),
         .watchers = uint32In(info[0], "watchers"),
         .upstream = flagIn(info[0], "upstream"),
+        .privates = privatesIn(info[0]),
         .shared = flagIn(info[0], "shared"),
+        .log = {.items = uint32In(info[0], "logItems"), .bytes = uint32In(info[0], "logBytes")},
+        .answerBytes = uint32In(info[0], "answerBytes"),
+        .cache = uint32In(info[0], "cache"),
     };
     try {
       auto* feeds = new FeedsObject(options, info[1].As<Function>(), info[2]);
@@ -174,6 +178,44 @@ class FeedsObject : public Nan::ObjectWrap {
         },
         &watching);
     pair(info, static_cast<uint32_t>(outcome), watching);
+  }
+
+  // append({key, epoch, version, item}) → [outcome, watching]; without an item: another epoch
+  static void append(const Nan::FunctionCallbackInfo<Value>& info) {
+    const std::string key = textIn(info[0], "key");
+    uint32_t watching = 0;
+    const Outcome outcome = unwrap<FeedsObject>(info)->feeds_.append(
+        key, cursorIn(info[0]), bytesIn(info[0], "item"), &watching);
+    pair(info, static_cast<uint32_t>(outcome), watching);
+  }
+
+  // part(key, after) → {epoch, version, gap, items: bytes}: of a log, what is behind a cursor, or
+  // what it keeps; null where that is nothing
+  static void part(const Nan::FunctionCallbackInfo<Value>& info) {
+    const Feed* feed = unwrap<FeedsObject>(info)->feeds_.find(textOf(info[0]));
+    const std::string after = textOf(info[1]);
+    Cursor cursor = Cursor::of(after);
+    if (feed == nullptr || !feed->isLog) return info.GetReturnValue().SetNull();
+    const bool isOurs =
+        cursor.epoch == feed->cursor.epoch && cursor.version <= feed->cursor.version;
+    if (!isOurs) cursor.version = 0;
+    if (cursor.version == feed->cursor.version) return info.GetReturnValue().SetNull();
+    const LogPart part = feed->partAfter(cursor.version, UINT32_MAX);
+    const bool knew = !after.empty() && after != kNoCursor;
+    Local<Object> result = Nan::New<Object>();
+    setCursor(result, feed->cursor);
+    set(result, "gap", Nan::New(part.gap || (knew && cursor.version == 0)));
+    std::string items = "[";
+    items += feed->log->text().substr(part.begin, part.end - part.begin);
+    items += ']';
+    set(result, "items", bufferOf(items));
+    info.GetReturnValue().Set(result);
+  }
+
+  // answerLength(key) → bytes of the answer to who has nothing yet; 0: there is none
+  static void answerLength(const Nan::FunctionCallbackInfo<Value>& info) {
+    info.GetReturnValue().Set(
+        static_cast<double>(unwrap<FeedsObject>(info)->feeds_.answerLength(textOf(info[0]))));
   }
 
   // roomFor(key, value: bytes, gzip: bytes) → outcome
@@ -217,20 +259,21 @@ class FeedsObject : public Nan::ObjectWrap {
                                            uv_now(Nan::GetCurrentEventLoop()) + uint32Of(info[1]));
   }
 
-  // find(key) → {epoch, version, length, watching, plain, patchesIdle, idle, upstream, gzipAsked}
-  // or null; length 0: there is no value yet; `plain` of the watching take no patches.
+  // find(key) → {epoch, version, length, watching, plain, patchesIdle, idle, upstream, log,
+  // gzipAsked} or null; length 0: there is no value yet; `plain` of the watching take no patches.
   // find(key, true): with a copy of the value
   static void find(const Nan::FunctionCallbackInfo<Value>& info) {
     const Feed* feed = unwrap<FeedsObject>(info)->feeds_.find(textOf(info[0]));
     if (feed == nullptr) return info.GetReturnValue().SetNull();
     Local<Object> result = Nan::New<Object>();
     setCursor(result, feed->cursor);
-    set(result, "length", feed->value ? feed->value->length() : 0);
+    set(result, "length", feed->length());
     set(result, "watching", feed->watching + feed->elsewhere);
     set(result, "plain", feed->watching - feed->patching);
     set(result, "patchesIdle", uv_now(Nan::GetCurrentEventLoop()) - feed->patchesAt);
     set(result, "idle", uv_now(Nan::GetCurrentEventLoop()) - feed->askedAt);
     set(result, "upstream", Nan::New(feed->upstream));
+    set(result, "log", Nan::New(feed->isLog));
     set(result, "gzipAsked", Nan::New(feed->gzipAsked));
     if (Nan::To<bool>(info[1]).FromJust() && feed->value) {
       set(result, "value", bufferOf(feed->value->text()));
@@ -322,8 +365,8 @@ class FeedsObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(result);
   }
 
-  // list(prefix, from, count) → [{key, epoch, version, bytes, watching}]: those whose keys begin
-  // with `prefix` and come behind `from`, the first so many in the order of their keys
+  // list(prefix, from, count) → [{key, epoch, version, bytes, watching, log}]: those whose keys
+  // begin with `prefix` and come behind `from`, the first so many in the order of their keys
   static void list(const Nan::FunctionCallbackInfo<Value>& info) {
     const std::string prefix = textOf(info[0]);
     const std::string from = textOf(info[1]);
@@ -339,7 +382,8 @@ class FeedsObject : public Nan::ObjectWrap {
       Local<Object> one = Nan::New<Object>();
       set(one, "key", Nan::New(all[i]->key).ToLocalChecked());
       setCursor(one, all[i]->cursor);
-      set(one, "bytes", all[i]->value->length());
+      set(one, "bytes", all[i]->length());
+      set(one, "log", Nan::New(all[i]->isLog));
       set(one, "watching", all[i]->watching + all[i]->elsewhere);
       Nan::Set(result, i, one).Check();
     }

@@ -2,6 +2,7 @@
 #ifndef SPRITES_WATCH_WORDS_H_
 #define SPRITES_WATCH_WORDS_H_
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,11 @@
 
 namespace server {
 
-/** {keys, afters, hold or -1, delta, gzip, stream, many, from: address}; see lib/feeds/table.js. */
+/**
+ * {keys, afters, hold or -1, delta, gzip, stream, many, last or -1, noneMatch, from: address, and
+ * perhaps problems: [outcome, …] and grant: {token: its SHA-256, left: milliseconds, read:
+ * [pattern, …], jti, sub, key}}.
+ */
 class WatchWords {
  public:
   explicit WatchWords(Local<Value> given) {
@@ -23,14 +28,27 @@ class WatchWords {
       texts_.push_back(textOf(Nan::Get(afters, i).ToLocalChecked()));
       wanted_.push_back({texts_[2 * i], texts_[2 * i + 1]});
     }
+    Local<Value> problems = get(given, "problems");
+    for (uint32_t i = 0; problems->IsArray() && i < wanted_.size(); ++i) {
+      const auto one = uint32Of(Nan::Get(problems.As<Array>(), i).ToLocalChecked());
+      wanted_[i].problem = Outcome{static_cast<uint8_t>(one)};
+    }
     const auto flag = [&](const char* name) { return Nan::To<bool>(get(given, name)).FromJust(); };
+    noneMatch_ = textIn(given, "noneMatch");
     const double hold = numberOf(get(given, "hold"));
+    const double last = numberOf(get(given, "last"));
     how = {.hold = hold < 0 ? kNoFeedHold : static_cast<uint32_t>(hold),
            .delta = flag("delta"),
            .gzip = flag("gzip"),
            .stream = flag("stream"),
            .many = flag("many"),
+           .last = last < 0 ? kNotLast : static_cast<uint32_t>(last),
+           .noneMatch = noneMatch_,
            .from = addressOf(get(given, "from"))};
+    if (Local<Value> grant = get(given, "grant"); grant->IsObject()) {
+      readGrant(grant);
+      how.verified = &verified_;
+    }
   }
 
   const Wanted* wanted() const { return wanted_.data(); }
@@ -39,8 +57,20 @@ class WatchWords {
   WatchHow how;
 
  private:
+  void readGrant(Local<Value> given) {
+    const std::string_view token = bytesOf(get(given, "token"));
+    if (token.size() == verified_.token.size()) {
+      memcpy(verified_.token.data(), token.data(), token.size());
+    }
+    verified_.left = static_cast<uint64_t>(numberOf(get(given, "left")));
+    verified_.read = textsOf(get(given, "read"));
+    verified_.parts = {textIn(given, "jti"), textIn(given, "sub"), textIn(given, "key")};
+  }
+
+  GrantRights verified_;
   std::vector<std::string> texts_;
   std::vector<Wanted> wanted_;
+  std::string noneMatch_;
 };
 
 }  // namespace server

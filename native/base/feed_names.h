@@ -22,6 +22,7 @@ namespace server {
 
 constexpr size_t kKeyLength = 200;
 constexpr size_t kCursorLength = 40;
+constexpr size_t kTurnLength = 40;  // of the same characters
 
 /** The cursor of a client that has no value, and waits for the first one where there is none. */
 constexpr std::string_view kNoCursor = "none";

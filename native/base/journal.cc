@@ -102,8 +102,17 @@ void Journal::publish(std::string_view key, Cursor cursor, std::string_view valu
   const PublishText head = {.epoch = cursor.epoch,
                             .key = static_cast<uint32_t>(key.size()),
                             .value = static_cast<uint32_t>(value.size()),
-                            .upstream = upstream};
+                            .what = upstream ? Published::kFetched : Published::kValue};
   add({.step = JournalStep::kPublish, .number = cursor.version}, bytesOf(head), key, value, patch);
+}
+
+void Journal::append(std::string_view key, Cursor cursor, std::string_view item, uint32_t kept) {
+  const PublishText head = {.epoch = cursor.epoch,
+                            .key = static_cast<uint32_t>(key.size()),
+                            .value = static_cast<uint32_t>(item.size()),
+                            .what = Published::kItem};
+  add({.step = JournalStep::kPublish, .other = kept, .number = cursor.version}, bytesOf(head), key,
+      item);
 }
 
 void Journal::add(JournalRecord record, std::string_view text, std::string_view more,

@@ -77,6 +77,8 @@ class Journal {
   // Beside the pool: see shelf.h.
   void publish(std::string_view key, Cursor cursor, std::string_view value, std::string_view patch,
                bool upstream);
+  /** An item of a log, which has `kept` then; empty: its epoch alone is another. */
+  void append(std::string_view key, Cursor cursor, std::string_view item, uint32_t kept);
   void unpublish(std::string_view key) { add({.step = JournalStep::kUnpublish}, key); }
   void note(std::string_view name, std::string_view bytes) {
     add({.step = JournalStep::kNote, .other = static_cast<uint32_t>(name.size())}, name, bytes);

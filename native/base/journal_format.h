@@ -109,7 +109,8 @@ enum class JournalStep : uint8_t {
                  // numbers behind `number`
 
   // Beside the pool (shelf.h).
-  kPublish = 21,  // a feed has the version `number`; a PublishText, its key, value and patch follow
+  kPublish = 21,    // a feed has the version `number`; a PublishText, its key, value and patch
+                    // follow; of a log, `other` is how many items it has then
   kUnpublish = 22,  // there is no feed of the key that follows
   kNote = 23,       // a name of `other` bytes follows, and what is noted under it
   kUnnote = 24,     // nothing is noted under the name that follows
@@ -158,12 +159,19 @@ struct MeetText {
   uint64_t taken;  // the last number from it
 };
 
+/** What a version of a feed is, as files have it. */
+enum class Published : uint64_t {
+  kValue,    // published
+  kFetched,  // a value from the upstream
+  kItem,     // a log's
+};
+
 /** What follows a kPublish. */
 struct PublishText {
   uint64_t epoch;
   uint32_t key;    // bytes of it
-  uint32_t value;  // bytes of it; the rest is the patch from the version before
-  uint64_t upstream;
+  uint32_t value;  // bytes of it, or of the item; the rest is the patch from the version before
+  Published what;
 };
 static_assert(sizeof(PublishText) == 24, "a change of the format is a new version");
 

@@ -40,10 +40,15 @@ enum class Outcome : uint8_t {
   kFeedMemoryFull,
   kUpstreamFailed,
   kTooManyFetches,
+  kNotALog,
+  kGrantRequired,
+  kBadGrant,
+  kGrantExpired,
+  kNotGranted,
   kMisdirected,
   kRestarting,
 };
-constexpr size_t kOutcomes = 33;
+constexpr size_t kOutcomes = 38;
 
 /** The same for people and problem documents, in this order. */
 constexpr const char* kOutcomeNames[kOutcomes] = {
@@ -78,6 +83,11 @@ constexpr const char* kOutcomeNames[kOutcomes] = {
     "feed-memory-full",
     "upstream-failed",
     "too-many-fetches",
+    "not-a-log",
+    "grant-required",
+    "bad-grant",
+    "grant-expired",
+    "not-granted",
     "misdirected",
     "restarting",
 };

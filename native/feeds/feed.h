@@ -1,6 +1,9 @@
 // One feed: its newest value, the same compressed, and the patches that lead to it.
 //
 // FeedValue is what outlives the process (shelf.h); Feed is that and what the table knows of it.
+//
+// A log is a feed whose versions are items: what would be the patch to a version is the item that
+// the version has brought, and the value is empty.
 #ifndef SPRITES_FEED_H_
 #define SPRITES_FEED_H_
 
@@ -18,6 +21,19 @@
 
 namespace server {
 
+/** What a log keeps at most, besides its newest item. */
+struct LogBounds {
+  uint32_t items = 1000;
+  uint32_t bytes = 1 << 20;  // of their texts, with a comma before each
+};
+
+/** What an answer has of a log. */
+struct LogPart {
+  uint64_t from, to;    // the items behind this version, up to that one
+  uint32_t begin, end;  // where in FeedValue::log they are
+  bool gap;             // older ones that were asked for are gone
+};
+
 /** A feed's newest version, and the patches that lead to it. */
 struct FeedValue {
   Cursor cursor;                 // of the newest version; version 0: there is no value yet
@@ -26,6 +42,7 @@ struct FeedValue {
   uint32_t logEnd = 0;           // of what of the log leads to this version
   std::deque<uint32_t> patches;  // where in the log each begins; the last leads to the newest
   bool upstream = false;         // fetched, not published
+  bool isLog = false;            // the patches are items; the value is there, and empty
 
   /** Where in the log the patches from `version` to the newest begin; -1 when not remembered. */
   int64_t patchesFrom(uint64_t version) const {
@@ -47,10 +64,66 @@ struct FeedValue {
    */
   void take(Cursor next, base::Ref<base::Bytes> text, std::string_view patch,
             base::Ledger* ledger) {
-    const bool goesOn = value && next.epoch == cursor.epoch;
+    const bool goesOn = value && !isLog && next.epoch == cursor.epoch;
     cursor = next;
     value = std::move(text);
+    isLog = false;
     remember(goesOn ? patch : std::string_view(), ledger);
+  }
+
+  /** How many items a log keeps that takes one more, of `length` bytes. */
+  uint32_t keptWith(uint64_t length, LogBounds most) const {
+    const size_t count = isLog ? patches.size() : 0;
+    size_t first = count < most.items ? 0 : count + 1 - most.items;
+    while (first < count && logEnd - patches[first] + length + 1 > most.bytes) ++first;
+    return static_cast<uint32_t>(count - first + 1);
+  }
+
+  /** Bytes of the newest `count` items of a log, with a comma before each. */
+  uint32_t bytesOf(uint32_t count) const {
+    return count == 0 ? 0 : logEnd - patches[patches.size() - count];
+  }
+
+  /** Bytes of its value, or of its items. */
+  uint32_t length() const {
+    if (isLog) return bytesOf(static_cast<uint32_t>(patches.size()));
+    return value ? value->length() : 0;
+  }
+
+  /**
+   * Takes an item, with which a log has `kept`; an empty one is none, and only the cursor is
+   * another then. What is no log becomes one.
+   */
+  void append(Cursor next, std::string_view item, uint32_t kept, base::Ledger* ledger) {
+    if (!isLog) {
+      forget();
+      value = base::Bytes::make(0, ledger);
+      isLog = true;
+    }
+    cursor = next;
+    if (item.empty()) return;
+    while (patches.size() >= kept) patches.pop_front();
+    add(item, UINT32_MAX, ledger);
+  }
+
+  /** The items behind `version`, which is before the newest: up to `most` bytes, and always one. */
+  LogPart partAfter(uint64_t version, uint32_t most) const {
+    const uint64_t oldest = cursor.version - patches.size();
+    const uint64_t from = std::max(version, oldest);
+    const auto first = patches.begin() + static_cast<ptrdiff_t>(from - oldest);
+    const uint32_t begin = *first + 1;
+    // Behind the last item that is taken: where the first one begins that is not.
+    auto next = first + 1;
+    uint32_t end = logEnd;
+    if (end - begin > most) {
+      next = std::upper_bound(next, patches.end(), uint64_t{begin} + most);
+      if (next != first + 1) --next;
+      if (next != patches.end()) end = *next;
+    } else {
+      next = patches.end();
+    }
+    const auto count = static_cast<uint64_t>(next - first);
+    return {from, from + count, begin, end, version < oldest};
   }
 
   /** Takes over a version of the last run, with what is remembered of those before it. */
@@ -82,6 +155,12 @@ struct FeedValue {
     while (!patches.empty() && log->length() - patches.front() + length > most) {
       patches.pop_front();
     }
+    add(patch, most, ledger);
+  }
+
+  /** Puts a text behind those that are kept; the memory of all is at most twice `most`. */
+  void add(std::string_view text, uint32_t most, base::Ledger* ledger) {
+    const uint64_t length = text.size() + 1;
     if (patches.empty()) log.reset();
     if (!log || log->room() < length) {
       const uint32_t begin = patches.empty() ? 0 : patches.front();
@@ -89,14 +168,14 @@ struct FeedValue {
       // Twice what is needed, so that moving what is kept is rare; never more than the value.
       const uint64_t needed = kept.size() + length;
       base::Ref<base::Bytes> longer = base::Bytes::make(
-          static_cast<uint32_t>(std::min<uint64_t>(2 * needed, 2 * most)), ledger);
+          static_cast<uint32_t>(std::min(2 * needed, 2 * uint64_t{most})), ledger);
       longer->append(kept);
       for (uint32_t& patchBegin : patches) patchBegin -= begin;
       log = std::move(longer);
     }
     patches.push_back(log->length());
     log->append(",");
-    log->append(patch);
+    log->append(text);
     logEnd = log->length();
   }
 };
@@ -140,9 +219,39 @@ struct Feed : FeedValue {
     *text += "\",\"value\":";
   }
 
+  /** The text that an answer with items begins with; it ends with a bracket. */
+  void appendHead(std::string* text, const LogPart& part) const {
+    *text += "{\"feed\":\"";
+    *text += key;
+    *text += "\",\"from\":\"";
+    Cursor{cursor.epoch, part.from}.appendTo(text);
+    *text += "\",\"cursor\":\"";
+    Cursor{cursor.epoch, part.to}.appendTo(text);
+    *text += part.gap ? "\",\"gap\":true,\"items\":[" : "\",\"items\":[";
+  }
+
+  /** Names the bytes of an answer with the newest version: `from` of a patch, 0 of the value. */
+  void appendTag(std::string* text, uint64_t from, bool compressed) const {
+    cursor.appendTo(text);
+    if (from > 0) {
+      *text += ".";
+      base::appendDigits(text, from);
+    }
+    if (compressed) *text += ".gzip";
+  }
+
+  /** The same of an answer with items. */
+  void appendTag(std::string* text, const LogPart& part) const {
+    Cursor{cursor.epoch, part.to}.appendTo(text);
+    *text += part.gap ? ".gap." : ".";
+    base::appendDigits(text, part.from);
+  }
+
   /** Bytes of memory that it takes. */
   uint64_t cost() const {
-    return (value ? value->cost() : 0) + (gzip ? gzip->cost() : 0) + (log ? log->cost() : 0);
+    const uint64_t places = isLog ? patches.size() * sizeof(uint32_t) : 0;
+    return (value ? value->cost() : 0) + (gzip ? gzip->cost() : 0) + (log ? log->cost() : 0) +
+           places;
   }
 };
 

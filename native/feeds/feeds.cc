@@ -1,6 +1,7 @@
 #include "feeds.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace server {
@@ -9,6 +10,12 @@ namespace {
 
 /** Room for the longest envelope: 32 feeds, each with a key and two cursors. */
 constexpr size_t kEnvelope = size_t{kFeedsAtOnce} * (kKeyLength + 2 * kCursorLength + 64) + 64;
+
+/** Milliseconds since 1970. */
+uint64_t wallClock() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
 
 }  // namespace
 
@@ -42,7 +49,8 @@ Feeds::Feeds(const FeedsOptions& options, uint64_t now, uint64_t (*clock)(), Add
       byKey_(16, Hash{uint64_t{std::random_device{}()} << 32 | std::random_device{}()}),
       watchers_(options.watchers + 2 * size_t{options.feeds} * kLists),
       wheel_(options.watchers, now),
-      now_(now) {
+      now_(now),
+      wallAt_(wallClock() - now) {
   envelope_.reserve(kEnvelope);
   items_.reserve(kFeedsAtOnce);
   // Before there are other threads.
@@ -161,16 +169,21 @@ void Feeds::account(Feed* feed, uint64_t before) {
 
 // ---- Publishing ---------------------------------------------------------------------------------
 
-/** Whether a version fits into the memory there is, where one that takes `before` makes room. */
-bool Feeds::fits(uint64_t before, uint64_t value, uint64_t gzip) const {
-  // The patches may take as much as the value again.
-  const uint64_t most = 2 * value + gzip + sizeof(base::Bytes) * 3;
+/** The most memory that a value takes: its patches may take as much as it again. */
+static uint64_t mostOf(uint64_t value, uint64_t gzip) {
+  return 2 * value + gzip + sizeof(base::Bytes) * 3;
+}
+
+/** Whether there is memory for the next version of `feed`, which may be nullptr, that takes `most`.
+ */
+bool Feeds::fits(const Feed* feed, uint64_t most) const {
+  const uint64_t before = feed == nullptr ? 0 : feed->cost();
   return counts_.memory + stagedBytes_ - before + most <= options_.memory;
 }
 
 Outcome Feeds::roomFor(std::string_view key, uint64_t value, uint64_t gzip) const {
   const Feed* const feed = lookUp(key);
-  if (!fits(feed == nullptr ? 0 : feed->cost(), value, gzip)) return Outcome::kFeedMemoryFull;
+  if (!fits(feed, mostOf(value, gzip))) return Outcome::kFeedMemoryFull;
   const bool full = !hasPlace(feed) && isFull() && failed_.empty();
   return full ? Outcome::kTooManyFeeds : Outcome::kOk;
 }
@@ -186,9 +199,7 @@ Outcome Feeds::publish(const Publication& publication, uint32_t* watching) {
   const auto& [key, cursor, value, patch, gzip, upstream] = publication;
   if (!mayStage(key)) return Outcome::kStateUnwritable;
   const Feed* const feed = lookUp(key);
-  if (!fits(feed == nullptr ? 0 : feed->cost(), value.size(), gzip.size())) {
-    return Outcome::kFeedMemoryFull;
-  }
+  if (!fits(feed, mostOf(value.size(), gzip.size()))) return Outcome::kFeedMemoryFull;
   if (!hasPlace(feed) && !mayCreate(false)) return Outcome::kTooManyFeeds;
   *watching = feed == nullptr ? 0 : feed->watching + feed->elsewhere;
   Staged staged = {.key = std::string(key),
@@ -199,15 +210,46 @@ Outcome Feeds::publish(const Publication& publication, uint32_t* watching) {
                    .upstream = upstream,
                    .isNew = !hasPlace(feed)};
   if (!gzip.empty()) staged.gzip = base::Bytes::copyOf(gzip, &shared_->ledger);
-  if (journal_ == nullptr) {
-    apply(staged);
-    return Outcome::kOk;
-  }
-  journal_->publish(key, cursor, value, patch, upstream);
-  stagedBytes_ += value.size();
+  if (journal_ != nullptr) journal_->publish(key, cursor, value, patch, upstream);
+  stage(std::move(staged), value.size());
+  return Outcome::kOk;
+}
+
+Outcome Feeds::append(std::string_view key, Cursor cursor, std::string_view item,
+                      uint32_t* watching) {
+  if (!mayStage(key)) return Outcome::kStateUnwritable;
+  const Feed* const feed = lookUp(key);
+  const bool goesOn = feed != nullptr && feed->isLog;
+  const uint32_t kept = !item.empty() ? (goesOn ? feed->keptWith(item.size(), options_.log) : 1)
+                        : goesOn      ? static_cast<uint32_t>(feed->patches.size())
+                                      : 0;
+  if (kept == 0) return Outcome::kUnknownFeed;
+  // The items are moved to a run of bytes twice as long as they are.
+  const uint64_t length = item.size() + 1 + (goesOn ? feed->bytesOf(kept - !item.empty()) : 0);
+  const uint64_t most = 2 * length + sizeof(base::Bytes) * 3 + kept * sizeof(uint32_t);
+  if (!fits(feed, most)) return Outcome::kFeedMemoryFull;
+  if (!hasPlace(feed) && !mayCreate(false)) return Outcome::kTooManyFeeds;
+  *watching = feed == nullptr ? 0 : feed->watching + feed->elsewhere;
+  if (journal_ != nullptr) journal_->append(key, cursor, item, kept);
+  const uint64_t before = feed == nullptr ? 0 : feed->cost();
+  stage({.key = std::string(key),
+         .cursor = cursor,
+         .value = base::Bytes::copyOf(item, &shared_->ledger),
+         .gzip = {},
+         .patch = {},
+         .upstream = false,
+         .isNew = !hasPlace(feed),
+         .items = kept},
+        most > before ? most - before : 0);
+  return Outcome::kOk;
+}
+
+/** Does what was published, when it is in the journal; until then it may take `bytes` of memory. */
+void Feeds::stage(Staged staged, uint64_t bytes) {
+  if (journal_ == nullptr) return apply(staged);
+  stagedBytes_ += bytes;
   stagedFeeds_ += staged.isNew;
   staged_.push_back(std::move(staged));
-  return Outcome::kOk;
 }
 
 void Feeds::reveal() {
@@ -231,7 +273,11 @@ void Feeds::apply(const Staged& staged) {
   }
   const uint64_t before = feed->cost();
   if (feed->value && staged.cursor.epoch != feed->cursor.epoch) forgetSeen(*feed);
-  feed->take(staged.cursor, staged.value, staged.patch, &shared_->ledger);
+  if (staged.items > 0) {
+    feed->append(staged.cursor, staged.value->text(), staged.items, &shared_->ledger);
+  } else {
+    feed->take(staged.cursor, staged.value, staged.patch, &shared_->ledger);
+  }
   feed->gzip = staged.gzip;
   feed->upstream = staged.upstream;
   if (!feed->upstream) giveBack(feed);
@@ -261,13 +307,28 @@ void Feeds::spreadNews(Feed* feed) {
 void Feeds::forgetSeen(const Feed& feed) {
   for (uint32_t at = 0; at < used_; ++at) {
     Watcher& one = watchers_[at];
-    if (one.live && one.feed == feed.number) one.seen = 0;
+    if (!one.live || one.feed != feed.number) continue;
+    one.knew = one.knew || one.seen > 0;
+    one.seen = 0;
   }
 }
 
 bool Feeds::holds(std::string_view key, std::string_view value) const {
   const Feed* const feed = lookUp(key);
   return feed != nullptr && feed->value && feed->value->text() == value;
+}
+
+uint64_t Feeds::answerLength(std::string_view key) const {
+  const Feed* const feed = lookUp(key);
+  if (feed == nullptr || !feed->value) return 0;
+  std::string head;
+  if (!feed->isLog) {
+    feed->appendHead(&head);
+    return head.size() + feed->value->length() + 1;
+  }
+  const LogPart part = feed->partAfter(0, options_.answerBytes);
+  feed->appendHead(&head, part);
+  return head.size() + part.end - part.begin + 2;
 }
 
 void Feeds::compressed(std::string_view key, Cursor cursor, std::string_view gzip) {
@@ -306,7 +367,13 @@ Outcome Feeds::remove(std::string_view key) {
   }
   if (!mayStage(key)) return Outcome::kStateUnwritable;
   journal_->unpublish(key);
-  staged_.push_back({std::string(key), {}, {}, {}, {}, false, false});
+  staged_.push_back({.key = std::string(key),
+                     .cursor = {},
+                     .value = {},
+                     .gzip = {},
+                     .patch = {},
+                     .upstream = false,
+                     .isNew = false});
   return Outcome::kOk;
 }
 
@@ -353,6 +420,7 @@ Outcome Feeds::restore(std::string_view key, const FeedValue& kept) {
   if (feed == nullptr) return Outcome::kTooManyFeeds;
   feed->restore(kept.cursor, kept.value->text(), log, kept.patches, &shared_->ledger);
   feed->upstream = kept.upstream;
+  feed->isLog = kept.isLog;
   account(feed, 0);
   return Outcome::kOk;
 }
@@ -432,7 +500,7 @@ void Feeds::arrive(Feed* feed) {
     at = one.next;
     const auto found = afters_.find(watcher);
     if (found == afters_.end()) continue;
-    one.seen = seenOf(*feed, found->second);
+    one.seen = seenOf(*feed, one, found->second);
     afters_.erase(found);
     // The head of a stream goes out at once, in any case.
     if (!one.stream && (!hasNews(one) || awaitsCompression(one))) {

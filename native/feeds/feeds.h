@@ -44,6 +44,7 @@
 #ifndef SPRITES_FEEDS_H_
 #define SPRITES_FEEDS_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -63,6 +64,7 @@
 #include "base/reserve.h"
 #include "base/wheel.h"
 #include "feed.h"
+#include "grants.h"
 
 namespace server {
 
@@ -76,9 +78,15 @@ constexpr uint32_t kFeedsAtOnce = 32;
 struct Wanted {
   std::string_view key;    // isFeedKey
   std::string_view after;  // isCursor, or empty
+  // Why it may not be read, whether there is one or not; kOk: it may.
+  Outcome problem = Outcome::kOk;
 };
 
 constexpr uint32_t kNoFeedHold = UINT32_MAX;  // not given
+
+// In WatchHow::last, beside a number of items.
+constexpr uint32_t kNotLast = UINT32_MAX;
+constexpr uint32_t kFromStart = 0;
 
 /** What a watcher asks for, and can read. */
 struct WatchHow {
@@ -87,7 +95,12 @@ struct WatchHow {
   bool gzip = false;            // compressed, but not in a stream, nor with many feeds
   bool stream = false;          // events, without an end; of one feed
   bool many = false;            // the answer is {"items":[…]}
-  Address from = {};            // a feed without a value counts for the address that asked first
+  // So many items back in a log, or all that are kept, at once; not of many feeds.
+  uint32_t last = kNotLast;
+  std::string_view noneMatch = {};        // If-None-Match: the tags of the answers that a cache has
+  uint32_t grant = Grants::kNone;         // by which it is watched, and with which that ends
+  const GrantRights* verified = nullptr;  // the same, not taken yet; lives for the call only
+  Address from = {};  // a feed without a value counts for the address that asked first
 };
 
 /** A piece of an answer's body: some text, some shared bytes, some text. */
@@ -108,6 +121,8 @@ struct FeedAnswer {
   bool ends = false;        // the stream ends with it
   std::string_view cursor;  // of an event; may be empty
   uint32_t retry = 0;       // of a stream that ends: milliseconds to wait before coming back
+  uint32_t fresh = 0;       // seconds for which a cache may give it to others; 0: it may not
+  std::string_view tag;     // where a cache may: names these bytes
 
   uint64_t length() const {
     uint64_t sum = 0;
@@ -146,7 +161,11 @@ struct FeedsOptions {
   // The table of the main thread whose feeds this one shows, to a worker's watchers; nullptr: it is
   // that itself. It outlives this one.
   const Feeds* shows = nullptr;
+  std::shared_ptr<const KeyPatterns> privates = {};  // feeds that only a grant may read
   bool shared = false;  // other servers publish the same feeds: a watcher may know a version first
+  LogBounds log = {};
+  uint32_t answerBytes = 65536;  // of items in one answer; one is always sent
+  uint32_t cache = 0;  // seconds for which a cache in front may keep an answer; 0: none is there
 };
 
 struct FeedCounts {
@@ -219,6 +238,33 @@ class Feeds {
                 uint32_t* watcher);
   static constexpr uint32_t kNoWatcher = UINT32_MAX;
 
+  /**
+   * Where a cache may keep the answer that this would be given at once: its tag, as
+   * FeedAnswer::tag; else empty.
+   */
+  std::string tagNow(const Wanted& wanted, const WatchHow& how);
+
+  // ---- Grants
+
+  /** Whether there are feeds that only a grant may read. */
+  bool hasPrivate() const { return options_.privates != nullptr; }
+
+  /** Whether only a grant may read this feed. */
+  bool isPrivate(std::string_view key) const {
+    return hasPrivate() && options_.privates->covers(key);
+  }
+
+  const Grants& grants() const { return grants_; }
+
+  /** The number of a grant that holds, or kNone. */
+  uint32_t findGrant(const TokenHash& token) const { return grants_.find(token, clockNow()); }
+
+  /** Takes a grant; kNone: there is no room. */
+  uint32_t takeGrant(const GrantRights& rights) { return grants_.take(rights, clockNow()); }
+
+  /** Ends grants before their time: their watchers hear of it, with the next ticks. */
+  void endGrants(GrantPart part, std::string_view name);
+
   /** The connection of a watcher is gone. */
   void drop(uint32_t watcher);
 
@@ -232,6 +278,10 @@ class Feeds {
    */
   Outcome publish(const Publication& publication, uint32_t* watching);
 
+  /** The same for an item of a log, which is a version always; an empty one is none, and gives the
+   * log another epoch. The feed is a log, or new. */
+  Outcome append(std::string_view key, Cursor cursor, std::string_view item, uint32_t* watching);
+
   /** From now on publications and ends are written to `journal`, which outlives the table. */
   void keepJournal(Journal* journal) { journal_ = journal; }
 
@@ -244,6 +294,9 @@ class Feeds {
 
   /** Whether the feed has this value already. */
   bool holds(std::string_view key, std::string_view value) const;
+
+  /** Bytes of the answer to who has nothing yet; 0 where there is none. */
+  uint64_t answerLength(std::string_view key) const;
 
   /** Counts a publication that changed nothing. */
   void unchanged() { ++counts_.unchanged; }
@@ -401,6 +454,13 @@ class Feeds {
   enum class List : uint8_t { kParked, kDue, kUnready };
   static constexpr uint32_t kLists = 3;
 
+  /** How long a cache may keep the news that a watcher is answered with. */
+  enum class Keep : uint8_t {
+    kNot,
+    kShort,  // what is newest: true for a moment
+    kLong,   // what is newer than a cursor: true for ever, but the client may have farther to go
+  };
+
   struct Watcher {
     uint32_t next;  // in its list; of a free one: the next free one + 1
     uint32_t previous;
@@ -415,7 +475,11 @@ class Feeds {
     bool stream : 1;
     bool many : 1;
     bool waits : 1;  // for the first version of a feed that is not published
-    uint64_t seen;   // the version it has, 0 for none
+    bool reads : 1;  // a log, from a place of its own: an answer comes in any case
+    bool knew : 1;   // a version, which may be of another life: then seen is 0
+    Keep keep : 2;
+    uint32_t grant : 20;  // by which it watches, or kNone
+    uint64_t seen;        // the version it has, 0 for none
   };
   static_assert(sizeof(Watcher) == 32, "the memory figures in README count on it");
 
@@ -434,7 +498,8 @@ class Feeds {
     base::Ref<base::Bytes> gzip;  // may be missing
     std::string patch;
     bool upstream;
-    bool isNew;  // a place is kept for it
+    bool isNew;          // a place is kept for it
+    uint32_t items = 0;  // of a log, whose newest is `value`; 0: it is none
   };
 
   Feed* lookUp(std::string_view key) const;
@@ -446,7 +511,8 @@ class Feeds {
   static bool hasPlace(const Feed* feed) { return feed != nullptr && !feed->awaited; }
   bool mayCreate(bool awaited);
   Feed* create(std::string_view key, bool awaited = false);
-  bool fits(uint64_t before, uint64_t value, uint64_t gzip) const;
+  void stage(Staged staged, uint64_t bytes);
+  bool fits(const Feed* feed, uint64_t most) const;
   bool makeRoom();
   void needNotMakeRoom(Feed* feed);
   void erase(Feed* feed, Outcome why = Outcome::kUnknownFeed);
@@ -474,8 +540,12 @@ class Feeds {
   void want(Want want);
   uint32_t newWatcher();
   void release(uint32_t watcher);
-  uint64_t seenOf(const Feed& feed, Cursor after) const;
+  uint64_t seenOf(const Feed& feed, const Watcher& watcher, Cursor after) const;
+  uint64_t seenOfValue(const Feed& feed, Cursor after) const;
   bool hasNews(const Watcher& watcher) const;
+  Keep keepOf(const Wanted& wanted, const WatchHow& how) const;
+  void appendTag(std::string* text, const Watcher& watcher) const;
+  void appendTurn(std::string* text) const;
   bool awaitsCompression(const Watcher& watcher);
   bool knowsAll(uint32_t first) const;
   void forgetSeen(const Feed& feed);
@@ -488,7 +558,12 @@ class Feeds {
   void begin();
   template <typename Write>
   std::string_view envelope(Write&& write);
-  void addNews(const Watcher& watcher);
+  uint64_t addNews(const Watcher& watcher);
+  LogPart partFor(const Feed& feed, const Watcher& watcher) const;
+  uint32_t newsLength(const Watcher& watcher) const;
+  static bool isNoLog(const Feed& feed, const Watcher& watcher) {
+    return watcher.reads && feed.value && !feed.isLog;
+  }
   void addProblem(std::string_view key, Outcome problem);
   void addText(std::string_view text);
   void joinItems();
@@ -500,6 +575,16 @@ class Feeds {
   uint32_t retry();
   void account(Feed* feed, uint64_t before);
   bool draining() const { return drainEnd_ != 0; }
+  uint64_t clockNow() const { return clock_() / 1000; }
+  Outcome grantOver(const Watcher& watcher) const {
+    if (watcher.grant == Grants::kNone) return Outcome::kOk;
+    return grants_.over(watcher.grant, clockNow());
+  }
+  uint64_t withinGrant(const Watcher& watcher, uint64_t milliseconds) const {
+    if (watcher.grant == Grants::kNone) return milliseconds;
+    return std::min(milliseconds, grants_.left(watcher.grant, clockNow()));
+  }
+  void endOver();
 
   const FeedsOptions options_;
   uint64_t (*const clock_)();
@@ -511,7 +596,11 @@ class Feeds {
   ByKey byKey_;
   std::vector<std::unique_ptr<Feed>> feeds_;  // by number
   std::vector<uint32_t> freeFeeds_;
-  std::unordered_map<uint32_t, Cursor> afters_;  // of watchers that wait for a value to show
+  // Of watchers that wait for a value to show; of one that reads a log the version is
+  // WatchHow::last.
+  std::unordered_map<uint32_t, Cursor> afters_;
+  // Where this shows another: of a poll for many, what was known at once and waits for the rest.
+  std::unordered_map<uint32_t, std::vector<std::pair<std::string, Outcome>>> refused_;
   std::vector<uint32_t> touched_;  // where this shows another: numbers of feeds; some may be gone
   base::Reserved<Watcher> watchers_;
   base::Wheel<kFeedTick> wheel_;
@@ -531,9 +620,13 @@ class Feeds {
   bool gzip_ = false;             // the body is compressed
   FeedCounts counts_ = {};
   uint64_t now_;              // milliseconds, of the last tick
+  const uint64_t wallAt_;     // milliseconds since 1970 when now_ was 0
   uint32_t used_ = 0;         // watchers ever used
   uint32_t freeWatcher_ = 0;  // the first free one among them + 1
-  uint64_t drainEnd_ = 0;     // milliseconds; 0: not draining
+  Grants grants_;
+  // The watcher from which on those whose grant has ended are looked for; used_: none are.
+  uint32_t lookFrom_ = UINT32_MAX;
+  uint64_t drainEnd_ = 0;  // milliseconds; 0: not draining
   uint32_t drainWindow_ = 0;
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/digits.h"
+#include "base/hold.h"
 #include "feeds.h"
 
 namespace server {
@@ -21,6 +22,9 @@ void appendCursor(std::string* to, std::string_view name, Cursor cursor) {
   cursor.appendTo(to);
   *to += '"';
 }
+
+/** Seconds for which a cache may keep what is newest. */
+constexpr uint32_t kFreshNewest = 1;
 
 }  // namespace
 
@@ -47,9 +51,34 @@ std::string_view Feeds::envelope(Write&& write) {
 
 void Feeds::addText(std::string_view text) { items_.push_back({text, nullptr, 0, 0, {}}); }
 
-/** The newest version, as a value or a patch, for a watcher who has `watcher.seen`. */
-void Feeds::addNews(const Watcher& watcher) {
+/** What a watcher with news is answered of a log. */
+LogPart Feeds::partFor(const Feed& feed, const Watcher& watcher) const {
+  LogPart part = feed.partAfter(watcher.seen, options_.answerBytes);
+  if (watcher.knew && watcher.seen == 0) part.gap = true;
+  return part;
+}
+
+/** Bytes of what `addNews` adds, without its head. */
+uint32_t Feeds::newsLength(const Watcher& watcher) const {
+  const Feed& feed = *feeds_[watcher.feed];
+  if (!feed.isLog) return feed.value->length();
+  const LogPart part = partFor(feed, watcher);
+  return part.end - part.begin;
+}
+
+/**
+ * The newest version, as a value or a patch, or items, for a watcher who has `watcher.seen`.
+ * Returns the version he has then.
+ */
+uint64_t Feeds::addNews(const Watcher& watcher) {
   Feed& feed = *feeds_[watcher.feed];
+  if (feed.isLog) {
+    ++counts_.patches;
+    const LogPart part = partFor(feed, watcher);
+    const auto head = envelope([&](std::string* text) { feed.appendHead(text, part); });
+    items_.push_back({head, feed.log.get(), part.begin, part.end, "]}"});
+    return part.to;
+  }
   if (watcher.seen > 0 && watcher.seen < feed.cursor.version) {
     counts_.skipped += feed.cursor.version - watcher.seen - 1;
   }
@@ -63,16 +92,17 @@ void Feeds::addNews(const Watcher& watcher) {
       *text += ",\"patch\":[";
     });
     items_.push_back({before, feed.log.get(), begin, feed.logEnd, "]}"});
-    return;
+    return feed.cursor.version;
   }
   ++counts_.documents;
   if (watcher.gzip && feed.gzip) {
     gzip_ = true;
     items_.push_back({{}, feed.gzip.get(), 0, feed.gzip->length(), {}});
-    return;
+    return feed.cursor.version;
   }
   const auto before = envelope([&](std::string* text) { feed.appendHead(text); });
   items_.push_back({before, feed.value.get(), 0, feed.value->length(), "}"});
+  return feed.cursor.version;
 }
 
 void Feeds::addProblem(std::string_view key, Outcome problem) {
@@ -101,11 +131,27 @@ void Feeds::joinItems() {
   items_.swap(joined_);
 }
 
+/** Names the bytes of the answer that `addNews` has made for the watcher of a poll. */
+void Feeds::appendTag(std::string* text, const Watcher& watcher) const {
+  const Feed& feed = *feeds_[watcher.feed];
+  if (feed.isLog) return feed.appendTag(text, partFor(feed, watcher));
+  const bool patch = watcher.delta && feed.remembers(watcher.seen);
+  feed.appendTag(text, patch ? watcher.seen : 0, gzip_);
+}
+
 /** While the server ends, an answer says when to come back. */
 void Feeds::appendRetry(std::string* text) {
   if (!draining()) return;
   *text += ",\"retry\":";
   base::appendDigits(text, retry());
+}
+
+/**
+ * Names the time in which a hold has ended, in units of the shortest hold: a hold that begins with
+ * a turn ends in a later one. All whose holds end in the same time ask for the same address next.
+ */
+void Feeds::appendTurn(std::string* text) const {
+  base::appendDigits(text, (wallAt_ + now_) / (uint64_t{1000} * kShortestHold), 36);
 }
 
 FeedResponder::Taken Feeds::deliver(uint32_t token, FeedAnswer answer) {
@@ -127,11 +173,19 @@ void Feeds::serve(uint32_t first) {
 void Feeds::servePoll(uint32_t first) {
   const Watcher one = watchers_[first];
   const Feed& feed = *feeds_[one.feed];
-  const bool mayWait = mayBeBehind() && wheel_.armed(first) && !draining();
-  if (mayWait && ((one.many && awaitsValue(first)) || knowsAll(first))) return parkAll(first);
+  const Outcome over = grantOver(one);
+  const bool mayWait = over == Outcome::kOk && mayBeBehind() && wheel_.armed(first) && !draining();
+  if (mayWait &&
+      ((one.many && awaitsValue(first)) || (knowsAll(first) && !refused_.contains(first))))
+    return parkAll(first);
   begin();
   FeedAnswer answer;
-  if (one.many) {
+  if (over != Outcome::kOk) {
+    answer.outcome = over;
+  } else if (one.many) {
+    if (const auto found = refused_.find(first); found != refused_.end()) {
+      for (const auto& [key, why] : found->second) addProblem(key, why);
+    }
     for (uint32_t at = first;;) {
       const Watcher& each = watchers_[at];
       const Feed& its = *feeds_[each.feed];
@@ -155,18 +209,39 @@ void Feeds::servePoll(uint32_t first) {
     // Its hold is over before the first fetch has ended: for this watcher the fetch has failed.
     const Outcome why = feed.failedUntil > 0 ? Outcome{feed.failure} : Outcome::kUpstreamFailed;
     answer.outcome = draining() ? Outcome::kDraining : why;
+  } else if (isNoLog(feed, one)) {
+    answer.outcome = Outcome::kNotALog;
   } else if (hasNews(one)) {
     addNews(one);
+    if (one.keep != Keep::kNot && !draining()) {
+      answer.fresh =
+          one.keep == Keep::kShort ? std::min(kFreshNewest, options_.cache) : options_.cache;
+      answer.tag = envelope([&](std::string* text) { appendTag(text, one); });
+    }
   } else {
     ++counts_.pings;
+    const bool cached = one.keep != Keep::kNot && !draining();
     // A watcher who is ahead of this table keeps his cursor.
     const Cursor cursor = {feed.cursor.epoch, std::max(feed.cursor.version, one.seen)};
     addText(envelope([&](std::string* text) {
       appendFeed(text, feed.key);
       appendCursor(text, "cursor", cursor);
+      if (cached) {
+        *text += ",\"turn\":\"";
+        appendTurn(text);
+        *text += '"';
+      }
       appendRetry(text);
       *text += '}';
     }));
+    if (cached) {
+      answer.fresh = options_.cache;
+      answer.tag = envelope([&](std::string* text) {
+        cursor.appendTo(text);
+        *text += ".turn-";
+        appendTurn(text);
+      });
+    }
   }
   // The answer points into the feed, which may go with its last watcher: released last.
   deliver(one.token, answer);
@@ -179,17 +254,21 @@ void Feeds::serveStream(uint32_t first) {
   begin();
   FeedAnswer answer;
   answer.stream = true;
-  if (feed.gone) {
+  if (const Outcome over = grantOver(one); over != Outcome::kOk) {
+    answer.outcome = over;
+  } else if (feed.gone) {
     answer.outcome = Outcome{feed.failure};
   } else if (!feed.value && !feed.awaited) {
     answer.outcome = feed.failedUntil > 0 ? Outcome{feed.failure} : Outcome::kUpstreamFailed;
   } else if (draining()) {
     answer.ends = true;
     answer.retry = retry();
+  } else if (isNoLog(feed, one)) {
+    answer.outcome = Outcome::kNotALog;
   } else if (hasNews(one)) {
-    answer.cursor = envelope([&](std::string* text) { feed.cursor.appendTo(text); });
-    addNews(one);
-    one.seen = feed.cursor.version;
+    one.seen = addNews(one);
+    const Cursor cursor = {feed.cursor.epoch, one.seen};
+    answer.cursor = envelope([&](std::string* text) { cursor.appendTo(text); });
   }
   if (answer.outcome != Outcome::kOk) {
     addProblem(feed.key, answer.outcome);
@@ -204,7 +283,10 @@ void Feeds::serveStream(uint32_t first) {
   }
   switch (deliver(token, answer)) {
     case FeedResponder::Taken::kWhole:
-      return hang(first, List::kParked);
+      // Of a log there may be more.
+      if (!hasNews(one)) return hang(first, List::kParked);
+      hang(first, List::kDue);
+      return spread(feeds_[one.feed].get());
     case FeedResponder::Taken::kInPart:
       return;
     case FeedResponder::Taken::kLost:

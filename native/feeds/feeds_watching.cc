@@ -14,6 +14,9 @@ constexpr uint32_t kCommentEvery = 25000;
 /** Watchers of one feed that are answered before the next feed has its turn. */
 constexpr uint32_t kShare = 64;
 
+/** Watchers that a tick looks at for those whose grant has ended. */
+constexpr uint32_t kLookShare = 1 << 17;
+
 /** A value as long as this is not written at once, but in the turn's share for what is due. */
 constexpr uint32_t kLargeAnswer = 16384;
 
@@ -71,7 +74,12 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
   Outcome problems[kFeedsAtOnce];
   bool unknown = false;
   for (uint32_t i = 0; i < count; ++i) {
-    problems[i] = ask(wanted[i], how, &feeds[i]);
+    problems[i] = wanted[i].problem;
+    if (problems[i] == Outcome::kOk) problems[i] = ask(wanted[i], how, &feeds[i]);
+    if (problems[i] == Outcome::kOk && how.last != kNotLast && feeds[i]->value &&
+        !feeds[i]->isLog) {
+      problems[i] = Outcome::kNotALog;
+    }
     if (problems[i] == Outcome::kOk) continue;
     if (!how.many) return problems[i];
     unknown = true;
@@ -87,7 +95,8 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
     if (problems[i] != Outcome::kOk) continue;
     const uint32_t number = newWatcher();
     Watcher& one = watchers_[number];
-    const Cursor after = Cursor::of(wanted[i].after);
+    const bool reads = how.last != kNotLast;
+    const Cursor after = reads ? Cursor{.version = how.last} : Cursor::of(wanted[i].after);
     one.feed = feeds[i]->number;
     one.token = token;
     one.delta = how.delta;
@@ -95,8 +104,15 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
     one.stream = how.stream;
     one.many = how.many;
     one.waits = waitsFor(wanted[i], how);
-    one.seen = seenOf(*feeds[i], after);
-    if (shows() && !feeds[i]->value) afters_[number] = after;
+    one.reads = reads;
+    one.knew = !reads && !wanted[i].after.empty() && wanted[i].after != kNoCursor;
+    one.keep = keepOf(wanted[i], how);
+    one.seen = seenOf(*feeds[i], one, after);
+    if ((shows() || reads) && !feeds[i]->value) afters_[number] = after;
+    if (how.grant != Grants::kNone) {
+      one.grant = how.grant;
+      grants_.watched(how.grant);
+    }
     one.sibling = number;
     if (first == kNoWatcher) {
       first = number;
@@ -113,10 +129,17 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
     if (how.stream) ++counts_.streams;
     if (hasNews(one)) {
       news = true;
-      large = large || feeds[i]->value->length() >= kLargeAnswer;
+      large = large || newsLength(one) >= kLargeAnswer;
     }
   }
-  if (unknown) {
+  // What is known of the others comes within microseconds, and goes out with it.
+  const bool keeps = unknown && first != kNoWatcher && awaitsValue(first) && !draining();
+  if (keeps) {
+    for (uint32_t i = 0; i < count; ++i) {
+      if (problems[i] != Outcome::kOk)
+        refused_[first].push_back({std::string(wanted[i].key), problems[i]});
+    }
+  } else if (unknown) {
     // That a feed is not there is said at once, together with the news of the others.
     begin();
     uint32_t at = first;
@@ -134,8 +157,9 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
     return Outcome::kOk;
   }
   *watcher = first;
-  arm(first,
-      how.stream ? kCommentEvery : hold * uint64_t{1000} + random(hold * 1000 / kJitterShare));
+  const uint64_t most =
+      how.stream ? kCommentEvery : hold * uint64_t{1000} + random(hold * 1000 / kJitterShare);
+  arm(first, withinGrant(watchers_[first], most));
   // The head of a stream goes out at once.
   const bool opens = how.stream && (feeds[0]->value || feeds[0]->awaited);
   const bool compression = awaitsCompression(watchers_[first]);
@@ -168,7 +192,7 @@ void Feeds::ready(uint32_t watcher) {
   if (!one.live || one.listed) return;
   Feed* const feed = feeds_[one.feed].get();
   // While the server ends, the moment of a slow reader has come and gone.
-  if (hasNews(one) || feed->gone || draining()) {
+  if (hasNews(one) || feed->gone || draining() || grantOver(one) != Outcome::kOk) {
     hang(watcher, List::kDue);
     spread(feed);
   } else {
@@ -179,11 +203,40 @@ void Feeds::ready(uint32_t watcher) {
 /**
  * The version that a watcher with the cursor `after` has; 0 when it is none of this epoch, or one
  * still to come. A watcher may be ahead of a table that shows another, or of a server whose feeds
- * are published at others, too: he had his version from there.
+ * are published at others, too: he had his version from there. Who reads a log has all before the
+ * `after.version` newest, or nothing for kFromStart.
  */
-uint64_t Feeds::seenOf(const Feed& feed, Cursor after) const {
+uint64_t Feeds::seenOf(const Feed& feed, const Watcher& watcher, Cursor after) const {
+  if (watcher.reads) {
+    const bool back = feed.isLog && after.version != kFromStart;
+    return back && after.version < feed.cursor.version ? feed.cursor.version - after.version : 0;
+  }
+  return seenOfValue(feed, after);
+}
+
+uint64_t Feeds::seenOfValue(const Feed& feed, Cursor after) const {
   const bool ours = feed.value && after.epoch == feed.cursor.epoch;
   return ours && (mayBeBehind() || after.version <= feed.cursor.version) ? after.version : 0;
+}
+
+Feeds::Keep Feeds::keepOf(const Wanted& wanted, const WatchHow& how) const {
+  if (options_.cache == 0 || how.many || how.stream) return Keep::kNot;
+  if (isPrivate(wanted.key)) return Keep::kNot;
+  return wanted.after.empty() || wanted.after == kNoCursor ? Keep::kShort : Keep::kLong;
+}
+
+std::string Feeds::tagNow(const Wanted& wanted, const WatchHow& how) {
+  if (keepOf(wanted, how) == Keep::kNot || draining()) return {};
+  Feed* const feed = lookUp(wanted.key);
+  if (feed == nullptr || !feed->value || feed->isLog) return {};
+  const uint64_t seen = seenOfValue(*feed, Cursor::of(wanted.after));
+  if (seen >= feed->cursor.version) return {};
+  feed->askedAt = now_;
+  touch(feed);
+  std::string tag;
+  const bool patch = how.delta && feed->remembers(seen);
+  feed->appendTag(&tag, patch ? seen : 0, !patch && how.gzip && feed->gzip);
+  return tag;
 }
 
 /** Whether the newest version is news to the watcher. */
@@ -275,12 +328,14 @@ void Feeds::release(uint32_t watcher) {
     unhang(at);
     if (one.first) wheel_.disarm(at);
     if (!afters_.empty()) afters_.erase(at);
+    if (!refused_.empty()) refused_.erase(at);
     --feed->watching;
     if (one.delta) {
       --feed->patching;
       feed->patchesAt = now_;
     }
     touch(feed);
+    if (one.grant != Grants::kNone) grants_.unwatched(one.grant);
     --counts_.watching;
     --shared_->watching;
     if (one.stream) --counts_.streams;
@@ -380,13 +435,31 @@ uint32_t Feeds::random(uint32_t below) {
 
 bool Feeds::tick(uint64_t now) {
   now_ = now;
-  return wheel_.sweep(now, kTickBudget, [this](uint32_t watcher) { fire(watcher); });
+  if (lookFrom_ < used_) endOver();
+  const bool done = wheel_.sweep(now, kTickBudget, [this](uint32_t watcher) { fire(watcher); });
+  return done && lookFrom_ >= used_;
+}
+
+// ---- Grants -------------------------------------------------------------------------------------
+
+void Feeds::endGrants(GrantPart part, std::string_view name) {
+  if (grants_.end(part, name)) lookFrom_ = 0;
+}
+
+/** Answers watchers whose grant has ended before its time, a share of them. */
+void Feeds::endOver() {
+  const uint32_t end = std::min(used_, lookFrom_ + kLookShare);
+  for (; lookFrom_ < end; ++lookFrom_) {
+    const Watcher& one = watchers_[lookFrom_];
+    const bool waits = one.live && one.first && one.listed;
+    if (waits && grantOver(one) != Outcome::kOk) serve(lookFrom_);
+  }
 }
 
 void Feeds::fire(uint32_t watcher) {
   Watcher& one = watchers_[watcher];
   if (one.stream) {
-    arm(watcher, kCommentEvery);
+    arm(watcher, withinGrant(one, kCommentEvery));
     // A slow reader has enough to read: no comment for him.
     if (!one.listed) return;
   }

@@ -408,7 +408,7 @@ void Door::process(Connection& connection, const char* data, size_t length) {
     const size_t whole = size_t{request.headLength} + request.bodyLength;
     if (length < whole) return awaitRest(connection, data, length, whole);
     const bool watches = request.route == Route::kFeed || request.route == Route::kFeeds;
-    if (watches && !feeds_.takes(request, {data + request.headLength, request.bodyLength})) {
+    if (watches && !feeds_.takes(request, data, {data + request.headLength, request.bodyLength})) {
       return cold(connection, {data, length});
     }
     ++counts_.requests;

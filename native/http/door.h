@@ -80,6 +80,7 @@ struct DoorOptions {
   uint32_t writeTime;  // milliseconds in which a peer that does not read must read something
   uint32_t keepIdle;   // seconds of silence after which a peer is probed: longer than any hold
   Trust trust;
+  bool privateJoin = false;  // a join is JavaScript's, which asks for a grant
 };
 
 struct DoorCounts {

@@ -248,7 +248,12 @@ void Door::watch(Ticket ticket, const Wanted* wanted, uint32_t count, WatchHow h
   endAsking(*connection);
   // Without chunks the end of a stream is that of its connection.
   connection->last = connection->last || (how.stream && connection->plain);
-  const Outcome outcome = feeds_.watch(*connection, wanted, count, how);
+  Outcome outcome = Outcome::kOk;
+  if (how.verified != nullptr) {
+    how.grant = feeds_.takeGrant(*how.verified);
+    if (how.grant == Grants::kNone) outcome = Outcome::kTooManyWatchers;
+  }
+  if (outcome == Outcome::kOk) outcome = feeds_.watch(*connection, wanted, count, how);
   if (outcome == Outcome::kOk) return;
   noteOutcome(*connection, how.many ? Route::kFeeds : Route::kFeed, outcome);
   const Reply& reply = replies_.replies().outcomes[static_cast<size_t>(outcome)];

@@ -51,6 +51,8 @@ bool Door::servesHere(const Connection& connection, const HotRequest& request, c
     return false;
   }
   switch (request.route) {
+    case Route::kJoin:
+      return !options_.privateJoin && request.bodyLength <= mostBody(request);
     case Route::kPoll:
     case Route::kPlace:
       return parts_.polls != nullptr && !isOfOther(request.id);
@@ -99,7 +101,7 @@ bool Door::serve(Connection& connection, const HotRequest& request, const char* 
       break;
     case Route::kFeed:
     case Route::kFeeds:
-      return feeds_.serve(connection, request, head, clientOf(connection, request, head));
+      return feeds_.serve(connection, request, clientOf(connection, request, head));
     case Route::kPlace:
       return servePlace(connection, request);
     case Route::kStatus:

@@ -96,10 +96,31 @@ struct Target {
     return at == end ? Verdict::kIncomplete : kGoOn;
   }
 
-  /** `after`, `hold` and `delta`, each once at the most, in any order; or nothing. */
+  /** It only makes another address of the same request: what it says is no matter. */
+  Verdict turn() {
+    const char* const first = at;
+    while (at != end && isCursorCharacter(*at)) {
+      if (static_cast<size_t>(++at - first) > kTurnLength) return Verdict::kNotHot;
+    }
+    if (at == end) return Verdict::kIncomplete;
+    return at == first ? Verdict::kNotHot : kGoOn;
+  }
+
+  /** What a token is made of, and not nothing. */
+  Verdict grant() {
+    const char* const first = at;
+    while (at != end && (isCursorCharacter(*at) || *at == '.' || *at == '_')) ++at;
+    if (at == end) return Verdict::kIncomplete;
+    out->grant = spanFrom(first);
+    return at == first ? Verdict::kNotHot : kGoOn;
+  }
+
+  /** `after`, `hold`, `delta`, `turn` and `grant`, each once at the most, in any order; or nothing.
+   */
   Verdict query() {
     bool hasAfter = false;
     bool hasDelta = false;
+    bool hasTurn = false;
     if (*at != '?') return kGoOn;
     do {
       ++at;
@@ -117,11 +138,18 @@ struct Target {
         hasDelta = true;
         verdict = literal("delta=");
         if (verdict == kGoOn) verdict = delta();
+      } else if (*at == 't' && !hasTurn) {
+        hasTurn = true;
+        verdict = literal("turn=");
+        if (verdict == kGoOn) verdict = turn();
+      } else if (*at == 'g' && out->grant.length == 0) {
+        verdict = literal("grant=");
+        if (verdict == kGoOn) verdict = grant();
       } else {
         verdict = Verdict::kNotHot;
       }
       if (verdict != kGoOn) return verdict;
-    } while (*at == '&' && !(hasAfter && hasDelta && out->hasHold));
+    } while (*at == '&');
     return *at == ' ' ? kGoOn : Verdict::kNotHot;
   }
 };

@@ -11,8 +11,8 @@
 namespace server {
 
 /**
- * Reads `scores?after=e7-42&hold=30&delta=1`, which begins at `*at`, and moves `*at` to the blank
- * that ends it. Spans in `out` count from `begin`.
+ * Reads `scores?after=e7-42&hold=30&delta=1&turn=9x`, which begins at `*at`, and moves `*at` to the
+ * blank that ends it. Spans in `out` count from `begin`.
  *
  * @return kHot when it was read; anything else is the verdict about the whole request
  */

@@ -1,10 +1,70 @@
 #include "feed_handler.h"
 
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/digits.h"
+#include "characters.h"
 
 namespace server {
+
+namespace {
+
+/** Whether a list of tags has this one, weak or strong, or "*" (RFC 9110, section 13.1.2). */
+bool hasTag(std::string_view list, std::string_view tag) {
+  if (list == "*") return true;
+  for (size_t at = list.find(tag); at != std::string_view::npos; at = list.find(tag, at + 1)) {
+    const size_t end = at + tag.size();
+    if (at > 0 && list[at - 1] == '"' && end < list.size() && list[end] == '"') return true;
+  }
+  return false;
+}
+
+/** The token of an Authorization header; empty: it is another one's, or has another form. */
+std::string_view bearerOf(std::string_view value) {
+  constexpr std::string_view scheme = "bearer ";
+  const auto isSame = [](char a, char b) { return a == lower(b); };
+  const bool is =
+      value.size() > scheme.size() && std::equal(scheme.begin(), scheme.end(), value.begin(),
+                                                 value.begin() + scheme.size(), isSame);
+  if (!is) return {};
+  value.remove_prefix(scheme.size());
+  return value.find_first_of(" \t") == std::string_view::npos ? value : std::string_view();
+}
+
+/** Hashes tokens; to look for the algorithm at each would take longer than to hash. */
+class TokenHasher {
+ public:
+  /** Nothing where OpenSSL has failed: then no token is known here. */
+  std::optional<TokenHash> operator()(std::string_view token) {
+    TokenHash hash = {};
+    const bool done = algorithm_ && context_ &&
+                      EVP_DigestInit_ex(context_.get(), algorithm_.get(), nullptr) == 1 &&
+                      EVP_DigestUpdate(context_.get(), token.data(), token.size()) == 1 &&
+                      EVP_DigestFinal_ex(context_.get(), hash.data(), nullptr) == 1;
+    return done ? std::optional(hash) : std::nullopt;
+  }
+
+ private:
+  struct Free {
+    void operator()(EVP_MD* algorithm) const { EVP_MD_free(algorithm); }
+    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+  };
+
+  std::unique_ptr<EVP_MD, Free> algorithm_{EVP_MD_fetch(nullptr, "SHA256", nullptr)};
+  std::unique_ptr<EVP_MD_CTX, Free> context_{EVP_MD_CTX_new()};
+};
+
+std::optional<TokenHash> hashOf(std::string_view token) {
+  thread_local TokenHasher hasher;
+  return hasher(token);
+}
+
+}  // namespace
 
 FeedHandler::FeedHandler(Feeds* feeds, Connections* connections, Answers* answers,
                          ReplyWriter* replies, Answered answered)
@@ -18,29 +78,61 @@ FeedHandler::FeedHandler(Feeds* feeds, Connections* connections, Answers* answer
 
 // ---- Requests -----------------------------------------------------------------------------------
 
-bool FeedHandler::takes(const HotRequest& request, std::string_view body) {
+bool FeedHandler::takes(const HotRequest& request, const char* head, std::string_view body) {
   if (feeds_ == nullptr) return false;
-  return request.route == Route::kFeed || readWatch(body, &wish_);
-}
-
-bool FeedHandler::serve(Connection& connection, const HotRequest& request, const char* head,
-                        const Address& client) {
-  WatchHow how = {};
   if (request.route == Route::kFeed) {
     const auto text = [head](HeadSpan span) {
       return std::string_view(head + span.offset, span.length);
     };
     wish_.count = 1;
     wish_.wanted[0] = {text(request.key), text(request.after)};
+    noneMatch_ = text(request.noneMatch);
+  } else if (!readWatch(body, &wish_)) {
+    return false;
+  }
+  grant_ = Grants::kNone;
+  return !feeds_->hasPrivate() || judge(request, head);
+}
+
+/** Says of each private feed whether it may be read; false: that is JavaScript's to say. */
+bool FeedHandler::judge(const HotRequest& request, const char* head) {
+  Wanted* const end = wish_.wanted + wish_.count;
+  const auto isPrivate = [this](const Wanted& one) { return feeds_->isPrivate(one.key); };
+  if (std::none_of(wish_.wanted, end, isPrivate)) return true;
+  // Where there are both, JavaScript says which.
+  if (request.authorization.length > 0 && request.grant.length > 0) return false;
+  Outcome without = Outcome::kGrantRequired;
+  if (request.authorization.length > 0 || request.grant.length > 0) {
+    const HeadSpan span = request.grant.length > 0 ? request.grant : request.authorization;
+    const std::string_view value(head + span.offset, span.length);
+    const std::string_view token = request.grant.length > 0 ? value : bearerOf(value);
+    if (token.empty()) return false;
+    const std::optional<TokenHash> hash = hashOf(token);
+    if (hash) grant_ = feeds_->findGrant(*hash);
+    if (grant_ == Grants::kNone) return false;
+    without = Outcome::kNotGranted;
+  }
+  for (Wanted* one = wish_.wanted; one != end; ++one) {
+    const bool reads = grant_ != Grants::kNone && feeds_->grants().reads(grant_, one->key);
+    if (isPrivate(*one) && !reads) one->problem = without;
+  }
+  return true;
+}
+
+bool FeedHandler::serve(Connection& connection, const HotRequest& request, const Address& client) {
+  WatchHow how = {};
+  if (request.route == Route::kFeed) {
     how = {.hold = request.hasHold ? request.hold : kNoFeedHold,
            .delta = request.delta,
            .gzip = request.gzip,
            .stream = request.stream,
-           .many = false};
+           .many = false,
+           .noneMatch = noneMatch_};
   } else {
     how = {.hold = wish_.hold, .delta = wish_.delta, .gzip = false, .stream = false, .many = true};
   }
   how.from = client;
+  how.grant = grant_;
   connection.plain = false;
   const Ticket ticket = connections_->ticketOf(connection);
   const Outcome outcome = watch(connection, wish_.wanted, wish_.count, how);
@@ -55,6 +147,13 @@ bool FeedHandler::serve(Connection& connection, const HotRequest& request, const
 Outcome FeedHandler::watch(Connection& connection, const Wanted* wanted, uint32_t count,
                            const WatchHow& how) {
   // Watching before it is asked for: the table may answer while it is being asked.
+  if (!how.noneMatch.empty()) {
+    const std::string tag = feeds_->tagNow(wanted[0], how);
+    if (!tag.empty() && hasTag(how.noneMatch, tag)) {
+      sendUnchanged(connection, tag);
+      return Outcome::kOk;
+    }
+  }
   const Ticket ticket = connections_->ticketOf(connection);
   connection.state = ConnectionState::kWatching;
   connection.record = Feeds::kNoWatcher;
@@ -69,6 +168,16 @@ Outcome FeedHandler::watch(Connection& connection, const Wanted* wanted, uint32_
     connection.record = watcher;
   }
   return outcome;
+}
+
+/** The cache of who asks has the bytes that it would be answered with. */
+void FeedHandler::sendUnchanged(Connection& connection, std::string_view tag) {
+  const Ticket ticket = connections_->ticketOf(connection);
+  const Reply& head = replies_->replies().feedUnchanged;
+  std::string text(connection.last ? replies_->writeLast(head) : replies_->write(head));
+  text.append(tag).append("\"\r\n\r\n");
+  const bool whole = answers_->send(connection, text);
+  if (whole && connections_->find(ticket) != nullptr) answered_(connection);
 }
 
 void FeedHandler::flushed(Connection& connection) { feeds_->ready(connection.record); }
@@ -117,7 +226,7 @@ bool FeedHandler::Last::isOf(const FeedAnswer& answer) const {
   if (!message || answer.count != 1) return false;
   const FeedItem& item = answer.items[0];
   return item.bytes == bytes && item.begin == begin && item.end == end && item.before == before &&
-         answer.gzip == gzip && answer.stream == stream;
+         answer.gzip == gzip && answer.stream == stream && answer.fresh == fresh;
 }
 
 /** The message of an answer: the one before, when it is of the same. */
@@ -128,8 +237,8 @@ base::Ref<base::Message> FeedHandler::messageOf(const FeedAnswer& answer, bool o
   if (!shared) return compose(answer, opens, to);
   if (!last_.isOf(answer)) {
     const FeedItem& item = answer.items[0];
-    last_ = {compose(answer, opens, to), item.bytes,  item.begin,   item.end,
-             std::string(item.before),   answer.gzip, answer.stream};
+    last_ = {compose(answer, opens, to), item.bytes,  item.begin,    item.end,
+             std::string(item.before),   answer.gzip, answer.stream, answer.fresh};
   }
   return last_.message;
 }  // NOLINT(clang-analyzer-unix.Malloc): a reference is counted, not leaked
@@ -140,8 +249,7 @@ base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool ope
   insertions_.clear();
   const Replies& replies = replies_->replies();
   if (!answer.stream) {
-    const Reply& head = answer.gzip ? replies.feedGzip : replies.feed;
-    text_ += to.last ? replies_->writeLast(head) : replies_->write(head);
+    addHead(answer, to);
     base::appendDigits(&text_, answer.length());
     text_ += "\r\n\r\n";
     addBody(answer);
@@ -184,6 +292,20 @@ base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool ope
   }
   addOwn(text_.size());
   return base::Message::of(pieces_.data(), static_cast<uint32_t>(pieces_.size()));
+}
+
+/** The head of a poll's answer, up to its length. */
+void FeedHandler::addHead(const FeedAnswer& answer, const Connection& to) {
+  const Replies& replies = replies_->replies();
+  const Reply& plain = answer.gzip ? replies.feedGzip : replies.feed;
+  const Reply& head = answer.fresh > 0 ? replies.feedPublic : plain;
+  text_ += to.last ? replies_->writeLast(head) : replies_->write(head);
+  if (answer.fresh == 0) return;
+  text_.append(answer.tag).append("\"\r\nCache-Control: public, s-maxage=");
+  base::appendDigits(&text_, answer.fresh);
+  text_ += ", max-age=0\r\n";
+  if (answer.gzip) text_ += "Content-Encoding: gzip\r\n";
+  text_ += "Content-Length: ";
 }
 
 void FeedHandler::addBody(const FeedAnswer& answer) {

@@ -42,8 +42,11 @@ class FeedHandler : public FeedResponder {
   FeedHandler(Feeds* feeds, Connections* connections, Answers* answers, ReplyWriter* replies,
               Answered answered);
 
-  /** Says whether it serves this request. Reads the `body` of POST /feeds for that. */
-  bool takes(const HotRequest& request, std::string_view body);
+  /**
+   * Says whether it serves this request, whose head begins at `head`. Reads the `body` of POST
+   * /feeds for that. A grant that is not known here is JavaScript's to verify.
+   */
+  bool takes(const HotRequest& request, const char* head, std::string_view body);
 
   /**
    * Has the connection watch these feeds: its answer, or the events of a stream, come by
@@ -53,13 +56,12 @@ class FeedHandler : public FeedResponder {
   Outcome watch(Connection& connection, const Wanted* wanted, uint32_t count, const WatchHow& how);
 
   /**
-   * Serves a request for which `takes` has just returned true; its head begins at `head`.
+   * Serves a request for which `takes` has just returned true.
    *
    * @return true when the request is answered and the connection's next one may be served; false
    *     while the answer is still to come or to be written, or when the connection is closed
    */
-  bool serve(Connection& connection, const HotRequest& request, const char* head,
-             const Address& client);
+  bool serve(Connection& connection, const HotRequest& request, const Address& client);
 
   /** The last event of a stream has been written: sends a newer one if there is one. */
   void flushed(Connection& connection);
@@ -77,7 +79,12 @@ class FeedHandler : public FeedResponder {
 
   Taken answer(uint32_t token, const FeedAnswer& answer) override;
 
+  /** Takes a grant that was verified; kNone: there is no room. */
+  uint32_t takeGrant(const GrantRights& rights) { return feeds_->takeGrant(rights); }
+
  private:
+  bool judge(const HotRequest& request, const char* head);
+
   /** The message made last, and what it was made of. */
   struct Last {
     base::Ref<base::Message> message;
@@ -87,13 +94,16 @@ class FeedHandler : public FeedResponder {
     std::string before;
     bool gzip = false;
     bool stream = false;
+    uint32_t fresh = 0;
 
     bool isOf(const FeedAnswer& answer) const;
   };
 
   base::Ref<base::Message> messageOf(const FeedAnswer& answer, bool opens, const Connection& to);
   base::Ref<base::Message> compose(const FeedAnswer& answer, bool opens, const Connection& to);
+  void addHead(const FeedAnswer& answer, const Connection& to);
   void addBody(const FeedAnswer& answer);
+  void sendUnchanged(Connection& connection, std::string_view tag);
 
   Feeds* const feeds_;
   Connections* const connections_;
@@ -101,6 +111,8 @@ class FeedHandler : public FeedResponder {
   ReplyWriter* const replies_;
   const Answered answered_;
   WatchWish wish_ = {};
+  uint32_t grant_ = Grants::kNone;  // by which it asks
+  std::string_view noneMatch_;      // of the request that was taken last, as wish_
   Last last_;
 
   // The message that is being composed: its own text, and where pieces of shared bytes go into it.

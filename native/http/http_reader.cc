@@ -95,6 +95,8 @@ enum class Name : uint8_t {
   kAccept,
   kAcceptEncoding,
   kLastEventId,
+  kIfNoneMatch,
+  kAuthorization,
   kNotHot,  // its presence alone makes the request another than a hot one
 };
 
@@ -116,7 +118,9 @@ inline Name recognise(const char* name, size_t length) {
     case 10:
       return is("connection") ? Name::kConnection : notHotIf(is("keep-alive"));
     case 13:
-      return is("last-event-id") ? Name::kLastEventId : Name::kPlain;
+      if (is("if-none-match")) return Name::kIfNoneMatch;
+      if (is("last-event-id")) return Name::kLastEventId;
+      return is("authorization") ? Name::kAuthorization : Name::kPlain;
     case 14:
       return is("content-length") ? Name::kContentLength : notHotIf(is("http2-settings"));
     case 15:
@@ -392,6 +396,9 @@ class HeadReader {
       case Name::kForwardedFor:
         out_->forwardedFor = trimmed(value);
         return true;
+      case Name::kAuthorization:
+        out_->authorization = trimmed(value);
+        return true;
       case Name::kForwarded:
         out_->forwarded = trimmed(value);
         return true;
@@ -403,6 +410,9 @@ class HeadReader {
       case Name::kLastEventId:
         lastEventId_ = trimmed(value);
         return !isFeed() || readLastEventId({value, length});
+      case Name::kIfNoneMatch:
+        if (isFeed()) out_->noneMatch = trimmed(value);
+        return true;
       default:
         return false;
     }

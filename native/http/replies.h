@@ -45,6 +45,8 @@ struct Replies {
   Reply outcomes[kOutcomes];  // of a throw; kOk: of a leave
   Reply feed;                 // ends with "Content-Length: "
   Reply feedGzip;             // the same, compressed
+  Reply feedPublic;           // one that a cache may keep: ends with "ETag: " and a quotation mark
+  Reply feedUnchanged;        // 304; ends alike
   Reply feedStream;           // the head of an event stream, chunked
   Reply feedStreamPlain;      // the same of HTTP/1.0: the stream ends with the connection
   Reply json;                 // of a poll, a place, the counts: ends with "Content-Length: "

@@ -35,6 +35,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -147,8 +148,14 @@ struct RespondLengths {
 
 /** What a request watches. */
 struct WatchOrder {
-  std::vector<std::pair<std::string, std::string>> wanted;  // keys, and the cursors they have
+  /** A Wanted with texts of its own. */
+  struct One {
+    std::string key, after;
+    Outcome problem;
+  };
+  std::vector<One> wanted;
   WatchHow how;
+  std::optional<GrantRights> verified;  // by what grant
 };
 
 /** A version of a feed, whose bytes all threads share. */

@@ -196,8 +196,12 @@ void Front::respond(Caller caller, std::string_view statusLine, std::string_view
 
 void Front::watch(Caller caller, const Wanted* wanted, uint32_t count, const WatchHow& how) {
   if (caller.worker == 0) return door_.watch(caller.ticket, wanted, count, how);
-  auto order = std::make_unique<WatchOrder>(WatchOrder{{}, how});
-  for (uint32_t i = 0; i < count; ++i) order->wanted.emplace_back(wanted[i].key, wanted[i].after);
+  auto order = std::make_unique<WatchOrder>(WatchOrder{{}, how, {}});
+  if (how.verified != nullptr) order->verified = *how.verified;
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto& [key, after, problem] = wanted[i];
+    order->wanted.push_back({std::string(key), std::string(after), problem});
+  }
   say(caller, {.say = Say::kWatch}, Handed(std::move(order)));
 }
 
@@ -293,6 +297,13 @@ uint32_t Front::closeIdle() {
 void Front::drain(uint32_t window) {
   run([window](Worker& worker) {
     if (worker.feeds() != nullptr) worker.feeds()->table().drain(window);
+  });
+}
+
+void Front::endGrants(GrantPart part, const std::string& name) {
+  if (parts_.feeds != nullptr) parts_.feeds->endGrants(part, name);
+  run([part, name](Worker& worker) {
+    if (worker.feeds() != nullptr) worker.feeds()->table().endGrants(part, name);
   });
 }
 

@@ -102,6 +102,9 @@ class Front : private FeedsWatcher {
   /** See Feeds::drain: the watchers of the workers. */
   void drain(uint32_t window);
 
+  /** See Feeds::endGrants: in all threads. */
+  void endGrants(GrantPart part, const std::string& name);
+
   /** See Door::setOtherServers. */
   void setOtherServers(ServerTag own, const std::vector<ServerTag>& tags);
 

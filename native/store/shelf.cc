@@ -16,7 +16,7 @@ struct ShelfHeader {
 struct FeedEntry {
   uint64_t epoch, version;
   uint32_t key, value, log, patches;
-  uint64_t upstream;
+  Published what;
 };
 static_assert(sizeof(FeedEntry) == 40, "a change of the format is a new version");
 
@@ -36,6 +36,11 @@ uint32_t firstOf(const FeedValue& feed) { return feed.patches.empty() ? 0 : feed
 std::string_view logOf(const FeedValue& feed) {
   if (feed.patches.empty()) return {};
   return feed.log->text().substr(firstOf(feed));
+}
+
+Published whatOf(const FeedValue& feed) {
+  if (feed.isLog) return Published::kItem;
+  return feed.upstream ? Published::kFetched : Published::kValue;
 }
 
 bool isNote(std::string_view name, std::string_view bytes) {
@@ -79,7 +84,7 @@ class Writer : public Keepers::Taker {
                        .value = feed.value->length(),
                        .log = static_cast<uint32_t>(log.size()),
                        .patches = static_cast<uint32_t>(feed.patches.size()),
-                       .upstream = feed.upstream});
+                       .what = whatOf(feed)});
     to_->put(key.data(), key.size());
     to_->put(feed.value->data(), feed.value->length());
     to_->put(log.data(), log.size());
@@ -119,7 +124,7 @@ void Shelf::each(Taker* taker) const {
 bool Shelf::apply(const JournalRecord& record, std::string_view text) {
   switch (record.step) {
     case JournalStep::kPublish:
-      return publish(record.number, text);
+      return publish(record, text);
     case JournalStep::kUnpublish: {
       const auto found = feeds_.find(text);
       if (found == feeds_.end()) return false;
@@ -144,7 +149,8 @@ bool Shelf::apply(const JournalRecord& record, std::string_view text) {
   }
 }
 
-bool Shelf::publish(uint64_t version, std::string_view text) {
+bool Shelf::publish(const JournalRecord& record, std::string_view text) {
+  const uint64_t version = record.number;
   PublishText head;
   if (text.size() < sizeof head) return false;
   memcpy(&head, text.data(), sizeof head);
@@ -152,14 +158,27 @@ bool Shelf::publish(uint64_t version, std::string_view text) {
   if (uint64_t{head.key} + head.value > text.size()) return false;
   const std::string_view key = text.substr(0, head.key);
   const std::string_view value = text.substr(head.key, head.value);
-  if (!isFeedKey(key) || value.empty() || version == 0 || version > kMostCursor ||
-      head.epoch > kMostCursor) {
+  const bool isItem = head.what == Published::kItem;
+  if (!isFeedKey(key) || version == 0 || version > kMostCursor || head.epoch > kMostCursor) {
     return false;
   }
+  if (isItem) return append({head.epoch, version}, key, value, record.other);
+  if (value.empty()) return false;
   FeedValue& feed = feeds_.try_emplace(std::string(key)).first->second;
-  feed.upstream = head.upstream != 0;
+  feed.upstream = head.what != Published::kValue;
   feed.take({head.epoch, version}, base::Bytes::copyOf(value, nullptr),
             text.substr(uint64_t{head.key} + head.value), nullptr);
+  return true;
+}
+
+bool Shelf::append(Cursor cursor, std::string_view key, std::string_view item, uint32_t kept) {
+  const auto found = feeds_.find(key);
+  const bool goesOn = found != feeds_.end() && found->second.isLog;
+  const size_t before = goesOn ? found->second.patches.size() : 0;
+  if (kept == 0 || kept > before + (item.empty() ? 0 : 1) || kept > cursor.version) return false;
+  FeedValue& feed = goesOn ? found->second : feeds_[std::string(key)];
+  feed.upstream = false;
+  feed.append(cursor, item, kept, nullptr);
   return true;
 }
 
@@ -181,15 +200,19 @@ std::string Shelf::read(SnapshotReader* reader) {
       if (!reader->get(&begin)) return kTooEarly;
       begins.push_back(begin);
     }
-    if (!isFeedKey(key) || value.empty() || entry.version == 0 || entry.version > kMostCursor ||
-        entry.epoch > kMostCursor || entry.upstream > 1 || entry.patches >= entry.version ||
-        !areBegins(begins, log)) {
+    const bool isLog = entry.what == Published::kItem;
+    // A log has its first version as an item, and always one; a value has no patch to its first.
+    const bool fits = isLog ? value.empty() && entry.patches > 0 && entry.patches <= entry.version
+                            : !value.empty() && entry.patches < entry.version;
+    if (!isFeedKey(key) || !fits || entry.version == 0 || entry.version > kMostCursor ||
+        entry.epoch > kMostCursor || entry.what > Published::kItem || !areBegins(begins, log)) {
       return kNoFeed;
     }
     const auto [place, isNew] = feeds_.try_emplace(std::string(key));
     if (!isNew) return kNoFeed;
     place->second.restore({entry.epoch, entry.version}, value, log, begins, nullptr);
-    place->second.upstream = entry.upstream == 1;
+    place->second.upstream = entry.what == Published::kFetched;
+    place->second.isLog = isLog;
   }
   for (uint64_t i = 0; i < header.notes; ++i) {
     NoteEntry entry;

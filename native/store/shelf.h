@@ -1,6 +1,6 @@
 // What a state keeps beside the pool: feeds, and notes.
 //
-//   feeds   "scores"          ─▶ [ cursor │ value │ patches ]                    feed.h
+//   feeds   "scores"          ─▶ [ cursor │ value │ patches, or items ]          feed.h
 //   notes   "ban/192.0.2.1"   ─▶ some bytes, whose owner alone knows what they say
 //
 // A note is the newest of what was noted under a name: a ban, a player of an arena, an arena's
@@ -17,7 +17,9 @@
 //   └────────┴──────────────────────────────┴──────────────────┘
 //
 // Cost in the journal: a publication takes its value, its patch and some 70 bytes; in a snapshot a
-// value and the patches that are remembered. Rejected: patches alone in the journal (a start would
+// value and the patches that are remembered. An item takes its text, its key and some 50 bytes; it
+// says how many items the log has kept, so that a log is the same whatever bounds a start has.
+// Rejected: patches alone in the journal (a start would
 // have to apply them, and to write numbers as JavaScript does), a file for feeds (two files are
 // never of one moment: a crash between them refused every later start).
 #ifndef SPRITES_SHELF_H_
@@ -81,7 +83,8 @@ class Shelf : public Keepers {
   NoteMap takeNotes() { return std::exchange(notes_, {}); }
 
  private:
-  bool publish(uint64_t version, std::string_view text);
+  bool publish(const JournalRecord& record, std::string_view text);
+  bool append(Cursor cursor, std::string_view key, std::string_view item, uint32_t kept);
 
   FeedMap feeds_;
   NoteMap notes_;

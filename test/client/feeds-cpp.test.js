@@ -11,7 +11,7 @@ import { compare } from '../../lib/feeds/compare.js';
 import { Random, freshSeed } from '../fuzz/random.js';
 import { buildClient, noClient, plainEnvironment, tool } from '../support/cpp-build.js';
 import { playScenarios, Probe } from '../support/cpp-probe.js';
-import { Script } from '../support/cpp-servers.js';
+import { Script, Stub, problem } from '../support/cpp-servers.js';
 import { playUntilHeard } from '../support/feeds-history.js';
 import { patch, put, tokenFile } from '../support/feeds.js';
 import { randomlyChanged, randomPatch, randomValue } from '../support/json-cases.js';
@@ -139,6 +139,41 @@ t.test('the C++ client of feeds', { skip: noClient }, async (t) => {
     t.equal(newer.patch.length, 1, 'another run goes on with patches');
     await next.quit();
     await server.stop();
+  });
+
+  await t.test('behind a cache', async (t) => {
+    const stub = await Stub.start(t);
+    const client = new Probe(t, program, stub.url, [
+      '--cached',
+      '--backoff',
+      '100',
+      '--watch',
+      'a'
+    ]);
+    const value = (n) => ({ feed: 'a', cursor: `e1-${n}`, value: n });
+    const ping = (n, turn) => ({ feed: 'a', cursor: `e1-${n}`, turn });
+    /** Answers the next request. @returns {Promise<string>} what it was */
+    async function reply(body, status = 200) {
+      const seen = await stub.next(/^\/feeds?/);
+      seen.answer(status, body);
+      return `${seen.method} ${seen.path}?${seen.query}`;
+    }
+    const address = (after) => `GET /feed/a?after=${after}&hold=55&delta=1`;
+    t.equal(await reply(value(5)), 'GET /feed/a?after=none&hold=5&delta=1');
+    t.equal(await reply(ping(5, 'x7')), address('e1-5'));
+    t.equal(await reply(ping(5, 'x8')), `${address('e1-5')}&turn=x7`, 'its turn is carried on');
+    t.equal(await reply(value(9)), `${address('e1-5')}&turn=x8`);
+    t.equal(await reply(value(7)), address('e1-9'), 'after news there is none');
+    t.equal(await reply({ items: [value(10)] }), 'POST /feeds?', 'what is older is not taken');
+    t.equal(await reply(problem('unknown-feed'), 404), address('e1-10'), 'the cache again');
+    t.equal(await reply(value(11)), address('none'));
+    const told = () => toldOf(client);
+    await until(() => told().length === 5);
+    t.same(
+      told().map(({ value, problem }) => value ?? problem),
+      [5, 9, 10, 'unknown-feed', 11]
+    );
+    await client.quit();
   });
 
   await t.test('who watches has the newest value in the end', (t) =>

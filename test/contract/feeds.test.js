@@ -528,7 +528,7 @@ contract(t, { options }, async (t, server) => {
     );
     t.equal(page.next, keys[999]);
     const { body: rest } = await list(`from=${page.next}`);
-    const last = { feed: 'b/1', cursor: first.cursor, bytes: 5, watching: 0 };
+    const last = { feed: 'b/1', kind: 'value', cursor: first.cursor, bytes: 5, watching: 0 };
     t.strictSame(rest, { feeds: [{ ...rest.feeds[0], feed: keys[1000] }, last] });
     t.strictSame((await list('prefix=b')).body.feeds, [last]);
     t.strictSame((await list('prefix=b&from=b/1')).body.feeds, []);
@@ -541,9 +541,9 @@ contract(t, { options }, async (t, server) => {
   });
 
   t.test('methods that a feed does not have', async (t) => {
-    const { status, headers: said } = await server.ask('POST', '/feed/first');
+    const { status, headers: said } = await server.ask('PROPFIND', '/feed/first');
     t.equal(status, 405);
-    t.equal(said.allow, 'GET, HEAD, PUT, PATCH, DELETE, OPTIONS');
+    t.equal(said.allow, 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS');
     t.equal((await server.ask('PUT', '/feeds')).headers.allow, 'GET, POST, OPTIONS');
     const { headers } = await server.ask('OPTIONS', '/feed/first');
     t.match(headers['access-control-allow-methods'], /PUT, PATCH, DELETE/);

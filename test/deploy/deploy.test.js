@@ -949,11 +949,13 @@ t.test('no file of deploy/ is forgotten here', async (t) => {
     'helm',
     'journald.conf',
     'limits.conf',
+    'nginx-cache.conf',
     'nginx.conf',
     'prometheus-rules.yml',
     'prometheus.yml',
     'sprites.service',
     'sysctl.conf',
+    'varnish.vcl',
     'world'
   ]);
 });

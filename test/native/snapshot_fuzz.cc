@@ -164,7 +164,7 @@ class Run {
       const PublishText head = {.epoch = 7,
                                 .key = static_cast<uint32_t>(key.size()),
                                 .value = static_cast<uint32_t>(value.size()),
-                                .upstream = 0};
+                                .what = Published::kValue};
       std::string text(reinterpret_cast<const char*>(&head), sizeof head);
       text += key;
       text += value;

@@ -25,6 +25,9 @@ namespace scene {
 
 using namespace server;
 
+/** Few, so that old items go. */
+constexpr LogBounds kLogBounds = {.items = 5, .bytes = 60};
+
 constexpr uint64_t kAnySize = uint64_t{1} << 40;
 
 /** A folder that goes with its owner. */
@@ -127,7 +130,7 @@ std::string besideOf(const FeedMap& feeds, const NoteMap& notes) {
     text += " ";
     text += feed.value->text();
     if (!feed.patches.empty()) text += feed.log->text().substr(feed.patches.front());
-    text += " " + std::to_string(feed.patches.size());
+    text += " " + std::to_string(feed.patches.size()) + (feed.isLog ? " items" : "");
   }
   for (const auto& [name, bytes] : notes) {
     for (const std::string_view part : {std::string_view("\nnote "), std::string_view(name),
@@ -146,8 +149,13 @@ class Life : private PollResponder {
         inWorld_(where == Where::kInWorld),
         options_(std::move(options)),
         pool_(poolOptions(capacity), nullptr, 0),
-        feeds_({.hold = 60, .feeds = 4, .memory = 1 << 20, .watchers = 10, .upstream = false}, 0,
-               [] { return uint64_t{0}; }),
+        feeds_({.hold = 60,
+                .feeds = 4,
+                .memory = 1 << 20,
+                .watchers = 10,
+                .upstream = false,
+                .log = kLogBounds},
+               0, [] { return uint64_t{0}; }),
         turn_(&pool_) {
     pool_.setResponder(PollHolder::kRoutes, this);
   }
@@ -207,6 +215,8 @@ class Life : private PollResponder {
     for (const auto& [key, feed] : told_) {
       const Feed* const found = feeds_.find(key);
       EXPECT(found != nullptr && found->value->text() == feed.value->text());
+      EXPECT(found->isLog == feed.isLog && found->cursor.version == feed.cursor.version);
+      EXPECT(!feed.isLog || found->length() == feed.length());
     }
     EXPECT(feeds_.counts().feeds == told_.size());
   }
@@ -266,7 +276,9 @@ class Life : private PollResponder {
   void besides(uint32_t what) {
     const std::string key = std::string("feed/") + static_cast<char>('a' + below(5));
     const std::string name = "note/" + std::to_string(below(3));
-    if (what < 23) {
+    if (what < 23 && below(2) == 0) {
+      append(below(2) == 0 ? "log/a" : "log/b");
+    } else if (what < 23) {
       FeedValue& feed = told_[key];
       const Cursor cursor = {feed.value ? feed.cursor.epoch : below(1000) + 1,
                              feed.cursor.version + 1};
@@ -282,7 +294,8 @@ class Life : private PollResponder {
         told_.erase(key);
       }
     } else if (what == 23) {
-      if (feeds_.remove(key) == Outcome::kOk) told_.erase(key);
+      const std::string ended = below(3) == 0 ? "log/a" : key;
+      if (feeds_.remove(ended) == Outcome::kOk) told_.erase(ended);
     } else if (what == 24) {
       (void)turn_.note(name, std::to_string(below(100)));
     } else {
@@ -290,6 +303,24 @@ class Life : private PollResponder {
     }
     // Nobody watches: what has ended is gone with the next step.
     (void)feeds_.step(1000);
+  }
+
+  /** An item, or now and then another epoch. */
+  void append(const std::string& key) {
+    FeedValue& feed = told_[key];
+    const bool renews = feed.value && below(8) == 0;
+    const Cursor cursor = {feed.value && !renews ? feed.cursor.epoch : below(1000) + 1,
+                           feed.cursor.version + (renews ? 0 : 1)};
+    const std::string item =
+        renews ? "" : "\"" + std::string(below(30), 'i') + std::to_string(cursor.version) + "\"";
+    const uint32_t kept = renews ? static_cast<uint32_t>(feed.patches.size())
+                                 : feed.keptWith(item.size(), kLogBounds);
+    uint32_t watching;
+    if (feeds_.append(key, cursor, item, &watching) == Outcome::kOk) {
+      feed.append(cursor, item, kept, nullptr);
+    } else if (!feed.value) {
+      told_.erase(key);
+    }
   }
 
   std::mt19937_64 random_;

@@ -18,7 +18,7 @@ const ROOMS = {
     roomOf: (file, name) => (name.includes('/') ? name.split('/')[0] : null)
   },
   lib: {
-    rooms: 'client report base torus feeds arena world http operator server',
+    rooms: 'client report base torus feeds grants arena world http operator server',
     files: /\.js$/,
     uses: /(?:\bfrom|\bimport)\s*\(?'(\.[^']*)'/g,
     roomOf: (file, name) => relative(join(ROOT, 'lib'), join(dirname(file), name)).split('/')[0]

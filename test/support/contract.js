@@ -18,13 +18,23 @@ const PROBLEMS = {
   'bad-key': 400,
   'bad-cursor': 400,
   'bad-delta': 400,
+  'bad-turn': 400,
   'bad-watch': 400,
   'bad-value': 400,
   'bad-patch': 400,
   'bad-token': 401,
+  'grant-required': 401,
+  'bad-grant': 401,
+  'grant-expired': 401,
+  'not-granted': 403,
   'publishing-closed': 403,
   'unknown-feed': 404,
   'patch-conflict': 409,
+  'other-kind': 409,
+  'no-logs-in-world': 403,
+  'item-too-large': 413,
+  'bad-from': 400,
+  'not-a-log': 400,
   'feed-too-large': 413,
   'watch-too-large': 413,
   'bad-media-type': 415,
@@ -88,8 +98,12 @@ export const NO_NUMBERS = [
 export function checkAnswer(answer, { cors = '*', head = false, gzip = false } = {}) {
   const { status, headers, body } = answer;
   if (status < 200) return answer;
-  assert.equal(headers['cache-control'], 'no-store', 'Cache-Control');
-  if (!gzip) assert.equal(headers['content-encoding'], undefined, 'no answer is compressed');
+  // An answer of a feed, where the server has --feed-cache.
+  const isKept = headers.etag !== undefined && headers.vary === 'Accept-Encoding, Accept';
+  const control = isKept ? /^public, s-maxage=[1-9][0-9]*, max-age=0$/ : /^no-store$/;
+  assert.match(headers['cache-control'], control, 'Cache-Control');
+  if (!gzip && !isKept)
+    assert.equal(headers['content-encoding'], undefined, 'no answer is compressed');
   assert.equal(headers['access-control-allow-origin'], cors === 'none' ? undefined : cors, 'CORS');
   if (status === 429 || status === 502 || status === 503) {
     assert.match(headers['retry-after'] ?? 'none', /^[1-9][0-9]*$/, 'Retry-After, in seconds');

@@ -33,7 +33,27 @@ export interface Status {
 /** A version of a feed. `cursor` is `none` where there is no value. */
 export interface Version {
   cursor: string;
-  value: any;
+  /** Of a log there is none. */
+  value?: any;
+  /** Of a log: the items behind `seen`, or all that it keeps. */
+  items?: any[];
+  /** Of a log: items before these are gone. */
+  gap?: boolean;
+}
+
+/** What a grant allows. Feeds are keys, `prefix/*`, or `*`. */
+export interface Rights {
+  read?: string[];
+  publish?: string[];
+  /** A place in the torus and in arenas, where `privateJoin` asks for it. */
+  join?: boolean;
+  present?: boolean;
+  /** Whose it is; by it all grants of one are revoked. */
+  sub?: string;
+  /** By default one of its own. */
+  jti?: string;
+  /** How long it lasts; 3600 by default. */
+  seconds?: number;
 }
 
 /** A server that runs. */
@@ -51,7 +71,7 @@ export interface Server {
   /**
    * Publishes a value, anything that JSON can say.
    *
-   * @throws {FeedError} as all four: its `problem` is the one that a client would get
+   * @throws {FeedError} as all five: its `problem` is the one that a client would get
    */
   publish(
     key: string,
@@ -59,6 +79,11 @@ export interface Server {
   ): Promise<{ cursor: string; watching: number; created?: boolean }>;
   /** Patches a value: an array is a JSON Patch (RFC 6902), anything else a JSON Merge Patch (RFC 7396). */
   patch(key: string, patch: unknown): Promise<{ cursor: string; watching: number }>;
+  /** Appends an item, anything that JSON can say, to a log. */
+  append(
+    key: string,
+    item: unknown
+  ): Promise<{ cursor: string; watching: number; created?: boolean }>;
   /** Ends a feed. */
   remove(key: string): Promise<void>;
   /**
@@ -66,9 +91,14 @@ export interface Server {
    * is. Nothing is fetched for it. Rejects when the server ends.
    */
   watch(key: string, seen?: string, options?: { signal?: AbortSignal }): Promise<Version>;
+  /**
+   * Makes a grant, signed with the first secret (`oct`) of the keys: what a client sends to read private feeds, to publish, or
+   * to join.
+   */
+  grant(rights?: Rights): Promise<string>;
   /** As /status of the admin port. */
   status(): Status;
-  /** Reads TLS's certificate and key anew, and the tokens of publishers. */
+  /** Reads TLS's certificate and key anew, the tokens of publishers, and the keys of grants. */
   reload(): void;
   /**
    * Answers every parked poll within the drain window, keeps the state, closes every connection. Nothing of
@@ -87,7 +117,11 @@ export interface Server {
  *     addon is not built, and the system's (`EADDRINUSE` …) where a port can't be had
  */
 export function createServer(
-  options?: Options & {
+  options?: Omit<Options, 'grants' | 'private'> & {
+    /** Keys that sign grants: a file, or a JSON Web Key Set as it is (RFC 7517; `oct` and Ed25519). */
+    grants?: string | { keys: object[] };
+    /** Feeds that only a grant may read: keys, `prefix/*`, or `*`. */
+    private?: string | string[];
     /** Silent by default. */
     log?: Log;
     /** Ends a start that waits for the state of another server. */

@@ -37,7 +37,9 @@ bool readFeedItem(std::string_view slice, FeedItem* item) {
     if (name == "cursor") item->cursor = json::string(value).value_or("");
     if (name == "from") item->from = json::string(value).value_or("");
     if (name == "problem") item->problem = json::string(value).value_or("");
-    hasProblem = hasProblem || name == "problem";
+    // A log's: this client watches values.
+    if (name == "items") item->problem = "other-kind";
+    hasProblem = hasProblem || name == "problem" || name == "items";
     return true;
   });
   if (!read) return false;
@@ -223,6 +225,36 @@ std::optional<FeedsAnswer> readFeeds(std::string_view body) {
   });
   if (!read || !hasItems) return std::nullopt;
   return answer;
+}
+
+std::optional<FeedsAnswer> readFeed(std::string_view body) {
+  FeedsAnswer answer;
+  answer.items.emplace_back();
+  const bool read = readObject(body, [&](const std::string& name, std::string_view slice) {
+    if (name == "turn") answer.turn = json::string(slice).value_or("");
+    return name != "retry" || readRetry(slice, &answer.retry);
+  });
+  // It is checked to be JSON: what is around it does not count.
+  const std::optional<std::string_view> item = json::value(body);
+  if (!read || !item || !readFeedItem(*item, &answer.items.front())) return std::nullopt;
+  if (!isMadeOf(answer.turn, kNameCharacters, 40)) answer.turn.clear();
+  return answer;
+}
+
+bool isOlderCursor(std::string_view cursor, std::string_view other) {
+  const auto numberOf = [](std::string_view text) {
+    const std::string_view number = text.substr(std::min(text.rfind('-'), text.size() - 1) + 1);
+    const bool good = number.find_first_not_of("0123456789") == std::string_view::npos;
+    return good && !number.empty() && number[0] != '0' ? number : std::string_view();
+  };
+  if (cursor.empty() || other.empty()) return false;
+  const std::string_view one = numberOf(cursor);
+  const std::string_view two = numberOf(other);
+  if (one.empty() || two.empty()) return false;
+  cursor.remove_suffix(one.size());
+  other.remove_suffix(two.size());
+  if (cursor != other) return false;
+  return one.size() == two.size() ? one < two : one.size() < two.size();
 }
 
 std::optional<ThrowAnswer> readThrow(std::string_view body) {

@@ -54,13 +54,23 @@ struct FeedItem {
   std::string problem;
 };
 
-/** To POST /feeds. */
+/** To POST /feeds, or to GET /feed/{key}. */
 struct FeedsAnswer {
   std::vector<FeedItem> items;
   Millis retry{0};
+  std::string turn;  // of a ping, for the next request of the same; empty: none
 };
 
 std::optional<FeedsAnswer> readFeeds(std::string_view body);
+
+/** The same of an answer 200 to GET /feed/{key}. */
+std::optional<FeedsAnswer> readFeed(std::string_view body);
+
+/**
+ * Cursors are the server's, but for this: of two that are the same up to the last hyphen the one
+ * with the larger number behind it is the newer. Others have no order.
+ */
+bool isOlderCursor(std::string_view cursor, std::string_view other);
 
 /** Whether a feed may have that key: no segment empty, none that is "." or "..". */
 bool isFeedKey(std::string_view key);

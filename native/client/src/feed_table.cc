@@ -41,6 +41,7 @@ bool FeedTable::add(Feeds::WatchId watch, const std::string& key, FeedHeld held)
   if (isFeedCursor(held.cursor) && held.cursor != kNoCursor &&
       json::value(held.value, kFeedDepth) && json::isUtf8(held.value)) {
     entry.cursor = std::move(held.cursor);
+    entry.newest = entry.cursor;
     entry.value = std::move(held.value);
   }
   return true;
@@ -58,6 +59,11 @@ void FeedTable::remove(Feeds::WatchId watch) {
 }
 
 std::string FeedTable::Entry::asked() const { return cursor.empty() ? kNoCursor : cursor; }
+
+bool FeedTable::isOlder(const FeedItem& item) const {
+  const auto found = entries_.find(item.feed);
+  return found != entries_.end() && isOlderCursor(item.cursor, found->second.newest);
+}
 
 void FeedTable::forgetCursors() {
   for (auto& [key, entry] : entries_) entry.cursor.clear();
@@ -141,6 +147,7 @@ bool FeedTable::takeNews(const std::string& key, Entry* entry, FeedItem item) {
   }
   const bool isNews = entry->cursor != item.cursor;
   entry->cursor = std::move(item.cursor);
+  entry->newest = entry->cursor;
   entry->value = std::move(*value);
   entry->problem.clear();
   change.value = entry->value;

@@ -42,6 +42,9 @@ class FeedTable {
   void remove(Feeds::WatchId watch);
   void clear() { entries_.clear(); }
 
+  /** Whether an item is older than what was told last. */
+  bool isOlder(const FeedItem& item) const;
+
   /** Asks for every value whole, and at once. */
   void forgetCursors();
 
@@ -64,6 +67,7 @@ class FeedTable {
  private:
   struct Entry {
     std::string cursor;  // empty without a value
+    std::string newest;  // the cursor of the value told last
     std::string value;
     std::string problem;  // as it was told
     uint64_t misses = 0;  // problems in a row

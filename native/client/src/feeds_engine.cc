@@ -13,11 +13,22 @@ namespace {
 
 constexpr unsigned kFeedHold = 55;  // seconds: many a proxy cuts off what is silent for a minute
 
+/** Pings in a row that a cache may answer at once: of the turns that it has kept there are few. */
+constexpr unsigned kTurnsAtOnce = 8;
+
 FeedsOptions checked(FeedsOptions options) {
   if (options.maxBackoff < Millis(100)) {
     throw std::invalid_argument("sprites: maxBackoff is at least 100 ms");
   }
   return options;
+}
+
+/** All who ask for the same have the same address. */
+std::string pathOf(const std::pair<const std::string, std::string>& feed, unsigned hold,
+                   bool delta) {
+  std::string path = "/feed/" + feed.first + "?after=" + feed.second;
+  if (hold > 0) path += "&hold=" + std::to_string(hold);
+  return delta ? path + "&delta=1" : path;
 }
 
 std::string wishOf(const std::map<std::string, std::string>& feeds, unsigned hold, bool delta) {
@@ -156,9 +167,21 @@ void FeedsEngine::startDue(Time now) {
   if (wish.feeds.empty()) return;
   pollHold_ = holdUntil(wish.next, now);
   Request request;
-  request.method = Method::kPost;
-  request.path = "/feeds";
-  request.body = wishOf(wish.feeds, pollHold_, options_.patches);
+  const bool cached = options_.cached && wish.feeds.size() == 1 && !std::exchange(direct_, false);
+  asking_ = cached ? wish.feeds.begin()->first : "";
+  const std::string turn = std::exchange(turn_, {});
+  const std::string before = std::exchange(path_, {});
+  askedTurn_.clear();
+  if (cached) {
+    path_ = pathOf(*wish.feeds.begin(), pollHold_, options_.patches);
+    if (path_ == before) askedTurn_ = turn;
+    request.method = Method::kGet;
+    request.path = askedTurn_.empty() ? path_ : path_ + "&turn=" + askedTurn_;
+  } else {
+    request.method = Method::kPost;
+    request.path = "/feeds";
+    request.body = wishOf(wish.feeds, pollHold_, options_.patches);
+  }
   request.timeout = pollTimeout(pollHold_ > 0 ? pollHold_ : kUsualHold);
   asked_ = std::move(wish.feeds);
   pollStarted_ = now;
@@ -187,8 +210,7 @@ void FeedsEngine::readReplies(Time now) {
       cuts_ = reply.answered ? 0 : cuts_ + 1;
       if (cuts_ >= kCutsMost) holdMost_ = std::min(holdMost_, shorterHold(parked));
     }
-    std::optional<FeedsAnswer> answer;
-    if (reply.answered && reply.status == 200) answer = readFeeds(reply.body);
+    std::optional<FeedsAnswer> answer = answerOf(reply);
     if (answer) {
       onAnswer(std::move(*answer), now);
     } else {
@@ -197,16 +219,44 @@ void FeedsEngine::readReplies(Time now) {
   }
 }
 
+/** What a reply says of the feeds, if it does. */
+std::optional<FeedsAnswer> FeedsEngine::answerOf(const Reply& reply) const {
+  if (!reply.answered) return std::nullopt;
+  if (asking_.empty()) return reply.status == 200 ? readFeeds(reply.body) : std::nullopt;
+  FeedsAnswer answer;
+  // Problems of the feed, not of the request.
+  const Problem problem = readProblem(reply.body);
+  for (const char* name : {"unknown-feed", "upstream-failed"}) {
+    if (reply.status < 400 || !isProblem(problem, name)) continue;
+    answer.items.emplace_back();
+    answer.items.front().feed = asking_;
+    answer.items.front().problem = name;
+    return answer;
+  }
+  return reply.status == 200 ? readFeed(reply.body) : std::nullopt;
+}
+
 void FeedsEngine::onAnswer(FeedsAnswer answer, Time now) {
   doubt_ = false;
   setState(FeedsState::kOnline);
+  if (!asking_.empty() && table_.isOlder(answer.items.front())) {
+    direct_ = true;
+    failures_++;
+    next_ = now + backoff(failures_);
+    return;
+  }
   const bool isNews = table_.take(std::move(answer.items), asked_, now);
   tellNews();
   if (answer.retry > Millis(0)) open_ = now + std::min(answer.retry, kWaitServer);
   if (isNews || answer.retry > Millis(0) || now - pollStarted_ >= kQuick) {
     failures_ = 0;
+    turns_ = 0;
+    if (!isNews) turn_ = answer.turn;
     return;
   }
+  turn_ = answer.turn;
+  // A cache has kept this ping: the next address is another.
+  if (!turn_.empty() && turn_ != askedTurn_ && ++turns_ <= kTurnsAtOnce) return;
   // An empty answer should have taken its hold. Whatever sends these must not be hammered.
   failures_++;
   next_ = now + backoff(failures_);

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,7 @@ class FeedsEngine : public EngineBase {
   void startDue(Time now);
   unsigned holdUntil(Time next, Time now) const;
   void readReplies(Time now);
+  std::optional<FeedsAnswer> answerOf(const Reply& reply) const;
   void onAnswer(FeedsAnswer answer, Time now);
   void onFailure(const Reply& reply, Time now);
   void tellNews();
@@ -71,13 +73,19 @@ class FeedsEngine : public EngineBase {
   Time pollStarted_;
   unsigned pollHold_ = 0;                     // seconds; 0: none was asked for
   std::map<std::string, std::string> asked_;  // the cursors of the poll
-  uint64_t failures_ = 0;                     // in a row
-  unsigned cuts_ = 0;                         // long polls in a row that were cut off
-  bool doubt_ = false;                        // whether there is contact
-  unsigned holdMost_;                         // seconds, as the network between seems to allow
-  unsigned holdRefused_ = 0;                  // seconds the server does not grant; 0: none yet
-  Time next_;                                 // no poll before: a wait of its own
-  Time open_;                                 // no poll before: the server has asked for it
+  std::string asking_;        // the key of a poll that a cache can answer; empty: none
+  std::string path_;          // of that one, without a turn
+  std::string turn_;          // that the next request for the same carries
+  std::string askedTurn_;     // that the poll has carried
+  bool direct_ = false;       // the next poll goes past the cache: what that has is old
+  unsigned turns_ = 0;        // pings in a row that a cache had
+  uint64_t failures_ = 0;     // in a row
+  unsigned cuts_ = 0;         // long polls in a row that were cut off
+  bool doubt_ = false;        // whether there is contact
+  unsigned holdMost_;         // seconds, as the network between seems to allow
+  unsigned holdRefused_ = 0;  // seconds the server does not grant; 0: none yet
+  Time next_;                 // no poll before: a wait of its own
+  Time open_;                 // no poll before: the server has asked for it
 };
 
 }  // namespace sprites

@@ -1,11 +1,11 @@
 // A client of feeds under test, driven line by line: commands come on stdin, events go out on
 // stdout as lines of JSON.
 //
-//   sprites_feeds_probe --server URL [--fd] [--whole] [--backoff MS] [--watch KEY]...
+//   sprites_feeds_probe --server URL [--fd] [--whole] [--cached] [--backoff MS] [--watch KEY]...
 //                       [--held CURSOR VALUE]...
 //
 //   --watch: before it starts; --held: what was held of the key that is watched next; --whole: no
-//   patches
+//   patches; --cached: FeedsOptions::cached
 //
 //   watch KEY       {"event":"change","key":KEY,"cursor":…,"value":…,"patch":…,"problem":…} follow
 //   close KEY       ends the first watch of that key
@@ -108,6 +108,8 @@ int main(int argc, char** argv) {
         polled = true;
       } else if (name == "--whole") {
         options.patches = false;
+      } else if (name == "--cached") {
+        options.cached = true;
       } else if (name == "--server") {
         options.server = arguments.value();
       } else if (name == "--backoff") {

@@ -99,6 +99,12 @@ struct FeedsOptions {
    */
   bool patches = false;
 
+  /**
+   * There is a cache before the server (its --feed-cache): where one feed is watched it is asked
+   * for so that the cache can answer.
+   */
+  bool cached = false;
+
   /** The state has changed. */
   std::function<void(const FeedsStateChange& change)> onState;
 

@@ -1,0 +1,50 @@
+# Varnish 7 or later as a cache for feeds.
+#
+#   watchers ──▶ :8081 varnishd ──one request a feed, version and turn──▶ 127.0.0.1:8080 bin/sprites
+#
+#   bin/sprites --host 127.0.0.1 --port 8080 --trust-proxy x-forwarded-for --feed-cache 5
+#   varnishd -a :8081 -f /etc/varnish/sprites.vcl -s malloc,256m
+vcl 4.1;
+
+backend default {
+    .host = "127.0.0.1";
+    .port = "8080";
+    .connect_timeout = 5s;
+    # Above the hold (--hold, 120 s) and its sixteenth.
+    .first_byte_timeout = 180s;
+    .between_bytes_timeout = 180s;
+}
+
+sub vcl_recv {
+    # What a stranger claims to be goes no further.
+    set req.http.X-Forwarded-For = client.ip;
+    unset req.http.Forwarded;
+    if (req.url !~ "^/feed/" || (req.method != "GET" && req.method != "HEAD")) {
+        return (pass);
+    }
+    # An event stream, and whoever shows a token, has an answer of its own.
+    if (req.http.Accept ~ "(?i)text/event-stream" || req.http.Authorization || req.url ~ "[?&]grant=") {
+        return (pass);
+    }
+    # Varnish itself makes two forms of all Accept-Encoding there are.
+    unset req.http.Accept;
+    unset req.http.Cookie;
+    return (hash);
+}
+
+sub vcl_hash {
+    hash_data(req.url);
+    return (lookup);
+}
+
+sub vcl_backend_response {
+    # What is too old is never served.
+    set beresp.grace = 0s;
+    set beresp.keep = 0s;
+    # A problem is nobody else's, and soon over.
+    if (beresp.http.Cache-Control ~ "no-store") {
+        set beresp.uncacheable = true;
+        set beresp.ttl = 1s;
+    }
+    return (deliver);
+}

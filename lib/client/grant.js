@@ -1,0 +1,69 @@
+/**
+ * The grant of a client: what it sends where feeds are private, or joining is. The application gives it; this asks for a new
+ * one in time, and when the server refuses the one there is.
+ */
+
+/** Ms before its end from which on a grant is replaced; of one that lasts shorter, a quarter of its life. */
+const AHEAD = 30_000;
+
+/** The problems after which a new one may help. */
+const ENDED = ['grant-expired', 'bad-grant'];
+
+/** The end of a JWT, ms since 1970; Infinity where it does not say. */
+function endOf(token) {
+  try {
+    const [, claims] = token.split('.');
+    const { exp } = JSON.parse(atob(claims.replaceAll('-', '+').replaceAll('_', '/')));
+    return typeof exp === 'number' ? exp * 1000 : Infinity;
+  } catch {
+    return Infinity; // The server says what it thinks of it.
+  }
+}
+
+export class Grant {
+  #give;
+  #token;
+  #renewAt = -Infinity;
+  #held = false;
+
+  /** @param {() => string | undefined | Promise<string | undefined>} give the application's; undefined: it has none now */
+  constructor(give) {
+    this.#give = give;
+  }
+
+  /**
+   * @returns {Promise<Record<string, string>>} the headers to send
+   * @throws whatever the application does
+   */
+  async headers() {
+    const now = Date.now();
+    if (this.#token === undefined || now >= this.#renewAt) {
+      this.#token = (await this.#give()) ?? undefined;
+      const end = this.#token === undefined ? now : endOf(this.#token);
+      this.#renewAt = end - Math.min(AHEAD, (end - now) / 4);
+      this.#held = false;
+    }
+    return this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` };
+  }
+
+  /** The server has taken it. */
+  accepted() {
+    this.#held = true;
+  }
+
+  /**
+   * The server has refused a request.
+   *
+   * @param {string} [problem]
+   * @returns {boolean} whether to ask again at once, with a new one: this one has been good before
+   */
+  refused(problem) {
+    if (!problem || !ENDED.includes(problem)) return false;
+    this.#token = undefined;
+    return this.#held;
+  }
+}
+
+/** @param {unknown} give */
+export const grantBy = (give) =>
+  typeof give === 'function' ? new Grant(/** @type {any} */ (give)) : null;

@@ -1,0 +1,98 @@
+import { createHash, createPublicKey, createSecretKey } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+
+import { bytesOf } from './json.js';
+
+/**
+ * The keys that sign grants: a JSON Web Key Set (RFC 7517) of secrets (`oct`, HS256) and public keys (`OKP`, Ed25519).
+ * Keys of other kinds are passed over (RFC 7517, section 5).
+ *
+ *     {"keys":[{"kty":"oct","kid":"a","k":"…"},{"kty":"OKP","crv":"Ed25519","kid":"b","x":"…"}]}
+ */
+
+/** Keys in a set, at most. */
+const MOST_KEYS = 100;
+
+/** RFC 7518, section 3.2: a key as long as the hash. */
+const SECRET_BYTES = 32;
+
+const NAME_BYTES = 200;
+
+/** @typedef {{kid?: string, algorithms: string[], key: import('node:crypto').KeyObject, print: string}} Key */
+
+function readSecret({ k, alg = 'HS256' }) {
+  const bytes = bytesOf(String(k));
+  if (alg !== 'HS256') throw new Error('an "oct" key is for the "alg" HS256 alone');
+  if (bytes === undefined || bytes.length < SECRET_BYTES) {
+    throw new Error(`an "oct" key takes "k": at least ${SECRET_BYTES} random bytes in base64url`);
+  }
+  return { algorithms: ['HS256'], key: createSecretKey(bytes), bytes };
+}
+
+function readPublic({ crv, x, d, alg = 'EdDSA' }) {
+  if (d !== undefined) throw new Error('an "OKP" key is public here: leave out "d"');
+  if (crv !== 'Ed25519' || !['EdDSA', 'Ed25519'].includes(alg)) {
+    throw new Error('an "OKP" key is for the "crv" Ed25519 alone');
+  }
+  const bytes = bytesOf(String(x));
+  if (bytes?.length !== 32) throw new Error('an "OKP" key takes "x": 32 bytes in base64url');
+  const key = createPublicKey({ key: { kty: 'OKP', crv, x }, format: 'jwk' });
+  return { algorithms: ['EdDSA', 'Ed25519'], key, bytes };
+}
+
+const READERS = { oct: readSecret, OKP: readPublic };
+
+function readKey(jwk) {
+  const { kty, kid, use = 'sig' } = jwk;
+  if (kid !== undefined && (typeof kid !== 'string' || Buffer.byteLength(kid) > NAME_BYTES)) {
+    throw new Error(`a "kid" is a text of at most ${NAME_BYTES} bytes`);
+  }
+  if (use !== 'sig') throw new Error('the "use" of a key is "sig"');
+  const { bytes, ...rest } = READERS[kty](jwk);
+  const print = createHash('sha256').update(`${kty} `).update(bytes).digest('hex');
+  return { kid, print, ...rest };
+}
+
+/**
+ * @param {unknown} set a JSON Web Key Set
+ * @returns {Key[]} `print` tells one key from another, and not what it is
+ * @throws {Error} saying what is wrong with it, and nothing of the keys
+ */
+export function readKeySet(set) {
+  const all = set?.keys;
+  if (!Array.isArray(all)) throw new Error('it takes a JSON Web Key Set, {"keys":[…]}');
+  const known = all.filter((jwk) => Object.hasOwn(READERS, jwk?.kty));
+  if (known.length === 0 || all.length > MOST_KEYS) {
+    throw new Error(`it takes 1 to ${MOST_KEYS} keys, "oct" (HS256) or "OKP" (Ed25519)`);
+  }
+  const keys = known.map(readKey);
+  const names = keys.map(({ kid }) => kid).filter((kid) => kid !== undefined);
+  if (new Set(names).size < names.length) throw new Error('two keys have the same "kid"');
+  return keys;
+}
+
+/**
+ * @param {string} file
+ * @returns {Key[]}
+ * @throws {Error} in one line
+ */
+export function readKeyFile(file) {
+  let text;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new Error(`--grants ${file}: it can't be read (${error.code})`, { cause: error });
+  }
+  let set;
+  try {
+    set = JSON.parse(text);
+  } catch {
+    // The parser's words would show a piece of a secret.
+    throw new Error(`--grants ${file}: it is no JSON`);
+  }
+  try {
+    return readKeySet(set);
+  } catch (error) {
+    throw new Error(`--grants ${file}: ${error.message}`, { cause: error });
+  }
+}

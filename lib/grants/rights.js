@@ -1,0 +1,60 @@
+import { isPattern, Patterns } from './patterns.js';
+
+/** What a grant says, once its signature holds. */
+
+/** Patterns in a list, and bytes of a `sub` or a `jti`, at most. */
+export const LIST = 64;
+export const NAME_BYTES = 200;
+
+/** NumericDate (RFC 7519, section 2), as far as numbers are exact. */
+const isTime = (value) =>
+  typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
+
+const isName = (value) =>
+  typeof value === 'string' && value !== '' && Buffer.byteLength(value) <= NAME_BYTES;
+
+const isList = (value) => Array.isArray(value) && value.length <= LIST && value.every(isPattern);
+
+const isFlag = (value) => typeof value === 'boolean';
+
+const FORMS = {
+  ...{ exp: isTime, nbf: isTime, iat: isTime, sub: isName, jti: isName },
+  ...{ read: isList, publish: isList, join: isFlag, present: isFlag }
+};
+
+/**
+ * @typedef {object} Rights
+ * @property {number} exp seconds since 1970
+ * @property {string} [sub]
+ * @property {string} [jti]
+ * @property {string[]} read patterns of feeds
+ * @property {string[]} publish
+ * @property {boolean} join
+ * @property {boolean} present
+ * @property {string} key the print of the key that has signed it
+ * @property {(key: string) => boolean} reads
+ * @property {(key: string) => boolean} publishes
+ */
+
+/**
+ * @param {object} claims
+ * @returns {boolean} whether each has its form. `aud` is refused: this server is nobody's audience (RFC 7519, section 4.1.3)
+ */
+export function areClaims(claims) {
+  if (claims.exp === undefined || claims.aud !== undefined) return false;
+  return Object.entries(FORMS).every(([name, isOne]) => {
+    return claims[name] === undefined || isOne(claims[name]);
+  });
+}
+
+/** @returns {Rights} of what areClaims */
+export function rightsOf(claims, key) {
+  const { exp, sub, jti, read = [], publish = [], join = false, present = false } = claims;
+  const readable = new Patterns(read);
+  const writable = new Patterns(publish);
+  return {
+    ...{ exp, sub, jti, read, publish, join, present, key },
+    reads: (feed) => readable.covers(feed),
+    publishes: (feed) => writable.covers(feed)
+  };
+}

@@ -1,0 +1,30 @@
+import { randomUUID } from 'node:crypto';
+
+import { SignJWT } from 'jose';
+
+import { areClaims, NAME_BYTES } from './rights.js';
+
+/** Makes grants, with the secrets of a key set. */
+
+/**
+ * @param {import('./keys.js').Key[]} keys the first secret among them signs
+ * @param {{read?: string[], publish?: string[], join?: boolean, present?: boolean, sub?: string, jti?: string,
+ *     seconds: number}} rights
+ * @returns {Promise<string>}
+ * @throws {Error} in one line
+ */
+export async function sign(keys, { seconds, ...rights }) {
+  const secret = keys.find(({ algorithms }) => algorithms.includes('HS256'));
+  if (secret === undefined) throw new Error('only an "oct" key signs grants, and there is none');
+  const now = Math.floor(Date.now() / 1000);
+  const claims = { jti: randomUUID(), ...rights, exp: now + seconds };
+  if (!areClaims(claims)) {
+    throw new Error(
+      'read and publish take up to 64 keys or prefix/*; sub and jti take up to' +
+        ` ${NAME_BYTES} bytes`
+    );
+  }
+  const { kid } = secret;
+  const header = { alg: 'HS256', typ: 'JWT', ...(kid === undefined ? {} : { kid }) };
+  return new SignJWT(claims).setProtectedHeader(header).sign(secret.key);
+}

@@ -1,0 +1,58 @@
+import { ArgumentError, readArguments } from '../base/option-help.js';
+import { readKeyFile } from '../grants/keys.js';
+import { sign } from '../grants/sign.js';
+import { GRANT_BYTES } from '../grants/verify.js';
+import { OptionError } from '../operator/options.js';
+
+/** `sprites grant --grants FILE --read 'team/7/*' --for 1h`: prints a grant. */
+
+const USAGE = `Usage: sprites grant --grants FILE [--read KEYS] [--publish KEYS] [--join] [--present]
+                     [--sub NAME] [--jti NAME] [--for TIME]
+
+Prints a grant, signed with the first "oct" key of FILE. KEYS are keys, prefix/* or *, with commas between. TIME is such as
+90s, 15m, 1h or 7d, by default 1h.`;
+
+const OPTIONS = ['grants', 'read', 'publish', 'sub', 'jti', 'for'].map((name) => ({
+  name,
+  default: 'none',
+  type: { unit: name, expects: 'a text' }
+}));
+const SWITCHES = ['join', 'present', 'help'];
+
+const UNITS = { s: 1, m: 60, h: 3600, d: 86400 };
+
+function secondsOf(text) {
+  const [, digits, unit] = /^([1-9][0-9]{0,7})([smhd])$/.exec(text) ?? [];
+  if (digits === undefined) {
+    throw new OptionError(
+      `--for takes a time such as 90s, 15m, 1h or 7d, not ${JSON.stringify(text)}`
+    );
+  }
+  return Number(digits) * UNITS[unit];
+}
+
+/**
+ * @param {string[]} args behind the command's name
+ * @returns {Promise<string>} what is to be printed
+ * @throws {Error} in one line
+ */
+export async function grantCommand(args) {
+  let values;
+  try {
+    ({ values } = readArguments(args, { options: OPTIONS, switches: SWITCHES }));
+  } catch (error) {
+    throw error instanceof ArgumentError ? new OptionError(error.message) : error;
+  }
+  const { grants, read, publish, sub, jti, join, present, help, for: time = '1h' } = values;
+  if (help) return USAGE;
+  if (grants === undefined) throw new OptionError('grant needs --grants FILE, the keys that sign');
+  const given = Object.entries({
+    ...{ sub, jti, join, present },
+    read: read?.split(','),
+    publish: publish?.split(',')
+  }).filter(([, value]) => value !== undefined);
+  const rights = { ...Object.fromEntries(given), seconds: secondsOf(time) };
+  const token = await sign(readKeyFile(grants), rights);
+  if (token.length > GRANT_BYTES) throw new OptionError('this is too much for one grant');
+  return token;
+}

@@ -1,0 +1,116 @@
+// The grants that JavaScript has verified, so that it is asked once for each.
+//
+//   SHA-256 of a token ─▶ number ─▶ grant [ end │ what it may read │ jti, sub, key │ watchers ]
+//                                     ▲
+//   watcher [ …, number ] ────────────┘   its poll ends with the grant
+//
+// A grant that watchers have stays in the table until the last of them has gone, however it has
+// ended; any other one makes room for a new one, the one first that was used longest ago. The
+// bound is of grants and of their bytes. Every thread that serves has a table of its own.
+//
+// Cost: a watcher has the number in bits that were free. A grant takes some 250 bytes, however many
+// watch by it. Rejected: a shorter hash (two tokens of one hash would share their rights), one
+// table and a lock for all threads.
+#ifndef SPRITES_GRANTS_H_
+#define SPRITES_GRANTS_H_
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <list>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/outcome.h"
+#include "key_patterns.h"
+
+namespace server {
+
+/** The SHA-256 of a token. */
+using TokenHash = std::array<unsigned char, 32>;
+
+/** By what grants are ended before their time: an id, a subject, or the key that has signed. */
+enum class GrantPart : uint8_t { kJti, kSub, kKey };
+constexpr size_t kGrantParts = 3;
+
+/** What JavaScript has found in a token. */
+struct GrantRights {
+  TokenHash token = {};
+  uint64_t left = 0;  // milliseconds that it has to live
+  std::vector<std::string> read;
+  std::array<std::string, kGrantParts> parts;  // empty: it has none
+};
+
+class Grants {
+ public:
+  static constexpr uint32_t kMost = (1 << 20) - 1;
+  static constexpr uint64_t kMostBytes = uint64_t{512} << 20;
+
+  /** No grant. */
+  static constexpr uint32_t kNone = 0;
+
+  /** The number of a grant that holds at `now`, milliseconds; kNone: JavaScript is to be asked. */
+  uint32_t find(const TokenHash& token, uint64_t now) const;
+
+  /** Takes one that was verified. kNone: there is no room. */
+  uint32_t take(const GrantRights& rights, uint64_t now);
+
+  bool reads(uint32_t number, std::string_view key) const {
+    return grants_[number].read.covers(key);
+  }
+
+  /** kOk while it holds; else what its holder is told. */
+  Outcome over(uint32_t number, uint64_t now) const {
+    const Grant& grant = grants_[number];
+    if (grant.ended) return Outcome::kBadGrant;
+    return grant.end <= now ? Outcome::kGrantExpired : Outcome::kOk;
+  }
+
+  /** Milliseconds until it ends. */
+  uint64_t left(uint32_t number, uint64_t now) const {
+    const uint64_t end = grants_[number].end;
+    return end > now ? end - now : 0;
+  }
+
+  /** Somebody watches by it, or does no more. */
+  void watched(uint32_t number);
+  void unwatched(uint32_t number);
+
+  /** Ends all that have this name; says whether somebody watches by one. */
+  bool end(GrantPart part, std::string_view name);
+
+ private:
+  struct Grant {
+    TokenHash token;
+    uint64_t end;
+    KeyPatterns read;
+    std::array<std::string, kGrantParts> parts;
+    uint32_t watchers = 0;
+    bool ended = false;
+    std::list<uint32_t>::iterator idle;  // where nobody watches by it
+  };
+
+  struct Hash {
+    size_t operator()(const TokenHash& token) const {
+      // It is a hash already.
+      size_t word;
+      memcpy(&word, token.data(), sizeof word);
+      return word;
+    }
+  };
+
+  static uint64_t bytesOf(const Grant& grant);
+  void forget(uint32_t number);
+
+  std::vector<Grant> grants_ = std::vector<Grant>(1);  // by number
+  std::vector<uint32_t> free_;
+  std::unordered_map<TokenHash, uint32_t, Hash> byToken_;
+  std::list<uint32_t> idle_;  // that nobody watches by, the one used longest ago first
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace server
+
+#endif  // SPRITES_GRANTS_H_

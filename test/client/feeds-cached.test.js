@@ -1,0 +1,161 @@
+import t from 'tap';
+
+import { Feeds } from '../../lib/client/client.js';
+import { isOlder } from '../../lib/client/feed-items.js';
+import { Clock, HANG, answer, problem, scripted } from '../support/page-fakes.js';
+import { failWhenStuck } from '../support/stuck.js';
+
+failWhenStuck(t);
+
+/** The JavaScript client of feeds behind a cache: which addresses it asks for, and what it does with old answers. */
+
+const value = (n) => ({ feed: 'a', cursor: `e1-${n}`, value: n });
+const ping = (n, turn) => ({ feed: 'a', cursor: `e1-${n}`, turn });
+
+/** A client behind a scripted cache; `feeds`: of the server, what POST is answered. */
+function start(feed, feeds = [HANG], options = {}) {
+  const clock = new Clock();
+  const fetch = scripted({ feed: feed.map((one) => (one.feed ? answer(200, one) : one)), feeds });
+  const client = new Feeds({
+    base: 'http://feeds.test',
+    cached: true,
+    fetch,
+    timers: clock,
+    random: () => 0.5,
+    ...options
+  });
+  const asked = () => fetch.of('feed').map(({ url }) => url.pathname + url.search);
+  const seen = [];
+  const watch = (key = 'a') =>
+    client.watch(key, (value, { problem }) => seen.push(value ?? problem));
+  return { client, clock, fetch, asked, seen, watch };
+}
+
+t.test('a ping at once has its turn carried on, and news end that', async (t) => {
+  const { client, clock, asked, seen, watch } = start([
+    value(1),
+    ping(1, 'x7'),
+    ping(1, 'x8'),
+    value(2),
+    HANG
+  ]);
+  watch();
+  await clock.settle();
+  t.same(asked(), [
+    '/feed/a?after=none&hold=5&delta=1',
+    '/feed/a?after=e1-1&hold=55&delta=1',
+    '/feed/a?after=e1-1&hold=55&delta=1&turn=x7',
+    '/feed/a?after=e1-1&hold=55&delta=1&turn=x8',
+    '/feed/a?after=e1-2&hold=55&delta=1'
+  ]);
+  t.same(seen, [1, 2]);
+  client.close();
+});
+
+t.test('a turn belongs to its address: another hold has none', async (t) => {
+  const { client, clock, asked, watch } = start([ping('9', 'x7'), HANG]);
+  client.watch('a', () => {}, { kept: { cursor: 'e1-9', value: 9 } });
+  watch();
+  await clock.settle();
+  t.same(asked(), ['/feed/a?after=e1-9&hold=5&delta=1', '/feed/a?after=e1-9&hold=55&delta=1']);
+  client.close();
+});
+
+t.test('a cache that says the same again is not hammered', async (t) => {
+  const { client, clock, asked, watch } = start([value(1), ping(1, 'x7')]);
+  watch();
+  await clock.settle();
+  t.equal(asked().length, 3, 'the turn once, then it waits');
+  client.close();
+  let last = 0;
+  const other = start([value(1), () => answer(200, ping(1, `x${(last += 1)}`))]);
+  other.watch();
+  await other.clock.settle();
+  t.ok(other.asked().length < 15, 'nor one that always has another turn');
+  other.client.close();
+});
+
+t.test('what is older than its own is ignored, and the server asked after a wait', async (t) => {
+  const { client, clock, fetch, asked, seen, watch } = start(
+    [value(5), value(3), HANG],
+    [answer(200, { items: [value(6)] }), HANG]
+  );
+  watch();
+  await clock.settle();
+  t.same(seen, [5]);
+  t.equal(asked().length, 2);
+  t.equal(fetch.of('feeds').length, 0, 'not at once');
+  await clock.pass(20_000);
+  t.equal(fetch.of('feeds').length, 1, 'by POST, which no cache answers');
+  t.same(seen, [5, 6]);
+  t.same(asked().slice(2), ['/feed/a?after=e1-6&hold=55&delta=1'], 'then by the cache again');
+  client.close();
+});
+
+t.test('what the server itself says counts, older or not', async (t) => {
+  const { client, clock, seen, watch } = start(
+    [value(5), value(3), HANG],
+    [answer(200, { items: [value(4)] }), HANG]
+  );
+  watch();
+  await clock.settle();
+  await clock.pass(20_000);
+  t.same(seen, [5, 4], 'of a state from before');
+  client.close();
+});
+
+t.test('a patch that fits nothing never leads back', async (t) => {
+  const patch = [{ op: 'add', path: '/none/x', value: 1 }];
+  const { client, clock, asked, seen, watch } = start(
+    [value(5), { feed: 'a', from: 'e1-5', cursor: 'e1-6', patch }, value(4), HANG],
+    [answer(200, { items: [value(6)] }), HANG]
+  );
+  watch();
+  await clock.settle();
+  await clock.pass(20_000);
+  await clock.pass(20_000);
+  t.equal(asked()[2], '/feed/a?after=none&hold=55&delta=1');
+  t.same(seen, [5, 6]);
+  client.close();
+});
+
+t.test("a feed's problem is told, and asked for again", async (t) => {
+  const { client, clock, seen, watch } = start([problem(404, 'unknown-feed'), value(1), HANG]);
+  watch();
+  await clock.settle();
+  t.same(seen, ['unknown-feed']);
+  await clock.pass(20_000);
+  t.same(seen, ['unknown-feed', 1]);
+  client.close();
+});
+
+t.test('several feeds have one poll, by POST', async (t) => {
+  const { client, clock, fetch, asked, watch } = start([HANG]);
+  watch('a');
+  watch('b');
+  await clock.settle();
+  t.same(asked(), []);
+  t.equal(fetch.of('feeds').length, 1);
+  client.close();
+});
+
+t.test('which cursor is older', async (t) => {
+  t.ok(isOlder('e1-9', 'e1-10'));
+  t.ok(isOlder('e1-9007199254740991', 'e1-9007199254740992'));
+  for (const [one, other] of [
+    ...[
+      ['e1-10', 'e1-9'],
+      ['e1-9', 'e1-9'],
+      ['e2-1', 'e1-9'],
+      ['none', 'e1-9']
+    ],
+    ...[
+      ['e1-1', 'none'],
+      ['e1-x', 'e1-y'],
+      ['1', '2'],
+      ['e1-01', 'e1-2']
+    ]
+  ]) {
+    t.notOk(isOlder(one, other), `${one} ${other}`);
+  }
+});

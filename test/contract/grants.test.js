@@ -1,0 +1,367 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import t from 'tap';
+
+import { problemOf } from '../support/contract.js';
+import { EventStream, get, park, put, remove, tokenFile } from '../support/feeds.js';
+import {
+  bearer,
+  ed25519,
+  hmac,
+  inSeconds,
+  KEY_SET,
+  keyFile,
+  part,
+  PUBLIC,
+  reads,
+  SECRET
+} from '../support/grants.js';
+import { request } from '../support/http.js';
+import { temporary } from '../support/processes.js';
+import { startServer } from '../support/server.js';
+
+/** Grants, over the wire: who may read private feeds, publish and join. */
+
+const common = (t) => ({
+  'publish-token-file': tokenFile(t),
+  'feed-threads': 1,
+  hold: 10,
+  private: 'team/*,plan'
+});
+
+const askBy = (server, key, token) => get(server, key, '', bearer(token));
+
+/** Parks a poll for a private feed, with the cursor that it has. */
+async function parkPrivate(server, token, key = 'team/a') {
+  const { body } = await askBy(server, key, token);
+  return park(server, request('GET', `/feed/${key}?after=${body.cursor}&hold=10`, bearer(token)));
+}
+
+const revoke = (server, what, method = 'PUT') =>
+  fetch(`http://127.0.0.1:${server.adminPort}/revoked/${what}`, { method });
+
+for (const workers of [0, 1]) {
+  t.test(`with ${workers} workers`, async (t) => {
+    const file = keyFile(t);
+    const options = { ...common(t), workers, grants: file, 'private-join': 'yes', arena: 'hall' };
+    const server = await startServer(t, { options });
+    await put(server, 'team/a', { secret: 1 });
+    await put(server, 'plan', { secret: 2 });
+    await put(server, 'open', { open: 1 });
+
+    t.test('a private feed is read by a grant, and an open one without', async (t) => {
+      t.equal((await get(server, 'open')).status, 200);
+      t.equal((await get(server, 'open', '', bearer('nonsense'))).status, 200);
+      for (const token of [
+        reads('team/*'),
+        reads('team/a'),
+        reads('*'),
+        ed25519({ exp: inSeconds(60), read: ['team/a'] }),
+        ed25519({ exp: inSeconds(60), read: ['team/a'] }, { alg: 'Ed25519' }),
+        hmac({ exp: inSeconds(60), read: ['team/a'] }, { header: { alg: 'HS256', typ: 'jwt' } })
+      ]) {
+        // The second time native code knows it.
+        for (let n = 0; n < 2; n += 1) {
+          t.strictSame((await askBy(server, 'team/a', token)).body.value, { secret: 1 });
+          t.equal((await get(server, 'team/a', `grant=${token}`)).status, 200);
+          t.equal((await server.ask('HEAD', '/feed/team/a', bearer(token))).status, 200);
+        }
+      }
+    });
+
+    t.test('the second request with a grant is no business of JavaScript', async (t) => {
+      const token = reads('team/a');
+      await askBy(server, 'team/a', token);
+      const { handled } = await server.status();
+      for (let n = 0; n < 5; n += 1) await askBy(server, 'team/a', token);
+      t.equal((await server.status()).handled, handled);
+    });
+
+    t.test('whether a private feed exists does not show', async (t) => {
+      const strangers = [
+        undefined,
+        reads('team/b'),
+        reads([]),
+        'x.y.z',
+        hmac({ exp: inSeconds(-1), read: ['*'] })
+      ];
+      const expected = [
+        'grant-required',
+        'not-granted',
+        'not-granted',
+        'bad-grant',
+        'grant-expired'
+      ];
+      const without = ({ headers }) => ({ ...headers, date: undefined });
+      for (const [i, token] of strangers.entries()) {
+        const more = token === undefined ? {} : bearer(token);
+        for (const method of ['GET', 'GET', 'HEAD', 'PATCH']) {
+          const there = await server.ask(method, '/feed/team/a', more);
+          const not = await server.ask(method, '/feed/team/nothing', more);
+          t.equal(there.status, not.status);
+          t.strictSame(without(there), without(not));
+          t.ok(there.bytes.equals(not.bytes), 'the same bytes');
+          if (method === 'GET') t.equal(problemOf(there), expected[i]);
+          if (there.status === 401) t.equal(there.headers['www-authenticate'], 'Bearer');
+        }
+      }
+    });
+
+    t.test('no token that could be another is a grant', async (t) => {
+      const exp = inSeconds(60);
+      const claims = { exp, read: ['*'] };
+      const good = hmac(claims);
+      const [head, body, signature] = good.split('.');
+      const raw = (text) => hmac(text);
+      const bad = {
+        none: `${part({ alg: 'none' })}.${body}.`,
+        'none, signed': `${part({ alg: 'none' })}.${body}.${signature}`,
+        'None of a name': `${part({ alg: 'None', kid: 'secret' })}.${body}.${signature}`,
+        'the public key as a secret': hmac(claims, {
+          header: { alg: 'HS256', kid: 'public' },
+          secret: Buffer.from(PUBLIC.x, 'base64url')
+        }),
+        'the public key as a secret, nameless': hmac(claims, {
+          header: { alg: 'HS256' },
+          secret: Buffer.from(PUBLIC.x, 'base64url')
+        }),
+        'the secret by another hash': hmac(claims, {
+          header: { alg: 'HS512', kid: 'secret' },
+          hash: 'sha512'
+        }),
+        'a secret that says EdDSA': hmac(claims, { header: { alg: 'EdDSA', kid: 'secret' } }),
+        'no alg': hmac(claims, { header: { kid: 'secret' } }),
+        'an alg that is a list': hmac(claims, { header: { alg: ['HS256'], kid: 'secret' } }),
+        'another key': hmac(claims, { secret: Buffer.alloc(32, 1) }),
+        'an empty key': hmac(claims, { secret: Buffer.alloc(0) }),
+        'a name of no key': hmac(claims, { header: { alg: 'HS256', kid: 'nobody' } }),
+        'a key of its own': hmac(claims, {
+          header: { alg: 'HS256', jwk: { kty: 'oct', k: part('a'.repeat(32)) } },
+          secret: Buffer.from('a'.repeat(32))
+        }),
+        'an unknown crit': hmac(claims, { header: { alg: 'HS256', crit: ['x'], x: 1 } }),
+        'a crit that jose knows': hmac(claims, {
+          header: { alg: 'HS256', crit: ['b64'], b64: true }
+        }),
+        'an empty crit': hmac(claims, { header: { alg: 'HS256', crit: [] } }),
+        'a token of another kind': hmac(claims, { header: { alg: 'HS256', typ: 'dpop+jwt' } }),
+        huge: hmac({ ...claims, padding: 'x'.repeat(4096) }),
+        'nbf in the future': hmac({ ...claims, nbf: inSeconds(30) }),
+        'no exp': hmac({ read: ['*'] }),
+        'exp a text': hmac({ ...claims, exp: String(exp) }),
+        'exp infinite': raw(`{"exp":1e999,"read":["*"]}`),
+        'exp beyond 2^53': raw(`{"exp":9007199254740993,"read":["*"]}`),
+        'iat infinite': raw(`{"exp":${exp},"iat":1e999,"read":["*"]}`),
+        'iat beyond 2^53': raw(`{"exp":${exp},"iat":9007199254740993,"read":["*"]}`),
+        'exp negative': hmac({ ...claims, exp: -1 }),
+        'exp null': hmac({ ...claims, exp: null }),
+        'exp too far': hmac({ ...claims, exp: inSeconds(2592100) }),
+        'exp twice': raw(`{"exp":1,"read":["*"],"exp":${exp}}`),
+        'exp twice, once escaped': raw(`{"exp":1,"read":["*"],"\\u0065xp":${exp}}`),
+        'alg twice': hmac(claims, { header: '{"alg":"none","alg":"HS256"}' }),
+        'an audience': hmac({ ...claims, aud: 'another' }),
+        'read a text': hmac({ exp, read: '*' }),
+        'read of numbers': hmac({ exp, read: [1] }),
+        'read of no pattern': hmac({ exp, read: ['te*m'] }),
+        'too many patterns': hmac({ exp, read: Array(65).fill('a') }),
+        'join a number': hmac({ ...claims, join: 1 }),
+        'sub empty': hmac({ ...claims, sub: '' }),
+        'jti too long': hmac({ ...claims, jti: 'x'.repeat(201) }),
+        'claims a list': raw('[]'),
+        'claims null': raw('null'),
+        'no JSON': raw('{'),
+        'no UTF-8': (() => {
+          const signed = `${head}.${Buffer.from([0x7b, 0xff, 0x7d]).toString('base64url')}`;
+          return `${signed}.${signature}`;
+        })(),
+        'another claim': `${head}.${part({ ...claims, exp: exp + 1 })}.${signature}`,
+        'an empty head': `.${body}.${signature}`,
+        'empty claims': `${head}..${signature}`,
+        'an empty signature': `${head}.${body}.`,
+        'a part more': `${good}.x`,
+        'a part less': `${head}.${body}`,
+        'no base64url': `${head}.${body}=.${signature}`,
+        'base64url with bits left': `${head}.${body}.${signature.slice(0, -1)}${String.fromCharCode(
+          signature.charCodeAt(signature.length - 1) + 1
+        )}`
+      };
+      t.equal((await askBy(server, 'team/a', good)).status, 200);
+      for (const [name, token] of Object.entries(bad)) {
+        const answer = await askBy(server, 'team/a', token);
+        t.equal(problemOf(answer), 'bad-grant', name);
+        const byQuery = await get(server, 'team/a', `grant=${encodeURIComponent(token)}`);
+        t.equal(problemOf(byQuery), 'bad-grant', name);
+      }
+      const over = hmac({ ...claims, exp: inSeconds(-1) });
+      t.equal(problemOf(await askBy(server, 'team/a', over)), 'grant-expired');
+      t.equal(problemOf(await get(server, 'team/a', `grant=${good}&grant=${good}`)), 'bad-grant');
+      t.equal(problemOf(await get(server, 'team/a', 'grant=')), 'bad-grant');
+      const basic = { headers: { Authorization: 'Basic YTpi' } };
+      t.equal(problemOf(await get(server, 'team/a', '', basic)), 'grant-required');
+    });
+
+    t.test('a list says of each feed what is with it', async (t) => {
+      const ask = (feeds, token) =>
+        server.ask('POST', '/feeds', {
+          body: JSON.stringify({ hold: 5, feeds }),
+          ...(token === undefined ? {} : bearer(token))
+        });
+      const feeds = { open: '', 'team/a': '', 'team/nothing': '', plan: '' };
+      for (let n = 0; n < 2; n += 1) {
+        const none = await ask(feeds);
+        t.strictSame(
+          none.body.items.map(({ feed, problem }) => [feed, problem]),
+          [
+            ['open', undefined],
+            ['team/a', 'grant-required'],
+            ['team/nothing', 'grant-required'],
+            ['plan', 'grant-required']
+          ]
+        );
+      }
+      const token = reads('team/*');
+      for (let n = 0; n < 2; n += 1) {
+        const some = await ask(feeds, token);
+        t.strictSame(some.body.items.map(({ feed, problem }) => [feed, problem]).sort(), [
+          ['open', undefined],
+          ['plan', 'not-granted'],
+          ['team/a', undefined],
+          ['team/nothing', 'unknown-feed']
+        ]);
+        t.strictSame(some.body.items.find(({ feed }) => feed === 'team/a').value, { secret: 1 });
+      }
+      t.equal(problemOf(await ask(feeds, hmac({ exp: inSeconds(-1) }))), 'grant-expired');
+      t.equal((await ask({ open: '' }, 'nonsense')).status, 200);
+    });
+
+    t.test('a grant publishes what it says', async (t) => {
+      const token = hmac({ exp: inSeconds(60), publish: ['team/x/*', 'solo', 'arena/*'] });
+      const by = (key, method = 'PUT') =>
+        server.ask(method, `/feed/${key}`, { body: '1', ...bearer(token) });
+      t.equal((await by('team/x/1')).status, 201);
+      t.equal((await by('team/x/1', 'DELETE')).status, 204);
+      t.equal((await by('solo')).status, 201);
+      t.equal((await by('solo', 'DELETE')).status, 204);
+      for (const key of ['team/x', 'team/a', 'open']) {
+        t.equal(problemOf(await by(key)), 'not-granted', key);
+        t.equal(problemOf(await by(key, 'DELETE')), 'not-granted', key);
+      }
+      t.equal(problemOf(await by('arena/hall')), 'reserved-feed');
+      t.equal(problemOf(await askBy(server, 'team/a', token)), 'not-granted', 'it does not read');
+      t.equal(problemOf(await server.ask('PUT', '/feed/open', { body: '1' })), 'grant-required');
+      t.equal(problemOf(await server.ask('GET', '/feeds', bearer(token))), 'bad-token');
+    });
+
+    t.test('joining takes a grant with join', async (t) => {
+      for (const path of ['/join', '/arena/hall']) {
+        const by = (token) => server.ask('POST', path, token === undefined ? {} : bearer(token));
+        t.equal(problemOf(await by(undefined)), 'grant-required');
+        t.equal(problemOf(await by(reads('*'))), 'not-granted');
+        t.equal(problemOf(await by(hmac({ exp: inSeconds(-1), join: true }))), 'grant-expired');
+        t.equal((await by(hmac({ exp: inSeconds(60), join: true }))).status, 201);
+      }
+    });
+
+    t.test('a parked poll and a stream end with their grant', async (t) => {
+      const token = reads('team/a', { exp: inSeconds(3) });
+      const { wire, answer } = await parkPrivate(server, token);
+      const stream = await EventStream.open(server, 'team/a', { query: `grant=${token}` });
+      t.strictSame((await stream.news()).data.value, { secret: 1 });
+      const feeds = { open: (await get(server, 'open')).body.cursor, 'team/a': '' };
+      feeds['team/a'] = (await askBy(server, 'team/a', token)).body.cursor;
+      const many = await park(
+        server,
+        request('POST', '/feeds', { body: JSON.stringify({ hold: 10, feeds }), ...bearer(token) })
+      );
+      t.equal(problemOf(await answer), 'grant-expired');
+      t.ok(Date.now() / 1000 >= JSON.parse(Buffer.from(token.split('.')[1], 'base64url')).exp);
+      t.equal(problemOf(await many.answer), 'grant-expired');
+      t.strictSame((await stream.news()).data, { feed: 'team/a', problem: 'grant-expired' });
+      t.equal(await stream.next(), null, 'the stream has ended');
+      t.equal(problemOf(await askBy(server, 'team/a', token)), 'grant-expired');
+      // The connection goes on.
+      wire.send(request('GET', '/feed/team/a', bearer(reads('team/a'))));
+      t.equal((await server.read(wire)).status, 200);
+    });
+
+    t.test('a revocation ends what is parked, and its deletion lets in again', async (t) => {
+      for (const [part, name] of [
+        ['jti', 'one'],
+        ['sub', 'ann@example/ü']
+      ]) {
+        const token = reads('team/a', { [part]: name });
+        const other = reads('team/a', { [part]: 'another' });
+        const { answer } = await parkPrivate(server, token);
+        const stream = await EventStream.open(server, 'team/a', { query: `grant=${token}` });
+        await stream.news();
+        const left = await parkPrivate(server, other);
+        const what = `${part}/${encodeURIComponent(name)}`;
+        t.equal((await revoke(server, what)).status, 204);
+        t.equal(problemOf(await answer), 'bad-grant');
+        t.strictSame((await stream.news()).data, { feed: 'team/a', problem: 'bad-grant' });
+        t.equal(await stream.next(), null);
+        t.equal(problemOf(await askBy(server, 'team/a', token)), 'bad-grant');
+        const list = await (await revoke(server, '', 'GET')).json();
+        t.equal(list.length, 1);
+        t.equal(list[0][part], name);
+        t.ok(list[0].seconds > 2591000);
+        t.equal((await revoke(server, what, 'DELETE')).status, 204);
+        t.equal((await askBy(server, 'team/a', token)).status, 200);
+        await put(server, 'team/a', { secret: 1, at: Date.now() });
+        t.equal((await left.answer).status, 200, 'another goes on');
+        await put(server, 'team/a', { secret: 1 });
+      }
+      t.equal((await revoke(server, `sub/${'x'.repeat(201)}`)).status, 400);
+      t.equal((await revoke(server, 'sub/', 'PUT')).status, 404);
+      t.equal((await revoke(server, 'exp/1')).status, 404);
+    });
+
+    t.test('keys are read anew, and grants of one that is gone end', async (t) => {
+      const token = reads('team/a');
+      const other = ed25519({ exp: inSeconds(60), read: ['team/a'] });
+      const gone = await parkPrivate(server, token);
+      const stays = await parkPrivate(server, other);
+      const says = async (message) => {
+        while (!server.errors.some((line) => line.includes(message))) await server.status();
+      };
+      writeFileSync(file, '{"keys":[]}');
+      server.child.kill('SIGUSR2');
+      await says('the keys of grants stay as they were');
+      t.equal((await askBy(server, 'team/a', token)).status, 200);
+      writeFileSync(file, JSON.stringify({ keys: [KEY_SET.keys[1]] }));
+      server.child.kill('SIGUSR2');
+      t.equal(problemOf(await gone.answer), 'bad-grant');
+      t.equal(problemOf(await askBy(server, 'team/a', token)), 'bad-grant');
+      await put(server, 'team/a', { news: 1 });
+      t.equal((await stays.answer).status, 200);
+      t.notMatch(server.errors.join('\n'), token, 'no grant is in the log');
+      t.notMatch(server.errors.join('\n'), SECRET.toString('base64url'), 'no secret either');
+    });
+
+    await t.test('a private feed goes, and nobody hears it who may not', async (t) => {
+      await remove(server, 'plan');
+      t.equal(problemOf(await get(server, 'plan')), 'grant-required');
+    });
+  });
+}
+
+t.test('a restart keeps a revocation', async (t) => {
+  const state = join(temporary(t), 'state');
+  const options = { ...common(t), grants: keyFile(t), state, drain: 0 };
+  const first = await startServer(t, { options });
+  await put(first, 'plan', 1);
+  const token = reads('plan', { sub: 'ann' });
+  t.equal((await askBy(first, 'plan', token)).status, 200);
+  t.equal((await revoke(first, 'sub/ann')).status, 204);
+  first.child.kill('SIGKILL');
+  await first.ended();
+  const second = await startServer(t, { options });
+  t.equal(problemOf(await askBy(second, 'plan', token)), 'bad-grant');
+  t.equal((await askBy(second, 'plan', reads('plan', { sub: 'bo' }))).status, 200);
+  t.equal((await revoke(second, 'sub/ann', 'DELETE')).status, 204);
+  second.child.kill('SIGKILL');
+  await second.ended();
+  const third = await startServer(t, { options });
+  t.equal((await askBy(third, 'plan', token)).status, 200);
+});
