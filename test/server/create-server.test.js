@@ -170,6 +170,18 @@ t.test('feeds as functions', async (t) => {
   t.strictSame((await server.watch('a', cursor)).value, { score: [1, 2], over: true }, 'at once');
   const { cursor: last } = await server.watch('a');
   t.equal((await server.publish('a', { over: true, score: [1, 2] })).cursor, last, 'unchanged');
+  const { cursor: one } = await server.append('log', { n: 1 });
+  const two = await server.watch('log');
+  t.strictSame(two, { cursor: one, items: [{ n: 1 }], gap: false });
+  const more = server.watch('log', one);
+  const { cursor: both } = await server.append('log', [2]);
+  t.strictSame(await more, { cursor: both, items: [[2]], gap: false });
+  t.equal((await server.watch('log', 'e1-1')).gap, true);
+  await t.rejects(server.append('a', 1), { problem: 'other-kind' });
+  await t.rejects(server.publish('log', 1), { problem: 'other-kind' });
+  await t.rejects(server.append('log', 'x'.repeat(4095)), { problem: 'item-too-large' });
+  await t.rejects(server.append('arena/hall', 1), { problem: 'reserved-feed' });
+  await server.remove('log');
   const end = server.watch('a', last);
   await server.remove('a');
   t.strictSame(await end, { cursor: 'none', value: undefined });
