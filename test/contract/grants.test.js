@@ -365,3 +365,59 @@ t.test('a restart keeps a revocation', async (t) => {
   const third = await startServer(t, { options });
   t.equal((await askBy(third, 'plan', token)).status, 200);
 });
+
+for (const workers of [0, 1]) {
+  t.test(`behind a cache, with ${workers} workers`, async (t) => {
+    const options = { ...common(t), workers, grants: keyFile(t), 'feed-cache': 7 };
+    const server = await startServer(t, { options });
+    const cacheOf = ({ headers }) => headers['cache-control'];
+    const { etag } = (await put(server, 'open', 1), await get(server, 'open')).headers;
+    await put(server, 'plan', 1);
+    const token = reads('*');
+    const known = { headers: { ...bearer(token).headers, 'If-None-Match': '*' } };
+
+    t.test('no cache may keep a private feed, by whatever way it is asked for', async (t) => {
+      for (let n = 0; n < 2; n += 1) {
+        const { headers, status, body } = await askBy(server, 'plan', token);
+        t.strictSame(
+          [status, headers['cache-control'], headers.etag],
+          [200, 'no-store', undefined]
+        );
+        t.equal(cacheOf(await get(server, 'plan', `grant=${token}`)), 'no-store');
+        t.equal((await get(server, 'plan', '', known)).status, 200);
+        t.equal(cacheOf(await server.ask('HEAD', '/feed/plan', bearer(token))), 'no-store');
+        const ping = await get(server, 'plan', `after=${body.cursor}&hold=5`, bearer(token));
+        t.strictSame(Object.keys(ping.body), ['feed', 'cursor']);
+        t.equal(cacheOf(ping), 'no-store');
+      }
+    });
+
+    t.test('what a cache has tells nobody that a private feed exists', async (t) => {
+      for (const key of ['plan', 'team/nothing']) {
+        const asked = await get(server, key, '', { headers: { 'If-None-Match': '*' } });
+        t.equal(problemOf(asked), 'grant-required');
+        t.equal(cacheOf(asked), 'no-store');
+      }
+      t.equal((await get(server, 'open', '', { headers: { 'If-None-Match': etag } })).status, 304);
+    });
+
+    t.test('a grant appends to a log, whose parts have tags of their own', async (t) => {
+      const append = (key, item, more) =>
+        server.ask('POST', `/feed/${key}`, { ...more, body: item });
+      const writes = hmac({ exp: inSeconds(60), publish: ['log'] });
+      t.equal(problemOf(await append('log', '1', {})), 'grant-required');
+      t.equal(problemOf(await append('other', '1', bearer(writes))), 'not-granted');
+      const first = await append('log', '1', bearer(writes));
+      t.equal(first.status, 201);
+      t.equal((await append('log', '2', bearer(writes))).status, 200);
+      const whole = await get(server, 'log');
+      const rest = await get(server, 'log', `after=${first.body.cursor}`);
+      t.strictSame([whole.body.items, rest.body.items], [[1, 2], [2]]);
+      t.strictSame([whole, rest].map(cacheOf), [
+        'public, s-maxage=1, max-age=0',
+        'public, s-maxage=7, max-age=0'
+      ]);
+      t.not(whole.headers.etag, rest.headers.etag);
+    });
+  });
+}
