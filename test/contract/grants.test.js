@@ -398,7 +398,9 @@ for (const workers of [0, 1]) {
         t.equal(problemOf(asked), 'grant-required');
         t.equal(cacheOf(asked), 'no-store');
       }
-      t.equal((await get(server, 'open', '', { headers: { 'If-None-Match': etag } })).status, 304);
+      // A worker that has not got the value yet asks for it, and answers with it.
+      const { status } = await get(server, 'open', '', { headers: { 'If-None-Match': etag } });
+      t.ok(status === 304 || (workers > 0 && status === 200), `an open one is ${status}`);
     });
 
     t.test('a grant appends to a log, whose parts have tags of their own', async (t) => {
