@@ -22,7 +22,7 @@ class KeyPatterns {
   /** Bytes that it takes. */
   size_t size() const {
     size_t sum = 0;
-    for (const std::string& one : all_) sum += sizeof one + one.capacity();
+    for (const std::string& one : all_) sum += sizeof(std::string) + one.capacity();
     return sum;
   }
 
