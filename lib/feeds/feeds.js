@@ -541,7 +541,7 @@ export class Feeds {
     });
   }
 
-  /** @returns {number | undefined} bytes of the answer to who has nothing yet; undefined where there is none */
+  /** @returns {number | undefined} bytes of the answer to a client without a cursor; undefined where there is none */
   answerLength(key) {
     return this.native.answerLength(key) || undefined;
   }

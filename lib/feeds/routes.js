@@ -75,7 +75,7 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
   const wishOf = (request) =>
     reading(() => readWish(keyOf(request.path), request.query, request.headers));
 
-  /** Refuses who may not read a feed, before anything is said of it. */
+  /** Refuses a client that may not read a feed, before anything is said of it. */
   async function grantFor(request, key) {
     return isPrivate(key) ? grantOf(request, (grant) => grant.reads(key)) : undefined;
   }

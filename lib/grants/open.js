@@ -7,7 +7,7 @@ import { sign } from './sign.js';
 import { GRANT_BYTES, verify } from './verify.js';
 
 /**
- * Who may read private feeds, publish, and join: whoever has a grant that says so.
+ * Grants: what a client needs to read private feeds, and may use to publish and to join.
  *
  *   request ─▶ native/feeds/grants.h ─known─▶ served      its rights are kept there, by the hash of its token
  *                   └────unknown────▶ Grants.admit ─▶ verified, and handed to the native tables

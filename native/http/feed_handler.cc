@@ -170,7 +170,7 @@ Outcome FeedHandler::watch(Connection& connection, const Wanted* wanted, uint32_
   return outcome;
 }
 
-/** The cache of who asks has the bytes that it would be answered with. */
+/** The client's cache has the bytes that the answer would have. */
 void FeedHandler::sendUnchanged(Connection& connection, std::string_view tag) {
   const Ticket ticket = connections_->ticketOf(connection);
   const Reply& head = replies_->replies().feedUnchanged;
