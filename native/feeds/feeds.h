@@ -295,7 +295,7 @@ class Feeds {
   /** Whether the feed has this value already. */
   bool holds(std::string_view key, std::string_view value) const;
 
-  /** Bytes of the answer to who has nothing yet; 0 where there is none. */
+  /** Bytes of the answer to a client without a cursor; 0 where there is none. */
   uint64_t answerLength(std::string_view key) const;
 
   /** Counts a publication that changed nothing. */
