@@ -160,9 +160,9 @@ void Door::shake(Connection& connection, uint32_t events) {
 }
 
 void Door::shakeNow(Connection& connection) {
-  const uint64_t began = EventSet::now();
+  const uint64_t began = parts_.clock();
   const TlsSession::Handshake step = connections_.session(connection).handshake();
-  shookFor_ += EventSet::now() - began;
+  shookFor_ += parts_.clock() - began;
   switch (step) {
     case TlsSession::Handshake::kReads:
       return connections_.watchFor(connection, Interest::kRead);
@@ -352,7 +352,7 @@ void Door::resumeLater(Connection& connection) {
 
 /** Goes on with connections that have sent ahead, as far as the turn's share goes. */
 void Door::resumeReady() {
-  const uint64_t end = EventSet::now() + kResumeShare;
+  const uint64_t end = parts_.clock() + kResumeShare;
   do {
     const Ticket ticket = ready_.take();
     Connection* connection = connections_.find(ticket);
@@ -365,7 +365,7 @@ void Door::resumeReady() {
     // The rest of what is only begun may be here already.
     if (connections_.find(ticket) != nullptr && mayReadMore(*connection)) read(*connection);
     if (connections_.find(ticket) != nullptr) resumeMore(*connection);
-  } while (!ready_.empty() && EventSet::now() < end);
+  } while (!ready_.empty() && parts_.clock() < end);
 }
 
 /** Whether a connection that has had its share may be read from, and no event tells of that. */

@@ -108,6 +108,7 @@ struct DoorParts {
   Feeds* feeds;        // nullptr: so are requests to watch
   LiveCounts::Ask counts;
   bool countsLater = false;  // `polls` has the live counts, and answers later
+  uint64_t (*clock)() = EventSet::now;  // microseconds, for the shares of a turn
 };
 
 /** What JavaScript is asked for. The views live for the call only. */

@@ -196,7 +196,7 @@ void Door::handleWaiting() {
 }
 
 void Door::ask(Connection& connection, std::string_view head, Body body) {
-  const uint64_t began = EventSet::now();
+  const uint64_t began = parts_.clock();
   if (body.state != Body::State::kAwaited) ++counts_.handled;
   // Its views are of these bytes, wherever it was read first.
   readRequest(head, options_.headBytes, &head_);
@@ -209,7 +209,7 @@ void Door::ask(Connection& connection, std::string_view head, Body body) {
               .client = client,
               .secure = connection.secure,
               .transient = connection.transient});
-  share_.asked(EventSet::now() - began);
+  share_.asked(parts_.clock() - began);
 }
 
 // ---- Answers ------------------------------------------------------------------------------------

@@ -64,6 +64,9 @@ t.test('field, phone and panel in one window, bots, and what changes', { skip },
     join(folder, 'bot.js'),
     'export const play = () => { throw new Error("no bot"); };'
   );
+  // Before the reducer stops the game, and the bots with it.
+  const told = () => Buffer.concat(errors).toString();
+  await until(() => told().includes('"why":"no bot"'), told);
   writeFileSync(
     join(folder, 'reduce.js'),
     'export const reduce = () => {\n  throw Error("oh"); };'
@@ -72,7 +75,6 @@ t.test('field, phone and panel in one window, bots, and what changes', { skip },
   await page.context().close();
   child.kill('SIGTERM');
   t.strictSame(await ended, [0, null]);
-  t.match(Buffer.concat(errors).toString(), '"why":"no bot"');
 });
 
 t.test('what is no game, or not how it is called, is told in one line', async (t) => {

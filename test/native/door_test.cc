@@ -145,8 +145,14 @@ class Test {
                 .upstream = false},
                now, test::countingClock),
         door_(options(),
-              {&events_, &limits_, &open_, &handler_, &handler_, &feeds_,
-               [] { return std::string("{}"); }},
+              {.events = &events_,
+               .limits = &limits_,
+               .open = &open_,
+               .requests = &handler_,
+               .polls = &handler_,
+               .feeds = &feeds_,
+               .counts = [] { return std::string("{}"); },
+               .clock = test::TurnClock::now},
               makeReplies(), doorRoutes_.asker(), now),
         worker_(1,
                 {.door = options(),
@@ -283,9 +289,9 @@ class Test {
 
   /** Who sends many requests at once gets a few answers a turn, and in the end all of them. */
   void sendAhead() {
-    sendAheadBy(1, 500, 8);
-    // However many they are: of 256 that are read and 64 that go on, four each.
-    sendAheadBy(600, 20, (256 + 64) * 4);
+    sendAheadBy(1, 500, (1 + test::kResumes) * 4);
+    // However many they are: of 256 that are read and those that go on, four each.
+    sendAheadBy(600, 20, (256 + test::kResumes) * 4);
   }
 
   /** `count` connections send `ahead` requests each; `most` are served in a turn. */
@@ -841,7 +847,7 @@ class Slow {
     ticket_ = question.ticket;
     const bool awaited = question.body.state == Body::State::kAwaited;
     asked_ = awaited ? "awaited" : "whole " + std::string(question.body.bytes);
-    if (question.head.target == "/long") test::OddRoutes::useUpTheTurn();
+    if (question.head.target == "/long") test::TurnClock::useUpTheTurn();
     if (question.head.target == "/deferred") answer(ticket_);
   }
 

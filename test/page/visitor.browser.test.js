@@ -635,6 +635,7 @@ alone(
   async (t, { server, page }) => {
     await fill(page, 200);
     await page.keyboard.press('Delete');
+    await remembers(page, 199); // so that the 200 below are those of after it
     await fill(page, 200);
     await page.keyboard.press('Control+z');
     t.match(await page.textContent('#toast'), /full, with 200 sprites/, 'nor is one had back');
