@@ -1,3 +1,4 @@
+import { grantBy } from './grant.js';
 import { ignoreFailure, globalTimers, Requests } from './requests.js';
 import { positive, problemOf } from './answers.js';
 import { DEFAULTS } from './limits.js';
@@ -42,6 +43,7 @@ export class Player {
   #waits;
   #onState;
   #keep;
+  #grant;
 
   #self = null; // {player, number, lease}
   #n = 0;
@@ -68,6 +70,8 @@ export class Player {
    *     parts.onState `again`: it was out of the game before, and has joined anew
    * @param {(kept: KeptPlayer|null) => void} [parts.keep]
    * @param {KeptPlayer|null} [parts.kept] by an earlier run
+   * @param {() => string | undefined | Promise<string | undefined>} [parts.grant] gives the grant to join with, where the
+   *     server wants one
    * @param {typeof globalThis.fetch} [parts.fetch]
    * @param {import('./requests.js').Timers} [parts.timers]
    * @param {() => number} [parts.random] in [0, 1)
@@ -77,6 +81,7 @@ export class Player {
     onState,
     keep = () => {},
     kept = null,
+    grant,
     fetch = globalThis.fetch,
     timers = globalTimers(),
     random = Math.random
@@ -87,6 +92,7 @@ export class Player {
     this.#waits = new Waits(timers, random, DEFAULTS);
     this.#onState = onState;
     this.#keep = keep;
+    this.#grant = grantBy(grant);
     this.#resume(kept);
   }
 
@@ -210,11 +216,13 @@ export class Player {
   }
 
   async #join() {
-    const answer = await this.#ask('', '');
+    const answer = await this.#askToJoin();
+    if (this.#grant?.refused(problemOf(answer))) return undefined;
     const self = answer.status === 201 ? readSelf(answer.json ?? {}) : null;
     if (self === null) {
       return this.#failed(answer.failure ?? problemOf(answer) ?? 'garbage', answer);
     }
+    this.#grant?.accepted();
     const again = this.#wasLost;
     this.#wasLost = false;
     this.#self = self;
@@ -226,6 +234,15 @@ export class Player {
     this.save();
     this.#become('online', { number: self.number, again });
     return undefined;
+  }
+
+  async #askToJoin() {
+    if (!this.#grant) return this.#ask('', '');
+    try {
+      return await this.#ask('', '', await this.#grant.headers());
+    } catch {
+      return { status: 0, failure: 'no-grant' };
+    }
   }
 
   /** Keeps what a reload needs. */
@@ -243,8 +260,8 @@ export class Player {
     return { ...wait, ms: Math.max(wait.ms, this.#interval) };
   }
 
-  async #ask(path, body) {
-    const headers = { 'content-type': 'text/plain;charset=UTF-8' }; // needs no preflight
+  async #ask(path, body, granted = {}) {
+    const headers = { 'content-type': 'text/plain;charset=UTF-8', ...granted }; // needs no preflight
     const init = { method: 'POST', headers, body };
     const asking = new AbortController();
     this.#asking = asking;

@@ -1,4 +1,5 @@
 import { Client } from '../client/client.js';
+import { grantOfLink } from '../client/link-grant.js';
 import { WorldView } from './world.js';
 
 /**
@@ -52,6 +53,7 @@ export class Session {
     this.#world = new WorldView($('world'), options.announcer);
     const { resume, onResume, onSprite, fetch } = options;
     this.#client = new Client({
+      ...grantOfLink(),
       base: location.href.replace(/[?#].*/, ''),
       resume,
       fetch,
@@ -235,6 +237,10 @@ function reason(why) {
     {
       draining: 'The server is restarting',
       restarting: 'The server is restarting',
+      'grant-required': 'This server wants an invitation: open the link you were given',
+      'bad-grant': 'Your invitation is not valid: ask for a new link',
+      'grant-expired': 'Your invitation has ended: ask for a new link',
+      'not-granted': 'Your invitation does not let you in: ask for another link',
       'torus-full': 'The torus is full',
       'too-many-joins': 'Too many came at once',
       'too-many-connections': 'The server is full'

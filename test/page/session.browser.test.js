@@ -1,6 +1,7 @@
 /* global MutationObserver, dispatchEvent, document */
 import t from 'tap';
 
+import { hmac, inSeconds, keyFile } from '../support/grants.js';
 import {
   among,
   browserRig,
@@ -19,6 +20,8 @@ import {
 const { alone, beside, browser, clients, end, nothingElse, serve, skip } = browserRig(t);
 
 t.setTimeout(300_000); // of all together, on a machine that does other things too
+
+const POST = { method: 'POST' };
 
 /** Many tabs of one browser, which has six connections for all of them. */
 
@@ -260,6 +263,41 @@ alone('what is put away can be had back for some seconds', async (t, { page }) =
   await holds(page, 3);
   await page.keyboard.press('Control+z');
   t.same((await look(page)).list.map(({ id }) => id).sort(), before, 'there is no more to undo');
+});
+
+t.test('where joining wants a grant, the link has it', { skip }, async (t) => {
+  const keys = keyFile(t);
+  const server = await serve('--grants', keys, '--private-join', 'yes', '--arena', 'hall');
+  const grant = (claims) => `#grant=${hmac({ exp: inSeconds(60), ...claims })}`;
+  for (const [path, words, leave] of [
+    ['', '#state', '/leave/{id}'],
+    ['play/hall', '#out-words', '/arena/hall/{player}/leave']
+  ]) {
+    const at = new URL(path, server.base).href;
+    const page = await browser.open(at);
+    const says = (what) => page.waitForSelector(`${words}:has-text("${what}")`);
+    await says('wants an invitation');
+    // A link that is opened where the page is: the fragment alone changes.
+    await page.goto(at + grant({ join: false }));
+    await says('does not let you');
+    await page.goto(at + grant({ join: true }));
+    const isJoin = (answer) => answer.status() === 201;
+    const self = await (await page.waitForResponse(isJoin)).json();
+    t.equal(page.url(), at, 'the address does not show it');
+    await page.reload();
+    // A client that the server has forgotten joins anew, with what the tab has kept.
+    const again = page.waitForResponse(isJoin);
+    await fetch(
+      new URL(
+        leave.replace(/\{(.*)\}/, (_, name) => self[name]),
+        server.base
+      ),
+      POST
+    );
+    t.ok(await again);
+    await page.context().close();
+  }
+  await end(server);
 });
 
 t.test('nothing outside was asked for, and no page complained', { skip }, async (t) => {

@@ -1,7 +1,7 @@
 import { put } from './elements.js';
 import { Naming } from './naming.js';
 import { Player } from '../client/player.js';
-import { arenaName, base, describeGame, GameStage, Room } from './room.js';
+import { arenaName, base, byLink, describeGame, GameStage, Room } from './room.js';
 
 /** The phone: joins the arena, and shows the game's own control. */
 
@@ -37,6 +37,7 @@ let trouble = ''; // of the game, in words
 let left = null; // what the player's last state was about
 
 const player = new Player({
+  ...byLink,
   base: new URL(`arena/${arenaName()}`, base).href,
   kept: readKept(),
   keep,
@@ -105,6 +106,10 @@ const REASONS = {
   'unknown-arena': 'There is no game at this address.',
   'too-many-joins': 'Many come at once. You are in soon.',
   'too-many-clients': 'Too many play from your network. You come in as soon as somebody leaves.',
+  'grant-required': 'This game wants an invitation. Open the link you were given.',
+  'bad-grant': 'Your invitation is not valid. Ask for a new link.',
+  'grant-expired': 'Your invitation has ended. Ask for a new link.',
+  'not-granted': 'Your invitation does not let you play. Ask for another link.',
   draining: 'The server is restarting.'
 };
 

@@ -1,9 +1,13 @@
 import { Feeds } from '../client/feeds.js';
+import { grantOfLink } from '../client/link-grant.js';
 
 /** What every page of an arena knows: its name, its control feed, and which game is shown. */
 
 /** @returns {string} the arena's name, from the page's path */
 export const arenaName = () => location.pathname.split('/').at(-1);
+
+/** The grant of the page's link, as an option. */
+export const byLink = grantOfLink();
 
 /** The server's address. */
 export const base = new URL('../', location.href).href;
@@ -25,7 +29,7 @@ export class Room {
    */
   constructor({ control, reduced, state }) {
     this.#onReduced = reduced;
-    this.#feeds = new Feeds({ base, onState: (now, { why }) => state(now, why) });
+    this.#feeds = new Feeds({ ...byLink, base, onState: (now, { why }) => state(now, why) });
     this.#feeds.watch(`arena/${arenaName()}/control`, control);
     const wake = () => this.#feeds.wake();
     for (const event of ['online', 'offline']) addEventListener(event, wake);
