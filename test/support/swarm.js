@@ -3,10 +3,14 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 
+import { buildWhenWanted, ENGINE } from '../../lib/swarm/build.js';
 import { ROOT } from './server.js';
 import { until } from './until.js';
 
 /** bin/sprites-swarm as a process, for tests. */
+
+// Before anything waits for it: in a fresh clone, on a busy machine, the engine takes its time to build.
+buildWhenWanted(ENGINE);
 
 const wordsOf = (args) => (typeof args === 'string' ? args.split(' ') : args);
 
