@@ -56,6 +56,11 @@ void EventSet::sleepShortly(uint64_t microseconds) const {
   ppoll(&set, 1, &time, nullptr);
 }
 
+void EventSet::sleepUntilWoken(int milliseconds) const {
+  pollfd wake = {.fd = wake_, .events = POLLIN, .revents = 0};
+  poll(&wake, 1, milliseconds);
+}
+
 /** The turn that was asked for is here. */
 void EventSet::clearWake() const {
   uint64_t times;

@@ -76,6 +76,9 @@ class EventSet {
   /** Waits so many microseconds for an event. */
   void sleepShortly(uint64_t microseconds) const;
 
+  /** Waits so many milliseconds until it is woken, whatever events there are. */
+  void sleepUntilWoken(int milliseconds) const;
+
   /**
    * Takes the events there are, at most kEvents: tells the watchers, and calls
    * `onConnection(index, generation, events)` for the connections. An event may be stale: its

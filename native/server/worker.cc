@@ -84,7 +84,11 @@ void Worker::run() {
     // Until it wakes the main thread, or for the next tick.
     const uint64_t pause = asked_ ? main_->wakeInTime(EventSet::now()) : 0;
     asked_ = pause > 0;
-    if (asked_) {
+    if (!asks_.hasRoom()) {
+      // No request is read until the main thread takes a batch, which wakes this thread; their
+      // sockets stay readable meanwhile.
+      events_.sleepUntilWoken(kTickMilliseconds);
+    } else if (asked_) {
       events_.sleepShortly(pause);
     } else if (!busy_ && tickAt > before) {
       events_.sleep(static_cast<int>(tickAt - before));

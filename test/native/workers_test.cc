@@ -55,16 +55,19 @@ Replies makeReplies() {
   return replies;
 }
 
+/** Times that a thread has asked its epoll set. */
+std::atomic<uint64_t> waits{0};
+
 /** The server, in the main thread. */
 class Server {
  public:
-  Server()
-      : pool_(poolOptions(), &limits_, milliseconds()),
+  explicit Server(uint32_t maxSprite = 1000)
+      : pool_(poolOptions(maxSprite), &limits_, milliseconds()),
         turn_(&pool_),
         feeds_({.hold = 30, .feeds = 8, .memory = 1 << 26, .watchers = 1000, .upstream = false},
                milliseconds(), EventSet::now, &limits_),
         front_(
-            doorOptions(), parts(), makeReplies(),
+            doorOptions(maxSprite), parts(), makeReplies(),
             {.ask = [this](uint32_t worker, const Question& question) { handle(worker, question); },
              .gone = [this](Caller) { ++gone_; },
              .bodies = {}},
@@ -136,11 +139,11 @@ class Server {
   }
 
  private:
-  static PoolOptions poolOptions() {
+  static PoolOptions poolOptions(uint32_t maxSprite) {
     return {.capacity = 1000,
             .hold = 30,
             .lease = 30,
-            .maxSprite = 1000,
+            .maxSprite = maxSprite,
             .mailboxSprites = 64,
             .mailboxBytes = 1 << 20,
             .mailboxMemory = 1 << 24,
@@ -151,9 +154,9 @@ class Server {
             .pollBurst = 1};
   }
 
-  static DoorOptions doorOptions() {
-    return {.connections = 1000,
-            .maxSprite = 1000,
+  static DoorOptions doorOptions(uint32_t maxSprite) {
+    return {.connections = 2000,
+            .maxSprite = maxSprite,
             .headBytes = 16384,
             .headTime = 10000,
             .bodyTime = 10000,
@@ -387,7 +390,56 @@ class Crowd {
   uint64_t asked_ = 0;
 };
 
+/** A main thread that stands still: as much is asked as may wait, and the workers sleep. */
+void standStill() {
+  constexpr size_t kLarge = 60000;
+  Server server(kLarge);
+  const std::string text = request("POST", "/throw/00000000-0000-4000-8000-000000000000/left",
+                                   "{\"n\":\"" + std::string(kLarge - 8, 'x') + "\"}");
+  std::vector<std::unique_ptr<Wire>> wires;
+  // All places of the rings are taken: one by one, so that each is a batch.
+  for (uint32_t i = 0; i < 4 * kWorkers * BatchRing::kPlaces; ++i) {
+    wires.push_back(std::make_unique<Wire>(server.port()));
+    wires.back()->send(request("GET", "/place/00000000-0000-4000-8000-000000000000"));
+    usleep(500);
+  }
+  // Then each of the workers gets more than may wait.
+  for (size_t bytes = 0; bytes < 3 * kMostAsked / 2 * kWorkers; bytes += text.size()) {
+    wires.push_back(std::make_unique<Wire>(server.port()));
+    wires.back()->send(text);
+  }
+  // They read until they may not, and then have a turn at each tick: two or three in so long.
+  uint64_t turns = UINT64_MAX;
+  for (int looks = 0; turns > 5 * kWorkers; ++looks) {
+    EXPECT(looks < 40);
+    const uint64_t before = waits;
+    usleep(2 * kTickMilliseconds * 1000);
+    turns = waits - before;
+  }
+  std::atomic<bool> over{false};
+  std::thread reader([&] {
+    std::string head, body;
+    for (const auto& wire : wires) {
+      for (int looks = 0; !wire->take(&head, &body); ++looks) {
+        EXPECT(looks < 200000 && !wire->over());
+        usleep(50);
+      }
+    }
+    wires.clear();
+    over = true;
+  });
+  server.run(over);
+  reader.join();
+  server.end();
+}
+
 }  // namespace
+
+extern "C" int __real_epoll_wait(int set, epoll_event* events, int most, int timeout);
+extern "C" int __wrap_epoll_wait(int set, epoll_event* events, int most, int timeout) {
+  ++waits;
+  return __real_epoll_wait(set, events, most, timeout);
+}
 
 int main(int argc, char** argv) {
   const uint64_t requests = argc > 1 ? strtoull(argv[1], nullptr, 10) : 3000;
@@ -407,4 +459,5 @@ int main(int argc, char** argv) {
   server.run(over);
   for (std::thread& thread : threads) thread.join();
   server.end();
+  standStill();
 }
