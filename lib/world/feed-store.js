@@ -1,5 +1,6 @@
 import { HEAD_BYTES, keyOf, readHead, SUBJECTS, tokenOf, writeHead } from './feed-message.js';
 import { NO_STREAM, PATIENCE, revisionOf } from './nats-link.js';
+import { PATIENCE_FOR_ALL, readNewest } from './read-newest.js';
 import { WorldError } from './world-error.js';
 
 /**
@@ -19,9 +20,6 @@ export const STREAM = 'sprites-feeds';
 /** Where heads are published again. */
 const NEWS = 'sprites.feed-news';
 
-/** Heads that are asked for at once. */
-const BATCH = 500;
-
 /** How long a value may take, milliseconds: it may be large, and the line slow. */
 const PATIENCE_FOR_VALUE = 8000;
 
@@ -30,9 +28,6 @@ export const SILENCE = 10_000;
 
 /** Bytes that a line carries in a millisecond at the least: so long a write may take, and PATIENCE more. */
 const SLOWEST = 32;
-
-/** How long reading all heads may take, milliseconds: some 20,000 are read in a second. */
-const PATIENCE_FOR_ALL = 60_000;
 
 /** The stream's configuration; what an operator may change (replicas, storage) is not in it. */
 const CONFIG = {
@@ -133,33 +128,12 @@ export class FeedStore {
 
   /** @returns {Promise<Map<string, import('./feed-message.js').Head>>} all there are */
   heads() {
-    const ask = async ({ js, jsm }) => {
+    const ask = async (jetstream) => {
       const heads = new Map();
-      const subjects = new Set();
-      // What a consumer says of how many are left counts deleted ones as well (nats-server 2.9).
-      const countAll = async () => (await jsm.streams.info(STREAM)).state.messages;
-      const { name } = await jsm.consumers.add(STREAM, {
-        ...{ ack_policy: 'none', deliver_policy: 'all', headers_only: true, mem_storage: true },
-        inactive_threshold: 10e9
+      await readNewest(jetstream, STREAM, { headers_only: true }, ({ subject, headers, seq }) => {
+        const key = keyOf(subject);
+        if (key !== undefined) heads.set(key, headOf(headers, seq));
       });
-      const consumer = await js.consumers.get(STREAM, name);
-      for (let count = await countAll(); subjects.size < count;) {
-        let came = 0;
-        const most = Math.min(BATCH, count - subjects.size);
-        const some = await consumer.fetch({ max_messages: most, expires: PATIENCE });
-        for await (const { subject, headers, seq } of some) {
-          came += 1;
-          subjects.add(subject);
-          const key = keyOf(subject);
-          if (key !== undefined) heads.set(key, headOf(headers, seq));
-        }
-        // Some may have gone meanwhile: the store forgets deleted feeds.
-        if (came === 0) count = Math.min(count, await countAll());
-        if (came === 0 && subjects.size < count) {
-          throw new WorldError('unreachable', 'the store tells no heads');
-        }
-      }
-      jsm.consumers.delete(STREAM, name).catch(() => {}); // It goes by itself, too.
       return heads;
     };
     return this.#ask(ask, PATIENCE_FOR_ALL);
