@@ -453,24 +453,12 @@ export class SharedFeeds {
     const { epoch, version, revision } = found;
     const now = this.#feeds.find(key);
     const have = now?.log && now.epoch === epoch ? now.version : 0;
-    const { keeps } = this.#feeds;
-    let items = [];
-    let bytes = 0;
-    let first = version + 1;
-    for (let part = found; part?.log && part.version === first - 1;) {
-      const read = await this.#feeds.readPart(part);
-      const isWhole = read.items?.length === part.version - part.log + 1;
-      if (!isWhole && part === found) return this.#refuse(key, 'bad-value', found) ?? false;
-      if (!isWhole) break;
-      items = [...read.items, ...items];
-      bytes += read.bytes;
-      first = part.log;
-      if (first <= have || items.length >= keeps.items || bytes >= keeps.bytes) break;
-      part = await this.#store.getPart(key, epoch, first - 1);
-    }
+    const items = await this.#itemsBack(key, found, have);
+    if (items.length === 0) return this.#refuse(key, 'bad-value', found) ?? false;
+    const first = version + 1 - items.length;
     if (have >= first && this.#feeds.newestItem(key).toString() !== items[have - first]) {
       // The store has forgotten what it had promised: no cursor of before says any more what there is.
-      const { parts } = await this.#feeds.splitLog(key, items);
+      const { parts } = await this.#feeds.splitLog(key, await this.#itemsBack(key, found, 0));
       const anew = { epoch: newEpoch(), version: Math.min(version + 1, LAST_VERSION) };
       await this.#putLog(key, { ...anew, run: this.#store.run }, parts, revision);
       this.#counts.overruled += 1;
@@ -484,6 +472,24 @@ export class SharedFeeds {
       if (problem !== undefined) return this.#refuse(key, problem, found) ?? false;
     }
     return true;
+  }
+
+  /** @returns {Promise<string[]>} a log's items: back to version `have`, or as many as are kept; none: they can't be taken */
+  async #itemsBack(key, found, have) {
+    const { keeps } = this.#feeds;
+    let items = [];
+    let bytes = 0;
+    let first = found.version + 1;
+    for (let part = found; part?.log && part.version === first - 1;) {
+      const read = await this.#feeds.readPart(part);
+      if (read.items?.length !== part.version - part.log + 1) break;
+      items = [...read.items, ...items];
+      bytes += read.bytes;
+      first = part.log;
+      if (first <= have || items.length >= keeps.items || bytes >= keeps.bytes) break;
+      part = await this.#store.getPart(key, found.epoch, first - 1);
+    }
+    return items;
   }
 
   /** Writes a log to the store, all of it. @returns {Promise<number>} its revision */
