@@ -386,7 +386,7 @@ export class Feeds {
 
   /** The parts of a job that are the same for a publication and a fetch. */
   #job(key, { cursor, now }, kind) {
-    const patched = now !== undefined && takesPatches(now);
+    const patched = now !== undefined && !now.log && takesPatches(now);
     return {
       key,
       cursor: cursorText(cursor),

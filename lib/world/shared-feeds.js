@@ -201,7 +201,7 @@ export class SharedFeeds {
   async #tryPublish(key, kind, body) {
     const next = this.#next(key);
     const { created, cursor, now, over } = next;
-    if (now?.log || over?.log) return this.#ifNewest(key, () => ({ problem: 'other-kind' }));
+    if ((over ?? now)?.log) return this.#ifNewest(key, () => ({ problem: 'other-kind' }));
     if (over && kind !== 'value') return this.#ifNewest(key, () => UNREAD);
     if (created && kind !== 'value')
       return this.#ifNewest(key, () => ({ problem: 'unknown-feed' }));

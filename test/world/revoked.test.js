@@ -2,9 +2,10 @@ import { join } from 'node:path';
 
 import t from 'tap';
 
+import { openRevocations } from '../../lib/grants/revocations.js';
 import { Random } from '../fuzz/random.js';
 import { problemOf } from '../support/contract.js';
-import { EventStream, get, parkGet, put, tokenFile } from '../support/feeds.js';
+import { EventStream, get, NO_STATE, parkGet, put, tokenFile } from '../support/feeds.js';
 import { bearer, keyFile, reads } from '../support/grants.js';
 import { skip, startNats } from '../support/nats.js';
 import { temporary } from '../support/processes.js';
@@ -109,6 +110,25 @@ t.test('at once, at every server, and after restarts', { skip, timeout: 120_000 
   await ready([d]);
   await untilRevoked([a, b, c, d], ['sub/ann']);
   await Promise.all([a, b, c, d].map((server) => server.stop()));
+});
+
+t.test('the bound: one more is refused, also of another server', async (t) => {
+  const logged = [];
+  const log = { error: (text) => logged.push(text) };
+  const list = openRevocations({ options: { grantLongest: 60 }, pool: NO_STATE, log });
+  for (let n = 0; n < 10_000; n += 1) await list.add('sub', `${n}`);
+  const later = Date.now() + 90_000;
+  t.equal(await list.add('sub', 'more'), 'too-many');
+  t.notOk(list.take('sub/more', later));
+  t.match(logged, [/not taken/]);
+  t.ok(list.take('sub/7', later), 'one that is known goes on');
+  await list.remove('sub', '8');
+  t.ok(list.take('sub/more', later), 'what was taken back makes room');
+  t.notOk(list.take('sub/more', -later), 'taking it back ends no grant');
+  t.notOk(list.has('sub', 'more'));
+  t.notOk(list.take('sub/more', later), 'and holds against the same revocation');
+  t.ok(list.take('sub/more', later + 1), 'but not against the next one');
+  t.notOk(list.take('sub/old', Date.now() - 1), 'what is over is not taken');
 });
 
 t.test('random histories, as a plain model has them', { skip, timeout: 240_000 }, async (t) => {
