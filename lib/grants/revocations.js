@@ -47,12 +47,14 @@ export function openRevocations({ options, pool, log }) {
   }
 
   function forgetOld() {
-    for (const [what, end] of ends) if (Math.abs(end) <= Date.now()) forget(what);
+    const now = Date.now();
+    for (const [what, end] of ends) if (Math.abs(end) <= now) forget(what);
   }
 
   function hasRoom(what) {
-    forgetOld();
     if (ends.has(what) || ends.size < MOST) return true;
+    forgetOld();
+    if (ends.size < MOST) return true;
     const [takenBack] = [...ends].find(([, end]) => end < 0) ?? [];
     if (takenBack !== undefined) forget(takenBack);
     return takenBack !== undefined;
@@ -113,6 +115,9 @@ export function openRevocations({ options, pool, log }) {
     shareBy(sharing) {
       share = sharing;
     },
+
+    /** @returns {number} the end of one; 0: there is none */
+    endOf: (what) => ends.get(what) ?? 0,
 
     /** @returns {Map<string, number>} the ends there are */
     all() {

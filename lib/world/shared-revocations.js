@@ -128,7 +128,7 @@ export class SharedRevocations {
 
   /** Takes what the stream says, or says what is later here. */
   #meet(what, end) {
-    const known = this.#grants.revocations.all().get(what) ?? 0;
+    const known = this.#grants.revocations.endOf(what);
     if (isLater(known, end)) this.#share(what, known);
     else this.#grants.takeRevoked(what, end);
   }

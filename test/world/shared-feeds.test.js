@@ -197,6 +197,38 @@ t.test('a write that the store has forgotten, and given its version to another',
   t.ok(servers.isQuiet());
 });
 
+t.test('items that the store has forgotten, and given their versions to others', async (t) => {
+  const { time, servers, store } = world(t, { names: ['a', 'b'] });
+  await time.run(100);
+  const append = (name, n) =>
+    answered(time, servers.append(name, 'log', { n, fill: 'x'.repeat(6000) }));
+  for (let n = 0; n < 9; n += 1) await append('a', n);
+  const { cursor } = await append('a', 9);
+  await quiet(time, servers);
+  store.sync();
+  servers.all.get('b').end.isCut = true;
+  await append('a', 'forgotten');
+  servers.all.get('a').end.isCut = true;
+  store.stop();
+  store.loseTail();
+  store.start();
+  servers.all.get('b').end.mend();
+  await time.run(3000);
+  const next = await append('b', 10);
+  await append('b', 11);
+  t.equal(next.cursor.split('-')[0], cursor.split('-')[0], 'the numbers are used again');
+  servers.all.get('a').end.mend();
+  await quiet(time, servers);
+  t.ok(servers.isQuiet());
+  const [[, now, items]] = JSON.parse(servers.tables()[0]);
+  t.not(now.split('-')[0], cursor.split('-')[0], 'so the log gets another epoch, and all a gap');
+  t.strictSame(
+    items.map((item) => JSON.parse(item).n),
+    Array.from({ length: 12 }, (_, n) => n),
+    'with all items of the store'
+  );
+});
+
 t.test(
   'what a server has no room for is refused there, counted, and keeps nobody from joining',
   async (t) => {
