@@ -69,7 +69,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     state.taken();
     life.closes(pool);
     const world = life.closes(
-      await openWorld({ options: given, pool, feeds: feeds.feeds, directory, log })
+      await openWorld({ options: given, pool, feeds: feeds.feeds, grants, directory, log })
     );
     const transient = await reservePort(given, 'transient-port', given.transientPort);
     const options = { ...given, transientPort: transient.port };

@@ -1,5 +1,6 @@
 import { loadAddon } from '../base/addon.js';
 import { cursorText, newEpoch, nextCursor } from './names.js';
+import { PART_BYTES } from './log-parts.js';
 import { digestOf } from './packing.js';
 import { JobTimeError } from './threads.js';
 import { Unanswerable } from '../torus/pool.js';
@@ -40,12 +41,12 @@ export class Feeds {
   native;
   /** The names of its outcomes, in their order. @type {string[]} */
   outcomes;
-  /** Whether other servers publish the same feeds. */
-  inWorld;
   #threads;
   #most;
   /** Bytes that an item of a log may have. */
   #mostOfItem;
+  /** What a log keeps at most. @type {{items: number, bytes: number}} */
+  keeps;
   #log;
   /** The last publication of each key that has one under way. @type {Map<string, Promise>} */
   #queues = new Map();
@@ -73,7 +74,6 @@ export class Feeds {
   constructor({ options, threads, pool, log, limits }) {
     const addon = loadAddon();
     this.outcomes = addon.outcomes;
-    this.inWorld = (options.world ?? 'none') !== 'none';
     this.native = new addon.Feeds(
       {
         hold: options.hold,
@@ -82,7 +82,7 @@ export class Feeds {
         watchers: options.feedWatchers,
         upstream: options.upstream !== 'none',
         cache: options.feedCache,
-        shared: this.inWorld,
+        shared: (options.world ?? 'none') !== 'none',
         private: options.private ?? [],
         logItems: options.logItems,
         logBytes: options.logBytes,
@@ -96,6 +96,7 @@ export class Feeds {
     this.#log = log;
     this.#most = options.feedBytes;
     this.#mostOfItem = Math.min(options.feedBytes, options.logBytes);
+    this.keeps = { items: options.logItems, bytes: options.logBytes };
   }
 
   /** Begins the end: see Feeds::drain. */
@@ -122,7 +123,7 @@ export class Feeds {
     for (const key of this.native.keys()) {
       const { version, value, upstream, log } = this.native.find(key, true);
       if (log) {
-        await this.#takeItem(key, { epoch: newEpoch(), version }, NOTHING);
+        await this.takeItem(key, { epoch: newEpoch(), version }, NOTHING);
         continue;
       }
       const whole = { value, patch: NOTHING, gzip: NOTHING };
@@ -132,8 +133,8 @@ export class Feeds {
 
   /**
    * @param {import('../world/shared-feeds.js').SharedFeeds} shared takes publications from now on
-   * @returns {Map<string, {epoch: number, version: number, digest?: string}>} the versions of the last run; without
-   *     a digest: deleted
+   * @returns {Map<string, {epoch: number, version: number, digest?: string}>} the versions of the last run, with the digest
+   *     of a log's newest item; without one: deleted
    */
   shareBy(shared) {
     this.#shared = shared;
@@ -142,8 +143,8 @@ export class Feeds {
     );
     for (const key of this.native.keys()) {
       const { epoch, version, value, upstream, log } = this.native.find(key, true);
-      // A log of a time without a world stays here.
-      if (!upstream && !log) heads.set(key, { epoch, version, digest: digestOf(value) });
+      if (upstream) continue;
+      heads.set(key, { epoch, version, digest: digestOf(log ? this.newestItem(key) : value) });
     }
     return heads;
   }
@@ -276,9 +277,16 @@ export class Feeds {
     return problem ?? { cursor: cursorText(cursor), watching };
   }
 
-  /** Takes an item, as `take` takes a version; without bytes it is none, and the log has another epoch. */
-  async #takeItem(key, cursor, item) {
-    const [outcome, watching] = this.native.append({ key, ...cursor, item });
+  /**
+   * Takes an item, as `take` takes a version; without bytes it is none, and the log has another epoch.
+   *
+   * @param {string} key
+   * @param {{epoch: number, version: number}} cursor
+   * @param {Uint8Array} item
+   * @param {boolean} [fresh] what there is is forgotten for it
+   */
+  async takeItem(key, cursor, item, fresh = false) {
+    const [outcome, watching] = this.native.append({ key, ...cursor, item, fresh });
     if (outcome !== 0) return { problem: this.outcomes[outcome] };
     const problem = await this.#written();
     this.#tell(key);
@@ -378,7 +386,7 @@ export class Feeds {
 
   /** The parts of a job that are the same for a publication and a fetch. */
   #job(key, { cursor, now }, kind) {
-    const patched = now !== undefined && takesPatches(now);
+    const patched = now !== undefined && !now.log && takesPatches(now);
     return {
       key,
       cursor: cursorText(cursor),
@@ -418,15 +426,42 @@ export class Feeds {
    */
   append(key, body) {
     return this.#inTurn(key, async () => {
-      if (this.inWorld) return { problem: 'no-logs-in-world' };
       const { created, cursor, now } = this.#next(key);
-      if (now && !now.log) return { problem: 'other-kind' };
+      const isShared = this.#shared?.shares(key);
+      if (!isShared && now && !now.log) return { problem: 'other-kind' };
       const job = { kind: 'value', body, most: this.#mostOfItem, patched: false, gzip: false };
       const { problem, detail, value } = await this.#threads.run('change', job);
       if (problem === 'feed-too-large') return { problem: 'item-too-large' };
       if (problem !== undefined) return { problem, detail };
-      return { created, ...(await this.#takeItem(key, cursor, value)) };
+      if (isShared) return this.#shared.append(key, value);
+      return { created, ...(await this.takeItem(key, cursor, value)) };
     });
+  }
+
+  // ---- Logs for other servers: see log-parts.js
+
+  /** @returns {Buffer} the newest item of a log */
+  newestItem(key) {
+    const { epoch, version } = this.find(key);
+    const { items } = this.native.part(key, cursorText({ epoch, version: version - 1 }));
+    return items.subarray(1, -1);
+  }
+
+  growPart(part, item) {
+    return this.#threads.run('growPart', { ...this.#packed(part), item });
+  }
+
+  readPart(part) {
+    return this.#threads.run('readPart', this.#packed(part));
+  }
+
+  /** @returns {ReturnType<import('./log-parts.js').splitLog>} of all items of a log, or of those given */
+  splitLog(key, items = this.native.part(key, '').items) {
+    return this.#threads.run('splitLog', { items });
+  }
+
+  #packed({ body, form, digest }) {
+    return { body, form, digest, most: PART_BYTES + this.#mostOfItem };
   }
 
   /**

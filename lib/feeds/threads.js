@@ -66,7 +66,7 @@ export class Threads {
   /**
    * Has a job done by the thread with the least to do.
    *
-   * @param {'change' | 'compress' | 'pack' | 'fetch'} task see lib/feeds/worker.js
+   * @param {'change' | 'compress' | 'pack' | 'growPart' | 'readPart' | 'splitLog' | 'fetch'} task see lib/feeds/worker.js
    * @param {object} job its parts; bytes in it are copied
    * @returns {Promise<object>} its outcome
    * @throws {ThreadError} when the thread has died

@@ -2,6 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 
 import { change, compress } from './change.js';
 import { fetchValue } from './fetch-value.js';
+import { growPart, readPart, splitLog } from './log-parts.js';
 import { digestOf, pack } from './packing.js';
 
 /**
@@ -27,6 +28,9 @@ const tasks = {
   compress: ({ key, cursor, value }, id) =>
     during(id, () => ({ gzip: compress(key, cursor, value) })),
   pack: ({ value }, id) => during(id, () => ({ ...pack(value), digest: digestOf(value) })),
+  growPart: (job, id) => during(id, () => growPart(job)),
+  readPart: (job, id) => during(id, () => readPart(job)),
+  splitLog: (job, id) => during(id, () => splitLog(job)),
   fetch: (job, id) => fetchValue(job, (fetched) => during(id, () => change(fetched)))
 };
 

@@ -105,11 +105,16 @@ export class Grants {
     return token;
   }
 
-  /** As that of the revocations; what it ends, ends at once. */
+  /** As `add` of the revocations; what it ends, ends at once. */
   async revoke(part, name) {
     const added = this.revocations.add(part, name);
     this.#ended(part, name);
     return added;
+  }
+
+  /** As `take` of the revocations; what it ends, ends at once. */
+  takeRevoked(what, end) {
+    if (this.revocations.take(what, end)) this.#ended(what.slice(0, 3), what.slice(4));
   }
 
   /** Reads the keys anew. Grants of a key that is gone end. */

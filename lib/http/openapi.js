@@ -176,7 +176,7 @@ function operations({ hold, maxSprite, feedBytes }) {
       created: true,
       problems: [
         ...[...PUBLISHER, ...PUBLISHED.filter((name) => !NO_ITEM.has(name)), 'bad-value'],
-        ...['other-kind', 'item-too-large', 'no-logs-in-world']
+        ...['other-kind', 'item-too-large']
       ]
     },
     'PUT /feed/{key}': {

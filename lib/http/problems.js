@@ -210,13 +210,6 @@ export const problems = {
     title: 'The patch does not fit the value',
     detail: "Get the feed's value and make the patch anew."
   },
-  'no-logs-in-world': {
-    status: 403,
-    title: 'No logs in a world',
-    detail:
-      'Append at a server without --world: the servers of a world do not share logs. Values they' +
-      ' share.'
-  },
   'other-kind': {
     status: 409,
     title: 'A feed of the other kind',

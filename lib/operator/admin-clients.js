@@ -63,8 +63,8 @@ export function createClientRoutes({ pool, bans, grants, log }) {
     response.end(body);
   }
 
-  function done(response) {
-    response.writeHead(204, COMMON);
+  function done(response, status = 204) {
+    response.writeHead(status, COMMON);
     response.end();
   }
 
@@ -102,19 +102,22 @@ export function createClientRoutes({ pool, bans, grants, log }) {
 
   const isName = (name) => name !== '' && Buffer.byteLength(name) <= NAME_BYTES;
 
+  /** 202: the other servers of the world hear of it when the NATS server is back. */
+  const doneWhere = (response, outcome) => done(response, outcome === 'here-only' ? 202 : 204);
+
   /** The routes that revoke by `jti`, or by `sub`. */
   function revocationsOf(part) {
     return {
       [`PUT revoked/${part}/{}`]: async (response, name) => {
-        const added = isName(name) && (await grants.revoke(part, name));
-        if (!added) return fail(response, 'bad-revocation');
+        const outcome = isName(name) ? await grants.revoke(part, name) : 'too-many';
+        if (outcome === 'too-many') return fail(response, 'bad-revocation');
         log.warn({ [part]: name }, 'grants are revoked');
-        return done(response);
+        return doneWhere(response, outcome);
       },
       [`DELETE revoked/${part}/{}`]: async (response, name) => {
-        await grants.revocations.remove(part, name);
+        const outcome = await grants.revocations.remove(part, name);
         log.warn({ [part]: name }, 'grants are revoked no more');
-        return done(response);
+        return doneWhere(response, outcome);
       }
     };
   }

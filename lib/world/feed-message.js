@@ -2,13 +2,15 @@ import { cursorText, isKey, LAST_VERSION } from '../feeds/names.js';
 
 /**
  * A feed's newest version as the world's store has it: one message under the feed's key, its head in headers and
- * its value, packed, as the body. A feed that was deleted has a head alone.
+ * its value, packed, as the body. A feed that was deleted has a head alone. Of a log it has the newest items, and the
+ * part before them ends with the version before the first of them:
  *
  *   sprites.feeds.c2NvcmVz       the key in base64url
  *   Sprites-Feed: 1              the version of this form
  *   Sprites-Cursor: e3f9k2-42
- *   Sprites-Digest: 47DEQp…      SHA-256 of the value; missing: deleted
+ *   Sprites-Digest: 47DEQp…      SHA-256 of the value, or of a log's newest item; missing: deleted
  *   Sprites-Form: deflate        of the body; or plain
+ *   Sprites-Log: 41              a log, and the version of the first item in the body
  *   Sprites-Run: NDUBZ4…         the run of the NATS server in which its epoch came there
  *   Sprites-By: a                the server that has published it, for who looks by hand
  */
@@ -25,6 +27,7 @@ export const HEAD_BYTES = 1024;
 const CURSOR = /^e([0-9a-z]{1,11})-([1-9][0-9]{0,15})$/;
 const DIGEST = /^[A-Za-z0-9_-]{43}$/;
 const WORD = /^[A-Za-z0-9]{1,64}$/;
+const VERSION = /^[1-9][0-9]{0,15}$/;
 
 /**
  * @typedef {object} Head what is known of a version
@@ -32,6 +35,7 @@ const WORD = /^[A-Za-z0-9]{1,64}$/;
  * @property {number} version
  * @property {string} [digest] of its value; without one the feed is deleted
  * @property {string} [form] of the body
+ * @property {number} [log] of a log: the version of the first item in the body
  * @property {string} [run] of the NATS server, in which its epoch came there
  * @property {number} [revision] the number of its message in the store
  */
@@ -66,11 +70,12 @@ export function keyOf(subject) {
  * @param {string} by a server's name
  * @returns {Record<string, string>} headers
  */
-export function writeHead({ epoch, version, digest, form, run }, by) {
+export function writeHead({ epoch, version, digest, form, log, run }, by) {
   return {
     'Sprites-Feed': FORM,
     'Sprites-Cursor': cursorText({ epoch, version }),
     ...(digest !== undefined && { 'Sprites-Digest': digest, 'Sprites-Form': form }),
+    ...(log !== undefined && { 'Sprites-Log': String(log) }),
     ...(run !== undefined && { 'Sprites-Run': run }),
     'Sprites-By': by
   };
@@ -86,14 +91,17 @@ export function readHead(header, revision) {
   const epoch = parseInt(epochText, 36);
   const version = Number(versionText);
   const digest = header('Sprites-Digest') || undefined;
+  const logText = header('Sprites-Log') || undefined;
+  const log = logText && Number(logText);
   const sound =
     header('Sprites-Feed') === FORM &&
+    (log === undefined || (VERSION.test(logText) && log <= version && digest !== undefined)) &&
     [epoch, version, revision].every(Number.isSafeInteger) &&
     (digest === undefined || DIGEST.test(digest));
   const [form, run] = ['Sprites-Form', 'Sprites-Run']
     .map(header)
     .map((word) => (WORD.test(word) ? word : undefined));
-  return sound ? { epoch, version, digest, form, run, revision } : undefined;
+  return sound ? { epoch, version, digest, form, log, run, revision } : undefined;
 }
 
 /**

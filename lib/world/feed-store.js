@@ -1,5 +1,6 @@
 import { HEAD_BYTES, keyOf, readHead, SUBJECTS, tokenOf, writeHead } from './feed-message.js';
 import { NO_STREAM, PATIENCE, revisionOf } from './nats-link.js';
+import { PATIENCE_FOR_ALL, readNewest } from './read-newest.js';
 import { WorldError } from './world-error.js';
 
 /**
@@ -10,17 +11,20 @@ import { WorldError } from './world-error.js';
  * The store publishes each head again, without its body (`republish`): who hears of it asks for the value when he has
  * room for it, and gets the newest one. So nothing is queued for a slow server, and a value crosses once a server.
  *
+ * The older items of logs are in a stream of their own, a message a part, which is written once and is no news.
+ *
  * Heads are all read, without bodies, when a server has come to the store or may have missed some.
  */
 
 /** The stream. */
 export const STREAM = 'sprites-feeds';
 
+/** That of the parts of logs; the key, the epoch and the version of the part's newest item follow. */
+const PARTS = 'sprites-log-parts';
+const PART_SUBJECTS = 'sprites.log-parts';
+
 /** Where heads are published again. */
 const NEWS = 'sprites.feed-news';
-
-/** Heads that are asked for at once. */
-const BATCH = 500;
 
 /** How long a value may take, milliseconds: it may be large, and the line slow. */
 const PATIENCE_FOR_VALUE = 8000;
@@ -31,9 +35,6 @@ export const SILENCE = 10_000;
 /** Bytes that a line carries in a millisecond at the least: so long a write may take, and PATIENCE more. */
 const SLOWEST = 32;
 
-/** How long reading all heads may take, milliseconds: some 20,000 are read in a second. */
-const PATIENCE_FOR_ALL = 60_000;
-
 /** The stream's configuration; what an operator may change (replicas, storage) is not in it. */
 const CONFIG = {
   name: STREAM,
@@ -42,6 +43,25 @@ const CONFIG = {
   allow_direct: true,
   republish: { src: `${SUBJECTS}.>`, dest: `${NEWS}.>`, headers_only: true }
 };
+
+const PARTS_CONFIG = {
+  name: PARTS,
+  subjects: [`${PART_SUBJECTS}.>`],
+  max_msgs_per_subject: 1,
+  allow_direct: true
+};
+
+const partsOf = (key, epoch) => `${PART_SUBJECTS}.${tokenOf(key)}.${epoch}`;
+
+/** @returns {Promise<object>} a stream, which is made where there is none */
+async function ensure(jsm, config, description) {
+  try {
+    return await jsm.streams.info(config.name);
+  } catch (error) {
+    if (error.code !== NO_STREAM) throw error;
+    return jsm.streams.add({ ...config, description });
+  }
+}
 
 export class FeedStore {
   #link;
@@ -111,14 +131,8 @@ export class FeedStore {
   async open() {
     await this.#link.open();
     return this.#ask(async ({ jsm }) => {
-      let info;
-      try {
-        info = await jsm.streams.info(STREAM);
-      } catch (error) {
-        if (error.code !== NO_STREAM) throw error;
-        info = await jsm.streams.add({ ...CONFIG, description: 'Feeds of a world of Sprites' });
-      }
-      const { config, created, state } = info;
+      await ensure(jsm, PARTS_CONFIG, 'Older items of logs in a world of Sprites');
+      const { config, created, state } = await ensure(jsm, CONFIG, 'Feeds of a world of Sprites');
       const isOurs =
         config.republish?.dest === CONFIG.republish.dest &&
         config.republish.headers_only === true &&
@@ -133,33 +147,12 @@ export class FeedStore {
 
   /** @returns {Promise<Map<string, import('./feed-message.js').Head>>} all there are */
   heads() {
-    const ask = async ({ js, jsm }) => {
+    const ask = async (jetstream) => {
       const heads = new Map();
-      const subjects = new Set();
-      // What a consumer says of how many are left counts deleted ones as well (nats-server 2.9).
-      const countAll = async () => (await jsm.streams.info(STREAM)).state.messages;
-      const { name } = await jsm.consumers.add(STREAM, {
-        ...{ ack_policy: 'none', deliver_policy: 'all', headers_only: true, mem_storage: true },
-        inactive_threshold: 10e9
+      await readNewest(jetstream, STREAM, { headers_only: true }, ({ subject, headers, seq }) => {
+        const key = keyOf(subject);
+        if (key !== undefined) heads.set(key, headOf(headers, seq));
       });
-      const consumer = await js.consumers.get(STREAM, name);
-      for (let count = await countAll(); subjects.size < count;) {
-        let came = 0;
-        const most = Math.min(BATCH, count - subjects.size);
-        const some = await consumer.fetch({ max_messages: most, expires: PATIENCE });
-        for await (const { subject, headers, seq } of some) {
-          came += 1;
-          subjects.add(subject);
-          const key = keyOf(subject);
-          if (key !== undefined) heads.set(key, headOf(headers, seq));
-        }
-        // Some may have gone meanwhile: the store forgets deleted feeds.
-        if (came === 0) count = Math.min(count, await countAll());
-        if (came === 0 && subjects.size < count) {
-          throw new WorldError('unreachable', 'the store tells no heads');
-        }
-      }
-      jsm.consumers.delete(STREAM, name).catch(() => {}); // It goes by itself, too.
       return heads;
     };
     return this.#ask(ask, PATIENCE_FOR_ALL);
@@ -169,10 +162,13 @@ export class FeedStore {
    * @param {string} key
    * @returns {Promise<(import('./feed-message.js').Head & {body: Uint8Array}) | undefined>} the newest version
    */
-  async get(key) {
+  get(key) {
+    return this.#get(STREAM, `${SUBJECTS}.${tokenOf(key)}`);
+  }
+
+  async #get(stream, subject) {
     const ask = async ({ jsm }) => {
-      const last = { last_by_subj: `${SUBJECTS}.${tokenOf(key)}` };
-      const message = await jsm.direct.getMessage(STREAM, last);
+      const message = await jsm.direct.getMessage(stream, { last_by_subj: subject });
       if (!message) return undefined;
       // A part of a larger buffer, which would go to a thread as a whole.
       return { ...headOf(message.header, message.seq), body: Uint8Array.from(message.data) };
@@ -196,11 +192,16 @@ export class FeedStore {
    * @throws {Conflict} when another one has come before
    * @throws {WorldError} when it may have been written or not
    */
-  async put(key, head, body, revision) {
+  put(key, head, body, revision) {
+    const expect = { lastSubjectSequence: revision };
+    return this.#put(`${SUBJECTS}.${tokenOf(key)}`, head, body, expect);
+  }
+
+  async #put(subject, head, body, expect) {
     const ask = async ({ js, headersOf }) => {
-      const { seq } = await js.publish(`${SUBJECTS}.${tokenOf(key)}`, body, {
+      const { seq } = await js.publish(subject, body, {
         headers: headersOf(writeHead(head, this.#by)),
-        expect: { lastSubjectSequence: revision },
+        ...(expect && { expect }),
         timeout: this.#patience()
       });
       return seq;
@@ -211,6 +212,22 @@ export class FeedStore {
     } finally {
       this.#writing -= body.length;
     }
+  }
+
+  /** Writes a part of a log, whose head it was; once more does no harm. */
+  putPart(key, head, body) {
+    return this.#put(`${partsOf(key, head.epoch)}.${head.version}`, head, body);
+  }
+
+  /** @returns {ReturnType<FeedStore['get']>} the part of a log that ends with a version; undefined: it is forgotten */
+  getPart(key, epoch, version) {
+    return this.#get(PARTS, `${partsOf(key, epoch)}.${version}`);
+  }
+
+  /** Forgets the parts of a log, but for the newest `keep`. */
+  forgetParts(key, epoch, keep) {
+    const filter = `${partsOf(key, epoch)}.>`;
+    return this.#ask(({ jsm }) => jsm.streams.purge(PARTS, { filter, ...(keep > 0 && { keep }) }));
   }
 
   /** Forgets a deleted feed, if nothing has been written since. */

@@ -43,7 +43,7 @@ export class NatsLink {
   #connected = false;
   #closing = new AbortController();
   #nextTry = -Infinity;
-  #follower = { opened() {}, again() {}, ended() {} };
+  #followers = [];
   /** The largest message that the NATS server takes, bytes; by default what its own default is. */
   #largest = 2 ** 20;
   /** Why the last try to connect has failed. */
@@ -79,7 +79,7 @@ export class NatsLink {
    *     any more
    */
   follow(follower) {
-    this.#follower = { ended() {}, ...follower };
+    this.#followers.push({ ended() {}, ...follower });
   }
 
   /** @returns {boolean} whether there is a connection, as far as is known */
@@ -153,7 +153,7 @@ export class NatsLink {
     this.#connected = true;
     this.#largest = connection.info.max_payload;
     this.#watch(connection);
-    this.#follower.opened(connection);
+    for (const follower of this.#followers) follower.opened(connection);
   }
 
   /** Follows what becomes of a connection, until it is closed. */
@@ -163,13 +163,13 @@ export class NatsLink {
       if (type === 'reconnect') {
         this.#connected = true;
         this.#largest = connection.info.max_payload;
-        this.#follower.again();
+        for (const follower of this.#followers) follower.again();
       }
     }
     if (this.#connection !== connection) return;
     this.#connected = false;
     this.#connection = undefined;
-    this.#follower.ended();
+    for (const follower of this.#followers) follower.ended();
   }
 
   /**

@@ -29,6 +29,7 @@ const NONE = Object.freeze({
  * @param {object} parts.options as lib/operator/options.js reads them
  * @param {import('../torus/pool.js').Pool} parts.pool
  * @param {import('../feeds/feeds.js').Feeds} parts.feeds
+ * @param {import('../grants/open.js').Grants} parts.grants
  * @param {import('./directory.js').Directory} parts.directory is told where the clients of the others belong
  * @param {import('pino').Logger} parts.log
  * @returns {Promise<import('./world.js').World | typeof NONE>}

@@ -1,4 +1,5 @@
-import { newEpoch, nextCursor } from '../feeds/names.js';
+import { PART_BYTES } from '../feeds/log-parts.js';
+import { cursorText, LAST_VERSION, newEpoch, nextCursor } from '../feeds/names.js';
 import { clock as systemClock } from './clock.js';
 import { FeedMarks, isNewer } from './feed-message.js';
 import { FeedSettling } from './feed-settling.js';
@@ -21,6 +22,10 @@ import { Conflict, WorldError } from './world-error.js';
  * compares one key here and in the store, and takes or writes the newer one. Everything comes down to it: news, a
  * join, a store that was away, or has lost what it had.
  *
+ * **Logs.** The head has the newest items; when they are PART_BYTES it is kept as a part, and the head begins anew. So an
+ * item is written by the same compare-and-set, a server a little behind gets what it lacks with the head, and one further
+ * behind goes back part by part. Without the store nothing is appended: two orders could not become one.
+ *
  * **Alone.** While the store is out of reach a publication counts at its own server, and is written when it is back. Its
  * epoch is a new one, since others may give the same version to another value meanwhile; versions go on from where they
  * were. A write of which no answer came may have been done: what follows has a new epoch, too. So has the next version of
@@ -41,6 +46,17 @@ const PATIENCE = 5000;
 const LOCAL = 'arena/';
 
 const NOTHING = new Uint8Array(0);
+
+/** What is answered where nothing can be appended. */
+const NOT_NOW = {
+  problem: 'publishing-busy',
+  detail: 'The NATS server of this world does not answer: append the item later.'
+};
+const IN_DOUBT = {
+  problem: 'publishing-busy',
+  detail:
+    'The NATS server of this world did not answer in time: the item may be in the log. Look before you append it again.'
+};
 
 /** What a patch is told where the newest value is none that this server can take. */
 const UNREAD = {
@@ -130,9 +146,9 @@ export class SharedFeeds {
     this.#begin();
   }
 
-  /** @returns {boolean} whether what is published under a key is the world's; a log of a time without it is not */
+  /** @returns {boolean} whether what is published under a key is the world's */
   shares(key) {
-    return !key.startsWith(LOCAL) && this.#feeds.find(key)?.log !== true;
+    return !key.startsWith(LOCAL);
   }
 
   /**
@@ -155,6 +171,11 @@ export class SharedFeeds {
   /** As Feeds#publish. */
   publish(key, kind, body) {
     return this.#repeat(() => this.#tryPublish(key, kind, body));
+  }
+
+  /** As Feeds#append, of the item as canonical text. */
+  append(key, item) {
+    return this.#repeat(() => this.#tryAppend(key, item));
   }
 
   /** As Feeds#remove. */
@@ -180,6 +201,7 @@ export class SharedFeeds {
   async #tryPublish(key, kind, body) {
     const next = this.#next(key);
     const { created, cursor, now, over } = next;
+    if ((over ?? now)?.log) return this.#ifNewest(key, () => ({ problem: 'other-kind' }));
     if (over && kind !== 'value') return this.#ifNewest(key, () => UNREAD);
     if (created && kind !== 'value')
       return this.#ifNewest(key, () => ({ problem: 'unknown-feed' }));
@@ -210,6 +232,56 @@ export class SharedFeeds {
     return taken.problem === undefined ? { created, ...taken } : taken;
   }
 
+  async #tryAppend(key, item) {
+    if (!this.#settling.isReachable) return NOT_NOW;
+    const found = await this.#store.get(key);
+    await this.#meet(key, found);
+    const mark = this.#marks.get(key);
+    const now = this.#feeds.find(key);
+    if (now?.length > 0 && !now.log) return { problem: 'other-kind' };
+    // This server can't take the newest, or write what is here; or it has just written another.
+    if (this.#settling.refused(key) || mark?.stored === false)
+      return { problem: 'publishing-busy' };
+    if ((mark?.revision ?? 0) !== (found?.revision ?? 0)) return undefined;
+    const created = found?.digest === undefined;
+    const version = (found?.version ?? 0) + 1;
+    if (version > LAST_VERSION) return { problem: 'publishing-busy' };
+    const cursor = { epoch: created ? newEpoch() : found.epoch, version };
+    const part = await this.#feeds.growPart(created ? {} : found, item);
+    const problem = this.#feeds.roomFor(key, { value: item, gzip: NOTHING });
+    if (problem !== 'ok') return { problem };
+    if (part.body.length > this.#store.room) return this.#refuseLarge('item-too-large');
+    if (part.begun) await this.#store.putPart(key, found, found.body);
+    const { digest, form, body, begun } = part;
+    const { run } = this.#store;
+    const head = { ...cursor, digest, form, run, log: created || begun ? version : found.log };
+    let revision;
+    try {
+      revision = await this.#store.put(key, head, body, found?.revision ?? 0);
+    } catch (error) {
+      if (!(error instanceof WorldError)) throw error;
+      this.#settling.lost(error);
+      return IN_DOUBT;
+    }
+    this.#counts.out += 1;
+    if (begun) this.#forgetParts(key, cursor.epoch, this.#partsKept());
+    const taken = await this.#feeds.takeItem(key, cursor, item, created);
+    // The world has it, whether this server has room for it or not.
+    if (taken.problem !== undefined) this.#settling.see(key, revision);
+    else this.#marks.set(key, { ...head, revision, stored: true, exposed: true });
+    return { created, cursor: cursorText(cursor), watching: taken.watching ?? 0 };
+  }
+
+  /** Two parts, one behind the other, have more than PART_BYTES; and some may have been written for nothing. */
+  #partsKept() {
+    return 2 * Math.ceil(this.#feeds.keeps.bytes / PART_BYTES) + 8;
+  }
+
+  #forgetParts(key, epoch, keep) {
+    // Where that fails more is kept.
+    this.#store.forgetParts(key, epoch, keep).catch((error) => this.#settling.lost(error));
+  }
+
   async #tryRemove(key) {
     const next = this.#next(key);
     if (!next.now && !next.over) return this.#ifNewest(key, () => ({ problem: 'unknown-feed' }));
@@ -217,6 +289,7 @@ export class SharedFeeds {
     const place = await this.#write(key, next, next.cursor, NOTHING);
     if (place === undefined) return undefined;
     this.#bury(key, { ...next.cursor, ...place, exposed: place.stored });
+    if (next.now?.log && place.stored) this.#forgetParts(key, next.now.epoch, 0);
     return next.now ? this.#feeds.takeAway(key) : {};
   }
 
@@ -286,10 +359,10 @@ export class SharedFeeds {
     return isSame && this.#settling.refused(key)?.revision === refused ? answer() : undefined;
   }
 
-  #refuseLarge() {
+  #refuseLarge(problem = 'feed-too-large') {
     const { room } = this.#store;
     return {
-      problem: 'feed-too-large',
+      problem,
       detail: `Publish less: compressed it is more than ${room} bytes, and the NATS server of this world takes no larger message (its max_payload).`
     };
   }
@@ -327,6 +400,7 @@ export class SharedFeeds {
       return undefined;
     }
     // The store has forgotten what it had promised, and given its version to another value.
+    if (found.log) return this.#take(key, found);
     return this.#fork(key, mark, found.revision);
   }
 
@@ -341,9 +415,15 @@ export class SharedFeeds {
         if (problem !== undefined) return this.#refuse(key, problem, found);
         this.#counts.in += 1;
       }
+    } else if (found.log) {
+      if (!(await this.#takeLog(key, found))) return undefined;
+      this.#counts.in += 1;
     } else {
       const follows =
-        now?.length > 0 && now.epoch === found.epoch && now.version + 1 === found.version;
+        now?.length > 0 &&
+        !now.log &&
+        now.epoch === found.epoch &&
+        now.version + 1 === found.version;
       const change = await this.#feeds.workOut(
         key,
         { cursor: found, now: now ?? undefined },
@@ -364,8 +444,68 @@ export class SharedFeeds {
     return undefined;
   }
 
-  #refuse(key, problem, { epoch, version, revision }) {
-    this.#settling.refuse(key, problem, { epoch, version, revision });
+  /**
+   * Takes the items that are not here.
+   *
+   * @returns {Promise<boolean>} false: they are refused, or the log has another epoch now
+   */
+  async #takeLog(key, found) {
+    const { epoch, version, revision } = found;
+    const now = this.#feeds.find(key);
+    const have = now?.log && now.epoch === epoch ? now.version : 0;
+    const items = await this.#itemsBack(key, found, have);
+    if (items.length === 0) return this.#refuse(key, 'bad-value', found) ?? false;
+    const first = version + 1 - items.length;
+    if (have >= first && this.#feeds.newestItem(key).toString() !== items[have - first]) {
+      // The store has forgotten what it had promised: no cursor of before says any more what there is.
+      const { parts } = await this.#feeds.splitLog(key, await this.#itemsBack(key, found, 0));
+      const anew = { epoch: newEpoch(), version: Math.min(version + 1, LAST_VERSION) };
+      await this.#putLog(key, { ...anew, run: this.#store.run }, parts, revision);
+      this.#counts.overruled += 1;
+      return false;
+    }
+    const goesOn = have > 0 && have + 1 >= first;
+    for (let at = goesOn ? have + 1 : first; at <= version; at += 1) {
+      const isFresh = !goesOn && at === first;
+      const item = Buffer.from(items[at - first]);
+      const { problem } = await this.#feeds.takeItem(key, { epoch, version: at }, item, isFresh);
+      if (problem !== undefined) return this.#refuse(key, problem, found) ?? false;
+    }
+    return true;
+  }
+
+  /** @returns {Promise<string[]>} a log's items: back to version `have`, or as many as are kept; none: they can't be taken */
+  async #itemsBack(key, found, have) {
+    const { keeps } = this.#feeds;
+    let items = [];
+    let bytes = 0;
+    let first = found.version + 1;
+    for (let part = found; part?.log && part.version === first - 1;) {
+      const read = await this.#feeds.readPart(part);
+      if (read.items?.length !== part.version - part.log + 1) break;
+      items = [...read.items, ...items];
+      bytes += read.bytes;
+      first = part.log;
+      if (first <= have || items.length >= keeps.items || bytes >= keeps.bytes) break;
+      part = await this.#store.getPart(key, found.epoch, first - 1);
+    }
+    return items;
+  }
+
+  /** Writes a log to the store, all of it. @returns {Promise<number>} its revision */
+  async #putLog(key, { epoch, version, run }, parts, revision) {
+    let log = version + 1 - parts.reduce((sum, { count }) => sum + count, 0);
+    const last = parts.pop();
+    for (const { count, digest, form, body } of parts) {
+      await this.#store.putPart(key, { epoch, version: log + count - 1, digest, form, log }, body);
+      log += count;
+    }
+    const { digest, form, body } = last;
+    return this.#store.put(key, { epoch, version, digest, form, log, run }, body, revision);
+  }
+
+  #refuse(key, problem, { epoch, version, revision, log }) {
+    this.#settling.refuse(key, problem, { epoch, version, revision, log });
   }
 
   /** Writes the version that is here to the store, over `revision`; nothing where no message has room for it. */
@@ -375,15 +515,19 @@ export class SharedFeeds {
     const { exposed } = mark;
     const { run } = exposed ? mark : this.#store;
     mark.exposed = true;
-    const { body, form } = isDeleted ? { body: NOTHING } : await this.#feeds.pack(key);
-    if (body.length > this.#store.room) {
+    const parts = await this.#pack(key, isDeleted);
+    if (parts.some(({ body }) => body.length > this.#store.room)) {
       if (!this.#tooLarge.has(key)) this.#log.error({ feed: key }, this.#refuseLarge().detail);
       this.#tooLarge.add(key);
       return;
     }
     let written;
     try {
-      written = await this.#store.put(key, { ...mark, form, run }, body, revision);
+      if (parts[0].count) written = await this.#putLog(key, { ...mark, run }, parts, revision);
+      else {
+        const [{ body, form }] = parts;
+        written = await this.#store.put(key, { ...mark, form, run }, body, revision);
+      }
     } catch (error) {
       // Then it was surely not written.
       if (error instanceof Conflict) mark.exposed = exposed;
@@ -392,6 +536,13 @@ export class SharedFeeds {
     this.#counts.out += 1;
     this.#tooLarge.delete(key);
     this.#bury(key, { ...mark, revision: written, stored: true, run, from: undefined });
+  }
+
+  /** What is here as messages; those of a log have a count of items. */
+  async #pack(key, isDeleted) {
+    if (isDeleted) return [{ body: NOTHING }];
+    if (!this.#feeds.find(key).log) return [await this.#feeds.pack(key)];
+    return (await this.#feeds.splitLog(key)).parts;
   }
 
   /** Gives what is here a version that nobody else has. */

@@ -7,6 +7,7 @@ import { NatsLink } from './nats-link.js';
 import { publicUrl } from './entry.js';
 import { SIDES } from './ring.js';
 import { SharedFeeds } from './shared-feeds.js';
+import { SharedRevocations } from './shared-revocations.js';
 import { tagOf, tagText } from '../base/tag.js';
 
 /**
@@ -15,9 +16,9 @@ import { tagOf, tagText } from '../base/tag.js';
  *     Broker ─entries─▶ Membership ─view─▶ Crossing ─ring─▶ native/torus
  *       ▲ └──────────────frames───────────────▲ │
  *       └────────────────frames─────────────────┘
- *     FeedStore ◀─▶ SharedFeeds ◀─▶ lib/feeds
+ *     FeedStore ◀─▶ SharedFeeds ◀─▶ lib/feeds      SharedRevocations ◀─▶ lib/grants
  *
- * Broker and FeedStore have a connection to the NATS server each (NatsLink), so that no lease waits behind a document.
+ * Broker, and FeedStore with SharedRevocations, have a connection to the NATS server each (NatsLink), so that no lease waits behind a document.
  * Nothing waits for it: a server serves at once as if it were alone, and joins when it can.
  */
 
@@ -38,6 +39,7 @@ export class World {
   #crossing;
   #feeds;
   #feedStore;
+  #revocations;
   #membership;
   /** What crossing goes by. @type {import('./ring.js').View} */
   #view;
@@ -46,7 +48,7 @@ export class World {
   /** Whether the log has that a frame could not be sent. */
   #said = false;
 
-  constructor({ options, pool, feeds, directory, log }) {
+  constructor({ options, pool, feeds, grants, directory, log }) {
     const { name } = options;
     this.#name = name;
     this.#options = options;
@@ -59,6 +61,7 @@ export class World {
     });
     const ofFeeds = new NatsLink({ ...nats, name: `sprites ${name} feeds`, silence: SILENCE });
     this.#feedStore = new FeedStore(ofFeeds, name);
+    this.#revocations = new SharedRevocations({ link: ofFeeds, grants, log });
     this.#feeds = new SharedFeeds({
       ...{ feeds, log, most: options.feeds },
       store: this.#feedStore
@@ -71,7 +74,7 @@ export class World {
       grace: graceOf(options),
       store: this.#broker,
       describe: () => ({ ...this.#crossing.describe(), url: this.#url }),
-      prepare: () => this.#feeds.join(),
+      prepare: () => Promise.all([this.#feeds.join(), this.#revocations.join()]),
       changed: (membership) => {
         this.#view = membership.view();
         this.#crossing.update(this.#view);
@@ -94,6 +97,7 @@ export class World {
     this.#url = publicUrl(this.#options, port);
     this.#begun = performance.now();
     this.#feeds.start();
+    this.#revocations.start();
     this.#membership.start();
   }
 
@@ -155,6 +159,7 @@ export class World {
     try {
       await this.#membership.leave((_, left) => this.#handOver(left), within);
       this.#feeds.part();
+      this.#revocations.close();
       await this.#feedStore.close();
     } catch (error) {
       this.#log.error({ err: error }, 'world');
@@ -172,6 +177,7 @@ export class World {
   close() {
     this.#crossing.close();
     this.#feeds.close();
+    this.#revocations.close();
     const closed = [this.#membership.close(), this.#feedStore.close()];
     Promise.all(closed).catch((error) => this.#log.error({ err: error }, 'world'));
   }

@@ -180,12 +180,13 @@ class FeedsObject : public Nan::ObjectWrap {
     pair(info, static_cast<uint32_t>(outcome), watching);
   }
 
-  // append({key, epoch, version, item}) → [outcome, watching]; without an item: another epoch
+  // append({key, epoch, version, item, fresh}) → [outcome, watching]; without an item: another
+  // epoch; `fresh`: a log that there is forgets its items for it
   static void append(const Nan::FunctionCallbackInfo<Value>& info) {
     const std::string key = textIn(info[0], "key");
     uint32_t watching = 0;
     const Outcome outcome = unwrap<FeedsObject>(info)->feeds_.append(
-        key, cursorIn(info[0]), bytesIn(info[0], "item"), &watching);
+        key, cursorIn(info[0]), bytesIn(info[0], "item"), &watching, flagIn(info[0], "fresh"));
     pair(info, static_cast<uint32_t>(outcome), watching);
   }
 

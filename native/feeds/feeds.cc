@@ -216,10 +216,10 @@ Outcome Feeds::publish(const Publication& publication, uint32_t* watching) {
 }
 
 Outcome Feeds::append(std::string_view key, Cursor cursor, std::string_view item,
-                      uint32_t* watching) {
+                      uint32_t* watching, bool fresh) {
   if (!mayStage(key)) return Outcome::kStateUnwritable;
   const Feed* const feed = lookUp(key);
-  const bool goesOn = feed != nullptr && feed->isLog;
+  const bool goesOn = feed != nullptr && feed->isLog && !fresh;
   const uint32_t kept = !item.empty() ? (goesOn ? feed->keptWith(item.size(), options_.log) : 1)
                         : goesOn      ? static_cast<uint32_t>(feed->patches.size())
                                       : 0;

@@ -279,8 +279,10 @@ class Feeds {
   Outcome publish(const Publication& publication, uint32_t* watching);
 
   /** The same for an item of a log, which is a version always; an empty one is none, and gives the
-   * log another epoch. The feed is a log, or new. */
-  Outcome append(std::string_view key, Cursor cursor, std::string_view item, uint32_t* watching);
+   * log another epoch. The feed is a log, or new; if `fresh`, it may be anything, and what it has
+   * is forgotten. */
+  Outcome append(std::string_view key, Cursor cursor, std::string_view item, uint32_t* watching,
+                 bool fresh = false);
 
   /** From now on publications and ends are written to `journal`, which outlives the table. */
   void keepJournal(Journal* journal) { journal_ = journal; }

@@ -31,7 +31,6 @@ const PROBLEMS = {
   'unknown-feed': 404,
   'patch-conflict': 409,
   'other-kind': 409,
-  'no-logs-in-world': 403,
   'item-too-large': 413,
   'bad-from': 400,
   'not-a-log': 400,

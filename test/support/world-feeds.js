@@ -1,5 +1,8 @@
+import { canonical } from '../../lib/feeds/canonical.js';
 import { change } from '../../lib/feeds/change.js';
+import { growPart, readPart, splitLog } from '../../lib/feeds/log-parts.js';
 import { cursorText, LAST_VERSION } from '../../lib/feeds/names.js';
+import { digestOf } from '../../lib/feeds/packing.js';
 import { isNewer } from '../../lib/world/feed-message.js';
 import { SharedFeeds } from '../../lib/world/shared-feeds.js';
 import { Conflict, WorldError } from '../../lib/world/world-error.js';
@@ -13,10 +16,14 @@ import { Conflict, WorldError } from '../../lib/world/world-error.js';
 /** What JetStream is to FeedStore. */
 export class PlayedStore {
   messages = new Map();
+  /** Those of logs. */
+  parts = new Map();
   last = 0;
   identity = 'first';
   away = false;
   hangs = false;
+  /** Whether it has lost some of what it had promised. */
+  hasForgotten = false;
   /** Whether some news come twice, and so out of order. */
   doubles = false;
   #kept;
@@ -72,18 +79,21 @@ export class PlayedStore {
   /** Its store is lost. */
   forget() {
     this.messages.clear();
+    this.parts.clear();
     this.last = 0;
   }
 
   /** What it has now is what is on its disk. */
   sync() {
-    this.#kept = { messages: new Map(this.messages), last: this.last };
+    this.#kept = { ...this, messages: new Map(this.messages), parts: new Map(this.parts) };
   }
 
   /** The machine fails: it has what was on its disk, and other servers' writes may get the same numbers. */
   loseTail() {
     if (!this.#kept) return;
+    this.hasForgotten = true;
     this.messages = new Map(this.#kept.messages);
+    this.parts = new Map(this.#kept.parts);
     this.last = this.#kept.last;
   }
 }
@@ -144,10 +154,18 @@ class End {
   open = () => this.#ask(() => ({ identity: this.#store.identity, last: this.#store.last }));
   heads = () => this.#ask(() => new Map(this.#store.messages));
   get = (key) => this.#ask(() => this.#store.messages.get(key));
-  put = (key, { epoch, version, digest, form, run }, body, revision) => {
-    const head = { epoch, version, digest, form, run };
+  put = (key, { epoch, version, digest, form, log, run }, body, revision) => {
+    const head = { epoch, version, digest, form, log, run };
     return this.#ask(() => this.#store.write(key, head, body, revision));
   };
+  putPart = (key, head, body) =>
+    this.#ask(() => {
+      const part = { ...head, body: Uint8Array.from(body) };
+      this.#store.parts.set(`${key} ${cursorText(head)}`, part);
+    });
+  getPart = (key, epoch, version) =>
+    this.#ask(() => this.#store.parts.get(`${key} ${cursorText({ epoch, version })}`));
+  forgetParts = () => this.#ask(() => {});
   forget = (key, revision) =>
     this.#ask(() => {
       if (this.#store.messages.get(key)?.revision === revision) this.#store.messages.delete(key);
@@ -214,7 +232,7 @@ class PlainFeeds {
 
   find(key) {
     const feed = this.table.get(key);
-    return feed ? { ...feed, length: feed.value.length, watching: 0, upstream: false } : null;
+    return feed ? { ...feed, length: 1, watching: 0, upstream: false } : null;
   }
 
   async workOut(key, { cursor }, what) {
@@ -226,7 +244,7 @@ class PlainFeeds {
 
   holds(key, value) {
     const feed = this.table.get(key);
-    return feed !== undefined && Buffer.compare(feed.value, value) === 0;
+    return feed !== undefined && !feed.log && Buffer.compare(feed.value, value) === 0;
   }
 
   unchanged = (key, { epoch, version }) => ({ cursor: cursorText({ epoch, version }) });
@@ -243,6 +261,37 @@ class PlainFeeds {
     if (problem !== 'ok') return { problem };
     this.took(key, { epoch, version }, value, this.table.get(key));
     this.table.set(key, { epoch, version, value, digest });
+    return { cursor: cursorText({ epoch, version }), watching: 0 };
+  }
+
+  // ---- Logs
+
+  keeps = { items: 1000, bytes: 2 ** 20 };
+  newestItem = (key) => Buffer.from(this.table.get(key).items.at(-1));
+  growPart = (part, item) => this.#slowly(() => growPart({ ...part, item, most: 2 ** 20 }));
+  readPart = (part) => this.#slowly(() => readPart({ ...part, most: 2 ** 20 }));
+  splitLog = (key, items = [...this.table.get(key).items]) =>
+    this.#slowly(() => splitLog({ items }));
+
+  async #slowly(act) {
+    await this.time.pause(this.slow ?? this.random.below(4));
+    return act();
+  }
+
+  takeItem(key, { epoch, version }, item, isFresh = false) {
+    const problem = this.roomFor(key);
+    if (problem !== 'ok') return { problem };
+    const before = this.table.get(key);
+    const goesOn = before?.log && !isFresh;
+    const follows = before?.epoch === epoch && before.version + 1 === version;
+    if (goesOn && !follows)
+      throw new Error(`${key}: ${version} is not behind ${cursorText(before)}`);
+    // Of another epoch it is given all over, from an older version on.
+    const older = before?.epoch === epoch ? before : undefined;
+    this.took(key, { epoch, version }, item, older, true);
+    const text = Buffer.from(item).toString();
+    const items = goesOn ? [...before.items, text] : [text];
+    this.table.set(key, { epoch, version, log: true, items, digest: digestOf(text) });
     return { cursor: cursorText({ epoch, version }), watching: 0 };
   }
 
@@ -276,7 +325,7 @@ export class Servers {
    * @param {number} [how.most] feeds it has room for
    */
   start(name, { kept = new Map(), most = 1000 } = {}) {
-    const took = (key, cursor, value, before) => this.#took(name, key, cursor, value, before);
+    const took = (...what) => this.#took(name, ...what);
     const feeds = new PlainFeeds({ time: this.#time, random: this.#random, took, most });
     for (const [key, feed] of kept) {
       feeds.table.set(key, feed);
@@ -307,16 +356,23 @@ export class Servers {
     return feeds.inOrder(key, () => shared.publish(key, kind, body));
   }
 
+  append(name, key, item) {
+    const { feeds, shared } = this.all.get(name);
+    return feeds.inOrder(key, () => shared.append(key, Buffer.from(canonical(item))));
+  }
+
   remove(name, key) {
     const { feeds, shared } = this.all.get(name);
     return feeds.inOrder(key, () => shared.remove(key));
   }
 
-  #took(name, key, cursor, value, before) {
+  #took(name, key, cursor, value, before, isItem = false) {
     const what = `${key} ${cursorText(cursor)}`;
     const text = Buffer.from(value).toString();
     const meaning = this.#meanings.get(what);
-    if (meaning !== undefined && meaning !== text) {
+    // An item goes on in its epoch; one that was forgotten has another in its place until the log gets a new one.
+    const mayDiffer = isItem && this.store.hasForgotten;
+    if (meaning !== undefined && meaning !== text && !mayDiffer) {
       this.#t.fail(`${what} at ${name} means two values: ${meaning} and ${text}`);
     }
     this.#meanings.set(what, text);
@@ -331,7 +387,10 @@ export class Servers {
     return [...this.all.values()].map(({ feeds }) =>
       JSON.stringify(
         [...feeds.table]
-          .map(([key, feed]) => [key, cursorText(feed), Buffer.from(feed.value).toString()])
+          .map(([key, feed]) => [
+            ...[key, cursorText(feed)],
+            feed.items ?? Buffer.from(feed.value).toString()
+          ])
           .toSorted(([a], [b]) => (a < b ? -1 : 1))
       )
     );

@@ -22,7 +22,6 @@ import {
   Publisher,
   put,
   remove,
-  TOKEN,
   tokenFile,
   tryPut,
   Watcher
@@ -75,13 +74,6 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
   const { cursor: promised } = (await put(a, 'early', 1)).body;
   t.equal((await early.answer).body.cursor, promised, 'who waits at another server hears of it');
   await remove(a, 'early');
-
-  await t.test('logs are refused', async (t) => {
-    const headers = { Authorization: `Bearer ${TOKEN}` };
-    const { status, body } = await a.ask('POST', '/feed/log', { body: '1', headers });
-    t.equal(status, 403);
-    t.equal(body.type, 'urn:sprites:no-logs-in-world');
-  });
 
   await t.test('a long poll, one of many and an event stream, at other servers', async (t) => {
     const value = { title: 'scores', list: Array.from({ length: 40 }, (_, n) => ({ n })) };

@@ -1,0 +1,73 @@
+import { ValueError } from '../client/patch.js';
+import { canonical, parse } from './canonical.js';
+import { digestOf, pack, unpack } from './packing.js';
+
+/**
+ * A log as servers of a world send it to each other (lib/world/shared-feeds.js): in parts, each of some items, one a line.
+ * In worker threads.
+ */
+
+/** Bytes of a part, unless it is one item alone. */
+export const PART_BYTES = 16_384;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+const packLines = (lines) => pack(encoder.encode(lines.join('\n')));
+
+/**
+ * Puts an item behind those of a part.
+ *
+ * @param {{body?: Uint8Array, form?: string, most: number, item: Uint8Array}} job `body`: the part's; missing: there is none
+ * @returns {{body: Uint8Array, form: string, begun: boolean, digest: string}} `begun`: the part was full, and the item begins
+ *     another; `digest` of the item
+ */
+export function growPart({ body, form, most, item }) {
+  const before = body && unpack(body, form, most);
+  const begun = before !== undefined && before.length + item.length > PART_BYTES;
+  const lines = before && !begun ? [before, item] : [item];
+  return { ...packLines(lines.map((line) => decoder.decode(line))), begun, digest: digestOf(item) };
+}
+
+/**
+ * @param {{body: Uint8Array, form: string, digest: string, most: number}} job `digest` of the newest item
+ * @returns {{items: string[], bytes: number} | {problem: 'bad-value'}}
+ */
+export function readPart({ body, form, digest, most }) {
+  try {
+    const text = unpack(body, form, most);
+    const items = decoder.decode(text).split('\n');
+    const sound = items.every((item) => canonical(parse(encoder.encode(item))) === item);
+    if (sound && digestOf(items.at(-1)) === digest) return { items, bytes: text.length };
+  } catch (error) {
+    if (!(error instanceof ValueError)) throw error;
+  }
+  return { problem: 'bad-value' };
+}
+
+/**
+ * @param {{items: Uint8Array | string[]}} job all items of a log, as a JSON array, or each by itself
+ * @returns {{parts: {count: number, digest: string, body: Uint8Array, form: string}[]}}
+ */
+export function splitLog({ items }) {
+  const all = Array.isArray(items)
+    ? items
+    : JSON.parse(decoder.decode(items)).map((item) => canonical(item));
+  const parts = [];
+  let lines = [];
+  let bytes = 0;
+  const end = () =>
+    parts.push({ count: lines.length, digest: digestOf(lines.at(-1)), ...packLines(lines) });
+  for (const item of all) {
+    const length = Buffer.byteLength(item);
+    if (bytes + length > PART_BYTES && lines.length > 0) {
+      end();
+      lines = [];
+      bytes = 0;
+    }
+    lines.push(item);
+    bytes += length;
+  }
+  end();
+  return { parts };
+}

@@ -1,0 +1,44 @@
+import { PATIENCE } from './nats-link.js';
+import { WorldError } from './world-error.js';
+
+/** Messages that are asked for at once. */
+const BATCH = 500;
+
+/** How long reading all of them may take, milliseconds: some 20,000 are read in a second. */
+export const PATIENCE_FOR_ALL = 60_000;
+
+/**
+ * Reads every message of a stream that keeps the newest one of each subject.
+ *
+ * @param {{js: object, jsm: object}} jetstream
+ * @param {string} stream
+ * @param {object} how of the consumer: `headers_only`
+ * @param {(message: object) => void} take
+ * @throws {WorldError}
+ */
+export async function readNewest({ js, jsm }, stream, how, take) {
+  const subjects = new Set();
+  // What a consumer says of how many are left counts deleted ones as well (nats-server 2.9).
+  const countAll = async () => (await jsm.streams.info(stream)).state.messages;
+  const { name } = await jsm.consumers.add(stream, {
+    ...{ ack_policy: 'none', deliver_policy: 'all', mem_storage: true, ...how },
+    inactive_threshold: 10e9
+  });
+  const consumer = await js.consumers.get(stream, name);
+  for (let count = await countAll(); subjects.size < count;) {
+    let came = 0;
+    const most = Math.min(BATCH, count - subjects.size);
+    const some = await consumer.fetch({ max_messages: most, expires: PATIENCE });
+    for await (const message of some) {
+      came += 1;
+      subjects.add(message.subject);
+      take(message);
+    }
+    // Some may have gone meanwhile: a store forgets what is over.
+    if (came === 0) count = Math.min(count, await countAll());
+    if (came === 0 && subjects.size < count) {
+      throw new WorldError('unreachable', `the stream ${stream} tells not all it has`);
+    }
+  }
+  jsm.consumers.delete(stream, name).catch(() => {}); // It goes by itself, too.
+}

@@ -1,0 +1,227 @@
+import { isLater, PARTS } from '../grants/revocations.js';
+import { NO_STREAM, revisionOf } from './nats-link.js';
+import { PATIENCE_FOR_ALL, readNewest } from './read-newest.js';
+import { WorldError } from './world-error.js';
+
+/**
+ * Grants that are revoked at one server of a world are at all: a stream of JetStream has the newest message of each name,
+ * and publishes each again.
+ *
+ *     sprites.revoked.sub.YW5u  ─▶  1763785200000      see lib/grants/revocations.js; the name is in base64url
+ *
+ * What is known here and what the stream says are compared, and the later one goes to where it is not. So nothing depends
+ * on an order: a server that was away, and a stream that was lost, come to the same in the end. A server takes part
+ * whenever it reaches the NATS server, a member of the ring or not.
+ */
+
+/** The stream. */
+export const STREAM = 'sprites-revoked';
+
+const SUBJECTS = 'sprites.revoked';
+
+/** Where messages are published again. */
+const NEWS = 'sprites.revoked-news';
+
+/** How often it looks what the stream has come to, milliseconds. */
+const LOOK = 2000;
+
+/** Bytes of a name. */
+const NAME_BYTES = 200;
+
+const CONFIG = {
+  name: STREAM,
+  subjects: [`${SUBJECTS}.>`],
+  max_msgs_per_subject: 1,
+  republish: { src: `${SUBJECTS}.>`, dest: `${NEWS}.>` }
+};
+
+/** @returns {string} the subject of `sub/ann` */
+function subjectOf(what) {
+  return `${SUBJECTS}.${what.slice(0, 3)}.${Buffer.from(what.slice(4)).toString('base64url')}`;
+}
+
+/** @returns {{what: string, end: number} | undefined} undefined for what no server has written */
+function read({ subject, data }) {
+  const [part, token] = subject.split('.').slice(-2);
+  const name = Buffer.from(token, 'base64url');
+  const text = Buffer.from(data).toString();
+  const sound =
+    PARTS.includes(part) &&
+    name.length > 0 &&
+    name.length <= NAME_BYTES &&
+    /^-?[1-9][0-9]{12}$/.test(text);
+  return sound ? { what: `${part}/${name}`, end: Number(text) } : undefined;
+}
+
+export class SharedRevocations {
+  #link;
+  #grants;
+  #log;
+  /** Which stream it is, in which run of the NATS server. */
+  #identity;
+  /** The number of the newest message that was heard of, and the one that the stream had come to a look ago. */
+  #heard = 0;
+  #seen = 0;
+  /** Whether all messages must be read. */
+  #mustRead = true;
+  #looking = false;
+  #closed = false;
+  #timer;
+  /** The problem that the log has. */
+  #said;
+  /** Told when all are here. @type {(() => void)[]} */
+  #waiters = [];
+
+  /**
+   * @param {object} parts
+   * @param {import('./nats-link.js').NatsLink} parts.link
+   * @param {import('../grants/open.js').Grants} parts.grants
+   * @param {import('pino').Logger} parts.log
+   */
+  constructor({ link, grants, log }) {
+    this.#link = link;
+    this.#grants = grants;
+    this.#log = log;
+    grants.revocations.shareBy((what, end) => this.#share(what, end));
+    const callback = (error, message) => {
+      if (!error) this.#hear(message);
+    };
+    link.follow({
+      opened: (connection) => {
+        connection.subscribe(`${NEWS}.>`, { callback });
+        this.#missed();
+      },
+      again: () => this.#missed()
+    });
+  }
+
+  start() {
+    this.#look();
+  }
+
+  /** @returns {Promise<void>} when what the stream has now is here */
+  join() {
+    this.#mustRead = true;
+    const complete = new Promise((then) => this.#waiters.push(then));
+    this.#look();
+    return complete;
+  }
+
+  close() {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+  }
+
+  #missed() {
+    this.#mustRead = true;
+    this.#look();
+  }
+
+  #hear(message) {
+    const revision = revisionOf(message.headers);
+    const isGap = revision > this.#heard + 1;
+    this.#heard = Math.max(this.#heard, revision);
+    const heard = read(message);
+    if (heard) this.#meet(heard.what, heard.end);
+    if (isGap && !this.#mustRead) this.#missed();
+  }
+
+  /** Takes what the stream says, or says what is later here. */
+  #meet(what, end) {
+    const known = this.#grants.revocations.endOf(what);
+    if (isLater(known, end)) this.#share(what, known);
+    else this.#grants.takeRevoked(what, end);
+  }
+
+  /** Writes one to the stream. @returns {Promise<boolean>} whether it is there; else it is written later */
+  async #share(what, end) {
+    try {
+      await this.#link.ask(({ js }) => js.publish(subjectOf(what), String(end)));
+      return true;
+    } catch (error) {
+      this.#mustRead = true;
+      this.#fail(error);
+      return false;
+    }
+  }
+
+  async #look() {
+    if (this.#looking || this.#closed) return;
+    this.#looking = true;
+    clearTimeout(this.#timer);
+    try {
+      // What has been missed meanwhile has it look once more.
+      do await this.#lookOnce();
+      while (this.#mustRead && this.#link.connected);
+    } catch (error) {
+      this.#fail(error);
+    }
+    this.#looking = false;
+    if (this.#closed) return;
+    this.#timer = setTimeout(() => this.#look(), LOOK);
+  }
+
+  #fail({ code = 'unreachable', message }) {
+    if (this.#said === code) return;
+    this.#said = code;
+    this.#log.warn({ problem: code }, `revocations stay at this server: ${message}`);
+  }
+
+  async #lookOnce() {
+    // Where the connection is lost it comes back by itself, and says so.
+    if (this.#link.isLost) return;
+    await this.#link.open();
+    const { identity, last } = await this.#link.ask(({ jsm }) => this.#open(jsm));
+    if (this.#seen > this.#heard) this.#mustRead = true;
+    if (identity !== this.#identity) {
+      this.#identity = identity;
+      this.#heard = 0;
+      this.#mustRead = true;
+    }
+    this.#seen = last;
+    if (this.#mustRead) await this.#read(last);
+    this.#said = undefined;
+    if (!this.#mustRead) for (const told of this.#waiters.splice(0)) told();
+  }
+
+  async #open(jsm) {
+    let info;
+    try {
+      info = await jsm.streams.info(STREAM);
+    } catch (error) {
+      if (error.code !== NO_STREAM) throw error;
+      info = await jsm.streams.add({
+        ...CONFIG,
+        description: 'Grants revoked in a world of Sprites'
+      });
+    }
+    const { config, created, state } = info;
+    if (config.republish?.dest === CONFIG.republish.dest && config.max_msgs_per_subject === 1) {
+      return { identity: `${created} ${this.#link.run}`, last: state.last_seq };
+    }
+    throw new WorldError('bad-bucket', `the stream ${STREAM} was not made by Sprites: delete it`);
+  }
+
+  /** Reads all there are; what is here alone is written. */
+  async #read(last) {
+    this.#mustRead = false;
+    const found = new Map();
+    try {
+      const take = (message) => {
+        const { what, end } = read(message) ?? {};
+        if (what !== undefined) found.set(what, end);
+      };
+      await this.#link.ask((jetstream) => readNewest(jetstream, STREAM, {}, take), {
+        all: PATIENCE_FOR_ALL
+      });
+    } catch (error) {
+      this.#mustRead = true;
+      throw error;
+    }
+    this.#heard = Math.max(last, this.#heard);
+    for (const [what, end] of found) this.#meet(what, end);
+    for (const [what, end] of this.#grants.revocations.all()) {
+      if (!found.has(what)) this.#share(what, end);
+    }
+  }
+}

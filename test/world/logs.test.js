@@ -1,0 +1,266 @@
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { setImmediate as turn } from 'node:timers/promises';
+
+import t from 'tap';
+
+import { Random } from '../fuzz/random.js';
+import { problemOf } from '../support/contract.js';
+import {
+  EventStream,
+  get,
+  parkGet,
+  put,
+  remove,
+  TOKEN,
+  tokenFile,
+  tryPut
+} from '../support/feeds.js';
+import { skip, startNats } from '../support/nats.js';
+import { temporary } from '../support/processes.js';
+import { startServer } from '../support/server.js';
+import { until } from '../support/until.js';
+import { unready } from '../support/world-servers.js';
+
+/** Logs of a world: one order at every server, each item once. A real nats-server, and servers of their own. */
+
+async function enter(t, nats, name, more = {}) {
+  const world = { world: nats.url, name, 'world-lease': 3, 'publish-token-file': tokenFile(t) };
+  const server = await startServer(t, { options: { ...world, drain: 0, ...more } });
+  return Object.assign(server, { name });
+}
+
+const ready = (servers) =>
+  Promise.all(servers.map((server) => until(async () => !(await unready(server)))));
+
+const append = (server, key, item) => {
+  const headers = { Authorization: `Bearer ${TOKEN}` };
+  return server.ask('POST', `/feed/${key}`, { body: JSON.stringify(item), headers });
+};
+
+/** What a server has of a log, part by part, when it has come to a cursor. */
+async function logAt(server, key, cursor) {
+  const read = async () => {
+    const { body } = await get(server, key, 'last=1000000');
+    const { gap, items = [] } = body;
+    let at = body.cursor;
+    while (at && at !== cursor) {
+      const { body: more } = await get(server, key, `after=${at}&hold=5`);
+      if (!more.items || more.gap) return false;
+      items.push(...more.items);
+      at = more.cursor;
+    }
+    return at === cursor && { gap, items };
+  };
+  return until(read, () => `${key} at ${server.name} comes to ${cursor}`);
+}
+
+t.test('one order at every server, and each item once', { skip, timeout: 120_000 }, async (t) => {
+  const nats = await startNats(t, 'max_payload: 65536');
+  const [a, b, c] = await Promise.all(['a', 'b', 'c'].map((name) => enter(t, nats, name)));
+  await ready([a, b, c]);
+  const parked = await parkGet(b, 'chat', 'after=none');
+  const first = await append(a, 'chat', { n: 0 });
+  t.equal(first.status, 201);
+  const [epoch] = first.body.cursor.split('-');
+  t.strictSame(
+    (await parked.answer).body.items,
+    [{ n: 0 }],
+    'who waits at another server hears it'
+  );
+  const stream = await EventStream.open(c, 'chat', { query: `after=${first.body.cursor}` });
+  const numbers = Array.from({ length: 60 }, (_, n) => n + 1);
+  const all = numbers.map(async (n) => {
+    let answer;
+    do answer = await append([a, b, c][n % 3], 'chat', { n, fill: 'x'.repeat(1000) });
+    while (answer.status === 503);
+    return answer;
+  });
+  const cursors = (await Promise.all(all)).map(({ status, body }) => {
+    t.equal(status, 200);
+    return body.cursor;
+  });
+  const last = `${epoch}-61`;
+  t.strictSame(cursors.toSorted(), numbers.map((n) => `${epoch}-${n + 1}`).toSorted());
+  const log = await logAt(a, 'chat', last);
+  t.strictSame(
+    log.items.map(({ n }) => n).toSorted((x, y) => x - y),
+    [0, ...numbers]
+  );
+  for (const [at, cursor] of cursors.entries()) {
+    t.equal(log.items[Number(cursor.split('-')[1]) - 1].n, at + 1, 'a cursor is of its item');
+  }
+  for (const server of [b, c]) t.strictSame(await logAt(server, 'chat', last), log, server.name);
+  const heard = [];
+  while (heard.length < 60) heard.push(...(await stream.news()).data.items);
+  t.strictSame(heard, log.items.slice(1));
+  stream.wire.destroy();
+
+  const d = await enter(t, nats, 'd');
+  const small = await enter(t, nats, 'e', { 'log-items': 20 });
+  await ready([d, small]);
+  t.strictSame(await logAt(d, 'chat', last), log, 'a new server has all, from several parts');
+  const { gap, items } = await logAt(small, 'chat', last);
+  t.ok(gap && items.length >= 20);
+  t.strictSame(items, log.items.slice(-items.length), 'or what it keeps');
+
+  t.equal(problemOf(await tryPut(b, 'chat', '1')), 'other-kind');
+  const value = await put(a, 'value', 1);
+  t.equal(problemOf(await append(b, 'value', 1)), 'other-kind', 'at once at every server');
+  t.equal(value.status, 201);
+  const large = await append(a, 'chat', randomBytes(80_000).toString('base64'));
+  t.equal(problemOf(large), 'item-too-large');
+  t.match(large.body.detail, /max_payload/);
+  t.equal((await remove(b, 'chat')).status, 204);
+  t.equal((await put(c, 'chat', 1)).status, 201, 'deleted, it may be the other kind');
+  await until(async () => (await get(d, 'chat')).body.value === 1);
+  t.equal((await remove(a, 'chat')).status, 204);
+  const again = await append(b, 'chat', 'again');
+  t.equal(again.status, 201);
+  for (const server of [a, c, d, small]) {
+    t.strictSame((await logAt(server, 'chat', again.body.cursor)).items, ['again']);
+  }
+  await Promise.all([a, b, c, d, small].map((server) => server.stop()));
+});
+
+t.test('a server that was away, and a broker', { skip, timeout: 120_000 }, async (t) => {
+  const nats = await startNats(t);
+  const folder = temporary(t);
+  const kept = { state: join(folder, 'b'), 'log-items': 50 };
+  const a = await enter(t, nats, 'a', { 'log-items': 50 });
+  let b = await enter(t, nats, 'b', kept);
+  await ready([a, b]);
+  const say = async (count) => {
+    let cursor;
+    for (let n = 0; n < count; n += 1) {
+      const { status, body } = await append(a, 'chat', { n, fill: 'x'.repeat(2000) });
+      t.ok(status < 300);
+      ({ cursor } = body);
+    }
+    return cursor;
+  };
+  for (const count of [80, 30]) {
+    const seen = await say(5);
+    await logAt(b, 'chat', seen);
+    b.child.kill('SIGKILL');
+    await b.ended();
+    const cursor = await say(count);
+    b = await enter(t, nats, 'b', kept);
+    await ready([b]);
+    const { body } = await get(b, 'chat', `after=${seen}`);
+    t.equal(body.gap, count > 50 || undefined, 'a gap where more has come than is kept');
+    if (count < 50) t.equal(body.from, seen);
+    t.strictSame(
+      (await logAt(b, 'chat', cursor)).items.at(-1),
+      (await get(a, 'chat', 'last=1')).body.items[0]
+    );
+  }
+  const before = await say(1);
+  await logAt(b, 'chat', before);
+  await nats.kill();
+  const refused = await append(b, 'chat', 'alone');
+  t.equal(problemOf(refused), 'publishing-busy', 'without the broker nothing is appended');
+  t.ok(refused.headers['retry-after']);
+  nats.forget();
+  await nats.start();
+  let later;
+  await until(async () => {
+    later = await append(b, 'chat', 'later');
+    return later.status === 200;
+  });
+  t.equal(later.body.cursor.split('-')[0], before.split('-')[0], 'cursors go on');
+  const log = await logAt(a, 'chat', later.body.cursor);
+  t.equal(log.items.filter((item) => item === 'later').length, 1);
+  t.notOk(log.items.includes('alone'));
+  const c = await enter(t, nats, 'c', { 'log-items': 50 });
+  await ready([c]);
+  t.strictSame(
+    (await logAt(c, 'chat', later.body.cursor)).items,
+    log.items.slice(-50),
+    'a broker that has lost it all is filled again'
+  );
+  await Promise.all([a, b, c].map((server) => server.stop()));
+});
+
+t.test('random histories, as a plain list has them', { skip, timeout: 240_000 }, async (t) => {
+  const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
+  t.comment(`seed ${seed}`);
+  const random = new Random(seed);
+  const nats = await startNats(t);
+  const state = join(temporary(t), 'c');
+  const names = ['a', 'b', 'c'];
+  const start = (name) => enter(t, nats, name, name === 'c' ? { state } : {});
+  const servers = await Promise.all(names.map(start));
+  await ready(servers);
+  let going = true;
+  /** All who listen: two at each server, and one that goes from one to the next. */
+  const listeners = Array.from({ length: 7 }, () => ({ cursor: 'none', heard: [] }));
+  const loops = listeners.map(async (one, at) => {
+    while (going) {
+      const server = at < 6 ? servers[at % 3] : random.pick(servers);
+      try {
+        const { body } = await get(server, 'chat', `after=${one.cursor}&hold=5`);
+        if (!body.items) continue;
+        if (body.from !== one.cursor) t.equal(body.from, one.cursor, `${at}: goes on`);
+        if (body.gap) t.fail(`${at}: a gap behind ${one.cursor}`);
+        one.heard.push(...body.items.map(({ n }) => n));
+        one.cursor = body.cursor;
+      } catch {
+        await turn(); // The server is killed: it asks again.
+      }
+    }
+  });
+  const promised = [];
+  const doubtful = new Set();
+  let n = 0;
+  async function say() {
+    n += 1;
+    const item = { n, fill: 'x'.repeat(random.below(3000)) };
+    const mine = n;
+    try {
+      const { status } = await append(random.pick(servers), 'chat', item);
+      if (status < 300) promised.push(mine);
+      else doubtful.add(mine);
+    } catch {
+      doubtful.add(mine);
+    }
+  }
+  for (let step = 0; step < 120; step += 1) {
+    const many = random.oneIn(3) ? 5 : 1;
+    const said = Array.from({ length: many }, say);
+    if (step % 40 === 15) await nats.kill();
+    if (step % 40 === 20) await nats.start();
+    if (step % 40 === 30) {
+      servers[2].child.kill('SIGKILL');
+      await servers[2].ended();
+      servers[2] = await start('c');
+    }
+    await Promise.all(said);
+  }
+  await ready(servers);
+  let last;
+  await until(async () => {
+    last = await append(servers[1], 'chat', { n: 0 });
+    return last.status === 200;
+  });
+  const logs = [];
+  for (const server of servers) logs.push(await logAt(server, 'chat', last.body.cursor));
+  const order = logs[0].items.map((item) => item.n);
+  for (const { items } of logs)
+    t.strictSame(
+      items.map((item) => item.n),
+      order,
+      'one order'
+    );
+  t.equal(new Set(order).size, order.length, 'none twice');
+  const missing = promised.filter((one) => !order.includes(one));
+  t.strictSame(missing, [], `none left out of ${promised.length}`);
+  t.ok(order.every((one) => one === 0 || promised.includes(one) || doubtful.has(one)));
+  t.ok(promised.length > 100, `${promised.length} were promised, ${doubtful.size} in doubt`);
+  await until(() => listeners.every(({ heard }) => heard.at(-1) === 0));
+  for (const [at, { heard }] of listeners.entries()) t.strictSame(heard, order, `listener ${at}`);
+  going = false;
+  await append(servers[1], 'chat', { n: -1 });
+  await Promise.all(loops);
+  await Promise.all(servers.map((server) => server.stop()));
+});

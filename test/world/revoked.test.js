@@ -1,0 +1,194 @@
+import { join } from 'node:path';
+
+import t from 'tap';
+
+import { openRevocations } from '../../lib/grants/revocations.js';
+import { Random } from '../fuzz/random.js';
+import { problemOf } from '../support/contract.js';
+import { EventStream, get, NO_STATE, parkGet, put, tokenFile } from '../support/feeds.js';
+import { bearer, keyFile, reads } from '../support/grants.js';
+import { skip, startNats } from '../support/nats.js';
+import { temporary } from '../support/processes.js';
+import { startServer } from '../support/server.js';
+import { until } from '../support/until.js';
+import { unready } from '../support/world-servers.js';
+
+/** A grant that is revoked at one server of a world ends at all. A real nats-server, and servers of their own. */
+
+function worldOf(t, nats) {
+  const common = { grants: keyFile(t), private: 'plan', 'publish-token-file': tokenFile(t) };
+  return async (name, more = {}) => {
+    const world = { world: nats.url, name, 'world-lease': 3, drain: 0, workers: 0 };
+    const server = await startServer(t, { options: { ...common, ...world, ...more } });
+    return Object.assign(server, { name });
+  };
+}
+
+const ready = (servers) =>
+  Promise.all(servers.map((server) => until(async () => !(await unready(server)))));
+
+const ask = (server, what, method) =>
+  fetch(`http://127.0.0.1:${server.adminPort}/revoked/${what}`, { method });
+const revoke = async (server, what) => (await ask(server, what, 'PUT')).status;
+const restore = async (server, what) => (await ask(server, what, 'DELETE')).status;
+
+/** What is revoked at a server, as `sub/ann`. */
+async function revokedAt(server) {
+  const list = await (await ask(server, '', 'GET')).json();
+  return list.map(({ sub, jti }) => (sub ? `sub/${sub}` : `jti/${jti}`)).toSorted();
+}
+
+/** Waits until exactly these are revoked at all. */
+async function untilRevoked(servers, expected) {
+  const wanted = JSON.stringify([...expected].toSorted());
+  for (const server of servers) {
+    let list;
+    const isIt = async () => {
+      list = JSON.stringify(await revokedAt(server));
+      return list === wanted;
+    };
+    await until(isIt, () => `${wanted} at ${server.name}: ${list}`);
+  }
+}
+
+t.test('at once, at every server, and after restarts', { skip, timeout: 120_000 }, async (t) => {
+  const nats = await startNats(t);
+  const enter = worldOf(t, nats);
+  let [a, b, c] = await Promise.all([enter('a'), enter('b', { workers: 1 }), enter('c')]);
+  await ready([a, b, c]);
+  const { cursor } = (await put(a, 'plan', 1)).body;
+  const token = reads('plan', { sub: 'ann ü/.', jti: 'one' });
+  const other = reads('plan', { sub: 'bo' });
+  for (const server of [b, c]) {
+    await until(async () => (await get(server, 'plan', '', bearer(token))).status === 200);
+  }
+
+  for (const what of [`sub/${encodeURIComponent('ann ü/.')}`, 'jti/one']) {
+    const polls = await Promise.all([
+      parkGet(b, 'plan', `after=${cursor}`, bearer(token)),
+      parkGet(b, 'plan', `after=${cursor}`, bearer(other))
+    ]);
+    const stream = await EventStream.open(c, 'plan', { query: `grant=${token}` });
+    await stream.news();
+    t.equal(await revoke(a, what), 204);
+    t.equal(problemOf(await polls[0].answer), 'bad-grant', what);
+    t.strictSame((await stream.news()).data, { feed: 'plan', problem: 'bad-grant' });
+    for (const server of [a, b, c]) {
+      t.equal(problemOf(await get(server, 'plan', '', bearer(token))), 'bad-grant', server.name);
+    }
+    t.equal(await restore(c, what), 204);
+    await untilRevoked([a, b, c], []);
+    t.equal((await get(b, 'plan', '', bearer(token))).status, 200);
+    polls[1].end?.();
+  }
+
+  await revoke(a, 'sub/bo');
+  await untilRevoked([a, b, c], ['sub/bo']);
+  b.child.kill('SIGKILL');
+  await b.ended();
+  b = await enter('b');
+  await ready([b]);
+  t.strictSame(
+    await revokedAt(b),
+    ['sub/bo'],
+    'a server without a state has them when it is ready'
+  );
+
+  await nats.kill();
+  t.equal(await revoke(a, 'sub/ann'), 202, 'without the broker it holds here');
+  t.equal(await restore(c, 'sub/bo'), 202);
+  t.strictSame(await revokedAt(a), ['sub/ann', 'sub/bo']);
+  t.strictSame(await revokedAt(c), []);
+  await nats.start();
+  await untilRevoked([a, b, c], ['sub/ann']);
+
+  await nats.kill();
+  nats.forget();
+  await nats.start();
+  await ready([a, b, c]);
+  const d = await enter('d');
+  await ready([d]);
+  await untilRevoked([a, b, c, d], ['sub/ann']);
+  await Promise.all([a, b, c, d].map((server) => server.stop()));
+});
+
+t.test('the bound: one more is refused, also of another server', async (t) => {
+  const logged = [];
+  const log = { error: (text) => logged.push(text) };
+  const list = openRevocations({ options: { grantLongest: 60 }, pool: NO_STATE, log });
+  for (let n = 0; n < 10_000; n += 1) await list.add('sub', `${n}`);
+  const later = Date.now() + 90_000;
+  t.equal(await list.add('sub', 'more'), 'too-many');
+  t.notOk(list.take('sub/more', later));
+  t.match(logged, [/not taken/]);
+  t.ok(list.take('sub/7', later), 'one that is known goes on');
+  await list.remove('sub', '8');
+  t.ok(list.take('sub/more', later), 'what was taken back makes room');
+  t.notOk(list.take('sub/more', -later), 'taking it back ends no grant');
+  t.notOk(list.has('sub', 'more'));
+  t.notOk(list.take('sub/more', later), 'and holds against the same revocation');
+  t.ok(list.take('sub/more', later + 1), 'but not against the next one');
+  t.notOk(list.take('sub/old', Date.now() - 1), 'what is over is not taken');
+});
+
+t.test('random histories, as a plain model has them', { skip, timeout: 240_000 }, async (t) => {
+  const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
+  t.comment(`seed ${seed}`);
+  const random = new Random(seed);
+  const nats = await startNats(t);
+  const folder = temporary(t);
+  const enter = worldOf(t, nats);
+  const start = (name) => enter(name, { state: join(folder, name) });
+  const names = ['a', 'b', 'c'];
+  const servers = await Promise.all(names.map(start));
+  await ready(servers);
+  /** What each server knows: when each name was last revoked, and whether that was taken back. */
+  const models = names.map(() => new Map());
+  let time = 0;
+  const isLater = (one, two) =>
+    two === undefined || one.at > two.at || (one.at === two.at && one.back && !two.back);
+  function meet() {
+    for (const from of models) {
+      for (const to of models) {
+        for (const [what, one] of from) if (isLater(one, to.get(what))) to.set(what, one);
+      }
+    }
+  }
+  const revokedIn = (model) => [...model].filter(([, { back }]) => !back).map(([what]) => what);
+  let isCut = false;
+  for (let step = 0; step < 90; step += 1) {
+    const at = random.below(3);
+    const what = `${random.pick(['sub', 'jti'])}/${random.below(4)}`;
+    const model = models[at];
+    if (random.oneIn(2)) {
+      await revoke(servers[at], what);
+      time += 1;
+      model.set(what, { at: time, back: false });
+    } else {
+      await restore(servers[at], what);
+      if (model.has(what)) model.set(what, { ...model.get(what), back: true });
+    }
+    if (!isCut) {
+      meet();
+      await untilRevoked(servers, revokedIn(models[0]));
+    }
+    if (random.oneIn(15)) {
+      servers[at].child.kill('SIGKILL');
+      await servers[at].ended();
+      servers[at] = await start(names[at]);
+      t.strictSame(await revokedAt(servers[at]), revokedIn(model).toSorted(), 'the state keeps it');
+    }
+    if (random.oneIn(12)) {
+      await (isCut ? nats.start() : nats.kill());
+      isCut = !isCut;
+      if (!isCut) {
+        meet();
+        await untilRevoked(servers, revokedIn(models[0]));
+      }
+    }
+  }
+  if (isCut) await nats.start();
+  meet();
+  await untilRevoked(servers, revokedIn(models[0]));
+  await Promise.all(servers.map((server) => server.stop()));
+});
