@@ -133,8 +133,10 @@ export class Broker {
 
   async #openBucket(Kvm) {
     try {
-      const kv = await new Kvm(this.#link.jetstream(PATIENCE)).create(BUCKET, {
+      const js = this.#link.jetstream(PATIENCE);
+      const kv = await new Kvm(js).create(BUCKET, {
         history: 1,
+        replicas: this.#link.replicas,
         maxValueSize: ENTRY_BYTES,
         allow_direct: false,
         republish: { src: '>', dest: `${ENTRIES}.>` },
@@ -142,6 +144,7 @@ export class Broker {
       });
       const { streamInfo } = await kv.status();
       if (streamInfo.config.republish?.dest !== `${ENTRIES}.>`) throw this.#badBucket();
+      await this.#link.replicate(await js.jetstreamManager(false), streamInfo);
       this.#kv = kv;
     } catch (error) {
       throw this.#link.failure(error);

@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+
 import { HEAD_BYTES, keyOf, readHead, SUBJECTS, tokenOf, writeHead } from './feed-message.js';
 import { NO_STREAM, PATIENCE, revisionOf } from './nats-link.js';
 import { WorldError } from './world-error.js';
@@ -34,7 +36,7 @@ const SLOWEST = 32;
 /** How long reading all heads may take, milliseconds: some 20,000 are read in a second. */
 const PATIENCE_FOR_ALL = 60_000;
 
-/** The stream's configuration; what an operator may change (replicas, storage) is not in it. */
+/** The stream's configuration; what an operator may change (storage) is not in it. */
 const CONFIG = {
   name: STREAM,
   subjects: [`${SUBJECTS}.>`],
@@ -49,6 +51,10 @@ export class FeedStore {
   /** Bytes of values that are being written, and values that are being read. */
   #writing = 0;
   #reading = 0;
+  /** Whether several NATS servers keep the stream. */
+  #isReplicated = false;
+  /** A run of this server's own: see `run`. */
+  #own = randomUUID().replaceAll('-', '');
   #watcher = { news() {}, missed() {} };
 
   /**
@@ -90,9 +96,13 @@ export class FeedStore {
     return this.#link.largest - HEAD_BYTES;
   }
 
-  /** @returns {string | undefined} the run of the NATS server: in another one it may have forgotten writes */
+  /**
+   * @returns {string | undefined} the run of the NATS server: in another one it may have forgotten writes. A cluster may
+   *     have done so at any time, with a new leader, and nobody is told: there it is this server's own, so no server goes on
+   *     with an epoch of another one
+   */
   get run() {
-    return this.#link.run;
+    return this.#isReplicated ? this.#own : this.#link.run;
   }
 
   #hear({ subject, headers }) {
@@ -104,8 +114,8 @@ export class FeedStore {
   /**
    * Connects, where that has not been done.
    *
-   * @returns {Promise<{identity: string, last: number}>} which store it is, in which run of the NATS server, and the
-   *     revision it has come to
+   * @returns {Promise<{identity: string, last: number}>} which store it is, in which run of the NATS server, by which
+   *     leader, and the revision it has come to
    * @throws {WorldError}
    */
   async open() {
@@ -116,9 +126,13 @@ export class FeedStore {
         info = await jsm.streams.info(STREAM);
       } catch (error) {
         if (error.code !== NO_STREAM) throw error;
-        info = await jsm.streams.add({ ...CONFIG, description: 'Feeds of a world of Sprites' });
+        info = await jsm.streams.add({
+          ...CONFIG,
+          num_replicas: this.#link.replicas,
+          description: 'Feeds of a world of Sprites'
+        });
       }
-      const { config, created, state } = info;
+      const { config, created, state, cluster } = info;
       const isOurs =
         config.republish?.dest === CONFIG.republish.dest &&
         config.republish.headers_only === true &&
@@ -126,8 +140,17 @@ export class FeedStore {
         config.max_msgs_per_subject === 1 &&
         // Somebody may have purged it up to any number.
         Number.isSafeInteger(state.last_seq);
-      if (isOurs) return { identity: `${created} ${this.run}`, last: state.last_seq };
-      throw new WorldError('bad-bucket', `the stream ${STREAM} was not made by Sprites: delete it`);
+      if (!isOurs) {
+        throw new WorldError(
+          'bad-bucket',
+          `the stream ${STREAM} was not made by Sprites: delete it`
+        );
+      }
+      await this.#link.replicate(jsm, info);
+      this.#isReplicated = this.#link.replicas > 1 || config.num_replicas > 1;
+      // A new leader may have forgotten what the one before has acknowledged.
+      const identity = [created, this.#link.run, cluster?.leader].join(' ');
+      return { identity, last: state.last_seq };
     });
   }
 
@@ -172,7 +195,9 @@ export class FeedStore {
   async get(key) {
     const ask = async ({ jsm }) => {
       const last = { last_by_subj: `${SUBJECTS}.${tokenOf(key)}` };
-      const message = await jsm.direct.getMessage(STREAM, last);
+      // Directly any replica answers, one that is behind as well; else the leader.
+      const from = this.#isReplicated ? jsm.streams : jsm.direct;
+      const message = await from.getMessage(STREAM, last);
       if (!message) return undefined;
       // A part of a larger buffer, which would go to a thread as a whole.
       return { ...headOf(message.header, message.seq), body: Uint8Array.from(message.data) };

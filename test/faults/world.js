@@ -3,6 +3,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { Skip } from './scene.js';
 import { HEALED, NAMES, Rig } from './world-rig.js';
+import { BUCKET } from '../../lib/world/broker.js';
+import { STREAM } from '../../lib/world/feed-store.js';
 import { noLimit } from '../support/processes.js';
 import { skip } from '../support/nats.js';
 
@@ -222,6 +224,58 @@ async function slowWays(rig, what, how) {
   rig.saw(what, NAMES, since);
 }
 
+/** The streams of a world. */
+const STREAMS = [`KV_${BUCKET}`, STREAM];
+
+/** What happens to one NATS server of a cluster: the one that leads the leases. */
+const members = {
+  killed: (rig) =>
+    faultOfMember(rig, 'killed', {
+      break: (one) => rig.nats.servers[one].kill(),
+      mend: (one) => rig.nats.servers[one].start()
+    }),
+
+  forgets: (rig) =>
+    faultOfMember(rig, 'killed, its disk lost', {
+      async break(one) {
+        await rig.nats.servers[one].kill();
+        rig.nats.servers[one].forget();
+      },
+      mend: (one) => rig.nats.servers[one].start()
+    }),
+
+  stopped: (rig) =>
+    faultOfMember(rig, 'stopped', {
+      break: (one) => rig.nats.servers[one].signal('SIGSTOP'),
+      mend: (one) => rig.nats.servers[one].signal('SIGCONT')
+    }),
+
+  /** Servers still reach it, but it reaches no other NATS server. */
+  cut: (rig) =>
+    faultOfMember(rig, 'cut off from the others', {
+      break: (one) => rig.nats.cutOff(one),
+      mend: (one) => rig.nats.mend(one)
+    }),
+
+  exchanged: (rig) =>
+    faultOfMember(rig, 'exchanged', { break: (one) => rig.nats.exchange(one), mend() {} })
+};
+
+async function faultOfMember(rig, how, { break: broken, mend }) {
+  const since = performance.now();
+  const one = await rig.nats.leads(STREAMS[0]);
+  const what = `NATS server ${rig.nats.names[one]}, the leader, ${how}`;
+  await broken(one);
+  await rig.nats.leads(STREAMS[0], { not: one });
+  const seconds = (performance.now() - since) / 1000;
+  rig.seen.push(`${what}: another leader after ${seconds.toFixed(1)} s`);
+  await rig.heals(`${what}: without it`, NAMES);
+  await mend(one);
+  for (const stream of STREAMS) await rig.nats.leads(stream, { copies: 3 });
+  await rig.heals(`${what}: all copies there`, NAMES);
+  rig.saw(what, NAMES, since);
+}
+
 /** What has been seen, in one text. */
 function told(rig, { promised, missing, held, repeated, doubt }) {
   const slow = rig.healings.filter(({ seconds }) => seconds > LEASE + HEALED);
@@ -317,4 +371,17 @@ const statesAndWorkers = {
     )
 };
 
-export const world = [servers, ways, broker, states, statesAndWorkers];
+const cluster = {
+  name: 'world: one NATS server of three killed, emptied, stopped, cut off and exchanged',
+  promise:
+    'every 202 arrives once; nobody but who throws over a seam is refused; a cursor is one value everywhere, and all ' +
+    'have the newest in the end',
+  run: (scene) =>
+    run(
+      scene,
+      scene.short ? ['forgets', 'cut'].map((one) => members[one]) : Object.values(members),
+      { cluster: true, feeds: ['one', 'two/three'] }
+    )
+};
+
+export const world = [servers, ways, broker, cluster, states, statesAndWorkers];
