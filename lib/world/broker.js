@@ -131,8 +131,8 @@ export class Broker {
     this.#watcher.seen(name, { entry, revision });
   }
 
-  async #openBucket(Kvm) {
-    try {
+  #openBucket(Kvm) {
+    return this.#link.patiently(2 * PATIENCE, async () => {
       const js = this.#link.jetstream(PATIENCE);
       const kv = await new Kvm(js).create(BUCKET, {
         history: 1,
@@ -146,9 +146,7 @@ export class Broker {
       if (streamInfo.config.republish?.dest !== `${ENTRIES}.>`) throw this.#badBucket();
       await this.#link.replicate(await js.jetstreamManager(false), streamInfo);
       this.#kv = kv;
-    } catch (error) {
-      throw this.#link.failure(error);
-    }
+    });
   }
 
   #badBucket() {

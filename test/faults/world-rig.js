@@ -404,7 +404,7 @@ export class Rig {
   async account(what) {
     const feeds = this.feeds?.settle(what);
     const books = [...(await this.quiet()), ...this.gone];
-    if (feeds) this.seen.push(`${what}: ${await feeds}`);
+    if (feeds) this.seen.push(`feeds: ${await feeds}`);
     const [thrown, acked, waiting, lost, crossedIn, crossedOut] = COUNTS.map((name) =>
       sum(books, name)
     );
