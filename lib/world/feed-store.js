@@ -146,6 +146,8 @@ export class FeedStore {
           `the stream ${STREAM} was not made by Sprites: delete it`
         );
       }
+      // A NATS server that is cut off from the others of its cluster tells what it knows, but takes nothing.
+      if (cluster && !cluster.leader) throw this.#link.unreachable('the stream has no leader');
       await this.#link.replicate(jsm, info);
       this.#isReplicated = this.#link.replicas > 1 || config.num_replicas > 1;
       // A new leader may have forgotten what the one before has acknowledged.

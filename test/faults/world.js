@@ -261,15 +261,36 @@ const members = {
     faultOfMember(rig, 'exchanged', { break: (one) => rig.nats.exchange(one), mend() {} })
 };
 
+/**
+ * Two of three killed at once, their disks lost: NATS does not come to one mind by itself. The third one's is emptied as
+ * well, and the servers fill them again.
+ */
+const twoForget = (rig) =>
+  faultOfAll(rig, 'two NATS servers of three killed, their disks lost, and the third emptied', {
+    async break() {
+      const [one, ...two] = rig.nats.servers;
+      await Promise.all(two.map((server) => server.kill()));
+      await allCutOff(rig);
+      await one.kill();
+      for (const server of rig.nats.servers) server.forget();
+    },
+    async mend() {
+      await Promise.all(rig.nats.servers.map((server) => server.start()));
+      for (const stream of STREAMS) await rig.nats.leads(stream, { copies: 3 });
+    }
+  });
+
 async function faultOfMember(rig, how, { break: broken, mend }) {
   const since = performance.now();
   const one = await rig.nats.leads(STREAMS[0]);
   const what = `NATS server ${rig.nats.names[one]}, the leader, ${how}`;
   await broken(one);
   await rig.nats.leads(STREAMS[0], { not: one });
-  const seconds = (performance.now() - since) / 1000;
-  rig.seen.push(`${what}: another leader after ${seconds.toFixed(1)} s`);
+  const seconds = () => ((performance.now() - since) / 1000).toFixed(1);
+  rig.seen.push(`${what}: another leader after ${seconds()} s`);
   await rig.heals(`${what}: without it`, NAMES);
+  await rig.every((one) => one.worldFeedsReachable === 1 && one.worldFeedsUnshared === 0);
+  rig.seen.push(`${what}: feeds are the world's again after ${seconds()} s`);
   await mend(one);
   for (const stream of STREAMS) await rig.nats.leads(stream, { copies: 3 });
   await rig.heals(`${what}: all copies there`, NAMES);
@@ -377,11 +398,10 @@ const cluster = {
     'every 202 arrives once; nobody but who throws over a seam is refused; a cursor is one value everywhere, and all ' +
     'have the newest in the end',
   run: (scene) =>
-    run(
-      scene,
-      scene.short ? ['forgets', 'cut'].map((one) => members[one]) : Object.values(members),
-      { cluster: true, feeds: ['one', 'two/three'] }
-    )
+    run(scene, scene.short ? ['forgets', 'cut'].map((one) => members[one]) : [...Object.values(members), twoForget], {
+      cluster: true,
+      feeds: ['one', 'two/three']
+    })
 };
 
 export const world = [servers, ways, broker, cluster, states, statesAndWorkers];
