@@ -398,10 +398,13 @@ const cluster = {
     'every 202 arrives once; nobody but who throws over a seam is refused; a cursor is one value everywhere, and all ' +
     'have the newest in the end',
   run: (scene) =>
-    run(scene, scene.short ? ['forgets', 'cut'].map((one) => members[one]) : [...Object.values(members), twoForget], {
-      cluster: true,
-      feeds: ['one', 'two/three']
-    })
+    run(
+      scene,
+      scene.short
+        ? ['forgets', 'cut'].map((one) => members[one])
+        : [...Object.values(members), twoForget],
+      { cluster: true, feeds: ['one', 'two/three'] }
+    )
 };
 
 export const world = [servers, ways, broker, cluster, states, statesAndWorkers];

@@ -196,15 +196,20 @@ class NatsCluster {
    */
   leads(stream, { not, copies = 1 } = {}) {
     const servers = this.servers.filter((_, at) => at !== not).map(({ url }) => url);
+    let told;
     const look = (connection) =>
-      until(async () => {
-        const manager = await jetstreamManager(connection, { timeout: 1000, checkAPI: false });
-        const info = await manager.streams.info(stream).catch((error) => ({ error }));
-        const { leader, replicas = [] } = info.cluster ?? {};
-        const there = replicas.filter(({ current, offline }) => current && !offline);
-        const isIt = leader && leader !== this.names[not] && there.length + 1 >= copies;
-        return isIt && [this.names.indexOf(leader)];
-      }, `${stream} has a leader that is not ${this.names[not]}, and ${copies} copies`);
+      until(
+        async () => {
+          const manager = await jetstreamManager(connection, { timeout: 1000, checkAPI: false });
+          const info = await manager.streams.info(stream).catch((error) => ({ error }));
+          told = JSON.stringify(info.cluster ?? String(info.error));
+          const { leader, replicas = [] } = info.cluster ?? {};
+          const there = replicas.filter(({ current, offline }) => current && !offline);
+          const isIt = leader && leader !== this.names[not] && there.length + 1 >= copies;
+          return isIt && [this.names.indexOf(leader)];
+        },
+        () => `${stream} has a leader that is not ${this.names[not]}, and ${copies} copies: ${told}`
+      );
     return this.#ask({ servers }, look).then(([at]) => at);
   }
 
