@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
@@ -239,6 +239,7 @@ const say = (line) => process.stdout.write(`${line}\n`);
 
 try {
   const folder = keep || (await scene.folder());
+  mkdirSync(folder, { recursive: true });
   const program = build(await scene.folder());
   const played = await Promise.all([playWorld(scene), playLists(scene)]);
   for (const { seen } of played) say(seen);
