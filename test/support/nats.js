@@ -153,6 +153,9 @@ export async function startCluster(t) {
   return cluster;
 }
 
+/** Seconds until a stream has to have its leader and its copies: NATS elects in seconds, on a machine that is not busy. */
+const PATIENCE = 90;
+
 class NatsCluster {
   /** @type {NatsServer[]} */
   servers = [];
@@ -194,23 +197,25 @@ class NatsCluster {
    * @param {number} [how.copies] that have to be there, the leader's among them
    * @returns {Promise<number>} which server it is
    */
-  leads(stream, { not, copies = 1 } = {}) {
+  async leads(stream, { not, copies = 1 } = {}) {
     const servers = this.servers.filter((_, at) => at !== not).map(({ url }) => url);
     let told;
-    const look = (connection) =>
-      until(
-        async () => {
-          const manager = await jetstreamManager(connection, { timeout: 1000, checkAPI: false });
-          const info = await manager.streams.info(stream).catch((error) => ({ error }));
-          told = JSON.stringify(info.cluster ?? String(info.error));
-          const { leader, replicas = [] } = info.cluster ?? {};
-          const there = replicas.filter(({ current, offline }) => current && !offline);
-          const isIt = leader && leader !== this.names[not] && there.length + 1 >= copies;
-          return isIt && [this.names.indexOf(leader)];
-        },
-        () => `${stream} has a leader that is not ${this.names[not]}, and ${copies} copies: ${told}`
-      );
-    return this.#ask({ servers }, look).then(([at]) => at);
+    const look = async (connection) => {
+      const manager = await jetstreamManager(connection, { timeout: 1000, checkAPI: false });
+      const { cluster } = await manager.streams.info(stream);
+      told = JSON.stringify(cluster);
+      const { leader, replicas = [] } = cluster;
+      const there = replicas.filter(({ current, offline }) => current && !offline);
+      const isIt = leader && leader !== this.names[not] && there.length + 1 >= copies;
+      return isIt && [this.names.indexOf(leader)];
+    };
+    // Each time another one is asked: one that comes back may know nothing for a while.
+    const [at] = await until(
+      () => this.#ask({ servers }, look).catch((error) => void (told = String(error))),
+      () => `${stream} has a leader that is not ${this.names[not]}, and ${copies} copies: ${told}`,
+      PATIENCE
+    );
+    return at;
   }
 
   /** Nothing moves any more between one and the others. */
