@@ -29,7 +29,7 @@ export const GROUPS = Object.fromEntries(
     Timeouts: 'head-bytes head-time body-time idle-time write-time',
     'Restarts and state': 'drain state state-bytes sync journal-bytes snapshot-every state-wait',
     'A world of many servers':
-      'world name world-lease world-grace world-url world-credentials world-ca ' +
+      'world world-replicas name world-lease world-grace world-url world-credentials world-ca ' +
       'world-certificate world-key',
     TLS: 'tls-cert tls-key tls-port',
     'For the operator': 'admin-port admin-host log-level check'

@@ -495,6 +495,12 @@ export const table = [
       'NATS servers of a world: several servers that are one torus; such as' + ' nats://host:4222'
   },
   {
+    name: 'world-replicas',
+    default: '1',
+    type: whole(1, 5),
+    help: 'NATS servers that keep each lease and feed: 3 in a cluster of three'
+  },
+  {
     name: 'name',
     default: 'none',
     type: text('name', NAME, 'a-z, 0-9 and -, a letter first, 32 at most'),

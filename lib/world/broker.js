@@ -131,10 +131,12 @@ export class Broker {
     this.#watcher.seen(name, { entry, revision });
   }
 
-  async #openBucket(Kvm) {
-    try {
-      const kv = await new Kvm(this.#link.jetstream(PATIENCE)).create(BUCKET, {
+  #openBucket(Kvm) {
+    return this.#link.patiently(2 * PATIENCE, async () => {
+      const js = this.#link.jetstream(PATIENCE);
+      const kv = await new Kvm(js).create(BUCKET, {
         history: 1,
+        replicas: this.#link.replicas,
         maxValueSize: ENTRY_BYTES,
         allow_direct: false,
         republish: { src: '>', dest: `${ENTRIES}.>` },
@@ -142,10 +144,9 @@ export class Broker {
       });
       const { streamInfo } = await kv.status();
       if (streamInfo.config.republish?.dest !== `${ENTRIES}.>`) throw this.#badBucket();
+      await this.#link.keep(await js.jetstreamManager(false), streamInfo);
       this.#kv = kv;
-    } catch (error) {
-      throw this.#link.failure(error);
-    }
+    });
   }
 
   #badBucket() {

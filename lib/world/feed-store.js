@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
+
 import { HEAD_BYTES, keyOf, readHead, SUBJECTS, tokenOf, writeHead } from './feed-message.js';
-import { NO_STREAM, PATIENCE, revisionOf } from './nats-link.js';
+import { PATIENCE, revisionOf } from './nats-link.js';
 import { PATIENCE_FOR_ALL, readNewest } from './read-newest.js';
 import { WorldError } from './world-error.js';
 
@@ -35,9 +37,10 @@ export const SILENCE = 10_000;
 /** Bytes that a line carries in a millisecond at the least: so long a write may take, and PATIENCE more. */
 const SLOWEST = 32;
 
-/** The stream's configuration; what an operator may change (replicas, storage) is not in it. */
+/** The stream's configuration; what an operator may change (storage) is not in it. */
 const CONFIG = {
   name: STREAM,
+  description: 'Feeds of a world of Sprites',
   subjects: [`${SUBJECTS}.>`],
   max_msgs_per_subject: 1,
   allow_direct: true,
@@ -46,6 +49,7 @@ const CONFIG = {
 
 const PARTS_CONFIG = {
   name: PARTS,
+  description: 'Older items of logs in a world of Sprites',
   subjects: [`${PART_SUBJECTS}.>`],
   max_msgs_per_subject: 1,
   allow_direct: true
@@ -53,22 +57,16 @@ const PARTS_CONFIG = {
 
 const partsOf = (key, epoch) => `${PART_SUBJECTS}.${tokenOf(key)}.${epoch}`;
 
-/** @returns {Promise<object>} a stream, which is made where there is none */
-async function ensure(jsm, config, description) {
-  try {
-    return await jsm.streams.info(config.name);
-  } catch (error) {
-    if (error.code !== NO_STREAM) throw error;
-    return jsm.streams.add({ ...config, description });
-  }
-}
-
 export class FeedStore {
   #link;
   #by;
   /** Bytes of values that are being written, and values that are being read. */
   #writing = 0;
   #reading = 0;
+  /** Whether several NATS servers keep the stream. */
+  #isReplicated = false;
+  /** A run of this server's own: see `run`. */
+  #own = randomUUID().replaceAll('-', '');
   #watcher = { news() {}, missed() {} };
 
   /**
@@ -110,9 +108,13 @@ export class FeedStore {
     return this.#link.largest - HEAD_BYTES;
   }
 
-  /** @returns {string | undefined} the run of the NATS server: in another one it may have forgotten writes */
+  /**
+   * @returns {string | undefined} the run of the NATS server: in another one it may have forgotten writes. A cluster may
+   *     have done so at any time, with a new leader, and nobody is told: there it is this server's own, so no server goes on
+   *     with an epoch of another one
+   */
   get run() {
-    return this.#link.run;
+    return this.#isReplicated ? this.#own : this.#link.run;
   }
 
   #hear({ subject, headers }) {
@@ -124,15 +126,16 @@ export class FeedStore {
   /**
    * Connects, where that has not been done.
    *
-   * @returns {Promise<{identity: string, last: number}>} which store it is, in which run of the NATS server, and the
-   *     revision it has come to
+   * @returns {Promise<{identity: string, last: number}>} which store it is, in which run of the NATS server, by which
+   *     leader, and the revision it has come to
    * @throws {WorldError}
    */
   async open() {
     await this.#link.open();
     return this.#ask(async ({ jsm }) => {
-      await ensure(jsm, PARTS_CONFIG, 'Older items of logs in a world of Sprites');
-      const { config, created, state } = await ensure(jsm, CONFIG, 'Feeds of a world of Sprites');
+      await this.#link.keep(jsm, await this.#link.stream(jsm, PARTS_CONFIG));
+      const info = await this.#link.stream(jsm, CONFIG);
+      const { config, created, state, cluster } = info;
       const isOurs =
         config.republish?.dest === CONFIG.republish.dest &&
         config.republish.headers_only === true &&
@@ -140,8 +143,17 @@ export class FeedStore {
         config.max_msgs_per_subject === 1 &&
         // Somebody may have purged it up to any number.
         Number.isSafeInteger(state.last_seq);
-      if (isOurs) return { identity: `${created} ${this.run}`, last: state.last_seq };
-      throw new WorldError('bad-bucket', `the stream ${STREAM} was not made by Sprites: delete it`);
+      if (!isOurs) {
+        throw new WorldError(
+          'bad-bucket',
+          `the stream ${STREAM} was not made by Sprites: delete it`
+        );
+      }
+      await this.#link.keep(jsm, info);
+      this.#isReplicated = this.#link.replicas > 1 || config.num_replicas > 1;
+      // A new leader may have forgotten what the one before has acknowledged.
+      const identity = [created, this.#link.run, cluster?.leader].join(' ');
+      return { identity, last: state.last_seq };
     });
   }
 
@@ -168,7 +180,9 @@ export class FeedStore {
 
   async #get(stream, subject) {
     const ask = async ({ jsm }) => {
-      const message = await jsm.direct.getMessage(stream, { last_by_subj: subject });
+      // Directly any replica answers, one that is behind as well; else the leader.
+      const from = this.#isReplicated ? jsm.streams : jsm.direct;
+      const message = await from.getMessage(stream, { last_by_subj: subject });
       if (!message) return undefined;
       // A part of a larger buffer, which would go to a thread as a whole.
       return { ...headOf(message.header, message.seq), body: Uint8Array.from(message.data) };

@@ -14,6 +14,9 @@ export const PATIENCE = 2000;
 /** The time between two tries to connect, and as much again at random, milliseconds. */
 const RETRY = 250;
 
+/** For how long the store may fail before another NATS server of the cluster is tried, milliseconds. */
+const MOVE = PATIENCE;
+
 /** How often the NATS server is asked whether it is there, milliseconds. */
 const PING = 2000;
 
@@ -22,6 +25,9 @@ export const NO_STREAM = 10059;
 
 /** The error codes of JetStream that have a meaning here. Where it is off, the client's error has a name alone. */
 const CODE = { wrongRevision: 10071, wrongRevisionToo: 10164, notEnabled: 10039 };
+
+/** Those for replicas that it can't keep: it is no cluster, or has too few servers. */
+const NO_REPLICAS = [10074, 10005];
 
 /**
  * @param {{get: (name: string) => string} | undefined} headers of a message that the store publishes again
@@ -38,6 +44,8 @@ export class NatsLink {
   #name;
   #files;
   #silence;
+  /** NATS servers that are to have a copy of each stream. */
+  replicas;
   #client;
   #connection;
   #connected = false;
@@ -46,6 +54,10 @@ export class NatsLink {
   #followers = [];
   /** The largest message that the NATS server takes, bytes; by default what its own default is. */
   #largest = 2 ** 20;
+  /** When the store began to fail; Infinity: it answers. */
+  #failing = Infinity;
+  /** The run of the NATS server that was left for another one. */
+  #left;
   /** Why the last try to connect has failed. */
   #lastError;
 
@@ -57,10 +69,12 @@ export class NatsLink {
    * @param {string} [how.ca] a file with the certificates that NATS's must be signed by; then it must be TLS
    * @param {string} [how.cert] a file with this server's certificate, for NATS servers that ask for one
    * @param {string} [how.key] a file with its key
+   * @param {number} [how.replicas] NATS servers that are to have a copy of each stream
    * @param {number} [how.silence] for how long no answer may come, milliseconds: then the connection is given up
    * @throws {Error} when a file can't be read
    */
-  constructor({ servers, name, credentials, ca, cert, key, silence = 4000 }) {
+  constructor({ servers, name, credentials, ca, cert, key, replicas = 1, silence = 4000 }) {
+    this.replicas = replicas;
     this.#servers = servers;
     this.#name = name;
     this.#silence = silence;
@@ -161,6 +175,11 @@ export class NatsLink {
     for await (const { type } of connection.status()) {
       if (type === 'disconnect') this.#connected = false;
       if (type === 'reconnect') {
+        const isSame = this.run === this.#left;
+        this.#left = undefined;
+        // The client tries the first one twice.
+        if (isSame) this.#leave();
+        if (isSame) continue;
         this.#connected = true;
         this.#largest = connection.info.max_payload;
         for (const follower of this.#followers) follower.again();
@@ -211,12 +230,58 @@ export class NatsLink {
       timer = setTimeout(() => reject(this.unreachable('no answer')), patience);
     });
     try {
-      return await Promise.race([act(), late]);
+      const result = await Promise.race([act(), late]);
+      this.#failing = Infinity;
+      return result;
     } catch (error) {
-      throw this.failure(error);
+      const failure = this.failure(error);
+      if (failure.code === 'unreachable') this.#move();
+      throw failure;
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  /**
+   * @param {object} jsm
+   * @param {object} config
+   * @returns {Promise<object>} what JetStream says of the stream, which is made where there is none
+   */
+  async stream(jsm, config) {
+    try {
+      return await jsm.streams.info(config.name);
+    } catch (error) {
+      if (error.code !== NO_STREAM) throw error;
+      return jsm.streams.add({ ...config, num_replicas: this.replicas });
+    }
+  }
+
+  /**
+   * Has a stream of ours kept by as many NATS servers as it is to be; by more where somebody has said so.
+   *
+   * @param {object} jsm
+   * @param {object} info what JetStream says of the stream
+   * @returns {Promise<object>} what it says then
+   */
+  async keep(jsm, info) {
+    const { name, num_replicas: has } = info.config;
+    // A NATS server that is cut off from the others of its cluster tells what it knows, but takes nothing.
+    if (info.cluster && !info.cluster.leader) throw this.unreachable(`${name} has no leader`);
+    return has >= this.replicas ? info : jsm.streams.update(name, { num_replicas: this.replicas });
+  }
+
+  /** The NATS server may be cut off from the others of its cluster, to which there is a way from here. */
+  #move() {
+    const now = performance.now();
+    this.#failing = Math.min(this.#failing, now);
+    if (this.#servers.length === 1 || now < this.#failing + MOVE) return;
+    this.#failing = Infinity;
+    this.#left = this.run;
+    if (this.writable) this.#leave();
+  }
+
+  #leave() {
+    this.#connection.reconnect().catch(() => {}); // It is closed: nobody needs another one.
   }
 
   async close() {
@@ -262,6 +327,12 @@ export class NatsLink {
     }
     if (error.code === CODE.wrongRevision || error.code === CODE.wrongRevisionToo) {
       return new Conflict(error.message);
+    }
+    if (NO_REPLICAS.includes(error.code)) {
+      return new WorldError(
+        'no-replicas',
+        `${where} can't keep --world-replicas ${this.replicas}: ${error.message}`
+      );
     }
     return this.unreachable(error.message || error.code || error.name);
   }

@@ -1,5 +1,5 @@
 import { isLater, PARTS } from '../grants/revocations.js';
-import { NO_STREAM, revisionOf } from './nats-link.js';
+import { revisionOf } from './nats-link.js';
 import { PATIENCE_FOR_ALL, readNewest } from './read-newest.js';
 import { WorldError } from './world-error.js';
 
@@ -30,6 +30,7 @@ const NAME_BYTES = 200;
 
 const CONFIG = {
   name: STREAM,
+  description: 'Grants revoked in a world of Sprites',
   subjects: [`${SUBJECTS}.>`],
   max_msgs_per_subject: 1,
   republish: { src: `${SUBJECTS}.>`, dest: `${NEWS}.>` }
@@ -185,19 +186,12 @@ export class SharedRevocations {
   }
 
   async #open(jsm) {
-    let info;
-    try {
-      info = await jsm.streams.info(STREAM);
-    } catch (error) {
-      if (error.code !== NO_STREAM) throw error;
-      info = await jsm.streams.add({
-        ...CONFIG,
-        description: 'Grants revoked in a world of Sprites'
-      });
-    }
-    const { config, created, state } = info;
+    const info = await this.#link.stream(jsm, CONFIG);
+    const { config, created, state, cluster } = info;
     if (config.republish?.dest === CONFIG.republish.dest && config.max_msgs_per_subject === 1) {
-      return { identity: `${created} ${this.#link.run}`, last: state.last_seq };
+      await this.#link.keep(jsm, info);
+      // A new leader may have forgotten what the one before has acknowledged.
+      return { identity: [created, this.#link.run, cluster?.leader].join(' '), last: state.last_seq };
     }
     throw new WorldError('bad-bucket', `the stream ${STREAM} was not made by Sprites: delete it`);
   }

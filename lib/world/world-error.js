@@ -1,7 +1,7 @@
 /** Why a server is not one of the world. `code` is what `/status` shows; the message tells an operator what to do. */
 export class WorldError extends Error {
   /**
-   * @param {'unreachable' | 'credentials' | 'permissions' | 'no-jetstream' | 'bad-bucket' | 'other-version' |
+   * @param {'unreachable' | 'credentials' | 'permissions' | 'no-jetstream' | 'no-replicas' | 'bad-bucket' | 'other-version' |
    *     'name-taken' | 'same-tag' | 'world-full'} code
    * @param {string} message
    */

@@ -53,7 +53,8 @@ export class World {
     this.#name = name;
     this.#options = options;
     this.#log = log;
-    const nats = { servers: options.world, ...filesOf(options) };
+    const { world: servers, worldReplicas: replicas } = options;
+    const nats = { servers, replicas, ...filesOf(options) };
     this.#broker = new Broker({ ...nats, name });
     this.#crossing = new Crossing({
       ...{ pool, name, log },

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { startNats, startWay } from '../support/nats.js';
+import { FeedLoad } from '../support/feed-load.js';
+import { TOKEN } from '../support/feeds.js';
+import { startCluster, startNats, startWay } from '../support/nats.js';
 import { limitFiles } from '../support/processes.js';
 import { launch, UNBOUND } from '../support/launch.js';
 import { until } from '../support/until.js';
@@ -59,7 +62,12 @@ class Member {
 
   async start() {
     this.process = launch({
-      ...{ port: this.port, 'admin-port': 0, world: this.way.url, name: this.name },
+      ...{
+        port: this.port,
+        'admin-port': 0,
+        world: this.way?.url ?? this.rig.nats.url,
+        name: this.name
+      },
       ...{ 'world-lease': this.rig.lease, lease: 120, hold: 5, drain: 5, 'log-level': 'warn' },
       ...{ 'throw-rate': 0, mailbox: 1000 },
       ...UNBOUND,
@@ -204,16 +212,20 @@ export class Rig {
    * @param {boolean} [how.states] whether each keeps a state
    * @param {number} [how.workers] of each
    * @param {number} [how.padding] by which sprites are larger, bytes
+   * @param {string[]} [how.feeds] that are published and watched at each
+   * @param {boolean} [how.cluster] whether the broker is a cluster, to which no server has a way of its own
    */
-  static async start(scene, lease, { states = false, workers = 0, padding = 0 } = {}) {
+  static async start(scene, lease, how = {}) {
     const rig = new Rig();
-    const folder = states ? await scene.folder() : undefined;
-    Object.assign(rig, { scene, lease, padding, states, workers, folder });
-    rig.nats = await startNats(scene);
+    const { states = false, workers = 0, padding = 0, feeds = [], cluster = false } = how;
+    const folder = states || feeds.length > 0 ? await scene.folder() : undefined;
+    Object.assign(rig, { scene, lease, padding, states, workers, folder, cluster });
+    if (folder) writeFileSync(join(folder, 'tokens'), `${TOKEN}\n`);
+    rig.nats = await (cluster ? startCluster : startNats)(scene);
     scene.ledger.heard = (line, crowd) => rig.#hear(line, crowd);
     for (const name of NAMES) {
       const member = new Member(rig, name);
-      member.way = await startWay(scene, () => Number(new URL(rig.nats.url).port));
+      if (!cluster) member.way = await startWay(scene, () => Number(new URL(rig.nats.url).port));
       rig.members.set(name, member);
       await member.start();
       scene.teardown(() => member.kill());
@@ -223,6 +235,11 @@ export class Rig {
     }
     await rig.sewn(NAMES);
     await rig.crosses(NAMES);
+    if (feeds.length > 0) {
+      rig.feeds = new FeedLoad(rig.all, feeds);
+      scene.teardown(() => rig.feeds.close());
+      rig.feeds.go();
+    }
     return rig;
   }
 
@@ -241,8 +258,10 @@ export class Rig {
 
   /** @returns {Record<string, string | number>} options that not every world has */
   more(name) {
-    const { states, workers, folder } = this;
+    const { states, workers, folder, cluster } = this;
     return {
+      ...(folder && { 'publish-token-file': join(folder, 'tokens') }),
+      ...(cluster && { 'world-replicas': 3 }),
       ...(states && { state: join(folder, name), sync: SYNC[name], ...JOURNAL }),
       ...(workers > 0 && { workers })
     };
@@ -374,6 +393,7 @@ export class Rig {
   /** Everybody throws on. */
   go() {
     for (const crowd of this.scene.crowds) crowd.go();
+    this.feeds?.go();
   }
 
   /**
@@ -382,7 +402,9 @@ export class Rig {
    * @param {string} what came before it
    */
   async account(what) {
+    const feeds = this.feeds?.settle(what);
     const books = [...(await this.quiet()), ...this.gone];
+    if (feeds) this.seen.push(`feeds: ${await feeds}`);
     const [thrown, acked, waiting, lost, crossedIn, crossedOut] = COUNTS.map((name) =>
       sum(books, name)
     );

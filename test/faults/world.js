@@ -3,6 +3,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { Skip } from './scene.js';
 import { HEALED, NAMES, Rig } from './world-rig.js';
+import { BUCKET } from '../../lib/world/broker.js';
+import { STREAM } from '../../lib/world/feed-store.js';
 import { noLimit } from '../support/processes.js';
 import { skip } from '../support/nats.js';
 
@@ -222,6 +224,79 @@ async function slowWays(rig, what, how) {
   rig.saw(what, NAMES, since);
 }
 
+/** The streams of a world. */
+const STREAMS = [`KV_${BUCKET}`, STREAM];
+
+/** What happens to one NATS server of a cluster: the one that leads the leases. */
+const members = {
+  killed: (rig) =>
+    faultOfMember(rig, 'killed', {
+      break: (one) => rig.nats.servers[one].kill(),
+      mend: (one) => rig.nats.servers[one].start()
+    }),
+
+  forgets: (rig) =>
+    faultOfMember(rig, 'killed, its disk lost', {
+      async break(one) {
+        await rig.nats.servers[one].kill();
+        rig.nats.servers[one].forget();
+      },
+      mend: (one) => rig.nats.servers[one].start()
+    }),
+
+  stopped: (rig) =>
+    faultOfMember(rig, 'stopped', {
+      break: (one) => rig.nats.servers[one].signal('SIGSTOP'),
+      mend: (one) => rig.nats.servers[one].signal('SIGCONT')
+    }),
+
+  /** Servers still reach it, but it reaches no other NATS server. */
+  cut: (rig) =>
+    faultOfMember(rig, 'cut off from the others', {
+      break: (one) => rig.nats.cutOff(one),
+      mend: (one) => rig.nats.mend(one)
+    }),
+
+  exchanged: (rig) =>
+    faultOfMember(rig, 'exchanged', { break: (one) => rig.nats.exchange(one), mend() {} })
+};
+
+/**
+ * Two of three killed at once, their disks lost: NATS does not come to one mind by itself. The third one's is emptied as
+ * well, and the servers fill them again.
+ */
+const twoForget = (rig) =>
+  faultOfAll(rig, 'two NATS servers of three killed, their disks lost, and the third emptied', {
+    async break() {
+      const [one, ...two] = rig.nats.servers;
+      await Promise.all(two.map((server) => server.kill()));
+      await allCutOff(rig);
+      await one.kill();
+      for (const server of rig.nats.servers) server.forget();
+    },
+    async mend() {
+      await Promise.all(rig.nats.servers.map((server) => server.start()));
+      for (const stream of STREAMS) await rig.nats.leads(stream, { copies: 3 });
+    }
+  });
+
+async function faultOfMember(rig, how, { break: broken, mend }) {
+  const since = performance.now();
+  const one = await rig.nats.leads(STREAMS[0]);
+  const what = `NATS server ${rig.nats.names[one]}, the leader, ${how}`;
+  await broken(one);
+  await rig.nats.leads(STREAMS[0], { not: one });
+  const seconds = () => ((performance.now() - since) / 1000).toFixed(1);
+  rig.seen.push(`${what}: another leader after ${seconds()} s`);
+  await rig.heals(`${what}: without it`, NAMES);
+  await rig.every((one) => one.worldFeedsReachable === 1 && one.worldFeedsUnshared === 0);
+  rig.seen.push(`${what}: feeds are the world's again after ${seconds()} s`);
+  await mend(one);
+  for (const stream of STREAMS) await rig.nats.leads(stream, { copies: 3 });
+  await rig.heals(`${what}: all copies there`, NAMES);
+  rig.saw(what, NAMES, since);
+}
+
 /** What has been seen, in one text. */
 function told(rig, { promised, missing, held, repeated, doubt }) {
   const slow = rig.healings.filter(({ seconds }) => seconds > LEASE + HEALED);
@@ -317,4 +392,19 @@ const statesAndWorkers = {
     )
 };
 
-export const world = [servers, ways, broker, states, statesAndWorkers];
+const cluster = {
+  name: 'world: one NATS server of three killed, emptied, stopped, cut off and exchanged',
+  promise:
+    'every 202 arrives once; nobody but who throws over a seam is refused; a cursor is one value everywhere, and all ' +
+    'have the newest in the end',
+  run: (scene) =>
+    run(
+      scene,
+      scene.short
+        ? ['forgets', 'cut'].map((one) => members[one])
+        : [...Object.values(members), twoForget],
+      { cluster: true, feeds: ['one', 'two/three'] }
+    )
+};
+
+export const world = [servers, ways, broker, cluster, states, statesAndWorkers];

@@ -4,7 +4,9 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import net from 'node:net';
 import { join } from 'node:path';
 
+import { jetstreamManager } from '@nats-io/jetstream';
 import { createAccount, createOperator, createUser } from '@nats-io/nkeys';
+import { connect } from '@nats-io/transport-node';
 
 import { temporary } from './processes.js';
 import { resetSocket } from './http.js';
@@ -49,6 +51,9 @@ class NatsServer {
     return `nats://127.0.0.1:${this.#port}`;
   }
 
+  /** Where the other servers of its cluster reach it; before the first start where nobody listens. */
+  clusterPort = 1;
+
   /** Its process. */
   get pid() {
     return this.#process.pid;
@@ -57,10 +62,11 @@ class NatsServer {
   async start() {
     const file = join(this.#folder, 'nats.conf');
     const store = join(this.#folder, 'store');
-    const jetstream = this.#more.includes('jetstream') ? '' : `jetstream { store_dir: "${store}" }`;
+    const more = typeof this.#more === 'function' ? this.#more() : this.#more;
+    const jetstream = /^(# no )?jetstream/m.test(more) ? '' : `jetstream { store_dir: "${store}" }`;
     writeFileSync(
       file,
-      `host: 127.0.0.1\nport: ${this.#port}\nports_file_dir: "${this.#folder}"\n${jetstream}\n${this.#more}\n`
+      `host: 127.0.0.1\nport: ${this.#port}\nports_file_dir: "${this.#folder}"\n${jetstream}\n${more}\n`
     );
     for (const old of this.#portFiles()) rmSync(old);
     this.#process = spawn(PROGRAM, ['-c', file], { stdio: ['ignore', 'ignore', 'pipe'] });
@@ -74,6 +80,7 @@ class NatsServer {
       () => `nats-server listens: ${said}`
     );
     this.#port = Number(new URL(ports.nats[0]).port);
+    if (ports.cluster) this.clusterPort = Number(new URL(ports.cluster[0]).port);
     await until(
       () => said.includes('Server is ready'),
       () => `ready: ${said}`
@@ -109,6 +116,135 @@ class NatsServer {
     const ended = once(child, 'exit');
     child.kill('SIGKILL');
     await ended;
+  }
+}
+
+/**
+ * Three nats-servers that are one cluster, each with a way of its own to each other one:
+ *
+ *     n1 ◀─ ways ─▶ n2
+ *       ▲           ▲
+ *       └── n3 ─────┘
+ */
+
+/** Who may remove a member; everybody else is let in without a name. */
+const ACCOUNTS =
+  'accounts { SYS { users: [{ user: system, password: system }] }, W { jetstream: enabled, users: [{ user: w, password: w }] } }\n' +
+  'system_account: SYS\nno_auth_user: w';
+
+/**
+ * @param {import('tap').Test} t ends it with the test
+ * @returns {Promise<NatsCluster>}
+ */
+export async function startCluster(t) {
+  const cluster = new NatsCluster();
+  for (const at of [0, 1, 2]) {
+    const names = [0, 1, 2].filter((to) => to !== at);
+    const ways = new Map();
+    for (const to of names) {
+      ways.set(to, await startWay(t, () => cluster.servers[to]?.clusterPort ?? 1));
+    }
+    cluster.ways.push(ways);
+    cluster.names.push(`n${at + 1}`);
+    cluster.servers.push(new NatsServer(temporary(t), () => cluster.configOf(at)));
+  }
+  await Promise.all(cluster.servers.map((server) => server.start()));
+  t.teardown(() => Promise.all(cluster.servers.map((server) => server.kill())));
+  return cluster;
+}
+
+/** Seconds until a stream has to have its leader and its copies: NATS elects in seconds, on a machine that is not busy. */
+const PATIENCE = 90;
+
+class NatsCluster {
+  /** @type {NatsServer[]} */
+  servers = [];
+  names = [];
+  /** By which each reaches the others. @type {Map<number, Way>[]} */
+  ways = [];
+
+  /** What `--world` takes. */
+  get url() {
+    return this.servers.map(({ url }) => url).join();
+  }
+
+  /** Nobody is told of another address than those of the ways: by that it could not be cut off. */
+  configOf(at) {
+    const routes = [...this.ways[at].values()].map(({ url }) => url).join();
+    const { clusterPort } = this.servers[at];
+    return (
+      `server_name: ${this.names[at]}\n${ACCOUNTS}\ncluster { name: test, listen: "127.0.0.1:${clusterPort === 1 ? -1 : clusterPort}", ` +
+      `advertise: "127.0.0.1:1", no_advertise: true, routes: [${routes}] }`
+    );
+  }
+
+  /** Asks as somebody of an account, by a server that lives. */
+  async #ask(how, ask) {
+    const connection = await connect({ servers: this.url.split(','), timeout: 1000, ...how });
+    try {
+      return await ask(connection);
+    } finally {
+      await connection.close();
+    }
+  }
+
+  /**
+   * Waits until a stream has a leader.
+   *
+   * @param {string} stream
+   * @param {object} [how]
+   * @param {number} [how.not] the server that is not to be it, and is not asked
+   * @param {number} [how.copies] that have to be there, the leader's among them
+   * @returns {Promise<number>} which server it is
+   */
+  async leads(stream, { not, copies = 1 } = {}) {
+    const servers = this.servers.filter((_, at) => at !== not).map(({ url }) => url);
+    let told;
+    const look = async (connection) => {
+      const manager = await jetstreamManager(connection, { timeout: 1000, checkAPI: false });
+      const { cluster } = await manager.streams.info(stream);
+      told = JSON.stringify(cluster);
+      const { leader, replicas = [] } = cluster;
+      const there = replicas.filter(({ current, offline }) => current && !offline);
+      const isIt = leader && leader !== this.names[not] && there.length + 1 >= copies;
+      return isIt && [this.names.indexOf(leader)];
+    };
+    // Each time another one is asked: one that comes back may know nothing for a while.
+    const [at] = await until(
+      () => this.#ask({ servers }, look).catch((error) => void (told = String(error))),
+      () => `${stream} has a leader that is not ${this.names[not]}, and ${copies} copies: ${told}`,
+      PATIENCE
+    );
+    return at;
+  }
+
+  /** Nothing moves any more between one and the others. */
+  cutOff(at) {
+    for (const way of this.#waysOf(at)) way.hang();
+  }
+
+  mend(at) {
+    for (const way of this.#waysOf(at)) way.mend();
+  }
+
+  #waysOf(at) {
+    return [...this.ways[at].values(), ...this.ways.flatMap((ways) => ways.get(at) ?? [])];
+  }
+
+  /** A new server, with another name and nothing stored, takes the place of one for good. */
+  async exchange(at) {
+    const old = this.names[at];
+    await this.servers[at].kill();
+    this.servers[at].forget();
+    this.names[at] = `${old}x`;
+    await this.servers[at].start();
+    const peer = JSON.stringify({ peer: old });
+    await this.#ask({ user: 'system', pass: 'system' }, (connection) =>
+      until(async () => {
+        const answer = await connection.request('$JS.API.SERVER.REMOVE', peer).catch(String);
+        return answer.json?.().success;
+      }, `${old} is removed`)
+    );
   }
 }
 

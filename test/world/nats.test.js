@@ -12,10 +12,11 @@ import t from 'tap';
 import { Broker, BUCKET } from '../../lib/world/broker.js';
 import { VERSION } from '../../lib/world/entry.js';
 import { Membership } from '../../lib/world/membership.js';
+import { FeedStore, STREAM } from '../../lib/world/feed-store.js';
 import { NatsLink } from '../../lib/world/nats-link.js';
 import { certificate } from '../support/certificate.js';
 import { startHole } from '../support/addresses.js';
-import { createCredentials, skip, startNats } from '../support/nats.js';
+import { createCredentials, skip, startCluster, startNats } from '../support/nats.js';
 import { openSockets, temporary } from '../support/processes.js';
 import { ROOT } from '../support/server.js';
 import { until } from '../support/until.js';
@@ -261,6 +262,47 @@ t.test(
   }
 );
 
+t.test(
+  'a cluster keeps copies, and who is at a cut off server of it goes to another',
+  { skip },
+  async (t) => {
+    const nats = await startCluster(t);
+    const servers = nats.url.split(',');
+    const alone = enter(t, nats, 'a', { servers });
+    await until(() => alone.membership.state === 'member');
+    const copied = enter(t, nats, 'b', { servers, replicas: 3 });
+    await until(() => copied.ring() === 'ab');
+    await nats.leads(`KV_${BUCKET}`, { copies: 3 });
+
+    const links = ['c', 'd'].map((name) => new NatsLink({ servers, name, replicas: 3 }));
+    const [one, other] = links.map((link, at) => new FeedStore(link, 'cd'[at]));
+    t.teardown(() => Promise.all([one.close(), other.close()]));
+    await until(() => one.open().catch(() => false));
+    await other.open();
+    await nats.leads(STREAM, { copies: 3 });
+    t.not(
+      one.run,
+      other.run,
+      'no epoch is of two servers: a cluster may forget one of its versions'
+    );
+
+    const ids = [];
+    for (const url of servers) {
+      const connection = await connect({ servers: url });
+      ids.push(connection.info.server_id);
+      await connection.close();
+    }
+    const left = links[0].run;
+    nats.cutOff(ids.indexOf(left));
+    await until(() =>
+      one.open().then(
+        () => links[0].run !== left,
+        () => false
+      )
+    );
+  }
+);
+
 t.test('a broker that is none for a world says so', { skip }, async (t) => {
   const nats = await startNats(t, '# no jetstream');
   const member = enter(t, nats, 'a');
@@ -268,4 +310,6 @@ t.test('a broker that is none for a world says so', { skip }, async (t) => {
   const nowhere = enter(t, { url: 'nats://127.0.0.1:1' }, 'b');
   await until(() => nowhere.problem() === 'unreachable');
   t.match(nowhere.membership.view().problem.message, /127\.0\.0\.1:1/);
+  const single = enter(t, await startNats(t), 'c', { replicas: 3 });
+  await until(() => single.problem() === 'no-replicas');
 });

@@ -1,0 +1,163 @@
+// Judges histories by porcupine: whether there is an order of all operations, each at some moment between its call and its
+// return, in which every answer is what the model says.
+//
+//	judge FILE    JSON lines, each an operation; ends with 1 where a history has no such order
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sort"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// How long one history may take; what is not judged by then has failed.
+const patience = 30 * time.Second
+
+// One operation, as test/support/feed-load.js and run.js record it.
+type operation struct {
+	Model  string // register, list
+	Key    string // of which feed, log or mailbox
+	Client int
+	Call   int64
+	Return int64
+	Op     string // put, swap, get; append, read
+	// register
+	Server int
+	Value  string
+	Expect string // swap: the value that must be the newest
+	Ok     bool   // swap: it was
+	// register: which version it is, 0: none. list: how long the list is then, 0: not told
+	Version int
+	// list
+	After int // what is known already
+	Items []string
+}
+
+// A feed of a world: a register with a copy at each server, which is behind at times and never goes back. Each write comes
+// after the newest one, wherever that was made.
+type register struct {
+	newest int
+	value  string
+	copies [3]int
+}
+
+func (r register) step(o operation) (bool, register) {
+	next := r
+	switch o.Op {
+	case "get":
+		next.copies[o.Server] = o.Version
+		return r.copies[o.Server] <= o.Version && o.Version <= r.newest, next
+	case "swap":
+		if !o.Ok {
+			return r.value != o.Expect, r
+		}
+		if r.value != o.Expect {
+			return false, r
+		}
+	}
+	next.newest, next.value, next.copies[o.Server] = o.Version, o.Value, o.Version
+	return o.Version > r.newest, next
+}
+
+// A log, or the mailbox of a client: a list that only grows. Who reads is told all that is behind what he knows.
+type list []string
+
+func (l list) step(o operation) (bool, list) {
+	if o.Op == "append" {
+		next := append(l[:len(l):len(l)], o.Items...)
+		return o.Version == 0 || o.Version == len(next), next
+	}
+	if o.Version != len(l) || o.After > len(l) || len(l)-o.After != len(o.Items) {
+		return false, l
+	}
+	for at, item := range o.Items {
+		if l[o.After+at] != item {
+			return false, l
+		}
+	}
+	return true, l
+}
+
+func same(a, b interface{}) bool {
+	if one, isList := a.(list); isList {
+		other := b.(list)
+		if len(one) != len(other) {
+			return false
+		}
+		for at := len(one) - 1; at >= 0; at-- {
+			if one[at] != other[at] {
+				return false
+			}
+		}
+		return true
+	}
+	return a == b
+}
+
+var models = map[string]porcupine.Model{
+	"register": {
+		Init: func() interface{} { return register{} },
+		Step: func(state, input, _ interface{}) (bool, interface{}) {
+			ok, next := state.(register).step(input.(operation))
+			return ok, next
+		},
+		Equal: same,
+	},
+	"list": {
+		Init: func() interface{} { return list{} },
+		Step: func(state, input, _ interface{}) (bool, interface{}) {
+			ok, next := state.(list).step(input.(operation))
+			return ok, next
+		},
+		Equal: same,
+	},
+}
+
+func read(name string) (map[[2]string][]porcupine.Operation, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	histories := map[[2]string][]porcupine.Operation{}
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() {
+		var o operation
+		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
+			return nil, err
+		}
+		which := [2]string{o.Model, o.Key}
+		histories[which] = append(histories[which],
+			porcupine.Operation{ClientId: o.Client, Input: o, Call: o.Call, Return: o.Return})
+	}
+	return histories, lines.Err()
+}
+
+func main() {
+	histories, err := read(os.Args[1])
+	if err != nil || len(histories) == 0 {
+		fmt.Println("no history:", err)
+		os.Exit(2)
+	}
+	var all [][2]string
+	for which := range histories {
+		all = append(all, which)
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i][0]+all[i][1] < all[j][0]+all[j][1] })
+	failed := false
+	for _, which := range all {
+		history := histories[which]
+		result := porcupine.CheckOperationsTimeout(models[which[0]], history, patience)
+		failed = failed || result != porcupine.Ok
+		fmt.Printf("%s: %s as a %s, %d operations\n", result, which[1], which[0], len(history))
+	}
+	if failed {
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,259 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+
+import { Scene, stopwatch } from '../faults/scene.js';
+import { Rig } from '../faults/world-rig.js';
+import { answerHelp, takeOptions } from '../support/documents.js';
+import { Asker, Load } from '../support/feed-load.js';
+import { TOKEN } from '../support/feeds.js';
+import { startServer } from '../support/server.js';
+
+/**
+ * Histories of real runs under faults, judged from outside by porcupine, a checker of linearizability (main.go):
+ *
+ * - feeds of three servers of a world, of which one is killed, one stopped and the broker killed for a moment: each is a register
+ * - a log and the mailboxes of two clients, of a server with two workers that is killed: each is a list
+ *
+ * Then with faults that are put into these histories, each of which it has to find.
+ *
+ *   node test/histories/run.js [--keep FOLDER]
+ *
+ * It takes half a minute, and Go: Debian's golang-go.
+ */
+
+answerHelp(import.meta.url);
+const { keep } = takeOptions(import.meta.url, { keep: { type: 'string', default: '' } });
+
+/** Seconds. */
+const LEASE = 3;
+
+const HERE = new URL('.', import.meta.url).pathname;
+
+/** Where Go is, by Debian or by its own installer. */
+const GO = { ...process.env, PATH: `${process.env.PATH}:/usr/local/go/bin` };
+
+function build(folder) {
+  const judge = join(folder, 'judge');
+  const { status, stderr, error } = spawnSync('go', ['build', '-o', judge, '.'], {
+    cwd: HERE,
+    env: GO,
+    encoding: 'utf8'
+  });
+  assert.ok(!error, `Go is needed, on Debian golang-go: ${error?.message}`);
+  assert.equal(status, 0, stderr);
+  return judge;
+}
+
+// ---- Feeds of a world
+
+async function playWorld(scene) {
+  const rig = await Rig.start(scene, LEASE, { states: true, feeds: ['one', 'two/three'] });
+  const [a, b] = rig.some(['a', 'b']);
+  await pause(1500);
+  await b.kill();
+  await pause(1000);
+  await b.startAgain();
+  await rig.sewn(['a', 'b', 'c']);
+  a.signal('SIGSTOP');
+  await pause(1000);
+  a.signal('SIGCONT');
+  await pause(1500);
+  const seen = await rig.feeds.settle('the world');
+  return { seen, history: registers(rig.feeds.history) };
+}
+
+/** What became of a publication that nobody answered says who has seen it; one that nobody has seen has not been. */
+function registers(history) {
+  const cursors = new Map(history.filter(({ cursor }) => cursor).map((one) => [seenAs(one), one]));
+  return history.flatMap((one) => {
+    if (one.known) return [{ ...one, version: versionOf(one.cursor) }];
+    const seen = cursors.get(seenAs(one));
+    return seen ? [{ ...one, ok: true, return: Infinity, version: versionOf(seen.cursor) }] : [];
+  });
+}
+
+const seenAs = ({ key, value }) => `${key} ${value}`;
+const versionOf = (cursor) => Number(cursor?.slice(cursor.lastIndexOf('-') + 1) ?? 0);
+
+// ---- A log and mailboxes
+
+async function playLists(scene) {
+  const folder = await scene.folder();
+  writeFileSync(join(folder, 'tokens'), `${TOKEN}\n`);
+  const options = {
+    ...{ workers: 2, state: join(folder, 'state'), sync: 'never', drain: 1, hold: 5 },
+    ...{ 'publish-token-file': join(folder, 'tokens'), 'log-items': 100_000, 'throw-rate': 0 }
+  };
+  const start = () => startServer(scene, { options });
+  const at = { server: await start() };
+  const portOf = () => at.server.port;
+  const load = new Load();
+  scene.teardown(() => load.close());
+  for (const n of [1, 2, 3]) load.add(portOf, appender(n));
+  for (const n of [1, 2, 3, 4]) load.add(portOf, logReader(n > 1));
+  const [one, two] = [await at.server.join(), await at.server.join()];
+  for (const [thrower, receiver] of [
+    [one, two],
+    [two, one]
+  ]) {
+    const key = `the mailbox of ${receiver === one ? 'one' : 'two'}`;
+    load.add(portOf, poller(receiver, key));
+    load.add(portOf, throwerOf(thrower, key));
+  }
+  load.go();
+  for (let ends = 0; ends < 3; ends += 1) {
+    await pause(2000);
+    at.server.child.kill('SIGKILL');
+    await at.server.ended();
+    at.server = await start();
+  }
+  await pause(1000);
+  await load.quiet();
+  const last = logReader(false);
+  const asker = new Asker(portOf);
+  load.history.push({ client: 0, ...(await last(asker)) });
+  asker.close();
+  return { seen: `${load.history.length} entries`, history: lists(load.history) };
+}
+
+const LOG = { model: 'list', key: 'a log' };
+
+function appender(n) {
+  let made = 0;
+  return async (asker) => {
+    const item = `${n}.${++made}`;
+    const { status, body, ...times } = await asker.ask('POST', '/feed/log', JSON.stringify(item));
+    const known = status === 200 || status === 201;
+    const version = known ? versionOf(body.cursor) : 0;
+    return { ...times, ...LOG, op: 'append', items: [item], known, version };
+  };
+}
+
+function logReader(isWatching) {
+  let after;
+  return async (asker) => {
+    const query = after === undefined ? '' : `?after=${after}&hold=5`;
+    const { status, body, ...times } = await asker.ask('GET', `/feed/log${query}`);
+    if (status !== 200 || !body.items) return undefined;
+    const entry = { ...times, ...LOG, op: 'read', known: true, after: versionOf(after) };
+    assert.notEqual(body.gap, true);
+    if (isWatching) after = body.cursor;
+    return { ...entry, version: versionOf(body.cursor), items: body.items, paced: !isWatching };
+  };
+}
+
+function poller(id, key) {
+  let ack = 0;
+  return async (asker) => {
+    const { status, body, ...times } = await asker.ask('GET', `/poll/${id}?ack=${ack}&hold=5`);
+    if (status !== 200 || body.superseded) return undefined;
+    const items = body.sprites.map(({ sprite }) => sprite.key);
+    const entry = { ...times, model: 'list', key, op: 'read', known: true, after: ack, items };
+    ack += items.length;
+    return { ...entry, version: ack, paced: false };
+  };
+}
+
+/** Throws again by the same number until there is an answer. */
+function throwerOf(id, key) {
+  let number = 0;
+  return async (asker) => {
+    number += 1;
+    const sprite = `${number}`;
+    const path = `/throw/${id}/right?n=${number}`;
+    const first = await asker.ask('POST', path, JSON.stringify({ key: sprite }));
+    let last = first;
+    while (last.status !== 202) {
+      await pause(50);
+      last = await asker.ask('POST', path, JSON.stringify({ key: sprite }));
+    }
+    const times = { call: first.call, return: last.return };
+    return { ...times, model: 'list', key, op: 'append', known: true, items: [sprite], version: 0 };
+  };
+}
+
+/** The place of an item whose append nobody answered is that where it was read. */
+function lists(history) {
+  const read = new Set(history.filter(({ op }) => op === 'read').flatMap(({ items }) => items));
+  return history
+    .filter(({ known, items }) => known || read.has(items[0]))
+    .map((one) => (one.known ? one : { ...one, return: Infinity }));
+}
+
+// ---- The judge
+
+const nanoseconds = (ms) => (ms === Infinity ? Number.MAX_SAFE_INTEGER : Math.round(ms * 1e6));
+
+/** @returns {{isSound: boolean, told: string}} */
+function judge(program, file, history) {
+  const lines = history.map((one) =>
+    JSON.stringify({ ...one, call: nanoseconds(one.call), return: nanoseconds(one.return) })
+  );
+  writeFileSync(file, `${lines.join('\n')}\n`);
+  const { status, stdout, stderr } = spawnSync(program, [file], { encoding: 'utf8' });
+  assert.ok(status === 0 || status === 1, `${stdout}${stderr}`);
+  return { isSound: status === 0, told: stdout.trim() };
+}
+
+/** Faults that are put into a history, each into what is the last of its kind. */
+const planted = {
+  'a server goes back to an older version': (one) => ({
+    find: one.op === 'get' && one.version > 2,
+    as: { version: 1 }
+  }),
+  'two publications are the same version': (one) => ({
+    find: one.op === 'put' && one.version > 2,
+    as: { version: one.version - 1 }
+  }),
+  'a patch is applied to what is not the newest': (one) => ({
+    find: one.op === 'swap' && one.ok,
+    as: { expect: 'what never was' }
+  }),
+  'an item is not there': (one) => ({
+    find: one.op === 'read' && one.key === 'a log' && one.items.length > 1,
+    as: { items: one.items?.slice(1), version: one.version - 1 }
+  }),
+  'two items come in the other order': (one) => ({
+    find: one.op === 'read' && one.key === 'a log' && one.items.length > 1,
+    as: { items: one.items?.toReversed() }
+  }),
+  'a sprite comes twice': (one) => ({
+    find: one.op === 'read' && one.key.startsWith('the mailbox') && one.items.length > 0,
+    as: { items: [...(one.items ?? []), ...(one.items ?? [])], version: one.version + 1 }
+  })
+};
+
+function plant(history, fault) {
+  const at = history.findLastIndex((one) => fault(one).find);
+  assert.ok(at >= 0, 'there is something to put it into');
+  return history.with(at, { ...history[at], ...fault(history[at]).as });
+}
+
+const scene = new Scene({ short: true });
+const took = stopwatch();
+let broken = 0;
+const say = (line) => process.stdout.write(`${line}\n`);
+
+try {
+  const folder = keep || (await scene.folder());
+  mkdirSync(folder, { recursive: true });
+  const program = build(await scene.folder());
+  const played = await Promise.all([playWorld(scene), playLists(scene)]);
+  for (const { seen } of played) say(seen);
+  const history = played.flatMap((one) => one.history);
+  const { isSound, told } = judge(program, join(folder, 'history'), history);
+  say(told);
+  if (!isSound) broken += 1;
+  for (const [what, fault] of Object.entries(planted)) {
+    const found = !judge(program, join(folder, 'planted'), plant(history, fault)).isSound;
+    say(`${found ? 'found' : 'NOT FOUND'}: ${what}`);
+    if (!found) broken += 1;
+  }
+} finally {
+  await scene.end();
+}
+say(`${broken === 0 ? 'all is as it should be' : `${broken} FAILED`}, in ${took()} s`);
+process.exitCode = broken === 0 ? 0 : 1;
