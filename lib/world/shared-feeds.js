@@ -1,4 +1,4 @@
-import { newEpoch, nextCursor } from '../feeds/names.js';
+import { newEpoch, nextCursor, PRESENCE } from '../feeds/names.js';
 import { clock as systemClock } from './clock.js';
 import { FeedMarks, isNewer } from './feed-message.js';
 import { FeedSettling } from './feed-settling.js';
@@ -38,7 +38,7 @@ const TRIES = 32;
 const PATIENCE = 5000;
 
 /** What the arena publishes, and whatever else is under its keys, stays on its server. */
-const LOCAL = 'arena/';
+const LOCAL = ['arena/', PRESENCE];
 
 const NOTHING = new Uint8Array(0);
 
@@ -132,7 +132,7 @@ export class SharedFeeds {
 
   /** @returns {boolean} whether what is published under a key is the world's; a log of a time without it is not */
   shares(key) {
-    return !key.startsWith(LOCAL) && this.#feeds.find(key)?.log !== true;
+    return !LOCAL.some((own) => key.startsWith(own)) && this.#feeds.find(key)?.log !== true;
   }
 
   /**
