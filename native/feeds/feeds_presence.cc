@@ -232,6 +232,8 @@ Outcome Feeds::beginPresence(std::string_view key) {
   Feed* const of = lookUp(toldBy(key));
   if (of == nullptr || !of->value || of->presence) return Outcome::kUnknownFeed;
   if (counts_.presences >= options_.feeds) return Outcome::kTooManyFeeds;
+  // How many there were before anybody asked is over.
+  of->most = 0;
   auto presence = std::make_unique<Presence>(now_, options_.lease);
   Told told = toldNow(of, presence.get());
   const std::string value = valueOf(told);
