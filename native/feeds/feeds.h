@@ -631,9 +631,9 @@ class Feeds {
   void forgetName(Feed* feed, Names::iterator one);
   void forgetNames(Feed* feed);
   void endLeases();
-  Told toldNow(Feed* of, Presence* presence) const;
+  Attendance toldNow(Feed* of, Presence* presence) const;
   Outcome beginPresence(std::string_view key);
-  void tell(Feed* feed, Cursor cursor, Told told, std::string_view value, std::string patch);
+  void tell(Feed* feed, Cursor cursor, Attendance told, std::string_view value, std::string patch);
   void tellAgain(Feed* feed);
   void tellDue();
   void endPresenceOf(std::string_view key);

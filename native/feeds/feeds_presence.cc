@@ -45,7 +45,7 @@ void appendText(std::string* to, std::string_view text) {
   *to += '"';
 }
 
-std::string valueOf(const Told& told) {
+std::string valueOf(const Attendance& told) {
   std::string text = "{\"watching\":";
   base::appendDigits(&text, told.watching);
   text += ",\"who\":[";
@@ -57,7 +57,7 @@ std::string valueOf(const Told& told) {
 }
 
 /** The operations that lead from one to another, which is not the same. */
-std::string patchOf(const Told& before, const Told& now) {
+std::string patchOf(const Attendance& before, const Attendance& now) {
   std::string text;
   if (before.watching != now.watching) {
     text += ",{\"op\":\"replace\",\"path\":\"/watching\",\"value\":";
@@ -215,9 +215,9 @@ void Feeds::leftElsewhere(std::string_view key, uint32_t thread) {
 // ---- The feeds that tell of them ----------------------------------------------------------------
 
 /** What there is to tell of a feed. */
-Told Feeds::toldNow(Feed* of, Presence* presence) const {
+Attendance Feeds::toldNow(Feed* of, Presence* presence) const {
   const uint32_t now = of->watching + of->elsewhere;
-  Told told = {presence->take(now_, std::max(std::exchange(of->most, now), now)), {}};
+  Attendance told = {presence->take(now_, std::max(std::exchange(of->most, now), now)), {}};
   if (!of->names) return told;
   for (const auto& [name, one] : *of->names) {
     if (told.who.size() == kMostNamed) break;
@@ -235,7 +235,7 @@ Outcome Feeds::beginPresence(std::string_view key) {
   // How many there were before anybody asked is over.
   of->most = 0;
   auto presence = std::make_unique<Presence>(now_, options_.lease);
-  Told told = toldNow(of, presence.get());
+  Attendance told = toldNow(of, presence.get());
   const std::string value = valueOf(told);
   if (!fits(nullptr, mostOf(value.size(), 0))) return Outcome::kFeedMemoryFull;
   Feed* feed = lookUp(key);
@@ -253,7 +253,8 @@ Outcome Feeds::beginPresence(std::string_view key) {
 }
 
 /** Publishes what a presence feed tells, and when it tells again. */
-void Feeds::tell(Feed* feed, Cursor cursor, Told told, std::string_view value, std::string patch) {
+void Feeds::tell(Feed* feed, Cursor cursor, Attendance told, std::string_view value,
+                 std::string patch) {
   apply({.key = feed->key,
          .cursor = cursor,
          .value = base::Bytes::copyOf(value, &shared_->ledger),
@@ -274,7 +275,7 @@ void Feeds::tell(Feed* feed, Cursor cursor, Told told, std::string_view value, s
 void Feeds::tellAgain(Feed* feed) {
   Presence& presence = *feed->presence;
   // It ends with the feed of which it tells.
-  Told told = toldNow(lookUp(toldBy(feed->key)), &presence);
+  Attendance told = toldNow(lookUp(toldBy(feed->key)), &presence);
   if (told != presence.told) {
     const std::string value = valueOf(told);
     // Where there is no memory for it, a later one tells.

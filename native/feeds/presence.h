@@ -45,11 +45,11 @@ using Names = std::map<std::string, Present, std::less<>>;
 constexpr size_t kMostNamed = 100;
 
 /** What a presence feed has as its value. */
-struct Told {
+struct Attendance {
   uint32_t watching;
   std::vector<std::string> who;
 
-  bool operator==(const Told&) const = default;
+  bool operator==(const Attendance&) const = default;
 };
 
 /** What a presence feed tells. */
@@ -71,9 +71,9 @@ class Presence {
     return *std::max_element(shares_.begin(), shares_.end());
   }
 
-  Told told = {};      // last
-  uint64_t at = 0;     // milliseconds: when it is told again
-  bool heard = false;  // this program waits for a change
+  Attendance told = {};  // last
+  uint64_t at = 0;       // milliseconds: when it is told again
+  bool heard = false;    // this program waits for a change
 
  private:
   static constexpr uint64_t kShares = 8;
