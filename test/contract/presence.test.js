@@ -140,7 +140,7 @@ for (const workers of [0, 1]) {
       t.equal((await server.status()).handled, handled);
     });
 
-    t.test('who is revoked is gone at once', async (t) => {
+    t.test('who is revoked is gone at once', async () => {
       const told = await openStream(server, 'presence/open');
       const tab = await openStream(server, 'open', named('eve', 'open'));
       await hear(told, ({ who }) => who.includes('eve'));
@@ -184,7 +184,7 @@ for (const workers of [0, 1]) {
       t.strictSame((await waiting.answer).body.value, { watching: 0, who: [] });
     });
 
-    t.test('the client has it as any feed', async (t) => {
+    t.test('the client has it as any feed', async () => {
       const feeds = new Feeds({
         base: `http://127.0.0.1:${server.port}`,
         grant: () => named('zoe', ['team/*'])

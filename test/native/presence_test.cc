@@ -297,6 +297,7 @@ class History {
       }
     }
     std::vector<std::string> who;
+    who.reserve(names.size());
     for (const auto& [name, there] : names) who.push_back(name);
     return who;
   }
@@ -373,6 +374,7 @@ void namesAHundred() {
   Table table(optionsOf(4));
   table.publish("open");
   std::vector<std::string> names;
+  names.reserve(130);
   for (int i = 0; i < 130; ++i) names.push_back("n" + std::to_string(1000 + i * 37 % 130));
   for (const std::string& name : names) table.watch("open", table.grant(name, true, {"open"}), 0);
   EXPECT(table.ask("presence/open") == Outcome::kOk);
