@@ -1,5 +1,5 @@
 import { loadAddon } from '../base/addon.js';
-import { cursorText, newEpoch, nextCursor } from './names.js';
+import { cursorText, newEpoch, nextCursor, PRESENCE } from './names.js';
 import { PART_BYTES } from './log-parts.js';
 import { digestOf } from './packing.js';
 import { JobTimeError } from './threads.js';
@@ -84,6 +84,8 @@ export class Feeds {
         cache: options.feedCache,
         shared: (options.world ?? 'none') !== 'none',
         private: options.private ?? [],
+        named: (options.grants ?? 'none') !== 'none',
+        lease: options.lease,
         logItems: options.logItems,
         logBytes: options.logBytes,
         answerBytes: options.answerBytes
@@ -171,7 +173,8 @@ export class Feeds {
 
   #seeToWants() {
     for (const want of this.native.takeWants()) {
-      if (want.fetch) this.#onFetch(want.key, want.source);
+      if (want.heard) this.#tell(want.key);
+      else if (want.fetch) this.#onFetch(want.key, want.source);
       else this.#compress(want);
     }
   }
@@ -337,6 +340,7 @@ export class Feeds {
    *     of a feed; of a log what is behind `seen`, an array as JSON
    */
   newest(key, seen = '') {
+    if (key.startsWith(PRESENCE)) this.native.hear(key);
     const found = this.native.find(key, true);
     if (found === null || found.length === 0) return null;
     if (!found.log) return { cursor: cursorText(found), value: found.value.toString() };
@@ -374,7 +378,10 @@ export class Feeds {
   }
 
   #tell(key, error) {
-    for (const tell of this.#waiting.get(key) ?? []) tell(error);
+    // What tells of it may begin or end with it.
+    for (const one of [key, PRESENCE + key]) {
+      for (const tell of this.#waiting.get(one) ?? []) tell(error);
+    }
   }
 
   /** Ends the table, and every wait. */

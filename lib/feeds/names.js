@@ -21,6 +21,15 @@ export const LAST_VERSION = Number.MAX_SAFE_INTEGER;
 export const nextCursor = ({ epoch, version }) =>
   version < LAST_VERSION ? { epoch, version: version + 1 } : { epoch: newEpoch(), version };
 
+/** What the key of a feed begins with that tells of another's watchers. */
+export const PRESENCE = 'presence/';
+
+/**
+ * @param {string} key
+ * @returns {string} of the feed that this one tells of; of one that tells of none the same
+ */
+export const toldBy = (key) => (key.startsWith(PRESENCE) ? key.slice(PRESENCE.length) : key);
+
 const KEY = /^[A-Za-z0-9._~/-]{1,200}$/;
 const CURSOR = /^[A-Za-z0-9-]{1,40}$/;
 

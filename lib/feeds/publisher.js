@@ -1,6 +1,8 @@
+import { PRESENCE } from './names.js';
+
 /**
  * What may be published, whoever publishes: a client with a token (routes.js), or the program that the server is in
- * (lib/server/program.js). What the arena publishes nobody else may; its control takes commands.
+ * (lib/server/program.js). What the arena publishes nobody else may; its control takes commands. Presence is the server's.
  *
  * @param {object} parts
  * @param {import('./feeds.js').Feeds} parts.feeds
@@ -8,12 +10,12 @@
  * @param {{feedBytes: number}} parts.options
  */
 export function openPublisher({ feeds, arena, options }) {
-  const roleOf = (key) => arena?.owns(key);
+  const roleOf = (key) => (key.startsWith(PRESENCE) ? 'presence' : arena?.owns(key));
   const controls = (key) => roleOf(key) === 'control';
 
   /** @returns {string | undefined} the problem for which a publication is not looked at */
   function refuses(key, kind) {
-    if (roleOf(key) === 'reduced') return 'reserved-feed';
+    if (['reduced', 'presence'].includes(roleOf(key))) return 'reserved-feed';
     return controls(key) && kind === 'json-patch' ? 'bad-media-type' : undefined;
   }
 

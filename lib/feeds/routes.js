@@ -80,15 +80,19 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
     return isPrivate(key) ? grantOf(request, (grant) => grant.reads(key)) : undefined;
   }
 
+  /** By what grant a client is named where anybody may read; whatever is wrong with it, it may read. */
+  const nameFor = async (request) =>
+    grants?.open ? (await grants.admit(request)).grant : undefined;
+
   async function get(request) {
     const wish = wishOf(request);
-    const grant = await grantFor(request, wish.keys[0]);
+    const grant = (await grantFor(request, wish.keys[0])) ?? (await nameFor(request));
     return watch(request, { ...wish, grant });
   }
 
   /** A list's private feeds: by what grant, and what is said of each that it does not open. */
   async function openedOf(request, keys) {
-    if (!keys.some(isPrivate)) return {};
+    if (!keys.some(isPrivate)) return { grant: await nameFor(request) };
     const { grant, problem } = await grants.admit(request);
     // With a new grant all of it is to be asked again.
     if (problem !== undefined && problem !== 'grant-required') throw new Refusal(problem);

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 
+import { toldBy } from '../feeds/names.js';
 import { readKeyFile, readKeySet } from './keys.js';
 import { Patterns } from './patterns.js';
 import { openRevocations, PARTS } from './revocations.js';
@@ -62,9 +63,10 @@ export class Grants {
     return this.#keys.length > 0;
   }
 
-  /** Whether a feed wants one. */
+  /** Whether a feed wants one, or that of which it tells. */
   isPrivate(key) {
-    return this.#options.private.length > 0 && this.#private.covers(key);
+    if (this.#options.private.length === 0) return false;
+    return this.#private.covers(key) || this.#private.covers(toldBy(key));
   }
 
   /** Whether joining wants one. */

@@ -1,3 +1,4 @@
+import { toldBy } from '../feeds/names.js';
 import { isPattern, Patterns } from './patterns.js';
 
 /** What a grant says, once its signature holds. */
@@ -54,7 +55,7 @@ export function rightsOf(claims, key) {
   const writable = new Patterns(publish);
   return {
     ...{ exp, sub, jti, read, publish, join, present, key },
-    reads: (feed) => readable.covers(feed),
+    reads: (feed) => readable.covers(toldBy(feed)),
     publishes: (feed) => writable.covers(feed)
   };
 }

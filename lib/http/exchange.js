@@ -74,8 +74,8 @@ export function answerText({ status, headers, body = '' }) {
 const outcomeOf = (problem = 'ok') => outcomes.indexOf(problem);
 
 /** A grant as the native table of grants has it; `left`: how long it lives, in milliseconds. */
-const nativeOf = ({ token, exp, read, jti = '', sub = '', key }) => ({
-  ...{ token, read, jti, sub, key },
+const nativeOf = ({ token, exp, read, jti = '', sub = '', key, present }) => ({
+  ...{ token, read, jti, sub, key, present },
   left: Math.max(0, exp * 1000 - Date.now())
 });
 

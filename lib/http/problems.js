@@ -163,8 +163,8 @@ export const problems = {
     status: 403,
     title: "A feed of the server's own",
     detail:
-      'Only the arena publishes and deletes this feed. Send commands to arena/{name}/control,' +
-      ' by PUT or as a merge patch.'
+      'Only the server publishes and deletes this feed. Send commands of an arena to' +
+      ' arena/{name}/control, by PUT or as a merge patch.'
   },
   'publishing-closed': {
     status: 403,

@@ -156,7 +156,7 @@ export const table = [
     type: seconds(1, 3600),
     help:
       'a client or player is removed when it has no poll parked, or sends no input, for' +
-      ' this long'
+      ' this long; for as long presence tells of a watcher that has gone'
   },
   { name: 'max-sprite', default: '16384', type: bytes(2, 1048576), help: 'largest sprite' },
   {

@@ -1,5 +1,5 @@
 import { PART_BYTES } from '../feeds/log-parts.js';
-import { cursorText, LAST_VERSION, newEpoch, nextCursor } from '../feeds/names.js';
+import { cursorText, LAST_VERSION, newEpoch, nextCursor, PRESENCE } from '../feeds/names.js';
 import { clock as systemClock } from './clock.js';
 import { FeedMarks, isNewer } from './feed-message.js';
 import { FeedSettling } from './feed-settling.js';
@@ -43,7 +43,7 @@ const TRIES = 32;
 const PATIENCE = 5000;
 
 /** What the arena publishes, and whatever else is under its keys, stays on its server. */
-const LOCAL = 'arena/';
+const LOCAL = ['arena/', PRESENCE];
 
 const NOTHING = new Uint8Array(0);
 
@@ -148,7 +148,7 @@ export class SharedFeeds {
 
   /** @returns {boolean} whether what is published under a key is the world's */
   shares(key) {
-    return !key.startsWith(LOCAL);
+    return !LOCAL.some((own) => key.startsWith(own));
   }
 
   /**

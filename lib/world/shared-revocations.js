@@ -191,7 +191,10 @@ export class SharedRevocations {
     if (config.republish?.dest === CONFIG.republish.dest && config.max_msgs_per_subject === 1) {
       await this.#link.keep(jsm, info);
       // A new leader may have forgotten what the one before has acknowledged.
-      return { identity: [created, this.#link.run, cluster?.leader].join(' '), last: state.last_seq };
+      return {
+        identity: [created, this.#link.run, cluster?.leader].join(' '),
+        last: state.last_seq
+      };
     }
     throw new WorldError('bad-bucket', `the stream ${STREAM} was not made by Sprites: delete it`);
   }

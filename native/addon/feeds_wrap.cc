@@ -65,6 +65,7 @@ class FeedsObject : public Nan::ObjectWrap {
                     {"restore", restore},     {"status", status},
                     {"most", most},           {"list", list},
                     {"drain", drain},         {"close", close},
+                    {"hear", hear},
                 });
   }
 
@@ -131,7 +132,7 @@ class FeedsObject : public Nan::ObjectWrap {
   }
 
   // new Feeds({hold, feeds, memory, watchers, upstream, shared, cache, logItems, logBytes,
-  // answerBytes, private: [pattern, …]}, onWants(), limits)
+  // answerBytes, lease, named, private: [pattern, …]}, onWants(), limits)
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const FeedsOptions options = {
         .hold = uint32In(info[0], "hold"),
@@ -144,6 +145,8 @@ class FeedsObject : public Nan::ObjectWrap {
         .log = {.items = uint32In(info[0], "logItems"), .bytes = uint32In(info[0], "logBytes")},
         .answerBytes = uint32In(info[0], "answerBytes"),
         .cache = uint32In(info[0], "cache"),
+        .named = flagIn(info[0], "named"),
+        .lease = uint64_t{1000} * uint32In(info[0], "lease"),
     };
     try {
       auto* feeds = new FeedsObject(options, info[1].As<Function>(), info[2]);
@@ -215,8 +218,10 @@ class FeedsObject : public Nan::ObjectWrap {
 
   // answerLength(key) → bytes of the answer to who has nothing yet; 0: there is none
   static void answerLength(const Nan::FunctionCallbackInfo<Value>& info) {
-    info.GetReturnValue().Set(
-        static_cast<double>(unwrap<FeedsObject>(info)->feeds_.answerLength(textOf(info[0]))));
+    Feeds& feeds = unwrap<FeedsObject>(info)->feeds_;
+    const std::string key = textOf(info[0]);
+    feeds.seek(key);
+    info.GetReturnValue().Set(static_cast<double>(feeds.answerLength(key)));
   }
 
   // roomFor(key, value: bytes, gzip: bytes) → outcome
@@ -282,13 +287,19 @@ class FeedsObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(result);
   }
 
-  // takeWants() → [{key, fetch, source, epoch, version}]
+  // hear(key): `takeWants` says when it has another version, where it tells of another feed
+  static void hear(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<FeedsObject>(info)->feeds_.hear(textOf(info[0]));
+  }
+
+  // takeWants() → [{key, fetch, heard, source, epoch, version}]
   static void takeWants(const Nan::FunctionCallbackInfo<Value>& info) {
     Local<Array> result = Nan::New<Array>();
     for (const Feeds::Want& want : unwrap<FeedsObject>(info)->feeds_.takeWants()) {
       Local<Object> one = Nan::New<Object>();
       set(one, "key", Nan::New(want.key).ToLocalChecked());
       set(one, "fetch", Nan::New(want.fetch));
+      set(one, "heard", Nan::New(want.heard));
       set(one, "source", want.source);
       setCursor(one, want.cursor);
       Nan::Set(result, result->Length(), one).Check();

@@ -14,7 +14,7 @@ namespace server {
 /**
  * {keys, afters, hold or -1, delta, gzip, stream, many, last or -1, noneMatch, from: address, and
  * perhaps problems: [outcome, …] and grant: {token: its SHA-256, left: milliseconds, read:
- * [pattern, …], jti, sub, key}}.
+ * [pattern, …], jti, sub, key, present}}.
  */
 class WatchWords {
  public:
@@ -64,6 +64,7 @@ class WatchWords {
     }
     verified_.left = static_cast<uint64_t>(numberOf(get(given, "left")));
     verified_.read = textsOf(get(given, "read"));
+    verified_.present = Nan::To<bool>(get(given, "present")).FromJust();
     verified_.parts = {textIn(given, "jti"), textIn(given, "sub"), textIn(given, "key")};
   }
 

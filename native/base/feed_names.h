@@ -1,6 +1,7 @@
 // Keys and cursors: which texts are one, and what a cursor says.
 //
 //   key      scores   matchesfeed/8/matchcentre        1 to 200 of A-Z a-z 0-9 . _ ~ - /
+//            presence/scores                           tells of the watchers of scores
 //   cursor   e3f9k2-42                                 an epoch in base 36, a version in base 10
 //            none                                      of a client without a value, which waits for
 //            the first
@@ -26,6 +27,14 @@ constexpr size_t kTurnLength = 40;  // of the same characters
 
 /** The cursor of a client that has no value, and waits for the first one where there is none. */
 constexpr std::string_view kNoCursor = "none";
+
+/** What the key of a feed begins with that tells of another's watchers. */
+constexpr std::string_view kPresence = "presence/";
+
+/** The key of the feed that this one tells of; empty: it tells of none. */
+constexpr std::string_view toldBy(std::string_view key) {
+  return key.starts_with(kPresence) ? key.substr(kPresence.size()) : std::string_view();
+}
 
 constexpr bool isKeyCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <list>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "base/address_limits.h"
 #include "base/feed_names.h"
 #include "base/message.h"
+#include "presence.h"
 
 namespace server {
 
@@ -188,6 +190,7 @@ struct Feed : FeedValue {
   uint32_t watching = 0;        // watchers
   uint32_t patching = 0;        // of them, who take patches
   uint32_t elsewhere = 0;       // watchers of workers, which get the feed from here
+  uint32_t most = 0;            // both, at a time, since its presence was told
   uint64_t askedAt = 0;         // milliseconds: when somebody last asked for it
   uint64_t patchesAt = 0;       // milliseconds: when it was new, or a watcher left who took patches
   uint64_t failedUntil = 0;     // milliseconds: its first fetch failed; no other before that
@@ -205,7 +208,9 @@ struct Feed : FeedValue {
   bool mayMakeRoom = false;  // could not be fetched: among those that make room for others
   bool touched = false;      // somebody has asked for it, come or gone, since that was told
   uint8_t failure = 0;       // why there is no value: a Outcome
-  std::list<Feed*>::iterator among;  // where among those, while mayMakeRoom
+  std::list<Feed*>::iterator among;    // where among those, while mayMakeRoom
+  std::unique_ptr<Names> names;        // of its watchers; mostly none
+  std::unique_ptr<Presence> presence;  // of a feed that tells of another's watchers
 
   /** Answers shorter than this are not worth compressing. */
   static constexpr uint32_t kCompressFrom = 1024;

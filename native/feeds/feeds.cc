@@ -47,7 +47,7 @@ Feeds::Feeds(const FeedsOptions& options, uint64_t now, uint64_t (*clock)(), Add
       number_(shared_->slowSince.size()),
       random_(std::random_device{}()),
       byKey_(16, Hash{uint64_t{std::random_device{}()} << 32 | std::random_device{}()}),
-      watchers_(options.watchers + 2 * size_t{options.feeds} * kLists),
+      watchers_(options.watchers + 3 * size_t{options.feeds} * kLists),
       wheel_(options.watchers, now),
       now_(now),
       wallAt_(wallClock() - now) {
@@ -84,6 +84,14 @@ bool Feeds::mayCreate(bool awaited) {
 /** A feed without a value; nullptr when there is no room. */
 Feed* Feeds::create(std::string_view key, bool awaited) {
   if (!mayCreate(awaited)) return nullptr;
+  Feed* const feed = make(key);
+  feed->awaited = awaited;
+  ++placesOf(*feed);
+  return feed;
+}
+
+/** The same, which is not counted yet. */
+Feed* Feeds::make(std::string_view key) {
   uint32_t number;
   if (freeFeeds_.empty()) {
     number = static_cast<uint32_t>(feeds_.size());
@@ -102,8 +110,6 @@ Feed* Feeds::create(std::string_view key, bool awaited) {
     const uint32_t head = listOf(*feed, list);
     watchers_[head].next = watchers_[head].previous = head;
   }
-  feed->awaited = awaited;
-  ++(awaited ? counts_.awaited : counts_.feeds);
   return feed;
 }
 
@@ -139,6 +145,8 @@ void Feeds::erase(Feed* feed, Outcome why) {
     feed->failure = static_cast<uint8_t>(why);
     giveBack(feed);
     account(feed, before);
+    forgetNames(feed);
+    endPresenceOf(feed->key);
   }
   eraseIfOver(feed);
 }
@@ -149,7 +157,7 @@ void Feeds::eraseIfOver(Feed* feed) {
   if (feed->awaited && !feed->gone && feed->elsewhere == 0 && !shows()) return erase(feed);
   if (!feed->gone) return;
   const uint32_t number = feed->number;
-  --(feed->awaited ? counts_.awaited : counts_.feeds);
+  --placesOf(*feed);
   feeds_[number].reset();
   freeFeeds_.push_back(number);
 }
@@ -170,7 +178,7 @@ void Feeds::account(Feed* feed, uint64_t before) {
 // ---- Publishing ---------------------------------------------------------------------------------
 
 /** The most memory that a value takes: its patches may take as much as it again. */
-static uint64_t mostOf(uint64_t value, uint64_t gzip) {
+uint64_t Feeds::mostOf(uint64_t value, uint64_t gzip) {
   return 2 * value + gzip + sizeof(base::Bytes) * 3;
 }
 
@@ -265,6 +273,7 @@ void Feeds::apply(const Staged& staged) {
     if (feed != nullptr) end(feed);
     return;
   }
+  const bool isFirst = feed == nullptr || !feed->value;
   // There is a place for it.
   if (feed == nullptr) feed = create(staged.key);
   if (std::exchange(feed->awaited, false)) {
@@ -287,13 +296,19 @@ void Feeds::apply(const Staged& staged) {
   feed->gzipWanted = feed->gzipFailed = false;
   feed->gzipAsked = false;
   account(feed, before);
-  ++counts_.published;
+  counts_.published += !feed->presence;
   spreadNews(feed);
   if (watcher_ != nullptr) watcher_->published(*feed);
+  if (isFirst && counts_.awaited > 0) {
+    const Feed* const waiting = lookUp(std::string(kPresence) + staged.key);
+    if (waiting != nullptr && waiting->awaited) beginPresence(waiting->key);
+  }
 }
 
 /** A feed has a new version. */
 void Feeds::spreadNews(Feed* feed) {
+  // Each of them asks again: for a moment few watch.
+  feed->most = std::max(feed->most, feed->watching + feed->elsewhere);
   makeDue(feed, List::kParked);
   if (afters_.empty()) {
     makeDue(feed, List::kUnready);
@@ -379,7 +394,7 @@ Outcome Feeds::remove(std::string_view key) {
 
 /** Ends a feed that has a value: its watchers are told. */
 void Feeds::end(Feed* feed) {
-  ++counts_.deleted;
+  counts_.deleted += !feed->presence;
   if (watcher_ != nullptr) watcher_->ended(feed->key, Outcome::kUnknownFeed);
   makeDue(feed, List::kParked);
   makeDue(feed, List::kUnready);
@@ -412,6 +427,8 @@ void Feeds::fail(std::string_view key, uint64_t until, Outcome why) {
 }
 
 Outcome Feeds::restore(std::string_view key, const FeedValue& kept) {
+  // It was published when its key was not reserved.
+  if (!toldBy(key).empty()) return Outcome::kOk;
   const std::string_view log = kept.log ? kept.log->text() : std::string_view();
   if (counts_.memory + kept.value->length() + log.size() > options_.memory) {
     return Outcome::kFeedMemoryFull;

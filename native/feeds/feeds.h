@@ -50,6 +50,7 @@
 #include <deque>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -166,6 +167,9 @@ struct FeedsOptions {
   LogBounds log = {};
   uint32_t answerBytes = 65536;  // of items in one answer; one is always sent
   uint32_t cache = 0;  // seconds for which a cache in front may keep an answer; 0: none is there
+  bool named = false;  // there are grants, which may name who watches
+  uint64_t lease = 30000;   // milliseconds that who has gone is still told of as present
+  uint32_t names = 100000;  // the most that are kept, of all feeds
 };
 
 struct FeedCounts {
@@ -176,6 +180,7 @@ struct FeedCounts {
   uint64_t memory;              // bytes of all feeds
   uint32_t feeds;               // those that are awaited are not among them
   uint32_t awaited;             // feeds that are watched and not yet published
+  uint32_t presences;           // feeds that tell of others' watchers; among neither
   uint32_t watching;            // watchers now; one of many feeds counts for each
   uint32_t streams;             // of them, event streams
 };
@@ -249,12 +254,17 @@ class Feeds {
   /** Whether there are feeds that only a grant may read. */
   bool hasPrivate() const { return options_.privates != nullptr; }
 
-  /** Whether only a grant may read this feed. */
+  /** Whether only a grant may read this feed, or that of which it tells. */
   bool isPrivate(std::string_view key) const {
-    return hasPrivate() && options_.privates->covers(key);
+    if (!hasPrivate()) return false;
+    return options_.privates->covers(key) || options_.privates->covers(toldBy(key));
   }
 
-  const Grants& grants() const { return grants_; }
+  /** Whether a grant reads this feed, or that of which it tells. */
+  bool reads(uint32_t grant, std::string_view key) const {
+    const std::string_view told = toldBy(key);
+    return grants_.reads(grant, told.empty() ? key : told);
+  }
 
   /** The number of a grant that holds, or kNone. */
   uint32_t findGrant(const TokenHash& token) const { return grants_.find(token, clockNow()); }
@@ -354,6 +364,18 @@ class Feeds {
   /** Workers have so many watchers more, or fewer. */
   void watchedElsewhere(std::string_view key, int64_t change);
 
+  /** Whether a watcher of a thread has this name; a lease after the last one it has not. */
+  void namedElsewhere(std::string_view key, std::string_view name, uint32_t thread, bool there);
+
+  /** A thread has no watchers of this feed any more. */
+  void leftElsewhere(std::string_view key, uint32_t thread);
+
+  /** Calls `visit(key, name, there)` for each name that has come or gone since the last call. */
+  template <typename Visit>
+  void takeNamed(Visit&& visit) {
+    for (const auto& [key, name, there] : std::exchange(named_, {})) visit(key, name, there);
+  }
+
   /** A watcher of a worker takes this version compressed: so the next one is compressed,
    * too. */
   void askCompressed(std::string_view key);
@@ -381,6 +403,7 @@ class Feeds {
     for (size_t number = 0; number < feeds_.size(); ++number) {
       Feed* const feed = feeds_[number].get();
       if (feed == nullptr || feed->gone || feed->watching > 0 || feed->wanted) continue;
+      if (feed->names) continue;
       if (feed->askedAt + idle > now_) continue;
       gone(std::string_view(feed->key));
       erase(feed);
@@ -391,11 +414,17 @@ class Feeds {
    */
   const Feed* find(std::string_view key) const;
 
-  /** Calls `visit(feed)` for every feed that has a value. */
+  /** The same; one that tells of a feed that is there begins with that. */
+  const Feed* seek(std::string_view key);
+
+  /** The same; a Want says when it has another version, where it tells of another feed. */
+  const Feed* hear(std::string_view key);
+
+  /** Calls `visit(feed)` for every feed that has a value and tells of no other. */
   template <typename Visit>
   void forEach(Visit&& visit) const {
     for (const auto& entry : byKey_) {
-      if (entry.second->value) visit(*entry.second);
+      if (entry.second->value && !entry.second->presence) visit(*entry.second);
     }
   }
 
@@ -410,6 +439,7 @@ class Feeds {
     Cursor cursor;
     Address from = {};   // of the client who asks now
     bool waits = false;  // for a first version, where nobody has published one
+    bool heard = false;  // neither: the feed, that `hear` was called for, has another version
   };
   bool wants() const { return !wants_.empty(); }
   std::vector<Want> takeWants() { return std::exchange(wants_, {}); }
@@ -513,7 +543,14 @@ class Feeds {
   static bool hasPlace(const Feed* feed) { return feed != nullptr && !feed->awaited; }
   bool mayCreate(bool awaited);
   Feed* create(std::string_view key, bool awaited = false);
+  Feed* make(std::string_view key);
+  /** What counts a feed. */
+  uint32_t& placesOf(const Feed& feed) {
+    if (feed.presence) return counts_.presences;
+    return feed.awaited ? counts_.awaited : counts_.feeds;
+  }
   void stage(Staged staged, uint64_t bytes);
+  static uint64_t mostOf(uint64_t value, uint64_t gzip);
   bool fits(const Feed* feed, uint64_t most) const;
   bool makeRoom();
   void needNotMakeRoom(Feed* feed);
@@ -587,6 +624,33 @@ class Feeds {
     return std::min(milliseconds, grants_.left(watcher.grant, clockNow()));
   }
   void endOver();
+  uint32_t bindingOf(const Wanted* wanted, uint32_t count, uint32_t grant) const;
+  std::string_view nameOf(std::string_view key, uint32_t grant) const;
+  Present* presentIn(Feed* feed, std::string_view name);
+  void come(Feed* feed, std::string_view name);
+  void go(Feed* feed, uint32_t grant);
+  void leave(Feed* feed, Names::iterator one);
+  void forgetName(Feed* feed, Names::iterator one);
+  void forgetNames(Feed* feed);
+  void endLeases();
+  Attendance toldNow(Feed* of, Presence* presence) const;
+  Outcome beginPresence(std::string_view key);
+  void tell(Feed* feed, Cursor cursor, Attendance told, std::string_view value, std::string patch);
+  void tellAgain(Feed* feed);
+  void tellDue();
+  void endPresenceOf(std::string_view key);
+
+  /** A name whose lease is looked at; its feed may be another one by then. */
+  struct Leaving {
+    uint32_t feed;
+    std::string name;
+  };
+
+  /** A name that has come to this table, or gone. */
+  struct Named {
+    std::string key, name;
+    bool there;
+  };
 
   const FeedsOptions options_;
   uint64_t (*const clock_)();
@@ -628,7 +692,11 @@ class Feeds {
   Grants grants_;
   // The watcher from which on those whose grant has ended are looked for; used_: none are.
   uint32_t lookFrom_ = UINT32_MAX;
-  uint64_t drainEnd_ = 0;  // milliseconds; 0: not draining
+  uint32_t names_ = 0;                        // that are kept, of all feeds
+  std::multimap<uint64_t, Leaving> leaving_;  // by the millisecond when their leases are over
+  std::vector<Named> named_;                  // where this shows another
+  std::deque<std::pair<uint64_t, uint32_t>> telling_;  // presence feeds, by when they are told
+  uint64_t drainEnd_ = 0;                              // milliseconds; 0: not draining
   uint32_t drainWindow_ = 0;
 };
 

@@ -29,8 +29,14 @@ constexpr uint32_t kLargeAnswer = 16384;
  * else it is awaited, by those who wait for it. It counts for the address that asks first.
  */
 Outcome Feeds::ask(const Wanted& wanted, const WatchHow& how, Feed** found) {
+  const bool tells = !toldBy(wanted.key).empty();
   Feed* feed = lookUp(wanted.key);
-  const bool fetched = options_.upstream || shows();
+  if (tells && !shows() && (feed == nullptr || feed->awaited)) {
+    const Outcome outcome = beginPresence(wanted.key);
+    if (outcome != Outcome::kOk && outcome != Outcome::kUnknownFeed) return outcome;
+    feed = lookUp(wanted.key);
+  }
+  const bool fetched = shows() || (options_.upstream && !tells);
   const bool waits = waitsFor(wanted, how);
   if (feed == nullptr) {
     if (!fetched && !waits) return Outcome::kUnknownFeed;
@@ -85,6 +91,7 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
     unknown = true;
   }
   ++counts_.polls;
+  const uint32_t grant = bindingOf(wanted, count, how.grant);
 
   // A watcher for each feed, in a circle; and whether one of them has something to hear.
   uint32_t first = kNoWatcher;
@@ -109,9 +116,10 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
     one.keep = keepOf(wanted[i], how);
     one.seen = seenOf(*feeds[i], one, after);
     if ((shows() || reads) && !feeds[i]->value) afters_[number] = after;
-    if (how.grant != Grants::kNone) {
-      one.grant = how.grant;
-      grants_.watched(how.grant);
+    if (grant != Grants::kNone) {
+      one.grant = grant;
+      grants_.watched(grant);
+      come(feeds[i], nameOf(wanted[i].key, grant));
     }
     one.sibling = number;
     if (first == kNoWatcher) {
@@ -335,7 +343,10 @@ void Feeds::release(uint32_t watcher) {
       feed->patchesAt = now_;
     }
     touch(feed);
-    if (one.grant != Grants::kNone) grants_.unwatched(one.grant);
+    if (one.grant != Grants::kNone) {
+      go(feed, one.grant);
+      grants_.unwatched(one.grant);
+    }
     --counts_.watching;
     --shared_->watching;
     if (one.stream) --counts_.streams;
@@ -436,6 +447,8 @@ uint32_t Feeds::random(uint32_t below) {
 bool Feeds::tick(uint64_t now) {
   now_ = now;
   if (lookFrom_ < used_) endOver();
+  if (!leaving_.empty()) endLeases();
+  if (!telling_.empty()) tellDue();
   const bool done = wheel_.sweep(now, kTickBudget, [this](uint32_t watcher) { fire(watcher); });
   return done && lookFrom_ >= used_;
 }
@@ -444,6 +457,13 @@ bool Feeds::tick(uint64_t now) {
 
 void Feeds::endGrants(GrantPart part, std::string_view name) {
   if (grants_.end(part, name)) lookFrom_ = 0;
+  if (part != GrantPart::kSub) return;
+  // Whose watchers have gone stays no longer; the others go with their watchers.
+  for (const std::unique_ptr<Feed>& feed : feeds_) {
+    if (feed == nullptr || !feed->names) continue;
+    const auto found = feed->names->find(name);
+    if (found != feed->names->end() && found->second.watching == 0) leave(feed.get(), found);
+  }
 }
 
 /** Answers watchers whose grant has ended before its time, a share of them. */

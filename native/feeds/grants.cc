@@ -28,6 +28,7 @@ uint32_t Grants::take(const GrantRights& rights, uint64_t now) {
                  .end = now + rights.left,
                  .read = KeyPatterns(rights.read),
                  .parts = rights.parts,
+                 .present = rights.present,
                  .idle = {}};
   const uint64_t bytes = bytesOf(grant);
   while (byToken_.size() >= kMost || bytes_ + bytes > kMostBytes ||

@@ -41,6 +41,7 @@ struct GrantRights {
   uint64_t left = 0;  // milliseconds that it has to live
   std::vector<std::string> read;
   std::array<std::string, kGrantParts> parts;  // empty: it has none
+  bool present = false;                        // `sub` is named among those that watch
 };
 
 class Grants {
@@ -59,6 +60,12 @@ class Grants {
 
   bool reads(uint32_t number, std::string_view key) const {
     return grants_[number].read.covers(key);
+  }
+
+  /** The name of its holder among those that watch; empty: it has none. */
+  std::string_view nameOf(uint32_t number) const {
+    const Grant& grant = grants_[number];
+    return grant.present ? grant.parts[static_cast<size_t>(GrantPart::kSub)] : std::string_view();
   }
 
   /** kOk while it holds; else what its holder is told. */
@@ -88,6 +95,7 @@ class Grants {
     KeyPatterns read;
     std::array<std::string, kGrantParts> parts;
     uint32_t watchers = 0;
+    bool present = false;
     bool ended = false;
     std::list<uint32_t>::iterator idle;  // where nobody watches by it
   };

@@ -36,6 +36,9 @@ std::string_view bearerOf(std::string_view value) {
   return value.find_first_of(" \t") == std::string_view::npos ? value : std::string_view();
 }
 
+/** Whether a token has the three parts of a grant. */
+bool mayBeGrant(std::string_view token) { return std::count(token.begin(), token.end(), '.') == 2; }
+
 /** Hashes tokens; to look for the algorithm at each would take longer than to hash. */
 class TokenHasher {
  public:
@@ -91,14 +94,19 @@ bool FeedHandler::takes(const HotRequest& request, const char* head, std::string
     return false;
   }
   grant_ = Grants::kNone;
-  return !feeds_->hasPrivate() || judge(request, head);
+  const bool judges = feeds_->hasPrivate() || feeds_->options().named;
+  return !judges || judge(request, head);
 }
 
 /** Says of each private feed whether it may be read; false: that is JavaScript's to say. */
 bool FeedHandler::judge(const HotRequest& request, const char* head) {
   Wanted* const end = wish_.wanted + wish_.count;
   const auto isPrivate = [this](const Wanted& one) { return feeds_->isPrivate(one.key); };
-  if (std::none_of(wish_.wanted, end, isPrivate)) return true;
+  const bool opens = std::any_of(wish_.wanted, end, isPrivate);
+  // Of what anybody may read, a grant says by what name.
+  const bool names =
+      feeds_->options().named && request.authorization.length + request.grant.length > 0;
+  if (!opens && !names) return true;
   // Where there are both, JavaScript says which.
   if (request.authorization.length > 0 && request.grant.length > 0) return false;
   Outcome without = Outcome::kGrantRequired;
@@ -106,6 +114,7 @@ bool FeedHandler::judge(const HotRequest& request, const char* head) {
     const HeadSpan span = request.grant.length > 0 ? request.grant : request.authorization;
     const std::string_view value(head + span.offset, span.length);
     const std::string_view token = request.grant.length > 0 ? value : bearerOf(value);
+    if (!opens && !mayBeGrant(token)) return true;
     if (token.empty()) return false;
     const std::optional<TokenHash> hash = hashOf(token);
     if (hash) grant_ = feeds_->findGrant(*hash);
@@ -113,7 +122,7 @@ bool FeedHandler::judge(const HotRequest& request, const char* head) {
     without = Outcome::kNotGranted;
   }
   for (Wanted* one = wish_.wanted; one != end; ++one) {
-    const bool reads = grant_ != Grants::kNone && feeds_->grants().reads(grant_, one->key);
+    const bool reads = grant_ != Grants::kNone && feeds_->reads(grant_, one->key);
     if (isPrivate(*one) && !reads) one->problem = without;
   }
   return true;

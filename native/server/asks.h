@@ -21,6 +21,7 @@
 //
 // and of feeds, whose watchers workers have (worker_feeds.h), with a key as text:
 //
+//   kFeedNamed               whether there     nothing; behind the key a blank and a name
 //   kFeedWant    address     whether it waits    kFeed, now and for newer versions; kFeedAwaited;
 //   kFeedEnd kFeedGzip                                    kFeedGzip, for this version kFeedWatched
 //   how many watch    nothing kFeedLeft                                    nothing, and no kFeed
@@ -65,6 +66,7 @@ enum class Ask : uint8_t {
   kFeedGzip,
   kFeedWatched,
   kFeedLeft,
+  kFeedNamed,
 };
 
 /** The head of what a worker asks. */
@@ -108,6 +110,9 @@ AskHead askBy(Ask ask, Ticket ticket, const Who& who) {
 
 /** Ends the name of an arena, which has none in it. */
 constexpr char kEndOfName = '/';
+
+/** Ends the key of a feed, the same. */
+constexpr char kEndOfKey = ' ';
 
 /** A hold beyond every bound. */
 constexpr uint16_t kNotAHold = UINT16_MAX;

@@ -68,6 +68,8 @@ void Front::startWorkers(const DoorOptions& options, const Replies& replies, uin
   if (parts_.feeds != nullptr) {
     shared.feeds = parts_.feeds->options();
     shared.feeds->shows = parts_.feeds;
+    // A worker may show what tells of each as well.
+    shared.feeds->feeds *= 2;
   }
   for (uint32_t number = 1; number <= parts_.workers; ++number) {
     const ServiceParts service = {

@@ -22,6 +22,10 @@ void WorkerFeeds::turn() {
     asks_->add({.ask = Ask::kFeedWatched, .number = feed.watching}, feed.key);
     if (feed.awaited && feed.watching == 0) left.push_back(feed.key);
   });
+  table_.takeNamed([this](std::string_view key, std::string_view name, bool there) {
+    asks_->add({.ask = Ask::kFeedNamed, .number = there ? uint64_t{1} : 0},
+               std::string(key).append(1, kEndOfKey).append(name));
+  });
   for (const std::string& key : left) {
     if (table_.forgetAwaited(key)) leave(key);
   }

@@ -63,6 +63,7 @@ void WorkerService::serve(const AskHead& head, std::string_view text) {
     case Ask::kFeedGzip:
     case Ask::kFeedWatched:
     case Ask::kFeedLeft:
+    case Ask::kFeedNamed:
       return serveFeed(head, text);
   }
 }
@@ -153,6 +154,12 @@ bool WorkerService::send(BatchRing* ring) {
 
 void WorkerService::serveFeed(const AskHead& head, std::string_view key) {
   if (head.ask == Ask::kFeedWant) return want(key, whoOf<Address>(head), head.number != 0);
+  std::string_view name;
+  if (head.ask == Ask::kFeedNamed) {
+    const size_t end = key.find(kEndOfKey);
+    name = key.substr(end + 1);
+    key = key.substr(0, end);
+  }
   // The feed may have ended before this came: only one that is wanted makes an entry.
   const auto found = feeds_.find(std::string(key));
   if (found == feeds_.end()) return;
@@ -164,7 +171,10 @@ void WorkerService::serveFeed(const AskHead& head, std::string_view key) {
     parts_.feeds->wantCompressed(key);
   } else if (head.ask == Ask::kFeedWatched) {
     setWatching(&watched, key, static_cast<uint32_t>(head.number));
+  } else if (head.ask == Ask::kFeedNamed) {
+    parts_.feeds->namedElsewhere(key, name, thread(), head.number != 0);
   } else {
+    parts_.feeds->leftElsewhere(key, thread());
     setWatching(&watched, key, 0);
     feeds_.erase(found);
   }
@@ -225,6 +235,7 @@ void WorkerService::ended(std::string_view key, Outcome why) {
   const auto found = feeds_.find(std::string(key));
   if (found == feeds_.end()) return;
   say({.say = Say::kFeedEnd, .outcome = why}, key);
+  parts_.feeds->leftElsewhere(key, thread());
   setWatching(&found->second, key, 0);
   feeds_.erase(found);
 }

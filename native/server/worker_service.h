@@ -111,6 +111,8 @@ class WorkerService : public PollResponder {
   bool drop(Ticket ticket);
   void input(const AskHead& head, std::string_view text);
   void serveFeed(const AskHead& head, std::string_view key);
+  /** Its number among the threads that have names. */
+  uint32_t thread() const { return static_cast<uint32_t>(holder_); }
   void want(std::string_view key, const Address& from, bool waits);
   void owe(Watched* watched, std::string_view key, Say what);
   void sayOwed();

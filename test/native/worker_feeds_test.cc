@@ -6,6 +6,7 @@
 #include "server/worker_feeds.h"
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -98,14 +99,18 @@ class Watchers : public FeedResponder {
   }
 
   /** Somebody watches a feed by a poll: what to drop it by. */
-  uint32_t watch(std::string_view key, std::string_view after) {
+  uint32_t watch(std::string_view key, std::string_view after, uint32_t grant = Grants::kNone) {
     const Wanted wanted = {key, after};
     uint32_t watcher;
-    EXPECT(feeds.table().watch(
-               &wanted, 1,
-               {.hold = kNoFeedHold, .delta = false, .gzip = false, .stream = false, .many = false},
-               0, &watcher) == Outcome::kOk);
+    EXPECT(feeds.table().watch(&wanted, 1, {.grant = grant}, 0, &watcher) == Outcome::kOk);
     return watcher;
+  }
+
+  /** A grant of this name. */
+  uint32_t grant(const std::string& name) {
+    GrantRights rights = {.left = 1 << 30, .read = {"*"}, .parts = {"", name, ""}, .present = true};
+    memcpy(rights.token.data(), name.data(), name.size());
+    return feeds.table().takeGrant(rights);
   }
 
   void drop(uint32_t watcher) { feeds.table().drop(watcher); }
@@ -335,9 +340,50 @@ void keepsFewVersions() {
   }
 }
 
+/** Names cross when they come, and when their lease is over; what ends a feed, or its watch there,
+ * ends them. */
+void crossesNames() {
+  Both both;
+  both.main.publish("a", 1);
+  const uint32_t ann = both.worker.grant("ann");
+  const uint32_t bo = both.worker.grant("bo");
+  uint32_t watcher = both.worker.watch("a", "e1-1", ann);
+  both.settle();
+  const auto names = [&] {
+    std::string all;
+    if (const Names* of = both.main.feeds().find("a")->names.get()) {
+      for (const auto& [name, one] : *of) all += name + (one.isThere(0) ? " " : "? ");
+    }
+    return all;
+  };
+  EXPECT(names() == "ann ");
+  // A poll that ends and comes again crosses nothing but the count.
+  both.worker.drop(watcher);
+  watcher = both.worker.watch("a", "e1-1", ann);
+  both.worker.watch("a", "e1-1", bo);
+  both.settle();
+  EXPECT(names() == "ann bo ");
+  both.worker.passTo(100);
+  both.worker.drop(watcher);
+  both.worker.passTo(30000);
+  both.settle();
+  EXPECT(names() == "ann bo ");
+  both.worker.passTo(30200);
+  both.settle();
+  EXPECT(names() == "bo ");
+  // What the worker has not heard of yet is not taken for the next feed of the key.
+  both.main.remove("a");
+  both.worker.watch("a", "e1-1", ann);
+  both.hand();
+  both.main.publish("a", 1);
+  both.settle();
+  EXPECT(names().empty());
+}
+
 }  // namespace
 
 int main() {
+  crossesNames();
   keepsNothingOfWhatIsUnknown();
   countsNobodyOfWhatHasEnded();
   crossesForgetting();

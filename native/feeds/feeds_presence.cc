@@ -1,0 +1,330 @@
+// Presence: the names of a feed's watchers, and the feeds that tell of them (presence.h).
+#include <algorithm>
+
+#include "base/digits.h"
+#include "feeds.h"
+
+namespace server {
+
+namespace {
+
+/** Milliseconds from one version of a presence feed to the next, at least. */
+constexpr uint64_t kTellEvery = 1000;
+
+/** Milliseconds after which a presence feed that nobody asks for is forgotten. */
+constexpr uint64_t kPresenceIdle = 60000;
+
+/** Presence feeds that a tick tells: where there are more than those of a second, each is told less
+ * often. */
+constexpr uint32_t kTellShare = 256;
+
+/** Names whose lease a tick looks at. */
+constexpr uint32_t kLeaseShare = 4096;
+
+/** An epoch is a number below 2^48. */
+constexpr uint64_t kEpochs = (uint64_t{1} << 48) - 1;
+
+/** A text as canonical JSON has it (RFC 8785, section 3.2.2.2). */
+void appendText(std::string* to, std::string_view text) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  constexpr std::string_view kControls = "\b\t\n\f\r\"\\";
+  constexpr std::string_view kLetters = "btnfr\"\\";
+  *to += '"';
+  for (const char c : text) {
+    if (const size_t at = kControls.find(c); at != std::string_view::npos) {
+      *to += '\\';
+      *to += kLetters[at];
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      *to += "\\u00";
+      *to += kHex[static_cast<size_t>(c) >> 4];
+      *to += kHex[static_cast<size_t>(c) & 15];
+    } else {
+      *to += c;
+    }
+  }
+  *to += '"';
+}
+
+std::string valueOf(const Attendance& told) {
+  std::string text = "{\"watching\":";
+  base::appendDigits(&text, told.watching);
+  text += ",\"who\":[";
+  for (const std::string& name : told.who) {
+    if (text.back() != '[') text += ',';
+    appendText(&text, name);
+  }
+  return text + "]}";
+}
+
+/** The operations that lead from one to another, which is not the same. */
+std::string patchOf(const Attendance& before, const Attendance& now) {
+  std::string text;
+  if (before.watching != now.watching) {
+    text += ",{\"op\":\"replace\",\"path\":\"/watching\",\"value\":";
+    base::appendDigits(&text, now.watching);
+    text += '}';
+  }
+  const auto begin = [&text](std::string_view op, size_t index) {
+    text.append(",{\"op\":\"").append(op).append("\",\"path\":\"/who/");
+    base::appendDigits(&text, index);
+    text += '"';
+  };
+  // Both are sorted: what is in front of `index` is as it is to be.
+  auto old = before.who.begin();
+  const auto end = before.who.end();
+  for (size_t index = 0; index < now.who.size() || old != end;) {
+    const bool isNext = index < now.who.size();
+    if (isNext && old != end && *old == now.who[index]) {
+      ++old;
+      ++index;
+    } else if (!isNext || (old != end && *old < now.who[index])) {
+      begin("remove", index);
+      text += '}';
+      ++old;
+    } else {
+      begin("add", index);
+      text += ",\"value\":";
+      appendText(&text, now.who[index++]);
+      text += '}';
+    }
+  }
+  return text.substr(1);
+}
+
+}  // namespace
+
+// ---- Names --------------------------------------------------------------------------------------
+
+/** The grant by which a request watches: one that opens none of its feeds, nor names its holder
+ * there, ends nothing. */
+uint32_t Feeds::bindingOf(const Wanted* wanted, uint32_t count, uint32_t grant) const {
+  if (grant == Grants::kNone) return grant;
+  const bool binds = std::any_of(wanted, wanted + count, [&](const Wanted& one) {
+    return isPrivate(one.key) || !nameOf(one.key, grant).empty();
+  });
+  return binds ? grant : Grants::kNone;
+}
+
+/** The name that a grant gives its holder among a feed's watchers; empty: none. */
+std::string_view Feeds::nameOf(std::string_view key, uint32_t grant) const {
+  const std::string_view name = grants_.nameOf(grant);
+  const bool isNamed = !name.empty() && toldBy(key).empty() && grants_.reads(grant, key);
+  return isNamed ? name : std::string_view();
+}
+
+/** The name among the feed's; a new one where there is room, else nullptr. */
+Present* Feeds::presentIn(Feed* feed, std::string_view name) {
+  if (!feed->names) feed->names = std::make_unique<Names>();
+  const auto found = feed->names->find(name);
+  if (found != feed->names->end()) return &found->second;
+  if (names_ == options_.names) {
+    if (feed->names->empty()) feed->names.reset();
+    return nullptr;
+  }
+  ++names_;
+  if (shows()) named_.push_back({feed->key, std::string(name), true});
+  return &feed->names->emplace(name, Present{}).first->second;
+}
+
+/** A watcher with this name has come. */
+void Feeds::come(Feed* feed, std::string_view name) {
+  if (name.empty()) return;
+  if (Present* const one = presentIn(feed, name)) ++one->watching;
+}
+
+/** A watcher by this grant has gone. */
+void Feeds::go(Feed* feed, uint32_t grant) {
+  const std::string_view name = nameOf(feed->key, grant);
+  if (name.empty() || !feed->names) return;
+  const auto found = feed->names->find(name);
+  // There was no room for it when it came.
+  if (found == feed->names->end() || found->second.watching == 0) return;
+  Present& one = found->second;
+  if (--one.watching > 0) return;
+  if (grants_.over(grant, clockNow()) == Outcome::kBadGrant) return leave(feed, found);
+  one.until = now_ + options_.lease;
+  if (std::exchange(one.leaving, true)) return;
+  leaving_.emplace(one.until, Leaving{feed->number, std::string(name)});
+}
+
+/** A name that no watcher here has stays no longer. */
+void Feeds::leave(Feed* feed, Names::iterator one) {
+  one->second.until = 0;
+  if (shows()) named_.push_back({feed->key, one->first, false});
+  forgetName(feed, one);
+}
+
+/** Forgets a name that nobody has any more. */
+void Feeds::forgetName(Feed* feed, Names::iterator one) {
+  if (one->second.isThere(now_)) return;
+  feed->names->erase(one);
+  --names_;
+  if (feed->names->empty()) feed->names.reset();
+}
+
+void Feeds::forgetNames(Feed* feed) {
+  if (!feed->names) return;
+  names_ -= static_cast<uint32_t>(feed->names->size());
+  feed->names.reset();
+}
+
+/** Looks at the names whose leases may be over, a share of them. */
+void Feeds::endLeases() {
+  for (uint32_t share = kLeaseShare; share > 0 && !leaving_.empty(); --share) {
+    if (leaving_.begin()->first > now_) return;
+    const Leaving due = std::move(leaving_.extract(leaving_.begin()).mapped());
+    Feed* const feed = feeds_[due.feed].get();
+    if (feed == nullptr || !feed->names) continue;
+    const auto found = feed->names->find(due.name);
+    if (found == feed->names->end()) continue;
+    Present& one = found->second;
+    one.leaving = one.watching == 0 && one.until > now_;
+    if (one.leaving) {
+      leaving_.emplace(one.until, due);
+    } else if (one.watching == 0) {
+      leave(feed, found);
+    }
+  }
+}
+
+void Feeds::namedElsewhere(std::string_view key, std::string_view name, uint32_t thread,
+                           bool there) {
+  Feed* const feed = lookUp(key);
+  if (feed == nullptr) return;
+  if (there) {
+    if (Present* const one = presentIn(feed, name)) one->elsewhere.set(thread);
+    return;
+  }
+  if (!feed->names) return;
+  const auto found = feed->names->find(name);
+  if (found == feed->names->end()) return;
+  found->second.elsewhere.reset(thread);
+  forgetName(feed, found);
+}
+
+void Feeds::leftElsewhere(std::string_view key, uint32_t thread) {
+  Feed* const feed = lookUp(key);
+  if (feed == nullptr || !feed->names) return;
+  std::vector<std::string> those;
+  for (const auto& [name, one] : *feed->names) {
+    if (one.elsewhere.test(thread)) those.push_back(name);
+  }
+  for (const std::string& name : those) namedElsewhere(key, name, thread, false);
+}
+
+// ---- The feeds that tell of them ----------------------------------------------------------------
+
+/** What there is to tell of a feed. */
+Attendance Feeds::toldNow(Feed* of, Presence* presence) const {
+  const uint32_t now = of->watching + of->elsewhere;
+  Attendance told = {presence->take(now_, std::max(std::exchange(of->most, now), now)), {}};
+  if (!of->names) return told;
+  for (const auto& [name, one] : *of->names) {
+    if (told.who.size() == kMostNamed) break;
+    if (one.isThere(now_)) told.who.push_back(name);
+  }
+  return told;
+}
+
+/** Makes the presence feed of this key, which is not there or awaited: kOk, kUnknownFeed where
+ * there is none to tell of, kTooManyFeeds, kFeedMemoryFull. */
+Outcome Feeds::beginPresence(std::string_view key) {
+  Feed* const of = lookUp(toldBy(key));
+  if (of == nullptr || !of->value || of->presence) return Outcome::kUnknownFeed;
+  if (counts_.presences >= options_.feeds) return Outcome::kTooManyFeeds;
+  // How many there were before anybody asked is over.
+  of->most = 0;
+  auto presence = std::make_unique<Presence>(now_, options_.lease);
+  Attendance told = toldNow(of, presence.get());
+  const std::string value = valueOf(told);
+  if (!fits(nullptr, mostOf(value.size(), 0))) return Outcome::kFeedMemoryFull;
+  Feed* feed = lookUp(key);
+  if (feed == nullptr) {
+    feed = make(key);
+  } else {
+    --placesOf(*feed);
+    feed->awaited = false;
+  }
+  feed->presence = std::move(presence);
+  ++placesOf(*feed);
+  const uint64_t random = uint64_t{std::random_device{}()} << 32 | std::random_device{}();
+  tell(feed, {1 + random % kEpochs, 1}, std::move(told), value, {});
+  return Outcome::kOk;
+}
+
+/** Publishes what a presence feed tells, and when it tells again. */
+void Feeds::tell(Feed* feed, Cursor cursor, Attendance told, std::string_view value,
+                 std::string patch) {
+  apply({.key = feed->key,
+         .cursor = cursor,
+         .value = base::Bytes::copyOf(value, &shared_->ledger),
+         .gzip = {},
+         .patch = std::move(patch),
+         .upstream = false,
+         .isNew = false});
+  Presence& presence = *feed->presence;
+  presence.told = std::move(told);
+  if (std::exchange(presence.heard, false)) {
+    want({feed->key, false, kNoSource, cursor, {}, false, true});
+  }
+  presence.at = now_ + kTellEvery;
+  telling_.emplace_back(presence.at, feed->number);
+}  // NOLINT(clang-analyzer-unix.Malloc): a reference is counted, not leaked
+
+/** The same where that has changed. */
+void Feeds::tellAgain(Feed* feed) {
+  Presence& presence = *feed->presence;
+  // It ends with the feed of which it tells.
+  Attendance told = toldNow(lookUp(toldBy(feed->key)), &presence);
+  if (told != presence.told) {
+    const std::string value = valueOf(told);
+    // Where there is no memory for it, a later one tells.
+    if (fits(feed, mostOf(value.size(), 0))) {
+      const Cursor next = {feed->cursor.epoch, feed->cursor.version + 1};
+      const std::string patch = patchOf(presence.told, told);
+      return tell(feed, next, std::move(told), value, patch);
+    }
+  }
+  presence.at = now_ + kTellEvery;
+  telling_.emplace_back(presence.at, feed->number);
+}
+
+/** Tells of those whose time has come, a share of them. */
+void Feeds::tellDue() {
+  for (uint32_t share = kTellShare; share > 0 && !telling_.empty(); --share) {
+    const auto [at, number] = telling_.front();
+    if (at > now_) return;
+    telling_.pop_front();
+    Feed* const feed = feeds_[number].get();
+    // It may be another one by now.
+    if (feed == nullptr || feed->gone || !feed->presence || feed->presence->at != at) continue;
+    const bool isWatched = feed->watching + feed->elsewhere > 0 || feed->presence->heard;
+    if (isWatched || feed->askedAt + kPresenceIdle > now_) {
+      tellAgain(feed);
+    } else {
+      end(feed);
+    }
+  }
+}
+
+/** A feed has ended: so does the one that tells of its watchers. */
+void Feeds::endPresenceOf(std::string_view key) {
+  if (counts_.presences == 0) return;
+  Feed* const feed = lookUp(std::string(kPresence).append(key));
+  if (feed != nullptr && feed->presence) end(feed);
+}
+
+const Feed* Feeds::seek(std::string_view key) {
+  Feed* const feed = lookUp(key);
+  const bool begins = !toldBy(key).empty() && (feed == nullptr || feed->awaited);
+  if (begins && beginPresence(key) != Outcome::kOk) return feed;
+  return lookUp(key);
+}
+
+const Feed* Feeds::hear(std::string_view key) {
+  const Feed* const feed = seek(key);
+  if (feed != nullptr && feed->presence) feed->presence->heard = true;
+  return feed;
+}
+
+}  // namespace server

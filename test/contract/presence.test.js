@@ -1,0 +1,249 @@
+import t from 'tap';
+
+import { createServer } from '../../server.js';
+import { Feeds } from '../../lib/client/client.js';
+import { problemOf } from '../support/contract.js';
+import {
+  EventStream,
+  get,
+  keptFeeds,
+  park,
+  parkGet,
+  patch,
+  put,
+  remove,
+  TOKEN,
+  tokenFile,
+  tryPut
+} from '../support/feeds.js';
+import { bearer, KEY_SET, keyFile, reads } from '../support/grants.js';
+import { request } from '../support/http.js';
+import { startServer } from '../support/server.js';
+import { until } from '../support/until.js';
+
+/** Presence over the wire: who watches a feed, and how many. Time, bounds and histories: test/native/presence_test.cc. */
+
+const named = (sub, read = 'team/*') => reads(read, { sub, present: true });
+
+const openStream = (server, key, token) =>
+  EventStream.open(server, key, token === undefined ? {} : bearer(token));
+
+/** Reads on until a version is like this; returns all that came. */
+async function hear(stream, isIt) {
+  const heard = [];
+  for (;;) {
+    const { data } = await stream.news();
+    if (data.value === undefined) throw new Error(`no value: ${JSON.stringify(data)}`);
+    heard.push(data.value);
+    if (isIt(data.value)) return heard;
+  }
+}
+
+const like = (watching, who) => (value) =>
+  value.watching === watching && JSON.stringify(value.who) === JSON.stringify(who);
+
+for (const workers of [0, 1]) {
+  t.test(`with ${workers} workers`, async (t) => {
+    const server = await startServer(t, {
+      options: {
+        ...{ 'publish-token-file': tokenFile(t), grants: keyFile(t), private: 'team/*' },
+        ...{ workers, hold: 10, lease: 1, arena: 'hall', 'feed-threads': 1, drain: 0 }
+      }
+    });
+    await put(server, 'team/a', 1);
+    await put(server, 'open', 1);
+
+    t.test('it is as private as its feed', async (t) => {
+      const answers = (more) =>
+        Promise.all(['team/a', 'team/no'].map((key) => get(server, `presence/${key}`, '', more)));
+      for (const [token, problem] of [
+        [undefined, 'grant-required'],
+        ['x.y.z', 'bad-grant'],
+        [named('ann', 'team/b'), 'not-granted'],
+        [named('ann', 'presence/*'), 'not-granted']
+      ]) {
+        for (const answer of await answers(token === undefined ? {} : bearer(token))) {
+          t.equal(problemOf(answer), problem);
+        }
+      }
+      const [there, not] = await answers(bearer(reads('team/*')));
+      t.strictSame(there.body.value, { watching: 0, who: [] });
+      t.equal(problemOf(not), 'unknown-feed');
+      const wish = { hold: 5, feeds: { 'presence/team/a': '', 'presence/open': '' } };
+      const { body } = await server.ask('POST', '/feeds', { body: JSON.stringify(wish) });
+      const [private_, open] = body.items;
+      t.equal(private_.problem, 'grant-required');
+      t.strictSame(open.value, { watching: 0, who: [] });
+      t.equal((await server.ask('HEAD', '/feed/presence/open')).status, 200);
+      t.equal(problemOf(await get(server, 'presence/presence/open')), 'unknown-feed');
+    });
+
+    t.test('nobody publishes it', async (t) => {
+      for (const key of ['presence/open', 'presence/new']) {
+        t.equal(problemOf(await tryPut(server, key, '1')), 'reserved-feed');
+        t.equal(problemOf(await patch(server, key, 'merge-patch', {})), 'reserved-feed');
+        t.equal(problemOf(await remove(server, key)), 'reserved-feed');
+        const headers = { Authorization: `Bearer ${TOKEN}` };
+        const item = await server.ask('POST', `/feed/${key}`, { body: '1', headers });
+        t.equal(problemOf(item), 'reserved-feed');
+      }
+      const by = bearer(reads([], { publish: ['*'] }));
+      const answer = await server.ask('PUT', '/feed/presence/open', { body: '1', ...by });
+      t.equal(problemOf(answer), 'reserved-feed');
+    });
+
+    for (const key of ['team/a', 'open']) {
+      t.test(`${key}: a tab that reloads does not flicker, one that dies is gone`, async (t) => {
+        const all = reads(['team/*', 'open']);
+        const ann = named('ann', ['team/*', 'open']);
+        const told = await openStream(server, `presence/${key}`, all);
+        await hear(told, like(0, []));
+        let tab = await openStream(server, key, ann);
+        const { body } = await get(server, key, '', bearer(all));
+        const bo = named('bo', key);
+        const poll = await parkGet(server, key, `after=${body.cursor}&hold=10`, bearer(bo));
+        const plain = await openStream(server, key, all);
+        await hear(told, like(3, ['ann', 'bo']));
+        // Each publication answers the poll, and the tab is reloaded: neither shows.
+        for (let n = 0; n < 3; n += 1) {
+          await tab.wire.destroy();
+          tab = await openStream(server, key, ann);
+        }
+        await plain.wire.destroy();
+        const [...seen] = await hear(told, like(2, ['ann', 'bo']));
+        await tab.wire.reset();
+        seen.push(...(await hear(told, like(1, ['bo']))));
+        for (const { who } of seen.slice(0, -1))
+          t.strictSame(who, ['ann', 'bo'].slice(-who.length));
+        await poll.wire.destroy();
+        await hear(told, like(0, []));
+        await told.wire.destroy();
+      });
+    }
+
+    t.test('who does not say so, or may not read it, has no name', async (t) => {
+      const plain = await openStream(server, 'open', reads('open', { sub: 'cy' }));
+      const nameless = await openStream(server, 'open', reads('open', { present: true }));
+      const other = await openStream(server, 'open', named('di', 'team/*'));
+      const bad = await openStream(server, 'open', 'x.y.z');
+      await until(async () => (await get(server, 'presence/open')).body.value.watching === 4);
+      t.strictSame((await get(server, 'presence/open')).body.value.who, []);
+      for (const stream of [plain, nameless, other, bad]) await stream.wire.destroy();
+    });
+
+    t.test('a known grant is no business of JavaScript for an open feed', async (t) => {
+      const token = named('ann', 'open');
+      await get(server, 'open', '', bearer(token));
+      const { handled } = await server.status();
+      for (let n = 0; n < 3; n += 1) await get(server, 'open', '', bearer(token));
+      for (let n = 0; n < 3; n += 1) await get(server, 'presence/open', '', bearer(token));
+      t.equal((await server.status()).handled, handled);
+    });
+
+    t.test('who is revoked is gone at once', async () => {
+      const told = await openStream(server, 'presence/open');
+      const tab = await openStream(server, 'open', named('eve', 'open'));
+      await hear(told, ({ who }) => who.includes('eve'));
+      const revoked = `http://127.0.0.1:${server.adminPort}/revoked/sub/eve`;
+      await fetch(revoked, { method: 'PUT' });
+      await hear(told, ({ who }) => !who.includes('eve'));
+      for (let event; event !== null; event = await tab.news()) if (event?.data.problem) break;
+      await told.wire.destroy();
+      await fetch(revoked, { method: 'DELETE' });
+    });
+
+    t.test('a hundred are named, in their order, and all are counted', async (t) => {
+      await put(server, 'team/many', 1);
+      const names = Array.from({ length: 103 }, (_, i) => `n${100 + ((i * 7) % 103)}`);
+      const wires = [];
+      for (const name of names) {
+        const wire = await server.wire();
+        wire.send(request('GET', '/feed/team/many?after=none&hold=10', bearer(named(name))));
+        t.equal((await server.read(wire)).status, 200);
+        wires.push(wire);
+      }
+      const by = bearer(reads('team/*'));
+      const isThere = ({ who }) => who.length === 100;
+      await until(async () =>
+        isThere((await get(server, 'presence/team/many', '', by)).body.value)
+      );
+      const { value } = (await get(server, 'presence/team/many', '', by)).body;
+      t.strictSame(value.who, [...names].sort().slice(0, 100));
+      for (const wire of wires) await wire.destroy();
+    });
+
+    t.test('it ends with its feed, and begins with it', async (t) => {
+      await put(server, 'soon', 1);
+      const { body } = await get(server, 'presence/soon');
+      const query = `after=${body.cursor}&hold=10`;
+      const { answer } = await parkGet(server, 'presence/soon', query);
+      await remove(server, 'soon');
+      t.equal(problemOf(await answer), 'unknown-feed');
+      const waiting = await park(server, request('GET', '/feed/presence/soon?after=none&hold=10'));
+      await put(server, 'soon', 2);
+      t.strictSame((await waiting.answer).body.value, { watching: 0, who: [] });
+    });
+
+    t.test('the client has it as any feed', async () => {
+      const feeds = new Feeds({
+        base: `http://127.0.0.1:${server.port}`,
+        grant: () => named('zoe', ['team/*'])
+      });
+      const heard = [];
+      feeds.watch('presence/team/a', (value) => heard.push(value));
+      feeds.watch('team/a', () => {});
+      await until(() => heard.some(like(1, ['zoe'])));
+      const tab = await openStream(server, 'team/a', named('ann'));
+      await until(() => heard.some(like(2, ['ann', 'zoe'])));
+      await tab.wire.destroy();
+      await until(() => like(1, ['zoe'])(heard.at(-1)));
+      feeds.close();
+    });
+  });
+}
+
+t.test('none is kept: a restart begins anew', async (t) => {
+  const options = keptFeeds(t);
+  const first = await startServer(t, { options });
+  await put(first, 'a', 1);
+  const { cursor } = (await get(first, 'presence/a')).body;
+  first.child.kill('SIGTERM');
+  await first.ended();
+  const second = await startServer(t, { options });
+  const headers = { Authorization: `Bearer ${TOKEN}` };
+  const { feeds } = (await second.ask('GET', '/feeds', { headers })).body;
+  t.strictSame(
+    feeds.map(({ feed }) => feed),
+    ['a']
+  );
+  const { body } = await get(second, 'presence/a', `after=${cursor}&hold=10`);
+  t.strictSame(body.value, { watching: 0, who: [] });
+  t.not(body.cursor.split('-')[0], cursor.split('-')[0]);
+});
+
+t.test('a program hears of it', async (t) => {
+  const server = await createServer({
+    ...{ port: 0, host: '127.0.0.1', adminPort: 'none', lease: 1 },
+    ...{ grants: { keys: KEY_SET.keys.slice(0, 1) } }
+  });
+  t.teardown(() => server.close());
+  const begins = server.watch('presence/a');
+  await server.publish('a', 1);
+  const first = await begins;
+  t.strictSame(first.value, { watching: 0, who: [] });
+  const next = server.watch('presence/a', first.cursor);
+  const grant = await server.grant({ sub: 'ann', present: true, read: ['a'], seconds: 60 });
+  const ending = new AbortController();
+  const headers = { Accept: 'text/event-stream' };
+  await fetch(`${server.addresses[0]}feed/a?grant=${grant}`, { headers, signal: ending.signal });
+  const second = await next;
+  t.strictSame(second.value, { watching: 1, who: ['ann'] });
+  ending.abort();
+  let now = second;
+  while (now.value.watching > 0 || now.value.who.length > 0) {
+    now = await server.watch('presence/a', now.cursor);
+  }
+  await t.rejects(server.publish('presence/a', 1), { problem: 'reserved-feed' });
+  await server.remove('a');
+  t.strictSame(await server.watch('presence/a', now.cursor), { cursor: 'none', value: undefined });
+});
