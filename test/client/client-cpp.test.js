@@ -867,6 +867,23 @@ async function everything(t, { preset, mode, only }) {
     await server.stop();
   });
 
+  scenario('a grant that was good and is refused to a join: the next one at once', async (t) => {
+    const stub = await Stub.start(t);
+    const one = probe(t, stub.url, '--backoff', 100, '--grant', 'one', '--grant', 'two');
+    const grantOf = ({ headers }) => headers.authorization;
+    t.equal(grantOf(await stub.join('first')), 'Bearer one');
+    const poll = await stub.next(/^\/poll/);
+    t.equal(grantOf(poll), undefined, 'a place outlives the grant');
+    poll.answer(404, problem('unknown-client'));
+    const again = await stub.next(/^\/join$/);
+    t.equal(grantOf(again), 'Bearer one');
+    again.answer(401, problem('grant-expired'));
+    t.equal(grantOf(await stub.join('second')), 'Bearer two');
+    await stub.next(/^\/poll\/second/);
+    t.notOk(one.events.some(({ state }) => state === 'offline'));
+    await one.quit();
+  });
+
   scenario('a log is followed over restarts of the server, and over a gap', async (t) => {
     const state = join(t.testdir(), 'state');
     const options = { ...publishing(t), state, drain: 1, 'log-items': 3 };
