@@ -7,6 +7,9 @@ import { buildClient, noClient, ROOT, SANITIZING, tool } from '../support/cpp-bu
 import { Probe } from '../support/cpp-probe.js';
 import { FaultProxy } from '../support/proxies.js';
 import { problem, ServerProcess, Stub } from '../support/cpp-servers.js';
+import { put, TOKEN, tokenFile } from '../support/feeds.js';
+import { inSeconds, keyFile, reads } from '../support/grants.js';
+import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /**
@@ -32,6 +35,9 @@ const sprite = (more = {}) => ({
   speed: [1, 0],
   ...more
 });
+
+const urlOf = ({ port }) => `http://127.0.0.1:${port}`;
+const publishing = (t) => ({ 'publish-token-file': tokenFile(t) });
 
 /** What a server answers who is asked for a place. */
 const PLACE = { row: 0, column: 0, rows: 1, columns: 1 };
@@ -68,6 +74,11 @@ async function everything(t, { preset, mode, only }) {
   const build = await buildClient(preset);
   const probe = (t, server, ...args) =>
     new Probe(t, join(build, 'sprites_probe'), server, [...mode, ...args]);
+  const watcher = (t, server, args) =>
+    new Probe(t, join(build, 'sprites_feeds_probe'), server, [
+      ...(mode.includes('--loop') ? ['--fd'] : []),
+      ...['--backoff', 300, ...args]
+    ]);
 
   const names = new Set();
   const scenario = (name, test) => {
@@ -809,6 +820,122 @@ async function everything(t, { preset, mode, only }) {
       await clients[2].leave();
     }
   );
+
+  scenario('a private feed: a new grant before the end, and when it is revoked', async (t) => {
+    const options = { ...publishing(t), grants: keyFile(t), private: 'team/*,me/*' };
+    const server = await startServer(t, { options });
+    await put(server, 'team/a', 1);
+    const grants = [{ exp: inSeconds(4), sub: 'ann' }, { sub: 'ann' }, { sub: 'bea' }];
+    const one = watcher(t, urlOf(server), [
+      ...['--watch', 'team/a', '--watch', 'me/x'],
+      ...grants.flatMap((more) => ['--grant', reads('team/*', more)])
+    ]);
+    const given = () => one.events.filter(({ event }) => event === 'grant').length;
+    const change = (key) => one.until((each) => each.event === 'change' && each.key === key);
+    t.equal((await change('me/x')).problem, 'not-granted');
+    t.equal((await change('team/a')).text, '1');
+    await until(() => given() === 2);
+    await put(server, 'team/a', 2);
+    t.equal((await change('team/a')).text, '2');
+    await server.until(({ watching }) => watching >= 1);
+    const revoked = `http://127.0.0.1:${server.adminPort}/revoked/sub/ann`;
+    await fetch(revoked, { method: 'PUT' });
+    await until(() => given() === 3);
+    await put(server, 'team/a', 3);
+    t.equal((await change('team/a')).text, '3');
+    t.strictSame(
+      one.events.filter(({ key, problem }) => key === 'team/a' && problem),
+      [],
+      'the program hears of values alone'
+    );
+    await one.quit();
+    await server.stop();
+  });
+
+  scenario('a place for clients with a grant only', async (t) => {
+    const options = { grants: keyFile(t), 'private-join': 'yes' };
+    const server = await startServer(t, { options });
+    const none = probe(t, urlOf(server), '--backoff', 300);
+    t.equal((await none.state('offline')).why, 'grant-required');
+    const late = probe(t, urlOf(server), '--backoff', 300, '--grant', 'fails');
+    t.equal((await late.state('offline')).why, 'no-grant');
+    late.say('grant', reads('plan', { join: true }));
+    t.equal((await late.state('online')).newPlace, true);
+    await server.until(({ clients }) => clients === 1);
+    await late.leave();
+    await none.quit();
+    await server.stop();
+  });
+
+  scenario('a grant that was good and is refused to a join: the next one at once', async (t) => {
+    const stub = await Stub.start(t);
+    const one = probe(t, stub.url, '--backoff', 100, '--grant', 'one', '--grant', 'two');
+    const grantOf = ({ headers }) => headers.authorization;
+    t.equal(grantOf(await stub.join('first')), 'Bearer one');
+    const poll = await stub.next(/^\/poll/);
+    t.equal(grantOf(poll), undefined, 'a place outlives the grant');
+    poll.answer(404, problem('unknown-client'));
+    const again = await stub.next(/^\/join$/);
+    t.equal(grantOf(again), 'Bearer one');
+    again.answer(401, problem('grant-expired'));
+    t.equal(grantOf(await stub.join('second')), 'Bearer two');
+    await stub.next(/^\/poll\/second/);
+    t.notOk(one.events.some(({ state }) => state === 'offline'));
+    await one.quit();
+  });
+
+  scenario('a log is followed over restarts of the server, and over a gap', async (t) => {
+    const state = join(t.testdir(), 'state');
+    const options = { ...publishing(t), state, drain: 1, 'log-items': 3 };
+    let server = await startServer(t, { options });
+    const proxy = await FaultProxy.start(t, server.port);
+    let last = 0;
+    const append = async (count) => {
+      for (const end = last + count; last < end;) {
+        last += 1;
+        const headers = { authorization: `Bearer ${TOKEN}` };
+        const body = JSON.stringify({ n: last, text: 'é " \\' });
+        const { status } = await fetch(`${urlOf(server)}/feed/chat`, {
+          ...{ method: 'POST', headers, body }
+        });
+        t.equal(status, last === 1 ? 201 : 200);
+      }
+    };
+    const again = async (whileAway = () => {}) => {
+      proxy.refusing = true;
+      await server.stop();
+      server = await startServer(t, { options });
+      await whileAway();
+      proxy.target = server.port;
+      proxy.refusing = false;
+    };
+    await append(2);
+    const one = watcher(t, proxy.url, ['--follow', 'chat']);
+    const news = () => one.events.filter(({ event }) => event === 'change');
+    const heard = () => news().flatMap(({ items }) => items.map(({ n }) => n));
+    const hear = (n) => until(() => heard().at(-1) === n);
+    await hear(2);
+    await append(2);
+    await hear(4);
+    await again();
+    await append(1);
+    await hear(5);
+    t.strictSame(heard(), [1, 2, 3, 4, 5]);
+    t.ok(news().every(({ gap, problem }) => !gap && problem === ''));
+    await again(() => append(5));
+    await hear(10);
+    t.strictSame(heard(), [1, 2, 3, 4, 5, 8, 9, 10]);
+    t.equal(news().at(-1).gap, true);
+    const { cursor } = news().at(-1);
+    await one.quit();
+
+    const next = watcher(t, proxy.url, ['--held', cursor, '', '--follow', 'chat']);
+    await append(1);
+    const { items, gap } = await next.until(({ event }) => event === 'change');
+    t.strictSame([items, gap], [[{ n: 11, text: 'é " \\' }], false]);
+    await next.quit();
+    await server.stop();
+  });
 
   /**
    * A server and two clients, one of which (or both) goes through a proxy with faults.

@@ -2,7 +2,7 @@ import t from 'tap';
 
 import { Feeds } from '../../lib/client/client.js';
 import { isOlder } from '../../lib/client/feed-items.js';
-import { Clock, HANG, answer, problem, scripted } from '../support/page-fakes.js';
+import { Clock, HANG, answer, scripted } from '../support/page-fakes.js';
 import { failWhenStuck } from '../support/stuck.js';
 
 failWhenStuck(t);
@@ -31,27 +31,6 @@ function start(feed, feeds = [HANG], options = {}) {
   return { client, clock, fetch, asked, seen, watch };
 }
 
-t.test('a ping at once has its turn carried on, and news end that', async (t) => {
-  const { client, clock, asked, seen, watch } = start([
-    value(1),
-    ping(1, 'x7'),
-    ping(1, 'x8'),
-    value(2),
-    HANG
-  ]);
-  watch();
-  await clock.settle();
-  t.same(asked(), [
-    '/feed/a?after=none&hold=5&delta=1',
-    '/feed/a?after=e1-1&hold=55&delta=1',
-    '/feed/a?after=e1-1&hold=55&delta=1&turn=x7',
-    '/feed/a?after=e1-1&hold=55&delta=1&turn=x8',
-    '/feed/a?after=e1-2&hold=55&delta=1'
-  ]);
-  t.same(seen, [1, 2]);
-  client.close();
-});
-
 t.test('a turn belongs to its address: another hold has none', async (t) => {
   const { client, clock, asked, watch } = start([ping('9', 'x7'), HANG]);
   client.watch('a', () => {}, { kept: { cursor: 'e1-9', value: 9 } });
@@ -73,23 +52,6 @@ t.test('a cache that says the same again is not hammered', async (t) => {
   await other.clock.settle();
   t.ok(other.asked().length < 15, 'nor one that always has another turn');
   other.client.close();
-});
-
-t.test('what is older than its own is ignored, and the server asked after a wait', async (t) => {
-  const { client, clock, fetch, asked, seen, watch } = start(
-    [value(5), value(3), HANG],
-    [answer(200, { items: [value(6)] }), HANG]
-  );
-  watch();
-  await clock.settle();
-  t.same(seen, [5]);
-  t.equal(asked().length, 2);
-  t.equal(fetch.of('feeds').length, 0, 'not at once');
-  await clock.pass(20_000);
-  t.equal(fetch.of('feeds').length, 1, 'by POST, which no cache answers');
-  t.same(seen, [5, 6]);
-  t.same(asked().slice(2), ['/feed/a?after=e1-6&hold=55&delta=1'], 'then by the cache again');
-  client.close();
 });
 
 t.test('what the server itself says counts, older or not', async (t) => {
@@ -116,26 +78,6 @@ t.test('a patch that fits nothing never leads back', async (t) => {
   await clock.pass(20_000);
   t.equal(asked()[2], '/feed/a?after=none&hold=55&delta=1');
   t.same(seen, [5, 6]);
-  client.close();
-});
-
-t.test("a feed's problem is told, and asked for again", async (t) => {
-  const { client, clock, seen, watch } = start([problem(404, 'unknown-feed'), value(1), HANG]);
-  watch();
-  await clock.settle();
-  t.same(seen, ['unknown-feed']);
-  await clock.pass(20_000);
-  t.same(seen, ['unknown-feed', 1]);
-  client.close();
-});
-
-t.test('several feeds have one poll, by POST', async (t) => {
-  const { client, clock, fetch, asked, watch } = start([HANG]);
-  watch('a');
-  watch('b');
-  await clock.settle();
-  t.same(asked(), []);
-  t.equal(fetch.of('feeds').length, 1);
   client.close();
 });
 

@@ -11,9 +11,10 @@ import { compare } from '../../lib/feeds/compare.js';
 import { Random, freshSeed } from '../fuzz/random.js';
 import { buildClient, noClient, plainEnvironment, tool } from '../support/cpp-build.js';
 import { playScenarios, Probe } from '../support/cpp-probe.js';
-import { Script, Stub, problem } from '../support/cpp-servers.js';
+import { Script } from '../support/cpp-servers.js';
 import { playUntilHeard } from '../support/feeds-history.js';
-import { patch, put, tokenFile } from '../support/feeds.js';
+import { patch, put, TOKEN, tokenFile } from '../support/feeds.js';
+import { keyFile, reads } from '../support/grants.js';
 import { randomlyChanged, randomPatch, randomValue } from '../support/json-cases.js';
 import { shown } from '../support/documents.js';
 import { ROOT, startServer } from '../support/server.js';
@@ -32,18 +33,21 @@ t.setTimeout(600_000);
 const toldOf = ({ events }) =>
   events
     .filter(({ event }) => event === 'change')
-    .map(({ key, text, problem }) =>
-      problem ? { key, problem } : { key, value: JSON.parse(text) }
-    );
+    .map(({ key, text, items, gap, problem }) => {
+      if (problem) return { key, problem };
+      return items ? { key, items, ...(gap && { gap }) } : { key, value: JSON.parse(text) };
+    });
 
 /** Plays one scenario. @returns {Promise<object>} as its `sees` */
-async function play(t, program, args, { watches, kept = {}, server, does = [], sees }) {
-  const script = await Script.start(t, { feeds: server });
-  const options = [...args];
-  for (const key of watches) {
+async function play(t, program, args, scenario) {
+  const { watches, follows = [], kept = {}, server, does = [], sees } = scenario;
+  const script = await Script.start(t, Array.isArray(server) ? { feeds: server } : server);
+  const options = scenario.cached ? [...args, '--cached'] : [...args];
+  for (const grant of scenario.grants ?? []) options.push('--grant', grant ?? '');
+  for (const key of [...watches, ...follows]) {
     const { cursor = '', value } = kept[key] ?? {};
     if (kept[key]) options.push('--held', cursor, value === undefined ? '' : JSON.stringify(value));
-    options.push('--watch', key);
+    options.push(watches.includes(key) ? '--watch' : '--follow', key);
   }
   const client = new Probe(t, program, script.url, options);
   const states = () =>
@@ -51,15 +55,18 @@ async function play(t, program, args, { watches, kept = {}, server, does = [], s
       .filter(({ event }) => event === 'state')
       .map(({ state, why }) => (why ? `${state}: ${why}` : state));
   const asks = () => script.bodiesOf('feeds');
-  for (const { afterAsks = 0, watch, close } of does) {
+  for (const { afterAsks = 0, watch, follow, close } of does) {
     await until(() => asks().length >= afterAsks);
     if (close !== undefined) client.say('close', close);
     if (watch !== undefined) client.say('watch', watch);
+    if (follow !== undefined) client.say('follow', follow);
   }
   const { asks: wanted = [], changes = [], states: wantedStates = [] } = sees;
+  const { gets = [], grants = [] } = sees;
   await until(
     () =>
-      asks().length >= wanted.length &&
+      asks().length >= Math.max(wanted.length, grants.length) &&
+      script.of('feed').length >= gets.length &&
       toldOf(client).length >= changes.length &&
       states().length >= wantedStates.length,
     () => JSON.stringify([asks(), client.events])
@@ -71,7 +78,9 @@ async function play(t, program, args, { watches, kept = {}, server, does = [], s
     states: states(),
     changes: toldOf(client),
     asks: first.map(({ feeds }) => feeds),
-    holds: first.map(({ hold = null }) => hold)
+    holds: first.map(({ hold = null }) => hold),
+    gets: script.of('feed'),
+    grants: script.grantsOf('feeds')
   };
 }
 
@@ -141,63 +150,36 @@ t.test('the C++ client of feeds', { skip: noClient }, async (t) => {
     await server.stop();
   });
 
-  await t.test('behind a cache', async (t) => {
-    const stub = await Stub.start(t);
-    const client = new Probe(t, program, stub.url, [
-      '--cached',
-      '--backoff',
-      '100',
-      '--watch',
-      'a'
-    ]);
-    const value = (n) => ({ feed: 'a', cursor: `e1-${n}`, value: n });
-    const ping = (n, turn) => ({ feed: 'a', cursor: `e1-${n}`, turn });
-    /** Answers the next request. @returns {Promise<string>} what it was */
-    async function reply(body, status = 200) {
-      const seen = await stub.next(/^\/feeds?/);
-      seen.answer(status, body);
-      return `${seen.method} ${seen.path}?${seen.query}`;
-    }
-    const address = (after) => `GET /feed/a?after=${after}&hold=55&delta=1`;
-    t.equal(await reply(value(5)), 'GET /feed/a?after=none&hold=5&delta=1');
-    t.equal(await reply(ping(5, 'x7')), address('e1-5'));
-    t.equal(await reply(ping(5, 'x8')), `${address('e1-5')}&turn=x7`, 'its turn is carried on');
-    t.equal(await reply(value(9)), `${address('e1-5')}&turn=x8`);
-    t.equal(await reply(value(7)), address('e1-9'), 'after news there is none');
-    t.equal(await reply({ items: [value(10)] }), 'POST /feeds?', 'what is older is not taken');
-    t.equal(await reply(problem('unknown-feed'), 404), address('e1-10'), 'the cache again');
-    t.equal(await reply(value(11)), address('none'));
-    const told = () => toldOf(client);
-    await until(() => told().length === 5);
-    t.same(
-      told().map(({ value, problem }) => value ?? problem),
-      [5, 9, 10, 'unknown-feed', 11]
-    );
-    await client.quit();
-  });
-
   await t.test('who watches has the newest value in the end', (t) =>
     playUntilHeard(t, { steps: 30, program })
   );
 
-  await t.test('the program in the README follows what is published', async (t) => {
-    const server = await startServer(t, { options: { 'publish-token-file': tokenFile(t) } });
-    const folder = t.testdir();
-    const source = shown('native/client/README.md', 'With `watch.cc` as');
+  /** Runs a program as the README shows it. @returns {Promise<() => string[]>} the lines that it has said */
+  async function runShown(t, name, { port }, cwd = t.testdir()) {
+    const source = shown('native/client/README.md', `\`${name}.cc\` as`);
     const usual = 'sprites::FeedsOptions options;';
     t.match(source, usual);
-    const here = `${usual} options.server = "http://127.0.0.1:${server.port}";`;
-    writeFileSync(join(folder, 'watch.cc'), source.replace(usual, here));
+    const here = `${usual} options.server = "http://127.0.0.1:${port}";`;
+    const file = join(cwd, name);
+    writeFileSync(`${file}.cc`, source.replace(usual, here));
     await tool('g++', [
       ...['-std=c++17', '-Wall', '-Wextra', '-Werror', `-I${ROOT}native/client/include`],
-      ...[join(folder, 'watch.cc'), '-o', join(folder, 'watch'), join(build, 'libsprites.a')],
-      ...['-lcurl', '-pthread']
+      ...[`${file}.cc`, '-o', file, join(build, 'libsprites.a'), '-lcurl', '-pthread']
     ]);
     const said = [];
-    const watching = execFile(join(folder, 'watch'), { env: plainEnvironment() });
-    t.teardown(() => watching.kill('SIGKILL'));
-    watching.stdout.on('data', (text) => said.push(text));
-    const lines = () => said.join('').trim().split('\n').filter(Boolean);
+    const running = execFile(file, { cwd, env: plainEnvironment() });
+    t.teardown(async () => {
+      running.stdin.end('\n');
+      await until(() => running.exitCode === 0);
+    });
+    running.stdout.on('data', (text) => said.push(text));
+    return () => said.join('').trim().split('\n').filter(Boolean);
+  }
+
+  await t.test('the programs in the README follow what is published', async (t) => {
+    const options = { grants: keyFile(t), private: 'team/*', 'publish-token-file': tokenFile(t) };
+    const server = await startServer(t, { options });
+    const lines = await runShown(t, 'watch', server);
     await server.until(({ watching }) => watching === 1);
     await put(server, 'league/table', { first: 'Ada', laps: Array(100).fill(7) });
     await until(() => lines().length === 1);
@@ -206,8 +188,13 @@ t.test('the C++ client of feeds', { skip: noClient }, async (t) => {
     t.match(lines()[0], /^\{"first":"Ada",/);
     t.match(lines()[1], /^\{"first":"Grace",/);
     t.equal(lines()[2], 'by [{"op":"replace","path":"/first","value":"Grace"}]');
-    watching.stdin.end('\n');
-    await until(() => watching.exitCode === 0);
-    await server.stop();
+
+    const folder = t.testdir({ 'grant.txt': `${reads('team/7/*')}\n` });
+    const chat = await runShown(t, 'chat', server, folder);
+    await server.until(({ watching }) => watching === 2);
+    const headers = { Authorization: `Bearer ${TOKEN}` };
+    await server.ask('POST', '/feed/team/7/chat', { body: '{"hello":"ann"}', headers });
+    await until(() => chat().length === 1);
+    t.equal(chat()[0], '{"hello":"ann"}');
   });
 });

@@ -131,19 +131,30 @@ const {
   publications
 } = JSON.parse(readFileSync(new URL('../vectors/feeds.json', import.meta.url)));
 
+/** What the program gives as its grant. */
+function give(left) {
+  const grant = left.length > 1 ? left.shift() : left[0];
+  if (grant === 'fails') throw new Error('no grant to be had');
+  return grant ?? undefined;
+}
+
+const bearerIn = ({ authorization }) => authorization?.replace('Bearer ', '') ?? null;
+
 /** Plays one scenario, on a clock moved by hand. @returns {Promise<object>} as its `sees` */
-async function playFeeds({ watches, kept = {}, server, does = [], sees }) {
+async function playFeeds(scenario) {
+  const { watches, follows = [], kept = {}, server, does = [], sees } = scenario;
+  const { cached, grants } = scenario;
+  const left = [...(grants ?? [])];
   const clock = new Clock();
-  const fetch = scripted({
-    feeds: server.map((entry) => {
-      if (entry === 'reset') return RESET;
-      if (entry === 'hang') return HANG;
-      return answer(entry.status, entry.body, entry.headers);
-    })
-  });
+  const script = Object.entries(Array.isArray(server) ? { feeds: server } : server);
+  const fetch = scripted(
+    Object.fromEntries(script.map(([route, answers]) => [route, answers.map(toEntry)]))
+  );
   const seen = { changes: [], states: [] };
   const feeds = new Feeds({
     base: 'http://feeds.test/',
+    cached,
+    grant: grants && (() => give(left)),
     fetch,
     timers: clock,
     random: () => 0.5,
@@ -155,17 +166,26 @@ async function playFeeds({ watches, kept = {}, server, does = [], sees }) {
       seen.changes.push(problem === undefined ? { key, value } : { key, problem });
     open.set(key, feeds.watch(key, onChange, { kept: kept[key] }));
   };
+  const follow = (key) => {
+    const onItems = (items, { problem, gap }) =>
+      seen.changes.push(problem ? { key, problem } : { key, items, ...(gap && { gap }) });
+    open.set(key, feeds.follow(key, onItems, { after: kept[key]?.cursor }));
+  };
   watches.forEach(watch);
+  follows.forEach(follow);
   const asks = () => fetch.of('feeds').map(({ body }) => JSON.parse(body));
-  for (const { afterAsks = 0, watch: key, close } of does) {
+  const gets = () => fetch.of('feed').map(({ url }) => url.pathname.slice(6) + url.search);
+  for (const { afterAsks = 0, watch: key, follow: log, close } of does) {
     await clock.until(() => asks().length >= afterAsks);
     if (close !== undefined) open.get(close).close();
     if (key !== undefined) watch(key);
+    if (log !== undefined) follow(log);
   }
-  const { asks: wanted = [], changes = [], states = [] } = sees;
+  const { asks: wanted = [], changes = [], states = [], gets: got = [], grants: sent = [] } = sees;
   await clock.until(
     () =>
-      asks().length >= wanted.length &&
+      asks().length >= Math.max(wanted.length, sent.length) &&
+      gets().length >= got.length &&
       seen.changes.length >= changes.length &&
       seen.states.length >= states.length
   );
@@ -178,6 +198,8 @@ async function playFeeds({ watches, kept = {}, server, does = [], sees }) {
     ...seen,
     asks: first.map(({ feeds }) => feeds),
     holds: first.map(({ hold = null }) => hold),
+    gets: gets(),
+    grants: fetch.of('feeds').map(({ headers }) => bearerIn(headers)),
     isOver: clock.pending === 0
   };
 }

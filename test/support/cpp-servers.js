@@ -182,6 +182,11 @@ export class Script {
     return bodies.map(({ body }) => JSON.parse(body));
   }
 
+  /** The grants that requests to a route have carried so far; null: none. */
+  grantsOf(route) {
+    return this.#requests.filter((each) => each.route === route).map(({ grant }) => grant);
+  }
+
   /** The same, at the server of that name; or what is no such thing. */
   #location(location, { url }) {
     if (location === undefined) return {};
@@ -193,7 +198,8 @@ export class Script {
     const { pathname, search } = new URL(request.url, 'http://script');
     const [, route, ...rest] = pathname.split('/');
     const at = request.headers.host.startsWith(OTHER) ? '@' : '';
-    const one = { route, rest: at + rest.join('/') + search, body: '', isWhole: false };
+    const grant = request.headers.authorization?.replace('Bearer ', '') ?? null;
+    const one = { route, rest: at + rest.join('/') + search, grant, body: '', isWhole: false };
     this.#requests.push(one);
     const list = this.#answers.get(route);
     const answer = list.length > 1 ? list.shift() : list[0];

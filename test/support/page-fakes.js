@@ -123,7 +123,7 @@ export function sprites(...seqs) {
  * The last one stays. A function among them is called with the request and returns the answer.
  *
  * @param {Record<string, Array>} script
- * @returns {Function & {calls: object[]}} `calls`: {what, url, method, body} of each request so far
+ * @returns {Function & {calls: object[]}} `calls`: {what, url, method, body, headers} of each request so far
  */
 export function scripted(script) {
   const calls = [];
@@ -134,10 +134,10 @@ export function scripted(script) {
     parked.get(pathname)?.(new Response(JSON.stringify(body)));
     parked.delete(pathname);
   };
-  const fetch = async (href, { method, body, signal }) => {
+  const fetch = async (href, { method, body, headers, signal }) => {
     const url = new URL(href);
     const what = url.pathname.split('/')[1];
-    const call = { what, url, method, body };
+    const call = { what, url, method, body, headers };
     calls.push(call);
     const list = script[what];
     if (!list) throw new Error(`nothing is scripted for ${what}`);

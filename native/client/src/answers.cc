@@ -37,15 +37,18 @@ bool readFeedItem(std::string_view slice, FeedItem* item) {
     if (name == "cursor") item->cursor = json::string(value).value_or("");
     if (name == "from") item->from = json::string(value).value_or("");
     if (name == "problem") item->problem = json::string(value).value_or("");
-    // A log's: this client watches values.
-    if (name == "items") item->problem = "other-kind";
-    hasProblem = hasProblem || name == "problem" || name == "items";
+    if (name == "items") item->items = value;
+    if (name == "gap") item->gap = value == "true";
+    hasProblem = hasProblem || name == "problem";
     return true;
   });
   if (!read) return false;
   if (hasProblem) return isMadeOf(item->problem, "abcdefghijklmnopqrstuvwxyz-", 40);
   if (!isFeedCursor(item->cursor)) return false;
-  return item->patch.empty() || (item->patch[0] == '[' && isFeedCursor(item->from));
+  const auto isList = [item](const std::string& list) {
+    return list.empty() || (list[0] == '[' && isFeedCursor(item->from));
+  };
+  return isList(item->patch) && isList(item->items);
 }
 
 /** The id goes into paths as it is, so it must be made of what needs no escape there. */

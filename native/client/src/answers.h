@@ -44,13 +44,15 @@ struct ThrowAnswer {
 std::optional<Place> readPlace(std::string_view body);
 std::optional<Status> readStatus(std::string_view body);
 
-/** What there is of one feed in an answer: a value, a patch, a problem, or nothing new. */
+/** What there is of one feed in an answer: a value, a patch, items, a problem, or nothing new. */
 struct FeedItem {
   std::string feed;
   std::string cursor;
   std::string value;  // JSON; empty: none
-  std::string from;   // the cursor that the patch is for
+  std::string from;   // the cursor that the patch or the items are for
   std::string patch;  // JSON, an array; empty: none
+  std::string items;  // of a log: JSON, an array; empty: none
+  bool gap = false;   // items before these are gone
   std::string problem;
 };
 

@@ -34,7 +34,7 @@ const char* version() { return SPRITES_VERSION; }
 
 class Client::Impl {
  public:
-  explicit Impl(Options options) : engine(std::move(options)) {}
+  Impl(Options options, GrantCallback grant) : engine(std::move(options), std::move(grant)) {}
 
   bool close(Millis patience) {
     engine.leave();
@@ -45,7 +45,10 @@ class Client::Impl {
   Driver<Engine> driver{&engine};
 };
 
-Client::Client(Options options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+Client::Client(Options options) : Client(std::move(options), nullptr) {}
+
+Client::Client(Options options, GrantCallback grant)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(grant))) {}
 
 Client::~Client() = default;
 
@@ -86,13 +89,16 @@ const char* toString(FeedsState state) {
 
 class Feeds::Impl {
  public:
-  explicit Impl(FeedsOptions options) : engine(std::move(options)) {}
+  Impl(FeedsOptions options, GrantCallback grant) : engine(std::move(options), std::move(grant)) {}
 
   FeedsEngine engine;
   Driver<FeedsEngine> driver{&engine};
 };
 
-Feeds::Feeds(FeedsOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+Feeds::Feeds(FeedsOptions options) : Feeds(std::move(options), nullptr) {}
+
+Feeds::Feeds(FeedsOptions options, GrantCallback grant)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(grant))) {}
 
 Feeds::~Feeds() = default;
 
@@ -109,7 +115,19 @@ int Feeds::fd() { return impl_->driver.fd(); }
 std::chrono::milliseconds Feeds::timeout() { return impl_->engine.timeout(); }
 
 Feeds::WatchId Feeds::watch(std::string key, FeedCallback onChange, FeedHeld held) {
-  return impl_->engine.watch(std::move(key), std::move(onChange), std::move(held));
+  return impl_->engine.watch(std::move(key), FeedKind::kValue, std::move(held),
+                             [onChange = std::move(onChange)](const FeedNews& news) {
+                               if (onChange) onChange(news.change);
+                             });
+}
+
+Feeds::WatchId Feeds::follow(std::string key, LogCallback onItems, std::string after) {
+  return impl_->engine.watch(
+      std::move(key), FeedKind::kLog, {std::move(after), {}},
+      [onItems = std::move(onItems)](const FeedNews& news) {
+        const FeedChange& change = news.change;
+        if (onItems) onItems({change.key, change.cursor, news.items, news.gap, change.problem});
+      });
 }
 
 void Feeds::unwatch(WatchId watch) { impl_->engine.unwatch(watch); }

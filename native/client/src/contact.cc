@@ -34,7 +34,14 @@ void Engine::startContact(Time now) {
 }
 
 void Engine::startJoin() {
-  join_ = transport_.start({Method::kPost, "/join", "", options_.answerTimeout, false});
+  const std::optional<std::string> header = grant_.header();
+  if (!header) {
+    const Time now = Clock::now();  // the program may have taken its time
+    wait(Reply(), now);
+    goOffline(noGrant(), now);
+    return;
+  }
+  join_ = transport_.start({Method::kPost, "/join", "", options_.answerTimeout, false}, *header);
 }
 
 void Engine::startProof() {
@@ -61,10 +68,13 @@ void Engine::onJoin(const Reply& reply, Time now) {
   std::optional<JoinAnswer> answer;
   if (reply.answered && reply.status == 201) answer = readJoin(reply.body);
   if (!answer) {
+    const Problem problem = readProblem(reply.body);
+    if (reply.answered && grant_.refused(problem)) return;  // it is asked for at once
     wait(reply, now);
-    goOffline(whyOf(reply, readProblem(reply.body)), now);
+    goOffline(whyOf(reply, problem), now);
     return;
   }
+  grant_.accepted();
   place_ = answer->place;
   holdRefused_ = onlyPoll_ = doubt_ = false;
   cutHold_ = cuts_ = pollFailures_ = strays_ = 0;

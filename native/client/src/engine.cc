@@ -35,7 +35,8 @@ Options checked(Options options) {
 
 }  // namespace
 
-Engine::Engine(Options options) : EngineBase(options), options_(checked(std::move(options))) {
+Engine::Engine(Options options, GrantCallback grant)
+    : EngineBase(options), options_(checked(std::move(options))), grant_(std::move(grant)) {
   if (!options_.resume) return;
   place_ = *options_.resume;
   resume_ = options_.resume;

@@ -41,6 +41,7 @@
 #include <vector>
 
 #include "engine_base.h"
+#include "grant.h"
 #include "sprites/client.h"
 
 namespace sprites {
@@ -48,7 +49,7 @@ namespace sprites {
 class Engine : public EngineBase {
  public:
   /** Throws as Client's constructor does. */
-  explicit Engine(Options options);
+  Engine(Options options, GrantCallback grant);
 
   // For any thread.
   bool throwSprite(Edge edge, std::string json, ThrowCallback result);
@@ -163,6 +164,7 @@ class Engine : public EngineBase {
   std::optional<Resume> resume_;  // under mutex_: as last told
 
   // The engine's thread only.
+  Grant grant_;  // to join with
   bool begun_ = false;
   Resume place_;               // id: empty without a place; ack: handed over; n: last number given
   uint64_t placeNumber_ = 0;   // tells one place's events from another's

@@ -15,31 +15,41 @@ constexpr const char* kNoCursor = "none";
 
 }  // namespace
 
-bool FeedTable::add(Feeds::WatchId watch, const std::string& key, FeedHeld held) {
-  FeedChange change;
+bool FeedTable::add(Feeds::WatchId watch, const std::string& key, FeedKind kind, FeedHeld held) {
+  FeedNews news;
+  news.watch = watch;
+  FeedChange& change = news.change;
   change.key = key;
   const auto found = entries_.find(key);
-  if (found != entries_.end()) {
-    Entry& entry = found->second;
-    entry.watches.push_back(watch);
+  const bool isNew = found == entries_.end();
+  const bool isLog = kind == FeedKind::kLog;
+  if (!isFeedKey(key)) {
+    change.problem = "bad-key";
+  } else if (!isNew && (isLog || found->second.kind == FeedKind::kLog)) {
+    change.problem = "other-kind";  // what a log has told is held by nobody
+  } else if (isNew && entries_.size() >= kFeedsMost) {
+    change.problem = "too-many-keys";
+  }
+  if (!change.problem.empty()) {
+    news_.push_back(std::move(news));
+    return false;
+  }
+  Entry& entry = entries_[key];
+  entry.watches.push_back(watch);
+  if (!isNew) {
     change.problem = entry.problem;
     if (entry.problem.empty()) {
       change.cursor = entry.cursor;
       change.value = entry.value;
     }
-    if (!change.problem.empty() || !change.cursor.empty()) news_.push_back({watch, change});
+    if (!change.problem.empty() || !change.cursor.empty()) news_.push_back(std::move(news));
     return false;
   }
-  if (!isFeedKey(key)) change.problem = "bad-key";
-  if (change.problem.empty() && entries_.size() >= kFeedsMost) change.problem = "too-many-keys";
-  if (!change.problem.empty()) {
-    news_.push_back({watch, change});
-    return false;
-  }
-  Entry& entry = entries_[key];
-  entry.watches.push_back(watch);
-  if (isFeedCursor(held.cursor) && held.cursor != kNoCursor &&
-      json::value(held.value, kFeedDepth) && json::isUtf8(held.value)) {
+  entry.kind = kind;
+  if (!isFeedCursor(held.cursor) || held.cursor == kNoCursor) return true;
+  if (isLog) {
+    entry.cursor = std::move(held.cursor);
+  } else if (json::value(held.value, kFeedDepth) && json::isUtf8(held.value)) {
     entry.cursor = std::move(held.cursor);
     entry.newest = entry.cursor;
     entry.value = std::move(held.value);
@@ -60,13 +70,23 @@ void FeedTable::remove(Feeds::WatchId watch) {
 
 std::string FeedTable::Entry::asked() const { return cursor.empty() ? kNoCursor : cursor; }
 
+std::string FeedTable::Entry::problemOf(const FeedItem& item) const {
+  if (!item.problem.empty()) return item.problem;
+  const bool isOther =
+      kind == FeedKind::kLog ? !item.value.empty() || !item.patch.empty() : !item.items.empty();
+  return isOther ? "other-kind" : "";
+}
+
 bool FeedTable::isOlder(const FeedItem& item) const {
   const auto found = entries_.find(item.feed);
   return found != entries_.end() && isOlderCursor(item.cursor, found->second.newest);
 }
 
 void FeedTable::forgetCursors() {
-  for (auto& [key, entry] : entries_) entry.cursor.clear();
+  for (auto& [key, entry] : entries_) {
+    if (!entry.cursor.empty()) entry.gap = entry.kind == FeedKind::kLog;
+    entry.cursor.clear();
+  }
 }
 
 void FeedTable::hurry() {
@@ -94,10 +114,11 @@ bool FeedTable::take(std::vector<FeedItem> items, const std::map<std::string, st
     // An answer is to what was asked: another cursor's leads elsewhere.
     if (found == entries_.end() || question == asked.end()) continue;
     if (found->second.asked() != question->second) continue;
-    if (item.problem.empty()) {
+    const std::string problem = found->second.problemOf(item);
+    if (problem.empty()) {
       if (takeNews(found->first, &found->second, std::move(item))) taught = true;
     } else {
-      takeProblem(found->first, &found->second, item.problem, now);
+      takeProblem(found->first, &found->second, problem, now);
       taught = true;
     }
   }
@@ -114,16 +135,18 @@ void FeedTable::takeProblem(const std::string& key, Entry* entry, const std::str
   }
   if (entry->problem == problem) return;
   entry->problem = problem;
-  FeedChange change;
-  change.key = key;
-  change.problem = problem;
-  tell(*entry, change);
+  FeedNews news;
+  news.change.key = key;
+  news.change.problem = problem;
+  tell(*entry, std::move(news));
 }
 
 /** @return whether it has a value now that it had not before */
 bool FeedTable::takeNews(const std::string& key, Entry* entry, FeedItem item) {
   entry->misses = 0;
-  FeedChange change;
+  if (!item.items.empty()) return takeItems(key, entry, item);
+  FeedNews news;
+  FeedChange& change = news.change;
   change.key = key;
   change.cursor = item.cursor;
   if (item.value.empty() && item.patch.empty()) {
@@ -131,7 +154,7 @@ bool FeedTable::takeNews(const std::string& key, Entry* entry, FeedItem item) {
     if (entry->problem.empty() || entry->cursor != item.cursor) return false;
     entry->problem.clear();
     change.value = entry->value;
-    tell(*entry, change);
+    tell(*entry, std::move(news));
     return true;
   }
   std::optional<std::string> value;
@@ -151,12 +174,32 @@ bool FeedTable::takeNews(const std::string& key, Entry* entry, FeedItem item) {
   entry->value = std::move(*value);
   entry->problem.clear();
   change.value = entry->value;
-  if (isNews) tell(*entry, change);
+  if (isNews) tell(*entry, std::move(news));
   return isNews;
 }
 
-void FeedTable::tell(const Entry& entry, const FeedChange& change) {
-  for (const Feeds::WatchId watch : entry.watches) news_.push_back({watch, change});
+/** @return whether there are any */
+bool FeedTable::takeItems(const std::string& key, Entry* entry, const FeedItem& item) {
+  FeedNews news;
+  json::elements(item.items, [&news](std::string_view each) {
+    news.items.emplace_back(each);
+    return true;
+  });
+  if (news.items.empty()) return false;
+  news.gap = std::exchange(entry->gap, false) || item.gap;
+  entry->cursor = item.cursor;
+  entry->problem.clear();
+  news.change.key = key;
+  news.change.cursor = item.cursor;
+  tell(*entry, std::move(news));
+  return true;
+}
+
+void FeedTable::tell(const Entry& entry, FeedNews news) {
+  for (const Feeds::WatchId watch : entry.watches) {
+    news.watch = watch;
+    news_.push_back(news);
+  }
 }
 
 }  // namespace sprites

@@ -14,11 +14,16 @@
 
 namespace sprites {
 
-/** What a watch is to be told. */
+/** What a watch is to be told: of a log the items, and of `change` what is no value's alone. */
 struct FeedNews {
   Feeds::WatchId watch = 0;
   FeedChange change;
+  std::vector<std::string> items;
+  bool gap = false;
 };
+
+/** A value is watched, a log followed. */
+enum class FeedKind : uint8_t { kValue, kLog };
 
 class FeedTable {
  public:
@@ -38,7 +43,7 @@ class FeedTable {
   size_t size() const { return entries_.size(); }
 
   /** @return whether it is the first watch of a feed that can be watched */
-  bool add(Feeds::WatchId watch, const std::string& key, FeedHeld held);
+  bool add(Feeds::WatchId watch, const std::string& key, FeedKind kind, FeedHeld held);
   void remove(Feeds::WatchId watch);
   void clear() { entries_.clear(); }
 
@@ -66,9 +71,11 @@ class FeedTable {
 
  private:
   struct Entry {
+    FeedKind kind = FeedKind::kValue;
     std::string cursor;  // empty without a value
-    std::string newest;  // the cursor of the value told last
+    std::string newest;  // the cursor of the value told last; of a log empty
     std::string value;
+    bool gap = false;     // of a log: its cursor was forgotten
     std::string problem;  // as it was told
     uint64_t misses = 0;  // problems in a row
     Time due;             // not to be asked for before
@@ -76,11 +83,15 @@ class FeedTable {
 
     /** The cursor to ask with. */
     std::string asked() const;
+
+    /** What is wrong with an item, if anything is. */
+    std::string problemOf(const FeedItem& item) const;
   };
 
   bool takeNews(const std::string& key, Entry* entry, FeedItem item);
+  bool takeItems(const std::string& key, Entry* entry, const FeedItem& item);
   void takeProblem(const std::string& key, Entry* entry, const std::string& problem, Time now);
-  void tell(const Entry& entry, const FeedChange& change);
+  void tell(const Entry& entry, FeedNews news);
 
   std::function<Millis(uint64_t)> backoff_;
   std::map<std::string, Entry> entries_;

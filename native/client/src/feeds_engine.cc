@@ -46,21 +46,22 @@ std::string wishOf(const std::map<std::string, std::string>& feeds, unsigned hol
 
 }  // namespace
 
-FeedsEngine::FeedsEngine(FeedsOptions options)
+FeedsEngine::FeedsEngine(FeedsOptions options, GrantCallback grant)
     : EngineBase(options),
       options_(checked(std::move(options))),
+      grant_(std::move(grant)),
       table_([this](uint64_t failures) { return backoff(failures); }),
       holdMost_(kFeedHold) {}
 
 // ---- for any thread
 
-Feeds::WatchId FeedsEngine::watch(std::string key, FeedCallback onChange, FeedHeld held) {
+Feeds::WatchId FeedsEngine::watch(std::string key, FeedKind kind, FeedHeld held, TellNews tell) {
   Feeds::WatchId watch = 0;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     watch = ++lastWatch_;
-    inbox_.push_back({watch, std::move(key), std::move(held), false});
-    watches_[watch] = std::move(onChange);
+    inbox_.push_back({watch, std::move(key), kind, std::move(held), false});
+    watches_[watch] = std::move(tell);
   }
   wake();
   return watch;
@@ -70,7 +71,7 @@ void FeedsEngine::unwatch(Feeds::WatchId watch) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (watches_.erase(watch) == 0) return;
-    inbox_.push_back({watch, {}, {}, true});
+    inbox_.push_back({watch, {}, {}, {}, true});
   }
   wake();
 }
@@ -78,7 +79,7 @@ void FeedsEngine::unwatch(Feeds::WatchId watch) {
 void FeedsEngine::close() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    for (const auto& [watch, onChange] : watches_) inbox_.push_back({watch, {}, {}, true});
+    for (const auto& [watch, tell] : watches_) inbox_.push_back({watch, {}, {}, {}, true});
     watches_.clear();
   }
   wake();
@@ -132,7 +133,7 @@ void FeedsEngine::takeInbox(Time now) {
     if (each.ends) {
       table_.remove(each.watch);
       if (table_.size() == 0) changed(now);
-    } else if (table_.add(each.watch, each.key, std::move(each.held))) {
+    } else if (table_.add(each.watch, each.key, each.kind, std::move(each.held))) {
       more = true;
       if (state() == FeedsState::kIdle) changed(now);
     }
@@ -165,9 +166,19 @@ void FeedsEngine::startDue(Time now) {
   if (!events_.empty() || poll_ != 0 || now < next_ || now < open_) return;
   FeedTable::Wish wish = table_.wish(now);
   if (wish.feeds.empty()) return;
+  const std::optional<std::string> header = grant_.header();
+  now = Clock::now();  // the program may have taken its time
+  if (!header) {
+    failures_++;
+    next_ = now + backoff(failures_);
+    doubt_ = true;
+    setState(FeedsState::kOffline, noGrant());
+    return;
+  }
   pollHold_ = holdUntil(wish.next, now);
   Request request;
-  const bool cached = options_.cached && wish.feeds.size() == 1 && !std::exchange(direct_, false);
+  const bool cached =
+      options_.cached && !grant_ && wish.feeds.size() == 1 && !std::exchange(direct_, false);
   asking_ = cached ? wish.feeds.begin()->first : "";
   const std::string turn = std::exchange(turn_, {});
   const std::string before = std::exchange(path_, {});
@@ -185,7 +196,7 @@ void FeedsEngine::startDue(Time now) {
   request.timeout = pollTimeout(pollHold_ > 0 ? pollHold_ : kUsualHold);
   asked_ = std::move(wish.feeds);
   pollStarted_ = now;
-  poll_ = transport_.start(request);
+  poll_ = transport_.start(request, *header);
 }
 
 /** Seconds to ask for, when a feed that is not asked for is due at `next`; 0: the server chooses.
@@ -237,6 +248,7 @@ std::optional<FeedsAnswer> FeedsEngine::answerOf(const Reply& reply) const {
 }
 
 void FeedsEngine::onAnswer(FeedsAnswer answer, Time now) {
+  grant_.accepted();
   doubt_ = false;
   setState(FeedsState::kOnline);
   if (!asking_.empty() && table_.isOlder(answer.items.front())) {
@@ -265,6 +277,7 @@ void FeedsEngine::onAnswer(FeedsAnswer answer, Time now) {
 /** No answer, or none that can be used. */
 void FeedsEngine::onFailure(const Reply& reply, Time now) {
   const Problem problem = readProblem(reply.body);
+  if (reply.answered && grant_.refused(problem)) return;  // it is asked for at once
   const Why why = whyOf(reply, problem);
   failures_++;
   next_ = now + backoff(failures_);
@@ -286,14 +299,14 @@ void FeedsEngine::onFailure(const Reply& reply, Time now) {
 void FeedsEngine::tellNews() {
   for (FeedNews& news : table_.news()) {
     events_.emplace_back([this, news = std::move(news)] {
-      FeedCallback onChange;
+      TellNews tell;
       {
         const std::lock_guard<std::mutex> lock(mutex_);
         const auto found = watches_.find(news.watch);
         if (found == watches_.end()) return;  // it has ended meanwhile
-        onChange = found->second;
+        tell = found->second;
       }
-      if (onChange) onChange(news.change);
+      tell(news);
     });
   }
 }
@@ -301,8 +314,9 @@ void FeedsEngine::tellNews() {
 void FeedsEngine::setState(FeedsState state, const Why& why) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (state_ == state) return;
+    if (state_ == state && why_ == why.name) return;
     state_ = state;
+    why_ = why.name;
   }
   say(toString(state), why);
   if (!options_.onState) return;

@@ -19,17 +19,21 @@
 
 #include "engine_base.h"
 #include "feed_table.h"
+#include "grant.h"
 #include "sprites/feeds.h"
 
 namespace sprites {
 
 class FeedsEngine : public EngineBase {
  public:
+  /** Tells a program what is new. */
+  using TellNews = std::function<void(const FeedNews&)>;
+
   /** Throws as Feeds' constructor does. */
-  explicit FeedsEngine(FeedsOptions options);
+  FeedsEngine(FeedsOptions options, GrantCallback grant);
 
   // For any thread.
-  Feeds::WatchId watch(std::string key, FeedCallback onChange, FeedHeld held);
+  Feeds::WatchId watch(std::string key, FeedKind kind, FeedHeld held, TellNews tell);
   void unwatch(Feeds::WatchId watch);
   void close();
   FeedsState state() const;
@@ -45,6 +49,7 @@ class FeedsEngine : public EngineBase {
   struct Wanted {
     Feeds::WatchId watch = 0;
     std::string key;
+    FeedKind kind = FeedKind::kValue;
     FeedHeld held;
     bool ends = false;
   };
@@ -62,12 +67,14 @@ class FeedsEngine : public EngineBase {
   Millis untilNext(Time now) const;
 
   const FeedsOptions options_;
-  std::vector<Wanted> inbox_;                       // under mutex_
-  std::map<Feeds::WatchId, FeedCallback> watches_;  // under mutex_: those that are open
-  Feeds::WatchId lastWatch_ = 0;                    // under mutex_
-  FeedsState state_ = FeedsState::kIdle;            // under mutex_
+  std::vector<Wanted> inbox_;                   // under mutex_
+  std::map<Feeds::WatchId, TellNews> watches_;  // under mutex_: those that are open
+  Feeds::WatchId lastWatch_ = 0;                // under mutex_
+  FeedsState state_ = FeedsState::kIdle;        // under mutex_
+  std::string why_;                             // under mutex_: it is in this state
 
   // The engine's thread only.
+  Grant grant_;
   FeedTable table_;
   RequestId poll_ = 0;
   Time pollStarted_;

@@ -3,12 +3,16 @@
 #define SPRITES_CLIENT_PICTURE_H_
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "sprites/sprite.h"
 
 namespace sprites {
+
+/** What base64 (RFC 4648) says, with padding or without; nothing where it is none. */
+std::optional<std::string> decodeBase64(std::string_view text);
 
 /** The type and the base64 text of a data URL of a picture; nothing if it is none. */
 std::optional<std::pair<PictureType, std::string_view>> splitDataUrl(std::string_view url);

@@ -37,6 +37,8 @@ int sextet(char c) {
   return c == '/' ? 63 : -1;
 }
 
+}  // namespace
+
 std::optional<std::string> decodeBase64(std::string_view text) {
   while (!text.empty() && text.back() == '=') text.remove_suffix(1);
   std::string out;
@@ -54,6 +56,8 @@ std::optional<std::string> decodeBase64(std::string_view text) {
   }
   return out;
 }
+
+namespace {
 
 /** The file's bytes as unsigned numbers; what lies past the end reads as 0. */
 class Bytes {

@@ -348,7 +348,7 @@ Transport::Transport(TransportOptions options) : state_(std::make_unique<State>(
 
 Transport::~Transport() = default;
 
-RequestId Transport::start(const Request& request) {
+RequestId Transport::start(const Request& request, const std::string& header) {
   auto transfer = std::make_unique<Transfer>();
   transfer->easy.reset(curl_easy_init());
   CURL* easy = transfer->easy.get();
@@ -390,7 +390,8 @@ RequestId Transport::start(const Request& request) {
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, state_->watch.get());
   }
 #endif
-  for (const std::string& header : state_->options.headers) transfer->addHeader(header);
+  for (const std::string& line : state_->options.headers) transfer->addHeader(line);
+  if (!header.empty()) transfer->addHeader(header);
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &Transfer::onAnswer);
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer.get());
   curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, &Transfer::onHeader);

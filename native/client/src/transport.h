@@ -80,8 +80,12 @@ class Transport {
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
 
-  /** Starts a request; its reply comes with a later takeReplies(). */
-  RequestId start(const Request& request);
+  /**
+   * Starts a request; its reply comes with a later takeReplies().
+   *
+   * @param header  one more line; empty: none
+   */
+  RequestId start(const Request& request, const std::string& header = {});
 
   /** The place is gone: the next one is where the server says. */
   void goHome();

@@ -2,17 +2,20 @@
 // stdout as lines of JSON.
 //
 //   sprites_feeds_probe --server URL [--fd] [--whole] [--cached] [--backoff MS] [--watch KEY]...
-//                       [--held CURSOR VALUE]...
+//                       [--follow KEY]... [--held CURSOR VALUE]... [--grant GRANT]...
 //
-//   --watch: before it starts; --held: what was held of the key that is watched next; --whole: no
-//   patches; --cached: FeedsOptions::cached
+//   --watch, --follow: before it starts; --held: what was held of the key that comes next; --whole:
+//   no patches; --cached: FeedsOptions::cached; --grant: see probe_lines.h,
+//   and {"event":"grant"} when it is asked for one
 //
 //   watch KEY       {"event":"change","key":KEY,"cursor":…,"value":…,"patch":…,"problem":…} follow
+//   follow KEY      {"event":"change","key":KEY,"cursor":…,"items":[…],"gap":…,"problem":…} follow
 //   close KEY       ends the first watch of that key
 //   close-all       close()
 //   try-now         tryNow()
 //   quit            destroys the client and ends (so does the end of stdin)
 #include <exception>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <mutex>
@@ -32,7 +35,9 @@ using sprites::json::quote;
 
 class Probe {
  public:
-  explicit Probe(sprites::FeedsOptions options) : feeds(withStates(std::move(options))) {}
+  Probe(sprites::FeedsOptions options, probe::Grants* grants)
+      : feeds(withStates(std::move(options)),
+              grants->callback([this] { print(R"({"event":"grant"})"); })) {}
 
   void watch(const std::string& key, sprites::FeedHeld held) {
     const auto onChange = [this](const sprites::FeedChange& change) {
@@ -44,6 +49,17 @@ class Probe {
     watches_.emplace(key, feeds.watch(key, onChange, std::move(held)));
   }
 
+  void follow(const std::string& key, const std::string& after) {
+    const auto onItems = [this](const sprites::LogNews& news) {
+      std::string items;
+      for (const std::string& item : news.items) items += (items.empty() ? "" : ",") + item;
+      print("{\"event\":\"change\",\"key\":" + quote(news.key) +
+            ",\"cursor\":" + quote(news.cursor) + ",\"items\":[" + items + "],\"gap\":" +
+            (news.gap ? "true" : "false") + ",\"problem\":" + quote(news.problem) + "}");
+    };
+    watches_.emplace(key, feeds.follow(key, onItems, after));
+  }
+
   /** One command; false to end. */
   bool command(const std::string& line) {
     std::istringstream words(line);
@@ -52,6 +68,8 @@ class Probe {
     words >> verb >> key;
     if (verb == "watch") {
       watch(key, {});
+    } else if (verb == "follow") {
+      follow(key, {});
     } else if (verb == "close") {
       const auto found = watches_.find(key);
       if (found == watches_.end()) throw std::invalid_argument("no watch of " + key);
@@ -99,8 +117,9 @@ int main(int argc, char** argv) {
   try {
     sprites::FeedsOptions options;
     options.patches = true;
-    std::vector<std::pair<std::string, sprites::FeedHeld>> watches;
+    std::vector<std::function<void(Probe*)>> begins;
     sprites::FeedHeld held;
+    probe::Grants grants;
     bool polled = false;
     probe::Arguments arguments(argc, argv);
     for (std::string name; arguments.next(&name);) {
@@ -118,13 +137,19 @@ int main(int argc, char** argv) {
         held.cursor = arguments.value();
         held.value = arguments.value();
       } else if (name == "--watch") {
-        watches.emplace_back(arguments.value(), std::exchange(held, {}));
+        begins.emplace_back([key = arguments.value(), kept = std::exchange(held, {})](
+                                Probe* probe) { probe->watch(key, kept); });
+      } else if (name == "--follow") {
+        begins.emplace_back([key = arguments.value(), kept = std::exchange(held, {})](
+                                Probe* probe) { probe->follow(key, kept.cursor); });
+      } else if (name == "--grant") {
+        grants.add(arguments.value());
       } else {
         arguments.refuse();
       }
     }
-    Probe watcher(std::move(options));
-    for (auto& [key, kept] : watches) watcher.watch(key, std::move(kept));
+    Probe watcher(std::move(options), &grants);
+    for (const auto& begin : begins) begin(&watcher);
     watcher.run(polled);
     return 0;
   } catch (const std::exception& error) {

@@ -4,6 +4,7 @@
 //   sprites_probe --server URL [--loop] [--hold S] [--pending N] [--parallel N] [--patience MS]
 //                 [--attempts N] [--answer-timeout MS] [--answer-bytes N] [--backoff MS]
 //                 [--fd] [--resume JSON] [--no-room TEXT] [--proxy URL] [--header LINE] [--log]
+//                 [--grant GRANT]...
 //
 //   throw TAG EDGE JSON   {"event":"result","tag":TAG,...} follows; "taken":false if not accepted
 //   flood TAG COUNT EDGE JSON   so many throws from a second thread
@@ -11,6 +12,7 @@
 //   place, status         {"event":"place",...}, {"event":"status",...}
 //   try-now               tryNow()
 //   counts                {"event":"counts",...}
+//   grant GRANT           one more to give, see probe_lines.h; {"event":"grant"} when asked for one
 //   slow MS               each callback takes that long from now on
 //   leave                 leave(); once it has left {"event":"state","state":"left"}
 //   leave-inside          leave() inside the next onSprite
@@ -41,6 +43,7 @@ using sprites::json::quote;
 
 /** What the callbacks and the commands share. */
 struct Shared {
+  probe::Grants grants;
   std::mutex output;
   std::atomic<long> slow{0};
   std::atomic<int> bounce{-1};
@@ -131,6 +134,10 @@ bool command(const std::string& line, sprites::Client* client, Shared* shared) {
     });
   } else if (verb == "try-now") {
     client->tryNow();
+  } else if (verb == "grant") {
+    std::string grant;
+    words >> grant;
+    shared->grants.add(grant);
   } else if (verb == "slow") {
     long wait = 0;
     words >> wait;
@@ -197,6 +204,8 @@ int main(int argc, char** argv) {
         };
       } else if (name == "--server") {
         options.server = arguments.value();
+      } else if (name == "--grant") {
+        shared.grants.add(arguments.value());
       } else if (name == "--resume") {
         options.resume = sprites::readResume(arguments.value());
       } else if (name == "--no-room") {
@@ -251,7 +260,8 @@ int main(int argc, char** argv) {
       }
       return true;
     };
-    client.emplace(options);
+    const auto grant = shared.grants.callback([&] { shared.print(R"({"event":"grant"})"); });
+    client.emplace(options, grant);
     const auto obey = [&](const std::string& line) { return command(line, &*client, &shared); };
 #ifdef __linux__
     if (polled) {

@@ -1,4 +1,4 @@
-// What the probes share: their command line, and the commands that come on stdin.
+// What the probes share: their command line, the commands that come on stdin, and the grants.
 #ifndef SPRITES_CLIENT_TESTS_PROBE_LINES_H_
 #define SPRITES_CLIENT_TESTS_PROBE_LINES_H_
 
@@ -8,7 +8,11 @@
 #endif
 
 #include <chrono>
+#include <deque>
+#include <functional>
 #include <iostream>
+#include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -44,6 +48,32 @@ class Arguments {
   char** argv_;
   int at_ = 1;
   std::string name_;
+};
+
+/** What a program gives as grants: one after the other, the last one stays; "fails": none can be
+ * had. */
+class Grants {
+ public:
+  void add(const std::string& grant) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    grants_.push_back(grant);
+  }
+
+  /** As a client takes it, empty where there is none. `told` is called each time. */
+  std::function<std::optional<std::string>()> callback(std::function<void()> told) {
+    if (grants_.empty()) return nullptr;
+    return [this, told = std::move(told)]() -> std::optional<std::string> {
+      told();
+      const std::lock_guard<std::mutex> lock(mutex_);
+      const std::string grant = grants_.front();
+      if (grants_.size() > 1) grants_.pop_front();
+      return grant == "fails" ? std::nullopt : std::optional<std::string>(grant);
+    };
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<std::string> grants_;
 };
 
 /**

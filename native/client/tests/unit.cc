@@ -16,6 +16,7 @@
 #include "checks.h"
 #include "engine_base.h"
 #include "feed_patch.h"
+#include "grant.h"
 #include "json.h"
 #include "sprites/client.h"
 #include "sprites/feeds.h"
@@ -480,6 +481,18 @@ void checkFeeds(Checks& check) {
   check(idle.state() == sprites::FeedsState::kIdle, "nothing is watched");
 }
 
+/** What the vectors can't say of grants. */
+void checkGrants(Checks& check) {
+  const auto headerOf = [](const std::optional<std::string>& grant) {
+    return sprites::Grant([&grant] { return grant; }).header();
+  };
+  check(headerOf(" a.b.c\n") == "Authorization: Bearer a.b.c", "a grant out of a file");
+  check(headerOf("") == "" && headerOf(" \n") == "", "no grant now");
+  check(!headerOf(std::nullopt), "no grant to be had");
+  check(!headerOf("a.b.c\r\nX: y") && !headerOf("a b") && !headerOf("\xC3\xA9"), "no header line");
+  check(sprites::Grant(nullptr).header() == "", "a program without grants");
+}
+
 /** Broken on purpose, from a fixed seed: for the sanitizers, and nothing odd may come through. */
 void checkMutations(Checks& check) {
   sprites::Sprite sprite = plain();
@@ -531,6 +544,7 @@ int main(int argc, char** argv) {
   checkClientVectors(check, argv[2]);
   checkFeedVectors(check, argv[3]);
   checkFeeds(check);
+  checkGrants(check);
   checkSprites(check);
   checkPictures(check);
   checkAnswers(check);

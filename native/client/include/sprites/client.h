@@ -56,6 +56,7 @@
 #include <utility>
 #include <vector>
 
+#include "sprites/grant.h"
 #include "sprites/version.h"
 
 namespace sprites {
@@ -86,8 +87,8 @@ struct StateChange {
   State state = State::kLeft;
   bool newPlace = false;  ///< kOnline after a join: other neighbors than before
   /**
-   * The problem's name ("draining", "unknown-client"), or "network", "slow", "garbage" or
-   * "superseded"; empty where there is nothing to say.
+   * The problem's name ("draining", "unknown-client"), or "network", "slow", "garbage",
+   * "superseded" or "no-grant"; empty where there is nothing to say.
    */
   std::string why;
   std::string reason;                  ///< the same as one line for people
@@ -296,6 +297,13 @@ class Client {
    * elsewhere, too, calls that itself before its threads start.
    */
   explicit Client(Options options);
+
+  /**
+   * The same for a server that takes only clients with a grant (its --private-join).
+   *
+   * @param grant  gives the grant to join with
+   */
+  Client(Options options, GrantCallback grant);
 
   /**
    * Ends everything at once: stops and joins the own thread, drops what is under way. No callback

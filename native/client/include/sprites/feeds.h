@@ -12,6 +12,9 @@
 //   // while (running) { feeds.perform(std::chrono::milliseconds(16)); ...the caller's own loop...
 //   }
 //
+// A log (a chat, notifications, events) is followed: feeds.follow("chat", onItems) gives each item,
+// in order and once.
+//
 // What it does by itself: keeps one long poll parked for all feeds that are watched; applies
 // patches where the program wants them; waits as long as the server asks, and otherwise backs off
 // with jitter; goes on after broken connections and server restarts with the version it holds. An
@@ -24,7 +27,7 @@
 // thread, and from inside callbacks, except where it says otherwise; callbacks run one at a time,
 // with no lock held, and must not throw; the network never throws.
 //
-// Memory: the newest value of each feed that is watched, as text.
+// Memory: the newest value of each feed that is watched, as text; of a log nothing.
 #ifndef SPRITES_FEEDS_H_
 #define SPRITES_FEEDS_H_
 
@@ -37,6 +40,7 @@
 #include <string>
 #include <vector>
 
+#include "sprites/grant.h"
 #include "sprites/version.h"
 
 namespace sprites {
@@ -53,14 +57,31 @@ struct FeedChange {
   std::string patch;
   /**
    * Empty, or the name of why there is no value now: "unknown-feed", "upstream-failed" and what
-   * else the server says, and the feed is asked for again; or "bad-key" or "too-many-keys" (more
-   * than kFeedsMost), which end the watch.
+   * else the server says, "other-kind" where the feed is a log, and the feed is asked for again; or
+   * "bad-key", "too-many-keys" (more than kFeedsMost) or, where this Feeds follows it,
+   * "other-kind", which end the watch.
    */
   std::string problem;
 };
 
 /** Takes what is new. */
 using FeedCallback = std::function<void(const FeedChange&)>;
+
+/** The next items of a log, or why there are none. */
+struct LogNews {
+  std::string key;
+  std::string cursor;              ///< of the last item: keep it to go on behind it in another run
+  std::vector<std::string> items;  ///< each JSON in UTF-8 as the server wrote it, the oldest first
+  bool gap = false;  ///< items before these are gone; some of these may have come before
+  /**
+   * As in FeedChange; "other-kind" where the feed has a value and, which ends it, where this Feeds
+   * has the key already. Empty with no items: the problem told last is over.
+   */
+  std::string problem;
+};
+
+/** Takes what is new of a log. */
+using LogCallback = std::function<void(const LogNews&)>;
 
 /** How it stands between this client and the server. */
 enum class FeedsState : uint8_t {
@@ -76,7 +97,8 @@ const char* toString(FeedsState state);
 /** What onState tells. */
 struct FeedsStateChange {
   FeedsState state = FeedsState::kIdle;
-  std::string why;     ///< as in StateChange: a problem's name, "network", "slow" or "garbage"
+  std::string
+      why;  ///< as in StateChange: a problem's name, "network", "slow", "garbage", "no-grant"
   std::string reason;  ///< the same as one line for people
 };
 
@@ -105,7 +127,7 @@ struct FeedsOptions {
    */
   bool cached = false;
 
-  /** The state has changed. */
+  /** The state has changed, or why it is so. */
   std::function<void(const FeedsStateChange& change)> onState;
 
   /** One line for each request that ended and each change of state. */
@@ -144,6 +166,13 @@ class Feeds {
    */
   explicit Feeds(FeedsOptions options);
 
+  /**
+   * The same where feeds are private (the server's --private). Nothing is asked of a cache then.
+   *
+   * @param grant  gives the grant to send
+   */
+  Feeds(FeedsOptions options, GrantCallback grant);
+
   /** Ends everything at once. No callback runs any more. Not from inside a callback. */
   ~Feeds();
 
@@ -181,7 +210,16 @@ class Feeds {
    */
   WatchId watch(std::string key, FeedCallback onChange, FeedHeld held = {});
 
-  /** Ends a watch: no call of its onChange begins any more. Unknown ones are ignored. */
+  /**
+   * Follows a log; one that is not yet published as well.
+   *
+   * @param onItems  called with the next items, each once and in order: first with all that the log
+   *                 keeps, or with those behind `after`; and once for each problem
+   * @param after    the cursor of an earlier run; what is none is not taken
+   */
+  WatchId follow(std::string key, LogCallback onItems, std::string after = {});
+
+  /** Ends a watch(), or a follow(): no call of it begins any more. Unknown ones are ignored. */
   void unwatch(WatchId watch);
 
   /** Ends every watch. A later watch() begins anew. */

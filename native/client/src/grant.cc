@@ -1,0 +1,74 @@
+#include "grant.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <string_view>
+
+#include "json.h"
+#include "picture.h"
+
+namespace sprites {
+
+namespace {
+
+/** Seconds before its end from which on a grant is replaced; of one that lasts shorter, a quarter
+ * of its life. */
+constexpr double kAhead = 30;
+
+/** The end of a JWT, seconds since 1970; infinite where it does not say. */
+double endOf(std::string_view token) {
+  double end = std::numeric_limits<double>::infinity();
+  const size_t begin = std::min(token.find('.'), token.size() - 1) + 1;
+  std::string claims(token.substr(begin, token.find('.', begin) - begin));
+  std::replace(claims.begin(), claims.end(), '-', '+');
+  std::replace(claims.begin(), claims.end(), '_', '/');
+  const std::optional<std::string> text = decodeBase64(claims);
+  const auto value = text ? json::value(*text) : std::nullopt;
+  if (!value) return end;  // the server says what it thinks of it
+  json::members(*value, [&end](const std::string& name, std::string_view slice) {
+    if (name == "exp") end = json::number(slice).value_or(end);
+    return true;
+  });
+  return end;
+}
+
+/** Without the white space around it; nothing for what can't be in a header. */
+std::optional<std::string> trimmed(const std::string& token) {
+  constexpr const char* kSpace = " \t\r\n";
+  const size_t begin = token.find_first_not_of(kSpace);
+  if (begin == std::string::npos) return std::string();
+  std::string text = token.substr(begin, token.find_last_not_of(kSpace) + 1 - begin);
+  const bool good =
+      std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
+  return good ? std::optional<std::string>(std::move(text)) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> Grant::header() {
+  if (!give_) return std::string();
+  const std::chrono::duration<double> time = std::chrono::system_clock::now().time_since_epoch();
+  const double now = time.count();
+  if (token_.empty() || now >= renewAt_) {
+    // An exception out of a callback ends the program: see client.h.
+    const auto ask = [this]() noexcept { return give_(); };
+    std::optional<std::string> token = ask();
+    if (token) token = trimmed(*token);
+    if (!token) return std::nullopt;
+    token_ = std::move(*token);
+    held_ = false;
+    const double end = token_.empty() ? now : endOf(token_);
+    renewAt_ = end - std::min(kAhead, (end - now) / 4);
+  }
+  return token_.empty() ? std::string() : "Authorization: Bearer " + token_;
+}
+
+bool Grant::refused(const Problem& problem) {
+  const bool ended = isProblem(problem, "grant-expired") || isProblem(problem, "bad-grant");
+  if (!give_ || !ended) return false;
+  token_.clear();
+  return held_;
+}
+
+}  // namespace sprites
