@@ -95,7 +95,8 @@ export function copyTree(to) {
   }
 }
 
-function fetchZig() {
+/** @returns {string} the compiler, for any system; fetched once */
+export function fetchZig() {
   const home = join(KEPT, `zig-${ZIG}`);
   if (!existsSync(join(home, 'whole'))) {
     run('python3', ['-m', 'venv', '--clear', home]);
