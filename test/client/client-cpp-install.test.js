@@ -69,10 +69,7 @@ t.test(
 );
 
 /** Systems, as zig calls them and as CMake does. Zig has their headers; libcurl's are this machine's. */
-const SYSTEMS = {
-  'x86_64-windows-gnu': 'Windows',
-  'aarch64-macos': 'Darwin'
-};
+const SYSTEMS = { 'x86_64-windows-gnu': 'Windows', 'aarch64-macos': 'Darwin' };
 
 for (const [target, system] of Object.entries(SYSTEMS)) {
   t.test(`it is built by CMake for ${system}`, { skip: noClient }, async (t) => {

@@ -37,7 +37,8 @@ const filesIn = (folder) =>
 
 /** The same file as a version to come would write it. */
 function ofLater(file, bytes) {
-  if (/\.(feeds|arena)$/.test(file)) return Buffer.from(bytes.toString('latin1').replace(/ \d /, ' 9 '), 'latin1');
+  if (/\.(feeds|arena)$/.test(file))
+    return Buffer.from(bytes.toString('latin1').replace(/ \d /, ' 9 '), 'latin1');
   if (/\.bans$/.test(file)) return Buffer.from('sprites-bans 9\n');
   const later = Buffer.from(bytes);
   later.writeUInt32LE(99, 8);
@@ -63,21 +64,24 @@ for (const name of readdirSync(STATES).filter((one) => !one.endsWith('.js'))) {
     );
   });
 
-  t.test(`${name}: what can't be read is refused in one line, and nothing is changed`, async (t) => {
-    const { options, folder } = copyOf(t, name);
-    const whole = filesIn(folder);
-    for (const file of Object.keys(whole)) {
-      const path = join(folder, file);
-      if (/\.epochs$/.test(file)) continue; // it is not read
-      for (const change of [ofLater, (_, bytes) => bytes.fill(bytes[60] ^ 4, 60, 61)]) {
-        writeFileSync(path, change(file, Buffer.from(whole[file], 'latin1')));
-        const before = filesIn(folder);
-        const { code, errors } = await launchToEnd(t, options);
-        t.equal(code, 1, errors);
-        t.match(errors, new RegExp(`^sprites: .*${path}.*: it .*\n$`), file);
-        t.strictSame(filesIn(folder), before);
-        writeFileSync(path, Buffer.from(whole[file], 'latin1'));
+  t.test(
+    `${name}: what can't be read is refused in one line, and nothing is changed`,
+    async (t) => {
+      const { options, folder } = copyOf(t, name);
+      const whole = filesIn(folder);
+      for (const file of Object.keys(whole)) {
+        const path = join(folder, file);
+        if (/\.epochs$/.test(file)) continue; // it is not read
+        for (const change of [ofLater, (_, bytes) => bytes.fill(bytes[60] ^ 4, 60, 61)]) {
+          writeFileSync(path, change(file, Buffer.from(whole[file], 'latin1')));
+          const before = filesIn(folder);
+          const { code, errors } = await launchToEnd(t, options);
+          t.equal(code, 1, errors);
+          t.match(errors, new RegExp(`^sprites: .*${path}.*: it .*\n$`), file);
+          t.strictSame(filesIn(folder), before);
+          writeFileSync(path, Buffer.from(whole[file], 'latin1'));
+        }
       }
     }
-  });
+  );
 }

@@ -84,7 +84,11 @@ export async function live(server) {
   await valueOf(server, ({ value }) => value?.y.join() === '0.25,0.5');
 
   await inside(server, 'PUT', `/bans/${BANNED}?seconds=31536000`);
-  return { clients, feeds: { 'league/table': first.cursor }, players: players.map(({ path }) => path) };
+  return {
+    clients,
+    feeds: { 'league/table': first.cursor },
+    players: players.map(({ path }) => path)
+  };
 }
 
 /**

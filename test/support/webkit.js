@@ -33,9 +33,6 @@ async function freePort() {
 export class WebKitPage {
   #session;
 
-  /** What the page and its scripts complained about. */
-  complaints = '';
-
   /**
    * @param {import('tap').Test} t it ends with
    * @param {string} url
@@ -49,14 +46,13 @@ export class WebKitPage {
       env: {
         ...screen.env,
         LIBGL_ALWAYS_SOFTWARE: '1',
+        // By C.UTF-8 its pages have the language "C", which Intl refuses.
+        LC_ALL: 'C',
         // Its sandbox wants namespaces, which containers do not give; the pages are ours.
         WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS: '1'
       },
-      stdio: ['ignore', 'pipe', 'pipe']
+      stdio: 'ignore'
     });
-    for (const stream of [driver.stdout, driver.stderr]) {
-      stream.on('data', (chunk) => void (page.complaints += chunk));
-    }
     const ended = once(driver, 'close');
     t.teardown(async () => {
       await page.#ask('DELETE', '').catch(() => {});
@@ -65,14 +61,29 @@ export class WebKitPage {
     });
     const base = `http://127.0.0.1:${port}/session`;
     await until(() => fetch(`http://127.0.0.1:${port}/status`).catch(() => false));
-    const args = ['--automation', '--enable-write-console-messages-to-stdout=true'];
-    const alwaysMatch = { 'webkitgtk:browserOptions': { args } };
-    const { sessionId } = await send('POST', base, { capabilities: { alwaysMatch } });
+    const { sessionId } = await send('POST', base, { capabilities: {} });
     page.#session = `${base}/${sessionId}`;
     await page.#ask('POST', '/timeouts', { script: PATIENCE });
     await page.#ask('POST', '/window/rect', { x: 0, y: 0, ...size });
     await page.#ask('POST', '/url', { url });
+    // WebDriver has no console: from here on the page takes down what it complains about.
+    await page.evaluate(() => {
+      const complaints = (globalThis.complaints = []);
+      for (const name of ['error', 'unhandledrejection', 'securitypolicyviolation']) {
+        globalThis.addEventListener(name, (event) => {
+          const { message, reason, violatedDirective } = event;
+          complaints.push(`${name}: ${message ?? reason?.stack ?? violatedDirective}`);
+        });
+      }
+      for (const name of ['error', 'warn'])
+        console[name] = (...all) => complaints.push(all.join(' '));
+    });
     return page;
+  }
+
+  /** @returns {Promise<string[]>} what went wrong in the page since it was loaded */
+  complaints() {
+    return this.evaluate(() => globalThis.complaints);
   }
 
   #ask(method, path, body) {

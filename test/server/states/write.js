@@ -38,7 +38,7 @@ try {
   for (const file of readdirSync(join(folder, 'kept')).filter((one) => !one.endsWith('.lock'))) {
     copyFileSync(join(folder, 'kept', file), join(to, file));
   }
-  writeFileSync(join(to, 'promised.json'), `${JSON.stringify({ asked, seen }, null, 2)}\n`);
+  writeFileSync(join(to, 'promised.json'), `${JSON.stringify({ asked, seen })}\n`);
 } finally {
   for (const end of ended) await end();
   rmSync(folder, { recursive: true });
