@@ -114,7 +114,9 @@ export async function ask(server, { clients, feeds, players }) {
     seen.feeds[key] = after ? { now, later } : { value: now.value };
   }
   seen.gone = (await get(server, 'gone')).status;
+  // The version of a game is told since a later version of the server.
   seen.control = await controlOf(server);
+  delete seen.control.version;
   seen.inputs = (await valueOf(server, ({ value }) => value?.y.length === players.length)).value;
   const { inputsRepeated } = await server.status();
   for (const path of players) await server.ask('POST', `${path}?n=3`, { body: '{"y":1}' });
