@@ -95,8 +95,7 @@ export function copyTree(to) {
   }
 }
 
-/** @returns {string} the compiler, for any system; fetched once */
-export function fetchZig() {
+function fetchZig() {
   const home = join(KEPT, `zig-${ZIG}`);
   if (!existsSync(join(home, 'whole'))) {
     run('python3', ['-m', 'venv', '--clear', home]);

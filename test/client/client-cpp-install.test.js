@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 
-import { fetchZig } from '../../.github/pack.js';
 import {
   buildClient,
   cmakeBuild,
@@ -67,41 +66,6 @@ t.test(
     t.ok(sources.length > 0);
   }
 );
-
-/** Systems, as zig calls them and as CMake does. Zig has their headers; libcurl's are this machine's. */
-const SYSTEMS = { 'x86_64-windows-gnu': 'Windows', 'aarch64-macos': 'Darwin' };
-
-for (const [target, system] of Object.entries(SYSTEMS)) {
-  t.test(`it is built by CMake for ${system}`, { skip: noClient }, async (t) => {
-    const zig = fetchZig();
-    const flags = ['--cflags-only-I', '--keep-system-cflags', 'libcurl'];
-    const [, include] = /-I(\S+)/.exec(await tool('pkg-config', flags)) ?? [];
-    const dir = t.testdir({ include: {}, 'libcurl.a': '' });
-    symlinkSync(join(include ?? '/usr/include', 'curl'), join(dir, 'include/curl'));
-    const script = (name, words) => {
-      const file = join(dir, name);
-      writeFileSync(file, `#!/bin/sh\nexec ${zig} ${words} "$@"\n`, { mode: 0o755 });
-      return file;
-    };
-    const build = await cmakeBuild({
-      source: SOURCE,
-      into: join(dir, 'build'),
-      define: {
-        CMAKE_SYSTEM_NAME: system,
-        CMAKE_CXX_COMPILER: script('cxx', `c++ -target ${target}`),
-        CMAKE_AR: script('ar', 'ar'),
-        CMAKE_RANLIB: script('ranlib', 'ranlib'),
-        CMAKE_TRY_COMPILE_TARGET_TYPE: 'STATIC_LIBRARY',
-        CURL_INCLUDE_DIR: join(dir, 'include'),
-        CURL_LIBRARY: join(dir, 'libcurl.a'),
-        SPRITES_EXAMPLES: 'OFF',
-        SPRITES_WERROR: 'ON',
-        ...UNITY
-      }
-    });
-    t.ok(readdirSync(build).includes('libsprites.a'));
-  });
-}
 
 t.test(
   'a fresh project finds it: by find_package and by pkg-config, static and shared',
