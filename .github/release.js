@@ -31,6 +31,7 @@ const VERSIONS = {
   'package.json': '"version": "',
   'lib/client/package.json': '"version": "',
   'native/client/include/sprites/version.h': 'SPRITES_VERSION "',
+  'native/client/vcpkg/vcpkg.json': '"version": "',
   'native/desktop/CMakeLists.txt': 'project(sprites-desktop VERSION ',
   'deploy/helm/Chart.yaml': 'version: '
 };
@@ -136,7 +137,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const all = Object.keys(PLATFORMS);
   try {
     if (what === 'files' && folder) makeFiles(folder, platforms.length > 0 ? platforms : all);
-    else if (what && what !== 'files') release(what);
+    else if (what && what !== 'files' && !what.startsWith('-')) release(what);
     else throw new UsageError('npm run release -- VERSION, or: files FOLDER [PLATFORM …]');
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;

@@ -96,6 +96,29 @@ function readArenas(bytes, run) {
   return of === String(run) ? JSON.parse(bytes.toString('utf8', end + 1)) : undefined;
 }
 
+/** @returns {{address: string, end: number}[]} */
+function readBans(bytes) {
+  let read;
+  try {
+    read = JSON.parse(bytes)?.bans;
+  } catch (error) {
+    throw new OldStateError('it is no list of bans', { cause: error });
+  }
+  const isBan = (ban) => typeof ban?.address === 'string' && isCount(ban.end);
+  check(Array.isArray(read) && read.every(isBan), 'it is no list of bans');
+  return read;
+}
+
+/** Whether a feed is to be restored; that it was deleted is noted. */
+function isKept({ key, epoch, version, value, deleted }, pool, log) {
+  if (deleted) pool.note(`deleted/${key}`, JSON.stringify({ epoch, version }));
+  // That version has let patches in that made a value no JSON: it is not served, and may be published anew.
+  const fits = isCanonical(value);
+  if (!deleted && !fits)
+    log.error({ feed: key }, 'a feed of the last run is no JSON, and is left out');
+  return !deleted && fits;
+}
+
 /** Notes an arena and its players, whose addresses are not known any more. */
 function noteArena(pool, name, { players, newest, ...control }) {
   pool.note(`control/${name}`, JSON.stringify(control));
@@ -120,54 +143,48 @@ function noteArena(pool, name, { players, newest, ...control }) {
  * @param {number} parts.most bytes a file may have
  * @param {number} parts.runBefore the run that has written the state
  * @param {import('pino').Logger} parts.log
- * @returns {{feeds?: object[], files: string[], leave: () => void}} `feeds`: to be restored; `leave` is to be called
+ * @returns {{feeds?: object[], files: object[], leave: () => void}} `feeds`: to be restored; `leave` is to be called
  *     when all of it is in the state
  * @throws {Error} in one line: a file that can't be used; it is left as it is
  */
 export function takeOldState({ path, pool, most, runBefore, log }) {
   const files = [];
   const before = {};
-  const take = (ending, use) => {
+  /** `read` gives what is to be done with a file, or undefined, when all of them are read. */
+  const take = (ending, read) => {
     const file = `${path}.${ending}`;
     try {
       const bytes = readWhole(file, most);
-      if (bytes === undefined) return;
-      files.push(file);
-      const used = use(bytes) !== undefined;
-      log.warn({ file, used }, 'a file of the version before is taken over');
+      if (bytes !== undefined) files.push({ file, use: read(bytes) });
     } catch (error) {
       throw new Error(`${file}: ${error.message}`, { cause: error });
     }
   };
   take('feeds', (bytes) => {
-    before.feeds = readFeeds(bytes, runBefore);
-    for (const { key, epoch, version, deleted } of before.feeds ?? []) {
-      if (deleted) pool.note(`deleted/${key}`, JSON.stringify({ epoch, version }));
-    }
-    before.feeds = before.feeds?.filter(({ key, value, deleted }) => {
-      // That version has let patches in that made a value no JSON: it is not served, and may be published anew.
-      const fits = isCanonical(value);
-      if (!deleted && !fits)
-        log.error({ feed: key }, 'a feed of the last run is no JSON, and is left out');
-      return !deleted && fits;
-    });
-    return before.feeds;
+    const feeds = readFeeds(bytes, runBefore);
+    return feeds && (() => void (before.feeds = feeds.filter((feed) => isKept(feed, pool, log))));
   });
   take('arena', (bytes) => {
     const arenas = readArenas(bytes, runBefore);
-    for (const [name, arena] of Object.entries(arenas ?? {})) noteArena(pool, name, arena);
-    return arenas;
+    return (
+      arenas &&
+      (() => Object.entries(arenas).forEach(([name, arena]) => noteArena(pool, name, arena)))
+    );
   });
   take('bans', (bytes) => {
-    for (const { address, end } of JSON.parse(bytes).bans) pool.note(`ban/${address}`, String(end));
-    return true;
+    const bans = readBans(bytes);
+    return () => bans.forEach(({ address, end }) => pool.note(`ban/${address}`, String(end)));
   });
   take('epochs', () => undefined);
+  for (const { file, use } of files) {
+    use?.();
+    log.warn({ file, used: use !== undefined }, 'a file of the version before is taken over');
+  }
   return {
     ...before,
     files,
     leave() {
-      for (const file of files) renameSync(file, `${file}.previous`);
+      for (const { file } of files) renameSync(file, `${file}.previous`);
     }
   };
 }

@@ -26,8 +26,9 @@
 namespace server {
 
 constexpr char kJournalMagic[8] = {'S', 'P', 'R', 'I', 'T', 'E', 'J', '\n'};
-constexpr uint32_t kJournalVersion = 4;  // 1: without the addresses of those who join; 2: without
-                                         // what crosses; 3: without feeds, notes and the origin
+// 1: without the addresses of those who join; 2: without what crosses; 3: without feeds, notes and
+// the origin; 4: without logs
+constexpr uint32_t kJournalVersion = 5;
 constexpr uint32_t kJournalByteOrder = 0x01020304;
 constexpr char kBatchMagic[4] = {'S', 'P', 'B', '\n'};
 

@@ -9,7 +9,8 @@
 namespace server::snapshot_format {
 
 constexpr char kMagic[8] = {'S', 'P', 'R', 'I', 'T', 'E', 'S', '\n'};
-constexpr uint32_t kVersion = 5;  // 4: without feeds and notes; 3: and without a world
+// 5: without logs; 4: and without feeds and notes; 3: and without a world
+constexpr uint32_t kVersion = 6;
 constexpr uint32_t kByteOrder = 0x01020304;
 
 struct Header {

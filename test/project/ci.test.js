@@ -1,4 +1,4 @@
-import { execFile, execFileSync } from 'node:child_process';
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
   cpSync,
@@ -149,6 +149,8 @@ t.test(
     }
     const again = (file) => files.get(file) ?? read(file);
     t.throws(() => released('12.3.5', '2026-01-31', again), /nothing is unreleased/);
+    const asked = spawnSync(process.execPath, [join(ROOT, '.github/release.js'), '--help']);
+    t.match(asked.stderr.toString(), /^npm run release -- VERSION, or: files FOLDER/);
   }
 );
 

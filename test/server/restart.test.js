@@ -26,7 +26,7 @@ import { problemOf } from '../support/contract.js';
 import { request } from '../support/http.js';
 import { launch } from '../support/launch.js';
 import { lengthOf } from '../support/until.js';
-import { pick, ROOT, startServer } from '../support/server.js';
+import { lasting, ROOT, startServer } from '../support/server.js';
 
 // Some forty starts of a server, on a machine that may have other things to do.
 t.setTimeout(600_000);
@@ -105,14 +105,6 @@ function livedIn(t, clients = 200) {
   }
   return { pool, ids, acks, gone: all.filter((id) => !ids.includes(id)) };
 }
-
-/** The counts that outlive a process. */
-const LASTING = [
-  ...['clients', 'rows', 'columns', 'thrown', 'acked', 'waiting', 'lost', 'mailboxBytes'],
-  ...['joined', 'left', 'expired', 'flown']
-];
-
-const lasting = (status) => pick(status, LASTING);
 
 function saved(t, pool) {
   const path = join(t.testdir(), 'state');
@@ -699,10 +691,10 @@ t.test("a state that can't be used is refused in one line, and left as it is", a
     'a file cut off in its header': [whole.subarray(0, 60), /is cut off/],
     'a file cut off later': [whole.subarray(0, whole.length - 1), /damaged or cut off/],
     'a file with a bit flipped': [Buffer.from(whole).fill(whole[500] ^ 4, 500, 501), /is damaged/],
-    'a newer version': [change(VERSION, 6), /version 6, and this program reads up to 5: start the/],
+    'a newer version': [change(VERSION, 7), /version 7, and this program reads up to 6: start the/],
     'a newer version with a checksum of its own': [
-      Buffer.concat([change(VERSION, 6), Buffer.alloc(4)]),
-      /version 6, and this program reads up to 5/
+      Buffer.concat([change(VERSION, 7), Buffer.alloc(4)]),
+      /version 7, and this program reads up to 6/
     ],
     'a version before the first': [change(VERSION, 0), /unknown version/],
     'another byte order': [swapped, /another byte order/],

@@ -288,3 +288,11 @@ const steady = (status) =>
 export function pick(object, names) {
   return Object.fromEntries(names.map((name) => [name, object[name]]));
 }
+
+/** The counts that outlive a process. */
+const LASTING = [
+  ...['clients', 'rows', 'columns', 'thrown', 'acked', 'waiting', 'lost', 'mailboxBytes'],
+  ...['joined', 'left', 'expired', 'flown']
+];
+
+export const lasting = (status) => pick(status, LASTING);

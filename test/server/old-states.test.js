@@ -1,0 +1,90 @@
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import t from 'tap';
+
+import { problemOf } from '../support/contract.js';
+import { request, Wire } from '../support/http.js';
+import { launchToEnd } from '../support/launch.js';
+import { ask, optionsIn } from '../support/old-states.js';
+import { temporary } from '../support/processes.js';
+import { startServer } from '../support/server.js';
+
+/**
+ * States that earlier versions have written, each with what it has promised (test/server/states/write.js).
+ *
+ *     files             552a78c, version 0.1: feeds, arena and bans in files beside the state
+ *     one-journal       ec02156: one snapshot and one journal, before grants and logs
+ *     ….crash           after kill -9
+ */
+
+const STATES = fileURLToPath(new URL('states/', import.meta.url));
+
+/** A copy of a state, in a folder of the test's own. */
+function copyOf(t, name) {
+  const options = optionsIn(temporary(t));
+  const folder = dirname(options.state);
+  cpSync(join(STATES, name), folder, { recursive: true });
+  rmSync(join(folder, 'promised.json'));
+  return { options, folder };
+}
+
+const filesIn = (folder) =>
+  Object.fromEntries(
+    readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'latin1')])
+  );
+
+/** The same file as a version to come would write it. */
+function ofLater(file, bytes) {
+  if (/\.(feeds|arena)$/.test(file))
+    return Buffer.from(bytes.toString('latin1').replace(/ \d /, ' 9 '), 'latin1');
+  if (/\.bans$/.test(file)) return Buffer.from('sprites-bans 9\n');
+  const later = Buffer.from(bytes);
+  later.writeUInt32LE(99, 8);
+  return later;
+}
+
+const damaged = (file, bytes) =>
+  /\.bans$/.test(file) ? bytes.subarray(0, 50) : bytes.fill(bytes[60] ^ 4, 60, 61);
+
+for (const name of readdirSync(STATES).filter((one) => !one.endsWith('.js'))) {
+  t.test(`${name}: all that was promised is there, in this run and in the next`, async (t) => {
+    const { options, folder } = copyOf(t, name);
+    const { asked, seen } = JSON.parse(readFileSync(join(STATES, name, 'promised.json')));
+    for (const run of ['first', 'second']) {
+      const server = await startServer(t, { options });
+      t.strictSame(await ask(server, asked), seen, `the ${run} run`);
+      const wire = await Wire.open(server.port, server.host, seen.bans[0]);
+      t.equal(problemOf(await wire.send(request('GET', '/status')).read()), 'too-many-connections');
+      await wire.destroy();
+      await server.stop();
+    }
+    t.strictSame(
+      readdirSync(folder).filter((file) => !file.endsWith('.previous')),
+      ['state'],
+      'it is a state of this version now'
+    );
+  });
+
+  t.test(
+    `${name}: what can't be read is refused in one line, and nothing is changed`,
+    async (t) => {
+      const { options, folder } = copyOf(t, name);
+      const whole = filesIn(folder);
+      for (const file of Object.keys(whole)) {
+        const path = join(folder, file);
+        if (/\.epochs$/.test(file)) continue; // it is not read
+        for (const change of [ofLater, damaged]) {
+          writeFileSync(path, change(file, Buffer.from(whole[file], 'latin1')));
+          const before = filesIn(folder);
+          const { code, errors } = await launchToEnd(t, options);
+          t.equal(code, 1, errors);
+          t.match(errors, new RegExp(`^sprites: .*${path}.*: its? .*\n$`), file);
+          t.strictSame(filesIn(folder), before);
+          writeFileSync(path, Buffer.from(whole[file], 'latin1'));
+        }
+      }
+    }
+  );
+}

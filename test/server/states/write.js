@@ -1,0 +1,61 @@
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import process from 'node:process';
+import { fileURLToPath } from 'node:url';
+
+import { ask, live, optionsIn } from '../../support/old-states.js';
+import { startServer } from '../../support/server.js';
+import { until } from '../../support/until.js';
+
+/**
+ * Has a version of the server write a state, with what it has promised, for the tests of all later versions:
+ *
+ *     node test/server/states/write.js CHECKOUT NAME [--crash]
+ *
+ * CHECKOUT is that version, built by `npm install`; NAME becomes a folder here. `--crash` kills it at the end.
+ */
+
+/** Its clock is far ahead: the ban is to hold when the state is read. */
+const LATER = `data:text/javascript,${encodeURIComponent('const { now } = Date; Date.now = () => now() + 3e12;')}`;
+
+const [checkout, name, crash] = process.argv.slice(2);
+const folder = mkdtempSync(join(tmpdir(), 'sprites-state-'));
+const command = [process.execPath, '--import', LATER, join(resolve(checkout), 'bin/sprites')];
+const ended = [];
+try {
+  const options = optionsIn(folder);
+  const test = { teardown: (end) => ended.push(end) };
+  const server = await startServer(test, { options, command });
+  const asked = await live(server);
+  if (crash) asked.feeds = { 'league/table': null };
+  const arena = join(folder, 'kept/state.arena');
+  if (crash && existsSync(arena)) {
+    // Version 0.1 wrote its arenas once a second, and its feeds at an end in order.
+    asked.feeds = {};
+    await until(() => /"values":\[0\.5\]/.test(readFileSync(arena, 'latin1')));
+  }
+  const seen = await ask(server, asked);
+  if (crash) {
+    server.child.kill('SIGKILL');
+    await server.ended();
+  } else await server.stop();
+  const to = fileURLToPath(new URL(name, import.meta.url));
+  mkdirSync(to);
+  for (const file of readdirSync(join(folder, 'kept')).filter((one) => !one.endsWith('.lock'))) {
+    copyFileSync(join(folder, 'kept', file), join(to, file));
+  }
+  writeFileSync(join(to, 'promised.json'), `${JSON.stringify({ asked, seen })}\n`);
+} finally {
+  for (const end of ended) await end();
+  rmSync(folder, { recursive: true });
+}

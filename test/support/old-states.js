@@ -1,0 +1,126 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { controlOf, enter, tell, valueOf } from './arena.js';
+import { get, patch, put, remove, TOKEN } from './feeds.js';
+import { request, Wire } from './http.js';
+import { lasting } from './server.js';
+
+/**
+ * What a server has promised with its state: made by `live` with the version that writes the state, and asked for again
+ * by `ask` of the version that reads it. States of the past have been written by this: it may be added to, not changed.
+ */
+
+/** A game that gives back the players' inputs. The state names it by its files. */
+const GAME = {
+  'inputs.json': '{"title":"Kept","pace":20,"inputs":{"y":{"min":0,"max":1}}}',
+  'reduce.js': 'export const reduce = ({ inputs }) => ({ y: [...inputs.y] });\n',
+  'phone.js': 'export const start = () => ({ stop() {} });\n',
+  'field.js': 'export const start = () => ({ stop() {} });\n'
+};
+
+const BANNED = '127.0.7.7';
+
+/** @returns {object} options of a server, with its state and what it needs beside that in `folder` */
+export function optionsIn(folder) {
+  mkdirSync(join(folder, 'games/kept'), { recursive: true });
+  for (const [name, text] of Object.entries(GAME)) {
+    writeFileSync(join(folder, 'games/kept', name), text);
+  }
+  writeFileSync(join(folder, 'tokens'), `${TOKEN}\n`);
+  mkdirSync(join(folder, 'kept'), { recursive: true });
+  return {
+    arena: 'hall',
+    capacity: 100,
+    games: join(folder, 'games'),
+    'publish-token-file': join(folder, 'tokens'),
+    'throw-rate': 0,
+    drain: 0,
+    lease: 600,
+    state: join(folder, 'kept/state')
+  };
+}
+
+/** Asks the admin port. */
+async function inside(server, method, target) {
+  const wire = await Wire.open(server.adminPort);
+  try {
+    return await wire.send(request(method, target)).read();
+  } finally {
+    await wire.destroy();
+  }
+}
+
+/**
+ * Gives a server a past.
+ *
+ * @param {import('./server.js').Server} server new, with the options above
+ * @returns {Promise<object>} what to ask: see `ask`
+ */
+export async function live(server) {
+  const ids = [];
+  for (let i = 0; i < 7; i += 1) ids.push(await server.join());
+  for (const [i, id] of ids.entries()) {
+    for (const [n, edge] of ['left', 'right', 'up', 'down'].entries()) {
+      await server.throw(id, edge, `{"by":${i},"over":"${edge}"}`, `n=${10 + n}`);
+    }
+  }
+  // One has left, and its sprites have flown on; one has acknowledged two of its.
+  await server.leave(ids.pop());
+  const { body } = await server.poll(ids[0]);
+  const clients = ids.map((id) => ({ id, ack: 0 }));
+  clients[0].ack = body.sprites[1].seq;
+
+  const text = 'x'.repeat(300);
+  const { body: first } = await put(server, 'league/table', { text, score: 1 });
+  await put(server, 'league/table', { text, score: 2 });
+  await patch(server, 'league/table', 'merge-patch', { score: 3 });
+  await put(server, 'gone', 1);
+  await remove(server, 'gone');
+
+  await tell(server, { game: 'kept', running: true, rate: 9 });
+  const players = [await enter(server), await enter(server)];
+  for (const [i, player] of players.entries()) await player.send({ y: (i + 1) / 4 }, '?n=3');
+  await valueOf(server, ({ value }) => value?.y.join() === '0.25,0.5');
+
+  await inside(server, 'PUT', `/bans/${BANNED}?seconds=31536000`);
+  return {
+    clients,
+    feeds: { 'league/table': first.cursor },
+    players: players.map(({ path }) => path)
+  };
+}
+
+/**
+ * @param {import('./server.js').Server} server
+ * @param {object} what
+ * @param {{id: string, ack: number}[]} what.clients for each of which something waits
+ * @param {Record<string, string | null>} what.feeds by key, a cursor of the past; null: cursors are not promised
+ * @param {string[]} what.players their paths
+ * @returns {Promise<object>} what is the same in the next run
+ */
+export async function ask(server, { clients, feeds, players }) {
+  const seen = { clients: [], feeds: {} };
+  for (const { id, ack } of clients) {
+    const { body: place } = await server.ask('GET', `/place/${id}`);
+    const { body: poll } = await server.poll(id, `ack=${ack}`);
+    const { body: throwing } = await server.throw(id, 'up', '{"by":"again"}', 'n=12');
+    seen.clients.push({ place, poll, throwing });
+  }
+  seen.counts = lasting(await server.status());
+  for (const [key, after] of Object.entries(feeds)) {
+    const { body: now } = await get(server, key);
+    const { body: later } = after ? await get(server, key, `after=${after}&delta=1`) : {};
+    seen.feeds[key] = after ? { now, later } : { value: now.value };
+  }
+  seen.gone = (await get(server, 'gone')).status;
+  // The version of a game is told since a later version of the server.
+  seen.control = await controlOf(server);
+  delete seen.control.version;
+  seen.inputs = (await valueOf(server, ({ value }) => value?.y.length === players.length)).value;
+  const { inputsRepeated } = await server.status();
+  for (const path of players) await server.ask('POST', `${path}?n=3`, { body: '{"y":1}' });
+  seen.repeated = (await server.status()).inputsRepeated - inputsRepeated;
+  seen.bans = (await inside(server, 'GET', '/bans')).body.map(({ address }) => address);
+  return seen;
+}
