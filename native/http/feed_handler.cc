@@ -80,16 +80,21 @@ FeedHandler::FeedHandler(Feeds* feeds, Connections* connections, Answers* answer
 
 bool FeedHandler::takes(const HotRequest& request, const char* head, std::string_view body) {
   if (feeds_ == nullptr) return false;
+  const auto text = [head](HeadSpan span) {
+    return std::string_view(head + span.offset, span.length);
+  };
+  const std::string_view key = text(request.key);
   if (request.route == Route::kFeed) {
-    const auto text = [head](HeadSpan span) {
-      return std::string_view(head + span.offset, span.length);
-    };
     wish_.count = 1;
-    wish_.wanted[0] = {text(request.key), text(request.after)};
-    noneMatch_ = text(request.noneMatch);
-  } else if (!readWatch(body, &wish_)) {
+    wish_.wanted[0] = {key, text(request.after)};
+  } else if (key.empty() ? !readWatch(body, &wish_) : !readWatchList(key, &wish_)) {
     return false;
   }
+  if (!key.empty()) {
+    wish_.hold = request.hasHold ? std::min(request.hold, kNoFeedHold - 1) : kNoFeedHold;
+    wish_.delta = request.delta;
+  }
+  noneMatch_ = text(request.noneMatch);
   grant_ = Grants::kNone;
   return !feeds_->hasPrivate() || judge(request, head);
 }
@@ -120,19 +125,15 @@ bool FeedHandler::judge(const HotRequest& request, const char* head) {
 }
 
 bool FeedHandler::serve(Connection& connection, const HotRequest& request, const Address& client) {
-  WatchHow how = {};
-  if (request.route == Route::kFeed) {
-    how = {.hold = request.hasHold ? request.hold : kNoFeedHold,
-           .delta = request.delta,
-           .gzip = request.gzip,
-           .stream = request.stream,
-           .many = false,
-           .noneMatch = noneMatch_};
-  } else {
-    how = {.hold = wish_.hold, .delta = wish_.delta, .gzip = false, .stream = false, .many = true};
-  }
-  how.from = client;
-  how.grant = grant_;
+  const WatchHow how = {.hold = wish_.hold,
+                        .delta = wish_.delta,
+                        .gzip = request.gzip,
+                        .stream = request.stream,
+                        .many = request.route == Route::kFeeds,
+                        .posted = request.key.length == 0,
+                        .noneMatch = noneMatch_,
+                        .grant = grant_,
+                        .from = client};
   connection.plain = false;
   const Ticket ticket = connections_->ticketOf(connection);
   const Outcome outcome = watch(connection, wish_.wanted, wish_.count, how);
@@ -148,7 +149,7 @@ Outcome FeedHandler::watch(Connection& connection, const Wanted* wanted, uint32_
                            const WatchHow& how) {
   // Watching before it is asked for: the table may answer while it is being asked.
   if (!how.noneMatch.empty()) {
-    const std::string tag = feeds_->tagNow(wanted[0], how);
+    const std::string tag = feeds_->tagNow(wanted, count, how);
     if (!tag.empty() && hasTag(how.noneMatch, tag)) {
       sendUnchanged(connection, tag);
       return Outcome::kOk;

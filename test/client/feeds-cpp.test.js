@@ -173,6 +173,17 @@ t.test('the C++ client of feeds', { skip: noClient }, async (t) => {
       told().map(({ value, problem }) => value ?? problem),
       [5, 9, 10, 'unknown-feed', 11]
     );
+    await stub.next(/^\/feeds?/);
+    client.say('watch B');
+    const both = (a, b) => `GET /feeds?watch=B:${b},a:${a}&hold=55&delta=1`;
+    const other = (n) => ({ feed: 'B', cursor: `e1-${n}`, value: n });
+    t.equal(await reply({ items: [other(2)] }), both('e1-11', 'none'), 'several, by their keys');
+    t.equal(await reply({ items: [], turn: 'x9' }), both('e1-11', 'e1-2'));
+    t.equal(await reply({ items: [other(4)] }), `${both('e1-11', 'e1-2')}&turn=x9`);
+    t.equal(await reply({ items: [value(12), other(3)] }), both('e1-11', 'e1-4'));
+    t.equal(await reply({ items: [other(5)] }), 'POST /feeds?', 'one of them is older');
+    t.equal(await reply({ items: [value(13)] }), both('e1-11', 'e1-5'));
+    await until(() => told().length === 9);
     await client.quit();
   });
 

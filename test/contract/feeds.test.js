@@ -7,6 +7,7 @@ import {
   EventStream,
   get,
   park,
+  parkGetMany,
   parkGet,
   parkMany,
   put,
@@ -338,6 +339,41 @@ contract(t, { options }, async (t, server) => {
     for (const key of keys) await put(server, key, 1);
     const most = await ask({ feeds: Object.fromEntries(keys.map((key) => [key, ''])) });
     t.equal(most.body.items.length, 32);
+  });
+
+  t.test('the same by an address', async (t) => {
+    const [a, b] = [freshKey(), freshKey()];
+    const { cursor } = (await put(server, a, 1)).body;
+    const ask = (watch, more) => server.ask('GET', `/feeds?watch=${watch}${more ?? ''}`);
+    const { body } = await ask(`${a}:,${b}:none,no/body:`);
+    t.strictSame(body.items, [
+      { feed: a, cursor, value: 1 },
+      { feed: 'no/body', problem: 'unknown-feed' }
+    ]);
+    const watcher = await parkGetMany(server, { [a]: cursor, [b]: 'none' }, 'hold=5');
+    const first = (await put(server, b, 2)).body.cursor;
+    t.strictSame((await watcher.answer).body, { items: [{ feed: b, cursor: first, value: 2 }] });
+    const escaped = await ask(encodeURIComponent(`${a}:,${b}:`));
+    t.equal(escaped.body.items.length, 2, 'escapes are welcome');
+    const over = await ask(`${a}:${cursor}`, '&hold=5&delta=0');
+    t.strictSame(over.body, { items: [] }, 'hold over');
+    const long = 'k'.repeat(199);
+    const all = await ask(Array.from({ length: 32 }, (_, i) => `${long}${i.toString(36)}:`));
+    t.equal(all.body.items.length, 32, 'longer than what the front door reads itself');
+    const tooMany = `${Array.from({ length: 33 }, (_, i) => `k${i}:`)}`;
+    const bad = {
+      'bad-watch': ['', 'a', 'a:,', 'a:,b', 'a:,a:', 'a:&watch=b:', '%61', tooMany],
+      'bad-key': [':', 'a//b:', 'a:,+:', `${'k'.repeat(201)}:`],
+      'bad-cursor': ['a:_', 'a:b:c', `a:${'c'.repeat(41)}`],
+      'bad-hold': ['a:&hold=4', 'a:&hold=', 'a:&hold=6', 'a:&hold=4294967295', 'a:&hold=5&hold=5'],
+      'bad-delta': ['a:&delta=', 'a:&delta=2', 'a:&delta=1&delta=1'],
+      'bad-turn': ['a:&turn=', 'a:&turn=_', 'a:&turn=1&turn=1']
+    };
+    for (const [problem, lists] of Object.entries(bad)) {
+      for (const list of lists) {
+        await refused(t, server, problem, () => ask(list), `${problem}: ${list}`.slice(0, 40));
+      }
+    }
   });
 
   t.test('lists of feeds that are none change nothing', async (t) => {

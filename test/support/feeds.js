@@ -110,6 +110,16 @@ export const parkGet = (server, key, query, more) =>
 export const parkMany = (server, wish) =>
   park(server, request('POST', '/feeds', { body: JSON.stringify(wish) }));
 
+/** Asks for several feeds by an address; `feeds` has their cursors, `query` goes behind it. */
+export const getMany = (server, feeds, query = '', more = {}) =>
+  server.ask('GET', listOf(feeds, query), more);
+
+export const parkGetMany = (server, feeds, query = '') =>
+  park(server, request('GET', listOf(feeds, query)));
+
+const listOf = (feeds, query) =>
+  `/feeds?watch=${Object.entries(feeds).map((one) => one.join(':'))}${query && `&${query}`}`;
+
 /** An event stream, read chunk by chunk as RFC 9112 (section 7.1) has it. */
 export class EventStream {
   #wire;
