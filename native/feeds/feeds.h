@@ -92,7 +92,7 @@ constexpr uint32_t kFromStart = 0;
 struct WatchHow {
   uint32_t hold = kNoFeedHold;  // seconds
   bool delta = false;           // patches
-  bool gzip = false;            // compressed, but not in a stream, nor with many feeds
+  bool gzip = false;            // compressed, but not with many feeds
   bool stream = false;          // events, without an end; of one feed
   bool many = false;            // the answer is {"items":[…]}
   bool posted = false;          // asked for by POST: no cache keeps the answer
@@ -117,7 +117,7 @@ struct FeedAnswer {
   Outcome outcome = Outcome::kOk;   // any other: the problem; a stream has it as items too
   const FeedItem* items = nullptr;  // the body; none: a comment in a stream
   uint32_t count = 0;
-  bool gzip = false;        // the body is compressed
+  bool gzip = false;        // the body is compressed; of a stream: it is to be
   bool stream = false;      // an event
   bool ends = false;        // the stream ends with it
   std::string_view cursor;  // of an event; may be empty

@@ -95,7 +95,7 @@ uint64_t Feeds::addNews(const Watcher& watcher) {
     return feed.cursor.version;
   }
   ++counts_.documents;
-  if (watcher.gzip && feed.gzip) {
+  if (watcher.gzip && feed.gzip && !watcher.stream) {
     gzip_ = true;
     items_.push_back({{}, feed.gzip.get(), 0, feed.gzip->length(), {}});
     return feed.cursor.version;
@@ -281,6 +281,7 @@ void Feeds::serveStream(uint32_t first) {
   Watcher& one = watchers_[first];
   const Feed& feed = *feeds_[one.feed];
   begin();
+  gzip_ = one.gzip;
   FeedAnswer answer;
   answer.stream = true;
   if (const Outcome over = grantOver(one); over != Outcome::kOk) {

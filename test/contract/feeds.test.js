@@ -413,6 +413,46 @@ contract(t, { options }, async (t, server) => {
     t.equal(body.items[0].feed, 'first', 'escapes and white space are welcome');
   });
 
+  t.test('an event stream in gzip: the same events, each to be had at once', async (t) => {
+    const key = freshKey();
+    await put(server, key, long(0));
+    const query = 'delta=1';
+    const gzip = { query, headers: { 'Accept-Encoding': 'gzip, br' } };
+    const plain = await EventStream.open(server, key, { query });
+    const streams = [await EventStream.open(server, key, gzip)];
+    streams.push(await EventStream.open(server, key, gzip));
+    for (const { head } of [plain, ...streams]) t.match(head, /\r\nVary: Accept-Encoding\r\n/);
+    t.notMatch(plain.head, /Content-Encoding/);
+    t.match(streams[0].head, /\r\nContent-Encoding: gzip\r\n/);
+    async function hears() {
+      const before = [plain, ...streams].map(({ bytes }) => bytes);
+      const event = await plain.news();
+      for (const stream of streams) t.strictSame(await stream.news(), event);
+      return [plain, ...streams].map(({ bytes }, i) => bytes - before[i]);
+    }
+    await hears();
+    const texts = Array.from({ length: 20 }, (_, n) => ({ player: `Name ${n}`, goals: n }));
+    await put(server, key, { ...long(1), texts });
+    const [whole, one, other] = await hears();
+    t.ok(one < whole / 2, `${one} of ${whole} bytes`);
+    t.equal(other, one);
+    await put(server, key, { ...long(2), texts });
+    await hears();
+    // Longer than what is compressed, and than a block may be.
+    await put(server, key, ['a long text '.repeat(20000)]);
+    await hears();
+    await remove(server, key);
+    await hears();
+    for (const stream of [plain, ...streams]) t.equal(await stream.next(), null);
+    for (const version of ['HTTP/1.0', 'HTTP/1.1']) {
+      const wire = await server.wire();
+      const head = `GET /feed/${key}x ${version}\r\nHost: a\r\nAccept: text/event-stream\r\n`;
+      wire.send(`${head}Accept-Encoding: gzip;q=0.5, x;q=0\r\n\r\n`);
+      t.equal(/Content-Encoding/.test(await wire.readHead()), version === 'HTTP/1.1', version);
+      await wire.destroy();
+    }
+  });
+
   t.test('an event stream has every version that its reader is fast enough for', async (t) => {
     const key = freshKey();
     const { body: first } = await put(server, key, long(0));
