@@ -187,7 +187,9 @@ export class FeedLoop {
     const entries = Object.entries(feeds).sort();
     const [key, after] = entries[0];
     const isOne = entries.length === 1;
-    const listed = isOne ? `/${key}?after=${after}` : `s?watch=${entries.map((one) => one.join(':'))}`;
+    const listed = isOne
+      ? `/${key}?after=${after}`
+      : `s?watch=${entries.map((one) => one.join(':'))}`;
     const path = `${listed}${hold === undefined ? '' : `&hold=${hold}`}&delta=1`;
     if (!this.#cached || this.#direct || path.length > ADDRESS_MOST) return { path: '' };
     const turn = path === this.#last.path ? this.#last.turn : undefined;

@@ -22,8 +22,8 @@ namespace {
 
 /**
  * {outcomes: [text, …], feed, feedGzip, feedPublic, feedUnchanged, feedStream, feedStreamGzip,
- * feedStreamPlain, json, joined: [text, text], timedOut, refused, tooMuchHeld, badRequest, headTooLarge,
- * expectationFailed, stays, ready: [[path, text], …]}
+ * feedStreamPlain, json, joined: [text, text], timedOut, refused, tooMuchHeld, badRequest,
+ * headTooLarge, expectationFailed, stays, ready: [[path, text], …]}
  */
 Replies repliesOf(Local<Value> given) {
   Replies replies;

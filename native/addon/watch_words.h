@@ -13,8 +13,8 @@ namespace server {
 
 /**
  * {keys, afters, hold or -1, delta, gzip, stream, many, posted, last or -1, noneMatch, from:
- * address, and perhaps problems: [outcome, …] and grant: {token: its SHA-256, left: milliseconds, read:
- * [pattern, …], jti, sub, key}}.
+ * address, and perhaps problems: [outcome, …] and grant: {token: its SHA-256, left: milliseconds,
+ * read: [pattern, …], jti, sub, key}}.
  */
 class WatchWords {
  public:

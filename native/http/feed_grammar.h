@@ -1,5 +1,6 @@
 // The parts of a hot request that only feeds have: the key and the query of GET /feed/{key}, the
-// query of GET /feeds, and the headers Accept, Accept-Encoding and Last-Event-ID. Part of http_reader.h, and as strict.
+// query of GET /feeds, and the headers Accept, Accept-Encoding and Last-Event-ID. Part of
+// http_reader.h, and as strict.
 #ifndef SPRITES_FEED_GRAMMAR_H_
 #define SPRITES_FEED_GRAMMAR_H_
 

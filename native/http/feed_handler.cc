@@ -316,7 +316,8 @@ bool FeedHandler::addCompressed(const FeedAnswer& answer, std::string_view field
   for (uint32_t i = 0; i < answer.count; ++i) {
     const FeedItem& item = answer.items[i];
     event_ += item.before;
-    if (item.bytes != nullptr) event_.append(item.bytes->data() + item.begin, item.end - item.begin);
+    if (item.bytes != nullptr)
+      event_.append(item.bytes->data() + item.begin, item.end - item.begin);
     event_ += item.after;
   }
   event_ += end;
@@ -343,7 +344,10 @@ void FeedHandler::addStored(const FeedAnswer& answer, std::string_view fields,
   for (uint32_t i = 0; i < answer.count; ++i) {
     const FeedItem& item = answer.items[i];
     event_ += item.before;
-    if (item.bytes != nullptr && item.end > item.begin) {
+    const uint32_t shared = item.bytes == nullptr ? 0 : item.end - item.begin;
+    if (shared < kCompressedEvent) {
+      if (shared > 0) event_.append(item.bytes->data() + item.begin, shared);
+    } else {
       addOwn();
       for (uint32_t at = item.begin; at < item.end;) {
         const uint32_t next = at + std::min(kStoredMost, item.end - at);

@@ -46,7 +46,8 @@ class FeedHandler : public FeedResponder {
 
   /**
    * Says whether it serves this request, whose head begins at `head`. Reads the list of GET /feeds,
-   * or the `body` of POST /feeds, for that. A grant that is not known here is JavaScript's to verify.
+   * or the `body` of POST /feeds, for that. A grant that is not known here is JavaScript's to
+   * verify.
    */
   bool takes(const HotRequest& request, const char* head, std::string_view body);
 

@@ -1,6 +1,6 @@
 // What a request for several feeds asks for. The body of POST /feeds is read as every client writes
-// it: {"hold":60,"delta":true,"feeds":{…}}, its members in any order, no escapes in its strings; the
-// list of GET /feeds is scores:e7-41,table:. JavaScript reads any other.
+// it: {"hold":60,"delta":true,"feeds":{…}}, its members in any order, no escapes in its strings;
+// the list of GET /feeds is scores:e7-41,table:. JavaScript reads any other.
 #ifndef SPRITES_WATCH_READER_H_
 #define SPRITES_WATCH_READER_H_
 

@@ -55,8 +55,9 @@ void checkHot(const std::string& input, const HotRequest& request) {
     server::test::fail("a number too large", input);
   }
   const bool isFeed = request.route == Route::kFeed;
-  const bool isGet = isFeed || isList || request.route == Route::kPoll || request.route == Route::kPlace ||
-                     request.route == Route::kStatus || request.route == Route::kReady;
+  const bool isGet = isFeed || isList || request.route == Route::kPoll ||
+                     request.route == Route::kPlace || request.route == Route::kStatus ||
+                     request.route == Route::kReady;
   if (input[0] != (isGet ? 'G' : 'P')) server::test::fail("another method", input);
   if ((request.route == Route::kReady) != (request.path.length > 0)) {
     server::test::fail("a path of nothing, or none", input);

@@ -1,6 +1,7 @@
-// Fuzzes the readers of POST /feeds and of the list of GET /feeds under the sanitizers, from copies of exactly their length. What
-// must hold of one that is taken: between one feed and as many as one poll may ask for, each a
-// key that is there once, each cursor one or empty, and all of them within its text.
+// Fuzzes the readers of POST /feeds and of the list of GET /feeds under the sanitizers, from copies
+// of exactly their length. What must hold of one that is taken: between one feed and as many as one
+// poll may ask for, each a key that is there once, each cursor one or empty, and all of them within
+// its text.
 #include <functional>
 #include <set>
 #include <string_view>
