@@ -19,7 +19,7 @@ sub vcl_recv {
     # What a stranger claims to be goes no further.
     set req.http.X-Forwarded-For = client.ip;
     unset req.http.Forwarded;
-    if (req.url !~ "^/feed/" || (req.method != "GET" && req.method != "HEAD")) {
+    if (req.url !~ "^/feed(/|s\?)" || (req.method != "GET" && req.method != "HEAD")) {
         return (pass);
     }
     # An event stream, and whoever shows a token, has an answer of its own.

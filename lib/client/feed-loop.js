@@ -13,7 +13,10 @@ const TEXT = { 'content-type': 'text/plain;charset=UTF-8' };
 /** Pings in a row that a cache may answer at once: of the turns that it has kept there are few. */
 const TURNS_AT_ONCE = 8;
 
-/** What an answer says of the feeds; `key`: of the one asked for by GET. */
+/** Characters of an address that every cache takes; what is longer is asked for by POST. */
+const ADDRESS_MOST = 4000;
+
+/** What an answer says of the feeds; `key`: of the one asked for alone. */
 function itemsOf({ status, json }, key) {
   if (key !== undefined) return readItem(key, status, json, problemOf({ status, json }));
   return status === 200 ? readItems(json) : null;
@@ -38,7 +41,7 @@ export class FeedLoop {
   #openAt = -Infinity; // not before: the server has asked for a pause
   #poll = null; // {since, controller, again} of the request under way
 
-  #cached; // one feed is asked for so that a cache can answer
+  #cached; // feeds are asked for so that a cache can answer
   #direct = false; // the next poll goes past the cache: what that has is old
   /** @type {{path: string, turn: string|undefined}} of the last poll, its query without a turn */
   #last = { path: '', turn: undefined };
@@ -131,9 +134,8 @@ export class FeedLoop {
     const poll = { since: now, controller: new AbortController(), again: false };
     this.#poll = poll;
     const wish = { hold, delta: true, feeds };
-    const key = this.#cached && !this.#direct && count === 1 ? Object.keys(feeds)[0] : undefined;
+    const address = this.#addressOf(wish);
     this.#direct = false;
-    const address = this.#addressOf(wish, key);
     const answer = await this.#ask(wish, poll.controller, address);
     if (this.#poll === poll) this.#poll = null;
     if (run !== this.#run || poll.again) return undefined;
@@ -143,7 +145,7 @@ export class FeedLoop {
     if (isLong) this.#failures = 0; // The network did let it park.
     if (isLong && answer.failure) this.#cut(took);
     else if (isLong) this.#cuts = 0;
-    const items = itemsOf(answer, key);
+    const items = itemsOf(answer, address.key);
     this.#last = { path: address.path, turn: undefined };
     if (items === null && this.#grant?.refused(problemOf(answer))) return undefined;
     if (items === null) return this.#failed(answer, hold, isLong);
@@ -151,7 +153,7 @@ export class FeedLoop {
 
     this.#doubt = false;
     this.#become('online');
-    if (key !== undefined && this.#table.isOlder(items[0])) {
+    if (address.path !== '' && items.some((item) => this.#table.isOlder(item))) {
       this.#direct = true;
       this.#failures += 1;
       return { ms: this.#waits.backoff(this.#failures) };
@@ -178,14 +180,20 @@ export class FeedLoop {
 
   /**
    * @param {{hold?: number, feeds: Record<string, string>}} wish
-   * @param {string} [key] of the one feed, where a cache is to be asked
-   * @returns {{path: string, turn: string|undefined}} all who ask for the same have the same address
+   * @returns {{path: string, key?: string, turn?: string}} all who ask for the same have the same address, where a
+     cache is to be asked, else none; `key`: of a feed that is asked for alone
    */
-  #addressOf({ hold, feeds }, key) {
-    if (key === undefined) return { path: '', turn: undefined };
-    const held = hold === undefined ? '' : `&hold=${hold}`;
-    const path = `/${key}?after=${feeds[key]}${held}&delta=1`;
-    return { path, turn: path === this.#last.path ? this.#last.turn : undefined };
+  #addressOf({ hold, feeds }) {
+    const entries = Object.entries(feeds).sort();
+    const [key, after] = entries[0];
+    const isOne = entries.length === 1;
+    const listed = isOne
+      ? `/${key}?after=${after}`
+      : `s?watch=${entries.map((one) => one.join(':'))}`;
+    const path = `${listed}${hold === undefined ? '' : `&hold=${hold}`}&delta=1`;
+    if (!this.#cached || this.#direct || path.length > ADDRESS_MOST) return { path: '' };
+    const turn = path === this.#last.path ? this.#last.turn : undefined;
+    return { path, key: isOne ? key : undefined, turn };
   }
 
   /** The poll itself; a failure becomes a value. */

@@ -57,8 +57,8 @@ export class Feeds {
   /**
    * @param {object} options
    * @param {string} options.base the server's URL, such as `http://127.0.0.1:8080`
-   * @param {boolean} [options.cached] there is a cache before the server (its `--feed-cache`): where one feed
-   *     is watched it is asked for so that the cache can answer
+   * @param {boolean} [options.cached] there is a cache before the server (its `--feed-cache`): feeds are asked
+   *     for so that the cache can answer
    * @param {() => string | undefined | Promise<string | undefined>} [options.grant] gives the grant to send; called again
    *     before that ends, and when the server refuses it
    * @param {(state: FeedsState, about: {why?: string}) => void} [options.onState] called on every

@@ -1,9 +1,16 @@
 import { isKey, isPrefix } from './names.js';
-import { readKey, readManyWishes, readWish, WATCH_BYTES, WishError } from './wish.js';
+import {
+  readKey,
+  readListedWishes,
+  readManyWishes,
+  readWish,
+  WATCH_BYTES,
+  WishError
+} from './wish.js';
 
 /**
  * The feeds' routes: watching and publishing. The native front door answers GET
- * /feed/{key} and POST /feeds itself and alike (native/http/feed_handler.h).
+ * /feed/{key}, GET /feeds?watch and POST /feeds itself and alike (native/http/feed_handler.h).
  */
 
 const KINDS = {
@@ -103,10 +110,14 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
     return { grant, problems: keys.map(problemOf) };
   }
 
-  async function post(request) {
-    const bytes = readBody(request, WATCH_BYTES, 'watch-too-large');
-    const wish = reading(() => readManyWishes(bytes));
+  async function watchMany(request, read) {
+    const wish = reading(read);
     return watch(request, { ...wish, ...(await openedOf(request, wish.keys)) });
+  }
+
+  function post(request) {
+    const bytes = readBody(request, WATCH_BYTES, 'watch-too-large');
+    return watchMany(request, () => readManyWishes(bytes));
   }
 
   /** What GET without a cursor would answer, without it; nothing is fetched. */
@@ -131,11 +142,15 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
 
   // ---- Publishing
 
-  /** Answers with the keys there are, a page at a time. */
-  function keys(request) {
+  /** Watches several feeds, or answers with the keys there are, a page at a time. */
+  function list(request) {
+    const { query, headers } = request;
+    if (query.has('watch')) {
+      return watchMany(request, () => readListedWishes(query, headers));
+    }
     authorize(request);
-    const [prefix = '', ...others] = request.query.getAll('prefix');
-    const [from = '', ...more] = request.query.getAll('from');
+    const [prefix = '', ...others] = query.getAll('prefix');
+    const [from = '', ...more] = query.getAll('from');
     const isOne = others.length + more.length === 0 && (from === '' || isKey(from));
     if (!isOne || !isPrefix(prefix)) throw new Refusal('bad-key');
     const page = feeds.list({ prefix, from, count: PAGE + 1 });
@@ -189,6 +204,6 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
 
   return {
     feed: { GET: get, HEAD: head, POST: append, PUT: put, PATCH: patch, DELETE: remove },
-    feeds: { GET: keys, POST: post }
+    feeds: { GET: list, POST: post }
   };
 }

@@ -71,6 +71,33 @@ function readHold(hold) {
   return hold;
 }
 
+/** What a query says besides the feeds. */
+function readHow(query) {
+  const hold = readOnce(query, 'hold', 'bad-hold');
+  if (hold !== undefined && !DECIMAL.test(hold)) throw new WishError('bad-hold');
+  const delta = readOnce(query, 'delta', 'bad-delta') ?? '0';
+  if (!['0', '1'].includes(delta)) throw new WishError('bad-delta');
+  const turn = readOnce(query, 'turn', 'bad-turn');
+  // It makes another address of the same request for the caches between, and says no more.
+  if (turn !== undefined && !TURN.test(turn)) throw new WishError('bad-turn');
+  return { hold: readHold(hold === undefined ? undefined : Number(hold)), delta: delta === '1' };
+}
+
+/** Several feeds, each with a cursor. */
+function readFeeds(entries) {
+  if (entries.length === 0 || entries.length > FEEDS_AT_ONCE) throw new WishError('bad-watch');
+  for (const [key, after] of entries) {
+    readKey(key);
+    if (typeof after !== 'string') throw new WishError('bad-cursor');
+    readAfter(after);
+  }
+  return {
+    keys: entries.map(([key]) => key),
+    afters: entries.map(([, after]) => after),
+    many: true
+  };
+}
+
 /**
  * @param {string} key
  * @returns {string} the same
@@ -104,18 +131,10 @@ export function readWish(key, query, headers) {
     after = readAfter(lastEvent);
     if (after !== '') last = undefined;
   }
-  const hold = readOnce(query, 'hold', 'bad-hold');
-  if (hold !== undefined && !DECIMAL.test(hold)) throw new WishError('bad-hold');
-  const delta = readOnce(query, 'delta', 'bad-delta') ?? '0';
-  if (!['0', '1'].includes(delta)) throw new WishError('bad-delta');
-  const turn = readOnce(query, 'turn', 'bad-turn');
-  // It makes another address of the same request for the caches between, and says no more.
-  if (turn !== undefined && !TURN.test(turn)) throw new WishError('bad-turn');
   return {
     keys: [key],
     afters: [after],
-    hold: readHold(hold === undefined ? undefined : Number(hold)),
-    delta: delta === '1',
+    ...readHow(query),
     gzip: accepts(headers['accept-encoding'], 'gzip'),
     stream,
     ...(last !== undefined && { last }),
@@ -124,10 +143,27 @@ export function readWish(key, query, headers) {
 }
 
 /**
+ * Reads the list of GET /feeds: `watch=scores:e7-41,table:`.
+ *
+ * @param {URLSearchParams} query
+ * @param {Record<string, string>} headers by their names in lower case
+ * @returns {{keys: string[], afters: string[], hold?: number, delta: boolean, many: true, noneMatch?: string}}
+ * @throws {WishError}
+ */
+export function readListedWishes(query, headers) {
+  const entries = readOnce(query, 'watch', 'bad-watch')
+    .split(',')
+    .map((one) => one.split(/:(.*)/s, 2));
+  const isTwice = new Set(entries.map(([key]) => key)).size < entries.length;
+  if (isTwice || entries.some(([, after]) => after === undefined)) throw new WishError('bad-watch');
+  return { ...readFeeds(entries), ...readHow(query), noneMatch: headers['if-none-match'] };
+}
+
+/**
  * Reads the body of POST /feeds.
  *
  * @param {Uint8Array} bytes
- * @returns {{keys: string[], afters: string[], hold?: number, delta: boolean, many: true}}
+ * @returns {{keys: string[], afters: string[], hold?: number, delta: boolean, many: true, posted: true}}
  * @throws {WishError}
  */
 export function readManyWishes(bytes) {
@@ -141,19 +177,6 @@ export function readManyWishes(bytes) {
   const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
   if (!isObject(wish) || !isObject(wish.feeds)) throw new WishError('bad-watch');
   const { hold, delta = false, feeds } = wish;
-  const entries = Object.entries(feeds);
-  if (entries.length === 0 || entries.length > FEEDS_AT_ONCE) throw new WishError('bad-watch');
   if (typeof delta !== 'boolean') throw new WishError('bad-delta');
-  for (const [key, after] of entries) {
-    readKey(key);
-    if (typeof after !== 'string') throw new WishError('bad-cursor');
-    readAfter(after);
-  }
-  return {
-    keys: entries.map(([key]) => key),
-    afters: entries.map(([, after]) => after),
-    hold: readHold(hold),
-    delta,
-    many: true
-  };
+  return { ...readFeeds(Object.entries(feeds)), hold: readHold(hold), delta, posted: true };
 }

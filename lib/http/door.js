@@ -89,8 +89,9 @@ function replies(outcomes, options, common, files) {
   // An id has 36 characters: the length is known before the id is.
   const nobody = '-'.repeat(36);
   const welcome = JSON.stringify(welcomeOf(nobody, options));
-  const stream = { 'Content-Type': 'text/event-stream' };
   const vary = varied(common);
+  const stream = { ...vary, 'Content-Type': 'text/event-stream' };
+  const chunked = { ...stream, 'Transfer-Encoding': 'chunked' };
   return {
     outcomes: outcomes.map(outcome),
     joined: json(201, welcome).split(nobody),
@@ -99,7 +100,8 @@ function replies(outcomes, options, common, files) {
     feedGzip: open({ ...vary, 'Content-Encoding': 'gzip' }),
     feedPublic: tagged(200, { 'Content-Type': 'application/json' }),
     feedUnchanged: tagged(304, { 'Cache-Control': NEWEST }),
-    feedStream: text(200, { ...stream, 'Transfer-Encoding': 'chunked' }),
+    feedStream: text(200, chunked),
+    feedStreamGzip: text(200, { ...chunked, 'Content-Encoding': 'gzip' }),
     feedStreamPlain: text(200, stream),
     timedOut: problem('request-timeout'),
     refused: problem('too-many-connections'),

@@ -188,10 +188,10 @@ export class Exchanges {
 
   watch(connection, generation, wish) {
     const { hold = -1, delta = false, gzip = false, stream = false, many = false } = wish;
-    const { keys, afters, from, last = -1, noneMatch = '', problems, grant } = wish;
+    const { keys, afters, from, last = -1, noneMatch = '', problems, grant, posted = false } = wish;
     const given = {
       ...{ problems: problems?.map(outcomeOf), grant: grant && nativeOf(grant) },
-      ...{ keys, afters, from, hold, delta, gzip, stream, many, last, noneMatch }
+      ...{ keys, afters, from, hold, delta, gzip, stream, many, posted, last, noneMatch }
     };
     this.door.watch(connection, generation, given);
   }

@@ -34,6 +34,22 @@ const schemas = {
       ' `gap`: older items are gone.',
     dependentRequired: { patch: ['from', 'cursor'], items: ['from', 'cursor'], value: ['cursor'] }
   },
+  Items: object({ items: list(part('Item')) }, ['items']),
+  Keys: object(
+    {
+      feeds: list(
+        object({
+          feed: part('Key'),
+          kind: { enum: ['value', 'log'] },
+          cursor: part('Cursor'),
+          bytes: COUNT,
+          watching: COUNT
+        })
+      ),
+      next: part('Key')
+    },
+    ['feeds']
+  ),
   Published: object({ cursor: part('Cursor'), watching: COUNT }),
   Names: object({ version: COUNT, names: list({ type: 'object' }) }, ['version']),
   Input: { type: 'object', additionalProperties: { type: 'number' } },
@@ -44,14 +60,19 @@ const schemas = {
     detail: { type: 'string', description: 'What the caller can do.' }
   })
 };
+/** What an answer says of the next request. */
+const NEXT = {
+  turn: text('^[A-Za-z0-9-]{1,40}$', { description: 'Of the next request, as it is.' }),
+  retry: { ...COUNT, description: 'Milliseconds to wait before the next request.' }
+};
+Object.assign(schemas.Items.properties, NEXT);
 Object.assign(schemas.Item.properties, {
   from: part('Cursor'),
   patch: part('Patch'),
   items: list({}),
   gap: { const: true },
   problem: TEXT,
-  turn: text('^[A-Za-z0-9-]{1,40}$', { description: 'Of the next request, as it is.' }),
-  retry: { ...COUNT, description: 'Milliseconds to wait before the next request.' }
+  ...NEXT
 });
 
 /** Parameters in a path, by their names. */
@@ -79,6 +100,9 @@ const inQuery = (hold) => ({
     ...part('Key'),
     description: 'Of a log: `start`. Of keys: the `next` of the page before.'
   },
+  watch: text('^[A-Za-z0-9._~/-]{1,200}:[A-Za-z0-9-]{0,40}(,|$)', {
+    description: 'Up to 32 keys, each with a colon and what `after` has: `scores:e7-41,table:`.'
+  }),
   grant: { ...TEXT, description: 'A grant, where headers can not be set.' },
   version: COUNT
 });
@@ -101,7 +125,7 @@ const WATCHED = [
 
 /**
  * The operations: what one is for, parameters in the query, the body, the answer (status and schema), and the problems that
- * are its own. `token`: a publisher's.
+ * are its own. `token`: a publisher's; `maybe`: one or none.
  */
 function operations({ hold, maxSprite, feedBytes }) {
   const said = `At most ${feedBytes} bytes.`;
@@ -205,28 +229,14 @@ function operations({ hold, maxSprite, feedBytes }) {
       ]
     },
     'GET /feeds': {
-      about: 'The keys there are, in order, a page at a time.',
-      token: true,
-      query: ['prefix', 'from'],
-      answer: [
-        200,
-        object(
-          {
-            feeds: list(
-              object({
-                feed: part('Key'),
-                kind: { enum: ['value', 'log'] },
-                cursor: part('Cursor'),
-                bytes: COUNT,
-                watching: COUNT
-              })
-            ),
-            next: part('Key')
-          },
-          ['feeds']
-        )
-      ],
-      problems: [...PUBLISHER, 'bad-key']
+      about:
+        'With `watch`: waits for news of up to 32 feeds, as POST does. Else, with a token, the keys there are, in' +
+        ' order, a page at a time.',
+      token: 'maybe',
+      query: ['watch', 'hold', 'delta', 'turn', 'grant', 'prefix', 'from'],
+      answer: [200, { oneOf: [part('Items'), part('Keys')] }],
+      cached: true,
+      problems: [...PUBLISHER, ...WATCHED, 'bad-watch']
     },
     'POST /feeds': {
       about: 'Waits for news of up to 32 feeds.',
@@ -240,7 +250,7 @@ function operations({ hold, maxSprite, feedBytes }) {
           ['feeds']
         )
       },
-      answer: [200, object({ items: list(part('Item')), retry: COUNT }, ['items'])],
+      answer: [200, part('Items')],
       problems: [...WATCHED, 'bad-watch', 'watch-too-large']
     },
     'GET /games': {
@@ -388,7 +398,7 @@ export function openApi(options, routes) {
       [method.toLowerCase()]: {
         operationId: method.toLowerCase() + words.join(''),
         summary: about,
-        security: token ? [{ publisher: [] }] : [],
+        security: token ? [{ publisher: [] }, ...(token === 'maybe' ? [{}] : [])] : [],
         parameters: parametersOf(path, query, options.hold),
         ...(body && { requestBody: { required: true, content: contentOf(body) } }),
         responses: responsesOf(operation)

@@ -21,9 +21,9 @@ namespace server {
 namespace {
 
 /**
- * {outcomes: [text, …], feed, feedGzip, feedPublic, feedUnchanged, feedStream, feedStreamPlain,
- * json, joined: [text, text], timedOut, refused, tooMuchHeld, badRequest, headTooLarge,
- * expectationFailed, stays, ready: [[path, text], …]}
+ * {outcomes: [text, …], feed, feedGzip, feedPublic, feedUnchanged, feedStream, feedStreamGzip,
+ * feedStreamPlain, json, joined: [text, text], timedOut, refused, tooMuchHeld, badRequest,
+ * headTooLarge, expectationFailed, stays, ready: [[path, text], …]}
  */
 Replies repliesOf(Local<Value> given) {
   Replies replies;
@@ -36,6 +36,7 @@ Replies repliesOf(Local<Value> given) {
   replies.feedPublic = Reply(textIn(given, "feedPublic"));
   replies.feedUnchanged = Reply(textIn(given, "feedUnchanged"));
   replies.feedStream = Reply(textIn(given, "feedStream"));
+  replies.feedStreamGzip = Reply(textIn(given, "feedStreamGzip"));
   replies.feedStreamPlain = Reply(textIn(given, "feedStreamPlain"));
   Local<Array> joined = get(given, "joined").As<Array>();
   replies.joined = Reply(textOf(Nan::Get(joined, 0).ToLocalChecked()));

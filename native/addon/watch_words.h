@@ -12,9 +12,9 @@
 namespace server {
 
 /**
- * {keys, afters, hold or -1, delta, gzip, stream, many, last or -1, noneMatch, from: address, and
- * perhaps problems: [outcome, …] and grant: {token: its SHA-256, left: milliseconds, read:
- * [pattern, …], jti, sub, key, present}}.
+ * {keys, afters, hold or -1, delta, gzip, stream, many, posted, last or -1, noneMatch, from:
+ * address, and perhaps problems: [outcome, …] and grant: {token: its SHA-256, left: milliseconds,
+ * read: [pattern, …], jti, sub, key, present}}.
  */
 class WatchWords {
  public:
@@ -42,6 +42,7 @@ class WatchWords {
            .gzip = flag("gzip"),
            .stream = flag("stream"),
            .many = flag("many"),
+           .posted = flag("posted"),
            .last = last < 0 ? kNotLast : static_cast<uint32_t>(last),
            .noneMatch = noneMatch_,
            .from = addressOf(get(given, "from"))};

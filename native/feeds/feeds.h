@@ -93,9 +93,10 @@ constexpr uint32_t kFromStart = 0;
 struct WatchHow {
   uint32_t hold = kNoFeedHold;  // seconds
   bool delta = false;           // patches
-  bool gzip = false;            // compressed, but not in a stream, nor with many feeds
+  bool gzip = false;            // compressed, but not with many feeds
   bool stream = false;          // events, without an end; of one feed
   bool many = false;            // the answer is {"items":[…]}
+  bool posted = false;          // asked for by POST: no cache keeps the answer
   // So many items back in a log, or all that are kept, at once; not of many feeds.
   uint32_t last = kNotLast;
   std::string_view noneMatch = {};        // If-None-Match: the tags of the answers that a cache has
@@ -117,7 +118,7 @@ struct FeedAnswer {
   Outcome outcome = Outcome::kOk;   // any other: the problem; a stream has it as items too
   const FeedItem* items = nullptr;  // the body; none: a comment in a stream
   uint32_t count = 0;
-  bool gzip = false;        // the body is compressed
+  bool gzip = false;        // the body is compressed; of a stream: it is to be
   bool stream = false;      // an event
   bool ends = false;        // the stream ends with it
   std::string_view cursor;  // of an event; may be empty
@@ -247,7 +248,7 @@ class Feeds {
    * Where a cache may keep the answer that this would be given at once: its tag, as
    * FeedAnswer::tag; else empty.
    */
-  std::string tagNow(const Wanted& wanted, const WatchHow& how);
+  std::string tagNow(const Wanted* wanted, uint32_t count, const WatchHow& how);
 
   // ---- Grants
 
@@ -580,11 +581,16 @@ class Feeds {
   uint32_t newWatcher();
   void release(uint32_t watcher);
   uint64_t seenOf(const Feed& feed, const Watcher& watcher, Cursor after) const;
-  uint64_t seenOfValue(const Feed& feed, Cursor after) const;
+  static Cursor afterOf(const Wanted& wanted, const WatchHow& how) {
+    return how.last == kNotLast ? Cursor::of(wanted.after) : Cursor{.version = how.last};
+  }
   bool hasNews(const Watcher& watcher) const;
-  Keep keepOf(const Wanted& wanted, const WatchHow& how) const;
-  void appendTag(std::string* text, const Watcher& watcher) const;
+  Watcher watcherOf(const Feed& feed, const Wanted& wanted, const WatchHow& how) const;
+  Keep keepOf(const Wanted* wanted, uint32_t count, const WatchHow& how) const;
+  void appendTag(std::string* text, uint32_t place, const Watcher& watcher) const;
+  static std::string shortTag(std::string_view text);
   void appendTurn(std::string* text) const;
+  uint64_t patchFor(const Feed& feed, const Watcher& watcher) const;
   bool awaitsCompression(const Watcher& watcher);
   bool knowsAll(uint32_t first) const;
   void forgetSeen(const Feed& feed);
@@ -605,8 +611,8 @@ class Feeds {
   }
   void addProblem(std::string_view key, Outcome problem);
   void addText(std::string_view text);
-  void joinItems();
-  void appendRetry(std::string* text);
+  void joinItems(bool turns);
+  void appendNext(std::string* text, bool turns);
   FeedResponder::Taken deliver(uint32_t token, FeedAnswer answer);
   void fire(uint32_t watcher);
   void arm(uint32_t watcher, uint64_t milliseconds);

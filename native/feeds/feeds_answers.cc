@@ -82,12 +82,12 @@ uint64_t Feeds::addNews(const Watcher& watcher) {
   if (watcher.seen > 0 && watcher.seen < feed.cursor.version) {
     counts_.skipped += feed.cursor.version - watcher.seen - 1;
   }
-  if (watcher.delta && feed.remembers(watcher.seen)) {
+  if (const uint64_t from = patchFor(feed, watcher); from > 0) {
     ++counts_.patches;
-    const auto begin = static_cast<uint32_t>(feed.patchesFrom(watcher.seen)) + 1;
+    const auto begin = static_cast<uint32_t>(feed.patchesFrom(from)) + 1;
     const auto before = envelope([&](std::string* text) {
       appendFeed(text, feed.key);
-      appendCursor(text, "from", {feed.cursor.epoch, watcher.seen});
+      appendCursor(text, "from", {feed.cursor.epoch, from});
       appendCursor(text, "cursor", feed.cursor);
       *text += ",\"patch\":[";
     });
@@ -95,7 +95,7 @@ uint64_t Feeds::addNews(const Watcher& watcher) {
     return feed.cursor.version;
   }
   ++counts_.documents;
-  if (watcher.gzip && feed.gzip) {
+  if (watcher.gzip && feed.gzip && !watcher.stream) {
     gzip_ = true;
     items_.push_back({{}, feed.gzip.get(), 0, feed.gzip->length(), {}});
     return feed.cursor.version;
@@ -115,10 +115,10 @@ void Feeds::addProblem(std::string_view key, Outcome problem) {
 }
 
 /** Joins the items of an answer for many feeds into one document. */
-void Feeds::joinItems() {
+void Feeds::joinItems(bool turns) {
   const auto end = envelope([&](std::string* text) {
     *text += ']';
-    appendRetry(text);
+    appendNext(text, turns);
     *text += '}';
   });
   joined_.clear();
@@ -131,16 +131,42 @@ void Feeds::joinItems() {
   items_.swap(joined_);
 }
 
-/** Names the bytes of the answer that `addNews` has made for the watcher of a poll. */
-void Feeds::appendTag(std::string* text, const Watcher& watcher) const {
-  const Feed& feed = *feeds_[watcher.feed];
-  if (feed.isLog) return feed.appendTag(text, partFor(feed, watcher));
-  const bool patch = watcher.delta && feed.remembers(watcher.seen);
-  feed.appendTag(text, patch ? watcher.seen : 0, gzip_);
+/** Where a watcher with news is answered with a patch: the version it is from. Else 0. */
+uint64_t Feeds::patchFor(const Feed& feed, const Watcher& watcher) const {
+  return watcher.delta && feed.remembers(watcher.seen) ? watcher.seen : 0;
 }
 
-/** While the server ends, an answer says when to come back. */
-void Feeds::appendRetry(std::string* text) {
+/**
+ * Names the bytes that `addNews` adds for the watcher of a poll; of one for many feeds it has this
+ * place among them, and the answer the `shortTag` of all.
+ */
+void Feeds::appendTag(std::string* text, uint32_t place, const Watcher& watcher) const {
+  const Feed& feed = *feeds_[watcher.feed];
+  if (watcher.many) {
+    base::appendDigits(text, place);
+    *text += ':';
+  }
+  if (feed.isLog) return feed.appendTag(text, partFor(feed, watcher));
+  const uint64_t from = patchFor(feed, watcher);
+  feed.appendTag(text, from, from == 0 && watcher.gzip && feed.gzip);
+}
+
+/** A short name for a long one (FNV-1a). */
+std::string Feeds::shortTag(std::string_view text) {
+  uint64_t sum = 0xcbf29ce484222325;
+  for (const char c : text) sum = (sum ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  std::string tag;
+  base::appendDigits(&tag, sum, 36);
+  return tag;
+}
+
+/** What an answer says of the next request: its turn, or, while the server ends, when to come. */
+void Feeds::appendNext(std::string* text, bool turns) {
+  if (turns) {
+    *text += ",\"turn\":\"";
+    appendTurn(text);
+    *text += '"';
+  }
   if (!draining()) return;
   *text += ",\"retry\":";
   base::appendDigits(text, retry());
@@ -180,27 +206,37 @@ void Feeds::servePoll(uint32_t first) {
     return parkAll(first);
   begin();
   FeedAnswer answer;
+  // Whether a cache may have it, and how its bytes are named.
+  bool cached = one.keep != Keep::kNot && !draining();
+  bool isPing = false;
+  std::string tag;
   if (over != Outcome::kOk) {
     answer.outcome = over;
   } else if (one.many) {
+    const auto refuse = [&](std::string_view key, Outcome why) {
+      addProblem(key, why);
+      cached = false;
+    };
     if (const auto found = refused_.find(first); found != refused_.end()) {
-      for (const auto& [key, why] : found->second) addProblem(key, why);
+      for (const auto& [key, why] : found->second) refuse(key, why);
     }
-    for (uint32_t at = first;;) {
+    for (uint32_t at = first, place = 0;; ++place) {
       const Watcher& each = watchers_[at];
       const Feed& its = *feeds_[each.feed];
       if (its.gone || (!its.value && its.failedUntil > 0)) {
-        addProblem(its.key, Outcome{its.failure});
+        refuse(its.key, Outcome{its.failure});
       } else if (isUnknown(its, each)) {
-        addProblem(its.key, Outcome::kUnknownFeed);
+        refuse(its.key, Outcome::kUnknownFeed);
       } else if (hasNews(each)) {
+        if (cached) appendTag(&tag, place, each);
         addNews(each);
       }
       at = each.sibling;
       if (at == first) break;
     }
-    if (items_.empty()) ++counts_.pings;
-    joinItems();
+    isPing = items_.empty();
+    if (!isPing && cached) tag = shortTag(tag);
+    joinItems(isPing && cached);
   } else if (feed.gone) {
     answer.outcome = Outcome{feed.failure};
   } else if (isUnknown(feed, one)) {
@@ -212,36 +248,29 @@ void Feeds::servePoll(uint32_t first) {
   } else if (isNoLog(feed, one)) {
     answer.outcome = Outcome::kNotALog;
   } else if (hasNews(one)) {
+    if (cached) appendTag(&tag, 0, one);
     addNews(one);
-    if (one.keep != Keep::kNot && !draining()) {
-      answer.fresh =
-          one.keep == Keep::kShort ? std::min(kFreshNewest, options_.cache) : options_.cache;
-      answer.tag = envelope([&](std::string* text) { appendTag(text, one); });
-    }
   } else {
-    ++counts_.pings;
-    const bool cached = one.keep != Keep::kNot && !draining();
+    isPing = true;
     // A watcher who is ahead of this table keeps his cursor.
     const Cursor cursor = {feed.cursor.epoch, std::max(feed.cursor.version, one.seen)};
     addText(envelope([&](std::string* text) {
       appendFeed(text, feed.key);
       appendCursor(text, "cursor", cursor);
-      if (cached) {
-        *text += ",\"turn\":\"";
-        appendTurn(text);
-        *text += '"';
-      }
-      appendRetry(text);
+      appendNext(text, cached);
       *text += '}';
     }));
     if (cached) {
-      answer.fresh = options_.cache;
-      answer.tag = envelope([&](std::string* text) {
-        cursor.appendTo(text);
-        *text += ".turn-";
-        appendTurn(text);
-      });
+      cursor.appendTo(&tag);
+      tag += '.';
     }
+  }
+  if (isPing) ++counts_.pings;
+  if (cached && answer.outcome == Outcome::kOk) {
+    if (isPing) appendTurn(&(tag += "turn-"));
+    const bool isShort = one.keep == Keep::kShort && !isPing;
+    answer.fresh = isShort ? std::min(kFreshNewest, options_.cache) : options_.cache;
+    answer.tag = tag;
   }
   // The answer points into the feed, which may go with its last watcher: released last.
   deliver(one.token, answer);
@@ -252,6 +281,7 @@ void Feeds::serveStream(uint32_t first) {
   Watcher& one = watchers_[first];
   const Feed& feed = *feeds_[one.feed];
   begin();
+  gzip_ = one.gzip;
   FeedAnswer answer;
   answer.stream = true;
   if (const Outcome over = grantOver(one); over != Outcome::kOk) {

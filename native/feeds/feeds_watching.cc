@@ -98,24 +98,16 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
   uint32_t last = kNoWatcher;
   bool news = unknown || draining();
   bool large = false;
+  const Keep keep = keepOf(wanted, count, how);
   for (uint32_t i = 0; i < count; ++i) {
     if (problems[i] != Outcome::kOk) continue;
     const uint32_t number = newWatcher();
     Watcher& one = watchers_[number];
-    const bool reads = how.last != kNotLast;
-    const Cursor after = reads ? Cursor{.version = how.last} : Cursor::of(wanted[i].after);
-    one.feed = feeds[i]->number;
+    one = watcherOf(*feeds[i], wanted[i], how);
+    one.live = true;
     one.token = token;
-    one.delta = how.delta;
-    one.gzip = how.gzip && !how.stream && !how.many;
-    one.stream = how.stream;
-    one.many = how.many;
-    one.waits = waitsFor(wanted[i], how);
-    one.reads = reads;
-    one.knew = !reads && !wanted[i].after.empty() && wanted[i].after != kNoCursor;
-    one.keep = keepOf(wanted[i], how);
-    one.seen = seenOf(*feeds[i], one, after);
-    if ((shows() || reads) && !feeds[i]->value) afters_[number] = after;
+    one.keep = keep;
+    if ((shows() || one.reads) && !feeds[i]->value) afters_[number] = afterOf(wanted[i], how);
     if (grant != Grants::kNone) {
       one.grant = grant;
       grants_.watched(grant);
@@ -159,7 +151,7 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
       if (hasNews(watchers_[at])) addNews(watchers_[at]);
       at = watchers_[at].sibling;
     }
-    joinItems();
+    joinItems(false);
     deliver(token, {});
     if (first != kNoWatcher) release(first);
     return Outcome::kOk;
@@ -219,32 +211,48 @@ uint64_t Feeds::seenOf(const Feed& feed, const Watcher& watcher, Cursor after) c
     const bool back = feed.isLog && after.version != kFromStart;
     return back && after.version < feed.cursor.version ? feed.cursor.version - after.version : 0;
   }
-  return seenOfValue(feed, after);
-}
-
-uint64_t Feeds::seenOfValue(const Feed& feed, Cursor after) const {
   const bool ours = feed.value && after.epoch == feed.cursor.epoch;
   return ours && (mayBeBehind() || after.version <= feed.cursor.version) ? after.version : 0;
 }
 
-Feeds::Keep Feeds::keepOf(const Wanted& wanted, const WatchHow& how) const {
-  if (options_.cache == 0 || how.many || how.stream) return Keep::kNot;
-  if (isPrivate(wanted.key)) return Keep::kNot;
-  return wanted.after.empty() || wanted.after == kNoCursor ? Keep::kShort : Keep::kLong;
+/** What a watcher of the feed is that asks so, but for the lists that it is in. */
+Feeds::Watcher Feeds::watcherOf(const Feed& feed, const Wanted& wanted, const WatchHow& how) const {
+  Watcher one = {};
+  one.feed = feed.number;
+  one.delta = how.delta;
+  one.gzip = how.gzip && !how.many;
+  one.stream = how.stream;
+  one.many = how.many;
+  one.waits = waitsFor(wanted, how);
+  one.reads = how.last != kNotLast;
+  one.knew = !one.reads && !wanted.after.empty() && wanted.after != kNoCursor;
+  one.seen = seenOf(feed, one, afterOf(wanted, how));
+  return one;
 }
 
-std::string Feeds::tagNow(const Wanted& wanted, const WatchHow& how) {
-  if (keepOf(wanted, how) == Keep::kNot || draining()) return {};
-  Feed* const feed = lookUp(wanted.key);
-  if (feed == nullptr || !feed->value || feed->isLog) return {};
-  const uint64_t seen = seenOfValue(*feed, Cursor::of(wanted.after));
-  if (seen >= feed->cursor.version) return {};
-  feed->askedAt = now_;
-  touch(feed);
+Feeds::Keep Feeds::keepOf(const Wanted* wanted, uint32_t count, const WatchHow& how) const {
+  if (options_.cache == 0 || how.posted || how.stream) return Keep::kNot;
+  Keep keep = Keep::kLong;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (isPrivate(wanted[i].key)) return Keep::kNot;
+    if (wanted[i].after.empty() || wanted[i].after == kNoCursor) keep = Keep::kShort;
+  }
+  return keep;
+}
+
+std::string Feeds::tagNow(const Wanted* wanted, uint32_t count, const WatchHow& how) {
+  if (keepOf(wanted, count, how) == Keep::kNot || draining()) return {};
   std::string tag;
-  const bool patch = how.delta && feed->remembers(seen);
-  feed->appendTag(&tag, patch ? seen : 0, !patch && how.gzip && feed->gzip);
-  return tag;
+  for (uint32_t i = 0; i < count; ++i) {
+    Feed* const feed = lookUp(wanted[i].key);
+    if (feed == nullptr || !feed->value) return {};
+    const Watcher one = watcherOf(*feed, wanted[i], how);
+    if (isNoLog(*feed, one)) return {};
+    if (hasNews(one)) appendTag(&tag, i, one);
+    feed->askedAt = now_;
+    touch(feed);
+  }
+  return how.many && !tag.empty() ? shortTag(tag) : tag;
 }
 
 /** Whether the newest version is news to the watcher. */
@@ -256,12 +264,12 @@ bool Feeds::hasNews(const Watcher& watcher) const {
 /** Whether the answer is to be compressed, and the compressed value still to come: asks for it. */
 bool Feeds::awaitsCompression(const Watcher& watcher) {
   Feed& feed = *feeds_[watcher.feed];
-  if (!watcher.gzip) return false;
+  if (!watcher.gzip || watcher.stream) return false;
   if (feed.awaited) feed.gzipAsked = true;
   if (!feed.value || feed.value->length() < Feed::kCompressFrom) return false;
   feed.gzipAsked = true;
   if (feed.gzip || feed.gzipFailed || !hasNews(watcher)) return false;
-  if (watcher.delta && feed.remembers(watcher.seen)) return false;
+  if (patchFor(feed, watcher) > 0) return false;
   if (!feed.gzipWanted) {
     feed.gzipWanted = true;
     want({feed.key, false, feed.source, feed.cursor});
@@ -322,8 +330,6 @@ uint32_t Feeds::newWatcher() {
   } else {
     number = used_++;
   }
-  watchers_[number] = Watcher{};
-  watchers_[number].live = true;
   return number;
 }
 

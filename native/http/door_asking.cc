@@ -245,6 +245,7 @@ void Door::respond(Ticket ticket, std::string_view statusLine, std::string_view 
 void Door::watch(Ticket ticket, const Wanted* wanted, uint32_t count, WatchHow how) {
   Connection* const connection = asked(ticket);
   if (connection == nullptr) return;
+  connection->state = ConnectionState::kReading;
   endAsking(*connection);
   // Without chunks the end of a stream is that of its connection.
   connection->last = connection->last || (how.stream && connection->plain);

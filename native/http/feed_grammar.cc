@@ -106,6 +106,18 @@ struct Target {
     return at == first ? Verdict::kNotHot : kGoOn;
   }
 
+  /** Keys and cursors, as far as their characters say: watch_reader.h reads them. */
+  Verdict list() {
+    const char* const first = at;
+    const auto isOfList = [](char c) {
+      return isKeyCharacter(c) || c == '/' || c == ':' || c == ',';
+    };
+    while (at != end && isOfList(*at)) ++at;
+    if (at == end) return Verdict::kIncomplete;
+    out->key = spanFrom(first);
+    return at == first ? Verdict::kNotHot : kGoOn;
+  }
+
   /** What a token is made of, and not nothing. */
   Verdict grant() {
     const char* const first = at;
@@ -115,9 +127,12 @@ struct Target {
     return at == first ? Verdict::kNotHot : kGoOn;
   }
 
-  /** `after`, `hold`, `delta`, `turn` and `grant`, each once at the most, in any order; or nothing.
+  /**
+   * `after`, or of several feeds `watch`, and `hold`, `delta`, `turn` and `grant`, each once at the
+   * most, in any order; or nothing.
    */
   Verdict query() {
+    const bool ofMany = out->route == Route::kFeeds;
     bool hasAfter = false;
     bool hasDelta = false;
     bool hasTurn = false;
@@ -126,7 +141,10 @@ struct Target {
       ++at;
       if (at == end) return Verdict::kIncomplete;
       Verdict verdict;
-      if (*at == 'a' && !hasAfter) {
+      if (*at == 'w' && ofMany && out->key.length == 0) {
+        verdict = literal("watch=");
+        if (verdict == kGoOn) verdict = list();
+      } else if (*at == 'a' && !ofMany && !hasAfter) {
         hasAfter = true;
         verdict = literal("after=");
         if (verdict == kGoOn) verdict = cursor();
@@ -162,6 +180,13 @@ Verdict readFeedTarget(const char* begin, const char** at, const char* end, HotR
   if (verdict == kGoOn) verdict = target.query();
   *at = target.at;
   return verdict;
+}
+
+Verdict readFeedsQuery(const char* begin, const char** at, const char* end, HotRequest* out) {
+  Target target = {begin, *at, end, out};
+  const Verdict verdict = target.query();
+  *at = target.at;
+  return verdict == kGoOn && out->key.length == 0 ? Verdict::kNotHot : verdict;
 }
 
 bool readAccept(std::string_view value, bool whole, HotRequest* out) {

@@ -1,5 +1,6 @@
-// The parts of a hot request that only feeds have: the key and the query of GET /feed/{key}, and
-// the headers Accept, Accept-Encoding and Last-Event-ID. Part of http_reader.h, and as strict.
+// The parts of a hot request that only feeds have: the key and the query of GET /feed/{key}, the
+// query of GET /feeds, and the headers Accept, Accept-Encoding and Last-Event-ID. Part of
+// http_reader.h, and as strict.
 #ifndef SPRITES_FEED_GRAMMAR_H_
 #define SPRITES_FEED_GRAMMAR_H_
 
@@ -17,6 +18,9 @@ namespace server {
  * @return kHot when it was read; anything else is the verdict about the whole request
  */
 Verdict readFeedTarget(const char* begin, const char** at, const char* end, HotRequest* out);
+
+/** The same of the query that is all GET /feeds has: `?watch=scores:e7-42,table:&hold=30`. */
+Verdict readFeedsQuery(const char* begin, const char** at, const char* end, HotRequest* out);
 
 /**
  * Each reads the value of one header. `whole` says that `value` is complete; otherwise more of it

@@ -83,16 +83,21 @@ FeedHandler::FeedHandler(Feeds* feeds, Connections* connections, Answers* answer
 
 bool FeedHandler::takes(const HotRequest& request, const char* head, std::string_view body) {
   if (feeds_ == nullptr) return false;
+  const auto text = [head](HeadSpan span) {
+    return std::string_view(head + span.offset, span.length);
+  };
+  const std::string_view key = text(request.key);
   if (request.route == Route::kFeed) {
-    const auto text = [head](HeadSpan span) {
-      return std::string_view(head + span.offset, span.length);
-    };
     wish_.count = 1;
-    wish_.wanted[0] = {text(request.key), text(request.after)};
-    noneMatch_ = text(request.noneMatch);
-  } else if (!readWatch(body, &wish_)) {
+    wish_.wanted[0] = {key, text(request.after)};
+  } else if (key.empty() ? !readWatch(body, &wish_) : !readWatchList(key, &wish_)) {
     return false;
   }
+  if (!key.empty()) {
+    wish_.hold = request.hasHold ? std::min(request.hold, kNoFeedHold - 1) : kNoFeedHold;
+    wish_.delta = request.delta;
+  }
+  noneMatch_ = text(request.noneMatch);
   grant_ = Grants::kNone;
   const bool judges = feeds_->hasPrivate() || feeds_->options().named;
   return !judges || judge(request, head);
@@ -129,19 +134,15 @@ bool FeedHandler::judge(const HotRequest& request, const char* head) {
 }
 
 bool FeedHandler::serve(Connection& connection, const HotRequest& request, const Address& client) {
-  WatchHow how = {};
-  if (request.route == Route::kFeed) {
-    how = {.hold = request.hasHold ? request.hold : kNoFeedHold,
-           .delta = request.delta,
-           .gzip = request.gzip,
-           .stream = request.stream,
-           .many = false,
-           .noneMatch = noneMatch_};
-  } else {
-    how = {.hold = wish_.hold, .delta = wish_.delta, .gzip = false, .stream = false, .many = true};
-  }
-  how.from = client;
-  how.grant = grant_;
+  const WatchHow how = {.hold = wish_.hold,
+                        .delta = wish_.delta,
+                        .gzip = request.gzip,
+                        .stream = request.stream,
+                        .many = request.route == Route::kFeeds,
+                        .posted = request.key.length == 0,
+                        .noneMatch = noneMatch_,
+                        .grant = grant_,
+                        .from = client};
   connection.plain = false;
   const Ticket ticket = connections_->ticketOf(connection);
   const Outcome outcome = watch(connection, wish_.wanted, wish_.count, how);
@@ -157,7 +158,7 @@ Outcome FeedHandler::watch(Connection& connection, const Wanted* wanted, uint32_
                            const WatchHow& how) {
   // Watching before it is asked for: the table may answer while it is being asked.
   if (!how.noneMatch.empty()) {
-    const std::string tag = feeds_->tagNow(wanted[0], how);
+    const std::string tag = feeds_->tagNow(wanted, count, how);
     if (!tag.empty() && hasTag(how.noneMatch, tag)) {
       sendUnchanged(connection, tag);
       return Outcome::kOk;
@@ -257,6 +258,7 @@ base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool ope
   text_.clear();
   insertions_.clear();
   const Replies& replies = replies_->replies();
+  const bool gzip = answer.gzip && !to.plain;
   if (!answer.stream) {
     addHead(answer, to);
     base::appendDigits(&text_, answer.length());
@@ -265,8 +267,12 @@ base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool ope
   } else {
     if (opens && to.plain) text_ += replies_->writeLast(replies.feedStreamPlain);
     if (opens && !to.plain) {
-      text_ +=
-          to.last ? replies_->writeLast(replies.feedStream) : replies_->write(replies.feedStream);
+      const Reply& head = gzip ? replies.feedStreamGzip : replies.feedStream;
+      text_ += to.last ? replies_->writeLast(head) : replies_->write(head);
+    }
+    if (opens && gzip) {
+      beginChunk(kGzipHead.size());
+      text_.append(kGzipHead).append("\r\n");
     }
     // The fields of the event, then its data; an event without fields is a comment.
     std::string fields;
@@ -278,14 +284,16 @@ base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool ope
     }
     if (answer.count > 0) fields += "data: ";
     const std::string_view end = answer.count > 0 ? "\n\n" : answer.retry > 0 ? "\n" : ":\n\n";
-    if (!to.plain) {
-      base::appendDigits(&text_, fields.size() + answer.length() + end.size(), 16);
-      text_ += "\r\n";
+    if (gzip) {
+      if (opens || !addCompressed(answer, fields, end)) addStored(answer, fields, end);
+    } else {
+      if (!to.plain) beginChunk(fields.size() + answer.length() + end.size());
+      text_ += fields;
+      addBody(answer);
+      text_ += end;
+      if (!to.plain) text_ += "\r\n";
     }
-    text_ += fields;
-    addBody(answer);
-    text_ += end;
-    if (!to.plain) text_ += answer.ends ? "\r\n0\r\n\r\n" : "\r\n";
+    if (!to.plain && answer.ends) text_ += "0\r\n\r\n";
   }
   const base::Ref<base::Bytes> own = base::Bytes::copyOf(text_, nullptr);
   pieces_.clear();
@@ -301,6 +309,67 @@ base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool ope
   }
   addOwn(text_.size());
   return base::Message::of(pieces_.data(), static_cast<uint32_t>(pieces_.size()));
+}
+
+void FeedHandler::beginChunk(uint64_t length) {
+  base::appendDigits(&text_, length, 16);
+  text_ += "\r\n";
+}
+
+/** An event in gzip, compressed: its bytes are any stream's. False: that is not worth it. */
+bool FeedHandler::addCompressed(const FeedAnswer& answer, std::string_view fields,
+                                std::string_view end) {
+  const uint64_t length = fields.size() + answer.length() + end.size();
+  if (length < kCompressedEvent || length > kCompressedEventMost) return false;
+  event_ = fields;
+  for (uint32_t i = 0; i < answer.count; ++i) {
+    const FeedItem& item = answer.items[i];
+    event_ += item.before;
+    if (item.bytes != nullptr)
+      event_.append(item.bytes->data() + item.begin, item.end - item.begin);
+    event_ += item.after;
+  }
+  event_ += end;
+  const std::string_view block = compress_(event_);
+  if (block.empty()) return false;
+  beginChunk(block.size());
+  text_.append(block).append("\r\n");
+  return true;
+}
+
+/** An event in gzip that is not compressed: each block of it is a chunk. */
+void FeedHandler::addStored(const FeedAnswer& answer, std::string_view fields,
+                            std::string_view end) {
+  const auto begin = [this](uint32_t length) {
+    beginChunk(kStoredHead + length);
+    appendStoredHead(&text_, length);
+  };
+  event_ = fields;
+  const auto addOwn = [&] {
+    begin(static_cast<uint32_t>(event_.size()));
+    text_.append(event_).append("\r\n");
+    event_.clear();
+  };
+  for (uint32_t i = 0; i < answer.count; ++i) {
+    const FeedItem& item = answer.items[i];
+    event_ += item.before;
+    const uint32_t shared = item.bytes == nullptr ? 0 : item.end - item.begin;
+    if (shared < kCompressedEvent) {
+      if (shared > 0) event_.append(item.bytes->data() + item.begin, shared);
+    } else {
+      addOwn();
+      for (uint32_t at = item.begin; at < item.end;) {
+        const uint32_t next = at + std::min(kStoredMost, item.end - at);
+        begin(next - at);
+        insertions_.push_back({text_.size(), {item.bytes, at, next}});
+        text_ += "\r\n";
+        at = next;
+      }
+    }
+    event_ += item.after;
+  }
+  event_ += end;
+  addOwn();
 }
 
 /** The head of a poll's answer, up to its length. */

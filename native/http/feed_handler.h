@@ -11,7 +11,8 @@
 // thousand writes of one message; a slow reader holds a reference to it.
 //
 // An event stream is chunked (RFC 9112, section 7.1): an event is one chunk and one write. The head
-// of the answer is sent together with the first event or the first comment.
+// of the answer is sent together with the first event or the first comment. In gzip an event for
+// many is compressed once (event_gzip.h); what one stream alone is sent is only stored.
 //
 // Cost of a watcher: no memory here; the table has its record.
 // Rejected: Server-Sent Events without chunks (the connection would have to be closed at the end,
@@ -26,6 +27,7 @@
 
 #include "answers.h"
 #include "connections.h"
+#include "event_gzip.h"
 #include "feeds/feeds.h"
 #include "http_reader.h"
 #include "replies.h"
@@ -43,8 +45,9 @@ class FeedHandler : public FeedResponder {
               Answered answered);
 
   /**
-   * Says whether it serves this request, whose head begins at `head`. Reads the `body` of POST
-   * /feeds for that. A grant that is not known here is JavaScript's to verify.
+   * Says whether it serves this request, whose head begins at `head`. Reads the list of GET /feeds,
+   * or the `body` of POST /feeds, for that. A grant that is not known here is JavaScript's to
+   * verify.
    */
   bool takes(const HotRequest& request, const char* head, std::string_view body);
 
@@ -103,6 +106,9 @@ class FeedHandler : public FeedResponder {
   base::Ref<base::Message> compose(const FeedAnswer& answer, bool opens, const Connection& to);
   void addHead(const FeedAnswer& answer, const Connection& to);
   void addBody(const FeedAnswer& answer);
+  bool addCompressed(const FeedAnswer& answer, std::string_view fields, std::string_view end);
+  void addStored(const FeedAnswer& answer, std::string_view fields, std::string_view end);
+  void beginChunk(uint64_t length);
   void sendUnchanged(Connection& connection, std::string_view tag);
 
   Feeds* const feeds_;
@@ -123,6 +129,8 @@ class FeedHandler : public FeedResponder {
   };
   std::vector<Insertion> insertions_;
   std::vector<base::Piece> pieces_;
+  EventCompressor compress_;
+  std::string event_;  // of a compressed stream, or its next text
 };
 
 }  // namespace server

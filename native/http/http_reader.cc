@@ -224,6 +224,12 @@ class HeadReader {
       out_->route = Route::kFeed;
       return v == kGoOn ? readFeedTarget(begin_, &at_, end_, out_) : v;
     }
+    if (const Verdict v = literal("feeds?"); v != Verdict::kNotHot) {
+      out_->route = Route::kFeeds;
+      if (v != kGoOn) return v;
+      --at_;
+      return readFeedsQuery(begin_, &at_, end_, out_);
+    }
     out_->route = Route::kReady;
     return path();
   }
@@ -411,7 +417,7 @@ class HeadReader {
         lastEventId_ = trimmed(value);
         return !isFeed() || readLastEventId({value, length});
       case Name::kIfNoneMatch:
-        if (isFeed()) out_->noneMatch = trimmed(value);
+        if (isFeed() || isList()) out_->noneMatch = trimmed(value);
         return true;
       default:
         return false;
@@ -428,11 +434,14 @@ class HeadReader {
       sum = sum * 10 + static_cast<uint32_t>(value[i] - '0');
     }
     out_->bodyLength = sum;
-    return sum == 0 || out_->route == Route::kThrow || out_->route == Route::kFeeds ||
-           out_->route == Route::kInput;
+    return sum == 0 || out_->route == Route::kThrow || out_->route == Route::kInput ||
+           (out_->route == Route::kFeeds && !isList());
   }
 
   bool isFeed() const { return out_->route == Route::kFeed; }
+
+  /** Whether it is GET /feeds. */
+  bool isList() const { return out_->route == Route::kFeeds && out_->key.length > 0; }
 
   /** Whether the value is the word, of letters and hyphens in any case; or its start. */
   template <size_t Size>

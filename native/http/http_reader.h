@@ -69,15 +69,15 @@ struct HotRequest {
   uint32_t headLength;     // bytes of head, the empty line included
   uint32_t bodyLength;     // Content-Length, 0 when there is none; at most 999,999,999
   HeadSpan forwardedFor;   // the X-Forwarded-For header's value, white space around it trimmed
-  bool delta;              // of a feed: delta=1
+  bool delta;              // of feeds: delta=1
   bool gzip;               // of a feed: Accept-Encoding has gzip
   bool stream;             // of a feed: Accept is text/event-stream
-  HeadSpan key;            // of a feed; of an input: the arena's name
+  HeadSpan key;            // of a feed; of GET /feeds: its list; of an input: the arena's name
   HeadSpan after;          // of a feed: the cursor; a stream's Last-Event-ID goes before the query
   HeadSpan authorization;  // the Authorization header's value, trimmed
-  HeadSpan grant;          // of a feed: the grant in its query
+  HeadSpan grant;          // of feeds: the grant in the query
   HeadSpan path;           // of kReady: any path that is none of the others', its slash included
-  HeadSpan noneMatch;      // of a feed: the If-None-Match header's value, trimmed
+  HeadSpan noneMatch;      // of feeds: the If-None-Match header's value, trimmed
   HeadSpan forwarded;      // the Forwarded header's value (RFC 7239), trimmed alike
 };
 

@@ -48,6 +48,7 @@ struct Replies {
   Reply feedPublic;           // one that a cache may keep: ends with "ETag: " and a quotation mark
   Reply feedUnchanged;        // 304; ends alike
   Reply feedStream;           // the head of an event stream, chunked
+  Reply feedStreamGzip;       // the same, compressed
   Reply feedStreamPlain;      // the same of HTTP/1.0: the stream ends with the connection
   Reply json;                 // of a poll, a place, the counts: ends with "Content-Length: "
   Reply joined;               // ends where the id begins

@@ -4,6 +4,23 @@ namespace server {
 
 namespace {
 
+WatchWish nothing() {
+  WatchWish wish = {};
+  wish.hold = kNoFeedHold;
+  return wish;
+}
+
+/** Takes one feed more; false: it is none, or there already, or there are enough. */
+bool add(std::string_view key, std::string_view after, WatchWish* wish) {
+  if (wish->count == kFeedsAtOnce || !isFeedKey(key)) return false;
+  if (!after.empty() && !isCursor(after)) return false;
+  for (uint32_t i = 0; i < wish->count; ++i) {
+    if (wish->wanted[i].key == key) return false;
+  }
+  wish->wanted[wish->count++] = {key, after};
+  return true;
+}
+
 /** One body being read; each method reads on and says whether it found what is to be there. */
 class WatchReader {
  public:
@@ -11,8 +28,7 @@ class WatchReader {
       : at_(body.data()), end_(body.data() + body.size()), wish_(wish) {}
 
   bool read() {
-    *wish_ = {};
-    wish_->hold = kNoFeedHold;
+    *wish_ = nothing();
     bool hasHold = false;
     bool hasDelta = false;
     if (!sign('{')) return false;
@@ -91,15 +107,9 @@ class WatchReader {
   bool feeds() {
     if (!sign('{')) return false;
     do {
-      if (wish_->count == kFeedsAtOnce) return false;
-      Wanted& wanted = wish_->wanted[wish_->count];
-      if (!text(&wanted.key) || !sign(':') || !text(&wanted.after)) return false;
-      if (!isFeedKey(wanted.key)) return false;
-      if (!wanted.after.empty() && !isCursor(wanted.after)) return false;
-      for (uint32_t i = 0; i < wish_->count; ++i) {
-        if (wish_->wanted[i].key == wanted.key) return false;
-      }
-      ++wish_->count;
+      std::string_view key;
+      std::string_view after;
+      if (!text(&key) || !sign(':') || !text(&after) || !add(key, after, wish_)) return false;
     } while (sign(','));
     return sign('}');
   }
@@ -112,5 +122,18 @@ class WatchReader {
 }  // namespace
 
 bool readWatch(std::string_view body, WatchWish* wish) { return WatchReader(body, wish).read(); }
+
+bool readWatchList(std::string_view list, WatchWish* wish) {
+  *wish = nothing();
+  while (true) {
+    const size_t comma = list.find(',');
+    const std::string_view one = list.substr(0, comma);
+    const size_t colon = one.find(':');
+    if (colon == std::string_view::npos) return false;
+    if (!add(one.substr(0, colon), one.substr(colon + 1), wish)) return false;
+    if (comma == std::string_view::npos) return true;
+    list.remove_prefix(comma + 1);
+  }
+}
 
 }  // namespace server

@@ -1,5 +1,6 @@
-// The body of POST /feeds, read as every client writes it: {"hold":60,"delta":true,"feeds":{…}},
-// its members in any order, no escapes in its strings. JavaScript reads any other body.
+// What a request for several feeds asks for. The body of POST /feeds is read as every client writes
+// it: {"hold":60,"delta":true,"feeds":{…}}, its members in any order, no escapes in its strings;
+// the list of GET /feeds is scores:e7-41,table:. JavaScript reads any other.
 #ifndef SPRITES_WATCH_READER_H_
 #define SPRITES_WATCH_READER_H_
 
@@ -13,7 +14,7 @@ namespace server {
 /** The longest body that is read here, in bytes; JavaScript refuses longer ones. */
 constexpr uint32_t kWatchBytes = 16384;
 
-/** What a body asks for. The string views point into the body. */
+/** What is asked for. The string views point into the text that was read. */
 struct WatchWish {
   Wanted wanted[kFeedsAtOnce];
   uint32_t count;
@@ -23,6 +24,9 @@ struct WatchWish {
 
 /** Reads a body. @return false when it has another form or an error: JavaScript decides */
 bool readWatch(std::string_view body, WatchWish* wish);
+
+/** The same of a list, which says no hold and no delta. */
+bool readWatchList(std::string_view list, WatchWish* wish);
 
 }  // namespace server
 

@@ -9,8 +9,8 @@ answerHelp(import.meta.url);
 
 /**
  * Counts the bytes that a watcher of a football match is sent for each version: whole values and patches, both
- * plain and compressed by gzip. The server compresses whole values only: patches are short, and watchers may need
- * different ones.
+ * plain and compressed by gzip. In polls the server compresses whole values only: watchers may need different patches.
+ * In an event stream it compresses each event by itself, which takes 13 bytes less than here.
  *
  *     npm run bench:deltas
  */
@@ -96,7 +96,7 @@ function main() {
     whole: 'whole',
     wholeGzip: 'whole, gzip',
     patches: 'patches',
-    patchesGzip: 'patches, gzip (the server sends them as they are)'
+    patchesGzip: 'patches, gzip (event streams)'
   };
   for (const [name, title] of Object.entries(names)) {
     const share = number((100 * sums[name]) / sums.whole, 1);

@@ -81,6 +81,53 @@ t.test('a patch that fits nothing never leads back', async (t) => {
   client.close();
 });
 
+t.test('several feeds have one poll, in the order of their keys', async (t) => {
+  const items = (list, more) => answer(200, { items: list, ...more });
+  const of = (feed, n) => ({ feed, cursor: `e1-${n}`, value: n });
+  const { client, clock, fetch, asked, seen, watch } = start(
+    [HANG],
+    [
+      ...[items([of('b', 1), of('a/c', 2)]), items([], { turn: 'x7' }), items([of('b', 5)])],
+      ...[items([of('b', 4), of('a/c', 3)]), items([of('b', 6)]), HANG]
+    ]
+  );
+  watch('b');
+  watch('a/c');
+  await clock.settle();
+  await clock.pass(20_000);
+  t.same(asked(), []);
+  t.same(
+    fetch.of('feeds').map(({ method = 'GET', url }) => method + url.search),
+    [
+      'GET?watch=a/c:none,b:none&hold=5&delta=1',
+      'GET?watch=a/c:e1-2,b:e1-1&hold=55&delta=1',
+      'GET?watch=a/c:e1-2,b:e1-1&hold=55&delta=1&turn=x7',
+      'GET?watch=a/c:e1-2,b:e1-5&hold=55&delta=1',
+      'POST',
+      'GET?watch=a/c:e1-2,b:e1-6&hold=55&delta=1'
+    ],
+    'what is older, of any, is not taken'
+  );
+  t.same(seen, [1, 2, 5, 6]);
+  client.close();
+});
+
+t.test('an address that is too long for some caches is not asked for', async (t) => {
+  const keys = Array.from({ length: 19 }, (_, i) => `${i + 10}/${'k'.repeat(191)}`);
+  // The last key fills what is left.
+  const { length } = `s?watch=${keys.map((key) => `${key}:none`)},:none&hold=5&delta=1`;
+  for (const [more, method] of [
+    [0, 'GET'],
+    [1, 'POST']
+  ]) {
+    const { client, clock, fetch, watch } = start([HANG]);
+    for (const key of [...keys, 'z'.repeat(4000 - length + more)]) watch(key);
+    await clock.settle();
+    t.equal(fetch.of('feeds')[0].method ?? 'GET', method);
+    client.close();
+  }
+});
+
 t.test('which cursor is older', async (t) => {
   t.ok(isOlder('e1-9', 'e1-10'));
   t.ok(isOlder('e1-9007199254740991', 'e1-9007199254740992'));

@@ -5,8 +5,10 @@ import t from 'tap';
 import {
   EventStream,
   get,
+  getMany,
   park,
   parkGet,
+  parkGetMany,
   parkMany,
   put,
   remove,
@@ -112,6 +114,8 @@ contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server
         t.equal(cacheOf(answer), NEWEST);
       }
     }
+    const handled = await get(server, key, 'turn=%61', { headers: { 'If-None-Match': '*' } });
+    t.equal(handled.status, 304, 'from JavaScript, too, which leaves nothing behind');
     const not = {
       headers: { 'If-None-Match': `"${cursor}0", "${cursor.slice(0, -1)}", ${cursor}` }
     };
@@ -124,6 +128,47 @@ contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server
     t.equal((await parked.answer).body.value.score, 2, 'a poll parks with it');
   });
 
+  t.test('several feeds by an address', async (t) => {
+    const [a, b] = [await fresh(long(0)), await fresh(long(0))];
+    const held = { [a.key]: a.cursor, [b.key]: b.cursor };
+    const watcher = await parkGetMany(server, held, 'delta=1&hold=5');
+    const next = (await put(server, b.key, long(1))).body.cursor;
+    const news = await watcher.answer;
+    const patch = [{ op: 'replace', path: '/score', value: 1 }];
+    const item = { feed: b.key, from: b.cursor, cursor: next, patch };
+    t.strictSame(news.body, { items: [item] });
+    t.equal(cacheOf(news), LONG);
+    t.equal(news.headers.vary, 'Accept-Encoding, Accept');
+    const again = await getMany(server, held, 'hold=5&delta=1&turn=x');
+    t.strictSame([again.body, again.headers.etag], [news.body, news.headers.etag]);
+    const other = { [b.key]: b.cursor, [a.key]: a.cursor };
+    t.not((await getMany(server, other, 'delta=1')).headers.etag, news.headers.etag);
+    const whole = await getMany(server, held);
+    t.equal(whole.body.items[0].value.score, 1);
+    t.not(whole.headers.etag, news.headers.etag, 'the value is another form');
+    const more = { headers: { 'If-None-Match': news.headers.etag } };
+    const same = await getMany(server, held, 'delta=1', more);
+    t.strictSame([same.status, same.headers.etag], [304, news.headers.etag]);
+    await put(server, a.key, long(1));
+    t.equal((await getMany(server, held, 'delta=1', more)).status, 200, 'of another feed, too');
+    for (const after of ['', 'none']) {
+      t.equal(cacheOf(await getMany(server, { ...held, [a.key]: after })), NEWEST);
+    }
+  });
+
+  t.test('a ping for several feeds names a turn', async (t) => {
+    const [a, b] = [await fresh(), await fresh()];
+    const held = { [a.key]: a.cursor, [b.key]: b.cursor };
+    const first = await getMany(server, held, 'hold=5');
+    t.strictSame(Object.keys(first.body), ['items', 'turn']);
+    t.strictSame(first.body.items, []);
+    t.match(first.body.turn, TURN);
+    t.equal(cacheOf(first), LONG);
+    const second = await getMany(server, held, `hold=5&turn=${first.body.turn}`);
+    t.not(second.body.turn, first.body.turn);
+    t.not(second.headers.etag, first.headers.etag);
+  });
+
   t.test('HEAD says what GET would', async (t) => {
     const { key, cursor } = await fresh();
     const { headers } = await server.ask('HEAD', `/feed/${key}`);
@@ -132,6 +177,8 @@ contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server
 
   t.test('problems, lists and streams are never kept', async (t) => {
     const { key, cursor } = await fresh();
+    const other = await fresh();
+    const third = await fresh();
     t.equal(cacheOf(await get(server, 'cached/nowhere')), 'no-store');
     t.equal(cacheOf(await get(server, key, 'after=_')), 'no-store');
     const gone = await parkGet(server, key, `after=${cursor}`);
@@ -141,11 +188,20 @@ contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server
     t.equal(headers['cache-control'], 'no-store');
     t.notOk('turn' in body);
     await gone.answer;
+    const both = { [other.key]: other.cursor, [third.key]: third.cursor };
+    const parked = await parkGetMany(server, both);
+    await remove(server, other.key);
+    for (const answer of [
+      await parked.answer,
+      await getMany(server, { [key]: '', 'cached/nowhere': '' })
+    ]) {
+      t.ok(answer.body.items.some(({ problem }) => problem === 'unknown-feed'));
+      t.equal(cacheOf(answer), 'no-store', 'a list with a problem');
+    }
     const ended = await parkGet(server, key, `after=${(await get(server, key)).body.cursor}`);
     await remove(server, key);
     t.match(await ended.answer, { status: 404, headers: { 'cache-control': 'no-store' } });
-    const other = await fresh();
-    const stream = await EventStream.open(server, other.key);
+    const stream = await EventStream.open(server, third.key);
     t.match(stream.head, /Cache-Control: no-store/);
     t.notMatch(stream.head, /ETag/);
     stream.wire.destroy();
@@ -174,16 +230,20 @@ t.test('without the option an answer is what it was', async (t) => {
   const ping = await get(server, 'plain', `after=${cursor}&hold=5&turn=x`);
   t.strictSame(ping.body, { feed: 'plain', cursor });
   t.equal(cacheOf(ping), 'no-store');
+  const empty = await getMany(server, { plain: cursor }, 'hold=5&turn=x', list);
+  t.strictSame([empty.body, cacheOf(empty)], [{ items: [] }, 'no-store']);
 });
 
 t.test('a server that ends has no answer kept', async (t) => {
   const server = await startServer(t, { options: { ...options, 'feed-cache': SECONDS, drain: 2 } });
   const { cursor } = (await tryPut(server, 'ending', '1')).body;
-  const { answer } = await park(server, request('GET', `/feed/ending?after=${cursor}`));
+  const one = await park(server, request('GET', `/feed/ending?after=${cursor}`));
+  const many = await parkGetMany(server, { ending: cursor });
   const closed = server.stop();
-  const ping = await answer;
-  t.equal(cacheOf(ping), 'no-store');
-  t.notOk('turn' in ping.body);
-  t.type(ping.body.retry, 'number');
+  for (const ping of [await one.answer, await many.answer]) {
+    t.equal(cacheOf(ping), 'no-store');
+    t.notOk('turn' in ping.body);
+    t.type(ping.body.retry, 'number');
+  }
   await closed;
 });

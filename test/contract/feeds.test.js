@@ -7,6 +7,7 @@ import {
   EventStream,
   get,
   park,
+  parkGetMany,
   parkGet,
   parkMany,
   put,
@@ -340,6 +341,41 @@ contract(t, { options }, async (t, server) => {
     t.equal(most.body.items.length, 32);
   });
 
+  t.test('the same by an address', async (t) => {
+    const [a, b] = [freshKey(), freshKey()];
+    const { cursor } = (await put(server, a, 1)).body;
+    const ask = (watch, more) => server.ask('GET', `/feeds?watch=${watch}${more ?? ''}`);
+    const { body } = await ask(`${a}:,${b}:none,no/body:`);
+    t.strictSame(body.items, [
+      { feed: a, cursor, value: 1 },
+      { feed: 'no/body', problem: 'unknown-feed' }
+    ]);
+    const watcher = await parkGetMany(server, { [a]: cursor, [b]: 'none' }, 'hold=5');
+    const first = (await put(server, b, 2)).body.cursor;
+    t.strictSame((await watcher.answer).body, { items: [{ feed: b, cursor: first, value: 2 }] });
+    const escaped = await ask(encodeURIComponent(`${a}:,${b}:`));
+    t.equal(escaped.body.items.length, 2, 'escapes are welcome');
+    const over = await ask(`${a}:${cursor}`, '&hold=5&delta=0');
+    t.strictSame(over.body, { items: [] }, 'hold over');
+    const long = 'k'.repeat(199);
+    const all = await ask(Array.from({ length: 32 }, (_, i) => `${long}${i.toString(36)}:`));
+    t.equal(all.body.items.length, 32, 'longer than what the front door reads itself');
+    const tooMany = `${Array.from({ length: 33 }, (_, i) => `k${i}:`)}`;
+    const bad = {
+      'bad-watch': ['', 'a', 'a:,', 'a:,b', 'a:,a:', 'a:&watch=b:', '%61', tooMany],
+      'bad-key': [':', 'a//b:', 'a:,+:', `${'k'.repeat(201)}:`],
+      'bad-cursor': ['a:_', 'a:b:c', `a:${'c'.repeat(41)}`],
+      'bad-hold': ['a:&hold=4', 'a:&hold=', 'a:&hold=6', 'a:&hold=4294967295', 'a:&hold=5&hold=5'],
+      'bad-delta': ['a:&delta=', 'a:&delta=2', 'a:&delta=1&delta=1'],
+      'bad-turn': ['a:&turn=', 'a:&turn=_', 'a:&turn=1&turn=1']
+    };
+    for (const [problem, lists] of Object.entries(bad)) {
+      for (const list of lists) {
+        await refused(t, server, problem, () => ask(list), `${problem}: ${list}`.slice(0, 40));
+      }
+    }
+  });
+
   t.test('lists of feeds that are none change nothing', async (t) => {
     const many = (count) =>
       Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, '']));
@@ -375,6 +411,46 @@ contract(t, { options }, async (t, server) => {
     const escaped = '{"feeds" : {"fir\\u0073t" : "" }, "delta":false}\n';
     const { body } = await server.ask('POST', '/feeds', { body: escaped });
     t.equal(body.items[0].feed, 'first', 'escapes and white space are welcome');
+  });
+
+  t.test('an event stream in gzip: the same events, each to be had at once', async (t) => {
+    const key = freshKey();
+    await put(server, key, long(0));
+    const query = 'delta=1';
+    const gzip = { query, headers: { 'Accept-Encoding': 'gzip, br' } };
+    const plain = await EventStream.open(server, key, { query });
+    const streams = [await EventStream.open(server, key, gzip)];
+    streams.push(await EventStream.open(server, key, gzip));
+    for (const { head } of [plain, ...streams]) t.match(head, /\r\nVary: Accept-Encoding\r\n/);
+    t.notMatch(plain.head, /Content-Encoding/);
+    t.match(streams[0].head, /\r\nContent-Encoding: gzip\r\n/);
+    async function hears() {
+      const before = [plain, ...streams].map(({ bytes }) => bytes);
+      const event = await plain.news();
+      for (const stream of streams) t.strictSame(await stream.news(), event);
+      return [plain, ...streams].map(({ bytes }, i) => bytes - before[i]);
+    }
+    await hears();
+    const texts = Array.from({ length: 20 }, (_, n) => ({ player: `Name ${n}`, goals: n }));
+    await put(server, key, { ...long(1), texts });
+    const [whole, one, other] = await hears();
+    t.ok(one < whole / 2, `${one} of ${whole} bytes`);
+    t.equal(other, one);
+    await put(server, key, { ...long(2), texts });
+    await hears();
+    // Longer than what is compressed, and than a block may be.
+    await put(server, key, ['a long text '.repeat(20000)]);
+    await hears();
+    await remove(server, key);
+    await hears();
+    for (const stream of [plain, ...streams]) t.equal(await stream.next(), null);
+    for (const version of ['HTTP/1.0', 'HTTP/1.1']) {
+      const wire = await server.wire();
+      const head = `GET /feed/${key}x ${version}\r\nHost: a\r\nAccept: text/event-stream\r\n`;
+      wire.send(`${head}Accept-Encoding: gzip;q=0.5, x;q=0\r\n\r\n`);
+      t.equal(/Content-Encoding/.test(await wire.readHead()), version === 'HTTP/1.1', version);
+      await wire.destroy();
+    }
   });
 
   t.test('an event stream has every version that its reader is fast enough for', async (t) => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import t from 'tap';
 
 import { problemOf } from '../support/contract.js';
-import { EventStream, get, park, put, remove, tokenFile } from '../support/feeds.js';
+import { EventStream, get, getMany, park, put, remove, tokenFile } from '../support/feeds.js';
 import {
   bearer,
   ed25519,
@@ -389,6 +389,14 @@ for (const workers of [0, 1]) {
         const ping = await get(server, 'plan', `after=${body.cursor}&hold=5`, bearer(token));
         t.strictSame(Object.keys(ping.body), ['feed', 'cursor']);
         t.equal(cacheOf(ping), 'no-store');
+        for (const [more, said] of [
+          [known, 1],
+          [{}, 'grant-required']
+        ]) {
+          const both = await getMany(server, { open: '', plan: '' }, '', more);
+          const { value, problem } = both.body.items.find(({ feed }) => feed === 'plan');
+          t.strictSame([both.status, value ?? problem, cacheOf(both)], [200, said, 'no-store']);
+        }
       }
     });
 

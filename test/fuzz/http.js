@@ -62,7 +62,7 @@ const queries = [
   ...['?ack', '?ack=1&ack=2', '?ack=01', '?ack=9007199254740991', '?ack=9007199254740992'],
   ...['?a=1', '?n=1&n=2', '?after=e7-42', '?after=', '?after=e7-42&delta=1&hold=30'],
   ...['?delta=0&after=e7-42', '?delta=2', '?delta=1&delta=1', '?after=a_b'],
-  ...[`?after=${'x'.repeat(41)}`]
+  ...[`?after=${'x'.repeat(41)}`, '?watch=a:e1-2,b:', '?watch=a:&hold=5', '?watch=a']
 ];
 export const words = [
   ...['\r\n', '\n', '\r', '\r\n\r\n', '\n\n', '\r\n ', '\r\n\t', ' ', '\t', ':', ': ', ' :'],
@@ -173,7 +173,12 @@ function numbersOf({ method, url }) {
     ack: route === 'poll' ? (number('ack') ?? 0) : null,
     hold: number('hold'),
     n: number('n'),
-    ...(inArena && { arena })
+    ...(inArena && { arena }),
+    ...(method === 'GET' &&
+      route === 'feeds' && {
+        key: searchParams.get('watch'),
+        delta: searchParams.get('delta') === '1'
+      })
   };
 }
 
@@ -257,6 +262,13 @@ const ends = (() => {
     head('GET /feed/a?delta=1&hold=30&after='),
     head('GET /feed/a?hold=30&after=e1-2&delta=0'),
     head('GET /feed/a?after=&delta=1&hold=3'),
+    head('GET /feed/a?turn=5x'),
+    head('GET /feeds?turn=5x&delta=1&hold=3&watch=a:e1-2'),
+    head('GET /feeds?delta=1&turn=5x&hold=3&watch=a:e1-2'),
+    head('GET /feeds?hold=3&turn=5x&delta=0&watch=a:e1-2'),
+    head('GET /feeds?turn=5x&watch=a:e1-2'),
+    head('GET /feed/a?grant=x'),
+    head('GET /feeds?grant=x&watch=a:'),
     ...['Accept: text/event-stream', 'Accept-Encoding: gzip', 'Last-Event-ID: e1-2'].map((line) =>
       head('GET /feed/a', line)
     ),

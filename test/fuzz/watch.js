@@ -1,6 +1,6 @@
 /**
- * The differential fuzzer of what asks for feeds, the body of POST /feeds and the target of GET
- * /feed/{key}: whatever the front door takes, Node's routes must read the same.
+ * The differential fuzzer of what asks for feeds, the body of POST /feeds and the targets of GET
+ * /feed/{key} and GET /feeds: whatever the front door takes, Node's routes must read the same.
  *
  *   node test/fuzz/watch.js --seconds 600 --seed 7
  *
@@ -10,7 +10,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 
-import { readManyWishes, readWish } from '../../lib/feeds/wish.js';
+import { readListedWishes, readManyWishes, readWish } from '../../lib/feeds/wish.js';
 import { loadTestAddon } from '../support/addon.js';
 import { mutateBytes, Random, seedsOf } from './random.js';
 import { main, tryInputs } from './run.js';
@@ -43,6 +43,9 @@ const words = [
   '?after=',
   '&hold=5',
   '&delta=1',
+  'watch=a:',
+  ',b/c:e1-2',
+  '%2c',
   '\0',
   '\xff',
   '\xef\xbb\xbf',
@@ -69,28 +72,49 @@ const cursorOf = (random) =>
 
 const holdOf = (random) => random.pick([0, 1, 5, 30, 120, 4294967294]);
 
+/** Feeds and their cursors. */
+function feedsOf(random) {
+  const count = random.oneIn(10) ? FEEDS_AT_ONCE : 1 + random.below(4);
+  const feeds = new Map();
+  while (feeds.size < count) feeds.set(keyOf(random), cursorOf(random));
+  return [...feeds];
+}
+
 /** A body of the plain form. */
 function growBody(random) {
   const blank = () => (random.oneIn(6) ? random.pick([' ', '\n', '\t', '\r\n  ']) : '');
   const sign = (text) => `${blank()}${text}${blank()}`;
-  const count = random.oneIn(10) ? FEEDS_AT_ONCE : 1 + random.below(4);
-  const feeds = new Map();
-  while (feeds.size < count) feeds.set(keyOf(random), cursorOf(random));
   const object = (members) => `${sign('{')}${members.join(sign(','))}${sign('}')}`;
-  const entries = [...feeds].map(([key, after]) => `"${key}"${sign(':')}"${after}"`);
+  const entries = feedsOf(random).map(([key, after]) => `"${key}"${sign(':')}"${after}"`);
   const members = [`"feeds"${sign(':')}${object(entries)}`];
   if (random.oneIn(2)) members.push(`"hold"${sign(':')}${holdOf(random)}`);
   if (random.oneIn(2)) members.unshift(`"delta"${sign(':')}${random.oneIn(2)}`);
   return object(members);
 }
 
-/** A target of the plain form. */
-function growTarget(random) {
-  const members = [];
-  if (random.oneIn(2)) members.push(`after=${cursorOf(random)}`);
+/** A query of the plain form, which may have these members. */
+function growQuery(random, members) {
   if (random.oneIn(2)) members.push(`hold=${holdOf(random)}`);
   if (random.oneIn(2)) members.unshift(`delta=${random.below(2)}`);
-  return `/feed/${keyOf(random)}${members.length > 0 ? '?' : ''}${members.join('&')}`;
+  return members.length > 0 ? `?${members.join('&')}` : '';
+}
+
+/** A target of the plain form. */
+function growTarget(random) {
+  const members = random.oneIn(2) ? [`after=${cursorOf(random)}`] : [];
+  return `/feed/${keyOf(random)}${growQuery(random, members)}`;
+}
+
+/** The same for several feeds. */
+const growList = (random) =>
+  `/feeds${growQuery(random, [`watch=${feedsOf(random).map((one) => one.join(':'))}`])}`;
+
+/** What the front door reads of a GET, if it takes it. */
+function readGet({ readHead }, target, route) {
+  const hot = readHead(
+    Buffer.concat([bytesOf('GET '), target, bytesOf(' HTTP/1.1\r\nHost: a\r\n\r\n')])
+  );
+  return hot && hot.route === route && hot.method === 'GET' ? hot : false;
 }
 
 /** What both are asked: how an input of a kind is grown, and read by each. */
@@ -98,7 +122,7 @@ const kinds = {
   body: {
     grow: growBody,
     seeds,
-    native: ({ readWatch }, bytes) => readWatch(bytes),
+    native: ({ readWatch }, bytes) => readWatch(bytes, false),
     routes(bytes) {
       const { keys, afters, hold = null, delta } = readManyWishes(bytes);
       return { keys, afters, hold, delta };
@@ -107,17 +131,29 @@ const kinds = {
   target: {
     grow: growTarget,
     seeds: ['/feed/scores', '/feed/a/b?after=e7-42&hold=30&delta=1'].map(bytesOf),
-    native({ readHead }, bytes) {
-      const hot = readHead(
-        Buffer.concat([bytesOf('GET '), bytes, bytesOf(' HTTP/1.1\r\nHost: a\r\n\r\n')])
-      );
-      if (!hot || hot.route !== 'feed') return false;
+    native(addon, bytes) {
+      const hot = readGet(addon, bytes, 'feed');
+      if (!hot) return false;
       return { keys: [hot.key], afters: [hot.after ?? ''], hold: hot.hold, delta: hot.delta };
     },
     routes(bytes) {
       const [path, query] = bytes.toString('latin1').split(/\?(.*)/s);
       const key = path.replace(/^\/feed\//, '');
       const { keys, afters, hold = null, delta } = readWish(key, new URLSearchParams(query), {});
+      return { keys, afters, hold, delta };
+    }
+  },
+  list: {
+    grow: growList,
+    seeds: ['/feeds?watch=scores:e7-42,a/b:&hold=30', '/feeds?delta=1&watch=a:'].map(bytesOf),
+    native(addon, bytes) {
+      const hot = readGet(addon, bytes, 'feeds');
+      const said = hot && addon.readWatch(bytesOf(hot.key), true);
+      return said && { ...said, hold: hot.hold, delta: hot.delta };
+    },
+    routes(bytes) {
+      const query = new URLSearchParams(bytes.toString('latin1').split(/\?(.*)/s)[1]);
+      const { keys, afters, hold = null, delta } = readListedWishes(query, {});
       return { keys, afters, hold, delta };
     }
   }

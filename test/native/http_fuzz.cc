@@ -46,16 +46,18 @@ void checkHot(const std::string& input, const HotRequest& request) {
     server::test::fail("a head that ends elsewhere", input);
   }
   if (request.headLength > server::kHotHeadBytes) server::test::fail("a long head", input);
-  if (request.bodyLength > 0 && request.route != Route::kThrow && request.route != Route::kFeeds &&
-      request.route != Route::kInput) {
+  const bool isList = request.route == Route::kFeeds && request.key.length > 0;
+  if (request.bodyLength > 0 && request.route != Route::kThrow && request.route != Route::kInput &&
+      (request.route != Route::kFeeds || isList)) {
     server::test::fail("a body where none belongs", input);
   }
   if (request.ack > kNumberMax || request.number > kNumberMax) {
     server::test::fail("a number too large", input);
   }
   const bool isFeed = request.route == Route::kFeed;
-  const bool isGet = isFeed || request.route == Route::kPoll || request.route == Route::kPlace ||
-                     request.route == Route::kStatus || request.route == Route::kReady;
+  const bool isGet = isFeed || isList || request.route == Route::kPoll ||
+                     request.route == Route::kPlace || request.route == Route::kStatus ||
+                     request.route == Route::kReady;
   if (input[0] != (isGet ? 'G' : 'P')) server::test::fail("another method", input);
   if ((request.route == Route::kReady) != (request.path.length > 0)) {
     server::test::fail("a path of nothing, or none", input);
@@ -172,6 +174,9 @@ const std::vector<std::string> kWords = {
     "GET /feed/a",
     "POST /arena/hall/",
     "?after=e7-42",
+    "GET /feeds?watch=a:e7-42,b:",
+    "&watch=a:",
+    "&turn=5x",
     "&delta=1",
     "/..",
     "Accept: text/event-stream\r\n",

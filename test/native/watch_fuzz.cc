@@ -1,6 +1,7 @@
-// Fuzzes the reader of POST /feeds under the sanitizers, from copies of exactly their length. What
-// must hold of a body that is taken: between one feed and as many as one poll may ask for, each a
-// key that is there once, each cursor one or empty, and all of them within the body.
+// Fuzzes the readers of POST /feeds and of the list of GET /feeds under the sanitizers, from copies
+// of exactly their length. What must hold of one that is taken: between one feed and as many as one
+// poll may ask for, each a key that is there once, each cursor one or empty, and all of them within
+// its text.
 #include <functional>
 #include <set>
 #include <string_view>
@@ -16,10 +17,12 @@ namespace {
 
 constexpr uint64_t kCount = 300000;
 
-bool check(const std::string& input) {
+using Read = bool(std::string_view, WatchWish*);
+
+bool check(const std::string& input, Read* read) {
   const ExactCopy copy(input);
   WatchWish wish;
-  if (!server::readWatch({copy.data(), copy.length()}, &wish)) return false;
+  if (!read({copy.data(), copy.length()}, &wish)) return false;
   if (wish.count == 0 || wish.count > server::kFeedsAtOnce) fail("a wrong count", input);
   const auto within = [&](std::string_view text) {
     const std::less_equal<const char*> notBehind;
@@ -38,6 +41,11 @@ bool check(const std::string& input) {
   return true;
 }
 
+bool check(const std::string& input) {
+  const bool isList = check(input, server::readWatchList);
+  return check(input, server::readWatch) || isList;
+}
+
 const std::vector<std::string> kWords = {
     "{",
     "}",
@@ -52,6 +60,7 @@ const std::vector<std::string> kWords = {
     "\"feeds\":{",
     "\"a\":\"\"",
     ",\"b/c\":\"e1-2\"",
+    "a:e1-2,b/c:",
     "/..",
     "//",
     "true",

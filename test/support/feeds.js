@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
+import { createGunzip } from 'node:zlib';
 
 import { applyPatch } from '../../lib/client/patch.js';
 import { canonical } from '../../lib/feeds/canonical.js';
@@ -110,10 +111,39 @@ export const parkGet = (server, key, query, more) =>
 export const parkMany = (server, wish) =>
   park(server, request('POST', '/feeds', { body: JSON.stringify(wish) }));
 
+/** Asks for several feeds by an address; `feeds` has their cursors, `query` goes behind it. */
+export const getMany = (server, feeds, query = '', more = {}) =>
+  server.ask('GET', listOf(feeds, query), more);
+
+export const parkGetMany = (server, feeds, query = '') =>
+  park(server, request('GET', listOf(feeds, query)));
+
+const listOf = (feeds, query) =>
+  `/feeds?watch=${Object.entries(feeds).map((one) => one.join(':'))}${query && `&${query}`}`;
+
+/** Reads a gzip stream as it comes. */
+function gunzipper() {
+  const gunzip = createGunzip();
+  const parts = [];
+  gunzip.on('data', (part) => parts.push(part));
+  return async (chunk) => {
+    await new Promise((resolve, reject) => {
+      gunzip.once('error', reject);
+      gunzip.write(chunk, resolve);
+    });
+    gunzip.removeAllListeners('error');
+    await turn();
+    return Buffer.concat(parts.splice(0));
+  };
+}
+
 /** An event stream, read chunk by chunk as RFC 9112 (section 7.1) has it. */
 export class EventStream {
   #wire;
   #text = Buffer.alloc(0);
+  #read = (chunk) => chunk;
+  /** Bytes of its chunks. */
+  bytes = 0;
   /** Bytes of the answer's head. */
   head = '';
   ended = false;
@@ -127,6 +157,7 @@ export class EventStream {
       })
     );
     stream.head = await stream.#wire.readHead();
+    if (/^content-encoding: gzip\r$/im.test(stream.head)) stream.#read = gunzipper();
     return stream;
   }
 
@@ -158,7 +189,8 @@ export class EventStream {
         this.ended = true;
         return null;
       }
-      this.#text = Buffer.concat([this.#text, chunk]);
+      this.bytes += chunk.length;
+      this.#text = Buffer.concat([this.#text, await this.#read(chunk)]);
     }
   }
 

@@ -79,6 +79,10 @@ export const hotHeads = {
     head(`POST /arena/${'a'.repeat(32)}/${ID}`),
     { arena: 'a'.repeat(32) }
   ],
+  'a list of feeds': [
+    head('GET /feeds?hold=30&watch=a/b:e7-42,c:&delta=1&turn=5x', 'Accept: text/event-stream'),
+    { route: 'feeds', method: 'GET', key: 'a/b:e7-42,c:', hold: 30, delta: true, stream: false }
+  ],
   'many feeds': [head('POST /feeds', 'Content-Length: 20'), { route: 'feeds', bodyLength: 20 }],
   'a poll with both': [poll('?ack=17&hold=30'), { ack: 17, hold: 30 }],
   'a poll with both, the other way round': [poll('?hold=30&ack=17'), { ack: 17, hold: 30 }],
@@ -162,6 +166,13 @@ export const hotHeads = {
 
 /** Heads that are not hot. Many are known tricks of request smuggling. */
 export const coldHeads = {
+  'a list of the keys from one on': head('GET /feeds?from=a'),
+  'a list of nothing': head('GET /feeds?watch=&hold=5'),
+  'a list of feeds, and none': head('GET /feeds?hold=5'),
+  'two lists of feeds': head('GET /feeds?watch=a:&watch=b:'),
+  'a list of feeds with an escape': head('GET /feeds?watch=a%3A'),
+  'a list of feeds after a cursor': head('GET /feeds?watch=a:&after=e1-1'),
+  'a list of feeds with a body': head('GET /feeds?watch=a:', 'Content-Length: 1'),
   'a join of an arena': head('POST /arena/hall'),
   'a leave of an arena': head(`POST /arena/hall/${ID}/leave`),
   'an arena of a name too long': head(`POST /arena/${'a'.repeat(33)}/${ID}`),

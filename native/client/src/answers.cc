@@ -28,6 +28,15 @@ bool readObject(std::string_view body, const json::MemberVisitor& visit) {
   return value && json::isUtf8(body) && json::members(*value, visit);
 }
 
+/** Reads what an answer of feeds says of the next request; false: it is malformed. */
+bool readNext(const std::string& name, std::string_view slice, FeedsAnswer* answer) {
+  if (name == "turn") {
+    answer->turn = json::string(slice).value_or("");
+    if (!isMadeOf(answer->turn, kNameCharacters, 40)) answer->turn.clear();
+  }
+  return name != "retry" || readRetry(slice, &answer->retry);
+}
+
 bool readFeedItem(std::string_view slice, FeedItem* item) {
   bool hasProblem = false;
   const bool read = json::members(slice, [&](const std::string& name, std::string_view value) {
@@ -224,7 +233,7 @@ std::optional<FeedsAnswer> readFeeds(std::string_view body) {
         return readFeedItem(element, &answer.items.back());
       });
     }
-    return name != "retry" || readRetry(slice, &answer.retry);
+    return readNext(name, slice, &answer);
   });
   if (!read || !hasItems) return std::nullopt;
   return answer;
@@ -234,13 +243,11 @@ std::optional<FeedsAnswer> readFeed(std::string_view body) {
   FeedsAnswer answer;
   answer.items.emplace_back();
   const bool read = readObject(body, [&](const std::string& name, std::string_view slice) {
-    if (name == "turn") answer.turn = json::string(slice).value_or("");
-    return name != "retry" || readRetry(slice, &answer.retry);
+    return readNext(name, slice, &answer);
   });
   // It is checked to be JSON: what is around it does not count.
   const std::optional<std::string_view> item = json::value(body);
   if (!read || !item || !readFeedItem(*item, &answer.items.front())) return std::nullopt;
-  if (!isMadeOf(answer.turn, kNameCharacters, 40)) answer.turn.clear();
   return answer;
 }
 

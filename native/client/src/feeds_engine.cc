@@ -16,6 +16,9 @@ constexpr unsigned kFeedHold = 55;  // seconds: many a proxy cuts off what is si
 /** Pings in a row that a cache may answer at once: of the turns that it has kept there are few. */
 constexpr unsigned kTurnsAtOnce = 8;
 
+/** Characters of an address that every cache takes; what is longer is asked for by POST. */
+constexpr size_t kAddressMost = 4000;
+
 FeedsOptions checked(FeedsOptions options) {
   if (options.maxBackoff < Millis(100)) {
     throw std::invalid_argument("sprites: maxBackoff is at least 100 ms");
@@ -24,9 +27,15 @@ FeedsOptions checked(FeedsOptions options) {
 }
 
 /** All who ask for the same have the same address. */
-std::string pathOf(const std::pair<const std::string, std::string>& feed, unsigned hold,
-                   bool delta) {
-  std::string path = "/feed/" + feed.first + "?after=" + feed.second;
+std::string pathOf(const std::map<std::string, std::string>& feeds, unsigned hold, bool delta) {
+  std::string path;
+  if (feeds.size() == 1) {
+    path = "/feed/" + feeds.begin()->first + "?after=" + feeds.begin()->second;
+  } else {
+    for (const auto& [key, cursor] : feeds) {
+      path += (path.empty() ? "/feeds?watch=" : ",") + key + ":" + cursor;
+    }
+  }
   if (hold > 0) path += "&hold=" + std::to_string(hold);
   return delta ? path + "&delta=1" : path;
 }
@@ -177,14 +186,14 @@ void FeedsEngine::startDue(Time now) {
   }
   pollHold_ = holdUntil(wish.next, now);
   Request request;
-  const bool cached =
-      options_.cached && !grant_ && wish.feeds.size() == 1 && !std::exchange(direct_, false);
-  asking_ = cached ? wish.feeds.begin()->first : "";
+  std::string path = pathOf(wish.feeds, pollHold_, options_.patches);
+  byCache_ = options_.cached && !grant_ && !std::exchange(direct_, false) && path.size() <= kAddressMost;
+  asking_ = byCache_ && wish.feeds.size() == 1 ? wish.feeds.begin()->first : "";
   const std::string turn = std::exchange(turn_, {});
   const std::string before = std::exchange(path_, {});
   askedTurn_.clear();
-  if (cached) {
-    path_ = pathOf(*wish.feeds.begin(), pollHold_, options_.patches);
+  if (byCache_) {
+    path_ = std::move(path);
     if (path_ == before) askedTurn_ = turn;
     request.method = Method::kGet;
     request.path = askedTurn_.empty() ? path_ : path_ + "&turn=" + askedTurn_;
@@ -251,7 +260,8 @@ void FeedsEngine::onAnswer(FeedsAnswer answer, Time now) {
   grant_.accepted();
   doubt_ = false;
   setState(FeedsState::kOnline);
-  if (!asking_.empty() && table_.isOlder(answer.items.front())) {
+  const auto isOlder = [this](const auto& item) { return table_.isOlder(item); };
+  if (byCache_ && std::any_of(answer.items.begin(), answer.items.end(), isOlder)) {
     direct_ = true;
     failures_++;
     next_ = now + backoff(failures_);

@@ -80,10 +80,11 @@ class FeedsEngine : public EngineBase {
   Time pollStarted_;
   unsigned pollHold_ = 0;                     // seconds; 0: none was asked for
   std::map<std::string, std::string> asked_;  // the cursors of the poll
-  std::string asking_;        // the key of a poll that a cache can answer; empty: none
-  std::string path_;          // of that one, without a turn
+  std::string asking_;        // the key of a poll of one feed that a cache can answer; empty: none
+  std::string path_;          // of a poll that a cache can answer, without a turn
   std::string turn_;          // that the next request for the same carries
   std::string askedTurn_;     // that the poll has carried
+  bool byCache_ = false;      // a cache can answer the poll
   bool direct_ = false;       // the next poll goes past the cache: what that has is old
   unsigned turns_ = 0;        // pings in a row that a cache had
   uint64_t failures_ = 0;     // in a row

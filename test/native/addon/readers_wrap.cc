@@ -63,14 +63,15 @@ Local<Object> requestObject(std::string_view bytes, const HotRequest& request) {
 
   Local<Object> object = Nan::New<Object>();
   set(object, "route", stringOf(kRoutes[static_cast<size_t>(request.route)]));
-  const bool isGet = isPoll || isFeed || isPlace || isReady;
+  const bool isList = request.route == Route::kFeeds && request.key.length > 0;
+  const bool isGet = isPoll || isFeed || isList || isPlace || isReady;
   set(object, "method", stringOf(isGet ? "GET" : "POST"));
   set(object, "id", id);
   set(object, "edge", edge);
   set(object, "ack", numberOrNull(isPoll, request.ack));
   set(object, "hold", numberOrNull(request.hasHold, request.hold));
   set(object, "n", numberOrNull(request.hasNumber, request.number));
-  if (isFeed) {
+  if (isFeed || isList) {
     set(object, "key", spanOrNull(bytes, request.key));
     set(object, "after", spanOrNull(bytes, request.after));
     set(object, "delta", Nan::New(request.delta));
@@ -185,11 +186,15 @@ NAN_METHOD(isJsonObjectMethod) {
   info.GetReturnValue().Set(base::isJsonObject(bytes.data(), bytes.size(), depth));
 }
 
-/** readWatch(buffer): false when it is not for the front door, or what the body asks for. */
+/**
+ * readWatch(buffer, isList): false when it is not for the front door, or what the body, or the list
+ * of GET /feeds, asks for.
+ */
 NAN_METHOD(readWatchMethod) {
   if (!hasBytes(info)) return;
   WatchWish wish;
-  if (!readWatch(bytesOf(info[0]), &wish)) {
+  const bool isList = Nan::To<bool>(info[1]).FromJust();
+  if (!(isList ? readWatchList : readWatch)(bytesOf(info[0]), &wish)) {
     info.GetReturnValue().Set(false);
     return;
   }

@@ -122,8 +122,8 @@ struct FeedsOptions {
   bool patches = false;
 
   /**
-   * There is a cache before the server (its --feed-cache): where one feed is watched it is asked
-   * for so that the cache can answer.
+   * There is a cache before the server (its --feed-cache): feeds are asked for so that the cache
+   * can answer.
    */
   bool cached = false;
 
