@@ -187,7 +187,8 @@ void FeedsEngine::startDue(Time now) {
   pollHold_ = holdUntil(wish.next, now);
   Request request;
   std::string path = pathOf(wish.feeds, pollHold_, options_.patches);
-  byCache_ = options_.cached && !grant_ && !std::exchange(direct_, false) && path.size() <= kAddressMost;
+  byCache_ =
+      options_.cached && !grant_ && !std::exchange(direct_, false) && path.size() <= kAddressMost;
   asking_ = byCache_ && wish.feeds.size() == 1 ? wish.feeds.begin()->first : "";
   const std::string turn = std::exchange(turn_, {});
   const std::string before = std::exchange(path_, {});
