@@ -1,10 +1,10 @@
 // The whole native server in one thread under one seed: sockets, clock, disk and threads are
 // simulated, all else is real.
 //
-//   simulate [--seed N] [--minutes M] [--steps N] [--clients N] [--trace] [--without WHAT,…]
-//   simulate --fixed          a set of seeds, and that one seed has one trace
-//   simulate --from N --seeds COUNT
-//   simulate --seed N --shrink    looks for less that fails as well
+//   simulate [--seed N] [--seeds COUNT] [--minutes M] [--steps N] [--clients N] [--trace]
+//       [--without WHAT,…]
+//   simulate … --shrink       looks for less that breaks a law as well; last of the arguments
+//   simulate --fixed COUNT    the first seeds, and whether one seed has one trace
 //
 // A seed decides everything: how many clients there are, what they do, how bad network, disk and
 // clock are, when the server crashes, and how its threads take turns. --without takes from that:
@@ -14,7 +14,8 @@
 // each watcher have the newest, each request its answer; all leave, and nothing is left.
 #include <unistd.h>
 
-#include <chrono>
+#include <ctime>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -71,7 +72,7 @@ class Run : public Actor {
   }
 
   Figures play() {
-    const auto began = std::chrono::steady_clock::now();
+    const clock_t began = clock();
     host_->begin();
     for (uint32_t i = 0; i < plan_.clients; ++i) {
       players_.push_back(std::make_unique<Player>(i, 0x0a000000 + i % 200));
@@ -93,9 +94,9 @@ class Run : public Actor {
     calmDown();
     const double seconds =
         static_cast<double>(machine_.now() - Machine::kBegins) / static_cast<double>(kSecond);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+    const double took = static_cast<double>(clock() - began) / CLOCKS_PER_SEC;
     return {machine_.steps(), crowd_.requests, ledger_.delivered, host_->lives(), seconds,
-            took.count()};
+            took};
   }
 
   void act(uint64_t what) override {
@@ -339,7 +340,7 @@ class Run : public Actor {
 
 void tell(const Order& order, const Figures& figures) {
   printf("seed %" PRIu64 ": %" PRIu64 " steps, %" PRIu64 " requests, %" PRIu64
-         " sprites, %" PRIu64 " lives; %.0f s in %.3f s: %.0f times the clock\n",
+         " sprites, %" PRIu64 " lives; %.0f s in %.3f s of a core: %.0f times the clock\n",
          order.seed, figures.steps, figures.requests, figures.sprites, figures.lives,
          figures.seconds, figures.took, figures.seconds / figures.took);
 }
@@ -350,6 +351,96 @@ Figures play(const Order& order) {
   return figures;
 }
 
+/** What another process says, with these arguments; `status` of its end. */
+std::string outputOf(const std::string& program, const std::string& arguments, int* status) {
+  FILE* const pipe = popen((program + " " + arguments + " 2>&1").c_str(), "r");
+  std::string text;
+  char buffer[4096];
+  for (size_t got; (got = fread(buffer, 1, sizeof buffer, pipe)) > 0;) text.append(buffer, got);
+  *status = pclose(pipe);
+  return text;
+}
+
+/** One seed has one trace, to the byte; then the first `count` seeds. */
+int fixedSet(const char* program, const char* count) {
+  for (const uint64_t seed : {12, 11, 50}) {
+    int status;
+    const std::string arguments = "--quiet --minutes 0.3 --trace --seed " + std::to_string(seed);
+    const std::string once = outputOf(program, arguments, &status);
+    if (status != 0 || once.size() < 1000 || once != outputOf(program, arguments, &status)) {
+      fprintf(stderr, "simulate: seed %" PRIu64 " has two traces\n", seed);
+      return 1;
+    }
+  }
+  Figures sum = {};
+  const uint64_t seeds = strtoull(count, nullptr, 10);
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    Order order;
+    order.seed = seed;
+    order.quiet = true;
+    const Figures figures = play(order);
+    sum.steps += figures.steps;
+    sum.sprites += figures.sprites;
+    sum.lives += figures.lives;
+    sum.seconds += figures.seconds;
+    sum.took += figures.took;
+  }
+  printf("simulate: %" PRIu64 " seeds, %" PRIu64 " steps, %" PRIu64 " sprites, %" PRIu64
+         " lives; %.0f s in %.1f s\n",
+         seeds, sum.steps, sum.sprites, sum.lives, sum.seconds, sum.took);
+  return 0;
+}
+
+/** Looks for less that breaks a law as well: without something, with fewer clients, in less time. */
+int shrink(const std::string& program, Order order) {
+  const auto textOf = [](const Order& one) {
+    std::string text = "--quiet --seed " + std::to_string(one.seed) + " --minutes " +
+                       std::to_string(one.minutes);
+    if (one.clients != 0) text += " --clients " + std::to_string(one.clients);
+    std::string without;
+    for (const std::string& aspect : one.without) without += (without.empty() ? "" : ",") + aspect;
+    return without.empty() ? text : text + " --without " + without;
+  };
+  const auto breaks = [&](const Order& one) {
+    int status;
+    outputOf("timeout 60 " + program, textOf(one), &status);
+    return status != 0;
+  };
+  if (!breaks(order)) {
+    puts("simulate: this breaks no law");
+    return 0;
+  }
+  const auto tryIt = [&](const Order& one) {
+    if (breaks(one)) order = one;
+  };
+  for (const char* aspect : kAspects) {
+    Order one = order;
+    one.without.insert(aspect);
+    tryIt(one);
+  }
+  if (order.clients == 0) order.clients = 32;
+  if (!breaks(order)) order.clients = 0;
+  for (uint32_t clients = order.clients / 2; clients >= 2; clients /= 2) {
+    Order one = order;
+    one.clients = clients;
+    // Another number of clients is another history: some seeds are tried.
+    for (int tries = 0; tries < 5; ++tries, ++one.seed) {
+      if (!breaks(one)) continue;
+      order = one;
+      break;
+    }
+  }
+  for (double minutes = order.minutes / 2; minutes > 0.01; minutes /= 2) {
+    Order one = order;
+    one.minutes = minutes;
+    tryIt(one);
+  }
+  int status;
+  printf("%s\nsimulate %s\n", outputOf(program, textOf(order), &status).c_str(),
+         textOf(order).c_str());
+  return 1;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -358,12 +449,12 @@ int main(int count, char** arguments) {
   for (int i = 1; i < count; ++i) {
     const std::string name = arguments[i];
     const char* const value = i + 1 < count ? arguments[i + 1] : "";
-    if (name == "--trace") {
-      order.trace = true;
+    if (name == "--trace" || name == "--quiet") {
+      (name == "--trace" ? order.trace : order.quiet) = true;
       continue;
     }
     ++i;
-    if (name == "--seed" || name == "--from") {
+    if (name == "--seed") {
       order.seed = strtoull(value, nullptr, 10);
     } else if (name == "--seeds") {
       seeds = strtoull(value, nullptr, 10);
@@ -371,6 +462,10 @@ int main(int count, char** arguments) {
       order.minutes = strtod(value, nullptr);
     } else if (name == "--steps") {
       order.steps = strtoull(value, nullptr, 10);
+    } else if (name == "--fixed") {
+      return fixedSet(arguments[0], value);
+    } else if (name == "--shrink") {
+      return shrink(arguments[0], order);
     } else if (name == "--clients") {
       order.clients = static_cast<uint32_t>(strtoul(value, nullptr, 10));
     } else if (name == "--without") {

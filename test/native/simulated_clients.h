@@ -24,24 +24,6 @@
 
 namespace sim {
 
-struct ClientOdds {
-  uint64_t think = 10 * kSecond;  // microseconds between two throws, at most
-  uint64_t resets = 0;            // of a million moments, those at which a connection is cut
-  uint64_t stops = 0;             // at which a reader stops for a while
-  uint64_t leaves = 0;            // at which a client leaves
-  uint64_t pieces = 0;            // of a million requests, those that are sent in two
-};
-
-/** What all clients share. */
-struct Crowd {
-  ClientOdds odds;
-  bool calm = false;    // nothing new is begun
-  bool lossy = false;   // the disk fails: an ack may be forgotten with a crash
-  bool leaving = false;  // all are to go
-  uint64_t requests = 0;
-};
-inline Crowd* crowd = nullptr;
-
 /** Who has connections. */
 class Asking {
  public:
@@ -149,6 +131,7 @@ struct Session {
   Id id = {};
   std::string text;
   bool gone = false;              // it has left, or the server has said so
+  uint64_t acked = 0;             // by any poll
   uint64_t confirmed = 0;         // acked, and the server has said that it knows
   std::vector<uint32_t> sprites;  // by their numbers
 };
@@ -177,7 +160,7 @@ class Ledger {
   }
 
   /** A sprite has come to a session under a number. */
-  void came(uint32_t number, uint64_t sequence, uint64_t sprite, bool life) {
+  void came(uint32_t number, uint64_t sequence, uint64_t sprite) {
     Session& session = sessions_[number];
     expect(sprite < sprites_.size(), "sprites: one comes that nobody has thrown");
     Sprite& one = sprites_[sprite];
@@ -189,16 +172,18 @@ class Ledger {
     }
     expect(sequence == session.sprites.size() + 1, "sprites: a number is left out");
     session.sprites.push_back(static_cast<uint32_t>(sprite));
-    if (one.holder != 0 && one.holder - 1 == number) {
-      expect(false, "sprites: one comes twice to the same client");
-    } else if (one.holder != 0) {
+    const auto isThere = [](const Session& of) {
+      return host->life() != nullptr && host->life()->pool().find(of.id) != Pool::kNoRecord;
+    };
+    expect(one.holder != number + 1, "sprites: one comes twice to the same client");
+    if (one.holder != 0) {
+      // What comes to a client that has left meanwhile may be late.
+      if (!isThere(session)) return;
       const Session& before = sessions_[one.holder - 1];
       expect(crowd->lossy || one.sequence > before.confirmed,
              "sprites: one comes to a second client that the first has acked");
-      const bool stays = life && host->life()->pool().find(before.id) != Pool::kNoRecord;
-      expect(!stays, "sprites: one comes to a second client while the first is there");
+      expect(!isThere(before), "sprites: one comes to a second client while the first is there");
     }
-    // The same thrower's sprites come in order, as long as none has flown on.
     one.holder = number + 1;
     one.sequence = sequence;
     ++delivered;
@@ -352,9 +337,10 @@ class Player : public Actor, private Asking {
     Session& session = ledger->session(session_);
     pollAck_ = session.sprites.size();
     // Some ack less than they have.
-    if (!crowd->calm && pollAck_ > session.confirmed && machine->below(20) == 0) {
-      pollAck_ = session.confirmed + machine->below(pollAck_ - session.confirmed);
+    if (!crowd->calm && pollAck_ > session.acked && machine->below(20) == 0) {
+      pollAck_ = session.acked + machine->below(pollAck_ - session.acked);
     }
+    session.acked = pollAck_;
     const uint64_t hold = machine->below(3) == 0 ? 5 + machine->below(kHold - 4) : 0;
     char request[160];
     const std::string held = hold == 0 ? "" : "&hold=" + std::to_string(hold);
@@ -443,7 +429,7 @@ class Player : public Actor, private Asking {
       last = sequence;
       machine->say("client %" PRIu64 " gets sprite %" PRIu64 " as its %" PRIu64 ".", number_,
                    sprite, sequence);
-      ledger->came(session_, sequence, sprite, host->life() != nullptr && !machine->dead);
+      ledger->came(session_, sequence, sprite);
     }
     expect(newest >= last, "polls: an answer names an older number than it has");
     soonPoll();
@@ -507,7 +493,15 @@ class Records {
     expect(isNew || found->second == number, "feeds: one cursor has two values");
   }
 
+  /** An item has one place in a log, also after the log's epoch was renewed. */
+  void sawItem(const std::string& key, Cursor cursor, uint64_t number) {
+    saw(key, cursor, number);
+    const auto [found, isNew] = items_.emplace(std::pair(key, number), cursor.version);
+    expect(isNew || found->second == cursor.version, "logs: an item has two places");
+  }
+
  private:
+  std::map<std::pair<std::string, uint64_t>, uint64_t> items_;
   std::map<std::tuple<std::string, uint64_t, uint64_t>, uint64_t> seen_;
 };
 inline Records* records = nullptr;
@@ -522,8 +516,8 @@ class Publisher : public Actor, private Asking {
 
   const std::string& key() const { return key_; }
   bool isLog() const { return key_[0] == 'l'; }
+  /** The newest version that it knows to hold: versions go on through lives and epochs. */
   uint64_t held() const { return held_; }
-  uint64_t tried() const { return tried_; }
   bool asks() const { return wire_.asks(); }
   void expectInTime() const { wire_.expectInTime(); }
   void close() { wire_.cut(false); }
@@ -548,8 +542,9 @@ class Publisher : public Actor, private Asking {
   void answered(uint32_t, int status, std::string_view reason, std::string_view body) override {
     if (status == 503) return;
     if (status == 200) {
-      held_ = tried_;
-      records->saw(key_, Cursor::of(body), tried_);
+      const Cursor cursor = Cursor::of(body);
+      held_ = std::max(held_, cursor.version);
+      isLog() ? records->sawItem(key_, cursor, tried_) : records->saw(key_, cursor, tried_);
       machine->say("number %" PRIu64 " holds", tried_);
       return;
     }
@@ -563,7 +558,7 @@ class Publisher : public Actor, private Asking {
   const std::string key_;
   Wire wire_;
   uint64_t tried_ = 0;
-  uint64_t held_ = 0;  // the newest that is known to hold
+  uint64_t held_ = 0;  // a version
 };
 
 class Reader : public Actor, private Asking {
@@ -576,8 +571,15 @@ class Reader : public Actor, private Asking {
   void expectInTime() const { wire_.expectInTime(); }
   void close() { wire_.cut(false); }
 
-  /** Whether it has what its publisher knows to hold. */
-  bool isUpToDate() const { return number_ >= publisher_->held(); }
+  /** Whether it has the newest, and that is no older than its publisher knows to hold. */
+  bool isUpToDate() const {
+    const Life* const life = host->life();
+    if (life == nullptr) return false;
+    const Feed* const feed = life->feeds().find(publisher_->key());
+    const uint64_t newest = feed == nullptr ? 0 : feed->cursor.version;
+    expect(newest >= publisher_->held(), "feeds: a publication is lost that was to hold");
+    return version_ == newest;
+  }
 
   void act(uint64_t) override {
     if (wire_.stopped()) wire_.stop(false);
@@ -594,7 +596,7 @@ class Reader : public Actor, private Asking {
         "GET /feed/" + publisher_->key() + after + " HTTP/1.1\r\nHost: s\r\n\r\n";
     asked_ = cursor_;
     if (wire_.ask(request, kHold * kSecond + kAnswerTime)) {
-      machine->say("a watcher of number %" PRIu64 " asks for more", number_);
+      machine->say("a watcher of version %" PRIu64 " asks for more", version_);
     }
   }
 
@@ -618,10 +620,10 @@ class Reader : public Actor, private Asking {
   void takeValue(std::string_view body, Cursor cursor) {
     size_t at = 0;
     const uint64_t number = numberIn(body, "\"value\":{\"n\":", &at);
-    machine->say("a watcher gets number %" PRIu64, number);
+    machine->say("a watcher gets version %" PRIu64 ", number %" PRIu64, cursor.version, number);
     records->saw(publisher_->key(), cursor, number);
-    expect(number >= number_, "watchers: an older value comes after a newer one");
-    number_ = number;
+    expect(cursor.version > version_, "watchers: an older value comes after a newer one");
+    version_ = cursor.version;
   }
 
   void takeItems(std::string_view body, Cursor to) {
@@ -634,11 +636,11 @@ class Reader : public Actor, private Asking {
     for (;;) {
       const uint64_t number = numberIn(body, "{\"n\":", &at);
       if (number == UINT64_MAX) break;
-      records->saw(publisher_->key(), {to.epoch, ++version}, number);
-      expect(gap || number > number_, "logs: an item comes twice, or out of order");
-      number_ = std::max(number_, number);
+      records->sawItem(publisher_->key(), {to.epoch, ++version}, number);
     }
-    machine->say("a watcher gets items up to number %" PRIu64, number_);
+    machine->say("a watcher gets items up to version %" PRIu64, version);
+    expect(gap || version > version_, "logs: an item comes twice");
+    version_ = version;
     expect(version == to.version, "logs: an answer has not as many items as its cursors say");
   }
 
@@ -654,7 +656,7 @@ class Reader : public Actor, private Asking {
   const Publisher* const publisher_;
   Wire wire_;
   std::string cursor_, asked_;
-  uint64_t number_ = 0;
+  uint64_t version_ = 0;
 };
 
 }  // namespace sim

@@ -27,6 +27,23 @@ constexpr uint32_t kHeldBytes = 1 << 20;  // for an address
 constexpr uint32_t kMostMailboxes = 1 << 22;
 constexpr LogBounds kLog = {.items = 40, .bytes = 1 << 14};
 
+/** What all clients share. */
+struct ClientOdds {
+  uint64_t think = 10 * kSecond;  // microseconds between two throws, at most
+  uint64_t resets = 0;            // of a million moments, those at which a connection is cut
+  uint64_t stops = 0;             // at which a reader stops for a while
+  uint64_t leaves = 0;            // at which a client leaves
+};
+
+struct Crowd {
+  ClientOdds odds;
+  bool calm = false;     // nothing new is begun
+  bool lossy = false;    // the disk fails: an ack may be forgotten with a crash
+  bool leaving = false;  // all are to go
+  uint64_t requests = 0;
+};
+inline Crowd* crowd = nullptr;
+
 struct ServerPlan {
   uint32_t clients = 100;
   uint32_t workers = 0;
@@ -109,20 +126,12 @@ class Life {
     feeds_.onBusy([this] { stepSoon(); });
     if (plan_.keeps && !machine->dead) {
       const int error = turn_.start([this] { later_(machine->below(300), Due::kCaughtUp); });
-      if (error != 0) failed_ = "a state was not begun: errno " + std::to_string(error);
+      if (error != 0) giveUp(error);
     }
     if (recovery_.doubtful) renew();
     for (const Due due : {Due::kPoolTick, Due::kFeedsTick, Due::kFrontTick}) tickLater(due);
-    uint16_t port;
-    expect(front_.listen({.address = "127.0.0.1",
-                          .port = kPort,
-                          .backlog = 1000,
-                          .tls = false,
-                          .transient = false},
-                         &port) == 0 ||
-               machine->dead,
-           "the server does not listen");
     if (feeds_.busy()) stepSoon();
+    if (!machine->dead) listen();
   }
 
   ~Life() {
@@ -250,6 +259,7 @@ class Life {
                             .sync = plan_.sync});
     if (machine->dead) return false;
     if (!recovery_.ok()) {
+      if (recovery_.error == EIO || recovery_.error == ENOSPC) return giveUp(recovery_.error), false;
       failed_ = "the state can't be read: " + recovery_.file + " " + recovery_.problem + " errno " +
                 std::to_string(recovery_.error);
       return false;
@@ -258,6 +268,21 @@ class Life {
     if (turn_.attach(&feeds_, &key) != Outcome::kOk) failed_ = "a feed does not fit: " + key;
     turn_.attach(static_cast<Arena*>(nullptr));
     return true;
+  }
+
+  /** The disk fails: such a process says so and ends, and is begun anew. */
+  static void giveUp(int error) {
+    machine->say("a start fails, by errno %" PRIu64, static_cast<uint64_t>(error));
+    expect(crowd->lossy, "a start fails on a disk that does not");
+    machine->dead = true;
+  }
+
+  void listen() {
+    uint16_t port;
+    const int error = front_.listen(
+        {.address = "127.0.0.1", .port = kPort, .backlog = 1000, .tls = false, .transient = false},
+        &port);
+    expect(error == 0, "the server does not listen");
   }
 
   void tickLater(Due due) {
