@@ -374,7 +374,10 @@ int fixedSet(const char* program, const char* count) {
   }
   Figures sum = {};
   const uint64_t seeds = strtoull(count, nullptr, 10);
-  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+  // Before the first ones, those that have found something.
+  std::vector<uint64_t> all = {259};
+  for (uint64_t seed = 1; seed <= seeds; ++seed) all.push_back(seed);
+  for (const uint64_t seed : all) {
     Order order;
     order.seed = seed;
     order.quiet = true;
@@ -387,7 +390,7 @@ int fixedSet(const char* program, const char* count) {
   }
   printf("simulate: %" PRIu64 " seeds, %" PRIu64 " steps, %" PRIu64 " sprites, %" PRIu64
          " lives; %.0f s in %.1f s\n",
-         seeds, sum.steps, sum.sprites, sum.lives, sum.seconds, sum.took);
+         all.size(), sum.steps, sum.sprites, sum.lives, sum.seconds, sum.took);
   return 0;
 }
 

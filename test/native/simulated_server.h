@@ -124,7 +124,7 @@ class Life {
       if (!waits_) later_(1, Due::kReady);
     });
     feeds_.onBusy([this] { stepSoon(); });
-    if (plan_.keeps && !machine->dead) {
+    if (turn_.store() != nullptr && !machine->dead) {
       const int error = turn_.start([this] { later_(machine->below(300), Due::kCaughtUp); });
       if (error != 0) giveUp(error);
     }
