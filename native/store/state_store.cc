@@ -275,8 +275,8 @@ int StateStore::start() {
   // on the disk.
   if (const int error = syncDirectory()) return error;
   removeJournalsBelow(snapshotGeneration_);
-  // A process that was killed has left them to the system: after a power cut this run's journal must
-  // not go on from more than there is.
+  // A process that was killed has left them to the system: after a power cut this run's journal
+  // must not go on from more than there is.
   for (uint64_t left = snapshotGeneration_; left < generation_; ++left) {
     if (const int error = syncFile(journalPath(left))) return error;
   }

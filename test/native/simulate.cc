@@ -27,7 +27,7 @@ namespace {
 
 using namespace sim;
 
-constexpr const char* kAspects[] = {"network", "clients", "crashes", "power",   "disk",
+constexpr const char* kAspects[] = {"network", "clients", "crashes", "power", "disk",
                                     "clock",   "state",   "workers", "feeds", "churn"};
 
 struct Order {
@@ -49,7 +49,7 @@ struct Figures {
 
 /** What fails, and when. */
 struct Faults {
-  uint64_t crashEvery = 0;   // seconds, on an average; 0: never
+  uint64_t crashEvery = 0;  // seconds, on an average; 0: never
   bool power = false;
   uint64_t starveEvery = 0;  // milliseconds
   uint64_t jumpEvery = 0;
@@ -58,8 +58,7 @@ struct Faults {
 
 class Run : public Actor {
  public:
-  explicit Run(const Order& order)
-      : order_(order), machine_(order.seed * 7919 + 17, order.trace) {
+  explicit Run(const Order& order) : order_(order), machine_(order.seed, order.trace) {
     machine = &machine_;
     network = &network_;
     disk = &disk_;
@@ -95,8 +94,7 @@ class Run : public Actor {
     const double seconds =
         static_cast<double>(machine_.now() - Machine::kBegins) / static_cast<double>(kSecond);
     const double took = static_cast<double>(clock() - began) / CLOCKS_PER_SEC;
-    return {machine_.steps(), crowd_.requests, ledger_.delivered, host_->lives(), seconds,
-            took};
+    return {machine_.steps(), crowd_.requests, ledger_.delivered, host_->lives(), seconds, took};
   }
 
   void act(uint64_t what) override {
@@ -142,8 +140,11 @@ class Run : public Actor {
     if (!order_.has("state")) plan_.keeps = false;
     crowd_.odds.think = think == 0 ? kSecond : think == 1 ? 10 * kSecond : 60 * kSecond;
     if (badNetwork && order_.has("network")) {
-      network_.odds = {.latency = 200 * kMillisecond, .cuts = 100000, .cutCalls = 100000,
-                       .noRoom = 30000, .window = 3000};
+      network_.odds = {.latency = 200 * kMillisecond,
+                       .cuts = 100000,
+                       .cutCalls = 100000,
+                       .noRoom = 30000,
+                       .window = 3000};
     }
     if (badClients && order_.has("clients")) crowd_.odds.resets = 20000, crowd_.odds.stops = 10000;
     if (churns && order_.has("churn")) crowd_.odds.leaves = 50000;
@@ -151,7 +152,8 @@ class Run : public Actor {
       disk_.remembers = false;
     } else {
       if (crashes && order_.has("crashes")) faults_.crashEvery = 20;
-      faults_.power = power && plan_.sync == Sync::kTurn && order_.has("power");
+      // A disk that fails just before a power cut may leave what no start takes.
+      faults_.power = power && !badDisk && plan_.sync == Sync::kTurn && order_.has("power");
       if (badDisk && order_.has("disk")) {
         disk_.odds = {.syncTakes = 20000, .slowSync = 2000, .fails = 3000, .shortWrites = 50000};
         faults_.fullEvery = 30000;
@@ -305,9 +307,8 @@ class Run : public Actor {
       }
       return true;
     });
-    await(120, "clients: one stays that has left, or whose lease is over", [&] {
-      return host_->life()->pool().counts().clients == 0;
-    });
+    await(120, "clients: one stays that has left, or whose lease is over",
+          [&] { return host_->life()->pool().counts().clients == 0; });
     for (const auto& one : players_) one->close();
     for (const auto& one : publishers_) one->close();
     for (const auto& one : readers_) one->close();
@@ -339,8 +340,8 @@ class Run : public Actor {
 };
 
 void tell(const Order& order, const Figures& figures) {
-  printf("seed %" PRIu64 ": %" PRIu64 " steps, %" PRIu64 " requests, %" PRIu64
-         " sprites, %" PRIu64 " lives; %.0f s in %.3f s of a core: %.0f times the clock\n",
+  printf("seed %" PRIu64 ": %" PRIu64 " steps, %" PRIu64 " requests, %" PRIu64 " sprites, %" PRIu64
+         " lives; %.0f s in %.3f s of a core: %.0f times the clock\n",
          order.seed, figures.steps, figures.requests, figures.sprites, figures.lives,
          figures.seconds, figures.took, figures.seconds / figures.took);
 }
@@ -394,11 +395,12 @@ int fixedSet(const char* program, const char* count) {
   return 0;
 }
 
-/** Looks for less that breaks a law as well: without something, with fewer clients, in less time. */
+/** Looks for less that breaks a law as well: without something, with fewer clients, in less time.
+ */
 int shrink(const std::string& program, Order order) {
   const auto textOf = [](const Order& one) {
-    std::string text = "--quiet --seed " + std::to_string(one.seed) + " --minutes " +
-                       std::to_string(one.minutes);
+    std::string text =
+        "--quiet --seed " + std::to_string(one.seed) + " --minutes " + std::to_string(one.minutes);
     if (one.clients != 0) text += " --clients " + std::to_string(one.clients);
     std::string without;
     for (const std::string& aspect : one.without) without += (without.empty() ? "" : ",") + aspect;

@@ -75,7 +75,8 @@ class Wire : public Peer {
 
   void expectInTime() const {
     if (!asked_ || machine->now() < until_ || stopped_) return;
-    machine->say("what it was asked for: connection %" PRIu64 " of kind %" PRIu64, stream_, number_);
+    machine->say("what it was asked for: connection %" PRIu64 " of kind %" PRIu64, stream_,
+                 number_);
     machine->broken("requests: one is not answered, and its connection stays");
   }
 
@@ -292,7 +293,8 @@ class Player : public Actor, private Asking {
 
   void useHand() {
     if (session_ == kNobody) {
-      if (!crowd->leaving) ask(Did::kJoin, "POST /join HTTP/1.1\r\nHost: s\r\nContent-Length: 0\r\n\r\n");
+      if (!crowd->leaving)
+        ask(Did::kJoin, "POST /join HTTP/1.1\r\nHost: s\r\nContent-Length: 0\r\n\r\n");
       return;
     }
     if (sprite_ != kNone) return throwIt();
@@ -489,7 +491,8 @@ class Player : public Actor, private Asking {
 class Records {
  public:
   void saw(const std::string& key, Cursor cursor, uint64_t number) {
-    const auto [found, isNew] = seen_.emplace(std::tuple(key, cursor.epoch, cursor.version), number);
+    const auto [found, isNew] =
+        seen_.emplace(std::tuple(key, cursor.epoch, cursor.version), number);
     expect(isNew || found->second == number, "feeds: one cursor has two values");
   }
 
@@ -509,8 +512,7 @@ inline Records* records = nullptr;
 /** One at a time publishes under a key: a value, or items of a log where the key begins with l. */
 class Publisher : public Actor, private Asking {
  public:
-  Publisher(std::string key, uint32_t address)
-      : key_(std::move(key)), wire_(this, 0, address) {
+  Publisher(std::string key, uint32_t address) : key_(std::move(key)), wire_(this, 0, address) {
     machine->after(machine->below(2 * kSecond), this, 0);
   }
 
@@ -532,9 +534,9 @@ class Publisher : public Actor, private Asking {
   void publish() {
     const std::string body = "{\"n\":" + std::to_string(++tried_) + ",\"f\":\"" +
                              std::string(machine->below(200), 'x') + "\"}";
-    const std::string head = (isLog() ? "POST" : "PUT") + (" /feed/" + key_) +
-                             " HTTP/1.1\r\nHost: s\r\nContent-Length: " +
-                             std::to_string(body.size()) + "\r\n\r\n";
+    const std::string head =
+        (isLog() ? "POST" : "PUT") + (" /feed/" + key_) +
+        " HTTP/1.1\r\nHost: s\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n";
     if (!wire_.ask(head + body, kAnswerTime)) return;
     machine->say("number %" PRIu64 " is published", tried_);
   }
@@ -606,7 +608,8 @@ class Reader : public Actor, private Asking {
     const std::string cursor = textIn(body, "\"cursor\":\"");
     const bool pings = body.find("\"value\":") == body.npos && body.find("\"items\":") == body.npos;
     if (pings) {
-      expect(cursor == (asked_.empty() ? "none" : asked_), "watchers: nothing new has a new cursor");
+      expect(cursor == (asked_.empty() ? "none" : asked_),
+             "watchers: nothing new has a new cursor");
     } else if (publisher_->isLog()) {
       takeItems(body, Cursor::of(cursor));
       cursor_ = cursor;

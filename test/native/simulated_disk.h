@@ -1,4 +1,5 @@
-// A disk of a simulation: one folder of files, what of them a power cut would leave, and its faults.
+// A disk of a simulation: one folder of files, what of them a power cut would leave, and its
+// faults.
 //
 //   file    now     what the kernel has: what a killed process leaves
 //           safe    what the last sync has brought to the disk
@@ -199,8 +200,8 @@ class Disk {
 
   /** The bytes of a file in memory that the caller unmaps. */
   void* map(int fd, size_t length) {
-    void* const memory = ::mmap(nullptr, length, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const memory =
+        ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory != MAP_FAILED) memcpy(memory, at(fd).file->now.data(), length);
     return memory;
   }

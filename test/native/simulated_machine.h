@@ -98,7 +98,7 @@ class Thread : public Actor {
 
 class Machine {
  public:
-  Machine(uint64_t seed, bool traces) : random_(seed), traces_(traces) {}
+  Machine(uint64_t seed, bool traces) : seed_(seed), random_(seed * 7919 + 17), traces_(traces) {}
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
@@ -144,8 +144,8 @@ class Machine {
     fflush(stdout);
     const uint64_t from = saidCount_ < said_.size() ? 0 : saidCount_ - said_.size();
     for (uint64_t i = from; i < saidCount_; ++i) print(stderr, said_[i % said_.size()]);
-    fprintf(stderr, "broken in step %" PRIu64 ", after %.3f s: %s\n", steps_,
-            static_cast<double>(now_ - kBegins) / kSecond, law.c_str());
+    fprintf(stderr, "seed %" PRIu64 ", broken in step %" PRIu64 ", after %.3f s: %s\n", seed_,
+            steps_, static_cast<double>(now_ - kBegins) / kSecond, law.c_str());
     fflush(stderr);
     _Exit(1);
   }
@@ -233,6 +233,7 @@ class Machine {
     fputc('\n', to);
   }
 
+  const uint64_t seed_;
   std::mt19937_64 random_;
   const bool traces_;
   uint64_t now_ = kBegins;

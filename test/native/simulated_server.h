@@ -21,8 +21,8 @@ namespace sim {
 using namespace server;
 
 constexpr uint16_t kPort = 80;
-constexpr uint32_t kHold = 30;        // seconds
-constexpr uint32_t kLease = 20;       // seconds
+constexpr uint32_t kHold = 30;            // seconds
+constexpr uint32_t kLease = 20;           // seconds
 constexpr uint32_t kHeldBytes = 1 << 20;  // for an address
 constexpr uint32_t kMostMailboxes = 1 << 22;
 constexpr LogBounds kLog = {.items = 40, .bytes = 1 << 14};
@@ -152,7 +152,9 @@ class Life {
   const Recovery& recovery() const { return recovery_; }
   std::vector<WorkerCounts> counts() const { return front_.counts(); }
   bool blocked() const { return turn_.store() != nullptr && turn_.store()->blocked() != 0; }
-  uint64_t snapshots() const { return turn_.store() == nullptr ? 0 : turn_.store()->counts().snapshots; }
+  uint64_t snapshots() const {
+    return turn_.store() == nullptr ? 0 : turn_.store()->counts().snapshots;
+  }
 
   /** The end in order. */
   void finish() {
@@ -259,7 +261,8 @@ class Life {
                             .sync = plan_.sync});
     if (machine->dead) return false;
     if (!recovery_.ok()) {
-      if (recovery_.error == EIO || recovery_.error == ENOSPC) return giveUp(recovery_.error), false;
+      if (recovery_.error == EIO || recovery_.error == ENOSPC)
+        return giveUp(recovery_.error), false;
       failed_ = "the state can't be read: " + recovery_.file + " " + recovery_.problem + " errno " +
                 std::to_string(recovery_.error);
       return false;
@@ -299,7 +302,7 @@ class Life {
   // ---- As JavaScript
 
   static uint64_t keyOf(Caller caller) {
-    return uint64_t{caller.worker} << 56 ^ uint64_t{caller.ticket.generation} << 24 ^
+    return uint64_t{caller.worker} << 56 ^ uint64_t { caller.ticket.generation } << 24 ^
            caller.ticket.connection;
   }
 
@@ -333,7 +336,8 @@ class Life {
       const Outcome outcome = publish(publishing_->key, publishing_->body, publishing_->item);
       if (outcome != Outcome::kOk) {
         const Job job = *std::exchange(publishing_, std::nullopt);
-        respond(job.caller, (std::string("400 ") + kOutcomeNames[static_cast<size_t>(outcome)]).c_str(), "");
+        respond(job.caller,
+                (std::string("400 ") + kOutcomeNames[static_cast<size_t>(outcome)]).c_str(), "");
         continue;
       }
       const TurnEnd end = turn_.endOwn();
@@ -424,11 +428,10 @@ class Host : public Actor {
   void begin() {
     ++number_;
     turnDue_ = false;
-    life_ = std::make_unique<Life>(
-        plan_, [this, number = number_](uint64_t delay, Life::Due due) {
-          if (number != number_) return;
-          machine->after(delay, this, nameOf(due));
-        });
+    life_ = std::make_unique<Life>(plan_, [this, number = number_](uint64_t delay, Life::Due due) {
+      if (number != number_) return;
+      machine->after(delay, this, nameOf(due));
+    });
     if (machine->dead) return;
     if (!life_->problem().empty()) machine->broken(life_->problem());
     network->tells(life_->fd(), this, nameOf(Life::Due::kReady));

@@ -36,11 +36,11 @@ class Peer {
 
 /** How the network is. */
 struct NetworkOdds {
-  uint64_t latency = 300;      // microseconds, at most, of a piece
-  uint64_t cuts = 0;           // of a million pieces, those that are cut
-  uint64_t cutCalls = 0;       // of a million calls, those that take less than they could
-  uint64_t noRoom = 0;         // of a million sends, those that find none
-  size_t window = 65536;       // bytes that wait for a client at most
+  uint64_t latency = 300;  // microseconds, at most, of a piece
+  uint64_t cuts = 0;       // of a million pieces, those that are cut
+  uint64_t cutCalls = 0;   // of a million calls, those that take less than they could
+  uint64_t noRoom = 0;     // of a million sends, those that find none
+  size_t window = 65536;   // bytes that wait for a client at most
 };
 
 using StreamNumber = uint32_t;
