@@ -98,8 +98,8 @@ class Network : public Actor {
   void leave(StreamNumber number, bool reset) {
     Stream& stream = streams_[number];
     stream.peer = nullptr;
-    stream.out.clear();
-    if (reset) {
+    // What it has not read makes a reset of any end.
+    if (!std::exchange(stream.out, {}).empty() || reset) {
       stream.reset = true;
       if (stream.fd >= 0) ready(stream.fd);
     } else {
@@ -218,7 +218,6 @@ class Network : public Actor {
     const size_t room = roomOf(stream);
     if (room == 0 || machine->chance(odds.noRoom)) {
       // It is writable soon.
-      stream.full = room == 0;
       ready(fd);
       return errno = EAGAIN, -1;
     }
@@ -326,7 +325,6 @@ class Network : public Actor {
     bool closed = false;    // by the server
     bool wasReset = false;  // by the server
     bool stopped = false;   // the client does not read
-    bool full = false;      // the server waits for room
     bool arriving = false, delivering = false;
   };
 
@@ -435,7 +433,7 @@ class Network : public Actor {
     if (length > 1 && machine->chance(odds.cuts)) length = 1 + machine->below(length - 1);
     const std::string piece = stream.out.substr(0, length);
     stream.out.erase(0, length);
-    if (stream.full && stream.fd >= 0) stream.full = false, ready(stream.fd);
+    if (stream.fd >= 0) ready(stream.fd);
     if (!stream.out.empty()) {
       carry(number);
     } else if ((stream.outEnded || stream.wasReset) && piece.empty()) {
