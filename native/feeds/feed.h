@@ -199,15 +199,16 @@ struct Feed : FeedValue {
   bool gone = false;            // deleted: here until its watchers know
   bool wanted = false;          // its first value has been asked for
   bool wantedByWaiter =
-      false;                 // by one that waits where it is not published; of a table that shows
-  bool unknown = false;      // it is not published, and watchers wait for that; the same
-  bool awaited = false;      // nobody has published it: here for the watchers who wait for that
-  bool gzipWanted = false;   // the compressed form of this version has been asked for
-  bool gzipFailed = false;   // it has been, and there is none of this version
-  bool gzipAsked = false;    // somebody took this version, or waits for it, compressed
-  bool mayMakeRoom = false;  // could not be fetched: among those that make room for others
-  bool touched = false;      // somebody has asked for it, come or gone, since that was told
-  uint8_t failure = 0;       // why there is no value: a Outcome
+      false;                   // by one that waits where it is not published; of a table that shows
+  bool unknown = false;        // it is not published, and watchers wait for that; the same
+  bool awaited = false;        // nobody has published it: here for the watchers who wait for that
+  bool gzipWanted = false;     // the compressed form of this version has been asked for
+  bool gzipFailed = false;     // it has been, and there is none of this version
+  bool gzipAsked = false;      // somebody took this version, or waits for it, compressed
+  bool mayMakeRoom = false;    // could not be fetched: among those that make room for others
+  bool touched = false;        // somebody has asked for it, come or gone, since that was told
+  uint64_t placesCounted = 0;  // of `places`, by the table
+  uint8_t failure = 0;         // why there is no value: a Outcome
   std::list<Feed*>::iterator among;    // where among those, while mayMakeRoom
   std::unique_ptr<Names> names;        // of its watchers; mostly none
   std::unique_ptr<Presence> presence;  // of a feed that tells of another's watchers
@@ -254,10 +255,12 @@ struct Feed : FeedValue {
 
   /** Bytes of memory that it takes. */
   uint64_t cost() const {
-    const uint64_t places = isLog ? patches.size() * sizeof(uint32_t) : 0;
     return (value ? value->cost() : 0) + (gzip ? gzip->cost() : 0) + (log ? log->cost() : 0) +
-           places;
+           places();
   }
+
+  /** Those of them that are in no ledger. */
+  uint64_t places() const { return isLog ? patches.size() * sizeof(uint32_t) : 0; }
 };
 
 }  // namespace server

@@ -172,7 +172,8 @@ void Feeds::giveBack(Feed* feed) {
 void Feeds::account(Feed* feed, uint64_t before) {
   if (shows()) return;
   counts_.memory += feed->cost() - before;
-  shared_->kept = counts_.memory;
+  places_ += feed->places() - std::exchange(feed->placesCounted, feed->places());
+  shared_->kept = counts_.memory - places_;
 }
 
 // ---- Publishing ---------------------------------------------------------------------------------

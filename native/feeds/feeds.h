@@ -668,6 +668,7 @@ class Feeds {
   ByKey byKey_;
   std::vector<std::unique_ptr<Feed>> feeds_;  // by number
   std::vector<uint32_t> freeFeeds_;
+  uint64_t places_ = 0;  // bytes of all feeds that are in no ledger
   // Of watchers that wait for a value to show; of one that reads a log the version is
   // WatchHow::last.
   std::unordered_map<uint32_t, Cursor> afters_;

@@ -101,6 +101,15 @@ bool mayLack(const JournalFile& journal) {
   return boot.empty() || memcmp(boot.c_str(), journal.origin.boot, boot.size() + 1) != 0;
 }
 
+/** Has what was written to a file written through to the disk. Returns 0 or errno. */
+int syncFile(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return errno;
+  const int error = fdatasync(fd) == 0 ? 0 : errno;
+  ::close(fd);
+  return error;
+}
+
 }  // namespace
 
 StateStore::StateStore(StateStoreOptions options, Pool* pool, const Keepers* beside)
@@ -266,6 +275,11 @@ int StateStore::start() {
   // on the disk.
   if (const int error = syncDirectory()) return error;
   removeJournalsBelow(snapshotGeneration_);
+  // A process that was killed has left them to the system: after a power cut this run's journal
+  // must not go on from more than there is.
+  for (uint64_t left = snapshotGeneration_; left < generation_; ++left) {
+    if (const int error = syncFile(journalPath(left))) return error;
+  }
   if (const int error = openJournal(generation_, lastWhole_)) return error;
   if (const int error = syncDirectory()) return error;
   pool_->keepJournal(&journal_);

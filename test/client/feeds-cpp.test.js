@@ -11,7 +11,7 @@ import { compare } from '../../lib/feeds/compare.js';
 import { Random, freshSeed } from '../fuzz/random.js';
 import { buildClient, noClient, plainEnvironment, tool } from '../support/cpp-build.js';
 import { playScenarios, Probe } from '../support/cpp-probe.js';
-import { Script } from '../support/cpp-servers.js';
+import { Script, Stub } from '../support/cpp-servers.js';
 import { playUntilHeard } from '../support/feeds-history.js';
 import { patch, put, TOKEN, tokenFile } from '../support/feeds.js';
 import { keyFile, reads } from '../support/grants.js';

@@ -84,7 +84,7 @@ class Test : FeedResponder {
     }
     uint64_t bytes = 0;
     feeds_.forEach([&](const Feed& feed) { bytes += feed.cost(); });
-    EXPECT(bytes == feeds_.counts().memory);
+    EXPECT(bytes == feeds_.counts().memory && feeds_.held() == 0);
     for (uint32_t key = 0; key < 4; ++key) feeds_.remove(keyOf(key));
     while (feeds_.step(100)) {
     }

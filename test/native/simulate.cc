@@ -1,0 +1,492 @@
+// The whole native server in one thread under one seed: sockets, clock, disk and threads are
+// simulated, all else is real.
+//
+//   simulate [--seed N] [--seeds COUNT] [--minutes M] [--steps N] [--clients N] [--trace]
+//       [--without WHAT,…]
+//   simulate … --shrink       looks for less that breaks a law as well; last of the arguments
+//   simulate --fixed COUNT    the first seeds, and whether one seed has one trace
+//
+// A seed decides everything: how many clients there are, what they do, how bad network, disk and
+// clock are, when the server crashes, and how its threads take turns. --without takes from that:
+// network, clients (that misbehave), crashes, power, disk, clock, state, workers, feeds, churn.
+//
+// At last nothing fails any more and nothing new is begun: then each promised sprite must come,
+// each watcher have the newest, each request its answer; all leave, and nothing is left.
+#include <unistd.h>
+
+#include <ctime>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "simulated_calls.h"
+#include "simulated_clients.h"
+
+namespace {
+
+using namespace sim;
+
+constexpr const char* kAspects[] = {"network", "clients", "crashes", "power", "disk",
+                                    "clock",   "state",   "workers", "feeds", "churn"};
+
+struct Order {
+  uint64_t seed = 1;
+  double minutes = 1;
+  uint64_t steps = UINT64_MAX;
+  uint32_t clients = 0;  // as the seed says
+  bool trace = false;
+  bool quiet = false;
+  std::set<std::string> without;
+
+  bool has(const char* aspect) const { return !without.contains(aspect); }
+};
+
+struct Figures {
+  uint64_t steps, requests, sprites, lives;
+  double seconds, took;  // of simulated time, and of the clock
+};
+
+/** What fails, and when. */
+struct Faults {
+  uint64_t crashEvery = 0;  // seconds, on an average; 0: never
+  bool power = false;
+  uint64_t starveEvery = 0;  // milliseconds
+  uint64_t jumpEvery = 0;
+  uint64_t fullEvery = 0;
+};
+
+class Run : public Actor {
+ public:
+  explicit Run(const Order& order) : order_(order), machine_(order.seed, order.trace) {
+    machine = &machine_;
+    network = &network_;
+    disk = &disk_;
+    crowd = &crowd_;
+    ledger = &ledger_;
+    records = &records_;
+    plan();
+    host_ = std::make_unique<Host>(plan_);
+    host = host_.get();
+  }
+
+  Figures play() {
+    const clock_t began = clock();
+    host_->begin();
+    for (uint32_t i = 0; i < plan_.clients; ++i) {
+      players_.push_back(std::make_unique<Player>(i, 0x0a000000 + i % 200));
+    }
+    for (const char* key : {"value/a", "value/b", "log/a"}) {
+      if (!order_.has("feeds")) break;
+      publishers_.push_back(std::make_unique<Publisher>(key, 0x0b000000));
+      for (int i = 0; i < 4; ++i) {
+        readers_.push_back(std::make_unique<Reader>(publishers_.back().get(), 0x0c000000 + i));
+      }
+    }
+    machine_.after(kSecond, this, kLook);
+    arm(faults_.crashEvery * 1000, kCrash);
+    arm(faults_.starveEvery, kStarve);
+    arm(faults_.jumpEvery, kJump);
+    arm(faults_.fullEvery, kFull);
+    const uint64_t end = Machine::kBegins + static_cast<uint64_t>(order_.minutes * 60 * kSecond);
+    run([&] { return machine_.now() >= end || machine_.steps() >= order_.steps; });
+    calmDown();
+    const double seconds =
+        static_cast<double>(machine_.now() - Machine::kBegins) / static_cast<double>(kSecond);
+    const double took = static_cast<double>(clock() - began) / CLOCKS_PER_SEC;
+    return {machine_.steps(), crowd_.requests, ledger_.delivered, host_->lives(), seconds, took};
+  }
+
+  void act(uint64_t what) override {
+    if (what == kLook) {
+      look();
+      return machine_.after(5 * kSecond, this, kLook);
+    }
+    if (what == kBegin) {
+      host_->begin();
+      return;
+    }
+    if (what == kRoom) {
+      disk_.full = false;
+      return;
+    }
+    if (crowd_.calm) return;
+    fault(what);
+  }
+
+ private:
+  enum : uint64_t { kLook, kBegin, kCrash, kStarve, kJump, kFull, kRoom };
+
+  uint64_t below(uint64_t bound) { return machine_.below(bound); }
+
+  /** What the seed has in store. Each is drawn, so that leaving one out changes no other. */
+  void plan() {
+    plan_.clients = 2 + static_cast<uint32_t>(below(3) == 0 ? below(150) : below(30));
+    if (order_.clients != 0) plan_.clients = order_.clients;
+    plan_.workers = below(2) == 0 ? 0 : 1 + static_cast<uint32_t>(below(3));
+    plan_.keeps = below(4) != 0;
+    plan_.sync = below(2) == 0 ? Sync::kTurn : Sync::kNever;
+    plan_.turnTakes = below(2) == 0 ? 100 : 5000;
+    machine_.lookTakes = below(4);
+    const bool badNetwork = below(2) == 0;
+    const bool badClients = below(2) == 0;
+    const bool churns = below(2) == 0;
+    const bool crashes = below(2) == 0;
+    const bool power = below(2) == 0;
+    const bool badDisk = below(3) == 0;
+    const bool badClock = below(3) == 0;
+    const uint64_t think = below(3);
+    if (!order_.has("workers")) plan_.workers = 0;
+    if (!order_.has("state")) plan_.keeps = false;
+    crowd_.odds.think = think == 0 ? kSecond : think == 1 ? 10 * kSecond : 60 * kSecond;
+    if (badNetwork && order_.has("network")) {
+      network_.odds = {.latency = 200 * kMillisecond,
+                       .cuts = 100000,
+                       .cutCalls = 100000,
+                       .noRoom = 30000,
+                       .window = 3000};
+    }
+    if (badClients && order_.has("clients")) crowd_.odds.resets = 20000, crowd_.odds.stops = 10000;
+    if (churns && order_.has("churn")) crowd_.odds.leaves = 50000;
+    if (!plan_.keeps) {
+      disk_.remembers = false;
+    } else {
+      if (crashes && order_.has("crashes")) faults_.crashEvery = 20;
+      // A disk that fails just before a power cut may leave what no start takes.
+      faults_.power = power && !badDisk && plan_.sync == Sync::kTurn && order_.has("power");
+      if (badDisk && order_.has("disk")) {
+        disk_.odds = {.syncTakes = 20000, .slowSync = 2000, .fails = 3000, .shortWrites = 50000};
+        faults_.fullEvery = 30000;
+        crowd_.lossy = true;
+      }
+      disk_.remembers = faults_.power;
+      // The longer a sync takes, the more there is that a power cut takes.
+      if (faults_.power && below(2) == 0) disk_.odds.syncTakes = 200 * kMillisecond;
+    }
+    if (badClock && order_.has("clock")) faults_.starveEvery = 20000, faults_.jumpEvery = 60000;
+    machine_.say("seed %" PRIu64 ": %" PRIu64 " clients, %" PRIu64 " workers", order_.seed,
+                 plan_.clients, plan_.workers);
+    if (plan_.keeps) {
+      machine_.say(plan_.sync == Sync::kTurn ? "a state, synced each turn" : "a state, not synced");
+    }
+    if (badNetwork) machine_.say("the network is bad");
+    if (badClients) machine_.say("clients cut connections, and stop reading");
+    if (churns) machine_.say("clients leave");
+    if (faults_.crashEvery != 0) machine_.say("the server crashes");
+    if (crowd_.lossy) machine_.say("the disk fails");
+    if (badClock) machine_.say("the clock jumps");
+  }
+
+  /** So many milliseconds from now, on an average. */
+  void arm(uint64_t every, uint64_t what) {
+    if (every != 0) machine_.after((every / 2 + below(every)) * kMillisecond, this, what);
+  }
+
+  void fault(uint64_t what) {
+    switch (what) {
+      case kCrash:
+        // At any call of the disk from now on, or now.
+        if (below(2) == 0) {
+          disk_.endsAt = below(30);
+        } else if (host_->life() != nullptr) {
+          machine_.say("the process ends");
+          machine_.dead = true;
+        }
+        return arm(faults_.crashEvery * 1000, what);
+      case kStarve: {
+        const uint64_t time = below(4000);
+        machine_.say("the server has no core for %" PRIu64 " ms", time);
+        host_->starve(time * kMillisecond);
+        return arm(faults_.starveEvery, what);
+      }
+      case kJump: {
+        const uint64_t time = below(20000);
+        machine_.say("the machine sleeps for %" PRIu64 " ms", time);
+        machine_.pass(time * kMillisecond);
+        return arm(faults_.jumpEvery, what);
+      }
+      case kFull:
+        machine_.say("the disk is full");
+        disk_.full = true;
+        machine_.after(below(5 * kSecond), this, kRoom);
+        return arm(faults_.fullEvery, what);
+      default:
+        return;
+    }
+  }
+
+  void crash() {
+    const Crash how = faults_.power && below(2) == 0 ? Crash::kPower : Crash::kKill;
+    machine_.say(how == Crash::kPower ? "a power cut" : "a kill");
+    host_->end();
+    machine_.dead = false;
+    disk_.crash(how);
+    machine_.after(50 * kMillisecond + below(3 * kSecond), this, kBegin);
+  }
+
+  template <typename Until>
+  void run(Until&& until) {
+    while (!until()) {
+      expect(machine_.next() != kNever, "nothing is to happen any more");
+      machine_.step();
+      if (machine_.dead) crash();
+    }
+  }
+
+  /** Now and then: what takes a look at all. */
+  void look() {
+    for (const auto& one : players_) one->expectInTime();
+    for (const auto& one : publishers_) one->expectInTime();
+    for (const auto& one : readers_) one->expectInTime();
+    const Life* const life = host_->life();
+    if (life == nullptr) return;
+    const Torus& torus = life->pool().torus();
+    const Edge opposite[] = {Edge::kRight, Edge::kLeft, Edge::kDown, Edge::kUp};
+    uint32_t seen = 0;
+    for (uint32_t node = 0; node < torus.capacity() && seen < torus.size(); ++node) {
+      if (!torus.contains(node)) continue;
+      ++seen;
+      for (uint8_t edge = 0; edge < 4; ++edge) {
+        const uint32_t neighbor = torus.neighbor(node, Edge{edge});
+        expect(torus.contains(neighbor) && torus.neighbor(neighbor, opposite[edge]) == node,
+               "torus: a link does not lead back");
+        expect(neighbor != node || torus.size() < 9, "torus: a node is its own neighbor");
+      }
+    }
+    for (const WorkerCounts& counts : life->counts()) {
+      expect(counts.door.heldBytes <= uint64_t{kHeldBytes} * (plan_.clients + 10),
+             "memory: a door holds more than it may");
+      expect(counts.door.slowReaders == 0 || crowd_.odds.stops != 0,
+             "answers: a client is closed as a slow reader that reads");
+    }
+  }
+
+  /** At most so many seconds, until `holds`. */
+  template <typename Holds>
+  void await(uint64_t seconds, const char* law, Holds&& holds) {
+    const uint64_t end = machine_.now() + seconds * kSecond;
+    run([&] {
+      expect(machine_.now() < end, law);
+      return holds();
+    });
+  }
+
+  bool isEasy() { return host_->life() != nullptr && !host_->life()->blocked(); }
+
+  void calmDown() {
+    machine_.say("nothing new is begun, and nothing fails");
+    crowd_.calm = true;
+    network_.odds = {};
+    disk_.odds = {};
+    disk_.full = false;
+    disk_.endsAt = kNever;
+    await(60, "the server serves again", [&] { return isEasy(); });
+    await(600, "sprites: one that is promised does not come", [&] {
+      if (machine_.steps() % 64 != 0 || !isEasy()) return false;
+      const Counts& counts = host_->life()->pool().counts();
+      if (counts.waiting > 0) return false;
+      for (const auto& one : players_) {
+        if (one->owes()) return false;
+      }
+      return true;
+    });
+    const Counts& counts = host_->life()->pool().counts();
+    if (ledger_.missing() > counts.lost) {
+      machine_.broken("sprites: " + std::to_string(ledger_.missing()) +
+                      " that were promised never came, such as " +
+                      std::to_string(ledger_.firstMissing()) + "; " + std::to_string(counts.lost) +
+                      " are counted as lost");
+    }
+    await(120, "feeds: a watcher does not get the newest", [&] {
+      for (const auto& one : readers_) {
+        if (!one->isUpToDate()) return false;
+      }
+      return true;
+    });
+    crowd_.leaving = true;
+    await(600, "clients: one does not get away", [&] {
+      if (machine_.steps() % 64 != 0) return false;
+      for (const auto& one : players_) {
+        if (!one->isDone()) return false;
+      }
+      return true;
+    });
+    await(120, "clients: one stays that has left, or whose lease is over",
+          [&] { return host_->life()->pool().counts().clients == 0; });
+    for (const auto& one : players_) one->close();
+    for (const auto& one : publishers_) one->close();
+    for (const auto& one : readers_) one->close();
+    await(120, "connections: one stays that is closed", [&] {
+      host_->life()->closeIdle();
+      uint32_t open = 0;
+      for (const WorkerCounts& one : host_->life()->counts()) open += one.door.open;
+      return open == 0;
+    });
+    expect(host_->life()->pool().counts().waiting == 0, "sprites: one waits for nobody");
+    expect(host_->life()->feeds().held() == 0, "memory: an answer is held for nobody");
+    host_->life()->finish();
+    host_->end();
+  }
+
+  const Order order_;
+  Machine machine_;
+  Network network_;
+  Disk disk_;
+  Crowd crowd_;
+  Ledger ledger_;
+  Records records_;
+  ServerPlan plan_;
+  Faults faults_;
+  std::unique_ptr<Host> host_;
+  std::vector<std::unique_ptr<Player>> players_;
+  std::vector<std::unique_ptr<Publisher>> publishers_;
+  std::vector<std::unique_ptr<Reader>> readers_;
+};
+
+void tell(const Order& order, const Figures& figures) {
+  printf("seed %" PRIu64 ": %" PRIu64 " steps, %" PRIu64 " requests, %" PRIu64 " sprites, %" PRIu64
+         " lives; %.0f s in %.3f s of a core: %.0f times the clock\n",
+         order.seed, figures.steps, figures.requests, figures.sprites, figures.lives,
+         figures.seconds, figures.took, figures.seconds / figures.took);
+}
+
+Figures play(const Order& order) {
+  const Figures figures = std::make_unique<Run>(order)->play();
+  if (!order.quiet) tell(order, figures);
+  return figures;
+}
+
+/** What another process says, with these arguments; `status` of its end. */
+std::string outputOf(const std::string& program, const std::string& arguments, int* status) {
+  FILE* const pipe = popen((program + " " + arguments).c_str(), "r");
+  std::string text;
+  char buffer[4096];
+  for (size_t got; (got = fread(buffer, 1, sizeof buffer, pipe)) > 0;) text.append(buffer, got);
+  *status = pclose(pipe);
+  return text;
+}
+
+/** One seed has one trace, to the byte; then the first `count` seeds. */
+int fixedSet(const char* program, const char* count) {
+  for (const uint64_t seed : {12, 11, 50}) {
+    int status;
+    const std::string arguments =
+        "--quiet --minutes 0.3 --trace --seed " + std::to_string(seed) + " 2>/dev/null";
+    const std::string once = outputOf(program, arguments, &status);
+    if (status != 0 || once.size() < 1000 || once != outputOf(program, arguments, &status)) {
+      fprintf(stderr, "simulate: seed %" PRIu64 " has two traces\n", seed);
+      return 1;
+    }
+  }
+  Figures sum = {};
+  const uint64_t seeds = strtoull(count, nullptr, 10);
+  // Before the first ones, those that have found something.
+  std::vector<uint64_t> all = {259};
+  for (uint64_t seed = 1; seed <= seeds; ++seed) all.push_back(seed);
+  for (const uint64_t seed : all) {
+    Order order;
+    order.seed = seed;
+    order.quiet = true;
+    const Figures figures = play(order);
+    sum.steps += figures.steps;
+    sum.sprites += figures.sprites;
+    sum.lives += figures.lives;
+    sum.seconds += figures.seconds;
+    sum.took += figures.took;
+  }
+  printf("simulate: %" PRIu64 " seeds, %" PRIu64 " steps, %" PRIu64 " sprites, %" PRIu64
+         " lives; %.0f s in %.1f s\n",
+         all.size(), sum.steps, sum.sprites, sum.lives, sum.seconds, sum.took);
+  return 0;
+}
+
+/** Looks for less that breaks a law as well: without something, with fewer clients, in less time.
+ */
+int shrink(const std::string& program, Order order) {
+  const auto textOf = [](const Order& one) {
+    std::string text =
+        "--quiet --seed " + std::to_string(one.seed) + " --minutes " + std::to_string(one.minutes);
+    if (one.clients != 0) text += " --clients " + std::to_string(one.clients);
+    std::string without;
+    for (const std::string& aspect : one.without) without += (without.empty() ? "" : ",") + aspect;
+    if (!without.empty()) text += " --without " + without;
+    return text + " 2>&1";
+  };
+  const auto breaks = [&](const Order& one) {
+    int status;
+    outputOf("timeout 60 " + program, textOf(one), &status);
+    return status != 0;
+  };
+  if (!breaks(order)) {
+    puts("simulate: this breaks no law");
+    return 0;
+  }
+  const auto tryIt = [&](const Order& one) {
+    if (breaks(one)) order = one;
+  };
+  for (const char* aspect : kAspects) {
+    Order one = order;
+    one.without.insert(aspect);
+    tryIt(one);
+  }
+  if (order.clients == 0) order.clients = 32;
+  if (!breaks(order)) order.clients = 0;
+  for (uint32_t clients = order.clients / 2; clients >= 2; clients /= 2) {
+    Order one = order;
+    one.clients = clients;
+    // Another number of clients is another history: some seeds are tried.
+    for (int tries = 0; tries < 5; ++tries, ++one.seed) {
+      if (!breaks(one)) continue;
+      order = one;
+      break;
+    }
+  }
+  for (double minutes = order.minutes / 2; minutes > 0.01; minutes /= 2) {
+    Order one = order;
+    one.minutes = minutes;
+    tryIt(one);
+  }
+  int status;
+  printf("%s\nsimulate %s\n", outputOf(program, textOf(order), &status).c_str(),
+         textOf(order).c_str());
+  return 1;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  Order order;
+  uint64_t seeds = 1;
+  for (int i = 1; i < count; ++i) {
+    const std::string name = arguments[i];
+    const char* const value = i + 1 < count ? arguments[i + 1] : "";
+    if (name == "--trace" || name == "--quiet") {
+      (name == "--trace" ? order.trace : order.quiet) = true;
+      continue;
+    }
+    ++i;
+    if (name == "--seed") {
+      order.seed = strtoull(value, nullptr, 10);
+    } else if (name == "--seeds") {
+      seeds = strtoull(value, nullptr, 10);
+    } else if (name == "--minutes") {
+      order.minutes = strtod(value, nullptr);
+    } else if (name == "--steps") {
+      order.steps = strtoull(value, nullptr, 10);
+    } else if (name == "--fixed") {
+      return fixedSet(arguments[0], value);
+    } else if (name == "--shrink") {
+      return shrink(arguments[0], order);
+    } else if (name == "--clients") {
+      order.clients = static_cast<uint32_t>(strtoul(value, nullptr, 10));
+    } else if (name == "--without") {
+      for (const char* aspect : kAspects) {
+        if (std::string(value).find(aspect) != std::string::npos) order.without.insert(aspect);
+      }
+    } else {
+      fprintf(stderr, "simulate: what is %s?\n", name.c_str());
+      return 2;
+    }
+  }
+  for (; seeds > 0; --seeds, ++order.seed) play(order);
+}

@@ -1,0 +1,491 @@
+// The server of a simulation: the real one, from its sockets to its files, as the main process has
+// it; what JavaScript says there is said by a few lines here. A life of it ends in order, by a call
+// that it does not survive, or with the machine; the next begins with what the disk has.
+#ifndef TEST_NATIVE_SIMULATED_SERVER_H_
+#define TEST_NATIVE_SIMULATED_SERVER_H_
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/front.h"
+#include "simulated_disk.h"
+#include "simulated_sockets.h"
+
+namespace sim {
+
+using namespace server;
+
+constexpr uint16_t kPort = 80;
+constexpr uint32_t kHold = 30;            // seconds
+constexpr uint32_t kLease = 20;           // seconds
+constexpr uint32_t kHeldBytes = 1 << 20;  // for an address
+constexpr uint32_t kMostMailboxes = 1 << 22;
+constexpr LogBounds kLog = {.items = 40, .bytes = 1 << 14};
+
+/** What all clients share. */
+struct ClientOdds {
+  uint64_t think = 10 * kSecond;  // microseconds between two throws, at most
+  uint64_t resets = 0;            // of a million moments, those at which a connection is cut
+  uint64_t stops = 0;             // at which a reader stops for a while
+  uint64_t leaves = 0;            // at which a client leaves
+};
+
+struct Crowd {
+  ClientOdds odds;
+  bool calm = false;     // nothing new is begun
+  bool lossy = false;    // the disk fails: an ack may be forgotten with a crash
+  bool leaving = false;  // all are to go
+  uint64_t requests = 0;
+};
+inline Crowd* crowd = nullptr;
+
+struct ServerPlan {
+  uint32_t clients = 100;
+  uint32_t workers = 0;
+  bool keeps = false;  // a state
+  Sync sync = Sync::kNever;
+  uint64_t turnTakes = 200;  // microseconds, at most, until the loop looks again
+};
+
+inline uint64_t microseconds() { return machine->look(); }
+
+/** What is answered, each with the name of its outcome. */
+inline Replies makeReplies() {
+  Replies replies;
+  for (size_t i = 0; i < kOutcomes; ++i) {
+    const auto outcome = static_cast<Outcome>(i);
+    const char* status = outcome == Outcome::kOk          ? "204 "
+                         : outcome <= Outcome::kDuplicate ? "202 "
+                                                          : "400 ";
+    replies.outcomes[i] = Reply(std::string("HTTP/1.1 ") + status + kOutcomeNames[i] +
+                                "\r\nContent-Length: 0\r\n\r\n");
+  }
+  const char* const open = "HTTP/1.1 200 OK\r\nContent-Length: ";
+  replies.json = replies.feed = replies.feedGzip = Reply(open);
+  replies.joined = Reply("HTTP/1.1 201 Created\r\nContent-Length: 36\r\n\r\n");
+  replies.refused = replies.tooMuchHeld = replies.badRequest = replies.timedOut =
+      Reply("HTTP/1.1 503 full\r\nContent-Length: 0\r\n\r\n");
+  return replies;
+}
+
+/** One run of the server. */
+class Life {
+ public:
+  /** Tells the host what is to be done later, and when. */
+  enum class Due : uint8_t {
+    kTurn,
+    kPoolTick,
+    kFeedsTick,
+    kFrontTick,
+    kFeedsStep,
+    kCaughtUp,
+    kScript,
+    kReady,
+  };
+  using Later = std::function<void(uint64_t delay, Due due)>;
+
+  Life(const ServerPlan& plan, Later later)
+      : plan_(plan),
+        later_(std::move(later)),
+        limits_({.connections = 0,
+                 .clients = 0,
+                 .joinRate = 0,
+                 .joinBurst = 1,
+                 .spriteBytes = 0,
+                 .heldBytes = kHeldBytes,
+                 .feeds = 0}),
+        pool_(poolOptions(), &limits_, milliseconds()),
+        feeds_({.hold = kHold,
+                .feeds = 8,
+                .memory = 1 << 24,
+                .watchers = 10000,
+                .upstream = false,
+                .log = kLog,
+                .answerBytes = 600},
+               milliseconds(), microseconds, &limits_),
+        turn_(&pool_),
+        opened_(open()),
+        front_(doorOptions(), parts(), makeReplies(),
+               {.ask = [this](uint32_t worker, const Question& question) { ask(worker, question); },
+                .gone = [this](Caller caller) { parked_.erase(keyOf(caller)); },
+                .bodies = {}},
+               milliseconds()),
+        poolClock_(milliseconds(), kTickMilliseconds),
+        frontClock_(milliseconds(), kTickMilliseconds) {
+    pool_.setClock(microseconds);
+    turn_.onReleased([this](TurnEnd end) { settle(end); });
+    front_.onWaits([this](bool whether) {
+      waits_ = whether;
+      if (!waits_) later_(1, Due::kReady);
+    });
+    feeds_.onBusy([this] { stepSoon(); });
+    if (turn_.store() != nullptr && !machine->dead) {
+      const int error = turn_.start([this] { later_(machine->below(300), Due::kCaughtUp); });
+      if (error != 0) giveUp(error);
+    }
+    if (recovery_.doubtful) renew();
+    for (const Due due : {Due::kPoolTick, Due::kFeedsTick, Due::kFrontTick}) tickLater(due);
+    if (feeds_.busy()) stepSoon();
+    if (!machine->dead) listen();
+  }
+
+  ~Life() {
+    front_.close();
+    if (turn_.store() != nullptr) turn_.store()->stopSyncing();
+  }
+  Life(const Life&) = delete;
+  Life& operator=(const Life&) = delete;
+
+  /** Why it could not go on from what the disk has; empty: it could. */
+  const std::string& problem() const { return failed_; }
+
+  int fd() const { return front_.fd(); }
+  bool waits() const { return waits_; }
+  Pool& pool() { return pool_; }
+  const Pool& pool() const { return pool_; }
+  const Feeds& feeds() const { return feeds_; }
+  const Recovery& recovery() const { return recovery_; }
+  std::vector<WorkerCounts> counts() const { return front_.counts(); }
+  bool blocked() const { return turn_.store() != nullptr && turn_.store()->blocked() != 0; }
+  uint64_t snapshots() const {
+    return turn_.store() == nullptr ? 0 : turn_.store()->counts().snapshots;
+  }
+
+  /** The end in order. */
+  void finish() {
+    if (turn_.store() == nullptr) return;
+    expect(turn_.finish().ok() || machine->dead, "an end in order has left no state");
+  }
+
+  void stopListening() { front_.stopListening(); }
+  uint32_t closeIdle() { return front_.closeIdle(); }
+
+  void act(Due due) {
+    switch (due) {
+      case Due::kTurn:
+        if (!waits_) front_.turn();
+        break;
+      case Due::kPoolTick:
+        limits_.tick(milliseconds());
+        if (turn_.tick(milliseconds(), poolClock_.advance(milliseconds()))) return tickLater(due);
+        return later_(kMillisecond, due);
+      case Due::kFeedsTick:
+        if (feeds_.tick(milliseconds())) return tickLater(due);
+        return later_(kMillisecond, due);
+      case Due::kFrontTick:
+        front_.tick(frontClock_.advance(milliseconds()));
+        return tickLater(due);
+      case Due::kFeedsStep:
+        stepping_ = false;
+        for (const Feeds::Want& want : feeds_.takeWants()) {
+          if (!want.fetch) feeds_.compressed(want.key, want.cursor, {});
+        }
+        feeds_.step(2500);
+        if (feeds_.busy()) stepSoon();
+        break;
+      case Due::kCaughtUp:
+        return turn_.caughtUp();
+      case Due::kScript:
+        return nextJob();
+      case Due::kReady:
+        break;
+    }
+  }
+
+  /** What must hold at every moment between two steps. */
+  void expectLaws() const {
+    const Counts& counts = pool_.counts();
+    expect(counts.thrown == counts.acked + counts.waiting + counts.lost,
+           "sprites: thrown is not acked + waiting + lost");
+    expect(counts.mailboxBytes <= kMostMailboxes, "memory: mailboxes have more than they may");
+  }
+
+ private:
+  struct Job {
+    Caller caller;
+    std::string key, body;
+    bool item;
+  };
+
+  static uint64_t milliseconds() { return machine->now() / kMillisecond; }
+
+  PoolOptions poolOptions() const {
+    return {.capacity = plan_.clients * 2 + 10,
+            .hold = kHold,
+            .lease = kLease,
+            .maxSprite = 4096,
+            .mailboxSprites = 20,
+            .mailboxBytes = 1 << 15,
+            .mailboxMemory = kMostMailboxes,
+            .answerBytes = 8192,
+            .throwRate = 0,
+            .throwBurst = 1,
+            .pollRate = 0,
+            .pollBurst = 1};
+  }
+
+  DoorOptions doorOptions() const {
+    return {.connections = plan_.clients * 4 + 20,
+            .maxSprite = 4096,
+            .headBytes = 16384,
+            .headTime = 10000,
+            .bodyTime = 10000,
+            .idleTime = 60000,
+            .writeTime = 10000,
+            .keepIdle = 60,
+            .trust = Trust::kNobody};
+  }
+
+  FrontParts parts() {
+    return {.limits = &limits_,
+            .feeds = &feeds_,
+            .clock = microseconds,
+            .counts = [] { return std::string("{}"); },
+            .turn = &turn_,
+            .pool = &pool_,
+            .arena = nullptr,
+            .workers = plan_.workers};
+  }
+
+  bool open() {
+    if (!plan_.keeps) return true;
+    recovery_ = turn_.open({.path = std::string(Disk::kFolder) + "state",
+                            .stateBytes = uint64_t{1} << 30,
+                            .journalBytes = 1 << 18,
+                            .snapshotSeconds = 30,
+                            .sync = plan_.sync});
+    if (machine->dead) return false;
+    if (!recovery_.ok()) {
+      if (recovery_.error == EIO || recovery_.error == ENOSPC)
+        return giveUp(recovery_.error), false;
+      failed_ = "the state can't be read: " + recovery_.file + " " + recovery_.problem + " errno " +
+                std::to_string(recovery_.error);
+      return false;
+    }
+    std::string key;
+    if (turn_.attach(&feeds_, &key) != Outcome::kOk) failed_ = "a feed does not fit: " + key;
+    turn_.attach(static_cast<Arena*>(nullptr));
+    return true;
+  }
+
+  /** The disk fails: such a process says so and ends, and is begun anew. */
+  static void giveUp(int error) {
+    machine->say("a start fails, by errno %" PRIu64, static_cast<uint64_t>(error));
+    expect(crowd->lossy, "a start fails on a disk that does not");
+    machine->dead = true;
+  }
+
+  void listen() {
+    uint16_t port;
+    const int error = front_.listen(
+        {.address = "127.0.0.1", .port = kPort, .backlog = 1000, .tls = false, .transient = false},
+        &port);
+    expect(error == 0, "the server does not listen");
+  }
+
+  void tickLater(Due due) {
+    // Timers are late now and then.
+    const uint64_t late = machine->below(50) == 0 ? machine->below(300 * kMillisecond) : 0;
+    later_(kTickMilliseconds * kMillisecond + late, due);
+  }
+
+  void stepSoon() {
+    if (std::exchange(stepping_, true)) return;
+    later_(machine->below(plan_.turnTakes), Due::kFeedsStep);
+  }
+
+  // ---- As JavaScript
+
+  static uint64_t keyOf(Caller caller) {
+    return uint64_t{caller.worker} << 56 ^ uint64_t { caller.ticket.generation } << 24 ^
+           caller.ticket.connection;
+  }
+
+  void ask(uint32_t worker, const Question& question) {
+    const Caller caller = {worker, question.ticket};
+    const std::string_view target = question.head.target;
+    if (question.body.state == Body::State::kAwaited) return front_.proceed(caller);
+    if (target.starts_with("/feed/")) {
+      jobs_.push_back({caller, std::string(target.substr(6)), std::string(question.body.bytes),
+                       question.head.method == "POST"});
+      return later_(machine->below(3 * kMillisecond), Due::kScript);
+    }
+    if (target == "/parked" && machine->below(2) == 0) {
+      parked_.insert(keyOf(caller));
+      if (!front_.park(caller)) parked_.erase(keyOf(caller));
+      return;
+    }
+    respond(caller, "200 OK", target);
+  }
+
+  void respond(Caller caller, const char* status, std::string_view body) {
+    front_.respond(caller, std::string("HTTP/1.1 ") + status + "\r\n",
+                   "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n", body);
+  }
+
+  /** One publication after the other, each when the one before holds. */
+  void nextJob() {
+    while (!publishing_ && !jobs_.empty()) {
+      publishing_ = std::move(jobs_.front());
+      jobs_.pop_front();
+      const Outcome outcome = publish(publishing_->key, publishing_->body, publishing_->item);
+      if (outcome != Outcome::kOk) {
+        const Job job = *std::exchange(publishing_, std::nullopt);
+        respond(job.caller,
+                (std::string("400 ") + kOutcomeNames[static_cast<size_t>(outcome)]).c_str(), "");
+        continue;
+      }
+      const TurnEnd end = turn_.endOwn();
+      if (end != TurnEnd::kWait) settle(end);
+    }
+  }
+
+  void settle(TurnEnd end) {
+    if (!publishing_) return;
+    const Job job = *std::exchange(publishing_, std::nullopt);
+    if (end != TurnEnd::kSend) {
+      front_.abandon(job.caller);
+    } else {
+      std::string cursor;
+      published_.appendTo(&cursor);
+      respond(job.caller, "200 OK", cursor);
+    }
+    if (!jobs_.empty()) later_(1, Due::kScript);
+  }
+
+  Outcome publish(const std::string& key, const std::string& body, bool item) {
+    const Feed* const feed = feeds_.find(key);
+    const bool known = feed != nullptr && feed->value;
+    published_ = {known ? feed->cursor.epoch : newEpoch(), known ? feed->cursor.version + 1 : 1};
+    uint32_t watching;
+    if (item) return feeds_.append(key, published_, body, &watching);
+    return feeds_.publish({.key = key,
+                           .cursor = published_,
+                           .value = body,
+                           .patch = {},
+                           .gzip = {},
+                           .upstream = false},
+                          &watching);
+  }
+
+  static uint64_t newEpoch() { return 1 + machine->below(uint64_t{1} << 40); }
+
+  /** Versions may have been told that are not known here. */
+  void renew() {
+    std::vector<std::string> keys;
+    feeds_.forEach([&](const Feed& feed) { keys.push_back(feed.key); });
+    for (const std::string& key : keys) {
+      const Feed* const feed = feeds_.find(key);
+      uint32_t watching;
+      if (feed->isLog) {
+        (void)feeds_.append(key, {newEpoch(), feed->cursor.version}, {}, &watching);
+      } else {
+        const std::string value(feed->value->text());
+        (void)feeds_.publish({.key = key,
+                              .cursor = {newEpoch(), feed->cursor.version + 1},
+                              .value = value,
+                              .patch = {},
+                              .gzip = {},
+                              .upstream = false},
+                             &watching);
+      }
+    }
+    (void)turn_.endOwn();
+  }
+
+  const ServerPlan plan_;
+  const Later later_;
+  std::string failed_;
+  Recovery recovery_;
+  AddressLimits limits_;
+  Pool pool_;
+  Feeds feeds_;
+  Turn turn_;
+  const bool opened_;
+  bool waits_ = false;
+  bool stepping_ = false;
+  std::deque<Job> jobs_;
+  std::optional<Job> publishing_;
+  Cursor published_;
+  std::set<uint64_t> parked_;
+  Front front_;
+  base::DeadlineClock poolClock_;
+  base::DeadlineClock frontClock_;
+};
+
+/** The machine's place for the server: begins lives, and has them do what is due. */
+class Host : public Actor {
+ public:
+  explicit Host(const ServerPlan& plan) : plan_(plan) {}
+
+  Life* life() { return life_.get(); }
+
+  void begin() {
+    ++number_;
+    turnDue_ = false;
+    life_ = std::make_unique<Life>(plan_, [this, number = number_](uint64_t delay, Life::Due due) {
+      if (number != number_) return;
+      machine->after(delay, this, nameOf(due));
+    });
+    if (machine->dead) return;
+    if (!life_->problem().empty()) machine->broken(life_->problem());
+    network->tells(life_->fd(), this, nameOf(Life::Due::kReady));
+    machine->say("a server begins, life %" PRIu64 ": %" PRIu64 " clients, %" PRIu64 " sprites wait",
+                 number_, life_->pool().counts().clients, life_->pool().counts().waiting);
+    act(nameOf(Life::Due::kReady));
+  }
+
+  /** Its process is gone. */
+  void end() {
+    life_.reset();
+    ++number_;
+    machine->tidy();
+    expect(network->openCount() == 0, "a descriptor is left open");
+  }
+
+  void act(uint64_t what) override {
+    if (what >> 8 != number_ || !life_) return;
+    const auto due = static_cast<Life::Due>(what & 0xff);
+    if (machine->now() < busyUntil_ && due != Life::Due::kReady) {
+      return machine->after(busyUntil_ - machine->now() + machine->below(1000), this, what);
+    }
+    if (due == Life::Due::kTurn) {
+      turnDue_ = false;
+      machine->say("a turn");
+    }
+    life_->act(due);
+    if (machine->dead) return;
+    if (due != Life::Due::kReady) life_->expectLaws();
+    // Whoever has told may be within a call: the turn is a step of its own.
+    if (turnDue_ || life_->waits()) return;
+    if (due == Life::Due::kReady || network->isReady(life_->fd())) {
+      turnDue_ = true;
+      machine->after(machine->below(plan_.turnTakes), this, nameOf(Life::Due::kTurn));
+    }
+  }
+
+  /** The process has no core for so long. */
+  void starve(uint64_t microseconds) { busyUntil_ = machine->now() + microseconds; }
+
+  uint64_t lives() const { return number_; }
+
+ private:
+  uint64_t nameOf(Life::Due due) const { return number_ << 8 | static_cast<uint64_t>(due); }
+
+  const ServerPlan plan_;
+  std::unique_ptr<Life> life_;
+  uint64_t number_ = 0;
+  bool turnDue_ = false;
+  uint64_t busyUntil_ = 0;
+};
+
+inline Host* host = nullptr;
+
+}  // namespace sim
+
+#endif  // TEST_NATIVE_SIMULATED_SERVER_H_

@@ -1,0 +1,469 @@
+// Sockets of a simulation: connections, event sets and wake-ups, as the kernel has them.
+//
+//   client ─ send ─▶ [ on its way ] ─ pieces, later ─▶ [ in ] ─ recv ─▶ server
+//   client ◀─ pieces, later ─ [ out, as far as the window goes ] ◀─ send ─ server
+//
+// The network cuts what is sent wherever it likes, and takes its time; a reader that stops lets the
+// window fill. An event set tells as epoll does without edges, its descriptors in any order.
+#ifndef TEST_NATIVE_SIMULATED_SOCKETS_H_
+#define TEST_NATIVE_SIMULATED_SOCKETS_H_
+
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "simulated_machine.h"
+
+namespace sim {
+
+/** The client's end of a connection. */
+class Peer {
+ public:
+  virtual ~Peer() = default;
+  virtual void came(std::string_view bytes) = 0;
+  /** Nothing comes any more: the server has ended its half, or the connection is gone. */
+  virtual void over() = 0;
+};
+
+/** How the network is. */
+struct NetworkOdds {
+  uint64_t latency = 300;  // microseconds, at most, of a piece
+  uint64_t cuts = 0;       // of a million pieces, those that are cut
+  uint64_t cutCalls = 0;   // of a million calls, those that take less than they could
+  uint64_t noRoom = 0;     // of a million sends, those that find none
+  size_t window = 65536;   // bytes that wait for a client at most
+};
+
+using StreamNumber = uint32_t;
+constexpr StreamNumber kNoStream = UINT32_MAX;
+
+class Network : public Actor {
+ public:
+  static constexpr int kFirst = 1 << 20;  // descriptor
+
+  NetworkOdds odds;
+
+  static bool has(int fd) { return fd >= kFirst && fd < kFirst * 2; }
+
+  // ---- By clients
+
+  /** kNoStream: nobody listens there. */
+  StreamNumber connect(uint16_t port, uint32_t address, Peer* peer) {
+    std::vector<int> listening;
+    for (const int fd : listeners_) {
+      if (at(fd).listens && at(fd).port == port) listening.push_back(fd);
+    }
+    if (listening.empty()) return kNoStream;
+    if (free_.empty()) {
+      free_.push_back(static_cast<StreamNumber>(streams_.size()));
+      streams_.emplace_back();
+    }
+    const StreamNumber number = free_.back();
+    free_.pop_back();
+    Stream& stream = streams_[number];
+    const uint32_t generation = stream.generation + 1;
+    stream = Stream{};
+    stream.generation = generation;
+    stream.used = true;
+    stream.peer = peer;
+    stream.address = address;
+    const int fd = listening[machine->below(listening.size())];
+    at(fd).backlog.push_back(number);
+    ready(fd);
+    return number;
+  }
+
+  void send(StreamNumber number, std::string_view bytes) {
+    Stream& stream = streams_[number];
+    stream.coming += bytes;
+    bring(number);
+  }
+
+  /** Ends the client's half, behind what it has sent. */
+  void end(StreamNumber number) {
+    streams_[number].ends = true;
+    bring(number);
+  }
+
+  /** The client is gone: by a reset, or by an end that the server sees behind all it has sent. */
+  void leave(StreamNumber number, bool reset) {
+    Stream& stream = streams_[number];
+    stream.peer = nullptr;
+    // What it has not read makes a reset of any end.
+    if (!std::exchange(stream.out, {}).empty() || reset) {
+      stream.reset = true;
+      if (stream.fd >= 0) ready(stream.fd);
+    } else {
+      end(number);
+    }
+    giveBack(number);
+  }
+
+  /** Whether the client reads. */
+  void reads(StreamNumber number, bool whether) {
+    streams_[number].stopped = !whether;
+    if (whether) carry(number);
+  }
+
+  /** Bytes that wait for the client. */
+  size_t waiting(StreamNumber number) const { return streams_[number].out.size(); }
+
+  // ---- Descriptors
+
+  int open() {
+    size_t index = 0;
+    if (freeFds_.empty()) {
+      index = fds_.size();
+      fds_.emplace_back();
+    } else {
+      index = freeFds_.back();
+      freeFds_.pop_back();
+    }
+    const uint32_t serial = fds_[index].serial + 1;
+    fds_[index] = {};
+    fds_[index].serial = serial;
+    fds_[index].used = true;
+    ++open_;
+    return kFirst + static_cast<int>(index);
+  }
+
+  uint32_t openCount() const { return open_; }
+
+  int close(int fd) {
+    Descriptor& one = at(fd);
+    expect(one.used, "a descriptor is closed that is not open");
+    if (one.stream != kNoStream) {
+      Stream& stream = streams_[one.stream];
+      stream.fd = -1;
+      stream.closed = stream.outEnded = true;
+      if (machine->dead) stream.out.clear();
+      // What was not read makes the close a reset.
+      if (!stream.in.empty()) stream.wasReset = true, stream.out.clear();
+      carry(one.stream);
+      giveBack(one.stream);
+    }
+    std::erase(listeners_, fd);
+    // Nobody takes those who wait.
+    for (const StreamNumber number : std::exchange(one.backlog, {})) {
+      streams_[number].closed = streams_[number].wasReset = true;
+      carry(number);
+      giveBack(number);
+    }
+    one.used = false;
+    --open_;
+    freeFds_.push_back(static_cast<size_t>(fd - kFirst));
+    return 0;
+  }
+
+  int listen(int fd) {
+    at(fd).listens = true;
+    listeners_.push_back(fd);
+    return 0;
+  }
+
+  void bind(int fd, uint16_t port) { at(fd).port = port == 0 ? ++lastPort_ : port; }
+  uint16_t port(int fd) { return at(fd).port; }
+
+  int accept(int fd, sockaddr* name) {
+    Descriptor& one = at(fd);
+    if (one.backlog.empty() || machine->dead) return errno = EAGAIN, -1;
+    const StreamNumber number = one.backlog.front();
+    one.backlog.pop_front();
+    const int taken = open();
+    at(taken).stream = number;
+    streams_[number].fd = taken;
+    if (name != nullptr) {
+      sockaddr_in from = {};
+      from.sin_family = AF_INET;
+      from.sin_addr.s_addr = htonl(streams_[number].address);
+      memcpy(name, &from, sizeof from);
+    }
+    return taken;
+  }
+
+  ssize_t recv(int fd, char* to, size_t room, bool drops) {
+    Stream& stream = streams_[at(fd).stream];
+    if (machine->dead || stream.reset) return errno = ECONNRESET, -1;
+    if (stream.in.empty()) {
+      if (stream.inEnded) return 0;
+      return errno = EAGAIN, -1;
+    }
+    size_t length = std::min(room, stream.in.size());
+    if (length > 1 && machine->chance(odds.cutCalls)) length = 1 + machine->below(length - 1);
+    if (!drops) memcpy(to, stream.in.data(), length);
+    stream.in.erase(0, length);
+    return static_cast<ssize_t>(length);
+  }
+
+  ssize_t send(int fd, const char* bytes, size_t length) {
+    const StreamNumber number = at(fd).stream;
+    Stream& stream = streams_[number];
+    if (machine->dead || stream.reset) return errno = ECONNRESET, -1;
+    if (stream.outEnded) return errno = EPIPE, -1;
+    if (stream.peer == nullptr) {
+      // The client's kernel says so, a little later.
+      stream.reset = true;
+      ready(fd);
+      return static_cast<ssize_t>(length);
+    }
+    const size_t room = roomOf(stream);
+    if (room == 0 || machine->chance(odds.noRoom)) {
+      // It is writable soon.
+      ready(fd);
+      return errno = EAGAIN, -1;
+    }
+    size_t taken = std::min(room, length);
+    if (taken > 1 && machine->chance(odds.cutCalls)) taken = 1 + machine->below(taken - 1);
+    stream.out.append(bytes, taken);
+    carry(number);
+    return static_cast<ssize_t>(taken);
+  }
+
+  int shutdown(int fd) {
+    Stream& stream = streams_[at(fd).stream];
+    stream.outEnded = true;
+    carry(at(fd).stream);
+    ready(fd);
+    return 0;
+  }
+
+  // ---- Event sets
+
+  int control(int set, int operation, int fd, const epoll_event* event) {
+    if (machine->dead) return errno = EBADF, -1;
+    Descriptor& one = at(fd);
+    if (operation == EPOLL_CTL_DEL) {
+      one.set = -1;
+      return 0;
+    }
+    one.set = set;
+    one.interest = event->events;
+    one.data = event->data;
+    ready(fd);
+    return 0;
+  }
+
+  /** Whether a wait would find something; those that have nothing any more are passed over. */
+  bool isReady(int set) {
+    auto& list = at(set).readyList;
+    while (!list.empty()) {
+      const auto [fd, serial] = list.front();
+      Descriptor& one = at(fd);
+      if (one.serial == serial && one.used && one.set == set && (eventsOf(fd) != 0)) return true;
+      if (one.serial == serial) one.listed = false;
+      list.pop_front();
+    }
+    return false;
+  }
+
+  int take(int set, epoll_event* events, int most) {
+    auto& list = at(set).readyList;
+    int count = 0;
+    for (size_t looks = list.size(); looks > 0 && count < most; --looks) {
+      const auto [fd, serial] = list.front();
+      list.pop_front();
+      Descriptor& one = at(fd);
+      if (one.serial != serial || !one.used || one.set != set) continue;
+      const uint32_t now = eventsOf(fd);
+      if (now == 0) {
+        one.listed = false;
+        continue;
+      }
+      events[count].events = now;
+      events[count++].data = one.data;
+      list.emplace_back(fd, serial);
+    }
+    if (count > 1 && machine->below(4) == 0) std::swap(events[0], events[machine->below(count)]);
+    return count;
+  }
+
+  /** Whom to tell when something is ready in the set: a thread that sleeps, or the main one. */
+  void sleeps(int set, Thread* thread) { at(set).sleeper = thread; }
+  void tells(int set, Actor* actor, uint64_t what) {
+    at(set).told = actor;
+    at(set).what = what;
+  }
+
+  void count(int fd, uint64_t more) {
+    at(fd).counter += more;
+    at(fd).counts = true;
+    ready(fd);
+  }
+  uint64_t takeCount(int fd) { return std::exchange(at(fd).counter, 0); }
+
+  // ---- What is on its way
+
+  void act(uint64_t what) override {
+    const auto number = static_cast<StreamNumber>(what >> 33);
+    const auto generation = static_cast<uint32_t>(what >> 1) & 0xffffffff;
+    Stream& stream = streams_[number];
+    if (stream.generation != generation || !stream.used) return;
+    (what & 1) != 0 ? arrive(number) : deliver(number);
+  }
+
+ private:
+  struct Stream {
+    uint32_t generation = 0;
+    bool used = false;
+    Peer* peer = nullptr;
+    uint32_t address = 0;
+    int fd = -1;
+    std::string coming, in, out;
+    bool ends = false;      // the client's half, behind what is coming
+    bool inEnded = false;   // and that has come
+    bool reset = false;     // by the client, or the network
+    bool outEnded = false;  // the server's half
+    bool closed = false;    // by the server
+    bool wasReset = false;  // by the server
+    bool stopped = false;   // the client does not read
+    bool arriving = false, delivering = false;
+  };
+
+  struct Descriptor {
+    uint32_t serial = 0;
+    bool used = false;
+    StreamNumber stream = kNoStream;
+    // Of a socket that listens.
+    bool listens = false;
+    uint16_t port = 0;
+    std::deque<StreamNumber> backlog;
+    // Of a wake-up.
+    bool counts = false;
+    uint64_t counter = 0;
+    // What watches it.
+    int set = -1;
+    uint32_t interest = 0;
+    epoll_data data = {};
+    bool listed = false;
+    // Of an event set.
+    std::deque<std::pair<int, uint32_t>> readyList;
+    Thread* sleeper = nullptr;
+    Actor* told = nullptr;
+    uint64_t what = 0;
+  };
+
+  Descriptor& at(int fd) { return fds_[static_cast<size_t>(fd - kFirst)]; }
+
+  size_t roomOf(const Stream& stream) const {
+    return stream.out.size() >= odds.window ? 0 : odds.window - stream.out.size();
+  }
+
+  uint32_t eventsOf(int fd) {
+    const Descriptor& one = at(fd);
+    uint32_t now = 0;
+    if (one.listens && !one.backlog.empty()) now |= EPOLLIN;
+    if (one.counter > 0) now |= EPOLLIN;
+    if (one.stream != kNoStream) {
+      const Stream& stream = streams_[one.stream];
+      if (!stream.in.empty()) now |= EPOLLIN;
+      if (stream.inEnded) now |= EPOLLIN | EPOLLRDHUP;
+      if (stream.inEnded && stream.outEnded) now |= EPOLLHUP;
+      if (stream.reset) now |= EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP;
+      if (roomOf(stream) > 0) now |= EPOLLOUT;
+    }
+    return now & (one.interest | EPOLLERR | EPOLLHUP);
+  }
+
+  /** Something may be ready at a descriptor: it is looked at by the next wait. */
+  void ready(int fd) {
+    Descriptor& one = at(fd);
+    if (one.set < 0 || eventsOf(fd) == 0) return;
+    Descriptor& set = at(one.set);
+    if (!one.listed) {
+      one.listed = true;
+      set.readyList.emplace_back(fd, one.serial);
+    }
+    if (set.sleeper != nullptr) std::exchange(set.sleeper, nullptr)->wake(machine->below(100));
+    if (set.told != nullptr) set.told->act(set.what);
+  }
+
+  uint64_t nameOf(StreamNumber number, bool arrives) const {
+    return uint64_t{number} << 33 | uint64_t{streams_[number].generation} << 1 | (arrives ? 1 : 0);
+  }
+
+  uint64_t delay() { return 1 + machine->below(odds.latency); }
+
+  void bring(StreamNumber number) {
+    Stream& stream = streams_[number];
+    if (std::exchange(stream.arriving, true)) return;
+    machine->after(delay(), this, nameOf(number, true));
+  }
+
+  void carry(StreamNumber number) {
+    Stream& stream = streams_[number];
+    if (std::exchange(stream.delivering, true)) return;
+    machine->after(delay(), this, nameOf(number, false));
+  }
+
+  /** What a client has sent comes, or a piece of it. */
+  void arrive(StreamNumber number) {
+    Stream& stream = streams_[number];
+    stream.arriving = false;
+    if (stream.closed) {
+      stream.coming.clear();
+      return giveBack(number);
+    }
+    size_t length = stream.coming.size();
+    if (length > 1 && machine->chance(odds.cuts)) length = 1 + machine->below(length - 1);
+    stream.in.append(stream.coming, 0, length);
+    stream.coming.erase(0, length);
+    if (!stream.coming.empty()) {
+      bring(number);
+    } else if (stream.ends) {
+      stream.inEnded = true;
+    }
+    if (stream.fd >= 0) ready(stream.fd);
+  }
+
+  /** What the server has sent comes to the client, or a piece of it. */
+  void deliver(StreamNumber number) {
+    Stream& stream = streams_[number];
+    stream.delivering = false;
+    if (stream.peer == nullptr || stream.stopped) return;
+    size_t length = stream.out.size();
+    if (length > 1 && machine->chance(odds.cuts)) length = 1 + machine->below(length - 1);
+    const std::string piece = stream.out.substr(0, length);
+    stream.out.erase(0, length);
+    if (stream.fd >= 0) ready(stream.fd);
+    if (!stream.out.empty()) {
+      carry(number);
+    } else if ((stream.outEnded || stream.wasReset) && piece.empty()) {
+      return std::exchange(stream.peer, nullptr)->over(), giveBack(number);
+    } else if (stream.outEnded || stream.wasReset) {
+      carry(number);
+    }
+    if (!piece.empty()) stream.peer->came(piece);
+  }
+
+  /** A connection that both ends have left is forgotten. */
+  void giveBack(StreamNumber number) {
+    Stream& stream = streams_[number];
+    if (!stream.used || !stream.closed || stream.peer != nullptr) return;
+    stream.used = false;
+    stream.coming = stream.in = stream.out = std::string();
+    free_.push_back(number);
+  }
+
+  std::deque<Stream> streams_;
+  std::vector<StreamNumber> free_;
+  std::deque<Descriptor> fds_;
+  std::vector<size_t> freeFds_;
+  std::vector<int> listeners_;
+  uint32_t open_ = 0;
+  uint16_t lastPort_ = 1000;
+};
+
+inline Network* network = nullptr;
+
+}  // namespace sim
+
+#endif  // TEST_NATIVE_SIMULATED_SOCKETS_H_
