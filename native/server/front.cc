@@ -266,9 +266,11 @@ int Front::listen(const PortOptions& options, uint16_t* taken) {
   const bool transient = options.transient;
   if (workers_.empty()) door_.adopt(first.release(), {tls ? &tls_ : nullptr, transient});
   for (size_t i = 0; i < workers_.size(); ++i) {
-    const int fd = sockets[i].release();
+    // A worker that ends before it looks leaves the socket to the command, which closes it.
+    const auto socket = std::make_shared<Listener>();
+    socket->adopt(sockets[i].release());
     workers_[i].tell([=](Worker& worker) {
-      worker.door().adopt(fd, {tls ? &worker.tls() : nullptr, transient});
+      worker.door().adopt(socket->release(), {tls ? &worker.tls() : nullptr, transient});
     });
   }
   return 0;

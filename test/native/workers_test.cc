@@ -15,6 +15,8 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <string>
@@ -433,6 +435,19 @@ void standStill() {
   server.end();
 }
 
+/** Files that the process has open. */
+size_t openFiles() {
+  const std::filesystem::directory_iterator files("/proc/self/fd");
+  return std::distance(begin(files), end(files));
+}
+
+/** A server that ends as soon as it listens: its workers may not have looked yet. */
+void endAtOnce() {
+  const size_t before = openFiles();
+  for (int i = 0; i < 50; ++i) Server();
+  EXPECT(openFiles() == before);
+}
+
 }  // namespace
 
 extern "C" int __real_epoll_wait(int set, epoll_event* events, int most, int timeout);
@@ -460,4 +475,5 @@ int main(int argc, char** argv) {
   for (std::thread& thread : threads) thread.join();
   server.end();
   standStill();
+  endAtOnce();
 }
