@@ -1,15 +1,12 @@
 import { openSite } from './site.js';
 
 /**
- * A chat: a page sends its message to this program, which checks it and publishes the last fifty messages as one feed.
+ * A chat: a page sends its message to this program, which checks it and appends it to a log that keeps the last fifty.
  *
  *     node lib/examples/chat.js
  */
 
-const MOST = 50;
 const LENGTH = 2000; // of a message with its name
-
-let messages = [];
 
 /** A message, or null where the body is none. */
 function read(body) {
@@ -30,11 +27,9 @@ async function say(request) {
     const status = 400;
     return new Response('A message is {"name","text"}: at most 40 and 500 characters.', { status });
   }
-  messages = [...messages, message].slice(-MOST);
-  await sprites.publish('chat', messages);
+  await sprites.append('chat', message);
   return new Response(null, { status: 204 });
 }
 
 const page = new URL('chat.html', import.meta.url);
-const sprites = await openSite(page, { routes: { 'POST /say': say } });
-await sprites.publish('chat', messages);
+const sprites = await openSite(page, { routes: { 'POST /say': say }, options: { logItems: 50 } });
