@@ -107,7 +107,7 @@ struct DoorParts {
   PollHandler* polls;  // nullptr: polls are JavaScript's to refuse
   Feeds* feeds;        // nullptr: so are requests to watch
   LiveCounts::Ask counts;
-  bool countsLater = false;  // `polls` has the live counts, and answers later
+  bool countsLater = false;             // `polls` has the live counts, and answers later
   uint64_t (*clock)() = EventSet::now;  // microseconds, for the shares of a turn
 };
 
