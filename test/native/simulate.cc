@@ -441,10 +441,12 @@ int shrink(const std::string& program, Order order) {
       break;
     }
   }
-  for (double minutes = order.minutes / 2; minutes > 0.01; minutes /= 2) {
+  double minutes = order.minutes / 2;
+  while (minutes > 0.01) {
     Order one = order;
     one.minutes = minutes;
     tryIt(one);
+    minutes /= 2;
   }
   int status;
   printf("%s\nsimulate %s\n", outputOf(program, textOf(order), &status).c_str(),

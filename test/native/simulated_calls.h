@@ -68,12 +68,12 @@ pid_t __wrap_getpid() { return 7; }
 void __wrap__ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE(
     std::thread* self, sim::ThreadBody** body, void (*)()) {
   sim::Thread* const thread = sim::machine->begin(std::exchange(*body, nullptr));
-  static_assert(sizeof *self == sizeof thread);
-  memcpy(static_cast<void*>(self), &thread, sizeof thread);
+  static_assert(sizeof *self == sizeof(void*));
+  memcpy(static_cast<void*>(self), &thread, sizeof(void*));
 }
 void __wrap__ZNSt6thread4joinEv(std::thread* self) {
   sim::Thread* thread;
-  memcpy(&thread, static_cast<void*>(self), sizeof thread);
+  memcpy(&thread, static_cast<void*>(self), sizeof(void*));
   sim::machine->join(thread);
   memset(static_cast<void*>(self), 0, sizeof *self);
 }

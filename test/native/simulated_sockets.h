@@ -434,13 +434,11 @@ class Network : public Actor {
     const std::string piece = stream.out.substr(0, length);
     stream.out.erase(0, length);
     if (stream.fd >= 0) ready(stream.fd);
-    if (!stream.out.empty()) {
-      carry(number);
-    } else if ((stream.outEnded || stream.wasReset) && piece.empty()) {
+    const bool ends = stream.outEnded || stream.wasReset;
+    if (ends && piece.empty()) {
       return std::exchange(stream.peer, nullptr)->over(), giveBack(number);
-    } else if (stream.outEnded || stream.wasReset) {
-      carry(number);
     }
+    if (ends || !stream.out.empty()) carry(number);
     if (!piece.empty()) stream.peer->came(piece);
   }
 

@@ -450,11 +450,13 @@ void endAtOnce() {
 
 }  // namespace
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the linker's names
 extern "C" int __real_epoll_wait(int set, epoll_event* events, int most, int timeout);
 extern "C" int __wrap_epoll_wait(int set, epoll_event* events, int most, int timeout) {
   ++waits;
   return __real_epoll_wait(set, events, most, timeout);
 }
+// NOLINTEND(bugprone-reserved-identifier)
 
 int main(int argc, char** argv) {
   const uint64_t requests = argc > 1 ? strtoull(argv[1], nullptr, 10) : 3000;
