@@ -33,7 +33,10 @@ std::string pathOf(const std::map<std::string, std::string>& feeds, unsigned hol
     path = "/feed/" + feeds.begin()->first + "?after=" + feeds.begin()->second;
   } else {
     for (const auto& [key, cursor] : feeds) {
-      path += (path.empty() ? "/feeds?watch=" : ",") + key + ":" + cursor;
+      path += path.empty() ? "/feeds?watch=" : ",";
+      path += key;
+      path += ':';
+      path += cursor;
     }
   }
   if (hold > 0) path += "&hold=" + std::to_string(hold);
