@@ -1,5 +1,6 @@
 import { positive, problemOf } from './answers.js';
 import { readItem, readItems, turnOf } from './feed-items.js';
+import { askBy } from './grant.js';
 import { shorterHold } from './limits.js';
 import { ignoreFailure } from './requests.js';
 
@@ -197,20 +198,17 @@ export class FeedLoop {
   }
 
   /** The poll itself; a failure becomes a value. */
-  async #ask(wish, controller, { path, turn }) {
-    let granted = {};
-    try {
-      if (this.#grant) granted = await this.#grant.headers();
-    } catch {
-      return { status: 0, failure: 'no-grant' };
-    }
+  #ask(wish, controller, { path, turn }) {
     const slack = (wish.hold ?? this.#limits.holdUnknown) * 1250 + this.#limits.pollSlack;
     if (path !== '') {
       const url = this.#url.replace(/s$/, path) + (turn === undefined ? '' : `&turn=${turn}`);
       return this.#send(url, {}, slack, controller);
     }
-    const init = { method: 'POST', headers: { ...TEXT, ...granted }, body: JSON.stringify(wish) };
-    return this.#send(this.#url, init, slack, controller);
+    const body = JSON.stringify(wish);
+    return askBy(this.#grant, (granted) => {
+      const init = { method: 'POST', headers: { ...TEXT, ...granted }, body };
+      return this.#send(this.#url, init, slack, controller);
+    });
   }
 
   async #send(url, init, slack, controller) {

@@ -64,6 +64,24 @@ export class Grant {
   }
 }
 
+/**
+ * Asks with a grant, where there is one.
+ *
+ * @template T
+ * @param {Grant | null} grant
+ * @param {(headers: Record<string, string>) => Promise<T>} ask
+ * @returns {Promise<T | {status: number, failure: string}>} its answer; the application's failure is a value
+ */
+export async function askBy(grant, ask) {
+  let headers = {};
+  try {
+    if (grant) headers = await grant.headers();
+  } catch {
+    return { status: 0, failure: 'no-grant' };
+  }
+  return ask(headers);
+}
+
 /** @param {unknown} give */
 export const grantBy = (give) =>
   typeof give === 'function' ? new Grant(/** @type {any} */ (give)) : null;

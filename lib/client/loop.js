@@ -1,3 +1,4 @@
+import { askBy } from './grant.js';
 import { positive, problemOf, readEntries, readPlace } from './answers.js';
 import { shorterHold } from './limits.js';
 import { ignoreFailure } from './requests.js';
@@ -136,7 +137,8 @@ export class Loop {
   }
 
   async #joinOnce(run) {
-    const answer = await this.#askToJoin();
+    const url = this.#place.url('join');
+    const answer = await askBy(this.grant, (headers) => this.#ask(url, 'POST', undefined, headers));
     if (run !== this.run) return undefined;
     if (answer.failure) return this.#noContact(answer.failure);
     if (this.grant?.refused(problemOf(answer))) return undefined;
@@ -148,16 +150,6 @@ export class Loop {
     this.become('online');
     this.#place.tell();
     return undefined;
-  }
-
-  async #askToJoin() {
-    const url = this.#place.url('join');
-    if (!this.grant) return this.#ask(url, 'POST');
-    try {
-      return await this.#ask(url, 'POST', undefined, await this.grant.headers());
-    } catch {
-      return { failure: 'no-grant' };
-    }
   }
 
   /** Asks what is answered at once: is there contact, and is the place still this client's? */
@@ -269,12 +261,7 @@ export class Loop {
     const controller = new AbortController();
     this.#asks = controller;
     try {
-      return await this.#requests.ask(
-        url,
-        headers ? { method, headers } : { method },
-        most,
-        controller
-      );
+      return await this.#requests.ask(url, { method, headers }, most, controller);
     } catch (error) {
       return { failure: ignoreFailure(error).reason };
     } finally {

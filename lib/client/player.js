@@ -1,4 +1,4 @@
-import { grantBy } from './grant.js';
+import { askBy, grantBy } from './grant.js';
 import { ignoreFailure, globalTimers, Requests } from './requests.js';
 import { positive, problemOf } from './answers.js';
 import { DEFAULTS } from './limits.js';
@@ -216,7 +216,7 @@ export class Player {
   }
 
   async #join() {
-    const answer = await this.#askToJoin();
+    const answer = await askBy(this.#grant, (headers) => this.#ask('', '', headers));
     if (this.#grant?.refused(problemOf(answer))) return undefined;
     const self = answer.status === 201 ? readSelf(answer.json ?? {}) : null;
     if (self === null) {
@@ -234,15 +234,6 @@ export class Player {
     this.save();
     this.#become('online', { number: self.number, again });
     return undefined;
-  }
-
-  async #askToJoin() {
-    if (!this.#grant) return this.#ask('', '');
-    try {
-      return await this.#ask('', '', await this.#grant.headers());
-    } catch {
-      return { status: 0, failure: 'no-grant' };
-    }
   }
 
   /** Keeps what a reload needs. */

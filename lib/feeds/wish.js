@@ -9,7 +9,6 @@ import { isCursor, isKey } from './names.js';
 export const WATCH_BYTES = 16384;
 
 const FEEDS_AT_ONCE = 32;
-const TURN = /^[A-Za-z0-9-]{1,40}$/;
 const DECIMAL = /^[0-9]{1,16}$/;
 
 /** The most items that a request may ask back for. */
@@ -78,8 +77,8 @@ function readHow(query) {
   const delta = readOnce(query, 'delta', 'bad-delta') ?? '0';
   if (!['0', '1'].includes(delta)) throw new WishError('bad-delta');
   const turn = readOnce(query, 'turn', 'bad-turn');
-  // It makes another address of the same request for the caches between, and says no more.
-  if (turn !== undefined && !TURN.test(turn)) throw new WishError('bad-turn');
+  // It has the form of a cursor. It makes another address of the same request for the caches between, and says no more.
+  if (turn !== undefined && !isCursor(turn)) throw new WishError('bad-turn');
   return { hold: readHold(hold === undefined ? undefined : Number(hold)), delta: delta === '1' };
 }
 

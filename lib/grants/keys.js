@@ -2,6 +2,7 @@ import { createHash, createPublicKey, createSecretKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
 import { bytesOf } from './json.js';
+import { NAME_BYTES } from './rights.js';
 
 /**
  * The keys that sign grants: a JSON Web Key Set (RFC 7517) of secrets (`oct`, HS256) and public keys (`OKP`, Ed25519).
@@ -15,8 +16,6 @@ const MOST_KEYS = 100;
 
 /** RFC 7518, section 3.2: a key as long as the hash. */
 const SECRET_BYTES = 32;
-
-const NAME_BYTES = 200;
 
 /** @typedef {{kid?: string, algorithms: string[], key: import('node:crypto').KeyObject, print: string}} Key */
 

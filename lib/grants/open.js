@@ -39,7 +39,7 @@ export class Grants {
 
   /**
    * @param {object} parts
-   * @param {object} parts.options grants, privateFeeds, grantLongest
+   * @param {object} parts.options grants, private, privateJoin, grantLongest
    * @param {object} [parts.keySet] of the program that the server is in, in place of a file
    * @param {import('../torus/pool.js').Pool} parts.pool whose state keeps what is revoked
    * @param {import('pino').Logger} parts.log

@@ -131,7 +131,8 @@ function replies(outcomes, options, common, files) {
  * @param {import('./refusals.js').Refusals} [parts.refusals]
  * @returns {{listen: (port: Port) => Promise<number>, setTls: (identity: import('./tls.js').Identity) => void,
  *     counts: () => object, each: () => object[], stopListening: () => void, drain: (window: number) => void,
- * closeIdle: () => void, close: () => void, endGrants: (part: string, name: string) => void, locate: (directory: object) => void}} `listen` resolves to the port;
+ *     closeIdle: () => void, close: () => void, endGrants: (part: string, name: string) => void,
+ *     locate: (directory: object) => void}} `listen` resolves to the port;
  *     `setTls` goes before it listens by TLS, and again when the identity changes; `counts` adds up what its threads
  *     have counted, `each` has the workers' one by one; `drain` has their watchers answered within so many
  *     milliseconds; `locate(directory)` has the routes answer what the clients of other servers ask

@@ -1,4 +1,5 @@
 import { isByOwnName, isLoopback } from '../base/lan-addresses.js';
+import { NAME_BYTES } from '../grants/rights.js';
 import { sendProblem } from '../http/problem-answers.js';
 
 /**
@@ -18,9 +19,6 @@ import { sendProblem } from '../http/problem-answers.js';
  * The port may be open to others on purpose, for metrics (--admin-host). These requests are taken
  * from this host alone, and from no page that another site has shown in a browser here.
  */
-
-/** Bytes of a name that is revoked. */
-const NAME_BYTES = 200;
 
 const COMMON = { 'Cache-Control': 'no-store' };
 

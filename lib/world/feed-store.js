@@ -3,7 +3,6 @@ import { randomUUID } from 'node:crypto';
 import { HEAD_BYTES, keyOf, readHead, SUBJECTS, tokenOf, writeHead } from './feed-message.js';
 import { PATIENCE, revisionOf } from './nats-link.js';
 import { PATIENCE_FOR_ALL, readNewest } from './read-newest.js';
-import { WorldError } from './world-error.js';
 
 /**
  * Where a world's feeds are: a stream of JetStream with the newest message of each key (feed-message.js), by a connection
@@ -56,6 +55,14 @@ const PARTS_CONFIG = {
 };
 
 const partsOf = (key, epoch) => `${PART_SUBJECTS}.${tokenOf(key)}.${epoch}`;
+
+const isOurs = ({ config, state }) =>
+  config.republish?.dest === CONFIG.republish.dest &&
+  config.republish.headers_only === true &&
+  config.allow_direct === true &&
+  config.max_msgs_per_subject === 1 &&
+  // Another program may have purged it up to any number.
+  Number.isSafeInteger(state.last_seq);
 
 export class FeedStore {
   #link;
@@ -133,26 +140,9 @@ export class FeedStore {
   async open() {
     await this.#link.open();
     return this.#ask(async ({ jsm }) => {
-      await this.#link.keep(jsm, await this.#link.stream(jsm, PARTS_CONFIG));
-      const info = await this.#link.stream(jsm, CONFIG);
-      const { config, created, state, cluster } = info;
-      const isOurs =
-        config.republish?.dest === CONFIG.republish.dest &&
-        config.republish.headers_only === true &&
-        config.allow_direct === true &&
-        config.max_msgs_per_subject === 1 &&
-        // Somebody may have purged it up to any number.
-        Number.isSafeInteger(state.last_seq);
-      if (!isOurs) {
-        throw new WorldError(
-          'bad-bucket',
-          `the stream ${STREAM} was not made by Sprites: delete it`
-        );
-      }
-      await this.#link.keep(jsm, info);
+      await this.#link.stream(jsm, PARTS_CONFIG, () => true);
+      const { config, state, identity } = await this.#link.stream(jsm, CONFIG, isOurs);
       this.#isReplicated = this.#link.replicas > 1 || config.num_replicas > 1;
-      // A new leader may have forgotten what the one before has acknowledged.
-      const identity = [created, this.#link.run, cluster?.leader].join(' ');
       return { identity, last: state.last_seq };
     });
   }

@@ -178,8 +178,10 @@ export class NatsLink {
         const isSame = this.run === this.#left;
         this.#left = undefined;
         // The client tries the first one twice.
-        if (isSame) this.#leave();
-        if (isSame) continue;
+        if (isSame) {
+          this.#leave();
+          continue;
+        }
         this.#connected = true;
         this.#largest = connection.info.max_payload;
         for (const follower of this.#followers) follower.again();
@@ -243,17 +245,29 @@ export class NatsLink {
   }
 
   /**
+   * A stream, which is made where there is none, and kept as `keep` does.
+   *
    * @param {object} jsm
    * @param {object} config
-   * @returns {Promise<object>} what JetStream says of the stream, which is made where there is none
+   * @param {(info: {config: object, state: object}) => boolean} isOurs
+   * @returns {Promise<{config: object, state: object, identity: string}>} what JetStream says of it; `identity`: which stream,
+   *     in which run of the NATS server, by which leader: another one may have forgotten what was acknowledged
+   * @throws {WorldError} bad-bucket where it is another program's
    */
-  async stream(jsm, config) {
+  async stream(jsm, config, isOurs) {
+    const { name } = config;
+    let info;
     try {
-      return await jsm.streams.info(config.name);
+      info = await jsm.streams.info(name);
     } catch (error) {
       if (error.code !== NO_STREAM) throw error;
-      return jsm.streams.add({ ...config, num_replicas: this.replicas });
+      info = await jsm.streams.add({ ...config, num_replicas: this.replicas });
     }
+    if (!isOurs(info)) {
+      throw new WorldError('bad-bucket', `the stream ${name} was not made by Sprites: delete it`);
+    }
+    await this.keep(jsm, info);
+    return { ...info, identity: [info.created, this.run, info.cluster?.leader].join(' ') };
   }
 
   /**

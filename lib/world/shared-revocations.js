@@ -1,7 +1,7 @@
 import { isLater, PARTS } from '../grants/revocations.js';
+import { NAME_BYTES } from '../grants/rights.js';
 import { revisionOf } from './nats-link.js';
 import { PATIENCE_FOR_ALL, readNewest } from './read-newest.js';
-import { WorldError } from './world-error.js';
 
 /**
  * Grants that are revoked at one server of a world are at all: a stream of JetStream has the newest message of each name,
@@ -25,9 +25,6 @@ const NEWS = 'sprites.revoked-news';
 /** How often it looks what the stream has come to, milliseconds. */
 const LOOK = 2000;
 
-/** Bytes of a name. */
-const NAME_BYTES = 200;
-
 const CONFIG = {
   name: STREAM,
   description: 'Grants revoked in a world of Sprites',
@@ -35,6 +32,9 @@ const CONFIG = {
   max_msgs_per_subject: 1,
   republish: { src: `${SUBJECTS}.>`, dest: `${NEWS}.>` }
 };
+
+const isOurs = ({ config }) =>
+  config.republish?.dest === CONFIG.republish.dest && config.max_msgs_per_subject === 1;
 
 /** @returns {string} the subject of `sub/ann` */
 function subjectOf(what) {
@@ -172,7 +172,10 @@ export class SharedRevocations {
     // Where the connection is lost it comes back by itself, and says so.
     if (this.#link.isLost) return;
     await this.#link.open();
-    const { identity, last } = await this.#link.ask(({ jsm }) => this.#open(jsm));
+    const { identity, state } = await this.#link.ask(({ jsm }) =>
+      this.#link.stream(jsm, CONFIG, isOurs)
+    );
+    const last = state.last_seq;
     if (this.#seen > this.#heard) this.#mustRead = true;
     if (identity !== this.#identity) {
       this.#identity = identity;
@@ -183,20 +186,6 @@ export class SharedRevocations {
     if (this.#mustRead) await this.#read(last);
     this.#said = undefined;
     if (!this.#mustRead) for (const told of this.#waiters.splice(0)) told();
-  }
-
-  async #open(jsm) {
-    const info = await this.#link.stream(jsm, CONFIG);
-    const { config, created, state, cluster } = info;
-    if (config.republish?.dest === CONFIG.republish.dest && config.max_msgs_per_subject === 1) {
-      await this.#link.keep(jsm, info);
-      // A new leader may have forgotten what the one before has acknowledged.
-      return {
-        identity: [created, this.#link.run, cluster?.leader].join(' '),
-        last: state.last_seq
-      };
-    }
-    throw new WorldError('bad-bucket', `the stream ${STREAM} was not made by Sprites: delete it`);
   }
 
   /** Reads all there are; what is here alone is written. */
