@@ -162,18 +162,23 @@ export function takeOldState({ path, pool, most, runBefore, log }) {
   };
   take('feeds', (bytes) => {
     const feeds = readFeeds(bytes, runBefore);
-    return feeds && (() => void (before.feeds = feeds.filter((feed) => isKept(feed, pool, log))));
+    if (feeds === undefined) return undefined;
+    return () => {
+      before.feeds = feeds.filter((feed) => isKept(feed, pool, log));
+    };
   });
   take('arena', (bytes) => {
     const arenas = readArenas(bytes, runBefore);
-    return (
-      arenas &&
-      (() => Object.entries(arenas).forEach(([name, arena]) => noteArena(pool, name, arena)))
-    );
+    if (arenas === undefined) return undefined;
+    return () => {
+      for (const [name, arena] of Object.entries(arenas)) noteArena(pool, name, arena);
+    };
   });
   take('bans', (bytes) => {
     const bans = readBans(bytes);
-    return () => bans.forEach(({ address, end }) => pool.note(`ban/${address}`, String(end)));
+    return () => {
+      for (const { address, end } of bans) pool.note(`ban/${address}`, String(end));
+    };
   });
   take('epochs', () => undefined);
   for (const { file, use } of files) {

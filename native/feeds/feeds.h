@@ -643,6 +643,7 @@ class Feeds {
   Outcome beginPresence(std::string_view key);
   void tell(Feed* feed, Cursor cursor, Attendance told, std::string_view value, std::string patch);
   void tellAgain(Feed* feed);
+  void tellLater(Feed* feed);
   void tellDue();
   void endPresenceOf(std::string_view key);
 

@@ -267,8 +267,7 @@ void Feeds::tell(Feed* feed, Cursor cursor, Attendance told, std::string_view va
   if (std::exchange(presence.heard, false)) {
     want({feed->key, false, kNoSource, cursor, {}, false, true});
   }
-  presence.at = now_ + kTellEvery;
-  telling_.emplace_back(presence.at, feed->number);
+  tellLater(feed);
 }  // NOLINT(clang-analyzer-unix.Malloc): a reference is counted, not leaked
 
 /** The same where that has changed. */
@@ -285,8 +284,13 @@ void Feeds::tellAgain(Feed* feed) {
       return tell(feed, next, std::move(told), value, patch);
     }
   }
-  presence.at = now_ + kTellEvery;
-  telling_.emplace_back(presence.at, feed->number);
+  tellLater(feed);
+}
+
+/** Its time to tell again comes. */
+void Feeds::tellLater(Feed* feed) {
+  feed->presence->at = now_ + kTellEvery;
+  telling_.emplace_back(feed->presence->at, feed->number);
 }
 
 /** Tells of those whose time has come, a share of them. */

@@ -464,7 +464,7 @@ bool Feeds::tick(uint64_t now) {
 void Feeds::endGrants(GrantPart part, std::string_view name) {
   if (grants_.end(part, name)) lookFrom_ = 0;
   if (part != GrantPart::kSub) return;
-  // Whose watchers have gone stays no longer; the others go with their watchers.
+  // A name whose watchers have gone stays no longer; the others go with their watchers.
   for (const std::unique_ptr<Feed>& feed : feeds_) {
     if (feed == nullptr || !feed->names) continue;
     const auto found = feed->names->find(name);

@@ -81,11 +81,11 @@ class Grants {
     return end > now ? end - now : 0;
   }
 
-  /** Somebody watches by it, or does no more. */
+  /** A watcher by it has come, or gone. */
   void watched(uint32_t number);
   void unwatched(uint32_t number);
 
-  /** Ends all that have this name; says whether somebody watches by one. */
+  /** Ends all that have this name; says whether one of them has watchers. */
   bool end(GrantPart part, std::string_view name);
 
  private:

@@ -1,7 +1,7 @@
 // Who watches a feed: what its presence feed says, and the names that the table has for that.
 //
 //   feed "scores"            watching, most        counted for every feed, as ever
-//     └ present              "ann" ─▶ watchers │ until when she stays │ threads that have her
+//     └ names                "ann" ─▶ watchers │ until when it stays │ threads that have it
 //   feed "presence/scores"   {"watching":4012,"who":["ann","bo"]}
 //     └ presence             the last leases' counts │ what was told │ when it is told again
 //
