@@ -19,7 +19,9 @@ function keep(grant) {
   }
 }
 
-const given = () => new URLSearchParams(location.hash.slice(1)).get('grant');
+/** Without what a mail has put around the link: no header can have it, and the client would find no server. */
+const given = () =>
+  new URLSearchParams(location.hash.slice(1)).get('grant')?.replace(/[^\w.-]/g, '');
 
 /**
  * Takes the grant from the page's link, `…#grant=TOKEN`: a browser sends a fragment to no server and in no Referer. The address no

@@ -280,7 +280,9 @@ t.test('where joining wants a grant, the link has it', { skip }, async (t) => {
     // A link that is opened where the page is: the fragment alone changes.
     await page.goto(at + grant({ join: false }));
     await says('does not let you');
-    await page.goto(at + grant({ join: true }));
+    await page.goto(`${at}#grant=x.y.z%E2%82%AC%0A`);
+    await says('not valid');
+    await page.goto(`${at + grant({ join: true })})`);
     const isJoin = (answer) => answer.status() === 201;
     const self = await (await page.waitForResponse(isJoin)).json();
     t.equal(page.url(), at, 'the address does not show it');
