@@ -4,9 +4,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
 #include <system_error>
+#include <utility>
 
 namespace server {
 
@@ -59,6 +61,13 @@ void EventSet::sleepShortly(uint64_t microseconds) const {
 void EventSet::sleepUntilWoken(int milliseconds) const {
   pollfd wake = {.fd = wake_, .events = POLLIN, .revents = 0};
   poll(&wake, 1, milliseconds);
+}
+
+void EventSet::look() {
+  count_ = epoll_wait(set_, found_, kEvents, std::exchange(sleep_, 0));
+  looked_ = true;
+  const auto isWake = [](const epoll_event& event) { return event.data.u64 == kWake; };
+  if (std::any_of(found_, found_ + std::max(count_, 0), isWake)) clearWake();
 }
 
 /** The turn that was asked for is here. */

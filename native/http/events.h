@@ -6,7 +6,7 @@
 //                                                                      for
 //
 // Lifecycle: Node's loop sees the descriptor become readable and starts a turn, or a worker's
-// thread sleeps in it. `dispatch` takes a bounded share of the events and gives each to whom it
+// thread sleeps in it. `look` takes a bounded share of the events, `dispatch` gives each to whom it
 // concerns. What is left makes the next turn. A descriptor is watched from `add` to
 // `remove`, or to its close.
 //
@@ -69,8 +69,7 @@ class EventSet {
   /** Asks for a turn soon; from any thread. */
   void wake();
 
-  /** The next dispatch may wait so many milliseconds for an event: where a thread has no other
-   * loop. */
+  /** The next look may wait so many milliseconds for an event: where a thread has no other loop. */
   void sleep(int milliseconds) { sleep_ = milliseconds; }
 
   /** Waits so many microseconds for an event. */
@@ -80,23 +79,27 @@ class EventSet {
   void sleepUntilWoken(int milliseconds) const;
 
   /**
-   * Takes the events there are, at most kEvents: tells the watchers, and calls
+   * Takes the events there are, at most kEvents, for the next dispatch. Those that another look
+   * replaces come again: a descriptor stays ready.
+   */
+  void look();
+
+  /**
+   * Gives the events of the last look, or of one that it takes now: tells the watchers, and calls
    * `onConnection(index, generation, events)` for the connections. An event may be stale: its
    * connection closed by an earlier one, its place taken by another.
    */
   template <typename OnConnection>
   void dispatch(OnConnection&& onConnection) {
-    epoll_event events[kEvents];
-    const int count = epoll_wait(set_, events, kEvents, std::exchange(sleep_, 0));
-    for (int i = 0; i < count; ++i) {
-      const uint64_t key = events[i].data.u64;
+    if (!looked_) look();
+    looked_ = false;
+    for (int i = 0; i < count_; ++i) {
+      const uint64_t key = found_[i].data.u64;
       if ((key & 1) != 0) {
         onConnection(static_cast<uint32_t>(key) >> 1, static_cast<uint32_t>(key >> 32),
-                     events[i].events);
-      } else if (key == kWake) {
-        clearWake();
-      } else {
-        static_cast<Watcher*>(events[i].data.ptr)->ready(events[i].events);
+                     found_[i].events);
+      } else if (key != kWake) {
+        static_cast<Watcher*>(found_[i].data.ptr)->ready(found_[i].events);
       }
     }
   }
@@ -116,7 +119,10 @@ class EventSet {
 
   const int set_;
   const int wake_;
-  int sleep_ = 0;  // milliseconds
+  int sleep_ = 0;        // milliseconds
+  bool looked_ = false;  // what was found is not given yet
+  int count_ = 0;
+  epoll_event found_[kEvents];
 };
 
 }  // namespace server

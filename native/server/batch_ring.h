@@ -12,7 +12,7 @@
 // Who may touch what: a place belongs to the writer from `taken_` to kPlaces behind it, and to the
 // reader from `taken_` to `put_`. `put_` is written by the writer alone, `taken_` by the reader
 // alone; each is the release of the place it passes. `wanted_` is set by the writer and taken back
-// by the reader.
+// by the reader. `owes_` is written by the writer alone.
 //
 // Cost: two loads and a store a batch, and one system call where the reader sleeps. Rejected: a
 // ring of messages (each would touch the other core's cache line), a lock (a writer would wait for
@@ -106,6 +106,15 @@ class BatchRing {
     return true;
   }
 
+  /**
+   * By the writer: whether it has something to say that the ring does not have, and that the reader
+   * may not go on without. To be set before any reader of it can have it from another.
+   */
+  void setOwes(bool whether) { owes_.store(whether); }
+
+  /** By either; by the reader before it takes what the ring has. */
+  bool owes() const { return owes_.load(); }
+
   /** By the reader: the next batch, in place of `batch`; false: there is none. */
   bool take(std::string* batch) {
     const uint32_t at = taken_.load(std::memory_order_relaxed);
@@ -139,6 +148,7 @@ class BatchRing {
   alignas(64) std::atomic<uint32_t> put_{0};
   alignas(64) std::atomic<uint32_t> taken_{0};
   std::atomic<bool> wanted_{false};  // the writer waits for room
+  std::atomic<bool> owes_{false};    // the ring does not have everything
 };
 
 /** Adds a message to a batch: its head, whose `length` is that of the text, and the text. */

@@ -341,12 +341,14 @@ std::pair<std::vector<Note>, uint64_t> Front::takeNotes() {
 
 // ---- Feeds --------------------------------------------------------------------------------------
 
+/** All of them know that there is news before one can tell of it. */
 template <typename Tell>
 void Front::tellAll(Tell&& tell) {
   for (const Served& one : workers_) {
     tell(*one.service);
-    one.send();
+    one.service->announce(&one.worker->says());
   }
+  sendToWorkers();
 }
 
 void Front::published(const Feed& feed) {

@@ -84,9 +84,9 @@ void Worker::run() {
     // Until it wakes the main thread, or for the next tick.
     const uint64_t pause = asked_ ? main_->wakeInTime(EventSet::now()) : 0;
     asked_ = pause > 0;
-    if (!asks_.hasRoom()) {
-      // No request is read until the main thread takes a batch, which wakes this thread; their
-      // sockets stay readable meanwhile.
+    if (!asks_.hasRoom() || behind_) {
+      // No request is read until the main thread takes a batch, or says what it owes, which wakes
+      // this thread; their sockets stay readable meanwhile.
       events_.sleepUntilWoken(kTickMilliseconds);
     } else if (asked_) {
       events_.sleepShortly(pause);
@@ -101,14 +101,23 @@ void Worker::run() {
   }
 }
 
+/**
+ * What was said before a request came is known when it is read: what its client has heard of
+ * through another thread, this one knows as well. So events are taken, then what is said, then the
+ * requests are read.
+ */
 void Worker::turn() {
-  door_.turn();
-  // Before what is said is looked at: the main thread can begin.
-  send();
-  // What was refused here comes before what the main thread says of the requests behind it.
-  door_.sendAnswers();
+  events_.look();
   waker_.looks();
+  behind_ = saysRing_.owes();
   takeSays();
+  if (!behind_) {
+    door_.turn();
+    // The main thread can begin.
+    send();
+    // What was refused here comes before what the main thread says of the requests behind it.
+    door_.sendAnswers();
+  }
   busy_ = feeds_ != nullptr && feeds_->table().busy() && feeds_->step();
   if (feeds_ != nullptr) feeds_->turn();
   send();
@@ -168,9 +177,7 @@ void Worker::take(const SayHead& head, std::string_view text) {
     case Say::kOver:
       return door_.over(head.ticket);
     case Say::kTaken:
-      asks_.taken();
-      // Another may be asked for in a turn of its own.
-      return events_.wake();
+      return asks_.taken();
     case Say::kRespond:
       return respond(head.ticket, text);
     case Say::kWatch: {

@@ -124,9 +124,10 @@ class Worker {
   TlsContext tls_;
   Door door_;
   base::DeadlineClock clock_;
-  std::string batch_;   // that is being read
-  bool busy_ = false;   // watchers are left that are due
-  bool asked_ = false;  // something is in the ring for which the main thread was not woken yet
+  std::string batch_;    // that is being read
+  bool busy_ = false;    // watchers are left that are due
+  bool behind_ = false;  // the main thread owes it something
+  bool asked_ = false;   // something is in the ring for which the main thread was not woken yet
   std::atomic<bool> stops_{false};
   std::mutex mutex_;
   WorkerCounts counts_;  // under the lock

@@ -145,9 +145,19 @@ void WorkerService::settle(Settled settled) {
   decided_.clear();
 }
 
+void WorkerService::announce(BatchRing* ring) const {
+  if (!owed_.empty() || !gathered_.empty()) ring->setOwes(true);
+}
+
 bool WorkerService::send(BatchRing* ring) {
-  if (!owed_.empty() && ring->hasRoom(kMostAhead)) sayOwed();
-  return !gathered_.empty() && ring->put(&gathered_);
+  // What is said behind a version comes behind it: an answer may count on it.
+  if (!owed_.empty() && !ring->hasRoom(kMostAhead)) return false;
+  sayOwed();
+  const bool any = !gathered_.empty();
+  if (any && !ring->put(&gathered_)) return false;
+  const bool owed = ring->owes();
+  if (owed) ring->setOwes(false);
+  return any || owed;
 }
 
 // ---- Feeds --------------------------------------------------------------------------------------

@@ -71,6 +71,9 @@ class WorkerService : public PollResponder {
     addMessage(&gathered_, head, text);
   }
 
+  /** Has the worker wait for what was gathered: before another worker is sent the same. */
+  void announce(BatchRing* ring) const;
+
   /** Puts what was gathered into the ring, as far as there is room: then its reader is to be woken.
    */
   bool send(BatchRing* ring);

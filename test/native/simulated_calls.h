@@ -21,13 +21,16 @@
 
 namespace sim {
 
-/** Where a thread of the server waits: for its event set. Returns whether something is there. */
-inline bool awaitSet(int set, uint64_t microseconds) {
-  if (network->isReady(set) || microseconds == 0 || machine->running == nullptr) return true;
-  network->sleeps(set, machine->running);
+/**
+ * Where a thread of the server waits: for its event set, or what wakes it. Returns whether
+ * something is there.
+ */
+inline bool await(int fd, uint64_t microseconds) {
+  if (network->isReady(fd) || microseconds == 0 || machine->running == nullptr) return true;
+  network->sleeps(fd, machine->running);
   machine->running->wait(machine->now() + microseconds);
-  network->sleeps(set, nullptr);
-  return network->isReady(set);
+  network->sleeps(fd, nullptr);
+  return network->isReady(fd);
 }
 
 }  // namespace sim
@@ -98,12 +101,15 @@ int __wrap_epoll_ctl(int set, int operation, int fd, epoll_event* event) {
   return sim::network->control(set, operation, fd, event);
 }
 int __wrap_epoll_wait(int set, epoll_event* events, int most, int milliseconds) {
-  if (!sim::awaitSet(set, static_cast<uint64_t>(milliseconds) * 1000)) return 0;
+  if (!sim::await(set, static_cast<uint64_t>(milliseconds) * 1000)) return 0;
   return sim::network->take(set, events, most);
 }
 int __wrap_ppoll(pollfd* polled, nfds_t, const timespec* time, const sigset_t*) {
   const auto micros = static_cast<uint64_t>(time->tv_sec * 1000000 + time->tv_nsec / 1000);
-  return sim::awaitSet(polled->fd, micros) ? 1 : 0;
+  return sim::await(polled->fd, micros) ? 1 : 0;
+}
+int __wrap_poll(pollfd* polled, nfds_t, int milliseconds) {
+  return sim::await(polled->fd, static_cast<uint64_t>(milliseconds) * 1000) ? 1 : 0;
 }
 int __wrap_socket(int, int, int) { return sim::network->open(); }
 int __wrap_setsockopt(int, int, int, const void*, socklen_t) { return 0; }

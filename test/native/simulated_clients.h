@@ -494,7 +494,12 @@ class Records {
     const auto [found, isNew] =
         seen_.emplace(std::tuple(key, cursor.epoch, cursor.version), number);
     expect(isNew || found->second == number, "feeds: one cursor has two values");
+    uint64_t& newest = newest_[key];
+    newest = std::max(newest, cursor.version);
   }
+
+  /** The newest version that anybody was told of. */
+  uint64_t newest(const std::string& key) { return newest_[key]; }
 
   /** An item has one place in a log, also after the log's epoch was renewed. */
   void sawItem(const std::string& key, Cursor cursor, uint64_t number) {
@@ -506,6 +511,7 @@ class Records {
  private:
   std::map<std::pair<std::string, uint64_t>, uint64_t> items_;
   std::map<std::tuple<std::string, uint64_t, uint64_t>, uint64_t> seen_;
+  std::map<std::string, uint64_t> newest_;
 };
 inline Records* records = nullptr;
 
@@ -597,6 +603,7 @@ class Reader : public Actor, private Asking {
     const std::string request =
         "GET /feed/" + publisher_->key() + after + " HTTP/1.1\r\nHost: s\r\n\r\n";
     asked_ = cursor_;
+    told_ = records->newest(publisher_->key());
     if (wire_.ask(request, kHold * kSecond + kAnswerTime)) {
       machine->say("a watcher of version %" PRIu64 " asks for more", version_);
     }
@@ -610,6 +617,7 @@ class Reader : public Actor, private Asking {
     if (pings) {
       expect(cursor == (asked_.empty() ? "none" : asked_),
              "watchers: nothing new has a new cursor");
+      expect(version_ >= told_, "watchers: there is something new that another was told of before");
     } else if (publisher_->isLog()) {
       takeItems(body, Cursor::of(cursor));
       cursor_ = cursor;
@@ -626,6 +634,7 @@ class Reader : public Actor, private Asking {
     machine->say("a watcher gets version %" PRIu64 ", number %" PRIu64, cursor.version, number);
     records->saw(publisher_->key(), cursor, number);
     expect(cursor.version > version_, "watchers: an older value comes after a newer one");
+    expect(cursor.version >= told_, "watchers: an older value than another was told of before");
     version_ = cursor.version;
   }
 
@@ -660,6 +669,7 @@ class Reader : public Actor, private Asking {
   Wire wire_;
   std::string cursor_, asked_;
   uint64_t version_ = 0;
+  uint64_t told_ = 0;  // to anybody, before it has asked
 };
 
 }  // namespace sim

@@ -252,8 +252,12 @@ class Network : public Actor {
     return 0;
   }
 
-  /** Whether a wait would find something; those that have nothing any more are passed over. */
+  /**
+   * Whether a wait for a descriptor, or for an event set, would find something. Those of a set that
+   * have nothing any more are passed over.
+   */
   bool isReady(int set) {
+    if (at(set).set >= 0) return eventsOf(set) != 0;
     auto& list = at(set).readyList;
     while (!list.empty()) {
       const auto [fd, serial] = list.front();
@@ -286,8 +290,8 @@ class Network : public Actor {
     return count;
   }
 
-  /** Whom to tell when something is ready in the set: a thread that sleeps, or the main one. */
-  void sleeps(int set, Thread* thread) { at(set).sleeper = thread; }
+  /** Whom to tell when something is ready: a thread that sleeps, or of a set the main one. */
+  void sleeps(int fd, Thread* thread) { at(fd).sleeper = thread; }
   void tells(int set, Actor* actor, uint64_t what) {
     at(set).told = actor;
     at(set).what = what;
@@ -344,9 +348,9 @@ class Network : public Actor {
     uint32_t interest = 0;
     epoll_data data = {};
     bool listed = false;
+    Thread* sleeper = nullptr;
     // Of an event set.
     std::deque<std::pair<int, uint32_t>> readyList;
-    Thread* sleeper = nullptr;
     Actor* told = nullptr;
     uint64_t what = 0;
   };
@@ -382,7 +386,10 @@ class Network : public Actor {
       one.listed = true;
       set.readyList.emplace_back(fd, one.serial);
     }
-    if (set.sleeper != nullptr) std::exchange(set.sleeper, nullptr)->wake(machine->below(100));
+    for (Descriptor* const awaited : {&one, &set}) {
+      Thread* const sleeper = std::exchange(awaited->sleeper, nullptr);
+      if (sleeper != nullptr) sleeper->wake(machine->below(100));
+    }
     if (set.told != nullptr) set.told->act(set.what);
   }
 

@@ -179,6 +179,11 @@ class Both {
   /** The main thread says what it has to say, and the worker does not look. */
   void say() { main.service.send(&says_); }
 
+  /** The worker is to know that there is something to say. */
+  void announce() { main.service.announce(&says_); }
+
+  bool owes() const { return says_.owes(); }
+
   /** All that is on its way arrives. */
   void settle() {
     for (int i = 0; i < 4; ++i) {
@@ -326,6 +331,28 @@ void skipsWhatItIsTooSlowFor() {
   EXPECT(both.worker.feeds.table().find("a")->cursor.version == kVersions);
 }
 
+/** While the ring does not have the newest version, the worker knows that. */
+void owesWhatTheRingHasNot() {
+  Both both;
+  both.main.publish("a", 1);
+  both.worker.watch("a", "");
+  both.settle();
+  both.announce();
+  EXPECT(!both.owes());
+  for (uint64_t version = 2; version <= 80; ++version) {
+    both.main.publish("a", version);
+    both.announce();
+    EXPECT(both.owes());
+    both.say();
+    EXPECT(both.owes() == (version > 1 + kMostAhead));
+  }
+  // What the worker does not want any more is not owed.
+  both.main.remove("a");
+  both.hand();
+  both.settle();
+  EXPECT(!both.owes());
+}
+
 /** A worker that is behind keeps at most kMostAhead versions of a feed alive. */
 void keepsFewVersions() {
   constexpr size_t kLength = 1 << 20;
@@ -390,5 +417,6 @@ int main() {
   crossesAsking();
   sharesBytes();
   skipsWhatItIsTooSlowFor();
+  owesWhatTheRingHasNot();
   keepsFewVersions();
 }

@@ -60,6 +60,14 @@ Replies makeReplies() {
 /** Times that a thread has asked its epoll set. */
 std::atomic<uint64_t> waits{0};
 
+/** The newest version that somebody was told of. */
+std::atomic<uint64_t> told{0};
+
+void tell(uint64_t version) {
+  for (uint64_t before = told; before < version && !told.compare_exchange_weak(before, version);) {
+  }
+}
+
 /** The server, in the main thread. */
 class Server {
  public:
@@ -140,6 +148,18 @@ class Server {
            pool_.counts().lost);
   }
 
+  static DoorOptions doorOptions(uint32_t maxSprite) {
+    return {.connections = 2000,
+            .maxSprite = maxSprite,
+            .headBytes = 16384,
+            .headTime = 10000,
+            .bodyTime = 10000,
+            .idleTime = 10000,
+            .writeTime = 10000,
+            .keepIdle = 60,
+            .trust = Trust::kNobody};
+  }
+
  private:
   static PoolOptions poolOptions(uint32_t maxSprite) {
     return {.capacity = 1000,
@@ -154,18 +174,6 @@ class Server {
             .throwBurst = 1,
             .pollRate = 0,
             .pollBurst = 1};
-  }
-
-  static DoorOptions doorOptions(uint32_t maxSprite) {
-    return {.connections = 2000,
-            .maxSprite = maxSprite,
-            .headBytes = 16384,
-            .headTime = 10000,
-            .bodyTime = 10000,
-            .idleTime = 10000,
-            .writeTime = 10000,
-            .keepIdle = 60,
-            .trust = Trust::kNobody};
   }
 
   FrontParts parts() {
@@ -234,6 +242,7 @@ class Server {
                            .gzip = {},
                            .upstream = false},
                           &watching) == Outcome::kOk);
+    tell(version);
   }
 
   /** What a main thread has its workers do now and then. */
@@ -340,9 +349,7 @@ class Crowd {
         EXPECT(client->body == "/later/" + n + " ");
         return;
       case 10:
-        ask(client, request("GET", below(2) == 0 ? "/watch/" + n : "/feed/news"));
-        EXPECT(client->body.starts_with(R"({"feed":"news","cursor":"e1-)"));
-        return;
+        return readNews(client, below(2) == 0 ? "/watch/" + n : "/feed/news");
       case 11: {
         Wire wire(port_);
         wire.send(request("GET", below(2) == 0 ? "/parked/" + n : "/abandon/" + n));
@@ -362,6 +369,17 @@ class Crowd {
         client->polls = std::make_unique<Wire>(port_);
         client->parked = false;
     }
+  }
+
+  /** Of what somebody was told before, everybody is told, by whatever thread. */
+  static void readNews(Client* client, const std::string& target) {
+    const std::string_view head = R"({"feed":"news","cursor":"e1-)";
+    const uint64_t before = told;
+    ask(client, request("GET", target));
+    EXPECT(client->body.starts_with(head));
+    const uint64_t version = strtoull(client->body.c_str() + head.size(), nullptr, 10);
+    EXPECT(version >= before);
+    tell(version);
   }
 
   /** What a worker refuses by itself is answered before what the main thread decides behind it. */
@@ -435,6 +453,40 @@ void standStill() {
   server.end();
 }
 
+/** A worker that is owed something reads no request before it has it. */
+void awaitsWhatItIsOwed() {
+  EventSet events;
+  Waker waker(&events);
+  AddressLimits limits{AddressLimitsOptions{}};
+  std::atomic<uint32_t> open{0};
+  Worker worker(1,
+                {.door = Server::doorOptions(1000),
+                 .limits = &limits,
+                 .open = &open,
+                 .replies = makeReplies(),
+                 .bodies = {},
+                 .feeds = {},
+                 .inputs = false,
+                 .main = &waker},
+                milliseconds());
+  Listener listener;
+  EXPECT(listener.reserve("127.0.0.1", 0) == 0 && listener.listenOn(16, 60) == 0);
+  const uint16_t port = listener.port();
+  worker.door().adopt(listener.release(), {nullptr, false});
+  Wire wire(port);
+  worker.turn();
+  wire.send(request("GET", "/status"));
+  std::string batch;
+  const auto asks = [&] {
+    worker.turn();
+    return worker.asks().take(&batch);
+  };
+  worker.says().setOwes(true);
+  EXPECT(!asks() && !asks());
+  worker.says().setOwes(false);
+  EXPECT(asks());
+}
+
 /** Files that the process has open. */
 size_t openFiles() {
   const std::filesystem::directory_iterator files("/proc/self/fd");
@@ -478,4 +530,5 @@ int main(int argc, char** argv) {
   server.end();
   standStill();
   endAtOnce();
+  awaitsWhatItIsOwed();
 }
