@@ -1,19 +1,22 @@
-// The whole native server in one thread under one seed: sockets, clock, disk and threads are
-// simulated, all else is real.
+// The whole native server in one thread under one seed, or a world of them: sockets, clock, disk,
+// threads and broker are simulated, all else is real.
 //
-//   simulate [--seed N] [--seeds COUNT] [--minutes M] [--steps N] [--clients N] [--trace]
+//   simulate [--seed N] [--seeds COUNT] [--minutes M] [--steps N] [--clients N] [--servers N]
+//       [--trace]
 //       [--without WHAT,…]
 //   simulate … --shrink       looks for less that breaks a law as well; last of the arguments
 //   simulate --fixed COUNT    the first seeds, and whether one seed has one trace
 //
 // A seed decides everything: how many clients there are, what they do, how bad network, disk and
 // clock are, when the server crashes, and how its threads take turns. --without takes from that:
-// network, clients (that misbehave), crashes, power, disk, clock, state, workers, feeds, churn.
+// network, clients (that misbehave), crashes, power, disk, clock, state, workers, feeds, churn,
+// broker (that loses messages, or leases, or is away), world. Every third seed has several servers.
 //
 // At last nothing fails any more and nothing new is begun: then each promised sprite must come,
 // each watcher have the newest, each request its answer; all leave, and nothing is left.
 #include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
 #include <memory>
 #include <set>
@@ -27,14 +30,15 @@ namespace {
 
 using namespace sim;
 
-constexpr const char* kAspects[] = {"network", "clients", "crashes", "power", "disk",
-                                    "clock",   "state",   "workers", "feeds", "churn"};
+constexpr const char* kAspects[] = {"network", "clients", "crashes", "power", "disk",   "clock",
+                                    "state",   "workers", "feeds",   "churn", "broker", "world"};
 
 struct Order {
   uint64_t seed = 1;
   double minutes = 1;
   uint64_t steps = UINT64_MAX;
   uint32_t clients = 0;  // as the seed says
+  uint32_t servers = 0;  // the same
   bool trace = false;
   bool quiet = false;
   std::set<std::string> without;
@@ -54,6 +58,8 @@ struct Faults {
   uint64_t starveEvery = 0;  // milliseconds
   uint64_t jumpEvery = 0;
   uint64_t fullEvery = 0;
+  uint64_t brokerEvery = 0;
+  uint64_t leaveEvery = 0;
 };
 
 class Run : public Actor {
@@ -61,26 +67,43 @@ class Run : public Actor {
   explicit Run(const Order& order) : order_(order), machine_(order.seed, order.trace) {
     machine = &machine_;
     network = &network_;
-    disk = &disk_;
+    broker = &broker_;
     crowd = &crowd_;
     ledger = &ledger_;
     records = &records_;
+    plan_.servers = order_.servers != 0    ? order_.servers
+                    : order_.seed % 3 == 0 ? 2 + static_cast<uint32_t>(order_.seed / 3 % 3)
+                                           : 1;
+    if (!order_.has("world")) plan_.servers = 1;
     plan();
-    host_ = std::make_unique<Host>(plan_);
-    host = host_.get();
+    std::fill(std::begin(hosts), std::end(hosts), nullptr);
+    for (; plan_.number < plan_.servers; ++plan_.number) {
+      hosts_.push_back(std::make_unique<Host>(plan_));
+      hosts[plan_.number] = hosts_.back().get();
+      hosts_.back()->disk.odds = diskOdds_;
+      hosts_.back()->disk.remembers = faults_.power;
+    }
   }
 
   Figures play() {
     const clock_t began = clock();
-    host_->begin();
+    for (const auto& host : hosts_) {
+      host->begin();
+      if (machine_.dead) crash();
+    }
     for (uint32_t i = 0; i < plan_.clients; ++i) {
-      players_.push_back(std::make_unique<Player>(i, 0x0a000000 + i % 200));
+      players_.push_back(std::make_unique<Player>(i, 0x0a000000 + i % 200, i % plan_.servers));
     }
     for (const char* key : {"value/a", "value/b", "log/a"}) {
       if (!order_.has("feeds")) break;
-      publishers_.push_back(std::make_unique<Publisher>(key, 0x0b000000));
-      for (int i = 0; i < 4; ++i) {
-        readers_.push_back(std::make_unique<Reader>(publishers_.back().get(), 0x0c000000 + i));
+      // A log stays its server's; a value is at all.
+      const uint32_t servers = key[0] == 'l' ? 1 : plan_.servers;
+      for (uint32_t server = 0; server < servers; ++server) {
+        publishers_.push_back(std::make_unique<Publisher>(key, 0x0b000000, server));
+      }
+      for (uint32_t i = 0; i < 4; ++i) {
+        readers_.push_back(
+            std::make_unique<Reader>(publishers_.back().get(), 0x0c000000 + i, i % servers));
       }
     }
     machine_.after(kSecond, this, kLook);
@@ -88,13 +111,17 @@ class Run : public Actor {
     arm(faults_.starveEvery, kStarve);
     arm(faults_.jumpEvery, kJump);
     arm(faults_.fullEvery, kFull);
+    arm(faults_.brokerEvery, kBroker);
+    arm(faults_.leaveEvery, kLeave);
     const uint64_t end = Machine::kBegins + static_cast<uint64_t>(order_.minutes * 60 * kSecond);
     run([&] { return machine_.now() >= end || machine_.steps() >= order_.steps; });
     calmDown();
     const double seconds =
         static_cast<double>(machine_.now() - Machine::kBegins) / static_cast<double>(kSecond);
     const double took = static_cast<double>(clock() - began) / CLOCKS_PER_SEC;
-    return {machine_.steps(), crowd_.requests, ledger_.delivered, host_->lives(), seconds, took};
+    uint64_t lives = 0;
+    for (const auto& host : hosts_) lives += host->lives();
+    return {machine_.steps(), crowd_.requests, ledger_.delivered, lives, seconds, took};
   }
 
   void act(uint64_t what) override {
@@ -102,20 +129,18 @@ class Run : public Actor {
       look();
       return machine_.after(5 * kSecond, this, kLook);
     }
-    if (what == kBegin) {
-      host_->begin();
-      return;
-    }
+    if (what >= kBegin) return hosts_[what - kBegin]->begin();
     if (what == kRoom) {
-      disk_.full = false;
+      for (const auto& host : hosts_) host->disk.full = false;
       return;
     }
+    if (what == kMend) return broker_.mend();
     if (crowd_.calm) return;
     fault(what);
   }
 
  private:
-  enum : uint64_t { kLook, kBegin, kCrash, kStarve, kJump, kFull, kRoom };
+  enum : uint64_t { kLook, kCrash, kStarve, kJump, kFull, kRoom, kLeave, kBroker, kMend, kBegin };
 
   uint64_t below(uint64_t bound) { return machine_.below(bound); }
 
@@ -148,24 +173,22 @@ class Run : public Actor {
     }
     if (badClients && order_.has("clients")) crowd_.odds.resets = 20000, crowd_.odds.stops = 10000;
     if (churns && order_.has("churn")) crowd_.odds.leaves = 50000;
-    if (!plan_.keeps) {
-      disk_.remembers = false;
-    } else {
+    if (plan_.keeps) {
       if (crashes && order_.has("crashes")) faults_.crashEvery = 20;
       // A disk that fails just before a power cut may leave what no start takes.
       faults_.power = power && !badDisk && plan_.sync == Sync::kTurn && order_.has("power");
       if (badDisk && order_.has("disk")) {
-        disk_.odds = {.syncTakes = 20000, .slowSync = 2000, .fails = 3000, .shortWrites = 50000};
+        diskOdds_ = {.syncTakes = 20000, .slowSync = 2000, .fails = 3000, .shortWrites = 50000};
         faults_.fullEvery = 30000;
         crowd_.lossy = true;
       }
-      disk_.remembers = faults_.power;
       // The longer a sync takes, the more there is that a power cut takes.
-      if (faults_.power && below(2) == 0) disk_.odds.syncTakes = 200 * kMillisecond;
+      if (faults_.power && below(2) == 0) diskOdds_.syncTakes = 200 * kMillisecond;
     }
     if (badClock && order_.has("clock")) faults_.starveEvery = 20000, faults_.jumpEvery = 60000;
     machine_.say("seed %" PRIu64 ": %" PRIu64 " clients, %" PRIu64 " workers", order_.seed,
                  plan_.clients, plan_.workers);
+    if (plan_.servers > 1) planWorld();
     if (plan_.keeps) {
       machine_.say(plan_.sync == Sync::kTurn ? "a state, synced each turn" : "a state, not synced");
     }
@@ -175,6 +198,24 @@ class Run : public Actor {
     if (faults_.crashEvery != 0) machine_.say("the server crashes");
     if (crowd_.lossy) machine_.say("the disk fails");
     if (badClock) machine_.say("the clock jumps");
+  }
+
+  void planWorld() {
+    machine_.say("%" PRIu64 " servers", plan_.servers);
+    if (below(4) == 0) plan_.doubt = 3000;
+    if (below(4) == 0) plan_.memory = 1 << 14;
+    const bool loses = below(2) == 0;
+    const bool fails = below(2) == 0;
+    const bool leaves = below(2) == 0;
+    if (leaves && plan_.keeps && !crowd_.lossy && order_.has("churn")) faults_.leaveEvery = 20000;
+    if (!order_.has("broker")) return;
+    if (loses) {
+      broker_.odds = {.delay = 500 * kMillisecond, .drops = 100000, .doubles = 100000};
+      machine_.say("the broker is late, and loses and doubles messages");
+    }
+    if (!fails) return;
+    faults_.brokerEvery = 10000;
+    machine_.say("the broker is away, or forgets");
   }
 
   /** So many milliseconds from now, on an average. */
@@ -187,16 +228,16 @@ class Run : public Actor {
       case kCrash:
         // At any call of the disk from now on, or now.
         if (below(2) == 0) {
-          disk_.endsAt = below(30);
-        } else if (host_->life() != nullptr) {
+          anyHost().disk.endsAt = below(30);
+        } else if (Host& host = anyHost(); host.life() != nullptr) {
           machine_.say("the process ends");
-          machine_.dead = true;
+          host.kill();
         }
         return arm(faults_.crashEvery * 1000, what);
       case kStarve: {
         const uint64_t time = below(4000);
         machine_.say("the server has no core for %" PRIu64 " ms", time);
-        host_->starve(time * kMillisecond);
+        anyHost().starve(time * kMillisecond);
         return arm(faults_.starveEvery, what);
       }
       case kJump: {
@@ -207,21 +248,62 @@ class Run : public Actor {
       }
       case kFull:
         machine_.say("the disk is full");
-        disk_.full = true;
+        anyHost().disk.full = true;
         machine_.after(below(5 * kSecond), this, kRoom);
         return arm(faults_.fullEvery, what);
+      case kLeave:
+        if (Host& host = anyHost(); host.life() != nullptr) {
+          machine_.say("server %" PRIu64 " leaves", host.number());
+          host.life()->leave();
+        }
+        return arm(faults_.leaveEvery, what);
+      case kBroker:
+        failBroker();
+        return arm(faults_.brokerEvery, what);
       default:
         return;
     }
   }
 
+  Host& anyHost() { return *hosts_[plan_.servers == 1 ? 0 : below(plan_.servers)]; }
+
+  void failBroker() {
+    const auto one = static_cast<uint32_t>(below(plan_.servers));
+    const auto other = static_cast<uint32_t>(below(plan_.servers));
+    switch (below(5)) {
+      case 0:
+        machine_.say("the broker's data is lost");
+        return broker_.loseAll();
+      case 1:
+        machine_.say("the broker forgets the last lease");
+        return broker_.forget();
+      case 2:
+        machine_.say("nothing comes from server %" PRIu64 " to %" PRIu64, one, other);
+        broker_.cut(one, other);
+        break;
+      default:
+        machine_.say("server %" PRIu64 " does not reach the broker, from there to %" PRIu64, one,
+                     other);
+        for (uint32_t to = 0; to <= kMostServers; ++to) {
+          for (uint32_t name = std::min(one, other); name <= std::max(one, other); ++name) {
+            broker_.cut(name, to);
+            broker_.cut(to, name);
+          }
+        }
+    }
+    machine_.after(below(20 * kSecond), this, kMend);
+  }
+
   void crash() {
     const Crash how = faults_.power && below(2) == 0 ? Crash::kPower : Crash::kKill;
     machine_.say(how == Crash::kPower ? "a power cut" : "a kill");
-    host_->end();
+    const uint32_t server = machine_.server;
+    hosts_[server]->end();
     machine_.dead = false;
-    disk_.crash(how);
-    machine_.after(50 * kMillisecond + below(3 * kSecond), this, kBegin);
+    disk->crash(how);
+    // In a world it may be taken out of the ring meanwhile.
+    const uint64_t most = plan_.servers > 1 && below(3) == 0 ? 20 : 3;
+    machine_.after(50 * kMillisecond + below(most * kSecond), this, kBegin + server);
   }
 
   template <typename Until>
@@ -230,7 +312,18 @@ class Run : public Actor {
       expect(machine_.next() != kNever, "nothing is to happen any more");
       machine_.step();
       if (machine_.dead) crash();
+      Host& host = *hosts_[machine_.server];
+      if (host.hasLeft()) restart(&host);
     }
+  }
+
+  /** One that has left its world in order ends so, and begins again. */
+  void restart(Host* host) {
+    machine_.say("server %" PRIu64 " has left", host->number());
+    host->life()->finish();
+    if (machine_.dead) return crash();
+    host->end();
+    machine_.after(below(20 * kSecond), this, kBegin + host->number());
   }
 
   /** Now and then: what takes a look at all. */
@@ -238,9 +331,13 @@ class Run : public Actor {
     for (const auto& one : players_) one->expectInTime();
     for (const auto& one : publishers_) one->expectInTime();
     for (const auto& one : readers_) one->expectInTime();
-    const Life* const life = host_->life();
-    if (life == nullptr) return;
-    const Torus& torus = life->pool().torus();
+    for (const auto& host : hosts_) {
+      if (host->life() != nullptr) look(*host->life());
+    }
+  }
+
+  void look(const Life& life) const {
+    const Torus& torus = life.pool().torus();
     const Edge opposite[] = {Edge::kRight, Edge::kLeft, Edge::kDown, Edge::kUp};
     uint32_t seen = 0;
     for (uint32_t node = 0; node < torus.capacity() && seen < torus.size(); ++node) {
@@ -253,7 +350,7 @@ class Run : public Actor {
         expect(neighbor != node || torus.size() < 9, "torus: a node is its own neighbor");
       }
     }
-    for (const WorkerCounts& counts : life->counts()) {
+    for (const WorkerCounts& counts : life.counts()) {
       expect(counts.door.heldBytes <= uint64_t{kHeldBytes} * (plan_.clients + 10),
              "memory: a door holds more than it may");
       expect(counts.door.slowReaders == 0 || crowd_.odds.stops != 0,
@@ -271,30 +368,39 @@ class Run : public Actor {
     });
   }
 
-  bool isEasy() { return host_->life() != nullptr && !host_->life()->blocked(); }
+  bool isEasy() const {
+    return std::ranges::all_of(hosts_, [](const auto& host) {
+      return host->life() != nullptr && !host->life()->blocked();
+    });
+  }
 
   void calmDown() {
     machine_.say("nothing new is begun, and nothing fails");
     crowd_.calm = true;
     network_.odds = {};
-    disk_.odds = {};
-    disk_.full = false;
-    disk_.endsAt = kNever;
+    broker_.odds = {};
+    broker_.mend();
+    for (const auto& host : hosts_) {
+      host->disk.odds = {};
+      host->disk.full = false;
+      host->disk.endsAt = kNever;
+    }
     await(60, "the server serves again", [&] { return isEasy(); });
     await(600, "sprites: one that is promised does not come", [&] {
       if (machine_.steps() % 64 != 0 || !isEasy()) return false;
-      const Counts& counts = host_->life()->pool().counts();
-      if (counts.waiting > 0) return false;
+      if (Books::read().waiting > 0) return false;
       for (const auto& one : players_) {
         if (one->owes()) return false;
       }
       return true;
     });
-    const Counts& counts = host_->life()->pool().counts();
-    if (ledger_.missing() > counts.lost) {
+    const Books books = Books::read();
+    expect(books.crossedIn - books.crossedOut <= books.doubted,
+           "crossings: what has come has not gone");
+    if (ledger_.missing() > books.lost) {
       machine_.broken("sprites: " + std::to_string(ledger_.missing()) +
                       " that were promised never came, such as " +
-                      std::to_string(ledger_.firstMissing()) + "; " + std::to_string(counts.lost) +
+                      std::to_string(ledger_.firstMissing()) + "; " + std::to_string(books.lost) +
                       " are counted as lost");
     }
     await(120, "feeds: a watcher does not get the newest", [&] {
@@ -312,32 +418,43 @@ class Run : public Actor {
       return true;
     });
     await(120, "clients: one stays that has left, or whose lease is over",
-          [&] { return host_->life()->pool().counts().clients == 0; });
+          [&] { return isEasy() && Books::read().clients == 0; });
     for (const auto& one : players_) one->close();
     for (const auto& one : publishers_) one->close();
     for (const auto& one : readers_) one->close();
+    // Workers that are told at every step read nothing.
+    uint64_t next = 0;
     await(120, "connections: one stays that is closed", [&] {
-      host_->life()->closeIdle();
+      if (machine_.now() < next) return false;
+      next = machine_.now() + 50 * kMillisecond;
       uint32_t open = 0;
-      for (const WorkerCounts& one : host_->life()->counts()) open += one.door.open;
+      for (const auto& host : hosts_) {
+        machine_.server = host->number();
+        host->life()->closeIdle();
+        for (const WorkerCounts& one : host->life()->counts()) open += one.door.open;
+      }
       return open == 0;
     });
-    expect(host_->life()->pool().counts().waiting == 0, "sprites: one waits for nobody");
-    expect(host_->life()->feeds().held() == 0, "memory: an answer is held for nobody");
-    host_->life()->finish();
-    host_->end();
+    expect(Books::read().waiting == 0, "sprites: one waits for nobody");
+    for (const auto& host : hosts_) {
+      expect(host->life()->feeds().held() == 0, "memory: an answer is held for nobody");
+      machine_.server = host->number();
+      host->life()->finish();
+      host->end();
+    }
   }
 
   const Order order_;
   Machine machine_;
   Network network_;
-  Disk disk_;
+  Broker broker_;
+  DiskOdds diskOdds_;
   Crowd crowd_;
   Ledger ledger_;
   Records records_;
   ServerPlan plan_;
   Faults faults_;
-  std::unique_ptr<Host> host_;
+  std::vector<std::unique_ptr<Host>> hosts_;
   std::vector<std::unique_ptr<Player>> players_;
   std::vector<std::unique_ptr<Publisher>> publishers_;
   std::vector<std::unique_ptr<Reader>> readers_;
@@ -407,6 +524,7 @@ int shrink(const std::string& program, Order order) {
     std::string text =
         "--quiet --seed " + std::to_string(one.seed) + " --minutes " + std::to_string(one.minutes);
     if (one.clients != 0) text += " --clients " + std::to_string(one.clients);
+    if (one.servers != 0) text += " --servers " + std::to_string(one.servers);
     std::string without;
     for (const std::string& aspect : one.without) without += (without.empty() ? "" : ",") + aspect;
     if (!without.empty()) text += " --without " + without;
@@ -481,6 +599,9 @@ int main(int count, char** arguments) {
       return shrink(arguments[0], order);
     } else if (name == "--clients") {
       order.clients = static_cast<uint32_t>(strtoul(value, nullptr, 10));
+    } else if (name == "--servers") {
+      order.servers =
+          std::clamp(static_cast<uint32_t>(strtoul(value, nullptr, 10)), 1U, kMostServers);
     } else if (name == "--without") {
       for (const char* aspect : kAspects) {
         if (std::string(value).find(aspect) != std::string::npos) order.without.insert(aspect);

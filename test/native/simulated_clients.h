@@ -36,8 +36,8 @@ class Asking {
 
 class Wire : public Peer {
  public:
-  Wire(Asking* owner, uint32_t number, uint32_t address)
-      : owner_(owner), number_(number), address_(address) {}
+  Wire(Asking* owner, uint32_t number, uint32_t address, uint32_t server = 0)
+      : owner_(owner), number_(number), address_(address), port_(portOf(server)) {}
 
   bool asks() const { return asked_; }
 
@@ -46,7 +46,7 @@ class Wire : public Peer {
   bool ask(std::string_view request, uint64_t within) {
     if (stream_ == kNoStream) {
       text_.clear();
-      stream_ = network->connect(kPort, address_, this);
+      stream_ = network->connect(port_, address_, this);
       if (stream_ == kNoStream) return false;
     }
     ++crowd->requests;
@@ -115,6 +115,7 @@ class Wire : public Peer {
   Asking* const owner_;
   const uint32_t number_;
   const uint32_t address_;
+  const uint16_t port_;
   StreamNumber stream_ = kNoStream;
   std::string text_;
   bool asked_ = false;
@@ -130,6 +131,7 @@ constexpr uint64_t kAnswerTime = 90 * kSecond;
 /** A client of the torus, from its join on. */
 struct Session {
   Id id = {};
+  uint32_t server = 0;
   std::string text;
   bool gone = false;              // it has left, or the server has said so
   uint64_t acked = 0;             // by any poll
@@ -147,8 +149,8 @@ class Ledger {
   Session& session(uint32_t number) { return sessions_[number]; }
   const std::deque<Session>& sessions() const { return sessions_; }
 
-  uint32_t thrown(uint32_t thrower) {
-    sprites_.push_back({thrower, 0, 0, false, false});
+  uint32_t thrown(uint32_t thrower, uint8_t edge) {
+    sprites_.push_back({thrower, 0, 0, edge, false, false});
     return static_cast<uint32_t>(sprites_.size() - 1);
   }
   void promised(uint32_t sprite) {
@@ -174,17 +176,21 @@ class Ledger {
     expect(sequence == session.sprites.size() + 1, "sprites: a number is left out");
     session.sprites.push_back(static_cast<uint32_t>(sprite));
     const auto isThere = [](const Session& of) {
-      return host->life() != nullptr && host->life()->pool().find(of.id) != Pool::kNoRecord;
+      const Life* const life = hosts[of.server]->life();
+      return life != nullptr && life->pool().find(of.id) != Pool::kNoRecord;
     };
-    expect(one.holder != number + 1, "sprites: one comes twice to the same client");
+    expectOnce(one.holder != number + 1, "sprites: one comes twice to the same client");
     if (one.holder != 0) {
       // What comes to a client that has left meanwhile may be late.
       if (!isThere(session)) return;
       const Session& before = sessions_[one.holder - 1];
-      expect(crowd->lossy || one.sequence > before.confirmed,
-             "sprites: one comes to a second client that the first has acked");
-      expect(!isThere(before), "sprites: one comes to a second client while the first is there");
+      const bool acked = one.sequence <= before.confirmed;
+      expectOnce(crowd->lossy || !acked,
+                 "sprites: one comes to a second client that the first has acked");
+      expectOnce(acked || !isThere(before),
+                 "sprites: one comes to a second client while the first is there");
     }
+    expectOrder(number, one, sprite);
     one.holder = number + 1;
     one.sequence = sequence;
     ++delivered;
@@ -214,11 +220,34 @@ class Ledger {
     uint32_t thrower;
     uint32_t holder;    // the session to which it has come last, and 1
     uint64_t sequence;  // there
+    uint8_t edge;
     bool promised, refused;
   };
 
+  /** One that a server has given up in doubt may come from both. */
+  void expectOnce(bool holds, const char* law) {
+    if (!holds) expect(++twice_ <= Books::read().doubted, law);
+  }
+
+  /** While torus and ring stay, what one client throws over one edge comes in that order. */
+  void expectOrder(uint32_t number, const Sprite& one, uint64_t sprite) {
+    const uint64_t shape = Books::read().shape;
+    if (std::exchange(shape_, shape) != shape) {
+      newest_.clear();
+      from_ = sprites_.size();
+    }
+    if (sprite < from_) return;
+    uint64_t& newest = newest_[{one.thrower, one.edge, number}];
+    expect(newest <= sprite, "sprites: one comes behind one that was thrown later");
+    newest = sprite;
+  }
+
   std::deque<Session> sessions_;
   std::deque<Sprite> sprites_;
+  uint64_t twice_ = 0;
+  uint64_t shape_ = 0;  // as it was when one came last
+  uint64_t from_ = 0;   // the first that was thrown since it is so
+  std::map<std::tuple<uint32_t, uint8_t, uint32_t>, uint64_t> newest_;
 };
 inline Ledger* ledger = nullptr;
 
@@ -235,8 +264,11 @@ class Player : public Actor, private Asking {
  public:
   enum : uint32_t { kHand, kPoll };
 
-  Player(uint32_t number, uint32_t address)
-      : number_(number), hand_(this, kHand, address), poll_(this, kPoll, address) {
+  Player(uint32_t number, uint32_t address, uint32_t server)
+      : number_(number),
+        server_(server),
+        hand_(this, kHand, address, server),
+        poll_(this, kPoll, address, server) {
     machine->after(machine->below(crowd->odds.think / 4 + 1), this, 0);
   }
 
@@ -304,10 +336,10 @@ class Player : public Actor, private Asking {
       return ask(Did::kLeave, request);
     }
     if (crowd->calm) return;
-    sprite_ = ledger->thrown(number_);
+    edge_ = static_cast<uint8_t>(machine->below(4));
+    sprite_ = ledger->thrown(number_, edge_);
     ++throwNumber_;
     tries_ = 0;
-    edge_ = static_cast<uint8_t>(machine->below(4));
     fill_ = machine->below(20) == 0 ? machine->below(3000) : machine->below(60);
     throwIt();
   }
@@ -371,6 +403,7 @@ class Player : public Actor, private Asking {
         session_ = ledger->open();
         ledger->session(session_).text = body;
         ledger->session(session_).id = idOf(body);
+        ledger->session(session_).server = server_;
         throwNumber_ = 0;
         machine->say("client %" PRIu64 " has joined: session %" PRIu64, number_, session_);
         return soonPoll();
@@ -470,6 +503,7 @@ class Player : public Actor, private Asking {
   }
 
   const uint32_t number_;
+  const uint32_t server_;
   Wire hand_;
   Wire poll_;
   uint32_t session_ = kNobody;
@@ -490,20 +524,20 @@ class Player : public Actor, private Asking {
 /** What every version of every feed has: the number that its publisher has written into it. */
 class Records {
  public:
-  void saw(const std::string& key, Cursor cursor, uint64_t number) {
+  void saw(const std::string& key, uint32_t server, Cursor cursor, uint64_t number) {
     const auto [found, isNew] =
         seen_.emplace(std::tuple(key, cursor.epoch, cursor.version), number);
     expect(isNew || found->second == number, "feeds: one cursor has two values");
-    uint64_t& newest = newest_[key];
+    uint64_t& newest = newest_[{key, server}];
     newest = std::max(newest, cursor.version);
   }
 
-  /** The newest version that anybody was told of. */
-  uint64_t newest(const std::string& key) { return newest_[key]; }
+  /** The newest version that a server has told anybody of. */
+  uint64_t newest(const std::string& key, uint32_t server) { return newest_[{key, server}]; }
 
   /** An item has one place in a log, also after the log's epoch was renewed. */
   void sawItem(const std::string& key, Cursor cursor, uint64_t number) {
-    saw(key, cursor, number);
+    saw(key, 0, cursor, number);
     const auto [found, isNew] = items_.emplace(std::pair(key, number), cursor.version);
     expect(isNew || found->second == cursor.version, "logs: an item has two places");
   }
@@ -511,18 +545,20 @@ class Records {
  private:
   std::map<std::pair<std::string, uint64_t>, uint64_t> items_;
   std::map<std::tuple<std::string, uint64_t, uint64_t>, uint64_t> seen_;
-  std::map<std::string, uint64_t> newest_;
+  std::map<std::pair<std::string, uint32_t>, uint64_t> newest_;
 };
 inline Records* records = nullptr;
 
 /** One at a time publishes under a key: a value, or items of a log where the key begins with l. */
 class Publisher : public Actor, private Asking {
  public:
-  Publisher(std::string key, uint32_t address) : key_(std::move(key)), wire_(this, 0, address) {
+  Publisher(std::string key, uint32_t address, uint32_t server)
+      : key_(std::move(key)), server_(server), wire_(this, 0, address, server) {
     machine->after(machine->below(2 * kSecond), this, 0);
   }
 
   const std::string& key() const { return key_; }
+  uint32_t server() const { return server_; }
   bool isLog() const { return key_[0] == 'l'; }
   /** The newest version that it knows to hold: versions go on through lives and epochs. */
   uint64_t held() const { return held_; }
@@ -552,7 +588,8 @@ class Publisher : public Actor, private Asking {
     if (status == 200) {
       const Cursor cursor = Cursor::of(body);
       held_ = std::max(held_, cursor.version);
-      isLog() ? records->sawItem(key_, cursor, tried_) : records->saw(key_, cursor, tried_);
+      isLog() ? records->sawItem(key_, cursor, tried_)
+              : records->saw(key_, server_, cursor, tried_);
       machine->say("number %" PRIu64 " holds", tried_);
       return;
     }
@@ -564,32 +601,38 @@ class Publisher : public Actor, private Asking {
   }
 
   const std::string key_;
+  const uint32_t server_;
   Wire wire_;
-  uint64_t tried_ = 0;
+  uint64_t tried_ = server_ * uint64_t{1000000000};
   uint64_t held_ = 0;  // a version
 };
 
 class Reader : public Actor, private Asking {
  public:
-  Reader(const Publisher* publisher, uint32_t address)
-      : publisher_(publisher), wire_(this, 0, address) {
+  Reader(const Publisher* publisher, uint32_t address, uint32_t server)
+      : publisher_(publisher), server_(server), wire_(this, 0, address, server) {
     machine->after(machine->below(2 * kSecond), this, 0);
   }
 
   void expectInTime() const { wire_.expectInTime(); }
-  void close() { wire_.cut(false); }
+  void close() {
+    closed_ = true;
+    wire_.cut(false);
+  }
 
   /** Whether it has the newest, and that is no older than its publisher knows to hold. */
   bool isUpToDate() const {
-    const Life* const life = host->life();
-    if (life == nullptr) return false;
-    const Feed* const feed = life->feeds().find(publisher_->key());
-    const uint64_t newest = feed == nullptr ? 0 : feed->cursor.version;
-    expect(newest >= publisher_->held(), "feeds: a publication is lost that was to hold");
-    return version_ == newest;
+    const Life* const life = hosts[server_]->life();
+    const Life* const other = hosts[publisher_->server()]->life();
+    if (life == nullptr || other == nullptr) return false;
+    const Cursor newest = life->newest(publisher_->key());
+    const Cursor there = other->newest(publisher_->key());
+    expect(there.version >= publisher_->held(), "feeds: a publication is lost that was to hold");
+    return version_ == newest.version && !isNewer(newest, there) && !isNewer(there, newest);
   }
 
   void act(uint64_t) override {
+    if (closed_) return;
     if (wire_.stopped()) wire_.stop(false);
     if (!crowd->calm && machine->chance(crowd->odds.resets)) wire_.cut(machine->below(2) == 0);
     if (!crowd->calm && machine->chance(crowd->odds.stops)) wire_.stop(true);
@@ -603,7 +646,7 @@ class Reader : public Actor, private Asking {
     const std::string request =
         "GET /feed/" + publisher_->key() + after + " HTTP/1.1\r\nHost: s\r\n\r\n";
     asked_ = cursor_;
-    told_ = records->newest(publisher_->key());
+    told_ = records->newest(publisher_->key(), server_);
     if (wire_.ask(request, kHold * kSecond + kAnswerTime)) {
       machine->say("a watcher of version %" PRIu64 " asks for more", version_);
     }
@@ -632,10 +675,11 @@ class Reader : public Actor, private Asking {
     size_t at = 0;
     const uint64_t number = numberIn(body, "\"value\":{\"n\":", &at);
     machine->say("a watcher gets version %" PRIu64 ", number %" PRIu64, cursor.version, number);
-    records->saw(publisher_->key(), cursor, number);
-    expect(cursor.version > version_, "watchers: an older value comes after a newer one");
+    records->saw(publisher_->key(), server_, cursor, number);
+    expect(isNewer(cursor, {epoch_, version_}), "watchers: an older value comes after a newer one");
     expect(cursor.version >= told_, "watchers: an older value than another was told of before");
     version_ = cursor.version;
+    epoch_ = cursor.epoch;
   }
 
   void takeItems(std::string_view body, Cursor to) {
@@ -666,9 +710,11 @@ class Reader : public Actor, private Asking {
   }
 
   const Publisher* const publisher_;
+  const uint32_t server_;
   Wire wire_;
   std::string cursor_, asked_;
-  uint64_t version_ = 0;
+  bool closed_ = false;
+  uint64_t version_ = 0, epoch_ = 0;
   uint64_t told_ = 0;  // to anybody, before it has asked
 };
 

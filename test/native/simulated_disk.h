@@ -321,7 +321,12 @@ class Disk {
   bool remembers = true;  // what a power cut would take
 };
 
-inline Disk* disk = nullptr;
+/** Each server has one. */
+struct Disks {
+  Disk* operator->() const { return at[machine->server]; }
+  Disk* at[kMostServers] = {};
+};
+inline Disks disk;
 
 }  // namespace sim
 

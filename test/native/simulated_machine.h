@@ -32,6 +32,7 @@ namespace sim {
 constexpr uint64_t kMillisecond = 1000;
 constexpr uint64_t kSecond = 1000 * kMillisecond;
 constexpr uint64_t kNever = UINT64_MAX;
+constexpr uint32_t kMostServers = 4;
 
 /** What happens to it at a moment that the machine keeps; outlives its events. */
 class Actor {
@@ -49,10 +50,10 @@ class ThreadBody {
 
 class Machine;
 
-/** A thread of the server. */
+/** A thread of a server. */
 class Thread : public Actor {
  public:
-  Thread(Machine* machine, ThreadBody* body) : machine_(machine), body_(body) {}
+  Thread(Machine* machine, ThreadBody* body);
   ~Thread() override { munmap(stack_, kStack); }
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;
@@ -82,6 +83,7 @@ class Thread : public Actor {
   void leave();
 
   Machine* const machine_;
+  const uint32_t server_;
   ThreadBody* body_;  // its own; of a class that a sanitizer takes for another
   void* stack_ = mmap(nullptr, kStack, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -202,7 +204,9 @@ class Machine {
     forgotten_.clear();
   }
 
-  /** The process is dead: what still runs of it is heard by nobody, and every call fails. */
+  uint32_t server = 0;  // the one whose code runs, or has run last
+
+  /** Its process is dead: what still runs of it is heard by nobody, and every call fails. */
   bool dead = false;
 
   uint64_t lookTakes = 1;  // microseconds of every fourth look at the clock
@@ -256,6 +260,9 @@ inline void expect(bool holds, const char* law) {
 
 // ---- Threads ------------------------------------------------------------------------------------
 
+inline Thread::Thread(Machine* machine, ThreadBody* body)
+    : machine_(machine), server_(machine->server), body_(body) {}
+
 inline void Thread::wait(uint64_t at) {
   ++waits_;
   if (at != kNever) machine_->after(at > machine_->now() ? at - machine_->now() : 0, this, waits_);
@@ -267,6 +274,7 @@ inline void Thread::wake(uint64_t delay) { machine_->after(delay, this, waits_);
 inline void Thread::resume() {
   Thread* const before = machine_->running;
   machine_->running = this;
+  machine_->server = server_;
   if (!begun_) {
     begun_ = true;
     getcontext(&own_);

@@ -15,16 +15,17 @@
 #include "server/front.h"
 #include "simulated_disk.h"
 #include "simulated_sockets.h"
+#include "simulated_world.h"
 
 namespace sim {
 
 using namespace server;
 
-constexpr uint16_t kPort = 80;
+constexpr uint16_t kPort = 80;            // of the first server
 constexpr uint32_t kHold = 30;            // seconds
 constexpr uint32_t kLease = 20;           // seconds
 constexpr uint32_t kHeldBytes = 1 << 20;  // for an address
-constexpr uint32_t kMostMailboxes = 1 << 22;
+constexpr uint64_t kMailboxMemory = 1 << 22;
 constexpr LogBounds kLog = {.items = 40, .bytes = 1 << 14};
 
 /** What all clients share. */
@@ -50,7 +51,13 @@ struct ServerPlan {
   bool keeps = false;  // a state
   Sync sync = Sync::kNever;
   uint64_t turnTakes = 200;  // microseconds, at most, until the loop looks again
+  uint64_t memory = kMailboxMemory;
+  uint32_t servers = 1;    // in the world
+  uint32_t number = 0;     // of this one
+  uint64_t doubt = 60000;  // milliseconds: see SeamsOptions
 };
+
+inline uint16_t portOf(uint32_t server) { return static_cast<uint16_t>(kPort + server); }
 
 inline uint64_t microseconds() { return machine->look(); }
 
@@ -86,6 +93,9 @@ class Life {
     kCaughtUp,
     kScript,
     kReady,
+    kMember,
+    kCrossing,
+    kOfferAll,
   };
   using Later = std::function<void(uint64_t delay, Due due)>;
 
@@ -130,6 +140,13 @@ class Life {
     }
     if (recovery_.doubtful) renew();
     for (const Due due : {Due::kPoolTick, Due::kFeedsTick, Due::kFrontTick}) tickLater(due);
+    if (plan_.servers > 1) {
+      member_ = std::make_unique<Member>(plan_.number, plan_.servers, plan_.doubt, &pool_, &turn_,
+                                         [this](uint64_t delay) { later_(delay, Due::kCrossing); });
+      member_->onFeed([this](const Parcel& feed) { adopt(feed); });
+      tickLater(Due::kMember);
+      later_(kSecond, Due::kOfferAll);
+    }
     if (feeds_.busy()) stepSoon();
     if (!machine->dead) listen();
   }
@@ -149,8 +166,16 @@ class Life {
   Pool& pool() { return pool_; }
   const Pool& pool() const { return pool_; }
   const Feeds& feeds() const { return feeds_; }
+  /** The newest version of a feed. */
+  Cursor newest(const std::string& key) const {
+    const Feed* const feed = feeds_.find(key);
+    return feed != nullptr && feed->value ? feed->cursor : Cursor{};
+  }
   const Recovery& recovery() const { return recovery_; }
   std::vector<WorkerCounts> counts() const { return front_.counts(); }
+  /** Its part in the world; nullptr: there is none. */
+  const Member* member() const { return member_.get(); }
+  void leave() { member_->leave(); }
   bool blocked() const { return turn_.store() != nullptr && turn_.store()->blocked() != 0; }
   uint64_t snapshots() const {
     return turn_.store() == nullptr ? 0 : turn_.store()->counts().snapshots;
@@ -194,15 +219,28 @@ class Life {
         return nextJob();
       case Due::kReady:
         break;
+      case Due::kMember:
+        member_->tick();
+        return tickLater(due);
+      case Due::kCrossing:
+        return member_->work();
+      case Due::kOfferAll:
+        feeds_.forEach([this](const Feed& feed) {
+          if (!feed.isLog) offer(feed, feed.cursor);
+        });
+        return later_(2 * kSecond, due);
     }
   }
 
   /** What must hold at every moment between two steps. */
   void expectLaws() const {
     const Counts& counts = pool_.counts();
-    expect(counts.thrown == counts.acked + counts.waiting + counts.lost,
-           "sprites: thrown is not acked + waiting + lost");
-    expect(counts.mailboxBytes <= kMostMailboxes, "memory: mailboxes have more than they may");
+    expect(counts.thrown + counts.crossedIn ==
+               counts.acked + counts.waiting + counts.lost + counts.crossedOut,
+           "sprites: what is thrown or has come is not acked + waiting + lost + gone");
+    // What crosses may take as much again.
+    expect(counts.mailboxBytes <= plan_.memory * (plan_.servers > 1 ? 2 : 1),
+           "memory: mailboxes have more than they may");
   }
 
  private:
@@ -221,7 +259,7 @@ class Life {
             .maxSprite = 4096,
             .mailboxSprites = 20,
             .mailboxBytes = 1 << 15,
-            .mailboxMemory = kMostMailboxes,
+            .mailboxMemory = plan_.memory,
             .answerBytes = 8192,
             .throwRate = 0,
             .throwBurst = 1,
@@ -275,6 +313,7 @@ class Life {
 
   /** The disk fails: such a process says so and ends, and is begun anew. */
   static void giveUp(int error) {
+    if (machine->dead) return;
     machine->say("a start fails, by errno %" PRIu64, static_cast<uint64_t>(error));
     expect(crowd->lossy, "a start fails on a disk that does not");
     machine->dead = true;
@@ -282,9 +321,12 @@ class Life {
 
   void listen() {
     uint16_t port;
-    const int error = front_.listen(
-        {.address = "127.0.0.1", .port = kPort, .backlog = 1000, .tls = false, .transient = false},
-        &port);
+    const int error = front_.listen({.address = "127.0.0.1",
+                                     .port = portOf(plan_.number),
+                                     .backlog = 1000,
+                                     .tls = false,
+                                     .transient = false},
+                                    &port);
     expect(error == 0, "the server does not listen");
   }
 
@@ -333,20 +375,77 @@ class Life {
     while (!publishing_ && !jobs_.empty()) {
       publishing_ = std::move(jobs_.front());
       jobs_.pop_front();
-      const Outcome outcome = publish(publishing_->key, publishing_->body, publishing_->item);
-      if (outcome != Outcome::kOk) {
-        const Job job = *std::exchange(publishing_, std::nullopt);
-        respond(job.caller,
-                (std::string("400 ") + kOutcomeNames[static_cast<size_t>(outcome)]).c_str(), "");
-        continue;
-      }
-      const TurnEnd end = turn_.endOwn();
-      if (end != TurnEnd::kWait) settle(end);
+      if (member_ && !publishing_->item) return share();
+      hold(nextOf(publishing_->key));
     }
   }
 
+  Cursor nextOf(const std::string& key) const {
+    const Cursor known = newest(key);
+    return {known.version > 0 ? known.epoch : newEpoch(), known.version + 1};
+  }
+
+  /** The publication holds when the broker's store has it; without the store, at this server. */
+  void share() {
+    const std::string& key = publishing_->key;
+    Cursor next = nextOf(key);
+    // The store may have forgotten a version that others have: no two servers share an epoch.
+    if (next.epoch != epochs_[key]) epochs_[key] = next.epoch = newEpoch();
+    member_->share({.bytes = publishing_->body, .key = key, .known = newest(key), .cursor = next},
+                   [this, next](const Parcel* there) {
+                     if (there != nullptr && there->refused) {
+                       adopt(*there);
+                       return share();
+                     }
+                     // Without the store it counts here, in another epoch.
+                     Cursor fork = nextOf(publishing_->key);
+                     fork.epoch = newEpoch();
+                     hold(there != nullptr ? next : fork);
+                     nextJob();
+                   });
+  }
+
+  /** What is newer at the store than here is taken, and the other way round. */
+  void adopt(const Parcel& there) {
+    const Cursor known = newest(there.key);
+    if (isNewer(known, there.cursor)) return offer(*feeds_.find(there.key), there.cursor);
+    if (!isNewer(there.cursor, known)) return;
+    machine->say("server %" PRIu64 " takes version %" PRIu64 " of another", plan_.number,
+                 there.cursor.version);
+    (void)publish(there.key, there.cursor, there.bytes, false);
+    (void)turn_.endOwn();
+  }
+
+  void offer(const Feed& feed, Cursor known) {
+    member_->share({.bytes = std::string(feed.value->text()),
+                    .key = feed.key,
+                    .known = known,
+                    .cursor = feed.cursor},
+                   [this](const Parcel* there) {
+                     if (there != nullptr && there->refused) adopt(*there);
+                   });
+  }
+
+  void hold(Cursor cursor) {
+    published_ = cursor;
+    // Another server may have gone on behind it already.
+    const bool isLate = !publishing_->item && !isNewer(cursor, newest(publishing_->key));
+    const Outcome outcome =
+        isLate ? Outcome::kOk
+               : publish(publishing_->key, cursor, publishing_->body, publishing_->item);
+    if (outcome != Outcome::kOk) {
+      const Job job = *std::exchange(publishing_, std::nullopt);
+      return respond(job.caller,
+                     (std::string("400 ") + kOutcomeNames[static_cast<size_t>(outcome)]).c_str(),
+                     "");
+    }
+    holds_ = true;
+    const TurnEnd end = turn_.endOwn();
+    if (end != TurnEnd::kWait) settle(end);
+  }
+
   void settle(TurnEnd end) {
-    if (!publishing_) return;
+    if (!std::exchange(holds_, false)) return;
     const Job job = *std::exchange(publishing_, std::nullopt);
     if (end != TurnEnd::kSend) {
       front_.abandon(job.caller);
@@ -358,19 +457,12 @@ class Life {
     if (!jobs_.empty()) later_(1, Due::kScript);
   }
 
-  Outcome publish(const std::string& key, const std::string& body, bool item) {
-    const Feed* const feed = feeds_.find(key);
-    const bool known = feed != nullptr && feed->value;
-    published_ = {known ? feed->cursor.epoch : newEpoch(), known ? feed->cursor.version + 1 : 1};
+  Outcome publish(const std::string& key, Cursor cursor, const std::string& body, bool item) {
     uint32_t watching;
-    if (item) return feeds_.append(key, published_, body, &watching);
-    return feeds_.publish({.key = key,
-                           .cursor = published_,
-                           .value = body,
-                           .patch = {},
-                           .gzip = {},
-                           .upstream = false},
-                          &watching);
+    if (item) return feeds_.append(key, cursor, body, &watching);
+    return feeds_.publish(
+        {.key = key, .cursor = cursor, .value = body, .patch = {}, .gzip = {}, .upstream = false},
+        &watching);
   }
 
   static uint64_t newEpoch() { return 1 + machine->below(uint64_t{1} << 40); }
@@ -411,21 +503,28 @@ class Life {
   bool stepping_ = false;
   std::deque<Job> jobs_;
   std::optional<Job> publishing_;
+  bool holds_ = false;                      // when the turn is written
+  std::map<std::string, uint64_t> epochs_;  // of this process, by keys
   Cursor published_;
   std::set<uint64_t> parked_;
   Front front_;
   base::DeadlineClock poolClock_;
   base::DeadlineClock frontClock_;
+  std::unique_ptr<Member> member_;
 };
 
-/** The machine's place for the server: begins lives, and has them do what is due. */
+/** The machine's place for a server: its disk; begins lives, and has them do what is due. */
 class Host : public Actor {
  public:
-  explicit Host(const ServerPlan& plan) : plan_(plan) {}
+  explicit Host(const ServerPlan& plan) : plan_(plan) { sim::disk.at[plan.number] = &disk; }
+
+  Disk disk;
+  uint64_t doubted = 0;  // sprites, by the last life
 
   Life* life() { return life_.get(); }
 
   void begin() {
+    machine->server = plan_.number;
     ++number_;
     turnDue_ = false;
     life_ = std::make_unique<Life>(plan_, [this, number = number_](uint64_t delay, Life::Due due) {
@@ -442,6 +541,8 @@ class Host : public Actor {
 
   /** Its process is gone. */
   void end() {
+    machine->server = plan_.number;
+    if (life_) doubted = life_->pool().counts().doubted;
     life_.reset();
     ++number_;
     machine->tidy();
@@ -450,6 +551,7 @@ class Host : public Actor {
 
   void act(uint64_t what) override {
     if (what >> 8 != number_ || !life_) return;
+    machine->server = plan_.number;
     const auto due = static_cast<Life::Due>(what & 0xff);
     if (machine->now() < busyUntil_ && due != Life::Due::kReady) {
       return machine->after(busyUntil_ - machine->now() + machine->below(1000), this, what);
@@ -461,6 +563,7 @@ class Host : public Actor {
     life_->act(due);
     if (machine->dead) return;
     if (due != Life::Due::kReady) life_->expectLaws();
+    if (due == Life::Due::kCrossing) expectWorldLaws();
     // Whoever has told may be within a call: the turn is a step of its own.
     if (turnDue_ || life_->waits()) return;
     if (due == Life::Due::kReady || network->isReady(life_->fd())) {
@@ -469,12 +572,26 @@ class Host : public Actor {
     }
   }
 
+  /** Its process ends before the next step. */
+  void kill() {
+    machine->server = plan_.number;
+    machine->dead = true;
+  }
+
+  /** It has left its world in order, and is to begin again. */
+  bool hasLeft() const {
+    return life_ != nullptr && life_->member() != nullptr && life_->member()->hasLeft();
+  }
+
   /** The process has no core for so long. */
   void starve(uint64_t microseconds) { busyUntil_ = machine->now() + microseconds; }
 
   uint64_t lives() const { return number_; }
+  uint32_t number() const { return plan_.number; }
 
  private:
+  void expectWorldLaws();
+
   uint64_t nameOf(Life::Due due) const { return number_ << 8 | static_cast<uint64_t>(due); }
 
   const ServerPlan plan_;
@@ -484,7 +601,58 @@ class Host : public Actor {
   uint64_t busyUntil_ = 0;
 };
 
-inline Host* host = nullptr;
+/** By their numbers; nullptr: there is none. */
+inline Host* hosts[kMostServers] = {};
+
+/** What the books of all servers say together. */
+struct Books {
+  uint64_t waiting = 0, lost = 0, clients = 0, crossedIn = 0, crossedOut = 0, doubted = 0;
+  uint64_t shape = 0;  // another number where a torus, or a ring, is another one
+  bool whole = true;   // nobody is down
+
+  static Books read() {
+    Books sum;
+    for (Host* const host : hosts) {
+      if (host == nullptr) continue;
+      sum.shape = sum.shape * 1000003 + host->lives();
+      const Life* const life = host->life();
+      if (life == nullptr) {
+        sum.whole = false;
+        sum.doubted += host->doubted;
+        continue;
+      }
+      const Counts& counts = life->pool().counts();
+      sum.waiting += counts.waiting;
+      sum.lost += counts.lost;
+      sum.clients += counts.clients;
+      sum.crossedIn += counts.crossedIn;
+      sum.crossedOut += counts.crossedOut;
+      sum.doubted += counts.doubted;
+      const uint64_t rings = life->member() == nullptr ? 0 : life->member()->rings();
+      sum.shape = (sum.shape * 1000003 + counts.joined + counts.left + counts.expired) * 1000003 +
+                  life->pool().torus().size() + rings * 4096;
+    }
+    return sum;
+  }
+};
+
+/** What is acked between servers is taken there. */
+inline void Host::expectWorldLaws() {
+  const Books books = Books::read();
+  if (!books.whole) return;
+  expect(books.crossedIn >= books.crossedOut, "crossings: more has gone than has come");
+  if (books.doubted > 0) return;
+  for (uint32_t to = 0; to < plan_.servers; ++to) {
+    if (to == plan_.number) continue;
+    const Seams& seams = life_->member()->seams();
+    const Seams& there = hosts[to]->life()->member()->seams();
+    if (seams.size() == 0 || there.size() == 0) continue;
+    const server::Peer& peer = there.peer(static_cast<PeerNumber>(plan_.number));
+    const uint64_t taken = peer.sender.memory == seams.self().memory ? peer.taken : 0;
+    expect(seams.peer(static_cast<PeerNumber>(to)).outbox.base() <= taken + 1,
+           "crossings: a sprite is acked that was not taken");
+  }
+}
 
 }  // namespace sim
 

@@ -132,11 +132,11 @@ class Network : public Actor {
     fds_[index] = {};
     fds_[index].serial = serial;
     fds_[index].used = true;
-    ++open_;
+    ++open_[machine->server];
     return kFirst + static_cast<int>(index);
   }
 
-  uint32_t openCount() const { return open_; }
+  uint32_t openCount() const { return open_[machine->server]; }
 
   int close(int fd) {
     Descriptor& one = at(fd);
@@ -159,7 +159,7 @@ class Network : public Actor {
       giveBack(number);
     }
     one.used = false;
-    --open_;
+    --open_[machine->server];
     freeFds_.push_back(static_cast<size_t>(fd - kFirst));
     return 0;
   }
@@ -463,7 +463,7 @@ class Network : public Actor {
   std::deque<Descriptor> fds_;
   std::vector<size_t> freeFds_;
   std::vector<int> listeners_;
-  uint32_t open_ = 0;
+  uint32_t open_[kMostServers] = {};
   uint16_t lastPort_ = 1000;
 };
 
