@@ -435,9 +435,12 @@ class Run : public Actor {
       }
       return open == 0;
     });
+    await(10, "memory: an answer is held for nobody", [&] {
+      return std::ranges::all_of(
+          hosts_, [](const auto& host) { return host->life()->feeds().held() == 0; });
+    });
     expect(Books::read().waiting == 0, "sprites: one waits for nobody");
     for (const auto& host : hosts_) {
-      expect(host->life()->feeds().held() == 0, "memory: an answer is held for nobody");
       machine_.server = host->number();
       host->life()->finish();
       host->end();

@@ -496,8 +496,8 @@ class Member : private Connected {
     std::string answer;
     const Refusal refusal = crossings_->receive(peerOf(from), message, milliseconds(), &answer);
     expect(refusal != Refusal::kMalformed, "crossings: an ack makes no sense");
-    expect(!older || in == pool_.counts().crossedIn,
-           "crossings: a frame of an older epoch is taken");
+    expect(!older || !pool_.promising() || refusal == Refusal::kOlderLife,
+           "crossings: a frame of an older epoch is not refused");
     const uint64_t taken = pool_.counts().crossedIn - in;
     if (taken > 0) {
       machine->say("server %" PRIu64 " takes %" PRIu64 " sprites of %" PRIu64, number_, taken,
