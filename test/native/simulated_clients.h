@@ -628,7 +628,11 @@ class Reader : public Actor, private Asking {
     const Cursor newest = life->newest(publisher_->key());
     const Cursor there = other->newest(publisher_->key());
     expect(there.version >= publisher_->held(), "feeds: a publication is lost that was to hold");
-    return version_ == newest.version && !isNewer(newest, there) && !isNewer(there, newest);
+    const Cursor here = {publisher_->isLog() ? newest.epoch : epoch_, version_};
+    const auto isSame = [&](const Cursor& one) {
+      return !isNewer(one, newest) && !isNewer(newest, one);
+    };
+    return isSame(here) && isSame(there);
   }
 
   void act(uint64_t) override {
