@@ -91,13 +91,14 @@ class Run : public Actor {
       host->begin();
       if (machine_.dead) crash();
     }
+    const uint32_t all = std::max(plan_.servers, 1U);
     for (uint32_t i = 0; i < plan_.clients; ++i) {
-      players_.push_back(std::make_unique<Player>(i, 0x0a000000 + i % 200, i % plan_.servers));
+      players_.push_back(std::make_unique<Player>(i, 0x0a000000 + i % 200, i % all));
     }
     for (const char* key : {"value/a", "value/b", "log/a"}) {
       if (!order_.has("feeds")) break;
       // A log stays its server's; a value is at all.
-      const uint32_t servers = key[0] == 'l' ? 1 : plan_.servers;
+      const uint32_t servers = key[0] == 'l' ? 1 : all;
       for (uint32_t server = 0; server < servers; ++server) {
         publishers_.push_back(std::make_unique<Publisher>(key, 0x0b000000, server));
       }
