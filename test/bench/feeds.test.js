@@ -119,11 +119,15 @@ t.test('the longest turn of a loop, and what of it was its own work', async (t) 
     return takeTurns();
   };
   const cpu = () => Object.values(process.cpuUsage()).reduce((sum, each) => sum + each, 0);
-  const worked = await turnOf(() => {
-    const end = cpu() + 60000;
-    while (cpu() < end);
-  });
-  t.ok(worked.wall >= worked.cpu - 1 && worked.cpu > 20, `it worked for ${worked.cpu} ms`);
+  // That of all threads is known here: where another has worked meanwhile, it is tried again.
+  let worked = { cpu: 0 };
+  for (let tries = 0; worked.cpu < 20 && tries < 10; tries += 1) {
+    worked = await turnOf(() => {
+      const end = cpu() + 60000;
+      while (cpu() < end);
+    });
+  }
+  t.ok(worked.wall >= worked.cpu - 1 && worked.cpu >= 20, `it worked for ${worked.cpu} ms`);
   const waited = await turnOf(() => {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60);
   });
