@@ -110,16 +110,16 @@ class FeedsObject : public Nan::ObjectWrap {
   }
 
   static void turn(uv_idle_t* idle) {
-    LoopScope scope;
     auto* self = static_cast<FeedsObject*>(idle->data);
+    LoopScope scope(self);
     if (self->feeds_.wants()) self->onWants_.Call(0, nullptr, self->resource_.get());
     self->feeds_.step(kTurnShare);
     if (self->idle_ != nullptr && !self->feeds_.busy()) uv_idle_stop(idle);
   }
 
   static void tick(uv_timer_t* timer) {
-    LoopScope scope;
     auto* self = static_cast<FeedsObject*>(timer->data);
+    LoopScope scope(self);
     const bool done = self->feeds_.tick(uv_now(timer->loop));
     // What is left over waits for one turn of the loop, not for a whole tick.
     if (!done && self->timer_ != nullptr) uv_timer_start(timer, tick, 1, kTickMilliseconds);

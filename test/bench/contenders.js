@@ -45,9 +45,11 @@ const OPTIONS = { host: '127.0.0.1', port: 0, 'throw-rate': 0, ...UNBOUND };
  * @param {Record<string, string|number>} options of bin/sprites, without their dashes
  * @returns {string[]} arguments for `node`
  */
-export function spritesArgs(options) {
+export const spritesArgs = (options) => [...PROBED, ...plainArgs(options)];
+
+/** The same without a probe, which takes a system call a turn. */
+export function plainArgs(options) {
   return [
-    ...PROBED,
     PROGRAM,
     ...Object.entries({ ...OPTIONS, ...options }).flatMap(([name, value]) => [
       `--${name}`,
