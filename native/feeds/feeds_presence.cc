@@ -244,6 +244,7 @@ void Feeds::askShare(std::string_view key) {
   if (feed == nullptr || feed->awaited) {
     if (beginPresence(key, now_ + kAskEvery) != Outcome::kOk) return;
     feed = lookUp(key);
+    feed->askedAt = 0;  // by nobody here
   }
   if (!feed->presence) return;
   Presence& presence = *feed->presence;

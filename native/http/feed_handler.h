@@ -87,8 +87,10 @@ class FeedHandler : public FeedResponder {
   bool takeGrant(const GrantRights& rights, WatchHow* how) {
     // Every grant has a key.
     const bool isOne = !rights.parts[static_cast<size_t>(GrantPart::kKey)].empty();
-    if (isOne) how->grant = feeds_->takeGrant(rights);
-    else feeds_->refuseGrant(rights.token);
+    if (isOne)
+      how->grant = feeds_->takeGrant(rights);
+    else
+      feeds_->refuseGrant(rights.token);
     return !isOne || how->grant != Grants::kNone;
   }
 
