@@ -21,6 +21,7 @@ const STALLED = 4;
 /** One of each kind: a body with a length, chunks, frames, and what nginx makes of an event stream. */
 const ways = [
   { name: 'sprites-poll', patch: 0 },
+  { name: 'sprites-poll-grant', patch: 0 },
   { name: 'sprites-stream', patch: 200 },
   { name: 'ws', patch: 0 },
   { name: 'sse', patch: 0 },
@@ -49,7 +50,7 @@ for (const { contender, protocol, patch } of ways) {
         seconds: PUBLICATIONS * 0.05,
         warmup: 2,
         stalled: STALLED / CONNECTIONS,
-        token: TOKEN
+        token: contender.token?.() ?? TOKEN
       },
       program
     );
@@ -158,6 +159,17 @@ t.test('what holds, and what does not', async (t) => {
     const [broken, ...others] = list.filter(({ holds }) => !holds);
     t.match(broken.figure, what);
     t.equal(others.length, 0);
+  }
+  for (const [cpu, holds] of [
+    [0.0022, true],
+    [0.0023, false]
+  ]) {
+    const rows = {
+      'sprites-poll': figuresOf(result()),
+      'sprites-poll-grant': figuresOf(result({ cpu }))
+    };
+    const isOfGrant = ({ figure }) => figure.includes('without a grant');
+    t.match(verdicts(cell, rows).filter(isOfGrant), [{ holds }]);
   }
   const failed = { 'sprites-poll': { failed: 'it ended' }, ws };
   t.match(verdicts(cell, failed), [{ holds: false, value: 'it ended' }]);
