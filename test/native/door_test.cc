@@ -179,7 +179,7 @@ class Test {
     }
     doorRoutes_.setDoor(&door_);
     workerRoutes_.setDoor(&worker_.door());
-    const test::Identity identity = test::makeIdentity(test::KeyKind::kEcdsa);
+    const test::Credentials identity = test::makeCredentials(test::KeyKind::kEcdsa);
     EXPECT(tls_.take(identity.certificate, identity.key).empty());
     tls_.rollTicketKeys(time(nullptr));
     port_ = listenTo(&door_);

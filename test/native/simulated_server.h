@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "door_options.h"
 #include "server/front.h"
 #include "simulated_disk.h"
 #include "simulated_sockets.h"
@@ -110,7 +111,7 @@ class Life {
                milliseconds(), microseconds, &limits_),
         turn_(&pool_),
         opened_(open()),
-        front_(doorOptions(), parts(), makeReplies(),
+        front_(test::doorOptions(plan.clients * 4 + 20, 4096), parts(), makeReplies(),
                {.ask = [this](uint32_t worker, const Question& question) { ask(worker, question); },
                 .gone = [this](Caller caller) { parked_.erase(keyOf(caller)); },
                 .bodies = {}},
@@ -227,18 +228,6 @@ class Life {
             .throwBurst = 1,
             .pollRate = 0,
             .pollBurst = 1};
-  }
-
-  DoorOptions doorOptions() const {
-    return {.connections = plan_.clients * 4 + 20,
-            .maxSprite = 4096,
-            .headBytes = 16384,
-            .headTime = 10000,
-            .bodyTime = 10000,
-            .idleTime = 60000,
-            .writeTime = 10000,
-            .keepIdle = 60,
-            .trust = Trust::kNobody};
   }
 
   FrontParts parts() {
