@@ -537,9 +537,13 @@ class Publisher : public Actor, private Asking {
   }
 
  private:
+  virtual std::string bodyOf(uint64_t number) {
+    return "{\"n\":" + std::to_string(number) + ",\"f\":\"" +
+           std::string(machine->below(200), 'x') + "\"}";
+  }
+
   void publish() {
-    const std::string body = "{\"n\":" + std::to_string(++tried_) + ",\"f\":\"" +
-                             std::string(machine->below(200), 'x') + "\"}";
+    const std::string body = bodyOf(++tried_);
     const std::string head =
         (isLog() ? "POST" : "PUT") + (" /feed/" + key_) +
         " HTTP/1.1\r\nHost: s\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n";
