@@ -24,13 +24,15 @@
 #include "simulated_calls.h"
 #include "simulated_clients.h"
 #include "simulated_feeds.h"
+#include "simulated_pipeline.h"
 
 namespace {
 
 using namespace sim;
 
-constexpr const char* kAspects[] = {"network", "clients", "crashes", "power", "disk", "clock",
-                                    "state",   "workers", "feeds",   "churn", "ways", "arena"};
+constexpr const char* kAspects[] = {"network", "clients", "crashes", "power", "disk",
+                                    "clock",   "state",   "workers", "feeds", "churn",
+                                    "ways",    "arena",   "ahead"};
 
 struct Order {
   uint64_t seed = 1;
@@ -88,6 +90,9 @@ class Run : public Actor {
       }
     }
     if (order_.has("ways")) addWays();
+    for (int i = 0; i < 3 && order_.has("ahead"); ++i) {
+      others_.push_back(std::make_unique<Pipeliner>(0x0f000000));
+    }
     for (int i = 0; i < 6 && order_.has("arena"); ++i) {
       others_.push_back(std::make_unique<ArenaPlayer>(0x0e000000));
     }
@@ -312,6 +317,9 @@ class Run : public Actor {
       const Counts& counts = host_->life()->pool().counts();
       if (counts.waiting > 0) return false;
       for (const auto& one : players_) {
+        if (one->owes()) return false;
+      }
+      for (const auto& one : others_) {
         if (one->owes()) return false;
       }
       return true;

@@ -231,6 +231,18 @@ inline uint64_t numberIn(std::string_view text, std::string_view behind, size_t*
   return number;
 }
 
+inline Id idOf(std::string_view text) {
+  Id id = {};
+  size_t count = 0;
+  for (const char c : text) {
+    if (c == '-' || count == 32) continue;
+    const int digit = c <= '9' ? c - '0' : c - 'a' + 10;
+    id.bytes[count / 2] = static_cast<uint8_t>(id.bytes[count / 2] << 4 | digit);
+    ++count;
+  }
+  return id;
+}
+
 class Player : public Actor, private Asking {
  public:
   enum : uint32_t { kHand, kPoll };
@@ -455,18 +467,6 @@ class Player : public Actor, private Asking {
     if (session_ == kNobody || poll_.asks()) return;
     if (machine->below(50) == 0) return;
     poll();
-  }
-
-  static Id idOf(std::string_view text) {
-    Id id = {};
-    size_t count = 0;
-    for (const char c : text) {
-      if (c == '-' || count == 32) continue;
-      const int digit = c <= '9' ? c - '0' : c - 'a' + 10;
-      id.bytes[count / 2] = static_cast<uint8_t>(id.bytes[count / 2] << 4 | digit);
-      ++count;
-    }
-    return id;
   }
 
   const uint32_t number_;

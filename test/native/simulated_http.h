@@ -20,6 +20,8 @@ namespace sim {
 class Client : public Actor {
  public:
   virtual void expectInTime() const = 0;
+  /** Whether something it was promised, or has begun, is still to come. */
+  virtual bool owes() const { return false; }
   /** Whether it has what is newest, now that nothing new is begun. */
   virtual bool isUpToDate() const { return true; }
   /** Whether it is gone, now that all are to go. */
@@ -122,6 +124,7 @@ class Pipe : public Peer {
     if (end == std::string::npos) return false;
     const std::string_view head = std::string_view(text_).substr(0, end + 2);
     expect(!asked_.empty(), "answers: one comes to no request");
+    expect(head.starts_with("HTTP/1.1 "), "answers: one has another form");
     last_ = has(head, "\r\nConnection: close\r\n");
     const bool gzip = has(head, "\r\nContent-Encoding: gzip\r\n");
     if (has(head, "\r\nTransfer-Encoding: chunked\r\n")) {
