@@ -356,6 +356,7 @@ class Run : public Actor {
       return host_->life()->pool().counts().clients == 0 &&
              host_->life()->arena().counts().players == 0;
     });
+    crowd_.over = true;
     for (const auto& one : players_) one->close();
     for (const auto& one : publishers_) one->close();
     for (const auto& one : readers_) one->close();

@@ -58,6 +58,7 @@ class Pipe : public Peer {
   /** Asks for something that is to be answered within so many microseconds from when it is the
    * oldest; false: nobody is there. */
   bool ask(std::string_view request, uint64_t within) {
+    if (crowd->over) return false;
     if (stream_ == kNoStream) {
       stream_ = network->connect(kPort, address_, this);
       if (stream_ == kNoStream) return false;
