@@ -35,6 +35,12 @@ class ArenaPlayer : public Client, private PipeOwner {
 
   void play() {
     if (crowd->calm && newest_ > 0 && pending_ == 0) return;
+    if (!crowd->calm && machine->below(100) == 0) {
+      leaves_ = pipe_.ask(
+          "POST /arena/hall/" + player_ + "/leave HTTP/1.1\r\nHost: s\r\nContent-Length: 0\r\n\r\n",
+          kAnswerTime);
+      return;
+    }
     // Some pause for as long as a lease, or longer.
     if (!crowd->calm && machine->below(100) == 0) pausesUntil_ = machine->now() + 30 * kSecond;
     if (!crowd->calm && machine->now() < pausesUntil_) return;
@@ -56,6 +62,7 @@ class ArenaPlayer : public Client, private PipeOwner {
 
   void answered(const Answer& answer) override {
     if (answer.status == 503) return;
+    if (answer.status == 200 && leaves_) return forget();
     if (answer.status == 200) {
       player_ = answer.body.substr(0, 36);
       size_t at = 0;
@@ -74,19 +81,26 @@ class ArenaPlayer : public Client, private PipeOwner {
       return;
     }
     if (answer.reason == "unknown-player") {
-      expect(machine->now() - renewedAt_ >= kLease * kSecond || crowd->lossy,
+      expect(machine->now() - renewedAt_ >= kLease * kSecond || leaves_ || crowd->lossy,
              "arena: a lease ends too early");
-      player_.clear();
-      return;
+      return forget();
     }
-    expect(answer.reason == "state-unwritable", "arena: refused for no reason");
+    if (answer.reason != "state-unwritable") {
+      machine->broken("arena: refused for no reason, by " + std::string(answer.reason));
+    }
+  }
+
+  void forget() {
+    player_.clear();
+    leaves_ = false;
   }
 
   void streamed(std::string_view) override {}
   void lost() override {}
 
   Pipe pipe_;
-  std::string player_;  // its id; empty: it has not joined
+  std::string player_;   // its id; empty: it has not joined
+  bool leaves_ = false;  // or has, as far as it knows
   uint64_t number_ = 0;
   uint64_t newest_ = 0;   // of its inputs
   uint64_t pending_ = 0;  // the newest, while nobody has said that it is taken

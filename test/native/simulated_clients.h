@@ -232,18 +232,6 @@ inline uint64_t numberIn(std::string_view text, std::string_view behind, size_t*
   return number;
 }
 
-inline Id idOf(std::string_view text) {
-  Id id = {};
-  size_t count = 0;
-  for (const char c : text) {
-    if (c == '-' || count == 32) continue;
-    const int digit = c <= '9' ? c - '0' : c - 'a' + 10;
-    id.bytes[count / 2] = static_cast<uint8_t>(id.bytes[count / 2] << 4 | digit);
-    ++count;
-  }
-  return id;
-}
-
 class Player : public Actor, private Asking {
  public:
   enum : uint32_t { kHand, kPoll };

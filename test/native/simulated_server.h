@@ -65,6 +65,18 @@ struct ServerPlan {
   uint64_t turnTakes = 200;  // microseconds, at most, until the loop looks again
 };
 
+inline Id idOf(std::string_view text) {
+  Id id = {};
+  size_t count = 0;
+  for (const char c : text) {
+    if (c == '-' || count == 32) continue;
+    const int digit = c <= '9' ? c - '0' : c - 'a' + 10;
+    id.bytes[count / 2] = static_cast<uint8_t>(id.bytes[count / 2] << 4 | digit);
+    ++count;
+  }
+  return id;
+}
+
 inline uint64_t microseconds() { return machine->look(); }
 
 /** What is answered, each with the name of its outcome. */
@@ -373,7 +385,7 @@ class Life {
     while (!publishing_ && !jobs_.empty()) {
       publishing_ = std::move(jobs_.front());
       jobs_.pop_front();
-      const Outcome outcome = publishing_->kind == JobKind::kPlayer ? join() : publish();
+      const Outcome outcome = publishing_->kind == JobKind::kPlayer ? play() : publish();
       if (outcome != Outcome::kOk) {
         const Job job = *std::exchange(publishing_, std::nullopt);
         if (!job.caller) continue;
@@ -394,10 +406,16 @@ class Life {
     if (!jobs_.empty()) later_(1, Due::kScript);
   }
 
-  Outcome join() {
+  /** Joins, or leaves. */
+  Outcome play() {
+    const std::string& path = publishing_->key;
     Id id;
+    if (path.ends_with("/leave")) {
+      says_.clear();
+      return arena_.leave("hall", idOf(std::string_view(path).substr(5, 36)));
+    }
     uint32_t number;
-    const Outcome outcome = arena_.join(publishing_->key, {}, machine->look(), &id, &number);
+    const Outcome outcome = arena_.join(path, {}, machine->look(), &id, &number);
     if (outcome != Outcome::kOk) return outcome;
     says_.resize(36);
     id.format(says_.data());
