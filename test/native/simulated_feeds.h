@@ -42,7 +42,7 @@ class SheetPublisher : public Publisher {
         *cell = machine->below(100000);
       }
     }
-    const std::string text = sheet_.text();
+    std::string text = sheet_.text();
     sheets->emplace(std::pair(key(), number), text);
     return text;
   }
