@@ -8,7 +8,8 @@
 //
 // A seed decides everything: how many clients there are, what they do, how bad network, disk and
 // clock are, when the server crashes, and how its threads take turns. --without takes from that:
-// network, clients (that misbehave), crashes, power, disk, clock, state, workers, feeds, churn.
+// network, clients (that misbehave), crashes, power, disk, clock, state, workers, feeds, churn,
+// ways (lists, streams and patches), arena, ahead (clients that do not wait for an answer).
 //
 // At last nothing fails any more and nothing new is begun: then each promised sprite must come,
 // each watcher have the newest, each request its answer; all leave, and nothing is left.
@@ -20,15 +21,19 @@
 #include <string>
 #include <vector>
 
+#include "simulated_arena.h"
 #include "simulated_calls.h"
 #include "simulated_clients.h"
+#include "simulated_feeds.h"
+#include "simulated_pipeline.h"
 
 namespace {
 
 using namespace sim;
 
 constexpr const char* kAspects[] = {"network", "clients", "crashes", "power", "disk",
-                                    "clock",   "state",   "workers", "feeds", "churn"};
+                                    "clock",   "state",   "workers", "feeds", "churn",
+                                    "ways",    "arena",   "ahead"};
 
 struct Order {
   uint64_t seed = 1;
@@ -65,6 +70,8 @@ class Run : public Actor {
     crowd = &crowd_;
     ledger = &ledger_;
     records = &records_;
+    sheets = &sheets_;
+    inputs = &inputs_;
     plan();
     host_ = std::make_unique<Host>(plan_);
     host = host_.get();
@@ -82,6 +89,13 @@ class Run : public Actor {
       for (int i = 0; i < 4; ++i) {
         readers_.push_back(std::make_unique<Reader>(publishers_.back().get(), 0x0c000000 + i));
       }
+    }
+    if (order_.has("ways")) addWays();
+    for (int i = 0; i < 3 && order_.has("ahead"); ++i) {
+      others_.push_back(std::make_unique<Pipeliner>(0x0f000000));
+    }
+    for (int i = 0; i < 6 && order_.has("arena"); ++i) {
+      others_.push_back(std::make_unique<ArenaPlayer>(0x0e000000));
     }
     machine_.after(kSecond, this, kLook);
     arm(faults_.crashEvery * 1000, kCrash);
@@ -177,6 +191,23 @@ class Run : public Actor {
     if (badClock) machine_.say("the clock jumps");
   }
 
+  /** Those who take feeds by other ways than one poll after the other. */
+  void addWays() {
+    if (!order_.has("feeds")) return;
+    publishers_.push_back(std::make_unique<SheetPublisher>("sheet/a", 0x0b000000, 60));
+    publishers_.push_back(std::make_unique<SheetPublisher>("sheet/b", 0x0b000000, 4000));
+    std::vector<std::string> all = {"arena/hall"};
+    for (const auto& one : publishers_) all.push_back(one->key());
+    const auto add = [this](FeedWatcher::Way way, const std::vector<std::string>& keys) {
+      others_.push_back(std::make_unique<FeedWatcher>(way, keys, 0x0d000000));
+    };
+    for (const std::string& key : all) {
+      add(FeedWatcher::Way::kStream, {key});
+      add(FeedWatcher::Way::kPoll, {key});
+    }
+    for (int i = 0; i < 3; ++i) add(FeedWatcher::Way::kList, all);
+  }
+
   /** So many milliseconds from now, on an average. */
   void arm(uint64_t every, uint64_t what) {
     if (every != 0) machine_.after((every / 2 + below(every)) * kMillisecond, this, what);
@@ -238,6 +269,7 @@ class Run : public Actor {
     for (const auto& one : players_) one->expectInTime();
     for (const auto& one : publishers_) one->expectInTime();
     for (const auto& one : readers_) one->expectInTime();
+    for (const auto& one : others_) one->expectInTime();
     const Life* const life = host_->life();
     if (life == nullptr) return;
     const Torus& torus = life->pool().torus();
@@ -288,6 +320,9 @@ class Run : public Actor {
       for (const auto& one : players_) {
         if (one->owes()) return false;
       }
+      for (const auto& one : others_) {
+        if (one->owes()) return false;
+      }
       return true;
     });
     const Counts& counts = host_->life()->pool().counts();
@@ -301,6 +336,9 @@ class Run : public Actor {
       for (const auto& one : readers_) {
         if (!one->isUpToDate()) return false;
       }
+      for (const auto& one : others_) {
+        if (!one->isUpToDate()) return false;
+      }
       return true;
     });
     crowd_.leaving = true;
@@ -309,13 +347,20 @@ class Run : public Actor {
       for (const auto& one : players_) {
         if (!one->isDone()) return false;
       }
+      for (const auto& one : others_) {
+        if (!one->isDone()) return false;
+      }
       return true;
     });
-    await(120, "clients: one stays that has left, or whose lease is over",
-          [&] { return host_->life()->pool().counts().clients == 0; });
+    await(120, "clients: one stays that has left, or whose lease is over", [&] {
+      return host_->life()->pool().counts().clients == 0 &&
+             host_->life()->arena().counts().players == 0;
+    });
+    crowd_.over = true;
     for (const auto& one : players_) one->close();
     for (const auto& one : publishers_) one->close();
     for (const auto& one : readers_) one->close();
+    for (const auto& one : others_) one->close();
     await(120, "connections: one stays that is closed", [&] {
       host_->life()->closeIdle();
       uint32_t open = 0;
@@ -341,6 +386,9 @@ class Run : public Actor {
   std::vector<std::unique_ptr<Player>> players_;
   std::vector<std::unique_ptr<Publisher>> publishers_;
   std::vector<std::unique_ptr<Reader>> readers_;
+  std::vector<std::unique_ptr<Client>> others_;
+  std::map<std::pair<std::string, uint64_t>, std::string> sheets_;
+  std::map<uint64_t, Inputs> inputs_;
 };
 
 void tell(const Order& order, const Figures& figures) {
@@ -381,7 +429,7 @@ int fixedSet(const char* program, const char* count) {
   Figures sum = {};
   const uint64_t seeds = strtoull(count, nullptr, 10);
   // Before the first ones, those that have found something.
-  std::vector<uint64_t> all = {259};
+  std::vector<uint64_t> all = {259, 54};
   for (uint64_t seed = 1; seed <= seeds; ++seed) all.push_back(seed);
   for (const uint64_t seed : all) {
     Order order;

@@ -44,6 +44,7 @@ class Wire : public Peer {
   /** Asks for something that is to be answered within so many microseconds; false: nobody is there.
    */
   bool ask(std::string_view request, uint64_t within) {
+    if (crowd->over) return false;
     if (stream_ == kNoStream) {
       text_.clear();
       stream_ = network->connect(kPort, address_, this);
@@ -457,18 +458,6 @@ class Player : public Actor, private Asking {
     poll();
   }
 
-  static Id idOf(std::string_view text) {
-    Id id = {};
-    size_t count = 0;
-    for (const char c : text) {
-      if (c == '-' || count == 32) continue;
-      const int digit = c <= '9' ? c - '0' : c - 'a' + 10;
-      id.bytes[count / 2] = static_cast<uint8_t>(id.bytes[count / 2] << 4 | digit);
-      ++count;
-    }
-    return id;
-  }
-
   const uint32_t number_;
   Wire hand_;
   Wire poll_;
@@ -537,9 +526,13 @@ class Publisher : public Actor, private Asking {
   }
 
  private:
+  virtual std::string bodyOf(uint64_t number) {
+    return "{\"n\":" + std::to_string(number) + ",\"f\":\"" +
+           std::string(machine->below(200), 'x') + "\"}";
+  }
+
   void publish() {
-    const std::string body = "{\"n\":" + std::to_string(++tried_) + ",\"f\":\"" +
-                             std::string(machine->below(200), 'x') + "\"}";
+    const std::string body = bodyOf(++tried_);
     const std::string head =
         (isLog() ? "POST" : "PUT") + (" /feed/" + key_) +
         " HTTP/1.1\r\nHost: s\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n";

@@ -5,6 +5,7 @@
 #define TEST_NATIVE_SIMULATED_SERVER_H_
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -15,6 +16,7 @@
 #include "door_options.h"
 #include "server/front.h"
 #include "simulated_disk.h"
+#include "simulated_documents.h"
 #include "simulated_sockets.h"
 
 namespace sim {
@@ -41,9 +43,20 @@ struct Crowd {
   bool calm = false;     // nothing new is begun
   bool lossy = false;    // the disk fails: an ack may be forgotten with a crash
   bool leaving = false;  // all are to go
+  bool over = false;     // nothing is asked any more
   uint64_t requests = 0;
 };
 inline Crowd* crowd = nullptr;
+
+/** What is known of a player's inputs, each of which says its number. */
+struct Inputs {
+  uint64_t sent = 0;   // the newest
+  uint64_t taken = 0;  // the newest that the server has said it has
+  uint64_t seen = 0;   // by the last reduction of a life
+  uint64_t life = 0;
+};
+/** Of all players, by the numbers that the arena gives them. */
+inline std::map<uint64_t, Inputs>* inputs = nullptr;
 
 struct ServerPlan {
   uint32_t clients = 100;
@@ -52,6 +65,18 @@ struct ServerPlan {
   Sync sync = Sync::kNever;
   uint64_t turnTakes = 200;  // microseconds, at most, until the loop looks again
 };
+
+inline Id idOf(std::string_view text) {
+  Id id = {};
+  size_t count = 0;
+  for (const char c : text) {
+    if (c == '-' || count == 32) continue;
+    const int digit = c <= '9' ? c - '0' : c - 'a' + 10;
+    id.bytes[count / 2] = static_cast<uint8_t>(id.bytes[count / 2] << 4 | digit);
+    ++count;
+  }
+  return id;
+}
 
 inline uint64_t microseconds() { return machine->look(); }
 
@@ -67,7 +92,11 @@ inline Replies makeReplies() {
                                 "\r\nContent-Length: 0\r\n\r\n");
   }
   const char* const open = "HTTP/1.1 200 OK\r\nContent-Length: ";
-  replies.json = replies.feed = replies.feedGzip = Reply(open);
+  replies.json = replies.feed = Reply(open);
+  replies.feedGzip = Reply("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ");
+  const std::string stream = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n";
+  replies.feedStream = Reply(stream + "\r\n");
+  replies.feedStreamGzip = Reply(stream + "Content-Encoding: gzip\r\n\r\n");
   replies.joined = Reply("HTTP/1.1 201 Created\r\nContent-Length: 36\r\n\r\n");
   replies.refused = replies.tooMuchHeld = replies.badRequest = replies.timedOut =
       Reply("HTTP/1.1 503 full\r\nContent-Length: 0\r\n\r\n");
@@ -86,6 +115,7 @@ class Life {
     kFeedsStep,
     kCaughtUp,
     kScript,
+    kReduce,
     kReady,
   };
   using Later = std::function<void(uint64_t delay, Due due)>;
@@ -109,14 +139,17 @@ class Life {
                 .log = kLog,
                 .answerBytes = 600},
                milliseconds(), microseconds, &limits_),
+        arena_({.rooms = {"hall"}, .players = 20, .lease = kLease, .rate = 4}, &limits_,
+               milliseconds()),
         turn_(&pool_),
         opened_(open()),
-        front_(test::doorOptions(plan.clients * 4 + 20, 4096), parts(), makeReplies(),
+        front_(test::doorOptions(plan.clients * 4 + 80, 4096), parts(), makeReplies(),
                {.ask = [this](uint32_t worker, const Question& question) { ask(worker, question); },
                 .gone = [this](Caller caller) { parked_.erase(keyOf(caller)); },
-                .bodies = {}},
+                .bodies = {.most = {{"feed", 1 << 16}}}},
                milliseconds()),
         poolClock_(milliseconds(), kTickMilliseconds),
+        arenaClock_(milliseconds(), kTickMilliseconds),
         frontClock_(milliseconds(), kTickMilliseconds) {
     pool_.setClock(microseconds);
     turn_.onReleased([this](TurnEnd end) { settle(end); });
@@ -131,6 +164,7 @@ class Life {
     }
     if (recovery_.doubtful) renew();
     for (const Due due : {Due::kPoolTick, Due::kFeedsTick, Due::kFrontTick}) tickLater(due);
+    later_(kSecond, Due::kReduce);
     if (feeds_.busy()) stepSoon();
     if (!machine->dead) listen();
   }
@@ -150,6 +184,7 @@ class Life {
   Pool& pool() { return pool_; }
   const Pool& pool() const { return pool_; }
   const Feeds& feeds() const { return feeds_; }
+  const Arena& arena() const { return arena_; }
   const Recovery& recovery() const { return recovery_; }
   std::vector<WorkerCounts> counts() const { return front_.counts(); }
   bool blocked() const { return turn_.store() != nullptr && turn_.store()->blocked() != 0; }
@@ -173,6 +208,7 @@ class Life {
         break;
       case Due::kPoolTick:
         limits_.tick(milliseconds());
+        arena_.tick(arenaClock_.advance(milliseconds()));
         if (turn_.tick(milliseconds(), poolClock_.advance(milliseconds()))) return tickLater(due);
         return later_(kMillisecond, due);
       case Due::kFeedsTick:
@@ -184,7 +220,7 @@ class Life {
       case Due::kFeedsStep:
         stepping_ = false;
         for (const Feeds::Want& want : feeds_.takeWants()) {
-          if (!want.fetch) feeds_.compressed(want.key, want.cursor, {});
+          if (!want.fetch) compress(want.key, want.cursor);
         }
         feeds_.step(2500);
         if (feeds_.busy()) stepSoon();
@@ -193,6 +229,9 @@ class Life {
         return turn_.caughtUp();
       case Due::kScript:
         return nextJob();
+      case Due::kReduce:
+        reduce();
+        return later_(1 + machine->below(kSecond), due);
       case Due::kReady:
         break;
     }
@@ -204,13 +243,20 @@ class Life {
     expect(counts.thrown == counts.acked + counts.waiting + counts.lost,
            "sprites: thrown is not acked + waiting + lost");
     expect(counts.mailboxBytes <= kMostMailboxes, "memory: mailboxes have more than they may");
+    const ArenaCounts& played = arena_.counts();
+    expect(played.inputs == played.reduced + played.superseded + played.waiting,
+           "arena: inputs are not reduced + superseded + waiting");
+    expect(played.reduced == reduced_,
+           "arena: not so many inputs came to reductions as are counted");
   }
 
  private:
+  enum class JobKind : uint8_t { kValue, kItem, kPlayer };
+
   struct Job {
-    Caller caller;
+    std::optional<Caller> caller;  // none: it is the server's own
     std::string key, body;
-    bool item;
+    JobKind kind;
   };
 
   static uint64_t milliseconds() { return machine->now() / kMillisecond; }
@@ -237,11 +283,12 @@ class Life {
             .counts = [] { return std::string("{}"); },
             .turn = &turn_,
             .pool = &pool_,
-            .arena = nullptr,
+            .arena = &arena_,
             .workers = plan_.workers};
   }
 
   bool open() {
+    arena_.setFields(0, {{.name = "x", .min = 0, .max = 1e9, .start = 0, .integer = true}});
     if (!plan_.keeps) return true;
     recovery_ = turn_.open({.path = std::string(Disk::kFolder) + "state",
                             .stateBytes = uint64_t{1} << 30,
@@ -258,7 +305,7 @@ class Life {
     }
     std::string key;
     if (turn_.attach(&feeds_, &key) != Outcome::kOk) failed_ = "a feed does not fit: " + key;
-    turn_.attach(static_cast<Arena*>(nullptr));
+    turn_.attach(&arena_);
     return true;
   }
 
@@ -299,9 +346,14 @@ class Life {
     const Caller caller = {worker, question.ticket};
     const std::string_view target = question.head.target;
     if (question.body.state == Body::State::kAwaited) return front_.proceed(caller);
-    if (target.starts_with("/feed/")) {
-      jobs_.push_back({caller, std::string(target.substr(6)), std::string(question.body.bytes),
-                       question.head.method == "POST"});
+    const bool plays = target.starts_with("/arena/");
+    if (plays || target.starts_with("/feed/")) {
+      const bool posts = question.head.method == "POST";
+      jobs_.push_back({caller, std::string(target.substr(plays ? 7 : 6)),
+                       std::string(question.body.bytes),
+                       plays   ? JobKind::kPlayer
+                       : posts ? JobKind::kItem
+                               : JobKind::kValue});
       return later_(machine->below(3 * kMillisecond), Due::kScript);
     }
     if (target == "/parked" && machine->below(2) == 0) {
@@ -322,10 +374,11 @@ class Life {
     while (!publishing_ && !jobs_.empty()) {
       publishing_ = std::move(jobs_.front());
       jobs_.pop_front();
-      const Outcome outcome = publish(publishing_->key, publishing_->body, publishing_->item);
+      const Outcome outcome = publishing_->kind == JobKind::kPlayer ? play() : publish();
       if (outcome != Outcome::kOk) {
         const Job job = *std::exchange(publishing_, std::nullopt);
-        respond(job.caller,
+        if (!job.caller) continue;
+        respond(*job.caller,
                 (std::string("400 ") + kOutcomeNames[static_cast<size_t>(outcome)]).c_str(), "");
         continue;
       }
@@ -337,29 +390,94 @@ class Life {
   void settle(TurnEnd end) {
     if (!publishing_) return;
     const Job job = *std::exchange(publishing_, std::nullopt);
-    if (end != TurnEnd::kSend) {
-      front_.abandon(job.caller);
-    } else {
-      std::string cursor;
-      published_.appendTo(&cursor);
-      respond(job.caller, "200 OK", cursor);
-    }
+    if (job.caller && end == TurnEnd::kSend) respond(*job.caller, "200 OK", says_);
+    if (job.caller && end != TurnEnd::kSend) front_.abandon(*job.caller);
     if (!jobs_.empty()) later_(1, Due::kScript);
   }
 
-  Outcome publish(const std::string& key, const std::string& body, bool item) {
+  /** Joins, or leaves. */
+  Outcome play() {
+    const std::string& path = publishing_->key;
+    Id id;
+    if (path.ends_with("/leave")) {
+      says_.clear();
+      return arena_.leave("hall", idOf(std::string_view(path).substr(5, 36)));
+    }
+    uint32_t number;
+    const Outcome outcome = arena_.join(path, {}, machine->look(), &id, &number);
+    if (outcome != Outcome::kOk) return outcome;
+    says_.resize(36);
+    id.format(says_.data());
+    says_ += " " + std::to_string(number);
+    return outcome;
+  }
+
+  Outcome publish() {
+    const auto& [caller, key, body, kind] = *publishing_;
     const Feed* const feed = feeds_.find(key);
     const bool known = feed != nullptr && feed->value;
-    published_ = {known ? feed->cursor.epoch : newEpoch(), known ? feed->cursor.version + 1 : 1};
+    const Cursor cursor = {known ? feed->cursor.epoch : newEpoch(),
+                           known ? feed->cursor.version + 1 : 1};
+    says_.clear();
+    cursor.appendTo(&says_);
     uint32_t watching;
-    if (item) return feeds_.append(key, published_, body, &watching);
+    if (kind == JobKind::kItem) return feeds_.append(key, cursor, body, &watching);
+    Sheet before, next;
+    std::string patch;
+    if (known && before.read(feed->value->text()) && next.read(body)) patch = before.patchTo(next);
     return feeds_.publish({.key = key,
-                           .cursor = published_,
+                           .cursor = cursor,
                            .value = body,
-                           .patch = {},
+                           .patch = patch,
                            .gzip = {},
                            .upstream = false},
                           &watching);
+  }
+
+  /** As the reducer of a game: looks at what it gets, and publishes it. */
+  void reduce() {
+    uint32_t numbers[20];
+    uint8_t fresh[20];
+    double values[20];
+    const uint32_t count =
+        arena_.take(0, {.most = 20, .numbers = numbers, .fresh = fresh, .values = values});
+    Sheet sheet{machine->steps(), {}};
+    for (uint32_t i = 0; i < count; ++i) {
+      const auto value = static_cast<uint64_t>(values[i]);
+      reduced_ += fresh[i];
+      sheet.cells.push_back(numbers[i]);
+      sheet.cells.push_back(value);
+      const auto found = inputs->find(numbers[i]);
+      if (found == inputs->end()) {
+        expect(value == 0, "arena: a player has an input who was told of none");
+        continue;
+      }
+      Inputs& its = found->second;
+      const bool known = std::exchange(its.life, bornAt_) == bornAt_;
+      expect(value <= its.sent, "arena: an input comes that was not sent");
+      expect(value >= its.taken || crowd->lossy, "arena: an input is lost that was taken");
+      expect(!known || value >= its.seen, "arena: an older input comes after a newer one");
+      expect(!known || (value != its.seen) == (fresh[i] != 0),
+             "arena: an input that is new is not called so, or the other way");
+      its.seen = value;
+    }
+    if (count == 0 || publishing_ || crowd->leaving) return;
+    const std::string text = sheet.text();
+    sheets->emplace(std::pair("arena/hall", sheet.number), text);
+    jobs_.push_back({std::nullopt, "arena/hall", text, JobKind::kValue});
+    later_(1, Due::kScript);
+  }
+
+  /** Some can't be. */
+  void compress(const std::string& key, Cursor cursor) {
+    const Feed* const feed = feeds_.find(key);
+    std::string whole;
+    if (feed != nullptr && feed->value && machine->below(10) != 0) {
+      feed->appendHead(&whole);
+      whole.append(feed->value->text()).append("}");
+    }
+    // The table knows whether that is still the version that was asked for.
+    feeds_.compressed(key, cursor, whole.empty() ? std::string() : gzipOf(whole));
   }
 
   static uint64_t newEpoch() { return 1 + machine->below(uint64_t{1} << 40); }
@@ -394,16 +512,20 @@ class Life {
   AddressLimits limits_;
   Pool pool_;
   Feeds feeds_;
+  Arena arena_;
   Turn turn_;
   const bool opened_;
   bool waits_ = false;
   bool stepping_ = false;
   std::deque<Job> jobs_;
   std::optional<Job> publishing_;
-  Cursor published_;
+  std::string says_;  // the answer of what is being published, when it holds
+  uint64_t reduced_ = 0;
+  const uint64_t bornAt_ = machine->steps();
   std::set<uint64_t> parked_;
   Front front_;
   base::DeadlineClock poolClock_;
+  base::DeadlineClock arenaClock_;
   base::DeadlineClock frontClock_;
 };
 
