@@ -8,7 +8,8 @@
 //
 // A seed decides everything: how many clients there are, what they do, how bad network, disk and
 // clock are, when the server crashes, and how its threads take turns. --without takes from that:
-// network, clients (that misbehave), crashes, power, disk, clock, state, workers, feeds, churn.
+// network, clients (that misbehave), crashes, power, disk, clock, state, workers, feeds, churn,
+// grants.
 //
 // At last nothing fails any more and nothing new is begun: then each promised sprite must come,
 // each watcher have the newest, each request its answer; all leave, and nothing is left.
@@ -22,13 +23,14 @@
 
 #include "simulated_calls.h"
 #include "simulated_clients.h"
+#include "simulated_visitors.h"
 
 namespace {
 
 using namespace sim;
 
 constexpr const char* kAspects[] = {"network", "clients", "crashes", "power", "disk",
-                                    "clock",   "state",   "workers", "feeds", "churn"};
+                                    "clock",   "state",   "workers", "feeds", "churn", "grants"};
 
 struct Order {
   uint64_t seed = 1;
@@ -66,6 +68,7 @@ class Run : public Actor {
     ledger = &ledger_;
     records = &records_;
     plan();
+    lobby_ = std::make_unique<Lobby>(plan_.workers > 0);
     host_ = std::make_unique<Host>(plan_);
     host = host_.get();
   }
@@ -83,6 +86,7 @@ class Run : public Actor {
         readers_.push_back(std::make_unique<Reader>(publishers_.back().get(), 0x0c000000 + i));
       }
     }
+    if (order_.has("grants") && order_.seed % 2 == 0) lobby_->open();
     machine_.after(kSecond, this, kLook);
     arm(faults_.crashEvery * 1000, kCrash);
     arm(faults_.starveEvery, kStarve);
@@ -163,6 +167,8 @@ class Run : public Actor {
       // The longer a sync takes, the more there is that a power cut takes.
       if (faults_.power && below(2) == 0) disk_.odds.syncTakes = 200 * kMillisecond;
     }
+    crowd_.late += (badNetwork ? 10 : 0) * kSecond + (badClock ? 60 : 0) * kSecond +
+                   (badDisk ? 60 : 0) * kSecond;
     if (badClock && order_.has("clock")) faults_.starveEvery = 20000, faults_.jumpEvery = 60000;
     machine_.say("seed %" PRIu64 ": %" PRIu64 " clients, %" PRIu64 " workers", order_.seed,
                  plan_.clients, plan_.workers);
@@ -238,6 +244,7 @@ class Run : public Actor {
     for (const auto& one : players_) one->expectInTime();
     for (const auto& one : publishers_) one->expectInTime();
     for (const auto& one : readers_) one->expectInTime();
+    lobby_->expectInTime();
     const Life* const life = host_->life();
     if (life == nullptr) return;
     const Torus& torus = life->pool().torus();
@@ -303,6 +310,8 @@ class Run : public Actor {
       }
       return true;
     });
+    await(120, "presence: what is told in the end is not what is there",
+          [&] { return machine_.steps() % 64 == 0 && lobby_->isRight(); });
     crowd_.leaving = true;
     await(600, "clients: one does not get away", [&] {
       if (machine_.steps() % 64 != 0) return false;
@@ -316,6 +325,7 @@ class Run : public Actor {
     for (const auto& one : players_) one->close();
     for (const auto& one : publishers_) one->close();
     for (const auto& one : readers_) one->close();
+    lobby_->close();
     await(120, "connections: one stays that is closed", [&] {
       host_->life()->closeIdle();
       uint32_t open = 0;
@@ -337,6 +347,7 @@ class Run : public Actor {
   Records records_;
   ServerPlan plan_;
   Faults faults_;
+  std::unique_ptr<Lobby> lobby_;
   std::unique_ptr<Host> host_;
   std::vector<std::unique_ptr<Player>> players_;
   std::vector<std::unique_ptr<Publisher>> publishers_;

@@ -14,6 +14,7 @@
 
 #include "server/front.h"
 #include "simulated_disk.h"
+#include "simulated_grants.h"
 #include "simulated_sockets.h"
 
 namespace sim {
@@ -40,6 +41,7 @@ struct Crowd {
   bool calm = false;     // nothing new is begun
   bool lossy = false;    // the disk fails: an ack may be forgotten with a crash
   bool leaving = false;  // all are to go
+  uint64_t late = 3 * kSecond;  // by how much disk, clock and network delay things at most
   uint64_t requests = 0;
 };
 inline Crowd* crowd = nullptr;
@@ -85,6 +87,7 @@ class Life {
     kFeedsStep,
     kCaughtUp,
     kScript,
+    kAdmit,
     kReady,
   };
   using Later = std::function<void(uint64_t delay, Due due)>;
@@ -101,12 +104,15 @@ class Life {
                  .feeds = 0}),
         pool_(poolOptions(), &limits_, milliseconds()),
         feeds_({.hold = kHold,
-                .feeds = 8,
+                .feeds = 16,
                 .memory = 1 << 24,
                 .watchers = 10000,
                 .upstream = false,
+                .privates = std::make_shared<KeyPatterns>(kPrivate),
                 .log = kLog,
-                .answerBytes = 600},
+                .answerBytes = 600,
+                .named = true,
+                .lease = kLease * 1000},
                milliseconds(), microseconds, &limits_),
         turn_(&pool_),
         opened_(open()),
@@ -115,6 +121,7 @@ class Life {
                 .gone = [this](Caller caller) { parked_.erase(keyOf(caller)); },
                 .bodies = {}},
                milliseconds()),
+        admission_(&turn_, &front_, [this](uint64_t delay) { later_(delay, Due::kAdmit); }),
         poolClock_(milliseconds(), kTickMilliseconds),
         frontClock_(milliseconds(), kTickMilliseconds) {
     pool_.setClock(microseconds);
@@ -149,6 +156,7 @@ class Life {
   Pool& pool() { return pool_; }
   const Pool& pool() const { return pool_; }
   const Feeds& feeds() const { return feeds_; }
+  Admission& admission() { return admission_; }
   const Recovery& recovery() const { return recovery_; }
   std::vector<WorkerCounts> counts() const { return front_.counts(); }
   bool blocked() const { return turn_.store() != nullptr && turn_.store()->blocked() != 0; }
@@ -192,6 +200,8 @@ class Life {
         return turn_.caughtUp();
       case Due::kScript:
         return nextJob();
+      case Due::kAdmit:
+        return admission_.act();
       case Due::kReady:
         break;
     }
@@ -310,6 +320,7 @@ class Life {
     const Caller caller = {worker, question.ticket};
     const std::string_view target = question.head.target;
     if (question.body.state == Body::State::kAwaited) return front_.proceed(caller);
+    if (admission_.takes(caller, question)) return;
     if (target.starts_with("/feed/")) {
       jobs_.push_back({caller, std::string(target.substr(6)), std::string(question.body.bytes),
                        question.head.method == "POST"});
@@ -341,11 +352,16 @@ class Life {
         continue;
       }
       const TurnEnd end = turn_.endOwn();
-      if (end != TurnEnd::kWait) settle(end);
+      if (end != TurnEnd::kWait) settleJob(end);
     }
   }
 
   void settle(TurnEnd end) {
+    admission_.settle(end);
+    settleJob(end);
+  }
+
+  void settleJob(TurnEnd end) {
     if (!publishing_) return;
     const Job job = *std::exchange(publishing_, std::nullopt);
     if (end != TurnEnd::kSend) {
@@ -414,6 +430,7 @@ class Life {
   Cursor published_;
   std::set<uint64_t> parked_;
   Front front_;
+  Admission admission_;
   base::DeadlineClock poolClock_;
   base::DeadlineClock frontClock_;
 };
