@@ -44,6 +44,7 @@ class Wire : public Peer {
   /** Asks for something that is to be answered within so many microseconds; false: nobody is there.
    */
   bool ask(std::string_view request, uint64_t within) {
+    if (crowd->over) return false;
     if (stream_ == kNoStream) {
       text_.clear();
       stream_ = network->connect(kPort, address_, this);

@@ -24,6 +24,9 @@
 
 namespace sim {
 
+/** How long JavaScript takes to verify a grant, at most. */
+constexpr uint64_t kVerifies = 3 * kSecond;
+
 /** The feeds that want a grant. */
 inline const std::vector<std::string> kPrivate = {"secret/*"};
 
@@ -133,7 +136,7 @@ class Admission {
     const std::string_view field = question.head.last("authorization");
     if (field.starts_with("Bearer ")) job.token = field.substr(7);
     // A core that is busy, or a key that takes its time.
-    const uint64_t takes = machine->below(machine->below(4) == 0 ? 3 * kSecond : kMillisecond);
+    const uint64_t takes = machine->below(machine->below(4) == 0 ? kVerifies : kMillisecond);
     jobs_.emplace(machine->now() + takes, std::move(job));
     later_(takes);
     return true;

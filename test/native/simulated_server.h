@@ -41,6 +41,7 @@ struct Crowd {
   bool calm = false;     // nothing new is begun
   bool lossy = false;    // the disk fails: an ack may be forgotten with a crash
   bool leaving = false;  // all are to go
+  bool over = false;     // nothing is asked any more
   uint64_t late = 3 * kSecond;  // by how much disk, clock and network delay things at most
   uint64_t requests = 0;
 };
