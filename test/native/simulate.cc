@@ -17,6 +17,7 @@
 // each watcher have the newest, each request its answer; all leave, and nothing is left.
 #include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
 #include <memory>
 #include <set>
@@ -32,8 +33,8 @@ namespace {
 
 using namespace sim;
 
-constexpr const char* kAspects[] = {"network", "clients", "crashes", "power", "disk",
-                                    "clock",   "state",   "workers", "feeds", "churn", "grants"};
+constexpr const char* kAspects[] = {"network", "clients", "crashes", "power", "disk",  "clock",
+                                    "state",   "workers", "feeds",   "churn", "grants"};
 
 struct Order {
   uint64_t seed = 1;
@@ -42,7 +43,8 @@ struct Order {
   uint32_t clients = 0;  // as the seed says
   bool trace = false;
   bool quiet = false;
-  std::string draw;  // a file; empty: nothing is drawn
+  uint64_t breaks = 0;  // sprites that break a law of a test when they have come
+  std::string draw;     // a file; empty: nothing is drawn
   std::set<std::string> without;
 
   bool has(const char* aspect) const { return !without.contains(aspect); }
@@ -195,8 +197,8 @@ class Run : public Actor {
       machine_.say(plan_.sync == Sync::kTurn ? "a state, synced each turn" : "a state, not synced");
     }
     if (badNetwork) machine_.say("the network is bad");
-    if (badClients) machine_.say("clients cut connections, and stop reading");
-    if (churns) machine_.say("clients leave");
+    if (crowd_.odds.resets != 0) machine_.say("clients cut connections, and stop reading");
+    if (crowd_.odds.leaves != 0) machine_.say("clients leave");
     if (faults_.crashEvery != 0) machine_.say("the server crashes");
     if (crowd_.lossy) machine_.say("the disk fails");
     if (badClock) machine_.say("the clock jumps");
@@ -255,6 +257,7 @@ class Run : public Actor {
       expect(machine_.next() != kNever, "nothing is to happen any more");
       machine_.step();
       if (machine_.dead) crash();
+      expect(order_.breaks == 0 || ledger_.delivered < order_.breaks, "a test: sprites have come");
     }
   }
 
@@ -398,6 +401,32 @@ std::string outputOf(const std::string& program, const std::string& arguments, i
   return text;
 }
 
+/** Of a run that breaks a law for a test, little is left, told in words and drawn. */
+bool testShrinking(const std::string& program) {
+  std::string page = P_tmpdir "/simulate-XXXXXX";
+  close(mkstemp(page.data()));
+  int status;
+  const std::string text =
+      outputOf(program, "--minutes 0.2 --seed 50 --breaks 2 --shrink --draw " + page, &status);
+  std::string drawn;
+  if (FILE* const file = fopen(page.c_str(), "r")) {
+    char buffer[4096];
+    for (size_t got; (got = fread(buffer, 1, sizeof buffer, file)) > 0;) drawn.append(buffer, got);
+    fclose(file);
+    remove(page.c_str());
+  }
+  const auto lines = std::count(text.begin(), text.end(), '\n');
+  const bool isLittle = status != 0 && lines < 60 &&
+                        text.find("a test: sprites have come") != text.npos &&
+                        text.find("--clients ") != text.npos;
+  const bool isDrawn = drawn.find("a test: sprites have come</text>") != drawn.npos &&
+                       drawn.find("client 1</text>") != drawn.npos;
+  if (!isLittle || !isDrawn) {
+    fprintf(stderr, "simulate: a run is not shrunk, or not drawn:\n%s", text.c_str());
+  }
+  return isLittle && isDrawn;
+}
+
 /** One seed has one trace, to the byte; then the first `count` seeds. */
 int fixedSet(const char* program, const char* count) {
   for (const uint64_t seed : {12, 11, 50}) {
@@ -410,6 +439,7 @@ int fixedSet(const char* program, const char* count) {
       return 1;
     }
   }
+  if (!testShrinking(program)) return 1;
   Figures sum = {};
   const uint64_t seeds = strtoull(count, nullptr, 10);
   // Before the first ones, those that have found something.
@@ -451,6 +481,7 @@ int shrink(const std::string& program, Order order) {
     std::string without;
     for (const std::string& aspect : one.without) without += (without.empty() ? "" : ",") + aspect;
     if (!without.empty()) text += " --without " + without;
+    if (one.breaks != 0) text += " --breaks " + std::to_string(one.breaks);
     return text;
   };
   const auto run = [&](const Order& one, const std::string& more) {
@@ -545,6 +576,8 @@ int main(int count, char** arguments) {
       order.steps = strtoull(value, nullptr, 10);
     } else if (name == "--fixed") {
       return fixedSet(arguments[0], value);
+    } else if (name == "--breaks") {
+      order.breaks = strtoull(value, nullptr, 10);
     } else if (name == "--draw") {
       order.draw = value;
     } else if (name == "--clients") {

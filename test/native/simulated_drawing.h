@@ -9,21 +9,24 @@
 
 namespace sim {
 
-/** One line of a trace: its words begin behind time and step. */
+/** Of the lines of a trace, whose words stand behind time and step. */
 class Drawing {
  public:
   /** Steps that are drawn: the last ones. */
   static constexpr size_t kMost = 500;
 
-  void add(const std::string& line) { lines_.push_back(line); }
+  /** Turns say nothing. */
+  void add(const std::string& line) {
+    if (!line.ends_with(" a turn")) lines_.push_back(line);
+  }
 
   /** The page; `end`: the law that is broken, or that none is. */
   std::string page(const std::string& end, bool broken) {
     const size_t from = lines_.size() > kMost ? lines_.size() - kMost : 0;
     // Who threw a sprite is said earlier, perhaps.
     for (size_t i = 0; i < lines_.size(); ++i) place(i, i >= from);
-    const int words = kLeft + static_cast<int>(columns_.size()) * kWide + 20;
     const int height = kTop + static_cast<int>(lines_.size() - from) * kHigh + 40;
+    const int width = xOf(columns_.size()) + 500;
     std::string svg;
     for (const auto& [name, column] : columns_) {
       const std::string x = std::to_string(xOf(column));
@@ -36,24 +39,26 @@ class Drawing {
       const std::string said = wordsOf(lines_[i]);
       const int x = xOf(columnOf_[i]);
       const bool crash = said == "a kill" || said == "a power cut";
-      const char* const kind = crash                                ? "crash"
+      const char* const kind = crash                                 ? "crash"
                                : said.starts_with("a server begins") ? "begin"
-                                                                    : "step";
-      svg += std::string("<line class=") + kind + " x1=" + std::to_string(crash ? kLeft : x) +
-             " x2=" + std::to_string(words - 8) + " y1=" + std::to_string(y) +
-             " y2=" + std::to_string(y) + " /><circle class=" + kind + " r=4 cx=" +
-             std::to_string(x) + " cy=" + std::to_string(y) + " />" +
+                                                                     : "step";
+      if (crash) {
+        svg += "<line class=crash x1=" + std::to_string(kLeft) + " x2=" + std::to_string(width) +
+               " y1=" + std::to_string(y) + " y2=" + std::to_string(y) + " />";
+      }
+      svg += std::string("<circle class=") + kind + " r=4 cx=" + std::to_string(x) +
+             " cy=" + std::to_string(y) + " />" +
              text("time", 70, y + 4, lines_[i].substr(0, lines_[i].find(' ', 10))) +
-             text(kind, words, y + 4, said);
+             text(kind, x + 10, y + 4, said);
     }
     svg += text(broken ? "law" : "name", kLeft, height - 12, end);
     return "<!doctype html><html lang=en><meta charset=utf-8><title>" + escaped(end) +
-           "</title><style>body{font:13px sans-serif;margin:16px}.name{text-anchor:middle;font-"
-           "weight:bold}.time{text-anchor:end;fill:#667}.life{stroke:#bbc}.step{stroke:#dde}circle"
-           ".step{fill:#357;stroke:none}text.step,text.crash,text.begin,text.law{stroke:none}.crash"
-           "{stroke:#c22;fill:#c22;stroke-width:2}.begin{stroke:#294;fill:#294}.law{fill:#c22;font:"
-           "bold 16px sans-serif}svg .name:last-child{text-anchor:start}</style><h1>" +
-           escaped(end) + "</h1><svg width=" + std::to_string(words + 560) +
+           "</title><style>body{font:13px sans-serif;margin:16px}text{paint-order:stroke;stroke:"
+           "#fff;stroke-width:4}.name{text-anchor:middle;font-weight:bold}.time{text-anchor:end;"
+           "fill:#667}.life{stroke:#ccd}.step{fill:#246}line.crash{stroke:#c22;stroke-width:2}"
+           ".crash{fill:#c22}.begin{fill:#183}circle{stroke:none}.law{fill:#c22;font:bold 16px sans"
+           "-serif}svg .name:last-child{text-anchor:start}</style><h1>" +
+           escaped(end) + "</h1><svg width=" + std::to_string(width) +
            " height=" + std::to_string(height) + ">" + svg + "</svg></html>\n";
   }
 

@@ -94,7 +94,7 @@ class Book {
     uint64_t begun, held;
   };
 
-  uint64_t least(const SignedGrant& grant, uint64_t Revoked::* member) const {
+  uint64_t least(const SignedGrant& grant, uint64_t Revoked::*member) const {
     uint64_t sum = kNever;
     for (const std::string& what : {"sub/" + grant.sub, "jti/" + grant.jti}) {
       const auto found = revoked_.find(what);

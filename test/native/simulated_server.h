@@ -38,10 +38,10 @@ struct ClientOdds {
 
 struct Crowd {
   ClientOdds odds;
-  bool calm = false;     // nothing new is begun
-  bool lossy = false;    // the disk fails: an ack may be forgotten with a crash
-  bool leaving = false;  // all are to go
-  bool over = false;     // nothing is asked any more
+  bool calm = false;            // nothing new is begun
+  bool lossy = false;           // the disk fails: an ack may be forgotten with a crash
+  bool leaving = false;         // all are to go
+  bool over = false;            // nothing is asked any more
   uint64_t late = 3 * kSecond;  // by how much disk, clock and network delay things at most
   uint64_t requests = 0;
 };
@@ -134,7 +134,8 @@ class Life {
     feeds_.onBusy([this] { stepSoon(); });
     if (turn_.store() != nullptr && !machine->dead) {
       const int error = turn_.start([this] { later_(machine->below(300), Due::kCaughtUp); });
-      if (error != 0) giveUp(error);
+      // A process that dies meanwhile fails at nothing.
+      if (error != 0 && !machine->dead) giveUp(error);
     }
     if (recovery_.doubtful) renew();
     for (const Due due : {Due::kPoolTick, Due::kFeedsTick, Due::kFrontTick}) tickLater(due);
