@@ -532,7 +532,9 @@ int shrink(const std::string& program, Order order) {
       takes(one, least.step);
     }
   }
-  for (double minutes = order.minutes / 2; minutes > 0.01; minutes /= 2) {
+  double minutes = order.minutes;
+  for (int halves = 0; halves < 7; ++halves) {
+    minutes /= 2;
     Order one = order;
     one.minutes = minutes;
     takes(one, least.step + 1);

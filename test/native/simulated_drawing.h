@@ -30,9 +30,9 @@ class Drawing {
     std::string svg;
     for (const auto& [name, column] : columns_) {
       const std::string x = std::to_string(xOf(column));
-      svg += "<line class=life x1=" + x + " x2=" + x + " y1=" + std::to_string(kTop) +
-             " y2=" + std::to_string(height - 40) + " />" +
-             text("name", xOf(column), kTop - 10, name);
+      svg.append("<line class=life x1=").append(x).append(" x2=").append(x);
+      svg += " y1=" + std::to_string(kTop) + " y2=" + std::to_string(height - 40) + " />";
+      svg += text("name", xOf(column), kTop - 10, name);
     }
     for (size_t i = from; i < lines_.size(); ++i) {
       const int y = kTop + static_cast<int>(i - from) * kHigh + kHigh / 2;
@@ -102,7 +102,7 @@ class Drawing {
       return "disk";
     }
     if (!numbered || first == "seed") return "server";
-    const std::string name = first + " " + second;
+    std::string name = first + " " + second;
     const size_t thrown = said.find(" throws ");
     if (thrown != said.npos) {
       thrower_[said.substr(thrown + 8, said.find(',', thrown) - thrown - 8)] = name;
