@@ -516,6 +516,10 @@ class Publisher : public Actor, private Asking {
   /** The newest version that it knows to hold: versions go on through lives and epochs. */
   uint64_t held() const { return held_; }
   bool asks() const { return wire_.asks(); }
+  /** Whether it knows that one of its publications holds. */
+  bool holds() const { return held_ > 0; }
+  /** When it has begun to publish a number. */
+  uint64_t askedAt(uint64_t number) const { return asked_.at(number); }
   void expectInTime() const { wire_.expectInTime(); }
   void close() { wire_.cut(false); }
 
@@ -536,6 +540,7 @@ class Publisher : public Actor, private Asking {
     const std::string head =
         (isLog() ? "POST" : "PUT") + (" /feed/" + key_) +
         " HTTP/1.1\r\nHost: s\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n";
+    asked_[tried_] = machine->now();
     if (!wire_.ask(head + body, kAnswerTime)) return;
     machine->say("number %" PRIu64 " is published", tried_);
   }
@@ -560,6 +565,7 @@ class Publisher : public Actor, private Asking {
   Wire wire_;
   uint64_t tried_ = 0;
   uint64_t held_ = 0;  // a version
+  std::map<uint64_t, uint64_t> asked_;
 };
 
 class Reader : public Actor, private Asking {

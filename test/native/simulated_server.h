@@ -17,6 +17,7 @@
 #include "server/front.h"
 #include "simulated_disk.h"
 #include "simulated_documents.h"
+#include "simulated_grants.h"
 #include "simulated_sockets.h"
 
 namespace sim {
@@ -40,10 +41,11 @@ struct ClientOdds {
 
 struct Crowd {
   ClientOdds odds;
-  bool calm = false;     // nothing new is begun
-  bool lossy = false;    // the disk fails: an ack may be forgotten with a crash
-  bool leaving = false;  // all are to go
-  bool over = false;     // nothing is asked any more
+  bool calm = false;            // nothing new is begun
+  bool lossy = false;           // the disk fails: an ack may be forgotten with a crash
+  bool leaving = false;         // all are to go
+  bool over = false;            // nothing is asked any more
+  uint64_t late = 3 * kSecond;  // by how much disk, clock and network delay things at most
   uint64_t requests = 0;
 };
 inline Crowd* crowd = nullptr;
@@ -116,6 +118,7 @@ class Life {
     kCaughtUp,
     kScript,
     kReduce,
+    kAdmit,
     kReady,
   };
   using Later = std::function<void(uint64_t delay, Due due)>;
@@ -132,12 +135,15 @@ class Life {
                  .feeds = 0}),
         pool_(poolOptions(), &limits_, milliseconds()),
         feeds_({.hold = kHold,
-                .feeds = 8,
+                .feeds = 16,
                 .memory = 1 << 24,
                 .watchers = 10000,
                 .upstream = false,
+                .privates = std::make_shared<KeyPatterns>(kPrivate),
                 .log = kLog,
-                .answerBytes = 600},
+                .answerBytes = 600,
+                .named = true,
+                .lease = kLease * 1000},
                milliseconds(), microseconds, &limits_),
         arena_({.rooms = {"hall"}, .players = 20, .lease = kLease, .rate = 4}, &limits_,
                milliseconds()),
@@ -148,6 +154,7 @@ class Life {
                 .gone = [this](Caller caller) { parked_.erase(keyOf(caller)); },
                 .bodies = {.most = {{"feed", 1 << 16}}}},
                milliseconds()),
+        admission_(&turn_, &front_, [this](uint64_t delay) { later_(delay, Due::kAdmit); }),
         poolClock_(milliseconds(), kTickMilliseconds),
         arenaClock_(milliseconds(), kTickMilliseconds),
         frontClock_(milliseconds(), kTickMilliseconds) {
@@ -160,7 +167,8 @@ class Life {
     feeds_.onBusy([this] { stepSoon(); });
     if (turn_.store() != nullptr && !machine->dead) {
       const int error = turn_.start([this] { later_(machine->below(300), Due::kCaughtUp); });
-      if (error != 0) giveUp(error);
+      // A process that dies meanwhile fails at nothing.
+      if (error != 0 && !machine->dead) giveUp(error);
     }
     if (recovery_.doubtful) renew();
     for (const Due due : {Due::kPoolTick, Due::kFeedsTick, Due::kFrontTick}) tickLater(due);
@@ -185,6 +193,7 @@ class Life {
   const Pool& pool() const { return pool_; }
   const Feeds& feeds() const { return feeds_; }
   const Arena& arena() const { return arena_; }
+  Admission& admission() { return admission_; }
   const Recovery& recovery() const { return recovery_; }
   std::vector<WorkerCounts> counts() const { return front_.counts(); }
   bool blocked() const { return turn_.store() != nullptr && turn_.store()->blocked() != 0; }
@@ -232,6 +241,8 @@ class Life {
       case Due::kReduce:
         reduce();
         return later_(1 + machine->below(kSecond), due);
+      case Due::kAdmit:
+        return admission_.act();
       case Due::kReady:
         break;
     }
@@ -346,6 +357,7 @@ class Life {
     const Caller caller = {worker, question.ticket};
     const std::string_view target = question.head.target;
     if (question.body.state == Body::State::kAwaited) return front_.proceed(caller);
+    if (admission_.takes(caller, question)) return;
     const bool plays = target.starts_with("/arena/");
     if (plays || target.starts_with("/feed/")) {
       const bool posts = question.head.method == "POST";
@@ -383,11 +395,16 @@ class Life {
         continue;
       }
       const TurnEnd end = turn_.endOwn();
-      if (end != TurnEnd::kWait) settle(end);
+      if (end != TurnEnd::kWait) settleJob(end);
     }
   }
 
   void settle(TurnEnd end) {
+    admission_.settle(end);
+    settleJob(end);
+  }
+
+  void settleJob(TurnEnd end) {
     if (!publishing_) return;
     const Job job = *std::exchange(publishing_, std::nullopt);
     if (job.caller && end == TurnEnd::kSend) respond(*job.caller, "200 OK", says_);
@@ -524,6 +541,7 @@ class Life {
   const uint64_t bornAt_ = machine->steps();
   std::set<uint64_t> parked_;
   Front front_;
+  Admission admission_;
   base::DeadlineClock poolClock_;
   base::DeadlineClock arenaClock_;
   base::DeadlineClock frontClock_;
