@@ -1,5 +1,6 @@
 /* global document, innerHeight */
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 
 import t from 'tap';
 
@@ -8,10 +9,11 @@ import { arenaOptions, tell } from '../support/arena.js';
 import { put, tokenFile } from '../support/feeds.js';
 import { among, look, online, place, resting, until } from '../support/page-browser.js';
 import { startServer } from '../support/server.js';
+import { reportFrom } from '../support/swarm.js';
 import { until as soon } from '../support/until.js';
 import { noWebKit, WebKitPage } from '../support/webkit.js';
 
-/** The page, an arena's pages and the client as a module in WebKit. */
+/** The page, an arena's pages, plots and the client as a module in WebKit, where the pages' language is none. */
 
 t.setTimeout(300_000);
 
@@ -73,6 +75,20 @@ t.test('the phone of an arena, and its big screen', { skip }, async (t) => {
   await field.waitForFunction(() => Number(document.getElementById('root').dataset.drawn) > 5);
   await well(t, phone, 'phone');
   await well(t, field, 'field');
+});
+
+t.test('the plots of the admin page, and of a report', { skip }, async (t) => {
+  const server = await startServer(t, { options: { arena: 'hall' } });
+  const file = await reportFrom(t, server, ['throw', 20, '--rate', 100, '--time', 1]);
+  for (const [name, url, plots] of [
+    ['admin', `http://127.0.0.1:${server.adminPort}/`, '.uplot canvas'],
+    ['report', pathToFileURL(file).href, '#percentiles .uplot canvas']
+  ]) {
+    const page = await WebKitPage.open(t, url);
+    t.equal(await page.evaluate(() => globalThis.navigator.language), 'en', name);
+    await page.waitForSelector(plots);
+    await well(t, page, name);
+  }
 });
 
 t.test('the client, feeds and a player as modules', { skip }, async (t) => {

@@ -1,6 +1,15 @@
 import { execFile, spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync
+} from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
@@ -8,6 +17,8 @@ import { promisify } from 'node:util';
 
 import Ajv2020 from 'ajv/dist/2020.js';
 import { readSprite } from 'sprites-server/sprite';
+
+import { fetchWheel } from '../../.github/pack.js';
 
 /**
  * Building the C++ parts with cmake, and running what was built.
@@ -122,6 +133,58 @@ export const noClient = missing({
  */
 export function buildClient(preset = 'gcc') {
   return cmakeBuild({ source: 'native/client', preset, into: sharedBuild(preset) });
+}
+
+const MINGW = 'x86_64-w64-mingw32-g++-posix';
+
+/** Why the C++ client can't be built for Windows and run here, for a test's `skip`. */
+export const noWindows =
+  noClient || missing({ programs: [MINGW, 'wine', 'wineserver', 'python3'] });
+
+/**
+ * Builds the C++ client's test programs for Windows, with the libcurl that a package of Python has there.
+ *
+ * @param {import('tap').Test} t its end ends what Wine has started
+ * @returns {Promise<string>} the folder with what runs them by Wine
+ */
+export async function buildForWindows(t) {
+  const into = sharedBuild('windows');
+  const headers = join(into, 'include');
+  mkdirSync(headers, { recursive: true });
+  if (!existsSync(join(headers, 'curl'))) {
+    const flags = ['--cflags-only-I', '--keep-system-cflags', 'libcurl'];
+    const [, include] = /-I(\S+)/.exec(await tool('pkg-config', flags));
+    symlinkSync(join(include, 'curl'), join(headers, 'curl'));
+  }
+  const library = join(fetchWheel('pymcurl', '8.23.0.2', 'win_amd64'), 'mcurl/libcurl-x64.dll');
+  await cmakeBuild({
+    source: 'native/client',
+    into,
+    define: {
+      CMAKE_SYSTEM_NAME: 'Windows',
+      CMAKE_CXX_COMPILER: MINGW,
+      CMAKE_EXE_LINKER_FLAGS: '-static',
+      CURL_INCLUDE_DIR: headers,
+      CURL_LIBRARY: library,
+      SPRITES_EXAMPLES: 'OFF',
+      SPRITES_TESTS: 'ON',
+      SPRITES_WERROR: 'ON',
+      ...UNITY
+    }
+  });
+  const prefix = mkdtempSync(join(tmpdir(), 'sprites-wine-'));
+  const env = plainEnvironment({ WINEPREFIX: prefix });
+  t.teardown(async () => {
+    await tool('wineserver', ['--kill'], { env }).catch(() => {}); // none has been started
+    await tool('wineserver', ['--wait'], { env });
+    rmSync(prefix, { recursive: true });
+  });
+  const set = `WINEPREFIX=${prefix} WINEPATH=${dirname(library)} WINEDEBUG=-all WINEDLLOVERRIDES=mscoree,mshtml=`;
+  for (const name of readdirSync(into).filter((one) => one.endsWith('.exe'))) {
+    const text = `#!/bin/sh\nexec env -u DISPLAY ${set} wine "$0.exe" "$@"\n`;
+    writeFileSync(join(into, name.slice(0, -4)), text, { mode: 0o755 });
+  }
+  return into;
 }
 
 /**

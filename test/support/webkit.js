@@ -46,8 +46,8 @@ export class WebKitPage {
       env: {
         ...screen.env,
         LIBGL_ALWAYS_SOFTWARE: '1',
-        // By C.UTF-8 its pages have the language "C", which Intl refuses.
-        LC_ALL: 'C',
+        // By this its pages have the language "C", which Intl refuses.
+        LC_ALL: 'C.UTF-8',
         // Its sandbox wants namespaces, which containers do not give; the pages are ours.
         WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS: '1'
       },
