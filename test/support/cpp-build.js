@@ -135,6 +135,15 @@ export function buildClient(preset = 'gcc') {
   return cmakeBuild({ source: 'native/client', preset, into: sharedBuild(preset) });
 }
 
+/** Makes a folder with this machine's headers of libcurl, and no others: for another system. @returns {Promise<string>} */
+export async function curlHeaders(folder) {
+  mkdirSync(folder, { recursive: true });
+  const flags = ['--cflags-only-I', '--keep-system-cflags', 'libcurl'];
+  const [, include] = /-I(\S+)/.exec(await tool('pkg-config', flags));
+  if (!existsSync(join(folder, 'curl'))) symlinkSync(join(include, 'curl'), join(folder, 'curl'));
+  return folder;
+}
+
 const MINGW = 'x86_64-w64-mingw32-g++-posix';
 
 /** Why the C++ client can't be built for Windows and run here, for a test's `skip`. */
@@ -149,13 +158,7 @@ export const noWindows =
  */
 export async function buildForWindows(t) {
   const into = sharedBuild('windows');
-  const headers = join(into, 'include');
-  mkdirSync(headers, { recursive: true });
-  if (!existsSync(join(headers, 'curl'))) {
-    const flags = ['--cflags-only-I', '--keep-system-cflags', 'libcurl'];
-    const [, include] = /-I(\S+)/.exec(await tool('pkg-config', flags));
-    symlinkSync(join(include, 'curl'), join(headers, 'curl'));
-  }
+  const headers = await curlHeaders(join(into, 'include'));
   const library = join(fetchWheel('pymcurl', '8.23.0.2', 'win_amd64'), 'mcurl/libcurl-x64.dll');
   await cmakeBuild({
     source: 'native/client',
