@@ -90,8 +90,8 @@ inEach('the plots of the admin page, and of a report', async (t, visit) => {
     ['report', pathToFileURL(file).href, '#percentiles .uplot canvas']
   ]) {
     const page = await visit(url);
-    t.match(await page.evaluate(() => globalThis.navigator.language), /^en\b/, name);
     await page.waitForSelector(plots);
+    t.match(await page.evaluate(() => globalThis.navigator.language), /^en\b/, name);
     await well(t, page, name);
   }
 });
@@ -103,11 +103,11 @@ inEach('the client, feeds and a player as modules', async (t, visit) => {
   const page = await visit(at(server, 'client/place.js'));
   await put(server, 'a', { list: [1, 2, 3], text: 'x'.repeat(200) });
   await page.evaluate(async () => {
-    const [{ Client, Feeds }, { Player }] = await Promise.all([
-      import('/client/client.js'),
-      import('/client/player.js')
-    ]);
     const base = globalThis.location.origin;
+    const [{ Client, Feeds }, { Player }] = await Promise.all([
+      import(`${base}/client/client.js`),
+      import(`${base}/client/player.js`)
+    ]);
     const heard = { sprites: [], values: [], states: [] };
     const client = new Client({
       base,

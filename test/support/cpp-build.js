@@ -159,7 +159,11 @@ export const noWindows =
 export async function buildForWindows(t) {
   const into = sharedBuild('windows');
   const headers = await curlHeaders(join(into, 'include'));
-  const library = join(fetchWheel('pymcurl', '8.23.0.2', 'win_amd64'), 'mcurl/libcurl-x64.dll');
+  const wheel = fetchWheel('pymcurl', '8.23.0.2', 'win_amd64');
+  const library = join(
+    wheel,
+    readdirSync(wheel).find((one) => /^libcurl.*\.dll$/.test(one))
+  );
   await cmakeBuild({
     source: 'native/client',
     into,
@@ -182,7 +186,7 @@ export async function buildForWindows(t) {
     await tool('wineserver', ['--wait'], { env });
     rmSync(prefix, { recursive: true });
   });
-  const set = `WINEPREFIX=${prefix} WINEPATH=${dirname(library)} WINEDEBUG=-all WINEDLLOVERRIDES=mscoree,mshtml=`;
+  const set = `WINEPREFIX=${prefix} WINEPATH=${wheel} WINEDEBUG=-all WINEDLLOVERRIDES=mscoree,mshtml=`;
   for (const name of readdirSync(into).filter((one) => one.endsWith('.exe'))) {
     const text = `#!/bin/sh\nexec env -u DISPLAY ${set} wine "$0.exe" "$@"\n`;
     writeFileSync(join(into, name.slice(0, -4)), text, { mode: 0o755 });

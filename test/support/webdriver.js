@@ -160,7 +160,9 @@ export class DrivenPage {
     const { value, error } = await this.#ask('ExecuteAsyncScript', {
       script,
       args: [arg ?? null],
-      newSandbox: false // Firefox keeps what the page's part of a test has made
+      // Firefox keeps what the page's part of a test has made.
+      sandbox: 'default',
+      newSandbox: false
     });
     assert.equal(error, undefined);
     return value;
