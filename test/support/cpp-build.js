@@ -1,5 +1,6 @@
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import {
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -145,10 +146,10 @@ export async function curlHeaders(folder) {
 }
 
 const MINGW = 'x86_64-w64-mingw32-g++-posix';
+const WINE = '/usr/lib/wine'; // the package wine64
 
 /** Why the C++ client can't be built for Windows and run here, for a test's `skip`. */
-export const noWindows =
-  noClient || missing({ programs: [MINGW, 'wine', 'wineserver', 'python3'] });
+export const noWindows = noClient || missing({ programs: [MINGW, `${WINE}/wine64`, 'python3'] });
 
 /**
  * Builds the C++ client's test programs for Windows, with the libcurl that a package of Python has there.
@@ -179,16 +180,17 @@ export async function buildForWindows(t) {
       ...UNITY
     }
   });
+  copyFileSync(library, join(into, 'libcurl-4.dll')); // its name, by which the programs want it
   const prefix = mkdtempSync(join(tmpdir(), 'sprites-wine-'));
   const env = plainEnvironment({ WINEPREFIX: prefix });
   t.teardown(async () => {
-    await tool('wineserver', ['--kill'], { env }).catch(() => {}); // none has been started
-    await tool('wineserver', ['--wait'], { env });
+    await tool(`${WINE}/wineserver64`, ['--kill'], { env }).catch(() => {}); // none has been started
+    await tool(`${WINE}/wineserver64`, ['--wait'], { env });
     rmSync(prefix, { recursive: true });
   });
   const set = `WINEPREFIX=${prefix} WINEPATH=${wheel} WINEDEBUG=-all WINEDLLOVERRIDES=mscoree,mshtml=`;
   for (const name of readdirSync(into).filter((one) => one.endsWith('.exe'))) {
-    const text = `#!/bin/sh\nexec env -u DISPLAY ${set} wine "$0.exe" "$@"\n`;
+    const text = `#!/bin/sh\nexec env -u DISPLAY ${set} ${WINE}/wine64 "$0.exe" "$@"\n`;
     writeFileSync(join(into, name.slice(0, -4)), text, { mode: 0o755 });
   }
   return into;
