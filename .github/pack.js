@@ -117,15 +117,12 @@ export function fetchWheel(name, version, platform) {
   return home;
 }
 
-/** @returns {string} the compiler */
-export const fetchZig = () => join(fetchWheel('ziglang', ZIG), 'ziglang/zig');
-
 /**
  * The environment in which node-gyp builds for a platform. What V8's headers or another compiler than ours warn of stops
  * no release. All that an addon has is its own, because the C++ library inside must not be mixed with Node's.
  */
 function toolsFor(target, work) {
-  const zig = fetchZig();
+  const zig = join(fetchWheel('ziglang', ZIG), 'ziglang/zig');
   const flags = '-ffunction-sections -fdata-sections -fvisibility=hidden -g0 -Wno-error';
   const [CC, CXX] = ['cc', 'c++'].map((name) => {
     const file = join(work, `${name}-${target}`);

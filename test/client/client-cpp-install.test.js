@@ -5,12 +5,9 @@ import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 
-import { fetchZig } from '../../.github/pack.js';
 import {
   buildClient,
   cmakeBuild,
-  curlHeaders,
-  missing,
   noClient,
   plainEnvironment,
   ROOT,
@@ -67,30 +64,6 @@ t.test(
       ]);
     }
     t.ok(sources.length > 0);
-  }
-);
-
-t.test(
-  'it compiles for macOS',
-  { skip: noClient || missing({ programs: ['python3'] }) },
-  async (t) => {
-    const zig = fetchZig();
-    const headers = await curlHeaders(join(t.testdir(), 'include'));
-    const source = (folder) => join(ROOT, SOURCE, folder);
-    const includes = [headers, source('include'), source('src')].map((folder) => `-I${folder}`);
-    const strict = ['-Wall', '-Wextra', '-Wpedantic', '-Wshadow', '-Wconversion', '-Werror'];
-    const how = ['-target', 'aarch64-macos', '-std=c++17', ...strict, ...includes];
-    for (const name of readdirSync(source('src')).filter((one) => one.endsWith('.cc'))) {
-      await tool(zig, [
-        'c++',
-        ...how,
-        '-c',
-        join(source('src'), name),
-        '-o',
-        join(headers, 'out.o')
-      ]);
-      t.pass(name);
-    }
   }
 );
 

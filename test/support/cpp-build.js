@@ -137,7 +137,7 @@ export function buildClient(preset = 'gcc') {
 }
 
 /** Makes a folder with this machine's headers of libcurl, and no others: for another system. @returns {Promise<string>} */
-export async function curlHeaders(folder) {
+async function curlHeaders(folder) {
   mkdirSync(folder, { recursive: true });
   const flags = ['--cflags-only-I', '--keep-system-cflags', 'libcurl'];
   const [, include] = /-I(\S+)/.exec(await tool('pkg-config', flags));
