@@ -25,7 +25,7 @@ import { temporary } from '../support/processes.js';
 /**
  * The packages of a release, tried in an empty project as their users have them. SPRITES_PACKAGES names a folder in
  * which `npm run pack:all` has put them. Those of other platforms are tried as well: of another CPU by QEMU (qemu-user),
- * with that CPU's libraries where QEMU_LD_PREFIX says.
+ * with that CPU's libraries (musl 1.2.4 or later) where QEMU_LD_PREFIX says.
  */
 
 t.setTimeout(1_800_000);
