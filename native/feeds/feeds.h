@@ -306,7 +306,10 @@ class Feeds {
   /** From now on publications and ends are written to `journal`, which outlives the table. */
   void keepJournal(Journal* journal) { journal_ = journal; }
 
-  /** What was published and removed so far is in the journal: now it holds. */
+  /** What was published and removed so far is in the journal's file. */
+  void written() { written_ = staged_.size(); }
+
+  /** What was in the file at the last `written` is as safe as it is to be: now it holds. */
   void reveal();
 
   /** Whether a version of these lengths could be taken now: kOk, kTooManyFeeds or kFeedMemoryFull.
@@ -554,6 +557,7 @@ class Feeds {
     bool upstream;
     bool isNew;          // a place is kept for it
     uint32_t items = 0;  // of a log, whose newest is `value`; 0: it is none
+    uint64_t bytes = 0;  // of stagedBytes_
   };
 
   Feed* lookUp(std::string_view key) const;
@@ -707,6 +711,7 @@ class Feeds {
   FeedsWatcher* watcher_ = nullptr;
   Journal* journal_ = nullptr;
   std::vector<Staged> staged_;   // in their order
+  size_t written_ = 0;           // of them, those that the journal's file has
   uint64_t stagedBytes_ = 0;     // of their values
   uint32_t stagedFeeds_ = 0;     // of them, new feeds
   std::deque<Feed*> spreading_;  // feeds with watchers that are due
