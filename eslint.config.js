@@ -38,7 +38,7 @@ export default [
       'lib/arena/games/*/{phone,field,panel}.js',
       'lib/client/**/*.js',
       'lib/operator/admin-page/*.js',
-      'lib/report/report-page/*.js'
+      'lib/report/{language,report-page/*}.js'
     ],
     languageOptions: { globals: { ...globals.browser } }
   },

@@ -7,6 +7,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync
@@ -95,15 +96,25 @@ export function copyTree(to) {
   }
 }
 
-function fetchZig() {
-  const home = join(KEPT, `zig-${ZIG}`);
-  if (!existsSync(join(home, 'whole'))) {
-    run('python3', ['-m', 'venv', '--clear', home]);
-    run(join(home, 'bin/pip'), ['install', '--quiet', `ziglang==${ZIG}`]);
-    writeFileSync(join(home, 'whole'), '');
-  }
-  const where = 'import ziglang; print(ziglang.__path__[0])';
-  return join(run(join(home, 'bin/python'), ['-c', where]).trim(), 'zig');
+/**
+ * Fetches a package of PyPI once.
+ *
+ * @param {string} name
+ * @param {string} version
+ * @param {string} [platform] another than this machine's, as PyPI calls it
+ * @returns {string} the folder with what is in it
+ */
+export function fetchWheel(name, version, platform) {
+  const home = join(KEPT, [name, version, platform].filter(Boolean).join('-'));
+  if (existsSync(home)) return home;
+  const python = join(KEPT, 'python');
+  if (!existsSync(join(python, 'bin/pip'))) run('python3', ['-m', 'venv', '--clear', python]);
+  const where = platform ? ['--platform', platform, '--only-binary', ':all:'] : [];
+  const part = mkdtempSync(`${home}-`);
+  const how = ['--quiet', '--no-deps', '--target', part, ...where];
+  run(join(python, 'bin/pip'), ['install', ...how, `${name}==${version}`]);
+  renameSync(part, home);
+  return home;
 }
 
 /**
@@ -111,7 +122,7 @@ function fetchZig() {
  * no release. All that an addon has is its own, because the C++ library inside must not be mixed with Node's.
  */
 function toolsFor(target, work) {
-  const zig = fetchZig();
+  const zig = join(fetchWheel('ziglang', ZIG), 'ziglang/zig');
   const flags = '-ffunction-sections -fdata-sections -fvisibility=hidden -g0 -Wno-error';
   const [CC, CXX] = ['cc', 'c++'].map((name) => {
     const file = join(work, `${name}-${target}`);

@@ -17,7 +17,7 @@ const PLOTS = { '/uplot.js': 'uPlot.esm.js', '/uplot.css': 'uPlot.min.css' };
 
 /** What a panel makes a report with: lib/report's modules, and the page that they fill. */
 const SWARM = new URL('../report/', import.meta.url);
-const REPORT = ['page-parts.js', 'report-body.js', 'words.js'];
+const REPORT = ['language.js', 'page-parts.js', 'report-body.js', 'words.js'];
 
 /**
  * @param {{arena: string[], play?: object}} options the arenas' names; `play` where a game is tried

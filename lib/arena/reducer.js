@@ -15,6 +15,9 @@ const MEMORY = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16 };
 const LOAD_TIME = 10_000;
 const STEP_TIME = 1000;
 
+/** A time is counted in so many beats: one in which this process stood still is one beat, however long. */
+const BEATS = 10;
+
 /** The longest text of a value, and of a game's memory, in bytes. */
 const TEXT = 65536;
 
@@ -131,9 +134,11 @@ export class Reducer {
     this.#content = content;
   }
 
-  #bound(milliseconds, why, message) {
+  #bound(milliseconds, why, message, beats = BEATS) {
     clearTimeout(this.#limit);
-    this.#limit = setTimeout(() => this.#fail(why, message), milliseconds).unref();
+    const next = () =>
+      beats > 1 ? this.#bound(milliseconds, why, message, beats - 1) : this.#fail(why, message);
+    this.#limit = setTimeout(next, milliseconds / BEATS).unref();
   }
 
   #hear(message) {

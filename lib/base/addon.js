@@ -22,8 +22,9 @@ const BUILT = '../../native/build/Release/sprites.node';
  */
 export function prebuilt(product) {
   const name = product.replace(/(?=\.node$)/, `-${process.versions.modules}`);
-  // Quicker than process.report, which also looks up the names of connected hosts.
-  const isMusl = readFileSync('/proc/self/maps', 'latin1').includes('/ld-musl-');
+  // Quicker than process.report, which also looks up the names of connected hosts. Alpine has musl as ld-musl-….so.1, others
+  // as libc.so, to which that is a link.
+  const isMusl = /\/(ld-musl-.*|libc\.so)$/m.test(readFileSync('/proc/self/maps', 'latin1'));
   return require.resolve(`sprites-server-linux-${process.arch}${isMusl ? '-musl' : ''}/${name}`);
 }
 

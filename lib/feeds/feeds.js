@@ -58,6 +58,8 @@ export class Feeds {
   #closed = false;
   /** Told of keys to fetch. */
   #onFetch = () => {};
+  /** Told of what other servers are to know of presence. */
+  #onPresence = () => {};
   /** Where publications go that other servers get, too. @type {import('../world/shared-feeds.js').SharedFeeds} */
   #shared;
 
@@ -171,9 +173,18 @@ export class Feeds {
     this.#onFetch = fetch;
   }
 
+  /**
+   * @param {(want: {key: string, asks: boolean, share?: {watching: number, who: string[]}}) => void} tell called with what
+   *     the other servers of a world are to be asked, and told, of a presence feed
+   */
+  onPresence(tell) {
+    this.#onPresence = tell;
+  }
+
   #seeToWants() {
     for (const want of this.native.takeWants()) {
       if (want.heard) this.#tell(want.key);
+      else if (want.asks || want.share) this.#onPresence(want);
       else if (want.fetch) this.#onFetch(want.key, want.source);
       else this.#compress(want);
     }

@@ -87,9 +87,12 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
     return isPrivate(key) ? grantOf(request, (grant) => grant.reads(key)) : undefined;
   }
 
-  /** By what grant a client is named where anybody may read; whatever is wrong with it, it may read. */
-  const nameFor = async (request) =>
-    grants?.open ? (await grants.admit(request)).grant : undefined;
+  /** By what grant a client is named where anybody may read; a token that is none has no rights, and it may read. */
+  async function nameFor(request) {
+    if (!grants?.open) return undefined;
+    const { grant, token } = await grants.admit(request);
+    return grant ?? (token && { token });
+  }
 
   async function get(request) {
     const wish = wishOf(request);

@@ -81,20 +81,22 @@ export class Grants {
 
   /**
    * @param {{headers: object, query: URLSearchParams}} request
-   * @returns {Promise<{grant: Grant} | {problem: 'grant-required' | 'bad-grant' | 'grant-expired'}>}
+   * @returns {Promise<{grant: Grant} | {problem: 'grant-required' | 'bad-grant' | 'grant-expired', token?: Buffer}>} `token`:
+   *     the SHA-256 of the one that is none
    */
   async admit(request) {
     const token = tokenOf(request);
     if (token === undefined) return REQUIRED;
+    const hash = createHash('sha256').update(token).digest();
     const { rights, problem } = await verify(token, this.#keys, {
       now: Date.now() / 1000,
       longest: this.#options.grantLongest
     });
-    if (problem !== undefined) return { problem };
+    if (problem !== undefined) return { problem, token: hash };
     // Looked at behind the last wait: what is revoked meanwhile is not let in.
     const isKnown = this.#keys.some(({ print }) => print === rights.key);
-    if (!isKnown || PARTS.some((part) => this.revocations.has(part, rights[part]))) return BAD;
-    return { grant: { ...rights, token: createHash('sha256').update(token).digest() } };
+    const isOver = !isKnown || PARTS.some((part) => this.revocations.has(part, rights[part]));
+    return isOver ? { ...BAD, token: hash } : { grant: { ...rights, token: hash } };
   }
 
   /** Makes a grant. */

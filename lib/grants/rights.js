@@ -11,7 +11,8 @@ export const NAME_BYTES = 200;
 const isTime = (value) =>
   typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
 
-const isName = (value) =>
+/** @returns {boolean} whether it may be a `sub` or a `jti` */
+export const isName = (value) =>
   typeof value === 'string' && value !== '' && Buffer.byteLength(value) <= NAME_BYTES;
 
 const isList = (value) => Array.isArray(value) && value.length <= LIST && value.every(isPattern);

@@ -73,8 +73,8 @@ export function answerText({ status, headers, body = '' }) {
 /** A problem as the native door has it. */
 const outcomeOf = (problem = 'ok') => outcomes.indexOf(problem);
 
-/** A grant as the native table of grants has it; `left`: how long it lives, in milliseconds. */
-const nativeOf = ({ token, exp, read, jti = '', sub = '', key, present }) => ({
+/** A grant as the native table of grants has it, or a token that is none; `left`: how long it lives, in milliseconds. */
+const nativeOf = ({ token, exp = 0, read = [], jti = '', sub = '', key = '', present }) => ({
   ...{ token, read, jti, sub, key, present },
   left: Math.max(0, exp * 1000 - Date.now())
 });

@@ -70,7 +70,7 @@ const PAGE = new Map([
     `/arena-pages/${name}`,
     `../arena/pages/${name}`
   ]),
-  ['/swarm/words.js', '../report/words.js'],
+  ...['language.js', 'words.js'].map((name) => [`/swarm/${name}`, `../report/${name}`]),
   ['/uplot.js', import.meta.resolve('uplot').replace(/[^/]*$/, 'uPlot.esm.js')],
   ['/uplot.css', import.meta.resolve('uplot').replace(/[^/]*$/, 'uPlot.min.css')]
 ]);

@@ -18,6 +18,7 @@ const inlined = (text) => text.replace(/^import .*;$/gm, '').replace(/^export /g
 export function template() {
   const license = uplot('LICENSE').replaceAll('*/', '');
   const script = [
+    here('language.js'),
     `/* uPlot:\n${license}*/`,
     uplot('dist/uPlot.iife.min.js'),
     inlined(here('words.js')),

@@ -20,6 +20,9 @@ const ENTRIES = 'sprites.entries';
 /** Frames: then follows to whom, and from whom. */
 const FRAMES = 'sprites.frames';
 
+/** Who watches at a server: its name follows. */
+const PRESENCE = 'sprites.presence';
+
 /** Bytes of frames that may be on the way to the broker. What is more is dropped: it is sent again in its time. */
 const UNDER_WAY = 16 * 2 ** 20;
 
@@ -32,6 +35,7 @@ export class Broker {
   #kv;
   #watcher = { seen() {}, missed() {} };
   #receive = () => {};
+  #receivePresence = () => {};
   #underWay = 0;
   #flushing = false;
 
@@ -68,6 +72,11 @@ export class Broker {
     this.#receive = receive;
   }
 
+  /** @param {(from: string, message: Uint8Array) => void} receive is given what the other servers say of presence */
+  onPresence(receive) {
+    this.#receivePresence = receive;
+  }
+
   /**
    * Sends a frame; it may get lost.
    *
@@ -76,10 +85,19 @@ export class Broker {
    * @throws {Error} when it is larger than the NATS server takes messages (1 MiB by default)
    */
   send(to, frame) {
+    this.#publish(`${FRAMES}.${to}.${this.#name}`, frame);
+  }
+
+  /** Says something of presence to all servers; it may get lost. */
+  sendPresence(message) {
+    this.#publish(`${PRESENCE}.${this.#name}`, message);
+  }
+
+  #publish(subject, bytes) {
     const connection = this.#link.writable;
-    if (!connection || this.#underWay + frame.length > UNDER_WAY) return;
-    connection.publish(`${FRAMES}.${to}.${this.#name}`, frame);
-    this.#underWay += frame.length;
+    if (!connection || this.#underWay + bytes.length > UNDER_WAY) return;
+    connection.publish(subject, bytes);
+    this.#underWay += bytes.length;
     if (this.#underWay >= ASK_FROM) this.#flush();
   }
 
@@ -114,11 +132,16 @@ export class Broker {
       if (!error) what(message);
     };
     connection.subscribe(`${ENTRIES}.>`, { callback: told((message) => this.#hear(message)) });
-    connection.subscribe(`${FRAMES}.${this.#name}.*`, {
-      callback: told(({ subject, data }) => {
+    const given = (receive) =>
+      told(({ subject, data }) => {
         const from = subject.slice(subject.lastIndexOf('.') + 1);
-        if (NAME.test(from)) this.#receive(from, data);
-      })
+        if (NAME.test(from)) receive(from, data);
+      });
+    connection.subscribe(`${FRAMES}.${this.#name}.*`, {
+      callback: given((...frame) => this.#receive(...frame))
+    });
+    connection.subscribe(`${PRESENCE}.*`, {
+      callback: given((...message) => this.#receivePresence(...message))
     });
   }
 

@@ -7,6 +7,7 @@ import { NatsLink } from './nats-link.js';
 import { publicUrl } from './entry.js';
 import { SIDES } from './ring.js';
 import { SharedFeeds } from './shared-feeds.js';
+import { SharedPresence } from './shared-presence.js';
 import { SharedRevocations } from './shared-revocations.js';
 import { tagOf, tagText } from '../base/tag.js';
 
@@ -17,6 +18,7 @@ import { tagOf, tagText } from '../base/tag.js';
  *       ▲ └──────────────frames───────────────▲ │
  *       └────────────────frames─────────────────┘
  *     FeedStore ◀─▶ SharedFeeds ◀─▶ lib/feeds      SharedRevocations ◀─▶ lib/grants
+ *     Broker ◀─▶ SharedPresence ◀─▶ native/feeds
  *
  * Broker, and FeedStore with SharedRevocations, have a connection to the NATS server each (NatsLink), so that no lease waits behind a document.
  * Nothing waits for it: a server serves at once as if it were alone, and joins when it can.
@@ -40,6 +42,7 @@ export class World {
   #feeds;
   #feedStore;
   #revocations;
+  #presence;
   #membership;
   /** What crossing goes by. @type {import('./ring.js').View} */
   #view;
@@ -67,6 +70,11 @@ export class World {
       ...{ feeds, log, most: options.feeds },
       store: this.#feedStore
     });
+    this.#presence = new SharedPresence({
+      feeds,
+      shares: (key) => this.#feeds.shares(key),
+      send: (message) => this.#broker.sendPresence(message)
+    });
     this.#membership = new Membership({
       name,
       lease: options.worldLease * 1000,
@@ -80,6 +88,7 @@ export class World {
         this.#view = membership.view();
         this.#crossing.update(this.#view);
         directory.update(this.#view);
+        this.#presence.update(this.#view);
         const { state, problem } = this.#view;
         if (state === 'gone' || OUTSIDE.includes(problem?.code)) this.#feeds.part();
       },
@@ -87,6 +96,7 @@ export class World {
     });
     this.#view = this.#membership.view();
     this.#broker.onFrame((from, frame) => this.#crossing.received(from, frame));
+    this.#broker.onPresence((from, message) => this.#presence.received(from, message));
   }
 
   /**

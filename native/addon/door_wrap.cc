@@ -145,8 +145,8 @@ class DoorObject : public Nan::ObjectWrap {
     uv_timer_start(
         timer_,
         [](uv_timer_t* timer) {
-          LoopScope scope;
           auto* self = static_cast<DoorObject*>(timer->data);
+          LoopScope scope(self);
           self->front_.tick(self->clock_.advance(uv_now(timer->loop)));
         },
         kTickMilliseconds, kTickMilliseconds);
@@ -174,7 +174,7 @@ class DoorObject : public Nan::ObjectWrap {
       [[maybe_unused]] const Local<Object> kept = self->handle();
       uint64_t ended;
       {
-        LoopScope turn;
+        LoopScope turn(self);
         self->front_.turn();
         ended = microseconds();
       }

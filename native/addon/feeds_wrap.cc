@@ -65,7 +65,8 @@ class FeedsObject : public Nan::ObjectWrap {
                     {"restore", restore},     {"status", status},
                     {"most", most},           {"list", list},
                     {"drain", drain},         {"close", close},
-                    {"hear", hear},
+                    {"hear", hear},           {"askShare", askShare},
+                    {"takeShare", takeShare}, {"forgetShares", forgetShares},
                 });
   }
 
@@ -110,16 +111,16 @@ class FeedsObject : public Nan::ObjectWrap {
   }
 
   static void turn(uv_idle_t* idle) {
-    LoopScope scope;
     auto* self = static_cast<FeedsObject*>(idle->data);
+    LoopScope scope(self);
     if (self->feeds_.wants()) self->onWants_.Call(0, nullptr, self->resource_.get());
     self->feeds_.step(kTurnShare);
     if (self->idle_ != nullptr && !self->feeds_.busy()) uv_idle_stop(idle);
   }
 
   static void tick(uv_timer_t* timer) {
-    LoopScope scope;
     auto* self = static_cast<FeedsObject*>(timer->data);
+    LoopScope scope(self);
     const bool done = self->feeds_.tick(uv_now(timer->loop));
     // What is left over waits for one turn of the loop, not for a whole tick.
     if (!done && self->timer_ != nullptr) uv_timer_start(timer, tick, 1, kTickMilliseconds);
@@ -292,7 +293,25 @@ class FeedsObject : public Nan::ObjectWrap {
     unwrap<FeedsObject>(info)->feeds_.hear(textOf(info[0]));
   }
 
-  // takeWants() → [{key, fetch, heard, source, epoch, version}]
+  // askShare(key): as Feeds::askShare
+  static void askShare(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<FeedsObject>(info)->feeds_.askShare(textOf(info[0]));
+  }
+
+  // takeShare(server, {key, watching, who: [name, …]})
+  static void takeShare(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<FeedsObject>(info)->feeds_.takeShare(
+        textIn(info[1], "key"), textOf(info[0]),
+        {uint32Of(get(info[1], "watching")), textsOf(get(info[1], "who"))});
+  }
+
+  // forgetShares(server)
+  static void forgetShares(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<FeedsObject>(info)->feeds_.forgetShares(textOf(info[0]));
+  }
+
+  // takeWants() → [{key, fetch, heard, asks, share: {watching, who} or missing, source, epoch,
+  // version}]
   static void takeWants(const Nan::FunctionCallbackInfo<Value>& info) {
     Local<Array> result = Nan::New<Array>();
     for (const Feeds::Want& want : unwrap<FeedsObject>(info)->feeds_.takeWants()) {
@@ -300,6 +319,17 @@ class FeedsObject : public Nan::ObjectWrap {
       set(one, "key", Nan::New(want.key).ToLocalChecked());
       set(one, "fetch", Nan::New(want.fetch));
       set(one, "heard", Nan::New(want.heard));
+      set(one, "asks", Nan::New(want.asks));
+      if (want.share) {
+        Local<Array> who = Nan::New<Array>();
+        for (const std::string& name : want.share->who) {
+          Nan::Set(who, who->Length(), Nan::New(name).ToLocalChecked()).Check();
+        }
+        Local<Object> share = Nan::New<Object>();
+        set(share, "watching", want.share->watching);
+        set(share, "who", who);
+        set(one, "share", share);
+      }
       set(one, "source", want.source);
       setCursor(one, want.cursor);
       Nan::Set(result, result->Length(), one).Check();

@@ -18,10 +18,14 @@ namespace server {
 /** Microseconds of a clock that never goes back. */
 inline uint64_t microseconds() { return uv_hrtime() / 1000; }
 
-/** To be made on the stack of each callback of the loop; opens the handles its calls need. */
+/**
+ * To be made on the stack of each callback of the loop; opens the handles its calls need. `object`,
+ * whose callback it is, stays alive for as long: a new one a turn would be a tenth of a turn.
+ */
 class LoopScope {
  public:
-  LoopScope() : scope_(v8::Isolate::GetCurrent(), Nan::New<v8::Object>(), {0, 0}) {}
+  explicit LoopScope(Nan::ObjectWrap* object)
+      : scope_(v8::Isolate::GetCurrent(), object->handle(), {0, 0}) {}
 
  private:
   Nan::HandleScope handles_;

@@ -109,8 +109,8 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
 
   /** The disk has caught up, perhaps: the thread that syncs says so. */
   static void caughtUp(uv_async_t* async) {
-    LoopScope scope;
     auto* self = static_cast<PoolObject*>(async->data);
+    LoopScope scope(self);
     self->turn_.caughtUp();
   }
 
@@ -129,8 +129,8 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   }
 
   static void tick(uv_timer_t* timer) {
-    LoopScope scope;
     auto* self = static_cast<PoolObject*>(timer->data);
+    LoopScope scope(self);
     const uint64_t now = uv_now(timer->loop);
     if (self->limits_ != nullptr) self->limits_->tick(now);
     const bool done = self->turn_.tick(now, self->clock_.advance(now));

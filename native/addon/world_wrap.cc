@@ -111,8 +111,8 @@ class WorldObject : public Nan::ObjectWrap {
   }
 
   static void woken(uv_timer_t* timer) {
-    LoopScope scope;
     auto* self = static_cast<WorldObject*>(timer->data);
+    LoopScope scope(self);
     self->callAt_ = kNeverDue;
     self->onWake_.Call(0, nullptr, self->resource_.get());
   }

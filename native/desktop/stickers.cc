@@ -150,12 +150,12 @@ void torn(Canvas* canvas) {
   canvas->stroke(Path("M14 62 L40 40 L56 54 L68 44 L86 58"), rgb(0xB5AD9C), 4);
 }
 
-struct Drawing {
+struct Sticker {
   std::string_view name;
   void (*draw)(Canvas*);
 };
 
-constexpr Drawing kDrawings[] = {{"ball", ball},     {"star", star}, {"ghost", ghost},
+constexpr Sticker kDrawings[] = {{"ball", ball},     {"star", star}, {"ghost", ghost},
                                  {"rocket", rocket}, {"fish", fish}, {"flower", flower}};
 
 }  // namespace
@@ -164,7 +164,7 @@ Canvas drawSticker(std::string_view name, int side) {
   Canvas canvas(side);
   canvas.shrink(0.86);  // the rim needs room
   void (*draw)(Canvas*) = torn;
-  for (const Drawing& drawing : kDrawings) {
+  for (const Sticker& drawing : kDrawings) {
     if (drawing.name == name) draw = drawing.draw;
   }
   draw(&canvas);

@@ -256,15 +256,22 @@ Outcome Feeds::append(std::string_view key, Cursor cursor, std::string_view item
 /** Does what was published, when it is in the journal; until then it may take `bytes` of memory. */
 void Feeds::stage(Staged staged, uint64_t bytes) {
   if (journal_ == nullptr) return apply(staged);
+  staged.bytes = bytes;
   stagedBytes_ += bytes;
   stagedFeeds_ += staged.isNew;
   staged_.push_back(std::move(staged));
 }
 
 void Feeds::reveal() {
-  stagedBytes_ = 0;
-  stagedFeeds_ = 0;
-  for (const Staged& staged : std::exchange(staged_, {})) apply(staged);
+  if (written_ == 0) return;
+  std::vector<Staged> staged = std::exchange(staged_, {});
+  const auto end = staged.begin() + static_cast<ptrdiff_t>(std::exchange(written_, 0));
+  staged_.assign(std::make_move_iterator(end), std::make_move_iterator(staged.end()));
+  for (auto one = staged.begin(); one != end; ++one) {
+    stagedBytes_ -= one->bytes;
+    stagedFeeds_ -= one->isNew;
+    apply(*one);
+  }
 }
 
 /** Does what was published or removed: it can't be refused any more. */

@@ -53,6 +53,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -101,7 +102,8 @@ struct WatchHow {
   uint32_t last = kNotLast;
   std::string_view noneMatch = {};        // If-None-Match: the tags of the answers that a cache has
   uint32_t grant = Grants::kNone;         // by which it is watched, and with which that ends
-  const GrantRights* verified = nullptr;  // the same, not taken yet; lives for the call only
+  const GrantRights* verified = nullptr;  // the same, not taken yet; without a key: the token
+                                          // is no grant; lives for the call only
   Address from = {};  // a feed without a value counts for the address that asked first
 };
 
@@ -270,6 +272,12 @@ class Feeds {
   /** The number of a grant that holds, or kNone. */
   uint32_t findGrant(const TokenHash& token) const { return grants_.find(token, clockNow()); }
 
+  /** Whether a token is known to be no grant; never for long. */
+  bool isBadGrant(const TokenHash& token) const { return grants_.isBad(token, clockNow()); }
+
+  /** Remembers that. */
+  void refuseGrant(const TokenHash& token) { grants_.refuse(token, clockNow()); }
+
   /** Takes a grant; kNone: there is no room. */
   uint32_t takeGrant(const GrantRights& rights) { return grants_.take(rights, clockNow()); }
 
@@ -298,7 +306,10 @@ class Feeds {
   /** From now on publications and ends are written to `journal`, which outlives the table. */
   void keepJournal(Journal* journal) { journal_ = journal; }
 
-  /** What was published and removed so far is in the journal: now it holds. */
+  /** What was published and removed so far is in the journal's file. */
+  void written() { written_ = staged_.size(); }
+
+  /** What was in the file at the last `written` is as safe as it is to be: now it holds. */
   void reveal();
 
   /** Whether a version of these lengths could be taken now: kOk, kTooManyFeeds or kFeedMemoryFull.
@@ -371,6 +382,17 @@ class Feeds {
   /** A thread has no watchers of this feed any more. */
   void leftElsewhere(std::string_view key, uint32_t thread);
 
+  // For a world, whose servers tell each other of their watchers: `key` is a presence feed's.
+
+  /** Another server asks for this one's share: Wants say it, now and when it has changed. */
+  void askShare(std::string_view key);
+
+  /** Another server's share; it is taken where there is such a feed. */
+  void takeShare(std::string_view key, std::string_view server, Attendance share);
+
+  /** A server is gone, and with it its shares. */
+  void forgetShares(std::string_view server);
+
   /** Calls `visit(key, name, there)` for each name that has come or gone since the last call. */
   template <typename Visit>
   void takeNamed(Visit&& visit) {
@@ -441,6 +463,8 @@ class Feeds {
     Address from = {};   // of the client who asks now
     bool waits = false;  // for a first version, where nobody has published one
     bool heard = false;  // neither: the feed, that `hear` was called for, has another version
+    bool asks = false;   // the same: the other servers are to be asked for their shares of it
+    std::optional<Attendance> share = {};  // the same: they are to be told this one's
   };
   bool wants() const { return !wants_.empty(); }
   std::vector<Want> takeWants() { return std::exchange(wants_, {}); }
@@ -533,6 +557,7 @@ class Feeds {
     bool upstream;
     bool isNew;          // a place is kept for it
     uint32_t items = 0;  // of a log, whose newest is `value`; 0: it is none
+    uint64_t bytes = 0;  // of stagedBytes_
   };
 
   Feed* lookUp(std::string_view key) const;
@@ -639,8 +664,11 @@ class Feeds {
   void forgetName(Feed* feed, Names::iterator one);
   void forgetNames(Feed* feed);
   void endLeases();
-  Attendance toldNow(Feed* of, Presence* presence) const;
-  Outcome beginPresence(std::string_view key);
+  void forgetShare(Presence* presence, std::string_view server);
+  void share(Feed* feed, const Attendance& here);
+  bool isAsked(const Feed& presence) const;
+  Attendance presentHere(Feed* of, Presence* presence) const;
+  Outcome beginPresence(std::string_view key, uint64_t askAt = 0);
   void tell(Feed* feed, Cursor cursor, Attendance told, std::string_view value, std::string patch);
   void tellAgain(Feed* feed);
   void tellLater(Feed* feed);
@@ -683,6 +711,7 @@ class Feeds {
   FeedsWatcher* watcher_ = nullptr;
   Journal* journal_ = nullptr;
   std::vector<Staged> staged_;   // in their order
+  size_t written_ = 0;           // of them, those that the journal's file has
   uint64_t stagedBytes_ = 0;     // of their values
   uint32_t stagedFeeds_ = 0;     // of them, new feeds
   std::deque<Feed*> spreading_;  // feeds with watchers that are due

@@ -18,6 +18,12 @@ constexpr uint64_t kPresenceIdle = 60000;
  * often. */
 constexpr uint32_t kTellShare = 256;
 
+/** Milliseconds from one question to the other servers of a world to the next. */
+constexpr uint64_t kAskEvery = 5000;
+
+/** For so long a server that was asked tells of its share: two questions may get lost. */
+constexpr uint64_t kShareFor = 3 * kAskEvery;
+
 /** Names whose lease a tick looks at. */
 constexpr uint32_t kLeaseShare = 4096;
 
@@ -43,6 +49,22 @@ void appendText(std::string* to, std::string_view text) {
     }
   }
   *to += '"';
+}
+
+/** What there is to tell of a feed, with what the other servers of a world have told. */
+Attendance withOthers(const Presence& presence, Attendance here) {
+  uint64_t watching = here.watching;
+  std::vector<std::string>& who = here.who;
+  for (const auto& [server, share] : presence.others) {
+    watching += share.watching;
+    who.insert(who.end(), share.who.begin(), share.who.end());
+  }
+  here.watching = static_cast<uint32_t>(std::min<uint64_t>(watching, UINT32_MAX));
+  if (presence.others.empty()) return here;
+  std::sort(who.begin(), who.end());
+  who.erase(std::unique(who.begin(), who.end()), who.end());
+  if (who.size() > kMostNamed) who.resize(kMostNamed);
+  return here;
 }
 
 std::string valueOf(const Attendance& told) {
@@ -163,6 +185,9 @@ void Feeds::forgetName(Feed* feed, Names::iterator one) {
 }
 
 void Feeds::forgetNames(Feed* feed) {
+  while (feed->presence && !feed->presence->others.empty()) {
+    forgetShare(feed->presence.get(), feed->presence->others.begin()->first);
+  }
   if (!feed->names) return;
   names_ -= static_cast<uint32_t>(feed->names->size());
   feed->names.reset();
@@ -212,10 +237,66 @@ void Feeds::leftElsewhere(std::string_view key, uint32_t thread) {
   for (const std::string& name : those) namedElsewhere(key, name, thread, false);
 }
 
+// ---- Other servers of a world -------------------------------------------------------------------
+
+void Feeds::askShare(std::string_view key) {
+  Feed* feed = lookUp(key);
+  if (feed == nullptr || feed->awaited) {
+    if (beginPresence(key, now_ + kAskEvery) != Outcome::kOk) return;
+    feed = lookUp(key);
+    feed->askedAt = 0;  // by nobody here
+  }
+  if (!feed->presence) return;
+  Presence& presence = *feed->presence;
+  // One of all servers asks: each tells all others.
+  presence.askAt = now_ + kAskEvery;
+  presence.shared.reset();
+  if (std::exchange(presence.shareUntil, now_ + kShareFor) > now_) return;
+  share(feed, presentHere(lookUp(toldBy(key)), &presence));
+}
+
+/** Asks the other servers, or tells them what has changed here. */
+void Feeds::share(Feed* feed, const Attendance& here) {
+  if (!options_.shared) return;
+  Presence& presence = *feed->presence;
+  Want one = {.key = feed->key, .fetch = false, .source = kNoSource, .cursor = {}};
+  one.asks = presence.askAt <= now_ && isAsked(*feed);
+  if (one.asks) {
+    presence.askAt = now_ + kAskEvery;
+    presence.shareUntil = now_ + kShareFor;
+    presence.shared.reset();
+  }
+  if (presence.shareUntil > now_ && presence.shared != here) one.share = presence.shared = here;
+  if (one.asks || one.share) want(std::move(one));
+}
+
+void Feeds::takeShare(std::string_view key, std::string_view server, Attendance share) {
+  Feed* const feed = lookUp(key);
+  if (feed == nullptr || !feed->presence) return;
+  forgetShare(feed->presence.get(), server);
+  const size_t room = std::min<size_t>(kMostNamed, options_.names - names_);
+  if (share.who.size() > room) share.who.resize(room);
+  names_ += static_cast<uint32_t>(share.who.size());
+  feed->presence->others.emplace(server, std::move(share));
+}
+
+void Feeds::forgetShare(Presence* presence, std::string_view server) {
+  const auto found = presence->others.find(server);
+  if (found == presence->others.end()) return;
+  names_ -= static_cast<uint32_t>(found->second.who.size());
+  presence->others.erase(found);
+}
+
+void Feeds::forgetShares(std::string_view server) {
+  for (const std::unique_ptr<Feed>& feed : feeds_) {
+    if (feed != nullptr && feed->presence) forgetShare(feed->presence.get(), server);
+  }
+}
+
 // ---- The feeds that tell of them ----------------------------------------------------------------
 
-/** What there is to tell of a feed. */
-Attendance Feeds::toldNow(Feed* of, Presence* presence) const {
+/** What this server has to tell of a feed. */
+Attendance Feeds::presentHere(Feed* of, Presence* presence) const {
   const uint32_t now = of->watching + of->elsewhere;
   Attendance told = {presence->take(now_, std::max(std::exchange(of->most, now), now)), {}};
   if (!of->names) return told;
@@ -226,16 +307,18 @@ Attendance Feeds::toldNow(Feed* of, Presence* presence) const {
   return told;
 }
 
-/** Makes the presence feed of this key, which is not there or awaited: kOk, kUnknownFeed where
- * there is none to tell of, kTooManyFeeds, kFeedMemoryFull. */
-Outcome Feeds::beginPresence(std::string_view key) {
+/** Makes the presence feed of this key, which is not there or awaited, and has the other servers
+ * asked from `askAt` on: kOk, kUnknownFeed where there is none to tell of, kTooManyFeeds,
+ * kFeedMemoryFull. */
+Outcome Feeds::beginPresence(std::string_view key, uint64_t askAt) {
   Feed* const of = lookUp(toldBy(key));
   if (of == nullptr || !of->value || of->presence) return Outcome::kUnknownFeed;
   if (counts_.presences >= options_.feeds) return Outcome::kTooManyFeeds;
   // How many there were before anybody asked is over.
   of->most = 0;
   auto presence = std::make_unique<Presence>(now_, options_.lease);
-  Attendance told = toldNow(of, presence.get());
+  presence->askAt = askAt;
+  const Attendance told = presentHere(of, presence.get());
   const std::string value = valueOf(told);
   if (!fits(nullptr, mostOf(value.size(), 0))) return Outcome::kFeedMemoryFull;
   Feed* feed = lookUp(key);
@@ -248,7 +331,8 @@ Outcome Feeds::beginPresence(std::string_view key) {
   feed->presence = std::move(presence);
   ++placesOf(*feed);
   const uint64_t random = uint64_t{std::random_device{}()} << 32 | std::random_device{}();
-  tell(feed, {1 + random % kEpochs, 1}, std::move(told), value, {});
+  tell(feed, {1 + random % kEpochs, 1}, told, value, {});
+  share(feed, told);
   return Outcome::kOk;
 }
 
@@ -274,7 +358,9 @@ void Feeds::tell(Feed* feed, Cursor cursor, Attendance told, std::string_view va
 void Feeds::tellAgain(Feed* feed) {
   Presence& presence = *feed->presence;
   // It ends with the feed of which it tells.
-  Attendance told = toldNow(lookUp(toldBy(feed->key)), &presence);
+  Attendance here = presentHere(lookUp(toldBy(feed->key)), &presence);
+  share(feed, here);
+  Attendance told = withOthers(presence, std::move(here));
   if (told != presence.told) {
     const std::string value = valueOf(told);
     // Where there is no memory for it, a later one tells.
@@ -293,6 +379,12 @@ void Feeds::tellLater(Feed* feed) {
   telling_.emplace_back(feed->presence->at, feed->number);
 }
 
+/** Whether somebody here wants to know what a presence feed tells, or has lately. */
+bool Feeds::isAsked(const Feed& presence) const {
+  return presence.watching + presence.elsewhere > 0 || presence.presence->heard ||
+         presence.askedAt + kPresenceIdle > now_;
+}
+
 /** Tells of those whose time has come, a share of them. */
 void Feeds::tellDue() {
   for (uint32_t share = kTellShare; share > 0 && !telling_.empty(); --share) {
@@ -302,8 +394,7 @@ void Feeds::tellDue() {
     Feed* const feed = feeds_[number].get();
     // It may be another one by now.
     if (feed == nullptr || feed->gone || !feed->presence || feed->presence->at != at) continue;
-    const bool isWatched = feed->watching + feed->elsewhere > 0 || feed->presence->heard;
-    if (isWatched || feed->askedAt + kPresenceIdle > now_) {
+    if (isAsked(*feed) || feed->presence->shareUntil > now_) {
       tellAgain(feed);
     } else {
       end(feed);

@@ -4,6 +4,24 @@
 
 namespace server {
 
+namespace {
+
+/** Milliseconds for which a token counts as none. */
+constexpr uint64_t kBadFor = 30000;
+
+}  // namespace
+
+void Grants::refuse(const TokenHash& token, uint64_t now) {
+  bad_.resize(kMostBad);
+  bad_[Hash()(token) % kMostBad] = {token, now + kBadFor};
+}
+
+bool Grants::isBad(const TokenHash& token, uint64_t now) const {
+  if (bad_.empty()) return false;
+  const Bad& one = bad_[Hash()(token) % kMostBad];
+  return one.token == token && one.until > now;
+}
+
 uint32_t Grants::find(const TokenHash& token, uint64_t now) const {
   const auto found = byToken_.find(token);
   if (found == byToken_.end()) return kNone;

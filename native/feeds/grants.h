@@ -8,6 +8,11 @@
 // ended; any other one makes room for a new one, the one first that was used longest ago. The
 // bound is of grants and of their bytes. Every thread that serves has a table of its own.
 //
+// A token that is none is remembered as well, by its hash: of what anybody may read it says
+// nothing, so its holder is served without JavaScript. These are few, each in the one place that
+// its hash has for it, so they take no room from grants, and for half a minute only: a token may
+// come to be one, by its `nbf`, a new key, or a revocation that is taken back.
+//
 // Cost: a watcher has the number in bits that were free. A grant takes some 250 bytes, however many
 // watch by it. Rejected: a shorter hash (two tokens of one hash would share their rights), one
 // table and a lock for all threads.
@@ -57,6 +62,15 @@ class Grants {
 
   /** Takes one that was verified. kNone: there is no room. */
   uint32_t take(const GrantRights& rights, uint64_t now);
+
+  /** Tokens that are none, at most. */
+  static constexpr size_t kMostBad = 1024;
+
+  /** Remembers that a token is none. */
+  void refuse(const TokenHash& token, uint64_t now);
+
+  /** Whether that is remembered. */
+  bool isBad(const TokenHash& token, uint64_t now) const;
 
   bool reads(uint32_t number, std::string_view key) const {
     return grants_[number].read.covers(key);
@@ -109,6 +123,11 @@ class Grants {
     }
   };
 
+  struct Bad {
+    TokenHash token;
+    uint64_t until;
+  };
+
   static uint64_t bytesOf(const Grant& grant);
   void forget(uint32_t number);
 
@@ -116,6 +135,7 @@ class Grants {
   std::vector<uint32_t> free_;
   std::unordered_map<TokenHash, uint32_t, Hash> byToken_;
   std::list<uint32_t> idle_;  // that nobody watches by, the one used longest ago first
+  std::vector<Bad> bad_;      // by hash; empty until there is one
   uint64_t bytes_ = 0;
 };
 

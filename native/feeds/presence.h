@@ -11,6 +11,12 @@
 // A worker's table tells the main thread of a name that has come, and of one whose lease is over:
 // the polls in between cross nothing. There a name has a bit for each thread.
 //
+// In a world of several servers one that has a presence feed asks the others, and each tells its
+// own share of it, which is theirs for as long as that server is (lib/world/shared-presence.js):
+//
+//   asked ─▶ "here": the share of this server ─▶ told to the others when it has changed
+//                      + others: a ─▶ share, c ─▶ share  =  told
+//
 // Cost: some 150 bytes a name and feed. Rejected: to look at all watchers once a second (a million
 // takes longer than a turn may), to count by grant (a client that takes a new one would be two).
 #ifndef SPRITES_PRESENCE_H_
@@ -22,6 +28,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -74,6 +81,12 @@ class Presence {
   Attendance told = {};  // last
   uint64_t at = 0;       // milliseconds: when it is told again
   bool heard = false;    // this program waits for a change
+
+  // In a world:
+  std::map<std::string, Attendance, std::less<>> others;  // what other servers have told of theirs
+  std::optional<Attendance> shared;                       // what they were told of this one's, last
+  uint64_t shareUntil = 0;  // milliseconds: for so long they want to be told
+  uint64_t askAt = 0;       // milliseconds: when they are asked again
 
  private:
   static constexpr uint64_t kShares = 8;

@@ -361,6 +361,9 @@ void Door::resumeReady() {
     // Whose answers before are not all with the kernel goes on when they are (event): what is
     // written now would come in the middle of one.
     if (connection->state != ConnectionState::kReading || connection->output != nullptr) continue;
+    // The same where others' answers go out between its own, which go out as one (sendAnswers): the
+    // kernel may not take all of the first. It goes on in the next turn.
+    if (connection->decided && decided_.back().ticket != ticket) continue;
     resume(*connection);
     // The rest of what is only begun may be here already.
     if (connections_.find(ticket) != nullptr && mayReadMore(*connection)) read(*connection);

@@ -250,9 +250,8 @@ void Door::watch(Ticket ticket, const Wanted* wanted, uint32_t count, WatchHow h
   // Without chunks the end of a stream is that of its connection.
   connection->last = connection->last || (how.stream && connection->plain);
   Outcome outcome = Outcome::kOk;
-  if (how.verified != nullptr) {
-    how.grant = feeds_.takeGrant(*how.verified);
-    if (how.grant == Grants::kNone) outcome = Outcome::kTooManyWatchers;
+  if (how.verified != nullptr && !feeds_.takeGrant(*how.verified, &how)) {
+    outcome = Outcome::kTooManyWatchers;
   }
   if (outcome == Outcome::kOk) outcome = feeds_.watch(*connection, wanted, count, how);
   if (outcome == Outcome::kOk) return;

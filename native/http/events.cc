@@ -4,7 +4,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <ctime>
 #include <system_error>
@@ -15,7 +14,7 @@ namespace server {
 EventSet::EventSet()
     : set_(epoll_create1(EPOLL_CLOEXEC)), wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   if (set_ < 0 || wake_ < 0) throw std::system_error(errno, std::generic_category());
-  control(EPOLL_CTL_ADD, wake_, {.u64 = kWake}, EPOLLIN);
+  control(EPOLL_CTL_ADD, wake_, {.u64 = kWake}, EPOLLIN | EPOLLET);
 }
 
 EventSet::~EventSet() {
@@ -58,22 +57,17 @@ void EventSet::sleepShortly(uint64_t microseconds) const {
   ppoll(&set, 1, &time, nullptr);
 }
 
-void EventSet::sleepUntilWoken(int milliseconds) const {
+void EventSet::sleepUntilWoken(int milliseconds) {
+  clears_ = true;
   pollfd wake = {.fd = wake_, .events = POLLIN, .revents = 0};
   poll(&wake, 1, milliseconds);
 }
 
 void EventSet::look() {
+  uint64_t times;
+  if (std::exchange(clears_, false)) (void)!::read(wake_, &times, sizeof times);
   count_ = epoll_wait(set_, found_, kEvents, std::exchange(sleep_, 0));
   looked_ = true;
-  const auto isWake = [](const epoll_event& event) { return event.data.u64 == kWake; };
-  if (std::any_of(found_, found_ + std::max(count_, 0), isWake)) clearWake();
-}
-
-/** The turn that was asked for is here. */
-void EventSet::clearWake() const {
-  uint64_t times;
-  (void)!::read(wake_, &times, sizeof times);
 }
 
 uint64_t EventSet::now() {

@@ -14,9 +14,9 @@
 // an event of the one before carries an old generation. The few other descriptors (the listening
 // sockets) are each watched by an object.
 //
-// Cost: one epoll_wait a turn. Rejected: a uv_poll_t a descriptor
-// (160 bytes and a callback each), edge-triggered epoll (every read would have to run into EAGAIN:
-// one system call more a request).
+// Cost: one epoll_wait a turn. The eventfd is edge-triggered: each write is one event, and no turn
+// reads it. Rejected: a uv_poll_t a descriptor (160 bytes and a callback each), edge-triggered
+// sockets (every read would have to run into EAGAIN: one system call more a request).
 #ifndef SPRITES_EVENTS_H_
 #define SPRITES_EVENTS_H_
 
@@ -75,8 +75,11 @@ class EventSet {
   /** Waits so many microseconds for an event. */
   void sleepShortly(uint64_t microseconds) const;
 
-  /** Waits so many milliseconds until it is woken, whatever events there are. */
-  void sleepUntilWoken(int milliseconds) const;
+  /**
+   * Waits so many milliseconds until it is woken, whatever events there are. The first of several
+   * waits may end at once, by a wake that an earlier look has seen.
+   */
+  void sleepUntilWoken(int milliseconds);
 
   /**
    * Takes the events there are, at most kEvents, for the next dispatch. Those that another look
@@ -115,11 +118,11 @@ class EventSet {
   static constexpr uint64_t kWake = 0;
 
   bool control(int operation, int fd, epoll_data key, uint32_t events);
-  void clearWake() const;
 
   const int set_;
   const int wake_;
   int sleep_ = 0;        // milliseconds
+  bool clears_ = false;  // the next look takes the wakes back, as `sleepUntilWoken` counts on it
   bool looked_ = false;  // what was found is not given yet
   int count_ = 0;
   epoll_event found_[kEvents];

@@ -123,7 +123,7 @@ bool FeedHandler::judge(const HotRequest& request, const char* head) {
     if (token.empty()) return false;
     const std::optional<TokenHash> hash = hashOf(token);
     if (hash) grant_ = feeds_->findGrant(*hash);
-    if (grant_ == Grants::kNone) return false;
+    if (grant_ == Grants::kNone) return !opens && hash && feeds_->isBadGrant(*hash);
     without = Outcome::kNotGranted;
   }
   for (Wanted* one = wish_.wanted; one != end; ++one) {

@@ -82,8 +82,17 @@ class FeedHandler : public FeedResponder {
 
   Taken answer(uint32_t token, const FeedAnswer& answer) override;
 
-  /** Takes a grant that was verified; kNone: there is no room. */
-  uint32_t takeGrant(const GrantRights& rights) { return feeds_->takeGrant(rights); }
+  /** Takes what was found in a token: a grant, as `how.grant`, or that it is none; false: there is
+   * no room. */
+  bool takeGrant(const GrantRights& rights, WatchHow* how) {
+    // Every grant has a key.
+    const bool isOne = !rights.parts[static_cast<size_t>(GrantPart::kKey)].empty();
+    if (isOne)
+      how->grant = feeds_->takeGrant(rights);
+    else
+      feeds_->refuseGrant(rights.token);
+    return !isOne || how->grant != Grants::kNone;
+  }
 
  private:
   bool judge(const HotRequest& request, const char* head);

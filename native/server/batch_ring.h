@@ -171,6 +171,18 @@ void eachMessage(std::string_view batch, Take&& take) {
   }
 }
 
+/** The part of a batch that has its first `count` messages, or all of it. */
+template <typename Head>
+std::string_view firstMessages(std::string_view batch, uint32_t count) {
+  size_t end = 0;
+  for (; count > 0 && end < batch.size(); --count) {
+    Head head;
+    memcpy(&head, batch.data() + end, sizeof head);
+    end += sizeof head + head.length;
+  }
+  return batch.substr(0, end);
+}
+
 /** The bytes of a value as the text of a message; T is trivially copyable. */
 template <typename T>
 std::string_view bytesOfValue(const T& value) {

@@ -80,7 +80,10 @@ bool Turn::unnote(std::string_view name) {
 
 std::string Turn::rescue() {
   // What the old file has not taken is in the snapshot.
-  if (feeds_ != nullptr) feeds_->reveal();
+  if (feeds_ != nullptr) {
+    feeds_->written();
+    feeds_->reveal();
+  }
   std::string problem = store_->rescue();
   if (problem.empty()) endOwn();
   return problem;
@@ -88,7 +91,10 @@ std::string Turn::rescue() {
 
 SnapshotResult Turn::finish() {
   // What the journal has not taken yet is in the snapshot; nobody hears of it in this run.
-  if (feeds_ != nullptr) feeds_->reveal();
+  if (feeds_ != nullptr) {
+    feeds_->written();
+    feeds_->reveal();
+  }
   return store_->finish();
 }
 
@@ -128,6 +134,7 @@ TurnEnd Turn::end() {
   const Commit commit = store_ ? store_->commit() : Commit::kDone;
   // Writing takes its time.
   if (store_) pool_->forgetTime();
+  if (feeds_ != nullptr && store_ && !store_->journal()->pending()) feeds_->written();
   switch (commit) {
     case Commit::kDone:
       release();
@@ -152,8 +159,8 @@ TurnEnd Turn::endOwn() {
 /** What was decided is as safe as it is to be: the parked polls are answered, publications hold. */
 void Turn::release() {
   pool_->answerReady();
-  const bool written = !store_ || !store_->journal()->pending();
-  if (feeds_ != nullptr && written) feeds_->reveal();
+  // Something may be pending that could not be written meanwhile: what was before it holds.
+  if (feeds_ != nullptr) feeds_->reveal();
 }
 
 void Turn::caughtUp() {

@@ -20,8 +20,27 @@ WorkerService::~WorkerService() {
 // ---- What is asked ------------------------------------------------------------------------------
 
 void WorkerService::serve(std::string_view batch) {
-  eachMessage<AskHead>(batch,
-                       [this](const AskHead& head, std::string_view text) { serve(head, text); });
+  while (!batch.empty()) {
+    const std::string_view window = firstMessages<AskHead>(batch, kFetchedAtOnce);
+    batch.remove_prefix(window.size());
+    fetch(window);
+    eachMessage<AskHead>(window,
+                         [this](const AskHead& head, std::string_view text) { serve(head, text); });
+  }
+}
+
+/**
+ * Has the processor fetch what some asks will read: with a million clients most of an ask is
+ * waiting for memory, and so all of them wait together.
+ */
+void WorkerService::fetch(std::string_view window) const {
+  for (const auto what : {Pool::Fetch::kClient, Pool::Fetch::kNeighbor, Pool::Fetch::kTimers}) {
+    eachMessage<AskHead>(window, [=, this](const AskHead& head, std::string_view) {
+      const bool throws = head.ask == Ask::kThrow;
+      if (!throws && head.ask != Ask::kPoll) return;
+      parts_.pool->fetch(what, whoOf<Id>(head), throws ? &head.edge : nullptr);
+    });
+  }
 }
 
 void WorkerService::serve(const AskHead& head, std::string_view text) {

@@ -10,6 +10,11 @@ import { until } from '../support/until.js';
 mock.timers.enable({ apis: ['setTimeout'] });
 t.teardown(() => mock.timers.reset());
 
+/** Lets time pass for a process that runs. One `tick` is time in which it stands still. */
+function pass(milliseconds) {
+  for (let ms = 0; ms < milliseconds; ms += 1) mock.timers.tick(1);
+}
+
 /** A reducer of this text; what it tells is collected. */
 function begin(t, text, memory = '{}') {
   const told = { values: [], failed: [] };
@@ -78,9 +83,9 @@ t.test('a game that stays below is not', async (t) => {
 
 t.test('a module that is not loaded after ten seconds is given up', async (t) => {
   const game = begin(t, 'setInterval(() => {}, 1000); await new Promise(() => {});');
-  mock.timers.tick(9999);
+  pass(9999);
   t.strictSame(game.told.failed, []);
-  mock.timers.tick(1);
+  pass(1);
   t.strictSame(game.told.failed, [{ why: 'not-loaded', message: 'it takes too long to load' }]);
 });
 
@@ -88,12 +93,25 @@ t.test('a reduction that takes a second is the last, and nothing is told after i
   const game = begin(t, 'export const reduce = () => { for (;;); };');
   await game.ready();
   game.step();
-  mock.timers.tick(999);
+  pass(999);
   t.strictSame(game.told.failed, []);
-  mock.timers.tick(1);
-  mock.timers.tick(10_000);
+  pass(1);
+  pass(10_000);
   t.match(game.told, { values: [], failed: [{ why: 'too-slow' }] });
   t.equal(game.told.failed.length, 1);
+});
+
+t.test('a game is not stopped because the server stood still', async (t) => {
+  const game = begin(t, 'export const reduce = () => 7;');
+  mock.timers.tick(600_000);
+  await game.ready();
+  game.step();
+  mock.timers.tick(600_000);
+  await until(
+    () => game.told.values.length > 0,
+    () => JSON.stringify(game.told)
+  );
+  t.match(game.told, { values: [{ text: '7' }], failed: [] });
 });
 
 t.test('columns grow with the players, and values are theirs', async (t) => {

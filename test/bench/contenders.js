@@ -27,6 +27,7 @@ import { fileLimit } from '../../lib/base/file-limit.js';
 import { buildWhenWanted, builtFile } from '../../lib/swarm/build.js';
 import { loadTestAddon } from '../support/addon.js';
 import { freePort } from '../support/addresses.js';
+import { inSeconds, KEY_SET, reads } from '../support/grants.js';
 import { UNBOUND } from '../support/launch.js';
 
 const PROGRAM = fileURLToPath(new URL('../../bin/sprites', import.meta.url));
@@ -45,9 +46,11 @@ const OPTIONS = { host: '127.0.0.1', port: 0, 'throw-rate': 0, ...UNBOUND };
  * @param {Record<string, string|number>} options of bin/sprites, without their dashes
  * @returns {string[]} arguments for `node`
  */
-export function spritesArgs(options) {
+export const spritesArgs = (options) => [...PROBED, ...plainArgs(options)];
+
+/** The same without a probe, which takes a system call a turn. */
+export function plainArgs(options) {
   return [
-    ...PROBED,
     PROGRAM,
     ...Object.entries({ ...OPTIONS, ...options }).flatMap(([name, value]) => [
       `--${name}`,
@@ -409,10 +412,13 @@ async function startSprites(pin, more = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'bench-feeds-'));
   const tokens = join(folder, 'tokens');
   writeFileSync(tokens, `${TOKEN}\n`);
+  const keys = join(folder, 'keys.json');
+  if (more.private) writeFileSync(keys, JSON.stringify(KEY_SET));
   const options = {
     'publish-token-file': tokens,
     'address-held': 0,
     'log-level': 'error',
+    ...(more.private && { grants: keys }),
     ...more
   };
   const server = await startNode('bin/sprites', pin, spritesArgs(options));
@@ -438,7 +444,7 @@ export const startLibrary = (name, pin) =>
 /**
  * The contenders, by name: `protocol` and `patches`, what the load generator speaks where documents
  * are published whole, and where what has changed in them is; `missing()` and `start(pin)` as in
- * contenders.js.
+ * contenders.js; `token`, where it is another one than TOKEN, publishes.
  */
 export const feedContenders = {
   'epoll-poll': {
@@ -461,6 +467,14 @@ export const feedContenders = {
     patches: 'sprites-poll-delta',
     missing: never,
     start: startSprites
+  },
+  'sprites-poll-grant': {
+    title: 'Sprites, long poll of a private feed',
+    protocol: 'sprites-poll-grant',
+    patches: 'sprites-poll-grant-delta',
+    token: () => reads('bench', { publish: ['bench'], exp: inSeconds(3600) }),
+    missing: never,
+    start: (pin) => startSprites(pin, { private: 'bench' })
   },
   'sprites-stream': {
     title: 'Sprites, event stream',

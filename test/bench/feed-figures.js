@@ -22,7 +22,7 @@ export const CELLS = [
 ];
 
 /** What the server is held to, in every cell. */
-const HELD = { growth: 60 * MEGABYTE, late: 2000, stall: 10 };
+const HELD = { growth: 60 * MEGABYTE, late: 2000, stall: 10, grant: 1.1 };
 
 const megabytes = (bytes) => tenth.format(bytes / MEGABYTE);
 
@@ -139,6 +139,15 @@ export function verdicts(of, rows) {
     if (of.ws !== undefined && ws) {
       const times = row.cpu / ws;
       judge(`CPU a document at most ${of.ws} × ws's`, times.toFixed(2), times <= of.ws);
+    }
+    const without = rows['sprites-poll']?.cpu;
+    if (name === 'sprites-poll-grant' && without) {
+      const times = row.cpu / without;
+      judge(
+        `CPU a document at most ${HELD.grant} × that without a grant`,
+        times.toFixed(2),
+        times <= HELD.grant
+      );
     }
     judge('resident size grows by at most 60 MB', megabytes(row.growth), row.growth <= HELD.growth);
     judge(

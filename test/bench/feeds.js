@@ -13,6 +13,7 @@
  *   test/bench/transports)
  * - sse: event streams over node:http, written the obvious way
  * - nchan-stream: nginx with nchan (and, where --only names them, nchan-ws and nchan-poll)
+ * - where --only names it, sprites-poll-grant: a private feed, by one grant (with sprites-poll; the median of --rounds 5)
  * - where --only names them, epoll-poll and epoll-stream: bare epoll in C, which is the limit
  *
  * One program (test/bench/watchers) publishes and watches. Each document carries its version and the time it was due,
@@ -102,7 +103,7 @@ async function measure(contender, of, { pin, program, seconds, share }) {
       awake: pin ? 1 : 0,
       seconds: Math.max(seconds, 2 * of.every),
       stalled: share,
-      token: TOKEN
+      token: contender.token?.() ?? TOKEN
     },
     program
   );

@@ -21,6 +21,7 @@ const STALLED = 4;
 /** One of each kind: a body with a length, chunks, frames, and what nginx makes of an event stream. */
 const ways = [
   { name: 'sprites-poll', patch: 0 },
+  { name: 'sprites-poll-grant', patch: 0 },
   { name: 'sprites-stream', patch: 200 },
   { name: 'ws', patch: 0 },
   { name: 'sse', patch: 0 },
@@ -49,7 +50,7 @@ for (const { contender, protocol, patch } of ways) {
         seconds: PUBLICATIONS * 0.05,
         warmup: 2,
         stalled: STALLED / CONNECTIONS,
-        token: TOKEN
+        token: contender.token?.() ?? TOKEN
       },
       program
     );
@@ -119,11 +120,15 @@ t.test('the longest turn of a loop, and what of it was its own work', async (t) 
     return takeTurns();
   };
   const cpu = () => Object.values(process.cpuUsage()).reduce((sum, each) => sum + each, 0);
-  const worked = await turnOf(() => {
-    const end = cpu() + 60000;
-    while (cpu() < end);
-  });
-  t.ok(worked.wall >= worked.cpu - 1 && worked.cpu > 20, `it worked for ${worked.cpu} ms`);
+  // That of all threads is known here: where another has worked meanwhile, it is tried again.
+  let worked = { cpu: 0 };
+  for (let tries = 0; worked.cpu < 20 && tries < 10; tries += 1) {
+    worked = await turnOf(() => {
+      const end = cpu() + 60000;
+      while (cpu() < end);
+    });
+  }
+  t.ok(worked.wall >= worked.cpu - 1 && worked.cpu >= 20, `it worked for ${worked.cpu} ms`);
   const waited = await turnOf(() => {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60);
   });
@@ -154,6 +159,17 @@ t.test('what holds, and what does not', async (t) => {
     const [broken, ...others] = list.filter(({ holds }) => !holds);
     t.match(broken.figure, what);
     t.equal(others.length, 0);
+  }
+  for (const [cpu, holds] of [
+    [0.0022, true],
+    [0.0023, false]
+  ]) {
+    const rows = {
+      'sprites-poll': figuresOf(result()),
+      'sprites-poll-grant': figuresOf(result({ cpu }))
+    };
+    const isOfGrant = ({ figure }) => figure.includes('without a grant');
+    t.match(verdicts(cell, rows).filter(isOfGrant), [{ holds }]);
   }
   const failed = { 'sprites-poll': { failed: 'it ended' }, ws };
   t.match(verdicts(cell, failed), [{ holds: false, value: 'it ended' }]);

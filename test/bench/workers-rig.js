@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-import { canPin, spritesArgs } from './contenders.js';
+import { canPin, plainArgs } from './contenders.js';
 
 const SWARM = fileURLToPath(new URL('../../bin/sprites-swarm', import.meta.url));
 
@@ -83,8 +83,8 @@ function pin(pid) {
  */
 export async function startServer(workers, { pinned = true, collects, options = {} } = {}) {
   const server = run(pinned ? CORES.main : undefined, [
-    ...(collects ? ['--import', collects] : []),
-    ...spritesArgs({ drain: 0, workers, 'log-level': 'warn', 'admin-port': 0, ...options })
+    ...(collects ? ['--expose-gc', '--import', collects] : []),
+    ...plainArgs({ drain: 0, workers, 'log-level': 'warn', 'admin-port': 0, ...options })
   ]);
   await server.line(/room for/);
   const [port, adminPort] = ['Sprites ', 'Metrics '].map((begin) =>

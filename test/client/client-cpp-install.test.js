@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 
 import {
   buildClient,
   cmakeBuild,
-  missing,
   noClient,
   plainEnvironment,
   ROOT,
@@ -65,34 +64,6 @@ t.test(
       ]);
     }
     t.ok(sources.length > 0);
-  }
-);
-
-const MINGW = 'x86_64-w64-mingw32-g++-posix';
-
-t.test(
-  'CMake builds it for Windows',
-  { skip: noClient || missing({ programs: [MINGW] }) },
-  async (t) => {
-    // libcurl's headers are this machine's; the library itself is not wanted for a static one.
-    const dir = t.testdir({ include: {}, 'libcurl.a': '' });
-    const flags = ['--cflags-only-I', '--keep-system-cflags', 'libcurl'];
-    const [, include] = /-I(\S+)/.exec(await tool('pkg-config', flags));
-    symlinkSync(join(include, 'curl'), join(dir, 'include/curl'));
-    const build = await cmakeBuild({
-      source: SOURCE,
-      into: join(dir, 'build'),
-      define: {
-        CMAKE_SYSTEM_NAME: 'Windows',
-        CMAKE_CXX_COMPILER: MINGW,
-        CURL_INCLUDE_DIR: join(dir, 'include'),
-        CURL_LIBRARY: join(dir, 'libcurl.a'),
-        SPRITES_EXAMPLES: 'OFF',
-        SPRITES_WERROR: 'ON',
-        ...UNITY
-      }
-    });
-    t.ok(readdirSync(build).includes('libsprites.a'));
   }
 );
 

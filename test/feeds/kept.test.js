@@ -4,13 +4,10 @@ import { join } from 'node:path';
 
 import t from 'tap';
 
-import { get, parkGet, put, remove, TOKEN, tryPut } from '../support/feeds.js';
+import { get, parkGet, put, remove, TOKEN } from '../support/feeds.js';
 import { startServer } from '../support/server.js';
 
 /** What a state keeps of the feeds, and that a publication is a promise: native/store/shelf.h. */
-
-/** Crashes in a row: some, or CRASHES of them. */
-const LIVES = Number(process.env.CRASHES ?? 6);
 
 /** Long enough for a patch to be shorter. */
 const value = (score) => ({ score, padding: 'x'.repeat(400) });
@@ -62,48 +59,6 @@ t.test('killed: values are there, and cursors go on with patches', async (t) => 
   t.equal((await get(three, 'a', `after=${first.cursor}&delta=1`)).body.patch.length, 2);
   await crash(three);
 });
-
-for (const sync of ['second', 'turn']) {
-  t.test(`crashes under publications lose none, with --sync ${sync}`, async (t) => {
-    const { begin } = kept(t, { sync, 'journal-bytes': 1 << 16 });
-    const keys = ['a', 'b/c', 'd'];
-    /** What each key was promised last, and what may have been published since. */
-    const promised = new Map();
-    let score = 0;
-    for (let life = 0; life < LIVES; life += 1) {
-      const server = await begin();
-      for (const [key, { cursor, atLeast }] of promised) {
-        const { body: now } = await get(server, key);
-        t.ok(now.cursor === cursor || now.value?.score >= atLeast, `${key}: ${now.cursor}`);
-        t.equal(epochOf(now.cursor), epochOf(cursor));
-        if (now.cursor === cursor) continue;
-        const { body } = await get(server, key, `after=${cursor}&delta=1`);
-        t.equal(body.from, cursor, 'by patches');
-      }
-      let over = false;
-      const publishing = keys.map(async (key) => {
-        while (!over) {
-          const next = (score += 1);
-          try {
-            const answer = await tryPut(server, key, JSON.stringify(value(next)));
-            if (answer.status < 300) {
-              promised.set(key, { cursor: answer.body.cursor, atLeast: next });
-            }
-          } catch {
-            // The server is gone: whether it holds nobody knows.
-            return;
-          }
-        }
-      });
-      await server.until(({ published }) => published > 3 + (life % 7));
-      server.child.kill('SIGKILL');
-      over = true;
-      await Promise.all(publishing);
-      await server.ended();
-    }
-    t.ok(score > 3 * LIVES, `${score} publications`);
-  });
-}
 
 t.test(
   'a journal that was copied back may be an old one: values stay, epochs are new',

@@ -179,7 +179,7 @@ class Test {
     }
     doorRoutes_.setDoor(&door_);
     workerRoutes_.setDoor(&worker_.door());
-    const test::Identity identity = test::makeIdentity(test::KeyKind::kEcdsa);
+    const test::Credentials identity = test::makeCredentials(test::KeyKind::kEcdsa);
     EXPECT(tls_.take(identity.certificate, identity.key).empty());
     tls_.rollTicketKeys(time(nullptr));
     port_ = listenTo(&door_);
@@ -321,7 +321,8 @@ class Test {
     }
   }
 
-  /** Who sends many requests, and reads seldom and little, gets all answers whole and in order. */
+  /** Those who send many requests, and read seldom and little, get all answers whole and in order:
+   * also where their answers go out by turns. */
   void sendAheadUnread() {
     constexpr size_t kTimes = 400;
     const std::string gone = "00000000-0000-4000-8000-000000000000";
@@ -331,19 +332,21 @@ class Test {
     for (size_t i = 0; i < kTimes; ++i) requests += two;
     const uint64_t served = door_.counts().requests;
     // A window as small as it gets: most of the answers stay with the server.
-    Wire peer(port_, 1);
-    peer.send(requests);
+    Wire one(port_, 1);
+    Wire other(port_, 1);
+    for (Wire* const peer : {&one, &other}) peer->send(requests);
     // As many turns as would serve all of them: they wait for their reader.
-    for (size_t i = 0; i < 2 * kTimes; ++i) turn();
-    EXPECT(door_.counts().requests < served + 2 * kTimes);
-    for (size_t answers = 0; answers < 2 * kTimes; ++answers) {
+    for (size_t i = 0; i < 4 * kTimes; ++i) turn();
+    EXPECT(door_.counts().requests < served + 4 * kTimes);
+    for (size_t answers = 0; answers < 4 * kTimes; ++answers) {
+      Wire& peer = answers < 2 * kTimes ? one : other;
       std::string head;
       std::string body;
       UNTIL(peer.take(&head, &body) || peer.over());
       EXPECT(head.substr(0, 12) == (answers % 2 == 0 ? "HTTP/1.1 204" : "HTTP/1.1 400"));
       EXPECT(body == std::string(answers % 2 == 0 ? 0 : kLongBody, 'x'));
     }
-    EXPECT(peer.read().empty());
+    EXPECT(one.read().empty() && other.read().empty());
   }
 
   Port anyPort() {

@@ -13,6 +13,7 @@
 #include <functional>
 #include <string>
 
+#include "door_options.h"
 #include "peer.h"
 #include "state_scene.h"
 
@@ -68,7 +69,8 @@ class Stage {
       : folder_(folder),
         pool_(poolOptions(100), &limits_, 0),
         turn_(&pool_),
-        front_(options(), parts(), makeReplies(), {.ask = {}, .gone = {}, .bodies = {}}, 0) {
+        front_(test::doorOptions(16, 1000), parts(), makeReplies(),
+               {.ask = {}, .gone = {}, .bodies = {}}, 0) {
     EXPECT(turn_.open(storeOptions(folder, sync)).ok());
     EXPECT(turn_.start([this] { synced_ = true; }) == 0);
     front_.onWaits([this](bool whether) { waits_ = whether; });
@@ -104,18 +106,6 @@ class Stage {
   }
 
  private:
-  static DoorOptions options() {
-    return {.connections = 16,
-            .maxSprite = 1000,
-            .headBytes = 16384,
-            .headTime = 10000,
-            .bodyTime = 10000,
-            .idleTime = 10000,
-            .writeTime = 10000,
-            .keepIdle = 60,
-            .trust = Trust::kNobody};
-  }
-
   FrontParts parts() {
     return {.limits = &limits_,
             .feeds = nullptr,

@@ -39,8 +39,6 @@ uint64_t cpu() {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
 }
 
-uint64_t microseconds() { return cpu() / 1000; }
-
 PoolOptions options(uint32_t clients) {
   return {.capacity = clients,
           .hold = 3600,
@@ -138,7 +136,7 @@ class Asked {
         service_({.pool = &pool_,
                   .feeds = nullptr,
                   .arena = nullptr,
-                  .clock = microseconds,
+                  .clock = EventSet::now,
                   .counts = {},
                   .request = {},
                   .gone = {}},

@@ -498,6 +498,168 @@ void writesAnyName() {
          "{\"watching\":1,\"who\":[\"a\\\"\\\\\\n\\u0001\\u001f\xc3\xa9\"]}");
 }
 
+// ---- Other servers of a world -------------------------------------------------------------------
+
+/** A table of a server in a world, and what it has to say to the others. */
+class Member : public Table {
+ public:
+  explicit Member(FeedsOptions options) : Table(sharing(std::move(options))) { publish("open"); }
+
+  /** What it has said since the last call: how often it has asked, and the shares that it has told.
+   */
+  std::pair<uint32_t, std::vector<Attendance>> said() {
+    std::pair<uint32_t, std::vector<Attendance>> all;
+    for (const Feeds::Want& want : feeds.takeWants()) {
+      all.first += want.asks;
+      if (want.share) all.second.push_back(*want.share);
+    }
+    return all;
+  }
+
+  void passAll(uint64_t milliseconds) {
+    for (; milliseconds > 0; milliseconds -= 100) pass(100);
+  }
+
+ private:
+  static FeedsOptions sharing(FeedsOptions options) {
+    options.shared = true;
+    return options;
+  }
+};
+
+const std::string kOpen = "presence/open";
+
+/** Who has a presence feed asks at once and every 5 s, until nobody wants it; one that has heard
+ * another ask does not. */
+void asksOthers() {
+  Member member(optionsOf(4));
+  EXPECT(member.said().first == 0);
+  EXPECT(member.ask(kOpen) == Outcome::kOk);
+  EXPECT(member.said().first == 1);
+  member.passAll(20000);
+  EXPECT(member.said().first == 4);
+  for (int i = 0; i < 5; ++i) {
+    member.feeds.askShare(kOpen);
+    member.passAll(4000);
+  }
+  EXPECT(member.said().first == 0);
+  member.passAll(60000);
+  member.said();
+  member.passAll(60000);
+  EXPECT(member.said().first == 0 && member.feeds.find(kOpen) == nullptr);
+}
+
+/** Who is asked tells its share at once, again when it is asked again, and else when it has
+ * changed, once a second at most; for 15 s. */
+void tellsOthers() {
+  Member member(optionsOf(4));
+  member.passAll(60000);
+  member.feeds.askShare("presence/none");
+  member.feeds.askShare("open");
+  EXPECT(member.said().second.empty());
+  member.feeds.askShare(kOpen);
+  const auto first = member.said();
+  EXPECT(first.first == 0 && first.second == std::vector<Attendance>({{0, {}}}));
+  const uint32_t ann = member.grant("ann", true, {"*"});
+  // What others have told is no part of it.
+  member.feeds.takeShare(kOpen, "b", {7, {"bo"}});
+  for (int i = 0; i < 10; ++i) {
+    member.watch("open", ann, 0);
+    member.passAll(300);
+  }
+  const std::vector<Attendance> told = member.said().second;
+  EXPECT(told.size() >= 2 && told.size() <= 3);
+  EXPECT(told.back().watching >= 7 && told.back().who == std::vector<std::string>({"ann"}));
+  member.passAll(3000);
+  member.said();
+  member.passAll(3000);
+  EXPECT(member.said().second.empty());
+  member.feeds.askShare(kOpen);
+  member.passAll(1000);
+  EXPECT(member.said().second.size() == 1);
+  member.passAll(14000);
+  member.watch("open", Grants::kNone, 0);
+  member.passAll(3000);
+  EXPECT(member.said().second.empty());
+}
+
+/** The shares of all are added up: a name once, a hundred names, and what a number can be. */
+void addsUpShares() {
+  Member member(optionsOf(4));
+  member.feeds.takeShare(kOpen, "b", {7, {}});  // nobody wants it here
+  EXPECT(member.feeds.find(kOpen) == nullptr);
+  member.watch("open", member.grant("cy", true, {"*"}), 0);
+  EXPECT(member.ask(kOpen) == Outcome::kOk);
+  EXPECT(member.valueOf(kOpen) == text(1, {"cy"}));
+  member.feeds.takeShare(kOpen, "b", {7, {"ann", "cy"}});
+  member.feeds.takeShare(kOpen, "c", {2, {"di", "ann"}});
+  member.feeds.takeShare(kOpen, "b", {8, {"ann", "cy", "bo"}});
+  const uint64_t before = member.feeds.find(kOpen)->cursor.version;
+  member.passAll(900);
+  EXPECT(member.feeds.find(kOpen)->cursor.version == before);
+  member.passAll(200);
+  EXPECT(member.valueOf(kOpen) == text(11, {"ann", "bo", "cy", "di"}));
+  member.feeds.forgetShares("b");
+  member.passAll(1100);
+  EXPECT(member.valueOf(kOpen) == text(3, {"ann", "cy", "di"}));
+  std::vector<std::string> names;
+  names.reserve(150);
+  for (int i = 0; i < 150; ++i) names.push_back("a" + std::to_string(100 + i));
+  member.feeds.takeShare(kOpen, "b", {UINT32_MAX, names});
+  member.passAll(1100);
+  names.resize(kMostNamed);
+  EXPECT(member.valueOf(kOpen) == text(UINT32_MAX, names));
+}
+
+/** The names of other servers are among those that are kept; they go with their server, and with
+ * the feed. */
+void keepsSoManyNamesOfOthers() {
+  FeedsOptions options = optionsOf(4);
+  options.names = 3;
+  Member member(options);
+  EXPECT(member.ask(kOpen) == Outcome::kOk);
+  for (int round = 0; round < 3; ++round) {
+    member.feeds.takeShare(kOpen, "b", {2, {"a", "b"}});
+    member.feeds.takeShare(kOpen, "c", {2, {"c", "d"}});
+    member.passAll(1100);
+    EXPECT(member.valueOf(kOpen) == text(4, {"a", "b", "c"}));
+    if (round == 0) {
+      member.feeds.forgetShares("b");
+      member.feeds.forgetShares("c");
+    } else {
+      EXPECT(member.feeds.remove("open") == Outcome::kOk);
+      member.spread();
+      EXPECT(member.publish("open") == Outcome::kOk);
+      EXPECT(member.ask(kOpen) == Outcome::kOk);
+    }
+  }
+}
+
+// ---- Tokens that are none -----------------------------------------------------------------------
+
+/** They are remembered for half a minute, a thousand at most, and take no grant's place. */
+void remembersBadTokens() {
+  Table table(optionsOf(4));
+  const auto token = [](uint32_t number) {
+    TokenHash hash = {};
+    memcpy(hash.data(), &number, sizeof number);
+    return hash;
+  };
+  EXPECT(!table.feeds.isBadGrant(token(7)));
+  table.feeds.refuseGrant(token(7));
+  EXPECT(table.feeds.isBadGrant(token(7)) && !table.feeds.isBadGrant(token(8)));
+  EXPECT(table.feeds.findGrant(token(7)) == Grants::kNone);
+  table.pass(29900);
+  EXPECT(table.feeds.isBadGrant(token(7)));
+  table.pass(200);
+  EXPECT(!table.feeds.isBadGrant(token(7)));
+  const uint32_t most = Grants::kMostBad;
+  for (uint32_t i = 0; i < 2 * most; ++i) table.feeds.refuseGrant(token(i));
+  uint32_t known = 0;
+  for (uint32_t i = 0; i < 2 * most; ++i) known += table.feeds.isBadGrant(token(i));
+  EXPECT(known == most);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -512,5 +674,10 @@ int main(int argc, char** argv) {
   forgetsWhatNobodyAsksFor();
   waitsForTheFeed();
   writesAnyName();
+  asksOthers();
+  tellsOthers();
+  addsUpShares();
+  keepsSoManyNamesOfOthers();
+  remembersBadTokens();
   History(seed).run(steps);
 }

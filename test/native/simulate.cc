@@ -2,15 +2,18 @@
 // threads and broker are simulated, all else is real.
 //
 //   simulate [--seed N] [--seeds COUNT] [--minutes M] [--steps N] [--clients N] [--servers N]
-//       [--trace]
-//       [--without WHAT,…]
-//   simulate … --shrink       looks for less that breaks a law as well; last of the arguments
+//       [--trace] [--without WHAT,…] [--draw FILE]
+//   simulate … --shrink       looks for less that breaks the same law
 //   simulate --fixed COUNT    the first seeds, and whether one seed has one trace
+//
+// --draw writes a page for a browser: what has happened last, and the law that is broken.
 //
 // A seed decides everything: how many clients there are, what they do, how bad network, disk and
 // clock are, when the server crashes, and how its threads take turns. --without takes from that:
 // network, clients (that misbehave), crashes, power, disk, clock, state, workers, feeds, churn,
-// broker (that loses messages, or leases, or is away), world. Every third seed has several servers.
+// ways (lists, streams and patches), arena, ahead (clients that do not wait for an answer), grants,
+// broker (that loses messages, or leases, or is away), world. Every third seed has several servers;
+// ways, arena, ahead and grants are in those with one.
 //
 // At last nothing fails any more and nothing new is begun: then each promised sprite must come,
 // each watcher have the newest, each request its answer; all leave, and nothing is left.
@@ -23,15 +26,21 @@
 #include <string>
 #include <vector>
 
+#include "simulated_arena.h"
 #include "simulated_calls.h"
 #include "simulated_clients.h"
+#include "simulated_drawing.h"
+#include "simulated_feeds.h"
+#include "simulated_pipeline.h"
+#include "simulated_visitors.h"
 
 namespace {
 
 using namespace sim;
 
-constexpr const char* kAspects[] = {"network", "clients", "crashes", "power", "disk",   "clock",
-                                    "state",   "workers", "feeds",   "churn", "broker", "world"};
+constexpr const char* kAspects[] = {"network", "clients", "crashes", "power", "disk", "clock",
+                                    "state",   "workers", "feeds",   "churn", "ways", "arena",
+                                    "ahead",   "grants",  "broker",  "world"};
 
 struct Order {
   uint64_t seed = 1;
@@ -41,6 +50,8 @@ struct Order {
   uint32_t servers = 0;  // the same
   bool trace = false;
   bool quiet = false;
+  uint64_t breaks = 0;  // sprites that break a law of a test when they have come
+  std::string draw;     // a file; empty: nothing is drawn
   std::set<std::string> without;
 
   bool has(const char* aspect) const { return !without.contains(aspect); }
@@ -71,11 +82,18 @@ class Run : public Actor {
     crowd = &crowd_;
     ledger = &ledger_;
     records = &records_;
+    sheets = &sheets_;
+    inputs = &inputs_;
+    if (!order.draw.empty()) {
+      machine_.told = [this](const std::string& line) { drawing_.add(line); };
+      machine_.ended = [this](const std::string& law) { draw(law, true); };
+    }
     plan_.servers = order_.servers != 0    ? order_.servers
                     : order_.seed % 3 == 0 ? 2 + static_cast<uint32_t>(order_.seed / 3 % 3)
                                            : 1;
     if (!order_.has("world")) plan_.servers = 1;
     plan();
+    lobby_ = std::make_unique<Lobby>(plan_.workers > 0);
     std::fill(std::begin(hosts), std::end(hosts), nullptr);
     for (; plan_.number < plan_.servers; ++plan_.number) {
       hosts_.push_back(std::make_unique<Host>(plan_));
@@ -107,6 +125,7 @@ class Run : public Actor {
             std::make_unique<Reader>(publishers_.back().get(), 0x0c000000 + i, i % servers));
       }
     }
+    if (plan_.servers == 1) addOthers();
     machine_.after(kSecond, this, kLook);
     arm(faults_.crashEvery * 1000, kCrash);
     arm(faults_.starveEvery, kStarve);
@@ -117,6 +136,7 @@ class Run : public Actor {
     const uint64_t end = Machine::kBegins + static_cast<uint64_t>(order_.minutes * 60 * kSecond);
     run([&] { return machine_.now() >= end || machine_.steps() >= order_.steps; });
     calmDown();
+    if (machine_.told) draw("no law is broken", false);
     const double seconds =
         static_cast<double>(machine_.now() - Machine::kBegins) / static_cast<double>(kSecond);
     const double took = static_cast<double>(clock() - began) / CLOCKS_PER_SEC;
@@ -144,6 +164,16 @@ class Run : public Actor {
   enum : uint64_t { kLook, kCrash, kStarve, kJump, kFull, kRoom, kLeave, kBroker, kMend, kBegin };
 
   uint64_t below(uint64_t bound) { return machine_.below(bound); }
+
+  void draw(const std::string& end, bool broken) {
+    FILE* const file = fopen(order_.draw.c_str(), "w");
+    const std::string page =
+        drawing_.page("seed " + std::to_string(order_.seed) + ": " + end, broken);
+    const bool written = file != nullptr && fwrite(page.data(), page.size(), 1, file) == 1;
+    if (file == nullptr || fclose(file) != 0 || !written) {
+      fprintf(stderr, "simulate: %s can't be written\n", order_.draw.c_str());
+    }
+  }
 
   /** What the seed has in store. Each is drawn, so that leaving one out changes no other. */
   void plan() {
@@ -186,6 +216,8 @@ class Run : public Actor {
       // The longer a sync takes, the more there is that a power cut takes.
       if (faults_.power && below(2) == 0) diskOdds_.syncTakes = 200 * kMillisecond;
     }
+    crowd_.late += (badNetwork ? 10 : 0) * kSecond + (badClock ? 60 : 0) * kSecond +
+                   (badDisk ? 60 : 0) * kSecond;
     if (badClock && order_.has("clock")) faults_.starveEvery = 20000, faults_.jumpEvery = 60000;
     machine_.say("seed %" PRIu64 ": %" PRIu64 " clients, %" PRIu64 " workers", order_.seed,
                  plan_.clients, plan_.workers);
@@ -194,8 +226,8 @@ class Run : public Actor {
       machine_.say(plan_.sync == Sync::kTurn ? "a state, synced each turn" : "a state, not synced");
     }
     if (badNetwork) machine_.say("the network is bad");
-    if (badClients) machine_.say("clients cut connections, and stop reading");
-    if (churns) machine_.say("clients leave");
+    if (crowd_.odds.resets != 0) machine_.say("clients cut connections, and stop reading");
+    if (crowd_.odds.leaves != 0) machine_.say("clients leave");
     if (faults_.crashEvery != 0) machine_.say("the server crashes");
     if (crowd_.lossy) machine_.say("the disk fails");
     if (badClock) machine_.say("the clock jumps");
@@ -217,6 +249,35 @@ class Run : public Actor {
     if (!fails) return;
     faults_.brokerEvery = 10000;
     machine_.say("the broker is away, or forgets");
+  }
+
+  /** Of one server: those of whom a world has none here. */
+  void addOthers() {
+    if (order_.has("ways")) addWays();
+    for (int i = 0; i < 3 && order_.has("ahead"); ++i) {
+      others_.push_back(std::make_unique<Pipeliner>(0x0f000000));
+    }
+    for (int i = 0; i < 6 && order_.has("arena"); ++i) {
+      others_.push_back(std::make_unique<ArenaPlayer>(0x0e000000));
+    }
+    if (order_.has("grants") && order_.seed % 2 == 0) lobby_->open();
+  }
+
+  /** Those who take feeds by other ways than one poll after the other. */
+  void addWays() {
+    if (!order_.has("feeds")) return;
+    publishers_.push_back(std::make_unique<SheetPublisher>("sheet/a", 0x0b000000, 60));
+    publishers_.push_back(std::make_unique<SheetPublisher>("sheet/b", 0x0b000000, 4000));
+    std::vector<std::string> all = {"arena/hall"};
+    for (const auto& one : publishers_) all.push_back(one->key());
+    const auto add = [this](FeedWatcher::Way way, const std::vector<std::string>& keys) {
+      others_.push_back(std::make_unique<FeedWatcher>(way, keys, 0x0d000000));
+    };
+    for (const std::string& key : all) {
+      add(FeedWatcher::Way::kStream, {key});
+      add(FeedWatcher::Way::kPoll, {key});
+    }
+    for (int i = 0; i < 3; ++i) add(FeedWatcher::Way::kList, all);
   }
 
   /** So many milliseconds from now, on an average. */
@@ -313,6 +374,7 @@ class Run : public Actor {
       expect(machine_.next() != kNever, "nothing is to happen any more");
       machine_.step();
       if (machine_.dead) crash();
+      expect(order_.breaks == 0 || ledger_.delivered < order_.breaks, "a test: sprites have come");
       Host& host = *hosts_[machine_.server];
       if (host.hasLeft()) restart(&host);
     }
@@ -332,6 +394,8 @@ class Run : public Actor {
     for (const auto& one : players_) one->expectInTime();
     for (const auto& one : publishers_) one->expectInTime();
     for (const auto& one : readers_) one->expectInTime();
+    for (const auto& one : others_) one->expectInTime();
+    lobby_->expectInTime();
     for (const auto& host : hosts_) {
       if (host->life() != nullptr) look(*host->life());
     }
@@ -393,6 +457,9 @@ class Run : public Actor {
       for (const auto& one : players_) {
         if (one->owes()) return false;
       }
+      for (const auto& one : others_) {
+        if (one->owes()) return false;
+      }
       return true;
     });
     const Books books = Books::read();
@@ -408,21 +475,36 @@ class Run : public Actor {
       for (const auto& one : readers_) {
         if (!one->isUpToDate()) return false;
       }
+      for (const auto& one : others_) {
+        if (!one->isUpToDate()) return false;
+      }
       return true;
     });
+    await(120, "presence: what is told in the end is not what is there",
+          [&] { return machine_.steps() % 64 == 0 && lobby_->isRight(); });
     crowd_.leaving = true;
     await(600, "clients: one does not get away", [&] {
       if (machine_.steps() % 64 != 0) return false;
       for (const auto& one : players_) {
         if (!one->isDone()) return false;
       }
+      for (const auto& one : others_) {
+        if (!one->isDone()) return false;
+      }
       return true;
     });
-    await(120, "clients: one stays that has left, or whose lease is over",
-          [&] { return isEasy() && Books::read().clients == 0; });
+    await(120, "clients: one stays that has left, or whose lease is over", [&] {
+      return isEasy() && Books::read().clients == 0 &&
+             std::ranges::all_of(hosts_, [](const auto& host) {
+               return host->life()->arena().counts().players == 0;
+             });
+    });
+    crowd_.over = true;
     for (const auto& one : players_) one->close();
     for (const auto& one : publishers_) one->close();
     for (const auto& one : readers_) one->close();
+    for (const auto& one : others_) one->close();
+    lobby_->close();
     // Workers that are told at every step read nothing.
     uint64_t next = 0;
     await(120, "connections: one stays that is closed", [&] {
@@ -449,6 +531,7 @@ class Run : public Actor {
   }
 
   const Order order_;
+  Drawing drawing_;
   Machine machine_;
   Network network_;
   Broker broker_;
@@ -458,10 +541,14 @@ class Run : public Actor {
   Records records_;
   ServerPlan plan_;
   Faults faults_;
+  std::unique_ptr<Lobby> lobby_;
   std::vector<std::unique_ptr<Host>> hosts_;
   std::vector<std::unique_ptr<Player>> players_;
   std::vector<std::unique_ptr<Publisher>> publishers_;
   std::vector<std::unique_ptr<Reader>> readers_;
+  std::vector<std::unique_ptr<Client>> others_;
+  std::map<std::pair<std::string, uint64_t>, std::string> sheets_;
+  std::map<uint64_t, Inputs> inputs_;
 };
 
 void tell(const Order& order, const Figures& figures) {
@@ -487,6 +574,32 @@ std::string outputOf(const std::string& program, const std::string& arguments, i
   return text;
 }
 
+/** Of a run that breaks a law for a test, little is left, told in words and drawn. */
+bool testShrinking(const std::string& program) {
+  std::string page = P_tmpdir "/simulate-XXXXXX";
+  close(mkstemp(page.data()));
+  int status;
+  const std::string text =
+      outputOf(program, "--minutes 0.2 --seed 50 --breaks 2 --shrink --draw " + page, &status);
+  std::string drawn;
+  if (FILE* const file = fopen(page.c_str(), "r")) {
+    char buffer[4096];
+    for (size_t got; (got = fread(buffer, 1, sizeof buffer, file)) > 0;) drawn.append(buffer, got);
+    fclose(file);
+    remove(page.c_str());
+  }
+  const auto lines = std::count(text.begin(), text.end(), '\n');
+  const bool isLittle = status != 0 && lines < 60 &&
+                        text.find("a test: sprites have come") != text.npos &&
+                        text.find("--clients ") != text.npos;
+  const bool isDrawn = drawn.find("a test: sprites have come</text>") != drawn.npos &&
+                       drawn.find("client 1</text>") != drawn.npos;
+  if (!isLittle || !isDrawn) {
+    fprintf(stderr, "simulate: a run is not shrunk, or not drawn:\n%s", text.c_str());
+  }
+  return isLittle && isDrawn;
+}
+
 /** One seed has one trace, to the byte; then the first `count` seeds. */
 int fixedSet(const char* program, const char* count) {
   for (const uint64_t seed : {12, 11, 50}) {
@@ -499,10 +612,11 @@ int fixedSet(const char* program, const char* count) {
       return 1;
     }
   }
+  if (!testShrinking(program)) return 1;
   Figures sum = {};
   const uint64_t seeds = strtoull(count, nullptr, 10);
   // Before the first ones, those that have found something.
-  std::vector<uint64_t> all = {259};
+  std::vector<uint64_t> all = {259, 54, 3595};
   for (uint64_t seed = 1; seed <= seeds; ++seed) all.push_back(seed);
   for (const uint64_t seed : all) {
     Order order;
@@ -521,57 +635,95 @@ int fixedSet(const char* program, const char* count) {
   return 0;
 }
 
-/** Looks for less that breaks a law as well: without something, with fewer clients, in less time.
- */
+/** A run of another process: the law that it breaks, and in which step; empty: none. */
+struct Broken {
+  std::string law, text;
+  uint64_t step = 0;
+};
+
+/** Looks for less that breaks the same law: without something, with fewer clients, in less time,
+ * under another seed; what breaks it in the fewest steps is told, step by step. */
 int shrink(const std::string& program, Order order) {
+  const std::string drawn = std::exchange(order.draw, {});
   const auto textOf = [](const Order& one) {
-    std::string text =
-        "--quiet --seed " + std::to_string(one.seed) + " --minutes " + std::to_string(one.minutes);
+    char minutes[32];
+    snprintf(minutes, sizeof minutes, "%g", one.minutes);
+    std::string text = "--seed " + std::to_string(one.seed) + " --minutes " + minutes;
+    if (one.steps != UINT64_MAX) text += " --steps " + std::to_string(one.steps);
     if (one.clients != 0) text += " --clients " + std::to_string(one.clients);
     if (one.servers != 0) text += " --servers " + std::to_string(one.servers);
     std::string without;
     for (const std::string& aspect : one.without) without += (without.empty() ? "" : ",") + aspect;
     if (!without.empty()) text += " --without " + without;
-    return text + " 2>&1";
+    if (one.breaks != 0) text += " --breaks " + std::to_string(one.breaks);
+    return text;
   };
-  const auto breaks = [&](const Order& one) {
+  const auto run = [&](const Order& one, const std::string& more) {
     int status;
-    outputOf("timeout 60 " + program, textOf(one), &status);
-    return status != 0;
+    Broken broken;
+    broken.text = outputOf("timeout 60 " + program, "--quiet " + textOf(one) + more, &status);
+    const std::string behind = ", broken in step ";
+    const size_t at = broken.text.rfind(behind);
+    // A process that ends otherwise has broken a law of its own.
+    if (status != 0) broken.law = "the process ends by status " + std::to_string(status);
+    if (at == std::string::npos) return broken;
+    broken.law.clear();
+    broken.step = strtoull(broken.text.c_str() + at + behind.size(), nullptr, 10);
+    const size_t law = broken.text.find(": ", at) + 2;
+    // The same law with other numbers is the same.
+    for (size_t i = law; i < broken.text.size() && broken.text[i] != '\n'; ++i) {
+      if (isdigit(static_cast<unsigned char>(broken.text[i])) == 0) broken.law += broken.text[i];
+    }
+    return broken;
   };
-  if (!breaks(order)) {
+  Broken least = run(order, " 2>&1");
+  if (least.law.empty()) {
     puts("simulate: this breaks no law");
     return 0;
   }
-  const auto tryIt = [&](const Order& one) {
-    if (breaks(one)) order = one;
+  const std::string law = least.law;
+  int tries = 0;
+  // Whether this breaks the law as well, before so many steps: then it is the least.
+  const auto takes = [&](const Order& one, uint64_t before) {
+    ++tries;
+    const Broken broken = run(one, " 2>&1");
+    if (broken.law != law || broken.step >= before) return false;
+    order = one;
+    least = broken;
+    return true;
   };
   for (const char* aspect : kAspects) {
     Order one = order;
     one.without.insert(aspect);
-    tryIt(one);
+    takes(one, UINT64_MAX);
   }
-  if (order.clients == 0) order.clients = 32;
-  if (!breaks(order)) order.clients = 0;
-  for (uint32_t clients = order.clients / 2; clients >= 2; clients /= 2) {
-    Order one = order;
-    one.clients = clients;
-    // Another number of clients is another history: some seeds are tried.
-    for (int tries = 0; tries < 5; ++tries, ++one.seed) {
-      if (!breaks(one)) continue;
-      order = one;
-      break;
+  for (const uint32_t clients : {2, 3, 5, 10}) {
+    // Another number of clients, or another seed, is another history. Grants are of even seeds.
+    for (uint64_t i = 0; i < 20; ++i) {
+      Order one = order;
+      one.clients = clients;
+      one.seed += i == 0 ? 0 : 2 * i;
+      takes(one, least.step);
     }
   }
-  double minutes = order.minutes / 2;
-  while (minutes > 0.01) {
+  double minutes = order.minutes;
+  for (int halves = 0; halves < 7; ++halves) {
+    minutes /= 2;
     Order one = order;
     one.minutes = minutes;
-    tryIt(one);
-    minutes /= 2;
+    takes(one, least.step + 1);
   }
-  int status;
-  printf("%s\nsimulate %s\n", outputOf(program, textOf(order), &status).c_str(),
+  const std::string trace =
+      run(order, " --trace 2>/dev/null" + (drawn.empty() ? "" : " --draw " + drawn)).text;
+  // Turns say nothing.
+  for (size_t at = 0; at < trace.size();) {
+    const size_t end = std::min(trace.find('\n', at), trace.size());
+    const std::string line = trace.substr(at, end - at);
+    if (!line.ends_with(" a turn")) puts(line.c_str());
+    at = end + 1;
+  }
+  const size_t said = least.text.find_last_of('\n', least.text.size() - 2) + 1;
+  printf("%s%d tries; the least is\nsimulate %s\n", least.text.substr(said).c_str(), tries,
          textOf(order).c_str());
   return 1;
 }
@@ -581,11 +733,12 @@ int shrink(const std::string& program, Order order) {
 int main(int count, char** arguments) {
   Order order;
   uint64_t seeds = 1;
+  bool shrinks = false;
   for (int i = 1; i < count; ++i) {
     const std::string name = arguments[i];
     const char* const value = i + 1 < count ? arguments[i + 1] : "";
-    if (name == "--trace" || name == "--quiet") {
-      (name == "--trace" ? order.trace : order.quiet) = true;
+    if (name == "--trace" || name == "--quiet" || name == "--shrink") {
+      (name == "--trace" ? order.trace : name == "--quiet" ? order.quiet : shrinks) = true;
       continue;
     }
     ++i;
@@ -599,8 +752,10 @@ int main(int count, char** arguments) {
       order.steps = strtoull(value, nullptr, 10);
     } else if (name == "--fixed") {
       return fixedSet(arguments[0], value);
-    } else if (name == "--shrink") {
-      return shrink(arguments[0], order);
+    } else if (name == "--breaks") {
+      order.breaks = strtoull(value, nullptr, 10);
+    } else if (name == "--draw") {
+      order.draw = value;
     } else if (name == "--clients") {
       order.clients = static_cast<uint32_t>(strtoul(value, nullptr, 10));
     } else if (name == "--servers") {
@@ -615,5 +770,6 @@ int main(int count, char** arguments) {
       return 2;
     }
   }
+  if (shrinks) return shrink(arguments[0], order);
   for (; seeds > 0; --seeds, ++order.seed) play(order);
 }

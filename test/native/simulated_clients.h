@@ -44,6 +44,7 @@ class Wire : public Peer {
   /** Asks for something that is to be answered within so many microseconds; false: nobody is there.
    */
   bool ask(std::string_view request, uint64_t within) {
+    if (crowd->over) return false;
     if (stream_ == kNoStream) {
       text_.clear();
       stream_ = network->connect(port_, address_, this);
@@ -149,7 +150,10 @@ class Ledger {
   Session& session(uint32_t number) { return sessions_[number]; }
   const std::deque<Session>& sessions() const { return sessions_; }
 
-  uint32_t thrown(uint32_t thrower, uint8_t edge) {
+  /** Of no thrower: in no order. */
+  static constexpr uint32_t kUnordered = UINT32_MAX;
+
+  uint32_t thrown(uint32_t thrower = kUnordered, uint8_t edge = 0) {
     sprites_.push_back({thrower, 0, 0, edge, false, false});
     return static_cast<uint32_t>(sprites_.size() - 1);
   }
@@ -236,7 +240,7 @@ class Ledger {
       newest_.clear();
       from_ = sprites_.size();
     }
-    if (sprite < from_) return;
+    if (sprite < from_ || one.thrower == kUnordered) return;
     uint64_t& newest = newest_[{one.thrower, one.edge, number}];
     expect(newest <= sprite, "sprites: one comes behind one that was thrown later");
     newest = sprite;
@@ -490,18 +494,6 @@ class Player : public Actor, private Asking {
     poll();
   }
 
-  static Id idOf(std::string_view text) {
-    Id id = {};
-    size_t count = 0;
-    for (const char c : text) {
-      if (c == '-' || count == 32) continue;
-      const int digit = c <= '9' ? c - '0' : c - 'a' + 10;
-      id.bytes[count / 2] = static_cast<uint8_t>(id.bytes[count / 2] << 4 | digit);
-      ++count;
-    }
-    return id;
-  }
-
   const uint32_t number_;
   const uint32_t server_;
   Wire hand_;
@@ -533,7 +525,7 @@ class Records {
   }
 
   /** The newest version that a server has told anybody of. */
-  uint64_t newest(const std::string& key, uint32_t server) { return newest_[{key, server}]; }
+  uint64_t newest(const std::string& key, uint32_t server = 0) { return newest_[{key, server}]; }
 
   /** An item has one place in a log, also after the log's epoch was renewed. */
   void sawItem(const std::string& key, Cursor cursor, uint64_t number) {
@@ -552,7 +544,7 @@ inline Records* records = nullptr;
 /** One at a time publishes under a key: a value, or items of a log where the key begins with l. */
 class Publisher : public Actor, private Asking {
  public:
-  Publisher(std::string key, uint32_t address, uint32_t server)
+  Publisher(std::string key, uint32_t address, uint32_t server = 0)
       : key_(std::move(key)), server_(server), wire_(this, 0, address, server) {
     machine->after(machine->below(2 * kSecond), this, 0);
   }
@@ -563,6 +555,10 @@ class Publisher : public Actor, private Asking {
   /** The newest version that it knows to hold: versions go on through lives and epochs. */
   uint64_t held() const { return held_; }
   bool asks() const { return wire_.asks(); }
+  /** Whether it knows that one of its publications holds. */
+  bool holds() const { return held_ > 0; }
+  /** When it has begun to publish a number. */
+  uint64_t askedAt(uint64_t number) const { return asked_.at(number); }
   void expectInTime() const { wire_.expectInTime(); }
   void close() { wire_.cut(false); }
 
@@ -573,12 +569,17 @@ class Publisher : public Actor, private Asking {
   }
 
  private:
+  virtual std::string bodyOf(uint64_t number) {
+    return "{\"n\":" + std::to_string(number) + ",\"f\":\"" +
+           std::string(machine->below(200), 'x') + "\"}";
+  }
+
   void publish() {
-    const std::string body = "{\"n\":" + std::to_string(++tried_) + ",\"f\":\"" +
-                             std::string(machine->below(200), 'x') + "\"}";
+    const std::string body = bodyOf(++tried_);
     const std::string head =
         (isLog() ? "POST" : "PUT") + (" /feed/" + key_) +
         " HTTP/1.1\r\nHost: s\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n";
+    asked_[tried_] = machine->now();
     if (!wire_.ask(head + body, kAnswerTime)) return;
     machine->say("number %" PRIu64 " is published", tried_);
   }
@@ -605,6 +606,7 @@ class Publisher : public Actor, private Asking {
   Wire wire_;
   uint64_t tried_ = server_ * uint64_t{1000000000};
   uint64_t held_ = 0;  // a version
+  std::map<uint64_t, uint64_t> asked_;
 };
 
 class Reader : public Actor, private Asking {

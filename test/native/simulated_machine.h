@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <queue>
 #include <random>
@@ -138,7 +139,9 @@ class Machine {
 
   void say(const char* format, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0) {
     said_[saidCount_++ % said_.size()] = {now_, steps_, format, {a, b, c}};
-    if (traces_) print(stdout, said_[(saidCount_ - 1) % said_.size()]);
+    const Said& last = said_[(saidCount_ - 1) % said_.size()];
+    if (traces_) print(stdout, last);
+    if (told) told(textOf(last));
   }
 
   /** A law does not hold: says which, and what has happened last; the run is over. */
@@ -149,6 +152,7 @@ class Machine {
     fprintf(stderr, "seed %" PRIu64 ", broken in step %" PRIu64 ", after %.3f s: %s\n", seed_,
             steps_, static_cast<double>(now_ - kBegins) / kSecond, law.c_str());
     fflush(stderr);
+    if (ended) ended(law);
     _Exit(1);
   }
 
@@ -209,6 +213,9 @@ class Machine {
   /** Its process is dead: what still runs of it is heard by nobody, and every call fails. */
   bool dead = false;
 
+  // Are told each step in words, and the law that is broken.
+  std::function<void(const std::string&)> told, ended;
+
   uint64_t lookTakes = 1;  // microseconds of every fourth look at the clock
 
   static constexpr uint64_t kBegins = 1000 * kSecond;
@@ -230,12 +237,16 @@ class Machine {
     uint64_t numbers[3];
   };
 
-  static void print(FILE* to, const Said& said) {
-    fprintf(to, "%10.6f  %-8" PRIu64 " ", static_cast<double>(said.at - kBegins) / kSecond,
-            said.step);
-    fprintf(to, said.format, said.numbers[0], said.numbers[1], said.numbers[2]);
-    fputc('\n', to);
+  static std::string textOf(const Said& said) {
+    char text[400];
+    const int head = snprintf(text, sizeof text, "%10.6f  %-8" PRIu64 " ",
+                              static_cast<double>(said.at - kBegins) / kSecond, said.step);
+    snprintf(text + head, sizeof text - static_cast<size_t>(head), said.format, said.numbers[0],
+             said.numbers[1], said.numbers[2]);
+    return text;
   }
+
+  static void print(FILE* to, const Said& said) { fprintf(to, "%s\n", textOf(said).c_str()); }
 
   const uint64_t seed_;
   std::mt19937_64 random_;

@@ -5,6 +5,7 @@
 #define TEST_NATIVE_SIMULATED_SERVER_H_
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -12,8 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "door_options.h"
 #include "server/front.h"
 #include "simulated_disk.h"
+#include "simulated_documents.h"
+#include "simulated_grants.h"
 #include "simulated_sockets.h"
 #include "simulated_world.h"
 
@@ -38,12 +42,24 @@ struct ClientOdds {
 
 struct Crowd {
   ClientOdds odds;
-  bool calm = false;     // nothing new is begun
-  bool lossy = false;    // the disk fails: an ack may be forgotten with a crash
-  bool leaving = false;  // all are to go
+  bool calm = false;            // nothing new is begun
+  bool lossy = false;           // the disk fails: an ack may be forgotten with a crash
+  bool leaving = false;         // all are to go
+  bool over = false;            // nothing is asked any more
+  uint64_t late = 3 * kSecond;  // by how much disk, clock and network delay things at most
   uint64_t requests = 0;
 };
 inline Crowd* crowd = nullptr;
+
+/** What is known of a player's inputs, each of which says its number. */
+struct Inputs {
+  uint64_t sent = 0;   // the newest
+  uint64_t taken = 0;  // the newest that the server has said it has
+  uint64_t seen = 0;   // by the last reduction of a life
+  uint64_t life = 0;
+};
+/** Of all players, by the numbers that the arena gives them. */
+inline std::map<uint64_t, Inputs>* inputs = nullptr;
 
 struct ServerPlan {
   uint32_t clients = 100;
@@ -57,6 +73,17 @@ struct ServerPlan {
   uint64_t doubt = 60000;  // milliseconds: see SeamsOptions
 };
 
+inline Id idOf(std::string_view text) {
+  Id id = {};
+  size_t count = 0;
+  for (const char c : text) {
+    if (c == '-' || count == 32) continue;
+    const int digit = c <= '9' ? c - '0' : c - 'a' + 10;
+    id.bytes[count / 2] = static_cast<uint8_t>(id.bytes[count / 2] << 4 | digit);
+    ++count;
+  }
+  return id;
+}
 inline uint16_t portOf(uint32_t server) { return static_cast<uint16_t>(kPort + server); }
 
 inline uint64_t microseconds() { return machine->look(); }
@@ -73,7 +100,11 @@ inline Replies makeReplies() {
                                 "\r\nContent-Length: 0\r\n\r\n");
   }
   const char* const open = "HTTP/1.1 200 OK\r\nContent-Length: ";
-  replies.json = replies.feed = replies.feedGzip = Reply(open);
+  replies.json = replies.feed = Reply(open);
+  replies.feedGzip = Reply("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ");
+  const std::string stream = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n";
+  replies.feedStream = Reply(stream + "\r\n");
+  replies.feedStreamGzip = Reply(stream + "Content-Encoding: gzip\r\n\r\n");
   replies.joined = Reply("HTTP/1.1 201 Created\r\nContent-Length: 36\r\n\r\n");
   replies.refused = replies.tooMuchHeld = replies.badRequest = replies.timedOut =
       Reply("HTTP/1.1 503 full\r\nContent-Length: 0\r\n\r\n");
@@ -92,6 +123,8 @@ class Life {
     kFeedsStep,
     kCaughtUp,
     kScript,
+    kReduce,
+    kAdmit,
     kReady,
     kMember,
     kCrossing,
@@ -111,21 +144,28 @@ class Life {
                  .feeds = 0}),
         pool_(poolOptions(), &limits_, milliseconds()),
         feeds_({.hold = kHold,
-                .feeds = 8,
+                .feeds = 16,
                 .memory = 1 << 24,
                 .watchers = 10000,
                 .upstream = false,
+                .privates = std::make_shared<KeyPatterns>(kPrivate),
                 .log = kLog,
-                .answerBytes = 600},
+                .answerBytes = 600,
+                .named = true,
+                .lease = kLease * 1000},
                milliseconds(), microseconds, &limits_),
+        arena_({.rooms = {"hall"}, .players = 20, .lease = kLease, .rate = 4}, &limits_,
+               milliseconds()),
         turn_(&pool_),
         opened_(open()),
-        front_(doorOptions(), parts(), makeReplies(),
+        front_(test::doorOptions(plan.clients * 4 + 80, 4096), parts(), makeReplies(),
                {.ask = [this](uint32_t worker, const Question& question) { ask(worker, question); },
                 .gone = [this](Caller caller) { parked_.erase(keyOf(caller)); },
-                .bodies = {}},
+                .bodies = {.most = {{"feed", 1 << 16}}}},
                milliseconds()),
+        admission_(&turn_, &front_, [this](uint64_t delay) { later_(delay, Due::kAdmit); }),
         poolClock_(milliseconds(), kTickMilliseconds),
+        arenaClock_(milliseconds(), kTickMilliseconds),
         frontClock_(milliseconds(), kTickMilliseconds) {
     pool_.setClock(microseconds);
     turn_.onReleased([this](TurnEnd end) { settle(end); });
@@ -136,10 +176,12 @@ class Life {
     feeds_.onBusy([this] { stepSoon(); });
     if (turn_.store() != nullptr && !machine->dead) {
       const int error = turn_.start([this] { later_(machine->below(300), Due::kCaughtUp); });
-      if (error != 0) giveUp(error);
+      // A process that dies meanwhile fails at nothing.
+      if (error != 0 && !machine->dead) giveUp(error);
     }
     if (recovery_.doubtful) renew();
     for (const Due due : {Due::kPoolTick, Due::kFeedsTick, Due::kFrontTick}) tickLater(due);
+    later_(kSecond, Due::kReduce);
     if (plan_.servers > 1) {
       member_ = std::make_unique<Member>(plan_.number, plan_.servers, plan_.doubt, &pool_, &turn_,
                                          [this](uint64_t delay) { later_(delay, Due::kCrossing); });
@@ -166,6 +208,8 @@ class Life {
   Pool& pool() { return pool_; }
   const Pool& pool() const { return pool_; }
   const Feeds& feeds() const { return feeds_; }
+  const Arena& arena() const { return arena_; }
+  Admission& admission() { return admission_; }
   /** The newest version of a feed. */
   Cursor newest(const std::string& key) const {
     const Feed* const feed = feeds_.find(key);
@@ -197,6 +241,7 @@ class Life {
         break;
       case Due::kPoolTick:
         limits_.tick(milliseconds());
+        arena_.tick(arenaClock_.advance(milliseconds()));
         if (turn_.tick(milliseconds(), poolClock_.advance(milliseconds()))) return tickLater(due);
         return later_(kMillisecond, due);
       case Due::kFeedsTick:
@@ -208,7 +253,7 @@ class Life {
       case Due::kFeedsStep:
         stepping_ = false;
         for (const Feeds::Want& want : feeds_.takeWants()) {
-          if (!want.fetch) feeds_.compressed(want.key, want.cursor, {});
+          if (!want.fetch) compress(want.key, want.cursor);
         }
         feeds_.step(2500);
         if (feeds_.busy()) stepSoon();
@@ -217,6 +262,11 @@ class Life {
         return turn_.caughtUp();
       case Due::kScript:
         return nextJob();
+      case Due::kReduce:
+        reduce();
+        return later_(1 + machine->below(kSecond), due);
+      case Due::kAdmit:
+        return admission_.act();
       case Due::kReady:
         break;
       case Due::kMember:
@@ -241,13 +291,20 @@ class Life {
     // What crosses may take as much again.
     expect(counts.mailboxBytes <= plan_.memory * (plan_.servers > 1 ? 2 : 1),
            "memory: mailboxes have more than they may");
+    const ArenaCounts& played = arena_.counts();
+    expect(played.inputs == played.reduced + played.superseded + played.waiting,
+           "arena: inputs are not reduced + superseded + waiting");
+    expect(played.reduced == reduced_,
+           "arena: not so many inputs came to reductions as are counted");
   }
 
  private:
+  enum class JobKind : uint8_t { kValue, kItem, kPlayer };
+
   struct Job {
-    Caller caller;
+    std::optional<Caller> caller;  // none: it is the server's own
     std::string key, body;
-    bool item;
+    JobKind kind;
   };
 
   static uint64_t milliseconds() { return machine->now() / kMillisecond; }
@@ -267,18 +324,6 @@ class Life {
             .pollBurst = 1};
   }
 
-  DoorOptions doorOptions() const {
-    return {.connections = plan_.clients * 4 + 20,
-            .maxSprite = 4096,
-            .headBytes = 16384,
-            .headTime = 10000,
-            .bodyTime = 10000,
-            .idleTime = 60000,
-            .writeTime = 10000,
-            .keepIdle = 60,
-            .trust = Trust::kNobody};
-  }
-
   FrontParts parts() {
     return {.limits = &limits_,
             .feeds = &feeds_,
@@ -286,11 +331,12 @@ class Life {
             .counts = [] { return std::string("{}"); },
             .turn = &turn_,
             .pool = &pool_,
-            .arena = nullptr,
+            .arena = &arena_,
             .workers = plan_.workers};
   }
 
   bool open() {
+    arena_.setFields(0, {{.name = "x", .min = 0, .max = 1e9, .start = 0, .integer = true}});
     if (!plan_.keeps) return true;
     recovery_ = turn_.open({.path = std::string(Disk::kFolder) + "state",
                             .stateBytes = uint64_t{1} << 30,
@@ -307,7 +353,7 @@ class Life {
     }
     std::string key;
     if (turn_.attach(&feeds_, &key) != Outcome::kOk) failed_ = "a feed does not fit: " + key;
-    turn_.attach(static_cast<Arena*>(nullptr));
+    turn_.attach(&arena_);
     return true;
   }
 
@@ -352,9 +398,15 @@ class Life {
     const Caller caller = {worker, question.ticket};
     const std::string_view target = question.head.target;
     if (question.body.state == Body::State::kAwaited) return front_.proceed(caller);
-    if (target.starts_with("/feed/")) {
-      jobs_.push_back({caller, std::string(target.substr(6)), std::string(question.body.bytes),
-                       question.head.method == "POST"});
+    if (admission_.takes(caller, question)) return;
+    const bool plays = target.starts_with("/arena/");
+    if (plays || target.starts_with("/feed/")) {
+      const bool posts = question.head.method == "POST";
+      jobs_.push_back({caller, std::string(target.substr(plays ? 7 : 6)),
+                       std::string(question.body.bytes),
+                       plays   ? JobKind::kPlayer
+                       : posts ? JobKind::kItem
+                               : JobKind::kValue});
       return later_(machine->below(3 * kMillisecond), Due::kScript);
     }
     if (target == "/parked" && machine->below(2) == 0) {
@@ -375,8 +427,13 @@ class Life {
     while (!publishing_ && !jobs_.empty()) {
       publishing_ = std::move(jobs_.front());
       jobs_.pop_front();
-      if (member_ && !publishing_->item) return share();
-      hold(nextOf(publishing_->key));
+      if (publishing_->kind == JobKind::kPlayer) {
+        carryOut(play());
+      } else if (member_ && publishing_->kind == JobKind::kValue) {
+        return share();
+      } else {
+        hold(nextOf(publishing_->key));
+      }
     }
   }
 
@@ -427,42 +484,120 @@ class Life {
   }
 
   void hold(Cursor cursor) {
-    published_ = cursor;
+    says_.clear();
+    cursor.appendTo(&says_);
+    const bool isItem = publishing_->kind == JobKind::kItem;
     // Another server may have gone on behind it already.
-    const bool isLate = !publishing_->item && !isNewer(cursor, newest(publishing_->key));
-    const Outcome outcome =
-        isLate ? Outcome::kOk
-               : publish(publishing_->key, cursor, publishing_->body, publishing_->item);
+    const bool isLate = !isItem && !isNewer(cursor, newest(publishing_->key));
+    carryOut(isLate ? Outcome::kOk : publish(publishing_->key, cursor, publishing_->body, isItem));
+  }
+
+  /** What is under way is done, or refused: its answer waits for the end of the turn. */
+  void carryOut(Outcome outcome) {
     if (outcome != Outcome::kOk) {
       const Job job = *std::exchange(publishing_, std::nullopt);
-      return respond(job.caller,
+      if (!job.caller) return;
+      return respond(*job.caller,
                      (std::string("400 ") + kOutcomeNames[static_cast<size_t>(outcome)]).c_str(),
                      "");
     }
     holds_ = true;
     const TurnEnd end = turn_.endOwn();
-    if (end != TurnEnd::kWait) settle(end);
+    if (end != TurnEnd::kWait) settleJob(end);
   }
 
   void settle(TurnEnd end) {
+    admission_.settle(end);
+    settleJob(end);
+  }
+
+  void settleJob(TurnEnd end) {
     if (!std::exchange(holds_, false)) return;
     const Job job = *std::exchange(publishing_, std::nullopt);
-    if (end != TurnEnd::kSend) {
-      front_.abandon(job.caller);
-    } else {
-      std::string cursor;
-      published_.appendTo(&cursor);
-      respond(job.caller, "200 OK", cursor);
-    }
+    if (job.caller && end == TurnEnd::kSend) respond(*job.caller, "200 OK", says_);
+    if (job.caller && end != TurnEnd::kSend) front_.abandon(*job.caller);
     if (!jobs_.empty()) later_(1, Due::kScript);
+  }
+
+  /** Joins, or leaves. */
+  Outcome play() {
+    const std::string& path = publishing_->key;
+    Id id;
+    if (path.ends_with("/leave")) {
+      says_.clear();
+      return arena_.leave("hall", idOf(std::string_view(path).substr(5, 36)));
+    }
+    uint32_t number;
+    const Outcome outcome = arena_.join(path, {}, machine->look(), &id, &number);
+    if (outcome != Outcome::kOk) return outcome;
+    says_.resize(36);
+    id.format(says_.data());
+    says_ += " " + std::to_string(number);
+    return outcome;
   }
 
   Outcome publish(const std::string& key, Cursor cursor, const std::string& body, bool item) {
     uint32_t watching;
     if (item) return feeds_.append(key, cursor, body, &watching);
-    return feeds_.publish(
-        {.key = key, .cursor = cursor, .value = body, .patch = {}, .gzip = {}, .upstream = false},
-        &watching);
+    const Feed* const feed = feeds_.find(key);
+    const bool isNext = feed != nullptr && feed->value && feed->cursor.epoch == cursor.epoch &&
+                        feed->cursor.version + 1 == cursor.version;
+    Sheet before, next;
+    std::string patch;
+    if (isNext && before.read(feed->value->text()) && next.read(body)) patch = before.patchTo(next);
+    return feeds_.publish({.key = key,
+                           .cursor = cursor,
+                           .value = body,
+                           .patch = patch,
+                           .gzip = {},
+                           .upstream = false},
+                          &watching);
+  }
+
+  /** As the reducer of a game: looks at what it gets, and publishes it. */
+  void reduce() {
+    uint32_t numbers[20];
+    uint8_t fresh[20];
+    double values[20];
+    const uint32_t count =
+        arena_.take(0, {.most = 20, .numbers = numbers, .fresh = fresh, .values = values});
+    Sheet sheet{machine->steps(), {}};
+    for (uint32_t i = 0; i < count; ++i) {
+      const auto value = static_cast<uint64_t>(values[i]);
+      reduced_ += fresh[i];
+      sheet.cells.push_back(numbers[i]);
+      sheet.cells.push_back(value);
+      const auto found = inputs->find(numbers[i]);
+      if (found == inputs->end()) {
+        expect(value == 0, "arena: a player has an input who was told of none");
+        continue;
+      }
+      Inputs& its = found->second;
+      const bool known = std::exchange(its.life, bornAt_) == bornAt_;
+      expect(value <= its.sent, "arena: an input comes that was not sent");
+      expect(value >= its.taken || crowd->lossy, "arena: an input is lost that was taken");
+      expect(!known || value >= its.seen, "arena: an older input comes after a newer one");
+      expect(!known || (value != its.seen) == (fresh[i] != 0),
+             "arena: an input that is new is not called so, or the other way");
+      its.seen = value;
+    }
+    if (count == 0 || publishing_ || crowd->leaving) return;
+    const std::string text = sheet.text();
+    sheets->emplace(std::pair("arena/hall", sheet.number), text);
+    jobs_.push_back({std::nullopt, "arena/hall", text, JobKind::kValue});
+    later_(1, Due::kScript);
+  }
+
+  /** Some can't be. */
+  void compress(const std::string& key, Cursor cursor) {
+    const Feed* const feed = feeds_.find(key);
+    std::string whole;
+    if (feed != nullptr && feed->value && machine->below(10) != 0) {
+      feed->appendHead(&whole);
+      whole.append(feed->value->text()).append("}");
+    }
+    // The table knows whether that is still the version that was asked for.
+    feeds_.compressed(key, cursor, whole.empty() ? std::string() : gzipOf(whole));
   }
 
   static uint64_t newEpoch() { return 1 + machine->below(uint64_t{1} << 40); }
@@ -497,18 +632,23 @@ class Life {
   AddressLimits limits_;
   Pool pool_;
   Feeds feeds_;
+  Arena arena_;
   Turn turn_;
   const bool opened_;
   bool waits_ = false;
   bool stepping_ = false;
   std::deque<Job> jobs_;
   std::optional<Job> publishing_;
+  std::string says_;  // the answer of what is being published, when it holds
+  uint64_t reduced_ = 0;
+  const uint64_t bornAt_ = machine->steps();
   bool holds_ = false;                      // when the turn is written
   std::map<std::string, uint64_t> epochs_;  // of this process, by keys
-  Cursor published_;
   std::set<uint64_t> parked_;
   Front front_;
+  Admission admission_;
   base::DeadlineClock poolClock_;
+  base::DeadlineClock arenaClock_;
   base::DeadlineClock frontClock_;
   std::unique_ptr<Member> member_;
 };

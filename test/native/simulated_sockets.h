@@ -284,7 +284,9 @@ class Network : public Actor {
       }
       events[count].events = now;
       events[count++].data = one.data;
-      list.emplace_back(fd, serial);
+      // What is edge-triggered comes again when something has happened to it.
+      one.listed = (one.interest & EPOLLET) == 0;
+      if (one.listed) list.emplace_back(fd, serial);
     }
     if (count > 1 && machine->below(4) == 0) std::swap(events[0], events[machine->below(count)]);
     return count;

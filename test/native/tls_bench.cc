@@ -339,8 +339,8 @@ void run() {
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
   printf("%s\n", OpenSSL_version(OPENSSL_VERSION));
-  const Identity ecdsa = makeIdentity(KeyKind::kEcdsa);
-  const Identity rsa = makeIdentity(KeyKind::kRsa);
+  const Credentials ecdsa = makeCredentials(KeyKind::kEcdsa);
+  const Credentials rsa = makeCredentials(KeyKind::kRsa);
   TlsContext context;
   EXPECT(context.take(ecdsa.certificate, ecdsa.key).empty());
   context.rollTicketKeys(static_cast<uint64_t>(time(nullptr)));

@@ -24,7 +24,7 @@
 namespace server::test {
 
 /** A certificate and its key, both PEM. */
-struct Identity {
+struct Credentials {
   std::string certificate;
   std::string key;
 };
@@ -84,7 +84,7 @@ inline std::string keyPem(EVP_PKEY* key, const EVP_CIPHER* cipher = nullptr) {
 }
 
 /** @param seconds how long the certificate is good from now on */
-inline Identity makeIdentity(KeyKind kind, long seconds = 86400) {
+inline Credentials makeCredentials(KeyKind kind, long seconds = 86400) {
   EVP_PKEY* key = makeKey(kind);
   X509* certificate = X509_new();
   X509_set_version(certificate, 2);
@@ -96,8 +96,8 @@ inline Identity makeIdentity(KeyKind kind, long seconds = 86400) {
   X509_set_issuer_name(certificate, X509_get_subject_name(certificate));
   X509_set_pubkey(certificate, key);
   EXPECT(X509_sign(certificate, key, EVP_sha256()) > 0);
-  Identity identity = {pem([&](BIO* bio) { return PEM_write_bio_X509(bio, certificate); }),
-                       keyPem(key)};
+  Credentials identity = {pem([&](BIO* bio) { return PEM_write_bio_X509(bio, certificate); }),
+                          keyPem(key)};
   X509_free(certificate);
   EVP_PKEY_free(key);
   return identity;

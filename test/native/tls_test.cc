@@ -267,22 +267,22 @@ class Talk {
   BIO* out_;
 };
 
-const Identity& ecdsa() {
-  static const Identity identity = makeIdentity(KeyKind::kEcdsa);
+const Credentials& ecdsa() {
+  static const Credentials identity = makeCredentials(KeyKind::kEcdsa);
   return identity;
 }
 
-const Identity& rsa() {
-  static const Identity identity = makeIdentity(KeyKind::kRsa);
+const Credentials& rsa() {
+  static const Credentials identity = makeCredentials(KeyKind::kRsa);
   return identity;
 }
 
-void use(TlsContext* context, const Identity& identity = ecdsa()) {
+void use(TlsContext* context, const Credentials& identity = ecdsa()) {
   EXPECT(context->take(identity.certificate, identity.key).empty());
 }
 
 void versionsAndKeys() {
-  for (const Identity& identity : {ecdsa(), rsa()}) {
+  for (const Credentials& identity : {ecdsa(), rsa()}) {
     TlsContext context;
     use(&context, identity);
     for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
@@ -344,7 +344,7 @@ void identities() {
   EVP_PKEY* key = makeKey(KeyKind::kEcdsa);
   const std::string encrypted = keyPem(key, EVP_aes_128_cbc());
   EVP_PKEY_free(key);
-  const Identity& good = rsa();
+  const Credentials& good = rsa();
   const std::string broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
   const struct {
     std::string certificate;
@@ -360,7 +360,8 @@ void identities() {
       {good.certificate, good.certificate, "the key is not readable PEM"},
       {good.certificate, encrypted, "the key is encrypted: give it without a password"},
       {good.certificate, ecdsa().key, "the key is not the certificate's"},
-      {ecdsa().certificate, makeIdentity(KeyKind::kEcdsa).key, "the key is not the certificate's"},
+      {ecdsa().certificate, makeCredentials(KeyKind::kEcdsa).key,
+       "the key is not the certificate's"},
   };
   for (const auto& one : refused) {
     const std::string wrong = context.take(one.certificate, one.key);

@@ -57,12 +57,10 @@ class Run {
   void sweep() {
     const uint32_t ahead[] = {0, 1, below(20), below(3000)};
     now_ += kTick * ahead[below(4)] + below(kTick);
-    bool done;
-    uint32_t budget;
-    do {
-      budget = below(2) == 0 ? 1 + below(5) : 100000;
+    for (;;) {
+      const uint32_t budget = below(2) == 0 ? 1 + below(5) : 100000;
       uint32_t left = budget;
-      done = wheel_.sweep(now_, budget, [&](uint32_t entry) {
+      const bool done = wheel_.sweep(now_, budget, [&](uint32_t entry) {
         EXPECT(left-- > 0);
         EXPECT(due_.count(entry) == 1 && isDue(due_[entry]) && !wheel_.armed(entry));
         due_.erase(entry);
@@ -70,7 +68,8 @@ class Run {
         // What fires may do anything to anybody, itself included.
         for (uint32_t i = below(3); i > 0; --i) change();
       });
-    } while (!done);
+      if (done) break;
+    }
     // What a callback armed as due already fires in the next sweep that gets on.
     now_ += kTick;
     while (!wheel_.sweep(now_, 100000, [&](uint32_t entry) {

@@ -23,6 +23,7 @@
 #include <thread>
 #include <vector>
 
+#include "door_options.h"
 #include "expect.h"
 #include "http/door.h"
 #include "peer.h"
@@ -77,7 +78,7 @@ class Server {
         feeds_({.hold = 30, .feeds = 8, .memory = 1 << 26, .watchers = 1000, .upstream = false},
                milliseconds(), EventSet::now, &limits_),
         front_(
-            doorOptions(maxSprite), parts(), makeReplies(),
+            test::doorOptions(2000, maxSprite), parts(), makeReplies(),
             {.ask = [this](uint32_t worker, const Question& question) { handle(worker, question); },
              .gone = [this](Caller) { ++gone_; },
              .bodies = {}},
@@ -146,18 +147,6 @@ class Server {
            " parked ones gone; %" PRIu64 " thrown, %" PRIu64 " acked, %" PRIu64 " lost\n",
            requests, handled_, gone_, pool_.counts().thrown, pool_.counts().acked,
            pool_.counts().lost);
-  }
-
-  static DoorOptions doorOptions(uint32_t maxSprite) {
-    return {.connections = 2000,
-            .maxSprite = maxSprite,
-            .headBytes = 16384,
-            .headTime = 10000,
-            .bodyTime = 10000,
-            .idleTime = 10000,
-            .writeTime = 10000,
-            .keepIdle = 60,
-            .trust = Trust::kNobody};
   }
 
  private:
@@ -460,7 +449,7 @@ void awaitsWhatItIsOwed() {
   AddressLimits limits{AddressLimitsOptions{}};
   std::atomic<uint32_t> open{0};
   Worker worker(1,
-                {.door = Server::doorOptions(1000),
+                {.door = test::doorOptions(2000, 1000),
                  .limits = &limits,
                  .open = &open,
                  .replies = makeReplies(),

@@ -1,6 +1,16 @@
 import { execFile, spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync
+} from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
@@ -8,6 +18,8 @@ import { promisify } from 'node:util';
 
 import Ajv2020 from 'ajv/dist/2020.js';
 import { readSprite } from 'sprites-server/sprite';
+
+import { fetchWheel } from '../../.github/pack.js';
 
 /**
  * Building the C++ parts with cmake, and running what was built.
@@ -21,7 +33,7 @@ export const SANITIZING = Boolean(process.env.SPRITES_TEST_SANITIZE);
 
 /**
  * CMake variables with which each target's files are one for the compiler: in less than two thirds of the CPU seconds. Each
- * file by itself is compiled for the sanitizers, and read by `npm run lint`.
+ * file by itself is compiled for the sanitizers.
  */
 export const UNITY = { CMAKE_UNITY_BUILD: 'ON', CMAKE_UNITY_BUILD_BATCH_SIZE: '0' };
 
@@ -122,6 +134,66 @@ export const noClient = missing({
  */
 export function buildClient(preset = 'gcc') {
   return cmakeBuild({ source: 'native/client', preset, into: sharedBuild(preset) });
+}
+
+/** Makes a folder with this machine's headers of libcurl, and no others: for another system. @returns {Promise<string>} */
+async function curlHeaders(folder) {
+  mkdirSync(folder, { recursive: true });
+  const flags = ['--cflags-only-I', '--keep-system-cflags', 'libcurl'];
+  const [, include] = /-I(\S+)/.exec(await tool('pkg-config', flags));
+  if (!existsSync(join(folder, 'curl'))) symlinkSync(join(include, 'curl'), join(folder, 'curl'));
+  return folder;
+}
+
+const MINGW = 'x86_64-w64-mingw32-g++-posix';
+const WINE = '/usr/lib/wine'; // the package wine64
+
+/** Why the C++ client can't be built for Windows and run here, for a test's `skip`. */
+export const noWindows = noClient || missing({ programs: [MINGW, `${WINE}/wine64`, 'python3'] });
+
+/**
+ * Builds the C++ client's test programs for Windows, with the libcurl that a package of Python has there.
+ *
+ * @param {import('tap').Test} t its end ends what Wine has started
+ * @returns {Promise<string>} the folder with what runs them by Wine
+ */
+export async function buildForWindows(t) {
+  const into = sharedBuild('windows');
+  const headers = await curlHeaders(join(into, 'include'));
+  const wheel = fetchWheel('pymcurl', '8.23.0.2', 'win_amd64');
+  const library = join(
+    wheel,
+    readdirSync(wheel).find((one) => /^libcurl.*\.dll$/.test(one))
+  );
+  await cmakeBuild({
+    source: 'native/client',
+    into,
+    define: {
+      CMAKE_SYSTEM_NAME: 'Windows',
+      CMAKE_CXX_COMPILER: MINGW,
+      CMAKE_EXE_LINKER_FLAGS: '-static',
+      CURL_INCLUDE_DIR: headers,
+      CURL_LIBRARY: library,
+      SPRITES_EXAMPLES: 'OFF',
+      SPRITES_TESTS: 'ON',
+      SPRITES_WERROR: 'ON',
+      ...UNITY
+    }
+  });
+  copyFileSync(library, join(into, 'libcurl-4.dll')); // its name, by which the programs want it
+  const prefix = mkdtempSync(join(tmpdir(), 'sprites-wine-'));
+  const env = plainEnvironment({ WINEPREFIX: prefix });
+  t.teardown(async () => {
+    await tool(`${WINE}/wineserver64`, ['--kill'], { env }).catch(() => {}); // none has been started
+    await tool(`${WINE}/wineserver64`, ['--wait'], { env });
+    rmSync(prefix, { recursive: true });
+  });
+  const set = `WINEPREFIX=${prefix} WINEPATH=${wheel} WINEDEBUG=-all WINEDLLOVERRIDES=mscoree,mshtml=`;
+  for (const name of readdirSync(into).filter((one) => one.endsWith('.exe'))) {
+    const text = `#!/bin/sh\nexec env -u DISPLAY ${set} ${WINE}/wine64 "$0.exe" "$@"\n`;
+    writeFileSync(join(into, name.slice(0, -4)), text, { mode: 0o755 });
+  }
+  return into;
 }
 
 /**

@@ -148,6 +148,9 @@ const LOOPS = [
   ['a descriptor', ['--fd']]
 ];
 
+/** Those of them that there are on Windows. */
+export const WINDOWS_LOOPS = LOOPS.slice(0, 1);
+
 /**
  * Holds a C++ client to the vectors that every client is held to, in each of its loops.
  *
@@ -156,10 +159,11 @@ const LOOPS = [
  * @param {Scenario[]} scenarios each with `name` and `sees`
  * @param {(t: import('tap').Test, args: string[], scenario: Scenario) => Promise<object>} play
  *     plays one with a probe of these options; what it resolves with is compared with `sees`
+ * @param {typeof LOOPS} [loops]
  */
-export function playScenarios(t, scenarios, play) {
+export function playScenarios(t, scenarios, play, loops = LOOPS) {
   t.jobs = 16; // most of the time they wait
-  for (const [loop, args] of LOOPS) {
+  for (const [loop, args] of loops) {
     for (const scenario of scenarios) {
       t.test(`${loop}: ${scenario.name}`, async (t) => {
         const seen = await play(t, args, scenario);

@@ -1,3 +1,4 @@
+import '../swarm/language.js';
 import uPlot from '../uplot.js';
 import { make, palette, put } from './elements.js';
 import { isNumber, say, short } from './units.js';

@@ -380,11 +380,11 @@ std::string writeSprite(const Sprite& sprite, size_t most) {
 }
 
 std::string newSpriteId() {
-  static constexpr char kAlphabet[] =
+  static constexpr char kLetters[] =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
   std::random_device random;
   std::string id;
-  for (int i = 0; i < 22; i++) id.push_back(kAlphabet[random() & 63]);
+  for (int i = 0; i < 22; i++) id.push_back(kLetters[random() & 63]);
   return id;
 }
 

@@ -191,7 +191,7 @@ int main(int argc, char** argv) {
     Shared shared;
     sprites::Options options;
     bool loop = false;
-    bool polled = false;
+    [[maybe_unused]] bool polled = false;
     probe::Arguments arguments(argc, argv);
     for (std::string name; arguments.next(&name);) {
       if (name == "--loop") {

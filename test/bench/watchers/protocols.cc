@@ -10,17 +10,24 @@ namespace {
 
 class SpritesProtocol : public HttpProtocol {
  public:
-  SpritesProtocol(bool once, bool stream, bool delta, std::string token)
-      : once_(once), stream_(stream), delta_(delta), token_(std::move(token)) {}
+  struct How {
+    bool once, stream, delta, granted;  // `granted`: the token is a grant, which reads as well
+  };
+
+  SpritesProtocol(How how, std::string token)
+      : once_(how.once),
+        stream_(how.stream),
+        delta_(how.delta),
+        authorization_("Authorization: Bearer " + token + "\r\n"),
+        reading_(how.granted ? authorization_ : "") {}
 
   void open(Connection& connection, std::string* out) override { ask(connection, out); }
 
   void publish(std::string_view document, std::string_view patch, std::string* out) override {
-    const std::string authorization = "Authorization: Bearer " + token_ + "\r\n";
     *out = patch.empty()
-               ? withBody("PUT /feed/bench", authorization, document)
+               ? withBody("PUT /feed/bench", authorization_, document)
                : withBody("PATCH /feed/bench",
-                          authorization + "Content-Type: application/json-patch+json\r\n", patch);
+                          authorization_ + "Content-Type: application/json-patch+json\r\n", patch);
   }
 
  protected:
@@ -57,7 +64,7 @@ class SpritesProtocol : public HttpProtocol {
 
   void ask(const Connection& connection, std::string* out) const {
     *out += "GET /feed/bench?after=" + connection.cursor + (delta_ ? "&delta=1" : "");
-    *out += " HTTP/1.1\r\nHost: 127.0.0.1\r\n";
+    *out += " HTTP/1.1\r\nHost: 127.0.0.1\r\n" + reading_;
     if (stream_) *out += "Accept: text/event-stream\r\n";
     *out += "\r\n";
   }
@@ -65,7 +72,8 @@ class SpritesProtocol : public HttpProtocol {
   const bool once_;
   const bool stream_;
   const bool delta_;
-  const std::string token_;
+  const std::string authorization_;
+  const std::string reading_;
 };
 
 // Event streams of a server that knows nothing else: node:http's, in transports/servers.js.
@@ -268,10 +276,13 @@ std::unique_ptr<Protocol> makeProtocol(std::string_view name, const std::string&
   if (name == "sockjs") return std::make_unique<SockJs>();
   const bool delta = name.ends_with("-delta");
   if (delta) name.remove_suffix(6);
+  const bool granted = name.ends_with("-grant");
+  if (granted) name.remove_suffix(6);
   const bool once = name == "sprites-once";
   const bool stream = name == "sprites-stream";
   if (!once && !stream && name != "sprites-poll") return nullptr;
-  return std::make_unique<SpritesProtocol>(once, stream, delta, token);
+  return std::make_unique<SpritesProtocol>(SpritesProtocol::How{once, stream, delta, granted},
+                                           token);
 }
 
 }  // namespace watchers

@@ -1,5 +1,6 @@
 /* global document, innerHeight */
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 
 import t from 'tap';
 
@@ -8,28 +9,34 @@ import { arenaOptions, tell } from '../support/arena.js';
 import { put, tokenFile } from '../support/feeds.js';
 import { among, look, online, place, resting, until } from '../support/page-browser.js';
 import { startServer } from '../support/server.js';
+import { reportFrom } from '../support/swarm.js';
 import { until as soon } from '../support/until.js';
-import { noWebKit, WebKitPage } from '../support/webkit.js';
+import { BROWSERS, DrivenPage } from '../support/webdriver.js';
 
-/** The page, an arena's pages and the client as a module in WebKit. */
+/** The page, an arena's pages, plots and the client as a module in WebKit, where the pages' language is none, and in Firefox. */
 
 t.setTimeout(300_000);
 
-const skip = noWebKit;
-
-function visit(t, server, path = '', size = undefined) {
-  return WebKitPage.open(t, `http://127.0.0.1:${server.port}/${path}`, size);
+/** A test in each of them. */
+function inEach(name, test) {
+  for (const [browser, { skip }] of Object.entries(BROWSERS)) {
+    const visit = (t) => (url, size) => DrivenPage.open(t, browser, url, size);
+    t.test(`${browser}: ${name}`, { skip }, (t) => test(t, visit(t)));
+  }
 }
+
+const at = (server, path = '') => `http://127.0.0.1:${server.port}/${path}`;
 
 /** The page has nothing to complain about. With PICTURES set what is to be seen goes there. */
 async function well(t, page, name) {
-  if (process.env.PICTURES) await page.screenshot(join(process.env.PICTURES, `webkit-${name}.png`));
+  const picture = `${page.browser}-${name}.png`;
+  if (process.env.PICTURES) await page.screenshot(join(process.env.PICTURES, picture));
   t.strictSame(await page.complaints(), [], name);
 }
 
-t.test('the page throws, and catches', { skip }, async (t) => {
+inEach('the page throws, and catches', async (t, visit) => {
   const server = await startServer(t, { options: { lease: 60 } });
-  const page = await visit(t, server);
+  const page = await visit(at(server));
   await online(page);
   const seen = [];
   const client = new Client({
@@ -57,11 +64,11 @@ t.test('the page throws, and catches', { skip }, async (t) => {
   await client.leave();
 });
 
-t.test('the phone of an arena, and its big screen', { skip }, async (t) => {
+inEach('the phone of an arena, and its big screen', async (t, visit) => {
   const server = await startServer(t, { options: arenaOptions(t) });
   await tell(server, { game: 'pong' });
-  const phone = await visit(t, server, 'play/hall', { width: 400, height: 700 });
-  const field = await visit(t, server, 'field/hall', { width: 1280, height: 800 });
+  const phone = await visit(at(server, 'play/hall'), { width: 400, height: 700 });
+  const field = await visit(at(server, 'field/hall'), { width: 1280, height: 800 });
   await online(phone);
   await tell(server, { running: true });
   for (const page of [phone, field]) await page.waitForSelector('body[data-page=play]');
@@ -75,18 +82,32 @@ t.test('the phone of an arena, and its big screen', { skip }, async (t) => {
   await well(t, field, 'field');
 });
 
-t.test('the client, feeds and a player as modules', { skip }, async (t) => {
+inEach('the plots of the admin page, and of a report', async (t, visit) => {
+  const server = await startServer(t, { options: { arena: 'hall' } });
+  const file = await reportFrom(t, server, ['throw', 20, '--rate', 100, '--time', 1]);
+  for (const [name, url, plots] of [
+    ['admin', `http://127.0.0.1:${server.adminPort}/`, '.uplot canvas'],
+    ['report', pathToFileURL(file).href, '#percentiles .uplot canvas']
+  ]) {
+    const page = await visit(url);
+    await page.waitForSelector(plots);
+    t.match(await page.evaluate(() => globalThis.navigator.language), /^en\b/, name);
+    await well(t, page, name);
+  }
+});
+
+inEach('the client, feeds and a player as modules', async (t, visit) => {
   const server = await startServer(t, {
     options: { arena: 'hall', 'publish-token-file': tokenFile(t) }
   });
-  const page = await visit(t, server, 'client/place.js');
+  const page = await visit(at(server, 'client/place.js'));
   await put(server, 'a', { list: [1, 2, 3], text: 'x'.repeat(200) });
   await page.evaluate(async () => {
-    const [{ Client, Feeds }, { Player }] = await Promise.all([
-      import('/client/client.js'),
-      import('/client/player.js')
-    ]);
     const base = globalThis.location.origin;
+    const [{ Client, Feeds }, { Player }] = await Promise.all([
+      import(`${base}/client/client.js`),
+      import(`${base}/client/player.js`)
+    ]);
     const heard = { sprites: [], values: [], states: [] };
     const client = new Client({
       base,

@@ -1,0 +1,79 @@
+import { isKey, PRESENCE, toldBy } from '../feeds/names.js';
+import { isName } from '../grants/rights.js';
+
+/**
+ * Who watches a feed at the other servers of a world.
+ *
+ *     sprites.presence.a ─▶ {"key":"presence/scores","asks":true,"watching":12,"who":["ann"]}
+ *
+ * A server that has a presence feed asks the others every few seconds, and whoever is asked tells its share, at once and
+ * when that has changed; when and what, native/feeds/presence.h decides. What gets lost is told with the next question. A
+ * share holds as long as the process that has told it has its lease.
+ */
+
+/** As native/feeds/presence.h has it. */
+const MOST_NAMED = 100;
+
+/** Whether it is a share: `watching` has 32 bits. */
+const isShare = ({ watching, who }) =>
+  watching === watching >>> 0 &&
+  Array.isArray(who) &&
+  who.length <= MOST_NAMED &&
+  who.every(isName);
+
+/** @returns {{key: string, asks?: boolean, watching?: number, who?: string[]} | undefined} undefined for what no server says */
+function read(message) {
+  let said;
+  try {
+    said = JSON.parse(Buffer.from(message).toString());
+  } catch {
+    return undefined;
+  }
+  return isKey(said?.key) && said.key.startsWith(PRESENCE) ? said : undefined;
+}
+
+export class SharedPresence {
+  #native;
+  #shares;
+  /** The other servers, and the epochs of their leases. @type {Map<string, number>} */
+  #peers = new Map();
+
+  /**
+   * @param {object} parts
+   * @param {import('../feeds/feeds.js').Feeds} parts.feeds
+   * @param {(key: string) => boolean} parts.shares whether a feed is the world's
+   * @param {(message: Buffer) => void} parts.send says something to all servers; it may get lost
+   */
+  constructor({ feeds, shares, send }) {
+    this.#native = feeds.native;
+    this.#shares = shares;
+    feeds.onPresence(({ key, asks, share }) => {
+      if (shares(toldBy(key))) send(Buffer.from(JSON.stringify({ key, asks, ...share })));
+    });
+  }
+
+  /**
+   * Forgets what servers have told that are there no more, and all where this one is no member.
+   *
+   * @param {import('./ring.js').View} view
+   */
+  update({ state, peers }) {
+    const there = ['member', 'leaving'].includes(state) ? peers : new Map();
+    for (const [name, epoch] of this.#peers) {
+      if (there.get(name)?.epoch !== epoch) this.#native.forgetShares(name);
+    }
+    this.#peers = new Map([...there].map(([name, { epoch }]) => [name, epoch]));
+  }
+
+  /**
+   * @param {string} from the server that has said it
+   * @param {Uint8Array} message
+   */
+  received(from, message) {
+    if (!this.#peers.has(from)) return;
+    const said = read(message);
+    if (said === undefined || !this.#shares(toldBy(said.key))) return;
+    if (said.asks === true) this.#native.askShare(said.key);
+    if (isShare(said)) this.#native.takeShare(from, said);
+  }
+}

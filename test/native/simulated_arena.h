@@ -1,0 +1,116 @@
+// Players of an arena. What an input says is its number: so a reduction that gets it shows which
+// input that was.
+#ifndef TEST_NATIVE_SIMULATED_ARENA_H_
+#define TEST_NATIVE_SIMULATED_ARENA_H_
+
+#include <string>
+#include <string_view>
+
+#include "simulated_http.h"
+
+namespace sim {
+
+class ArenaPlayer : public Client, private PipeOwner {
+ public:
+  explicit ArenaPlayer(uint32_t address) : pipe_(this, address) {
+    machine->after(machine->below(2 * kSecond), this, 0);
+  }
+
+  void expectInTime() const override { pipe_.expectInTime(); }
+  void close() override { pipe_.cut(false); }
+  bool isUpToDate() const override { return player_.empty() || (newest_ > 0 && pending_ == 0); }
+
+  void act(uint64_t) override {
+    pipe_.misbehave();
+    if (pipe_.asked() == 0 && !crowd->leaving) player_.empty() ? join() : play();
+    machine->after(1 + machine->below(kSecond), this, 0);
+  }
+
+ private:
+  void join() {
+    if (crowd->calm) return;
+    askedAt_ = machine->now();
+    pipe_.ask("POST /arena/hall HTTP/1.1\r\nHost: s\r\nContent-Length: 0\r\n\r\n", kAnswerTime);
+  }
+
+  void play() {
+    if (crowd->calm && newest_ > 0 && pending_ == 0) return;
+    if (!crowd->calm && machine->below(100) == 0) {
+      leaves_ = pipe_.ask(
+          "POST /arena/hall/" + player_ + "/leave HTTP/1.1\r\nHost: s\r\nContent-Length: 0\r\n\r\n",
+          kAnswerTime);
+      return;
+    }
+    // Some pause for as long as a lease, or longer.
+    if (!crowd->calm && machine->below(100) == 0) pausesUntil_ = machine->now() + 30 * kSecond;
+    if (!crowd->calm && machine->now() < pausesUntil_) return;
+    // What has no answer is sent again; and some say once more what they have said before.
+    if (pending_ == 0) pending_ = ++newest_, pendingSince_ = machine->now();
+    asked_ = pending_;
+    if (newest_ > 1 && machine->below(5) == 0) asked_ = 1 + machine->below(newest_ - 1);
+    const std::string number = std::to_string(asked_);
+    const std::string body = "{\"x\":" + number + "}";
+    const std::string request =
+        "POST /arena/hall/" + player_ + "?n=" + number +
+        " HTTP/1.1\r\nHost: s\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
+        body;
+    if (!pipe_.ask(request, kAnswerTime)) return;
+    Inputs& its = (*inputs)[number_];
+    its.sent = std::max(its.sent, asked_);
+    machine->say("player %" PRIu64 " sends its input %" PRIu64, number_, asked_);
+  }
+
+  void answered(const Answer& answer) override {
+    if (answer.status == 503) return;
+    if (answer.status == 200 && leaves_) return forget();
+    if (answer.status == 200) {
+      player_ = answer.body.substr(0, 36);
+      size_t at = 0;
+      number_ = numberIn(answer.body, " ", &at);
+      expect(inputs->emplace(number_, Inputs{}).second, "arena: two players have one number");
+      newest_ = pending_ = 0;
+      renewedAt_ = askedAt_;
+      machine->say("player %" PRIu64 " has joined", number_);
+      return;
+    }
+    if (answer.status == 204) {
+      Inputs& its = (*inputs)[number_];
+      its.taken = std::max(its.taken, asked_);
+      // One that has come before renews no lease.
+      if (asked_ == pending_) pending_ = 0, renewedAt_ = pendingSince_;
+      return;
+    }
+    if (answer.reason == "unknown-player") {
+      expect(machine->now() - renewedAt_ >= kLease * kSecond || leaves_ || crowd->lossy,
+             "arena: a lease ends too early");
+      return forget();
+    }
+    if (answer.reason != "state-unwritable") {
+      machine->broken("arena: refused for no reason, by " + std::string(answer.reason));
+    }
+  }
+
+  void forget() {
+    player_.clear();
+    leaves_ = false;
+  }
+
+  void streamed(std::string_view) override {}
+  void lost() override {}
+
+  Pipe pipe_;
+  std::string player_;   // its id; empty: it has not joined
+  bool leaves_ = false;  // or has, as far as it knows
+  uint64_t number_ = 0;
+  uint64_t newest_ = 0;   // of its inputs
+  uint64_t pending_ = 0;  // the newest, while nobody has said that it is taken
+  uint64_t asked_ = 0;
+  uint64_t pendingSince_ = 0;
+  uint64_t askedAt_ = 0;
+  uint64_t renewedAt_ = 0;  // not later than this, its lease
+  uint64_t pausesUntil_ = 0;
+};
+
+}  // namespace sim
+
+#endif  // TEST_NATIVE_SIMULATED_ARENA_H_

@@ -1,0 +1,162 @@
+// A value that a publication changes a little, and the patches that lead from one to the next
+// (RFC 6902): {"n":7,"s":[3,1,4]}. Its patches move what is behind them, so that one left out, one
+// twice or two exchanged end at another value.
+#ifndef TEST_NATIVE_SIMULATED_DOCUMENTS_H_
+#define TEST_NATIVE_SIMULATED_DOCUMENTS_H_
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace sim {
+
+struct Sheet {
+  uint64_t number = 0;
+  std::vector<uint64_t> cells;
+
+  std::string text() const {
+    std::string text = "{\"n\":" + std::to_string(number) + ",\"s\":[";
+    for (size_t i = 0; i < cells.size(); ++i) {
+      if (i > 0) text += ',';
+      text += std::to_string(cells[i]);
+    }
+    return text + "]}";
+  }
+
+  /** Reads one; false: it is another document. */
+  bool read(std::string_view text) {
+    cells.clear();
+    if (!skip(&text, "{\"n\":") || !take(&text, &number) || !skip(&text, ",\"s\":[")) return false;
+    while (!skip(&text, "]}")) {
+      if (!cells.empty() && !skip(&text, ",")) return false;
+      if (!take(&text, &cells.emplace_back())) return false;
+    }
+    return text.empty();
+  }
+
+  /** The operations that make another one of it, joined by commas. */
+  std::string patchTo(const Sheet& next) const {
+    size_t begin = 0;
+    while (begin < std::min(cells.size(), next.cells.size()) && cells[begin] == next.cells[begin]) {
+      ++begin;
+    }
+    size_t end = cells.size(), nextEnd = next.cells.size();
+    while (end > begin && nextEnd > begin && cells[end - 1] == next.cells[nextEnd - 1]) {
+      --end, --nextEnd;
+    }
+    std::string patch = operation("replace", "/n", next.number);
+    for (size_t at = begin; at < std::max(end, nextEnd); ++at) {
+      // What is too much goes from the first place behind the others.
+      const bool goes = at >= nextEnd;
+      const std::string path = "/s/" + std::to_string(goes ? nextEnd : at);
+      if (goes) {
+        patch += ",{\"op\":\"remove\",\"path\":\"" + path + "\"}";
+      } else {
+        patch += "," + operation(at < end ? "replace" : "add", path, next.cells[at]);
+      }
+    }
+    return patch;
+  }
+
+  /** Applies operations that are joined by commas; false: one does not fit. */
+  bool apply(std::string_view patch) {
+    for (bool first = true; !patch.empty(); first = false) {
+      if (!first && !skip(&patch, ",")) return false;
+      const bool adds = skip(&patch, "{\"op\":\"add\",");
+      const bool removes = !adds && skip(&patch, "{\"op\":\"remove\",");
+      if (!adds && !removes && !skip(&patch, "{\"op\":\"replace\",")) return false;
+      uint64_t* place = &number;
+      uint64_t at = 0;
+      if (!skip(&patch, "\"path\":\"/n\"")) {
+        if (!skip(&patch, "\"path\":\"/s/") || !take(&patch, &at) || !skip(&patch, "\"")) {
+          return false;
+        }
+        if (at > cells.size() || (at == cells.size() && !adds)) return false;
+        const auto cell = cells.begin() + static_cast<ptrdiff_t>(at);
+        if (removes) cells.erase(cell);
+        if (adds) cells.insert(cell, 0);
+        place = cells.data() + at;
+      }
+      if (!removes && (!skip(&patch, ",\"value\":") || !take(&patch, place))) return false;
+      if (!skip(&patch, "}")) return false;
+    }
+    return true;
+  }
+
+ private:
+  static std::string operation(const char* name, const std::string& path, uint64_t value) {
+    return std::string("{\"op\":\"") + name + "\",\"path\":\"" + path +
+           "\",\"value\":" + std::to_string(value) + "}";
+  }
+  static bool skip(std::string_view* text, std::string_view word) {
+    if (!text->starts_with(word)) return false;
+    text->remove_prefix(word.size());
+    return true;
+  }
+  static bool take(std::string_view* text, uint64_t* number) {
+    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), *number);
+    text->remove_prefix(static_cast<size_t>(end - text->data()));
+    return error == std::errc();
+  }
+};
+
+/** Those that were published, by their feed and their number. */
+inline std::map<std::pair<std::string, uint64_t>, std::string>* sheets = nullptr;
+
+/** Compressed, as a worker thread of JavaScript does it. */
+inline std::string gzipOf(std::string_view text) {
+  z_stream stream = {};
+  deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  std::string out(deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+/** Reads gzip as it comes. */
+class Inflater {
+ public:
+  Inflater() { inflateInit2(&stream_, 15 + 16); }
+  ~Inflater() { inflateEnd(&stream_); }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+
+  /** False: it is no gzip. */
+  bool add(std::string_view bytes, std::string* to) {
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+    stream_.avail_in = static_cast<uInt>(bytes.size());
+    do {
+      char out[4096];
+      stream_.next_out = reinterpret_cast<Bytef*>(out);
+      stream_.avail_out = sizeof out;
+      const int status = inflate(&stream_, Z_SYNC_FLUSH);
+      to->append(out, sizeof out - stream_.avail_out);
+      if (status == Z_STREAM_END) return ended_ = stream_.avail_in == 0;
+      if (status != Z_OK && status != Z_BUF_ERROR) return false;
+    } while (stream_.avail_in > 0 || stream_.avail_out == 0);
+    return true;
+  }
+
+  /** Its trailer has come, and fits. */
+  bool ended() const { return ended_; }
+
+ private:
+  z_stream stream_ = {};
+  bool ended_ = false;
+};
+
+}  // namespace sim
+
+#endif  // TEST_NATIVE_SIMULATED_DOCUMENTS_H_

@@ -1,0 +1,239 @@
+// Grants of a simulation: the book of those that the application has signed and of what was
+// revoked, and what JavaScript does with a request that the server's table does not know.
+//
+//   visitor ─ request ─▶ server ─ unknown ─▶ Admission: verifies, late ─▶ watches, or refuses
+//                           └──── known ───▶ served
+//   operator ─ revoke ─▶ Admission ─▶ note ─▶ journal ─▶ it is told that this holds
+//
+// The book knows of each grant from when on the server may refuse it, and from when on it must.
+#ifndef TEST_NATIVE_SIMULATED_GRANTS_H_
+#define TEST_NATIVE_SIMULATED_GRANTS_H_
+
+#include <openssl/evp.h>
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "server/front.h"
+#include "simulated_machine.h"
+
+namespace sim {
+
+/** How long JavaScript takes to verify a grant, at most. */
+constexpr uint64_t kVerifies = 3 * kSecond;
+
+/** The feeds that want a grant. */
+inline const std::vector<std::string> kPrivate = {"secret/*"};
+
+struct SignedGrant {
+  std::string token, sub, jti;
+  std::string read;  // one pattern
+  bool present;
+  bool forged;   // no key of the server has signed it
+  uint64_t end;  // microseconds
+
+  bool reads(std::string_view key) const {
+    const std::string_view told = server::toldBy(key);
+    return server::KeyPatterns({read}).covers(told.empty() ? key : told);
+  }
+};
+
+class Book {
+ public:
+  const SignedGrant* sign(SignedGrant grant) {
+    const std::string number = std::to_string(grants_.size());
+    grant.jti = "j" + number;
+    grant.token = "aa." + number + (grant.forged ? ".bad" : ".good");
+    grants_.push_back(std::move(grant));
+    numbers_[grants_.back().token] = grants_.size() - 1;
+    return &grants_.back();
+  }
+
+  const SignedGrant* find(const std::string& token) const {
+    const auto found = numbers_.find(token);
+    return found == numbers_.end() ? nullptr : &grants_[found->second];
+  }
+
+  /** One of the newest; nullptr: there is none. */
+  const SignedGrant* any() const {
+    if (grants_.empty()) return nullptr;
+    const size_t newest = std::min<size_t>(grants_.size(), 12);
+    return &grants_[grants_.size() - 1 - machine->below(newest)];
+  }
+
+  /** A revocation was asked for, and later told to hold. */
+  void begin(const std::string& what) { revoked_.emplace(what, Revoked{machine->now(), kNever}); }
+  void held(const std::string& what) {
+    uint64_t& held = revoked_.at(what).held;
+    held = std::min(held, machine->now());
+  }
+
+  /** From when on it may be refused as one that was revoked. */
+  uint64_t begunOf(const SignedGrant& grant) const { return least(grant, &Revoked::begun); }
+
+  /** From when on it opens nothing. */
+  uint64_t endOf(const SignedGrant& grant) const {
+    return std::min(grant.end, least(grant, &Revoked::held));
+  }
+
+  bool isRevoked(const std::string& sub) const { return revoked_.contains("sub/" + sub); }
+
+  /** From when on this name is nobody's. */
+  uint64_t endOfName(const std::string& sub) const {
+    const auto found = revoked_.find("sub/" + sub);
+    return found == revoked_.end() ? kNever : found->second.held;
+  }
+
+ private:
+  struct Revoked {
+    uint64_t begun, held;
+  };
+
+  uint64_t least(const SignedGrant& grant, uint64_t Revoked::*member) const {
+    uint64_t sum = kNever;
+    for (const std::string& what : {"sub/" + grant.sub, "jti/" + grant.jti}) {
+      const auto found = revoked_.find(what);
+      if (found != revoked_.end()) sum = std::min(sum, found->second.*member);
+    }
+    return sum;
+  }
+
+  std::deque<SignedGrant> grants_;
+  std::map<std::string, size_t> numbers_;
+  std::map<std::string, Revoked> revoked_;
+};
+inline Book* book = nullptr;
+
+/** What lib/grants/open.js and lib/grants/revocations.js do, in one life of the server. */
+class Admission {
+ public:
+  /** `later` has `act` called after so many microseconds. */
+  Admission(server::Turn* turn, server::Front* front, std::function<void(uint64_t)> later)
+      : turn_(turn), front_(front), later_(std::move(later)) {
+    for (const auto& [name, bytes] : turn_->notes()) {
+      if (name.starts_with(kNote)) revoked_[name.substr(kNote.size())] = true;
+    }
+  }
+
+  /** Whether this is a request to read a feed: it is answered then, sooner or later. */
+  bool takes(server::Caller caller, const server::Question& question) {
+    const std::string target(question.head.target);
+    if (question.head.method != "GET" || !target.starts_with("/feed/")) return false;
+    const size_t query = std::min(target.find('?'), target.size());
+    const std::string asked = "&" + target.substr(std::min(query + 1, target.size()));
+    Job job = {.caller = caller,
+               .key = target.substr(6, query - 6),
+               .after = valueIn(asked, "&after="),
+               .token = valueIn(asked, "&grant="),
+               .hold = valueIn(asked, "&hold="),
+               .from = question.client,
+               .came = machine->now()};
+    const std::string_view field = question.head.last("authorization");
+    if (field.starts_with("Bearer ")) job.token = field.substr(7);
+    // A core that is busy, or a key that takes its time.
+    const uint64_t takes = machine->below(machine->below(4) == 0 ? kVerifies : kMillisecond);
+    jobs_.emplace(machine->now() + takes, std::move(job));
+    later_(takes);
+    return true;
+  }
+
+  /** Answers what is verified by now. */
+  void act() {
+    while (!jobs_.empty() && jobs_.begin()->first <= machine->now()) {
+      admit(jobs_.extract(jobs_.begin()).mapped());
+    }
+  }
+
+  /** Revokes; `told` is called when that is in the journal, and never if that can't be said. */
+  void revoke(server::GrantPart part, const std::string& name, std::function<void()> told) {
+    const std::string what = (part == server::GrantPart::kSub ? "sub/" : "jti/") + name;
+    revoked_[what] = true;
+    const bool kept = turn_->note(kNote + what, "1");
+    const server::TurnEnd end = turn_->endOwn();
+    front_->endGrants(part, name);
+    if (!kept || end == server::TurnEnd::kDrop) return;
+    if (end == server::TurnEnd::kSend) return told();
+    told_.push_back(std::move(told));
+  }
+
+  /** A turn that was waited for is over. */
+  void settle(server::TurnEnd end) {
+    for (const auto& told : std::exchange(told_, {})) {
+      if (end == server::TurnEnd::kSend) told();
+    }
+  }
+
+ private:
+  inline static const std::string kNote = "revoked/";
+
+  struct Job {
+    server::Caller caller;
+    std::string key, after, token, hold;
+    server::Address from;
+    uint64_t came;
+  };
+
+  static std::string valueIn(const std::string& text, std::string_view behind) {
+    const size_t at = text.find(behind);
+    if (at == text.npos) return {};
+    const size_t begin = at + behind.size();
+    return text.substr(begin, text.find('&', begin) - begin);
+  }
+
+  /** The time by which a grant is judged is that at which its verification began; what is revoked
+   * is looked at in the end. */
+  const char* problemOf(const SignedGrant* grant, const Job& job) const {
+    if (job.token.empty()) return "grant-required";
+    if (grant == nullptr || grant->forged) return "bad-grant";
+    if (grant->end <= job.came) return "grant-expired";
+    const bool revoked =
+        revoked_.contains("sub/" + grant->sub) || revoked_.contains("jti/" + grant->jti);
+    return revoked ? "bad-grant" : nullptr;
+  }
+
+  void admit(const Job& job) {
+    const SignedGrant* const grant = book->find(job.token);
+    const char* problem = problemOf(grant, job);
+    const bool isOpen = !server::KeyPatterns(kPrivate).covers(job.key) &&
+                        !server::KeyPatterns(kPrivate).covers(server::toldBy(job.key));
+    const bool holds = problem == nullptr;
+    if (isOpen) problem = nullptr;
+    if (holds && !isOpen && !grant->reads(job.key)) problem = "not-granted";
+    if (problem != nullptr) {
+      return front_->respond(job.caller, std::string("HTTP/1.1 400 ") + problem + "\r\n",
+                             "Content-Length: 0\r\n\r\n", {});
+    }
+    server::GrantRights rights;
+    server::WatchHow how = {.from = job.from};
+    if (!job.hold.empty()) how.hold = static_cast<uint32_t>(std::stoul(job.hold));
+    if (holds) {
+      unsigned length = 0;
+      EVP_Digest(job.token.data(), job.token.size(), rights.token.data(), &length, EVP_sha256(),
+                 nullptr);
+      const uint64_t now = machine->now();
+      rights.left = (grant->end > now ? grant->end - now : 0) / kMillisecond;
+      rights.read = {grant->read};
+      rights.parts = {grant->jti, grant->sub, "key"};
+      rights.present = grant->present;
+      how.verified = &rights;
+    }
+    const server::Wanted wanted = {job.key, job.after};
+    front_->watch(job.caller, &wanted, 1, how);
+  }
+
+  server::Turn* const turn_;
+  server::Front* const front_;
+  const std::function<void(uint64_t)> later_;
+  std::map<std::string, bool> revoked_;
+  std::multimap<uint64_t, Job> jobs_;  // by when they are verified
+  std::vector<std::function<void()>> told_;
+};
+
+}  // namespace sim
+
+#endif  // TEST_NATIVE_SIMULATED_GRANTS_H_

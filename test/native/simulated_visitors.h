@@ -1,0 +1,451 @@
+// Visitors of a simulation: clients that watch private feeds by grants, and feeds of who watches;
+// and the operator, who revokes grants.
+//
+//   Attendance  of each feed: how many may have been watching at a moment, and under which names
+//   Visitor     asks for its feed, by a grant that is good, over, forged, another's, or none
+//   Operator    revokes one grant after the other, by `sub` or by `jti`
+//
+// The laws that a visitor sees broken:
+//   - an answer to what was asked behind a grant's end is a refusal, also after a crash
+//   - a value that was published behind its end does not come by it; its poll ends with it
+//   - a grant that is good is not refused
+//   - what an outsider is told is the same whether the feed exists or not, and comes at once
+//   - a presence feed has no more watchers than were there within a lease, and no other names
+#ifndef TEST_NATIVE_SIMULATED_VISITORS_H_
+#define TEST_NATIVE_SIMULATED_VISITORS_H_
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "simulated_clients.h"
+#include "simulated_grants.h"
+
+namespace sim {
+
+/** What a worker's count of watchers is behind, and what a connection that was cut is. */
+constexpr uint64_t kWorkerLate = kSecond;
+
+/** Who has watched a feed, as its clients know it: never less than the server does. */
+class Attendances : public Actor {
+ public:
+  explicit Attendances(bool workers) : workers_(workers) {}
+
+  void came(const std::string& key, const std::string& name) {
+    One& one = all_[key];
+    change(&one, 1);
+    if (!name.empty()) ++one.names[name].watching;
+  }
+
+  /** `lost`: its connection was, and the server may notice later. */
+  void went(const std::string& key, const std::string& name, bool lost) {
+    const uint64_t late = lost ? 5 * kSecond + crowd->late : workers_ ? kWorkerLate : 0;
+    gone_.push_back({key, name});
+    machine->after(late, this, gone_.size() - 1);
+  }
+
+  void act(uint64_t number) override {
+    const auto& [key, name] = gone_[number];
+    One& one = all_[key];
+    change(&one, -1);
+    if (name.empty()) return;
+    Name& its = one.names[name];
+    --its.watching;
+    its.last = machine->now();
+  }
+
+  /** The most that were there at a time from then on. */
+  uint64_t mostSince(const std::string& key, uint64_t since) const {
+    const auto found = all_.find(key);
+    if (found == all_.end()) return 0;
+    uint64_t most = 0;
+    const auto& changes = found->second.changes;
+    for (auto at = changes.rbegin(); at != changes.rend(); ++at) {
+      most = std::max(most, at->second);
+      if (at->first < since) break;
+    }
+    return most;
+  }
+
+  bool wasThere(const std::string& key, const std::string& name, uint64_t since) const {
+    const auto found = all_.find(key);
+    if (found == all_.end()) return false;
+    const auto its = found->second.names.find(name);
+    if (its == found->second.names.end()) return false;
+    return its->second.watching > 0 || its->second.last >= since;
+  }
+
+ private:
+  struct Name {
+    uint64_t watching = 0, last = 0;
+  };
+  struct One {
+    std::deque<std::pair<uint64_t, uint64_t>> changes;  // when, and how many from then on
+    std::map<std::string, Name> names;
+  };
+
+  static void change(One* one, int by) {
+    const uint64_t before = one->changes.empty() ? 0 : one->changes.back().second;
+    one->changes.emplace_back(machine->now(), before + static_cast<uint64_t>(by));
+  }
+
+  const bool workers_;
+  std::map<std::string, One> all_;
+  std::deque<std::pair<std::string, std::string>> gone_;
+};
+inline Attendances* attendances = nullptr;
+
+class Visitor : public Actor, private Asking {
+ public:
+  /** `publisher`: of the feed `key`, or of that of which it tells; nullptr: there is none. */
+  Visitor(uint32_t number, std::string key, const Publisher* publisher)
+      : number_(number),
+        own_(std::move(key)),
+        publisher_(publisher),
+        wire_(this, 0, 0x0d000000 + number) {
+    machine->after(machine->below(2 * kSecond), this, 0);
+  }
+
+  const std::string& key() const { return own_; }
+  void close() { wire_.cut(false); }
+
+  /** The name under which it watches in the end; empty: none. */
+  std::string name() const { return isSettled_ && grant_->present ? grant_->sub : ""; }
+
+  /** In the end: whether it knows of exactly these. */
+  bool knows(uint64_t watching, const std::set<std::string>& who) const {
+    return watching_ == watching && who_ == who;
+  }
+
+  void expectInTime() const {
+    wire_.expectInTime();
+    if (!wire_.asks() || grant_ == nullptr || !binds()) return;
+    // One that was asked behind its end takes as long as it is verified.
+    if (machine->now() <= after(std::max(book->endOf(*grant_), sentAt_ + kVerifies))) return;
+    machine->say("that is the poll of visitor %" PRIu64, number_);
+    machine->broken("grants: a poll goes on behind its end");
+  }
+
+  void act(uint64_t) override {
+    expectInTime();
+    if (!crowd->calm && machine->chance(crowd->odds.resets)) wire_.cut(machine->below(2) == 0);
+    if (!wire_.asks()) ask();
+    machine->after(1 + machine->below(kSecond), this, 0);
+  }
+
+ private:
+  static constexpr uint64_t kHour = 3600 * kSecond;
+
+  static bool tells(std::string_view key) { return !toldBy(key).empty(); }
+  static bool isPrivate(std::string_view key) {
+    const KeyPatterns patterns(kPrivate);
+    return patterns.covers(key) || patterns.covers(toldBy(key));
+  }
+
+  /** With an end its poll ends within half a second, and what delays that. */
+  static uint64_t after(uint64_t end) {
+    return end >= kNever - kHour ? kNever : end + 500 * kMillisecond + crowd->late;
+  }
+
+  bool reads() const { return grant_ != nullptr && !grant_->forged && grant_->reads(key_); }
+  /** Whether its poll is to end with the grant. Of a feed that anybody may read: where that was
+   * good when it was verified. */
+  bool binds() const {
+    if (!reads() || isPrivate(key_)) return reads();
+    const uint64_t end = std::min(grant_->end, book->begunOf(*grant_));
+    return grant_->present && !tells(key_) && end > sentAt_ + kVerifies + crowd->late;
+  }
+  std::string nameHere() const {
+    return reads() && grant_->present && !tells(key_) ? grant_->sub : std::string();
+  }
+
+  /** In the end a good one; before that, good ones and all others. */
+  void takeGrant() {
+    const uint64_t kind = crowd->calm ? 9 : machine->below(10);
+    asOutsider_ = kind < 3;
+    isSettled_ = crowd->calm;
+    if (kind == 0) {
+      grant_ = nullptr;
+      return;
+    }
+    if (kind == 3 && book->any() != nullptr) {
+      // An old one, perhaps another's, that may be revoked.
+      grant_ = book->any();
+      machine->say("visitor %" PRIu64 " takes an old grant", number_);
+      return;
+    }
+    const uint64_t most = machine->below(3) == 0 ? 90000 : 20000;
+    const uint64_t length = crowd->calm ? kHour : (1 + machine->below(most)) * kMillisecond;
+    const char* const wide[] = {"secret/*", "*"};
+    const bool isOwn = machine->below(3) == 0;
+    const std::string told = tells(own_) ? std::string(toldBy(own_)) : own_;
+    // A name is used again, until it is revoked.
+    if (sub_.empty() || book->isRevoked(sub_)) {
+      sub_ = "v" + std::to_string(number_) + "." + std::to_string(++names_);
+    }
+    grant_ = book->sign({.token = {},
+                         .sub = sub_,
+                         .jti = {},
+                         .read = kind == 1                   ? "other/*"
+                                 : isOwn || !isPrivate(own_) ? told
+                                                             : wide[machine->below(2)],
+                         .present = machine->below(3) != 0,
+                         .forged = kind == 2,
+                         .end = machine->now() + length});
+    machine->say("visitor %" PRIu64 " takes a grant for %" PRIu64 " ms, of kind %" PRIu64, number_,
+                 length / kMillisecond, kind);
+  }
+
+  bool needsGrant() const {
+    if (crowd->calm && !isSettled_) return true;
+    return !hasGrant_ || refused_ || (!crowd->calm && grant_ == nullptr && machine->below(2) == 0);
+  }
+
+  void ask() {
+    if (needsGrant()) {
+      takeGrant();
+      hasGrant_ = true;
+      refused_ = false;
+      cursor_.clear();
+    }
+    static constexpr const char* kAny[] = {"secret/a", "secret/none", "presence/secret/a",
+                                           "presence/secret/none"};
+    // To an outsider all of them are the same.
+    key_ = asOutsider_ ? kAny[machine->below(4)] : own_;
+    std::string query;
+    const bool waits = machine->below(5) != 0;
+    if (waits) query = "?after=" + (cursor_.empty() ? "none" : cursor_);
+    std::string field;
+    if (grant_ != nullptr && machine->below(2) == 0) {
+      query += (query.empty() ? "?grant=" : "&grant=") + grant_->token;
+    } else if (grant_ != nullptr) {
+      field = "Authorization: Bearer " + grant_->token + "\r\n";
+    }
+    sentAt_ = machine->now();
+    wasPublished_ = publisher_ != nullptr && publisher_->holds();
+    // An outsider is answered at once.
+    const bool refusedAtOnce = isPrivate(key_) && !reads();
+    const uint64_t within = refusedAtOnce ? kVerifies + crowd->late : kHold * kSecond + kAnswerTime;
+    attendances->came(key_, nameHere());
+    watches_ = true;
+    if (!wire_.ask("GET /feed/" + key_ + query + " HTTP/1.1\r\nHost: s\r\n" + field + "\r\n",
+                   within)) {
+      return lost(0);
+    }
+    machine->say(asOutsider_ ? "visitor %" PRIu64 " asks as an outsider"
+                             : "visitor %" PRIu64 " asks for more than version %" PRIu64,
+                 number_, version_);
+  }
+
+  void answered(uint32_t, int status, std::string_view reason, std::string_view body) override {
+    goes(false);
+    if (status == 503) return;
+    if (status != 200) return refusedBy(reason, body);
+    if (isPrivate(key_)) {
+      expect(reads(), "grants: a private feed is told without a grant that reads it");
+      expect(sentAt_ < book->endOf(*grant_), "grants: one opens a feed behind its end");
+    }
+    if (grant_ != nullptr && binds()) {
+      expect(machine->now() <= after(std::max(book->endOf(*grant_), sentAt_ + kVerifies)),
+             "grants: an answer comes long behind its end");
+    }
+    take(body);
+    if (machine->below(10) != 0) ask();
+  }
+
+  void refusedBy(std::string_view reason, std::string_view body) {
+    machine->say(reason == "not-granted"     ? "visitor %" PRIu64 " is refused: not granted"
+                 : reason == "bad-grant"     ? "visitor %" PRIu64 " is refused: a bad grant"
+                 : reason == "grant-expired" ? "visitor %" PRIu64 " is refused: an old grant"
+                                             : "visitor %" PRIu64 " is refused",
+                 number_);
+    const uint64_t now = machine->now();
+    const bool mayRead = !isPrivate(key_) || reads();
+    bool fits = false;
+    if (reason == "unknown-feed") {
+      expect(mayRead, "grants: an outsider is told that there is no such feed");
+      fits = !wasPublished_ || tells(key_);
+    } else if (reason == "grant-required") {
+      fits = grant_ == nullptr && isPrivate(key_);
+    } else if (reason == "not-granted") {
+      fits = grant_ != nullptr && !grant_->forged && !mayRead;
+    } else if (reason == "bad-grant") {
+      fits =
+          grant_ != nullptr && (grant_->forged ? isPrivate(key_) : book->begunOf(*grant_) <= now);
+    } else if (reason == "grant-expired") {
+      // The server counts milliseconds.
+      fits = grant_ != nullptr && grant_->end <= now + 2 * kMillisecond;
+    }
+    if (!fits) machine->broken("grants: refused for no reason, by " + std::string(reason));
+    expect(body.empty(), "grants: a refusal has a body");
+    refused_ = reason != "unknown-feed";
+  }
+
+  void take(std::string_view body) {
+    const std::string behind = "\"cursor\":\"";
+    const size_t at = body.find(behind) + behind.size();
+    const std::string cursor(body.substr(at, body.find('"', at) - at));
+    if (body.find("\"value\":") == body.npos) return;
+    cursor_ = cursor;
+    version_ = Cursor::of(cursor).version;
+    if (tells(key_)) return takePresence(body);
+    size_t place = 0;
+    const uint64_t value = numberIn(body, "\"value\":{\"n\":", &place);
+    machine->say("visitor %" PRIu64 " gets version %" PRIu64 ", number %" PRIu64, number_, version_,
+                 value);
+    records->saw(key_, 0, Cursor::of(cursor), value);
+    if (!isPrivate(key_)) return;
+    // What is published while a worker is told of the end may still come.
+    expect(publisher_->askedAt(value) <= book->endOf(*grant_) + kSecond,
+           "grants: a value comes that was published behind its end");
+  }
+
+  void takePresence(std::string_view body) {
+    size_t at = 0;
+    watching_ = numberIn(body, "\"watching\":", &at);
+    who_.clear();
+    at = body.find("\"who\":[") + 7;
+    while (body[at] != ']') {
+      const size_t begin = body.find('"', at) + 1;
+      const size_t end = body.find('"', begin);
+      who_.insert(std::string(body.substr(begin, end - begin)));
+      at = end + 1;
+    }
+    machine->say("visitor %" PRIu64 " hears of %" PRIu64 " watchers, %" PRIu64 " by name", number_,
+                 watching_, who_.size());
+    const std::string told(toldBy(key_));
+    // What was told last is a second old, and has what was there within the lease.
+    const uint64_t back = (kLease + 1) * kSecond + kSecond + crowd->late;
+    const uint64_t since = sentAt_ > back ? sentAt_ - back : 0;
+    const uint64_t most = attendances->mostSince(told, since);
+    if (watching_ > most) {
+      machine->broken("presence: " + std::to_string(watching_) + " are told of where " +
+                      std::to_string(most) + " watch");
+    }
+    for (const std::string& name : who_) {
+      expect(attendances->wasThere(told, name, since), "presence: a name has not been there");
+      const uint64_t end = book->endOfName(name);
+      expect(end == kNever || sentAt_ <= end + 2 * kSecond + crowd->late,
+             "presence: a name is told that was revoked");
+    }
+  }
+
+  void goes(bool lost) {
+    if (std::exchange(watches_, false)) attendances->went(key_, nameHere(), lost);
+  }
+
+  void lost(uint32_t) override { goes(true); }
+
+  const uint32_t number_;
+  const std::string own_;  // the feed that it watches
+  const Publisher* const publisher_;
+  Wire wire_;
+  std::string sub_;
+  uint64_t names_ = 0;
+  const SignedGrant* grant_ = nullptr;
+  bool hasGrant_ = false;   // or has chosen to have none
+  bool isSettled_ = false;  // it keeps that to the end
+  bool asOutsider_ = false;
+  bool refused_ = false;
+  bool watches_ = false;
+  bool wasPublished_ = false;  // when it asked
+  std::string key_;            // that it has asked for
+  std::string cursor_;
+  uint64_t version_ = 0;
+  uint64_t sentAt_ = 0;
+  uint64_t watching_ = 0;
+  std::set<std::string> who_;
+};
+
+class Operator : public Actor {
+ public:
+  Operator() { machine->after(machine->below(10 * kSecond), this, 0); }
+
+  void act(uint64_t) override {
+    if (crowd->calm) return;
+    const SignedGrant* const grant = book->any();
+    if (grant != nullptr && hosts[0]->life() != nullptr && !machine->dead) {
+      const bool bySub = machine->below(2) == 0;
+      const std::string& name = bySub ? grant->sub : grant->jti;
+      const std::string what = (bySub ? "sub/" : "jti/") + name;
+      machine->say(bySub ? "the operator revokes a name" : "the operator revokes a grant");
+      book->begin(what);
+      hosts[0]->life()->admission().revoke(bySub ? GrantPart::kSub : GrantPart::kJti, name, [what] {
+        machine->say("the revocation holds");
+        book->held(what);
+      });
+    }
+    machine->after(kSecond + machine->below(15 * kSecond), this, 0);
+  }
+};
+
+/** All of them, with the publishers of their feeds. */
+class Lobby {
+ public:
+  explicit Lobby(bool workers) : attendances_(workers) {
+    book = &book_;
+    attendances = &attendances_;
+  }
+
+  void open() {
+    for (const char* key : {"secret/a", "secret/b", "hall/a"}) {
+      publishers_.push_back(std::make_unique<Publisher>(key, 0x0e000000));
+    }
+    static constexpr std::pair<const char*, int> kVisitors[] = {
+        {"secret/a", 0},        {"secret/a", 0},       {"secret/a", 0},
+        {"secret/b", 1},        {"hall/a", 2},         {"hall/a", 2},
+        {"hall/a", 2},          {"secret/none", -1},   {"presence/secret/a", 0},
+        {"presence/hall/a", 2}, {"presence/hall/a", 2}};
+    for (const auto& [key, publisher] : kVisitors) {
+      const Publisher* const of = publisher < 0 ? nullptr : publishers_[publisher].get();
+      visitors_.push_back(
+          std::make_unique<Visitor>(static_cast<uint32_t>(visitors_.size()), key, of));
+    }
+    operator_ = std::make_unique<Operator>();
+  }
+
+  void expectInTime() const {
+    for (const auto& one : publishers_) one->expectInTime();
+    for (const auto& one : visitors_) one->expectInTime();
+  }
+
+  /** In the end: whether those who watch who is there know of exactly those who are. */
+  bool isRight() const {
+    for (const auto& one : visitors_) {
+      const std::string_view told = toldBy(one->key());
+      if (told.empty()) continue;
+      std::set<std::string> who;
+      uint64_t watching = 0;
+      bool isPublished = false;
+      for (const auto& of : publishers_) isPublished |= of->key() == told && of->holds();
+      for (const auto& other : visitors_) {
+        if (other->key() != told) continue;
+        ++watching;
+        if (!other->name().empty()) who.insert(other->name());
+      }
+      if (isPublished && !one->knows(watching, who)) return false;
+    }
+    return true;
+  }
+
+  void close() {
+    for (const auto& one : publishers_) one->close();
+    for (const auto& one : visitors_) one->close();
+  }
+
+ private:
+  Book book_;
+  Attendances attendances_;
+  std::vector<std::unique_ptr<Publisher>> publishers_;
+  std::vector<std::unique_ptr<Visitor>> visitors_;
+  std::unique_ptr<Operator> operator_;
+};
+
+}  // namespace sim
+
+#endif  // TEST_NATIVE_SIMULATED_VISITORS_H_

@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { join } from 'node:path';
+
+import { missing, plainEnvironment } from './cpp-build.js';
+import { Screen } from './cpp-screen.js';
+import { temporary } from './processes.js';
+import { until } from './until.js';
+
+/** WebKitGTK and Firefox, by WebDriver: what Playwright drives are other builds than people have. */
+
+/** What starts each of them, and why it can't run here, for a test's `skip`. */
+export const BROWSERS = {
+  WebKit: { start: startWebKit, skip: missing({ programs: ['WebKitWebDriver', 'Xvfb'] }) },
+  Firefox: { start: startFirefox, skip: missing({ programs: ['firefox-esr'] }) }
+};
+
+/** Milliseconds that a page may take for what is waited for, on a machine that does other things too. */
+const PATIENCE = 45_000;
+
+/** Of a drag: steps, and milliseconds from one to the next. */
+const STEPS = 6;
+const PACE = 20;
+
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** What a browser is asked for, by its name in WebDriver, and how it is asked over HTTP. */
+const COMMANDS = {
+  DeleteSession: ['DELETE', ''],
+  ExecuteAsyncScript: ['POST', '/execute/async'],
+  Navigate: ['POST', '/url'],
+  PerformActions: ['POST', '/actions'],
+  SetTimeouts: ['POST', '/timeouts'],
+  SetWindowRect: ['POST', '/window/rect'],
+  TakeScreenshot: ['GET', '/screenshot']
+};
+
+/** A process of the test's, which its end ends after `bye()`. */
+function starts(t, command, args, { env, bye }) {
+  const child = spawn(command, args, { env, stdio: 'ignore' });
+  const ended = once(child, 'close');
+  t.teardown(async () => {
+    await bye().catch(() => {}); // it is gone
+    child.kill();
+    await ended;
+  });
+}
+
+/** @returns {Promise<(name: string, params?: object) => Promise<any>>} what asks WebKit, over HTTP */
+async function startWebKit(t) {
+  const screen = await Screen.start(t, { width: 1400, height: 1000 });
+  const port = await freePort();
+  const env = {
+    // By its locale C.UTF-8 pages have the language "C", which Intl refuses.
+    ...screen.env,
+    LIBGL_ALWAYS_SOFTWARE: '1',
+    // Its sandbox wants namespaces, which containers do not give; the pages are ours.
+    WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS: '1'
+  };
+  const base = `http://127.0.0.1:${port}/session`;
+  let session;
+  const ask = (name, params) => {
+    const [method, path] = COMMANDS[name];
+    return send(method, `${base}/${session}${path}`, params);
+  };
+  starts(t, 'WebKitWebDriver', [`--port=${port}`], { env, bye: () => ask('DeleteSession') });
+  await until(() => fetch(`http://127.0.0.1:${port}/status`).catch(() => false));
+  session = (await send('POST', base, { capabilities: {} })).sessionId;
+  return ask;
+}
+
+/** @returns {Promise<(name: string, params?: object) => Promise<any>>} what asks Firefox, by its own protocol */
+async function startFirefox(t) {
+  const profile = temporary(t);
+  writeFileSync(join(profile, 'user.js'), 'user_pref("marionette.port", 0);\n');
+  const args = ['--headless', '--no-remote', '--marionette', '--profile', profile];
+  const waiting = new Map();
+  let socket;
+  let count = 0;
+  const ask = (name, params = {}) =>
+    new Promise((resolve, reject) => {
+      const id = ++count;
+      waiting.set(id, { resolve, reject });
+      const text = JSON.stringify([0, id, `WebDriver:${name}`, params]);
+      socket.write(`${Buffer.byteLength(text)}:${text}`);
+    });
+  const env = plainEnvironment({ HOME: profile, MOZ_DISABLE_CONTENT_SANDBOX: '1' });
+  starts(t, 'firefox-esr', args, { env, bye: async () => socket?.destroy() });
+  const file = join(profile, 'MarionetteActivePort');
+  const port = await until(() => existsSync(file) && Number(readFileSync(file, 'utf8')));
+  socket = connect(port, '127.0.0.1');
+  let bytes = Buffer.alloc(0);
+  socket.on('data', (chunk) => {
+    bytes = Buffer.concat([bytes, chunk]);
+    for (let at; (at = bytes.indexOf(':')) > 0;) {
+      const end = at + 1 + Number(bytes.subarray(0, at));
+      if (bytes.length < end) return;
+      const [, id, error, result] = [JSON.parse(bytes.subarray(at + 1, end))].flat();
+      bytes = bytes.subarray(end);
+      const { resolve, reject } = waiting.get(id) ?? {}; // its greeting answers nothing
+      if (error) reject(new Error(JSON.stringify(error)));
+      else resolve?.(result.value);
+    }
+  });
+  await ask('NewSession');
+  return ask;
+}
+
+/** A window with one page in it, of which the helpers of page-browser.js can ask what they ask of Playwright's. */
+export class DrivenPage {
+  #ask;
+
+  /**
+   * @param {import('tap').Test} t it ends with
+   * @param {keyof typeof BROWSERS} browser
+   * @param {string} url
+   * @param {{width: number, height: number}} [size]
+   */
+  static async open(t, browser, url, size = { width: 1000, height: 700 }) {
+    const page = new DrivenPage();
+    page.browser = browser;
+    page.#ask = await BROWSERS[browser].start(t);
+    await page.#ask('SetTimeouts', { script: PATIENCE });
+    await page.#ask('SetWindowRect', { x: 0, y: 0, ...size });
+    await page.#ask('Navigate', { url });
+    // WebDriver has no console: from here on the page takes down what it complains about.
+    await page.evaluate(() => {
+      const complaints = (globalThis.complaints = []);
+      for (const name of ['error', 'unhandledrejection', 'securitypolicyviolation']) {
+        globalThis.addEventListener(name, (event) => {
+          const { message, reason, violatedDirective } = event;
+          complaints.push(`${name}: ${message ?? reason?.stack ?? violatedDirective}`);
+        });
+      }
+      for (const name of ['error', 'warn'])
+        console[name] = (...all) => complaints.push(all.join(' '));
+    });
+    return page;
+  }
+
+  /** @returns {Promise<string[]>} what went wrong in the page since it was loaded */
+  complaints() {
+    return this.evaluate(() => globalThis.complaints);
+  }
+
+  /** Calls a function in the page. @returns {Promise<any>} its result as JSON has it, or what its promise resolves to */
+  async evaluate(call, arg) {
+    const script = `const done = arguments[1];
+      Promise.resolve(arguments[0]).then(${call}).then((value) => done({ value }), (error) => done({ error: String(error.stack ?? error) }));`;
+    const { value, error } = await this.#ask('ExecuteAsyncScript', {
+      script,
+      args: [arg ?? null],
+      // Firefox keeps what the page's part of a test has made.
+      sandbox: 'default',
+      newSandbox: false
+    });
+    assert.equal(error, undefined);
+    return value;
+  }
+
+  waitForFunction(holds, arg) {
+    return until(() => this.evaluate(holds, arg), `${holds}`, PATIENCE / 1000);
+  }
+
+  waitForSelector(selector) {
+    return until(
+      () => this.evaluate((one) => globalThis.document.querySelector(one) !== null, selector),
+      selector,
+      PATIENCE / 1000
+    );
+  }
+
+  /** Moves the mouse along a line; `still`: milliseconds before it goes up. */
+  async drag(from, to, { still = 400 } = {}) {
+    const move = (share, duration = PACE) => ({
+      type: 'pointerMove',
+      duration,
+      x: Math.round(from.x + (to.x - from.x) * share),
+      y: Math.round(from.y + (to.y - from.y) * share)
+    });
+    const actions = [
+      move(0, 0),
+      { type: 'pointerDown', button: 0 },
+      ...Array.from({ length: STEPS }, (_, i) => move((i + 1) / STEPS)),
+      { type: 'pause', duration: still },
+      { type: 'pointerUp', button: 0 }
+    ];
+    const mouse = { type: 'pointer', id: 'mouse', parameters: { pointerType: 'mouse' }, actions };
+    await this.#ask('PerformActions', { actions: [mouse] });
+  }
+
+  /** Writes what is to be seen as a PNG. */
+  async screenshot(path) {
+    writeFileSync(path, Buffer.from(await this.#ask('TakeScreenshot', { full: false }), 'base64'));
+  }
+}
+
+/** A command of WebDriver. @returns {Promise<any>} its value */
+async function send(method, url, body = {}) {
+  const text = method === 'POST' ? JSON.stringify(body) : undefined;
+  const response = await fetch(url, { method, body: text });
+  const { value } = await response.json();
+  assert.equal(response.status, 200, `${method} ${url}: ${JSON.stringify(value)}`);
+  return value;
+}

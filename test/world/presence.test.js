@@ -1,0 +1,145 @@
+import { connect } from '@nats-io/transport-node';
+import t from 'tap';
+
+import { EventStream, get, parkGet, put, tokenFile } from '../support/feeds.js';
+import { bearer, keyFile, reads } from '../support/grants.js';
+import { skip, startNats } from '../support/nats.js';
+import { startServer } from '../support/server.js';
+import { until } from '../support/until.js';
+import { unready } from '../support/world-servers.js';
+
+/** Who watches a feed, at all servers of a world. A real nats-server, and servers of their own. */
+
+const named = (sub) => reads('*', { sub, present: true });
+
+/** Opens an event stream of the feed, by which somebody is there. */
+async function come(server, key, token = reads('*')) {
+  const stream = await EventStream.open(server, key, bearer(token));
+  await stream.news();
+  return stream;
+}
+
+/** Waits until all servers tell the same of a feed. */
+async function untilTold(servers, key, watching, who) {
+  const wanted = JSON.stringify({ watching, who });
+  for (const server of servers) {
+    let told;
+    const isIt = async () => {
+      told = JSON.stringify(
+        (await get(server, `presence/${key}`, '', bearer(reads('*')))).body.value
+      );
+      return told === wanted;
+    };
+    await until(isIt, () => `${wanted} at ${server.name}: ${told}`);
+  }
+}
+
+t.test('who watches at any server is told of at all', { skip, timeout: 180_000 }, async (t) => {
+  const nats = await startNats(t);
+  const common = { grants: keyFile(t), private: 'plan', 'publish-token-file': tokenFile(t) };
+  const enter = async (name, more = {}) => {
+    const world = { world: nats.url, name, 'world-lease': 3, drain: 0, lease: 1, workers: 0 };
+    const server = await startServer(t, { options: { ...common, ...world, ...more } });
+    return Object.assign(server, { name });
+  };
+  const [a, b, c] = await Promise.all([
+    enter('a', { arena: 'hall' }),
+    enter('b', { workers: 1 }),
+    enter('c', { arena: 'hall' })
+  ]);
+  const all = [a, b, c];
+  const ready = (servers) =>
+    Promise.all(servers.map((server) => until(async () => !(await unready(server)))));
+  await ready(all);
+  for (const key of ['plan', 'open']) await put(a, key, 1);
+  const seen = async (server) => (await get(server, 'plan', '', bearer(named('ann')))).status;
+  for (const server of all) await until(async () => (await seen(server)) === 200);
+
+  await t.test('their number and their names, each once', async () => {
+    const tab = await come(a, 'plan', named('bo'));
+    await come(b, 'plan', named('ann'));
+    const { body } = await get(c, 'plan', '', bearer(named('ann')));
+    await parkGet(c, 'plan', `after=${body.cursor}`, bearer(named('ann')));
+    await come(c, 'plan');
+    await untilTold(all, 'plan', 4, ['ann', 'bo']);
+    // A watcher that waits for news is told of one at another server.
+    const told = await get(c, 'presence/plan', '', bearer(reads('*')));
+    const query = `after=${told.body.cursor}`;
+    const waiting = await parkGet(c, 'presence/plan', query, bearer(reads('*')));
+    await tab.wire.destroy();
+    await waiting.answer;
+    await untilTold(all, 'plan', 3, ['ann']);
+  });
+
+  await t.test('a hundred names at most', async () => {
+    const name = (i) => `n${100 + ((i * 7) % 103)}`;
+    const names = Array.from({ length: 103 }, (_, i) => name(i));
+    for (const [i, one] of names.entries()) await come(all[i % 3], 'open', named(one));
+    await untilTold(all, 'open', 103, names.toSorted().slice(0, 100));
+  });
+
+  await t.test('an arena, which is its server’s, is not added up', async (t) => {
+    const key = 'arena/hall/control';
+    for (const server of [a, c]) await come(server, key);
+    await untilTold([a, c], key, 1, []);
+    // The others were asked for this one meanwhile.
+    await come(b, 'plan');
+    await untilTold(all, 'plan', 4, ['ann']);
+    t.strictSame((await get(a, `presence/${key}`)).body.value, { watching: 1, who: [] });
+  });
+
+  await t.test('what no server says is not taken', async (t) => {
+    const connection = await connect({ servers: nats.url });
+    t.teardown(() => connection.close());
+    const say = (from, what) =>
+      connection.publish(
+        `sprites.presence.${from}`,
+        typeof what === 'string' ? what : JSON.stringify(what)
+      );
+    const share = { key: 'presence/plan', watching: 7, who: ['eve'] };
+    say('x', share);
+    for (const bad of [
+      'null',
+      '{',
+      { ...share, key: 'plan' },
+      { ...share, key: 7 },
+      { ...share, watching: -1 },
+      { ...share, watching: 2 ** 32 },
+      { ...share, who: 'eve' },
+      { ...share, who: [7] },
+      { ...share, who: [''] },
+      { ...share, who: Array(101).fill('eve') },
+      { ...share, who: ['e'.repeat(201)] },
+      { key: 'presence/gone', asks: true },
+      { key: 'presence/presence/plan', asks: true }
+    ]) {
+      say('b', bad);
+    }
+    await connection.flush();
+    await come(a, 'plan', named('zoe'));
+    await untilTold(all, 'plan', 5, ['ann', 'zoe']);
+    t.strictSame((await get(a, 'presence/plan', '', bearer(reads('*')))).body.value, {
+      watching: 5,
+      who: ['ann', 'zoe']
+    });
+  });
+
+  await t.test('a server that dies takes its watchers away with its lease', async () => {
+    b.child.kill('SIGKILL');
+    await b.ended();
+    await untilTold([a, c], 'plan', 3, ['ann', 'zoe']);
+  });
+
+  await t.test('one that leaves, and one that joins', async () => {
+    c.child.kill('SIGTERM');
+    await c.ended();
+    await untilTold([a], 'plan', 1, ['zoe']);
+    const d = await enter('d');
+    await ready([d]);
+    await come(d, 'plan', named('di'));
+    await untilTold([a, d], 'plan', 2, ['di', 'zoe']);
+    await nats.kill();
+    await untilTold([a], 'plan', 1, ['zoe']);
+    await untilTold([d], 'plan', 1, ['di']);
+  });
+});
