@@ -499,6 +499,10 @@ class Run : public Actor {
                return host->life()->arena().counts().players == 0;
              });
     });
+    expect(
+        std::ranges::all_of(
+            hosts_, [](const auto& host) { return host->life()->arena().counts().waiting == 0; }),
+        "arena: an input waits of a player that has left");
     crowd_.over = true;
     for (const auto& one : players_) one->close();
     for (const auto& one : publishers_) one->close();
