@@ -3,12 +3,13 @@ import { fileURLToPath } from 'node:url';
 
 import { outcomes } from '../http/outcomes.js';
 import { problems } from '../http/problems.js';
+import { counts } from './counts.js';
 import { table as options } from './options.js';
 
 /**
  * Makes what is said twice of the one table that says it:
  *
- *     npm run tables        the C++ enum of outcomes; problems and options in the manuals
+ *     npm run tables        the C++ enum of outcomes; problems, options and live counts in the manuals
  *
  * A test compares what is committed with what this makes.
  */
@@ -66,6 +67,17 @@ const optionRows = () =>
     return [`\`--${name}\``, usual + after, help + choices];
   });
 
+/** The names of all counts: those that anybody may know, and those of the admin port alone. */
+function countLines() {
+  const nameOf = ({ name, marks }) => `\`${name}\`${marks.has('kept') ? ' †' : ''}`;
+  const namesOf = (operators) =>
+    counts
+      .filter(({ marks }) => marks.has('operators') === operators)
+      .map(nameOf)
+      .join(', ');
+  return [`- **Public:** ${namesOf(false)}\n`, `- **Admin port only:** ${namesOf(true)}\n`];
+}
+
 /** The rows of a table. The last cell of each is written by hand: it stays as it was in the row that begins alike, and may be absent. */
 const withLastCells = (rows) => (old) =>
   rows.map((row) => {
@@ -94,7 +106,10 @@ export function madeFiles(read) {
   return [
     ['native/base/outcome.h', outcomeHeader()],
     [CONTRACT, withMade(read(CONTRACT), 'problems', withLastCells(problemRows()))],
-    [MANUAL, withMade(read(MANUAL), 'options', withLastCells(optionRows()))]
+    [
+      MANUAL,
+      withMade(withMade(read(MANUAL), 'options', withLastCells(optionRows())), 'counts', countLines)
+    ]
   ];
 }
 

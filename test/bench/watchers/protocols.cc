@@ -14,7 +14,7 @@ class SpritesProtocol : public HttpProtocol {
     bool once, stream, delta, granted;  // `granted`: the token is a grant, which reads as well
   };
 
-  SpritesProtocol(How how, std::string token)
+  SpritesProtocol(How how, const std::string& token)
       : once_(how.once),
         stream_(how.stream),
         delta_(how.delta),
