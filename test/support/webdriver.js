@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 
+import { freePort } from './addresses.js';
 import { missing, plainEnvironment } from './cpp-build.js';
 import { Screen } from './cpp-screen.js';
 import { temporary } from './processes.js';
@@ -24,15 +25,6 @@ const PATIENCE = 45_000;
 /** Of a drag: steps, and milliseconds from one to the next. */
 const STEPS = 6;
 const PACE = 20;
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 /** What a browser is asked for, by its name in WebDriver, and how it is asked over HTTP. */
 const COMMANDS = {
