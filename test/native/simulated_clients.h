@@ -34,16 +34,26 @@ class Asking {
   virtual void lost(uint32_t wire) = 0;
 };
 
-class Wire : public Peer {
+/** A client's connection: it is opened again where it is gone. */
+class Line : public Peer {
  public:
-  Wire(Asking* owner, uint32_t number, uint32_t address, uint32_t server = 0)
-      : owner_(owner), number_(number), address_(address), port_(portOf(server)) {}
+  /** Closes it: at once, or behind what was asked. */
+  void cut(bool reset) {
+    if (stream_ == kNoStream) return;
+    network->leave(std::exchange(stream_, kNoStream), reset);
+    forget();
+  }
 
-  bool asks() const { return asked_; }
+  void over() override {
+    stream_ = kNoStream;
+    forget();
+  }
 
-  /** Asks for something that is to be answered within so many microseconds; false: nobody is there.
-   */
-  bool ask(std::string_view request, uint64_t within) {
+ protected:
+  Line(uint32_t address, uint32_t server) : address_(address), port_(portOf(server)) {}
+
+  /** Whether a request may be sent now; false: there is no server. */
+  bool open() {
     if (crowd->over) return false;
     if (stream_ == kNoStream) {
       text_.clear();
@@ -51,17 +61,37 @@ class Wire : public Peer {
       if (stream_ == kNoStream) return false;
     }
     ++crowd->requests;
+    return true;
+  }
+
+  /** It is gone. */
+  virtual void forget() = 0;
+
+  StreamNumber stream_ = kNoStream;
+  std::string text_;      // what has come
+  bool stopped_ = false;  // it is not read from
+  uint64_t until_ = 0;    // when there is to be an answer
+
+ private:
+  const uint32_t address_;
+  const uint16_t port_;
+};
+
+class Wire : public Line {
+ public:
+  Wire(Asking* owner, uint32_t number, uint32_t address, uint32_t server = 0)
+      : Line(address, server), owner_(owner), number_(number) {}
+
+  bool asks() const { return asked_; }
+
+  /** Asks for something that is to be answered within so many microseconds; false: nobody is there.
+   */
+  bool ask(std::string_view request, uint64_t within) {
+    if (!open()) return false;
     asked_ = true;
     until_ = machine->now() + within;
     network->send(stream_, request);
     return true;
-  }
-
-  /** Closes it: at once, or behind what was asked. */
-  void cut(bool reset) {
-    if (stream_ == kNoStream) return;
-    network->leave(std::exchange(stream_, kNoStream), reset);
-    forget();
   }
 
   void endHalf() {
@@ -101,13 +131,8 @@ class Wire : public Peer {
                      std::string_view(answer).substr(end + 4));
   }
 
-  void over() override {
-    stream_ = kNoStream;
-    forget();
-  }
-
  private:
-  void forget() {
+  void forget() override {
     stopped_ = false;
     text_.clear();
     if (std::exchange(asked_, false)) owner_->lost(number_);
@@ -115,13 +140,7 @@ class Wire : public Peer {
 
   Asking* const owner_;
   const uint32_t number_;
-  const uint32_t address_;
-  const uint16_t port_;
-  StreamNumber stream_ = kNoStream;
-  std::string text_;
   bool asked_ = false;
-  bool stopped_ = false;
-  uint64_t until_ = 0;
 };
 
 /** How long an answer may take that is not held: the disk may need ten seconds. */

@@ -47,9 +47,9 @@ class PipeOwner {
   virtual void lost() = 0;
 };
 
-class Pipe : public Peer {
+class Pipe : public Line {
  public:
-  Pipe(PipeOwner* owner, uint32_t address) : owner_(owner), address_(address) {}
+  Pipe(PipeOwner* owner, uint32_t address) : Line(address, 0), owner_(owner) {}
 
   /** How many requests have no answer. */
   size_t asked() const { return asked_.size(); }
@@ -58,22 +58,11 @@ class Pipe : public Peer {
   /** Asks for something that is to be answered within so many microseconds from when it is the
    * oldest; false: nobody is there. */
   bool ask(std::string_view request, uint64_t within) {
-    if (crowd->over) return false;
-    if (stream_ == kNoStream) {
-      stream_ = network->connect(kPort, address_, this);
-      if (stream_ == kNoStream) return false;
-    }
-    ++crowd->requests;
+    if (!open()) return false;
     asked_.push_back(within);
     if (asked_.size() == 1) until_ = machine->now() + within;
     network->send(stream_, request);
     return true;
-  }
-
-  void cut(bool reset) {
-    if (stream_ == kNoStream) return;
-    network->leave(std::exchange(stream_, kNoStream), reset);
-    forget();
   }
 
   /** Some connections are cut, some are not read from for a while. */
@@ -94,11 +83,6 @@ class Pipe : public Peer {
     text_ += bytes;
     while (streams_ ? takeChunk() : takeAnswer()) {
     }
-  }
-
-  void over() override {
-    stream_ = kNoStream;
-    forget();
   }
 
  private:
@@ -144,7 +128,7 @@ class Pipe : public Peer {
     next();
     std::string body = answer.substr(end + 4);
     if (gzip) body = unpacked(body);
-    if (last_) leave();
+    if (last_) cut(false);
     const size_t line = answer.find("\r\n");
     owner_->answered(
         {atoi(answer.c_str() + 9), std::string_view(answer).substr(13, line - 13), body});
@@ -165,7 +149,7 @@ class Pipe : public Peer {
     if (length == 0) {
       streams_ = false;
       next();
-      if (last_) leave();
+      if (last_) cut(false);
       return true;
     }
     until_ = machine->now() + kCommentEvery + kAnswerTime;
@@ -185,13 +169,7 @@ class Pipe : public Peer {
     return text;
   }
 
-  /** The server closes it behind this answer. */
-  void leave() {
-    network->leave(std::exchange(stream_, kNoStream), false);
-    forget();
-  }
-
-  void forget() {
+  void forget() override {
     stopped_ = streams_ = false;
     text_.clear();
     if (asked_.empty()) return;
@@ -200,15 +178,10 @@ class Pipe : public Peer {
   }
 
   PipeOwner* const owner_;
-  const uint32_t address_;
-  StreamNumber stream_ = kNoStream;
-  std::string text_;
-  std::deque<uint64_t> asked_;  // how long each may take
-  uint64_t until_ = 0;          // for the oldest
+  std::deque<uint64_t> asked_;  // how long each may take; `until_` is for the oldest
   bool streams_ = false;        // the oldest is being answered by a stream
   std::optional<Inflater> unpacked_;
   bool last_ = false;  // it closes behind the answer that comes
-  bool stopped_ = false;
 };
 
 }  // namespace sim
