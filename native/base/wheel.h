@@ -53,9 +53,9 @@ class Wheel {
     links_[at].due = 0;
   }
 
-  /** Has the processor fetch what arming `entry` reads first, and then what lies around that. */
-  void fetch(uint32_t entry) const { __builtin_prefetch(&links_[entry + kFirstEntry]); }
-  void fetchAround(uint32_t entry) const {
+  /** Prefetches what arming `entry` reads first, and then what lies around that. */
+  void prefetch(uint32_t entry) const { __builtin_prefetch(&links_[entry + kFirstEntry]); }
+  void prefetchAround(uint32_t entry) const {
     const Link& link = links_[entry + kFirstEntry];
     __builtin_prefetch(&links_[link.previous]);
     __builtin_prefetch(&links_[link.next]);

@@ -21,24 +21,24 @@ WorkerService::~WorkerService() {
 
 void WorkerService::serve(std::string_view batch) {
   while (!batch.empty()) {
-    const std::string_view window = firstMessages<AskHead>(batch, kFetchedAtOnce);
+    const std::string_view window = firstMessages<AskHead>(batch, kPrefetched);
     batch.remove_prefix(window.size());
-    fetch(window);
+    prefetch(window);
     eachMessage<AskHead>(window,
                          [this](const AskHead& head, std::string_view text) { serve(head, text); });
   }
 }
 
 /**
- * Has the processor fetch what some asks will read: with a million clients most of an ask is
- * waiting for memory, and so all of them wait together.
+ * Prefetches what some asks will read: with a million clients an ask mostly waits for memory, and
+ * so all of them wait together.
  */
-void WorkerService::fetch(std::string_view window) const {
-  for (const auto what : {Pool::Fetch::kClient, Pool::Fetch::kNeighbor, Pool::Fetch::kTimers}) {
+void WorkerService::prefetch(std::string_view window) const {
+  for (const auto what : {Pool::Reach::kClient, Pool::Reach::kNeighbor, Pool::Reach::kTimers}) {
     eachMessage<AskHead>(window, [=, this](const AskHead& head, std::string_view) {
       const bool throws = head.ask == Ask::kThrow;
       if (!throws && head.ask != Ask::kPoll) return;
-      parts_.pool->fetch(what, whoOf<Id>(head), throws ? &head.edge : nullptr);
+      parts_.pool->prefetch(what, whoOf<Id>(head), throws ? &head.edge : nullptr);
     });
   }
 }

@@ -107,10 +107,10 @@ class WorkerService : public PollResponder {
     Say what;
   };
 
-  /** Asks whose memory is fetched together: as many lines as wait at once in a core, or more. */
-  static constexpr uint32_t kFetchedAtOnce = 32;
+  /** Asks whose memory is prefetched together. */
+  static constexpr uint32_t kPrefetched = 32;
 
-  void fetch(std::string_view window) const;
+  void prefetch(std::string_view window) const;
   void serve(const AskHead& head, std::string_view text);
   void join(const AskHead& head);
   void poll(const AskHead& head);

@@ -57,24 +57,24 @@ uint32_t Pool::find(const Id& id) const {
   return client.live && client.id == id ? record : kNoRecord;
 }
 
-void Pool::fetchClient(uint32_t record) const {
+void Pool::prefetchClient(uint32_t record) const {
   const auto* const begin = reinterpret_cast<const char*>(&clients_[record]);
   __builtin_prefetch(begin);
   __builtin_prefetch(begin + sizeof(Client) - 1);
-  wheel_.fetch(record);
+  wheel_.prefetch(record);
 }
 
-void Pool::fetch(Fetch what, const Id& id, const Edge* edge) const {
+void Pool::prefetch(Reach what, const Id& id, const Edge* edge) const {
   uint32_t record = id.record();
   if (record >= used_) return;
-  if (what == Fetch::kClient) {
-    if (edge != nullptr) torus_.fetch(record);
-    return fetchClient(record);
+  if (what == Reach::kClient) {
+    if (edge != nullptr) torus_.prefetch(record);
+    return prefetchClient(record);
   }
   if (edge != nullptr) record = torus_.neighbor(record, *edge);
   if (record == Torus::kNone) return;
-  if (what == Fetch::kTimers) return wheel_.fetchAround(record);
-  if (edge != nullptr) return fetchClient(record);
+  if (what == Reach::kTimers) return wheel_.prefetchAround(record);
+  if (edge != nullptr) return prefetchClient(record);
   __builtin_prefetch(clients_[record].mailbox.first);
 }
 

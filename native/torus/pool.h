@@ -270,14 +270,14 @@ class Pool {
 
   /** What a request reads of the memory of a million clients, in the order in which it leads there.
    */
-  enum class Fetch { kClient, kNeighbor, kTimers };
+  enum class Reach { kClient, kNeighbor, kTimers };
 
   /**
-   * Has the processor fetch what a poll, or a throw over `edge`, of `id` will read, so that many
-   * requests wait for memory at once and not each for itself. Each step reads what the one before
-   * has fetched. Changes nothing, and takes any id.
+   * Prefetches what a poll, or a throw over `edge`, of `id` will read, so that many requests wait
+   * for memory together. Each step reads what the one before has prefetched. Changes nothing, and
+   * takes any id.
    */
-  void fetch(Fetch what, const Id& id, const Edge* edge) const;
+  void prefetch(Reach what, const Id& id, const Edge* edge) const;
 
   /**
    * Throws a sprite over an edge to the neighbor there. `number` is the thrower's own counter or
@@ -369,7 +369,7 @@ class Pool {
   Client* lookUp(const Id& id);
   uint32_t numberOf(const Client* client) const { return client - clients_.data(); }
   void arm(uint32_t record, uint64_t milliseconds);
-  void fetchClient(uint32_t record) const;
+  void prefetchClient(uint32_t record) const;
   Outcome enter(Source source, Id* id);
   bool mayPoll(Client* client, uint64_t ack);
   void acknowledge(Client* client, uint64_t ack);

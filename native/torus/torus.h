@@ -150,8 +150,8 @@ class Torus {
     return nodes_[node].link[static_cast<uint8_t>(edge)] - 1;
   }
 
-  /** Has the processor fetch the links of a node. */
-  void fetch(uint32_t node) const { __builtin_prefetch(&nodes_[node]); }
+  /** Prefetches the links of a node. */
+  void prefetch(uint32_t node) const { __builtin_prefetch(&nodes_[node]); }
 
   bool contains(uint32_t node) const { return nodes_[node].link[0] != 0; }
 
