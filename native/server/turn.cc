@@ -80,10 +80,7 @@ bool Turn::unnote(std::string_view name) {
 
 std::string Turn::rescue() {
   // What the old file has not taken is in the snapshot.
-  if (feeds_ != nullptr) {
-    feeds_->written();
-    feeds_->reveal();
-  }
+  revealAll();
   std::string problem = store_->rescue();
   if (problem.empty()) endOwn();
   return problem;
@@ -91,10 +88,7 @@ std::string Turn::rescue() {
 
 SnapshotResult Turn::finish() {
   // What the journal has not taken yet is in the snapshot; nobody hears of it in this run.
-  if (feeds_ != nullptr) {
-    feeds_->written();
-    feeds_->reveal();
-  }
+  revealAll();
   return store_->finish();
 }
 
@@ -154,6 +148,13 @@ TurnEnd Turn::endOwn() {
   const TurnEnd how = end();
   if (how == TurnEnd::kSend && ended_) ended_();
   return how;
+}
+
+/** What was published holds, written or not. */
+void Turn::revealAll() {
+  if (feeds_ == nullptr) return;
+  feeds_->written();
+  feeds_->reveal();
 }
 
 /** What was decided is as safe as it is to be: the parked polls are answered, publications hold. */

@@ -113,6 +113,7 @@ class Turn : private Keepers {
 
  private:
   void each(Taker* taker) const override;
+  void revealAll();
   void release();
   void wait(bool whether);
   void endWait(TurnEnd end);
