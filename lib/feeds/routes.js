@@ -87,7 +87,7 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
     return isPrivate(key) ? grantOf(request, (grant) => grant.reads(key)) : undefined;
   }
 
-  /** By what grant a client is named where anybody may read; a token that is none has no rights, and it may read. */
+  /** The grant that names a client of a public feed. A token that is no grant has no rights: the client reads without a name. */
   async function nameFor(request) {
     if (!grants?.open) return undefined;
     const { grant, token } = await grants.admit(request);

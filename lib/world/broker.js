@@ -20,7 +20,7 @@ const ENTRIES = 'sprites.entries';
 /** Frames: then follows to whom, and from whom. */
 const FRAMES = 'sprites.frames';
 
-/** Who watches at a server: its name follows. */
+/** The watchers of a server: its name follows. */
 const PRESENCE = 'sprites.presence';
 
 /** Bytes of frames that may be on the way to the broker. What is more is dropped: it is sent again in its time. */

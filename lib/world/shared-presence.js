@@ -2,12 +2,12 @@ import { isKey, PRESENCE, toldBy } from '../feeds/names.js';
 import { isName } from '../grants/rights.js';
 
 /**
- * Who watches a feed at the other servers of a world.
+ * The watchers that a feed has at the other servers of a world.
  *
  *     sprites.presence.a ─▶ {"key":"presence/scores","asks":true,"watching":12,"who":["ann"]}
  *
- * A server that has a presence feed asks the others every few seconds, and whoever is asked tells its share, at once and
- * when that has changed; when and what, native/feeds/presence.h decides. What gets lost is told with the next question. A
+ * A server that has a presence feed asks the others every few seconds. A server that is asked tells its share, at once and
+ * when that has changed: when and what, native/feeds/presence.h decides. What gets lost is told with the next question. A
  * share holds as long as the process that has told it has its lease.
  */
 
@@ -53,7 +53,7 @@ export class SharedPresence {
   }
 
   /**
-   * Forgets what servers have told that are there no more, and all where this one is no member.
+   * Forgets the shares of servers that have left, and all shares where this server is no member.
    *
    * @param {import('./ring.js').View} view
    */

@@ -379,7 +379,7 @@ void Feeds::tellLater(Feed* feed) {
   telling_.emplace_back(feed->presence->at, feed->number);
 }
 
-/** Whether somebody here wants to know what a presence feed tells, or has lately. */
+/** Whether a client of this server watches a presence feed, or has lately. */
 bool Feeds::isAsked(const Feed& presence) const {
   return presence.watching + presence.elsewhere > 0 || presence.presence->heard ||
          presence.askedAt + kPresenceIdle > now_;

@@ -8,10 +8,10 @@
 // ended; any other one makes room for a new one, the one first that was used longest ago. The
 // bound is of grants and of their bytes. Every thread that serves has a table of its own.
 //
-// A token that is none is remembered as well, by its hash: of what anybody may read it says
-// nothing, so its holder is served without JavaScript. These are few, each in the one place that
-// its hash has for it, so they take no room from grants, and for half a minute only: a token may
-// come to be one, by its `nbf`, a new key, or a revocation that is taken back.
+// A token that is no grant is remembered as well, by its hash: a client that reads a public feed
+// with it is served without JavaScript. Each has the one place that its hash says, so these take no
+// room from grants. They are remembered for half a minute only: a token may become a grant by its
+// `nbf`, a new key, or a revocation that is taken back.
 //
 // Cost: a watcher has the number in bits that were free. A grant takes some 250 bytes, however many
 // watch by it. Rejected: a shorter hash (two tokens of one hash would share their rights), one

@@ -86,12 +86,12 @@ class FeedHandler : public FeedResponder {
    * no room. */
   bool takeGrant(const GrantRights& rights, WatchHow* how) {
     // Every grant has a key.
-    const bool isOne = !rights.parts[static_cast<size_t>(GrantPart::kKey)].empty();
-    if (isOne)
-      how->grant = feeds_->takeGrant(rights);
-    else
+    if (rights.parts[static_cast<size_t>(GrantPart::kKey)].empty()) {
       feeds_->refuseGrant(rights.token);
-    return !isOne || how->grant != Grants::kNone;
+      return true;
+    }
+    how->grant = feeds_->takeGrant(rights);
+    return how->grant != Grants::kNone;
   }
 
  private:
