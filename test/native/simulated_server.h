@@ -448,6 +448,8 @@ class Life {
     Cursor next = nextOf(key);
     // The store may have forgotten a version that others have: no two servers share an epoch.
     if (next.epoch != epochs_[key]) epochs_[key] = next.epoch = newEpoch();
+    // One that was given out may be staged here still, and the store may have forgotten it.
+    next.version = given_[key] = std::max(next.version, given_[key] + 1);
     member_->share({.bytes = publishing_->body, .key = key, .known = newest(key), .cursor = next},
                    [this, next](const Parcel* there) {
                      if (there != nullptr && there->refused) {
@@ -644,6 +646,7 @@ class Life {
   const uint64_t bornAt_ = machine->steps();
   bool holds_ = false;                      // when the turn is written
   std::map<std::string, uint64_t> epochs_;  // of this process, by keys
+  std::map<std::string, uint64_t> given_;   // the newest versions that it has given out
   std::set<uint64_t> parked_;
   Front front_;
   Admission admission_;
