@@ -4,6 +4,7 @@
 #ifndef TEST_NATIVE_SIMULATED_SERVER_H_
 #define TEST_NATIVE_SIMULATED_SERVER_H_
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>
