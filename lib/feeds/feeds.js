@@ -24,18 +24,6 @@ const NOTHING = new Uint8Array(0);
 /** Names of the notes of deleted feeds. */
 const DELETED = 'deleted/';
 
-/** Milliseconds after the last watcher who takes patches until none are made for him. */
-const PATCHES_KEPT = 5000;
-
-/**
- * Whether patches are worth making: unless everybody who watches takes whole values, and has for a
- * while.
- *
- * @param {object} feed as the table's `find` gives it
- */
-const takesPatches = ({ watching, plain, patchesIdle }) =>
-  watching === 0 || plain < watching || patchesIdle < PATCHES_KEPT;
-
 export class Feeds {
   /** The native table, for the native front door. */
   native;
@@ -404,7 +392,7 @@ export class Feeds {
 
   /** The parts of a job that are the same for a publication and a fetch. */
   #job(key, { cursor, now }, kind) {
-    const patched = now !== undefined && !now.log && takesPatches(now);
+    const patched = now !== undefined && !now.log && now.patched;
     return {
       key,
       cursor: cursorText(cursor),
