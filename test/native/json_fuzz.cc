@@ -2,6 +2,8 @@
 // grammar is: by recursion, a byte at a time; and the canonical writer, against the check and
 // itself (test/fuzz/canonical.js asks JavaScript). Texts are given as copies of exactly their
 // length.
+#include <memory>
+
 #include "base/canonical.h"
 #include "base/json_reader.h"
 #include "fuzz.h"
