@@ -29,7 +29,8 @@ export function prebuilt(product) {
 }
 
 /**
- * Loads the addon: the one that was built here, otherwise the one of the platform's package for this Node's ABI.
+ * Loads the addon, in the main thread: the one that was built here, otherwise the one of the platform's package for this
+ * Node's ABI.
  *
  * @returns {object} its exports: the classes Pool, AddressLimits, Door, Feeds, Tls and
  *     LoopDelays; the functions readForwarded, readForwardedFor, writeNow, takeFileLock, releaseFileLock and
@@ -39,6 +40,16 @@ export function prebuilt(product) {
  */
 export function loadAddon() {
   if (!isMainThread) throw addonError('the native addon works in the main thread alone');
+  return load();
+}
+
+/**
+ * @returns {(text: Uint8Array, depth: number, out: Uint8Array) => number} see native/base/canonical.h; in any thread
+ * @throws {Error} as loadAddon
+ */
+export const loadCanonical = () => load().canonical;
+
+function load() {
   let broken;
   for (const path of [() => BUILT, () => prebuilt('sprites.node')]) {
     try {

@@ -1,3 +1,4 @@
+import { loadCanonical } from '../base/addon.js';
 import { DEPTH, ValueError } from '../client/patch.js';
 
 /**
@@ -7,6 +8,9 @@ import { DEPTH, ValueError } from '../client/patch.js';
 
 /** Names in the list for V8, for each member there is: a longer list takes longer than it saves. */
 const DENSE = 4;
+
+const writeCanonical = loadCanonical();
+const encoder = new TextEncoder();
 
 const NO_JSON = 'no JSON has such a value';
 
@@ -124,12 +128,25 @@ export function canonical(value, depth = DEPTH) {
 }
 
 /**
+ * Writes what JSON text in UTF-8 says canonically: natively, where nothing rare is in it (native/base/canonical.h).
+ *
+ * @param {Uint8Array} bytes
+ * @returns {Uint8Array}
+ * @throws {ValueError} as `parse` and `canonical` do
+ */
+export function canonicalBytes(bytes) {
+  const out = new Uint8Array(bytes.length);
+  const length = writeCanonical(bytes, DEPTH, out);
+  return length > 0 ? out.subarray(0, length) : encoder.encode(canonical(parse(bytes)));
+}
+
+/**
  * @param {Uint8Array} bytes
  * @returns {boolean} whether they are what `canonical` writes of a value
  */
 export function isCanonical(bytes) {
   try {
-    return Buffer.compare(Buffer.from(canonical(parse(bytes))), bytes) === 0;
+    return Buffer.compare(canonicalBytes(bytes), bytes) === 0;
   } catch (error) {
     if (error instanceof ValueError) return false;
     throw error;

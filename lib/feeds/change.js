@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 
 import { applyOperations, ConflictError, DEPTH, RoomError, ValueError } from '../client/patch.js';
-import { canonical, parse } from './canonical.js';
+import { canonical, canonicalBytes, parse } from './canonical.js';
 import { compare } from './compare.js';
 import { merge } from './merge.js';
 import { digestOf, pack, unpack } from './packing.js';
@@ -10,7 +10,7 @@ import { digestOf, pack, unpack } from './packing.js';
  * What a publication makes of a feed: the part that takes time, done in a worker thread. Nothing is
  * changed here: the main thread gives the outcome to the table.
  *
- *   bytes ─▶ parse ─▶ (apply to the value before) ─▶ canonical text ─▶ compare ─▶ compress
+ *   bytes ─▶ (apply to the value before) ─▶ canonical text ─▶ compare ─▶ compress
  */
 
 /** Operations that a JSON Patch may have. */
@@ -52,10 +52,8 @@ const COMPRESS_FROM = 1024;
 const NONE = new Uint8Array(0);
 const encoder = new TextEncoder();
 
-/** The new value, as the body says. */
-function valueOf({ kind, body, form, most }, before) {
-  const given = parse(form === undefined ? body : unpack(body, form, most));
-  if (kind === 'value') return given;
+/** The new value, as a patch says. */
+function patched({ kind, most }, before, given) {
   if (kind === 'merge-patch') return merge(before, given);
   if (!Array.isArray(given) || given.length > OPERATIONS) {
     throw new ValueError(`Send an array of at most ${OPERATIONS} operations.`);
@@ -119,18 +117,23 @@ export const compress = (key, cursor, value) => gzipSync(wholeAnswer(key, cursor
  * @returns {Change}
  */
 export function change(job) {
-  const before = job.before && parse(job.before);
   try {
-    const value = valueOf(job, before);
-    const text = canonical(value);
-    const bytes = encoder.encode(text);
+    const given = job.form === undefined ? job.body : unpack(job.body, job.form, job.most);
+    // A whole value is parsed only where a patch that leads to it is asked for.
+    const isWhole = job.kind === 'value';
+    const before = isWhole ? undefined : parse(job.before);
+    const value = isWhole ? undefined : patched(job, before, parse(given));
+    const bytes = isWhole ? canonicalBytes(given) : encoder.encode(canonical(value));
     if (bytes.length > job.most) {
       return { problem: 'feed-too-large', detail: `Publish at most ${job.most} bytes.` };
     }
     if (!job.always && job.before && Buffer.compare(bytes, job.before) === 0) {
       return { unchanged: true };
     }
-    const operations = job.patched !== false && job.before && compare(before, value);
+    const operations =
+      job.patched !== false &&
+      job.before &&
+      compare(before ?? parse(job.before), value ?? parse(bytes));
     const patch = operations ? textOf(operations, bytes.length) : NONE;
     const digest = job.digested ? digestOf(bytes) : undefined;
     const gzip =

@@ -1,4 +1,5 @@
 import { loadAddon } from '../base/addon.js';
+import { change } from './change.js';
 import { cursorText, newEpoch, nextCursor, PRESENCE } from './names.js';
 import { PART_BYTES } from './log-parts.js';
 import { digestOf } from './packing.js';
@@ -19,22 +20,13 @@ import { Unanswerable } from '../torus/pool.js';
 /** Publications that may be under way or wait for the one before: their bodies are in memory. */
 const PUBLICATIONS = 256;
 
+/** Bytes of a value that the main loop writes canonically itself: at most 0.2 ms, less than to ask a thread. */
+const AT_ONCE = 4096;
+
 const NOTHING = new Uint8Array(0);
 
 /** Names of the notes of deleted feeds. */
 const DELETED = 'deleted/';
-
-/** Milliseconds after the last watcher who takes patches until none are made for him. */
-const PATCHES_KEPT = 5000;
-
-/**
- * Whether patches are worth making: unless everybody who watches takes whole values, and has for a
- * while.
- *
- * @param {object} feed as the table's `find` gives it
- */
-const takesPatches = ({ watching, plain, patchesIdle }) =>
-  watching === 0 || plain < watching || patchesIdle < PATCHES_KEPT;
 
 export class Feeds {
   /** The native table, for the native front door. */
@@ -404,7 +396,7 @@ export class Feeds {
 
   /** The parts of a job that are the same for a publication and a fetch. */
   #job(key, { cursor, now }, kind) {
-    const patched = now !== undefined && !now.log && takesPatches(now);
+    const patched = now !== undefined && !now.log && now.patched;
     return {
       key,
       cursor: cursorText(cursor),
@@ -448,7 +440,7 @@ export class Feeds {
       const isShared = this.#shared?.shares(key);
       if (!isShared && now && !now.log) return { problem: 'other-kind' };
       const job = { kind: 'value', body, most: this.#mostOfItem, patched: false, gzip: false };
-      const { problem, detail, value } = await this.#threads.run('change', job);
+      const { problem, detail, value } = await this.#changeBy(job);
       if (problem === 'feed-too-large') return { problem: 'item-too-large' };
       if (problem !== undefined) return { problem, detail };
       if (isShared) return this.#shared.append(key, value);
@@ -482,8 +474,14 @@ export class Feeds {
     return { body, form, digest, most: PART_BYTES + this.#mostOfItem };
   }
 
+  #changeBy(job) {
+    const { kind, body, before, gzip, packed, form } = job;
+    const isAlone = kind === 'value' && !before && !gzip && !packed && form === undefined;
+    return isAlone && body.length <= AT_ONCE ? change(job) : this.#threads.run('change', job);
+  }
+
   /**
-   * Has a thread work out what a publication makes of a feed.
+   * Works out what a publication makes of a feed: in a thread, unless it is a small value that is taken as it is.
    *
    * @param {string} key
    * @param {{cursor: object, now?: object}} next the version it will be, and what it comes from: the
@@ -492,7 +490,7 @@ export class Feeds {
    * @returns {Promise<import('./change.js').Change>}
    */
   workOut(key, next, what) {
-    return this.#threads.run('change', { ...this.#job(key, next, what.kind), ...what });
+    return this.#changeBy({ ...this.#job(key, next, what.kind), ...what });
   }
 
   /** @returns {Promise<{body: Uint8Array, form: string, digest: string}>} a feed's value for other servers */

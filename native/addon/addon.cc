@@ -1,9 +1,10 @@
 // Registration: what the addon exports, and nothing else.
 #include "wraps.h"
 
-// The arguments are those that Node calls it with: NAN_MODULE_INIT's are fewer, of which clang
-// warns.
-void initialize(v8::Local<v8::Object> target, v8::Local<v8::Value>, void*) {
+// In a worker thread there is only what needs no event loop.
+NAN_MODULE_INIT(initialize) {
+  server::initCanonical(target);
+  if (Nan::GetCurrentEventLoop() != uv_default_loop()) return;
   server::initPool(target);
   server::initAddressLimits(target);
   server::initFeeds(target);
@@ -15,4 +16,4 @@ void initialize(v8::Local<v8::Object> target, v8::Local<v8::Value>, void*) {
   server::initWorld(target);
 }
 
-NODE_MODULE(sprites, initialize)
+NAN_MODULE_WORKER_ENABLED(sprites, initialize)

@@ -266,9 +266,9 @@ class FeedsObject : public Nan::ObjectWrap {
                                            uv_now(Nan::GetCurrentEventLoop()) + uint32Of(info[1]));
   }
 
-  // find(key) → {epoch, version, length, watching, plain, patchesIdle, idle, upstream, log,
-  // gzipAsked} or null; length 0: there is no value yet; `plain` of the watching take no patches.
-  // find(key, true): with a copy of the value
+  // find(key) → {epoch, version, length, watching, patched, idle, upstream, log, gzipAsked} or
+  // null; length 0: there is no value yet; `patched`: patches are asked for. find(key, true): with
+  // a copy of the value
   static void find(const Nan::FunctionCallbackInfo<Value>& info) {
     const Feed* feed = unwrap<FeedsObject>(info)->feeds_.find(textOf(info[0]));
     if (feed == nullptr) return info.GetReturnValue().SetNull();
@@ -276,9 +276,9 @@ class FeedsObject : public Nan::ObjectWrap {
     setCursor(result, feed->cursor);
     set(result, "length", feed->length());
     set(result, "watching", feed->watching + feed->elsewhere);
-    set(result, "plain", feed->watching - feed->patching);
-    set(result, "patchesIdle", uv_now(Nan::GetCurrentEventLoop()) - feed->patchesAt);
-    set(result, "idle", uv_now(Nan::GetCurrentEventLoop()) - feed->askedAt);
+    const uint64_t now = uv_now(Nan::GetCurrentEventLoop());
+    set(result, "patched", Nan::New(feed->takesPatches(now)));
+    set(result, "idle", now - feed->askedAt);
     set(result, "upstream", Nan::New(feed->upstream));
     set(result, "log", Nan::New(feed->isLog));
     set(result, "gzipAsked", Nan::New(feed->gzipAsked));

@@ -12,6 +12,7 @@ class AddressLimits;
 class Feeds;
 class Turn;
 
+void initCanonical(v8::Local<v8::Object> target);
 void initArena(v8::Local<v8::Object> target);
 void initPool(v8::Local<v8::Object> target);
 void initDoor(v8::Local<v8::Object> target);

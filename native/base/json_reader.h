@@ -11,14 +11,11 @@ namespace base {
 /** How deep a sprite may nest: the object itself is depth 1. */
 constexpr unsigned kSpriteDepth = 32;
 
-/** The deepest bound isJsonObject can be given: it remembers the open brackets in one word. */
-constexpr unsigned kJsonDepthMax = 64;
-
 /**
  * Tells whether `length` bytes at `text` are exactly one JSON object, white space around it
  * allowed. Accepts what `JSON.parse` accepts and nothing else, with the depth bound on top; a byte
  * order mark, overlong or surrogate UTF-8 and trailing bytes are refused. O(length), no allocation.
- * `depth` counts objects and arrays alike; above kJsonDepthMax it counts as kJsonDepthMax.
+ * `depth` counts objects and arrays alike; above 64 it counts as 64.
  */
 bool isJsonObject(const char* text, size_t length, unsigned depth = kSpriteDepth);
 

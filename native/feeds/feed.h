@@ -185,19 +185,20 @@ struct FeedValue {
 /** A feed as it is now. Who watches it, the table knows (feeds.h). */
 struct Feed : FeedValue {
   std::string key;
-  uint32_t number;              // its place in the table
-  base::Ref<base::Bytes> gzip;  // the whole answer with it, compressed; may be missing
-  uint32_t watching = 0;        // watchers
-  uint32_t patching = 0;        // of them, who take patches
-  uint32_t elsewhere = 0;       // watchers of workers, which get the feed from here
-  uint32_t most = 0;            // both, at a time, since its presence was told
-  uint64_t askedAt = 0;         // milliseconds: when somebody last asked for it
-  uint64_t patchesAt = 0;       // milliseconds: when it was new, or a watcher left who took patches
-  uint64_t failedUntil = 0;     // milliseconds: its first fetch failed; no other before that
-  Source source = kNoSource;    // the address it counts for: that asked first
-  bool spreading = false;       // among those with watchers that are due
-  bool gone = false;            // deleted: here until its watchers know
-  bool wanted = false;          // its first value has been asked for
+  uint32_t number;                 // its place in the table
+  base::Ref<base::Bytes> gzip;     // the whole answer with it, compressed; may be missing
+  uint32_t watching = 0;           // watchers
+  uint32_t patching = 0;           // of them, who take patches
+  uint32_t elsewhere = 0;          // watchers of workers, which get the feed from here
+  uint32_t patchingElsewhere = 0;  // of them, who take patches
+  uint32_t most = 0;               // both, at a time, since its presence was told
+  uint64_t askedAt = 0;            // milliseconds: when somebody last asked for it
+  uint64_t patchesUntil = 0;  // milliseconds: until then patches are made without such a watcher
+  uint64_t failedUntil = 0;   // milliseconds: its first fetch failed; no other before that
+  Source source = kNoSource;  // the address it counts for: that asked first
+  bool spreading = false;     // among those with watchers that are due
+  bool gone = false;          // deleted: here until its watchers know
+  bool wanted = false;        // its first value has been asked for
   bool wantedByWaiter =
       false;                   // by one that waits where it is not published; of a table that shows
   bool unknown = false;        // it is not published, and watchers wait for that; the same
@@ -212,6 +213,11 @@ struct Feed : FeedValue {
   std::list<Feed*>::iterator among;    // where among those, while mayMakeRoom
   std::unique_ptr<Names> names;        // of its watchers; mostly none
   std::unique_ptr<Presence> presence;  // of a feed that tells of another's watchers
+
+  /** Whether a client takes patches to its next version, or may come back for them. */
+  bool takesPatches(uint64_t now) const {
+    return patching + patchingElsewhere > 0 || now < patchesUntil;
+  }
 
   /** Answers shorter than this are not worth compressing. */
   static constexpr uint32_t kCompressFrom = 1024;

@@ -104,7 +104,7 @@ Feed* Feeds::make(std::string_view key) {
   Feed* const feed = feeds_[number].get();
   feed->key = key;
   feed->number = number;
-  feed->askedAt = feed->patchesAt = now_;
+  feed->askedAt = now_;
   byKey_.emplace(feed->key, feed);
   for (const List list : {List::kParked, List::kDue, List::kUnready}) {
     const uint32_t head = listOf(*feed, list);
@@ -446,6 +446,8 @@ Outcome Feeds::restore(std::string_view key, const FeedValue& kept) {
   feed->restore(kept.cursor, kept.value->text(), log, kept.patches, &shared_->ledger);
   feed->upstream = kept.upstream;
   feed->isLog = kept.isLog;
+  // Those that have taken its patches come back.
+  if (!feed->patches.empty()) feed->patchesUntil = now_ + kPatchesKept;
   account(feed, 0);
   return Outcome::kOk;
 }
@@ -545,11 +547,17 @@ void Feeds::end(std::string_view key, Outcome why) {
   erase(feed, why);
 }
 
-void Feeds::watchedElsewhere(std::string_view key, int64_t change) {
+void Feeds::watchedElsewhere(std::string_view key, const FeedWatchers& before,
+                             const FeedWatchers& now) {
   Feed* const feed = lookUp(key);
   if (feed == nullptr) return;
+  const auto changed = [](uint32_t count, uint32_t from, uint32_t to) {
+    return static_cast<uint32_t>(std::max<int64_t>(0, int64_t{count} - from + to));
+  };
   feed->askedAt = now_;
-  feed->elsewhere = static_cast<uint32_t>(std::max<int64_t>(0, feed->elsewhere + change));
+  feed->elsewhere = changed(feed->elsewhere, before.watching, now.watching);
+  feed->patchingElsewhere = changed(feed->patchingElsewhere, before.patching, now.patching);
+  feed->patchesUntil = std::max(feed->patchesUntil, now.patchesUntil);
   if (feed->awaited) eraseIfOver(feed);
 }
 
@@ -567,8 +575,10 @@ void Feeds::wantCompressed(std::string_view key) {
   want({feed->key, false, feed->source, feed->cursor});
 }
 
-/** Has `takeTouched` tell of it. */
-void Feeds::touch(Feed* feed) {
+/** A client has asked for the feed or goes, one that takes patches if `delta`. */
+void Feeds::asked(Feed* feed, bool delta) {
+  feed->askedAt = now_;
+  if (delta) feed->patchesUntil = now_ + kPatchesKept;
   if (!shows() || feed->touched) return;
   feed->touched = true;
   touched_.push_back(feed->number);

@@ -73,6 +73,12 @@ namespace server {
 /** Milliseconds of one tick of the wheel: a hold ends up to three of them late. */
 constexpr uint32_t kFeedTick = 100;
 
+/**
+ * Milliseconds after the last request or watcher that takes patches of a feed, in which they are
+ * made for it to come back to.
+ */
+constexpr uint32_t kPatchesKept = 60000;
+
 /** The most feeds one poll may ask for. */
 constexpr uint32_t kFeedsAtOnce = 32;
 
@@ -196,6 +202,13 @@ struct Publication {
   std::string_view patch;  // operations from the version before, joined by commas; empty: none
   std::string_view gzip;   // Feed::whole(cursor) compressed; empty: none
   bool upstream;           // fetched, not published
+};
+
+/** Watchers of a feed at a worker, and until when patches are made without one that takes them. */
+struct FeedWatchers {
+  uint32_t watching = 0;
+  uint32_t patching = 0;
+  uint64_t patchesUntil = 0;
 };
 
 /** What all tables of a server count together; any thread may. */
@@ -373,8 +386,8 @@ class Feeds {
     return ask({key, waits ? kNoCursor : std::string_view()}, {.from = from}, &feed);
   }
 
-  /** Workers have so many watchers more, or fewer. */
-  void watchedElsewhere(std::string_view key, int64_t change);
+  /** A worker had the watchers `before`, and has those of `now`. */
+  void watchedElsewhere(std::string_view key, const FeedWatchers& before, const FeedWatchers& now);
 
   /** Whether a watcher of a thread has this name; a lease after the last one it has not. */
   void namedElsewhere(std::string_view key, std::string_view name, uint32_t thread, bool there);
@@ -584,7 +597,7 @@ class Feeds {
   void eraseIfOver(Feed* feed);
   Outcome ask(const Wanted& wanted, const WatchHow& how, Feed** found);
   void giveBack(Feed* feed);
-  void touch(Feed* feed);
+  void asked(Feed* feed, bool delta);
   void arrive(Feed* feed);
   bool awaitsValue(uint32_t first) const;
   static bool waitsFor(const Wanted& wanted, const WatchHow& how) {

@@ -54,8 +54,7 @@ Outcome Feeds::ask(const Wanted& wanted, const WatchHow& how, Feed** found) {
     feed->source = source;
   }
   *found = feed;
-  feed->askedAt = now_;
-  touch(feed);
+  asked(feed, how.delta);
   if (feed->awaited) return waits ? Outcome::kOk : Outcome::kUnknownFeed;
   // Where another table is asked, what a watcher that waits wants is more than what others do.
   const bool asks = shows() && waits && !feed->wantedByWaiter;
@@ -249,8 +248,7 @@ std::string Feeds::tagNow(const Wanted* wanted, uint32_t count, const WatchHow& 
     const Watcher one = watcherOf(*feed, wanted[i], how);
     if (isNoLog(*feed, one)) return {};
     if (hasNews(one)) appendTag(&tag, i, one);
-    feed->askedAt = now_;
-    touch(feed);
+    asked(feed, how.delta);
   }
   return how.many && !tag.empty() ? shortTag(tag) : tag;
 }
@@ -344,11 +342,8 @@ void Feeds::release(uint32_t watcher) {
     if (!afters_.empty()) afters_.erase(at);
     if (!refused_.empty()) refused_.erase(at);
     --feed->watching;
-    if (one.delta) {
-      --feed->patching;
-      feed->patchesAt = now_;
-    }
-    touch(feed);
+    if (one.delta) --feed->patching;
+    asked(feed, one.delta);
     if (one.grant != Grants::kNone) {
       go(feed, one.grant);
       grants_.unwatched(one.grant);
@@ -356,7 +351,6 @@ void Feeds::release(uint32_t watcher) {
     --counts_.watching;
     --shared_->watching;
     if (one.stream) --counts_.streams;
-    feed->askedAt = now_;
     one.live = false;
     one.next = freeWatcher_;
     freeWatcher_ = at + 1;

@@ -19,7 +19,8 @@ void WorkerFeeds::turn() {
   table_.takeTouched([&](const Feed& feed) {
     // Of one that has ended the main thread counts nobody; there may be a new one of its key.
     if (feed.gone) return;
-    asks_->add({.ask = Ask::kFeedWatched, .number = feed.watching}, feed.key);
+    const FeedWatchers watchers = {feed.watching, feed.patching, feed.patchesUntil};
+    asks_->add(askBy(Ask::kFeedWatched, {}, watchers), feed.key);
     if (feed.awaited && feed.watching == 0) left.push_back(feed.key);
   });
   table_.takeNamed([this](std::string_view key, std::string_view name, bool there) {

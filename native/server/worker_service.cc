@@ -199,12 +199,12 @@ void WorkerService::serveFeed(const AskHead& head, std::string_view key) {
     if (feed != nullptr && feed->gzip) return owe(&watched, key, Say::kFeedGzip);
     parts_.feeds->wantCompressed(key);
   } else if (head.ask == Ask::kFeedWatched) {
-    setWatching(&watched, key, static_cast<uint32_t>(head.number));
+    setWatchers(&watched, key, whoOf<FeedWatchers>(head));
   } else if (head.ask == Ask::kFeedNamed) {
     parts_.feeds->namedElsewhere(key, name, thread(), head.number != 0);
   } else {
     parts_.feeds->leftElsewhere(key, thread());
-    setWatching(&watched, key, 0);
+    setWatchers(&watched, key, {});
     feeds_.erase(found);
   }
 }
@@ -220,10 +220,11 @@ void WorkerService::want(std::string_view key, const Address& from, bool waits) 
   if (outcome != Outcome::kOk) ended(key, outcome);
 }
 
-/** The number of the worker's watchers of a feed, now. */
-void WorkerService::setWatching(Watched* watched, std::string_view key, uint32_t watching) {
-  parts_.feeds->watchedElsewhere(key, int64_t{watching} - int64_t{watched->watching});
-  watched->watching = watching;
+/** The worker's watchers of a feed, now. */
+void WorkerService::setWatchers(Watched* watched, std::string_view key,
+                                const FeedWatchers& watchers) {
+  parts_.feeds->watchedElsewhere(key, watched->watchers, watchers);
+  watched->watchers = watchers;
 }
 
 void WorkerService::published(const Feed& feed) {
@@ -265,7 +266,7 @@ void WorkerService::ended(std::string_view key, Outcome why) {
   if (found == feeds_.end()) return;
   say({.say = Say::kFeedEnd, .outcome = why}, key);
   parts_.feeds->leftElsewhere(key, thread());
-  setWatching(&found->second, key, 0);
+  setWatchers(&found->second, key, {});
   feeds_.erase(found);
 }
 

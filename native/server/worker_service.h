@@ -95,7 +95,7 @@ class WorkerService : public PollResponder {
 
   /** A feed that the worker has asked for. */
   struct Watched {
-    uint32_t watching = 0;        // its watchers there
+    FeedWatchers watchers;        // there
     bool gzip = false;            // one of them takes it compressed
     bool owesVersion = false;     // the newest version is among what is owed
     bool owesCompressed = false;  // its compressed form is
@@ -123,7 +123,7 @@ class WorkerService : public PollResponder {
   void want(std::string_view key, const Address& from, bool waits);
   void owe(Watched* watched, std::string_view key, Say what);
   void sayOwed();
-  void setWatching(Watched* watched, std::string_view key, uint32_t watching);
+  void setWatchers(Watched* watched, std::string_view key, const FeedWatchers& watchers);
   void decide(Ticket ticket, Outcome outcome, std::string_view text = {});
 
   const ServiceParts parts_;

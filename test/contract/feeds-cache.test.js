@@ -3,6 +3,7 @@ import { gunzipSync } from 'node:zlib';
 import t from 'tap';
 
 import {
+  askForPatches,
   EventStream,
   get,
   getMany,
@@ -61,6 +62,7 @@ contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server
 
   t.test('each form of a version has a tag of its own', async (t) => {
     const { key, cursor } = await fresh(long(0));
+    await askForPatches(server, key);
     const next = (await put(server, key, long(1))).body.cursor;
     const headers = { 'Accept-Encoding': 'gzip' };
     const plain = await get(server, key, `after=${cursor}`);

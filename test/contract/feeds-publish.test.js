@@ -5,6 +5,7 @@ import t from 'tap';
 
 import { problemOf } from '../support/contract.js';
 import {
+  askForPatches,
   EventStream,
   get,
   keptFeeds,
@@ -299,6 +300,7 @@ t.test('feeds survive a restart, and watchers go on with patches,', async (t) =>
   const one = await startServer(t, how);
   const value = (score) => ({ score, padding: 'x'.repeat(400) });
   const first = (await put(one, 'a/b', value(1))).body.cursor;
+  await askForPatches(one, 'a/b');
   const second = (await put(one, 'a/b', value(2))).body.cursor;
   const parked = await parkGet(one, 'a/b', `after=${second}`);
   const early = await parkGet(one, 'early', 'after=none');

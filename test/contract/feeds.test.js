@@ -4,6 +4,7 @@ import t from 'tap';
 
 import { problemOf } from '../support/contract.js';
 import {
+  askForPatches,
   EventStream,
   get,
   park,
@@ -82,6 +83,7 @@ contract(t, { options }, async (t, server) => {
     const cursors = [];
     for (const score of [0, 1, 2, 3]) {
       cursors.push((await put(server, key, long(score))).body.cursor);
+      if (score === 0) await askForPatches(server, key);
     }
     const { body } = await get(server, key, `after=${cursors[0]}&delta=1`);
     t.strictSame(body, {
@@ -96,10 +98,21 @@ contract(t, { options }, async (t, server) => {
     t.equal((await get(server, key, `after=${cursors[0]}&delta=0`)).body.value.score, 4);
   });
 
+  t.test('no patch is made before a client has asked for one', async (t) => {
+    const key = freshKey();
+    const { body: first } = await put(server, key, long(0));
+    const { body: second } = await put(server, key, long(1));
+    const late = async ({ cursor }) => (await get(server, key, `after=${cursor}&delta=1`)).body;
+    t.equal((await late(first)).value.score, 1);
+    await put(server, key, long(2));
+    t.equal((await late(second)).patch.length, 1, 'but then');
+    t.equal((await late(first)).value.score, 2, 'and none that leads from before');
+  });
+
   t.test('patches are kept until they are half as long as the value', async (t) => {
     const key = freshKey();
     const first = (await put(server, key, long(0))).body.cursor;
-    const { bytes } = await get(server, key);
+    const { bytes } = await askForPatches(server, key);
     // 46 bytes of patch and a comma each: the first is forgotten when half the value is full.
     let score = 0;
     let answer;
@@ -117,6 +130,7 @@ contract(t, { options }, async (t, server) => {
   t.test('a patch that is longer than half the value is none', async (t) => {
     const key = freshKey();
     const { body: first } = await put(server, key, { a: 1 });
+    await askForPatches(server, key);
     await put(server, key, { b: 2 });
     t.strictSame((await get(server, key, `after=${first.cursor}&delta=1`)).body.value, { b: 2 });
   });

@@ -4,6 +4,7 @@ import { gunzipSync } from 'node:zlib';
 
 import t from 'tap';
 
+import { loadCanonical } from '../../lib/base/addon.js';
 import { applyPatch, DEPTH, freeze } from '../../lib/client/patch.js';
 import { canonical } from '../../lib/feeds/canonical.js';
 import { change } from '../../lib/feeds/change.js';
@@ -104,6 +105,34 @@ t.test('canonical JSON: the rules of RFC 8785', async (t) => {
   for (const [given, expected] of Object.entries(written)) {
     t.equal(textOf(apply(undefined, 'value', given)), expected, given);
   }
+});
+
+t.test('canonical JSON: natively, but for what is rare', async (t) => {
+  const write = loadCanonical();
+  const natively = (text, depth = DEPTH) => {
+    const out = Buffer.alloc(Buffer.byteLength(text));
+    return out.toString('utf8', 0, write(Buffer.from(text), depth, out));
+  };
+  const written = {
+    ' { "b" : [ 1 , -2.50 , 0.000001 ] ,\t"a":null,"":{ } }\r\n':
+      '{"":{},"a":null,"b":[1,-2.5,0.000001]}',
+    '[-0,0.0,-0.00,10,1.0,9007199254740992,123456789.012345]':
+      '[0,0,0,10,1,9007199254740992,123456789.012345]',
+    '{"é":"\\u00e9\\/\\n\\ud83c\\udf88","z":{"d":{"y":1,"x":2},"c":3}}':
+      '{"z":{"c":3,"d":{"x":2,"y":1}},"é":"é/\\n🎈"}',
+    '{"10":1,"9":2,"__proto__":{"toJSON":1},"1":3}':
+      '{"1":3,"10":1,"9":2,"__proto__":{"toJSON":1}}',
+    true: 'true'
+  };
+  for (const [given, expected] of Object.entries(written))
+    t.equal(natively(given), expected, given);
+  for (const rare of ['1e2', '9007199254740993', '0.1234567890123456', '0.0000001', '"\\u0041"']) {
+    t.equal(natively(rare), '', rare);
+  }
+  for (const rare of ['"\\ud800"', '{"a":1,"b":2,"a":3}', '{"\ue000":1}', '{"\\n":1}', '{"a"', ''])
+    t.equal(natively(rare), '', rare);
+  t.equal(natively('[[1]]', 2), '[[1]]');
+  t.equal(natively('[[1]]', 1), '', 'deeper than it may');
 });
 
 t.test('canonical JSON: members in order at every level, whatever they are called', async (t) => {

@@ -229,6 +229,9 @@ const OPTIONS = {
   feedIdle: 60
 };
 
+/** So long is what a thread is given, and not done at once. */
+const LONG = 'x'.repeat(5000);
+
 /** Threads that can be made to die, and the feeds they work for. */
 function mortalFeeds(t) {
   const file = `${t.testdir({ 'mortal.mjs': MORTAL })}/mortal.mjs`;
@@ -251,7 +254,13 @@ t.test('the jobs of a thread that dies fail, and the next starts another', async
   await threads.start();
   for (const words of ['exit', 'throw']) {
     const jobs = ['a', words, 'b', 'c'].map((text) =>
-      threads.run('change', { key: 'k', cursor: 'e1-1', kind: 'value', body: text, most: 9 })
+      threads.run('change', {
+        key: 'k',
+        cursor: 'e1-1',
+        kind: 'value',
+        body: Buffer.from(text),
+        most: 9
+      })
     );
     const outcomes = await Promise.allSettled(jobs);
     t.equal(outcomes[1].status, 'rejected', `${words}: it fails`);
@@ -337,7 +346,7 @@ t.test('a publication whose thread dies changes nothing, and those behind it go 
   const { feeds } = mortalFeeds(t);
   const publish = (text) => feeds.publish('a', 'value', Buffer.from(text));
   const first = await publish('1');
-  const [lost, next] = await Promise.all([publish('"exit"'), publish('2')]);
+  const [lost, next] = await Promise.all([publish(`"exit${LONG}"`), publish('2')]);
   t.same(lost, { problem: 'internal-error' });
   t.equal(next.cursor, first.cursor.replace(/-1$/, '-2'), 'versions have no gap');
   t.equal(feeds.status().published, 2);

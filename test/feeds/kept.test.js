@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import t from 'tap';
 
-import { get, parkGet, put, remove, TOKEN } from '../support/feeds.js';
+import { askForPatches, get, parkGet, put, remove, TOKEN } from '../support/feeds.js';
 import { startServer } from '../support/server.js';
 
 /** What a state keeps of the feeds, and that a publication is a promise: native/store/shelf.h. */
@@ -35,6 +35,7 @@ t.test('killed: values are there, and cursors go on with patches', async (t) => 
   const { begin } = kept(t);
   const one = await begin();
   const { body: first } = await put(one, 'a', value(1));
+  await askForPatches(one, 'a');
   const { body: second } = await put(one, 'a', value(2));
   await put(one, 'ended', 1);
   await remove(one, 'ended');

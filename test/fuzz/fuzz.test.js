@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 
 import t from 'tap';
 
+import * as canonical from './canonical.js';
 import * as http from './http.js';
 import { lengthOf } from '../support/until.js';
 import * as json from './json.js';
@@ -13,6 +14,12 @@ import * as watch from './watch.js';
 
 /** The fuzzers, how many inputs are tried here, and the least share that must be taken. */
 const fuzzers = {
+  canonical: {
+    ...canonical,
+    count: lengthOf({ short: 15000, long: 400_000 }),
+    taken: ({ good }) => good,
+    share: 0.4
+  },
   http: {
     ...http,
     count: lengthOf({ short: 8000, long: 30000 }),

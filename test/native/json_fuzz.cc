@@ -1,5 +1,10 @@
 // Fuzzes the JSON check under the sanitizers, without Node, against a second check written as the
-// grammar is: by recursion, a byte at a time. Texts are given as copies of exactly their length.
+// grammar is: by recursion, a byte at a time; and the canonical writer, against the check and
+// itself (test/fuzz/canonical.js asks JavaScript). Texts are given as copies of exactly their
+// length.
+#include <memory>
+
+#include "base/canonical.h"
 #include "base/json_reader.h"
 #include "fuzz.h"
 
@@ -142,11 +147,23 @@ class Grammar {
   size_t at_ = 0;
 };
 
+/** What is written canonically, into room for exactly as many bytes; empty: JavaScript is asked. */
+std::string canonicalOf(const std::string& input, unsigned depth) {
+  const server::test::ExactCopy copy(input);
+  const std::unique_ptr<char[]> out(new char[input.size()]);
+  return {out.get(), base::canonical(copy.data(), copy.length(), depth, out.get())};
+}
+
 bool check(const std::string& input, unsigned depth) {
   const server::test::ExactCopy copy(input);
   const bool said = base::isJsonObject(copy.data(), copy.length(), depth);
   if (said != Grammar(input, depth).text()) {
     server::test::fail(said ? "a text taken that is none" : "a text refused", input);
+  }
+  const std::string text = canonicalOf(input, depth);
+  const bool object = text.starts_with('{');
+  if (object && (!said || canonicalOf(text, depth) != text)) {
+    server::test::fail("a canonical form of another text", input);
   }
   return said;
 }

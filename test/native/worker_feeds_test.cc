@@ -100,9 +100,12 @@ class Watchers : public FeedResponder {
 
   /** Somebody watches a feed by a poll: what to drop it by. */
   uint32_t watch(std::string_view key, std::string_view after, uint32_t grant = Grants::kNone) {
+    return watch(key, after, WatchHow{.grant = grant});
+  }
+  uint32_t watch(std::string_view key, std::string_view after, const WatchHow& how) {
     const Wanted wanted = {key, after};
     uint32_t watcher;
-    EXPECT(feeds.table().watch(&wanted, 1, {.grant = grant}, 0, &watcher) == Outcome::kOk);
+    EXPECT(feeds.table().watch(&wanted, 1, how, 0, &watcher) == Outcome::kOk);
     return watcher;
   }
 
@@ -247,6 +250,30 @@ void countsNobodyOfWhatHasEnded() {
   EXPECT(both.main.publish("a", 2) == 1);
   both.settle();
   EXPECT(both.worker.said.size() == 3);
+}
+
+/** The main thread knows whether a client of a worker takes patches, or has for a minute. */
+void crossesWhoTakesPatches() {
+  Both both;
+  const auto patched = [&both](uint64_t now) {
+    both.worker.passTo(now);
+    both.settle();
+    return both.main.feeds().find("a")->takesPatches(now);
+  };
+  both.main.publish("a", 1);
+  both.worker.watch("a", "e1-1");
+  EXPECT(!patched(100));
+  // It is answered at once, and asks no more.
+  both.worker.watch("a", "", WatchHow{.delta = true});
+  EXPECT(patched(100 + kPatchesKept - 1));
+  EXPECT(!patched(100 + kPatchesKept));
+  const uint32_t watcher = both.worker.watch("a", "e1-1", WatchHow{.delta = true, .stream = true});
+  EXPECT(patched(100000));
+  EXPECT(patched(100000 + kPatchesKept));
+  both.worker.drop(watcher);
+  both.settle();
+  EXPECT(patched(100000 + 2 * kPatchesKept - 1));
+  EXPECT(!patched(100000 + 2 * kPatchesKept));
 }
 
 /** A worker that has version 1, and has just forgotten it; version 2 is on its way. */
@@ -411,6 +438,7 @@ void crossesNames() {
 
 int main() {
   crossesNames();
+  crossesWhoTakesPatches();
   keepsNothingOfWhatIsUnknown();
   countsNobodyOfWhatHasEnded();
   crossesForgetting();

@@ -90,6 +90,9 @@ export const remove = (server, key) =>
 export const get = (server, key, query = '', more = {}) =>
   server.ask('GET', `/feed/${key}${query && `?${query}`}`, more);
 
+/** Asks for a feed as a client that takes patches: from then on the server makes them. */
+export const askForPatches = (server, key) => get(server, key, 'delta=1');
+
 /**
  * Watches and waits until that is parked.
  *

@@ -1,0 +1,257 @@
+// Canonical JSON in one pass: each part is copied to the output as it is read, and the members of
+// an object that are out of order are put in order there when it closes.
+//
+//   {"b":1,"a":2}      out   {"b":1,"a":2      members_  [ "b" at 1 ][ "a" at 7 ]
+//               ^ here       {"a":2,"b":1
+//
+// Left to JavaScript, because it is rare, and would take a table or a printer of numbers here:
+// - numbers with an exponent, of more than 15 significant digits, or that JavaScript writes with an
+//   exponent. With 15 digits a decimal is the shortest that gives its double, which is what
+//   JavaScript writes; so it is its own canonical form, but for zeros at the end of a fraction.
+// - escapes of ASCII by their number ("\u0041"), and of half a surrogate pair.
+// - names with an escape, or above U+DFFF: their bytes are not in the order of their code units.
+// - a name that an object has twice: the last one counts.
+#include "canonical.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "json_grammar.h"
+
+namespace base {
+namespace {
+
+/** Integers of 16 digits up to this one, 2^53, are doubles, and written as they are. */
+constexpr std::string_view kLastExact = "9007199254740992";
+constexpr ptrdiff_t kSafeDigits = 15;
+
+/** JavaScript writes 0.000001, and 1e-7. */
+constexpr ptrdiff_t kMostZeros = 5;
+
+/** The first byte of what is above U+DFFF. */
+constexpr unsigned char kAboveSurrogates = 0xee;
+
+/** Takes the parts of a text by writing them. */
+class CanonicalParts {
+ public:
+  explicit CanonicalParts(char* out) : begin_(out), out_(out) {}
+
+  size_t written() const { return static_cast<size_t>(out_ - begin_); }
+
+  void open(bool object) {
+    put(object ? '{' : '[');
+    objects_[++depth_] = {members_.size(), true};
+  }
+
+  bool close(bool object) {
+    if (object && !endObject()) return false;
+    --depth_;
+    put(object ? '}' : ']');
+    return true;
+  }
+
+  void comma() { put(','); }
+  void colon() { put(':'); }
+
+  const char* name(const char* at, const char* end) {
+    const uint32_t begin = place();
+    at = string(at, end);
+    if (at == nullptr) return nullptr;
+    const Member member = {begin, place(), 0};
+    const std::string_view text = nameOf(begin_, member);
+    if (!std::all_of(text.begin(), text.end(), isInOrder)) return nullptr;
+    Object& object = objects_[depth_];
+    if (members_.size() > object.first) {
+      Member& last = members_.back();
+      last.end = begin - 1;
+      if (nameOf(begin_, last) >= text) object.inOrder = false;
+    }
+    members_.push_back(member);
+    return at;
+  }
+
+  const char* scalar(const char* at, const char* end) {
+    const char c = *at;
+    if (c == '"') return string(at + 1, end);
+    if (c == '-' || json::isDigit(c)) return number(at, end);
+    const char* const behind = c == 't'   ? json::skipLiteral(at, end, "true")
+                               : c == 'f' ? json::skipLiteral(at, end, "false")
+                               : c == 'n' ? json::skipLiteral(at, end, "null")
+                                          : nullptr;
+    if (behind != nullptr) copy(at, behind);
+    return behind;
+  }
+
+ private:
+  /** A member of an open object: where in the output it begins, and what is behind its parts. */
+  struct Member {
+    uint32_t begin, nameEnd, end;
+  };
+
+  /** An open object, and arrays for the place they take. */
+  struct Object {
+    size_t first;  // of its members
+    bool inOrder;
+  };
+
+  /** Whether a byte of a name is among those whose order is that of UTF-16's code units. */
+  static bool isInOrder(char c) {
+    return c != '\\' && static_cast<unsigned char>(c) < kAboveSurrogates;
+  }
+
+  /** A member's name without its quotes, in text that begins at the place `from`. */
+  static std::string_view nameOf(const char* text, const Member& member, uint32_t from = 0) {
+    return {text + (member.begin - from) + 1, member.nameEnd - member.begin - 2};
+  }
+
+  uint32_t place() const { return static_cast<uint32_t>(out_ - begin_); }
+  void put(char c) { *out_++ = c; }
+  void copy(const char* from, const char* to) {
+    const auto length = static_cast<size_t>(to - from);
+    memcpy(out_, from, length);
+    out_ += length;
+  }
+
+  /** Copies a string from behind its opening quote. */
+  const char* string(const char* at, const char* end) {
+    put('"');
+    for (;;) {
+      const char* to = json::skipPlain(at, end);
+      while (to != end && static_cast<unsigned char>(*to) >= 0x80) {
+        to = json::skipUtf8(to, end);
+        if (to == nullptr) return nullptr;
+        to = json::skipPlain(to, end);
+      }
+      copy(at, to);
+      if (to == end) return nullptr;
+      if (*to == '"') {
+        put('"');
+        return to + 1;
+      }
+      at = *to == '\\' ? escape(to + 1, end) : nullptr;
+      if (at == nullptr) return nullptr;
+    }
+  }
+
+  /** Writes what is escaped, from behind the backslash, as JavaScript writes it. */
+  const char* escape(const char* at, const char* end) {
+    const char* const behind = json::skipEscape(at, end);
+    if (behind == nullptr) return nullptr;
+    if (*at == 'u') return character(at + 1, behind, end);
+    if (*at != '/') put('\\');
+    put(*at);
+    return behind;
+  }
+
+  static unsigned codeUnit(const char* digits) {
+    unsigned unit = 0;
+    for (int i = 0; i < 4; ++i) {
+      const char c = digits[i];
+      unit = unit << 4 | static_cast<unsigned>(json::isDigit(c) ? c - '0' : (c | 0x20) - 'a' + 10);
+    }
+    return unit;
+  }
+
+  /** Writes a character of which the code units are given, the first one by `digits`. */
+  const char* character(const char* digits, const char* behind, const char* end) {
+    const unsigned unit = codeUnit(digits);
+    if (unit < 0x80) return nullptr;
+    if (unit < 0x800) {
+      put(static_cast<char>(0xc0 | unit >> 6));
+    } else if (unit < 0xd800 || unit > 0xdfff) {
+      put(static_cast<char>(0xe0 | unit >> 12));
+      put(static_cast<char>(0x80 | (unit >> 6 & 0x3f)));
+    } else {
+      const bool pair = unit < 0xdc00 && end - behind >= 6 && behind[0] == '\\' &&
+                        behind[1] == 'u' && json::skipEscape(behind + 1, end) != nullptr;
+      const unsigned low = pair ? codeUnit(behind + 2) : 0;
+      if (low < 0xdc00 || low > 0xdfff) return nullptr;
+      const unsigned point = 0x10000 + ((unit & 0x3ff) << 10 | (low & 0x3ff));
+      put(static_cast<char>(0xf0 | point >> 18));
+      put(static_cast<char>(0x80 | (point >> 12 & 0x3f)));
+      put(static_cast<char>(0x80 | (point >> 6 & 0x3f)));
+      put(static_cast<char>(0x80 | (point & 0x3f)));
+      return behind + 6;
+    }
+    put(static_cast<char>(0x80 | (unit & 0x3f)));
+    return behind;
+  }
+
+  /** Copies a number that is its own canonical form, but for zeros at the end of a fraction. */
+  const char* number(const char* at, const char* end) {
+    const char* const behind = json::skipNumber(at, end);
+    if (behind == nullptr) return nullptr;
+    const char* const whole = *at == '-' ? at + 1 : at;
+    const char* const point = json::skipDigits(whole, behind);
+    const char* last = behind;
+    if (point != behind) {
+      if (*point != '.' || json::skipDigits(point + 1, behind) != behind) return nullptr;
+      while (last[-1] == '0') --last;
+      if (last - 1 == point) last = point;
+    }
+    if (last == point) {
+      const std::string_view digits(whole, static_cast<size_t>(point - whole));
+      if (digits == "0") at = whole;  // and no -0
+      const bool exact = digits.size() == kLastExact.size() && digits <= kLastExact;
+      if (!exact && digits.size() > kSafeDigits) return nullptr;
+    } else {
+      // Zeros at the front of 0.001 are no significant digits.
+      const char* first = whole;
+      if (*first == '0') {
+        first = point + 1;
+        while (*first == '0') ++first;
+        if (first - point - 1 > kMostZeros) return nullptr;
+      }
+      const ptrdiff_t digits = last - first - (first < point ? 1 : 0);
+      if (digits > kSafeDigits) return nullptr;
+    }
+    copy(at, last);
+    return behind;
+  }
+
+  /** Puts the members of the object that closes in order; false: two have one name. */
+  bool endObject() {
+    const Object& object = objects_[depth_];
+    const auto first = members_.begin() + static_cast<ptrdiff_t>(object.first);
+    if (!object.inOrder) {
+      members_.back().end = place();
+      const uint32_t from = first->begin;
+      before_.assign(begin_ + from, out_);
+      const auto name = [this, from](const Member& member) {
+        return nameOf(before_.data(), member, from);
+      };
+      std::sort(first, members_.end(),
+                [&name](const Member& a, const Member& b) { return name(a) < name(b); });
+      out_ = begin_ + from;
+      for (auto one = first; one != members_.end(); ++one) {
+        if (one != first) {
+          if (name(one[-1]) == name(*one)) return false;
+          put(',');
+        }
+        copy(&before_[one->begin - from], before_.data() + (one->end - from));
+      }
+    }
+    members_.erase(first, members_.end());
+    return true;
+  }
+
+  char* const begin_;
+  char* out_;
+  unsigned depth_ = 0;
+  std::array<Object, kJsonDepthMax + 1> objects_ = {};  // by depth; 0: none
+  std::vector<Member> members_;                         // of all open objects
+  std::string before_;                                  // an object whose members are put in order
+};
+
+}  // namespace
+
+size_t canonical(const char* text, size_t length, unsigned depth, char* out) {
+  const char* const end = text + length;
+  CanonicalParts parts(out);
+  return json::readJson(text, end, depth, parts) ? parts.written() : 0;
+}
+
+}  // namespace base

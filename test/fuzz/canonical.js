@@ -1,0 +1,169 @@
+/**
+ * The differential fuzzer of canonical JSON: what the native writer makes of some bytes, or leaves to JavaScript
+ * (native/base/canonical.h), must be what JavaScript makes of them.
+ *
+ *   node test/fuzz/canonical.js --seconds 600 --seed 7
+ */
+import { loadCanonical } from '../../lib/base/addon.js';
+import { DEPTH, ValueError } from '../../lib/client/patch.js';
+import { canonical, parse } from '../../lib/feeds/canonical.js';
+import { jsonCases } from '../support/json-cases.js';
+import { mutateBytes, Random, seedsOf } from './random.js';
+import { main, tryInputs } from './run.js';
+
+const LONGEST = 4096;
+
+const seeds = [...seedsOf('json'), ...jsonCases]
+  .map(({ bytes }) => bytes)
+  .filter(({ length }) => length < LONGEST);
+
+/** Pieces of a string; most of them are taken natively. */
+const PIECES = [
+  ...[
+    'a',
+    'b',
+    'ab',
+    '1',
+    '10',
+    '9',
+    ' ',
+    '/',
+    '\\/',
+    '\\n',
+    '\\"',
+    '\\\\',
+    '\\b',
+    '\x7f',
+    'somebody'
+  ],
+  ...['é', '\u07ff', '\u0800', '\ud7ff', '\ue000', '\uffff', '\u{10000}', '🎈', '\u2028', '\ufeff'],
+  ...[
+    '\\u00e9',
+    '\\u0080',
+    '\\u07FF',
+    '\\u0800',
+    '\\uFFFF',
+    '\\uE000',
+    '\\ud83c\\udf88',
+    '\\u0041'
+  ],
+  ...['\\udbff\\udfff', '\\ud800', '\\udc00\\ud800', '\\u0000', '\\u000a']
+];
+
+/** Names: few, so that an object has them in any order, and one twice now and then. */
+const NAMES = ['', 'a', 'b', 'aa', 'ab', '10', '9', 'é', '\u20ac', '\ud7ff', '__proto__', 'toJSON'];
+const RARE_NAMES = ['\ue000', '\uffff', '🎈', '\\u0061', '\\"', '\\/', '\\n', '\\u00e9', '\\ue000'];
+
+const words = ['{', '}', '[', ']', ',', ':', '"', '\\', '-', '.', 'e', '0', '00', '1e5', ' ', '\n']
+  .concat(PIECES, ['"a":1', ',"b":', 'true', 'nul', '9007199254740993'])
+  .map((word) => Buffer.from(word))
+  .concat(
+    [[0xc0, 0xaf], [0xed, 0xa0, 0x80], [0xe2, 0x82], [0x80]].map((bytes) => Buffer.from(bytes))
+  );
+
+const many = (random, below, make) => Array.from({ length: random.below(below) }, make);
+
+/** A number near what is left to JavaScript: its digits, its zeros, its size. */
+function number(random) {
+  const digits = (most) => many(random, most + 1, () => random.pick('0001234567899')).join('');
+  const sign = random.oneIn(4) ? '-' : '';
+  const whole = random.oneIn(2) ? '0' : `${1 + random.below(9)}${digits(random.pick([2, 5, 18]))}`;
+  const exact = ['9007199254740991', '9007199254740992', '9007199254740993', '1000000000000000'];
+  const zeros = '0'.repeat(random.below(8));
+  switch (random.below(12)) {
+    case 0:
+      return `${sign}${random.pick(exact)}`;
+    case 1:
+      return `${sign}${whole}${random.pick(['', '.5'])}${random.pick(['e', 'E+', 'e-'])}${random.below(25)}`;
+    case 2:
+    case 3:
+    case 4:
+      return `${sign}${whole}.${zeros}${digits(random.pick([2, 8, 18]))}${random.below(10)}`;
+    default:
+      return sign + (random.oneIn(3) ? whole : random.below(2000));
+  }
+}
+
+function grow(random, room) {
+  const space = () => (random.oneIn(6) ? random.pick([' ', '\n', '\t \r\n']) : '');
+  const string = () =>
+    `"${many(random, 8, () => random.pick(PIECES.slice(0, random.oneIn(9) ? 99 : -6))).join('')}"`;
+  const name = () => `"${random.pick(random.oneIn(40) ? RARE_NAMES : NAMES)}"`;
+  switch (random.below(room > 0 ? 8 : 4)) {
+    case 0:
+      return string();
+    case 1:
+      return random.pick(['true', 'false', 'null', '[]', '{}']);
+    case 2:
+    case 3:
+      return number(random);
+    case 4:
+    case 5:
+      return `[${space()}${many(random, 5, () => grow(random, room - 1) + space()).join(`,${space()}`)}]`;
+    default:
+      return `{${space()}${many(random, 5, () => `${name()}${space()}:${space()}${grow(random, room - 1)}${space()}`).join(',')}}`;
+  }
+}
+
+/** Nested about as deep as a value may be. */
+function nest(random) {
+  let text = random.pick(['0', '{}', '[]']);
+  for (let depth = DEPTH - 3 + random.below(5); depth > 0; depth -= 1) {
+    text = random.oneIn(2) ? `[${text}]` : `{"b":${text},"a":0}`;
+  }
+  return text;
+}
+
+function invent(random) {
+  if (random.oneIn(20)) return Buffer.from(nest(random));
+  if (random.oneIn(8)) return random.pick(seeds);
+  return Buffer.from(grow(random, 4));
+}
+
+const write = loadCanonical();
+
+/** @returns {string | null} what is written natively, as Latin-1; null: JavaScript is to be asked */
+function nativeOf(bytes) {
+  const out = Buffer.alloc(bytes.length);
+  const length = write(bytes, DEPTH, out);
+  return length === 0 ? null : out.toString('latin1', 0, length);
+}
+
+/** The same by JavaScript; null where the bytes are refused. */
+function expectedOf(bytes) {
+  try {
+    return Buffer.from(canonical(parse(bytes))).toString('latin1');
+  } catch (error) {
+    if (error instanceof ValueError) return null;
+    throw error;
+  }
+}
+
+/** Bugs for the fuzzer to find: each makes a wrong writer of a right one. */
+export const plants = {
+  'as-it-came': (made) => (bytes) => made(bytes) && bytes.toString('latin1'),
+  'minus-zero': (made) => (bytes) => made(bytes)?.replace(/(?<=[[:,])0(?=[,\]}])/, '-0') ?? null,
+  'trailing-bytes': (made) => (bytes) => made(bytes.subarray(0, bytes.lastIndexOf('}') + 1)),
+  'a-digit-less': (made) => (bytes) =>
+    made(bytes) ?? made(Buffer.from(bytes.toString('latin1').replace(/\d(?=[\],}])/, ''), 'latin1'))
+};
+
+/**
+ * @param {{seed: number, count?: number, seconds?: number, plant?: string}} options
+ * @returns {Promise<{runs: number, good: number, failure: null|{what: string, input: string}}>} `good`: written natively
+ */
+export async function fuzz({ seed, count, seconds, plant }) {
+  const made = plant === undefined ? nativeOf : plants[plant](nativeOf);
+  const random = new Random(seed);
+  return tryInputs({ count, seconds }, () => {
+    let bytes = invent(random);
+    for (let n = random.below(8) - 5; n > 0; n -= 1) {
+      bytes = mutateBytes(random, bytes, random.pick(seeds), words).subarray(0, LONGEST);
+    }
+    const text = made(bytes);
+    const right = text === null || text === expectedOf(bytes);
+    return { bytes, good: text !== null, what: right ? null : `${text} is not its canonical form` };
+  });
+}
+
+await main(import.meta.url, fuzz, Object.keys(plants));
