@@ -1,11 +1,9 @@
 #include "engine.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,21 +16,6 @@
 #include "options.h"
 
 namespace swarm {
-
-bool writeAll(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(fd, bytes.data(), bytes.size());
-    if (written > 0) {
-      bytes.remove_prefix(written);
-    } else if (errno == EAGAIN) {
-      pollfd wait = {fd, POLLOUT, 0};
-      poll(&wait, 1, 1000);
-    } else if (errno != EINTR) {
-      return false;
-    }
-  }
-  return true;
-}
 
 bool Commands::read() {
   char bytes[4096];
@@ -252,18 +235,6 @@ void Engine::tick() {
 void Engine::printCounters(std::string* json) const {
   for (const Name& name : kNames) append(json, name.name, core_.count.*name.counter);
 }
-
-namespace {
-
-/** The soft limit of files is for the careless; this program needs what the hard one allows. */
-void raiseFileLimit() {
-  rlimit files;
-  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max) return;
-  files.rlim_cur = files.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &files);
-}
-
-}  // namespace
 
 int run(int argc, char** argv, const OpenTls& openTls) {
   Options options;

@@ -33,9 +33,6 @@
 
 namespace swarm {
 
-/** Writes all of `bytes`, waiting if it must. @return false when nobody reads any more */
-bool writeAll(int fd, std::string_view bytes);
-
 class Commands {
  public:
   explicit Commands(int fd) : fd_(fd) {}

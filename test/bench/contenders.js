@@ -29,6 +29,7 @@ import { loadTestAddon } from '../support/addon.js';
 import { freePort } from '../support/addresses.js';
 import { inSeconds, KEY_SET, reads } from '../support/grants.js';
 import { UNBOUND } from '../support/launch.js';
+import { Use } from './usage.js';
 
 const PROGRAM = fileURLToPath(new URL('../../bin/sprites', import.meta.url));
 const PROBE = new URL('probe.js', import.meta.url).href;
@@ -344,17 +345,16 @@ export const contenders = {
  * @param {boolean} pin whether to give the load a core of its own
  * @param {Record<string, string|number>} options of the program, without their dashes
  * @param {string} program of buildWatchers()
- * @returns {{child: import('node:child_process').ChildProcess, next: (name: string) =>
- *   Promise<object>, go: () => Promise<void>, ended: Promise<number>, stop: () => void}} `next` resolves
- *   with the load's next event of that name and rejects with its error, or when it ends without one;
- *   `go` lets a load of feeds begin, once all its connections are open
+ * @returns {{child: import('node:child_process').ChildProcess, next: (name: string) => Promise<object>,
+ *   measure: (begin?: () => Promise<unknown>) => Promise<object>, ended: Promise<number>, stop: () => void}} `next`
+ *   resolves with the load's next event of that name and rejects with its error, or when it ends without one; `measure`
+ *   lets a load of feeds go, once all its connections are open, and resolves with its result and what the server took
+ *   meanwhile (usage.js); `begin` is called when it is warm, before what is measured
  */
 export function startLoad(server, pin, options, program) {
-  const args = Object.entries({
-    port: server.port,
-    pids: server.pids.join(','),
-    ...options
-  }).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  const args = Object.entries({ port: server.port, ...options }).map(
+    ([name, value]) => `--${name}=${value}`
+  );
   const child = start(pin ? LOAD_CORE : null, program, args, {
     stdio: ['pipe', 'pipe', 'inherit']
   });
@@ -370,11 +370,22 @@ export function startLoad(server, pin, options, program) {
       if (event.event === name) return event;
     }
   };
-  const go = async () => {
+  const measure = async (begin = async () => {}) => {
     await next('open');
-    child.stdin.write('go\n');
+    const use = new Use(server.pids);
+    try {
+      child.stdin.write('go\n');
+      await next('begin');
+      await begin();
+      use.begin();
+      child.stdin.write('go\n');
+      const result = await next('result');
+      return { ...result, ...use.end() };
+    } finally {
+      use.close();
+    }
   };
-  return { child, next, go, ended, stop: () => stop(child) };
+  return { child, next, measure, ended, stop: () => stop(child) };
 }
 
 const TRANSPORTS = join(HERE, 'transports');

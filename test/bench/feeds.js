@@ -108,10 +108,7 @@ async function measure(contender, of, { pin, program, seconds, share }) {
     program
   );
   try {
-    await load.go();
-    await load.next('begin');
-    await ask(server);
-    const result = await load.next('result');
+    const result = await load.measure(() => ask(server));
     return figuresOf(result, await ask(server));
   } finally {
     await load.stop();

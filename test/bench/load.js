@@ -3,7 +3,6 @@
  * are parked, and a few connections throw in the names of all of them, in closed loops or by the clock.
  */
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { Account, Tally } from '../../lib/swarm/tally.js';
@@ -11,6 +10,7 @@ import { Engine } from '../../lib/swarm/engine.js';
 import { until } from '../support/until.js';
 import { canPin } from './contenders.js';
 import { ask } from './server-memory.js';
+import { cpuSeconds } from './usage.js';
 
 /** The core of the load, where a server has another to itself. */
 const LOAD_CORE = 1;
@@ -33,26 +33,6 @@ const OPENING = 64;
 /** @param {number} pid has the core of the load from now on, with all its threads, where there are two cores */
 export function pinToLoad(pid) {
   if (canPin()) execFileSync('taskset', ['-acp', String(LOAD_CORE), String(pid)]);
-}
-
-/**
- * @param {number[]} pids
- * @returns {number} seconds of CPU that their threads have had: the scheduler's own count, where stat has ticks of 10 ms
- */
-export function cpuSeconds(pids) {
-  const threads = pids.flatMap((pid) =>
-    readdirSync(`/proc/${pid}/task`).map((thread) => `/proc/${pid}/task/${thread}/schedstat`)
-  );
-  return threads.reduce((sum, file) => sum + nanoseconds(file) / 1e9, 0);
-}
-
-function nanoseconds(schedstat) {
-  try {
-    return parseInt(readFileSync(schedstat, 'latin1'));
-  } catch (error) {
-    if (!['ENOENT', 'ESRCH'].includes(error.code)) throw error;
-    return 0; // the thread has ended
-  }
 }
 
 /**

@@ -3,12 +3,13 @@
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import { canPin, plainArgs } from './contenders.js';
+import { cpuOf, cpuSeconds, threadsOf } from './usage.js';
 
 const SWARM = fileURLToPath(new URL('../../bin/sprites-swarm', import.meta.url));
 
@@ -56,13 +57,6 @@ function run(core, args) {
   };
 }
 
-/** @returns {number[]} the threads of a process, the main one first */
-const threadsOf = (pid) => readdirSync(`/proc/${pid}/task`).map(Number);
-
-/** @returns {number} seconds of a processor that a thread has had, by the kernel's account */
-const cpuOf = (pid, thread) =>
-  Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1').split(' ')[0]) / 1e9;
-
 /** Keeps the workers on the core of everything but the main thread. */
 function pin(pid) {
   if (!pins) return;
@@ -100,10 +94,7 @@ export async function startServer(workers, { pinned = true, collects, options = 
       return (await fetch(`http://127.0.0.1:${adminPort}/status`)).json();
     },
     /** Seconds of a processor: the main thread's, and those of all threads together. */
-    cpu: () => ({
-      main: cpuOf(pid, pid),
-      all: threadsOf(pid).reduce((sum, thread) => sum + cpuOf(pid, thread), 0)
-    }),
+    cpu: () => ({ main: cpuOf(pid), all: cpuSeconds([pid]) }),
     async stop() {
       server.child.kill('SIGTERM');
       const code = await server.ended;

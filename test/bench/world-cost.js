@@ -23,7 +23,8 @@ import { answerHelp, refuseUsage, takeOptions } from '../support/documents.js';
 import { until } from '../support/until.js';
 import { spread } from './figures.js';
 import { Load, pinToLoad } from './load.js';
-import { cpuOf, pins, startServer } from './workers-rig.js';
+import { cpuSeconds } from './usage.js';
+import { pins, startServer } from './workers-rig.js';
 
 answerHelp(import.meta.url);
 
@@ -125,7 +126,7 @@ async function look({ all, nats }) {
     thrown: sum('thrown'),
     crossed: sum('crossedOut'),
     cpu: all.reduce((total, one) => total + one.cpu().main, 0),
-    nats: nats ? cpuOf(nats.pid) : 0
+    nats: nats ? cpuSeconds([nats.pid]) : 0
   };
 }
 

@@ -88,10 +88,7 @@ async function measure(contender, of, { pin, program, warmup }) {
     delete work.name;
     const spoken = { protocol: contender.protocol, token: TOKEN };
     load = startLoad(server, pin, { ...work, ...spoken }, program);
-    await load.go();
-    await load.next('begin');
-    await ask(server);
-    const result = await load.next('result');
+    const result = await load.measure(() => ask(server));
     return rowOf(of, result, await ask(server));
   } catch (error) {
     return { failed: error.message.slice(0, 200) };

@@ -10,13 +10,13 @@
 #ifndef SPRITES_BENCH_PROTOCOL_H_
 #define SPRITES_BENCH_PROTOCOL_H_
 
-#include <time.h>
-
 #include <charconv>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+
+#include "swarm/process.h"
 
 namespace watchers {
 
@@ -126,11 +126,7 @@ struct Stamp {
 };
 
 /** Microseconds of the monotonic clock. */
-inline uint64_t microseconds() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
-}
+inline uint64_t microseconds() { return swarm::clockNow() / 1000; }
 
 }  // namespace watchers
 

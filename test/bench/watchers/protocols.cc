@@ -133,9 +133,9 @@ class NchanPoll : public HttpProtocol {
   }
 
  protected:
-  void head(Connection& connection, std::string_view head) override {
-    connection.cursor = headerOf(head, "last-modified:");
-    connection.tag = headerOf(head, "etag:");
+  void head(Connection& connection, const swarm::Head& head) override {
+    connection.cursor = head.lastModified;
+    connection.tag = head.etag;
   }
   void body(Connection& connection, Listener* listener) override {
     listener->message(connection, connection.sample);
