@@ -38,30 +38,19 @@ const PROBE = new URL('probe.js', import.meta.url).href;
 export const PROBED = ['--expose-gc', '--import', PROBE];
 
 /**
- * bin/sprites as it is measured: on loopback, on a free port, without the bounds for each source address, since here
- * all clients have the same one. A connection costs the same with these bounds and without.
+ * Options of bin/sprites as it is measured: on loopback, on a free port, without the bounds for each source address, since
+ * here all clients have the same one. A connection costs the same with these bounds and without.
  */
-const OPTIONS = { host: '127.0.0.1', port: 0, 'throw-rate': 0, ...UNBOUND };
+export const MEASURED = { host: '127.0.0.1', port: 0, 'throw-rate': 0, ...UNBOUND };
 
-/**
- * @param {Record<string, string|number>} options of bin/sprites, without their dashes
- * @returns {string[]} arguments for `node`
- */
-export const spritesArgs = (options) => [...PROBED, ...plainArgs(options)];
-
-/** The same without a probe, which takes a system call a turn. */
-export function plainArgs(options) {
-  return [
-    PROGRAM,
-    ...Object.entries({ ...OPTIONS, ...options }).flatMap(([name, value]) => [
-      `--${name}`,
-      String(value)
-    ])
-  ];
-}
+/** @returns {string[]} arguments for `node` that start bin/sprites, probed, with these options besides MEASURED */
+export const spritesArgs = (options) => [
+  ...[...PROBED, PROGRAM],
+  ...Object.entries({ ...MEASURED, ...options }).map(([name, value]) => `--${name}=${value}`)
+];
 
 /** @param {string} line the server printed @returns {number|null} the port it says it listens on */
-export function portOf(line) {
+function portOf(line) {
   const match = /http:\/\/127\.0\.0\.1:(\d+)/.exec(line);
   return match && Number(match[1]);
 }
@@ -91,6 +80,10 @@ export function canPin() {
     return false;
   }
 }
+
+/** @param {?number} core none: any @returns {string[]} what stands before a command that is to have it */
+export const onCore = (core) =>
+  Number.isInteger(core) && canPin() ? ['taskset', '-c', String(core)] : [];
 
 /**
  * Compiles a C or C++ program beside this file, unless that was done since it last changed.
@@ -122,13 +115,6 @@ export function compile(places, name) {
   return program;
 }
 
-/** Starts a command on a core where cores can be pinned. */
-function spawnOn(core, command, args, options) {
-  return core === null
-    ? spawn(command, args, options)
-    : spawn('taskset', ['-c', String(core), command, ...args], options);
-}
-
 const running = new Set();
 process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
@@ -138,7 +124,8 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
 }
 
 function start(core, command, args, options) {
-  const child = spawnOn(core, command, args, options);
+  const [program, ...rest] = [...onCore(core), command, ...args];
+  const child = spawn(program, rest, options);
   running.add(child);
   child.once('exit', () => running.delete(child));
   child.once('error', () => running.delete(child));
@@ -339,6 +326,38 @@ export const contenders = {
 };
 
 /**
+ * @param {string} only names with commas between them
+ * @param {Record<string, object>} all by name
+ * @param {(wrong: string) => never} usage
+ * @returns {string[]}
+ */
+export function namesIn(only, all, usage) {
+  const names = only.split(',');
+  const unknown = names.find((name) => !Object.hasOwn(all, name));
+  return unknown === undefined
+    ? names
+    : usage(`no contender "${unknown}": there are ${Object.keys(all).join(', ')}`);
+}
+
+/**
+ * @param {string[]} names
+ * @param {Record<string, {title: string, missing: () => string | null}>} all
+ * @returns {{here: string[], missing: Record<string, string>}} those that can run here, and why the others cannot: they
+ *   are told of
+ */
+export function thoseHere(names, all) {
+  const missing = {};
+  const here = names.filter((name) => {
+    const why = all[name].missing();
+    if (why === null) return true;
+    missing[name] = why;
+    console.error(`bench: ${all[name].title} is left out: ${why}`);
+    return false;
+  });
+  return { here, missing };
+}
+
+/**
  * Starts the load of a feed's watchers against a server.
  *
  * @param {Server} server
@@ -452,81 +471,47 @@ const never = () => null;
 export const startLibrary = (name, pin) =>
   startNode(name, pin, [...PROBED, join(TRANSPORTS, 'servers.js'), name]);
 
+const inC = (way, protocol) => ({
+  ...{ title: `bare epoll in C, ${way}`, protocol, patches: protocol, missing: never },
+  start: (pin) => startBare('epoll-feed', pin)
+});
+
+const ofSprites = (way, protocol) => ({
+  ...{ title: `Sprites, ${way}`, protocol, patches: `${protocol}-delta`, missing: never },
+  start: startSprites
+});
+
+const ofNchan = (way, protocol) => ({
+  ...{ title: `nchan, ${way}`, protocol, patches: protocol, missing: nchanMissing },
+  start: startNchan
+});
+
 /**
  * The contenders, by name: `protocol` and `patches`, what the load generator speaks where documents
  * are published whole, and where what has changed in them is; `missing()` and `start(pin)` as in
  * contenders.js; `token`, where it is another one than TOKEN, publishes.
  */
 export const feedContenders = {
-  'epoll-poll': {
-    title: 'bare epoll in C, long poll',
-    protocol: 'sprites-poll',
-    patches: 'sprites-poll',
-    missing: never,
-    start: (pin) => startBare('epoll-feed', pin)
-  },
-  'epoll-stream': {
-    title: 'bare epoll in C, event stream',
-    protocol: 'sprites-stream',
-    patches: 'sprites-stream',
-    missing: never,
-    start: (pin) => startBare('epoll-feed', pin)
-  },
-  'sprites-poll': {
-    title: 'Sprites, long poll',
-    protocol: 'sprites-poll',
-    patches: 'sprites-poll-delta',
-    missing: never,
-    start: startSprites
-  },
+  'epoll-poll': inC('long poll', 'sprites-poll'),
+  'epoll-stream': inC('event stream', 'sprites-stream'),
+  'sprites-poll': ofSprites('long poll', 'sprites-poll'),
   'sprites-poll-grant': {
-    title: 'Sprites, long poll of a private feed',
-    protocol: 'sprites-poll-grant',
-    patches: 'sprites-poll-grant-delta',
+    ...ofSprites('long poll of a private feed', 'sprites-poll-grant'),
     token: () => reads('bench', { publish: ['bench'], exp: inSeconds(3600) }),
-    missing: never,
     start: (pin) => startSprites(pin, { private: 'bench' })
   },
-  'sprites-stream': {
-    title: 'Sprites, event stream',
-    protocol: 'sprites-stream',
-    patches: 'sprites-stream-delta',
-    missing: never,
-    start: startSprites
-  },
+  'sprites-stream': ofSprites('event stream', 'sprites-stream'),
   ws: {
-    title: 'ws',
-    protocol: 'ws',
-    patches: 'ws',
+    ...{ title: 'ws', protocol: 'ws', patches: 'ws' },
     missing: () => packageMissing('ws'),
     start: (pin) => startLibrary('ws', pin)
   },
   sse: {
-    title: 'node:http, event stream',
-    protocol: 'sse',
-    patches: 'sse',
+    ...{ title: 'node:http, event stream', protocol: 'sse', patches: 'sse' },
     missing: never,
     start: (pin) => startLibrary('sse', pin)
   },
-  'nchan-stream': {
-    title: 'nchan, event stream',
-    protocol: 'nchan-stream',
-    patches: 'nchan-stream',
-    missing: nchanMissing,
-    start: (pin) => startNchan(pin)
-  },
-  'nchan-ws': {
-    title: 'nchan, WebSocket',
-    protocol: 'nchan-ws',
-    patches: 'nchan-ws',
-    missing: nchanMissing,
-    start: (pin) => startNchan(pin)
-  },
-  'nchan-poll': {
-    title: 'nchan, long poll',
-    protocol: 'nchan-poll',
-    patches: 'nchan-poll',
-    missing: nchanMissing,
-    start: (pin) => startNchan(pin)
-  }
+  'nchan-stream': ofNchan('event stream', 'nchan-stream'),
+  'nchan-ws': ofNchan('WebSocket', 'nchan-ws'),
+  'nchan-poll': ofNchan('long poll', 'nchan-poll')
 };

@@ -37,11 +37,19 @@ import { writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 
 import { fileLimit } from '../../lib/base/file-limit.js';
-import { buildWatchers, canPin, feedContenders, startLoad, TOKEN } from './contenders.js';
+import {
+  buildWatchers,
+  canPin,
+  feedContenders,
+  namesIn,
+  startLoad,
+  thoseHere,
+  TOKEN
+} from './contenders.js';
 import { CELLS, figuresOf, table, together, verdicts } from './feed-figures.js';
 import { machineOf, progress } from './figures.js';
 import { ask } from './server-memory.js';
-import { answerHelp, refuseUsage, takeOptions } from '../support/documents.js';
+import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 
@@ -62,29 +70,28 @@ const SHARES = { none: [0], tenth: [0.1], both: [0, 0.1] };
 const usage = (message) => refuseUsage(import.meta.url, message);
 
 function readOptions() {
-  const values = takeOptions(import.meta.url, {
-    short: { type: 'boolean', default: false },
-    only: { type: 'string', default: USUAL.join(',') },
-    cells: { type: 'string', default: '' },
-    seconds: { type: 'string' },
-    rounds: { type: 'string', default: '1' },
-    stalled: { type: 'string', default: 'both' },
-    json: { type: 'string' },
-    strict: { type: 'boolean', default: false }
-  });
-  const names = values.only.split(',');
-  const unknown = names.find((name) => !(name in feedContenders));
-  if (unknown !== undefined) usage(`there is no contender ${unknown}`);
-  if (!(values.stalled in SHARES)) usage('--stalled wants both, none or tenth');
-  const seconds = Number(values.seconds ?? (values.short ? 3 : 6));
+  const options = takeNumbers(
+    import.meta.url,
+    { rounds: [1, 1, 100] },
+    {
+      short: { type: 'boolean', default: false },
+      only: { type: 'string', default: USUAL.join(',') },
+      cells: { type: 'string', default: '' },
+      seconds: { type: 'string' },
+      stalled: { type: 'string', default: 'both' },
+      json: { type: 'string' },
+      strict: { type: 'boolean', default: false }
+    }
+  );
+  const names = namesIn(options.only, feedContenders, usage);
+  if (!(options.stalled in SHARES)) usage('--stalled wants both, none or tenth');
+  const seconds = Number(options.seconds ?? (options.short ? 3 : 6));
   if (!(seconds > 0)) usage('--seconds wants a number');
-  const rounds = Number(values.rounds);
-  if (!(Number.isInteger(rounds) && rounds > 0)) usage('--rounds wants a number above 0');
   const cells = CELLS.filter(
-    ({ name, short }) => name.startsWith(values.cells) && (short || !values.short)
+    ({ name, short }) => name.startsWith(options.cells) && (short || !options.short)
   );
   if (cells.length === 0) usage('there is no such cell');
-  return { ...values, names, cells, seconds, rounds, shares: SHARES[values.stalled] };
+  return { ...options, names, cells, seconds, shares: SHARES[options.stalled] };
 }
 
 /** Runs one contender in one cell. @returns {Promise<object>} its figures */
@@ -130,11 +137,7 @@ async function main() {
   const options = readOptions();
   const pin = canPin();
   const program = buildWatchers();
-  const names = options.names.filter((name) => {
-    const why = feedContenders[name].missing();
-    if (why) console.error(`bench: ${name} is left out: ${why}`);
-    return !why;
-  });
+  const { here: names } = thoseHere(options.names, feedContenders);
   const results = [];
   let failures = 0;
   for (const of of options.cells) {

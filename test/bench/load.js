@@ -2,13 +2,16 @@
  * The load of sprites on a server that is measured: the engines of bin/sprites-swarm, step by step. Thousands of clients
  * are parked, and a few connections throw in the names of all of them, in closed loops or by the clock.
  */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { Account, Tally } from '../../lib/swarm/tally.js';
 import { Engine } from '../../lib/swarm/engine.js';
+import { ROOT } from '../support/launch.js';
 import { until } from '../support/until.js';
-import { canPin } from './contenders.js';
+import { canPin, onCore } from './contenders.js';
 import { ask } from './server-memory.js';
 import { cpuSeconds } from './usage.js';
 
@@ -175,4 +178,28 @@ export class Load {
     this.tell('quit');
     await Promise.all(this.#engines.map((engine) => engine.ended));
   }
+}
+
+/**
+ * Runs bin/sprites-swarm.
+ *
+ * @param {Array<string | number>} words its command and what else is no option with a value
+ * @param {Record<string, string | number>} options without their dashes
+ * @param {?number} [core] it gets, where there are two
+ * @returns {{child: import('node:child_process').ChildProcess, result: Promise<object>}} `result`: what --json prints,
+ *     and the exit code
+ */
+export function runSwarm(words, options, core) {
+  const flags = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
+  const command = [process.execPath, `${ROOT}bin/sprites-swarm`, ...words, '--json', ...flags];
+  const [program, ...args] = [...onCore(core), ...command].map(String);
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  // By a pipe: it prints lines and no progress bar.
+  child.stderr.pipe(process.stderr, { end: false });
+  const result = Promise.all([text(child.stdout), once(child, 'close')]).then(([out, [code]]) => {
+    if (out.trim() === '') throw new Error(`the swarm ended with ${code} and no result`);
+    return { code, ...JSON.parse(out) };
+  });
+  result.catch(() => {});
+  return { child, result };
 }

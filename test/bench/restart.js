@@ -26,14 +26,15 @@ import { fileURLToPath } from 'node:url';
 
 import { readOptions } from '../../lib/operator/options.js';
 import { Pool } from '../../lib/torus/pool.js';
-import { launch, UNBOUND } from '../support/launch.js';
-import { answerHelp, takeOptions } from '../support/documents.js';
+import { launch } from '../support/launch.js';
+import { answerHelp, takeNumbers } from '../support/documents.js';
 import { until } from '../support/until.js';
+import { MEASURED } from './contenders.js';
+import { runSwarm } from './load.js';
 
 answerHelp(import.meta.url);
 
 const SELF = fileURLToPath(import.meta.url);
-const SWARM = fileURLToPath(new URL('../../bin/sprites-swarm', import.meta.url));
 
 /** Share of the clients that has to be parked to count as all: some are just being answered. */
 const MOST_OF_ALL = 0.99;
@@ -50,36 +51,15 @@ const say = (line) => process.stdout.write(`${line}\n`);
 
 class NoRun extends Error {}
 
-function readArguments() {
-  const string = (value) => ({ type: 'string', default: value });
-  const values = takeOptions(import.meta.url, {
-    clients: string('10000'),
-    rate: string('2000'),
-    restarts: string('3'),
-    drain: string('2'),
-    hold: string('120'),
-    workers: string('0'),
-    idle: string('0'),
-    save: string(''),
-    load: string('')
-  });
-  const number = (name, least) => {
-    const value = Number(values[name]);
-    if (!(value >= least)) throw new NoRun(`--${name} wants a number from ${least}`);
-    return value;
-  };
-  return {
-    clients: number('clients', 4),
-    rate: number('rate', 1),
-    restarts: number('restarts', 1),
-    drain: number('drain', 0),
-    hold: number('hold', 5),
-    workers: number('workers', 0),
-    idle: number('idle', 0),
-    save: values.save,
-    load: values.load
-  };
-}
+const readArguments = () =>
+  takeNumbers(
+    import.meta.url,
+    {
+      ...{ clients: [10000, 4], rate: [2000, 1], restarts: [3, 1], drain: [2], hold: [120, 5] },
+      ...{ workers: [0], idle: [0] }
+    },
+    { save: { type: 'string', default: '' }, load: { type: 'string', default: '' } }
+  );
 
 // ---- A throwing swarm, and a server that is restarted -------------------------------------------
 
@@ -139,41 +119,21 @@ async function restart(server, options, clients) {
 
 async function throwing({ clients, rate, restarts, drain, hold, workers }, directory) {
   const options = {
-    host: '127.0.0.1',
-    port: 0,
+    ...MEASURED,
     capacity: clients + 1000,
     hold,
     drain,
     state: join(directory, 'state'),
-    'throw-rate': 0,
-    ...UNBOUND,
     'log-level': 'warn',
     ...(workers > 0 && { workers, 'transient-port': 0 })
   };
   let server = await startServer(options);
   if (workers > 0) options['transient-port'] = server.transientPort;
   // The swarm throws until it gets SIGINT; then it ends in order.
-  const swarm = spawn(
-    process.execPath,
-    [
-      SWARM,
-      'throw',
-      String(clients),
-      '--rate',
-      String(rate),
-      '--time',
-      '3600',
-      '--json',
-      '--port',
-      String(server.port),
-      '--drain',
-      '20',
-      ...(workers > 0 ? ['--transient-port', String(server.transientPort)] : [])
-    ],
-    { stdio: ['ignore', 'pipe', 'pipe'] }
-  );
-  const swarmEnded = once(swarm, 'close');
-  const told = Promise.all([text(swarm.stdout), text(swarm.stderr)]);
+  const { child: swarm, result } = runSwarm(['throw', clients], {
+    ...{ rate, time: 3600, port: server.port, drain: 20 },
+    ...(workers > 0 && { 'transient-port': server.transientPort })
+  });
   try {
     await untilStatus(server.port, ({ thrown }) => thrown > rate, 'the swarm throws');
     say(`${clients} clients throw ${rate} sprites a second.`);
@@ -184,19 +144,16 @@ async function throwing({ clients, rate, restarts, drain, hold, workers }, direc
     }
     await sleep(PAUSE * 1000);
     swarm.kill('SIGINT');
-    const [code] = await swarmEnded;
-    return report(code, await told, await look(server.port));
+    return report(await result, await look(server.port));
   } finally {
     swarm.kill('SIGKILL');
     server.child.kill('SIGTERM');
-    await Promise.all([swarmEnded, server.ended]);
+    await Promise.allSettled([result, server.ended]);
   }
 }
 
-function report(code, [result, errors], status) {
-  if (result === '') throw new NoRun(`the swarm ended with ${code} and no result: ${errors}`);
-  const { account, faults, remarks, connections, problems, refusals, connectErrors } =
-    JSON.parse(result);
+function report(result, status) {
+  const { account, faults, remarks, connections, problems, refusals, connectErrors } = result;
   say(`The swarm's account: ${JSON.stringify(account)}`);
   say(`Its connections: ${JSON.stringify({ ...connections, problems, refusals, connectErrors })}`);
   for (const remark of remarks) say(`Remark: ${remark}`);

@@ -37,7 +37,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { loadavg, totalmem } from 'node:os';
 
-import { buildWatchers, canPin, startLoad, TOKEN } from '../contenders.js';
+import { buildWatchers, canPin, startLoad, thoseHere, TOKEN } from '../contenders.js';
 import { answerHelp, refuseUsage } from '../../support/documents.js';
 import { machineOf } from '../figures.js';
 import { ask } from '../server-memory.js';
@@ -129,19 +129,6 @@ function machine(pin) {
   };
 }
 
-/** Those that can run here; the others are named. */
-function whoIsHere(names) {
-  const missing = {};
-  const here = names.filter((name) => {
-    const why = contenders[name].missing();
-    if (why === null) return true;
-    missing[name] = why;
-    console.error(`bench: ${contenders[name].title} is left out: ${why}`);
-    return false;
-  });
-  return { here, missing };
-}
-
 /** A study in which nothing was measured yet. */
 function emptyStudy(options, pin, here, missing) {
   return {
@@ -225,7 +212,7 @@ async function main() {
   const pin = canPin();
   const seconds = options.short ? WARMUP.short : WARMUP.seconds;
   const how = { pin, program: buildWatchers(), warmup: (of) => warmupOf(of, seconds) };
-  const { here, missing } = whoIsHere(options.names);
+  const { here, missing } = thoseHere(options.names, contenders);
   const study = begunStudy(options, emptyStudy(options, pin, here, missing));
 
   const before = study.minutes;
