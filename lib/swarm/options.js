@@ -1,4 +1,4 @@
-import { ArgumentError, readArguments } from '../base/option-help.js';
+import { ArgumentError, entry, readArguments } from '../base/option-help.js';
 import { bounds, checkBounds } from './bounds.js';
 import { UsageError } from './errors.js';
 import { PROCESSES } from './needs.js';
@@ -427,20 +427,15 @@ export function help() {
     '',
     'Thousands of clients against a sprites server, every sprite accounted for.',
     '',
-    ...Object.entries(commands).flatMap(([name, { help }]) => wrap(`  ${name} N`.padEnd(15), help)),
-    ...wrap('  agent URL'.padEnd(15), AGENT.help),
-    ...wrap('  compare A B'.padEnd(15), COMPARE.help)
+    ...Object.entries(commands).flatMap(([name, { help }]) => entry(`${name} N`, help)),
+    ...entry('agent URL', AGENT.help),
+    ...entry('compare A B', COMPARE.help)
   ];
   for (const group of new Set(table.map((option) => option.group))) {
     lines.push('', `${group}:`);
     for (const option of table.filter((one) => one.group === group)) {
-      const initial = option.default ?? option.shown;
-      lines.push(
-        ...wrap(
-          `  --${option.name} ${option.type.unit}`.padEnd(28),
-          option.help + (initial === undefined ? '' : ` (default: ${initial})`)
-        )
-      );
+      const { name, type, help, shown, default: usual = shown } = option;
+      lines.push(...entry(`--${name} ${type.unit}`, help, usual));
     }
   }
   lines.push(
@@ -450,16 +445,4 @@ export function help() {
     'was asked for is not kept, or its figure is not known.'
   );
   return lines.join('\n');
-}
-
-/** Breaks a help text into lines of a hundred, indented below the first. */
-function wrap(label, words) {
-  const room = 99 - label.length;
-  const lines = [''];
-  for (const word of words.split(' ')) {
-    const line = lines.at(-1);
-    if (line && line.length + 1 + word.length > room) lines.push(word);
-    else lines[lines.length - 1] = line ? `${line} ${word}` : word;
-  }
-  return lines.map((line, i) => (i === 0 ? label : ' '.repeat(label.length)) + line);
 }

@@ -242,8 +242,7 @@ void Clients::pollAnswered(uint32_t index, const Response& response) {
   client.attempts = 0;
   core_->count.answers++;
   take(index);
-  const bool isLeaving = client.leaving || (leaving_ && index < leaver_);
-  if (isLeaving && answer_.arrivals.empty()) {
+  if (client.leaving && answer_.arrivals.empty()) {
     pause(index, 5 * kSecond);  // its leave is on the way, and this answer its farewell
   } else if (answer_.superseded) {
     core_->count.superseded++;
@@ -297,7 +296,7 @@ void Clients::take(uint32_t index) {
 void Clients::refusedPoll(uint32_t index, const Response& response) {
   Client& client = clients_[index];
   const std::string_view problem = readProblem(response.body);
-  if (response.status == 404 && (leaving_ || client.leaving)) {
+  if (response.status == 404 && client.leaving) {
     left(index);
     return;
   }
@@ -360,7 +359,7 @@ void Clients::lost(uint32_t index) {
 void Clients::drop() {
   opening_ = false;
   for (uint32_t i = 0; i < clients_.size(); i++) {
-    if (clients_[i].state == kLeft) continue;
+    if (clients_[i].state == kUnopened) continue;
     disconnect(i);
     core_->wheel.disarm(i);
     enter(i, kDropped);
@@ -414,6 +413,51 @@ void Clients::joinRefused(uint32_t index, uint64_t wait) {
 
 void Clients::holdBack(uint32_t index, uint64_t nanoseconds) {
   clients_[index].throwAfter = static_cast<uint32_t>((core_->now + nanoseconds) / kHoldBackNs + 1);
+}
+
+// How clients take their leave: as many as are too many.
+
+void Clients::aim(uint32_t count) {
+  opening_ = true;
+  aim_ = std::min(count, size());
+  while (opened_ > aim_) dismiss(--opened_);
+}
+
+/** One that has nothing at the server is closed at once; one that is joining has to be waited for.
+ */
+void Clients::dismiss(uint32_t index) {
+  Client& client = clients_[index];
+  if (client.idLength == 0 && client.state != kJoining && client.state != kJoinQueued) {
+    left(index);
+  } else if (!client.leaving) {
+    client.leaving = true;
+    leavers_.push_back(index);
+  }
+}
+
+bool Clients::nextLeaver(uint32_t* index) {
+  for (size_t looks = leavers_.size(); looks > 0; looks--) {
+    *index = leavers_.front();
+    leavers_.pop_front();
+    if (!clients_[*index].leaving) continue;
+    if (clients_[*index].idLength > 0) return true;
+    const State state = clients_[*index].state;
+    if (state == kJoining || state == kJoinQueued) {
+      leavers_.push_back(*index);
+    } else {
+      left(*index);
+    }
+  }
+  return false;
+}
+
+void Clients::left(uint32_t index) {
+  disconnect(index);
+  core_->wheel.disarm(index);
+  if (clients_[index].idLength > 0) core_->count.left++;
+  dropId(&clients_[index]);
+  clients_[index].leaving = false;
+  enter(index, kUnopened);
 }
 
 }  // namespace swarm

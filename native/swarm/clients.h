@@ -40,7 +40,6 @@ class Clients : public Connections {
     kParked,
     kPausing,
     kDropped,
-    kLeft,
     kStates
   };
 
@@ -73,9 +72,6 @@ class Clients : public Connections {
 
   /** @return whether pump() has more to bring back right away */
   bool returning() const { return returner_ < clients_.size(); }
-
-  /** From now on nextLeaver() hands out every client once. */
-  void leave();
 
   /** @return false when no client is left to leave */
   bool nextLeaver(uint32_t* index);
@@ -160,9 +156,7 @@ class Clients : public Connections {
   std::vector<std::string> cursors_;  // of nchan: headers of the next poll
   uint32_t aim_;
   bool opening_ = false;
-  bool leaving_ = false;
   uint32_t opened_ = 0;
-  uint32_t leaver_ = 0;
   uint32_t members_ = 0;
   uint32_t returner_ = UINT32_MAX;  // the next one that comes back from a drop
   uint64_t spread_ = 0;

@@ -17,21 +17,6 @@
 
 namespace swarm {
 
-bool Commands::read() {
-  char bytes[4096];
-  const ssize_t got = ::read(fd_, bytes, sizeof(bytes));
-  if (got > 0) buffer_.append(bytes, got);
-  return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
-}
-
-bool Commands::next(std::string* line) {
-  const size_t end = buffer_.find('\n');
-  if (end == std::string::npos) return false;
-  line->assign(buffer_, 0, end);
-  buffer_.erase(0, end + 1);
-  return true;
-}
-
 namespace {
 
 constexpr int kEvents = 256;
@@ -93,7 +78,6 @@ Engine::Engine(const Options& options, Tls* tls)
     : core_(options, tls),
       clients_(&core_),
       lanes_(&core_, &clients_),
-      commands_(STDIN_FILENO),
       endsAt_(core_.now + options.limit * kSecond) {
   epoll_event event = {};
   event.events = EPOLLIN;
@@ -155,18 +139,22 @@ void Engine::dispatch(const epoll_event& event) {
       lanes_.handle(token.index, token.generation, event.events);
       return;
     case Token::kParent:
-      readCommands();
+      running_ = readCommands();
       return;
   }
 }
 
-void Engine::readCommands() {
-  if (!commands_.read()) {
-    running_ = false;
-    return;
+/** @return whether to go on: the parent is there, and has not said quit */
+bool Engine::readCommands() {
+  char bytes[4096];
+  const ssize_t got = read(STDIN_FILENO, bytes, sizeof(bytes));
+  if (got <= 0) return got < 0 && (errno == EAGAIN || errno == EINTR);
+  commands_.append(bytes, got);
+  for (size_t end; running_ && (end = commands_.find('\n')) != std::string::npos;) {
+    obey(commands_.substr(0, end));
+    commands_.erase(0, end + 1);
   }
-  std::string command;
-  while (running_ && commands_.next(&command)) obey(command);
+  return running_;
 }
 
 void Engine::obey(const std::string& command) {
@@ -182,8 +170,6 @@ void Engine::obey(const std::string& command) {
     clients_.drop();
   } else if (word == "back") {
     clients_.back(argument(command) * kMs);
-  } else if (word == "leave") {
-    clients_.leave();
   } else if (word == "account") {
     tick();
     core_.account.write(core_.options.process, STDOUT_FILENO);
@@ -206,8 +192,6 @@ void Engine::tick() {
   append(&json, "at", core_.now);
   append(&json, "parked", clients_.in(Clients::kParked));
   append(&json, "members", clients_.members());
-  append(&json, "opening", clients_.in(Clients::kUnopened));
-  append(&json, "gone", clients_.in(Clients::kLeft));
   append(&json, "pending", lanes_.pending());
   append(&json, "behind", lanes_.behind());
   append(&json, "lateness", lateness_);

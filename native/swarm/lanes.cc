@@ -104,7 +104,6 @@ bool Lanes::assign(uint32_t index) {
   }
   if (clients_->nextLeaver(&client)) {
     prepare(&lane, Errand::kLeave, client, "leave/" + std::string(clients_->id(client)));
-    leaving_++;
     return true;
   }
   return throwing_ && assignThrow(index);
@@ -319,7 +318,6 @@ bool Lanes::refused(uint32_t index, const Response& response) {
 
 void Lanes::forgetErrand(Lane* lane) {
   if (lane->errand == Errand::kThrow) pending_--;
-  if (lane->errand == Errand::kLeave) leaving_--;
   lane->errand = Errand::kNone;
   lane->repeats = 0;
 }

@@ -50,9 +50,7 @@ Setter flag(bool* target) {
   };
 }
 
-bool readArguments(int argc, char** argv,
-                   const std::unordered_map<std::string_view, Setter>& setters,
-                   std::string* error) {
+bool readArguments(int argc, char** argv, const Setters& setters, std::string* error) {
   for (int i = 1; i < argc; i++) {
     const std::string_view argument = argv[i];
     const size_t equals = argument.find('=');

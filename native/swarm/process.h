@@ -26,6 +26,8 @@ void raiseFileLimit();
 
 /** Takes an option's value. @return false when it is not one */
 using Setter = std::function<bool(std::string_view)>;
+/** By the option's name, without its dashes. */
+using Setters = std::unordered_map<std::string_view, Setter>;
 
 template <typename Number>
 Setter number(Number* target) {
@@ -41,12 +43,10 @@ Setter flag(bool* target);
 /**
  * Reads `--name=value` arguments.
  *
- * @param setters by name
  * @param error filled with one line when an argument is unknown or has no such value
  * @return false with `error` set, or true
  */
-bool readArguments(int argc, char** argv,
-                   const std::unordered_map<std::string_view, Setter>& setters, std::string* error);
+bool readArguments(int argc, char** argv, const Setters& setters, std::string* error);
 
 }  // namespace swarm
 

@@ -80,7 +80,7 @@ t.test('a run as JSON has the rounds and what they sum up to', async (t) => {
 
 t.test('a contender that loses a sprite is found out', async (t) => {
   const { code, stdout, stderr } = await bench(['--only', 'epoll', '--memory-clients', '0'], {
-    BENCH_LOSE_EVERY: '100'
+    BENCH_LOSE_EVERY: '10'
   });
   t.equal(code, 1);
   t.equal(stdout, '');

@@ -10,8 +10,8 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
-  readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync
@@ -20,7 +20,6 @@ import net from 'node:net';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import { fileLimit } from '../../lib/base/file-limit.js';
@@ -29,6 +28,8 @@ import { loadTestAddon } from '../support/addon.js';
 import { freePort } from '../support/addresses.js';
 import { inSeconds, KEY_SET, reads } from '../support/grants.js';
 import { UNBOUND } from '../support/launch.js';
+import { until } from '../support/until.js';
+import { ask } from './server-memory.js';
 import { Use } from './usage.js';
 
 const PROGRAM = fileURLToPath(new URL('../../bin/sprites', import.meta.url));
@@ -86,32 +87,23 @@ export const onCore = (core) =>
   Number.isInteger(core) && canPin() ? ['taskset', '-c', String(core)] : [];
 
 /**
- * Compiles a C or C++ program beside this file, unless that was done since it last changed.
+ * Compiles a C program beside this file, unless that was done since it last changed.
  *
- * @param {string[]} places its files and folders of files, relative to this folder
+ * @param {string} place its file, relative to this folder
  * @param {string} name of the program; of a shared object where it ends with .so
  * @returns {string} path of the program
  * @throws {Error} when the compiler refuses, with what it says
  */
-export function compile(places, name) {
-  const files = places
-    .map((place) => join(HERE, place))
-    .flatMap((path) =>
-      statSync(path).isFile() ? path : readdirSync(path).map((file) => join(path, file))
-    );
+export function compile(place, name) {
+  const source = join(HERE, place);
   const program = join(BUILD, name);
-  const changed = Math.max(...files.map((file) => statSync(file).mtimeMs));
-  if (existsSync(program) && statSync(program).mtimeMs > changed) return program;
+  if (existsSync(program) && statSync(program).mtimeMs > statSync(source).mtimeMs) return program;
   mkdirSync(BUILD, { recursive: true });
-  const sources = files.filter((file) => /\.cc?$/.test(file));
-  const [compiler, dialect] = sources[0].endsWith('.c') ? ['cc', 'gnu11'] : ['c++', 'c++17'];
   const fresh = `${program}.${process.pid}`;
   const kind = name.endsWith('.so') ? ['-shared', '-fPIC'] : [];
-  const flags = ['-O2', `-std=${dialect}`, '-Wall', '-Wextra', ...kind];
-  execFileSync(compiler, [...flags, '-o', fresh, ...sources], {
-    stdio: ['ignore', 'inherit', 'inherit']
-  });
-  execFileSync('mv', [fresh, program]);
+  const flags = ['-O2', '-std=gnu11', '-Wall', '-Wextra', ...kind];
+  execFileSync('cc', [...flags, '-o', fresh, source], { stdio: ['ignore', 'inherit', 'inherit'] });
+  renameSync(fresh, program);
   return program;
 }
 
@@ -190,21 +182,16 @@ export function startNode(name, pin, args) {
   return startPrinting(name, pin, process.execPath, args, { probed: true });
 }
 
-async function untilListening(port, child) {
-  const deadline = Date.now() + START_TIMEOUT;
-  for (;;) {
-    const socket = net.connect(port, '127.0.0.1');
-    const [event] = await Promise.race([
-      once(socket, 'connect').then(
-        () => ['connect'],
-        () => ['error']
-      )
-    ]);
+/** @returns {Promise<boolean>} whether a port takes connections */
+async function isListening(port) {
+  const socket = net.connect(port, '127.0.0.1');
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch {
+    return false;
+  } finally {
     socket.destroy();
-    if (event === 'connect') return;
-    if (child.exitCode !== null) throw new Error(`nginx stopped at once, with ${child.exitCode}`);
-    if (Date.now() > deadline) throw new Error('nginx did not come up in time');
-    await sleep(50);
   }
 }
 
@@ -254,16 +241,17 @@ async function startNchan(pin) {
       env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` }
     }
   );
-  await untilListening(port, child);
+  const isUp = () => {
+    if (child.exitCode !== null) throw new Error(`nginx stopped at once, with ${child.exitCode}`);
+    return isListening(port);
+  };
+  await until(isUp, 'nginx comes up', START_TIMEOUT / 1000);
   // nginx listens before its worker process exists.
-  let workers;
-  do {
-    await sleep(20);
-    workers = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
-  } while (workers.trim() === '');
+  const children = `/proc/${child.pid}/task/${child.pid}/children`;
+  const workers = await until(() => readFileSync(children, 'utf8').trim(), 'nginx has a worker');
   return {
     port,
-    pids: [child.pid, ...workers.trim().split(/\s+/).map(Number)],
+    pids: [child.pid, ...workers.split(/\s+/).map(Number)],
     probe: null,
     stop: async () => {
       await stop(child);
@@ -280,7 +268,7 @@ async function startNchan(pin) {
  * @returns {Promise<Server>}
  */
 function startBare(name, pin) {
-  return startPrinting(name, pin, compile([`contenders/${name}.c`], name), []);
+  return startPrinting(name, pin, compile(`contenders/${name}.c`, name), []);
 }
 
 /**
@@ -515,3 +503,26 @@ export const feedContenders = {
   'nchan-ws': ofNchan('WebSocket', 'nchan-ws'),
   'nchan-poll': ofNchan('long poll', 'nchan-poll')
 };
+
+/**
+ * Measures one contender with a load of feeds: a server of its own, from its start to its end.
+ *
+ * @param {{start: (pin: boolean) => Promise<Server>}} contender
+ * @param {boolean} pin
+ * @param {Record<string, string | number>} options of the load, without their dashes
+ * @returns {Promise<[object, object]>} what `measure` of startLoad gives, and what probe.js tells of its turns meanwhile
+ */
+export async function measureFeed(contender, pin, options) {
+  const server = await contender.start(pin);
+  // On a core of its own the load does not sleep while documents come: on one machine it is the server that would pay
+  // for waking it.
+  const all = { token: contender.token?.() ?? TOKEN, awake: pin ? 1 : 0, ...options };
+  const load = startLoad(server, pin, all, buildWatchers());
+  try {
+    const result = await load.measure(() => ask(server));
+    return [result, await ask(server)];
+  } finally {
+    await load.stop();
+    await server.stop();
+  }
+}

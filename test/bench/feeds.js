@@ -37,18 +37,9 @@ import { writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 
 import { fileLimit } from '../../lib/base/file-limit.js';
-import {
-  buildWatchers,
-  canPin,
-  feedContenders,
-  namesIn,
-  startLoad,
-  thoseHere,
-  TOKEN
-} from './contenders.js';
+import { canPin, feedContenders, measureFeed, namesIn, thoseHere } from './contenders.js';
 import { CELLS, figuresOf, table, together, verdicts } from './feed-figures.js';
 import { machineOf, progress } from './figures.js';
-import { ask } from './server-memory.js';
 import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
 
 answerHelp(import.meta.url);
@@ -95,32 +86,14 @@ function readOptions() {
 }
 
 /** Runs one contender in one cell. @returns {Promise<object>} its figures */
-async function measure(contender, of, { pin, program, seconds, share }) {
-  const server = await contender.start(pin);
-  const load = startLoad(
-    server,
-    pin,
-    {
-      protocol: of.patch ? contender.patches : contender.protocol,
-      connections: of.connections,
-      bytes: of.bytes,
-      patch: of.patch ?? 0,
-      every: of.every,
-      warmup: Math.ceil(WARMUP / of.every),
-      awake: pin ? 1 : 0,
-      seconds: Math.max(seconds, 2 * of.every),
-      stalled: share,
-      token: contender.token?.() ?? TOKEN
-    },
-    program
-  );
-  try {
-    const result = await load.measure(() => ask(server));
-    return figuresOf(result, await ask(server));
-  } finally {
-    await load.stop();
-    await server.stop();
-  }
+async function measure(contender, of, { pin, seconds, share }) {
+  const [result, turns] = await measureFeed(contender, pin, {
+    protocol: of.patch ? contender.patches : contender.protocol,
+    ...{ connections: of.connections, bytes: of.bytes, patch: of.patch ?? 0, every: of.every },
+    warmup: Math.ceil(WARMUP / of.every),
+    ...{ seconds: Math.max(seconds, 2 * of.every), stalled: share }
+  });
+  return figuresOf(result, turns);
 }
 
 function describe(pin, { seconds, rounds }) {
@@ -136,7 +109,6 @@ function describe(pin, { seconds, rounds }) {
 async function main() {
   const options = readOptions();
   const pin = canPin();
-  const program = buildWatchers();
   const { here: names } = thoseHere(options.names, feedContenders);
   const results = [];
   let failures = 0;
@@ -152,7 +124,7 @@ async function main() {
         for (const name of names) {
           progress(`${of.name}, ${share * 100}% stalled: ${name}`);
           try {
-            const how = { pin, program, seconds: options.seconds, share };
+            const how = { pin, seconds: options.seconds, share };
             all[name].push(await measure(feedContenders[name], of, how));
           } catch (error) {
             all[name].push({ failed: error.message.slice(0, 200) });

@@ -170,8 +170,8 @@ export class Load {
 
   /** Has every client leave. */
   async leave() {
-    this.tell('leave');
-    await this.until(({ gone }) => gone >= this.clients, 'all have left');
+    this.tell('clients 0');
+    await this.until(({ members }) => members === 0, 'all have left');
   }
 
   async end() {

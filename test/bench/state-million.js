@@ -46,7 +46,7 @@ const OPTIONS = {
 
 /** Starts a server; gives it when it listens, with how many milliseconds that took. */
 async function startServer(options, turns) {
-  const preload = turns ? [`LD_PRELOAD=${compile(['turns.c'], 'turns.so')}`, `TURNS=${turns}`] : [];
+  const preload = turns ? [`LD_PRELOAD=${compile('turns.c', 'turns.so')}`, `TURNS=${turns}`] : [];
   const begun = performance.now();
   const server = launch(options, { command: [...preload, ...SPRITES] });
   const end = async () => {

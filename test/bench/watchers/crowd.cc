@@ -93,8 +93,7 @@ void Crowd::run() {
   began_ = microseconds();
   turnUntil([this] { return opened_ == startWith_; }, kPreparation);
   turnUntil([] { return false; }, kSettle);
-  printf("{\"event\":\"open\",\"connections\":%u,\"seconds\":%.3f}\n", opened_,
-         static_cast<double>(microseconds() - began_) / 1e6);
+  printf("{\"event\":\"open\"}\n");
   fflush(stdout);
   if (!isTold()) return;
   if (then_) return askThen();

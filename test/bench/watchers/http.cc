@@ -151,10 +151,6 @@ void WsProtocol::open(Connection&, std::string* out) {
          "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 }
 
-void WsProtocol::publish(std::string_view document, std::string_view patch, std::string* out) {
-  *out = withBody("POST /publish", "", patch.empty() ? document : patch);
-}
-
 size_t WsProtocol::upgraded(Connection& connection, std::string_view data, Listener* listener) {
   std::string& head = connection.kept;
   if (!connection.flag) {

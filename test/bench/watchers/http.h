@@ -57,7 +57,6 @@ class WsProtocol : public HttpProtocol {
   explicit WsProtocol(std::string path) : path_(std::move(path)) {}
 
   void open(Connection& connection, std::string* out) override;
-  void publish(std::string_view document, std::string_view patch, std::string* out) override;
 
  protected:
   size_t upgraded(Connection& connection, std::string_view data, Listener* listener) override;

@@ -39,22 +39,19 @@ Options readOptions(int argc, char** argv) {
   using swarm::number;
   Options options;
   std::string error;
-  const bool isRead = swarm::readArguments(
-      argc, argv,
-      {
-          {"port", number(&options.port)},        {"protocol", swarm::text(&options.protocol)},
-          {"then", swarm::text(&options.then)},   {"connections", number(&options.connections)},
-          {"stalled", number(&options.stalled)},  {"addresses", number(&options.addresses)},
-          {"bytes", number(&options.bytes)},      {"patch", number(&options.patch)},
-          {"every", number(&options.every)},      {"seconds", number(&options.seconds)},
-          {"warmup", number(&options.warmup)},    {"warmup-every", number(&options.warmupEvery)},
-          {"grow", number(&options.grow)},        {"changing", number(&options.changing)},
-          {"cut", number(&options.cut)},          {"again", number(&options.again)},
-          {"awake", swarm::flag(&options.awake)}, {"read", number(&options.read)},
-          {"token", swarm::text(&options.token)},
-      },
-      &error);
-  if (!isRead) refuse(error);
+  const swarm::Setters setters = {
+      {"port", number(&options.port)},        {"protocol", swarm::text(&options.protocol)},
+      {"then", swarm::text(&options.then)},   {"connections", number(&options.connections)},
+      {"stalled", number(&options.stalled)},  {"addresses", number(&options.addresses)},
+      {"bytes", number(&options.bytes)},      {"patch", number(&options.patch)},
+      {"every", number(&options.every)},      {"seconds", number(&options.seconds)},
+      {"warmup", number(&options.warmup)},    {"warmup-every", number(&options.warmupEvery)},
+      {"grow", number(&options.grow)},        {"changing", number(&options.changing)},
+      {"cut", number(&options.cut)},          {"again", number(&options.again)},
+      {"awake", swarm::flag(&options.awake)}, {"read", number(&options.read)},
+      {"token", swarm::text(&options.token)},
+  };
+  if (!swarm::readArguments(argc, argv, setters, &error)) refuse(error);
   const bool isMeant = options.port > 0 && options.connections > 0 && options.addresses > 0 &&
                        options.every > 0 && options.seconds > 0;
   if (options.read == 0 && !isMeant) {

@@ -73,6 +73,9 @@ class Listener {
   [[noreturn]] virtual void broken(const std::string& why) = 0;
 };
 
+/** A request with a body. */
+std::string withBody(std::string_view firstLine, std::string_view headers, std::string_view body);
+
 class Protocol {
  public:
   virtual ~Protocol() = default;
@@ -87,11 +90,11 @@ class Protocol {
    * The request that publishes: the whole document, or, when `patch` is not empty, what has changed
    * in it (RFC 6902), which a server that knows no documents sends on as it is.
    */
-  virtual void publish(std::string_view document, std::string_view patch, std::string* out) = 0;
+  virtual void publish(std::string_view document, std::string_view patch, std::string* out) {
+    *out = withBody("POST /publish", "Content-Type: application/json\r\n",
+                    patch.empty() ? document : patch);
+  }
 };
-
-/** A request with a body. */
-std::string withBody(std::string_view firstLine, std::string_view headers, std::string_view body);
 
 /** @return the protocol of a name; nothing where there is none */
 std::unique_ptr<Protocol> makeProtocol(std::string_view name, const std::string& token);
