@@ -379,9 +379,7 @@ export class Run {
     return `${point?.received ?? 0} sprites/s${p99}`;
   }
 
-  async _latency() {
-    await this._throw();
-  }
+  _latency = this._throw;
 
   async _storm() {
     const options = this.#options;

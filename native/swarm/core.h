@@ -31,7 +31,7 @@ class Tally {
   std::vector<std::pair<std::string, uint64_t>> counts_;
 };
 
-/** Everything that is counted, from the engine's start on. */
+/** Everything that is counted, from the engine's start on; engine.cc has their names. */
 struct Counters {
   uint64_t connections = 0;  ///< opened
   uint64_t closed = 0;       ///< connections that ended though the client did not end them

@@ -50,7 +50,6 @@ class Engine {
   bool readCommands();
   void obey(const std::string& command);
   void tick();
-  void printCounters(std::string* json) const;
 
   Core core_;
   Clients clients_;

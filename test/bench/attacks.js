@@ -20,6 +20,7 @@ import { fileURLToPath } from 'node:url';
 import { onCore } from './contenders.js';
 import { markdown, show, spread } from './figures.js';
 import { runSwarm } from './load.js';
+import { statusAt } from './usage.js';
 import { certificate } from '../support/certificate.js';
 import { launch, SPRITES } from '../support/launch.js';
 import { answerHelp } from '../support/documents.js';
@@ -53,7 +54,7 @@ async function throwSprites({ port, adminPort }) {
 
 /** What the front door has done so far. */
 async function doneBy({ adminPort }) {
-  const all = await (await fetch(`http://127.0.0.1:${adminPort}/status`)).json();
+  const all = await statusAt(adminPort);
   return { connections: all.accepted, requests: all.requests, at: performance.now() };
 }
 

@@ -19,7 +19,7 @@ import { verdictOf } from './figures.js';
 import { MEASURED, PROBED } from './contenders.js';
 import { runSwarm } from './load.js';
 import { ask } from './server-memory.js';
-import { residentBytes, socketBytes, table } from './usage.js';
+import { residentBytes, socketBytes, statusAt, table } from './usage.js';
 
 /** Milliseconds between two looks, and between two lines that say how far it is. */
 const LOOK = 1000;
@@ -96,8 +96,8 @@ async function startServer({ clients, hold, tls }) {
   server.stderr.pipe(process.stderr, { end: false });
   const { port, tlsPort } = await listening;
   rmSync(folder, { recursive: true });
-  const url = `http://127.0.0.1:${port}`;
-  return { server, url, clientsUrl: tls ? `https://127.0.0.1:${tlsPort}` : url };
+  const scheme = tls ? 'https' : 'http';
+  return { server, port, clientsUrl: `${scheme}://127.0.0.1:${tlsPort ?? port}` };
 }
 
 function startSwarm(url, { clients, rate, time, ramp, processes }) {
@@ -107,17 +107,10 @@ function startSwarm(url, { clients, rate, time, ramp, processes }) {
 }
 
 /** The server's counts, or null where it is too busy to tell. */
-async function status(url) {
-  try {
-    const response = await fetch(`${url}/status`, { signal: AbortSignal.timeout(LOOK * 5) });
-    return await response.json();
-  } catch {
-    return null;
-  }
-}
+const status = (port) => statusAt(port).catch(() => null);
 
 /** Looks at the server until the swarm has ended; resolves with the last look at all clients. */
-async function watch({ server, url }, { clients }, ended) {
+async function watch({ server, port }, { clients }, ended) {
   const seen = { full: null, fullFor: 0, heap: null, peak: 0 };
   let done = false;
   const over = () => {
@@ -126,7 +119,7 @@ async function watch({ server, url }, { clients }, ended) {
   ended.then(over, over);
   let said = 0;
   for (let since = 0; !done; await Promise.race([sleep(LOOK), ended])) {
-    const counts = await status(url);
+    const counts = await status(port);
     if (!counts) continue;
     if (!since && Date.now() - said > SAY) {
       say(`${counts.clients} of ${clients} clients`);

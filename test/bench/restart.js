@@ -31,6 +31,7 @@ import { answerHelp, takeNumbers } from '../support/documents.js';
 import { until } from '../support/until.js';
 import { MEASURED } from './contenders.js';
 import { runSwarm } from './load.js';
+import { statusAt } from './usage.js';
 
 answerHelp(import.meta.url);
 
@@ -49,8 +50,6 @@ const seconds = (milliseconds) => `${(milliseconds / 1000).toFixed(2)} s`;
 const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
 const say = (line) => process.stdout.write(`${line}\n`);
 
-class NoRun extends Error {}
-
 const readArguments = () =>
   takeNumbers(
     import.meta.url,
@@ -66,17 +65,12 @@ const readArguments = () =>
 /** Starts the server; resolves when it listens. */
 async function startServer(options) {
   const { child, ended, errors, listening } = launch(options);
-  try {
-    return { child, ended, errors, ...(await listening) };
-  } catch (error) {
-    throw new NoRun(error.message);
-  }
+  return { child, ended, errors, ...(await listening) };
 }
 
 async function look(port) {
   try {
-    const answer = await fetch(`http://127.0.0.1:${port}/status`);
-    return await answer.json();
+    return await statusAt(port);
   } catch {
     return null; // it is down, or just going
   }
@@ -89,11 +83,7 @@ async function untilStatus(port, holds, what) {
     status = await look(port);
     return status !== null && holds(status) && status;
   };
-  try {
-    return await until(seen, () => `${what} (${JSON.stringify(status)})`, PATIENCE);
-  } catch (error) {
-    throw new NoRun(error.message);
-  }
+  return until(seen, () => `${what} (${JSON.stringify(status)})`, PATIENCE);
 }
 
 /** Sends SIGTERM, waits for the end, starts the server again, and waits until nearly all clients are parked. */
@@ -101,7 +91,7 @@ async function restart(server, options, clients) {
   const before = performance.now();
   server.child.kill('SIGTERM');
   const [code] = await server.ended;
-  if (code !== 0) throw new NoRun(`the server ended with ${code}: ${Buffer.concat(server.errors)}`);
+  if (code !== 0) throw new Error(`the server ended with ${code}: ${Buffer.concat(server.errors)}`);
   const down = performance.now();
   const bytes = statSync(options.state).size;
   const next = await startServer({ ...options, port: server.port });
@@ -198,7 +188,7 @@ function loadIdle(count, path) {
 async function inChild(args) {
   const child = spawn(process.execPath, [SELF, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [told, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
-  if (code !== 0) throw new NoRun(`a process ended with ${code}`);
+  if (code !== 0) throw new Error(`a process ended with ${code}`);
   return JSON.parse(told);
 }
 
@@ -233,6 +223,6 @@ async function main() {
 try {
   process.exitCode = await main();
 } catch (error) {
-  process.stderr.write(`restart: ${error instanceof NoRun ? error.message : error.stack}\n`);
+  process.stderr.write(`restart: ${error.stack}\n`);
   process.exitCode = 2;
 }

@@ -15,10 +15,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { certificate } from '../support/certificate.js';
 import { launch } from '../support/launch.js';
+import { untilCounts } from '../support/until.js';
 import { answerHelp } from '../support/documents.js';
 import { markdown } from './figures.js';
 import { runSwarm } from './load.js';
-import { cpuOf, residentBytes } from './usage.js';
+import { cpuOf, residentBytes, statusAt } from './usage.js';
 
 answerHelp(import.meta.url);
 
@@ -27,6 +28,8 @@ const CLIENTS = Number(process.argv[2] ?? 5000);
 const WARM = 500;
 const RATE = 2000;
 const SECONDS = 8;
+/** Seconds in which all are parked. */
+const PATIENCE = 600;
 
 const directory = mkdtempSync(join(tmpdir(), 'sprites-tls-'));
 const files = certificate(directory);
@@ -37,14 +40,13 @@ const swarm = (url, words, time) =>
     time
   });
 
-/** Runs until so many are parked at a server. */
-async function untilParked(admin, count) {
-  for (;;) {
-    const status = await (await fetch(`http://127.0.0.1:${admin}/status`)).json();
-    if (status.parked >= count) return;
-    await pause(200);
-  }
-}
+/** Waits until so many are parked at a server. */
+const untilParked = (admin, count) =>
+  untilCounts(
+    () => statusAt(admin),
+    ({ parked }) => parked >= count,
+    PATIENCE
+  );
 
 async function measure(scheme) {
   const { child, listening } = launch({

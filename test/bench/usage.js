@@ -98,3 +98,7 @@ export class Use {
     clearInterval(this.#timer);
   }
 }
+
+/** @returns {Promise<object>} what a server tells of itself at a port of 127.0.0.1 */
+export const statusAt = async (port) =>
+  (await fetch(`http://127.0.0.1:${port}/status`, { signal: AbortSignal.timeout(5000) })).json();

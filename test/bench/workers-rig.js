@@ -8,7 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { launch, SPRITES } from '../support/launch.js';
 import { canPin, MEASURED, onCore } from './contenders.js';
 import { runSwarm } from './load.js';
-import { cpuOf, cpuSeconds, threadsOf } from './usage.js';
+import { cpuOf, cpuSeconds, statusAt, threadsOf } from './usage.js';
 
 /** The core of the main thread, and that of everything else, where each has its own. */
 const CORES = { main: 0, rest: 1 };
@@ -52,9 +52,7 @@ export async function startServer(workers, { pinned = true, collects, options = 
     pid,
     port,
     pinned,
-    async status() {
-      return (await fetch(`http://127.0.0.1:${adminPort}/status`)).json();
-    },
+    status: () => statusAt(adminPort),
     /** Seconds of a processor: the main thread's, and those of all threads together. */
     cpu: () => ({ main: cpuOf(pid), all: cpuSeconds([pid]) }),
     async stop() {
