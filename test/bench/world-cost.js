@@ -49,20 +49,6 @@ const { servers, rounds, seconds, warmup, clients, throwers, rate } = values;
 const LOADS = ['full', 'rate'].filter((name) => name.includes(values.only));
 if (LOADS.length === 0) refuseUsage(import.meta.url, '--only takes full or rate');
 
-/** What has to be ended, the last first. */
-class Endings {
-  #all = [];
-
-  /** As tap's: what takes a test to end with takes this. */
-  teardown(end) {
-    this.#all.push(end);
-  }
-
-  async end() {
-    for (const end of this.#all.toReversed()) await end();
-  }
-}
-
 /** @returns {Promise<{all: object[], nats?: object}>} the servers of a kind, joined where they make a world */
 async function startServers(kind, endings) {
   const start = async (options) => {
@@ -121,7 +107,9 @@ async function look({ all, nats }) {
 
 /** One kind under one load. */
 async function measure(kind, load) {
-  const endings = new Endings();
+  const ends = [];
+  // As tap's: what takes a test to end with takes this. The last begun is ended first.
+  const endings = { teardown: (end) => ends.unshift(end) };
   try {
     const world = await startServers(kind, endings);
     const swarm = startLoad(world.all, load);
@@ -147,7 +135,7 @@ async function measure(kind, load) {
       ...account
     };
   } finally {
-    await endings.end();
+    for (const end of ends) await end();
   }
 }
 

@@ -6,7 +6,6 @@
 // Crowd (crowd.h) does it; test/bench/contenders.js starts it.
 #include <unistd.h>
 
-#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -68,10 +67,7 @@ class Reader : public Listener {
     if (stamp.version > 0) versions_.push_back(stamp.version);
   }
 
-  void send(Connection&, std::string_view bytes) override {
-    ++sends_;
-    sent_ += bytes.size();
-  }
+  void send(Connection&, std::string_view) override { ++sends_; }
 
   [[noreturn]] void broken(const std::string& why) override {
     fprintf(stderr, "watchers: %s\n", why.c_str());
@@ -79,17 +75,15 @@ class Reader : public Listener {
   }
 
   void print() const {
-    printf("{\"event\":\"read\",\"versions\":[");
-    for (size_t i = 0; i < versions_.size(); ++i) {
-      printf("%s%" PRIu64, i > 0 ? "," : "", versions_[i]);
-    }
-    printf("],\"sends\":%zu,\"sent\":%zu}\n", sends_, sent_);
+    std::string list;
+    for (const uint64_t version : versions_)
+      list += (list.empty() ? "" : ",") + std::to_string(version);
+    printf("{\"event\":\"read\",\"versions\":[%s],\"sends\":%zu}\n", list.c_str(), sends_);
   }
 
  private:
   std::vector<uint64_t> versions_;
   size_t sends_ = 0;  // requests, pongs
-  size_t sent_ = 0;   // bytes of them
 };
 
 /**
