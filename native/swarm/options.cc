@@ -63,6 +63,7 @@ bool readOptions(int argc, char** argv, Options* options, std::string* error) {
       {"ramp", number(&options->ramp)},
       {"in-flight", number(&options->inFlight)},
       {"hold", number(&options->hold)},
+      {"held", number(&options->held)},
       {"nchan", flag(&options->nchan)},
       {"tick", number(&options->tick)},
       {"limit", number(&options->limit)},
