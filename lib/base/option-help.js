@@ -48,8 +48,8 @@ function wrap(words, width) {
   return lines;
 }
 
-/** One option's lines. */
-function entry(left, help, usual) {
+/** @returns {string[]} one option's lines: its name and unit, what it is for, and its default where it has one */
+export function entry(left, help, usual) {
   const words = [...help.split(' '), ...(usual === undefined ? [] : [`(default ${usual})`])];
   const [first, ...rest] = wrap(words, WIDTH - NAMES - 2);
   const indent = ' '.repeat(NAMES + 2);

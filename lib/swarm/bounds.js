@@ -36,15 +36,6 @@ const count = {
   expects: 'a whole number from 0'
 };
 
-/** The times a sprite flies; the probe's, where there is one. */
-const flight = (name) => ({
-  name,
-  type: duration,
-  needs: 'throwing',
-  value: ({ command, latency }) => latency[command === 'latency' ? 'probe' : 'arrival'][name],
-  tell: time
-});
-
 /**
  * @typedef {object} Bound
  * @property {string} name of its option
@@ -56,75 +47,54 @@ const flight = (name) => ({
  * @property {(value: number) => string} tell
  */
 
+/** The times a sprite flies; the probe's, where there is one. */
+const flight = (name, help) => ({
+  ...{ name, help, type: duration, tell: time, needs: 'throwing' },
+  value: ({ command, latency }) => latency[command === 'latency' ? 'probe' : 'arrival'][name]
+});
+
+/** Bounds of one type: the help, the figure, and what else. */
+const of = (type, tell, all) =>
+  Object.entries(all).map(([name, [help, value, more]]) => ({
+    ...{ name, type, tell, help, value, ...more }
+  }));
+
+const needs = 'throwing';
+
 /** @type {Bound[]} */
 export const bounds = [
-  { ...flight('p50'), help: 'half of the sprites arrive within this' },
-  { ...flight('p90'), help: 'nine in ten do' },
-  { ...flight('p99'), help: 'ninety-nine in a hundred do; of the probe where there is one' },
-  { ...flight('p99.9'), help: 'all but one in a thousand do' },
-  { ...flight('max'), help: 'all of them do' },
-  {
-    name: 'per-second',
-    type: count,
-    least: true,
-    needs: 'throwing',
-    value: ({ throwing }) => throwing?.perSecond,
-    tell: n,
-    help: 'so many sprites a second are accepted at the least'
-  },
-  {
-    name: 'missing',
-    type: count,
-    needs: 'throwing',
-    value: ({ account }) => (account.complete ? account.missing : null),
-    tell: n,
-    help: 'so many sprites may be missing; without this none may, which is a fault'
-  },
-  {
-    name: 'refused',
-    type: count,
-    needs: 'throwing',
-    value: ({ account }) => account.refused,
-    tell: n,
-    help: 'so many throws may be refused'
-  },
-  {
-    name: 'broken',
-    type: count,
-    value: ({ connections }) => connections.closed,
-    tell: n,
-    help: 'so many connections may break'
-  },
-  {
-    name: 'back',
-    type: duration,
-    needs: 'storm',
-    value: ({ storm }) => storm && storm.seconds[100] !== null && storm.seconds[100] * 1000,
-    tell: time,
-    help: 'storm: all are parked again within this'
-  },
-  {
-    name: 'stall',
-    type: duration,
-    value: ({ server }) => server?.longestStallMs,
-    tell: time,
-    help: "the server's event loop is late by this at the most; needs --status-port"
-  },
-  {
-    name: 'cpu',
-    type: duration,
-    needs: 'throwing',
-    value: ({ use }) => use?.perSpriteMs,
-    tell: time,
-    help: 'CPU time of the server for each sprite'
-  },
-  {
-    name: 'memory',
-    type: bytes,
-    value: ({ use }) => use?.most,
-    tell: size,
-    help: "the server's resident size, as 300M"
-  }
+  flight('p50', 'half of the sprites arrive within this'),
+  flight('p90', 'nine in ten do'),
+  flight('p99', 'ninety-nine in a hundred do; of the probe where there is one'),
+  flight('p99.9', 'all but one in a thousand do'),
+  flight('max', 'all of them do'),
+  ...of(count, n, {
+    'per-second': [
+      'so many sprites a second are accepted at the least',
+      ({ throwing }) => throwing?.perSecond,
+      { needs, least: true }
+    ],
+    missing: [
+      'so many sprites may be missing; without this none may, which is a fault',
+      ({ account }) => (account.complete ? account.missing : null),
+      { needs }
+    ],
+    refused: ['so many throws may be refused', ({ account }) => account.refused, { needs }],
+    broken: ['so many connections may break', ({ connections }) => connections.closed]
+  }),
+  ...of(duration, time, {
+    back: [
+      'storm: all are parked again within this',
+      ({ storm }) => storm && storm.seconds[100] !== null && storm.seconds[100] * 1000,
+      { needs: 'storm' }
+    ],
+    stall: [
+      "the server's event loop is late by this at the most; needs --status-port",
+      ({ server }) => server?.longestStallMs
+    ],
+    cpu: ['CPU time of the server for each sprite', ({ use }) => use?.perSpriteMs, { needs }]
+  }),
+  ...of(bytes, size, { memory: ["the server's resident size, as 300M", ({ use }) => use?.most] })
 ];
 
 /**

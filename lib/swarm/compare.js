@@ -17,69 +17,30 @@ import { changeWords, digits, n, SAME, size, time } from '../report/words.js';
  */
 
 const felt = ({ command, latency }) => latency[command === 'latency' ? 'probe' : 'arrival'];
-const flight = (name, steady = true) => ({
-  name: `in flight, ${name}`,
-  value: (result) => felt(result)[name],
-  tell: time,
-  better: -1,
-  steady
-});
 const inMs = (seconds) => (typeof seconds === 'number' ? seconds * 1000 : null);
+
+const figure = (name, value, tell, better, steady = false) => ({
+  ...{ name, value, tell, better, steady }
+});
+const steadily = (...of) => figure(...of, true);
+const flight = (name) => [`in flight, ${name}`, (result) => felt(result)[name], time, -1];
 
 /** @type {Figure[]} */
 const FIGURES = [
-  {
-    name: 'sprites a second',
-    value: ({ throwing }) => throwing?.perSecond,
-    tell: n,
-    better: 1,
-    steady: true
-  },
-  ...['p50', 'p90', 'p99', 'p99.9'].map((name) => flight(name)),
-  flight('max', false),
-  ...[50, 99, 100].map((part) => ({
-    name: `until ${part}% were back`,
-    value: ({ storm }) => inMs(storm?.seconds[part]),
-    tell: time,
-    better: -1,
-    steady: true
-  })),
-  {
-    name: "the server's CPU a sprite",
-    value: ({ use }) => use?.perSpriteMs,
-    tell: time,
-    better: -1,
-    steady: true
-  },
-  { name: "the server's CPU, cores", value: ({ use }) => use?.cores, tell: digits, better: -1 },
-  {
-    name: "the server's memory",
-    value: ({ use }) => use?.memory,
-    tell: size,
-    better: -1,
-    steady: true
-  },
-  {
-    name: "the server's longest stall",
-    value: ({ server }) => server?.longestStallMs,
-    tell: time,
-    better: -1
-  },
-  { name: 'clients opened a second', value: ({ opened }) => opened?.perSecond, tell: n, better: 1 },
-  { name: 'throws refused', value: ({ account }) => account.refused, tell: n, better: -1 },
-  {
-    name: 'connections broken',
-    value: ({ connections }) => connections.closed,
-    tell: n,
-    better: -1
-  },
-  {
-    name: 'sprites missing',
-    value: ({ account }) => account.missing,
-    tell: n,
-    better: -1,
-    steady: true
-  }
+  steadily('sprites a second', ({ throwing }) => throwing?.perSecond, n, 1),
+  ...['p50', 'p90', 'p99', 'p99.9'].map((name) => steadily(...flight(name))),
+  figure(...flight('max')),
+  ...[50, 99, 100].map((part) =>
+    steadily(`until ${part}% were back`, ({ storm }) => inMs(storm?.seconds[part]), time, -1)
+  ),
+  steadily("the server's CPU a sprite", ({ use }) => use?.perSpriteMs, time, -1),
+  figure("the server's CPU, cores", ({ use }) => use?.cores, digits, -1),
+  steadily("the server's memory", ({ use }) => use?.memory, size, -1),
+  figure("the server's longest stall", ({ server }) => server?.longestStallMs, time, -1),
+  figure('clients opened a second', ({ opened }) => opened?.perSecond, n, 1),
+  figure('throws refused', ({ account }) => account.refused, n, -1),
+  figure('connections broken', ({ connections }) => connections.closed, n, -1),
+  steadily('sprites missing', ({ account }) => account.missing, n, -1)
 ];
 
 /** What should be the same in both, or the figures compare two loads and not two servers. */

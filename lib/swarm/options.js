@@ -1,4 +1,4 @@
-import { ArgumentError, readArguments } from '../base/option-help.js';
+import { ArgumentError, entry, readArguments } from '../base/option-help.js';
 import { bounds, checkBounds } from './bounds.js';
 import { UsageError } from './errors.js';
 import { PROCESSES } from './needs.js';
@@ -122,241 +122,150 @@ const ARENA_NAME = new RegExp(`^${ARENA}$`);
  * @property {string} help
  */
 
-/** @type {Option[]} */
-export const table = [
-  {
-    group: 'The server',
-    name: 'host',
-    default: '127.0.0.1',
-    type: text('HOST'),
-    help: 'host name or address of the server'
-  },
-  { group: 'The server', name: 'port', default: '8080', type: PORT, help: 'its port' },
-  {
-    group: 'The server',
-    name: 'url',
-    type: url,
-    help: 'both at once, as https://sprites.example: instead of them, and the way to TLS'
-  },
-  {
-    group: 'The server',
-    name: 'ca',
-    type: text('FILE'),
-    shown: 'those that Node knows',
-    help: 'https: the authorities to believe, in PEM; of a self-signed certificate itself'
-  },
-  {
-    group: 'The server',
-    name: 'insecure',
-    type: flag,
-    help: 'https: believes any certificate, for a server under test'
-  },
-  {
-    group: 'The server',
-    name: 'transient-port',
-    type: PORT,
-    shown: 'the port',
-    help: 'its port for throws, joins and leaves'
-  },
-  {
-    group: 'The server',
-    name: 'status-port',
-    type: PORT,
-    shown: 'the port',
-    help:
+/** Options by group and name: the type, the help, and `default`, `shown` or `many` where it has one. */
+const GROUPS = {
+  'The server': {
+    host: [text('HOST'), 'host name or address of the server', { default: '127.0.0.1' }],
+    port: [PORT, 'its port', { default: '8080' }],
+    url: [url, 'both at once, as https://sprites.example: instead of them, and the way to TLS'],
+    ca: [
+      text('FILE'),
+      'https: the authorities to believe, in PEM; of a self-signed certificate itself',
+      { shown: 'those that Node knows' }
+    ],
+    insecure: [flag, 'https: believes any certificate, for a server under test'],
+    'transient-port': [PORT, 'its port for throws, joins and leaves', { shown: 'the port' }],
+    'status-port': [
+      PORT,
       'its port for /status, by http: by its admin port its longest stall and its version are told, ' +
-      'and from another host its CPU time and memory'
+        'and from another host its CPU time and memory',
+      { shown: 'the port' }
+    ],
+    wait: [seconds(0, 3600), 'how long to wait for it to answer at first', { default: '5' }]
   },
-  {
-    group: 'The server',
-    name: 'wait',
-    default: '5',
-    type: seconds(0, 3600),
-    help: 'how long to wait for it to answer at first'
-  },
-  {
-    group: 'The load',
-    name: 'time',
-    type: duration(0.1, LONGEST),
-    shown: Object.entries(commands)
-      .map(([name, { time }]) => `${name} ${time}`)
-      .join(', '),
-    help: 'how long to hold, to throw, or to wait for all to come back; also --duration, -d'
-  },
-  {
-    group: 'The load',
-    name: 'stage',
-    many: true,
-    type: stage,
-    help:
+  'The load': {
+    time: [
+      duration(0.1, LONGEST),
+      'how long to hold, to throw, or to wait for all to come back; also --duration, -d',
+      {
+        shown: Object.entries(commands)
+          .map(([name, { time }]) => `${name} ${time}`)
+          .join(', ')
+      }
+    ],
+    stage: [
+      stage,
       'park, throw; instead of --time, and as often as there are stages: within TIME the clients (park), ' +
-      'from N on, or the sprites a second (throw), from --rate or 0 on, change evenly to TARGET; also -s'
+        'from N on, or the sprites a second (throw), from --rate or 0 on, change evenly to TARGET; also -s',
+      { many: true }
+    ],
+    rate: [
+      RATE,
+      'open loop: sprites a second in all, thrown by all clients in turn',
+      { shown: 'latency 1000' }
+    ],
+    throwers: [
+      number(1, 100000),
+      'closed loop: clients that throw; with --rate the connections that the throws share',
+      { shown: '32' }
+    ],
+    'every-client': [
+      flag,
+      'closed loop: the throwers throw for all clients in turn, not each for its own'
+    ],
+    size: [
+      { ...number(1, 1048576), unit: 'BYTES' },
+      'size of a sprite; it is padded to this, at the least some 140',
+      { default: '256' }
+    ],
+    drain: [
+      seconds(0, 3600),
+      'how long the sprites under way may take to arrive at the end',
+      { default: '10' }
+    ],
+    spread: [
+      seconds(0, 3600),
+      'storm: the clients come back at random within this time instead of at once',
+      { default: '0' }
+    ],
+    probes: [
+      number(1, 1000),
+      'latency: clients of the probe, which joins last and in one go',
+      { default: '16' }
+    ],
+    'probe-rate': [
+      number(0.1, 1000, false),
+      'latency: sprites a second that the probe throws',
+      { default: '20' }
+    ],
+    hold: [
+      { ...number(5, 3600), unit: 'SECONDS' },
+      'how long the polls ask to be held',
+      { shown: "the server's" }
+    ],
+    stay: [flag, 'do not leave at the end: close, as a desktop does whose plug is pulled'],
+    seed: [number(0, 2 ** 31), 'for the edges and the pauses', { shown: 'a new one' }]
   },
-  {
-    group: 'The load',
-    name: 'rate',
-    type: RATE,
-    shown: 'latency 1000',
-    help: 'open loop: sprites a second in all, thrown by all clients in turn'
-  },
-  {
-    group: 'The load',
-    name: 'throwers',
-    type: number(1, 100000),
-    shown: '32',
-    help: 'closed loop: clients that throw; with --rate the connections that the throws share'
-  },
-  {
-    group: 'The load',
-    name: 'every-client',
-    type: flag,
-    help: 'closed loop: the throwers throw for all clients in turn, not each for its own'
-  },
-  {
-    group: 'The load',
-    name: 'size',
-    default: '256',
-    type: { ...number(1, 1048576), unit: 'BYTES' },
-    help: 'size of a sprite; it is padded to this, at the least some 140'
-  },
-  {
-    group: 'The load',
-    name: 'drain',
-    default: '10',
-    type: seconds(0, 3600),
-    help: 'how long the sprites under way may take to arrive at the end'
-  },
-  {
-    group: 'The load',
-    name: 'spread',
-    default: '0',
-    type: seconds(0, 3600),
-    help: 'storm: the clients come back at random within this time instead of at once'
-  },
-  {
-    group: 'The load',
-    name: 'probes',
-    default: '16',
-    type: number(1, 1000),
-    help: 'latency: clients of the probe, which joins last and in one go'
-  },
-  {
-    group: 'The load',
-    name: 'probe-rate',
-    default: '20',
-    type: number(0.1, 1000, false),
-    help: 'latency: sprites a second that the probe throws'
-  },
-  {
-    group: 'The load',
-    name: 'hold',
-    type: { ...number(5, 3600), unit: 'SECONDS' },
-    shown: "the server's",
-    help: 'how long the polls ask to be held'
-  },
-  {
-    group: 'The load',
-    name: 'stay',
-    type: flag,
-    help: 'do not leave at the end: close, as a desktop does whose plug is pulled'
-  },
-  {
-    group: 'The load',
-    name: 'seed',
-    type: number(0, 2 ** 31),
-    shown: 'a new one',
-    help: 'for the edges and the pauses'
-  },
-  {
-    group: 'This host',
-    name: 'ramp',
-    default: '5000',
-    type: number(0.1, 1e6, false),
-    help: 'clients opened a second at the most'
-  },
-  {
-    group: 'This host',
-    name: 'connecting',
-    default: '256',
-    type: number(1, 65535),
-    help:
+  'This host': {
+    ramp: [number(0.1, 1e6, false), 'clients opened a second at the most', { default: '5000' }],
+    connecting: [
+      number(1, 65535),
       "clients that may be connecting or joining at once while opening: below the server's " +
-      'listen backlog'
+        'listen backlog',
+      { default: '256' }
+    ],
+    processes: [number(1, PROCESSES), 'engine processes', { shown: 'as the file limit needs' }],
+    'per-process': [
+      number(1, 1e7),
+      'clients in one process',
+      { shown: 'as the file limit allows' }
+    ],
+    addresses: [
+      number(1, 1e6),
+      'loopback source addresses, for a server in 127.0.0.0/8',
+      { shown: 'as the ports need' }
+    ],
+    'clients-max': [
+      number(1, 1e6),
+      'agent: clients at the most, whatever the panel says',
+      { shown: '10000, or what the file limit allows' }
+    ],
+    'rate-max': [
+      number(0, 1e6),
+      'agent: sprites a second at the most, whatever the panel says',
+      { default: '10000' }
+    ]
   },
-  {
-    group: 'This host',
-    name: 'processes',
-    type: number(1, PROCESSES),
-    shown: 'as the file limit needs',
-    help: 'engine processes'
+  'Bounds, which set the exit code': {
+    ...Object.fromEntries(bounds.map(({ name, type, help }) => [name, [type, help]])),
+    worse: [
+      { ...number(0, 1e6, false), unit: 'PERCENT' },
+      'compare: by so much may a figure of B be worse than of A'
+    ]
   },
-  {
-    group: 'This host',
-    name: 'per-process',
-    type: number(1, 1e7),
-    shown: 'as the file limit allows',
-    help: 'clients in one process'
-  },
-  {
-    group: 'This host',
-    name: 'addresses',
-    type: number(1, 1e6),
-    shown: 'as the ports need',
-    help: 'loopback source addresses, for a server in 127.0.0.0/8'
-  },
-  {
-    group: 'This host',
-    name: 'clients-max',
-    type: number(1, 1e6),
-    shown: '10000, or what the file limit allows',
-    help: 'agent: clients at the most, whatever the panel says'
-  },
-  {
-    group: 'This host',
-    name: 'rate-max',
-    default: '10000',
-    type: number(0, 1e6),
-    help: 'agent: sprites a second at the most, whatever the panel says'
-  },
-  ...bounds.map(({ name, type, help }) => ({
-    group: 'Bounds, which set the exit code',
+  'What it says': {
+    json: [flag, 'the result on stdout as JSON, and nothing else there'],
+    report: [text('FILE'), 'a report to look at: one HTML file that needs nothing else'],
+    prometheus: [
+      PORT,
+      'while it runs its figures are at http://127.0.0.1:PORT/metrics, as Prometheus reads them'
+    ],
+    'server-status': [flag, "every figure of the server's /status, before and after"],
+    quiet: [flag, 'no progress, no summary'],
+    help: [flag, 'this']
+  }
+};
+
+/** @type {Option[]} */
+export const table = Object.entries(GROUPS).flatMap(([group, options]) =>
+  Object.entries(options).map(([name, [type, help, more]]) => ({
+    group,
     name,
     type,
-    help
-  })),
-  {
-    group: 'Bounds, which set the exit code',
-    name: 'worse',
-    type: { ...number(0, 1e6, false), unit: 'PERCENT' },
-    help: 'compare: by so much may a figure of B be worse than of A'
-  },
-  {
-    group: 'What it says',
-    name: 'json',
-    type: flag,
-    help: 'the result on stdout as JSON, and nothing else there'
-  },
-  {
-    group: 'What it says',
-    name: 'report',
-    type: text('FILE'),
-    help: 'a report to look at: one HTML file that needs nothing else'
-  },
-  {
-    group: 'What it says',
-    name: 'prometheus',
-    type: PORT,
-    help: 'while it runs its figures are at http://127.0.0.1:PORT/metrics, as Prometheus reads them'
-  },
-  {
-    group: 'What it says',
-    name: 'server-status',
-    type: flag,
-    help: "every figure of the server's /status, before and after"
-  },
-  { group: 'What it says', name: 'quiet', type: flag, help: 'no progress, no summary' },
-  { group: 'What it says', name: 'help', type: flag, help: 'this' }
-];
+    help,
+    ...more
+  }))
+);
 
 /** Names that other load testers have for the same. */
 const ALIASES = { duration: 'time', d: 'time', z: 'time', s: 'stage' };
@@ -518,20 +427,15 @@ export function help() {
     '',
     'Thousands of clients against a sprites server, every sprite accounted for.',
     '',
-    ...Object.entries(commands).flatMap(([name, { help }]) => wrap(`  ${name} N`.padEnd(15), help)),
-    ...wrap('  agent URL'.padEnd(15), AGENT.help),
-    ...wrap('  compare A B'.padEnd(15), COMPARE.help)
+    ...Object.entries(commands).flatMap(([name, { help }]) => entry(`${name} N`, help)),
+    ...entry('agent URL', AGENT.help),
+    ...entry('compare A B', COMPARE.help)
   ];
   for (const group of new Set(table.map((option) => option.group))) {
     lines.push('', `${group}:`);
     for (const option of table.filter((one) => one.group === group)) {
-      const initial = option.default ?? option.shown;
-      lines.push(
-        ...wrap(
-          `  --${option.name} ${option.type.unit}`.padEnd(28),
-          option.help + (initial === undefined ? '' : ` (default: ${initial})`)
-        )
-      );
+      const { name, type, help, shown, default: usual = shown } = option;
+      lines.push(...entry(`--${name} ${type.unit}`, help, usual));
     }
   }
   lines.push(
@@ -541,16 +445,4 @@ export function help() {
     'was asked for is not kept, or its figure is not known.'
   );
   return lines.join('\n');
-}
-
-/** Breaks a help text into lines of a hundred, indented below the first. */
-function wrap(label, words) {
-  const room = 99 - label.length;
-  const lines = [''];
-  for (const word of words.split(' ')) {
-    const line = lines.at(-1);
-    if (line && line.length + 1 + word.length > room) lines.push(word);
-    else lines[lines.length - 1] = line ? `${line} ${word}` : word;
-  }
-  return lines.map((line, i) => (i === 0 ? label : ' '.repeat(label.length)) + line);
 }

@@ -49,12 +49,7 @@ export function resultOf(run) {
     commandLine: commandLine(['sprites-swarm', ...(options.args ?? [])]),
     started: new Date(Date.now() - tally.seconds * 1000).toISOString(),
     seconds: Math.round(tally.seconds * 100) / 100,
-    target: {
-      tls: options.tls,
-      host: options.host,
-      port: options.port,
-      transientPort: options.transientPort
-    },
+    target: pick(options, 'tls host port transientPort'),
     clients: options.clients,
     seed: options.seed,
     engines: { processes: facts.plan.engines.length, addresses: facts.plan.sources },
@@ -63,14 +58,10 @@ export function resultOf(run) {
     ...throwingOf(run),
     ...(facts.storm && { storm: facts.storm }),
     ...(facts.stages && { stages: facts.stages }),
-    latency: {
-      arrival: tally.arrival.summary(),
-      answer: tally.answer.summary(),
-      probe: tally.probe.summary()
-    },
+    latency: ofTimes(tally, (histogram) => histogram.summary()),
     account,
     interruptions: run.interruptions,
-    connections: connectionsOf(tally.counts),
+    connections: pick(tally.counts, CONNECTIONS),
     ...tally.named,
     server,
     version: run.watch?.version ?? null,
@@ -82,17 +73,22 @@ export function resultOf(run) {
     remarks: [],
     phases: facts.phases,
     series: tally.series,
-    curves: {
-      arrival: curveOf(tally.arrival),
-      answer: curveOf(tally.answer),
-      probe: curveOf(tally.probe)
-    }
+    curves: ofTimes(tally, curveOf)
   };
   result.bounds = judge(result, boundsIn(options));
   result.faults = faultsOf(result, run);
   result.remarks = remarksOf(result, run);
   return result;
 }
+
+/** @returns {object} those members of an object */
+const pick = (object, names) =>
+  Object.fromEntries(names.split(' ').map((name) => [name, object[name]]));
+
+/** @returns {object} what `of` makes of each of the times that are kept */
+const ofTimes = ({ arrival, answer, probe }, of) => ({
+  ...{ arrival: of(arrival), answer: of(answer), probe: of(probe) }
+});
 
 /** @returns {Array<[number, number]>} percent and milliseconds, each once */
 function curveOf(histogram) {
@@ -119,14 +115,8 @@ function throwingOf({ options, facts, tally }) {
 }
 
 /** Of the load generator's counts, those of its connections and polls. */
-const CONNECTION_COUNTS = [
-  ...['connections', 'closed', 'joined', 'rejoined', 'left', 'answers', 'empty', 'retries'],
-  ...['superseded', 'resends', 'badAnswers']
-];
-
-function connectionsOf(counts) {
-  return Object.fromEntries(CONNECTION_COUNTS.map((name) => [name, counts[name]]));
-}
+const CONNECTIONS =
+  'connections closed joined rejoined left answers empty retries superseded resends badAnswers';
 
 /**
  * Where every sprite is. `missing` was accepted and came to nobody; `landedElsewhere` too, but
@@ -137,12 +127,7 @@ function accountOf({ facts, tally, account, engineDoubles, accounted }) {
   const { missing, elsewhere } = placeMissing(account.missing, facts);
   return {
     complete: accounted,
-    sent: counts.sent,
-    accepted: counts.accepted,
-    delivered: counts.delivered,
-    queued: counts.queued,
-    duplicates: counts.duplicates,
-    refused: counts.refused,
+    ...pick(counts, 'sent accepted delivered queued duplicates refused'),
     refusals: named.refusals,
     unanswered: counts.pending + counts.unsettled,
     received: counts.received - engineDoubles,
@@ -153,8 +138,7 @@ function accountOf({ facts, tally, account, engineDoubles, accounted }) {
     missingExamples: missing > 0 ? account.examples : [],
     landedElsewhere: elsewhere,
     unconfirmed: account.unconfirmed,
-    foreign: counts.foreign,
-    mangled: counts.mangled
+    ...pick(counts, 'foreign mangled')
   };
 }
 

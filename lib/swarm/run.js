@@ -379,9 +379,7 @@ export class Run {
     return `${point?.received ?? 0} sprites/s${p99}`;
   }
 
-  async _latency() {
-    await this._throw();
-  }
+  _latency = this._throw;
 
   async _storm() {
     const options = this.#options;
@@ -471,11 +469,11 @@ export class Run {
     if (this.#options.stay || this.#isHopeless) return;
     const all = this.#options.clients + this.#facts.probes;
     this.#progress.begin('leaving', all);
-    this.#tell('leave');
+    this.#tell('clients 0');
     await this.#until(
-      () => this.tally.counts.gone >= all,
+      () => this.tally.counts.members === 0,
       leaveLimit(this.#options),
-      () => this.#progress.update(this.tally.counts.gone, 'have left')
+      () => this.#progress.update(this.tally.counts.left, 'have left')
     );
     this.#progress.end(`${this.tally.counts.left} have left`);
   }

@@ -7,37 +7,10 @@ const MOST_POINTS = 400;
 
 /** The counters of native/swarm/core.h, as the ticks name them. */
 const COUNTERS = [
-  'connections',
-  'closed',
-  'joined',
-  'rejoined',
-  'left',
-  'answers',
-  'empty',
-  'retries',
-  'superseded',
-  'sent',
-  'resends',
-  'accepted',
-  'delivered',
-  'queued',
-  'duplicates',
-  'refused',
-  'unsettled',
-  'received',
-  'resent',
-  'doubles',
-  'unackedLosses',
-  'foreign',
-  'mangled',
-  'badAnswers',
-  'skipped',
-  'parked',
-  'members',
-  'opening',
-  'gone',
-  'pending',
-  'behind'
+  ...'connections closed joined rejoined left answers empty retries superseded sent'.split(' '),
+  ...'resends accepted delivered queued duplicates refused unsettled received resent'.split(' '),
+  ...'doubles unackedLosses foreign mangled badAnswers skipped'.split(' '),
+  ...'parked members pending behind'.split(' ')
 ];
 const round = (value) => Math.round(value * 100) / 100;
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "engine.h"
+#include "process.h"
 
 namespace swarm {
 
@@ -25,7 +25,6 @@ void writePages(const BitPages& pages, const char* set, uint32_t process, int fd
 }  // namespace
 
 Receipt BitPages::set(uint64_t bit, size_t* room) {
-  if (bit >= kMostBits) return Receipt::kUnknown;
   auto found = pages_.find(bit / kPageBits);
   if (found == pages_.end()) {
     if (*room == 0) return Receipt::kUnknown;
@@ -40,7 +39,7 @@ Receipt BitPages::set(uint64_t bit, size_t* room) {
 }
 
 Receipt Account::received(uint32_t process, uint64_t sprite) {
-  if (process >= kMostProcesses) return Receipt::kUnknown;
+  if (process >= kMostProcesses || sprite >= kMostSprites) return Receipt::kUnknown;
   if (process >= received_.size()) received_.resize(process + 1);
   return received_[process].set(sprite, &room_);
 }
@@ -99,17 +98,9 @@ Receipt Batches::received(uint32_t process, uint64_t sprite) {
   if (sprite >> kBits > now_ + kAhead) return Receipt::kUnknown;
   Batch* batch = find(sprite >> kBits);
   if (batch != &older_) {
-    const uint64_t bit = sprite & (kMostOfABatch - 1);
-    const uint64_t key = uint64_t{process} << 32 | bit / BitPages::kPageBits;
-    auto page = batch->pages.find(key);
-    if (page == batch->pages.end()) {
-      if (batch->pages.size() >= kMostPages) return Receipt::kUnknown;
-      page = batch->pages.emplace(key, std::make_unique<BitPages::Page>()).first;
-    }
-    uint64_t& word = (*page->second)[bit % BitPages::kPageBits / 64];
-    const uint64_t mask = uint64_t{1} << (bit % 64);
-    if ((word & mask) != 0) return Receipt::kDouble;
-    word |= mask;
+    const uint64_t bit = uint64_t{process} << kBits | (sprite & (kMostOfABatch - 1));
+    const Receipt receipt = batch->pages.set(bit, &batch->room);
+    if (receipt != Receipt::kNew) return receipt;
   }
   batch->received++;
   return Receipt::kNew;

@@ -22,7 +22,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace swarm {
@@ -36,9 +35,6 @@ class BitPages {
   static constexpr uint32_t kPageBits = 65536;
   using Page = std::array<uint64_t, kPageBits / 64>;
 
-  /** No run throws more (it would take a day at a hundred thousand a second). */
-  static constexpr uint64_t kMostBits = uint64_t{1} << 33;
-
   /** @param room how many more pages there may be; a page that is made takes one of them */
   Receipt set(uint64_t bit, size_t* room);
 
@@ -51,6 +47,8 @@ class BitPages {
 class Account {
  public:
   static constexpr uint32_t kMostProcesses = 1024;
+  /** No run throws more (it would take a day at a hundred thousand a second). */
+  static constexpr uint64_t kMostSprites = uint64_t{1} << 33;
 
   /** @param bytes that pages may take: 512 MB are two thousand million sprites accepted and
    * received */
@@ -112,7 +110,8 @@ class Batches {
     uint64_t number = 0;
     uint64_t accepted = 0;
     uint64_t received = 0;
-    std::unordered_map<uint64_t, std::unique_ptr<BitPages::Page>> pages;  // by thrower and page
+    BitPages pages;  // by thrower and sprite of the batch
+    size_t room = kMostPages;
   };
 
   Batch* find(uint64_t number);

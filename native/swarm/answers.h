@@ -1,6 +1,6 @@
-// Reads an HTTP/1.1 answer where it lies. Only what the wire contract promises is understood: a
-// status, Content-Length (204 may go without), Connection: close, Retry-After. Anything else, above
-// all a chunked body, is a broken promise and is reported as such.
+// The JSON that comes back: what a join, a poll and a problem say. Nothing is copied but the id of
+// a join. It takes any order of members, white space and unknown members; the reader is the C++
+// client's.
 #ifndef SPRITES_SWARM_ANSWERS_H_
 #define SPRITES_SWARM_ANSWERS_H_
 
@@ -9,31 +9,6 @@
 #include <vector>
 
 namespace swarm {
-
-struct Response {
-  int status = 0;
-  bool close = false;       ///< the server will close the connection
-  uint32_t retryAfter = 0;  ///< seconds, 0 when absent
-  std::string_view lastModified, etag;
-  std::string_view body;  ///< points into the bytes given, as those do
-};
-
-enum class ReadState { kMore, kDone, kBad };
-
-/** No answer of the contract is longer: a poll answer has a byte bound at the server. */
-constexpr size_t kLongestResponse = 16u << 20;
-
-/**
- * @param bytes all that came in since the request was written
- * @param response filled when kDone; its body points into `bytes`
- * @return kMore until the answer is whole; kBad when it is no answer of the contract, or when more
- *     bytes follow than were asked for
- */
-ReadState readResponse(std::string_view bytes, Response* response);
-
-// The JSON that comes back: what a join, a poll and a problem say. Nothing is copied but the id of
-// a join. It takes any order of members, white space and unknown members; the reader is the C++
-// client's.
 
 /** One sprite of a poll's answer; the views point into the answer. */
 struct Arrival {

@@ -1,12 +1,8 @@
 #include "clients.h"
 
-#include <errno.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <stdexcept>
 
 #include "sprite.h"
 
@@ -70,27 +66,18 @@ void takeSprite(Core* core, const Arrival& arrival, uint64_t now) {
 }  // namespace
 
 Clients::Clients(Core* core)
-    : core_(core),
+    : Connections(core, Token::kClient, core->options.port),
       clients_(core->options.clients),
       aim_(core->options.clients),
       refilled_(core->now),
       overdue_(overdueAfter(core->options.hold == 0 ? kNoHold : core->options.hold)) {
   const Options& options = core->options;
-  if (!target_.set(options.address, options.port)) {
-    throw std::invalid_argument("no numeric address: " + options.address);
-  }
   states_[kUnopened] = options.clients;
   const std::string host = "Host: " + authority(options, options.port) + "\r\n";
   joinRequest_ = "POST /join HTTP/1.1\r\n" + host + "Content-Length: 0\r\n\r\n";
   if (options.hold > 0) pollTail_ = "&hold=" + std::to_string(options.hold);
   pollTail_ += " HTTP/1.1\r\n" + host + "\r\n";
   if (options.nchan) cursors_.resize(options.clients);
-}
-
-Clients::~Clients() {
-  for (const Client& client : clients_) {
-    if (client.fd >= 0) core_->close(client.fd);
-  }
 }
 
 void Clients::enter(uint32_t index, State state) {
@@ -126,32 +113,17 @@ void Clients::begin(uint32_t index) {
     enter(index, kJoinQueued);
     joiners_.push_back(index);
   } else {
-    connect(index);
+    dial(index);
   }
 }
 
-void Clients::connect(uint32_t index) {
-  Client& client = clients_[index];
-  const Options& options = core_->options;
-  const int64_t source =
-      options.sources == 0 ? -1
-                           : (static_cast<int64_t>(options.firstClient) + index) % options.sources;
-  client.fd = target_.connect(source);
-  const Token token = {Token::kClient, ++client.generation, index};
-  if (client.fd < 0 || !core_->watch(client.fd, token)) {
-    core_->connectErrors.add(strerror(errno));
-    lost(index);
-    return;
-  }
+void Clients::dial(uint32_t index) {
+  if (!connect(index)) return;
   enter(index, kConnecting);
   core_->wheel.arm(index, core_->now + core_->openTime());
 }
 
-void Clients::connected(uint32_t index) {
-  const Opening opening = core_->open(clients_[index].fd);
-  if (opening == Opening::kFailed) lost(index);
-  if (opening != Opening::kDone) return;
-  core_->count.connections++;
+void Clients::opened(uint32_t index) {
   if (clients_[index].idLength == 0) {
     sendJoin(index);
   } else {
@@ -195,67 +167,9 @@ void Clients::poll(uint32_t index) {
   core_->wheel.arm(index, core_->now + overdue_);
 }
 
-void Clients::handle(uint32_t index, uint16_t generation, uint32_t events) {
-  Client& client = clients_[index];
-  if (client.fd < 0 || client.generation != generation) return;
-  if (client.state == kConnecting) {
-    // A socket that can be written to is connected; a handshake goes on when something comes in.
-    connected(index);
-    if (client.fd < 0 || client.generation != generation || client.state == kConnecting) return;
-    if ((events & (EPOLLIN | EPOLLRDHUP)) == 0) return;
-  }
-  if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0) read(index, events);
-}
-
-void Clients::read(uint32_t index, uint32_t events) {
-  // A short read leaves nothing behind but, when its edge is in these events, the connection's end.
-  const bool ending = (events & (EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0;
-  Client& client = clients_[index];
-  const uint16_t generation = client.generation;
-  for (;;) {
-    const ssize_t got = core_->receive(client.fd);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (got <= 0) {
-      if (client.state == kPausing) {
-        disconnect(index);
-        return;
-      }
-      core_->count.closed++;
-      lost(index);
-      return;
-    }
-    if (!readPiece(index, {core_->buffer.data(), static_cast<size_t>(got)})) {
-      broken(index);
-      return;
-    }
-    if (client.fd < 0 || client.generation != generation) return;
-    if (static_cast<size_t>(got) < core_->buffer.size() && !ending) return;
-  }
-}
-
-/** @return false for what is no answer, or too much of one */
-bool Clients::readPiece(uint32_t index, std::string_view bytes) {
-  const auto kept = pieces_.empty() ? pieces_.end() : pieces_.find(index);
-  const bool first = kept == pieces_.end();
-  if (!first) {
-    if (!core_->keep(&kept->second, bytes)) return false;
-    bytes = kept->second;
-  }
-  Response response;
-  const ReadState state = readResponse(bytes, &response);
-  if (state == ReadState::kMore && bytes.size() <= kLongestResponse) {
-    return !first || core_->keep(&pieces_[index], bytes);
-  }
-  if (state != ReadState::kDone) return false;
-  // The answer's views point into what is kept; a reconnect on the way may drop the entry.
-  auto held = first ? decltype(pieces_)::node_type() : pieces_.extract(kept);
-  answered(index, response);
-  if (!held.empty()) core_->release(&held.mapped());
-  return true;
-}
-
-void Clients::broken(uint32_t index) {
-  core_->count.badAnswers++;
+void Clients::ended(uint32_t index) {
+  if (clients_[index].state == kPausing) return disconnect(index);
+  core_->count.closed++;
   lost(index);
 }
 
@@ -272,7 +186,7 @@ void Clients::answered(uint32_t index, const Response& response) {
         if (client.fd >= 0) {
           poll(index);
         } else {
-          connect(index);
+          dial(index);
         }
       } else {
         const std::string_view problem = readProblem(response.body);
@@ -328,8 +242,7 @@ void Clients::pollAnswered(uint32_t index, const Response& response) {
   client.attempts = 0;
   core_->count.answers++;
   take(index);
-  const bool isLeaving = client.leaving || (leaving_ && index < leaver_);
-  if (isLeaving && answer_.arrivals.empty()) {
+  if (client.leaving && answer_.arrivals.empty()) {
     pause(index, 5 * kSecond);  // its leave is on the way, and this answer its farewell
   } else if (answer_.superseded) {
     core_->count.superseded++;
@@ -338,7 +251,7 @@ void Clients::pollAnswered(uint32_t index, const Response& response) {
     core_->count.retries++;
     pause(index, std::min(answer_.retry, kLongestRetryMs) * 1'000'000);
   } else if (client.fd < 0) {
-    connect(index);
+    dial(index);
   } else {
     poll(index);
   }
@@ -383,7 +296,7 @@ void Clients::take(uint32_t index) {
 void Clients::refusedPoll(uint32_t index, const Response& response) {
   Client& client = clients_[index];
   const std::string_view problem = readProblem(response.body);
-  if (response.status == 404 && (leaving_ || client.leaving)) {
+  if (response.status == 404 && client.leaving) {
     left(index);
     return;
   }
@@ -426,24 +339,12 @@ void Clients::timeout(uint32_t index) {
       }
       return;
     case kConnecting:
-      core_->connectErrors.add(strerror(ETIMEDOUT));
-      lost(index);
-      return;
     case kJoining:
     case kParked:
-      core_->problems.add("no answer in time");
-      lost(index);
-      return;
+      return late(index);
     default:
       return;
   }
-}
-
-void Clients::disconnect(uint32_t index) {
-  Client& client = clients_[index];
-  if (client.fd >= 0) core_->close(client.fd);
-  client.fd = -1;
-  if (auto held = pieces_.extract(index)) core_->release(&held.mapped());
 }
 
 void Clients::lost(uint32_t index) {
@@ -458,7 +359,7 @@ void Clients::lost(uint32_t index) {
 void Clients::drop() {
   opening_ = false;
   for (uint32_t i = 0; i < clients_.size(); i++) {
-    if (clients_[i].state == kLeft) continue;
+    if (clients_[i].state == kUnopened) continue;
     disconnect(i);
     core_->wheel.disarm(i);
     enter(i, kDropped);
@@ -500,7 +401,7 @@ void Clients::joined(uint32_t index, std::string_view body) {
   if (clients_[index].state != kJoinQueued) return;
   if (keepId(index, body)) {
     clients_[index].attempts = 0;
-    connect(index);
+    dial(index);
   } else {
     broken(index);
   }
@@ -512,6 +413,51 @@ void Clients::joinRefused(uint32_t index, uint64_t wait) {
 
 void Clients::holdBack(uint32_t index, uint64_t nanoseconds) {
   clients_[index].throwAfter = static_cast<uint32_t>((core_->now + nanoseconds) / kHoldBackNs + 1);
+}
+
+// How clients take their leave: as many as are too many.
+
+void Clients::aim(uint32_t count) {
+  opening_ = true;
+  aim_ = std::min(count, size());
+  while (opened_ > aim_) dismiss(--opened_);
+}
+
+/** One that has nothing at the server is closed at once; one that is joining has to be waited for.
+ */
+void Clients::dismiss(uint32_t index) {
+  Client& client = clients_[index];
+  if (client.idLength == 0 && client.state != kJoining && client.state != kJoinQueued) {
+    left(index);
+  } else if (!client.leaving) {
+    client.leaving = true;
+    leavers_.push_back(index);
+  }
+}
+
+bool Clients::nextLeaver(uint32_t* index) {
+  for (size_t looks = leavers_.size(); looks > 0; looks--) {
+    *index = leavers_.front();
+    leavers_.pop_front();
+    if (!clients_[*index].leaving) continue;
+    if (clients_[*index].idLength > 0) return true;
+    const State state = clients_[*index].state;
+    if (state == kJoining || state == kJoinQueued) {
+      leavers_.push_back(*index);
+    } else {
+      left(*index);
+    }
+  }
+  return false;
+}
+
+void Clients::left(uint32_t index) {
+  disconnect(index);
+  core_->wheel.disarm(index);
+  if (clients_[index].idLength > 0) core_->count.left++;
+  dropId(&clients_[index]);
+  clients_[index].leaving = false;
+  enter(index, kUnopened);
 }
 
 }  // namespace swarm

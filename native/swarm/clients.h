@@ -12,8 +12,7 @@
 // the run does.
 //
 // A parked client costs 72 bytes here, 12 in the wheel, and its socket: no buffers. What is written
-// is built on the stack and fits into any socket's buffer; what is read is parsed in the engine's
-// one buffer, and only an answer that comes in pieces is kept, until it is whole.
+// is built on the stack and fits into any socket's buffer; connections.h says what is read.
 #ifndef SPRITES_SWARM_CLIENTS_H_
 #define SPRITES_SWARM_CLIENTS_H_
 
@@ -22,16 +21,15 @@
 #include <deque>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "answers.h"
+#include "connections.h"
 #include "core.h"
-#include "socket.h"
 
 namespace swarm {
 
-class Clients {
+class Clients : public Connections {
  public:
   enum State : uint8_t {
     kUnopened,
@@ -42,15 +40,11 @@ class Clients {
     kParked,
     kPausing,
     kDropped,
-    kLeft,
     kStates
   };
 
   /** @param core outlives the clients */
   explicit Clients(Core* core);
-  ~Clients();
-  Clients(const Clients&) = delete;
-  Clients& operator=(const Clients&) = delete;
 
   /** Begins to open the clients; pump() goes on with it. */
   void open() { opening_ = true; }
@@ -64,7 +58,6 @@ class Clients {
   /** Opens as many as the ramp and the bound on unfinished ones allow. */
   void pump();
 
-  void handle(uint32_t index, uint16_t generation, uint32_t events);
   void timeout(uint32_t index);
 
   /** All connections of clients are closed, and none made until back(). */
@@ -79,9 +72,6 @@ class Clients {
 
   /** @return whether pump() has more to bring back right away */
   bool returning() const { return returner_ < clients_.size(); }
-
-  /** From now on nextLeaver() hands out every client once. */
-  void leave();
 
   /** @return false when no client is left to leave */
   bool nextLeaver(uint32_t* index);
@@ -120,33 +110,33 @@ class Clients {
   static constexpr size_t kLongestId = 43;
   static constexpr uint64_t kHoldBackNs = 100'000'000;
 
-  struct Client {
+  struct Client : Connection {
+    State state = kUnopened;
     uint64_t taken = 0;  // highest seq taken: the next ack
-    int fd = -1;
     uint32_t thrown = 0;
     uint32_t throwAfter = 0;  // in units of kHoldBackNs
-    uint16_t generation = 0;
     uint16_t unacked = 0;  // sprites in the last answer, until the next one shows they were acked
-    State state = kUnopened;
     uint8_t attempts = 0;
     uint8_t idLength = 0;
     bool leaving = false;  // its leave is due, or on the way
     std::array<char, kLongestId> id;
   };
 
+  Connection& at(uint32_t index) override { return clients_[index]; }
+  void opened(uint32_t index) override;
+  void answered(uint32_t index, const Response& response) override;
+  void ended(uint32_t index) override;
+  void lost(uint32_t index) override;
+
   void dismiss(uint32_t index);
   void pumpOpening();
   void pumpReturning();
   void enter(uint32_t index, State state);
   void begin(uint32_t index);
-  void connect(uint32_t index);
-  void connected(uint32_t index);
+  void dial(uint32_t index);
   void sendJoin(uint32_t index);
   void poll(uint32_t index);
   bool write(uint32_t index, std::string_view request);
-  void read(uint32_t index, uint32_t events);
-  bool readPiece(uint32_t index, std::string_view bytes);
-  void answered(uint32_t index, const Response& response);
   void pollAnswered(uint32_t index, const Response& response);
   bool readNchan(uint32_t index, const Response& response);
   void take(uint32_t index);
@@ -155,15 +145,9 @@ class Clients {
   void forgetId(uint32_t index);
   void dropId(Client* client);
   void pause(uint32_t index, uint64_t nanoseconds);
-  void lost(uint32_t index);
-  void disconnect(uint32_t index);
-  void broken(uint32_t index);
 
-  Core* core_;
-  Target target_;
   std::vector<Client> clients_;
   std::array<uint32_t, kStates> states_ = {};
-  std::unordered_map<uint32_t, std::string> pieces_;  // of answers that are not whole yet
   std::deque<uint32_t> joiners_;
   std::deque<uint32_t> leavers_;  // of those that are fewer now
   PollAnswer answer_;
@@ -172,9 +156,7 @@ class Clients {
   std::vector<std::string> cursors_;  // of nchan: headers of the next poll
   uint32_t aim_;
   bool opening_ = false;
-  bool leaving_ = false;
   uint32_t opened_ = 0;
-  uint32_t leaver_ = 0;
   uint32_t members_ = 0;
   uint32_t returner_ = UINT32_MAX;  // the next one that comes back from a drop
   uint64_t spread_ = 0;

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,12 +19,6 @@ constexpr uint64_t kConnectNs = 15'000 * kMs;
 constexpr uint64_t kHandshakeNs = 60'000 * kMs;
 
 }  // namespace
-
-uint64_t clockNow() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
-}
 
 void Tally::add(std::string_view name) {
   for (auto& [known, count] : counts_) {

@@ -15,16 +15,10 @@
 #include "base/wheel.h"
 #include "histogram.h"
 #include "options.h"
+#include "process.h"
 #include "socket.h"
 
 namespace swarm {
-
-/** @return nanoseconds of CLOCK_MONOTONIC, the same clock in every process of a host */
-uint64_t clockNow();
-
-/** In that clock's nanoseconds. */
-constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint64_t kMs = 1'000'000;
 
 /** Counts by name, for the few things that have names: problems, errors. Not for the hot path. */
 class Tally {
@@ -37,7 +31,7 @@ class Tally {
   std::vector<std::pair<std::string, uint64_t>> counts_;
 };
 
-/** Everything that is counted, from the engine's start on. */
+/** Everything that is counted, from the engine's start on; engine.cc has their names. */
 struct Counters {
   uint64_t connections = 0;  ///< opened
   uint64_t closed = 0;       ///< connections that ended though the client did not end them

@@ -1,16 +1,16 @@
 #include "engine.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <charconv>
 #include <exception>
 #include <string>
@@ -19,72 +19,16 @@
 
 namespace swarm {
 
-bool writeAll(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(fd, bytes.data(), bytes.size());
-    if (written > 0) {
-      bytes.remove_prefix(written);
-    } else if (errno == EAGAIN) {
-      pollfd wait = {fd, POLLOUT, 0};
-      poll(&wait, 1, 1000);
-    } else if (errno != EINTR) {
-      return false;
-    }
-  }
-  return true;
-}
-
-bool Commands::read() {
-  char bytes[4096];
-  const ssize_t got = ::read(fd_, bytes, sizeof(bytes));
-  if (got > 0) buffer_.append(bytes, got);
-  return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
-}
-
-bool Commands::next(std::string* line) {
-  const size_t end = buffer_.find('\n');
-  if (end == std::string::npos) return false;
-  line->assign(buffer_, 0, end);
-  buffer_.erase(0, end + 1);
-  return true;
-}
-
 namespace {
 
 constexpr int kEvents = 256;
 
-struct Name {
-  const char* name;
-  uint64_t Counters::*counter;
-};
-
-constexpr Name kNames[] = {
-    {"connections", &Counters::connections},
-    {"closed", &Counters::closed},
-    {"joined", &Counters::joined},
-    {"rejoined", &Counters::rejoined},
-    {"left", &Counters::left},
-    {"answers", &Counters::answers},
-    {"empty", &Counters::empty},
-    {"retries", &Counters::retries},
-    {"superseded", &Counters::superseded},
-    {"sent", &Counters::sent},
-    {"resends", &Counters::resends},
-    {"accepted", &Counters::accepted},
-    {"delivered", &Counters::delivered},
-    {"queued", &Counters::queued},
-    {"duplicates", &Counters::duplicates},
-    {"refused", &Counters::refused},
-    {"unsettled", &Counters::unsettled},
-    {"received", &Counters::received},
-    {"resent", &Counters::resent},
-    {"doubles", &Counters::doubles},
-    {"unackedLosses", &Counters::unackedLosses},
-    {"foreign", &Counters::foreign},
-    {"mangled", &Counters::mangled},
-    {"badAnswers", &Counters::badAnswers},
-    {"skipped", &Counters::skipped},
-};
+/** The names of Counters, in their order: as many as there are. */
+constexpr std::array kNames = {
+    "connections", "closed",     "joined",     "rejoined", "left",     "answers",   "empty",
+    "retries",     "superseded", "sent",       "resends",  "accepted", "delivered", "queued",
+    "duplicates",  "refused",    "unsettled",  "received", "resent",   "doubles",   "unackedLosses",
+    "foreign",     "mangled",    "badAnswers", "skipped"};
 
 void append(std::string* json, const char* name, uint64_t value) {
   json->append(",\"");
@@ -110,7 +54,6 @@ Engine::Engine(const Options& options, Tls* tls)
     : core_(options, tls),
       clients_(&core_),
       lanes_(&core_, &clients_),
-      commands_(STDIN_FILENO),
       endsAt_(core_.now + options.limit * kSecond) {
   epoll_event event = {};
   event.events = EPOLLIN;
@@ -172,18 +115,22 @@ void Engine::dispatch(const epoll_event& event) {
       lanes_.handle(token.index, token.generation, event.events);
       return;
     case Token::kParent:
-      readCommands();
+      running_ = readCommands();
       return;
   }
 }
 
-void Engine::readCommands() {
-  if (!commands_.read()) {
-    running_ = false;
-    return;
+/** @return whether to go on: the parent is there, and has not said quit */
+bool Engine::readCommands() {
+  char bytes[4096];
+  const ssize_t got = read(STDIN_FILENO, bytes, sizeof(bytes));
+  if (got <= 0) return got < 0 && (errno == EAGAIN || errno == EINTR);
+  commands_.append(bytes, got);
+  for (size_t end; running_ && (end = commands_.find('\n')) != std::string::npos;) {
+    obey(commands_.substr(0, end));
+    commands_.erase(0, end + 1);
   }
-  std::string command;
-  while (running_ && commands_.next(&command)) obey(command);
+  return running_;
 }
 
 void Engine::obey(const std::string& command) {
@@ -199,8 +146,6 @@ void Engine::obey(const std::string& command) {
     clients_.drop();
   } else if (word == "back") {
     clients_.back(argument(command) * kMs);
-  } else if (word == "leave") {
-    clients_.leave();
   } else if (word == "account") {
     tick();
     core_.account.write(core_.options.process, STDOUT_FILENO);
@@ -223,12 +168,11 @@ void Engine::tick() {
   append(&json, "at", core_.now);
   append(&json, "parked", clients_.in(Clients::kParked));
   append(&json, "members", clients_.members());
-  append(&json, "opening", clients_.in(Clients::kUnopened));
-  append(&json, "gone", clients_.in(Clients::kLeft));
   append(&json, "pending", lanes_.pending());
   append(&json, "behind", lanes_.behind());
   append(&json, "lateness", lateness_);
-  printCounters(&json);
+  const auto counts = std::bit_cast<std::array<uint64_t, kNames.size()>>(core_.count);
+  for (size_t i = 0; i < kNames.size(); i++) append(&json, kNames[i], counts[i]);
   for (const auto& [name, tally] :
        {std::pair{"refusals", &core_.refusals}, std::pair{"problems", &core_.problems},
         std::pair{"connectErrors", &core_.connectErrors}}) {
@@ -248,22 +192,6 @@ void Engine::tick() {
   json.append("}\n");
   if (!writeAll(STDOUT_FILENO, json)) running_ = false;
 }
-
-void Engine::printCounters(std::string* json) const {
-  for (const Name& name : kNames) append(json, name.name, core_.count.*name.counter);
-}
-
-namespace {
-
-/** The soft limit of files is for the careless; this program needs what the hard one allows. */
-void raiseFileLimit() {
-  rlimit files;
-  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max) return;
-  files.rlim_cur = files.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &files);
-}
-
-}  // namespace
 
 int run(int argc, char** argv, const OpenTls& openTls) {
   Options options;

@@ -7,14 +7,14 @@
 //   stop                   throw no more; unanswered throws are still repeated until answered
 //   drop                   close every client's connection and stay away
 //   back MILLISECONDS      come back from a drop, spread over that time
-//   leave                  every client leaves
 //   account                write the account's pages, then {"type":"account"}
 //   quit                   end
 //
-// Steered while it goes on (options.h, batched): as many clients as are wanted, opened at the ramp
-// or taken leave of, and sprites by the clock.
+//   clients COUNT          so many shall be parked, opened at the ramp or taken leave of; at most
+//                          --clients
 //
-//   clients COUNT          so many shall be parked; at most --clients
+// Steered while it goes on (options.h, batched): sprites by the clock.
+//
 //   rate NUMBER            sprites a second from now on; 0 throws none
 //   batch NUMBER           the batch that is on from now on: Batches
 //
@@ -33,24 +33,6 @@
 
 namespace swarm {
 
-/** Writes all of `bytes`, waiting if it must. @return false when nobody reads any more */
-bool writeAll(int fd, std::string_view bytes);
-
-class Commands {
- public:
-  explicit Commands(int fd) : fd_(fd) {}
-
-  /** Reads what has come. @return false when the parent is gone */
-  bool read();
-
-  /** Takes the next whole line. @return false when there is none */
-  bool next(std::string* line);
-
- private:
-  int fd_;
-  std::string buffer_;
-};
-
 // One engine: the loop around the clients and the lanes, the parent's commands, and the news it
 // gets.
 
@@ -65,15 +47,14 @@ class Engine {
  private:
   void wait();
   void dispatch(const epoll_event& event);
-  void readCommands();
+  bool readCommands();
   void obey(const std::string& command);
   void tick();
-  void printCounters(std::string* json) const;
 
   Core core_;
   Clients clients_;
   Lanes lanes_;
-  Commands commands_;
+  std::string commands_;  // what has come of them, up to a line that is not whole
   uint64_t endsAt_;
   uint64_t nextTick_ = 0;
   uint64_t lateness_ = 0;  // the longest turn of the loop since throwing began, less what it slept

@@ -1,12 +1,10 @@
 #include "lanes.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <stdexcept>
 
 #include "answers.h"
 #include "sprite.h"
@@ -23,22 +21,15 @@ constexpr uint32_t kTries = 64;    // clients looked at for one that may throw
 }  // namespace
 
 Lanes::Lanes(Core* core, Clients* clients)
-    : core_(core), clients_(clients), lanes_(core->options.lanes) {
+    : Connections(core, Token::kLane, core->options.transientPort),
+      clients_(clients),
+      lanes_(core->options.lanes) {
   const Options& options = core->options;
-  if (!target_.set(options.address, options.transientPort)) {
-    throw std::invalid_argument("no numeric address: " + options.address);
-  }
   const std::string host =
       " HTTP/1.1\r\nHost: " + options.host + ":" + std::to_string(options.transientPort) + "\r\n";
   headTail_ = host + "Content-Type: application/json\r\nContent-Length: ";
   emptyTail_ = host + "Content-Length: 0\r\n\r\n";
   for (uint32_t i = 0; i < lanes_.size(); i++) finish(i);
-}
-
-Lanes::~Lanes() {
-  for (const Lane& lane : lanes_) {
-    if (lane.fd >= 0) core_->close(lane.fd);
-  }
 }
 
 void Lanes::start(uint64_t duration) {
@@ -113,7 +104,6 @@ bool Lanes::assign(uint32_t index) {
   }
   if (clients_->nextLeaver(&client)) {
     prepare(&lane, Errand::kLeave, client, "leave/" + std::string(clients_->id(client)));
-    leaving_++;
     return true;
   }
   return throwing_ && assignThrow(index);
@@ -203,101 +193,36 @@ void Lanes::go(uint32_t index) {
   Lane& lane = lanes_[index];
   lane.written = lane.begin;
   core_->wheel.arm(core_->laneItem(index), core_->now + kAnswerNs);
-  if (lane.fd >= 0) {
-    lane.state = State::kBusy;
-    write(index);
-    return;
-  }
   // Before the try: one that fails at once is lost like any other, and waits its backoff.
-  lane.state = State::kConnecting;
-  const uint32_t sources = core_->options.sources;
-  lane.fd = target_.connect(
-      sources == 0 ? -1 : (static_cast<int64_t>(core_->options.firstClient) + index) % sources);
-  const Token token = {Token::kLane, ++lane.generation, index};
-  if (lane.fd < 0 || !core_->watch(lane.fd, token)) {
-    core_->connectErrors.add(strerror(errno));
-    lost(index);
+  lane.state = State::kBusy;
+  if (lane.fd >= 0) {
+    writable(index);
+  } else {
+    connect(index);
   }
 }
 
-void Lanes::write(uint32_t index) {
+void Lanes::writable(uint32_t index) {
   Lane& lane = lanes_[index];
-  while (lane.written < lane.end) {
+  while (lane.state == State::kBusy && lane.written < lane.end) {
     const ssize_t sent =
         core_->send(lane.fd, {lane.request.data() + lane.written, lane.end - lane.written});
     if (sent < 0 && errno == EAGAIN) return;
-    if (sent < 0) {
-      core_->count.closed++;
-      lost(index);
-      return;
-    }
+    if (sent < 0) return ended(index);
     lane.written += static_cast<uint32_t>(sent);
   }
 }
 
-void Lanes::handle(uint32_t index, uint16_t generation, uint32_t events) {
-  Lane& lane = lanes_[index];
-  if (lane.fd < 0 || lane.generation != generation) return;
-  if (lane.state == State::kConnecting) {
-    const Opening opening = core_->open(lane.fd);
-    if (opening == Opening::kFailed) lost(index);
-    if (opening != Opening::kDone) return;
-    core_->count.connections++;
-    lane.state = State::kBusy;
-    events |= EPOLLOUT;  // the handshake's last event was something that came in
-  }
-  if (lane.state == State::kBusy && (events & EPOLLOUT) != 0 && lane.written < lane.end) {
-    write(index);
-    if (lane.fd < 0 || lane.generation != generation) return;
-  }
-  if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0) read(index, events);
-}
-
-void Lanes::read(uint32_t index, uint32_t events) {
-  const bool ending = (events & (EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0;
-  Lane& lane = lanes_[index];
-  const uint16_t generation = lane.generation;
-  for (;;) {
-    const ssize_t got = core_->receive(lane.fd);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (got <= 0) {
-      if (lane.state == State::kBusy) core_->count.closed++;
-      lost(index);
-      return;
-    }
-    if (!readPiece(index, {core_->buffer.data(), static_cast<size_t>(got)})) {
-      core_->count.badAnswers++;
-      lost(index);
-      return;
-    }
-    if (static_cast<size_t>(got) < core_->buffer.size() && !ending) return;
-    if (lane.fd < 0 || lane.generation != generation) return;
-  }
-}
-
-/** @return false for what is no answer, too much of one, or one that nobody has asked for */
-bool Lanes::readPiece(uint32_t index, std::string_view bytes) {
-  Lane& lane = lanes_[index];
-  const bool first = lane.answer.empty();
-  if (!first) {
-    if (!core_->keep(&lane.answer, bytes)) return false;
-    bytes = lane.answer;
-  }
-  Response response;
-  const ReadState state = readResponse(bytes, &response);
-  if (state == ReadState::kMore && bytes.size() <= kLongestResponse) {
-    return !first || core_->keep(&lane.answer, bytes);
-  }
-  if (state != ReadState::kDone || lane.state != State::kBusy) return false;
-  answered(index, response);
-  if (!lane.answer.empty()) core_->release(&lane.answer);
-  return true;
+void Lanes::ended(uint32_t index) {
+  if (lanes_[index].state == State::kBusy) core_->count.closed++;
+  lost(index);
 }
 
 void Lanes::answered(uint32_t index, const Response& response) {
   Lane& lane = lanes_[index];
+  if (lane.state != State::kBusy) return broken(index);  // nothing was asked
   lane.attempts = 0;
-  if (response.close) disconnect(&lane);
+  if (response.close) disconnect(index);
   if (lane.errand == Errand::kThrow) {
     throwAnswered(index, response);
     return;
@@ -393,7 +318,6 @@ bool Lanes::refused(uint32_t index, const Response& response) {
 
 void Lanes::forgetErrand(Lane* lane) {
   if (lane->errand == Errand::kThrow) pending_--;
-  if (lane->errand == Errand::kLeave) leaving_--;
   lane->errand = Errand::kNone;
   lane->repeats = 0;
 }
@@ -413,16 +337,10 @@ void Lanes::wait(uint32_t index, uint64_t nanoseconds) {
   core_->wheel.arm(core_->laneItem(index), core_->now + nanoseconds);
 }
 
-void Lanes::disconnect(Lane* lane) {
-  if (lane->fd >= 0) core_->close(lane->fd);
-  lane->fd = -1;
-}
-
 void Lanes::lost(uint32_t index) {
   Lane& lane = lanes_[index];
   const bool started = lane.state == State::kBusy && lane.written > lane.begin;
-  disconnect(&lane);
-  core_->release(&lane.answer);
+  disconnect(index);
   if (lane.errand == Errand::kNone) return;
   if (started) {
     lane.repeats++;
@@ -445,14 +363,8 @@ void Lanes::timeout(uint32_t index) {
         go(index);
       }
       return;
-    case State::kConnecting:
-      core_->connectErrors.add(strerror(ETIMEDOUT));
-      lost(index);
-      return;
     case State::kBusy:
-      core_->problems.add("no answer in time");
-      lost(index);
-      return;
+      return late(index);
   }
 }
 

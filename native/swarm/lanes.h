@@ -5,9 +5,9 @@
 // from then: a server that stalls is charged for every sprite that should have been thrown
 // meanwhile (no coordinated omission).
 //
-//   idle ─▶ (connecting) ─▶ busy ─▶ idle              at most one errand on a lane
-//               ▲             │
-//               └── waiting ◀─┘ connection lost: the same bytes again, with the same n
+//   idle ─▶ busy, connecting first where it must ─▶ idle      at most one errand on a lane
+//            ▲   │
+//       waiting ◀┘ connection lost: the same bytes again, with the same n
 //
 // A lane costs a buffer of one request (some 500 bytes and the sprite's size); there are as many as
 // throwers.
@@ -19,21 +19,17 @@
 #include <string>
 #include <vector>
 
-#include "answers.h"
 #include "clients.h"
+#include "connections.h"
 #include "core.h"
 #include "schedule.h"
-#include "socket.h"
 
 namespace swarm {
 
-class Lanes {
+class Lanes : public Connections {
  public:
   /** @param core, clients outlive the lanes */
   Lanes(Core* core, Clients* clients);
-  ~Lanes();
-  Lanes(const Lanes&) = delete;
-  Lanes& operator=(const Lanes&) = delete;
 
   /** Begins to throw, for `duration` nanoseconds at most. */
   void start(uint64_t duration);
@@ -46,7 +42,6 @@ class Lanes {
   /** Gives errands to idle lanes. */
   void pump();
 
-  void handle(uint32_t index, uint16_t generation, uint32_t events);
   void timeout(uint32_t index);
 
   /** @return the nanoseconds until the next sprite is due, UINT64_MAX when none is */
@@ -58,16 +53,11 @@ class Lanes {
   /** @return open loop: sprites that were due and not thrown, for want of an idle lane or client */
   uint64_t behind() const { return behind_; }
 
-  /** @return leaves begun and not answered yet */
-  uint32_t leaving() const { return leaving_; }
-
  private:
   enum class Errand : uint8_t { kNone, kThrow, kJoin, kLeave };
-  enum class State : uint8_t { kIdle, kConnecting, kBusy, kWaiting };
+  enum class State : uint8_t { kIdle, kBusy, kWaiting };
 
-  struct Lane {
-    int fd = -1;
-    uint16_t generation = 0;
+  struct Lane : Connection {
     State state = State::kIdle;
     Errand errand = Errand::kNone;
     uint8_t attempts = 0;
@@ -80,8 +70,14 @@ class Lanes {
     uint32_t end = 0;
     uint32_t written = 0;  // up to where it was written
     std::vector<char> request;
-    std::string answer;  // the pieces of one that is not whole yet
   };
+
+  Connection& at(uint32_t index) override { return lanes_[index]; }
+  void opened(uint32_t index) override { writable(index); }
+  void writable(uint32_t index) override;
+  void answered(uint32_t index, const Response& response) override;
+  void ended(uint32_t index) override;
+  void lost(uint32_t index) override;
 
   void countBehind();
   bool assign(uint32_t index);
@@ -91,21 +87,13 @@ class Lanes {
   void prepare(Lane* lane, Errand errand, uint32_t client, std::string_view path);
   void place(Lane* lane, std::string_view head);
   void go(uint32_t index);
-  void write(uint32_t index);
-  void read(uint32_t index, uint32_t events);
-  bool readPiece(uint32_t index, std::string_view bytes);
-  void answered(uint32_t index, const Response& response);
   void throwAnswered(uint32_t index, const Response& response);
   bool refused(uint32_t index, const Response& response);
   void finish(uint32_t index);
   void wait(uint32_t index, uint64_t nanoseconds);
-  void lost(uint32_t index);
-  void disconnect(Lane* lane);
   void forgetErrand(Lane* lane);
 
-  Core* core_;
   Clients* clients_;
-  Target target_;
   std::vector<Lane> lanes_;
   std::deque<uint32_t> idle_;
   std::string headTail_;   // of a throw, from the version to the length
@@ -118,7 +106,6 @@ class Lanes {
   uint64_t nextSprite_ = 0;
   uint32_t turn_ = 0;  // the client that throws next, where they take turns
   uint32_t pending_ = 0;
-  uint32_t leaving_ = 0;
 };
 
 }  // namespace swarm

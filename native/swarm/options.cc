@@ -1,32 +1,13 @@
 #include "options.h"
 
 #include <algorithm>
-#include <charconv>
-#include <functional>
 #include <string_view>
-#include <unordered_map>
+
+#include "process.h"
 
 namespace swarm {
 
 namespace {
-
-using Setter = std::function<bool(std::string_view)>;
-
-template <typename Number>
-Setter number(Number* target) {
-  return [target](std::string_view text) {
-    const char* end = text.data() + text.size();
-    const auto [stop, code] = std::from_chars(text.data(), end, *target);
-    return code == std::errc() && stop == end;
-  };
-}
-
-Setter text(std::string* target) {
-  return [target](std::string_view value) {
-    *target = value;
-    return !value.empty();
-  };
-}
 
 Setter loop(Throwing* target) {
   return [target](std::string_view value) {
@@ -34,13 +15,6 @@ Setter loop(Throwing* target) {
               : value == "closed" ? Throwing::kClosedLoop
                                   : Throwing::kNone;
     return value == "rate" || value == "closed" || value == "none";
-  };
-}
-
-Setter flag(bool* target) {
-  return [target](std::string_view value) {
-    *target = value == "1";
-    return value == "0" || value == "1";
   };
 }
 
@@ -65,7 +39,7 @@ Setter stages(std::vector<Stage>* target) {
 }  // namespace
 
 bool readOptions(int argc, char** argv, Options* options, std::string* error) {
-  const std::unordered_map<std::string_view, Setter> setters = {
+  const Setters setters = {
       {"address", text(&options->address)},
       {"host", text(&options->host)},
       {"server-name", text(&options->serverName)},
@@ -95,19 +69,7 @@ bool readOptions(int argc, char** argv, Options* options, std::string* error) {
       {"limit", number(&options->limit)},
       {"seed", number(&options->seed)},
   };
-  for (int i = 1; i < argc; i++) {
-    std::string_view argument = argv[i];
-    const size_t equals = argument.find('=');
-    if (!argument.starts_with("--") || equals == std::string_view::npos) {
-      *error = "not --name=value: " + std::string(argument);
-      return false;
-    }
-    const auto setter = setters.find(argument.substr(2, equals - 2));
-    if (setter == setters.end() || !setter->second(argument.substr(equals + 1))) {
-      *error = "cannot use " + std::string(argument);
-      return false;
-    }
-  }
+  if (!readArguments(argc, argv, setters, error)) return false;
   if (options->clients == 0 || options->lanes == 0 || options->tick == 0 || options->port == 0) {
     *error = "clients, lanes, tick and port must be above 0";
     return false;

@@ -1,6 +1,6 @@
 // What a connection's bytes go through where the server speaks TLS. The engine knows this interface
-// alone; native/swarm/openssl_tls.h is the only one that implements it, and only the engine that
-// runs inside Node has it (native/addon/swarm_tls.cc).
+// alone; tls/openssl_tls.h is the only one that implements it, and only the engine that runs inside
+// Node has it (tls/swarm_tls.cc).
 #ifndef SPRITES_SWARM_SOCKET_H_
 #define SPRITES_SWARM_SOCKET_H_
 

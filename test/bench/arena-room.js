@@ -24,7 +24,6 @@
  *   --together             nobody goes behind
  */
 /* global document, KeyboardEvent, requestAnimationFrame */
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   cpSync,
@@ -42,30 +41,21 @@ import { fileURLToPath } from 'node:url';
 
 import { Feeds } from '../../lib/client/client.js';
 import { launch } from '../support/launch.js';
-import { answerHelp, takeOptions } from '../support/documents.js';
+import { answerHelp, takeNumbers } from '../support/documents.js';
 import { Browser, CHROMIUM } from '../support/page-browser.js';
+import { arenaOptions, command, enter, statusOf, wrk } from './arena-rig.js';
+import { cpuSeconds } from './usage.js';
 
 answerHelp(import.meta.url);
 
-const values = takeOptions(import.meta.url, {
-  phones: { type: 'string', default: '10' },
-  players: { type: 'string', default: '2000' },
-  rate: { type: 'string', default: '4' },
-  seconds: { type: 'string', default: '20' },
-  width: { type: 'string', default: '1920' },
-  together: { type: 'boolean', default: false }
-});
-const [PHONES, PLAYERS, RATE, SECONDS, WIDTH] = [
-  'phones',
-  'players',
-  'rate',
-  'seconds',
-  'width'
-].map((name) => Number(values[name]));
-const TOKEN = 'bench';
+const values = takeNumbers(
+  import.meta.url,
+  { ...{ phones: [10], players: [2000], rate: [4, 0.1], seconds: [20, 1], width: [1920, 100] } },
+  { together: { type: 'boolean', default: false } }
+);
+const { phones: PHONES, players: PLAYERS, rate: RATE, seconds: SECONDS, width: WIDTH } = values;
 const PROMISED = { p99: 100 };
 const PROBES = 12; // a second
-const TICKS = 100;
 const OWN = new URL('../../lib/arena/games/pong/', import.meta.url);
 
 /** Pong, and what player 1 has sent last; the field's page tells when it has that. */
@@ -98,37 +88,18 @@ function makeGame() {
   for (const [name, text] of Object.entries(PROBED)) {
     writeFileSync(inFolder('games/pong', name), text);
   }
-  writeFileSync(inFolder('tokens'), `${TOKEN}\n`);
 }
 
 async function open() {
   makeGame();
   const { child, listening } = launch({
-    arena: 'hall',
-    games: inFolder('games'),
-    'publish-token-file': inFolder('tokens'),
-    'address-joins': 0,
+    ...arenaOptions(inFolder('games'), inFolder('tokens')),
     'address-clients': 0,
     // The one who is timed has joined first, long before he sends.
-    lease: 300,
-    'log-level': 'warn'
+    lease: 300
   });
   const { port } = await listening;
-  return { child, base: `http://127.0.0.1:${port}/` };
-}
-
-async function command(base, members) {
-  const answer = await fetch(`${base}feed/arena/hall/control`, {
-    method: 'PUT',
-    headers: { Authorization: `Bearer ${TOKEN}` },
-    body: JSON.stringify(members)
-  });
-  if (answer.status !== 200) throw new Error(await answer.text());
-}
-
-async function enter(base) {
-  const { player } = await (await fetch(`${base}arena/hall`, { method: 'POST' })).json();
-  return `/arena/hall/${player}`;
+  return { child, base: `http://127.0.0.1:${port}` };
 }
 
 // ---- the simulated players
@@ -148,16 +119,9 @@ async function crowd(base) {
   const paths = [];
   for (let i = 0; i < PLAYERS; i += 1) paths.push(await enter(base));
   writeFileSync(inFolder('inputs.lua'), script(paths));
-  return async (seconds) => {
-    if (PLAYERS === 0) return pause(seconds * 1000);
-    const args = ['-t', 1, '-c', PLAYERS, '-d', `${seconds}s`, '-s', inFolder('inputs.lua'), base];
-    const wrk = spawn('wrk', args.map(String), { stdio: ['ignore', 'pipe', 'inherit'] });
-    const text = wrk.stdout.toArray();
-    await once(wrk, 'exit');
-    const words = Buffer.concat(await text).toString();
-    const [, refused = '0'] = /Non-2xx or 3xx responses: (\d+)/.exec(words) ?? [];
-    return { refused: Number(refused) };
-  };
+  const how = { connections: PLAYERS, script: inFolder('inputs.lua') };
+  return (seconds) =>
+    PLAYERS === 0 ? pause(seconds * 1000, { refused: 0 }) : wrk(`${base}/`, { ...how, seconds });
 }
 
 // ---- what is timed
@@ -168,7 +132,7 @@ const wallClock = () => performance.timeOrigin + performance.now();
 function timer(base, path) {
   const sent = new Map();
   const arrived = [];
-  const feeds = new Feeds({ base, onState: () => {} });
+  const feeds = new Feeds({ base: `${base}/`, onState: () => {} });
   feeds.watch('arena/hall', ({ value } = {}) => arrived.push([value?.probe, wallClock()]));
   let number = 0;
   let running = true;
@@ -265,15 +229,6 @@ async function frames(page, session, seconds) {
 
 // ---- the whole
 
-async function statusOf(base) {
-  const status = await (await fetch(new URL('status', base))).json();
-  const { inputs, inputsReduced, inputsSuperseded, inputsWaiting } = status;
-  if (inputs !== inputsReduced + inputsSuperseded + inputsWaiting) {
-    throw new Error(`the law of inputs does not hold: ${JSON.stringify(status)}`);
-  }
-  return status;
-}
-
 /** @returns {{all: number, idle: number}} ticks of all processors together, since the start of the system */
 function machine() {
   const ticks = readFileSync('/proc/stat', 'utf8')
@@ -290,11 +245,6 @@ function busySince(before) {
   return `${Math.round(100 * (1 - (now.idle - before.idle) / (now.all - before.all)))} %`;
 }
 
-const cpuTicks = (pid) => {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').pop().split(' ');
-  return Number(fields[11]) + Number(fields[12]);
-};
-
 async function main({ child, base }) {
   const probe = await enter(base);
   await command(base, {
@@ -310,7 +260,7 @@ async function main({ child, base }) {
   ]);
   try {
     const height = Math.round((WIDTH * 9) / 16);
-    const field = await browser.visit(new URL('field/hall', base).href, {
+    const field = await browser.visit(`${base}/field/hall`, {
       viewport: { width: WIDTH, height },
       deviceScaleFactor: 1,
       reducedMotion: 'no-preference'
@@ -321,7 +271,7 @@ async function main({ child, base }) {
     const alone = await frames(field, session, 5);
     for (let i = 0; i < PHONES; i += 1) {
       const viewport = { width: 360, height: 640 };
-      const page = await phones.visit(new URL('play/hall', base).href, {
+      const page = await phones.visit(`${base}/play/hall`, {
         viewport,
         deviceScaleFactor: 1,
         hasTouch: true
@@ -338,7 +288,7 @@ async function main({ child, base }) {
     await field.evaluate(() => void (globalThis.probed.length = 0));
     const before = await statusOf(base);
     const machineBefore = machine();
-    const [cpuBefore, began] = [cpuTicks(child.pid), performance.now()];
+    const [cpuBefore, began] = [cpuSeconds([child.pid]), performance.now()];
     const drawing = frames(field, session, SECONDS);
     let looks = 0;
     for (const end = began + SECONDS * 1000; performance.now() < end; looks += 1) {
@@ -346,17 +296,20 @@ async function main({ child, base }) {
       await pause(200);
     }
     const withAll = await drawing;
-    const [cpu, seconds] = [cpuTicks(child.pid) - cpuBefore, (performance.now() - began) / 1000];
+    const [cpu, seconds] = [
+      cpuSeconds([child.pid]) - cpuBefore,
+      (performance.now() - began) / 1000
+    ];
     const busy = busySince(machineBefore);
     const after = await statusOf(base);
-    const { refused = 0 } = (await crowdOver) ?? {};
+    const { refused } = await crowdOver;
     await timed.end();
     const seen = await field.evaluate(() => globalThis.probed);
     return {
       players: after.players,
       inputs: (after.inputs - before.inputs) / seconds,
       reductions: (after.reductions - before.reductions) / seconds,
-      cpu: cpu / TICKS / seconds,
+      cpu: cpu / seconds,
       ...{ looks, refused, busy },
       feed: timed.waits(timed.arrived),
       page: timed.waits(seen),

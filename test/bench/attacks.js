@@ -9,19 +9,20 @@
  * from them that the server would seem to have taken, and what is left of a core is what it attacks with. Ratios are to
  * the spell without an attack of the same round; medians, smallest and largest in brackets.
  */
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 
-import { canPin } from './contenders.js';
-import { spread } from './figures.js';
+import { onCore } from './contenders.js';
+import { markdown, show, spread } from './figures.js';
+import { runSwarm } from './load.js';
+import { statusAt } from './usage.js';
 import { certificate } from '../support/certificate.js';
-import { launch, ROOT, SPRITES } from '../support/launch.js';
+import { launch, SPRITES } from '../support/launch.js';
 import { answerHelp } from '../support/documents.js';
 
 answerHelp(import.meta.url);
@@ -34,19 +35,14 @@ const ALL = ['resets', 'pipelining', 'slow readers', 'handshakes', 'bodies'];
 const ATTACKS = process.argv.length > 4 ? process.argv.slice(4) : ALL;
 const ATTACKER = fileURLToPath(new URL('attacker.js', import.meta.url));
 
-const run = promisify(execFile);
-const on = (core) => (canPin() ? ['taskset', '-c', String(core)] : []);
-
 /** The honest clients' account of one spell. */
 async function throwSprites({ port, adminPort }) {
-  const [program, ...args] = [
-    ...[...on(1), process.execPath, `${ROOT}bin/sprites-swarm`, 'throw', CLIENTS],
-    ...['--rate', RATE, '-d', `${SECONDS}s`, '--port', port, '--status-port', adminPort],
-    ...['--json', '--quiet', '--wait', 30]
-  ].map(String);
   // It ends with 1 where not all sprites have arrived.
-  const { stdout } = await run(program, args, { maxBuffer: 2 ** 26 }).catch((error) => error);
-  const { throwing, latency, account, use } = JSON.parse(stdout);
+  const { throwing, latency, account, use } = await runSwarm(
+    ['throw', CLIENTS, '--quiet'],
+    { rate: RATE, time: SECONDS, port, 'status-port': adminPort, wait: 30 },
+    1
+  ).result;
   return {
     rate: throwing.perSecond,
     p50: latency.arrival.p50,
@@ -58,14 +54,14 @@ async function throwSprites({ port, adminPort }) {
 
 /** What the front door has done so far. */
 async function doneBy({ adminPort }) {
-  const all = await (await fetch(`http://127.0.0.1:${adminPort}/status`)).json();
+  const all = await statusAt(adminPort);
   return { connections: all.accepted, requests: all.requests, at: performance.now() };
 }
 
 /** One spell: an attack, or none. */
 async function measure(ports, attack) {
   let before = await doneBy(ports);
-  const [program, ...args] = [...on(1), 'nice', '-n', '19', process.execPath, ATTACKER, attack];
+  const [program, ...args] = [...onCore(1), 'nice', '-n', '19', process.execPath, ATTACKER, attack];
   const where = ['--port', String(ports.port), '--tls', String(ports.tlsPort)];
   const attacker = attack && spawn(program, [...args, ...where], { stdio: 'inherit' });
   // It starts slowly, nice as it is.
@@ -84,7 +80,7 @@ async function measure(ports, attack) {
 const folder = mkdtempSync(join(tmpdir(), 'sprites-attacks-'));
 const server = launch(
   { ...{ drain: 0, 'admin-port': 0, 'tls-port': 0, 'log-level': 'error' }, ...certificate(folder) },
-  { command: [...on(0), ...SPRITES] }
+  { command: [...onCore(0), ...SPRITES] }
 );
 try {
   const ports = await server.listening;
@@ -95,32 +91,26 @@ try {
     for (const attack of ATTACKS) figures[attack] = await measure(ports, attack);
     rounds.push(figures);
   }
-  const cell = (values, digits) => {
-    const [median, min, max] = ['median', 'min', 'max'].map((name) =>
-      spread(values)[name].toFixed(digits)
-    );
-    return `${median} (${min}–${max})`;
-  };
+  const cell = (values, digits) => show(spread(values), digits);
   const column = (attack, name) => rounds.map((figures) => figures[attack][name]);
   const ratio = (attack, name) =>
     rounds.map((figures) => figures[attack][name] / figures.none[name]);
-  console.log(
-    '| attack | connections a second | requests a second | sprites a second, of none | p50 ms | p99 ms | p99, of none | refused | cores of the server |'
-  );
-  console.log('| --- | --- | --- | --- | --- | --- | --- | --- | --- |');
-  for (const attack of ['none', ...ATTACKS]) {
-    const cells = [
-      cell(column(attack, 'connections'), 0),
-      cell(column(attack, 'requests'), 0),
-      cell(ratio(attack, 'rate'), 3),
-      cell(column(attack, 'p50'), 2),
-      cell(column(attack, 'p99'), 2),
-      cell(ratio(attack, 'p99'), 2),
-      cell(column(attack, 'refused'), 0),
-      cell(column(attack, 'cores'), 2)
-    ];
-    console.log(`| ${[attack, ...cells].join(' | ')} |`);
-  }
+  const headings = [
+    ...['attack', 'connections a second', 'requests a second', 'sprites a second, of none'],
+    ...['p50 ms', 'p99 ms', 'p99, of none', 'refused', 'cores of the server']
+  ];
+  const rows = ['none', ...ATTACKS].map((attack) => [
+    attack,
+    cell(column(attack, 'connections'), 0),
+    cell(column(attack, 'requests'), 0),
+    cell(ratio(attack, 'rate'), 3),
+    cell(column(attack, 'p50'), 2),
+    cell(column(attack, 'p99'), 2),
+    cell(ratio(attack, 'p99'), 2),
+    cell(column(attack, 'refused'), 0),
+    cell(column(attack, 'cores'), 2)
+  ]);
+  console.log(markdown([headings, ...rows]));
 } finally {
   server.child.kill();
   await server.ended;

@@ -10,8 +10,8 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
-  readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync
@@ -20,7 +20,6 @@ import net from 'node:net';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import { fileLimit } from '../../lib/base/file-limit.js';
@@ -29,6 +28,9 @@ import { loadTestAddon } from '../support/addon.js';
 import { freePort } from '../support/addresses.js';
 import { inSeconds, KEY_SET, reads } from '../support/grants.js';
 import { UNBOUND } from '../support/launch.js';
+import { until } from '../support/until.js';
+import { ask } from './server-memory.js';
+import { Use } from './usage.js';
 
 const PROGRAM = fileURLToPath(new URL('../../bin/sprites', import.meta.url));
 const PROBE = new URL('probe.js', import.meta.url).href;
@@ -37,30 +39,19 @@ const PROBE = new URL('probe.js', import.meta.url).href;
 export const PROBED = ['--expose-gc', '--import', PROBE];
 
 /**
- * bin/sprites as it is measured: on loopback, on a free port, without the bounds for each source address, since here
- * all clients have the same one. A connection costs the same with these bounds and without.
+ * Options of bin/sprites as it is measured: on loopback, on a free port, without the bounds for each source address, since
+ * here all clients have the same one. A connection costs the same with these bounds and without.
  */
-const OPTIONS = { host: '127.0.0.1', port: 0, 'throw-rate': 0, ...UNBOUND };
+export const MEASURED = { host: '127.0.0.1', port: 0, 'throw-rate': 0, ...UNBOUND };
 
-/**
- * @param {Record<string, string|number>} options of bin/sprites, without their dashes
- * @returns {string[]} arguments for `node`
- */
-export const spritesArgs = (options) => [...PROBED, ...plainArgs(options)];
-
-/** The same without a probe, which takes a system call a turn. */
-export function plainArgs(options) {
-  return [
-    PROGRAM,
-    ...Object.entries({ ...OPTIONS, ...options }).flatMap(([name, value]) => [
-      `--${name}`,
-      String(value)
-    ])
-  ];
-}
+/** @returns {string[]} arguments for `node` that start bin/sprites, probed, with these options besides MEASURED */
+export const spritesArgs = (options) => [
+  ...[...PROBED, PROGRAM],
+  ...Object.entries({ ...MEASURED, ...options }).map(([name, value]) => `--${name}=${value}`)
+];
 
 /** @param {string} line the server printed @returns {number|null} the port it says it listens on */
-export function portOf(line) {
+function portOf(line) {
   const match = /http:\/\/127\.0\.0\.1:(\d+)/.exec(line);
   return match && Number(match[1]);
 }
@@ -91,41 +82,29 @@ export function canPin() {
   }
 }
 
+/** @param {?number} core none: any @returns {string[]} what stands before a command that is to have it */
+export const onCore = (core) =>
+  Number.isInteger(core) && canPin() ? ['taskset', '-c', String(core)] : [];
+
 /**
- * Compiles a C or C++ program beside this file, unless that was done since it last changed.
+ * Compiles a C program beside this file, unless that was done since it last changed.
  *
- * @param {string[]} places its files and folders of files, relative to this folder
+ * @param {string} place its file, relative to this folder
  * @param {string} name of the program; of a shared object where it ends with .so
  * @returns {string} path of the program
  * @throws {Error} when the compiler refuses, with what it says
  */
-export function compile(places, name) {
-  const files = places
-    .map((place) => join(HERE, place))
-    .flatMap((path) =>
-      statSync(path).isFile() ? path : readdirSync(path).map((file) => join(path, file))
-    );
+export function compile(place, name) {
+  const source = join(HERE, place);
   const program = join(BUILD, name);
-  const changed = Math.max(...files.map((file) => statSync(file).mtimeMs));
-  if (existsSync(program) && statSync(program).mtimeMs > changed) return program;
+  if (existsSync(program) && statSync(program).mtimeMs > statSync(source).mtimeMs) return program;
   mkdirSync(BUILD, { recursive: true });
-  const sources = files.filter((file) => /\.cc?$/.test(file));
-  const [compiler, dialect] = sources[0].endsWith('.c') ? ['cc', 'gnu11'] : ['c++', 'c++17'];
   const fresh = `${program}.${process.pid}`;
   const kind = name.endsWith('.so') ? ['-shared', '-fPIC'] : [];
-  const flags = ['-O2', `-std=${dialect}`, '-Wall', '-Wextra', ...kind];
-  execFileSync(compiler, [...flags, '-o', fresh, ...sources], {
-    stdio: ['ignore', 'inherit', 'inherit']
-  });
-  execFileSync('mv', [fresh, program]);
+  const flags = ['-O2', '-std=gnu11', '-Wall', '-Wextra', ...kind];
+  execFileSync('cc', [...flags, '-o', fresh, source], { stdio: ['ignore', 'inherit', 'inherit'] });
+  renameSync(fresh, program);
   return program;
-}
-
-/** Starts a command on a core where cores can be pinned. */
-function spawnOn(core, command, args, options) {
-  return core === null
-    ? spawn(command, args, options)
-    : spawn('taskset', ['-c', String(core), command, ...args], options);
 }
 
 const running = new Set();
@@ -137,7 +116,8 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
 }
 
 function start(core, command, args, options) {
-  const child = spawnOn(core, command, args, options);
+  const [program, ...rest] = [...onCore(core), command, ...args];
+  const child = spawn(program, rest, options);
   running.add(child);
   child.once('exit', () => running.delete(child));
   child.once('error', () => running.delete(child));
@@ -202,21 +182,16 @@ export function startNode(name, pin, args) {
   return startPrinting(name, pin, process.execPath, args, { probed: true });
 }
 
-async function untilListening(port, child) {
-  const deadline = Date.now() + START_TIMEOUT;
-  for (;;) {
-    const socket = net.connect(port, '127.0.0.1');
-    const [event] = await Promise.race([
-      once(socket, 'connect').then(
-        () => ['connect'],
-        () => ['error']
-      )
-    ]);
+/** @returns {Promise<boolean>} whether a port takes connections */
+async function isListening(port) {
+  const socket = net.connect(port, '127.0.0.1');
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch {
+    return false;
+  } finally {
     socket.destroy();
-    if (event === 'connect') return;
-    if (child.exitCode !== null) throw new Error(`nginx stopped at once, with ${child.exitCode}`);
-    if (Date.now() > deadline) throw new Error('nginx did not come up in time');
-    await sleep(50);
   }
 }
 
@@ -266,16 +241,17 @@ async function startNchan(pin) {
       env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` }
     }
   );
-  await untilListening(port, child);
+  const isUp = () => {
+    if (child.exitCode !== null) throw new Error(`nginx stopped at once, with ${child.exitCode}`);
+    return isListening(port);
+  };
+  await until(isUp, 'nginx comes up', START_TIMEOUT / 1000);
   // nginx listens before its worker process exists.
-  let workers;
-  do {
-    await sleep(20);
-    workers = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
-  } while (workers.trim() === '');
+  const children = `/proc/${child.pid}/task/${child.pid}/children`;
+  const workers = await until(() => readFileSync(children, 'utf8').trim(), 'nginx has a worker');
   return {
     port,
-    pids: [child.pid, ...workers.trim().split(/\s+/).map(Number)],
+    pids: [child.pid, ...workers.split(/\s+/).map(Number)],
     probe: null,
     stop: async () => {
       await stop(child);
@@ -292,7 +268,7 @@ async function startNchan(pin) {
  * @returns {Promise<Server>}
  */
 function startBare(name, pin) {
-  return startPrinting(name, pin, compile([`contenders/${name}.c`], name), []);
+  return startPrinting(name, pin, compile(`contenders/${name}.c`, name), []);
 }
 
 /**
@@ -338,23 +314,54 @@ export const contenders = {
 };
 
 /**
+ * @param {string} only names with commas between them
+ * @param {Record<string, object>} all by name
+ * @param {(wrong: string) => never} usage
+ * @returns {string[]}
+ */
+export function namesIn(only, all, usage) {
+  const names = only.split(',');
+  const unknown = names.find((name) => !Object.hasOwn(all, name));
+  return unknown === undefined
+    ? names
+    : usage(`no contender "${unknown}": there are ${Object.keys(all).join(', ')}`);
+}
+
+/**
+ * @param {string[]} names
+ * @param {Record<string, {title: string, missing: () => string | null}>} all
+ * @returns {{here: string[], missing: Record<string, string>}} those that can run here, and why the others cannot: they
+ *   are told of
+ */
+export function thoseHere(names, all) {
+  const missing = {};
+  const here = names.filter((name) => {
+    const why = all[name].missing();
+    if (why === null) return true;
+    missing[name] = why;
+    console.error(`bench: ${all[name].title} is left out: ${why}`);
+    return false;
+  });
+  return { here, missing };
+}
+
+/**
  * Starts the load of a feed's watchers against a server.
  *
  * @param {Server} server
  * @param {boolean} pin whether to give the load a core of its own
  * @param {Record<string, string|number>} options of the program, without their dashes
  * @param {string} program of buildWatchers()
- * @returns {{child: import('node:child_process').ChildProcess, next: (name: string) =>
- *   Promise<object>, go: () => Promise<void>, ended: Promise<number>, stop: () => void}} `next` resolves
- *   with the load's next event of that name and rejects with its error, or when it ends without one;
- *   `go` lets a load of feeds begin, once all its connections are open
+ * @returns {{child: import('node:child_process').ChildProcess, next: (name: string) => Promise<object>,
+ *   measure: (begin?: () => Promise<unknown>) => Promise<object>, ended: Promise<number>, stop: () => void}} `next`
+ *   resolves with the load's next event of that name and rejects with its error, or when it ends without one; `measure`
+ *   lets a load of feeds go, once all its connections are open, and resolves with its result and what the server took
+ *   meanwhile (usage.js); `begin` is called when it is warm, before what is measured
  */
 export function startLoad(server, pin, options, program) {
-  const args = Object.entries({
-    port: server.port,
-    pids: server.pids.join(','),
-    ...options
-  }).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  const args = Object.entries({ port: server.port, ...options }).map(
+    ([name, value]) => `--${name}=${value}`
+  );
   const child = start(pin ? LOAD_CORE : null, program, args, {
     stdio: ['pipe', 'pipe', 'inherit']
   });
@@ -370,11 +377,22 @@ export function startLoad(server, pin, options, program) {
       if (event.event === name) return event;
     }
   };
-  const go = async () => {
+  const measure = async (begin = async () => {}) => {
     await next('open');
-    child.stdin.write('go\n');
+    const use = new Use(server.pids);
+    try {
+      child.stdin.write('go\n');
+      await next('begin');
+      await begin();
+      use.begin();
+      child.stdin.write('go\n');
+      const result = await next('result');
+      return { ...result, ...use.end() };
+    } finally {
+      use.close();
+    }
   };
-  return { child, next, go, ended, stop: () => stop(child) };
+  return { child, next, measure, ended, stop: () => stop(child) };
 }
 
 const TRANSPORTS = join(HERE, 'transports');
@@ -441,81 +459,70 @@ const never = () => null;
 export const startLibrary = (name, pin) =>
   startNode(name, pin, [...PROBED, join(TRANSPORTS, 'servers.js'), name]);
 
+const inC = (way, protocol) => ({
+  ...{ title: `bare epoll in C, ${way}`, protocol, patches: protocol, missing: never },
+  start: (pin) => startBare('epoll-feed', pin)
+});
+
+const ofSprites = (way, protocol) => ({
+  ...{ title: `Sprites, ${way}`, protocol, patches: `${protocol}-delta`, missing: never },
+  start: startSprites
+});
+
+const ofNchan = (way, protocol) => ({
+  ...{ title: `nchan, ${way}`, protocol, patches: protocol, missing: nchanMissing },
+  start: startNchan
+});
+
 /**
  * The contenders, by name: `protocol` and `patches`, what the load generator speaks where documents
  * are published whole, and where what has changed in them is; `missing()` and `start(pin)` as in
  * contenders.js; `token`, where it is another one than TOKEN, publishes.
  */
 export const feedContenders = {
-  'epoll-poll': {
-    title: 'bare epoll in C, long poll',
-    protocol: 'sprites-poll',
-    patches: 'sprites-poll',
-    missing: never,
-    start: (pin) => startBare('epoll-feed', pin)
-  },
-  'epoll-stream': {
-    title: 'bare epoll in C, event stream',
-    protocol: 'sprites-stream',
-    patches: 'sprites-stream',
-    missing: never,
-    start: (pin) => startBare('epoll-feed', pin)
-  },
-  'sprites-poll': {
-    title: 'Sprites, long poll',
-    protocol: 'sprites-poll',
-    patches: 'sprites-poll-delta',
-    missing: never,
-    start: startSprites
-  },
+  'epoll-poll': inC('long poll', 'sprites-poll'),
+  'epoll-stream': inC('event stream', 'sprites-stream'),
+  'sprites-poll': ofSprites('long poll', 'sprites-poll'),
   'sprites-poll-grant': {
-    title: 'Sprites, long poll of a private feed',
-    protocol: 'sprites-poll-grant',
-    patches: 'sprites-poll-grant-delta',
+    ...ofSprites('long poll of a private feed', 'sprites-poll-grant'),
     token: () => reads('bench', { publish: ['bench'], exp: inSeconds(3600) }),
-    missing: never,
     start: (pin) => startSprites(pin, { private: 'bench' })
   },
-  'sprites-stream': {
-    title: 'Sprites, event stream',
-    protocol: 'sprites-stream',
-    patches: 'sprites-stream-delta',
-    missing: never,
-    start: startSprites
-  },
+  'sprites-stream': ofSprites('event stream', 'sprites-stream'),
   ws: {
-    title: 'ws',
-    protocol: 'ws',
-    patches: 'ws',
+    ...{ title: 'ws', protocol: 'ws', patches: 'ws' },
     missing: () => packageMissing('ws'),
     start: (pin) => startLibrary('ws', pin)
   },
   sse: {
-    title: 'node:http, event stream',
-    protocol: 'sse',
-    patches: 'sse',
+    ...{ title: 'node:http, event stream', protocol: 'sse', patches: 'sse' },
     missing: never,
     start: (pin) => startLibrary('sse', pin)
   },
-  'nchan-stream': {
-    title: 'nchan, event stream',
-    protocol: 'nchan-stream',
-    patches: 'nchan-stream',
-    missing: nchanMissing,
-    start: (pin) => startNchan(pin)
-  },
-  'nchan-ws': {
-    title: 'nchan, WebSocket',
-    protocol: 'nchan-ws',
-    patches: 'nchan-ws',
-    missing: nchanMissing,
-    start: (pin) => startNchan(pin)
-  },
-  'nchan-poll': {
-    title: 'nchan, long poll',
-    protocol: 'nchan-poll',
-    patches: 'nchan-poll',
-    missing: nchanMissing,
-    start: (pin) => startNchan(pin)
-  }
+  'nchan-stream': ofNchan('event stream', 'nchan-stream'),
+  'nchan-ws': ofNchan('WebSocket', 'nchan-ws'),
+  'nchan-poll': ofNchan('long poll', 'nchan-poll')
 };
+
+/**
+ * Measures one contender with a load of feeds: a server of its own, from its start to its end.
+ *
+ * @param {{start: (pin: boolean) => Promise<Server>}} contender
+ * @param {boolean} pin
+ * @param {Record<string, string | number>} options of the load, without their dashes
+ * @returns {Promise<[object, object]>} what `measure` of startLoad gives, and what probe.js tells of its turns meanwhile
+ */
+export async function measureFeed(contender, pin, options) {
+  const server = await contender.start(pin);
+  // On a core of its own the load does not sleep while documents come: on one machine it is the server that would pay
+  // for waking it.
+  const all = { token: contender.token?.() ?? TOKEN, awake: pin ? 1 : 0, ...options };
+  const load = startLoad(server, pin, all, buildWatchers());
+  try {
+    const result = await load.measure(() => ask(server));
+    return [result, await ask(server)];
+  } finally {
+    await load.stop();
+    await server.stop();
+  }
+}

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { change, compress, wholeAnswer } from '../../lib/feeds/change.js';
 import { Random } from '../fuzz/random.js';
 import { answerHelp } from '../support/documents.js';
+import { markdown } from './figures.js';
 
 answerHelp(import.meta.url);
 
@@ -90,19 +91,17 @@ function main() {
   const number = (value, digits = 0) =>
     value.toLocaleString('en', { maximumFractionDigits: digits, minimumFractionDigits: digits });
   console.log(`Match ${seed}, ${versions} versions of ${number(values / versions)} bytes.\n`);
-  console.log('| sent | bytes in all | a version | of whole |');
-  console.log('| --- | --- | --- | --- |');
   const names = {
     whole: 'whole',
     wholeGzip: 'whole, gzip',
     patches: 'patches',
     patchesGzip: 'patches, gzip (event streams)'
   };
-  for (const [name, title] of Object.entries(names)) {
+  const rows = Object.entries(names).map(([name, title]) => {
     const share = number((100 * sums[name]) / sums.whole, 1);
-    const each = number(sums[name] / versions);
-    console.log(`| ${title} | ${number(sums[name])} | ${each} | ${share}% |`);
-  }
+    return [title, number(sums[name]), number(sums[name] / versions), `${share}%`];
+  });
+  console.log(markdown([['sent', 'bytes in all', 'a version', 'of whole'], ...rows]));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) main();

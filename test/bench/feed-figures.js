@@ -2,7 +2,7 @@
  * What npm run bench:feeds measures, what of it is held to what, and its tables.
  */
 import { Histogram } from '../../lib/swarm/histogram.js';
-import { tenth, whole } from './figures.js';
+import { markdown, tenth, whole } from './figures.js';
 
 const MEGABYTE = 2 ** 20;
 
@@ -89,33 +89,28 @@ const cell = (value, format = tenth) =>
  * @returns {string} the table of one cell, in Markdown
  */
 export function table(rows, titleOf) {
-  const lines = [
-    '| server | documents/s | CPU a document | resident (growth) | sockets | late p50 | p99 | max | skipped | missing | stall (CPU) |',
-    '| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |'
+  const headings = [
+    ...['server', 'documents/s', 'CPU a document', 'resident (growth)', 'sockets', 'late p50'],
+    ...['p99', 'max', 'skipped', 'missing', 'stall (CPU)']
   ];
-  for (const [name, row] of Object.entries(rows)) {
-    const title = titleOf(name);
-    if (row.failed !== undefined) {
-      lines.push(`| ${title} | ${row.failed} | | | | | | | | | |`);
-      continue;
-    }
-    lines.push(
-      `| ${[
-        title,
-        cell(row.rate, whole),
-        `${cell(row.cpu)} µs`,
-        `${megabytes(row.resident)} MB (+${megabytes(row.growth)})`,
-        `${megabytes(row.sockets)} MB`,
-        `${cell(row.p50)} ms`,
-        cell(row.p99),
-        cell(row.max),
-        cell(row.skipped, whole),
-        cell(row.missing, whole),
-        row.stall === undefined ? '-' : `${cell(row.stall)} ms (${cell(row.work)})`
-      ].join(' | ')} |`
-    );
-  }
-  return lines.join('\n');
+  const lines = Object.entries(rows).map(([name, row]) =>
+    row.failed === undefined
+      ? [
+          titleOf(name),
+          cell(row.rate, whole),
+          `${cell(row.cpu)} µs`,
+          `${megabytes(row.resident)} MB (+${megabytes(row.growth)})`,
+          `${megabytes(row.sockets)} MB`,
+          `${cell(row.p50)} ms`,
+          cell(row.p99),
+          cell(row.max),
+          cell(row.skipped, whole),
+          cell(row.missing, whole),
+          row.stall === undefined ? '-' : `${cell(row.stall)} ms (${cell(row.work)})`
+        ]
+      : [titleOf(name), row.failed, ...Array(9).fill('')]
+  );
+  return markdown([headings, ...lines]);
 }
 
 /**

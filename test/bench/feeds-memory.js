@@ -17,7 +17,7 @@ import process from 'node:process';
 
 import { buildWatchers, canPin, feedContenders, startLoad, TOKEN } from './contenders.js';
 import { memoryOf } from './server-memory.js';
-import { answerHelp, takeOptions } from '../support/documents.js';
+import { answerHelp, takeNumbers } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 
@@ -30,14 +30,11 @@ const ADDRESS_CONNECTIONS = 20000;
 /** Time limits of a connection, in seconds: none is closed while it is measured. */
 const TIME = 3600;
 
-const values = takeOptions(import.meta.url, {
-  watchers: { type: 'string', default: '18000' },
-  only: { type: 'string', default: '' },
-  settle: { type: 'string', default: '5' },
-  strict: { type: 'boolean', default: false }
-});
-const watchers = Number(values.watchers);
-const settle = Number(values.settle);
+const { watchers, settle, only, strict } = takeNumbers(
+  import.meta.url,
+  { watchers: [18000, 1], settle: [5] },
+  { only: { type: 'string', default: '' }, strict: { type: 'boolean', default: false } }
+);
 const pin = canPin();
 const program = buildWatchers();
 
@@ -77,11 +74,11 @@ async function measure(protocol) {
 for (const [protocol, name] of [
   ['sprites-poll', 'a long poll'],
   ['sprites-stream', 'an event stream']
-].filter(([protocol]) => protocol.endsWith(values.only))) {
+].filter(([protocol]) => protocol.endsWith(only))) {
   const { resident, connected, heap } = await measure(protocol);
   console.log(
     `${name.padEnd(16)} ${resident.toFixed(0).padStart(5)} bytes more than its connection; ` +
       `V8 heap ${heap.toFixed(1)} bytes; ${watchers} connections: ${(connected / 1e6).toFixed(1)} MB`
   );
-  if (resident > HELD && values.strict) process.exitCode = 1;
+  if (resident > HELD && strict) process.exitCode = 1;
 }

@@ -37,11 +37,10 @@ import { writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 
 import { fileLimit } from '../../lib/base/file-limit.js';
-import { buildWatchers, canPin, feedContenders, startLoad, TOKEN } from './contenders.js';
+import { canPin, feedContenders, measureFeed, namesIn, thoseHere } from './contenders.js';
 import { CELLS, figuresOf, table, together, verdicts } from './feed-figures.js';
 import { machineOf, progress } from './figures.js';
-import { ask } from './server-memory.js';
-import { answerHelp, refuseUsage, takeOptions } from '../support/documents.js';
+import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 
@@ -62,61 +61,39 @@ const SHARES = { none: [0], tenth: [0.1], both: [0, 0.1] };
 const usage = (message) => refuseUsage(import.meta.url, message);
 
 function readOptions() {
-  const values = takeOptions(import.meta.url, {
-    short: { type: 'boolean', default: false },
-    only: { type: 'string', default: USUAL.join(',') },
-    cells: { type: 'string', default: '' },
-    seconds: { type: 'string' },
-    rounds: { type: 'string', default: '1' },
-    stalled: { type: 'string', default: 'both' },
-    json: { type: 'string' },
-    strict: { type: 'boolean', default: false }
-  });
-  const names = values.only.split(',');
-  const unknown = names.find((name) => !(name in feedContenders));
-  if (unknown !== undefined) usage(`there is no contender ${unknown}`);
-  if (!(values.stalled in SHARES)) usage('--stalled wants both, none or tenth');
-  const seconds = Number(values.seconds ?? (values.short ? 3 : 6));
+  const options = takeNumbers(
+    import.meta.url,
+    { rounds: [1, 1, 100] },
+    {
+      short: { type: 'boolean', default: false },
+      only: { type: 'string', default: USUAL.join(',') },
+      cells: { type: 'string', default: '' },
+      seconds: { type: 'string' },
+      stalled: { type: 'string', default: 'both' },
+      json: { type: 'string' },
+      strict: { type: 'boolean', default: false }
+    }
+  );
+  const names = namesIn(options.only, feedContenders, usage);
+  if (!(options.stalled in SHARES)) usage('--stalled wants both, none or tenth');
+  const seconds = Number(options.seconds ?? (options.short ? 3 : 6));
   if (!(seconds > 0)) usage('--seconds wants a number');
-  const rounds = Number(values.rounds);
-  if (!(Number.isInteger(rounds) && rounds > 0)) usage('--rounds wants a number above 0');
   const cells = CELLS.filter(
-    ({ name, short }) => name.startsWith(values.cells) && (short || !values.short)
+    ({ name, short }) => name.startsWith(options.cells) && (short || !options.short)
   );
   if (cells.length === 0) usage('there is no such cell');
-  return { ...values, names, cells, seconds, rounds, shares: SHARES[values.stalled] };
+  return { ...options, names, cells, seconds, shares: SHARES[options.stalled] };
 }
 
 /** Runs one contender in one cell. @returns {Promise<object>} its figures */
-async function measure(contender, of, { pin, program, seconds, share }) {
-  const server = await contender.start(pin);
-  const load = startLoad(
-    server,
-    pin,
-    {
-      protocol: of.patch ? contender.patches : contender.protocol,
-      connections: of.connections,
-      bytes: of.bytes,
-      patch: of.patch ?? 0,
-      every: of.every,
-      warmup: Math.ceil(WARMUP / of.every),
-      awake: pin ? 1 : 0,
-      seconds: Math.max(seconds, 2 * of.every),
-      stalled: share,
-      token: contender.token?.() ?? TOKEN
-    },
-    program
-  );
-  try {
-    await load.go();
-    await load.next('begin');
-    await ask(server);
-    const result = await load.next('result');
-    return figuresOf(result, await ask(server));
-  } finally {
-    await load.stop();
-    await server.stop();
-  }
+async function measure(contender, of, { pin, seconds, share }) {
+  const [result, turns] = await measureFeed(contender, pin, {
+    protocol: of.patch ? contender.patches : contender.protocol,
+    ...{ connections: of.connections, bytes: of.bytes, patch: of.patch ?? 0, every: of.every },
+    warmup: Math.ceil(WARMUP / of.every),
+    ...{ seconds: Math.max(seconds, 2 * of.every), stalled: share }
+  });
+  return figuresOf(result, turns);
 }
 
 function describe(pin, { seconds, rounds }) {
@@ -132,12 +109,7 @@ function describe(pin, { seconds, rounds }) {
 async function main() {
   const options = readOptions();
   const pin = canPin();
-  const program = buildWatchers();
-  const names = options.names.filter((name) => {
-    const why = feedContenders[name].missing();
-    if (why) console.error(`bench: ${name} is left out: ${why}`);
-    return !why;
-  });
+  const { here: names } = thoseHere(options.names, feedContenders);
   const results = [];
   let failures = 0;
   for (const of of options.cells) {
@@ -152,7 +124,7 @@ async function main() {
         for (const name of names) {
           progress(`${of.name}, ${share * 100}% stalled: ${name}`);
           try {
-            const how = { pin, program, seconds: options.seconds, share };
+            const how = { pin, seconds: options.seconds, share };
             all[name].push(await measure(feedContenders[name], of, how));
           } catch (error) {
             all[name].push({ failed: error.message.slice(0, 200) });

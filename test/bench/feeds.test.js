@@ -55,8 +55,7 @@ for (const { contender, protocol, patch } of ways) {
       program
     );
     t.teardown(() => load.stop());
-    await load.go();
-    const result = await load.next('result');
+    const result = await load.measure();
     t.equal(await load.ended, 0);
     const { published, documents, skipped, missing, repeated, stalled, unpublished } = result;
     const readers = CONNECTIONS - STALLED;

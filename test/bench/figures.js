@@ -26,6 +26,12 @@ export function spread(values) {
   return { median, min: sorted[0], max: sorted.at(-1) };
 }
 
+/** What is measured in a round, and summed up as it is. */
+const FIGURES = [
+  ...['rate', 'cpuPerSprite', 'loadCpuPerSprite', 'stall', 'bytesPerClient', 'resident'],
+  ...['heapBefore', 'heapAfter']
+];
+
 /**
  * Sums up the rounds of each contender.
  *
@@ -35,47 +41,21 @@ export function spread(values) {
  *   `cpuOverEpoll` and `rateOverNode` of rounds taken side by side, where those ran
  */
 export function summarize(rounds) {
-  const summary = {};
-  for (const [name, mine] of Object.entries(rounds)) {
-    const figures = {};
-    const add = (figure, values) => {
-      const known = values.filter((value) => Number.isFinite(value));
-      if (known.length > 0) figures[figure] = spread(known);
-    };
-    for (const figure of [
-      'rate',
-      'cpuPerSprite',
-      'loadCpuPerSprite',
-      'stall',
-      'bytesPerClient',
-      'resident',
-      'heapBefore',
-      'heapAfter'
-    ]) {
-      add(
-        figure,
-        mine.map((round) => round[figure])
-      );
-    }
-    add(
-      'heapGrowth',
-      mine.map((round) => round.heapAfter - round.heapBefore)
-    );
-    if (rounds.epoll) {
-      add(
-        'cpuOverEpoll',
-        mine.map((round, i) => round.cpuPerSprite / rounds.epoll[i].cpuPerSprite)
-      );
-    }
-    if (rounds['node-http']) {
-      add(
-        'rateOverNode',
-        mine.map((round, i) => round.rate / rounds['node-http'][i].rate)
-      );
-    }
-    summary[name] = figures;
-  }
-  return summary;
+  const { epoll, 'node-http': node } = rounds;
+  const figures = {
+    ...Object.fromEntries(FIGURES.map((name) => [name, (round) => round[name]])),
+    heapGrowth: (round) => round.heapAfter - round.heapBefore,
+    cpuOverEpoll: ({ cpuPerSprite }, i) => cpuPerSprite / epoll?.[i].cpuPerSprite,
+    rateOverNode: ({ rate }, i) => rate / node?.[i].rate
+  };
+  const summaryOf = (mine) =>
+    Object.entries(figures)
+      .map(([name, of]) => [name, mine.map(of).filter(Number.isFinite)])
+      .filter(([, values]) => values.length > 0)
+      .map(([name, values]) => [name, spread(values)]);
+  return Object.fromEntries(
+    Object.entries(rounds).map(([name, mine]) => [name, Object.fromEntries(summaryOf(mine))])
+  );
 }
 
 /** Says on a terminal how far a bench is. @param {string} text empty at its end */
@@ -92,6 +72,14 @@ export const machineOf = (pin) => ({
   system: `Linux ${release()}, Node ${process.version}`,
   pinned: pin ? 'server on core 0, load on core 1' : 'server and load not pinned'
 });
+
+/** @returns {string} a median and, in brackets, the least and the most */
+export const show = ({ median, min, max }, digits) =>
+  `${median.toFixed(digits)} (${min.toFixed(digits)}–${max.toFixed(digits)})`;
+
+/** @param {Array<Array<string | number>>} rows the headings first @returns {string} a table in Markdown */
+export const markdown = ([headings, ...rows]) =>
+  [headings, headings.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n');
 
 /** Numbers as the tables have them. */
 export const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
@@ -123,25 +111,21 @@ function heapCell({ heapBefore, heapAfter }) {
  */
 export function table(summary, titles, memoryClients) {
   const heap = `V8 heap, 0 → ${whole.format(memoryClients)} parked`;
-  const lines = [
-    `| server | sprites/s | × node:http | server CPU per sprite | × epoll | bytes per parked client | ${heap} | longest stall |`,
-    '| --- | --- | --- | --- | --- | --- | --- | --- |'
+  const headings = [
+    ...['server', 'sprites/s', '× node:http', 'server CPU per sprite', '× epoll'],
+    ...['bytes per parked client', heap, 'longest stall']
   ];
-  for (const [name, figures] of Object.entries(summary)) {
-    lines.push(
-      `| ${[
-        titles[name],
-        cell(figures.rate, whole),
-        cell(figures.rateOverNode, tenth),
-        cell(figures.cpuPerSprite, tenth, ' µs'),
-        cell(figures.cpuOverEpoll, fine),
-        cell(figures.bytesPerClient, whole),
-        heapCell(figures),
-        cell(figures.stall, tenth, ' ms')
-      ].join(' | ')} |`
-    );
-  }
-  return lines.join('\n');
+  const rows = Object.entries(summary).map(([name, figures]) => [
+    titles[name],
+    cell(figures.rate, whole),
+    cell(figures.rateOverNode, tenth),
+    cell(figures.cpuPerSprite, tenth, ' µs'),
+    cell(figures.cpuOverEpoll, fine),
+    cell(figures.bytesPerClient, whole),
+    heapCell(figures),
+    cell(figures.stall, tenth, ' ms')
+  ]);
+  return markdown([headings, ...rows]);
 }
 
 /**

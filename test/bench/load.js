@@ -2,15 +2,18 @@
  * The load of sprites on a server that is measured: the engines of bin/sprites-swarm, step by step. Thousands of clients
  * are parked, and a few connections throw in the names of all of them, in closed loops or by the clock.
  */
-import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { Account, Tally } from '../../lib/swarm/tally.js';
 import { Engine } from '../../lib/swarm/engine.js';
+import { ROOT } from '../support/launch.js';
 import { until } from '../support/until.js';
-import { canPin } from './contenders.js';
+import { canPin, onCore } from './contenders.js';
 import { ask } from './server-memory.js';
+import { cpuSeconds } from './usage.js';
 
 /** The core of the load, where a server has another to itself. */
 const LOAD_CORE = 1;
@@ -33,26 +36,6 @@ const OPENING = 64;
 /** @param {number} pid has the core of the load from now on, with all its threads, where there are two cores */
 export function pinToLoad(pid) {
   if (canPin()) execFileSync('taskset', ['-acp', String(LOAD_CORE), String(pid)]);
-}
-
-/**
- * @param {number[]} pids
- * @returns {number} seconds of CPU that their threads have had: the scheduler's own count, where stat has ticks of 10 ms
- */
-export function cpuSeconds(pids) {
-  const threads = pids.flatMap((pid) =>
-    readdirSync(`/proc/${pid}/task`).map((thread) => `/proc/${pid}/task/${thread}/schedstat`)
-  );
-  return threads.reduce((sum, file) => sum + nanoseconds(file) / 1e9, 0);
-}
-
-function nanoseconds(schedstat) {
-  try {
-    return parseInt(readFileSync(schedstat, 'latin1'));
-  } catch (error) {
-    if (!['ENOENT', 'ESRCH'].includes(error.code)) throw error;
-    return 0; // the thread has ended
-  }
 }
 
 /**
@@ -187,12 +170,36 @@ export class Load {
 
   /** Has every client leave. */
   async leave() {
-    this.tell('leave');
-    await this.until(({ gone }) => gone >= this.clients, 'all have left');
+    this.tell('clients 0');
+    await this.until(({ members }) => members === 0, 'all have left');
   }
 
   async end() {
     this.tell('quit');
     await Promise.all(this.#engines.map((engine) => engine.ended));
   }
+}
+
+/**
+ * Runs bin/sprites-swarm.
+ *
+ * @param {Array<string | number>} words its command and what else is no option with a value
+ * @param {Record<string, string | number>} options without their dashes
+ * @param {?number} [core] it gets, where there are two
+ * @returns {{child: import('node:child_process').ChildProcess, result: Promise<object>}} `result`: what --json prints,
+ *     and the exit code
+ */
+export function runSwarm(words, options, core) {
+  const flags = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
+  const command = [process.execPath, `${ROOT}bin/sprites-swarm`, ...words, '--json', ...flags];
+  const [program, ...args] = [...onCore(core), ...command].map(String);
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  // By a pipe: it prints lines and no progress bar.
+  child.stderr.pipe(process.stderr, { end: false });
+  const result = Promise.all([text(child.stdout), once(child, 'close')]).then(([out, [code]]) => {
+    if (out.trim() === '') throw new Error(`the swarm ended with ${code} and no result`);
+    return { code, ...JSON.parse(out) };
+  });
+  result.catch(() => {});
+  return { child, result };
 }

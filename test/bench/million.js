@@ -7,23 +7,19 @@
  * A look is the server's resident size and the kernel's memory, from /proc; V8's heap can be measured only after a
  * garbage collection; so that is done twice: before the clients come, and when all are there.
  */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism, release, tmpdir, version } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 
 import { certificate } from '../support/certificate.js';
-import { valuesOf } from '../support/documents.js';
+import { takeNumbers } from '../support/documents.js';
+import { launch, SPRITES } from '../support/launch.js';
 import { verdictOf } from './figures.js';
-import { portOf, spritesArgs } from './contenders.js';
-
-const HERE = fileURLToPath(new URL('.', import.meta.url));
-const SWARM = join(HERE, '..', '..', 'bin', 'sprites-swarm');
+import { MEASURED, PROBED } from './contenders.js';
+import { runSwarm } from './load.js';
+import { ask } from './server-memory.js';
+import { residentBytes, socketBytes, statusAt, table } from './usage.js';
 
 /** Milliseconds between two looks, and between two lines that say how far it is. */
 const LOOK = 1000;
@@ -38,54 +34,20 @@ const MOST_OF_ALL = 0.99;
 /** How many slab caches get a line of their own. */
 const CACHES = 6;
 
-class UsageError extends Error {}
-
-function readOptions() {
-  const string = (value) => ({ type: 'string', default: value });
-  let values;
-  try {
-    values = valuesOf({
-      clients: string('1000000'),
-      rate: string('10000'),
-      time: string('60'),
-      hold: string('120'),
-      ramp: string('20000'),
-      processes: { type: 'string' },
-      'most-resident': { type: 'string' },
-      tls: { type: 'boolean', default: false },
-      json: { type: 'boolean', default: false }
-    });
-  } catch (error) {
-    throw new UsageError(error.message);
-  }
-  const number = (name, least) => {
-    const value = Number(values[name]);
-    if (!(value >= least)) throw new UsageError(`--${name} wants a number from ${least}`);
-    return value;
-  };
-  return {
-    clients: number('clients', 1),
-    rate: number('rate', 1),
-    time: number('time', 1),
-    hold: number('hold', 5),
-    ramp: number('ramp', 1),
-    processes: values.processes,
-    mostResident:
-      values['most-resident'] === undefined ? undefined : number('most-resident', 1) * 1e6,
-    tls: values.tls,
-    json: values.json
-  };
+/** Ends the program: it was called wrongly, or the machine is too small. */
+function refuse(line) {
+  say(line);
+  process.exit(2);
 }
 
-/** A file of /proc whose lines are `name: number unit`, as bytes or plain numbers. */
-function table(file) {
-  const pattern = /^([\w()]+):\s+(\d+)( kB)?$/gm;
-  return Object.fromEntries(
-    [...readFileSync(file, 'utf8').matchAll(pattern)].map(([, name, value, unit]) => [
-      name,
-      Number(value) * (unit ? 1024 : 1)
-    ])
+function readOptions() {
+  const text = { type: 'string' };
+  const { mostResident, ...options } = takeNumbers(
+    import.meta.url,
+    { clients: [1e6, 1], rate: [10000, 1], time: [60, 1], hold: [120, 5], ramp: [20000, 1] },
+    { processes: text, 'most-resident': text, tls: { type: 'boolean' }, json: { type: 'boolean' } }
   );
+  return { ...options, mostResident: mostResident && Number(mostResident) * 1e6 };
 }
 
 /** Bytes of each slab cache, where this user may know them. */
@@ -107,24 +69,16 @@ function slabCaches() {
 /** The kernel's memory: all that is neither free nor a process's or a file's page. */
 function kernelMemory() {
   const { MemTotal, MemFree, Active, Inactive, Unevictable, Slab } = table('/proc/meminfo');
-  const [, pages] = /^TCP: .* mem (\d+)$/m.exec(readFileSync('/proc/net/sockstat', 'utf8'));
   return {
     total: MemTotal - MemFree - Active - Inactive - Unevictable,
     slab: Slab,
-    buffers: Number(pages) * 4096,
+    buffers: socketBytes(),
     caches: slabCaches()
   };
 }
 
 function look(pid) {
-  return { resident: table(`/proc/${pid}/smaps_rollup`).Rss, kernel: kernelMemory() };
-}
-
-/** Asks probe.js inside the server. */
-async function ask(server) {
-  const answer = once(server, 'message');
-  server.send({ collect: true });
-  return (await answer)[0];
+  return { resident: residentBytes([pid]), kernel: kernelMemory() };
 }
 
 function say(line) {
@@ -134,73 +88,38 @@ function say(line) {
 async function startServer({ clients, hold, tls }) {
   const folder = mkdtempSync(join(tmpdir(), 'million-'));
   const by = tls ? { 'tls-port': 0, ...certificate(folder) } : {};
-  const args = spritesArgs({ capacity: clients, hold, ...by });
-  const server = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] });
-  const ports = await new Promise((resolve, reject) => {
-    const found = {};
-    server.once('exit', (code) => reject(new Error(`the server stopped at once, with ${code}`)));
-    createInterface({ input: server.stdout }).on('line', (line) => {
-      found.plain ??= portOf(line);
-      found.tls ??= /https:\/\/127\.0\.0\.1:(\d+)/.exec(line)?.[1];
-      if (found.plain && (found.tls || !tls)) resolve(found);
-    });
-  });
+  const [node, ...program] = SPRITES;
+  const { child: server, listening } = launch(
+    { ...MEASURED, capacity: clients, hold, ...by },
+    { command: [node, ...PROBED, ...program], ipc: true }
+  );
+  server.stderr.pipe(process.stderr, { end: false });
+  const { port, tlsPort } = await listening;
   rmSync(folder, { recursive: true });
-  const url = `http://127.0.0.1:${ports.plain}`;
-  return { server, url, clientsUrl: tls ? `https://127.0.0.1:${ports.tls}` : url };
+  const scheme = tls ? 'https' : 'http';
+  return { server, port, clientsUrl: `${scheme}://127.0.0.1:${tlsPort ?? port}` };
 }
 
 function startSwarm(url, { clients, rate, time, ramp, processes }) {
-  const args = [
-    SWARM,
-    'throw',
-    String(clients),
-    '--url',
-    url,
-    ...(url.startsWith('https:') ? ['--insecure'] : []),
-    '--rate',
-    String(rate),
-    '--time',
-    String(time),
-    '--ramp',
-    String(ramp),
-    '--drain',
-    '60',
-    '--wait',
-    '60',
-    '--stay',
-    '--json',
-    ...(processes ? ['--processes', processes] : [])
-  ];
-  const swarm = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
-  swarm.stderr.pipe(process.stderr, { end: false }); // A pipe: the swarm prints lines and no progress bar.
-  const ended = Promise.all([text(swarm.stdout), once(swarm, 'close')]).then(([out, [code]]) => ({
-    out,
-    code
-  }));
-  return { swarm, ended };
+  const words = ['throw', clients, '--stay', ...(url.startsWith('https:') ? ['--insecure'] : [])];
+  const options = { url, rate, time, ramp, drain: 60, wait: 60, ...(processes && { processes }) };
+  return runSwarm(words, options);
 }
 
 /** The server's counts, or null where it is too busy to tell. */
-async function status(url) {
-  try {
-    const response = await fetch(`${url}/status`, { signal: AbortSignal.timeout(LOOK * 5) });
-    return await response.json();
-  } catch {
-    return null;
-  }
-}
+const status = (port) => statusAt(port).catch(() => null);
 
 /** Looks at the server until the swarm has ended; resolves with the last look at all clients. */
-async function watch({ server, url }, { clients }, ended) {
+async function watch({ server, port }, { clients }, ended) {
   const seen = { full: null, fullFor: 0, heap: null, peak: 0 };
   let done = false;
-  ended.finally(() => {
+  const over = () => {
     done = true;
-  });
+  };
+  ended.then(over, over);
   let said = 0;
   for (let since = 0; !done; await Promise.race([sleep(LOOK), ended])) {
-    const counts = await status(url);
+    const counts = await status(port);
     if (!counts) continue;
     if (!since && Date.now() - said > SAY) {
       say(`${counts.clients} of ${clients} clients`);
@@ -211,7 +130,7 @@ async function watch({ server, url }, { clients }, ended) {
     seen.full = { ...look(server.pid), counts };
     seen.fullFor = (Date.now() - since) / 1000;
     if (!seen.heap) {
-      seen.heap = (await ask(server)).heapUsed;
+      seen.heap = (await ask({ probe: server }, { collect: true })).heapUsed;
       say(`all ${clients} are there`);
     }
   }
@@ -319,7 +238,7 @@ function checkMemory({ clients }) {
   const wanted = clients * MEMORY_PER_CLIENT;
   const available = table('/proc/meminfo').MemAvailable;
   if (available < wanted) {
-    throw new UsageError(
+    refuse(
       `${whole(clients)} clients and their server take some ${megabytes(wanted)}, ` +
         `and ${megabytes(available)} are available: take a larger machine, or fewer --clients`
     );
@@ -334,16 +253,14 @@ async function main() {
   let swarm;
   process.once('exit', () => {
     server.kill('SIGKILL');
-    swarm?.swarm.kill('SIGTERM');
+    swarm?.child.kill('SIGTERM');
   });
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(130));
-  const { heapUsed } = await ask(server);
+  const { heapUsed } = await ask({ probe: server }, { collect: true });
   const before = { ...look(server.pid), heap: heapUsed };
   swarm = startSwarm(clientsUrl, options);
-  const seen = await watch(running, options, swarm.ended);
-  const { out, code } = await swarm.ended;
-  if (!out.trim()) throw new Error(`the swarm ended with ${code} and no result`);
-  const result = JSON.parse(out);
+  const seen = await watch(running, options, swarm.result);
+  const { code, ...result } = await swarm.result;
   for (const fault of result.faults) say(fault);
   if (!seen.full) throw new Error('at no time were all clients there');
   const all = figures(options, before, seen, result);
@@ -355,5 +272,5 @@ async function main() {
 
 main().catch((error) => {
   say(error.message);
-  process.exit(error instanceof UsageError ? 2 : 1);
+  process.exit(1);
 });

@@ -47,16 +47,8 @@ t.test('a wrong option is named', async (t) => {
 });
 
 t.test('the same run with few clients holds them, throws, and reports', async (t) => {
-  const { code, stdout, stderr } = await run(
-    MILLION,
-    '--clients',
-    '200',
-    '--rate',
-    '200',
-    '--time',
-    '4',
-    '--json'
-  );
+  const few = '--clients 200 --rate 200 --time 4 --json'.split(' ');
+  const { code, stdout, stderr } = await run(MILLION, ...few);
   t.equal(code, 0, stderr);
   const { server, kernel, status, swarm, verdict } = JSON.parse(stdout);
   t.equal(status.clients, 200);

@@ -26,14 +26,16 @@ import { fileURLToPath } from 'node:url';
 
 import { readOptions } from '../../lib/operator/options.js';
 import { Pool } from '../../lib/torus/pool.js';
-import { launch, UNBOUND } from '../support/launch.js';
-import { answerHelp, takeOptions } from '../support/documents.js';
+import { launch } from '../support/launch.js';
+import { answerHelp, takeNumbers } from '../support/documents.js';
 import { until } from '../support/until.js';
+import { MEASURED } from './contenders.js';
+import { runSwarm } from './load.js';
+import { statusAt } from './usage.js';
 
 answerHelp(import.meta.url);
 
 const SELF = fileURLToPath(import.meta.url);
-const SWARM = fileURLToPath(new URL('../../bin/sprites-swarm', import.meta.url));
 
 /** Share of the clients that has to be parked to count as all: some are just being answered. */
 const MOST_OF_ALL = 0.99;
@@ -48,55 +50,27 @@ const seconds = (milliseconds) => `${(milliseconds / 1000).toFixed(2)} s`;
 const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
 const say = (line) => process.stdout.write(`${line}\n`);
 
-class NoRun extends Error {}
-
-function readArguments() {
-  const string = (value) => ({ type: 'string', default: value });
-  const values = takeOptions(import.meta.url, {
-    clients: string('10000'),
-    rate: string('2000'),
-    restarts: string('3'),
-    drain: string('2'),
-    hold: string('120'),
-    workers: string('0'),
-    idle: string('0'),
-    save: string(''),
-    load: string('')
-  });
-  const number = (name, least) => {
-    const value = Number(values[name]);
-    if (!(value >= least)) throw new NoRun(`--${name} wants a number from ${least}`);
-    return value;
-  };
-  return {
-    clients: number('clients', 4),
-    rate: number('rate', 1),
-    restarts: number('restarts', 1),
-    drain: number('drain', 0),
-    hold: number('hold', 5),
-    workers: number('workers', 0),
-    idle: number('idle', 0),
-    save: values.save,
-    load: values.load
-  };
-}
+const readArguments = () =>
+  takeNumbers(
+    import.meta.url,
+    {
+      ...{ clients: [10000, 4], rate: [2000, 1], restarts: [3, 1], drain: [2], hold: [120, 5] },
+      ...{ workers: [0], idle: [0] }
+    },
+    { save: { type: 'string', default: '' }, load: { type: 'string', default: '' } }
+  );
 
 // ---- A throwing swarm, and a server that is restarted -------------------------------------------
 
 /** Starts the server; resolves when it listens. */
 async function startServer(options) {
   const { child, ended, errors, listening } = launch(options);
-  try {
-    return { child, ended, errors, ...(await listening) };
-  } catch (error) {
-    throw new NoRun(error.message);
-  }
+  return { child, ended, errors, ...(await listening) };
 }
 
 async function look(port) {
   try {
-    const answer = await fetch(`http://127.0.0.1:${port}/status`);
-    return await answer.json();
+    return await statusAt(port);
   } catch {
     return null; // it is down, or just going
   }
@@ -109,11 +83,7 @@ async function untilStatus(port, holds, what) {
     status = await look(port);
     return status !== null && holds(status) && status;
   };
-  try {
-    return await until(seen, () => `${what} (${JSON.stringify(status)})`, PATIENCE);
-  } catch (error) {
-    throw new NoRun(error.message);
-  }
+  return until(seen, () => `${what} (${JSON.stringify(status)})`, PATIENCE);
 }
 
 /** Sends SIGTERM, waits for the end, starts the server again, and waits until nearly all clients are parked. */
@@ -121,7 +91,7 @@ async function restart(server, options, clients) {
   const before = performance.now();
   server.child.kill('SIGTERM');
   const [code] = await server.ended;
-  if (code !== 0) throw new NoRun(`the server ended with ${code}: ${Buffer.concat(server.errors)}`);
+  if (code !== 0) throw new Error(`the server ended with ${code}: ${Buffer.concat(server.errors)}`);
   const down = performance.now();
   const bytes = statSync(options.state).size;
   const next = await startServer({ ...options, port: server.port });
@@ -139,41 +109,21 @@ async function restart(server, options, clients) {
 
 async function throwing({ clients, rate, restarts, drain, hold, workers }, directory) {
   const options = {
-    host: '127.0.0.1',
-    port: 0,
+    ...MEASURED,
     capacity: clients + 1000,
     hold,
     drain,
     state: join(directory, 'state'),
-    'throw-rate': 0,
-    ...UNBOUND,
     'log-level': 'warn',
     ...(workers > 0 && { workers, 'transient-port': 0 })
   };
   let server = await startServer(options);
   if (workers > 0) options['transient-port'] = server.transientPort;
   // The swarm throws until it gets SIGINT; then it ends in order.
-  const swarm = spawn(
-    process.execPath,
-    [
-      SWARM,
-      'throw',
-      String(clients),
-      '--rate',
-      String(rate),
-      '--time',
-      '3600',
-      '--json',
-      '--port',
-      String(server.port),
-      '--drain',
-      '20',
-      ...(workers > 0 ? ['--transient-port', String(server.transientPort)] : [])
-    ],
-    { stdio: ['ignore', 'pipe', 'pipe'] }
-  );
-  const swarmEnded = once(swarm, 'close');
-  const told = Promise.all([text(swarm.stdout), text(swarm.stderr)]);
+  const { child: swarm, result } = runSwarm(['throw', clients], {
+    ...{ rate, time: 3600, port: server.port, drain: 20 },
+    ...(workers > 0 && { 'transient-port': server.transientPort })
+  });
   try {
     await untilStatus(server.port, ({ thrown }) => thrown > rate, 'the swarm throws');
     say(`${clients} clients throw ${rate} sprites a second.`);
@@ -184,19 +134,16 @@ async function throwing({ clients, rate, restarts, drain, hold, workers }, direc
     }
     await sleep(PAUSE * 1000);
     swarm.kill('SIGINT');
-    const [code] = await swarmEnded;
-    return report(code, await told, await look(server.port));
+    return report(await result, await look(server.port));
   } finally {
     swarm.kill('SIGKILL');
     server.child.kill('SIGTERM');
-    await Promise.all([swarmEnded, server.ended]);
+    await Promise.allSettled([result, server.ended]);
   }
 }
 
-function report(code, [result, errors], status) {
-  if (result === '') throw new NoRun(`the swarm ended with ${code} and no result: ${errors}`);
-  const { account, faults, remarks, connections, problems, refusals, connectErrors } =
-    JSON.parse(result);
+function report(result, status) {
+  const { account, faults, remarks, connections, problems, refusals, connectErrors } = result;
   say(`The swarm's account: ${JSON.stringify(account)}`);
   say(`Its connections: ${JSON.stringify({ ...connections, problems, refusals, connectErrors })}`);
   for (const remark of remarks) say(`Remark: ${remark}`);
@@ -241,7 +188,7 @@ function loadIdle(count, path) {
 async function inChild(args) {
   const child = spawn(process.execPath, [SELF, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [told, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
-  if (code !== 0) throw new NoRun(`a process ended with ${code}`);
+  if (code !== 0) throw new Error(`a process ended with ${code}`);
   return JSON.parse(told);
 }
 
@@ -276,6 +223,6 @@ async function main() {
 try {
   process.exitCode = await main();
 } catch (error) {
-  process.stderr.write(`restart: ${error instanceof NoRun ? error.message : error.stack}\n`);
+  process.stderr.write(`restart: ${error.stack}\n`);
   process.exitCode = 2;
 }

@@ -38,11 +38,11 @@
  */
 
 import { fileLimit } from '../../lib/base/file-limit.js';
-import { canPin, contenders } from './contenders.js';
+import { canPin, contenders, namesIn, thoseHere } from './contenders.js';
 import { machineOf, progress, summarize, table, verdicts } from './figures.js';
 import { closedLoops, Load } from './load.js';
 import { atRest, memoryOf } from './server-memory.js';
-import { answerHelp, refuseUsage, takeOptions } from '../support/documents.js';
+import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 
@@ -58,40 +58,20 @@ const MEMORY_ROUNDS = 3;
 const usage = (message) => refuseUsage(import.meta.url, message);
 
 function readOptions() {
-  const text = (value) => ({ type: 'string', default: value });
-  const values = takeOptions(import.meta.url, {
-    only: text(Object.keys(contenders).join()),
-    rounds: text('5'),
-    seconds: text('5'),
-    clients: text('5000'),
-    throwers: text('64'),
-    'memory-clients': text('18000'),
-    settle: text('10'),
-    json: { type: 'boolean', default: false },
-    strict: { type: 'boolean', default: false }
-  });
-  const number = (name, least, most) => {
-    const value = Number(values[name]);
-    if (!(value >= least && value <= most)) usage(`--${name} is ${least} to ${most}`);
-    return value;
-  };
-  const names = values.only.split(',');
-  const unknown = names.find((name) => !Object.hasOwn(contenders, name));
-  if (unknown !== undefined) {
-    usage(`no contender "${unknown}": there are ${Object.keys(contenders).join(', ')}`);
-  }
+  const options = takeNumbers(
+    import.meta.url,
+    {
+      ...{ rounds: [5, 1, 100], seconds: [5, 0.1, 600], settle: [10, 0, 600] },
+      ...{ clients: [5000, 1, 1e6], throwers: [64, 1, 1000], 'memory-clients': [18000, 0, 1e6] }
+    },
+    {
+      only: { type: 'string', default: Object.keys(contenders).join() },
+      json: { type: 'boolean', default: false },
+      strict: { type: 'boolean', default: false }
+    }
+  );
+  options.names = namesIn(options.only, contenders, usage);
   const room = fileLimit() - SPARE_FILES;
-  const options = {
-    names,
-    rounds: number('rounds', 1, 100),
-    seconds: number('seconds', 0.1, 600),
-    clients: number('clients', 1, 1e6),
-    throwers: number('throwers', 1, 1000),
-    memoryClients: number('memory-clients', 0, 1e6),
-    settle: number('settle', 0, 600),
-    json: values.json,
-    strict: values.strict
-  };
   if (options.clients > room) {
     usage(`--clients ${options.clients} wants a higher \`ulimit -n\` than ${fileLimit()}`);
   }
@@ -216,11 +196,7 @@ function show(options, pin, summary, held) {
 async function main() {
   const options = readOptions();
   const pin = canPin();
-  options.names = options.names.filter((name) => {
-    const why = contenders[name].missing();
-    if (why) console.error(`bench: ${name} is left out: ${why}`);
-    return !why;
-  });
+  options.names = thoseHere(options.names, contenders).here;
   const rounds = await runRounds(options.names, pin, options);
   const summary = summarize(rounds);
   const held = verdicts(summary, options.memoryClients);

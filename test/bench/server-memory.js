@@ -2,8 +2,9 @@
  * How much memory a server takes, when it has come to rest.
  */
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+
+import { cpuSeconds, residentBytes } from './usage.js';
 
 /** Garbage collections before a resident size counts, and the milliseconds V8 has after each. */
 const COLLECTIONS = 3;
@@ -16,13 +17,8 @@ const NEW_LOW = 64 * 1024;
 const REST_LOOK = 200;
 const REST_LOOKS = 300;
 
-/** Ticks of CPU that processes have used. */
-function ticks(pids) {
-  return pids.reduce((sum, pid) => {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').pop().split(' ');
-    return sum + Number(fields[11]) + Number(fields[12]);
-  }, 0);
-}
+/** Seconds of CPU between two looks that are hardly any. */
+const AT_REST = 0.01;
 
 /**
  * Resolves when processes use hardly any CPU: they have handled all that was sent to them.
@@ -30,23 +26,15 @@ function ticks(pids) {
  * @param {number[]} pids
  */
 export async function atRest(pids) {
-  let before = ticks(pids);
+  let before = cpuSeconds(pids);
   for (let look = 0, quiet = 0; look < REST_LOOKS; look++) {
     await sleep(REST_LOOK);
-    const now = ticks(pids);
-    quiet = now - before <= 1 ? quiet + 1 : 0;
+    const now = cpuSeconds(pids);
+    quiet = now - before <= AT_REST ? quiet + 1 : 0;
     if (quiet === 2) return;
     before = now;
   }
   throw new Error('the server works on although nobody asks anything of it');
-}
-
-/** Bytes of memory that processes have resident. */
-function residentBytes(pids) {
-  return pids.reduce((sum, pid) => {
-    const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
-    return sum + Number(/^Rss:\s+(\d+) kB/m.exec(rollup)[1]) * 1024;
-  }, 0);
 }
 
 /** Resolves when resident size has made no new low for `seconds`. */

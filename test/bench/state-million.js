@@ -16,6 +16,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { compile } from './contenders.js';
+import { statusAt } from './usage.js';
 import { launch, SPRITES, UNBOUND } from '../support/launch.js';
 import { until } from '../support/until.js';
 
@@ -46,7 +47,7 @@ const OPTIONS = {
 
 /** Starts a server; gives it when it listens, with how many milliseconds that took. */
 async function startServer(options, turns) {
-  const preload = turns ? [`LD_PRELOAD=${compile(['turns.c'], 'turns.so')}`, `TURNS=${turns}`] : [];
+  const preload = turns ? [`LD_PRELOAD=${compile('turns.c', 'turns.so')}`, `TURNS=${turns}`] : [];
   const begun = performance.now();
   const server = launch(options, { command: [...preload, ...SPRITES] });
   const end = async () => {
@@ -56,10 +57,7 @@ async function startServer(options, turns) {
   try {
     const ports = await server.listening;
     const milliseconds = performance.now() - begun;
-    const status = async () => {
-      const answer = await fetch(`http://127.0.0.1:${ports.adminPort}/status`);
-      return answer.json();
-    };
+    const status = () => statusAt(ports.adminPort);
     return { ...ports, milliseconds, status, errors: server.errors, end };
   } catch (error) {
     await end();

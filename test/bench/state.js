@@ -21,19 +21,17 @@
  * The state lies in the folder for temporary files: TMPDIR says on which disk. Exit status: 0, or
  * with --strict 1 where a figure is not what it is held to; 2 on a wrong option.
  */
-import { execFile } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 
 import { canPin, spritesArgs, startNode } from './contenders.js';
-import { spread } from './figures.js';
-import { closedLoops, Load } from './load.js';
+import { markdown, show, spread } from './figures.js';
+import { closedLoops, Load, runSwarm } from './load.js';
+import { ask } from './server-memory.js';
 import { measureMillion } from './state-million.js';
-import { answerHelp, refuseUsage, takeOptions } from '../support/documents.js';
+import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 
@@ -53,31 +51,22 @@ const STATE = { 'journal-bytes': '64M', 'snapshot-every': 5 };
 
 const KINDS = ['none', 'never', 'second', 'turn'];
 
-const text = { type: 'string' };
 const flag = { type: 'boolean', default: false };
-const values = takeOptions(import.meta.url, {
-  rounds: { ...text, default: '5' },
-  seconds: { ...text, default: '4' },
-  'late-seconds': { ...text, default: '12' },
-  clients: { ...text, default: '5000' },
-  throwers: { ...text, default: '64' },
-  rate: { ...text, default: '8000' },
-  million: { ...text, default: '1000000' },
-  snapshots: { ...text, default: '6' },
-  before: { ...text, default: '' },
-  only: { ...text, default: KINDS.join() },
-  json: flag,
-  strict: flag,
-  'late-only': flag
-});
+const values = takeNumbers(
+  import.meta.url,
+  {
+    ...{ rounds: [5], seconds: [4, 0.1], 'late-seconds': [12, 0.1], clients: [5000, 1] },
+    ...{ throwers: [64, 1], rate: [8000, 1], million: [1000000], snapshots: [6, 1] }
+  },
+  {
+    before: { type: 'string', default: '' },
+    only: { type: 'string', default: KINDS.join() },
+    ...{ json: flag, strict: flag, 'late-only': flag }
+  }
+);
 const wanted = values.only.split(',');
-const positive = ['seconds', 'late-seconds', 'clients', 'throwers', 'rate', 'snapshots'];
-const known =
-  wanted.every((kind) => KINDS.includes(kind)) &&
-  positive.every((name) => values[name] > 0) &&
-  ['rounds', 'million'].every((name) => values[name] >= 0);
-if (!known) {
-  refuseUsage(import.meta.url, 'an option has no such value');
+if (!wanted.every((kind) => KINDS.includes(kind))) {
+  refuseUsage(import.meta.url, `--only takes ${KINDS.join()}`);
 }
 const pin = canPin();
 const kinds = [...(values.before ? ['before'] : []), ...wanted];
@@ -100,9 +89,7 @@ async function withServer(kind, measure) {
 }
 
 async function throwAll(server) {
-  const [clients, throwers, seconds] = ['clients', 'throwers', 'seconds'].map((name) =>
-    Number(values[name])
-  );
+  const { clients, throwers, seconds } = values;
   const load = new Load([closedLoops({ port: server.port, clients, throwers })], pin);
   try {
     await load.park();
@@ -119,21 +106,11 @@ async function throwAll(server) {
 
 /** How late sprites come at a rate, in milliseconds; and the longest stall of the server's loop. */
 async function lateness(server) {
-  const args = ['throw', values.clients, '--rate', values.rate, '--time', values['late-seconds']];
-  const { stdout } = await promisify(execFile)(
-    pin ? 'taskset' : 'env',
-    [
-      ...(pin ? ['-c', '1'] : []),
-      ...[process.execPath, `${ROOT}bin/sprites-swarm`, ...args],
-      ...['--port', String(server.port), '--json', '--quiet']
-    ],
-    { maxBuffer: 2 ** 26 }
-  ).catch((error) => error);
-  const { latency, faults } = JSON.parse(stdout);
+  const options = { rate: values.rate, time: values.lateSeconds, port: server.port };
+  const { latency, faults } = await runSwarm(['throw', values.clients, '--quiet'], options, 1)
+    .result;
   if (faults.length > 0) throw new Error(faults.join('; '));
-  const answer = once(server.probe, 'message');
-  server.probe.send({});
-  const [{ longestStall }] = await answer;
+  const { longestStall } = await ask(server);
   return { p50: latency.arrival.p50, p99: latency.arrival.p99, stall: longestStall };
 }
 
@@ -142,13 +119,13 @@ async function measureRounds() {
   for (let i = 0; i < values.rounds; i += 1) {
     const round = {};
     for (const kind of i % 2 ? kinds.toReversed() : kinds) {
-      round[kind] = values['late-only'] ? {} : await withServer(kind, throwAll);
+      round[kind] = values.lateOnly ? {} : await withServer(kind, throwAll);
       Object.assign(round[kind], await withServer(kind, lateness));
     }
     rounds.push(round);
   }
   const [first] = kinds;
-  const figures = ['p50', 'p99', 'stall', ...(values['late-only'] ? [] : ['cpuPerSprite', 'rate'])];
+  const figures = ['p50', 'p99', 'stall', ...(values.lateOnly ? [] : ['cpuPerSprite', 'rate'])];
   return kinds.map((kind) => {
     const of = (value) => spread(rounds.map(value));
     return {
@@ -169,36 +146,30 @@ function showRounds(summary) {
     p99: ['p99', 'ms', 2],
     stall: ['longest stall', 'ms', 1]
   };
-  const show = ({ median, min, max }, digits) =>
-    `${median.toFixed(digits)} (${min.toFixed(digits)}–${max.toFixed(digits)})`;
   const [{ kind: first }] = summary;
   const shown = Object.entries(columns).filter(([figure]) => figure in summary[0]);
-  const row = (cells) => `| ${cells.join(' | ')} |`;
-  return [
-    row(['state', ...shown.flatMap(([, [title]]) => [title, `× ${first}`])]),
-    row(Array(1 + 2 * shown.length).fill('---')),
-    ...summary.map((kind) =>
-      row([
-        kind.kind,
-        ...shown.flatMap(([figure, [, unit, digits]]) => [
-          `${show(kind[figure], digits)} ${unit}`.trim(),
-          show(kind.ratios[figure], 2)
-        ])
+  return markdown([
+    ['state', ...shown.flatMap(([, [title]]) => [title, `× ${first}`])],
+    ...summary.map((kind) => [
+      kind.kind,
+      ...shown.flatMap(([figure, [, unit, digits]]) => [
+        `${show(kind[figure], digits)} ${unit}`.trim(),
+        show(kind.ratios[figure], 2)
       ])
-    )
-  ];
+    ])
+  ]);
 }
 
 function showMillion({ longest, dearest, slow, snapshots, snapshotBytes, start }) {
-  const show = ({ took, own, waited, asleep }) =>
+  const turn = ({ took, own, waited, asleep }) =>
     `${took.toFixed(1)} ms on the clock: ${own.toFixed(1)} of its own CPU, ready and waiting for ` +
     `a processor ${waited.toFixed(1)}, asleep ${asleep.toFixed(1)}`;
   const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
   return [
     `${values.million} clients, ${MILLION.rate} throws a second, ${snapshots} snapshots of ` +
       `${megabytes(snapshotBytes)}:`,
-    `- longest turn ${show(longest)}`,
-    `- most CPU in a turn: ${show(dearest)}`,
+    `- longest turn ${turn(longest)}`,
+    `- most CPU in a turn: ${turn(dearest)}`,
     `- turns above ${HELD_TURN} ms: ${slow}`,
     `- a start after a crash, with a minute's journal (${megabytes(start.journalBytes)}): listens ` +
       `after ${(start.listening / 1000).toFixed(2)} s, of that ` +
@@ -227,7 +198,7 @@ const summary = values.rounds > 0 ? await measureRounds() : [];
 const million =
   values.million > 0
     ? await measureMillion({
-        ...{ clients: Number(values.million), ...MILLION },
+        ...{ clients: values.million, ...MILLION },
         seconds: values.snapshots * MILLION.every
       })
     : undefined;
@@ -235,7 +206,7 @@ if (values.json) {
   process.stdout.write(`${JSON.stringify({ pinned: pin, held: HELD, summary, million })}\n`);
 } else {
   const lines = [
-    ...(summary.length > 0 ? showRounds(summary) : []),
+    ...(summary.length > 0 ? [showRounds(summary)] : []),
     ...(million ? ['', ...showMillion(million)] : [])
   ];
   process.stdout.write(`${lines.join('\n')}\n`);

@@ -60,7 +60,7 @@ for (const [name, text] of Object.entries(recordings)) {
   t.test(`${name}: a recording is read, in whatever pieces it comes`, async (t) => {
     const input = Buffer.from(text, 'latin1');
     for (const piece of [1, 7, 1460, input.length]) {
-      const args = ['--protocol', contenders[name].protocol, '--read', String(piece)];
+      const args = [`--protocol=${contenders[name].protocol}`, `--read=${piece}`];
       const read = spawnSync(program, args, { input, encoding: 'utf8' });
       t.equal(read.stderr, '');
       const { versions, sends } = JSON.parse(read.stdout);
@@ -123,8 +123,7 @@ for (const [name, again] of Object.entries(LIVE)) {
       program
     );
     t.teardown(() => load.stop());
-    await load.go();
-    const result = await load.next('result');
+    const result = await load.measure();
     t.equal(await load.ended, 0);
     const { published, unpublished, documents, skipped, cutAll, cutNewest, cutNext } = result;
     const readers = CONNECTIONS - STALLED;

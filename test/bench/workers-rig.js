@@ -1,16 +1,14 @@
 /**
  * A server with workers and a load on it, as they are measured: who runs where, what each thread takes.
  */
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
-import { createInterface } from 'node:readline';
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 
-import { canPin, plainArgs } from './contenders.js';
-
-const SWARM = fileURLToPath(new URL('../../bin/sprites-swarm', import.meta.url));
+import { launch, SPRITES } from '../support/launch.js';
+import { canPin, MEASURED, onCore } from './contenders.js';
+import { runSwarm } from './load.js';
+import { cpuOf, cpuSeconds, statusAt, threadsOf } from './usage.js';
 
 /** The core of the main thread, and that of everything else, where each has its own. */
 const CORES = { main: 0, rest: 1 };
@@ -20,48 +18,6 @@ const AROUND = 60;
 
 /** Whether processes can be kept on a core. */
 export const pins = canPin();
-
-/** What a program prints, line by line, and its end. */
-function run(core, args) {
-  const command = [process.execPath, ...args];
-  if (pins && core !== undefined) command.unshift('taskset', '-c', String(core));
-  const child = spawn(command[0], command.slice(1), {
-    stdio: ['ignore', 'pipe', 'inherit', 'ipc']
-  });
-  const lines = [];
-  let woken = () => {};
-  createInterface({ input: child.stdout }).on('line', (line) => {
-    lines.push(line);
-    woken();
-  });
-  const ended = once(child, 'close').then(([code]) => {
-    woken();
-    return code;
-  });
-  return {
-    child,
-    lines,
-    ended,
-    /** @returns {Promise<string>} the first line that matches */
-    async line(pattern) {
-      for (;;) {
-        const found = lines.find((line) => pattern.test(line));
-        if (found !== undefined) return found;
-        if (child.exitCode !== null) throw new Error('it has ended');
-        await new Promise((resolve) => {
-          woken = resolve;
-        });
-      }
-    }
-  };
-}
-
-/** @returns {number[]} the threads of a process, the main one first */
-const threadsOf = (pid) => readdirSync(`/proc/${pid}/task`).map(Number);
-
-/** @returns {number} seconds of a processor that a thread has had, by the kernel's account */
-const cpuOf = (pid, thread) =>
-  Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1').split(' ')[0]) / 1e9;
 
 /** Keeps the workers on the core of everything but the main thread. */
 function pin(pid) {
@@ -82,31 +38,26 @@ function pin(pid) {
  *     to import first
  */
 export async function startServer(workers, { pinned = true, collects, options = {} } = {}) {
-  const server = run(pinned ? CORES.main : undefined, [
-    ...(collects ? ['--expose-gc', '--import', collects] : []),
-    ...plainArgs({ drain: 0, workers, 'log-level': 'warn', 'admin-port': 0, ...options })
-  ]);
-  await server.line(/room for/);
-  const [port, adminPort] = ['Sprites ', 'Metrics '].map((begin) =>
-    Number(/:(\d+)\//.exec(server.lines.find((line) => line.startsWith(begin)) ?? '')?.[1])
+  const [node, ...program] = SPRITES;
+  const given = collects ? ['--expose-gc', '--import', collects] : [];
+  const server = launch(
+    { ...MEASURED, drain: 0, workers, 'log-level': 'warn', 'admin-port': 0, ...options },
+    { command: [...onCore(pinned ? CORES.main : null), node, ...given, ...program] }
   );
+  server.child.stderr.pipe(process.stderr, { end: false });
+  const { port, adminPort } = await server.listening;
   const { pid } = server.child;
   if (pinned) pin(pid);
   return {
     pid,
     port,
     pinned,
-    async status() {
-      return (await fetch(`http://127.0.0.1:${adminPort}/status`)).json();
-    },
+    status: () => statusAt(adminPort),
     /** Seconds of a processor: the main thread's, and those of all threads together. */
-    cpu: () => ({
-      main: cpuOf(pid, pid),
-      all: threadsOf(pid).reduce((sum, thread) => sum + cpuOf(pid, thread), 0)
-    }),
+    cpu: () => ({ main: cpuOf(pid), all: cpuSeconds([pid]) }),
     async stop() {
       server.child.kill('SIGTERM');
-      const code = await server.ended;
+      const [code] = await server.ended;
       if (code !== 0) throw new Error(`the server ended with ${code}`);
     }
   };
@@ -120,31 +71,17 @@ export async function startServer(workers, { pinned = true, collects, options = 
  *     with a `rate` by the clock; else so many throwers in closed loops, for all clients in turn
  */
 export function startSwarm(server, { clients, throwers = 32, rate, seconds, processes = 1 }) {
+  const words = ['throw', clients, '--quiet', ...(rate > 0 ? [] : ['--every-client'])];
   const options = {
-    throwers,
-    time: seconds,
-    host: '127.0.0.1',
-    port: server.port,
+    ...{ throwers, time: seconds, host: '127.0.0.1', port: server.port },
     ...(processes !== 'auto' && { processes }),
     ...(rate > 0 && { rate })
   };
-  const swarm = run(
-    server.pinned ? CORES.rest : undefined,
-    [
-      ...[SWARM, 'throw', clients, '--json', '--quiet'],
-      ...(rate > 0 ? [] : ['--every-client']),
-      ...Object.entries(options).flatMap(([name, value]) => [`--${name}`, value])
-    ].map(String)
-  );
+  const { child, result } = runSwarm(words, options, server.pinned ? CORES.rest : null);
   // A swarm that hangs must not hang the measurement.
-  const patience = setTimeout(() => swarm.child.kill('SIGKILL'), (seconds + AROUND) * 1000);
-  const result = swarm.ended.then((code) => {
-    clearTimeout(patience);
-    if (swarm.lines.length === 0) throw new Error(`the swarm ended with ${code} and no result`);
-    return JSON.parse(swarm.lines.join('\n'));
-  });
-  result.catch(() => {});
-  return { result, pid: swarm.child.pid };
+  const patience = setTimeout(() => child.kill('SIGKILL'), (seconds + AROUND) * 1000);
+  child.once('close', () => clearTimeout(patience));
+  return { result, pid: child.pid };
 }
 
 /** Waits until the load is there. */

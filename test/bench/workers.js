@@ -18,12 +18,12 @@
  * Exit status: 0, or 1 where a sprite was missing or came twice or, with --strict, a figure is above what it is
  * held to; 2 on a wrong option.
  */
-import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { fileLimit } from '../../lib/base/file-limit.js';
-import { spread } from './figures.js';
-import { answerHelp, refuseUsage, takeOptions } from '../support/documents.js';
+import { markdown, show, spread } from './figures.js';
+import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
+import { residentBytes } from './usage.js';
 import { pins, startServer, startSwarm, untilThrown } from './workers-rig.js';
 
 answerHelp(import.meta.url);
@@ -59,27 +59,24 @@ const NEW_LOW = 64 * 1024;
 const usage = (message) => refuseUsage(import.meta.url, message);
 
 function readOptions() {
-  const text = { type: 'string' };
   const flag = { type: 'boolean', default: false };
-  const values = takeOptions(import.meta.url, {
-    ...{ workers: text, rounds: text, seconds: text, clients: text, throwers: text },
-    ...{ rate: text, only: { ...text, default: '' } },
-    ...{ parked: flag, json: flag, strict: flag }
-  });
-  const common = { workers: '2', rounds: '1', seconds: '20', throwers: '128', rate: '8000' };
-  const usual = { ...common, workers: '1,2', rounds: '5', seconds: '4', clients: '3000' };
-  if (values.parked) Object.assign(usual, common, { clients: '15000', rate: '500', seconds: '40' });
-  const given = Object.entries(values).filter(([, value]) => value !== undefined);
-  const all = { ...usual, ...Object.fromEntries(given) };
-  const whole = (name) =>
-    /^[1-9]\d{0,5}$/.test(all[name]) ? Number(all[name]) : usage(`--${name} takes a number`);
-  if (!/^[1-9](,[1-9])*$/.test(all.workers)) usage('--workers takes numbers from 1 to 9');
-  const names = ['rounds', 'seconds', 'clients', 'throwers', 'rate'];
-  return {
-    ...all,
-    ...Object.fromEntries(names.map((name) => [name, whole(name)])),
-    workers: all.workers.split(',').map(Number)
-  };
+  const usual = process.argv.includes('--parked')
+    ? { workers: '2', rounds: 1, seconds: 40, clients: 15000, rate: 500 }
+    : { workers: '1,2', rounds: 5, seconds: 4, clients: 3000, rate: 8000 };
+  const { workers, ...options } = takeNumbers(
+    import.meta.url,
+    {
+      ...{ rounds: [usual.rounds, 1], seconds: [usual.seconds, 1], clients: [usual.clients, 1] },
+      ...{ throwers: [128, 1], rate: [usual.rate, 1] }
+    },
+    {
+      workers: { type: 'string', default: usual.workers },
+      only: { type: 'string', default: '' },
+      ...{ parked: flag, json: flag, strict: flag }
+    }
+  );
+  if (!/^[1-9](,[1-9])*$/.test(workers)) usage('--workers takes numbers from 1 to 9');
+  return { ...options, workers: workers.split(',').map(Number) };
 }
 
 /** The loads, by name. */
@@ -120,9 +117,6 @@ async function measure(workers, { pinned, ...load }, seconds) {
     await server.stop();
   }
 }
-
-const show = ({ median, min, max }, digits) =>
-  `${median.toFixed(digits)} (${min.toFixed(digits)}–${max.toFixed(digits)})`;
 
 /** What a load's rounds come to, for so many workers. */
 function summarize(load, workers, rounds) {
@@ -182,17 +176,17 @@ async function compare(options) {
   if (options.json) {
     console.log(JSON.stringify({ held: HELD, pinned: pins, summary }));
   } else {
-    console.log(
-      '| load | workers | main thread, µs a sprite | of that without | all, of it | sprites/s | p50, ms | p99, ms | p50 later | p99 later |'
-    );
-    console.log(`|${' --- |'.repeat(10)}`);
-    for (const { load, workers, cpu, main, all, rate, p50, p99, later50, later99 } of summary) {
-      const cells = [
-        ...[load, workers, show(cpu, 2), show(main, 2), show(all, 2), show(rate, 0)],
-        ...[p50, p99, later50, later99].map((one) => show(one, 2))
-      ];
-      console.log(`| ${cells.join(' | ')} |`);
-    }
+    const headings = [
+      ...['load', 'workers', 'main thread, µs a sprite', 'of that without', 'all, of it'],
+      ...['sprites/s', 'p50, ms', 'p99, ms', 'p50 later', 'p99 later']
+    ];
+    const rows = summary.map((one) => [
+      ...[one.load, one.workers],
+      ...[one.cpu, one.main, one.all].map((figure) => show(figure, 2)),
+      show(one.rate, 0),
+      ...[one.p50, one.p99, one.later50, one.later99].map((figure) => show(figure, 2))
+    ]);
+    console.log(markdown([headings, ...rows]));
   }
   const high = summary.flatMap(broken);
   for (const one of high) console.error(one);
@@ -209,8 +203,7 @@ async function residentOf(pid) {
   for (let since = 0; since < SETTLED; since += 1) {
     process.kill(pid, 'SIGPWR');
     await pause(1000);
-    const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
-    const now = Number(/^Rss:\s+(\d+) kB/m.exec(rollup)[1]) * 1024;
+    const now = residentBytes([pid]);
     if (now < least - NEW_LOW) since = 0;
     least = Math.min(least, now);
   }

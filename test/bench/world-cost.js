@@ -19,11 +19,12 @@ import { writeFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { startNats } from '../support/nats.js';
-import { answerHelp, refuseUsage, takeOptions } from '../support/documents.js';
+import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
 import { until } from '../support/until.js';
-import { spread } from './figures.js';
+import { markdown, show, spread } from './figures.js';
 import { Load, pinToLoad } from './load.js';
-import { cpuOf, pins, startServer } from './workers-rig.js';
+import { cpuSeconds } from './usage.js';
+import { pins, startServer } from './workers-rig.js';
 
 answerHelp(import.meta.url);
 
@@ -36,42 +37,17 @@ const RAMP = 3000;
 const KINDS = ['one', 'apart', 'world'];
 
 const text = { type: 'string' };
-const values = takeOptions(import.meta.url, {
-  servers: { ...text, default: '3' },
-  rounds: { ...text, default: '5' },
-  seconds: { ...text, default: '4' },
-  warmup: { ...text, default: '10' },
-  clients: { ...text, default: '3000' },
-  throwers: { ...text, default: '96' },
-  rate: { ...text, default: '6000' },
-  only: { ...text, default: '' },
-  json: text,
-  strict: { type: 'boolean', default: false }
-});
-const whole = (name) =>
-  /^[1-9]\d{0,5}$/.test(values[name])
-    ? Number(values[name])
-    : refuseUsage(import.meta.url, `--${name} takes a whole number`);
-const [servers, rounds, seconds, warmup, clients, throwers, rate] = [
-  ...['servers', 'rounds', 'seconds', 'warmup', 'clients', 'throwers', 'rate']
-].map(whole);
-if (servers < 2 || servers > 9) refuseUsage(import.meta.url, '--servers takes 2 to 9');
+const values = takeNumbers(
+  import.meta.url,
+  {
+    ...{ servers: [3, 2, 9], rounds: [5, 1], seconds: [4, 1], warmup: [10, 1] },
+    ...{ clients: [3000, 1], throwers: [96, 1], rate: [6000, 1] }
+  },
+  { only: { ...text, default: '' }, json: text, strict: { type: 'boolean', default: false } }
+);
+const { servers, rounds, seconds, warmup, clients, throwers, rate } = values;
 const LOADS = ['full', 'rate'].filter((name) => name.includes(values.only));
 if (LOADS.length === 0) refuseUsage(import.meta.url, '--only takes full or rate');
-
-/** What has to be ended, the last first. */
-class Endings {
-  #all = [];
-
-  /** As tap's: what takes a test to end with takes this. */
-  teardown(end) {
-    this.#all.push(end);
-  }
-
-  async end() {
-    for (const end of this.#all.toReversed()) await end();
-  }
-}
 
 /** @returns {Promise<{all: object[], nats?: object}>} the servers of a kind, joined where they make a world */
 async function startServers(kind, endings) {
@@ -125,13 +101,15 @@ async function look({ all, nats }) {
     thrown: sum('thrown'),
     crossed: sum('crossedOut'),
     cpu: all.reduce((total, one) => total + one.cpu().main, 0),
-    nats: nats ? cpuOf(nats.pid) : 0
+    nats: nats ? cpuSeconds([nats.pid]) : 0
   };
 }
 
 /** One kind under one load. */
 async function measure(kind, load) {
-  const endings = new Endings();
+  const ends = [];
+  // As tap's: what takes a test to end with takes this. The last begun is ended first.
+  const endings = { teardown: (end) => ends.unshift(end) };
   try {
     const world = await startServers(kind, endings);
     const swarm = startLoad(world.all, load);
@@ -157,12 +135,9 @@ async function measure(kind, load) {
       ...account
     };
   } finally {
-    await endings.end();
+    for (const end of ends) await end();
   }
 }
-
-const show = ({ median, min, max }, digits) =>
-  `${median.toFixed(digits)} (${min.toFixed(digits)}–${max.toFixed(digits)})`;
 
 /** A load's rounds. */
 function summarize(load, all) {
@@ -207,25 +182,27 @@ for (const load of LOADS) {
   summary.push(summarize(load, all));
 }
 
-const line = (...cells) => console.log(`| ${cells.join(' | ')} |`);
-line(
+const headings = [
   ...['load', 'servers', 'CPU a sprite, all servers, µs', 'of one server', "nats-server's, µs"],
   ...['sprites/s', 'that cross', 'p50 and p99, ms', 'of those that cross']
-);
-line(...Array.from({ length: 9 }, () => '---'));
-for (const { load, one, apart, world, ratio, ratioApart, ratioToApart } of summary) {
-  for (const [name, kind, ofOne] of [
+];
+const rowOf = (load, [name, kind, ofOne]) => [
+  ...[load, name, show(kind.cpu, 2), ofOne ? show(ofOne, 2) : '1', show(kind.nats, 2)],
+  ...[show(kind.rate, 0), `${(100 * kind.crossed.median).toFixed(2)}%`],
+  `${show(kind.p50, 2)}, ${show(kind.p99, 2)}`,
+  ofOne && kind.crossed.median > 0
+    ? `${show(kind.p50Crossing, 2)}, ${show(kind.p99Crossing, 2)}`
+    : '–'
+];
+const rows = summary.flatMap(({ load, one, apart, world, ratio, ratioApart }) =>
+  [
     ['1', one],
     [`${servers}, apart`, apart, ratioApart],
     [`${servers}, one world`, world, ratio]
-  ]) {
-    line(
-      ...[load, name, show(kind.cpu, 2), ofOne ? show(ofOne, 2) : '1', show(kind.nats, 2)],
-      ...[show(kind.rate, 0), `${(100 * kind.crossed.median).toFixed(2)}%`],
-      `${show(kind.p50, 2)}, ${show(kind.p99, 2)}`,
-      kind === world ? `${show(kind.p50Crossing, 2)}, ${show(kind.p99Crossing, 2)}` : '–'
-    );
-  }
+  ].map((kind) => rowOf(load, kind))
+);
+console.log(markdown([headings, ...rows]));
+for (const { load, ratioToApart } of summary) {
   console.log(
     `${load}: a world takes ${show(ratioToApart, 2)} times what the same servers take apart`
   );

@@ -11,7 +11,7 @@
  *     --seed N      another world (1)
  */
 import { Random } from '../fuzz/random.js';
-import { answerHelp, refuseUsage, takeOptions } from '../support/documents.js';
+import { answerHelp, takeNumbers } from '../support/documents.js';
 import { healingOf, hopsOf, messages, shareThatCrosses } from '../support/world-virtual.js';
 
 answerHelp(import.meta.url);
@@ -22,19 +22,9 @@ const RINGS = [3, 10, 30, 100, 300, 1000];
 /** Of larger rings one history of each kind is played. */
 const OFTEN = 300;
 
-function read() {
-  const usual = { most: '1000', throws: '10000', lease: '10', rounds: '3', seed: '1' };
-  const options = Object.fromEntries(
-    Object.entries(usual).map(([name, value]) => [name, { type: 'string', default: value }])
-  );
-  const values = takeOptions(import.meta.url, options);
-  const numbers = Object.entries(values).map(([name, text]) => [name, Number(text)]);
-  const bad = numbers.find(([, number]) => !Number.isSafeInteger(number) || number < 1);
-  if (bad) refuseUsage(import.meta.url, `--${bad[0]} takes a whole number above 0`);
-  return Object.fromEntries(numbers);
-}
-
-const { most, throws, lease, rounds, seed } = read();
+const { most, throws, lease, rounds, seed } = takeNumbers(import.meta.url, {
+  ...{ most: [1000, 1], throws: [10000, 1], lease: [10, 1], rounds: [3, 1], seed: [1, 1] }
+});
 const print = (...cells) => process.stdout.write(`| ${cells.join(' | ')} |\n`);
 const whole = (number) => Math.round(number).toLocaleString('en-US');
 

@@ -100,3 +100,27 @@ export function takeOptions(url, options) {
     return refuseUsage(url, error.message);
   }
 }
+
+/**
+ * The same of a program some of whose options are numbers.
+ *
+ * @param {string} url the program's own `import.meta.url`
+ * @param {Record<string, [usual: number, least?: number, most?: number]>} numbers by name
+ * @param {import('node:util').ParseArgsConfig['options']} [others]
+ * @returns {Record<string, number | string | boolean | undefined>} the values, by name in camel case
+ */
+export function takeNumbers(url, numbers, others = {}) {
+  const texts = Object.entries(numbers).map(([name, [usual]]) => [
+    name,
+    { type: 'string', default: String(usual) }
+  ]);
+  const values = takeOptions(url, { ...others, ...Object.fromEntries(texts) });
+  const read = ([name, value]) => {
+    if (!(name in numbers)) return value;
+    const [, least = 0, most = 1e9] = numbers[name];
+    const isNumber = Number(value) >= least && Number(value) <= most;
+    return isNumber ? Number(value) : refuseUsage(url, `--${name} is ${least} to ${most}`);
+  };
+  const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
+  return Object.fromEntries(Object.entries(values).map((one) => [camel(one[0]), read(one)]));
+}

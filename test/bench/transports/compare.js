@@ -16,6 +16,7 @@ import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 
 import { answerHelp, refuseUsage } from '../../support/documents.js';
+import { markdown } from '../figures.js';
 import { areApart, STEPPED } from './cells.js';
 import { contenders } from './contenders.js';
 import { FIGURES } from './tables.js';
@@ -103,26 +104,23 @@ export function comparison(studies) {
   const found = figuresOf(studies)
     .map(({ what, where, values }) => ({ what, where, ...agreement(...values) }))
     .filter(({ pairs }) => pairs > 0);
-  const lines = [
-    '| figure | cell | pairs in the same order | of those that both tell apart | the farthest apart of the others |',
-    '| --- | --- | --- | --- | --- |'
+  const headings = [
+    ...['figure', 'cell', 'pairs in the same order', 'of those that both tell apart'],
+    'the farthest apart of the others'
   ];
-  for (const { what, where, pairs, same, both, bothSame, swapped } of found) {
-    const [farthest] = swapped;
+  const rows = found.map(({ what, where, pairs, same, both, bothSame, swapped: [farthest] }) => {
     const names = farthest?.pair.map((name) => contenders[name].title).join(' and ');
     const others = farthest ? `${names}: ${farthest.times.toFixed(2)} times` : '-';
-    const all = [`${same} of ${pairs}`, `${bothSame} of ${both}`];
-    lines.push(`| ${[what, where, ...all, others].join(' | ')} |`);
-  }
+    return [what, where, `${same} of ${pairs}`, `${bothSame} of ${both}`, others];
+  });
   const sum = (of) => found.reduce((total, one) => total + of(one), 0);
-  lines.push(
-    '',
+  return (
+    `${markdown([headings, ...rows])}\n\n` +
     `${sum(({ same }) => same)} of ${sum(({ pairs }) => pairs)} pairs are in the same order; of those ` +
-      `that the first run tells apart, ${sum(({ firstSame }) => firstSame)} of ` +
-      `${sum((one) => one.first)}; of those that both do, ${sum(({ bothSame }) => bothSame)} of ` +
-      `${sum(({ both }) => both)}.`
+    `that the first run tells apart, ${sum(({ firstSame }) => firstSame)} of ` +
+    `${sum((one) => one.first)}; of those that both do, ${sum(({ bothSame }) => bothSame)} of ` +
+    `${sum(({ both }) => both)}.`
   );
-  return lines.join('\n');
 }
 
 /**

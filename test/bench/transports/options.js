@@ -2,7 +2,8 @@
  * The options of run.js, whose opening comment tells what each is for.
  */
 import { fileLimit } from '../../../lib/base/file-limit.js';
-import { refuseUsage, takeOptions } from '../../support/documents.js';
+import { refuseUsage, takeNumbers } from '../../support/documents.js';
+import { namesIn } from '../contenders.js';
 import { cellsOf, HELD } from './cells.js';
 import { contenders } from './contenders.js';
 
@@ -31,55 +32,37 @@ function cappedAt(of, most) {
  */
 export function readOptions(url) {
   const usage = (message) => refuseUsage(url, message);
-  const values = takeOptions(url, {
-    short: { type: 'boolean', default: false },
-    only: { type: 'string', default: Object.keys(contenders).join(',') },
-    cells: { type: 'string', default: '' },
-    seconds: { type: 'string' },
-    rounds: { type: 'string' },
-    most: { type: 'string' },
-    held: { type: 'string', default: String(HELD) },
-    'no-break': { type: 'boolean', default: false },
-    resume: { type: 'boolean', default: false },
-    minutes: { type: 'string', default: 'Infinity' },
-    json: { type: 'string' },
-    report: { type: 'string' }
-  });
-  const { short, resume, json, report } = values;
-  const usual = short ? SHORT : LONG;
-  const names = values.only.split(',');
-  const unknown = names.find((name) => !(name in contenders));
-  if (unknown !== undefined) usage(`there is no contender ${unknown}`);
-  const seconds = Number(values.seconds ?? usual.seconds);
-  if (!(seconds > 0)) usage('--seconds wants a number');
-  const rounds = Number(values.rounds ?? usual.rounds);
-  if (!(Number.isInteger(rounds) && rounds >= 1)) usage('--rounds wants a whole number');
-  const most = Math.min(Number(values.most ?? Infinity), fileLimit() - SPARE_FILES, MOST);
-  if (!(most >= 1)) usage('--most wants a number of clients, and as many files');
-  const held = Number(values.held);
-  if (!(held > 0)) usage('--held wants seconds');
-  const minutes = Number(values.minutes);
-  if (!(minutes > 0)) usage('--minutes wants a number');
-  if (resume && !json) usage('--resume wants the --json FILE to go on with');
-  const cells = cellsOf({ short, seconds })
-    .filter(({ name }) => name.startsWith(values.cells))
+  const usual = process.argv.includes('--short') ? SHORT : LONG;
+  const {
+    only,
+    cells: begin,
+    noBreak,
+    ...options
+  } = takeNumbers(
+    url,
+    {
+      ...{ seconds: [usual.seconds, 0.1], rounds: [usual.rounds, 1], most: [MOST, 1] },
+      ...{ held: [HELD, 0.1], minutes: [Infinity, 0.01, Infinity] }
+    },
+    {
+      short: { type: 'boolean', default: false },
+      only: { type: 'string', default: Object.keys(contenders).join(',') },
+      cells: { type: 'string', default: '' },
+      'no-break': { type: 'boolean', default: false },
+      resume: { type: 'boolean', default: false },
+      json: { type: 'string' },
+      report: { type: 'string' }
+    }
+  );
+  const names = namesIn(only, contenders, usage);
+  const most = Math.min(options.most, fileLimit() - SPARE_FILES, MOST);
+  if (most < 1) usage('clients want as many files');
+  if (options.resume && !options.json) usage('--resume wants the --json FILE to go on with');
+  const cells = cellsOf(options)
+    .filter(({ name }) => name.startsWith(begin))
     .map((of) => cappedAt(of, most));
   if (cells.length === 0) usage('there is no such cell');
-  const search = !short && !values['no-break'];
-  return {
-    names,
-    cells,
-    seconds,
-    rounds,
-    most,
-    held,
-    minutes,
-    search,
-    short,
-    resume,
-    json,
-    report
-  };
+  return { ...options, names, cells, most, search: !options.short && !noBreak };
 }
 
 /** Options that don't say what is measured: where it is written, and how much of it at a time. */

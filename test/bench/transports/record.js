@@ -55,8 +55,7 @@ async function record(name, program) {
   const spoken = { protocol, token: TOKEN };
   const load = startLoad({ ...server, port: tap.port }, false, { ...WORK, ...spoken }, program);
   try {
-    await load.go();
-    const { documents } = await load.next('result');
+    const { documents } = await load.measure();
     recordings[name] = Buffer.concat(tap.bytes).toString('latin1');
     console.log(`${name}: ${documents} documents`);
   } finally {

@@ -37,10 +37,9 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { loadavg, totalmem } from 'node:os';
 
-import { buildWatchers, canPin, startLoad, TOKEN } from '../contenders.js';
+import { canPin, measureFeed, thoseHere } from '../contenders.js';
 import { answerHelp, refuseUsage } from '../../support/documents.js';
 import { machineOf } from '../figures.js';
-import { ask } from '../server-memory.js';
 import { addRound, CHANGING, mostOf, rowOf, searchBreak, STEPPED, STEPPED_CELL } from './cells.js';
 import { bare, contenders } from './contenders.js';
 import { commandOf, readOptions } from './options.js';
@@ -76,28 +75,15 @@ function warmupOf({ connections }, seconds) {
 }
 
 /** Runs one contender in one cell. @returns {Promise<object>} a row, {failed} where it could not */
-async function measure(contender, of, { pin, program, warmup }) {
-  let server;
-  let load;
+async function measure(contender, of, { pin, warmup }) {
   try {
-    server = await contender.start(pin);
-    // On a core of its own the load does not sleep while documents come: on one machine it is the server
-    // that would pay for waking it.
-    const how = { ...warmup(of), awake: pin ? 1 : 0 };
-    const work = { ...of, ...how, changing: CHANGING, again: AGAIN };
+    const { protocol } = contender;
+    const work = { ...of, ...warmup(of), protocol, changing: CHANGING, again: AGAIN };
     delete work.name;
-    const spoken = { protocol: contender.protocol, token: TOKEN };
-    load = startLoad(server, pin, { ...work, ...spoken }, program);
-    await load.go();
-    await load.next('begin');
-    await ask(server);
-    const result = await load.next('result');
-    return rowOf(of, result, await ask(server));
+    const [result, turns] = await measureFeed(contender, pin, work);
+    return rowOf(of, result, turns);
   } catch (error) {
     return { failed: error.message.slice(0, 200) };
-  } finally {
-    await load?.stop();
-    await server?.stop();
   }
 }
 
@@ -130,19 +116,6 @@ function machine(pin) {
     commit,
     loadBefore: loadavg()[0]
   };
-}
-
-/** Those that can run here; the others are named. */
-function whoIsHere(names) {
-  const missing = {};
-  const here = names.filter((name) => {
-    const why = contenders[name].missing();
-    if (why === null) return true;
-    missing[name] = why;
-    console.error(`bench: ${contenders[name].title} is left out: ${why}`);
-    return false;
-  });
-  return { here, missing };
 }
 
 /** A study in which nothing was measured yet. */
@@ -227,8 +200,8 @@ async function main() {
   const options = readOptions(import.meta.url);
   const pin = canPin();
   const seconds = options.short ? WARMUP.short : WARMUP.seconds;
-  const how = { pin, program: buildWatchers(), warmup: (of) => warmupOf(of, seconds) };
-  const { here, missing } = whoIsHere(options.names);
+  const how = { pin, warmup: (of) => warmupOf(of, seconds) };
+  const { here, missing } = thoseHere(options.names, contenders);
   const study = begunStudy(options, emptyStudy(options, pin, here, missing));
 
   const before = study.minutes;

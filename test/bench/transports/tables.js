@@ -1,7 +1,7 @@
 /**
  * The study as text, in Markdown.
  */
-import { tenth, whole } from '../figures.js';
+import { markdown, tenth, whole } from '../figures.js';
 import { areApart, STEPPED } from './cells.js';
 import { contenders, isDelta, isOurs } from './contenders.js';
 
@@ -56,23 +56,15 @@ const CUT_COLUMN = ['who came again got', (row) => cutText(row.cut)];
 /** @returns {(string | function)[][]} */
 export const columnsOf = (cell) => (cell.cut ? [...COLUMNS, CUT_COLUMN] : COLUMNS);
 
-const line = (cells) => `| ${cells.join(' | ')} |`;
-
 /** @param {{name: string, rows: Record<string, object>}} cell @returns {string} */
 export function cellTable(cell) {
   const columns = columnsOf(cell);
-  const lines = [
-    `\n## ${cell.name}\n`,
-    line(['server', ...columns.map(([heading]) => heading)]),
-    line(['---', ...columns.map(() => '---')])
-  ];
-  for (const [name, row] of Object.entries(cell.rows)) {
-    const { title } = contenders[name];
-    const told = row.failed !== undefined;
-    const none = columns.slice(1).map(() => '');
-    lines.push(line([title, ...(told ? [row.failed, ...none] : columns.map(([, of]) => of(row)))]));
-  }
-  return lines.join('\n');
+  const rows = Object.entries(cell.rows).map(([name, row]) => [
+    contenders[name].title,
+    ...columns.map(([, of], i) => (row.failed === undefined ? of(row) : i > 0 ? '' : row.failed))
+  ]);
+  const headings = ['server', ...columns.map(([heading]) => heading)];
+  return `\n## ${cell.name}\n\n${markdown([headings, ...rows])}`;
 }
 
 /** Where one broke, in words. */
@@ -81,16 +73,12 @@ export const breaksAt = ({ breaks }, most) =>
 
 /** @returns {string} */
 export function breakTable({ breaks, most }) {
-  const lines = [
-    `\n## ${STEPPED.bytes / 1000} KB a second, until it breaks\n`,
-    line(['server', 'held for a minute', 'breaks at', 'by']),
-    line(['---', '---', '---', '---'])
-  ];
-  for (const [name, found] of Object.entries(breaks)) {
-    const { title } = contenders[name];
-    lines.push(line([title, count(found.holds), breaksAt(found, most), found.why ?? '-']));
-  }
-  return lines.join('\n');
+  const rows = Object.entries(breaks).map(([name, found]) => {
+    return [contenders[name].title, count(found.holds), breaksAt(found, most), found.why ?? '-'];
+  });
+  const headings = ['server', 'held for a minute', 'breaks at', 'by'];
+  const title = `\n## ${STEPPED.bytes / 1000} KB a second, until it breaks\n`;
+  return `${title}\n${markdown([headings, ...rows])}`;
 }
 
 /** What the load generator's work takes, and what it could do with a whole core. */
@@ -129,20 +117,18 @@ export function summaryTable({ cells, breaks, most }) {
   const plain = cells.filter(({ stalled, cut }) => !stalled && !cut);
   if (plain.length === 0) return '';
   const searched = Object.keys(breaks).length > 0;
-  const lines = [
-    '\n## All in one: server CPU a document in µs; p99 in ms\n',
-    line(['server', ...plain.map(({ name }) => name), ...(searched ? ['breaks at'] : [])]),
-    line(['---', ...plain.map(() => '---'), ...(searched ? ['---'] : [])])
-  ];
-  for (const name of Object.keys(plain[0].rows)) {
+  const rows = Object.keys(plain[0].rows).map((name) => {
     const figures = plain.map(({ rows }) => {
       const row = rows[name];
       return row.failed === undefined ? `${number(row.cpu)}; ${number(row.p99)}` : row.failed;
     });
     const broken = searched ? [breaksAt(breaks[name], most)] : [];
-    lines.push(line([contenders[name].title, ...figures, ...broken]));
-  }
-  return lines.join('\n');
+    return [contenders[name].title, ...figures, ...broken];
+  });
+  const ends = searched ? ['breaks at'] : [];
+  const headings = ['server', ...plain.map(({ name }) => name), ...ends];
+  const title = '\n## All in one: server CPU a document in µs; p99 in ms\n';
+  return `${title}\n${markdown([headings, ...rows])}`;
 }
 
 /**

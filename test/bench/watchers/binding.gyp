@@ -2,16 +2,18 @@
   'includes': ['../../../native/flags.gypi'],
   'targets': [
     {
-      # The load generator of npm run bench:feeds and bench:transports: a plain program, built when it is first wanted.
-      # protocol.h says how a protocol is added.
+      # The load of npm run bench:feeds and bench:transports, on the parts of the swarm's engine: a plain program, built
+      # when it is first wanted. protocol.h says how a protocol is added.
       'target_name': 'watchers',
       'type': 'executable',
       'sources': [
         '../../../native/swarm/histogram.cc',
+        '../../../native/swarm/http.cc',
+        '../../../native/swarm/process.cc',
+        '../../../native/swarm/socket.cc',
         'crowd.cc',
         'http.cc',
         'main.cc',
-        'measure.cc',
         'protocols.cc',
       ],
     },

@@ -1,11 +1,8 @@
 #include "crowd.h"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,7 +14,6 @@
 #include <cstring>
 #include <utility>
 
-#include "measure.h"
 #include "protocol.h"
 
 namespace watchers {
@@ -39,8 +35,6 @@ constexpr double kSettleAsked = 1;
 /** Seconds at most to open all, and to be told to go on. A million take long under a slow kernel.
  */
 constexpr double kPreparation = 7200;
-/** Microseconds between two looks at memory. */
-constexpr uint64_t kLook = 100000;
 constexpr size_t kWordBytes = 64;
 /** Microseconds after the last event in which a load that is to be awake does not sleep. */
 constexpr uint64_t kAwake = 2000;
@@ -56,6 +50,13 @@ constexpr size_t kMinute = kEntry.size() - 4;
 // What an event is for: connections count from 0.
 constexpr uint64_t kPublisher = uint64_t{1} << 32;
 constexpr uint64_t kStdin = uint64_t{1} << 33;
+
+/** Seconds of CPU that this process has taken. */
+double ownCpuSeconds() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
+}
 
 }  // namespace
 
@@ -83,6 +84,7 @@ Crowd::~Crowd() {
 }
 
 void Crowd::run() {
+  target_.set("127.0.0.1", options_.port);
   epoll_ = epoll_create1(EPOLL_CLOEXEC);
   watch(STDIN_FILENO, EPOLL_CTL_ADD, EPOLLIN, kStdin);
   // There is something from the beginning on.
@@ -91,15 +93,11 @@ void Crowd::run() {
   began_ = microseconds();
   turnUntil([this] { return opened_ == startWith_; }, kPreparation);
   turnUntil([] { return false; }, kSettle);
-  printf("{\"event\":\"open\",\"connections\":%u,\"seconds\":%.3f}\n", opened_,
-         static_cast<double>(microseconds() - began_) / 1e6);
+  printf("{\"event\":\"open\"}\n");
   fflush(stdout);
-  turnUntil([this] { return go_ || over_; }, kPreparation);
-  if (!go_) return;
+  if (!isTold()) return;
   if (then_) return askThen();
 
-  residentBefore_ = residentPeak_ = residentBytes(options_.pids);
-  socketsBefore_ = socketsPeak_ = socketBytes();
   const auto every = static_cast<uint64_t>(options_.every * 1e6);
   uint64_t due = microseconds();
   const auto untilDue = [&] {
@@ -117,15 +115,14 @@ void Crowd::run() {
   untilDue();
   // What is left of the warm-up is no part of what is measured.
   turnUntil([this] { return over_ || everybodyHasSeen(version_); }, kPatience);
+  printf("{\"event\":\"begin\"}\n");
+  fflush(stdout);
+  if (!isTold()) return;
   due = std::max(due, microseconds());
-  const double cpuBefore = cpuSeconds(options_.pids);
   const double ownBefore = ownWorkSeconds();
   const uint64_t before = microseconds();
   firstMeasured_ = version_ + 1;
-  residentWarm_ = residentBytes(options_.pids);
   growsFrom_ = before;
-  printf("{\"event\":\"begin\"}\n");
-  fflush(stdout);
   const auto publications =
       std::max<uint64_t>(1, static_cast<uint64_t>(std::llround(options_.seconds / options_.every)));
   for (uint64_t i = 0; i < publications && !over_; ++i) {
@@ -135,9 +132,15 @@ void Crowd::run() {
     cut();
   }
   turnUntil([this] { return over_ || everybodyHasSeen(version_); }, kPatience);
-  cpu_ = cpuSeconds(options_.pids) - cpuBefore;
   ownCpu_ = ownWorkSeconds() - ownBefore;
   report(static_cast<double>(microseconds() - before) / 1e6);
+}
+
+/** Waits for a word. @return false where nobody is there to say it */
+bool Crowd::isTold() {
+  go_ = false;
+  turnUntil([this] { return go_ || over_; }, kPreparation);
+  return go_;
 }
 
 double Crowd::ownWorkSeconds() const { return ownCpuSeconds() - awakeForNothing_; }
@@ -145,23 +148,9 @@ double Crowd::ownWorkSeconds() const { return ownCpuSeconds() - awakeForNothing_
 // ---- Connections --------------------------------------------------------------------------------
 
 int Crowd::connectTo(uint32_t number, uint64_t tag) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) broken(std::string("socket: ") + strerror(errno));
-  const int on = 1;
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  if (options_.addresses > 1) {
-    setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK + number % options_.addresses);
-    if (bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) broken("bind");
-  }
-  address.sin_port = htons(options_.port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 &&
-      errno != EINPROGRESS) {
-    broken(std::string("connect: ") + strerror(errno));
-  }
+  const int fd =
+      target_.connect(options_.addresses > 1 ? int64_t{number % options_.addresses} : -1);
+  if (fd < 0) broken(std::string("connect: ") + strerror(errno));
   watch(fd, EPOLL_CTL_ADD, EPOLLOUT, tag);
   return fd;
 }
@@ -180,14 +169,9 @@ void Crowd::openMore() {
 }
 
 void Crowd::openFirst() {
-  const auto passed = [](uint64_t since) {
-    return static_cast<double>(microseconds() - since) / 1e6;
-  };
   auto allowed = static_cast<double>(startWith_);
   if (growsFrom_ > 0) {
-    allowed += options_.grow * passed(growsFrom_);
-  } else if (options_.ramp > 0) {
-    allowed = std::min(allowed, options_.ramp * passed(began_) + 1);
+    allowed += options_.grow * static_cast<double>(microseconds() - growsFrom_) / 1e6;
   }
   while (begun_ < connections_.size() && begun_ < allowed && opening_ < kOpening) {
     connections_[begun_].fd = connectTo(begun_, begun_);
@@ -237,9 +221,7 @@ bool Crowd::stalls(size_t number) const {
 }
 
 void Crowd::opened(Connection& connection) {
-  int error = 0;
-  socklen_t size = sizeof error;
-  getsockopt(connection.fd, SOL_SOCKET, SO_ERROR, &error, &size);
+  const int error = swarm::connectError(connection.fd);
   if (error != 0) broken(std::string("connect: ") + strerror(error));
   const auto number = static_cast<size_t>(&connection - connections_.data());
   connection.away = version_;
@@ -287,7 +269,6 @@ void Crowd::message(Connection& connection, std::string_view sample) {
     return;
   }
   const uint64_t before = std::exchange(connection.seen, stamp.version);
-  ++allDocuments_;
   if (connection.stalled) {
     if (stamp.version > 1) {
       epoll_ctl(epoll_, EPOLL_CTL_DEL, connection.fd, nullptr);
@@ -421,7 +402,7 @@ void Crowd::turn(int wait) {
   openMore();
   epoll_event events[kEvents];
   const uint64_t before = microseconds();
-  const bool awake = options_.awake > 0 && before - lastEvent_ < kAwake;
+  const bool awake = options_.awake && before - lastEvent_ < kAwake;
   // By the clock that it is subtracted from: by the wall's, which goes on while others have the
   // core, less than nothing would be left of it.
   const double cpu = awake ? ownCpuSeconds() : 0;
@@ -447,7 +428,6 @@ void Crowd::turn(int wait) {
       serve(connections_[tag], events[i].events);
     }
   }
-  look();
 }
 
 /** Asks by the other protocol, over each connection as it is, and holds them all. */
@@ -476,14 +456,6 @@ void Crowd::turnUntil(Done done, double seconds) {
   }
 }
 
-void Crowd::look() {
-  const uint64_t now = microseconds();
-  if (residentBefore_ == 0 || now - looked_ < kLook) return;
-  looked_ = now;
-  residentPeak_ = std::max(residentPeak_, residentBytes(options_.pids));
-  socketsPeak_ = std::max(socketsPeak_, socketBytes());
-}
-
 bool Crowd::everybodyHasSeen(uint64_t version) const {
   return std::all_of(connections_.begin(), connections_.end(), [&](const Connection& connection) {
     if (connection.since == 0 || connection.stalled) return true;
@@ -503,15 +475,11 @@ void Crowd::report(double seconds) {
          ",\"unpublished\":%u,"
          "\"documents\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"skipped\":%" PRIu64
          ",\"missing\":%" PRIu64 ",\"repeated\":%" PRIu64
-         ",\"stalled\":%u,\"cpu\":%.3f,"
-         "\"ended\":%u,\"cutAll\":%u,\"cutNewest\":%u,\"cutNext\":%u,\"cutWait\":%" PRIu64
-         ",\"residentWarm\":%" PRIu64 ",\"loadCpu\":%.3f,\"residentBefore\":%" PRIu64
-         ",\"residentPeak\":%" PRIu64 ",\"resident\":%" PRIu64 ",\"socketsBefore\":%" PRIu64
-         ",\"socketsPeak\":%" PRIu64 ",\"latest\":%" PRIu64 ",\"lateness\":%s}\n",
+         ",\"stalled\":%u,\"ended\":%u,\"cutAll\":%u,\"cutNewest\":%u,\"cutNext\":%u,"
+         "\"cutWait\":%" PRIu64 ",\"loadCpu\":%.6f,\"latest\":%" PRIu64 ",\"lateness\":%s}\n",
          seconds, version_ + 1 - firstMeasured_, unpublished_, documents_, bytes_, skipped_,
-         missing, repeated_, stalledNow_, cpu_, ended_, cutAll_, cutNewest_, cutNext_, cutWait_,
-         residentWarm_, ownCpu_, residentBefore_, residentPeak_, residentBytes(options_.pids),
-         socketsBefore_, socketsPeak_, latest_, lateness.c_str());
+         missing, repeated_, stalledNow_, ended_, cutAll_, cutNewest_, cutNext_, cutWait_, ownCpu_,
+         latest_, lateness.c_str());
   fflush(stdout);
 }
 

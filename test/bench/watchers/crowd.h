@@ -1,7 +1,7 @@
 // The watchers of one server, and its publisher: one process, one epoll.
 //
-//   open N, some at a time ─▶ "open" ──word on stdin──▶ publish, again and again ─▶ wait ─▶
-//   "result"
+//   open N, some at a time ─▶ "open" ──word on stdin──▶ warm up ─▶ "begin" ──word──▶ publish,
+//   again and again ─▶ wait ─▶ "result"
 //
 // A document is stamped when it is due (protocol.h), so what a busy server or a busy publisher
 // costs is in its lateness: from then to the last byte's arrival at each watcher. Whoever sees
@@ -12,8 +12,8 @@
 // gives it back so many seconds later, to ask with whatever its protocol lets it ask with. What
 // came while it was away is not late, but skipped, or missing, when it never comes.
 //
-// The server's CPU is read in the moment the measured time begins and ends, its memory ten times a
-// second. All of it goes to stdout, a JSON object a line.
+// The measured time begins with another word: what the server's processes take is its parent's to
+// look at, before it and when the result has come. All of it goes to stdout, a JSON object a line.
 //
 // Cost: a document is not copied, its bytes are looked through for the ends of events at most.
 // Rejected: a thread for the publisher (two cores: the server has the other), time stamps of the
@@ -31,6 +31,7 @@
 
 #include "protocol.h"
 #include "swarm/histogram.h"
+#include "swarm/socket.h"
 
 namespace watchers {
 
@@ -41,7 +42,6 @@ struct Options {
       then;  // not empty: what all of them ask by when they are told to; nothing is measured
   uint32_t connections = 100;
   double stalled = 0;      // share of them that stops reading
-  double ramp = 0;         // new ones a second; 0: as quickly as they are taken
   uint32_t addresses = 1;  // source addresses, from 127.0.0.1 on
   size_t bytes = 5000;     // of a document
   size_t patch = 0;        // of what changes in it each time; 0: the whole is published
@@ -53,9 +53,8 @@ struct Options {
   double changing = 0;     // share of a document's entries that change each time
   double cut = 0;          // seconds for which all are without the network, half way
   double again = 0;        // seconds after which one that was ended comes again; 0: it may not be
-  double awake = 0;        // above 0: it does not sleep while documents are under way
+  bool awake = false;      // it does not sleep while documents are under way
   size_t read = 0;         // bytes at a time of a recording
-  std::vector<int> pids;   // the server's processes
   std::string token;
 };
 
@@ -96,10 +95,10 @@ class Crowd : private Listener {
   std::string document(const std::string& stamp, const std::string& patch) const;
 
   // Running.
+  bool isTold();
   void turn(int wait);
   template <typename Done>
   void turnUntil(Done done, double seconds);
-  void look();
   bool everybodyHasSeen(uint64_t version) const;
   void report(double seconds);
 
@@ -108,6 +107,7 @@ class Crowd : private Listener {
   std::unique_ptr<Protocol> then_;
   std::vector<Connection> connections_;
   std::unique_ptr<char[]> buffer_;
+  swarm::Target target_;
   int epoll_ = -1;
   uint64_t began_ = 0;
   uint64_t growsFrom_ = 0;                         // when those that grow began to; 0: not yet
@@ -134,16 +134,12 @@ class Crowd : private Listener {
   swarm::Histogram lateness_;  // nanoseconds
   uint64_t latest_ = 0;        // the largest lateness, microseconds
   uint64_t documents_ = 0, bytes_ = 0, skipped_ = 0, repeated_ = 0;
-  uint64_t allDocuments_ = 0;  // of stalled ones and of the warm-up, too
-  double cpu_ = 0, ownCpu_ = 0;
+  double ownCpu_ = 0;
   uint32_t ended_ = 0;  // connections that the server ended
   // Of those that were cut off and came again: how many got every version they had missed, only the
   // newest, or nothing before the next one; and microseconds until it came.
   uint32_t cutAll_ = 0, cutNewest_ = 0, cutNext_ = 0;
   uint64_t cutWait_ = 0;
-  uint64_t residentWarm_ = 0;
-  uint64_t residentBefore_ = 0, residentPeak_ = 0, socketsBefore_ = 0, socketsPeak_ = 0;
-  uint64_t looked_ = 0;
   uint64_t lastEvent_ = 0;      // when something last came
   double awakeForNothing_ = 0;  // seconds of CPU in which it looked, and nothing had come
 };

@@ -6,29 +6,6 @@
 
 namespace watchers {
 
-namespace {
-
-constexpr size_t kLongestHead = 8192;
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-
-}  // namespace
-
-std::string_view headerOf(std::string_view head, std::string_view name) {
-  for (size_t line = head.find("\r\n"); line != head.npos; line = head.find("\r\n", line)) {
-    line += 2;
-    const std::string_view rest = head.substr(line);
-    if (rest.size() < name.size()) return {};
-    if (!std::equal(name.begin(), name.end(), rest.begin(),
-                    [](char a, char b) { return a == lower(b); })) {
-      continue;
-    }
-    const size_t begin = std::min(rest.find_first_not_of(' ', name.size()), rest.size());
-    return rest.substr(begin, rest.find("\r\n") - begin);
-  }
-  return {};
-}
-
 std::string withBody(std::string_view firstLine, std::string_view headers, std::string_view body) {
   std::string text(firstLine);
   text += " HTTP/1.1\r\nHost: 127.0.0.1\r\n";
@@ -95,32 +72,29 @@ void HttpProtocol::keep(Connection& connection, std::string_view data) const {
 size_t HttpProtocol::readHead(Connection& connection, std::string_view data, Listener* listener) {
   std::string& kept = connection.kept;
   const size_t before = kept.size();
-  kept.append(data.substr(0, kLongestHead));
-  const size_t end = kept.find("\r\n\r\n", before < 3 ? 0 : before - 3);
-  if (end == kept.npos) {
-    if (kept.size() > kLongestHead) listener->broken("a head without an end");
-    return kept.size() - before;
-  }
-  const std::string_view whole(kept.data(), end + 2);
-  const int status = atoi(kept.c_str() + std::min<size_t>(9, kept.size()));
-  if (status != 200 && status != 101 && status != 304) {
+  kept.append(data.substr(0, swarm::kLongestHead));
+  swarm::Head found;
+  const swarm::ReadState state = swarm::readHead(kept, &found);
+  if (state == swarm::ReadState::kMore) return kept.size() - before;
+  const bool isTaken = found.status == 200 || found.status == 101 || found.status == 304;
+  if (state == swarm::ReadState::kBad || !isTaken) {
     listener->broken("an answer of " + kept.substr(0, 400));
   }
-  head(connection, whole);
-  if (status == 101) {
+  head(connection, found);
+  if (found.status == 101) {
     connection.step = kUpgraded;
-  } else if (!headerOf(whole, "transfer-encoding:").empty()) {
+  } else if (found.chunked) {
     connection.step = kChunkLine;
-  } else if (headerOf(whole, "content-type:").starts_with("text/event-stream")) {
+  } else if (found.isEventStream) {
     connection.step = kEvents;  // up to the connection's end
   } else {
+    const bool hasLength = found.length != swarm::kNoLength;
+    if (!hasLength && found.status == 200) listener->broken("no length in " + kept.substr(0, 400));
     connection.step = kBody;
-    const std::string length(headerOf(whole, "content-length:"));
-    if (length.empty() && status == 200) listener->broken("no length in " + kept.substr(0, 400));
-    connection.left = strtoull(length.c_str(), nullptr, 10);
+    connection.left = hasLength ? found.length : 0;
   }
   kept.clear();
-  return end + 4 - before;
+  return found.size - before;
 }
 
 size_t HttpProtocol::readChunkLine(Connection& connection, std::string_view data,
@@ -175,10 +149,6 @@ void WsProtocol::open(Connection&, std::string* out) {
   *out = "GET " + path_ +
          " HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
          "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
-}
-
-void WsProtocol::publish(std::string_view document, std::string_view patch, std::string* out) {
-  *out = withBody("POST /publish", "", patch.empty() ? document : patch);
 }
 
 size_t WsProtocol::upgraded(Connection& connection, std::string_view data, Listener* listener) {

@@ -7,11 +7,9 @@
 #include <string_view>
 
 #include "protocol.h"
+#include "swarm/http.h"
 
 namespace watchers {
-
-/** The value of a header, by its name in lower case with a colon; empty where there is none. */
-std::string_view headerOf(std::string_view head, std::string_view name);
 
 class HttpProtocol : public Protocol {
  public:
@@ -21,7 +19,7 @@ class HttpProtocol : public Protocol {
   enum Step : uint8_t { kHead, kBody, kChunkLine, kChunk, kChunkEnd, kEvents, kUpgraded };
 
   /** A head is whole; what follows it is read as it says. */
-  virtual void head(Connection&, std::string_view) {}
+  virtual void head(Connection&, const swarm::Head&) {}
 
   /** A body with a length is whole: a message, mostly. */
   virtual void body(Connection&, Listener*) {}
@@ -59,7 +57,6 @@ class WsProtocol : public HttpProtocol {
   explicit WsProtocol(std::string path) : path_(std::move(path)) {}
 
   void open(Connection& connection, std::string* out) override;
-  void publish(std::string_view document, std::string_view patch, std::string* out) override;
 
  protected:
   size_t upgraded(Connection& connection, std::string_view data, Listener* listener) override;

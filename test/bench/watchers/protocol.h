@@ -10,13 +10,13 @@
 #ifndef SPRITES_BENCH_PROTOCOL_H_
 #define SPRITES_BENCH_PROTOCOL_H_
 
-#include <time.h>
-
 #include <charconv>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+
+#include "swarm/process.h"
 
 namespace watchers {
 
@@ -73,6 +73,9 @@ class Listener {
   [[noreturn]] virtual void broken(const std::string& why) = 0;
 };
 
+/** A request with a body. */
+std::string withBody(std::string_view firstLine, std::string_view headers, std::string_view body);
+
 class Protocol {
  public:
   virtual ~Protocol() = default;
@@ -87,11 +90,11 @@ class Protocol {
    * The request that publishes: the whole document, or, when `patch` is not empty, what has changed
    * in it (RFC 6902), which a server that knows no documents sends on as it is.
    */
-  virtual void publish(std::string_view document, std::string_view patch, std::string* out) = 0;
+  virtual void publish(std::string_view document, std::string_view patch, std::string* out) {
+    *out = withBody("POST /publish", "Content-Type: application/json\r\n",
+                    patch.empty() ? document : patch);
+  }
 };
-
-/** A request with a body. */
-std::string withBody(std::string_view firstLine, std::string_view headers, std::string_view body);
 
 /** @return the protocol of a name; nothing where there is none */
 std::unique_ptr<Protocol> makeProtocol(std::string_view name, const std::string& token);
@@ -126,11 +129,7 @@ struct Stamp {
 };
 
 /** Microseconds of the monotonic clock. */
-inline uint64_t microseconds() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
-}
+inline uint64_t microseconds() { return swarm::clockNow() / 1000; }
 
 }  // namespace watchers
 

@@ -83,17 +83,9 @@ class SseProtocol : public HttpProtocol {
   void open(Connection&, std::string* out) override {
     *out = "GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n";
   }
-  void publish(std::string_view document, std::string_view patch, std::string* out) override {
-    *out = withBody("POST /publish", "", patch.empty() ? document : patch);
-  }
 };
 
 // nchan, the module of nginx: event streams, WebSockets and long polls of one channel.
-
-std::string publication(std::string_view document, std::string_view patch) {
-  return withBody("POST /publish", "Content-Type: application/json\r\n",
-                  patch.empty() ? document : patch);
-}
 
 class NchanStream : public HttpProtocol {
  public:
@@ -101,9 +93,6 @@ class NchanStream : public HttpProtocol {
     *out = "GET /stream HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n";
     if (!connection.cursor.empty()) *out += "Last-Event-ID: " + connection.cursor + "\r\n";
     *out += "\r\n";
-  }
-  void publish(std::string_view document, std::string_view patch, std::string* out) override {
-    *out = publication(document, patch);
   }
 
  protected:
@@ -117,25 +106,14 @@ class NchanStream : public HttpProtocol {
   }
 };
 
-class NchanWs : public WsProtocol {
- public:
-  NchanWs() : WsProtocol("/ws") {}
-  void publish(std::string_view document, std::string_view patch, std::string* out) override {
-    *out = publication(document, patch);
-  }
-};
-
 class NchanPoll : public HttpProtocol {
  public:
   void open(Connection& connection, std::string* out) override { ask(connection, out); }
-  void publish(std::string_view document, std::string_view patch, std::string* out) override {
-    *out = publication(document, patch);
-  }
 
  protected:
-  void head(Connection& connection, std::string_view head) override {
-    connection.cursor = headerOf(head, "last-modified:");
-    connection.tag = headerOf(head, "etag:");
+  void head(Connection& connection, const swarm::Head& head) override {
+    connection.cursor = head.lastModified;
+    connection.tag = head.etag;
   }
   void body(Connection& connection, Listener* listener) override {
     listener->message(connection, connection.sample);
@@ -268,7 +246,7 @@ std::unique_ptr<Protocol> makeProtocol(std::string_view name, const std::string&
   if (name == "ws") return std::make_unique<WsProtocol>("/");
   if (name == "sse") return std::make_unique<SseProtocol>();
   if (name == "nchan-stream") return std::make_unique<NchanStream>();
-  if (name == "nchan-ws") return std::make_unique<NchanWs>();
+  if (name == "nchan-ws") return std::make_unique<WsProtocol>("/ws");
   if (name == "nchan-poll") return std::make_unique<NchanPoll>();
   if (name == "engine.io") return std::make_unique<EngineIo>();
   if (name == "socket.io") return std::make_unique<SocketIo>();

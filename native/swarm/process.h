@@ -1,0 +1,53 @@
+// What a load generator needs of its process, whatever it loads.
+#ifndef SPRITES_SWARM_PROCESS_H_
+#define SPRITES_SWARM_PROCESS_H_
+
+#include <charconv>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace swarm {
+
+/** @return nanoseconds of CLOCK_MONOTONIC, the same clock in every process of a host */
+uint64_t clockNow();
+
+/** In that clock's nanoseconds. */
+constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kMs = 1'000'000;
+
+/** Writes all of `bytes`, waiting if it must. @return false when nobody reads any more */
+bool writeAll(int fd, std::string_view bytes);
+
+/** Lifts the soft limit of open files to the hard one: the soft one is for the careless. */
+void raiseFileLimit();
+
+/** Takes an option's value. @return false when it is not one */
+using Setter = std::function<bool(std::string_view)>;
+/** By the option's name, without its dashes. */
+using Setters = std::unordered_map<std::string_view, Setter>;
+
+template <typename Number>
+Setter number(Number* target) {
+  return [target](std::string_view text) {
+    const char* end = text.data() + text.size();
+    const auto [stop, code] = std::from_chars(text.data(), end, *target);
+    return code == std::errc() && stop == end;
+  };
+}
+Setter text(std::string* target);
+Setter flag(bool* target);
+
+/**
+ * Reads `--name=value` arguments.
+ *
+ * @param error filled with one line when an argument is unknown or has no such value
+ * @return false with `error` set, or true
+ */
+bool readArguments(int argc, char** argv, const Setters& setters, std::string* error);
+
+}  // namespace swarm
+
+#endif  // SPRITES_SWARM_PROCESS_H_

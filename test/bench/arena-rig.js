@@ -1,0 +1,62 @@
+/**
+ * A server with an arena, its panel and wrk (Debian's package), as the benches of the arena need them.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+
+const TOKEN = 'bench';
+
+/** @returns {object} options of the server; the token of its panel is in `file` from now on */
+export function arenaOptions(games, file) {
+  writeFileSync(file, `${TOKEN}\n`);
+  return {
+    ...{ arena: 'hall', games, 'publish-token-file': file, 'address-joins': 0 },
+    'log-level': 'warn'
+  };
+}
+
+/** Says to the panel what is played. @param {string} url of the server, without a slash at its end */
+export async function command(url, members) {
+  const answer = await fetch(`${url}/feed/arena/hall/control`, {
+    method: 'PUT',
+    headers: { Authorization: `Bearer ${TOKEN}` },
+    body: JSON.stringify(members)
+  });
+  if (answer.status !== 200) throw new Error(await answer.text());
+}
+
+/** @returns {Promise<string>} the path at which a new player's inputs go */
+export async function enter(url) {
+  const { player } = await (await fetch(`${url}/arena/hall`, { method: 'POST' })).json();
+  return `/arena/hall/${player}`;
+}
+
+/** @returns {Promise<object>} /status, in which every input is accounted for */
+export async function statusOf(url) {
+  const status = await (await fetch(`${url}/status`)).json();
+  const { inputs, inputsReduced, inputsSuperseded, inputsWaiting } = status;
+  if (inputs !== inputsReduced + inputsSuperseded + inputsWaiting) {
+    throw new Error(`the law of inputs does not hold: ${JSON.stringify(status)}`);
+  }
+  return status;
+}
+
+/**
+ * Runs wrk.
+ *
+ * @param {string} url
+ * @param {{connections: number, seconds: number, script: string, before?: string[]}} how `script`: the file of its Lua;
+ *     `before`: what stands before the command
+ * @returns {Promise<{refused: number}>}
+ */
+export async function wrk(url, { connections, seconds, script, before = [] }) {
+  const flags = ['-t', 1, '-c', connections, '-d', `${seconds}s`, '-s', script, url].map(String);
+  const [program, ...args] = [...before, 'wrk', ...flags];
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const text = child.stdout.toArray();
+  await once(child, 'exit');
+  const words = Buffer.concat(await text).toString();
+  const [, refused = '0'] = /Non-2xx or 3xx responses: (\d+)/.exec(words) ?? [];
+  return { refused: Number(refused) };
+}
