@@ -35,8 +35,8 @@ using watchers::Stamp;
           "         [--warmup N] [--warmup-every S] [--pids P,P] [--token T] [--grow N]\n"
           "         [--changing SHARE] [--cut S] [--again S] [--awake 1] [--then NAME]\n"
           "watchers --protocol NAME --read BYTES <recording\n"
-          "protocols: sprites-poll, sprites-stream, both also with -grant, -delta; sprites-once; "
-          "ws; sse;\n"
+          "protocols: sprites-poll, sprites-stream, sprites-cached, also with -grant, -delta;\n"
+          "           sprites-once; ws; sse;\n"
           "           nchan-stream, nchan-ws, nchan-poll; engine.io, socket.io, primus, sockjs\n",
           wrong.c_str());
   exit(2);
