@@ -4,7 +4,7 @@
 #
 #   bin/sprites --host 127.0.0.1 --port 8080 --trust-proxy x-forwarded-for --feed-cache 5
 #   varnishd -a :8081 -f /etc/varnish/sprites.vcl -s malloc,256m
-#     -p thread_pools=1 -p thread_pool_min=50 -p thread_pool_max=100 -p thread_queue_limit=20000
+#     -p thread_queue_limit=20000
 vcl 4.1;
 
 backend default {
