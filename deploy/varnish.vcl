@@ -4,6 +4,7 @@
 #
 #   bin/sprites --host 127.0.0.1 --port 8080 --trust-proxy x-forwarded-for --feed-cache 5
 #   varnishd -a :8081 -f /etc/varnish/sprites.vcl -s malloc,256m
+#     -p thread_queue_limit=20000
 vcl 4.1;
 
 backend default {

@@ -69,7 +69,7 @@ export class FeedTable {
     let entry = this.#entries.get(key);
     if (!entry) {
       entry = {
-        ...{ cursor, value, isLog },
+        ...{ cursor, newest: cursor, value, isLog },
         gap: false,
         problem: undefined,
         misses: 0,
@@ -189,9 +189,10 @@ export class FeedTable {
 
   /** @returns {boolean} whether there are any */
   #takeItems(entry, { feed: key, cursor, items, gap }) {
-    if (items.length === 0) return false;
+    // A cache may say the same again.
+    if (items.length === 0 || cursor === entry.cursor) return false;
     const hasGap = gap === true || entry.gap;
-    Object.assign(entry, { cursor, problem: undefined, gap: false });
+    Object.assign(entry, { cursor, newest: cursor, problem: undefined, gap: false });
     tell(entry, items, hasGap ? { key, cursor, gap: true } : { key, cursor });
     return true;
   }
@@ -220,10 +221,10 @@ function otherKind({ isLog }, item) {
  */
 export function readKept(kept) {
   const { cursor, value } = /** @type {any} */ (kept ?? {});
-  const nothing = { cursor: NO_CURSOR, newest: NO_CURSOR, value: undefined };
+  const nothing = { cursor: NO_CURSOR, value: undefined };
   if (!isCursor(cursor) || cursor === NO_CURSOR || value === undefined) return nothing;
   try {
-    return { cursor, newest: cursor, value: freeze(value) };
+    return { cursor, value: freeze(value) };
   } catch (error) {
     if (!(error instanceof ValueError)) throw error;
     return nothing;

@@ -4,6 +4,7 @@ import {
   readListedWishes,
   readManyWishes,
   readWish,
+  readsGzip,
   WATCH_BYTES,
   WishError
 } from './wish.js';
@@ -115,7 +116,8 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
 
   async function watchMany(request, read) {
     const wish = reading(read);
-    return watch(request, { ...wish, ...(await openedOf(request, wish.keys)) });
+    const gzip = readsGzip(request.headers);
+    return watch(request, { ...wish, gzip, ...(await openedOf(request, wish.keys)) });
   }
 
   function post(request) {

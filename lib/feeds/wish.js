@@ -108,6 +108,12 @@ export function readKey(key) {
 }
 
 /**
+ * @param {Record<string, string>} headers by their names in lower case
+ * @returns {boolean} whether a client can read what is compressed
+ */
+export const readsGzip = (headers) => accepts(headers['accept-encoding'], 'gzip');
+
+/**
  * Reads GET /feed/{key}.
  *
  * @param {string} key
@@ -134,7 +140,7 @@ export function readWish(key, query, headers) {
     keys: [key],
     afters: [after],
     ...readHow(query),
-    gzip: accepts(headers['accept-encoding'], 'gzip'),
+    gzip: readsGzip(headers),
     stream,
     ...(last !== undefined && { last }),
     noneMatch: headers['if-none-match']

@@ -100,7 +100,7 @@ constexpr uint32_t kFromStart = 0;
 struct WatchHow {
   uint32_t hold = kNoFeedHold;  // seconds
   bool delta = false;           // patches
-  bool gzip = false;            // compressed, but not with many feeds
+  bool gzip = false;            // it can read what is compressed
   bool stream = false;          // events, without an end; of one feed
   bool many = false;            // the answer is {"items":[…]}
   bool posted = false;          // asked for by POST: no cache keeps the answer
@@ -127,6 +127,7 @@ struct FeedAnswer {
   const FeedItem* items = nullptr;  // the body; none: a comment in a stream
   uint32_t count = 0;
   bool gzip = false;        // the body is compressed; of a stream: it is to be
+  bool packs = false;       // the body may be compressed: patches, items, or many feeds
   bool stream = false;      // an event
   bool ends = false;        // the stream ends with it
   std::string_view cursor;  // of an event; may be empty
@@ -624,6 +625,10 @@ class Feeds {
   }
   bool hasNews(const Watcher& watcher) const;
   Watcher watcherOf(const Feed& feed, const Wanted& wanted, const WatchHow& how) const;
+  /** Whether what it is answered with a value is that value's compressed form. */
+  static bool takesGzip(const Watcher& watcher) {
+    return watcher.gzip && !watcher.stream && !watcher.many;
+  }
   Keep keepOf(const Wanted* wanted, uint32_t count, const WatchHow& how) const;
   void appendTag(std::string* text, uint32_t place, const Watcher& watcher) const;
   static std::string shortTag(std::string_view text);
@@ -734,6 +739,7 @@ class Feeds {
   std::vector<FeedItem> items_;   // its pieces
   std::vector<FeedItem> joined_;  // of joinItems
   bool gzip_ = false;             // the body is compressed
+  bool packs_ = false;            // the body may be compressed
   FeedCounts counts_ = {};
   uint64_t now_;              // milliseconds, of the last tick
   const uint64_t wallAt_;     // milliseconds since 1970 when now_ was 0

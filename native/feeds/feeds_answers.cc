@@ -38,7 +38,7 @@ uint32_t Feeds::firstOf(uint32_t watcher) const {
 void Feeds::begin() {
   envelope_.clear();
   items_.clear();
-  gzip_ = false;
+  gzip_ = packs_ = false;
 }
 
 /** Adds to the envelope, whose memory never moves: earlier pieces stay valid. */
@@ -74,6 +74,7 @@ uint64_t Feeds::addNews(const Watcher& watcher) {
   Feed& feed = *feeds_[watcher.feed];
   if (feed.isLog) {
     ++counts_.patches;
+    packs_ = true;
     const LogPart part = partFor(feed, watcher);
     const auto head = envelope([&](std::string* text) { feed.appendHead(text, part); });
     items_.push_back({head, feed.log.get(), part.begin, part.end, "]}"});
@@ -84,6 +85,7 @@ uint64_t Feeds::addNews(const Watcher& watcher) {
   }
   if (const uint64_t from = patchFor(feed, watcher); from > 0) {
     ++counts_.patches;
+    packs_ = true;
     const auto begin = static_cast<uint32_t>(feed.patchesFrom(from)) + 1;
     const auto before = envelope([&](std::string* text) {
       appendFeed(text, feed.key);
@@ -95,7 +97,7 @@ uint64_t Feeds::addNews(const Watcher& watcher) {
     return feed.cursor.version;
   }
   ++counts_.documents;
-  if (watcher.gzip && feed.gzip && !watcher.stream) {
+  if (takesGzip(watcher) && feed.gzip) {
     gzip_ = true;
     items_.push_back({{}, feed.gzip.get(), 0, feed.gzip->length(), {}});
     return feed.cursor.version;
@@ -116,6 +118,7 @@ void Feeds::addProblem(std::string_view key, Outcome problem) {
 
 /** Joins the items of an answer for many feeds into one document. */
 void Feeds::joinItems(bool turns) {
+  packs_ = true;
   const auto end = envelope([&](std::string* text) {
     *text += ']';
     appendNext(text, turns);
@@ -148,7 +151,7 @@ void Feeds::appendTag(std::string* text, uint32_t place, const Watcher& watcher)
   }
   if (feed.isLog) return feed.appendTag(text, partFor(feed, watcher));
   const uint64_t from = patchFor(feed, watcher);
-  feed.appendTag(text, from, from == 0 && watcher.gzip && feed.gzip);
+  feed.appendTag(text, from, from == 0 && takesGzip(watcher) && feed.gzip);
 }
 
 /** A short name for a long one (FNV-1a). */
@@ -266,6 +269,7 @@ void Feeds::servePoll(uint32_t first) {
     }
   }
   if (isPing) ++counts_.pings;
+  answer.packs = packs_ && one.gzip;
   if (cached && answer.outcome == Outcome::kOk) {
     if (isPing) appendTurn(&(tag += "turn-"));
     const bool isShort = one.keep == Keep::kShort && !isPing;

@@ -219,7 +219,7 @@ Feeds::Watcher Feeds::watcherOf(const Feed& feed, const Wanted& wanted, const Wa
   Watcher one = {};
   one.feed = feed.number;
   one.delta = how.delta;
-  one.gzip = how.gzip && !how.many;
+  one.gzip = how.gzip;
   one.stream = how.stream;
   one.many = how.many;
   one.waits = waitsFor(wanted, how);
@@ -262,7 +262,7 @@ bool Feeds::hasNews(const Watcher& watcher) const {
 /** Whether the answer is to be compressed, and the compressed value still to come: asks for it. */
 bool Feeds::awaitsCompression(const Watcher& watcher) {
   Feed& feed = *feeds_[watcher.feed];
-  if (!watcher.gzip || watcher.stream) return false;
+  if (!takesGzip(watcher)) return false;
   if (feed.awaited) feed.gzipAsked = true;
   if (!feed.value || feed.value->length() < Feed::kCompressFrom) return false;
   feed.gzipAsked = true;

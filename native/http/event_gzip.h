@@ -1,9 +1,11 @@
-// Event streams in gzip (RFC 1952). Each event is compressed by itself: it refers to nothing before
-// it and ends at a byte (RFC 1951, section 3.2), so that the same bytes go into every stream.
+// Event streams, and answers of polls, in gzip (RFC 1952). Each event is compressed by itself: it
+// refers to nothing before it and ends at a byte (RFC 1951, section 3.2), so that the same bytes go
+// into every stream.
 //
 //   head │ event: a block, and the empty one that ends it at a byte │ event │ …
 //
-// A stream has no trailer, as that would be its own: it ends with its last chunk. Rejected: a
+// A stream has no trailer, as that would be its own: it ends with its last chunk. The answer of a
+// poll is a whole member: head, one event, an empty last block, trailer. Rejected: a
 // history for each stream (a third fewer bytes for short events, some 40 kB and a compression a
 // watcher), gzip members one behind the other (browsers read the first one only).
 #ifndef SPRITES_EVENT_GZIP_H_
@@ -26,6 +28,18 @@ constexpr uint64_t kCompressedEventMost = 16384;
 /** Bytes that a stored block may have, and bytes in front of them. */
 constexpr uint32_t kStoredMost = 65535;
 constexpr uint32_t kStoredHead = 5;
+
+/** The end of a member whose only event is `text`. */
+inline void appendGzipEnd(std::string* to, std::string_view text) {
+  to->append({'\3', '\0'});
+  const auto* bytes = reinterpret_cast<const Bytef*>(text.data());
+  const auto sum = static_cast<uint32_t>(crc32(0, bytes, static_cast<uInt>(text.size())));
+  for (const uint32_t word : {sum, static_cast<uint32_t>(text.size())}) {
+    for (uint32_t shift = 0; shift < 32; shift += 8) {
+      to->push_back(static_cast<char>(word >> shift & 255));
+    }
+  }
+}
 
 inline void appendStoredHead(std::string* to, uint32_t length) {
   const auto low = static_cast<char>(length & 255);

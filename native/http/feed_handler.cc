@@ -14,6 +14,9 @@ namespace server {
 
 namespace {
 
+/** What the tag of an answer ends with that is compressed here. */
+constexpr std::string_view kPackedTag = ".gzip";
+
 /** Whether a list of tags has this one, weak or strong, or "*" (RFC 9110, section 13.1.2). */
 bool hasTag(std::string_view list, std::string_view tag) {
   if (list == "*") return true;
@@ -158,7 +161,8 @@ Outcome FeedHandler::watch(Connection& connection, const Wanted* wanted, uint32_
                            const WatchHow& how) {
   // Watching before it is asked for: the table may answer while it is being asked.
   if (!how.noneMatch.empty()) {
-    const std::string tag = feeds_->tagNow(wanted, count, how);
+    std::string tag = feeds_->tagNow(wanted, count, how);
+    if (!tag.empty() && how.gzip && !hasTag(how.noneMatch, tag)) tag += kPackedTag;
     if (!tag.empty() && hasTag(how.noneMatch, tag)) {
       sendUnchanged(connection, tag);
       return Outcome::kOk;
@@ -195,7 +199,8 @@ void FeedHandler::flushed(Connection& connection) { feeds_->ready(connection.rec
 void FeedHandler::drop(const Connection& connection) { feeds_->drop(connection.record); }
 
 uint32_t FeedHandler::tick() {
-  last_ = {};
+  for (Made& made : made_) made = {};
+  mayPack_ = kPackedInTick;
   if (feeds_ == nullptr) return 0;
   uint32_t closed = 0;
   const uint64_t most = feeds_->options().memory;
@@ -232,25 +237,55 @@ FeedResponder::Taken FeedHandler::answer(uint32_t token, const FeedAnswer& answe
   return whole ? Taken::kWhole : Taken::kInPart;
 }
 
-bool FeedHandler::Last::isOf(const FeedAnswer& answer) const {
-  if (!message || answer.count != 1) return false;
-  const FeedItem& item = answer.items[0];
-  return item.bytes == bytes && item.begin == begin && item.end == end && item.before == before &&
-         answer.gzip == gzip && answer.stream == stream && answer.fresh == fresh;
+FeedHandler::Made::Made(base::Ref<base::Message> message, const FeedAnswer& answer)
+    : message(std::move(message)),
+      tag(answer.tag),
+      gzip(answer.gzip),
+      packs(answer.packs),
+      stream(answer.stream),
+      fresh(answer.fresh) {
+  for (uint32_t i = 0; i < answer.count; ++i) {
+    const FeedItem& item = answer.items[i];
+    pieces.push_back({item.bytes, item.begin, item.end});
+    text.append(item.before).append(item.after);
+  }
 }
 
-/** The message of an answer: the one before, when it is of the same. */
+bool FeedHandler::Made::isOf(const FeedAnswer& answer) const {
+  if (!message || answer.count != pieces.size() || answer.gzip != gzip || answer.packs != packs ||
+      answer.stream != stream || answer.fresh != fresh || answer.tag != tag) {
+    return false;
+  }
+  std::string_view rest = text;
+  const auto goesOn = [&rest](std::string_view part) {
+    const bool same = rest.substr(0, part.size()) == part;
+    if (same) rest.remove_prefix(part.size());
+    return same;
+  };
+  for (uint32_t i = 0; i < answer.count; ++i) {
+    const FeedItem& item = answer.items[i];
+    const base::Piece& piece = pieces[i];
+    const bool same =
+        item.bytes == piece.bytes && item.begin == piece.begin && item.end == piece.end;
+    if (!same || !goesOn(item.before) || !goesOn(item.after)) return false;
+  }
+  return rest.empty();
+}
+
+/** The message of an answer: one made before, when it is of the same. */
 base::Ref<base::Message> FeedHandler::messageOf(const FeedAnswer& answer, bool opens,
                                                 const Connection& to) {
   const bool own = answer.stream ? opens || to.plain : to.last;
-  const bool shared = answer.count == 1 && answer.items[0].bytes != nullptr && !answer.ends && !own;
+  const auto isShared = [](const FeedItem& item) { return item.bytes != nullptr; };
+  const bool shared =
+      !own && !answer.ends && std::any_of(answer.items, answer.items + answer.count, isShared);
   if (!shared) return compose(answer, opens, to);
-  if (!last_.isOf(answer)) {
-    const FeedItem& item = answer.items[0];
-    last_ = {compose(answer, opens, to), item.bytes,  item.begin,    item.end,
-             std::string(item.before),   answer.gzip, answer.stream, answer.fresh};
+  for (const Made& made : made_) {
+    if (made.isOf(answer)) return made.message;
   }
-  return last_.message;
+  Made& made = made_[nextMade_++ % kMade];
+  made = Made(compose(answer, opens, to), answer);
+  return made.message;
 }  // NOLINT(clang-analyzer-unix.Malloc): a reference is counted, not leaked
 
 base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool opens,
@@ -260,10 +295,15 @@ base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool ope
   const Replies& replies = replies_->replies();
   const bool gzip = answer.gzip && !to.plain;
   if (!answer.stream) {
-    addHead(answer, to);
-    base::appendDigits(&text_, answer.length());
+    const bool packed = pack(answer);
+    addHead(answer, packed, to);
+    base::appendDigits(&text_, packed ? packed_.size() : answer.length());
     text_ += "\r\n\r\n";
-    addBody(answer);
+    if (packed) {
+      text_ += packed_;
+    } else {
+      addBody(answer);
+    }
   } else {
     if (opens && to.plain) text_ += replies_->writeLast(replies.feedStreamPlain);
     if (opens && !to.plain) {
@@ -316,12 +356,25 @@ void FeedHandler::beginChunk(uint64_t length) {
   text_ += "\r\n";
 }
 
-/** An event in gzip, compressed: its bytes are any stream's. False: that is not worth it. */
-bool FeedHandler::addCompressed(const FeedAnswer& answer, std::string_view fields,
-                                std::string_view end) {
-  const uint64_t length = fields.size() + answer.length() + end.size();
-  if (length < kCompressedEvent || length > kCompressedEventMost) return false;
-  event_ = fields;
+/** Puts the body of a poll into packed_, in gzip; false: it is sent as it is. */
+bool FeedHandler::pack(const FeedAnswer& answer) {
+  if (!answer.packs) return false;
+  const uint64_t length = answer.length();
+  const uint64_t most = std::min(mayPack_, kCompressedEventMost);
+  if (length < Feed::kCompressFrom || length > most) return false;
+  mayPack_ -= length;
+  event_.clear();
+  gather(answer);
+  const std::string_view block = compress_(event_);
+  if (block.empty()) return false;
+  packed_ = kGzipHead;
+  packed_ += block;
+  appendGzipEnd(&packed_, event_);
+  return true;
+}
+
+/** Adds a body to event_. */
+void FeedHandler::gather(const FeedAnswer& answer) {
   for (uint32_t i = 0; i < answer.count; ++i) {
     const FeedItem& item = answer.items[i];
     event_ += item.before;
@@ -329,6 +382,15 @@ bool FeedHandler::addCompressed(const FeedAnswer& answer, std::string_view field
       event_.append(item.bytes->data() + item.begin, item.end - item.begin);
     event_ += item.after;
   }
+}
+
+/** An event in gzip, compressed: its bytes are any stream's. False: that is not worth it. */
+bool FeedHandler::addCompressed(const FeedAnswer& answer, std::string_view fields,
+                                std::string_view end) {
+  const uint64_t length = fields.size() + answer.length() + end.size();
+  if (length < kCompressedEvent || length > kCompressedEventMost) return false;
+  event_ = fields;
+  gather(answer);
   event_ += end;
   const std::string_view block = compress_(event_);
   if (block.empty()) return false;
@@ -373,16 +435,18 @@ void FeedHandler::addStored(const FeedAnswer& answer, std::string_view fields,
 }
 
 /** The head of a poll's answer, up to its length. */
-void FeedHandler::addHead(const FeedAnswer& answer, const Connection& to) {
+void FeedHandler::addHead(const FeedAnswer& answer, bool packed, const Connection& to) {
   const Replies& replies = replies_->replies();
-  const Reply& plain = answer.gzip ? replies.feedGzip : replies.feed;
+  const bool gzip = answer.gzip || packed;
+  const Reply& plain = gzip ? replies.feedGzip : replies.feed;
   const Reply& head = answer.fresh > 0 ? replies.feedPublic : plain;
   text_ += to.last ? replies_->writeLast(head) : replies_->write(head);
   if (answer.fresh == 0) return;
-  text_.append(answer.tag).append("\"\r\nCache-Control: public, s-maxage=");
+  text_.append(answer.tag).append(packed ? kPackedTag : "");
+  text_.append("\"\r\nCache-Control: public, s-maxage=");
   base::appendDigits(&text_, answer.fresh);
   text_ += ", max-age=0\r\n";
-  if (answer.gzip) text_ += "Content-Encoding: gzip\r\n";
+  if (gzip) text_ += "Content-Encoding: gzip\r\n";
   text_ += "Content-Length: ";
 }
 

@@ -6,9 +6,13 @@
 //                                                                        └─ ready ◀─┘ who is slow
 //
 // An answer is a message (message.h): a head, the JSON around the value, and pieces of the table's
-// bytes. All watchers of a feed with the same cursor get the same message. It is made once and kept
-// for the next watcher, who mostly needs the same. So a publication to a thousand watchers is a
-// thousand writes of one message; a slow reader holds a reference to it.
+// bytes. All watchers of a feed with the same cursor get the same message. It is made once, and the
+// last few are kept for the next watcher, which mostly needs one of them. So a publication to a
+// thousand watchers is a thousand writes of one message; a slow reader holds a reference to it.
+//
+// A value is compressed by a worker thread, before its watchers are answered. Patches, items and
+// lists are compressed here, once for each message, as long as a tick's budget lasts: a client may
+// ask for any of many pairs of versions, and what is left then is sent plain.
 //
 // An event stream is chunked (RFC 9112, section 7.1): an event is one chunk and one write. The head
 // of the answer is sent together with the first event or the first comment. In gzip an event for
@@ -73,7 +77,7 @@ class FeedHandler : public FeedResponder {
   void drop(const Connection& connection);
 
   /**
-   * Frees the kept message. Then closes connections, the slowest readers first, as long as the
+   * Frees the kept messages. Then closes connections, the slowest readers first, as long as the
    * bytes that only slow readers hold exceed FeedsOptions::memory.
    *
    * @return how many connections were closed
@@ -97,24 +101,32 @@ class FeedHandler : public FeedResponder {
  private:
   bool judge(const HotRequest& request, const char* head);
 
-  /** The message made last, and what it was made of. */
-  struct Last {
+  /** A message that was made, and what of. */
+  struct Made {
     base::Ref<base::Message> message;
-    const base::Bytes* bytes = nullptr;  // alive: the message holds it
-    uint32_t begin = 0;
-    uint32_t end = 0;
-    std::string before;
+    // The message may have these compressed, and not hold them: then the text names what they were.
+    std::vector<base::Piece> pieces;
+    std::string text;  // around them
+    std::string tag;
     bool gzip = false;
+    bool packs = false;
     bool stream = false;
     uint32_t fresh = 0;
 
+    Made() = default;
+    Made(base::Ref<base::Message> message, const FeedAnswer& answer);
     bool isOf(const FeedAnswer& answer) const;
   };
+  static constexpr size_t kMade = 4;
+  /** Bytes that are compressed in a tick at the most: some 4 ms. */
+  static constexpr uint64_t kPackedInTick = 128 * 1024;
 
   base::Ref<base::Message> messageOf(const FeedAnswer& answer, bool opens, const Connection& to);
   base::Ref<base::Message> compose(const FeedAnswer& answer, bool opens, const Connection& to);
-  void addHead(const FeedAnswer& answer, const Connection& to);
+  void addHead(const FeedAnswer& answer, bool packed, const Connection& to);
   void addBody(const FeedAnswer& answer);
+  bool pack(const FeedAnswer& answer);
+  void gather(const FeedAnswer& answer);
   bool addCompressed(const FeedAnswer& answer, std::string_view fields, std::string_view end);
   void addStored(const FeedAnswer& answer, std::string_view fields, std::string_view end);
   void beginChunk(uint64_t length);
@@ -128,7 +140,9 @@ class FeedHandler : public FeedResponder {
   WatchWish wish_ = {};
   uint32_t grant_ = Grants::kNone;  // by which it asks
   std::string_view noneMatch_;      // of the request that was taken last, as wish_
-  Last last_;
+  Made made_[kMade];
+  size_t nextMade_ = 0;
+  uint64_t mayPack_ = kPackedInTick;  // bytes, in this tick
 
   // The message that is being composed: its own text, and where pieces of shared bytes go into it.
   std::string text_;
@@ -139,7 +153,8 @@ class FeedHandler : public FeedResponder {
   std::vector<Insertion> insertions_;
   std::vector<base::Piece> pieces_;
   EventCompressor compress_;
-  std::string event_;  // of a compressed stream, or its next text
+  std::string event_;   // of a compressed stream, or its next text
+  std::string packed_;  // a poll's body
 };
 
 }  // namespace server

@@ -412,7 +412,7 @@ class HeadReader {
       case Name::kAccept:
         return !isFeed() || readAccept({value, length}, whole, out_);
       case Name::kAcceptEncoding:
-        return !isFeed() || readAcceptEncoding({value, length}, whole, out_);
+        return !watches() || readAcceptEncoding({value, length}, whole, out_);
       case Name::kLastEventId:
         lastEventId_ = trimmed(value);
         return !isFeed() || readLastEventId({value, length});
@@ -439,6 +439,7 @@ class HeadReader {
   }
 
   bool isFeed() const { return out_->route == Route::kFeed; }
+  bool watches() const { return isFeed() || out_->route == Route::kFeeds; }
 
   /** Whether it is GET /feeds. */
   bool isList() const { return out_->route == Route::kFeeds && out_->key.length > 0; }

@@ -70,7 +70,7 @@ struct HotRequest {
   uint32_t bodyLength;     // Content-Length, 0 when there is none; at most 999,999,999
   HeadSpan forwardedFor;   // the X-Forwarded-For header's value, white space around it trimmed
   bool delta;              // of feeds: delta=1
-  bool gzip;               // of a feed: Accept-Encoding has gzip
+  bool gzip;               // of feeds: Accept-Encoding has gzip
   bool stream;             // of a feed: Accept is text/event-stream
   HeadSpan key;            // of a feed; of GET /feeds: its list; of an input: the arena's name
   HeadSpan after;          // of a feed: the cursor; a stream's Last-Event-ID goes before the query

@@ -99,7 +99,16 @@ t.test('every program here tells its options', async (t) => {
   for (const option of ['only', 'rounds', 'memory-clients', 'strict']) {
     t.match(stdout, `[--${option}`, `--${option}`);
   }
-  for (const name of ['feeds', 'feeds-memory', 'restart', 'state', 'tls', 'torus', 'workers']) {
+  for (const name of [
+    'cache',
+    'feeds',
+    'feeds-memory',
+    'restart',
+    'state',
+    'tls',
+    'torus',
+    'workers'
+  ]) {
     const manual = openingComment(new URL(`${name}.js`, import.meta.url));
     t.match(manual, `node test/bench/${name}.js`, `${name}.js`);
   }

@@ -10,8 +10,9 @@ answerHelp(import.meta.url);
 
 /**
  * Counts the bytes that a watcher of a football match is sent for each version: whole values and patches, both
- * plain and compressed by gzip. In polls the server compresses whole values only: watchers may need different patches.
- * In an event stream it compresses each event by itself, which takes 13 bytes less than here.
+ * plain and compressed by gzip, and what compressing a version takes, which is done once for all watchers. The server
+ * compresses values in a worker thread, patches where it answers: in polls those of 1 KiB or more, up to 16 KiB. In an event
+ * stream it compresses each event by itself, which takes 13 bytes less than here.
  *
  *     npm run bench:deltas
  */
@@ -19,6 +20,9 @@ answerHelp(import.meta.url);
 const KEY = 'matchesfeed/8/matchcentre';
 
 const STEPS = 301;
+
+/** As native/http/event_gzip.h compresses. */
+const NATIVE = { windowBits: 13, memLevel: 6 };
 
 /** The versions of a match: 36 players with 43 numbers each, and the last hundred events, some 35 kB of JSON. */
 function* playMatch(seed) {
@@ -51,13 +55,21 @@ function* playMatch(seed) {
  *
  * @param {number} seed of the match
  * @returns {{versions: number, values: number, whole: number, wholeGzip: number, patches: number,
- *     patchesGzip: number}} sums of bytes of the answers' bodies; `values` of the values alone. The
- *     first answer, which is whole for all, is in none of them
+ *     patchesGzip: number, cpu: {wholeGzip: number, patchesGzip: number}}} sums of bytes of the answers' bodies;
+ *     `values` of the values alone; milliseconds of CPU in `cpu`. The first answer, which is whole for all, is in none of them
  */
 export function measure(seed) {
   const job = { key: KEY, cursor: '', kind: 'value', most: 2 ** 20, gzip: false };
   let before;
   const sums = { versions: 0, values: 0, whole: 0, wholeGzip: 0, patches: 0, patchesGzip: 0 };
+  const cpu = { wholeGzip: 0, patchesGzip: 0 };
+  const compressed = (name, compress) => {
+    const before = process.cpuUsage();
+    const { length } = compress();
+    const { user, system } = process.cpuUsage(before);
+    cpu[name] += (user + system) / 1000;
+    sums[name] += length;
+  };
   let version = 0;
   for (const match of playMatch(seed)) {
     version += 1;
@@ -78,16 +90,17 @@ export function measure(seed) {
     sums.versions += 1;
     sums.values += value.length;
     sums.whole += whole.length;
-    sums.wholeGzip += compress(KEY, cursor, value).length;
-    sums.patches += isPatch ? short.length : whole.length;
-    sums.patchesGzip += gzipSync(isPatch ? short : whole).length;
+    compressed('wholeGzip', () => compress(KEY, cursor, value));
+    const sent = isPatch ? short : whole;
+    sums.patches += sent.length;
+    compressed('patchesGzip', () => gzipSync(sent, NATIVE));
   }
-  return sums;
+  return { ...sums, cpu };
 }
 
 function main() {
   const seed = Number(process.argv[2] ?? 1);
-  const { versions, values, ...sums } = measure(seed);
+  const { versions, values, cpu, ...sums } = measure(seed);
   const number = (value, digits = 0) =>
     value.toLocaleString('en', { maximumFractionDigits: digits, minimumFractionDigits: digits });
   console.log(`Match ${seed}, ${versions} versions of ${number(values / versions)} bytes.\n`);
@@ -95,13 +108,15 @@ function main() {
     whole: 'whole',
     wholeGzip: 'whole, gzip',
     patches: 'patches',
-    patchesGzip: 'patches, gzip (event streams)'
+    patchesGzip: 'patches, gzip'
   };
   const rows = Object.entries(names).map(([name, title]) => {
     const share = number((100 * sums[name]) / sums.whole, 1);
-    return [title, number(sums[name]), number(sums[name] / versions), `${share}%`];
+    const took = name in cpu ? `${number((1000 * cpu[name]) / versions)} µs` : '-';
+    return [title, number(sums[name]), number(sums[name] / versions), `${share}%`, took];
   });
-  console.log(markdown([['sent', 'bytes in all', 'a version', 'of whole'], ...rows]));
+  const head = ['sent', 'bytes in all', 'a version', 'of whole', 'compressing a version'];
+  console.log(markdown([head, ...rows]));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) main();

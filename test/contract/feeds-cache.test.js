@@ -76,6 +76,18 @@ contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server
       t.ok(answer.headers.etag.startsWith(`"${next}`));
     }
     t.equal(new Set([plain, gzip, patch].map(({ headers }) => headers.etag)).size, 3);
+    const texts = Array.from({ length: 80 }, (_, i) => `the ${i}th text`);
+    const longer = (await put(server, key, { ...long(1), texts })).body.cursor;
+    for (const more of [{}, { headers }]) {
+      const query = `after=${next}&delta=1`;
+      const { headers: said } = await get(server, key, query, more);
+      const isPacked = 'headers' in more;
+      t.equal('content-encoding' in said, isPacked);
+      t.equal(said.etag.startsWith(`"${longer}.`) && said.etag.endsWith('.gzip"'), isPacked);
+      const known = { headers: { ...more.headers, 'If-None-Match': said.etag } };
+      const again = await get(server, key, query, known);
+      t.strictSame([again.status, again.headers.etag], [304, said.etag]);
+    }
   });
 
   t.test('a ping names a turn, and each hold that begins with one ends in another', async (t) => {

@@ -529,6 +529,47 @@ contract(t, { options }, async (t, server) => {
     t.equal((await (await ask('')).answer).headers['content-encoding'], undefined, 'too short');
   });
 
+  t.test('patches, items and lists in gzip, where it is worth it', async (t) => {
+    const [key, log] = [freshKey(), freshKey()];
+    const headers = { 'Accept-Encoding': 'gzip' };
+    const texts = Array.from(
+      { length: 40 },
+      (_, n) => `${n} shoots, and it is over the bar. Next: `
+    );
+    const padding = 'x'.repeat(10_000);
+    const { body: first } = await put(server, key, { padding });
+    const asked = (query, more) =>
+      request('GET', `/feed/${key}?after=${first.cursor}&${query}`, more);
+    const body = JSON.stringify({ delta: true, feeds: { [key]: first.cursor } });
+    const list = request('POST', '/feeds', { headers, body });
+    const parked = [
+      await park(server, asked('delta=1')),
+      await park(server, asked('delta=1', { headers }), { gzip: true }),
+      await park(server, asked('delta=1', { headers }), { gzip: true }),
+      await park(server, list, { gzip: true })
+    ];
+    const { body: second } = await put(server, key, { padding, texts });
+    const [plain, one, two, many] = await Promise.all(parked.map(({ answer }) => answer));
+    t.notOk('content-encoding' in plain.headers);
+    t.equal(plain.body.patch.length, 1);
+    for (const { headers: said } of [one, two, many]) t.equal(said['content-encoding'], 'gzip');
+    t.strictSame(one.bytes, two.bytes);
+    t.ok(one.bytes.length < plain.bytes.length / 2, `${one.bytes.length} bytes`);
+    t.strictSame(JSON.parse(gunzipSync(one.bytes)), plain.body);
+    t.strictSame(JSON.parse(gunzipSync(many.bytes)), { items: [plain.body] });
+    await put(server, key, { padding, texts, last: 1 });
+    const short = await get(server, key, `delta=1&after=${second.cursor}`, { headers });
+    t.strictSame([short.headers['content-encoding'], short.body.patch.length], [undefined, 1]);
+    const published = { Authorization: `Bearer ${TOKEN}` };
+    for (const text of texts) {
+      await server.ask('POST', `/feed/${log}`, { headers: published, body: JSON.stringify(text) });
+    }
+    const items = await park(server, request('GET', `/feed/${log}`, { headers }), { gzip: true });
+    const { headers: said, bytes } = await items.answer;
+    t.equal(said['content-encoding'], 'gzip');
+    t.strictSame(JSON.parse(gunzipSync(bytes)).items, texts);
+  });
+
   t.test('a watcher that asks to close is answered, and then closed', async (t) => {
     const key = freshKey();
     const { body: first } = await put(server, key, 1);

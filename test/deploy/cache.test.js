@@ -1,20 +1,17 @@
-import { spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-
 import t from 'tap';
 
 import { Feeds } from '../../lib/client/client.js';
 import { freePort } from '../support/addresses.js';
+import { CACHE_NAMES, cacheMissing, startCache } from '../support/caches.js';
 import { put, tokenFile } from '../support/feeds.js';
 import { temporary } from '../support/processes.js';
+import { FaultProxy } from '../support/proxies.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /**
  * The caches of deploy/, really run: how many requests reach the server, and what clients see while a cache is
- * restarted.
+ * restarted, slow, or gives what is old.
  */
 
 const WATCHERS = 300;
@@ -22,99 +19,58 @@ const HOLD = 5;
 
 t.setTimeout(300_000);
 
-const deployed = (name) =>
-  readFileSync(fileURLToPath(new URL(`../../deploy/${name}`, import.meta.url)), 'utf8');
+const options = { 'publish-token-file': tokenFile(t), 'feed-cache': 10, hold: HOLD };
 
-/** One of the files, with the ports of a test. */
-const withPorts = (text, { port, server }) =>
-  text
-    .replaceAll('127.0.0.1:8080', `127.0.0.1:${server}`)
-    .replace('.port = "8080"', `.port = "${server}"`)
-    .replace('listen 8081', `listen 127.0.0.1:${port}`);
-
-const CACHES = {
-  nginx(folder, ports) {
-    const site = withPorts(deployed('nginx-cache.conf'), ports)
-      .replaceAll('/var/cache/nginx', folder)
-      .replaceAll('/var/log/nginx', folder);
-    const file = join(folder, 'nginx.conf');
-    const events = 'events { worker_connections 4096; }';
-    // Its workers may otherwise be somebody to whom the test's folder is closed.
-    const user = process.getuid() === 0 ? 'user root;' : '';
-    const head = `${user} daemon off; worker_processes 1; pid ${folder}/pid; ${events}`;
-    writeFileSync(file, `${head}\nhttp {\n${site}\n}\n`);
-    return ['nginx', ['-p', folder, '-e', join(folder, 'error.log'), '-c', file]];
-  },
-  varnishd(folder, ports) {
-    const file = join(folder, 'sprites.vcl');
-    writeFileSync(file, withPorts(deployed('varnish.vcl'), ports));
-    const storage = ['-s', 'malloc,64m', '-n', join(folder, 'varnish')];
-    return ['varnishd', ['-F', '-j', 'none', '-a', `127.0.0.1:${ports.port}`, '-f', file, ...storage]];
-  }
-};
-
-/** Starts a cache, and waits until it answers. @returns {Promise<() => Promise<void>>} ends it */
-async function startCache(t, kind, ports) {
-  const folder = temporary(t);
-  mkdirSync(join(folder, 'sprites'));
-  const [program, args] = CACHES[kind](folder, ports);
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
-  let said = '';
-  for (const output of [child.stdout, child.stderr]) output.on('data', (text) => (said += text));
-  const ended = new Promise((resolve) => child.on('exit', resolve));
-  const end = async () => {
-    child.kill('SIGTERM');
-    await ended;
-  };
-  t.teardown(end);
-  const answers = () =>
-    fetch(`http://127.0.0.1:${ports.port}/status`).then(
-      ({ status }) => status === 200,
-      () => false
-    );
-  await until(answers, () => said, 30);
-  return end;
+/** A cache that the test's end ends. */
+async function start(t, kind, ports, how) {
+  const cache = await startCache(kind, temporary(t), ports, how);
+  t.teardown(() => cache.end());
+  return cache;
 }
+
+/** Clients that watch these feeds by a cache's port; each has a list of the values that it has seen. */
+function watchBy(t, port, keys, count, kept) {
+  const clients = Array.from({ length: count }, () => {
+    const base = `http://127.0.0.1:${port}`;
+    const client = new Feeds({ base, cached: true, limits: { feedHold: HOLD, backoffMost: 1000 } });
+    const seen = kept ? [kept.value] : [];
+    for (const key of keys) client.watch(key, (value) => seen.push(value), { kept });
+    return { client, seen };
+  });
+  t.teardown(() => clients.forEach(({ client }) => client.close()));
+  return clients;
+}
+
+const haveAll = (clients, value) =>
+  until(() => clients.every(({ seen }) => seen.at(-1) === value), () => `${value}`, 60);
+
+const wentBack = (clients) =>
+  clients.map(({ seen }) => seen).filter((list) => list.some((value, i) => value <= list[i - 1]));
 
 const ONE = ['scores'];
 /** In the order in which an answer has them. */
 const SEVERAL = ['scores', 'standings', 'table'];
-const cases = Object.keys(CACHES).flatMap((kind) => [ONE, SEVERAL].map((keys) => ({ kind, keys })));
+const cases = CACHE_NAMES.flatMap((kind) => [ONE, SEVERAL].map((keys) => ({ kind, keys })));
 
 for (const { kind, keys } of cases) {
-  const missing = spawnSync('which', [kind]).status !== 0 && `${kind} is not installed`;
-  t.test(`${WATCHERS} watch ${keys} through ${kind}`, { skip: missing }, async (t) => {
-    const server = await startServer(t, {
-      options: { 'publish-token-file': tokenFile(t), 'feed-cache': 10, hold: HOLD }
-    });
+  const skip = cacheMissing(kind);
+  t.test(`${WATCHERS} watch ${keys} through ${kind}`, { skip }, async (t) => {
+    const server = await startServer(t, { options });
     const ports = { port: await freePort(), server: server.port };
-    let endCache = await startCache(t, kind, ports);
+    const cache = await start(t, kind, ports);
     // Whatever is published is larger than what was before.
     const publish = (value) => put(server, keys.at(value % keys.length), value);
     for (const [i, key] of keys.entries()) await put(server, key, i + 1 - keys.length);
 
-    const seen = Array.from({ length: WATCHERS }, () => []);
-    const clients = seen.map((list) => {
-      const client = new Feeds({
-        base: `http://127.0.0.1:${ports.port}`,
-        cached: true,
-        limits: { feedHold: HOLD }
-      });
-      for (const key of keys) client.watch(key, (value) => list.push(value));
-      return client;
-    });
-    t.teardown(() => clients.forEach((client) => client.close()));
-    const haveAll = (value) =>
-      until(() => seen.every((list) => list.at(-1) === value), () => `${value}`, 60);
-
-    await haveAll(0);
+    const clients = watchBy(t, ports.port, keys, WATCHERS);
+    await haveAll(clients, 0);
     await server.until(({ watching }) => watching > 0);
     const before = await server.status();
     const began = performance.now();
     let versions = 1;
     for (; versions <= 3; versions += 1) {
       await publish(versions);
-      await haveAll(versions);
+      await haveAll(clients, versions);
     }
     // Some turns with nothing new.
     await server.until(({ feedPings }) => feedPings >= before.feedPings + 3, 60);
@@ -125,16 +81,84 @@ for (const { kind, keys } of cases) {
     t.ok(polls <= 2 * (versions + turns), `${polls} requests`);
     t.ok(watching <= 2 * keys.length, `${watching} are parked`);
 
-    await endCache();
-    await publish(versions);
-    endCache = await startCache(t, kind, ports);
-    await haveAll(versions);
-    await publish(versions + 1);
-    await haveAll(versions + 1);
-    const backwards = seen.filter((list) => list.some((value, i) => i > 0 && value <= list[i - 1]));
-    t.same(backwards, [], 'nobody has seen an older value');
-    for (const client of clients) client.close();
-    await endCache();
+    t.same(wentBack(clients), []);
+    for (const { client } of clients) client.close();
+    await cache.end();
+    await server.stop();
+  });
+}
+
+for (const kind of CACHE_NAMES) {
+  t.test(`equal requests are one through ${kind}`, { skip: cacheMissing(kind) }, async (t) => {
+    const server = await startServer(t, { options: { ...options, 'feed-cache': 1 } });
+    const ports = { port: await freePort(), server: server.port };
+    const cache = await start(t, kind, ports);
+    const { cursor } = (await put(server, 'scores', 1)).body;
+    const address = `http://127.0.0.1:${ports.port}/feed/scores?after=${cursor}&hold=${HOLD}`;
+    /** So many ask, and are pinged. @returns {Promise<number>} the polls at the server */
+    const ask = async (count) => {
+      const before = await server.status();
+      const one = async () => (await fetch(address)).json();
+      const pings = await Promise.all(Array.from({ length: count }, one));
+      t.ok(pings.every((ping) => ping.cursor === cursor && 'turn' in ping));
+      return (await server.status()).feedPolls - before.feedPolls;
+    };
+    // nginx counts to 1023.
+    t.equal(await ask(1100), 1);
+    // What the cache has is too old by then.
+    const answered = performance.now();
+    await until(() => performance.now() > answered + 2000);
+    t.equal(await ask(50), 1);
+    await cache.end();
+    await server.stop();
+  });
+}
+
+for (const kind of CACHE_NAMES) {
+  t.test(`${kind} is killed, slow, and gives what is old`, { skip: cacheMissing(kind) }, async (t) => {
+    const server = await startServer(t, { options });
+    const ports = { port: await freePort(), server: server.port };
+    let cache = await start(t, kind, ports);
+    const proxy = await FaultProxy.start(t, ports.port);
+    let version = 0;
+    let last;
+    const publish = async () => {
+      version += 1;
+      last = (await put(server, 'scores', version)).body;
+    };
+    await publish();
+    const clients = watchBy(t, proxy.port, ONE, 30);
+    await haveAll(clients, version);
+
+    const restart = async (how) => {
+      await cache.end('SIGKILL');
+      await publish();
+      cache = await start(t, kind, ports, how);
+    };
+    const slow = () => {
+      proxy.cut();
+      proxy.delay = 700;
+    };
+    const quick = () => {
+      proxy.cut();
+      proxy.delay = 0;
+    };
+    const faults = { restart, slow, quick, blind: () => restart({ blind: true }) };
+    for (const [name, fault] of Object.entries(faults)) {
+      await publish();
+      await fault();
+      clients.push(...watchBy(t, proxy.port, ONE, 5));
+      for (let i = 0; i < 3; i += 1) await publish();
+      await haveAll(clients, version);
+      // The cache has what is old now, and some come back with what they have kept.
+      await publish();
+      clients.push(...watchBy(t, proxy.port, ONE, 5, { cursor: last.cursor, value: version }));
+      await haveAll(clients, version);
+      t.pass(name);
+    }
+    t.same(wentBack(clients), []);
+    for (const { client } of clients) client.close();
+    await cache.end();
     await server.stop();
   });
 }

@@ -23,6 +23,7 @@
 #include "feeds/feeds.h"
 #include "http/replies.h"
 #include "peer.h"
+#include "simulated_documents.h"
 
 namespace server::test {
 
@@ -207,6 +208,58 @@ class DoorFeeds {
     until([&] { return feeds_->counts().streams == 1; });
   }
 
+  /** Patches and lists are compressed once for all who read gzip, as long as the budget lasts. */
+  void packPatches() {
+    constexpr size_t kRemembered = 8;
+    constexpr size_t kPatch = 1500;
+    const std::string key = "packed";
+    publish(key, 4 * kRemembered * kPatch, kPatch);
+    std::vector<std::unique_ptr<Wire>> peers(9);
+    const std::string list =
+        post("{\"delta\":true,\"feeds\":{\"" + key + "\":\"" + cursor(key) + "\"}}");
+    for (size_t i = 0; i < peers.size(); ++i) {
+      const std::string header = i % 3 == 0 ? "" : kGzip;
+      std::string text = i % 3 < 2 ? get(key, "?delta=1&after=" + cursor(key), header) : list;
+      if (i % 3 == 2) text.insert(text.find("\r\n") + 2, header);
+      peers[i] = std::make_unique<Wire>(port_);
+      peers[i]->send(text);
+      until([&] { return feeds_->find(key)->watching == i + 1; });
+    }
+    publish(key, 4 * kRemembered * kPatch, kPatch);
+    std::string bodies[3];
+    for (size_t i = 0; i < peers.size(); ++i) {
+      std::string head;
+      std::string body;
+      until([&] { return peers[i]->take(&head, &body); });
+      EXPECT((head.find("Content-Encoding: gzip") != head.npos) == (i % 3 > 0));
+      if (i < 3) bodies[i] = body;
+      EXPECT(body == bodies[i % 3]);
+    }
+    EXPECT(bodies[1].size() < bodies[0].size() / 2);
+    EXPECT(unpacked(bodies[1]) == bodies[0]);
+    EXPECT(unpacked(bodies[2]) == "{\"items\":[" + bodies[0] + "]}");
+    // Many different answers, one after the other, take the budget of a tick, and no more.
+    for (size_t i = 2; i < kRemembered; ++i) publish(key, 4 * kRemembered * kPatch, kPatch);
+    const auto isPacked = [&](uint64_t version) {
+      std::string head;
+      std::string body;
+      peers[0]->send(get(key, "?delta=1&after=" + cursorOf(key, version), kGzip));
+      until([&] { return peers[0]->take(&head, &body); });
+      EXPECT(head.find("Content-Encoding: gzip") != head.npos || body.ends_with("]}"));
+      return head.find("Content-Encoding: gzip") != head.npos;
+    };
+    pass_(200);
+    EXPECT(isPacked(1));
+    size_t packed = 0;
+    for (size_t i = 0; i < 100; ++i) packed += isPacked(1 + i % (kRemembered - 1)) ? 1 : 0;
+    EXPECT(packed > 10 && packed < 90);
+    pass_(200);
+    EXPECT(isPacked(1));
+    // What is short is as it is.
+    publish(key, 4 * kRemembered * kPatch);
+    EXPECT(!isPacked(kRemembered));
+  }
+
   /** All feeds end, and with them whatever is left. */
   void end() {
     for (const auto& [key, version] : version_) EXPECT(feeds_->remove(key) == Outcome::kOk);
@@ -217,6 +270,7 @@ class DoorFeeds {
  private:
   static constexpr const char* kKeys[] = {"scores", "match/8"};
   static constexpr const char* kGone = "gone";
+  static constexpr const char* kGzip = "Accept-Encoding: gzip\r\n";
   static constexpr const char* kLarge = "large";
   /** More than the kernel takes for one who does not read. */
   static constexpr size_t kLargeValue = 6000000;
@@ -259,12 +313,15 @@ class DoorFeeds {
   }
   std::string cursor(const std::string& key) const { return cursorOf(key, version_.at(key)); }
 
-  void publish(const std::string& key, size_t length = kValue) {
+  /** `more`: bytes of another member, which the patch changes, too. */
+  void publish(const std::string& key, size_t length = kValue, size_t more = 0) {
     const uint64_t version = ++version_[key];
     std::string value = "{\"v\":" + std::to_string(version) + ",\"fill\":\"";
     value += std::string(length, 'x') + "\"}";
-    const std::string patch =
-        R"({"op":"replace","path":"/v","value":)" + std::to_string(version) + "}";
+    std::string patch = R"({"op":"replace","path":"/v","value":)" + std::to_string(version) + "}";
+    if (more > 0) {
+      patch += R"(,{"op":"add","path":"/more","value":")" + std::string(more, 'm') + "\"}";
+    }
     // Some versions have their compressed form ready.
     const std::string gzip = below(2) == 0 ? "compressed " + std::to_string(version) : "";
     const Feed* feed = feeds_->find(key);
@@ -300,7 +357,7 @@ class DoorFeeds {
         text = get(key, query + "&delta=1&hold=30");
         break;
       case Kind::kGzip:
-        text = get(key, query, "Accept-Encoding: gzip\r\n");
+        text = get(key, query, kGzip);
         break;
       case Kind::kMany:
         text = post("{\"delta\":true,\"feeds\":{\"" + key + "\":\"" + after + "\"}}");
@@ -330,6 +387,13 @@ class DoorFeeds {
       version = std::max<uint64_t>(version, strtoull(text.data() + at + sign.size(), nullptr, 10));
     }
     return version;
+  }
+
+  static std::string unpacked(std::string_view bytes) {
+    std::string text;
+    sim::Inflater inflater;
+    EXPECT(inflater.add(bytes, &text) && inflater.ended());
+    return text;
   }
 
   void see(Reader* reader, uint64_t version) {

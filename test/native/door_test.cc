@@ -768,6 +768,7 @@ class Test {
     scene.parkAndPublish();
     scene.askOddly(workerPort_);
     scene.comment();
+    scene.packPatches();
     scene.readSlowly(kWriteTime);
     EXPECT(door_.counts().slowReaders >= slow + 2);
     scene.end();

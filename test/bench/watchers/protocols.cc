@@ -1,7 +1,8 @@
 // The protocols of all contenders.
 //
-// Sprites: long polls and event streams, each whole or with patches; and connections that have
-// asked for a feed once, and watch no more, beside which the memory of watching is measured.
+// Sprites: long polls, also as behind a cache, and event streams, each whole or with patches; and
+// connections that have asked for a feed once, and watch no more, beside which the memory of
+// watching is measured.
 #include "http.h"
 
 namespace watchers {
@@ -12,12 +13,14 @@ class SpritesProtocol : public HttpProtocol {
  public:
   struct How {
     bool once, stream, delta, granted;  // `granted`: the token is a grant, which reads as well
+    bool cached;                        // it asks as the clients do behind a cache
   };
 
   SpritesProtocol(How how, const std::string& token)
       : once_(how.once),
         stream_(how.stream),
         delta_(how.delta),
+        cached_(how.cached),
         authorization_("Authorization: Bearer " + token + "\r\n"),
         reading_(how.granted ? authorization_ : "") {}
 
@@ -60,10 +63,20 @@ class SpritesProtocol : public HttpProtocol {
     if (at == std::string::npos) listener->broken("no cursor in " + connection.sample);
     const size_t begin = at + kCursor.size();
     connection.cursor = connection.sample.substr(begin, connection.sample.find('"', begin) - begin);
+    constexpr std::string_view kTurn = "\"turn\":\"";
+    const size_t turn = connection.sample.find(kTurn);
+    connection.tag.clear();
+    if (turn == std::string::npos) return;
+    const size_t from = turn + kTurn.size();
+    connection.tag = connection.sample.substr(from, connection.sample.find('"', from) - from);
   }
 
   void ask(const Connection& connection, std::string* out) const {
-    *out += "GET /feed/bench?after=" + connection.cursor + (delta_ ? "&delta=1" : "");
+    const bool waits = cached_ && connection.cursor.empty();
+    *out += "GET /feed/bench?after=" + (waits ? "none" : connection.cursor);
+    if (cached_) *out += "&hold=55";
+    if (delta_) *out += "&delta=1";
+    if (cached_ && !connection.tag.empty()) *out += "&turn=" + connection.tag;
     *out += " HTTP/1.1\r\nHost: 127.0.0.1\r\n" + reading_;
     if (stream_) *out += "Accept: text/event-stream\r\n";
     *out += "\r\n";
@@ -72,6 +85,7 @@ class SpritesProtocol : public HttpProtocol {
   const bool once_;
   const bool stream_;
   const bool delta_;
+  const bool cached_;
   const std::string authorization_;
   const std::string reading_;
 };
@@ -258,9 +272,10 @@ std::unique_ptr<Protocol> makeProtocol(std::string_view name, const std::string&
   if (granted) name.remove_suffix(6);
   const bool once = name == "sprites-once";
   const bool stream = name == "sprites-stream";
-  if (!once && !stream && name != "sprites-poll") return nullptr;
-  return std::make_unique<SpritesProtocol>(SpritesProtocol::How{once, stream, delta, granted},
-                                           token);
+  const bool cached = name == "sprites-cached";
+  if (!once && !stream && !cached && name != "sprites-poll") return nullptr;
+  const SpritesProtocol::How how{once, stream, delta, granted, cached};
+  return std::make_unique<SpritesProtocol>(how, token);
 }
 
 }  // namespace watchers

@@ -1,0 +1,250 @@
+/**
+ * One feed behind the caches of deploy/: what few and many watchers cost the server, and what a million would.
+ *
+ *     node test/bench/cache.js [--only nginx,varnishd] [--watchers 15,15000] [--publications 8]
+ *                              [--every 3] [--strict]
+ *
+ * A server with --feed-cache 5, a cache before it as deploy/ has it, and watchers that ask as the clients do: first for a
+ * value, then for what is newer. A document of 900 bytes is published through the cache every few seconds.
+ *
+ * Polls are requests for the feed that reach the server: until the first publication that counts, and from then on. CPU is
+ * what the kernel has counted for the server, and for the cache, from the first publication that counts until the last
+ * watcher has the last one. Lateness is from the moment when a document is due to its last byte at a watcher. Where there
+ * are two cores, server and cache have one and the watchers the other.
+ *
+ * A million watchers are worked out of these figures: what they ask of the caches, and what the caches ask of the server,
+ * which is then asked so, without a cache. Exit status: 0; 1 where a cache failed, or, with --strict, where a figure does
+ * not hold; 2 on a wrong option.
+ */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { Histogram } from '../../lib/swarm/histogram.js';
+import { freePort } from '../support/addresses.js';
+import { CACHE_NAMES, cacheMissing, startCache } from '../support/caches.js';
+import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
+import { buildWatchers, canPin, feedContenders, startLoad, TOKEN } from './contenders.js';
+import { machineOf, markdown, progress, tenth, whole } from './figures.js';
+import { statusAt } from './usage.js';
+
+answerHelp(import.meta.url);
+
+const BYTES = 900;
+const WARMUP = 2;
+/** Seconds for which a cache may keep an answer, and that a client waits for news. */
+const KEPT = 5;
+const HOLD = 55;
+/** Source addresses of the watchers. */
+const ADDRESSES = 4;
+const CACHE_CORE = 0;
+
+/** Held to: polls a version, milliseconds, and milliseconds of the server's CPU a version more than with few watchers. */
+const HELD = { polls: 2, p99: 100, cpu: 5 };
+
+/** What is worked out: watchers, those of one cache, seconds between two versions. */
+const MILLION = { watchers: 1e6, each: 15000, every: 10 };
+const CACHES_OF_MILLION = Math.ceil(MILLION.watchers / MILLION.each);
+
+/** No cache: the server itself is asked. */
+const NONE = 'none';
+
+function readOptions() {
+  const { only, watchers, ...options } = takeNumbers(
+    import.meta.url,
+    { publications: [8, 1], every: [3, 0.1] },
+    {
+      only: { type: 'string', default: CACHE_NAMES.join(',') },
+      watchers: { type: 'string', default: '15,15000' },
+      strict: { type: 'boolean', default: false }
+    }
+  );
+  const names = only.split(',');
+  const counts = watchers.split(',').map(Number);
+  const unknown = names.find((name) => !CACHE_NAMES.includes(name));
+  if (unknown !== undefined) refuseUsage(import.meta.url, `there is no cache ${unknown}`);
+  if (!counts.every((count) => count > 0)) {
+    refuseUsage(import.meta.url, '--watchers are numbers above 0');
+  }
+  return { names, counts, ...options };
+}
+
+/** A process and those it has started, and those these have. */
+function familyOf(pid) {
+  const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
+  return [pid, ...text.split(' ').filter(Boolean).map(Number).flatMap(familyOf)];
+}
+
+/** Milliseconds of CPU that processes have used; threads that have ended count. */
+function cpuOf(pids) {
+  const fields = pids.map((pid) =>
+    readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').pop().split(' ')
+  );
+  return fields.reduce((sum, one) => sum + 10 * (Number(one[11]) + Number(one[12])), 0);
+}
+
+/** The caches that run; whatever ends this program ends them. */
+const running = new Set();
+process.on('exit', () => {
+  for (const pid of running) process.kill(-pid, 'SIGKILL');
+});
+
+/** One cache, or NONE, and so many watchers. @returns {Promise<object>} its figures */
+async function measure(name, watchers, { publications, every, program }) {
+  const pin = canPin();
+  const server = await feedContenders['sprites-poll'].start(pin, { 'feed-cache': KEPT });
+  const folder = mkdtempSync(join(tmpdir(), 'bench-cache-'));
+  const ports = { port: name === NONE ? server.port : await freePort(), server: server.port };
+  const polls = async () => (await statusAt(server.port)).feedPolls;
+  let cache;
+  let load;
+  try {
+    if (name !== NONE) {
+      const before = pin ? ['taskset', '-c', String(CACHE_CORE)] : [];
+      cache = await startCache(name, folder, ports, { before });
+      running.add(cache.pid);
+    }
+    const pids = cache ? familyOf(cache.pid) : [];
+    load = startLoad(
+      { port: ports.port, pids: server.pids },
+      pin,
+      {
+        protocol: 'sprites-cached',
+        connections: watchers,
+        addresses: ADDRESSES,
+        bytes: BYTES,
+        every,
+        warmup: WARMUP,
+        seconds: publications * every,
+        token: TOKEN
+      },
+      program
+    );
+    const before = {};
+    const result = await load.measure(async () => {
+      before.polls = await polls();
+      before.cpu = cpuOf(pids);
+    });
+    const [p50, p99] = new Histogram()
+      .add(result.lateness)
+      .percentiles([50, 99])
+      .map((ns) => ns / 1e6);
+    return {
+      ...{ name, watchers, opened: before.polls, p50, p99 },
+      max: result.latest / 1000,
+      polls: (await polls()) - before.polls,
+      cpu: result.cpu * 1000,
+      cacheCpu: cpuOf(pids) - before.cpu,
+      documents: result.documents,
+      missing: result.missing,
+      repeated: result.repeated
+    };
+  } finally {
+    await load?.stop();
+    await cache?.end();
+    running.delete(cache?.pid);
+    await server.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const COLUMNS = {
+  cache: ({ name }) => name,
+  watchers: ({ watchers }) => whole.format(watchers),
+  'polls at the server, at first': ({ opened }) => whole.format(opened),
+  'and then': ({ polls }) => whole.format(polls),
+  'server CPU, ms': ({ cpu }) => whole.format(cpu),
+  'cache CPU a document, µs': ({ name, cacheCpu, documents }) =>
+    name === NONE ? '-' : tenth.format((cacheCpu / documents) * 1000),
+  'p50, ms': ({ p50 }) => tenth.format(p50),
+  p99: ({ p99 }) => tenth.format(p99),
+  max: ({ max }) => tenth.format(max),
+  'missing, repeated': ({ missing, repeated }) => `${missing}, ${repeated}`
+};
+
+const table = (rows) =>
+  markdown([
+    Object.keys(COLUMNS),
+    ...rows.map((row) => Object.values(COLUMNS).map((of) => of(row)))
+  ]);
+
+/** What holds of a cache's rows. @returns {{figure: string, holds: boolean}[]} */
+function verdicts(rows, { publications }) {
+  const [few] = rows;
+  return rows.flatMap((row) => {
+    const each = row.polls / publications;
+    const more = (row.cpu - few.cpu) / publications;
+    return [
+      [`${tenth.format(each)} polls a version`, each <= HELD.polls],
+      [`${tenth.format(more)} ms more of the server's CPU a version`, more <= HELD.cpu],
+      [`p99 ${tenth.format(row.p99)} ms`, row.p99 <= HELD.p99],
+      ['none misses what is newest, none goes backwards', row.missing + row.repeated === 0]
+    ].map(([figure, holds]) => ({
+      figure: `${row.name}, ${whole.format(row.watchers)}: ${figure}`,
+      holds
+    }));
+  });
+}
+
+/** What a million watchers of one feed ask of the caches, by the largest row of one. @returns {string} */
+function atCaches(row) {
+  const { watchers, every } = MILLION;
+  // For each version, and for each hold.
+  const requests = watchers * (1 / every + 1 / HOLD);
+  const cpu = row.cacheCpu / row.documents;
+  return [
+    `A million behind ${row.name}: ${whole.format(requests)} requests a second at the caches,`,
+    `${tenth.format((requests * cpu) / 1000)} of their cores; with ${whole.format((watchers * cpu) / HELD.p99)}`,
+    `cores each has a version within ${HELD.p99} ms.`
+  ].join(' ');
+}
+
+/** What the caches of a million ask of the server, by the row of so many polls. @returns {string} */
+function atServer(row, { publications, every }) {
+  const { each } = MILLION;
+  const requests = row.watchers * (1 / MILLION.every + 1 / HOLD);
+  const share = (row.cpu / 1000 / (publications * every)) * (every / MILLION.every);
+  return [
+    `Their ${CACHES_OF_MILLION} caches of ${whole.format(each)}, with ${HELD.polls} polls each, ask the server`,
+    `${tenth.format(requests)} times a second: ${tenth.format(100 * share)}% of a core.`
+  ].join(' ');
+}
+
+async function main() {
+  const options = readOptions();
+  const program = buildWatchers();
+  let failures = 0;
+  for (const name of options.names) {
+    const missing = cacheMissing(name);
+    if (missing) {
+      console.error(`bench: left out: ${missing}`);
+      continue;
+    }
+    const rows = [];
+    for (const watchers of options.counts) {
+      progress(`${name}: ${watchers}`);
+      rows.push(await measure(name, watchers, { ...options, program }));
+    }
+    progress('');
+    console.log(`${table(rows)}\n`);
+    const held = verdicts(rows, options);
+    for (const { figure, holds } of held) {
+      console.log(`${holds ? 'holds' : 'DOES NOT HOLD'}: ${figure}`);
+    }
+    if (options.strict) failures += held.filter(({ holds }) => !holds).length;
+    console.log(`\n${atCaches(rows.at(-1))}\n`);
+  }
+  progress('the server of a million');
+  const row = await measure(NONE, HELD.polls * CACHES_OF_MILLION, { ...options, program });
+  progress('');
+  console.log(`${table([row])}\n\n${atServer(row, options)}\n`);
+  const { processor, system } = machineOf(false);
+  console.log(`${options.publications} versions; ${processor}, ${system}.`);
+  if (failures > 0) process.exitCode = 1;
+}
+
+main().catch((error) => {
+  progress('');
+  console.error(`bench: ${error.message}`);
+  process.exit(1);
+});
