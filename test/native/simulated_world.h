@@ -492,6 +492,7 @@ class Member : private Connected {
     const FrameHead& head = frames.at[frames.count - 1].head;
     const bool older =
         head.kind == FrameKind::kSprites && head.life < seams_.peer(peerOf(from)).sender.life;
+    const bool other = head.kind == FrameKind::kSprites && head.peerLife != seams_.self().life;
     const uint64_t in = pool_.counts().crossedIn;
     std::string answer;
     const Refusal refusal = crossings_->receive(peerOf(from), message, milliseconds(), &answer);
@@ -499,6 +500,7 @@ class Member : private Connected {
     expect(!older || !pool_.promising() || refusal == Refusal::kOlderLife,
            "crossings: a frame of an older epoch is not refused");
     const uint64_t taken = pool_.counts().crossedIn - in;
+    expect(taken == 0 || !other, "crossings: a frame for another life is taken");
     if (taken > 0) {
       machine->say("server %" PRIu64 " takes %" PRIu64 " sprites of %" PRIu64, number_, taken,
                    from);
