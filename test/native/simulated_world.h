@@ -6,7 +6,7 @@
 //
 // Frames, and what is sent and taken, are native/world's. Who is in the ring JavaScript decides
 // (lib/world/membership.js, leases.js): a few lines here say the same, without versions, tags,
-// and preparing; and so of shared-feeds.js, without logs, which stay their server's.
+// and preparing; and so of shared-feeds.js, where a store that loses its data keeps logs.
 // test/world has the real ones in virtual time.
 #ifndef TEST_NATIVE_SIMULATED_WORLD_H_
 #define TEST_NATIVE_SIMULATED_WORLD_H_
@@ -65,6 +65,8 @@ struct Parcel {
   std::string key = {};       // kShare, kShared, kFeed
   Cursor known = {};          // kShare: the newest that its sender knows
   Cursor cursor = {};
+  bool isLog = false;                   // of a feed; without `bytes` it is only asked for
+  std::vector<std::string> items = {};  // of a log those that are kept, the newest last
 };
 
 /** The newest of a feed is the higher version, then the higher epoch. */
@@ -89,6 +91,7 @@ class Broker : public Actor {
  public:
   static constexpr uint32_t kSelf = kMostServers;
   static constexpr uint64_t kLate = 10 * kSecond;  // when what is doubled comes again, at most
+  static constexpr size_t kItems = 60;             // that are kept of a log
 
   BrokerOdds odds;
   Connected* ends[kMostServers] = {};
@@ -118,14 +121,15 @@ class Broker : public Actor {
   void loseAll() {
     leases_ = before_ = {};
     revision_ = 0;
-    feeds_ = feedsBefore_ = {};
+    feedsBefore_ = {};
+    bringBack({});
   }
 
   /** Another one leads, which has not what was written last, though it was acknowledged. */
   void forget() {
     leases_ = before_;
     revision_ = beforeRevision_;
-    feeds_ = feedsBefore_;
+    bringBack(feedsBefore_);
   }
 
  private:
@@ -163,14 +167,26 @@ class Broker : public Actor {
     send(told);
   }
 
+  /** Logs stay as they are. */
+  void bringBack(std::map<std::string, Parcel> before) {
+    for (const auto& [key, feed] : feeds_) {
+      if (feed.isLog) before[key] = feed;
+    }
+    feeds_ = std::move(before);
+  }
+
   /** Takes a publication, where its sender knows the newest one. */
   void share(const Parcel& asked) {
     Parcel& feed = feeds_[asked.key];
     const bool refused = isNewer(feed.cursor, asked.known);
-    const bool isNew = !refused && isNewer(asked.cursor, feed.cursor);
+    const bool isNew = !refused && isNewer(asked.cursor, feed.cursor) && !asked.bytes.empty();
     if (isNew) {
       feedsBefore_ = feeds_;
+      std::vector<std::string> items = std::move(feed.items);
       feed = asked;
+      if (asked.isLog) items.push_back(asked.bytes);
+      if (items.size() > kItems) items.erase(items.begin());
+      feed.items = std::move(items);
     }
     Parcel told = feed;
     told.from = kSelf;
