@@ -31,6 +31,7 @@
 #include "simulated_clients.h"
 #include "simulated_drawing.h"
 #include "simulated_feeds.h"
+#include "simulated_headcounts.h"
 #include "simulated_pipeline.h"
 #include "simulated_subscribers.h"
 #include "simulated_visitors.h"
@@ -120,12 +121,12 @@ class Run : public Actor {
       for (uint32_t server = 0; server < all; ++server) {
         publishers_.push_back(std::make_unique<Publisher>(key, 0x0b000000, server));
       }
-      for (uint32_t i = 0; i < 4; ++i) {
+      for (uint32_t i = 0; i < kReaders; ++i) {
         readers_.push_back(
             std::make_unique<Reader>(publishers_.back().get(), 0x0c000000 + i, i % all));
       }
     }
-    if (plan_.servers == 1) addOthers();
+    plan_.servers == 1 ? addOthers() : addHeadcounts();
     machine_.after(kSecond, this, kLook);
     arm(faults_.crashEvery * 1000, kCrash);
     arm(faults_.starveEvery, kStarve);
@@ -161,6 +162,8 @@ class Run : public Actor {
   }
 
  private:
+  static constexpr uint32_t kReaders = 4;  // of each feed
+
   enum : uint64_t { kLook, kCrash, kStarve, kJump, kFull, kRoom, kLeave, kBroker, kMend, kBegin };
 
   uint64_t below(uint64_t bound) { return machine_.below(bound); }
@@ -250,6 +253,14 @@ class Run : public Actor {
     if (!fails) return;
     faults_.brokerEvery = 10000;
     machine_.say("the broker is away, or forgets");
+  }
+
+  /** Of a world: those of whom one server has none here. */
+  void addHeadcounts() {
+    if (!order_.has("feeds")) return;
+    for (uint32_t server = 0; server < plan_.servers; ++server) {
+      others_.push_back(std::make_unique<Headcount>("value/a", kReaders, server));
+    }
   }
 
   /** Of one server: those of whom a world has none here. */

@@ -202,8 +202,10 @@ class Ledger {
       const Life* const life = hosts[of.server]->life();
       return life != nullptr && life->pool().find(of.id) != Pool::kNoRecord;
     };
-    expectOnce(one.holder != number + 1, "sprites: one comes twice to the same client");
-    if (one.holder != 0) {
+    // What comes twice counts once among those in doubt.
+    if (one.holder == number + 1) {
+      expectOnce(false, "sprites: one comes twice to the same client");
+    } else if (one.holder != 0) {
       // What comes to a client that has left meanwhile may be late.
       if (!isThere(session)) return;
       const Session& before = sessions_[one.holder - 1];

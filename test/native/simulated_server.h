@@ -150,6 +150,7 @@ class Life {
                 .watchers = 10000,
                 .upstream = false,
                 .privates = std::make_shared<KeyPatterns>(kPrivate),
+                .shared = plan.servers > 1,
                 .log = kLog,
                 .answerBytes = 600,
                 .named = true,
@@ -187,6 +188,7 @@ class Life {
       member_ = std::make_unique<Member>(plan_.number, plan_.servers, plan_.doubt, &pool_, &turn_,
                                          [this](uint64_t delay) { later_(delay, Due::kCrossing); });
       member_->onFeed([this](const Parcel& feed) { adopt(feed); });
+      member_->tellOf(&feeds_);
       tickLater(Due::kMember);
       later_(kSecond, Due::kOfferAll);
     }
@@ -254,7 +256,11 @@ class Life {
       case Due::kFeedsStep:
         stepping_ = false;
         for (const Feeds::Want& want : feeds_.takeWants()) {
-          if (!want.fetch) compress(want.key, want.cursor);
+          if (member_ && (want.asks || want.share)) {
+            member_->tellPresence(want);
+          } else if (!want.fetch) {
+            compress(want.key, want.cursor);
+          }
         }
         feeds_.step(2500);
         if (feeds_.busy()) stepSoon();

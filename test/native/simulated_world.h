@@ -15,10 +15,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "feeds/feeds.h"
 #include "simulated_machine.h"
 #include "world_scene.h"
 
@@ -52,7 +54,17 @@ using Leases = std::array<Lease, kMostServers>;
 
 /** What goes to the broker, and what comes from it. */
 struct Parcel {
-  enum class Kind : uint8_t { kFrame, kAll, kPut, kAnswer, kNews, kShare, kShared, kFeed };
+  enum class Kind : uint8_t {
+    kFrame,
+    kAll,
+    kPut,
+    kAnswer,
+    kNews,
+    kShare,
+    kShared,
+    kFeed,
+    kPresence
+  };
 
   Kind kind = Kind::kFrame;
   uint32_t from = 0, to = 0;  // servers, or the broker
@@ -65,8 +77,10 @@ struct Parcel {
   std::string key = {};       // kShare, kShared, kFeed
   Cursor known = {};          // kShare: the newest that its sender knows
   Cursor cursor = {};
-  bool isLog = false;                   // of a feed; without `bytes` it is only asked for
-  std::vector<std::string> items = {};  // of a log those that are kept, the newest last
+  bool asks = false;                       // kPresence: the others' shares of a feed
+  std::optional<Attendance> present = {};  // the same: its sender's share
+  bool isLog = false;                      // of a feed; without `bytes` it is only asked for
+  std::vector<std::string> items = {};     // of a log those that are kept, the newest last
 };
 
 /** The newest of a feed is the higher version, then the higher epoch. */
@@ -270,6 +284,22 @@ class Member : private Connected {
   /** Has `came(feed)` called with each version that another server has published. */
   void onFeed(std::function<void(const Parcel&)> came) { feedCame_ = std::move(came); }
 
+  /** Tells the others of this server's share of a feed's watchers, or asks for theirs. */
+  void tellPresence(const Feeds::Want& want) const {
+    for (uint32_t to = 0; to < servers_; ++to) {
+      if (to == number_) continue;
+      broker->send({.kind = Parcel::Kind::kPresence,
+                    .from = number_,
+                    .to = to,
+                    .key = want.key,
+                    .asks = want.asks,
+                    .present = want.share});
+    }
+  }
+
+  /** Has `feeds` know of the others' shares. */
+  void tellOf(Feeds* feeds) { feeds_ = feeds; }
+
   /** It looks at its lease, and at the others'. */
   void tick() {
     const uint64_t now = milliseconds();
@@ -299,6 +329,9 @@ class Member : private Connected {
           break;
         case Parcel::Kind::kShared:
           take(parcel.question, &parcel);
+          break;
+        case Parcel::Kind::kPresence:
+          hearOf(parcel);
           break;
         default:
           answered(parcel);
@@ -453,6 +486,27 @@ class Member : private Connected {
 
   uint32_t rows() const { return pool_.torus().cycles(); }
 
+  // ---- As lib/world/shared-presence.js
+
+  static std::string nameOf(uint32_t server) {
+    return std::string(1, static_cast<char>('a' + server));
+  }
+
+  /** Forgets the shares of those that are not what they were. */
+  void meetPeers(const Leases& leases) {
+    for (uint32_t name = 0; name < servers_; ++name) {
+      const bool there = isOurs(seen_[number_].lease) && leases[name].isLiving();
+      const uint64_t epoch = there && name != number_ ? leases[name].epoch : 0;
+      if (std::exchange(peers_[name], epoch) != epoch) feeds_->forgetShares(nameOf(name));
+    }
+  }
+
+  void hearOf(const Parcel& told) {
+    if (peers_[told.from] == 0) return;
+    if (told.asks) feeds_->askShare(told.key);
+    if (told.present) feeds_->takeShare(told.key, nameOf(told.from), *told.present);
+  }
+
   // ---- As lib/world/crossing.js
 
   /** Tells native of the ring, where it is another one. */
@@ -462,8 +516,7 @@ class Member : private Connected {
       machine->say("server %" PRIu64 " is in the world by epoch %" PRIu64, number_, epoch_);
       crossings_ = std::make_unique<Crossings>(&pool_, epoch_);
       // Their numbers are those of the servers.
-      for (uint32_t i = 0; i < servers_; ++i)
-        pool_.know(std::string(1, static_cast<char>('a' + i)));
+      for (uint32_t i = 0; i < servers_; ++i) pool_.know(nameOf(i));
       pool_.openSeams({.outboxBytes = 1 << 14, .doubt = doubt_},
                       [this] { callAt(milliseconds()); });
     }
@@ -475,6 +528,7 @@ class Member : private Connected {
     told_ = leases;
     toldOpen_ = open;
     ++rings_;
+    meetPeers(leases);
     if (leaveBy_ != kNeverDue) return lookBack();
     std::vector<std::pair<size_t, uint32_t>> in;
     for (uint32_t i = 0; i < servers_; ++i) {
@@ -572,6 +626,8 @@ class Member : private Connected {
   Messages answers_, waiting_;
   std::map<uint64_t, std::pair<uint64_t, Shared>> offers_;  // until when they are waited for
   std::function<void(const Parcel&)> feedCame_;
+  Feeds* feeds_ = nullptr;
+  std::array<uint64_t, kMostServers> peers_ = {};  // epochs of the others that are there
   uint64_t callAt_ = kNeverDue;
   uint64_t rings_ = 0;
   // Of its lease, and the others':
