@@ -652,7 +652,7 @@ int fixedSet(const char* program, const char* count) {
   Figures sum = {};
   const uint64_t seeds = strtoull(count, nullptr, 10);
   // Before the first ones, those that have found something.
-  std::vector<uint64_t> all = {259, 54, 3595, 20668, 24661, 38381};
+  std::vector<uint64_t> all = {259, 54, 3595, 24661, 38381};
   for (uint64_t seed = 1; seed <= seeds; ++seed) all.push_back(seed);
   for (const uint64_t seed : all) {
     Order order;

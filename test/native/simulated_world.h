@@ -261,6 +261,8 @@ class Member : private Connected {
   /** How often the ring was another one. */
   uint64_t rings() const { return rings_; }
   const Seams& seams() const { return seams_; }
+  /** Whether it is in the ring, as far as it knows. */
+  bool isOpen() const { return toldOpen_; }
 
   /** It leaves: the neighbors connect, then what waits is handed over, then its name is free. */
   void leave() { leaveBy_ = std::min(leaveBy_, milliseconds() + kFarewell); }
