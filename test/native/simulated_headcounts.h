@@ -20,15 +20,7 @@ class Headcount : public Client, private Asking {
 
   void expectInTime() const override { wire_.expectInTime(); }
   void close() override { wire_.cut(false); }
-  /** A server that is in no ring tells nobody of its share. */
-  bool isUpToDate() const override {
-    if (watching_ == all_) return true;
-    for (const Host* const host : hosts) {
-      if (host == nullptr) continue;
-      if (host->life() == nullptr || !host->life()->member()->isOpen()) return true;
-    }
-    return false;
-  }
+  bool isUpToDate() const override { return watching_ == all_; }
 
   void act(uint64_t) override {
     if (!crowd->calm && machine->chance(crowd->odds.resets)) wire_.cut(machine->below(2) == 0);

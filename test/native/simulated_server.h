@@ -757,7 +757,6 @@ class Host : public Actor {
   uint64_t doubted = 0;  // sprites, by the last life
 
   Life* life() { return life_.get(); }
-  const Life* life() const { return life_.get(); }
 
   void begin() {
     machine->server = plan_.number;

@@ -261,8 +261,6 @@ class Member : private Connected {
   /** How often the ring was another one. */
   uint64_t rings() const { return rings_; }
   const Seams& seams() const { return seams_; }
-  /** Whether it is in the ring, as far as it knows. */
-  bool isOpen() const { return toldOpen_; }
 
   /** It leaves: the neighbors connect, then what waits is handed over, then its name is free. */
   void leave() { leaveBy_ = std::min(leaveBy_, milliseconds() + kFarewell); }
@@ -445,16 +443,12 @@ class Member : private Connected {
     if (told.question != asked_) return;
     asked_ = 0;
     const uint64_t now = milliseconds();
-    if (now > contact_ + kLeaseTime / 2) {
-      for (Seen& seen : seen_) seen.at = now;
-    }
-    contact_ = now;
     if (asks_ == Parcel::Kind::kAll) {
       // The store may be another one now, or have forgotten something.
       for (uint32_t name = 0; name < servers_; ++name) {
         Seen& seen = seen_[name];
         const Lease& there = told.leases[name];
-        if (seen.at < askedAt_ && there.revision < seen.lease.revision) seen = {};
+        if (seen.at <= askedAt_ && there.revision < seen.lease.revision) seen = {};
         see(name, there);
       }
     } else if (told.refused) {
@@ -465,6 +459,11 @@ class Member : private Connected {
       mustReload_ = told.lease.state == Lease::State::kJoining;
       see(told.name, told.lease);
     }
+    // What was seen while the store was away is judged from now on.
+    if (now > contact_ + kLeaseTime / 2) {
+      for (Seen& seen : seen_) seen.at = now;
+    }
+    contact_ = now;
     look();
     tick();
   }
