@@ -601,6 +601,8 @@ class Feeds {
   void asked(Feed* feed, bool delta);
   void arrive(Feed* feed);
   bool awaitsValue(uint32_t first) const;
+  bool isUnheard(const Feed& feed) const;
+  bool awaitsWord(uint32_t first) const;
   static bool waitsFor(const Wanted& wanted, const WatchHow& how) {
     return how.stream || wanted.after == kNoCursor;
   }

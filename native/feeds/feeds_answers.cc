@@ -26,6 +26,10 @@ void appendCursor(std::string* to, std::string_view name, Cursor cursor) {
 /** Seconds for which a cache may keep what is newest. */
 constexpr uint32_t kFreshNewest = 1;
 
+/** Milliseconds from one look for the word of the table that is shown to the next: it mostly takes
+ * microseconds. */
+constexpr uint64_t kWordEvery = 1000;
+
 }  // namespace
 
 /** The watcher of a poll that has its timer, from any of them. */
@@ -203,10 +207,14 @@ void Feeds::servePoll(uint32_t first) {
   const Watcher one = watchers_[first];
   const Feed& feed = *feeds_[one.feed];
   const Outcome over = grantOver(one);
-  const bool mayWait = over == Outcome::kOk && mayBeBehind() && wheel_.armed(first) && !draining();
-  if (mayWait &&
-      ((one.many && awaitsValue(first)) || (knowsAll(first) && !refused_.contains(first))))
+  const bool mayWait = over == Outcome::kOk && mayBeBehind() && !draining();
+  if (mayWait && wheel_.armed(first)) {
+    const bool waits = one.many && awaitsValue(first);
+    if (waits || (knowsAll(first) && !refused_.contains(first))) return parkAll(first);
+  } else if (mayWait && awaitsWord(first)) {
+    arm(first, withinGrant(one, kWordEvery));
     return parkAll(first);
+  }
   begin();
   FeedAnswer answer;
   // Whether a cache may have it, and how its bytes are named.
@@ -284,11 +292,13 @@ void Feeds::servePoll(uint32_t first) {
 void Feeds::serveStream(uint32_t first) {
   Watcher& one = watchers_[first];
   const Feed& feed = *feeds_[one.feed];
+  const Outcome over = grantOver(one);
+  if (over == Outcome::kOk && !draining() && awaitsWord(first)) return parkAll(first);
   begin();
   gzip_ = one.gzip;
   FeedAnswer answer;
   answer.stream = true;
-  if (const Outcome over = grantOver(one); over != Outcome::kOk) {
+  if (over != Outcome::kOk) {
     answer.outcome = over;
   } else if (feed.gone) {
     answer.outcome = Outcome{feed.failure};

@@ -291,6 +291,24 @@ bool Feeds::awaitsValue(uint32_t first) const {
   }
 }
 
+/** Whether the table that is shown has not said yet whether there is such a feed. Where that
+ * fetches it, this is not known. */
+bool Feeds::isUnheard(const Feed& feed) const {
+  const bool isFetched = options_.upstream && toldBy(feed.key).empty();
+  return shows() && !isFetched && feed.wanted && !feed.value && !feed.gone;
+}
+
+/** Whether a watcher has nothing to be answered before that is said. */
+bool Feeds::awaitsWord(uint32_t first) const {
+  for (uint32_t at = first;;) {
+    const Watcher& one = watchers_[at];
+    const Feed& feed = *feeds_[one.feed];
+    if (isUnheard(feed) && !isUnknown(feed, one)) return true;
+    at = one.sibling;
+    if (at == first) return false;
+  }
+}
+
 /** Whether a poll has the newest versions that are here: what it waits for is still to come. */
 bool Feeds::knowsAll(uint32_t first) const {
   for (uint32_t at = first;;) {

@@ -412,6 +412,21 @@ ReplayResult replayJournal(std::string_view bytes, uint64_t upTo, Pool* pool, Sh
   return result;
 }
 
+bool isWholeTo(std::string_view bytes, uint64_t upTo) {
+  JournalHeader header = {};
+  if (upTo > bytes.size() || !readJournalHeader(bytes, &header).empty()) return false;
+  size_t at = batchesBegin(header);
+  while (at < upTo) {
+    BatchHead head;
+    std::string_view records;
+    if (!readBatch(bytes.substr(at, upTo - at), &head, &records)) return false;
+    at += sizeof head + head.length;
+  }
+  return true;
+}
+
+bool knowsOfDisk(std::string_view bytes) { return provenBehind(bytes, 0); }
+
 void finishReplay(Pool* pool) { ReplayAccess::finish(pool); }
 
 }  // namespace server

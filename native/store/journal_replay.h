@@ -40,6 +40,12 @@ std::string readJournalHeader(std::string_view bytes, JournalHeader* header,
  */
 ReplayResult replayJournal(std::string_view bytes, uint64_t upTo, Pool* pool, Shelf* shelf);
 
+/** Whether all batches of a journal up to `upTo` bytes are whole. */
+bool isWholeTo(std::string_view bytes, uint64_t upTo);
+
+/** Whether a batch of a journal was written when a batch before it was known to be on the disk. */
+bool knowsOfDisk(std::string_view bytes);
+
 /** Ends the reading: frees the records nobody has, and starts everybody's lease. */
 void finishReplay(Pool* pool);
 

@@ -87,6 +87,12 @@ std::string readBoot() {
   return {text, length > 0 ? static_cast<size_t>(length) : 0};
 }
 
+/** Whether the machine was started anew since a journal was begun, as far as it tells. */
+bool isOfOtherBoot(const JournalFile& journal) {
+  const std::string boot = readBoot();
+  return boot.empty() || memcmp(boot.c_str(), journal.origin.boot, boot.size() + 1) != 0;
+}
+
 /**
  * Whether the run that has written a journal may have told of more than is in it: the machine has
  * lost what was not on the disk, or the file is a copy. (A copy that is written over the very file
@@ -96,9 +102,31 @@ bool mayLack(const JournalFile& journal) {
   if (journal.header.version < 4) return true;
   struct stat info;
   if (stat(journal.path.c_str(), &info) != 0 || info.st_ino != journal.origin.inode) return true;
-  if (journal.origin.synced == 1) return false;
-  const std::string boot = readBoot();
-  return boot.empty() || memcmp(boot.c_str(), journal.origin.boot, boot.size() + 1) != 0;
+  return journal.origin.synced != 1 && isOfOtherBoot(journal);
+}
+
+/**
+ * Drops the journals that go on from one whose end a power cut has taken, from the files too: the
+ * system may write a later file first. Files are synced in their order, so nothing in them was on
+ * the disk by the server's knowledge, and no batch says so; else the one before is damaged.
+ * `dropped` grows by their bytes. Returns 0 or errno.
+ */
+int dropOutrun(std::vector<JournalFile>* journals, uint64_t* dropped) {
+  size_t kept = journals->size();
+  while (kept > 0 && isOfOtherBoot((*journals)[kept - 1]) &&
+         !knowsOfDisk((*journals)[kept - 1].file.bytes())) {
+    --kept;
+  }
+  // None of these is known to have been on the disk, and the one before the first of them may lack
+  // its end.
+  for (size_t next = std::max<size_t>(1, kept); next < journals->size(); ++next) {
+    if (isWholeTo((*journals)[next - 1].file.bytes(), (*journals)[next].header.previous)) continue;
+    for (; journals->size() > next; journals->pop_back()) {
+      *dropped += journals->back().file.bytes().size();
+      if (unlink(journals->back().path.c_str()) != 0) return errno;
+    }
+  }
+  return 0;
 }
 
 /** Has what was written to a file written through to the disk. Returns 0 or errno. */
@@ -207,6 +235,12 @@ Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t coun
     }
     if (!problem.empty()) return fail(one.path, 0, problem);
     ++recovery.next;
+  }
+  if (mayCut) {
+    const size_t all = journals.size();
+    error = dropOutrun(&journals, &recovery.torn);
+    if (error != 0) return fail(journals.back().path, error, "");
+    recovery.next -= all - journals.size();
   }
   for (size_t i = 0; i < journals.size(); ++i) {
     const bool last = i + 1 == journals.size();

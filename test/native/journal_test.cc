@@ -8,6 +8,7 @@
 // windows, those who are just leaving, every count. The new pool then lives on in the old one's
 // place.
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/checksum.h"
 #include "state_scene.h"
 
 namespace {
@@ -107,6 +109,19 @@ class Run {
   uint64_t records_ = 0;
 };
 
+/** Has a journal say that the machine was started since. */
+void asOfOtherBoot(const std::string& path) {
+  FILE* const file = fopen(path.c_str(), "r+");
+  JournalBegin begin;
+  EXPECT(fread(&begin, sizeof begin, 1, file) == 1);
+  begin.origin.boot[0] ^= 1;
+  Checksum checksum;
+  checksum.add(reinterpret_cast<const char*>(&begin.origin), offsetof(JournalOrigin, checksum));
+  begin.origin.checksum = checksum.value();
+  rewind(file);
+  EXPECT(fwrite(&begin, sizeof begin, 1, file) == 1 && fclose(file) == 0);
+}
+
 /** No link is followed, neither to read a journal nor to begin one. */
 void noLinkIsFollowed() {
   const Folder folder;
@@ -195,6 +210,13 @@ void whatDoesNotFitIsRefused() {
          damage(journal(state, 1), std::filesystem::file_size(journal(state, 1)) - 1);
        },
        ".journal-1", "it is damaged at byte"},
+      {"one that others go on from is cut off, and was on the disk before a power cut",
+       [&](const std::string& state) {
+         std::filesystem::resize_file(journal(state, 1),
+                                      std::filesystem::file_size(journal(state, 1)) - 1);
+         for (const int generation : {2, 3}) asOfOtherBoot(journal(state, generation));
+       },
+       ".journal-1", "it is cut off"},
       {"the last is damaged before what was on the disk",
        [&](const std::string& state) { damage(journal(state, 3), 136); }, ".journal-3",
        "it is damaged at byte 96"},
@@ -224,6 +246,34 @@ void whatDoesNotFitIsRefused() {
   }
 }
 
+/** A power cut may leave a journal whose beginning, that of the one before, is lost. */
+void whatAPowerCutHasTakenIsCut() {
+  for (const bool isCut : {true, false}) {
+    const Folder folder;
+    std::string state;
+    for (int run = 0; run < 2; ++run) {
+      Life life(1, 10, storeOptions(folder, Sync::kNever));
+      EXPECT(life.recover().ok() && life.start() == 0);
+      for (int turn = 0; turn < 3; ++turn) {
+        // Of the first run all but the last turn, where that is cut.
+        if (isCut && run == 0 && turn == 2) state = stateOf(life);
+        life.turn();
+        (void)life.end();
+      }
+      if (!isCut) state = stateOf(life);
+    }
+    const std::string first = folder.file() + ".journal-0";
+    const std::string second = folder.file() + ".journal-1";
+    for (const std::string& journal : {first, second}) asOfOtherBoot(journal);
+    if (isCut) std::filesystem::resize_file(first, std::filesystem::file_size(first) - 1);
+    Life life(1, 10, storeOptions(folder));
+    const Recovery recovery = life.recover();
+    EXPECT(recovery.ok() && recovery.doubtful && stateOf(life) == state);
+    EXPECT((recovery.torn > 0) == isCut && std::filesystem::exists(second) != isCut);
+    EXPECT(life.start() == 0);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -233,6 +283,7 @@ int main(int argc, char** argv) {
   fflush(stdout);
   noLinkIsFollowed();
   whatDoesNotFitIsRefused();
+  whatAPowerCutHasTakenIsCut();
   Run run(seed);
   for (uint64_t i = 0; i < lives; ++i) run.life();
   run.report();

@@ -36,7 +36,8 @@ class ArenaPlayer : public Client, private PipeOwner {
   void play() {
     if (crowd->calm && newest_ > 0 && pending_ == 0) return;
     if (!crowd->calm && machine->below(100) == 0) {
-      leaves_ = pipe_.ask(
+      // It may have left already, without an answer.
+      leaves_ |= pipe_.ask(
           "POST /arena/hall/" + player_ + "/leave HTTP/1.1\r\nHost: s\r\nContent-Length: 0\r\n\r\n",
           kAnswerTime);
       return;

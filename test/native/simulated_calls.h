@@ -81,7 +81,13 @@ void __wrap__ZNSt6thread4joinEv(std::thread* self) {
   sim::machine->join(thread);
   memset(static_cast<void*>(self), 0, sizeof *self);
 }
-int __wrap_pthread_setname_np(pthread_t, const char*) { return 0; }
+int __wrap_pthread_setname_np(pthread_t thread, const char* name) {
+  uint64_t number;
+  if (sscanf(name, "worker %" SCNu64, &number) == 1) {
+    reinterpret_cast<sim::Thread*>(thread)->call(number);
+  }
+  return 0;
+}
 int __wrap_setpriority(int, id_t, int) { return 0; }
 void __wrap__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(
     std::condition_variable* self, std::unique_lock<std::mutex>* lock) {

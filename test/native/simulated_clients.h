@@ -202,8 +202,10 @@ class Ledger {
       const Life* const life = hosts[of.server]->life();
       return life != nullptr && life->pool().find(of.id) != Pool::kNoRecord;
     };
-    expectOnce(one.holder != number + 1, "sprites: one comes twice to the same client");
-    if (one.holder != 0) {
+    // What comes twice counts once among those in doubt.
+    if (one.holder == number + 1) {
+      expectOnce(false, "sprites: one comes twice to the same client");
+    } else if (one.holder != 0) {
       // What comes to a client that has left meanwhile may be late.
       if (!isThere(session)) return;
       const Session& before = sessions_[one.holder - 1];
@@ -547,8 +549,8 @@ class Records {
   uint64_t newest(const std::string& key, uint32_t server = 0) { return newest_[{key, server}]; }
 
   /** An item has one place in a log, also after the log's epoch was renewed. */
-  void sawItem(const std::string& key, Cursor cursor, uint64_t number) {
-    saw(key, 0, cursor, number);
+  void sawItem(const std::string& key, uint32_t server, Cursor cursor, uint64_t number) {
+    saw(key, server, cursor, number);
     const auto [found, isNew] = items_.emplace(std::pair(key, number), cursor.version);
     expect(isNew || found->second == cursor.version, "logs: an item has two places");
   }
@@ -608,11 +610,13 @@ class Publisher : public Actor, private Asking {
     if (status == 200) {
       const Cursor cursor = Cursor::of(body);
       held_ = std::max(held_, cursor.version);
-      isLog() ? records->sawItem(key_, cursor, tried_)
+      isLog() ? records->sawItem(key_, server_, cursor, tried_)
               : records->saw(key_, server_, cursor, tried_);
       machine->say("number %" PRIu64 " holds", tried_);
       return;
     }
+    // Of an item: the store may have it.
+    if (isLog() && reason == "publishing-busy") return lost(0);
     expect(reason == "state-unwritable", "publications: refused for no reason");
   }
 
@@ -717,7 +721,7 @@ class Reader : public Actor, private Asking {
     for (;;) {
       const uint64_t number = numberIn(body, "{\"n\":", &at);
       if (number == UINT64_MAX) break;
-      records->sawItem(publisher_->key(), {to.epoch, ++version}, number);
+      records->sawItem(publisher_->key(), server_, {to.epoch, ++version}, number);
     }
     machine->say("a watcher gets items up to version %" PRIu64, version);
     expect(gap || version > version_, "logs: an item comes twice");

@@ -1,5 +1,6 @@
 // The drawing of a run of a simulation, for a browser: time goes down, a column each for clients,
-// server and disk, a line for each crash, and at the end the law that is broken.
+// server, workers and disk, a line for each crash, and at the end the law that is broken. Worker 12
+// is the second of server 1.
 #ifndef TEST_NATIVE_SIMULATED_DRAWING_H_
 #define TEST_NATIVE_SIMULATED_DRAWING_H_
 
@@ -86,7 +87,7 @@ class Drawing {
            escaped(words) + "</text>";
   }
 
-  /** Whose step it is: "client 3", "visitor 1", the one who threw a sprite, the server's else. */
+  /** Whose step it is: "client 3", "worker 1", the one who threw a sprite, the server's else. */
   std::string nameOf(const std::string& said) {
     const size_t end = said.find(' ');
     const std::string first = said.substr(0, end);

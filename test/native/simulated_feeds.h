@@ -272,7 +272,7 @@ class FeedWatcher : public Client, private PipeOwner {
     uint64_t version = Cursor::of(fromText).version;
     size_t at = item.find("\"items\":[");
     for (uint64_t number; (number = numberIn(item, "{\"n\":", &at)) != UINT64_MAX;) {
-      records->sawItem(key, {to.epoch, ++version}, number);
+      records->sawItem(key, 0, {to.epoch, ++version}, number);
     }
     machine->say("items up to version %" PRIu64 " come", version);
     expect(gap || version > one->version, "logs: an item comes twice");

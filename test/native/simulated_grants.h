@@ -131,10 +131,12 @@ class Admission {
                .after = valueIn(asked, "&after="),
                .token = valueIn(asked, "&grant="),
                .hold = valueIn(asked, "&hold="),
+               .stream = question.head.last("accept") == "text/event-stream",
                .from = question.client,
                .came = machine->now()};
     const std::string_view field = question.head.last("authorization");
     if (field.starts_with("Bearer ")) job.token = field.substr(7);
+    if (job.stream) job.after = question.head.last("last-event-id");
     // A core that is busy, or a key that takes its time.
     const uint64_t takes = machine->below(machine->below(4) == 0 ? kVerifies : kMillisecond);
     jobs_.emplace(machine->now() + takes, std::move(job));
@@ -174,6 +176,7 @@ class Admission {
   struct Job {
     server::Caller caller;
     std::string key, after, token, hold;
+    bool stream;
     server::Address from;
     uint64_t came;
   };
@@ -209,7 +212,7 @@ class Admission {
                              "Content-Length: 0\r\n\r\n", {});
     }
     server::GrantRights rights;
-    server::WatchHow how = {.from = job.from};
+    server::WatchHow how = {.stream = job.stream, .from = job.from};
     if (!job.hold.empty()) how.hold = static_cast<uint32_t>(std::stoul(job.hold));
     if (holds) {
       unsigned length = 0;

@@ -67,6 +67,9 @@ class Thread : public Actor {
   /** Goes on with it until it waits, or is done. */
   void resume();
 
+  /** It is a worker of its server. */
+  void call(uint64_t number) { worker = server_ * uint64_t{10} + number; }
+
   /** By itself: waits until `at`, or until it is woken. */
   void wait(uint64_t at);
 
@@ -76,6 +79,7 @@ class Thread : public Actor {
   bool done() const { return done_; }
 
   const void* condition = nullptr;  // that it waits for
+  uint64_t worker = 0;              // its number, with the server's before it; 0: it is none
 
  private:
   static constexpr size_t kStack = 1 << 20;

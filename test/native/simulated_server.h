@@ -150,6 +150,7 @@ class Life {
                 .watchers = 10000,
                 .upstream = false,
                 .privates = std::make_shared<KeyPatterns>(kPrivate),
+                .shared = plan.servers > 1,
                 .log = kLog,
                 .answerBytes = 600,
                 .named = true,
@@ -187,6 +188,7 @@ class Life {
       member_ = std::make_unique<Member>(plan_.number, plan_.servers, plan_.doubt, &pool_, &turn_,
                                          [this](uint64_t delay) { later_(delay, Due::kCrossing); });
       member_->onFeed([this](const Parcel& feed) { adopt(feed); });
+      member_->tellOf(&feeds_);
       tickLater(Due::kMember);
       later_(kSecond, Due::kOfferAll);
     }
@@ -254,7 +256,11 @@ class Life {
       case Due::kFeedsStep:
         stepping_ = false;
         for (const Feeds::Want& want : feeds_.takeWants()) {
-          if (!want.fetch) compress(want.key, want.cursor);
+          if (member_ && (want.asks || want.share)) {
+            member_->tellPresence(want);
+          } else if (!want.fetch) {
+            compress(want.key, want.cursor);
+          }
         }
         feeds_.step(2500);
         if (feeds_.busy()) stepSoon();
@@ -279,6 +285,7 @@ class Life {
         feeds_.forEach([this](const Feed& feed) {
           if (!feed.isLog) offer(feed, feed.cursor);
         });
+        for (const std::string& key : kLogs) askForLog(key);
         return later_(2 * kSecond, due);
     }
   }
@@ -300,13 +307,19 @@ class Life {
   }
 
  private:
-  enum class JobKind : uint8_t { kValue, kItem, kPlayer };
+  enum class JobKind : uint8_t { kValue, kItem, kPlayer, kTaken };
 
   struct Job {
     std::optional<Caller> caller;  // none: it is the server's own
     std::string key, body;
     JobKind kind;
+    // Of kTaken, an item of the store's log:
+    Cursor cursor = {};
+    bool begins = false;  // the log begins with it here, whatever is there
   };
+
+  /** The logs of a world. */
+  inline static const std::string kLogs[] = {"log/a"};
 
   static uint64_t milliseconds() { return machine->now() / kMillisecond; }
 
@@ -430,7 +443,9 @@ class Life {
       jobs_.pop_front();
       if (publishing_->kind == JobKind::kPlayer) {
         carryOut(play());
-      } else if (member_ && publishing_->kind == JobKind::kValue) {
+      } else if (publishing_->kind == JobKind::kTaken) {
+        carryOut(takeItem());
+      } else if (member_) {
         return share();
       } else {
         hold(nextOf(publishing_->key));
@@ -445,6 +460,7 @@ class Life {
 
   /** The publication holds when the broker's store has it; without the store, at this server. */
   void share() {
+    if (publishing_->kind == JobKind::kItem) return shareItem();
     const std::string& key = publishing_->key;
     Cursor next = nextOf(key);
     // The store may have forgotten a version that others have: no two servers share an epoch.
@@ -465,8 +481,81 @@ class Life {
                    });
   }
 
+  /** The same of an item: without the store there is none. */
+  void shareItem() {
+    const std::string& key = publishing_->key;
+    const Cursor next = nextOf(key);
+    member_->share({.bytes = publishing_->body,
+                    .key = key,
+                    .known = newest(key),
+                    .cursor = next,
+                    .isLog = true},
+                   [this, next](const Parcel* there) {
+                     if (there != nullptr && !there->refused) {
+                       hold(next);
+                     } else {
+                       const Job job = *std::exchange(publishing_, std::nullopt);
+                       if (there != nullptr) {
+                         adoptLog(*there, &job);
+                       } else {
+                         respond(*job.caller, "400 publishing-busy", "");
+                       }
+                     }
+                     nextJob();
+                   });
+  }
+
+  void askForLog(const std::string& key) {
+    const Cursor known = newest(key);
+    member_->share({.bytes = {}, .key = key, .known = known, .cursor = known, .isLog = true},
+                   [this](const Parcel* there) {
+                     if (there != nullptr && there->refused) adopt(*there);
+                   });
+  }
+
+  /** Has the items of the store's log taken that are not here. `own` is to become one of them, and
+   * is one perhaps already: then nobody has said so. */
+  void adoptLog(const Parcel& there, const Job* own) {
+    const Cursor known = newest(there.key);
+    uint64_t version = there.cursor.version - there.items.size();
+    const bool isOther = known.epoch != there.cursor.epoch || known.version < version;
+    std::vector<Job> jobs;
+    bool isThere = own == nullptr;
+    for (const std::string& item : there.items) {
+      ++version;
+      const bool isOwn = own != nullptr && own->body == item;
+      if (!isOther && version <= known.version && !isOwn) continue;
+      isThere |= isOwn;
+      jobs.push_back({isOwn ? own->caller : std::nullopt,
+                      there.key,
+                      item,
+                      JobKind::kTaken,
+                      {there.cursor.epoch, version},
+                      isOther && jobs.empty()});
+    }
+    if (!isThere) jobs.push_back(*own);
+    jobs_.insert(jobs_.begin(), jobs.begin(), jobs.end());
+    if (!jobs_.empty()) later_(1, Due::kScript);
+  }
+
+  Outcome takeItem() {
+    const auto& [caller, key, body, kind, cursor, begins] = *publishing_;
+    const Cursor known = newest(key);
+    const bool isSame = known.epoch == cursor.epoch;
+    says_.clear();
+    cursor.appendTo(&says_);
+    if (isSame && cursor.version <= known.version) return Outcome::kOk;
+    const bool isNext = known.version + 1 == cursor.version && (isSame || known.version == 0);
+    if (!isNext && !begins) return Outcome::kStateUnwritable;
+    machine->say("server %" PRIu64 " takes item %" PRIu64 " of another", plan_.number,
+                 cursor.version);
+    uint32_t watching;
+    return feeds_.append(key, cursor, body, &watching, !isNext);
+  }
+
   /** What is newer at the store than here is taken, and the other way round. */
   void adopt(const Parcel& there) {
+    if (there.isLog) return adoptLog(there, nullptr);
     const Cursor known = newest(there.key);
     if (isNewer(known, there.cursor)) return offer(*feeds_.find(there.key), there.cursor);
     if (!isNewer(there.cursor, known)) return;
@@ -612,6 +701,8 @@ class Life {
     for (const std::string& key : keys) {
       const Feed* const feed = feeds_.find(key);
       uint32_t watching;
+      // The store of a world has every item that anybody was told of.
+      if (feed->isLog && plan_.servers > 1) continue;
       if (feed->isLog) {
         (void)feeds_.append(key, {newEpoch(), feed->cursor.version}, {}, &watching);
       } else {

@@ -200,6 +200,8 @@ class Network : public Actor {
     size_t length = std::min(room, stream.in.size());
     if (length > 1 && machine->chance(odds.cutCalls)) length = 1 + machine->below(length - 1);
     if (!drops) memcpy(to, stream.in.data(), length);
+    sayOfWorker("worker %" PRIu64 " reads %" PRIu64 " bytes of connection %" PRIu64, length,
+                at(fd).stream);
     stream.in.erase(0, length);
     return static_cast<ssize_t>(length);
   }
@@ -224,6 +226,7 @@ class Network : public Actor {
     size_t taken = std::min(room, length);
     if (taken > 1 && machine->chance(odds.cutCalls)) taken = 1 + machine->below(taken - 1);
     stream.out.append(bytes, taken);
+    sayOfWorker("worker %" PRIu64 " sends %" PRIu64 " bytes to connection %" PRIu64, taken, number);
     carry(number);
     return static_cast<ssize_t>(taken);
   }
@@ -373,6 +376,12 @@ class Network : public Actor {
     Actor* told = nullptr;
     uint64_t what = 0;
   };
+
+  /** What the main thread does is said by its turns. */
+  static void sayOfWorker(const char* what, size_t bytes, StreamNumber number) {
+    const Thread* const thread = machine->running;
+    if (thread != nullptr && thread->worker != 0) machine->say(what, thread->worker, bytes, number);
+  }
 
   Descriptor& at(int fd) { return fds_[static_cast<size_t>(fd - kFirst)]; }
 

@@ -114,6 +114,11 @@ class Visitor : public Actor, private Asking {
   const std::string& key() const { return own_; }
   void close() { wire_.cut(false); }
 
+  /** With an end its poll ends within half a second, and what delays that. */
+  static uint64_t after(uint64_t end) {
+    return end >= kNever - kHour ? kNever : end + 500 * kMillisecond + crowd->late;
+  }
+
   /** The name under which it watches in the end; empty: none. */
   std::string name() const { return isSettled_ && grant_->present ? grant_->sub : ""; }
 
@@ -145,11 +150,6 @@ class Visitor : public Actor, private Asking {
   static bool isPrivate(std::string_view key) {
     const KeyPatterns patterns(kPrivate);
     return patterns.covers(key) || patterns.covers(toldBy(key));
-  }
-
-  /** With an end its poll ends within half a second, and what delays that. */
-  static uint64_t after(uint64_t end) {
-    return end >= kNever - kHour ? kNever : end + 500 * kMillisecond + crowd->late;
   }
 
   bool reads() const { return grant_ != nullptr && !grant_->forged && grant_->reads(key_); }
@@ -384,6 +384,8 @@ class Operator : public Actor {
   }
 };
 
+constexpr const char* kSubscribed = "secret/c";
+
 /** All of them, with the publishers of their feeds. */
 class Lobby {
  public:
@@ -393,7 +395,7 @@ class Lobby {
   }
 
   void open() {
-    for (const char* key : {"secret/a", "secret/b", "hall/a"}) {
+    for (const char* key : {"secret/a", "secret/b", "hall/a", kSubscribed}) {
       publishers_.push_back(std::make_unique<Publisher>(key, 0x0e000000));
     }
     static constexpr std::pair<const char*, int> kVisitors[] = {
@@ -408,6 +410,9 @@ class Lobby {
     }
     operator_ = std::make_unique<Operator>();
   }
+
+  /** Of a feed that visitors do not watch. */
+  const Publisher* subscribed() const { return publishers_.back().get(); }
 
   void expectInTime() const {
     for (const auto& one : publishers_) one->expectInTime();

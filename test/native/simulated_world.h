@@ -6,7 +6,7 @@
 //
 // Frames, and what is sent and taken, are native/world's. Who is in the ring JavaScript decides
 // (lib/world/membership.js, leases.js): a few lines here say the same, without versions, tags,
-// and preparing; and so of shared-feeds.js, without logs, which stay their server's.
+// and preparing; and so of shared-feeds.js, where a store that loses its data keeps logs.
 // test/world has the real ones in virtual time.
 #ifndef TEST_NATIVE_SIMULATED_WORLD_H_
 #define TEST_NATIVE_SIMULATED_WORLD_H_
@@ -15,10 +15,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "feeds/feeds.h"
 #include "simulated_machine.h"
 #include "world_scene.h"
 
@@ -52,7 +54,17 @@ using Leases = std::array<Lease, kMostServers>;
 
 /** What goes to the broker, and what comes from it. */
 struct Parcel {
-  enum class Kind : uint8_t { kFrame, kAll, kPut, kAnswer, kNews, kShare, kShared, kFeed };
+  enum class Kind : uint8_t {
+    kFrame,
+    kAll,
+    kPut,
+    kAnswer,
+    kNews,
+    kShare,
+    kShared,
+    kFeed,
+    kPresence
+  };
 
   Kind kind = Kind::kFrame;
   uint32_t from = 0, to = 0;  // servers, or the broker
@@ -65,6 +77,10 @@ struct Parcel {
   std::string key = {};       // kShare, kShared, kFeed
   Cursor known = {};          // kShare: the newest that its sender knows
   Cursor cursor = {};
+  bool asks = false;                       // kPresence: the others' shares of a feed
+  std::optional<Attendance> present = {};  // the same: its sender's share
+  bool isLog = false;                      // of a feed; without `bytes` it is only asked for
+  std::vector<std::string> items = {};     // of a log those that are kept, the newest last
 };
 
 /** The newest of a feed is the higher version, then the higher epoch. */
@@ -89,6 +105,7 @@ class Broker : public Actor {
  public:
   static constexpr uint32_t kSelf = kMostServers;
   static constexpr uint64_t kLate = 10 * kSecond;  // when what is doubled comes again, at most
+  static constexpr size_t kItems = 60;             // that are kept of a log
 
   BrokerOdds odds;
   Connected* ends[kMostServers] = {};
@@ -118,14 +135,15 @@ class Broker : public Actor {
   void loseAll() {
     leases_ = before_ = {};
     revision_ = 0;
-    feeds_ = feedsBefore_ = {};
+    feedsBefore_ = {};
+    bringBack({});
   }
 
   /** Another one leads, which has not what was written last, though it was acknowledged. */
   void forget() {
     leases_ = before_;
     revision_ = beforeRevision_;
-    feeds_ = feedsBefore_;
+    bringBack(feedsBefore_);
   }
 
  private:
@@ -163,14 +181,26 @@ class Broker : public Actor {
     send(told);
   }
 
+  /** Logs stay as they are. */
+  void bringBack(std::map<std::string, Parcel> before) {
+    for (const auto& [key, feed] : feeds_) {
+      if (feed.isLog) before[key] = feed;
+    }
+    feeds_ = std::move(before);
+  }
+
   /** Takes a publication, where its sender knows the newest one. */
   void share(const Parcel& asked) {
     Parcel& feed = feeds_[asked.key];
     const bool refused = isNewer(feed.cursor, asked.known);
-    const bool isNew = !refused && isNewer(asked.cursor, feed.cursor);
+    const bool isNew = !refused && isNewer(asked.cursor, feed.cursor) && !asked.bytes.empty();
     if (isNew) {
       feedsBefore_ = feeds_;
+      std::vector<std::string> items = std::move(feed.items);
       feed = asked;
+      if (asked.isLog) items.push_back(asked.bytes);
+      if (items.size() > kItems) items.erase(items.begin());
+      feed.items = std::move(items);
     }
     Parcel told = feed;
     told.from = kSelf;
@@ -254,6 +284,22 @@ class Member : private Connected {
   /** Has `came(feed)` called with each version that another server has published. */
   void onFeed(std::function<void(const Parcel&)> came) { feedCame_ = std::move(came); }
 
+  /** Tells the others of this server's share of a feed's watchers, or asks for theirs. */
+  void tellPresence(const Feeds::Want& want) const {
+    for (uint32_t to = 0; to < servers_; ++to) {
+      if (to == number_) continue;
+      broker->send({.kind = Parcel::Kind::kPresence,
+                    .from = number_,
+                    .to = to,
+                    .key = want.key,
+                    .asks = want.asks,
+                    .present = want.share});
+    }
+  }
+
+  /** Has `feeds` know of the others' shares. */
+  void tellOf(Feeds* feeds) { feeds_ = feeds; }
+
   /** It looks at its lease, and at the others'. */
   void tick() {
     const uint64_t now = milliseconds();
@@ -283,6 +329,9 @@ class Member : private Connected {
           break;
         case Parcel::Kind::kShared:
           take(parcel.question, &parcel);
+          break;
+        case Parcel::Kind::kPresence:
+          hearOf(parcel);
           break;
         default:
           answered(parcel);
@@ -394,16 +443,12 @@ class Member : private Connected {
     if (told.question != asked_) return;
     asked_ = 0;
     const uint64_t now = milliseconds();
-    if (now > contact_ + kLeaseTime / 2) {
-      for (Seen& seen : seen_) seen.at = now;
-    }
-    contact_ = now;
     if (asks_ == Parcel::Kind::kAll) {
       // The store may be another one now, or have forgotten something.
       for (uint32_t name = 0; name < servers_; ++name) {
         Seen& seen = seen_[name];
         const Lease& there = told.leases[name];
-        if (seen.at < askedAt_ && there.revision < seen.lease.revision) seen = {};
+        if (seen.at <= askedAt_ && there.revision < seen.lease.revision) seen = {};
         see(name, there);
       }
     } else if (told.refused) {
@@ -414,6 +459,11 @@ class Member : private Connected {
       mustReload_ = told.lease.state == Lease::State::kJoining;
       see(told.name, told.lease);
     }
+    // What was seen while the store was away is judged from now on.
+    if (now > contact_ + kLeaseTime / 2) {
+      for (Seen& seen : seen_) seen.at = now;
+    }
+    contact_ = now;
     look();
     tick();
   }
@@ -437,6 +487,27 @@ class Member : private Connected {
 
   uint32_t rows() const { return pool_.torus().cycles(); }
 
+  // ---- As lib/world/shared-presence.js
+
+  static std::string nameOf(uint32_t server) {
+    return std::string(1, static_cast<char>('a' + server));
+  }
+
+  /** Forgets the shares of those that are not what they were. */
+  void meetPeers(const Leases& leases) {
+    for (uint32_t name = 0; name < servers_; ++name) {
+      const bool there = isOurs(seen_[number_].lease) && leases[name].isLiving();
+      const uint64_t epoch = there && name != number_ ? leases[name].epoch : 0;
+      if (std::exchange(peers_[name], epoch) != epoch) feeds_->forgetShares(nameOf(name));
+    }
+  }
+
+  void hearOf(const Parcel& told) {
+    if (peers_[told.from] == 0) return;
+    if (told.asks) feeds_->askShare(told.key);
+    if (told.present) feeds_->takeShare(told.key, nameOf(told.from), *told.present);
+  }
+
   // ---- As lib/world/crossing.js
 
   /** Tells native of the ring, where it is another one. */
@@ -446,8 +517,7 @@ class Member : private Connected {
       machine->say("server %" PRIu64 " is in the world by epoch %" PRIu64, number_, epoch_);
       crossings_ = std::make_unique<Crossings>(&pool_, epoch_);
       // Their numbers are those of the servers.
-      for (uint32_t i = 0; i < servers_; ++i)
-        pool_.know(std::string(1, static_cast<char>('a' + i)));
+      for (uint32_t i = 0; i < servers_; ++i) pool_.know(nameOf(i));
       pool_.openSeams({.outboxBytes = 1 << 14, .doubt = doubt_},
                       [this] { callAt(milliseconds()); });
     }
@@ -459,6 +529,7 @@ class Member : private Connected {
     told_ = leases;
     toldOpen_ = open;
     ++rings_;
+    meetPeers(leases);
     if (leaveBy_ != kNeverDue) return lookBack();
     std::vector<std::pair<size_t, uint32_t>> in;
     for (uint32_t i = 0; i < servers_; ++i) {
@@ -492,6 +563,7 @@ class Member : private Connected {
     const FrameHead& head = frames.at[frames.count - 1].head;
     const bool older =
         head.kind == FrameKind::kSprites && head.life < seams_.peer(peerOf(from)).sender.life;
+    const bool other = head.kind == FrameKind::kSprites && head.peerLife != seams_.self().life;
     const uint64_t in = pool_.counts().crossedIn;
     std::string answer;
     const Refusal refusal = crossings_->receive(peerOf(from), message, milliseconds(), &answer);
@@ -499,6 +571,7 @@ class Member : private Connected {
     expect(!older || !pool_.promising() || refusal == Refusal::kOlderLife,
            "crossings: a frame of an older epoch is not refused");
     const uint64_t taken = pool_.counts().crossedIn - in;
+    expect(taken == 0 || !other, "crossings: a frame for another life is taken");
     if (taken > 0) {
       machine->say("server %" PRIu64 " takes %" PRIu64 " sprites of %" PRIu64, number_, taken,
                    from);
@@ -554,6 +627,8 @@ class Member : private Connected {
   Messages answers_, waiting_;
   std::map<uint64_t, std::pair<uint64_t, Shared>> offers_;  // until when they are waited for
   std::function<void(const Parcel&)> feedCame_;
+  Feeds* feeds_ = nullptr;
+  std::array<uint64_t, kMostServers> peers_ = {};  // epochs of the others that are there
   uint64_t callAt_ = kNeverDue;
   uint64_t rings_ = 0;
   // Of its lease, and the others':

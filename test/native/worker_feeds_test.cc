@@ -26,7 +26,7 @@ uint64_t microseconds() { return EventSet::now(); }
 /** The main thread, which has the feeds. */
 class Main : public FeedsWatcher {
  public:
-  Main()
+  explicit Main(bool upstream)
       : pool_({.capacity = 64,
                .hold = 30,
                .lease = 30,
@@ -40,8 +40,8 @@ class Main : public FeedsWatcher {
                .pollRate = 0,
                .pollBurst = 1},
               &limits_, 0),
-        feeds_({.hold = 30, .feeds = 200, .memory = kMemory, .watchers = 8, .upstream = false}, 0,
-               microseconds),
+        feeds_({.hold = 30, .feeds = 200, .memory = kMemory, .watchers = 8, .upstream = upstream},
+               0, microseconds),
         service({.pool = &pool_,
                  .feeds = &feeds_,
                  .arena = nullptr,
@@ -92,7 +92,7 @@ class Watchers : public FeedResponder {
                .feeds = 200,
                .memory = kMemory,
                .watchers = 200,
-               .upstream = false,
+               .upstream = shown.options().upstream,
                .shows = &shown},
               0, microseconds, &asks) {
     feeds.table().setResponder(this);
@@ -107,6 +107,20 @@ class Watchers : public FeedResponder {
     uint32_t watcher;
     EXPECT(feeds.table().watch(&wanted, 1, how, 0, &watcher) == Outcome::kOk);
     return watcher;
+  }
+
+  /** Somebody watches two feeds by one poll. */
+  void watchBoth(const Wanted& one, const Wanted& other) {
+    const Wanted wanted[] = {one, other};
+    uint32_t watcher;
+    EXPECT(feeds.table().watch(wanted, 2, {.many = true}, 0, &watcher) == Outcome::kOk);
+  }
+
+  /** Somebody watches a feed by an event stream. */
+  void stream(std::string_view key) {
+    const Wanted wanted = {key, ""};
+    uint32_t watcher;
+    EXPECT(feeds.table().watch(&wanted, 1, {.stream = true}, 0, &watcher) == Outcome::kOk);
   }
 
   /** A grant of this name. */
@@ -131,10 +145,9 @@ class Watchers : public FeedResponder {
     said.emplace_back();
     if (answer.outcome != Outcome::kOk) {
       said.back() = kOutcomeNames[static_cast<size_t>(answer.outcome)];
-    } else if (answer.count > 0) {
-      // The cursor is in there.
-      said.back() = answer.items[0].before;
     }
+    // The cursors are in there.
+    for (uint32_t i = 0; i < answer.count; ++i) said.back() += answer.items[i].before;
     return Taken::kWhole;
   }
 
@@ -152,6 +165,7 @@ class Watchers : public FeedResponder {
 /** Both, and what is on its way between them. */
 class Both {
  public:
+  explicit Both(bool upstream = false) : main(upstream) {}
   ~Both() {
     while (says_.take(&batch_)) discard(batch_);
   }
@@ -319,6 +333,41 @@ void crossesAsking() {
   hearsOn(&both);
 }
 
+/** A hold that is over before the main thread has said whether there is a feed is no failure of
+ * that. */
+void waitsForTheMainThread() {
+  constexpr uint64_t kOver = 40000;  // milliseconds: every hold is, and a stream's comment is due
+  const auto waits = [](auto&& watch, const char* said) {
+    Both both;
+    both.main.publish("a", 1);
+    watch(both.worker);
+    both.worker.passTo(kOver);
+    both.worker.passTo(kOver + 5000);
+    EXPECT(both.worker.said.empty());
+    both.settle();
+    // What there is not is waited for in vain for a moment longer.
+    both.worker.passTo(kOver + 10000);
+    EXPECT(both.worker.heard(said));
+  };
+  waits([](Watchers& worker) { worker.watch("a", ""); }, "e1-1");
+  waits([](Watchers& worker) { worker.watch("a", "e1-1"); }, "\"cursor\":\"e1-1\"}");
+  waits([](Watchers& worker) { worker.watch("b", kNoCursor); }, "\"cursor\":\"none\"}");
+  waits([](Watchers& worker) { worker.watch("b", ""); }, "unknown-feed");
+  waits([](Watchers& worker) { worker.stream("a"); }, "e1-1");
+  waits([](Watchers& worker) { worker.watchBoth({"a", ""}, {"b", kNoCursor}); }, "e1-1");
+  waits(
+      [](Watchers& worker) {
+        worker.watchBoth({"b", kNoCursor}, {"a", "e1-1"});
+      },
+      "{\"items\":[]}");
+  // One that the main thread fetches has failed by then, for its watcher.
+  Both both(true);
+  both.worker.watch("a", "");
+  both.settle();
+  both.worker.passTo(kOver);
+  EXPECT(both.worker.heard("upstream-failed"));
+}
+
 /** All threads have the same bytes, which are given back when none needs them. */
 void sharesBytes() {
   Both both;
@@ -443,6 +492,7 @@ int main() {
   countsNobodyOfWhatHasEnded();
   crossesForgetting();
   crossesAsking();
+  waitsForTheMainThread();
   sharesBytes();
   skipsWhatItIsTooSlowFor();
   owesWhatTheRingHasNot();
