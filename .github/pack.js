@@ -174,6 +174,26 @@ function buildPlatform(name, { tree, folder, version }) {
 }
 
 /**
+ * The list of what npm installs with the server, as CycloneDX. It is made of the manifest that is published: of a
+ * checkout's `npm sbom --omit dev` leaves out whatever a tool of the developers needs as well.
+ *
+ * @returns {string}
+ */
+export function sbom() {
+  const work = mkdtempSync(join(tmpdir(), 'sprites-sbom-'));
+  try {
+    const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+    writeFileSync(join(work, 'package.json'), JSON.stringify(published(manifest)));
+    copyFileSync(join(ROOT, 'package-lock.json'), join(work, 'package-lock.json'));
+    const how = ['--package-lock-only', '--ignore-scripts', '--offline', '--silent'];
+    run('npm', ['install', ...how], { cwd: work });
+    return run('npm', ['sbom', '--package-lock-only', '--sbom-format', 'cyclonedx'], { cwd: work });
+  } finally {
+    rmSync(work, { recursive: true });
+  }
+}
+
+/**
  * package.json as it is published: without an install script, which npm 12 would not run, and with the platforms. npm has
  * a node-gyp of its own for the scripts that it runs, so that `npm run build` needs none beside it.
  */

@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import { pack, PLATFORMS, writeSums } from './pack.js';
+import { pack, PLATFORMS, sbom, writeSums } from './pack.js';
 
 /**
  * A release is one command:
@@ -125,8 +125,7 @@ function packClient(folder) {
 function makeFiles(to, platforms) {
   const folder = resolve(to);
   mkdirSync(folder, { recursive: true });
-  const sbom = ['sbom', '--sbom-format', 'cyclonedx', '--omit', 'dev', '--package-lock-only'];
-  writeFileSync(join(folder, 'sprites-server.cdx.json'), run('npm', sbom));
+  writeFileSync(join(folder, 'sprites-server.cdx.json'), sbom());
   const made = [...packClient(folder), ...pack(folder, platforms)];
   writeSums(folder);
   console.log(['sprites-server.cdx.json', ...made, 'SHA256SUMS'].join('\n'));

@@ -14,6 +14,7 @@ import { join } from 'node:path';
 
 import t from 'tap';
 
+import { sbom } from '../../.github/pack.js';
 import { released } from '../../.github/release.js';
 import { ROOT } from '../support/server.js';
 
@@ -151,6 +152,25 @@ t.test(
     t.throws(() => released('12.3.5', '2026-01-31', again), /nothing is unreleased/);
     const asked = spawnSync(process.execPath, [join(ROOT, '.github/release.js'), '--help']);
     t.match(asked.stderr.toString(), /^npm run release -- VERSION, or: files FOLDER/);
+  }
+);
+
+t.test(
+  "a release's list of packages has all that npm installs, and no tool of the developers",
+  (t) => {
+    const { dependencies, devDependencies } = JSON.parse(
+      readFileSync(join(ROOT, 'package.json'), 'utf8')
+    );
+    const { components } = JSON.parse(sbom());
+    const names = components.map(({ group, name }) => (group ? `${group}/${name}` : name));
+    for (const name of Object.keys(dependencies)) {
+      t.equal(names.includes(name), name !== 'node-gyp', name); // npm brings its own
+    }
+    t.strictSame(
+      Object.keys(devDependencies).filter((name) => names.includes(name)),
+      []
+    );
+    t.end();
   }
 );
 

@@ -1,4 +1,4 @@
-import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -16,9 +16,11 @@ import { startServer } from '../support/server.js';
  *
  *     files             552a78c, version 0.1: feeds, arena and bans in files beside the state
  *     one-journal       ec02156: one snapshot and one journal, before grants and logs
+ *     grants-and-logs   version 0.2
  *     ….crash           after kill -9
  */
 
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const STATES = fileURLToPath(new URL('states/', import.meta.url));
 
 /** A copy of a state, in a folder of the test's own. */
@@ -48,7 +50,28 @@ function ofLater(file, bytes) {
 const damaged = (file, bytes) =>
   /\.bans$/.test(file) ? bytes.subarray(0, 50) : bytes.fill(bytes[60] ^ 4, 60, 61);
 
-for (const name of readdirSync(STATES).filter((one) => !one.endsWith('.js'))) {
+const NAMES = readdirSync(STATES).filter((one) => !one.endsWith('.js'));
+
+t.test(
+  'of the format that is written now there is a state, for the versions to come',
+  async (t) => {
+    const newest = (file, name) =>
+      Number(new RegExp(` ${name} = (\\d+);`).exec(readFileSync(join(ROOT, 'native', file)))[1]);
+    const versionOf = (file) => readFileSync(join(STATES, file)).readUInt32LE(8);
+
+    const inStates = (file) => existsSync(join(STATES, file));
+    const written = (file) =>
+      NAMES.map((name) => join(name, file))
+        .filter(inStates)
+        .map(versionOf);
+    const snapshot = newest('store/snapshot_format.h', 'kVersion');
+    t.ok(written('state').includes(snapshot), `snapshot ${snapshot}`);
+    const journal = newest('base/journal_format.h', 'kJournalVersion');
+    t.ok(written('state.journal-0').includes(journal), `journal ${journal}`);
+  }
+);
+
+for (const name of NAMES) {
   t.test(`${name}: all that was promised is there, in this run and in the next`, async (t) => {
     const { options, folder } = copyOf(t, name);
     const { asked, seen } = JSON.parse(readFileSync(join(STATES, name, 'promised.json')));

@@ -83,9 +83,18 @@ export async function live(server) {
   for (const [i, player] of players.entries()) await player.send({ y: (i + 1) / 4 }, '?n=3');
   await valueOf(server, ({ value }) => value?.y.join() === '0.25,0.5');
 
+  const headers = { Authorization: `Bearer ${TOKEN}` };
+  const append = (item) => server.ask('POST', '/feed/chat', { body: `"${item}"`, headers });
+  await append('first');
+  const { body: log } = await append('second');
+  for (const item of ['third', 'fourth']) await append(item);
+
   await inside(server, 'PUT', `/bans/${BANNED}?seconds=31536000`);
+  await inside(server, 'PUT', '/revoked/sub/ann');
   return {
     clients,
+    log: { key: 'chat', after: log.cursor },
+    revoked: true,
     feeds: { 'league/table': first.cursor },
     players: players.map(({ path }) => path)
   };
@@ -97,9 +106,11 @@ export async function live(server) {
  * @param {{id: string, ack: number}[]} what.clients for each of which something waits
  * @param {Record<string, string | null>} what.feeds by key, a cursor of the past; null: cursors are not promised
  * @param {string[]} what.players their paths
+ * @param {{key: string, after: string | null}} [what.log] as of `feeds`; states before logs have none
+ * @param {boolean} [what.revoked] whether grants were revoked
  * @returns {Promise<object>} what is the same in the next run
  */
-export async function ask(server, { clients, feeds, players }) {
+export async function ask(server, { clients, feeds, players, log, revoked }) {
   const seen = { clients: [], feeds: {} };
   for (const { id, ack } of clients) {
     const { body: place } = await server.ask('GET', `/place/${id}`);
@@ -113,6 +124,13 @@ export async function ask(server, { clients, feeds, players }) {
     const { body: later } = after ? await get(server, key, `after=${after}&delta=1`) : {};
     seen.feeds[key] = after ? { now, later } : { value: now.value };
   }
+  if (log) {
+    seen.log = [];
+    for (const query of ['from=start', ...(log.after ? [`after=${log.after}`] : [])]) {
+      seen.log.push((await get(server, log.key, query)).body.items);
+    }
+  }
+  if (revoked) seen.revoked = (await inside(server, 'GET', '/revoked')).body.map(({ sub }) => sub);
   seen.gone = (await get(server, 'gone')).status;
   // The version of a game is told since a later version of the server.
   seen.control = await controlOf(server);

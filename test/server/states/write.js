@@ -37,7 +37,10 @@ try {
   const test = { teardown: (end) => ended.push(end) };
   const server = await startServer(test, { options, command });
   const asked = await live(server);
-  if (crash) asked.feeds = { 'league/table': null };
+  if (crash) {
+    asked.feeds = { 'league/table': null };
+    asked.log.after = null;
+  }
   const arena = join(folder, 'kept/state.arena');
   if (crash && existsSync(arena)) {
     // Version 0.1 wrote its arenas once a second, and its feeds at an end in order.
