@@ -1,13 +1,15 @@
 // A disk that takes nothing more, when it is too late to know it ahead of time: the process may
 // write files up to a length that is reached in the middle of a batch, and later longer ones.
 //
-//   stuck_test
+//   stuck_test [seed]
 //
 // Nothing of the turn that could not be written is answered or delivered, and a crash then undoes
 // it; what was written goes on: polls, acks, deliveries, up to a bound in memory. Then it heals.
 #include <sys/resource.h>
 
 #include <csignal>
+#include <cstring>
+#include <deque>
 #include <optional>
 
 #include "state_scene.h"
@@ -79,8 +81,8 @@ class Stage {
   uint64_t now_ = 0;
 };
 
-/** What a process would find that starts now. */
-std::string afterACrash(const Folder& folder) {
+/** What a process would find that starts now, which knows all that `life` has delivered. */
+std::string afterACrash(const Folder& folder, const Life* life = nullptr) {
   limitFiles(RLIM_INFINITY);
   const Folder copy;
   std::filesystem::copy(folder.path(), copy.path(), std::filesystem::copy_options::recursive);
@@ -88,6 +90,7 @@ std::string afterACrash(const Folder& folder) {
   Shelf shelf;
   StateStore store(storeOptions(copy), &pool, &shelf);
   EXPECT(store.recover(&shelf).ok());
+  if (life != nullptr) life->expectDeliveredIn(pool);
   return stateOf(pool, shelf);
 }
 
@@ -228,13 +231,58 @@ void everyLeaseBeginsAnew() {
   EXPECT(stage.pool().counts().clients == 0);
 }
 
+/** Random lives with a disk that comes and goes: what was delivered is in the files. */
+void randomLives(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const Folder folder;
+  StateStoreOptions options = storeOptions(folder);
+  options.backlogBytes = 2000;
+  Life life(random(), 40, options, seed % 2 == 0 ? Where::kAlone : Where::kInWorld);
+  EXPECT(life.recover().ok());
+  EXPECT(life.start() == 0);
+  // What may be in the files, oldest first: every moment since the one that was last found there.
+  std::deque<std::string> moments = {stateOf(life)};
+  uint64_t stuck = 0;
+  for (int turns = 0; turns < 150; ++turns) {
+    if (random() % 10 == 0) limitFiles(life.store().counts().journalBytes + random() % 400);
+    life.steps();
+    const auto see = [&](auto&& step) {
+      rlimit limit;
+      getrlimit(RLIMIT_FSIZE, &limit);
+      limitFiles(RLIM_INFINITY);
+      moments.push_back(stateOf(life));
+      limitFiles(limit.rlim_cur);
+      step();
+    };
+    see([&] { life.end(); });
+    if (random() % 4 == 0) see([&] { life.tick(); });
+    const bool whole = life.store().counts().backlogBytes == 0;
+    stuck += !whole;
+    rlimit limit;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    const std::string found = afterACrash(folder, &life);
+    moments.push_back(stateOf(life));
+    EXPECT(!whole || found == moments.back());
+    while (!moments.empty() && moments.front() != found) moments.pop_front();
+    EXPECT(!moments.empty());
+    if (random() % 4 != 0) limitFiles(limit.rlim_cur);
+  }
+  limitFiles(RLIM_INFINITY);
+  EXPECT(stuck > 10);
+  EXPECT(life.finish().ok());
+  EXPECT(afterACrash(folder) == stateOf(life));
+}
+
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  const uint64_t seed = argc > 1 ? strtoull(argv[1], nullptr, 10) : std::random_device{}();
+  printf("stuck_test: seed %" PRIu64 "\n", seed);
+  fflush(stdout);
   signal(SIGXFSZ, SIG_IGN);
   for (const uint64_t cut : {0, 1, 31, 32, 40, 71}) nothingUnwrittenIsDelivered(cut);
   theBacklogIsBounded();
   everyLeaseBeginsAnew();
-  printf("stuck_test: a turn, the backlog and leases while the disk takes nothing\n");
+  for (uint64_t i = 0; i < 4; ++i) randomLives(seed + i);
   return 0;
 }
