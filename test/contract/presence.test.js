@@ -21,7 +21,7 @@ import { request } from '../support/http.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
-/** Presence over the wire: who watches a feed, and how many. Time, bounds and histories: test/native/presence_test.cc. */
+/** Presence over the wire: who watches a feed, and how many. Bounds and leases: test/native/presence_test.cc. */
 
 const named = (sub, read = 'team/*') => reads(read, { sub, present: true });
 

@@ -1,12 +1,10 @@
-// The arenas against a plain model, by random joins, inputs, leaves, leases, reductions and changes
-// of game; and the reader of inputs against what JSON is.
+// The reader of an arena's inputs against what JSON is, the allowance of inputs, and a restart.
+// What players and reductions are promised is a law of the simulation (simulated_arena.h).
 //
-//   arena_test [COUNT] [SEED]
+//   arena_test
 #include "arena/arena.h"
 
 #include <cstdio>
-#include <map>
-#include <random>
 #include <string>
 
 #include "expect.h"
@@ -80,162 +78,6 @@ void testReader() {
   for (size_t i = 0; i < whole.size(); ++i) EXPECT(!reads(whole.substr(0, i), &out));
 }
 
-/** What the model knows of a player. */
-struct Known {
-  Id id;
-  uint32_t number;
-  double values[2];
-  uint64_t newest;
-  bool waits;
-  uint64_t last;  // milliseconds
-};
-
-class Model {
- public:
-  explicit Model(uint64_t seed) : random_(seed), arena_(kOptions, nullptr, 0) {
-    arena_.setFields(0, kFields);
-    arena_.setFields(1, {{"x", 0, 9, 4, false}});
-  }
-
-  void step() {
-    switch (below(12)) {
-      case 0:
-      case 1:
-        return join();
-      case 2:
-        return leave();
-      case 3:
-        return pass(below(20) == 0 ? 3000 : 150);
-      case 4:
-        return reduce();
-      case 5:
-        if (below(50) == 0) return another();
-        [[fallthrough]];
-      default:
-        return input();
-    }
-  }
-
-  void check() {
-    const ArenaCounts& counts = arena_.counts();
-    uint64_t waiting = 0;
-    for (const auto& [number, player] : players_) waiting += player.waits;
-    EXPECT(counts.inputs == counts.reduced + counts.superseded + counts.waiting);
-    EXPECT(counts.waiting == waiting);
-    EXPECT(counts.players == players_.size() && arena_.players(0) == players_.size());
-    EXPECT(counts.joined == counts.left + counts.expired + counts.players);
-  }
-
- private:
-  static inline const ArenaOptions kOptions = {
-      .rooms = {"hall", "yard"}, .players = 20, .lease = 2, .rate = 1000};
-
-  uint32_t below(uint32_t most) {
-    return std::uniform_int_distribution<uint32_t>(0, most - 1)(random_);
-  }
-
-  Known* any() {
-    if (players_.empty()) return nullptr;
-    auto at = players_.begin();
-    std::advance(at, below(static_cast<uint32_t>(players_.size())));
-    return &at->second;
-  }
-
-  void join() {
-    Id id;
-    uint32_t number = 0;
-    EXPECT(arena_.join("nowhere", {}, 0, &id, &number) == Outcome::kUnknownArena);
-    const Outcome outcome = arena_.join("hall", {}, now_ * 1000, &id, &number);
-    if (players_.size() == 20) return EXPECT(outcome == Outcome::kArenaFull);
-    EXPECT(outcome == Outcome::kOk && number == ++newest_);
-    players_[number] = {id, number, {kFields[0].start, kFields[1].start}, 0, false, now_};
-  }
-
-  void leave() {
-    Known* const player = any();
-    if (player == nullptr) return;
-    EXPECT(arena_.leave("yard", player->id) == Outcome::kOk);
-    EXPECT(arena_.players(0) == players_.size());
-    const Id id = player->id;
-    EXPECT(arena_.leave("hall", id) == Outcome::kOk && arena_.leave("hall", id) == Outcome::kOk);
-    players_.erase(player->number);
-    EXPECT(arena_.input("hall", id, kNoNumber, "{}", now_ * 1000) == Outcome::kUnknownPlayer);
-  }
-
-  void input() {
-    Known* const player = any();
-    if (player == nullptr) return;
-    const auto send = [&](const char* room, uint64_t number, const std::string& text) {
-      return arena_.input(room, player->id, number, text, now_ * 1000 + (micros_ += 1000));
-    };
-    EXPECT(send("yard", kNoNumber, "{}") == Outcome::kUnknownPlayer);
-    Id wrong = player->id;
-    wrong.bytes[below(12)] ^= 1;
-    EXPECT(arena_.input("hall", wrong, kNoNumber, "{}", 0) == Outcome::kUnknownPlayer);
-    EXPECT(send("hall", kNoNumber, R"({"y":0.1,"taps":0.5})") == Outcome::kBadInput);
-    const uint32_t taps = below(1000);
-    const uint64_t number = player->newest + below(3);
-    EXPECT(send("hall", number, "{\"taps\":" + std::to_string(taps) + "}") == Outcome::kOk);
-    if (number < player->newest) return;
-    player->newest = number + 1;
-    player->values[1] = taps;
-    player->waits = true;
-    player->last = now_;
-  }
-
-  void pass(uint64_t milliseconds) {
-    now_ += milliseconds;
-    while (!arena_.tick(now_)) {
-    }
-    // Not before the lease is over, and three ticks later at the most.
-    uint32_t numbers[20];
-    uint8_t fresh[20];
-    double values[20 * 16];
-    const uint32_t left = arena_.take(0, {20, numbers, fresh, values});
-    for (auto at = players_.begin(); at != players_.end();) {
-      bool there = false;
-      for (uint32_t i = 0; i < left; ++i) there = there || numbers[i] == at->first;
-      at->second.waits = false;
-      const uint64_t since = now_ - at->second.last;
-      if (since < 2000) EXPECT(there);
-      if (since > 2000 + 4 * kTickMilliseconds) EXPECT(!there);
-      at = there ? std::next(at) : players_.erase(at);
-    }
-    // Nobody else waits for a reduction.
-    EXPECT(arena_.take(1, {20, numbers, fresh, values}) == 0);
-  }
-
-  void reduce() {
-    uint32_t numbers[20];
-    uint8_t fresh[20];
-    double values[20 * 2];
-    const uint32_t count = arena_.take(0, {20, numbers, fresh, values});
-    EXPECT(count == players_.size());
-    for (uint32_t i = 0; i < count; ++i) {
-      Known& player = players_.at(numbers[i]);
-      EXPECT((fresh[i] == 1) == player.waits);
-      EXPECT(values[i] == player.values[0] && values[20 + i] == player.values[1]);
-      player.waits = false;
-    }
-  }
-
-  void another() {
-    arena_.setFields(0, kFields);
-    for (auto& [number, player] : players_) {
-      player.values[0] = kFields[0].start;
-      player.values[1] = kFields[1].start;
-      player.waits = false;
-    }
-  }
-
-  std::mt19937_64 random_;
-  Arena arena_;
-  std::map<uint32_t, Known> players_;
-  uint32_t newest_ = 0;
-  uint64_t now_ = 0;  // milliseconds
-  uint64_t micros_ = 0;
-};
-
 /** What is refused for its rate changes nothing, and the allowance grows again. */
 void testRate() {
   Arena arena({.rooms = {"hall"}, .players = 1, .lease = 2, .rate = 5}, nullptr, 0);
@@ -293,17 +135,10 @@ void testRestore() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const long count = argc > 1 ? atol(argv[1]) : 200000;
-  const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : std::random_device()();
+int main() {
   testReader();
   testRate();
   testRestore();
-  printf("arena: seed %llu\n", static_cast<unsigned long long>(seed));
-  Model model(seed);
-  for (long i = 0; i < count; ++i) {
-    model.step();
-    model.check();
-  }
+  printf("arena_test: inputs, their allowance, and a restart\n");
   return 0;
 }

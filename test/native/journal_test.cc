@@ -274,6 +274,26 @@ void whatAPowerCutHasTakenIsCut() {
   }
 }
 
+/** A journal that ends within its header is of a process that has promised nothing: it goes. */
+void aCutHeaderSaysNothing() {
+  for (const size_t length : {0, 1, 60}) {
+    const Folder folder;
+    std::string state;
+    {
+      Life life(1, 10, storeOptions(folder));
+      EXPECT(life.recover().ok() && life.start() == 0);
+      life.turn();
+      EXPECT(life.end());
+      state = stateOf(life);
+    }
+    std::ofstream(folder.file() + ".journal-1") << std::string(length, 'x');
+    Life next(1, 10, storeOptions(folder));
+    const Recovery recovery = next.recover();
+    EXPECT(recovery.ok() && recovery.torn == length && stateOf(next) == state);
+    EXPECT(next.start() == 0);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -284,6 +304,7 @@ int main(int argc, char** argv) {
   noLinkIsFollowed();
   whatDoesNotFitIsRefused();
   whatAPowerCutHasTakenIsCut();
+  aCutHeaderSaysNothing();
   Run run(seed);
   for (uint64_t i = 0; i < lives; ++i) run.life();
   run.report();

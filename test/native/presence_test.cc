@@ -1,21 +1,12 @@
-// Presence against a plain model: random watchers with and without names, who come, go, come back
-// and are revoked, feeds that begin and end, and time.
+// Presence: what it names and counts up to which bounds, what servers of a world tell each other of
+// it, and tokens that are none. That it names who is there, and nobody else, is a law of the
+// simulation (simulated_visitors.h).
 //
-//   presence_test [steps] [seed]
-//
-// The model keeps who watches what, and until when a name stays. Each version of a presence feed
-// says just the names that the model has at that moment, comes a second after the one before or
-// later, and counts no fewer than watch and no more than have watched at a time for a
-// lease and the second before.
+//   presence_test
 #include <algorithm>
-#include <cinttypes>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <map>
 #include <memory>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -132,241 +123,6 @@ std::string text(uint32_t watching, const std::vector<std::string>& who) {
   return text + "]}";
 }
 
-// ---- A random history ---------------------------------------------------------------------------
-
-class History {
- public:
-  explicit History(uint64_t seed) : random_(seed), table_(optionsOf(6)) {
-    for (const std::string name : {"ann", "bo", "cy", "di", "ed"}) {
-      for (int n = 0; n < 2; ++n) take(name, true, {"*"});
-    }
-    // Names nobody: it does not say so, or only for another feed.
-    take("fay", false, {"*"});
-    take("gus", true, {"room/1"});
-  }
-
-  void run(uint64_t steps) {
-    for (uint64_t i = 0; i < steps; ++i) step();
-    EXPECT(told_ > steps / 200);
-    printf("told %" PRIu64 "\n", told_);
-  }
-
- private:
-  struct Holder {
-    std::string name;
-    bool present;
-    std::vector<std::string> reads;
-    uint32_t grant;
-  };
-
-  struct Watching {
-    uint32_t watcher, token;
-    std::string key;
-    size_t holder;  // SIZE_MAX: nobody
-  };
-
-  struct Room {
-    std::map<std::string, uint64_t> until;             // of names that watch no more
-    std::deque<std::pair<uint64_t, uint32_t>> counts;  // how many watched, from when on
-    uint64_t told = 0;                                 // when it was, and by which cursor
-    Cursor cursor;
-  };
-
-  uint32_t below(uint32_t bound) { return static_cast<uint32_t>(random_() % bound); }
-  std::string anyKey() {
-    static const std::vector<std::string> keys = {"open", "room/1", "room/2"};
-    return keys[below(keys.size())];
-  }
-
-  void take(const std::string& name, bool present, const std::vector<std::string>& reads) {
-    holders_.push_back({name, present, reads, table_.grant(name, present, reads)});
-  }
-
-  bool isNamed(const Watching& one) const {
-    if (one.holder == SIZE_MAX) return false;
-    const Holder& holder = holders_[one.holder];
-    return holder.present && KeyPatterns(holder.reads).covers(one.key);
-  }
-
-  uint32_t countOf(const std::string& key) const {
-    return static_cast<uint32_t>(std::count_if(
-        all_.begin(), all_.end(), [&](const Watching& one) { return one.key == key; }));
-  }
-
-  void note(const std::string& key) { rooms_[key].counts.push_back({timeNow, countOf(key)}); }
-
-  void step() {
-    switch (below(12)) {
-      case 0:
-        if (table_.publish(anyKey()) == Outcome::kOk) table_.spread();
-        return settle();
-      case 1: {
-        const std::string key = anyKey();
-        if (below(12) > 0 || table_.feeds.remove(key) != Outcome::kOk) return;
-        rooms_[key].until.clear();
-        table_.spread();
-        settle();
-        rooms_.erase(key);
-        EXPECT(table_.valueOf("presence/" + key).empty());
-        return;
-      }
-      case 2:
-      case 3:
-      case 4:
-        return come();
-      case 5:
-      case 6:
-        if (!all_.empty()) {
-          const size_t at = below(all_.size());
-          table_.feeds.drop(all_[at].watcher);
-          gone(at, false);
-        }
-        return;
-      case 7:
-        if (below(20) == 0) revoke();
-        return;
-      case 8: {
-        const std::string key = anyKey();
-        const bool there = !table_.valueOf(key).empty();
-        EXPECT((table_.ask("presence/" + key) == Outcome::kOk) == there);
-        if (there) rooms_[key];
-        return look(false);
-      }
-      default:
-        return pass();
-    }
-  }
-
-  void come() {
-    const std::string key = anyKey();
-    if (table_.valueOf(key).empty() || all_.size() > 30) return;
-    size_t holder = below(holders_.size() + 1);
-    if (holder == holders_.size()) holder = SIZE_MAX;
-    const bool isPrivate = key != "open";
-    // What a grant does not open is refused before.
-    if (isPrivate && (holder == SIZE_MAX || !KeyPatterns(holders_[holder].reads).covers(key)))
-      return;
-    const uint32_t grant = holder == SIZE_MAX ? Grants::kNone : holders_[holder].grant;
-    const uint32_t token = ++tokens_;
-    const uint32_t watcher = table_.watch(key, grant, token, below(4) == 0);
-    all_.push_back({watcher, token, key, holder});
-    note(key);
-  }
-
-  /** A watcher has gone, or was sent away. */
-  void gone(size_t at, bool revoked) {
-    const Watching one = all_[at];
-    all_.erase(all_.begin() + static_cast<ptrdiff_t>(at));
-    note(one.key);
-    if (!isNamed(one)) return;
-    auto& until = rooms_[one.key].until;
-    until[holders_[one.holder].name] = revoked ? 0 : timeNow + kLease;
-  }
-
-  /** Those whose polls are over have gone. */
-  void settle(const std::string& revoked = {}) {
-    for (const uint32_t token : std::exchange(table_.over, {})) {
-      const auto found = std::find_if(all_.begin(), all_.end(),
-                                      [&](const Watching& one) { return one.token == token; });
-      EXPECT(found != all_.end());
-      const bool isOf = found->holder != SIZE_MAX && holders_[found->holder].name == revoked;
-      gone(static_cast<size_t>(found - all_.begin()), isOf);
-    }
-  }
-
-  void revoke() {
-    const std::string name = holders_[below(holders_.size())].name;
-    table_.feeds.endGrants(GrantPart::kSub, name);
-    look(false);
-    // Those who wait are told with the next tick, and are there until then.
-    pass(0, name);
-    for (auto& [key, room] : rooms_) room.until.erase(name);
-    for (Holder& one : holders_) {
-      if (one.name == name) one.grant = table_.grant(name, one.present, one.reads);
-    }
-  }
-
-  std::vector<std::string> whoOf(const std::string& key) const {
-    std::map<std::string, bool> names;
-    for (const Watching& one : all_) {
-      if (one.key == key && isNamed(one)) names[holders_[one.holder].name] = true;
-    }
-    if (const auto room = rooms_.find(key); room != rooms_.end()) {
-      for (const auto& [name, until] : room->second.until) {
-        if (until > timeNow) names[name] = true;
-      }
-    }
-    std::vector<std::string> who;
-    who.reserve(names.size());
-    for (const auto& [name, there] : names) who.push_back(name);
-    return who;
-  }
-
-  /** What is told is right, and came in time. */
-  void look(bool passed) {
-    for (auto& [key, room] : rooms_) {
-      const Feed* const feed = table_.feeds.find("presence/" + key);
-      if (feed == nullptr || !feed->value) continue;
-      const bool isNew = feed->cursor.epoch != room.cursor.epoch;
-      if (!isNew && feed->cursor.version == room.cursor.version) continue;
-      EXPECT(isNew || (passed && timeNow >= room.told + 1000));
-      EXPECT(isNew || feed->cursor.version == room.cursor.version + 1);
-      room.cursor = feed->cursor;
-      room.told = timeNow;
-      ++told_;
-      const uint32_t watching = feed->presence->told.watching;
-      EXPECT(table_.valueOf("presence/" + key) == text(watching, whoOf(key)));
-      uint32_t most = countOf(key);
-      EXPECT(watching >= most);
-      auto& counts = room.counts;
-      // The one before that time is how many watched when it began.
-      while (counts.size() > 1 && counts[1].first + kLease + 1100 < timeNow) counts.pop_front();
-      for (const auto& [at, count] : counts) most = std::max(most, count);
-      EXPECT(watching <= most);
-    }
-  }
-
-  void pass(uint64_t milliseconds, const std::string& revoked = {}) {
-    const uint64_t end = timeNow + milliseconds;
-    do {
-      // What is told in a tick is told before the holds end that are over in it.
-      timeNow = std::min(end, timeNow + kFeedTick);
-      while (!table_.feeds.tick(timeNow)) continue;
-      if (!table_.over.empty() && revoked.empty()) {
-        // Who has gone in this tick was still there.
-        look(true);
-        settle();
-      } else {
-        settle(revoked);
-        if (!revoked.empty()) {
-          for (auto& [key, room] : rooms_) room.until.erase(revoked);
-        }
-        look(true);
-      }
-    } while (timeNow < end);
-  }
-
-  void pass() {
-    if (below(40) > 0) return pass(below(900));
-    // All is quiet for a lease: now it tells of those who are there, and of nobody else.
-    pass(3 * kLease);
-    for (const auto& [key, room] : rooms_) {
-      if (table_.valueOf("presence/" + key).empty()) continue;
-      const auto& counts = room.counts;
-      if (!counts.empty() && counts.back().first + kLease + 2000 > timeNow) continue;
-      EXPECT(table_.valueOf("presence/" + key) == text(countOf(key), whoOf(key)));
-    }
-  }
-
-  std::mt19937_64 random_;
-  Table table_;
-  std::vector<Holder> holders_;
-  std::vector<Watching> all_;
-  std::map<std::string, Room> rooms_;
-  uint32_t tokens_ = 0;
-  uint64_t told_ = 0;
-};
-
 // ---- Bounds -------------------------------------------------------------------------------------
 
 /** A hundred are named, the first in order, and all are counted. */
@@ -381,6 +137,37 @@ void namesAHundred() {
   std::sort(names.begin(), names.end());
   names.resize(kMostNamed);
   EXPECT(table.valueOf("presence/open") == text(130, names));
+}
+
+/** A name stays for a lease behind its last watcher, and no longer; it stays where it comes back.
+ */
+void keepsANameForALease() {
+  Table table(optionsOf(4));
+  table.publish("open");
+  const uint32_t ann = table.grant("ann", true, {"*"});
+  EXPECT(table.ask("presence/open") == Outcome::kOk);
+  const auto pass = [&](uint64_t milliseconds) {
+    for (; milliseconds > 0; milliseconds -= 100) table.pass(100);
+  };
+  const auto isNamed = [&] {
+    return table.valueOf("presence/open").find("\"ann\"") != std::string::npos;
+  };
+  for (const bool comesBack : {true, false}) {
+    const uint32_t watcher = table.watch("open", ann, 0);
+    pass(1200);
+    EXPECT(isNamed());
+    table.feeds.drop(watcher);
+    pass(kLease - 200);
+    EXPECT(isNamed());
+    if (!comesBack) break;
+    const uint32_t again = table.watch("open", ann, 0);
+    pass(2 * kLease);
+    EXPECT(isNamed());
+    table.feeds.drop(again);
+    pass(100);
+  }
+  pass(1400);
+  EXPECT(table.valueOf("presence/open") == text(0, {}));
 }
 
 /** Where there is no room for another name it is not told, and its watcher is counted; it is with
@@ -662,11 +449,9 @@ void remembersBadTokens() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const uint64_t steps = argc > 1 ? strtoull(argv[1], nullptr, 10) : 200000;
-  const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : std::random_device{}();
-  printf("presence_test %" PRIu64 " %" PRIu64 "\n", steps, seed);
+int main() {
   namesAHundred();
+  keepsANameForALease();
   keepsSoManyNames();
   keepsSoManyFeeds();
   heedsMemory();
@@ -679,5 +464,5 @@ int main(int argc, char** argv) {
   addsUpShares();
   keepsSoManyNamesOfOthers();
   remembersBadTokens();
-  History(seed).run(steps);
+  printf("presence_test: bounds, other servers, tokens that are none\n");
 }

@@ -192,16 +192,10 @@ class Life : private PollResponder {
 
   /** Time passes: leases end, and what could not be written is tried again. */
   void tick() {
-    passTime();
-    tryAgain();
-  }
-
-  void passTime() {
     now_ += below(3000);
     pool_.tick(now_);
+    turn_.store()->tick(now_);
   }
-
-  void tryAgain() { turn_.store()->tick(now_); }
 
   /** Ends a turn as the addon does; whether it is written. */
   bool end() {

@@ -1,6 +1,6 @@
 // A server of a world and its state, case by case: what a power cut takes, and what not; that one
 // whose disk takes nothing stands still; what one that was restarted asks before it does anything.
-// Random histories of the same are in world_test.cc.
+// Random histories of the same are the simulation's.
 //
 //   world_state_test
 #include <algorithm>

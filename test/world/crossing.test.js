@@ -11,7 +11,7 @@ import { until } from '../support/until.js';
 
 /**
  * Sprites that cross between the pools of one process: lib/world/crossing.js with rings made by hand, and frames
- * that are carried from one to the other by a function. The laws have a model of their own, test/native/world_test.cc.
+ * that are carried from one to the other by a function. The laws are held by the simulation (test/native/simulate.cc).
  */
 
 const text = (sprite) => Buffer.from(JSON.stringify(sprite));
