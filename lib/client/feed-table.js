@@ -124,7 +124,7 @@ export class FeedTable {
    * @returns {{feeds: Record<string, string>, count: number, next: number}} what to ask for now, with
    *     the cursors held; and when the next of the others is due, Infinity where there is none
    */
-  wish() {
+  nextPoll() {
     const now = this.#waits.now();
     const all = [...this.#entries];
     const asked = all.filter(([, { due }]) => due <= now);

@@ -93,16 +93,16 @@ void FeedTable::hurry() {
   for (auto& [key, entry] : entries_) entry.due = Time();
 }
 
-FeedTable::Wish FeedTable::wish(Time now) const {
-  Wish wish;
+FeedTable::Poll FeedTable::nextPoll(Time now) const {
+  Poll poll;
   for (const auto& [key, entry] : entries_) {
     if (entry.due <= now) {
-      wish.feeds[key] = entry.asked();
+      poll.feeds[key] = entry.asked();
     } else {
-      wish.next = std::min(wish.next, entry.due);
+      poll.next = std::min(poll.next, entry.due);
     }
   }
-  return wish;
+  return poll;
 }
 
 bool FeedTable::take(std::vector<FeedItem> items, const std::map<std::string, std::string>& asked,
