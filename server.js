@@ -87,7 +87,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     const door = life.accepts(
       createDoor({
         ...{ pool, feeds: feeds.feeds, arena, limits, options, routes },
-        ...{ status: live.forAnybody, files: pages.ready(options), log, refusals }
+        ...{ status: live.forAnybody, files: pages.fixed(options), log, refusals }
       })
     );
     grants.onEnded(door.endGrants);

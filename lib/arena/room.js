@@ -110,13 +110,13 @@ export class Room {
   /**
    * Does what the panel says.
    *
-   * @param {object} wish as readCommand gives it
+   * @param {object} members as readCommand gives it
    * @returns {Promise<object>} what publishing the control answers
    * @throws {import('./control.js').ControlError} and nothing is changed
    */
-  command(wish) {
+  command(members) {
     const { games, mostRate } = this.#parts;
-    return this.#become(command(this.#control, wish, games, mostRate));
+    return this.#become(command(this.#control, members, games, mostRate));
   }
 
   /** Takes a new control: begins or ends what it says, and publishes it. */

@@ -166,7 +166,7 @@ export function openPages(more = new Map(), framed = false, without = []) {
    * @param {object} [options] see answer
    * @returns {{path: string, headers: object, body: string}[]}
    */
-  function ready(options = {}) {
+  function fixed(options = {}) {
     return [...all]
       .filter(
         ([path, { type, changes }]) =>
@@ -181,8 +181,8 @@ export function openPages(more = new Map(), framed = false, without = []) {
 
   return {
     answer,
-    ready,
-    /** Serves others besides the page: of those that `ready` has given none may be another. */
+    fixed,
+    /** Serves others besides the page: of those that `fixed` has given none may be another. */
     replace(others) {
       all = serve(others);
     },

@@ -1,12 +1,12 @@
 import { isKey, isPrefix } from './names.js';
 import {
   readKey,
-  readListedWishes,
-  readManyWishes,
-  readWish,
+  readListedWatch,
+  readPostedWatch,
+  readFeedWatch,
   WATCH_BYTES,
-  WishError
-} from './wish.js';
+  WatchRequestError
+} from './watch-request.js';
 
 /**
  * The feeds' routes: watching and publishing. The native front door answers GET
@@ -55,12 +55,12 @@ const REFUSED = {
 export function feedRoutes({ publisher, feeds, grants, options, tools }) {
   const { common, Refusal, authorize, authorizeFor, grantOf, readBody, json, nothing } = tools;
 
-  /** Does what reads a wish; what is wrong with it is refused. */
+  /** Calls what reads a watch request; a wrong one is refused. */
   function reading(read) {
     try {
       return read();
     } catch (error) {
-      if (error instanceof WishError) throw new Refusal(error.problem);
+      if (error instanceof WatchRequestError) throw new Refusal(error.problem);
       throw error;
     }
   }
@@ -70,17 +70,17 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
 
   // ---- Watching
 
-  /** Has a wish answered, now or later. */
-  function watch(request, wish) {
+  /** Has a watch request answered, now or later. */
+  function watch(request, wanted) {
     // 2^32 and more is no hold of anybody's, and no number of the table's.
-    if (wish.hold > options.hold) throw new Refusal('bad-hold');
-    request.watch({ ...wish, from: request.address });
+    if (wanted.hold > options.hold) throw new Refusal('bad-hold');
+    request.watch({ ...wanted, from: request.address });
   }
 
   const isPrivate = (key) => grants?.isPrivate(key) ?? false;
 
-  const wishOf = (request) =>
-    reading(() => readWish(keyOf(request.path), request.query, request.headers));
+  const watchOf = (request) =>
+    reading(() => readFeedWatch(keyOf(request.path), request.query, request.headers));
 
   /** Refuses a client that may not read a feed, before anything is said of it. */
   async function grantFor(request, key) {
@@ -95,9 +95,9 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
   }
 
   async function get(request) {
-    const wish = wishOf(request);
-    const grant = (await grantFor(request, wish.keys[0])) ?? (await nameFor(request));
-    return watch(request, { ...wish, grant });
+    const wanted = watchOf(request);
+    const grant = (await grantFor(request, wanted.keys[0])) ?? (await nameFor(request));
+    return watch(request, { ...wanted, grant });
   }
 
   /** A list's private feeds: by what grant, and what is said of each that it does not open. */
@@ -114,18 +114,18 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
   }
 
   async function watchMany(request, read) {
-    const wish = reading(read);
-    return watch(request, { ...wish, ...(await openedOf(request, wish.keys)) });
+    const wanted = reading(read);
+    return watch(request, { ...wanted, ...(await openedOf(request, wanted.keys)) });
   }
 
   function post(request) {
     const bytes = readBody(request, WATCH_BYTES, 'watch-too-large');
-    return watchMany(request, () => readManyWishes(bytes));
+    return watchMany(request, () => readPostedWatch(bytes));
   }
 
   /** What GET without a cursor would answer, without it; nothing is fetched. */
   async function head(request) {
-    const { keys, noneMatch = '' } = wishOf(request);
+    const { keys, noneMatch = '' } = watchOf(request);
     await grantFor(request, keys[0]);
     const length = feeds.answerLength(keys[0]);
     if (length === undefined) throw new Refusal('unknown-feed');
@@ -149,7 +149,7 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
   function list(request) {
     const { query, headers } = request;
     if (query.has('watch')) {
-      return watchMany(request, () => readListedWishes(query, headers));
+      return watchMany(request, () => readListedWatch(query, headers));
     }
     authorize(request);
     const [prefix = '', ...others] = query.getAll('prefix');

@@ -9,7 +9,7 @@ const MOST = 50;
 /** How often the front door is asked, and the count of lines begins anew, in milliseconds. */
 const LOOK = 1000;
 
-/** What the notes of native/http/notes.h say, by their number; of an outcome it is the problem. */
+/** Why a connection or request was refused, by the number in native/http/log_events.h; `undefined`: the outcome says it. */
 const WHY = [
   undefined,
   'no PROXY header',
@@ -31,7 +31,7 @@ const ROUTES = [
   'feeds',
   'place',
   'status',
-  'ready',
+  'fixed',
   'arena'
 ];
 
@@ -68,9 +68,9 @@ export function createRefusals(log) {
   setInterval(() => {
     lines = 0;
     for (const { door, outcomes } of doors) {
-      const { notes, omitted: more } = door.takeNotes();
+      const { events, omitted: more } = door.takeLogEvents();
       omitted += more;
-      for (const { kind, route, outcome, from } of notes) {
+      for (const { kind, route, outcome, from } of events) {
         if (kind > 0) refused({ from, why: WHY[kind] });
         else if (outcomes[outcome] === 'ok') joined(from);
         else refused({ from, request: ROUTES[route], why: outcomes[outcome] });
@@ -84,7 +84,7 @@ export function createRefusals(log) {
     refused,
     joined,
     listenTo(door, outcomes) {
-      door.wantNotes();
+      door.wantLogEvents();
       doors.push({ door, outcomes });
     }
   };

@@ -9,7 +9,7 @@ import { CONTENT_BYTES } from '../arena/content.js';
 import { arenaRoutes } from '../arena/routes.js';
 import { openPublisher } from '../feeds/publisher.js';
 import { feedRoutes } from '../feeds/routes.js';
-import { WATCH_BYTES } from '../feeds/wish.js';
+import { WATCH_BYTES } from '../feeds/watch-request.js';
 import { Directory } from '../world/directory.js';
 
 /**
@@ -35,8 +35,8 @@ import { Directory } from '../world/directory.js';
  * @property {(cancel: () => void) => void} park says that the answer waits for something that may never come; `cancel`
  *     is called when the connection is gone before
  * @property {boolean} transient it has come by the port that is for joins, throws and leaves alone
- * @property {(wish: object) => void} watch has it answered with what these feeds have, when there is news, or with the
- *     problem that there is with them: what lib/feeds/wish.js reads
+ * @property {(wanted: object) => void} watch has it answered with what these feeds have, when there is news, or with the
+ *     problem that there is with them: what lib/feeds/watch-request.js reads
  */
 
 /**

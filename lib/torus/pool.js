@@ -113,7 +113,7 @@ export class Pool {
    * Answers a poll at once, or parks it.
    *
    * @param {string} id
-   * @param {{ack?: number, hold?: number}} wish the ack, by default 0; the hold in seconds, by
+   * @param {{ack?: number, hold?: number}} how the ack, by default 0; the hold in seconds, by
    *     default the server's
    * @param {(body: Buffer) => void} answer called once with the JSON text when a parked poll is
    *     answered, and not after `cancel`

@@ -261,7 +261,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
 
   // outboxes() → {sprites, bytes: of all, servers: [{name, waiting}, …]}
   static void outboxes(const Nan::FunctionCallbackInfo<Value>& info) {
-    info.GetReturnValue().Set(outboxesOf(unwrap<PoolObject>(info)->pool_.memory()));
+    info.GetReturnValue().Set(outboxesOf(unwrap<PoolObject>(info)->pool_.keptSeams()));
   }
 
   // deliveryTimes() → {bounds: [ms, …], counts: [sprites up to each, …, beyond the last], sum: ms}

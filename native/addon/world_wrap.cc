@@ -198,7 +198,7 @@ class WorldObject : public Nan::ObjectWrap {
       return info.GetReturnValue().Set(static_cast<uint32_t>(self->crossings_.strange()));
     }
     self->message_.clear();
-    const Refusal refusal =
+    const FrameRefusal refusal =
         self->crossings_.receive(peer, bytesOf(info[1]), milliseconds(), &self->message_);
     if (!self->message_.empty()) self->answers_.emplace_back(peer, self->message_);
     info.GetReturnValue().Set(static_cast<uint32_t>(refusal));

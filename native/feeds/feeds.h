@@ -14,8 +14,8 @@
 // still due when the next version is published skips one. A poll is over with its answer. An event
 // stream parks again, or is in no list while its reader is slow, and gets the newest version when
 // the reader has read on
-// (`ready`). A poll for many feeds has one watcher for each of them, linked in a circle: the first
-// feed with news ends the poll.
+// (`writable`). A poll for many feeds has one watcher for each of them, linked in a circle: the
+// first feed with news ends the poll.
 //
 // Where a state is kept a publication is written to the journal first, and staged: nobody is
 // answered with it, and a request is answered with the version before, until the turn says that it
@@ -146,7 +146,7 @@ class FeedResponder {
   /** What became of an answer. */
   enum class Taken : uint8_t {
     kWhole,   // a stream can take more
-    kInPart,  // a stream can't take more now: Feeds::ready is called when it can
+    kInPart,  // a stream can't take more now: Feeds::writable is called when it can
     kLost,    // the connection is gone
   };
 
@@ -288,7 +288,7 @@ class Feeds {
   void drop(uint32_t watcher);
 
   /** A stream whose `answer` returned false can take more. */
-  void ready(uint32_t watcher);
+  void writable(uint32_t watcher);
 
   /**
    * Takes a new version: kOk, kTooManyFeeds, kFeedMemoryFull or kStateUnwritable. `watching` is how

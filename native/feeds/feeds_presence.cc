@@ -217,13 +217,13 @@ void Feeds::namedElsewhere(std::string_view key, std::string_view name, uint32_t
   Feed* const feed = lookUp(key);
   if (feed == nullptr) return;
   if (there) {
-    if (Present* const one = presentIn(feed, name)) one->elsewhere.set(thread);
+    if (Present* const one = presentIn(feed, name)) one->threads.set(thread);
     return;
   }
   if (!feed->names) return;
   const auto found = feed->names->find(name);
   if (found == feed->names->end()) return;
-  found->second.elsewhere.reset(thread);
+  found->second.threads.reset(thread);
   forgetName(feed, found);
 }
 
@@ -232,7 +232,7 @@ void Feeds::leftElsewhere(std::string_view key, uint32_t thread) {
   if (feed == nullptr || !feed->names) return;
   std::vector<std::string> those;
   for (const auto& [name, one] : *feed->names) {
-    if (one.elsewhere.test(thread)) those.push_back(name);
+    if (one.threads.test(thread)) those.push_back(name);
   }
   for (const std::string& name : those) namedElsewhere(key, name, thread, false);
 }
@@ -297,7 +297,7 @@ void Feeds::forgetShares(std::string_view server) {
 
 /** What this server has to tell of a feed. */
 Attendance Feeds::presentHere(Feed* of, Presence* presence) const {
-  const uint32_t now = of->watching + of->elsewhere;
+  const uint32_t now = of->watching + of->atWorkers;
   Attendance told = {presence->take(now_, std::max(std::exchange(of->most, now), now)), {}};
   if (!of->names) return told;
   for (const auto& [name, one] : *of->names) {
@@ -381,7 +381,7 @@ void Feeds::tellLater(Feed* feed) {
 
 /** Whether a client of this server watches a presence feed, or has lately. */
 bool Feeds::isAsked(const Feed& presence) const {
-  return presence.watching + presence.elsewhere > 0 || presence.presence->heard ||
+  return presence.watching + presence.atWorkers > 0 || presence.presence->heard ||
          presence.askedAt + kPresenceIdle > now_;
 }
 

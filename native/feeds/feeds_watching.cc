@@ -187,7 +187,7 @@ void Feeds::drop(uint32_t watcher) {
   if (watcher < used_ && watchers_[watcher].live) release(watcher);
 }
 
-void Feeds::ready(uint32_t watcher) {
+void Feeds::writable(uint32_t watcher) {
   Watcher& one = watchers_[watcher];
   if (!one.live || one.listed) return;
   Feed* const feed = feeds_[one.feed].get();

@@ -194,7 +194,7 @@ void Door::shakeWaiting() {
 
 void Door::refuse(Connection& connection) {
   ++counts_.refused;
-  note(connection, NoteKind::kTooMany);
+  note(connection, LogEventKind::kTooMany);
   if (connection.state == ConnectionState::kShaking) return connections_.close(connection);
   answers_.sendLast(connection, replies_.writeLast(replies_.replies().refused));
 }
@@ -215,7 +215,7 @@ bool Door::greet(Connection& connection, const char** data, size_t* length) {
       awaitRest(connection, *data, *length, 0);
       return false;
     case ProxyVerdict::kBad:
-      note(connection, NoteKind::kNoProxyHeader);
+      note(connection, LogEventKind::kNoProxyHeader);
       connections_.close(connection);
       return false;
     case ProxyVerdict::kRead:
@@ -238,12 +238,12 @@ void Door::turn() {
       event(*connection, events);
     }
   });
-  if (!ready_.empty()) resumeReady();
+  if (!unserved_.empty()) resumeUnserved();
   shakeWaiting();
   handleWaiting();
   // Where nobody may be asked, what makes that possible comes with an event of its own.
   const bool asks = !cold_.waiting().empty() && (!asker_.mayAsk || asker_.mayAsk());
-  if (!ready_.empty() || asks || !shaking_.empty()) parts_.events->wake();
+  if (!unserved_.empty() || asks || !shaking_.empty()) parts_.events->wake();
 }
 
 void Door::event(Connection& connection, uint32_t events) {
@@ -292,7 +292,7 @@ void Door::read(Connection& connection) {
   if (got == 0 && connection.state == ConnectionState::kReading && connection.greeted &&
       (connection.inputLength > 0 || connection.arriving)) {
     // A request that has ended before it was whole.
-    return broken(connection, NoteKind::kBadRequest);
+    return broken(connection, LogEventKind::kBadRequest);
   }
   if (got <= 0) {
     if (got == 0 || (errno != EAGAIN && errno != EINTR)) connections_.close(connection);
@@ -346,15 +346,15 @@ void Door::resumeLater(Connection& connection) {
     return;
   }
   connection.resumes = true;
-  if (ready_.empty()) parts_.events->wake();
-  ready_.add(connection.client, connections_.ticketOf(connection));
+  if (unserved_.empty()) parts_.events->wake();
+  unserved_.add(connection.client, connections_.ticketOf(connection));
 }
 
 /** Goes on with connections that have sent ahead, as far as the turn's share goes. */
-void Door::resumeReady() {
+void Door::resumeUnserved() {
   const uint64_t end = parts_.clock() + kResumeShare;
   do {
-    const Ticket ticket = ready_.take();
+    const Ticket ticket = unserved_.take();
     Connection* connection = connections_.find(ticket);
     if (connection == nullptr) continue;
     connection->resumes = false;
@@ -368,7 +368,7 @@ void Door::resumeReady() {
     // The rest of what is only begun may be here already.
     if (connections_.find(ticket) != nullptr && mayReadMore(*connection)) read(*connection);
     if (connections_.find(ticket) != nullptr) resumeMore(*connection);
-  } while (!ready_.empty() && parts_.clock() < end);
+  } while (!unserved_.empty() && parts_.clock() < end);
 }
 
 /** Whether a connection that has had its share may be read from, and no event tells of that. */
@@ -486,7 +486,7 @@ void Door::tick(uint64_t now) {
   const auto gone = [this](const Ticket& ticket) { return connections_.find(ticket) == nullptr; };
   cold_.waiting().forget(gone);
   shaking_.forget(gone);
-  ready_.forget(gone);
+  unserved_.forget(gone);
   connections_.tick(now, [this](Connection& connection) { expire(connection); });
 }
 
@@ -498,12 +498,12 @@ void Door::expire(Connection& connection) {
       connection.deadline == Deadline::kHead || connection.deadline == Deadline::kBody;
   if (connection.state == ConnectionState::kReading && halfway) {
     ++counts_.timedOut;
-    note(connection, NoteKind::kTimedOut);
+    note(connection, LogEventKind::kTimedOut);
     return answers_.sendLast(connection, replies_.writeLast(replies_.replies().timedOut));
   }
   if (connection.deadline == Deadline::kWrite) {
     ++counts_.slowReaders;
-    note(connection, NoteKind::kSlowReader);
+    note(connection, LogEventKind::kSlowReader);
   }
   connections_.close(connection);
 }

@@ -53,7 +53,7 @@
 #include "feed_handler.h"
 #include "listener.h"
 #include "live_counts.h"
-#include "notes.h"
+#include "log_events.h"
 #include "replies.h"
 #include "request_handler.h"
 #include "request_reader.h"
@@ -247,7 +247,7 @@ class Door : public PollResponder {
   std::string_view liveCounts() { return liveCounts_.text(); }
 
   /** What it has to say of those it refused; off unless it is wanted. */
-  Notes& notes() { return notes_; }
+  LogEvents& logEvents() { return logEvents_; }
 
  private:
   /** An answer that waits for the end of the turn. */
@@ -261,7 +261,7 @@ class Door : public PollResponder {
   /** A socket that listens. */
   struct Port : Watcher {
     Port(Door* itsDoor, PortKind itsKind) : door(itsDoor), kind(itsKind) {}
-    void ready(uint32_t) override { door->accept(*this); }
+    void onEvents(uint32_t) override { door->accept(*this); }
 
     Door* const door;
     const PortKind kind;
@@ -297,7 +297,7 @@ class Door : public PollResponder {
   void resumeLater(Connection& connection);
   bool mayReadMore(const Connection& connection);
   void resumeMore(Connection& connection);
-  void resumeReady();
+  void resumeUnserved();
   void awaitSending(Connection& connection, const char* data, size_t length);
   void decide(Connection& connection, const Decided& answer);
   std::string_view wordsOf(const Decided& answer);
@@ -313,7 +313,7 @@ class Door : public PollResponder {
   Connection* asked(Ticket ticket);
   void endAsking(Connection& connection);
   uint32_t mostBodyOf(const RequestHead& head) const;
-  void broken(Connection& connection, NoteKind why);
+  void broken(Connection& connection, LogEventKind why);
   void refuseHeld(Connection& connection);
 
   // Serving.
@@ -325,7 +325,7 @@ class Door : public PollResponder {
   bool servesHere(const Connection& connection, const HotRequest& request, const char* head);
   bool servePoll(Connection& connection, const HotRequest& request);
   bool servePlace(Connection& connection, const HotRequest& request);
-  bool serveReady(Connection& connection, std::string_view path);
+  bool serveFixed(Connection& connection, std::string_view path);
   bool serveCounts(Connection& connection);
   bool serveCountsOf(Connection& connection, const Id& id);
   bool serveUnknown(Connection& connection, Route route);
@@ -333,7 +333,7 @@ class Door : public PollResponder {
   bool asksForCounts() const { return parts_.polls != nullptr && parts_.countsLater; }
   bool await(Connection& connection, Route route);
   Connection* awaiting(Ticket ticket);
-  void note(const Connection& connection, NoteKind kind);
+  void note(const Connection& connection, LogEventKind kind);
   void noteOutcome(const Connection& connection, Route route, Outcome outcome);
 
   // Closing.
@@ -353,7 +353,7 @@ class Door : public PollResponder {
   RequestHead head_;  // of the request that is not hot and was read last; its capacity stays
   ScriptShare share_;
   uint64_t hot_ = 0;       // requests that the door has served by itself
-  FairTickets ready_;      // of connections with more to serve in a later turn
+  FairTickets unserved_;   // of connections with more to serve in a later turn
   FairTickets shaking_;    // of connections whose handshake goes on in a later turn
   uint64_t shookFor_ = 0;  // microseconds of this turn that handshakes have had
   const size_t readBytes_;
@@ -361,7 +361,7 @@ class Door : public PollResponder {
   std::vector<Decided> decided_;
   std::string answersOfOne_;  // of one connection, being put together; its capacity stays
   DoorCounts counts_ = {};
-  Notes notes_;
+  LogEvents logEvents_;
   uint32_t refusedThisTick_ = 0;
   ServerTag ownTag_ = kNoServerTag;      // of the ids that this server makes
   std::vector<ServerTag> otherServers_;  // empty: there is no world

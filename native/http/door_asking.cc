@@ -39,23 +39,23 @@ void Door::cold(Connection& connection, std::string_view data) {
     case Reading::kIncomplete:
       return awaitRest(connection, data.data(), data.size(), 0);
     case Reading::kBad:
-      return broken(connection, NoteKind::kBadRequest);
+      return broken(connection, LogEventKind::kBadRequest);
     case Reading::kTooLarge:
-      return broken(connection, NoteKind::kHeadTooLarge);
+      return broken(connection, LogEventKind::kHeadTooLarge);
     case Reading::kExpectation:
-      return broken(connection, NoteKind::kExpectation);
+      return broken(connection, LogEventKind::kExpectation);
     case Reading::kRead:
       return begin(connection, data);
   }
 }
 
 /** The connection's request can't be answered otherwise, and where the next begins nobody knows. */
-void Door::broken(Connection& connection, NoteKind why) {
+void Door::broken(Connection& connection, LogEventKind why) {
   note(connection, why);
   const Replies& replies = replies_.replies();
-  const Reply& reply = why == NoteKind::kBadRequest     ? replies.badRequest
-                       : why == NoteKind::kHeadTooLarge ? replies.headTooLarge
-                                                        : replies.expectationFailed;
+  const Reply& reply = why == LogEventKind::kBadRequest     ? replies.badRequest
+                       : why == LogEventKind::kHeadTooLarge ? replies.headTooLarge
+                                                            : replies.expectationFailed;
   answers_.sendLast(connection, replies_.writeLast(reply));
 }
 
@@ -115,7 +115,7 @@ void Door::proceed(Ticket ticket) {
 void Door::arrive(Connection& connection, std::string_view data) {
   Arrival& arrival = *cold_.find(connections_.indexOf(connection));
   const Chunks::State state = arrival.take(&data);
-  if (state == Chunks::State::kBad) return broken(connection, NoteKind::kBadRequest);
+  if (state == Chunks::State::kBad) return broken(connection, LogEventKind::kBadRequest);
   const uint64_t cost = arrival.head.size() + std::max(arrival.length, arrival.body.size());
   if (cost > arrival.held) {
     if (!connections_.hold(connection, cost - arrival.held)) return refuseHeld(connection);

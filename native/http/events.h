@@ -36,7 +36,7 @@ class Watcher {
    * Told of `events` (epoll's bits) on its descriptor. It may remove and delete itself here, or
    * between turns; it must not delete another watcher.
    */
-  virtual void ready(uint32_t events) = 0;
+  virtual void onEvents(uint32_t events) = 0;
 };
 
 class EventSet {
@@ -102,7 +102,7 @@ class EventSet {
         onConnection(static_cast<uint32_t>(key) >> 1, static_cast<uint32_t>(key >> 32),
                      found_[i].events);
       } else if (key != kWake) {
-        static_cast<Watcher*>(found_[i].data.ptr)->ready(found_[i].events);
+        static_cast<Watcher*>(found_[i].data.ptr)->onEvents(found_[i].events);
       }
     }
   }

@@ -88,14 +88,14 @@ bool FeedHandler::takes(const HotRequest& request, const char* head, std::string
   };
   const std::string_view key = text(request.key);
   if (request.route == Route::kFeed) {
-    wish_.count = 1;
-    wish_.wanted[0] = {key, text(request.after)};
-  } else if (key.empty() ? !readWatch(body, &wish_) : !readWatchList(key, &wish_)) {
+    watch_.count = 1;
+    watch_.wanted[0] = {key, text(request.after)};
+  } else if (key.empty() ? !readWatch(body, &watch_) : !readWatchList(key, &watch_)) {
     return false;
   }
   if (!key.empty()) {
-    wish_.hold = request.hasHold ? std::min(request.hold, kNoFeedHold - 1) : kNoFeedHold;
-    wish_.delta = request.delta;
+    watch_.hold = request.hasHold ? std::min(request.hold, kNoFeedHold - 1) : kNoFeedHold;
+    watch_.delta = request.delta;
   }
   noneMatch_ = text(request.noneMatch);
   grant_ = Grants::kNone;
@@ -105,9 +105,9 @@ bool FeedHandler::takes(const HotRequest& request, const char* head, std::string
 
 /** Says of each private feed whether it may be read; false: that is JavaScript's to say. */
 bool FeedHandler::judge(const HotRequest& request, const char* head) {
-  Wanted* const end = wish_.wanted + wish_.count;
+  Wanted* const end = watch_.wanted + watch_.count;
   const auto isPrivate = [this](const Wanted& one) { return feeds_->isPrivate(one.key); };
-  const bool opens = std::any_of(wish_.wanted, end, isPrivate);
+  const bool opens = std::any_of(watch_.wanted, end, isPrivate);
   // Of what anybody may read, a grant says by what name.
   const bool names =
       feeds_->options().named && request.authorization.length + request.grant.length > 0;
@@ -126,7 +126,7 @@ bool FeedHandler::judge(const HotRequest& request, const char* head) {
     if (grant_ == Grants::kNone) return !opens && hash && feeds_->isBadGrant(*hash);
     without = Outcome::kNotGranted;
   }
-  for (Wanted* one = wish_.wanted; one != end; ++one) {
+  for (Wanted* one = watch_.wanted; one != end; ++one) {
     const bool reads = grant_ != Grants::kNone && feeds_->reads(grant_, one->key);
     if (isPrivate(*one) && !reads) one->problem = without;
   }
@@ -134,8 +134,8 @@ bool FeedHandler::judge(const HotRequest& request, const char* head) {
 }
 
 bool FeedHandler::serve(Connection& connection, const HotRequest& request, const Address& client) {
-  const WatchHow how = {.hold = wish_.hold,
-                        .delta = wish_.delta,
+  const WatchHow how = {.hold = watch_.hold,
+                        .delta = watch_.delta,
                         .gzip = request.gzip,
                         .stream = request.stream,
                         .many = request.route == Route::kFeeds,
@@ -145,7 +145,7 @@ bool FeedHandler::serve(Connection& connection, const HotRequest& request, const
                         .from = client};
   connection.plain = false;
   const Ticket ticket = connections_->ticketOf(connection);
-  const Outcome outcome = watch(connection, wish_.wanted, wish_.count, how);
+  const Outcome outcome = watch(connection, watch_.wanted, watch_.count, how);
   if (outcome != Outcome::kOk) {
     const auto& reply = replies_->replies().outcomes[static_cast<size_t>(outcome)];
     return answers_->send(connection, replies_->write(reply));
@@ -190,7 +190,7 @@ void FeedHandler::sendUnchanged(Connection& connection, std::string_view tag) {
   if (whole && connections_->find(ticket) != nullptr) answered_(connection);
 }
 
-void FeedHandler::flushed(Connection& connection) { feeds_->ready(connection.record); }
+void FeedHandler::flushed(Connection& connection) { feeds_->writable(connection.record); }
 
 void FeedHandler::drop(const Connection& connection) { feeds_->drop(connection.record); }
 

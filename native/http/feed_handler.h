@@ -125,9 +125,9 @@ class FeedHandler : public FeedResponder {
   Answers* const answers_;
   ReplyWriter* const replies_;
   const Answered answered_;
-  WatchWish wish_ = {};
+  WatchRequest watch_ = {};
   uint32_t grant_ = Grants::kNone;  // by which it asks
-  std::string_view noneMatch_;      // of the request that was taken last, as wish_
+  std::string_view noneMatch_;      // of the request that was taken last, as watch_
   Last last_;
 
   // The message that is being composed: its own text, and where pieces of shared bytes go into it.

@@ -159,7 +159,7 @@ void Turn::revealAll() {
 
 /** What was decided is as safe as it is to be: the parked polls are answered, publications hold. */
 void Turn::release() {
-  pool_->answerReady();
+  pool_->answerPolls();
   // Something may be pending that could not be written meanwhile: what was before it holds.
   if (feeds_ != nullptr) feeds_->reveal();
 }

@@ -90,7 +90,7 @@ class Worker {
   WorkerCounts counts();
 
   /** What it has to say of those it refused since the last call, and how many were left out. */
-  std::pair<std::vector<Note>, uint64_t> takeNotes();
+  std::pair<std::vector<LogEvent>, uint64_t> takeLogEvents();
 
   // By its own thread: each turn, and what a Command does.
 
@@ -131,7 +131,7 @@ class Worker {
   std::atomic<bool> stops_{false};
   std::mutex mutex_;
   WorkerCounts counts_;  // under the lock
-  Notes notes_;          // under the lock
+  LogEvents logEvents_;  // under the lock
   std::thread thread_;
 };
 

@@ -136,7 +136,7 @@ class Outbox {
   template <typename Release>
   bool acknowledge(const FrameHead& ack, std::string_view ends, uint64_t now, Release&& release) {
     const uint64_t life = peerLife_;
-    if (ack.refusal == Refusal::kOlderLife || !follow(ack, now)) return true;
+    if (ack.refusal == FrameRefusal::kOlderLife || !follow(ack, now)) return true;
     const uint64_t most = unsettled_ ? kNumbersAhead : touched_;
     if (ack.number >= base_ + most) return false;
     while (touched_ > 0 && base_ <= ack.number) {

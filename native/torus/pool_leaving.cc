@@ -202,7 +202,7 @@ void Pool::flyOn(Client* client) {
     if (!next || next->record == Torus::kNone) continue;
     Client& neighbor = clients_[next->record];
     if (neighbor.holder != PollHolder::kNobody && neighbor.mailbox.waiting > 0) {
-      makeReady(&neighbor);
+      answerSoon(&neighbor);
     }
   }
 }

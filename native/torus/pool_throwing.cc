@@ -102,7 +102,7 @@ Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_v
                      static_cast<uint8_t>(opposite(edge)), text);
   }
   if (neighbor.holder == PollHolder::kNobody) return Outcome::kQueued;
-  makeReady(&neighbor);
+  answerSoon(&neighbor);
   // What does not fit into the answer waits for the next poll.
   const bool fits = neighbor.mailbox.waiting == 1 || neighbor.mailbox.bytes <= options_.answerBytes;
   return fits ? Outcome::kDelivered : Outcome::kQueued;

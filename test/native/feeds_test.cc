@@ -210,7 +210,7 @@ class Test : FeedResponder {
 
   void takeRest(Person* one) {
     one->slow = false;
-    feeds_.ready(one->watcher);
+    feeds_.writable(one->watcher);
   }
 
   Taken answer(uint32_t token, const FeedAnswer& answer) override {
@@ -537,7 +537,7 @@ class Times : FeedResponder {
     EXPECT(answers_[0] == 2 && answers_[1] == 1);
     passTo(began + 77000);
     EXPECT(answers_[0] == 4 && answers_[1] == 1);
-    feeds_.ready(slow);
+    feeds_.writable(slow);
     passTo(began + 103000);
     EXPECT(answers_[1] == 2);
     for (const uint32_t watcher : {reader, slow}) feeds_.drop(watcher);
@@ -638,7 +638,7 @@ class Times : FeedResponder {
     feeds_.drain(2000);
     passTo(now_ + 3000);
     EXPECT(feeds_.counts().watching == 1 && ended_ == 1);
-    feeds_.ready(slow);
+    feeds_.writable(slow);
     while (feeds_.step(kShare)) {
     }
     EXPECT(feeds_.counts().watching == 0 && ended_ == 2);

@@ -104,7 +104,7 @@ class Test : FeedResponder {
         if (!one.busy || !one.slow) continue;
         one.slow = false;
         again = true;
-        feeds_.ready(one.watcher);
+        feeds_.writable(one.watcher);
       }
       while (feeds_.step(100)) {
       }
@@ -151,7 +151,7 @@ class Test : FeedResponder {
         Person& one = people_[below(people_.size())];
         if (!one.busy || !one.slow) return;
         one.slow = false;
-        feeds_.ready(one.watcher);
+        feeds_.writable(one.watcher);
         return;
       }
       case 10: {

@@ -74,7 +74,7 @@ export class Polls {
     this.#since = now();
   }
 
-  /** @param {{polls: number, throws: number, batch: number}} wish what there shall be from now on */
+  /** @param {{polls: number, throws: number, batch: number}} load what there shall be from now on */
   steer({ polls, throws, batch }) {
     this.#batch = Math.max(this.#batch, batch);
     const wanted = Math.min(polls, MOST_POLLS);

@@ -1,8 +1,8 @@
 // What a door has to say of whom it refused and who joined, for a log that wants to know. It costs
 // one comparison where nobody does, and at most kMost notes between two looks where somebody does:
 // the others are only counted.
-#ifndef SPRITES_NOTES_H_
-#define SPRITES_NOTES_H_
+#ifndef SPRITES_LOG_EVENTS_H_
+#define SPRITES_LOG_EVENTS_H_
 
 #include <cstdint>
 #include <utility>
@@ -14,7 +14,7 @@
 
 namespace server {
 
-enum class NoteKind : uint8_t {
+enum class LogEventKind : uint8_t {
   kOutcome,        // a hot request was refused, or a client joined: see route and outcome
   kNoProxyHeader,  // a connection did not begin with a PROXY header; closed
   kTooMany,        // a connection was one too many; 503, or closed
@@ -25,49 +25,49 @@ enum class NoteKind : uint8_t {
   kExpectation,    // a request expected what nobody here does; 417
 };
 
-struct Note {
-  NoteKind kind;
+struct LogEvent {
+  LogEventKind kind;
   Route route;
   Outcome outcome;
-  Address peer;  // of the connection: behind a proxy that speaks HTTP, the proxy's
+  Address address;  // of the connection: behind a proxy that speaks HTTP, the proxy's
 };
 
-class Notes {
+class LogEvents {
  public:
   static constexpr size_t kMost = 50;
 
   bool wanted() const { return wanted_; }
   void want() { wanted_ = true; }
 
-  void add(const Note& note) {
+  void add(const LogEvent& event) {
     if (!wanted_) return;
-    if (notes_.size() < kMost) {
-      notes_.push_back(note);
+    if (events_.size() < kMost) {
+      events_.push_back(event);
     } else {
       ++omitted_;
     }
   }
 
   /** Adds what another has taken. */
-  void add(const std::pair<std::vector<Note>, uint64_t>& taken) {
-    for (const Note& note : taken.first) add(note);
+  void add(const std::pair<std::vector<LogEvent>, uint64_t>& taken) {
+    for (const LogEvent& event : taken.first) add(event);
     omitted_ += taken.second;
   }
 
   /** Whether there is something to take. */
-  bool any() const { return !notes_.empty(); }
+  bool any() const { return !events_.empty(); }
 
   /** Gives what there is, and how many were left out, and begins anew. */
-  std::pair<std::vector<Note>, uint64_t> take() {
-    return {std::exchange(notes_, {}), std::exchange(omitted_, 0)};
+  std::pair<std::vector<LogEvent>, uint64_t> take() {
+    return {std::exchange(events_, {}), std::exchange(omitted_, 0)};
   }
 
  private:
   bool wanted_ = false;
-  std::vector<Note> notes_;
+  std::vector<LogEvent> events_;
   uint64_t omitted_ = 0;
 };
 
 }  // namespace server
 
-#endif  // SPRITES_NOTES_H_
+#endif  // SPRITES_LOG_EVENTS_H_
