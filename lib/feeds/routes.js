@@ -72,7 +72,7 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
 
   /** Has a watch request answered, now or later. */
   function watch(request, wanted) {
-    // 2^32 and more is no hold of anybody's, and no number of the table's.
+    // 2^32 and more is above every hold, and no number of the table's.
     if (wanted.hold > options.hold) throw new Refusal('bad-hold');
     request.watch({ ...wanted, from: request.address });
   }

@@ -126,7 +126,7 @@ function replies(outcomes, options, common, files) {
  * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
  * @param {() => object} parts.status what GET /status answers
  * @param {ReturnType<ReturnType<import('../base/page-files.js').openPages>['ready']>} [parts.files] the page's files that are
- *     the same for everybody
+ *     the same for every client
  * @param {import('pino').Logger} parts.log
  * @param {import('./refusals.js').Refusals} [parts.refusals]
  * @returns {{listen: (port: Port) => Promise<number>, setTls: (identity: import('./tls.js').Identity) => void,

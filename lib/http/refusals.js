@@ -1,6 +1,6 @@
 /**
- * What the log says at `debug` of those who join and those who are refused: who (by address), what
- * and why, never an id. Bounded in rate: what is above it is only counted.
+ * What the log says at `debug` of joins and refusals: the address, the request and the reason, never
+ * an id. Bounded in rate: what is above it is only counted.
  */
 
 /** Lines a second. */
@@ -37,13 +37,13 @@ const ROUTES = [
 
 /**
  * @typedef {object} Refusals
- * @property {(note: {from?: string, request?: string, why: string}) => void} refused says that
- *     somebody was refused
+ * @property {(note: {from?: string, request?: string, why: string}) => void} refused logs a
+ *     refusal
  * @property {(from: string) => void} joined says that a client has joined
- * @property {(door: object, outcomes: string[]) => void} listenTo has a native door's notes told too
+ * @property {(door: object, outcomes: string[]) => void} listenTo logs a native door's events too
  */
 
-/** Where nobody wants to know. @type {Refusals} */
+/** Where the log has no level `debug`. @type {Refusals} */
 export const NOTHING_TOLD = { refused() {}, joined() {}, listenTo() {} };
 
 /**

@@ -80,7 +80,7 @@ const patterns = (most) => ({
   expects: `none or 1 to ${most} keys, prefix/* or *, with commas between, such as team/*,plan`
 });
 
-/** NATS servers of one cluster, or none. A password in a URL would be seen by everybody who may list processes. */
+/** NATS servers of one cluster, or none. A password in a URL would be seen by every user that may list processes. */
 const natsServers = {
   unit: 'urls',
   read(value) {

@@ -54,7 +54,7 @@ export class Polls {
   /**
    * @param {object} parts
    * @param {string} parts.base URL of the server
-   * @param {string} parts.name of the swarm: who has the same one counts its sprites
+   * @param {string} parts.name of the swarm: clients of the same name count its sprites
    * @param {number} parts.number of this player
    * @param {(options: object) => Client} [parts.create]
    * @param {() => number} [parts.now] ms
