@@ -181,8 +181,8 @@ export class FeedLoop {
 
   /**
    * @param {{hold?: number, feeds: Record<string, string>}} body
-   * @returns {{path: string, key?: string, turn?: string}} all who ask for the same have the same address, where a
-     cache is to be asked, else none; `key`: of a feed that is asked for alone
+   * @returns {{path: string, key?: string, turn?: string}} where a cache is to be asked, the same address for the same
+   *     request, else none; `key`: of a feed that is asked for alone
    */
   #addressOf({ hold, feeds }) {
     const entries = Object.entries(feeds).sort();

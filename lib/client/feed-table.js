@@ -92,7 +92,7 @@ export class FeedTable {
     if (entry?.watches.size === 0) this.#entries.delete(key);
   }
 
-  /** Nobody watches anything any more. */
+  /** No feed is watched any more. */
   clear() {
     for (const { watches } of this.#entries.values()) watches.clear();
     this.#entries.clear();
@@ -237,7 +237,7 @@ function patched(entry, { from, patch }) {
   return applyPatch(entry.value, patch);
 }
 
-/** Tells all who watch a feed. */
+/** Tells all watchers of a feed. */
 function tell(entry, value, change) {
   for (const watch of [...entry.watches]) if (entry.watches.has(watch)) call(watch, value, change);
 }
