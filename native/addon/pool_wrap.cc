@@ -163,7 +163,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
       auto* pool = new PoolObject(options, info[1], info[2].As<Function>());
       pool->Wrap(info.This());
       // The collector may run in an answer that the timer has caused, and must not take the pool
-      // then: who has a timer is alive until close().
+      // then: an object with a timer is alive until close().
       pool->Ref();
       info.GetReturnValue().Set(info.This());
     } catch (const std::bad_alloc&) {

@@ -11,7 +11,7 @@ namespace {
 /** Milliseconds from one version of a presence feed to the next, at least. */
 constexpr uint64_t kTellEvery = 1000;
 
-/** Milliseconds after which a presence feed that nobody asks for is forgotten. */
+/** Milliseconds after which a presence feed without requests is forgotten. */
 constexpr uint64_t kPresenceIdle = 60000;
 
 /** Presence feeds that a tick tells: where there are more than those of a second, each is told less
@@ -176,7 +176,7 @@ void Feeds::leave(Feed* feed, Names::iterator one) {
   forgetName(feed, one);
 }
 
-/** Forgets a name that nobody has any more. */
+/** Forgets a name that no watcher has any more. */
 void Feeds::forgetName(Feed* feed, Names::iterator one) {
   if (one->second.isThere(now_)) return;
   feed->names->erase(one);
@@ -244,7 +244,7 @@ void Feeds::askShare(std::string_view key) {
   if (feed == nullptr || feed->awaited) {
     if (beginPresence(key, now_ + kAskEvery) != Outcome::kOk) return;
     feed = lookUp(key);
-    feed->askedAt = 0;  // by nobody here
+    feed->askedAt = 0;  // by no request here
   }
   if (!feed->presence) return;
   Presence& presence = *feed->presence;
@@ -314,7 +314,7 @@ Outcome Feeds::beginPresence(std::string_view key, uint64_t askAt) {
   Feed* const of = lookUp(toldBy(key));
   if (of == nullptr || !of->value || of->presence) return Outcome::kUnknownFeed;
   if (counts_.presences >= options_.feeds) return Outcome::kTooManyFeeds;
-  // How many there were before anybody asked is over.
+  // How many there were before the first request does not count.
   of->most = 0;
   auto presence = std::make_unique<Presence>(now_, options_.lease);
   presence->askAt = askAt;

@@ -1,4 +1,4 @@
-// Who watches a feed: what its presence feed says, and the names that the table has for that.
+// The watchers of a feed: what its presence feed says, and the names that the table has for that.
 //
 //   feed "scores"            watching, most        counted for every feed, as ever
 //     └ names                "ann" ─▶ watchers │ until when it stays │ threads that have it

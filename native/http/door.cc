@@ -90,19 +90,19 @@ void Door::resumeListening() {
 
 bool Door::mayRefuse() const { return refusedThisTick_ < kRefusedPerTick; }
 
-/** Accepts some of those who have connected. */
+/** Accepts some of the waiting connections. */
 void Door::accept(Port& port) {
   for (int i = 0; i < kAccepts && port.listening; ++i) {
     if (*parts_.open >= options_.connections + kBeyond || !mayRefuse()) {
       return pauseListening();
     }
     int fd;
-    sockaddr_storage peer;
-    switch (port.listener.accept(&fd, &peer)) {
+    sockaddr_storage address;
+    switch (port.listener.accept(&fd, &address)) {
       case Listener::Accepted::kConnection:
         if (Connection* connection = connections_.open(fd, port.kind.tls)) {
           connection->transient = port.kind.transient;
-          admit(*connection, peer);
+          admit(*connection, address);
         }
         break;
       case Listener::Accepted::kOutOfFiles:
@@ -132,14 +132,14 @@ bool Door::refuseOnSpare(Port& port) {
 }
 
 /** A connection is new: counted, or refused. */
-void Door::admit(Connection& connection, const sockaddr_storage& peer) {
+void Door::admit(Connection& connection, const sockaddr_storage& address) {
   if (*parts_.open > options_.connections) {
     ++refusedThisTick_;
     return refuse(connection);
   }
   ++counts_.accepted;
   connections_.arm(connection, Deadline::kIdle, options_.headTime);
-  connection.client = Address::of(peer);
+  connection.client = Address::of(address);
   // A proxy that speaks the PROXY protocol does so on the port without TLS.
   const bool greets = options_.trust == Trust::kProxy && !connection.secure;
   connection.greeted = !greets;
@@ -241,7 +241,7 @@ void Door::turn() {
   if (!unserved_.empty()) resumeUnserved();
   shakeWaiting();
   handleWaiting();
-  // Where nobody may be asked, what makes that possible comes with an event of its own.
+  // Where JavaScript may not be asked, an event of its own says when it may.
   const bool asks = !cold_.waiting().empty() && (!asker_.mayAsk || asker_.mayAsk());
   if (!unserved_.empty() || asks || !shaking_.empty()) parts_.events->wake();
 }
@@ -266,7 +266,7 @@ void Door::event(Connection& connection, uint32_t events) {
       if (connections_.find(ticket) != nullptr) resumeMore(connection);
     }
   } else if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
-    // The peer is gone: what it has sent before needs no answer.
+    // The client is gone: what it has sent before needs no answer.
     connections_.close(connection);
   }
 }
@@ -319,7 +319,7 @@ void Door::read(Connection& connection) {
   keep(connection, buffer_.get(), length, 0);
 }
 
-/** Whether a peer that has ended its half may still get an answer. */
+/** Whether a client that has ended its half may still get an answer. */
 bool Door::awaitsAnswer(const Connection& connection) {
   return connection.resumes || connection.decided ||
          (connection.state == ConnectionState::kPending && !connection.waits) ||
@@ -329,7 +329,7 @@ bool Door::awaitsAnswer(const Connection& connection) {
 
 /** Deals with the input that a connection has kept, now that it may be dealt with. */
 void Door::resume(Connection& connection) {
-  // Its peer may have ended its half meanwhile: that is to be told again.
+  // Its client may have ended its half meanwhile: that is to be told again.
   if (connection.inputLength == 0) return connections_.watch(connection);
   // Taken from the connection first: what is left of it is kept anew.
   const Ticket ticket = connections_.ticketOf(connection);
@@ -428,8 +428,9 @@ void Door::process(Connection& connection, const char* data, size_t length) {
 }
 
 /**
- * Keeps input, as Connections::keepInput. When that may not be, the peer is told, unless an answer
- * is under way, and its connection closes; returns false. Answers that are decided go out before.
+ * Keeps input, as Connections::keepInput. When that may not be, the client is told, unless an
+ * answer is under way, and its connection closes; returns false. Answers that are decided go out
+ * before.
  */
 bool Door::keep(Connection& connection, const char* data, size_t length, size_t needed) {
   if (connections_.keepInput(connection, data, length, needed)) return true;
@@ -457,7 +458,7 @@ uint32_t Door::mostBody(const HotRequest& request) const {
 }
 
 /**
- * Keeps the beginning of a request until the rest of it comes: of a head, whose length nobody knows
+ * Keeps the beginning of a request until the rest of it comes: of a head, whose length is not known
  * (`needed` 0), or of a whole request of `needed` bytes. Its deadline is armed once: bytes that
  * drip in do not lengthen it.
  */
@@ -523,7 +524,7 @@ void Door::beforeClose(Connection& connection) {
     connection.state = ConnectionState::kReading;
     asker_.gone(connections_.ticketOf(connection));
   }
-  // Its place is free for one who waits: the door need not wait for the tick.
+  // Its place is free for one that waits: the door need not wait for the tick.
   if (mayRefuse()) resumeListening();
 }
 

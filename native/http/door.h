@@ -14,19 +14,19 @@
 //   request_reader.h   the grammar of every other
 //   door_asking.cc     how JavaScript is asked, and answers
 //   cold_requests.h    what has come of those requests, and whose turn it is
-//   request_handler.h  who decides: the pool, or the main thread that a worker asks
+//   request_handler.h  what decides: the pool, or the main thread that a worker asks
 //   replies.h          what is answered, in words
 //   live_counts.h      what /status says
 //   answers.h          how it is sent
-//   feed_handler.h        who watches feeds
+//   feed_handler.h        the watchers of feeds
 //
 // A turn has three steps. Decide: events are taken; a readable connection is read once, and every
 // whole request in what it has sent is decided; connections that were answered outside their own
 // event go on with what they had sent ahead. Write: what was decided goes into the journal, where
-// there is one (whoever called `turn` does that). Send: `sendAnswers`; several answers of one
+// there is one (the caller of `turn` does that). Send: `sendAnswers`; several answers of one
 // connection go out together.
 //
-// One request at a time: what a peer pipelines behind a parked poll or an unread answer waits in
+// One request at a time: what a client pipelines behind a parked poll or an unread answer waits in
 // its input, bounded, and then in the kernel. So an answer never waits behind another.
 //
 // Cost of a parked poll: a connection's and a client's record, nothing else. A throw is one read,
@@ -77,8 +77,8 @@ struct DoorOptions {
   uint32_t headTime;
   uint32_t bodyTime;   // milliseconds a body may take, from the end of the head
   uint32_t idleTime;   // milliseconds between requests
-  uint32_t writeTime;  // milliseconds in which a peer that does not read must read something
-  uint32_t keepIdle;   // seconds of silence after which a peer is probed: longer than any hold
+  uint32_t writeTime;  // milliseconds in which a client that does not read must read something
+  uint32_t keepIdle;   // seconds of silence after which a client is probed: longer than any hold
   Trust trust;
   bool privateJoin = false;  // a join is JavaScript's, which asks for a grant
 };
@@ -171,7 +171,7 @@ class Door : public PollResponder {
 
   /**
    * Closes the connections whose answers can't be given, since what was decided could not be
-   * written: whether it holds nobody knows. Clients repeat their requests, throws with their
+   * written: it is unknown whether it holds. Clients repeat their requests, throws with their
    * numbers.
    */
   void dropAnswers();
@@ -203,7 +203,7 @@ class Door : public PollResponder {
   // ---- What is said later of requests that a handler left open, by their tickets.
 
   /**
-   * The outcome of a request; `id` of a join that was kOk. Without an outcome nobody knows whether
+   * The outcome of a request; `id` of a join that was kOk. Without an outcome it is unknown whether
    * what was decided holds: it may not be answered, and the connection is closed.
    */
   void complete(Ticket ticket, std::optional<Outcome> outcome, const Id* id);
@@ -235,7 +235,7 @@ class Door : public PollResponder {
   void abandon(Ticket ticket);
 
   /**
-   * The answer waits for what may never come: a peer that has ended its half is then taken for
+   * The answer waits for what may never come: a client that has ended its half is then taken for
    * gone, and Asker::gone tells of it. Any other answer it may still read. False: it is gone
    * already.
    */
@@ -277,7 +277,7 @@ class Door : public PollResponder {
   bool mayRefuse() const;
   bool mayAsk() const;
   bool refuseOnSpare(Port& port);
-  void admit(Connection& connection, const sockaddr_storage& peer);
+  void admit(Connection& connection, const sockaddr_storage& address);
   void shake(Connection& connection, uint32_t events);
   void shakeNow(Connection& connection);
   void shakeWaiting();

@@ -49,7 +49,8 @@ void Door::cold(Connection& connection, std::string_view data) {
   }
 }
 
-/** The connection's request can't be answered otherwise, and where the next begins nobody knows. */
+/** The connection's request can't be answered otherwise, and it is unknown where the next begins.
+ */
 void Door::broken(Connection& connection, LogEventKind why) {
   note(connection, why);
   const Replies& replies = replies_.replies();
@@ -105,7 +106,7 @@ void Door::proceed(Ticket ticket) {
   connection->state = ConnectionState::kReading;
   if (!answers_.announce(*connection, kContinue)) return;
   connections_.arm(*connection, Deadline::kBody, options_.bodyTime);
-  // What has come although nobody has asked for it.
+  // What has come unasked.
   const size_t length = connection->inputLength;
   const Input input = connections_.takeInput(*connection);
   arrive(*connection, {input.get(), length});
@@ -153,7 +154,7 @@ void Door::settle(Connection& connection, std::string_view head, Body body,
   connection.state = ConnectionState::kPending;
   connection.route = Route::kCold;
   connection.waits = false;
-  // Where the next request would begin behind a body that is not read, nobody looks.
+  // The next request behind a body that is not read is not looked for.
   connection.last = connection.last || body.state == Body::State::kTooLong;
   connections_.disarm(connection);
   if (!behind.empty() && !connection.last) {
@@ -270,7 +271,7 @@ void Door::abandon(Ticket ticket) {
 bool Door::park(Ticket ticket) {
   Connection* const connection = asked(ticket);
   if (connection == nullptr) return false;
-  // Its peer may have ended its half meanwhile.
+  // Its client may have ended its half meanwhile.
   connection->waits = connection->interest != Interest::kReset;
   if (!connection->waits) connections_.close(*connection);
   return connection->waits;

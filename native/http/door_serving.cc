@@ -1,4 +1,4 @@
-// What the front door does with a hot request: who decides it, and when its answer goes out.
+// What the front door does with a hot request: what decides it, and when its answer goes out.
 #include <algorithm>
 #include <optional>
 
@@ -247,7 +247,7 @@ void Door::dropAnswers() {
   decided_.clear();
 }
 
-/** The connection of a request that was to be decided later; nullptr: nobody waits for it. */
+/** The connection of a request that was to be decided later; nullptr: it is gone. */
 Connection* Door::awaiting(Ticket ticket) {
   Connection* const connection = connections_.find(ticket);
   const bool waits = connection != nullptr && (connection->state == ConnectionState::kPending ||

@@ -6,7 +6,7 @@
 //                                                                      for
 //
 // Lifecycle: Node's loop sees the descriptor become readable and starts a turn, or a worker's
-// thread sleeps in it. `look` takes a bounded share of the events, `dispatch` gives each to whom it
+// thread sleeps in it. `look` takes a bounded share of the events, `dispatch` gives each to what it
 // concerns. What is left makes the next turn. A descriptor is watched from `add` to
 // `remove`, or to its close.
 //
@@ -27,7 +27,7 @@
 
 namespace server {
 
-/** Who watches a descriptor that is no connection's. */
+/** Watches a descriptor that is no connection's. */
 class Watcher {
  public:
   virtual ~Watcher() = default;

@@ -108,7 +108,7 @@ bool FeedHandler::judge(const HotRequest& request, const char* head) {
   Wanted* const end = watch_.wanted + watch_.count;
   const auto isPrivate = [this](const Wanted& one) { return feeds_->isPrivate(one.key); };
   const bool opens = std::any_of(watch_.wanted, end, isPrivate);
-  // Of what anybody may read, a grant says by what name.
+  // Of a public feed a grant says by what name it is read.
   const bool names =
       feeds_->options().named && request.authorization.length + request.grant.length > 0;
   if (!opens && !names) return true;
@@ -214,8 +214,8 @@ FeedResponder::Taken FeedHandler::answer(uint32_t token, const FeedAnswer& answe
   const bool opens = connection.state == ConnectionState::kWatching;
   const bool problem = answer.outcome != Outcome::kOk && (!answer.stream || opens);
   const bool goesOn = answer.stream && !answer.ends && !problem;
-  // Whose connection is lost while it is written to is nobody's watcher any more: the table is told
-  // by what is returned.
+  // A connection that is lost while it is written to has no watcher any more: the returned value
+  // tells the table.
   connection.state = goesOn ? ConnectionState::kStreaming : ConnectionState::kReading;
   const uint32_t watcher = std::exchange(connection.record, Feeds::kNoWatcher);
   bool whole;

@@ -3,11 +3,11 @@
 //
 //   GET /feed/scores ─▶ Feeds::watch ─┬─ news ───────────────────────▶ answer ─▶ message ─▶ readers
 //                                     └─ parked ──publication, hold──▶   ▲          │
-//                                                                        └─ ready ◀─┘ who is slow
+//                                                                        └ writable◀┘ if slow
 //
 // An answer is a message (message.h): a head, the JSON around the value, and pieces of the table's
 // bytes. All watchers of a feed with the same cursor get the same message. It is made once and kept
-// for the next watcher, who mostly needs the same. So a publication to a thousand watchers is a
+// for the next watcher, which mostly needs the same. So a publication to a thousand watchers is a
 // thousand writes of one message; a slow reader holds a reference to it.
 //
 // An event stream is chunked (RFC 9112, section 7.1): an event is one chunk and one write. The head
@@ -16,7 +16,7 @@
 //
 // Cost of a watcher: no memory here; the table has its record.
 // Rejected: Server-Sent Events without chunks (the connection would have to be closed at the end,
-// and the peer could not tell the end from a failure).
+// and the client could not tell the end from a failure).
 #ifndef SPRITES_FEED_HANDLER_H_
 #define SPRITES_FEED_HANDLER_H_
 

@@ -1,6 +1,6 @@
-// What a door has to say of whom it refused and who joined, for a log that wants to know. It costs
-// one comparison where nobody does, and at most kMost notes between two looks where somebody does:
-// the others are only counted.
+// Refusals and joins of a door, for a log at the level `debug`. An event costs one comparison where
+// the log has another level; else at most kMost are kept between two looks, and the others are only
+// counted.
 #ifndef SPRITES_LOG_EVENTS_H_
 #define SPRITES_LOG_EVENTS_H_
 
@@ -19,10 +19,10 @@ enum class LogEventKind : uint8_t {
   kNoProxyHeader,  // a connection did not begin with a PROXY header; closed
   kTooMany,        // a connection was one too many; 503, or closed
   kTimedOut,       // a request came too slowly; 408
-  kSlowReader,     // nobody read the answer; closed
+  kSlowReader,     // the answer was not read; closed
   kBadRequest,     // a request was not well formed; 400
   kHeadTooLarge,   // a head was too long; 431
-  kExpectation,    // a request expected what nobody here does; 417
+  kExpectation,    // a request expected something that is not done here; 417
 };
 
 struct LogEvent {
@@ -48,7 +48,7 @@ class LogEvents {
     }
   }
 
-  /** Adds what another has taken. */
+  /** Adds what was taken from another one. */
   void add(const std::pair<std::vector<LogEvent>, uint64_t>& taken) {
     for (const LogEvent& event : taken.first) add(event);
     omitted_ += taken.second;

@@ -35,7 +35,7 @@ class WatchReader {
     do {
       std::string_view name;
       if (!text(&name) || !sign(':')) return false;
-      // A name that is there twice would be read as the last one, and is nobody's.
+      // A name that is there twice would be read as the last one: JavaScript decides.
       if (name == "hold" && !hasHold) {
         hasHold = true;
         if (!number(&watch_->hold)) return false;

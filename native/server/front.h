@@ -42,7 +42,7 @@ struct Caller {
   Ticket ticket;
 };
 
-/** What JavaScript is asked for, and by whom. */
+/** What JavaScript is asked for, and by which door. */
 struct FrontAsker {
   std::function<void(uint32_t worker, const Question&)> ask;
   std::function<void(Caller)> gone;

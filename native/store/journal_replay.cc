@@ -171,7 +171,7 @@ class ReplayAccess {
 
   static bool join(Pool* pool, uint32_t record, std::string_view text) {
     JoinText joined;
-    // Version 1 knows no addresses: such a client is nobody's.
+    // Version 1 knows no addresses: such a client counts for none.
     const bool known = text.size() == sizeof joined;
     if (!known && text.size() != sizeof joined.id) return false;
     if (record >= pool->options_.capacity) return false;

@@ -39,7 +39,7 @@ class File {
   const int fd_;
 };
 
-/** Moves a file to a name that nobody has; EEXIST where somebody does. Returns errno, or 0. */
+/** Moves a file to a free name; EEXIST where it is taken. Returns errno, or 0. */
 int renameAside(const std::string& from, const std::string& to) {
   // As the system call, because musl has neither the function nor the name of the flag.
   constexpr unsigned kNoReplace = 1;
@@ -277,8 +277,7 @@ class SnapshotAccess {
   }
 
  private:
-  /** Those who are there, and those who are leaving and still have a node, in the order of records.
-   */
+  /** The clients, and leaving ones that still have a node, in the order of records. */
   template <typename See>
   static void eachClient(const Pool& clients, See&& see) {
     for (uint32_t record = 0; record < clients.used_; ++record) {
@@ -310,7 +309,7 @@ class SnapshotAccess {
     }
   }
 
-  /** Counts everybody, and what waits, for the addresses they have come from. */
+  /** Counts the clients, and what waits, for the addresses they have come from. */
   static std::string readSources(Pool* clients, const std::vector<Seat>& seats,
                                  SnapshotReader* reader) {
     uint32_t count;
@@ -371,7 +370,7 @@ SnapshotResult Snapshot::save(const Pool& pool, const Keepers& beside, const std
                    std::to_string(most));
   }
   const std::string temporary = path + ".new";
-  // One of a save that was cut short; or a link that somebody has put there, which is not followed.
+  // One of a save that was cut short; or a link, which is not followed.
   if (unlink(temporary.c_str()) != 0 && errno != ENOENT) return failed(errno);
   SnapshotResult result;
   {

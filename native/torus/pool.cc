@@ -104,7 +104,7 @@ Outcome Pool::join(const Address& address, uint64_t now, Id* id) {
   return outcome;
 }
 
-/** Gives a newcomer a place, who is counted by its source already. */
+/** Gives a newcomer a place, which its source counts already. */
 Outcome Pool::enter(Source source, Id* id) {
   if (draining()) return count(Outcome::kDraining);
   if (!promising_) return count(Outcome::kStateUnwritable);
@@ -125,7 +125,7 @@ Outcome Pool::enter(Source source, Id* id) {
   return Outcome::kOk;
 }
 
-/** Gives `record`, which nobody has, to a newcomer. */
+/** Gives `record`, which is free, to a newcomer. */
 void Pool::admit(uint32_t record, const Id& id) {
   Client& client = clients_[record];
   client = Client{};
@@ -311,7 +311,7 @@ void Pool::answerPolls() {
   for (const uint32_t record : toAnswer_) {
     Client& client = clients_[record];
     client.toAnswer = false;
-    // It may have been answered, dropped or taken by somebody else since.
+    // It may have been answered, dropped or taken by another poll since.
     const bool parked = client.live && client.holder != PollHolder::kNobody && !client.held;
     if (parked && (client.mailbox.waiting > 0 || draining())) answer(&client, Remark::kNone);
   }

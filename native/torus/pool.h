@@ -1,4 +1,4 @@
-// The pool: who is in the torus, what waits for them, and until when.
+// The pool: the clients in the torus, what waits for them, and until when.
 //
 // One record a client, in an array reserved at the start and touched only as it fills:
 //
@@ -22,7 +22,7 @@
 // connections or JavaScript) is no business of this file.
 //
 // The pool is one class in four files: joins, polls and time in pool.cc, throws in
-// pool_throwing.cc, who leaves, with sprites that fly on, in pool_leaving.cc, and what crosses to
+// pool_throwing.cc, leaving clients, whose sprites fly on, in pool_leaving.cc, and what crosses to
 // other servers of a world in pool_crossing.cc.
 //
 // The law it keeps, at every return: thrown = acked + waiting + lost; in a world of many servers
@@ -157,7 +157,7 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  /** Registers who takes the answers of polls held by `holder`; not owned. */
+  /** Registers what takes the answers of polls held by `holder`; not owned. */
   void setResponder(PollHolder holder, PollResponder* responder);
 
   /** The clock of throws, microseconds: by it the pool says how long sprites wait. */
@@ -202,7 +202,7 @@ class Pool {
    * To be called after `crossedUpTo`. */
   void goOnBehind(uint16_t peer, uint64_t number);
 
-  /** Nobody knows whether it has the oldest `count` of its outbox; they are to go elsewhere. */
+  /** It is unknown whether it has the oldest `count` of its outbox; they are to go to others. */
   void giveUp(uint16_t peer, uint64_t count);
 
   /** A sprite that was at `place` in the outbox of `peer`, and that it has not taken, goes to where
@@ -222,7 +222,7 @@ class Pool {
    */
   Outcome join(const Address& address, uint64_t now, Id* id);
 
-  /** Counts a request with that outcome, one that somebody before the pool has refused; returns it.
+  /** Counts a request with that outcome, one that was refused before the pool; returns it.
    */
   Outcome count(Outcome outcome);
 
@@ -255,7 +255,7 @@ class Pool {
 
   bool holdsBack() const { return !held_.empty(); }
 
-  /** Everything is written: those who were held back have their sprites with the next answers. */
+  /** Everything is written: polls that were held back get their sprites with the next answers. */
   void release();
 
   /** The responder lost the connection of the poll parked under `token`, if it still is. */

@@ -80,8 +80,8 @@ void Pool::meet(PeerNumber number, const Identity& sender, uint64_t taken) {
 // ---- Out ----------------------------------------------------------------------------------------
 
 /**
- * Whether a sprite that `record` sends over an edge comes to the end of its row, past nobody but
- * leavers, and another server's row goes on there.
+ * Whether a sprite that `record` sends over an edge comes to the end of its row, past leaving
+ * clients only, and another server's row goes on there.
  */
 bool Pool::seamBeyond(uint32_t record, Edge edge, Seam* seam) const {
   if (edge == Edge::kUp || edge == Edge::kDown) return false;
@@ -246,13 +246,13 @@ uint64_t Pool::endWorld() {
   return sprites;
 }
 
-/** Rows that somebody lives in. */
+/** Rows with clients. */
 uint32_t Pool::rowsToLand() const { return counts_.clients == 0 ? 0 : torus_.cycles(); }
 
 /**
  * Where a sprite goes on that has come from another server, or found none: it lands in its row;
- * without that row here it goes on around the ring; with no more hops it lands wherever somebody
- * is; and with nobody in the whole ring it is lost. Fills in the rest of `way`; returns whose
+ * without that row here it goes on around the ring; with no more hops it lands on any client;
+ * and with no client in the whole ring it is lost. Fills in the rest of `way`; returns whose
  * record it lands on, or kNoLanding.
  */
 uint32_t Pool::chart(CrossText* way, uint32_t cost) const {

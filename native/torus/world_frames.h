@@ -81,7 +81,7 @@ constexpr size_t kRefusals = 7;
 constexpr const char* kRefusalNames[kRefusals] = {
     "none", "other-version", "older-epoch", "other-epoch", "not-in-ring", "full", "malformed"};
 
-/** Who sends a frame: the process, and what it goes on from. */
+/** The sender of a frame: the process, and what it goes on from. */
 struct Identity {
   uint64_t life = 0;    // larger than that of the one before it under the same name
   uint64_t memory = 0;  // the same as that one's where it goes on from its state
@@ -111,7 +111,7 @@ struct CrosserHead {
   uint16_t hops = 0;
 };
 
-/** How the node is that those land on who cross over `over` in a row. */
+/** The state of the node on which sprites land that cross over `over` in a row. */
 struct RowEnd {
   uint32_t row;
   Edge over;

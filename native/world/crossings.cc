@@ -6,11 +6,11 @@ namespace server {
 
 namespace {
 
-/** When an ack waits no more. Who is in no ring with this server waits for it, or has no time. */
+/** When an ack waits no more; 0: at once, as the peer is in no ring with this server. */
 uint64_t owedAt(const Peer& peer) { return peer.accepted ? peer.owedAt : 0; }
 
-/** Whether the store has told of a process of the peer's, or of one behind it: anybody may publish
- * frames. */
+/** Whether the store has told of a process of the peer's, or of one behind it: every client
+ * of NATS can publish frames. */
 bool isToldOf(uint64_t life, uint64_t heard, const Peer& peer) {
   return life <= std::max(heard, peer.epoch);
 }
@@ -104,7 +104,7 @@ bool Crossings::endsBusy() const {
       ends_, [this](const auto& end) { return pool_->endBusy(end.first, end.second); });
 }
 
-/** Whether a frame's sprites may be taken. Notes who sends it, and its fence. */
+/** Whether a frame's sprites may be taken. Notes its sender and its fence. */
 FrameRefusal Crossings::judge(PeerNumber from, const FrameHead& head) {
   Peer& peer = seams_->peer(from);
   if (head.life < peer.sender.life) return FrameRefusal::kOlderLife;

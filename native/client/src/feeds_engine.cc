@@ -26,7 +26,7 @@ FeedsOptions checked(FeedsOptions options) {
   return options;
 }
 
-/** All who ask for the same have the same address. */
+/** Equal requests have the same address. */
 std::string pathOf(const std::map<std::string, std::string>& feeds, unsigned hold, bool delta) {
   std::string path;
   if (feeds.size() == 1) {
