@@ -24,11 +24,11 @@ const NOTHING = new Uint8Array(0);
 /** Names of the notes of deleted feeds. */
 const DELETED = 'deleted/';
 
-/** Milliseconds for which patches are made after the last watcher that takes them has left. */
+/** Milliseconds after the last watcher who takes patches until none are made for him. */
 const PATCHES_KEPT = 5000;
 
 /**
- * Whether patches are worth making: unless all watchers take whole values, and have for a
+ * Whether patches are worth making: unless everybody who watches takes whole values, and has for a
  * while.
  *
  * @param {object} feed as the table's `find` gives it

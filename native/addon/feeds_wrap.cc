@@ -275,7 +275,7 @@ class FeedsObject : public Nan::ObjectWrap {
     Local<Object> result = Nan::New<Object>();
     setCursor(result, feed->cursor);
     set(result, "length", feed->length());
-    set(result, "watching", feed->watching + feed->atWorkers);
+    set(result, "watching", feed->watching + feed->elsewhere);
     set(result, "plain", feed->watching - feed->patching);
     set(result, "patchesIdle", uv_now(Nan::GetCurrentEventLoop()) - feed->patchesAt);
     set(result, "idle", uv_now(Nan::GetCurrentEventLoop()) - feed->askedAt);
@@ -426,7 +426,7 @@ class FeedsObject : public Nan::ObjectWrap {
       setCursor(one, all[i]->cursor);
       set(one, "bytes", all[i]->length());
       set(one, "log", Nan::New(all[i]->isLog));
-      set(one, "watching", all[i]->watching + all[i]->atWorkers);
+      set(one, "watching", all[i]->watching + all[i]->elsewhere);
       Nan::Set(result, i, one).Check();
     }
     info.GetReturnValue().Set(result);

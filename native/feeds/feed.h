@@ -188,11 +188,11 @@ struct Feed : FeedValue {
   uint32_t number;              // its place in the table
   base::Ref<base::Bytes> gzip;  // the whole answer with it, compressed; may be missing
   uint32_t watching = 0;        // watchers
-  uint32_t patching = 0;        // of them, that take patches
-  uint32_t atWorkers = 0;       // watchers of workers, which get the feed from here
+  uint32_t patching = 0;        // of them, who take patches
+  uint32_t elsewhere = 0;       // watchers of workers, which get the feed from here
   uint32_t most = 0;            // both, at a time, since its presence was told
-  uint64_t askedAt = 0;         // milliseconds: of the last request for it
-  uint64_t patchesAt = 0;     // milliseconds: when it was new, or a watcher left that took patches
+  uint64_t askedAt = 0;         // milliseconds: when somebody last asked for it
+  uint64_t patchesAt = 0;       // milliseconds: when it was new, or a watcher left who took patches
   uint64_t failedUntil = 0;   // milliseconds: its first fetch failed; no other before that
   Source source = kNoSource;  // the address it counts for: that asked first
   bool spreading = false;     // among those with watchers that are due
