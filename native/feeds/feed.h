@@ -182,7 +182,7 @@ struct FeedValue {
   }
 };
 
-/** A feed as it is now. Its watchers are the table's (feeds.h). */
+/** A feed as it is now. Who watches it, the table knows (feeds.h). */
 struct Feed : FeedValue {
   std::string key;
   uint32_t number;              // its place in the table
@@ -193,20 +193,20 @@ struct Feed : FeedValue {
   uint32_t most = 0;            // both, at a time, since its presence was told
   uint64_t askedAt = 0;         // milliseconds: when somebody last asked for it
   uint64_t patchesAt = 0;       // milliseconds: when it was new, or a watcher left who took patches
-  uint64_t failedUntil = 0;   // milliseconds: its first fetch failed; no other before that
-  Source source = kNoSource;  // the address it counts for: that asked first
-  bool spreading = false;     // among those with watchers that are due
-  bool gone = false;          // deleted: here until its watchers know
-  bool wanted = false;        // its first value has been asked for
+  uint64_t failedUntil = 0;     // milliseconds: its first fetch failed; no other before that
+  Source source = kNoSource;    // the address it counts for: that asked first
+  bool spreading = false;       // among those with watchers that are due
+  bool gone = false;            // deleted: here until its watchers know
+  bool wanted = false;          // its first value has been asked for
   bool wantedByWaiter =
       false;                   // by one that waits where it is not published; of a table that shows
   bool unknown = false;        // it is not published, and watchers wait for that; the same
-  bool awaited = false;        // not published: here for the watchers that wait for that
+  bool awaited = false;        // nobody has published it: here for the watchers who wait for that
   bool gzipWanted = false;     // the compressed form of this version has been asked for
   bool gzipFailed = false;     // it has been, and there is none of this version
-  bool gzipAsked = false;      // this version was taken, or is awaited, compressed
+  bool gzipAsked = false;      // somebody took this version, or waits for it, compressed
   bool mayMakeRoom = false;    // could not be fetched: among those that make room for others
-  bool touched = false;        // a request came, or a watcher came or went, since that was told
+  bool touched = false;        // somebody has asked for it, come or gone, since that was told
   uint64_t placesCounted = 0;  // of `places`, by the table
   uint8_t failure = 0;         // why there is no value: a Outcome
   std::list<Feed*>::iterator among;    // where among those, while mayMakeRoom

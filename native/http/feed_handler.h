@@ -7,7 +7,7 @@
 //
 // An answer is a message (message.h): a head, the JSON around the value, and pieces of the table's
 // bytes. All watchers of a feed with the same cursor get the same message. It is made once and kept
-// for the next watcher, which mostly needs the same. So a publication to a thousand watchers is a
+// for the next watcher, who mostly needs the same. So a publication to a thousand watchers is a
 // thousand writes of one message; a slow reader holds a reference to it.
 //
 // An event stream is chunked (RFC 9112, section 7.1): an event is one chunk and one write. The head
