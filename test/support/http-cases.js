@@ -179,7 +179,7 @@ export const coldHeads = {
   'an arena without a name': head(`POST /arena//${ID}`),
   'an arena that begins with a digit': head(`POST /arena/1a/${ID}`),
   'an arena of capitals': head(`POST /arena/Hall/${ID}`),
-  // Other requests of ours, and requests of nobody.
+  // Other requests of ours, and unknown ones.
   'the status with a query': head('GET /status?a=1'),
   'a path with an escape': head('GET /page%2ejs'),
   'a path with a space': head('GET /page js'),
