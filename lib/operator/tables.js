@@ -57,13 +57,16 @@ function problemRows() {
   });
 }
 
+/** What the manual says once, above its table of options. */
+const SAID_ABOVE = /; 0 (?:is no limit|takes a free one)$/;
+
 /** An option's default with its unit, and its help with the values there are. */
 const optionRows = () =>
   options.map(({ name, default: usual, help, type: { unit } }) => {
     const plain = unit === 'bytes' && /^[0-9]+$/.test(usual);
     const choices = unit.includes('|') ? ` (${unit.replaceAll('|', ', ')})` : '';
     const after = unit === 'seconds' ? ' s' : plain ? ' bytes' : '';
-    return [`\`--${name}\``, usual + after, help + choices];
+    return [`\`--${name}\``, usual + after, help.replace(SAID_ABOVE, '') + choices];
   });
 
 /** A row of a table. Its last cell is written by hand: it stays as it is in the old line that begins alike, and may be absent. */
