@@ -125,7 +125,7 @@ function replies(outcomes, options, common, files) {
  * @param {object} parts.options see lib/operator/options.js
  * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
  * @param {() => object} parts.status what GET /status answers
- * @param {ReturnType<ReturnType<import('../base/page-files.js').openPages>['ready']>} [parts.files] the page's files that are
+ * @param {ReturnType<ReturnType<import('../base/page-files.js').openPages>['fixed']>} [parts.files] the page's files that are
  *     the same for every client
  * @param {import('pino').Logger} parts.log
  * @param {import('./refusals.js').Refusals} [parts.refusals]

@@ -184,7 +184,7 @@ bool Door::serveCounts(Connection& connection) {
   return await(connection, Route::kFixed);
 }
 
-/** Serves what is ready: a file, or the live counts. */
+/** Serves a fixed answer, a file or the live counts. */
 bool Door::serveFixed(Connection& connection, std::string_view path) {
   const Reply* reply = replies_.fixed(path);
   if (reply == nullptr) return serveCounts(connection);

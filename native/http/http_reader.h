@@ -1,5 +1,5 @@
 // The strict reader of the hot requests: join, poll, throw, leave, place, the counts by an id, the
-// two that watch feeds, a player's input, and what is ready to be read, the page's files and the
+// two that watch feeds, a player's input, and the fixed answers, the page's files and the
 // live counts. It either reads a request head exactly as the reader of every request would
 // (request_reader.h), or leaves it to that one.
 #ifndef SPRITES_HTTP_H_
