@@ -153,7 +153,7 @@ const READY = /^\/(?!poll\/|place\/|status\/|feed\/)[A-Za-z0-9._/-]{0,47}$/;
 function numbersOf({ method, url }) {
   if (method === 'GET' && READY.test(url)) {
     const nothing = { id: null, edge: null, ack: null, hold: null, n: null };
-    return { method, route: 'ready', path: url, ...nothing };
+    return { method, route: 'fixed', path: url, ...nothing };
   }
   const { pathname, searchParams, hash } = new URL(url, 'http://a.example');
   const inArena = /^POST \/arena\/[a-z][a-z0-9-]*\/./.test(`${method} ${pathname}`);

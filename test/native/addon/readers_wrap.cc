@@ -46,10 +46,10 @@ Local<Value> uuidOf(const Id& id) {
 
 Local<Object> requestObject(std::string_view bytes, const HotRequest& request) {
   constexpr std::array<const char*, 10> kRoutes = {"join",  "poll",  "throw",  "leave", "feed",
-                                                   "feeds", "place", "status", "ready", "arena"};
+                                                   "feeds", "place", "status", "fixed", "arena"};
   constexpr std::array<const char*, 4> kEdges = {"left", "right", "up", "down"};
   const bool isPoll = request.route == Route::kPoll;
-  const bool isReady = request.route == Route::kFixed;
+  const bool isFixed = request.route == Route::kFixed;
 
   Local<Value> id = Nan::Null();
   const bool isFeed = request.route == Route::kFeed;
@@ -64,7 +64,7 @@ Local<Object> requestObject(std::string_view bytes, const HotRequest& request) {
   Local<Object> object = Nan::New<Object>();
   set(object, "route", stringOf(kRoutes[static_cast<size_t>(request.route)]));
   const bool isList = request.route == Route::kFeeds && request.key.length > 0;
-  const bool isGet = isPoll || isFeed || isList || isPlace || isReady;
+  const bool isGet = isPoll || isFeed || isList || isPlace || isFixed;
   set(object, "method", stringOf(isGet ? "GET" : "POST"));
   set(object, "id", id);
   set(object, "edge", edge);
