@@ -68,6 +68,9 @@ class FairTickets {
  public:
   bool empty() const { return order_.empty(); }
 
+  /** Addresses that have one. */
+  size_t addresses() const { return order_.size(); }
+
   void add(const Address& address, Ticket ticket) {
     auto& line = lines_[keyOf(address)];
     if (line.empty()) order_.push_back(keyOf(address));
@@ -111,59 +114,6 @@ class FairTickets {
 
   std::unordered_map<std::string, std::deque<Ticket>> lines_;
   std::deque<std::string> order_;  // each address that has one, once
-};
-
-/**
- * What of a turn JavaScript has for requests: so many microseconds, and one request in any case.
- * However many there are, the hot ones have their turns in between.
- *
- * A hot request waits for the rest of a turn, so that the share is smaller while hot ones come. It
- * costs what the further turns cost: a third of the requests a second that JavaScript handles at
- * most. So it is no smaller than need be where nothing else waits.
- */
-class ScriptShare {
- public:
-  static constexpr uint64_t kShare = 250;
-  static constexpr uint64_t kShareBesideHot = 50;
-
-  /** Turns without a hot request after which the share is whole again. */
-  static constexpr uint32_t kTurnsBesideHot = 64;
-
-  /** A turn begins; so many hot requests have been served so far. */
-  void begin(uint64_t hot) {
-    used_ = asked_ = 0;
-    if (hot != hot_) {
-      besideHot_ = kTurnsBesideHot;
-    } else if (besideHot_ > 0) {
-      --besideHot_;
-    }
-    hot_ = hot;
-  }
-
-  bool left() const { return used_ < (besideHot_ > 0 ? kShareBesideHot : kShare); }
-
-  /** It was asked to handle one, which took so many microseconds. */
-  void asked(uint64_t microseconds) {
-    used_ += microseconds + deferred_;
-    ++asked_;
-  }
-
-  /**
-   * What the requests of the last turn have left to its promises has taken so many microseconds.
-   * The next turns ask for as many as have their share with that.
-   */
-  void deferred(uint64_t microseconds) {
-    if (asked_ == 0) return;
-    // One that takes long is no rule for the others.
-    deferred_ = (3 * deferred_ + std::min(microseconds / asked_, kShare)) / 4;
-  }
-
- private:
-  uint64_t used_ = 0;       // microseconds of this turn that it has had, or will have
-  uint32_t asked_ = 0;      // requests of this turn
-  uint64_t deferred_ = 0;   // microseconds that its promises take for one, on an average
-  uint64_t hot_ = 0;        // requests served when the turn began
-  uint32_t besideHot_ = 0;  // turns for which it is the smaller one
 };
 
 class ColdRequests {

@@ -27,9 +27,6 @@ constexpr int kRequestsATurn = 4;
  */
 constexpr uint64_t kResumeShare = 100;
 
-/** Microseconds of a turn for handshakes, and one step of one in any case. */
-constexpr uint64_t kShakeShare = 250;
-
 /** Connections accepted in one turn. */
 constexpr int kAccepts = 64;
 
@@ -153,7 +150,7 @@ void Door::admit(Connection& connection, const sockaddr_storage& address) {
 void Door::shake(Connection& connection, uint32_t events) {
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) return connections_.close(connection);
   if (connection.resumes) return;
-  if (shaking_.empty() && shookFor_ < kShakeShare) return shakeNow(connection);
+  if (shaking_.empty() && handshakes_.left()) return shakeNow(connection);
   connection.resumes = true;
   connections_.watchFor(connection, Interest::kReset);
   shaking_.add(connection.client, connections_.ticketOf(connection));
@@ -162,7 +159,7 @@ void Door::shake(Connection& connection, uint32_t events) {
 void Door::shakeNow(Connection& connection) {
   const uint64_t began = parts_.clock();
   const TlsSession::Handshake step = connections_.session(connection).handshake();
-  shookFor_ += parts_.clock() - began;
+  handshakes_.use(began, parts_.clock(), shaking_.addresses());
   switch (step) {
     case TlsSession::Handshake::kReads:
       return connections_.watchFor(connection, Interest::kRead);
@@ -184,7 +181,7 @@ void Door::shakeNow(Connection& connection) {
 
 /** Goes on with the handshakes that wait, as far as the turn's share goes. */
 void Door::shakeWaiting() {
-  while (!shaking_.empty() && shookFor_ < kShakeShare) {
+  while (!shaking_.empty() && handshakes_.left()) {
     Connection* const connection = connections_.find(shaking_.take());
     if (connection == nullptr || connection->state != ConnectionState::kShaking) continue;
     connection->resumes = false;
@@ -230,8 +227,9 @@ bool Door::greet(Connection& connection, const char** data, size_t* length) {
 // ---- The turn -----------------------------------------------------------------------------------
 
 void Door::turn() {
-  share_.begin(hot_);
-  shookFor_ = 0;
+  const uint64_t now = parts_.clock();
+  script_.begin(hot_, now);
+  handshakes_.begin(hot_, now);
   parts_.events->dispatch([this](uint32_t index, uint32_t generation, uint32_t events) {
     // An event for a connection that an earlier event of this turn has closed is stale.
     if (Connection* connection = connections_.find({index, generation})) {
@@ -241,9 +239,18 @@ void Door::turn() {
   if (!unserved_.empty()) resumeUnserved();
   shakeWaiting();
   handleWaiting();
+  wakeAgain();
+}
+
+/** Has a turn follow where something is left to do. */
+void Door::wakeAgain() {
+  uint64_t in = UINT64_MAX;
+  if (!unserved_.empty()) in = 0;
+  if (!shaking_.empty()) in = std::min(in, handshakes_.rest());
   // Where JavaScript may not be asked, an event of its own says when it may.
   const bool asks = !cold_.waiting().empty() && (!asker_.mayAsk || asker_.mayAsk());
-  if (!unserved_.empty() || asks || !shaking_.empty()) parts_.events->wake();
+  if (asks) in = std::min(in, script_.rest());
+  if (in != UINT64_MAX) parts_.events->wakeIn(in);
 }
 
 void Door::event(Connection& connection, uint32_t events) {

@@ -14,6 +14,7 @@
 //   request_reader.h   the grammar of every other
 //   door_asking.cc     how JavaScript is asked, and answers
 //   cold_requests.h    what has come of those requests, and whose turn it is
+//   turn_share.h       how much of the time they have, and handshakes
 //   request_handler.h  what decides: the pool, or the main thread that a worker asks
 //   replies.h          what is answered, in words
 //   live_counts.h      what /status says
@@ -57,6 +58,7 @@
 #include "replies.h"
 #include "request_handler.h"
 #include "request_reader.h"
+#include "turn_share.h"
 
 namespace server {
 
@@ -163,8 +165,8 @@ class Door : public PollResponder {
   /** Does what there is to do, a bounded share of it; to be called when the events are due. */
   void turn();
 
-  /** See ScriptShare::deferred. */
-  void countDeferred(uint64_t microseconds) { share_.deferred(microseconds); }
+  /** See TurnShare::defer. */
+  void countDeferred(uint64_t microseconds) { script_.defer(microseconds); }
 
   /** Sends the answers that were decided since the last call. */
   void sendAnswers();
@@ -281,6 +283,7 @@ class Door : public PollResponder {
   void shake(Connection& connection, uint32_t events);
   void shakeNow(Connection& connection);
   void shakeWaiting();
+  void wakeAgain();
   void refuse(Connection& connection);
   bool count(Connection& connection, const Address& client);
   bool greet(Connection& connection, const char** data, size_t* length);
@@ -351,11 +354,11 @@ class Door : public PollResponder {
   LiveCounts liveCounts_;
   ColdRequests cold_;
   RequestHead head_;  // of the request that is not hot and was read last; its capacity stays
-  ScriptShare share_;
-  uint64_t hot_ = 0;       // requests that the door has served by itself
-  FairTickets unserved_;   // of connections with more to serve in a later turn
-  FairTickets shaking_;    // of connections whose handshake goes on in a later turn
-  uint64_t shookFor_ = 0;  // microseconds of this turn that handshakes have had
+  TurnShare script_ = TurnShare::ofScript();
+  uint64_t hot_ = 0;      // requests that the door has served by itself
+  FairTickets unserved_;  // of connections with more to serve in a later turn
+  FairTickets shaking_;   // of connections whose handshake goes on in a later turn
+  TurnShare handshakes_ = TurnShare::ofHandshakes();
   const size_t readBytes_;
   std::unique_ptr<char[]> buffer_;  // of one read
   std::vector<Decided> decided_;

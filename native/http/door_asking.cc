@@ -178,7 +178,7 @@ void Door::settle(Connection& connection, std::string_view head, Body body,
   cold_.waiting().add(connection.client, connections_.ticketOf(connection));
 }
 
-bool Door::mayAsk() const { return share_.left() && (!asker_.mayAsk || asker_.mayAsk()); }
+bool Door::mayAsk() const { return script_.left() && (!asker_.mayAsk || asker_.mayAsk()); }
 
 /** Asks for the answers of those that wait, as far as the turn's share goes. */
 void Door::handleWaiting() {
@@ -210,7 +210,7 @@ void Door::ask(Connection& connection, std::string_view head, Body body) {
               .client = client,
               .secure = connection.secure,
               .transient = connection.transient});
-  share_.asked(parts_.clock() - began);
+  script_.use(began, parts_.clock(), cold_.waiting().addresses());
 }
 
 // ---- Answers ------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,12 +13,18 @@
 namespace server {
 
 EventSet::EventSet()
-    : set_(epoll_create1(EPOLL_CLOEXEC)), wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  if (set_ < 0 || wake_ < 0) throw std::system_error(errno, std::generic_category());
+    : set_(epoll_create1(EPOLL_CLOEXEC)),
+      wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      timer_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {
+  if (set_ < 0 || wake_ < 0 || timer_ < 0) {
+    throw std::system_error(errno, std::generic_category());
+  }
   control(EPOLL_CTL_ADD, wake_, {.u64 = kWake}, EPOLLIN | EPOLLET);
+  control(EPOLL_CTL_ADD, timer_, {.u64 = kWake}, EPOLLIN | EPOLLET);
 }
 
 EventSet::~EventSet() {
+  ::close(timer_);
   ::close(wake_);
   ::close(set_);
 }
@@ -48,6 +55,13 @@ void EventSet::remove(int fd) { epoll_ctl(set_, EPOLL_CTL_DEL, fd, nullptr); }
 void EventSet::wake() {
   const uint64_t once = 1;
   (void)!::write(wake_, &once, sizeof once);
+}
+
+void EventSet::wakeIn(uint64_t microseconds) {
+  if (microseconds == 0) return wake();
+  const itimerspec once = {{}, {static_cast<time_t>(microseconds / 1000000),
+                                static_cast<long>(microseconds % 1000000 * 1000)}};
+  timerfd_settime(timer_, 0, &once, nullptr);
 }
 
 void EventSet::sleepShortly(uint64_t microseconds) const {

@@ -2,8 +2,8 @@
 //
 //   Node's loop, or a worker ── watches ──▶ epoll ──┬── a connection   key: its number, odd
 //                                                   ├── a watcher      key: its pointer, even
-//                                                   └── wake           an eventfd: a turn is asked
-//                                                                      for
+//                                                   └── wake           an eventfd and a timerfd: a
+//                                                                      turn is asked for
 //
 // Lifecycle: Node's loop sees the descriptor become readable and starts a turn, or a worker's
 // thread sleeps in it. `look` takes a bounded share of the events, `dispatch` gives each to what it
@@ -14,8 +14,8 @@
 // an event of the one before carries an old generation. The few other descriptors (the listening
 // sockets) are each watched by an object.
 //
-// Cost: one epoll_wait a turn. The eventfd is edge-triggered: each write is one event, and no turn
-// reads it. Rejected: a uv_poll_t a descriptor (160 bytes and a callback each), edge-triggered
+// Cost: one epoll_wait a turn. Eventfd and timerfd are edge-triggered: each write is one event, and
+// no turn reads them. Rejected: a uv_poll_t a descriptor (160 bytes and a callback each), edge-triggered
 // sockets (every read would have to run into EAGAIN: one system call more a request).
 #ifndef SPRITES_EVENTS_H_
 #define SPRITES_EVENTS_H_
@@ -69,6 +69,9 @@ class EventSet {
   /** Asks for a turn soon; from any thread. */
   void wake();
 
+  /** Asks for a turn in so many microseconds, in place of one asked for by this before. */
+  void wakeIn(uint64_t microseconds);
+
   /** The next look may wait so many milliseconds for an event: where a thread has no other loop. */
   void sleep(int milliseconds) { sleep_ = milliseconds; }
 
@@ -121,6 +124,7 @@ class EventSet {
 
   const int set_;
   const int wake_;
+  const int timer_;
   int sleep_ = 0;        // milliseconds
   bool clears_ = false;  // the next look takes the wakes back, as `sleepUntilWoken` counts on it
   bool looked_ = false;  // what was found is not given yet

@@ -127,16 +127,19 @@ void Front::serveWorkers() {
 void Front::askForRequests() {
   uint64_t hot = 0;
   for (const Served& one : workers_) hot += one.service->hot();
-  share_.begin(hot);
+  script_.begin(hot, EventSet::now());
   const auto has = [](const Served& one) { return one.service->hasRequests(); };
-  while (share_.left() && std::any_of(workers_.begin(), workers_.end(), has)) {
+  while (script_.left()) {
+    const auto waiting = std::count_if(workers_.begin(), workers_.end(), has);
+    if (waiting == 0) return;
     WorkerService& service = *workers_[first_++ % workers_.size()].service;
     if (!service.hasRequests()) continue;
     const uint64_t began = EventSet::now();
     service.askForOne();
-    share_.asked(EventSet::now() - began);
+    // A worker counts as an address: its door has them wait in turn.
+    script_.use(began, EventSet::now(), waiting);
   }
-  if (std::any_of(workers_.begin(), workers_.end(), has)) events_.wake();
+  if (std::any_of(workers_.begin(), workers_.end(), has)) events_.wakeIn(script_.rest());
 }
 
 /** A worker's request that is not hot: JavaScript is asked. */

@@ -78,10 +78,10 @@ class Front : private FeedsWatcher {
   /** Serves what has come. */
   void turn();
 
-  /** See ScriptShare::deferred: to be called behind a turn. */
+  /** See TurnShare::defer: to be called behind a turn. */
   void countDeferred(uint64_t microseconds) {
     door_.countDeferred(microseconds);
-    share_.deferred(microseconds);
+    script_.defer(microseconds);
   }
 
   /** To be called every kTickMilliseconds; `deadlines` milliseconds, by the door's clock. */
@@ -163,10 +163,10 @@ class Front : private FeedsWatcher {
   TlsContext tls_;
   Door door_;
   std::vector<Served> workers_;
-  ScriptShare share_;  // of the workers' requests
-  size_t first_ = 0;   // of them: the one whose requests are asked for first
-  std::string batch_;  // that is being read
-  RequestHead head_;   // of a worker's request; its capacity stays
+  TurnShare script_ = TurnShare::ofScript();  // for the workers' requests
+  size_t first_ = 0;                          // of them: the one whose requests are asked for first
+  std::string batch_;                         // that is being read
+  RequestHead head_;                          // of a worker's request; its capacity stays
   std::function<void(bool)> tellWaits_;
   bool closed_ = false;
 };

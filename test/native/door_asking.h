@@ -65,6 +65,8 @@ class TurnClock {
   static uint64_t now() { return now_ += 100 / kResumes; }
   /** The others wait for their turn. */
   static void useUpTheTurn() { now_ += 300; }
+  /** What rests is over with it: see TurnShare. */
+  static void passRest() { now_ += 1000; }
 
  private:
   inline static uint64_t now_ = 0;

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -97,6 +98,12 @@ void __wrap__ZNSt18condition_variable10notify_oneEv(std::condition_variable* sel
 
 int __wrap_epoll_create1(int) { return sim::network->open(); }
 int __wrap_eventfd(unsigned, int) { return sim::network->open(); }
+int __wrap_timerfd_create(int, int) { return sim::network->open(); }
+int __wrap_timerfd_settime(int fd, int, const itimerspec* time, itimerspec*) {
+  const timespec& in = time->it_value;
+  sim::network->expires(fd, static_cast<uint64_t>(in.tv_sec * 1000000 + in.tv_nsec / 1000));
+  return 0;
+}
 int __wrap_epoll_ctl(int set, int operation, int fd, epoll_event* event) {
   return sim::network->control(set, operation, fd, event);
 }

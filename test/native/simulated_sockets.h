@@ -304,6 +304,12 @@ class Network : public Actor {
     at(fd).counts = true;
     ready(fd);
   }
+  /** The timer `fd` expires in so many microseconds. One that was to expire before may do so, too.
+   */
+  void expires(int fd, uint64_t microseconds) {
+    const uint64_t what = uint64_t{at(fd).serial} << 32 | static_cast<uint32_t>(fd);
+    machine->after(microseconds, &timers_, what);
+  }
   uint64_t takeCount(int fd) { return std::exchange(at(fd).counter, 0); }
 
   // ---- What is on its way
@@ -317,6 +323,17 @@ class Network : public Actor {
   }
 
  private:
+  /** The timers of the server. */
+  struct Timers : Actor {
+    explicit Timers(Network* of) : network(of) {}
+    void act(uint64_t what) override {
+      const int fd = static_cast<int>(what & UINT32_MAX);
+      const Descriptor& one = network->at(fd);
+      if (one.used && one.serial == what >> 32) network->count(fd, 1);
+    }
+    Network* network;
+  };
+
   struct Stream {
     uint32_t generation = 0;
     bool used = false;
@@ -463,6 +480,7 @@ class Network : public Actor {
   std::deque<Stream> streams_;
   std::vector<StreamNumber> free_;
   std::deque<Descriptor> fds_;
+  Timers timers_{this};
   std::vector<size_t> freeFds_;
   std::vector<int> listeners_;
   uint32_t open_[kMostServers] = {};
