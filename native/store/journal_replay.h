@@ -40,7 +40,7 @@ std::string readJournalHeader(std::string_view bytes, JournalHeader* header,
  */
 ReplayResult replayJournal(std::string_view bytes, uint64_t upTo, Pool* pool, Shelf* shelf);
 
-/** Ends the reading: frees the records without a client, and starts every lease. */
+/** Ends the reading: frees the records nobody has, and starts everybody's lease. */
 void finishReplay(Pool* pool);
 
 }  // namespace server
