@@ -150,7 +150,7 @@ class Client {
     this.unknown = uid;
     while (!this.gone) {
       const wires = [this.#throwing];
-      // As libcurl does on a connection that was reset: again, and it is unknown which came first.
+      // As libcurl does on a connection that was reset: again, and nobody knows which came first.
       if (this.#chance(100) < 10) {
         this.did.repeated += 1;
         wires.push(await this.#server.wire());
@@ -222,7 +222,7 @@ t.test(`${CLIENTS} clients`, { timeout: 300000 }, async (t) => {
     }
   })();
   await Promise.all(clients.map((client) => client.throwAll()));
-  // Clients that have not vanished yet do so now; then all leases end, and all sprites arrive.
+  // Who has not vanished yet does so now; then all leases end, and all sprites arrive.
   for (const client of clients) if (client.vanishes && !client.gone) client.vanish();
   const stay = clients.filter(({ gone }) => !gone);
   t.ok(stay.length >= CLIENTS * 0.85, `${stay.length} stay`);
@@ -265,7 +265,7 @@ t.test(`${CLIENTS} clients`, { timeout: 300000 }, async (t) => {
     for (const uid of accepted) {
       const { stayed, acked } = receipts.get(uid) ?? { stayed: 0, acked: 0 };
       if (stayed > 1) twice.push(uid);
-      // One that vanished may have acked it: then it was received there.
+      // One who vanished may have acked it: then it was received there.
       if (stayed === 0 && acked === 0) never.push(uid);
     }
     t.strictSame({ twice, never, lost: end.lost }, { twice: [], never: [], lost: 0 });
@@ -279,7 +279,7 @@ t.test(`${CLIENTS} clients`, { timeout: 300000 }, async (t) => {
     t.strictSame(
       [...receipts.keys()].filter((uid) => !known.has(uid) && !unknown.includes(uid)),
       [],
-      'nothing came that was not thrown'
+      'nothing came that nobody threw'
     );
     t.equal(end.acked, end.thrown);
   });
