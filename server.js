@@ -87,7 +87,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     const door = life.accepts(
       createDoor({
         ...{ pool, feeds: feeds.feeds, arena, limits, options, routes },
-        ...{ status: live.forAnybody, files: pages.ready(options), log, refusals }
+        ...{ status: live.forAnybody, files: pages.fixed(options), log, refusals }
       })
     );
     grants.onEnded(door.endGrants);
@@ -127,7 +127,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
       await door.listen({ host, ...transient, option: 'transient-port', transient: true });
     }
     const port = await door.listen({ host, port: options.port });
-    // The start has kept the loop busy, but nobody was waiting yet.
+    // The start has kept the loop busy, but no client was waiting yet.
     live.metrics.forgetStalls();
     world.start(port);
     return {

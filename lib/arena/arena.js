@@ -25,7 +25,7 @@ const CONTROL = 'control/';
 /** Names of the notes of what games are about, by arena and game: the host's own content. */
 const CONTENT = 'content/';
 
-/** What a player sends who says no more than that it is there. */
+/** The input of a player that only renews its lease. */
 const HERE = Buffer.from('{}');
 
 /** What is wrong with a request of a player's or the panel's, as a problem; else the error goes on. */
@@ -324,7 +324,7 @@ export class Arena {
     return { arenas: rooms.length, ...counts, ...played };
   }
 
-  /** Nobody joins any more. */
+  /** Joins are refused from now on. */
   drain() {
     this.#native?.drain();
   }

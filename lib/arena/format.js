@@ -8,7 +8,7 @@ const PAGE = /^[a-z][a-z0-9-]{0,31}$/;
 /** Inputs, settings and pages of one game. */
 const MOST = 16;
 
-/** What is wrong with an inputs.json, in words for who has written it. */
+/** What is wrong with an inputs.json, in words for its author. */
 class FormatError extends Error {}
 
 function check(holds, says) {

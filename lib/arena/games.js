@@ -253,7 +253,7 @@ export function watchGames({ options, games, isPlayed, changed, log }) {
 
 /**
  * The game an arena begins with: the first by name that needs no part of the panel. One that does, as
- * `load`, is a tool of whoever has the token, and nothing for a room that just waits to play.
+ * `load`, is a tool for the holder of the token, and nothing for a room that just waits to play.
  *
  * @param {Map<string, Game>} games at least one
  * @returns {Game}

@@ -6,7 +6,7 @@ import { readJson } from './content.js';
  *   name/hall/7  ─▶  {"player":"<id>","name":"Ada","away":false}      a note each (native/store/shelf.h)
  *
  * A name outlives its player, so that a podium still has it. There are at most twice as many as there may be players:
- * when there is no room the names of all who have left go.
+ * when there is no room the names of all players that have left go.
  */
 
 /** Names of their notes begin so. */
@@ -126,7 +126,7 @@ export class Names {
   /**
    * Gives a player a name. One that was put away stays so, whatever it is called next.
    *
-   * @param {string} player who is there
+   * @param {string} player its id
    * @param {string} name as readName gives it
    * @returns {string} `ok`, or `state-unwritable` and nothing has changed
    */

@@ -47,7 +47,7 @@ const PLAYERS = 64;
 
 /**
  * The frames of a stack that are in the game's own files, by their names in its folder:
- * `reduce (reduce.js:12:9)`. Where the server lies on its disk is nobody's business.
+ * `reduce (reduce.js:12:9)`. The path of the server on its disk stays secret.
  *
  * @param {unknown} stack
  * @param {string} folder its URL

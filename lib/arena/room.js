@@ -110,13 +110,13 @@ export class Room {
   /**
    * Does what the panel says.
    *
-   * @param {object} wish as readCommand gives it
+   * @param {object} members as readCommand gives it
    * @returns {Promise<object>} what publishing the control answers
    * @throws {import('./control.js').ControlError} and nothing is changed
    */
-  command(wish) {
+  command(members) {
     const { games, mostRate } = this.#parts;
-    return this.#become(command(this.#control, wish, games, mostRate));
+    return this.#become(command(this.#control, members, games, mostRate));
   }
 
   /** Takes a new control: begins or ends what it says, and publishes it. */
@@ -140,7 +140,7 @@ export class Room {
     return this.#parts.publish(`arena/${this.#name}/control`, JSON.stringify(next));
   }
 
-  /** A control that the arena itself has changed; nobody waits for that to be published. */
+  /** A control that the arena itself has changed; no caller waits for its publication. */
   async #change(change) {
     const { problem } = await this.#become({ ...this.#control, ...change });
     if (problem !== undefined)
@@ -235,7 +235,7 @@ export class Room {
   #wait() {
     clearTimeout(this.#timer);
     const now = performance.now();
-    // Who is late does not catch up.
+    // A late round does not catch up.
     this.#due = Math.max(this.#due + 1000 / this.#control.pace, now);
     this.#timer = setTimeout(() => this.#step(), this.#due - now);
   }

@@ -16,7 +16,7 @@ const INPUT_BYTES = 512;
  * @param {Map<string, import('./games.js').Game>} parts.games
  * @param {() => object | Promise<object>} parts.whole what the admin port's GET /status answers
  * @param {object} parts.tools of lib/http/routes.js
- * @returns {[string, object][]} as the routes there: by how many segments, who answers by the method
+ * @returns {[string, object][]} as the routes there: by how many segments, the functions that answer, by method
  */
 export function arenaRoutes({ arena, games, whole, tools }) {
   const { Refusal, authorize, mayJoin, readBody, readNumber, json, nothing } = tools;

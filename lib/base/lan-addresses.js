@@ -2,8 +2,8 @@ import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 
 /**
- * The addresses by which others reach this machine, for who sits at it: to click, to send, to scan
- * with a phone. And the names by which it is asked itself.
+ * The addresses by which other machines reach this one, for a person at this machine: to click, to send, to
+ * scan with a phone. And the names by which this machine is asked.
  */
 
 const WILDCARD = new Set(['0.0.0.0', '::']);
@@ -26,8 +26,8 @@ function hostOf({ headers: { host = '' } }) {
 }
 
 /**
- * Whether a request is for this machine by a name that nobody else can have given it. Any other name may
- * be a stranger's, who has made it lead here (DNS rebinding): for a browser what is here is then a part of his
+ * Whether a request is for this machine by a name that no stranger can have given it. Any other name may
+ * be a stranger's that leads here (DNS rebinding): for a browser this server is then a part of the stranger's
  * page, which may read it.
  *
  * @param {import('node:http').IncomingMessage} request
@@ -59,8 +59,8 @@ export function lanAddresses(host, interfaces = interfacesHere()) {
 }
 
 /**
- * What a page is told that asks how others reach its server. Only who sits at this machine, and has
- * opened the page by the machine's own name, learns its addresses: no stranger behind a proxy, and no
+ * What a page is told that asks how others reach its server. Only a browser on this machine that has
+ * opened the page by the machine's own name learns its addresses: no stranger behind a proxy, and no
  * other site in the same browser.
  *
  * @param {{headers: Record<string, string>, address: string, secure: boolean}} request `address`: the

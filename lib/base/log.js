@@ -10,7 +10,7 @@ const pino = createRequire(import.meta.url)('pino');
  * leave logs nothing, and no id is logged in full.
  *
  * A line is written at once, because one that is lost in a crash is of no use. But the server never
- * waits for who reads it, and does not fall when nobody can: a full disk, a closed pipe or a reader
+ * waits for the reader, and does not end without one: a full disk, a closed pipe or a reader
  * that has stopped costs lines, and how many is said as soon as one can be written again.
  */
 
@@ -67,7 +67,7 @@ export class LineWriter {
 }
 
 /**
- * Has it said that SIGUSR1 came: who sent it may wait for an inspector (no-inspector.js).
+ * Logs that SIGUSR1 came: its sender may wait for an inspector (no-inspector.js).
  *
  * @param {import('pino').Logger} log
  */

@@ -38,7 +38,7 @@ export function createNativeHistogram(name, help, read) {
 
 /**
  * The parts of prom-client that are used here, each from its own file. Its index would load all others as well, and
- * OpenTelemetry's API for exemplars that nobody here asks for, at each start.
+ * OpenTelemetry's API for exemplars that are not used here, at each start.
  */
 
 // Each `import` of a file in CommonJS costs ten times as much as its `require`.

@@ -114,7 +114,7 @@ export function pageFiles() {
 const files = pageFiles();
 
 /**
- * Whether the answer with a file depends on who asks: the page itself says where it may throw, and
+ * Whether the answer with a file depends on the request: the page itself says where it may throw, and
  * a transient port is named by the host that was asked for.
  */
 function dependsOnHost(path, { transientPort = 0 }) {
@@ -161,12 +161,12 @@ export function openPages(more = new Map(), framed = false, without = []) {
   }
 
   /**
-   * The files that are text, and are answered with the same words to everybody at any time.
+   * The files that are text, and are answered with the same bytes to every client at any time.
    *
    * @param {object} [options] see answer
    * @returns {{path: string, headers: object, body: string}[]}
    */
-  function ready(options = {}) {
+  function fixed(options = {}) {
     return [...all]
       .filter(
         ([path, { type, changes }]) =>
@@ -181,8 +181,8 @@ export function openPages(more = new Map(), framed = false, without = []) {
 
   return {
     answer,
-    ready,
-    /** Serves others besides the page: of those that `ready` has given none may be another. */
+    fixed,
+    /** Serves others besides the page: of those that `fixed` has given none may be another. */
     replace(others) {
       all = serve(others);
     },

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 /**
  * The tag of a server: 24 bits, by which every other server of its world, and a proxy in front, knows whose an id is. It
  * is the first six characters of each id that the server makes (native/base/id.h), and the first three bytes of the
- * SHA-256 of its name, so that nobody has to hand tags out and a server that comes back has its own again:
+ * SHA-256 of its name, so that tags need not be assigned and a server that comes back has its own again:
  *
  *     printf a | sha256sum | cut -c 1-6
  *

@@ -32,7 +32,7 @@ import { Waits } from './waits.js';
  *        └────▶ leave                                        ─┘
  *
  * Rejected: an EventTarget (three callbacks are all there is to say), and an async iterator for the
- * sprites (it would have to hold what nobody asks for: a queue without a bound).
+ * sprites (it would have to hold what is not asked for: a queue without a bound).
  */
 
 export { EDGES } from './answers.js';
@@ -130,7 +130,7 @@ export class Client {
     return this.#loop.why;
   }
 
-  /** @returns {string|null} this client's id: a capability, not to be shown to anyone */
+  /** @returns {string|null} this client's id: a capability, to be kept secret */
   get id() {
     return this.#place.id;
   }
@@ -277,7 +277,7 @@ export class Client {
   }
 
   /**
-   * A number for a throw to come. Only needed by who wants to keep it before the throw is sent.
+   * A number for a throw to come. Only needed by a program that keeps it before the throw is sent.
    *
    * @returns {Ticket}
    */

@@ -4,7 +4,7 @@ import { isObject } from './answers.js';
 
 const KEY = /^[A-Za-z0-9._~/-]{1,200}$/;
 const CURSOR = /^[A-Za-z0-9-]{1,40}$/;
-/** The cursor of who has no value: the server answers when there is one. */
+/** The cursor of a client without a value: the server answers when there is one. */
 export const NO_CURSOR = 'none';
 const ORDERED = /^(.*)-([1-9][0-9]*)$/;
 const TURN = CURSOR;

@@ -129,15 +129,15 @@ export class FeedLoop {
   async #step(run) {
     const now = this.#waits.now();
     if (this.#openAt > now) return { ms: this.#openAt - now, asked: true };
-    const { feeds, count, next } = this.#table.wish();
+    const { feeds, count, next } = this.#table.nextPoll();
     if (count === 0) return { ms: next - now };
     const hold = this.#holdUntil(next - now);
     const poll = { since: now, controller: new AbortController(), again: false };
     this.#poll = poll;
-    const wish = { hold, delta: true, feeds };
-    const address = this.#addressOf(wish);
+    const body = { hold, delta: true, feeds };
+    const address = this.#addressOf(body);
     this.#direct = false;
-    const answer = await this.#ask(wish, poll.controller, address);
+    const answer = await this.#ask(body, poll.controller, address);
     if (this.#poll === poll) this.#poll = null;
     if (run !== this.#run || poll.again) return undefined;
 
@@ -180,9 +180,9 @@ export class FeedLoop {
   }
 
   /**
-   * @param {{hold?: number, feeds: Record<string, string>}} wish
-   * @returns {{path: string, key?: string, turn?: string}} all who ask for the same have the same address, where a
-     cache is to be asked, else none; `key`: of a feed that is asked for alone
+   * @param {{hold?: number, feeds: Record<string, string>}} body
+   * @returns {{path: string, key?: string, turn?: string}} where a cache is to be asked, the same address for the same
+   *     request, else none; `key`: of a feed that is asked for alone
    */
   #addressOf({ hold, feeds }) {
     const entries = Object.entries(feeds).sort();
@@ -198,15 +198,15 @@ export class FeedLoop {
   }
 
   /** The poll itself; a failure becomes a value. */
-  #ask(wish, controller, { path, turn }) {
-    const slack = (wish.hold ?? this.#limits.holdUnknown) * 1250 + this.#limits.pollSlack;
+  #ask(body, controller, { path, turn }) {
+    const slack = (body.hold ?? this.#limits.holdUnknown) * 1250 + this.#limits.pollSlack;
     if (path !== '') {
       const url = this.#url.replace(/s$/, path) + (turn === undefined ? '' : `&turn=${turn}`);
       return this.#send(url, {}, slack, controller);
     }
-    const body = JSON.stringify(wish);
+    const text = JSON.stringify(body);
     return askBy(this.#grant, (granted) => {
-      const init = { method: 'POST', headers: { ...TEXT, ...granted }, body };
+      const init = { method: 'POST', headers: { ...TEXT, ...granted }, body: text };
       return this.#send(this.#url, init, slack, controller);
     });
   }

@@ -92,7 +92,7 @@ export class FeedTable {
     if (entry?.watches.size === 0) this.#entries.delete(key);
   }
 
-  /** Nobody watches anything any more. */
+  /** No feed is watched any more. */
   clear() {
     for (const { watches } of this.#entries.values()) watches.clear();
     this.#entries.clear();
@@ -124,7 +124,7 @@ export class FeedTable {
    * @returns {{feeds: Record<string, string>, count: number, next: number}} what to ask for now, with
    *     the cursors held; and when the next of the others is due, Infinity where there is none
    */
-  wish() {
+  nextPoll() {
     const now = this.#waits.now();
     const all = [...this.#entries];
     const asked = all.filter(([, { due }]) => due <= now);
@@ -238,7 +238,7 @@ function patched(entry, { from, patch }) {
   return applyPatch(entry.value, patch);
 }
 
-/** Tells all who watch a feed. */
+/** Tells all watchers of a feed. */
 function tell(entry, value, change) {
   for (const watch of [...entry.watches]) if (entry.watches.has(watch)) call(watch, value, change);
 }

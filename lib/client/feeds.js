@@ -190,7 +190,7 @@ export class Feeds {
     return watch;
   }
 
-  /** @returns {string|undefined} why a key can't be watched, or followed: what a log has told is held by nobody */
+  /** @returns {string|undefined} why a key can't be watched, or followed: the items of a log are not kept */
   #refusal(key, isLog) {
     if (!isKey(key)) return 'bad-key';
     const entry = this.#table.find(key);

@@ -11,7 +11,7 @@ import { Waits } from './waits.js';
  * One request is under way at a time: over a slow network inputs become fewer, and never pile up.
  */
 
-const ALIVE = 3; // times a lease: how often a player says that it is there, who has no news
+const ALIVE = 3; // times a lease: how often a player without news renews its lease
 const SAVED = 64; // numbers between two that are kept
 const LEASE = 30; // seconds, where the server does not say
 const LONGEST_LEASE = 3600; // seconds, whatever it says; the shortest is 1

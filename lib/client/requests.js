@@ -142,7 +142,7 @@ function milliseconds(retryAfter) {
 }
 
 /**
- * For a caller to whom no answer is an answer.
+ * For a caller that takes no answer for an answer.
  *
  * @param {unknown} error
  * @returns {Failure}

@@ -36,7 +36,7 @@ export function feedStore(feeds, key) {
       watch ??= feeds.watch(key, take, { kept: snapshot });
       return () => {
         listeners.delete(tell);
-        // Who leaves and comes back in the same breath, as components do, goes on with the same watch.
+        // A component that leaves and comes back at once goes on with the same watch.
         queueMicrotask(() => {
           if (listeners.size > 0) return;
           watch?.close();

@@ -19,7 +19,7 @@ const SURE = new Set(['neighbor-busy', 'mailboxes-full']);
  *
  * @typedef {object} Outcome
  * @property {boolean|null} thrown true: the server is answerable for the sprite; false: it is still
- *     yours; null: nobody knows
+ *     yours; null: unknown
  * @property {string} state thrown: `delivered` to a parked poll, `queued` in the neighbor's
  *     mailbox, `duplicate` thrown by an earlier attempt. Yours: `busy` try later, `refused` it
  *     won't be taken as it is, `offline` no contact. Not known: `unanswered` throw it again with
@@ -42,7 +42,7 @@ const SURE = new Set(['neighbor-busy', 'mailboxes-full']);
  * @property {(id: string, why: string) => void} forget the server does not know this place
  * @property {() => void} doubt a request got no answer
  * @property {(isTrue: () => boolean, end: number) => Promise<boolean>} until waits for a change
- * @property {() => void} changed lets who waits look again
+ * @property {() => void} changed lets callers that wait look again
  * @property {(failures: number) => number} backoff ms
  * @property {(ms: number) => number} spread what the server asked for, with jitter
  * @property {() => number} now ms
@@ -188,7 +188,7 @@ export class Throws {
       return undefined; // #wait sees whether there is patience left.
     }
     if (problem && answer.status < 500 && answer.status !== 408) {
-      // Below the window nobody knows any more; else an earlier attempt was refused as well.
+      // Below the window it is not known any more; else an earlier attempt was refused as well.
       if (doubtful && problem === 'stale-number')
         return { thrown: null, state: 'forgotten', problem };
       ticket.tried = false;
@@ -207,7 +207,7 @@ export class Throws {
     return undefined;
   }
 
-  /** As long as an earlier attempt may have got through, the sprite is nobody's for sure. */
+  /** As long as an earlier attempt may have got through, it is not known whose the sprite is. */
   #mine({ tried }, state) {
     return tried ? { thrown: null, state: 'unanswered' } : { thrown: false, state };
   }

@@ -48,7 +48,7 @@ export class Waits {
   }
 
   /**
-   * Retry-After is the same whole second for everybody: adds up to half of it.
+   * Retry-After is the same whole second for all clients: adds up to half of it.
    *
    * @param {number} ms
    * @returns {number} ms
@@ -96,7 +96,7 @@ export class Waits {
     return { ms: Math.max(0, until - this.now()), asked };
   }
 
-  /** Something has changed: whoever waits for it looks again. */
+  /** Something has changed: callers that wait for it look again. */
   changed() {
     for (const look of [...this.#waiters]) look();
   }

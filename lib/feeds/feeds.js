@@ -45,7 +45,7 @@ export class Feeds {
   #underWay = 0;
   /** What writes them. @type {import('../torus/pool.js').Pool} */
   #pool;
-  /** Those of this program who wait for a change, by key. @type {Map<string, Set<(error?: Error) => void>>} */
+  /** Calls of this program that wait for a change, by key. @type {Map<string, Set<(error?: Error) => void>>} */
   #waiting = new Map();
   #closed = false;
   /** Told of keys to fetch. */
@@ -190,7 +190,7 @@ export class Feeds {
       const job = { key: want.key, cursor: cursorText(want), value: found.value };
       ({ gzip } = await this.#threads.run('compress', job));
     } catch (error) {
-      // Who waits for it gets the value as it is.
+      // Watchers that wait for it get the value as it is.
       this.#log.error({ err: error, feed: want.key }, 'a feed could not be compressed');
     }
     this.native.compressed({ ...want, gzip });
@@ -224,7 +224,7 @@ export class Feeds {
     }
   }
 
-  /** Does what somebody waits for, in order, and says what is wrong with it. */
+  /** Does what a caller waits for, in order, and says what is wrong with it. */
   async #inTurn(key, act) {
     if (this.#underWay >= PUBLICATIONS) return { problem: 'publishing-busy' };
     this.#underWay += 1;
@@ -299,7 +299,7 @@ export class Feeds {
     return problem ?? { cursor: cursorText(cursor), watching };
   }
 
-  /** Ends the turn; resolves with a problem where it can't be written: then nobody knows whether it holds. */
+  /** Ends the turn; resolves with a problem where it can't be written: then it is not known whether it holds. */
   async #written() {
     try {
       await this.#pool.endTurn();
@@ -505,7 +505,7 @@ export class Feeds {
    * @param {string} key
    * @param {{url: string, time: number, etag?: string}} how see lib/feeds/fetch-value.js
    * @returns {Promise<{etag?: string, unchanged: boolean} | {failed: string} | {published: true}>} `published`:
-   *     somebody publishes it, so that it need not be fetched
+   *     it was published, so that it need not be fetched
    */
   async fetch(key, how) {
     const next = this.#next(key);
@@ -552,18 +552,18 @@ export class Feeds {
   /**
    * @param {string} key
    * @returns {{watching: number, idle: number, upstream: boolean, length: number} | null} `idle`:
-   *     milliseconds since somebody last asked for it; `length` 0 while there is no value
+   *     milliseconds since the last request for it; `length` 0 while there is no value
    */
   find(key) {
     return this.native.find(key, false);
   }
 
-  /** Lets go of a fetched feed that nobody watches. */
+  /** Forgets a fetched feed without watchers. */
   forget(key) {
     this.native.forget(key);
   }
 
-  /** A first fetch has failed: nobody asks again for so many milliseconds. */
+  /** A first fetch has failed: it is not repeated for so many milliseconds. */
   fail(key, milliseconds) {
     this.native.fail(key, milliseconds);
   }

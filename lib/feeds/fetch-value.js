@@ -3,7 +3,7 @@ import { change } from './change.js';
 /**
  * Fetches a value from the upstream, in a worker thread: bounded in time and in size, and not at all
  * when it has not changed since. A redirect is not followed: it could lead to any address that this
- * host reaches, and what is there would be handed to anybody who asks for the feed.
+ * host reaches, and what is there would be handed to every client that asks for the feed.
  */
 
 /** Why a fetch failed, in words for a log and for a problem's detail. */

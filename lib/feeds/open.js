@@ -28,7 +28,7 @@ export function openFeeds({ options, limits, pool, state, log, publishTokens }) 
     feeds.close();
     throw new Error(`the feeds of the last run are not used (${error.message})`, { cause: error });
   }
-  // Where nobody can publish, here or elsewhere, and nothing is fetched there is nothing for them to do.
+  // Without publishers, in a world too, and without an upstream there is nothing for them to do.
   const fetched = options.upstream !== 'none';
   const needed =
     tokens.open ||
@@ -37,7 +37,7 @@ export function openFeeds({ options, limits, pool, state, log, publishTokens }) 
     options.arena.length > 0 ||
     options.world !== 'none';
   const ready = Promise.all([needed && threads.start(), state.doubtful && feeds.renew()]);
-  // It may fail before anybody waits for it.
+  // It may fail before a caller waits for it.
   ready.catch(() => {});
   const upstream = openUpstream({ feeds, options, log });
   return {

@@ -1,8 +1,8 @@
 import { PRESENCE } from './names.js';
 
 /**
- * What may be published, whoever publishes: a client with a token (routes.js), or the program that the server is in
- * (lib/server/program.js). What the arena publishes nobody else may; its control takes commands. Presence is the server's.
+ * What may be published, by every publisher: a client with a token (routes.js), or the program that the server is in
+ * (lib/server/program.js). Only the arena publishes its feeds; its control takes commands. Presence is the server's.
  *
  * @param {object} parts
  * @param {import('./feeds.js').Feeds} parts.feeds

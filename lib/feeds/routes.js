@@ -1,13 +1,13 @@
 import { isKey, isPrefix } from './names.js';
 import {
   readKey,
-  readListedWishes,
-  readManyWishes,
-  readWish,
+  readFeedWatch,
+  readListedWatch,
+  readPostedWatch,
   readsGzip,
   WATCH_BYTES,
-  WishError
-} from './wish.js';
+  WatchRequestError
+} from './watch-request.js';
 
 /**
  * The feeds' routes: watching and publishing. The native front door answers GET
@@ -56,12 +56,12 @@ const REFUSED = {
 export function feedRoutes({ publisher, feeds, grants, options, tools }) {
   const { common, Refusal, authorize, authorizeFor, grantOf, readBody, json, nothing } = tools;
 
-  /** Does what reads a wish; what is wrong with it is refused. */
+  /** Calls what reads a watch request; a wrong one is refused. */
   function reading(read) {
     try {
       return read();
     } catch (error) {
-      if (error instanceof WishError) throw new Refusal(error.problem);
+      if (error instanceof WatchRequestError) throw new Refusal(error.problem);
       throw error;
     }
   }
@@ -71,17 +71,17 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
 
   // ---- Watching
 
-  /** Has a wish answered, now or later. */
-  function watch(request, wish) {
-    // 2^32 and more is no hold of anybody's, and no number of the table's.
-    if (wish.hold > options.hold) throw new Refusal('bad-hold');
-    request.watch({ ...wish, from: request.address });
+  /** Has a watch request answered, now or later. */
+  function watch(request, wanted) {
+    // 2^32 and more is above every hold, and no number of the table's.
+    if (wanted.hold > options.hold) throw new Refusal('bad-hold');
+    request.watch({ ...wanted, from: request.address });
   }
 
   const isPrivate = (key) => grants?.isPrivate(key) ?? false;
 
-  const wishOf = (request) =>
-    reading(() => readWish(keyOf(request.path), request.query, request.headers));
+  const watchOf = (request) =>
+    reading(() => readFeedWatch(keyOf(request.path), request.query, request.headers));
 
   /** Refuses a client that may not read a feed, before anything is said of it. */
   async function grantFor(request, key) {
@@ -96,9 +96,9 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
   }
 
   async function get(request) {
-    const wish = wishOf(request);
-    const grant = (await grantFor(request, wish.keys[0])) ?? (await nameFor(request));
-    return watch(request, { ...wish, grant });
+    const wanted = watchOf(request);
+    const grant = (await grantFor(request, wanted.keys[0])) ?? (await nameFor(request));
+    return watch(request, { ...wanted, grant });
   }
 
   /** A list's private feeds: by what grant, and what is said of each that it does not open. */
@@ -115,19 +115,19 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
   }
 
   async function watchMany(request, read) {
-    const wish = reading(read);
+    const wanted = reading(read);
     const gzip = readsGzip(request.headers);
-    return watch(request, { ...wish, gzip, ...(await openedOf(request, wish.keys)) });
+    return watch(request, { ...wanted, gzip, ...(await openedOf(request, wanted.keys)) });
   }
 
   function post(request) {
     const bytes = readBody(request, WATCH_BYTES, 'watch-too-large');
-    return watchMany(request, () => readManyWishes(bytes));
+    return watchMany(request, () => readPostedWatch(bytes));
   }
 
   /** What GET without a cursor would answer, without it; nothing is fetched. */
   async function head(request) {
-    const { keys, noneMatch = '' } = wishOf(request);
+    const { keys, noneMatch = '' } = watchOf(request);
     await grantFor(request, keys[0]);
     const length = feeds.answerLength(keys[0]);
     if (length === undefined) throw new Refusal('unknown-feed');
@@ -151,7 +151,7 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
   function list(request) {
     const { query, headers } = request;
     if (query.has('watch')) {
-      return watchMany(request, () => readListedWishes(query, headers));
+      return watchMany(request, () => readListedWatch(query, headers));
     }
     authorize(request);
     const [prefix = '', ...others] = query.getAll('prefix');

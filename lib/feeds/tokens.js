@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
 /**
- * Who may publish: the tokens in a file, one a line, so that a new one can be added before the old
+ * The tokens that may publish, in a file, one a line, so that a new one can be added before the old
  * one goes.
  */
 

@@ -6,7 +6,7 @@ import { FetchTurns } from './fetch-turns.js';
  *
  *   asked for ─▶ turns, --upstream-at-once ─▶ fetch ─┬▶ again after --upstream-every, while watched
  *                                                    └▶ failed: later and later; the value stands
- *   nobody asks for --feed-idle ─▶ forgotten
+ *   no request for --feed-idle ─▶ forgotten
  */
 
 /** The longest wait between two fetches of a feed that fail, in milliseconds. */
@@ -40,7 +40,7 @@ export function openUpstream({ feeds, options, log }) {
     source.timer.unref();
   }
 
-  /** The time to fetch a feed again has come: it is fetched if somebody watches it. */
+  /** The time to fetch a feed again has come: it is fetched if it is watched. */
   function look(source) {
     const feed = feeds.find(source.key);
     if (feed === null || (feed.length > 0 && !feed.upstream)) return forget(source);
@@ -110,7 +110,7 @@ export function openUpstream({ feeds, options, log }) {
       clearTimeout(source.timer);
       turns.delete(source);
       Object.assign(source, { asker, first: true });
-      // The fetch under way is for whoever asks now as well.
+      // The fetch under way serves this request as well.
       if (!source.busy) turns.add(source);
       work();
     });

@@ -40,7 +40,7 @@ const FORMS = {
 
 /**
  * @param {object} claims
- * @returns {boolean} whether each has its form. `aud` is refused: this server is nobody's audience (RFC 7519, section 4.1.3)
+ * @returns {boolean} whether each has its form. `aud` is refused: this server is no audience (RFC 7519, section 4.1.3)
  */
 export function areClaims(claims) {
   if (claims.exp === undefined || claims.aud !== undefined) return false;

@@ -24,7 +24,7 @@ function candidates(keys, { alg, kid }) {
   const fit = keys.filter(({ algorithms }) => algorithms.includes(alg));
   if (kid === undefined) return fit.slice(0, TRIES);
   const named = keys.filter((key) => key.kid === kid);
-  // A key without a name is anybody's.
+  // A key without a name is tried for every token.
   const some = named.length > 0 ? named : fit.filter((key) => key.kid === undefined);
   return some.filter((key) => fit.includes(key)).slice(0, TRIES);
 }

@@ -47,13 +47,13 @@ function keepIdle({ hold }) {
 }
 
 /**
- * The ready-made answers, in the same words as lib/http/routes.js. The front door fills in the Date, and whether the
+ * The fixed answers, in the same words as lib/http/routes.js. The front door fills in the Date, and whether the
  * connection stays.
  *
  * @param {string[]} outcomes the native names, in their order
  * @param {object} options hold, lease, maxSprite, idleTime
  * @param {Record<string, string>} common the fields every answer carries
- * @param {ReturnType<ReturnType<import('../base/page-files.js').openPages>['ready']>} files of the page
+ * @param {ReturnType<ReturnType<import('../base/page-files.js').openPages>['fixed']>} files of the page
  */
 function replies(outcomes, options, common, files) {
   const text = (status, headers, body = '') =>
@@ -110,7 +110,7 @@ function replies(outcomes, options, common, files) {
     headTooLarge: problem('head-too-large'),
     expectationFailed: problem('expectation-failed'),
     stays: `Connection: keep-alive\r\nKeep-Alive: timeout=${options.idleTime}\r\n`,
-    ready: files.map(({ path, headers, body }) => [path, text(200, headers, body)])
+    fixed: files.map(({ path, headers, body }) => [path, text(200, headers, body)])
   };
 }
 
@@ -125,8 +125,8 @@ function replies(outcomes, options, common, files) {
  * @param {object} parts.options see lib/operator/options.js
  * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
  * @param {() => object} parts.status what GET /status answers
- * @param {ReturnType<ReturnType<import('../base/page-files.js').openPages>['ready']>} [parts.files] the page's files that are
- *     the same for everybody
+ * @param {ReturnType<ReturnType<import('../base/page-files.js').openPages>['fixed']>} [parts.files] the page's files that are
+ *     the same for every client
  * @param {import('pino').Logger} parts.log
  * @param {import('./refusals.js').Refusals} [parts.refusals]
  * @returns {{listen: (port: Port) => Promise<number>, setTls: (identity: import('./tls.js').Identity) => void,

@@ -113,8 +113,8 @@ class Exchange {
     return this.#body === null || this.#body.length > most ? null : this.#body;
   }
 
-  watch(wish) {
-    this.#exchanges.watch(this.#connection, this.#generation, wish);
+  watch(wanted) {
+    this.#exchanges.watch(this.#connection, this.#generation, wanted);
   }
 
   park = (cancel) => {
@@ -186,9 +186,18 @@ export class Exchanges {
     else exchange.cancel();
   }
 
-  watch(connection, generation, wish) {
-    const { hold = -1, delta = false, gzip = false, stream = false, many = false } = wish;
-    const { keys, afters, from, last = -1, noneMatch = '', problems, grant, posted = false } = wish;
+  watch(connection, generation, wanted) {
+    const { hold = -1, delta = false, gzip = false, stream = false, many = false } = wanted;
+    const {
+      keys,
+      afters,
+      from,
+      last = -1,
+      noneMatch = '',
+      problems,
+      grant,
+      posted = false
+    } = wanted;
     const given = {
       ...{ problems: problems?.map(outcomeOf), grant: grant && nativeOf(grant) },
       ...{ keys, afters, from, hold, delta, gzip, stream, many, posted, last, noneMatch }

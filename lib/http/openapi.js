@@ -20,7 +20,7 @@ const TEXT = { type: 'string' };
 
 /** The schemas that operations name. */
 const schemas = {
-  Cursor: text('^[A-Za-z0-9-]{1,40}$', { description: 'Opaque. `none`: of who has no value.' }),
+  Cursor: text('^[A-Za-z0-9-]{1,40}$', { description: 'Opaque. `none`: the client has no value.' }),
   Key: text('^[A-Za-z0-9._~/-]{1,200}$', {
     description: 'No segment is empty, `.` or `..`. In a path its slashes stay as they are.'
   }),

@@ -1,6 +1,6 @@
 /**
- * What the log says at `debug` of those who join and those who are refused: who (by address), what
- * and why, never an id. Bounded in rate: what is above it is only counted.
+ * What the log says at `debug` of joins and refusals: the address, the request and the reason, never
+ * an id. Bounded in rate: what is above it is only counted.
  */
 
 /** Lines a second. */
@@ -9,7 +9,7 @@ const MOST = 50;
 /** How often the front door is asked, and the count of lines begins anew, in milliseconds. */
 const LOOK = 1000;
 
-/** What the notes of native/http/notes.h say, by their number; of an outcome it is the problem. */
+/** Why a connection or request was refused, by the number in native/http/log_events.h; `undefined`: the outcome says it. */
 const WHY = [
   undefined,
   'no PROXY header',
@@ -31,19 +31,19 @@ const ROUTES = [
   'feeds',
   'place',
   'status',
-  'ready',
+  'fixed',
   'arena'
 ];
 
 /**
  * @typedef {object} Refusals
- * @property {(note: {from?: string, request?: string, why: string}) => void} refused says that
- *     somebody was refused
+ * @property {(note: {from?: string, request?: string, why: string}) => void} refused logs a
+ *     refusal
  * @property {(from: string) => void} joined says that a client has joined
- * @property {(door: object, outcomes: string[]) => void} listenTo has a native door's notes told too
+ * @property {(door: object, outcomes: string[]) => void} listenTo logs a native door's events too
  */
 
-/** Where nobody wants to know. @type {Refusals} */
+/** Where the log has no level `debug`. @type {Refusals} */
 export const NOTHING_TOLD = { refused() {}, joined() {}, listenTo() {} };
 
 /**
@@ -68,9 +68,9 @@ export function createRefusals(log) {
   setInterval(() => {
     lines = 0;
     for (const { door, outcomes } of doors) {
-      const { notes, omitted: more } = door.takeNotes();
+      const { events, omitted: more } = door.takeLogEvents();
       omitted += more;
-      for (const { kind, route, outcome, from } of notes) {
+      for (const { kind, route, outcome, from } of events) {
         if (kind > 0) refused({ from, why: WHY[kind] });
         else if (outcomes[outcome] === 'ok') joined(from);
         else refused({ from, request: ROUTES[route], why: outcomes[outcome] });
@@ -84,7 +84,7 @@ export function createRefusals(log) {
     refused,
     joined,
     listenTo(door, outcomes) {
-      door.wantNotes();
+      door.wantLogEvents();
       doors.push({ door, outcomes });
     }
   };

@@ -9,7 +9,7 @@ import { CONTENT_BYTES } from '../arena/content.js';
 import { arenaRoutes } from '../arena/routes.js';
 import { openPublisher } from '../feeds/publisher.js';
 import { feedRoutes } from '../feeds/routes.js';
-import { WATCH_BYTES } from '../feeds/wish.js';
+import { WATCH_BYTES } from '../feeds/watch-request.js';
 import { Directory } from '../world/directory.js';
 
 /**
@@ -35,8 +35,8 @@ import { Directory } from '../world/directory.js';
  * @property {(cancel: () => void) => void} park says that the answer waits for something that may never come; `cancel`
  *     is called when the connection is gone before
  * @property {boolean} transient it has come by the port that is for joins, throws and leaves alone
- * @property {(wish: object) => void} watch has it answered with what these feeds have, when there is news, or with the
- *     problem that there is with them: what lib/feeds/wish.js reads
+ * @property {(wanted: object) => void} watch has it answered with what these feeds have, when there is news, or with the
+ *     problem that there is with them: what lib/feeds/watch-request.js reads
  */
 
 /**
@@ -116,7 +116,7 @@ export function welcomeOf(id, { hold, lease, maxSprite, transientPort }) {
  * @param {object} parts
  * @param {import('../torus/pool.js').Pool} parts.pool
  * @param {import('../feeds/feeds.js').Feeds} parts.feeds
- * @param {ReturnType<import('../feeds/tokens.js').openTokens>} [parts.tokens] who may publish
+ * @param {ReturnType<import('../feeds/tokens.js').openTokens>} [parts.tokens] that may publish
  * @param {import('../grants/open.js').Grants} [parts.grants]
  * @param {object} parts.options see lib/operator/options.js: hold, lease, maxSprite, cors
  * @param {import('pino').Logger} parts.log
@@ -174,7 +174,7 @@ export function createRoutes({
     throw new Refusal(problem, { detail: `Send at most ${most} bytes.` });
   }
 
-  /** Refuses who has no grant for this. @returns {Promise<import('../grants/open.js').Grant>} */
+  /** Refuses a client without a grant for this. @returns {Promise<import('../grants/open.js').Grant>} */
   async function grantOf(request, may) {
     const { grant, problem } = await grants.admit(request);
     if (problem !== undefined) throw new Refusal(problem);
@@ -235,7 +235,7 @@ export function createRoutes({
     return json(200, found);
   }
 
-  /** Refuses who may not publish. */
+  /** Refuses a client that may not publish. */
   function authorize(request) {
     if (!tokens.open) throw new Refusal('publishing-closed');
     if (!tokens.admits(request.headers.authorization)) {
@@ -243,7 +243,7 @@ export function createRoutes({
     }
   }
 
-  /** Refuses who may not publish this feed: by a token, or by a grant. */
+  /** Refuses a client that may not publish this feed, by a token or a grant. */
   async function authorizeFor(request, key) {
     const isPublisher = tokens.open && tokens.admits(request.headers.authorization);
     if (isPublisher) return;
@@ -269,12 +269,12 @@ export function createRoutes({
     return counts();
   }
 
-  /** The contract as a document, once somebody has asked for it. */
+  /** The contract as a document, made at the first request for it. */
   let described;
 
   /**
-   * What there is: the first segment and how many there are, or the first alone; and who answers,
-   * by the method.
+   * What there is: the first segment and how many there are, or the first alone; and the functions
+   * that answer, by method.
    */
   const routes = new Map([
     ['join/1', { POST: join }],
@@ -297,7 +297,7 @@ export function createRoutes({
   async function sendElsewhere({ path, query }) {
     const id = path[ID_AT[path[0]]];
     const url = id === undefined ? undefined : directory.urlOf(id);
-    // An id that is older than the world may look like anybody's.
+    // An id that is older than the world may look like one of any server.
     if (url === undefined || (await pool.place(id)) !== null) return;
     if (url === null) throw new Refusal(pool.refuse('restarting'));
     const target = path.map(encodeURIComponent).join('/');

@@ -53,7 +53,7 @@ export async function openTls({ door, options, pool, log }) {
     const reload = () => log.info('there is no TLS, and nothing to read anew');
     return { port: 0, reload, certificateEnd: nothing, close: nothing };
   }
-  // It serves nobody: what is wrong with a certificate is found out by it, and ticket keys are made.
+  // It serves no connection: it finds out what is wrong with a certificate, and makes ticket keys.
   const tls = new (loadAddon().Tls)();
   let files;
 

@@ -26,7 +26,7 @@ import { problemAnswer, sendProblem } from '../http/problem-answers.js';
  * is answered by an address, by localhost and by the name that --admin-host says.
  */
 
-/** A scrape is one small request; nobody needs more of anything. */
+/** A scrape is one small request: more is not needed. */
 const LIMITS = {
   maxHeaderSize: 8192,
   headersTimeout: 5000,

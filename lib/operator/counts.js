@@ -1,12 +1,12 @@
 /**
- * Every live count, once: /status, Prometheus' metrics and the manual's rows are made of this table (npm run tables).
+ * Every live count, once: /status and Prometheus' metrics are made of this table, and the manual leads to it.
  *
  *     NAME KIND MARKS: what it counts; a line that begins with a space goes on with the one before
  *
  * NAME   its member of /status
  * KIND   a counter only grows, a gauge goes up and down; a member of /status alone is no metric by this name
- * MARKS  kept       with --state it goes on over a restart, so that the law of sprites does
- *        operators  the admin port's alone: it says how the server fares, and how far an attack has come
+ * MARKS  kept       with --state it survives a restart, so that the law of sprites does
+ *        operators  at the admin port only: it says how busy the server is, and how far an attack has come
  *        front      counts connections: its metric begins with sprites_front_
  */
 const TABLE = `

@@ -1,7 +1,7 @@
 import { quantile } from './admin-page/quantile.js';
 
 /**
- * An hour of what the admin port's page plots, from before anybody has opened it.
+ * An hour of what the admin port's page plots, from before it was opened.
  *
  * Costs one look at the live counts in ten seconds and some 60 kB. Rejected: to have the page keep it, which knows nothing
  * of the night; a file, which is Prometheus's to have.

@@ -24,7 +24,7 @@ export function openLive({ options, pool, feeds, arena, state, world }) {
   /** What has connections; metrics may be asked for before. */
   let front = null;
 
-  /** What connections, and those who hold them, have counted. */
+  /** What connections and their doors have counted. */
   const ofDoor = () => front?.door.counts() ?? { door: {}, feeds: {}, refused: {} };
 
   function status({ feeds: watched, refused: before } = ofDoor()) {

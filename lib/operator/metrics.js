@@ -30,7 +30,7 @@ import { counts } from './counts.js';
 const RECENT = 60_000;
 const RECENT_PARTS = 12;
 
-/** How often somebody would ask the event loop who is told its delay, in seconds. */
+/** The delay of the event loop is that of a request every so many seconds. */
 const ASKED_EVERY = 0.01;
 
 /** timedOut → timed_out */
@@ -322,7 +322,7 @@ let register;
 
 /**
  * What is measured of the process, however many servers are in it. It is measured from the first call
- * on for as long as the process lives: who measures the garbage collector can't be told to end.
+ * on for as long as the process lives: the measuring of the garbage collector can't be ended.
  *
  * @returns {Registry}
  */

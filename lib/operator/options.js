@@ -80,7 +80,7 @@ const patterns = (most) => ({
   expects: `none or 1 to ${most} keys, prefix/* or *, with commas between, such as team/*,plan`
 });
 
-/** NATS servers of one cluster, or none. A password in a URL would be seen by everybody who may list processes. */
+/** NATS servers of one cluster, or none. A password in a URL would be seen by every user that may list processes. */
 const natsServers = {
   unit: 'urls',
   read(value) {
@@ -155,8 +155,8 @@ export const table = [
     default: '30',
     type: seconds(1, 3600),
     help:
-      'a client or player is removed when it has no poll parked, or sends no input, for' +
-      ' this long; for as long presence tells of a watcher that has gone'
+      'a client without a parked poll, and a player without input, is removed after this long;' +
+      ' presence shows a watcher that has gone for as long'
   },
   { name: 'max-sprite', default: '16384', type: bytes(2, 1048576), help: 'largest sprite' },
   {
@@ -272,7 +272,7 @@ export const table = [
     name: 'feed-cache',
     default: '0',
     type: seconds(0, 3600),
-    help: 'how long a cache in front of the server may keep answers of feeds; 0 is not at all'
+    help: 'how long a cache in front of the server may keep answers of feeds; 0: not at all'
   },
   {
     name: 'feed-threads',

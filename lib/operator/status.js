@@ -1,14 +1,14 @@
 import { counts as table } from './counts.js';
 import { quantile } from './admin-page/quantile.js';
 
-/** What anybody may know: how many clients, sprites, connections and feeds there are. */
+/** What every client may know: how many clients, sprites, connections and feeds there are. */
 const PUBLIC = table.filter(({ marks }) => !marks.has('operators')).map(({ name }) => name);
 
-/** Servers of the ring, and seams by each side, that anybody is told of: for a picture that is enough. */
+/** Servers of the ring, and seams by each side, in the public status: for a picture that is enough. */
 const SHOWN = 64;
 
 /**
- * What anybody may know of the world: who is in the ring, the nearest first to be named, and where rows go on.
+ * What every client may know of the world: the servers of the ring, the nearest named first, and where rows go on.
  *
  * @param {object | null} world as lib/world/world.js has it
  */

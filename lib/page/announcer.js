@@ -1,7 +1,7 @@
 import { PICTURES } from '../client/sprite.js';
 
 /**
- * What the page says: to everybody, in a toast that goes again, and to who listens, by a live region.
+ * What the page says: to every visitor, in a toast that goes again, and to screen readers, by a live region.
  */
 
 const TOAST_TIME = 3500; // ms
@@ -28,7 +28,7 @@ export class Announcer {
     this.#home = home;
   }
 
-  /** For everybody to see, for a while. */
+  /** Shows a toast for a while. */
   say(text) {
     this.#show(text, TOAST_TIME);
     this.hear(text);
@@ -77,7 +77,7 @@ export class Announcer {
   }
 
   /**
-   * For who listens.
+   * For screen readers.
    *
    * @param {string} text
    * @param {string} [subject] what is not said yet about it is replaced
@@ -94,11 +94,11 @@ export class Announcer {
   }
 }
 
-/** Sprites and places in words, for who does not see them. */
+/** Sprites and places in words, for visitors who do not see them. */
 
 const SIDES = { left: 'left', right: 'right', up: 'upper', down: 'lower' };
 
-/** @returns {string} `left`, `right`, `upper` or `lower`: the edge, or who is behind it */
+/** @returns {string} `left`, `right`, `upper` or `lower`: the edge, or the neighbor behind it */
 export function side(edge) {
   return SIDES[edge];
 }
@@ -115,7 +115,7 @@ export function what({ picture, name }, article = 'the') {
 
 /**
  * @param {import('../client/sprite.js').Sprite} sprite
- * @returns {string} such as ` from Ada`; empty where nobody has said
+ * @returns {string} such as ` from Ada`; empty where the sender is unknown
  */
 export function from({ by }) {
   return by ? ` from ${by}` : '';
@@ -142,7 +142,7 @@ export function sentence(text) {
  * Why a sprite came back.
  *
  * @param {import('../client/throws.js').Outcome} outcome
- * @param {string} neighbor who should have had it
+ * @param {string} neighbor that should have had it
  * @returns {string}
  */
 export function cameBack({ state, problem }, neighbor) {

@@ -27,7 +27,7 @@ export class Covers {
     this.#onChange = onChange;
   }
 
-  /** @returns {boolean} whether a body shows a picture that somebody else brought */
+  /** @returns {boolean} whether a body shows a picture from another desktop */
   isStrangers(body) {
     return body.stranger === true && !PICTURES.includes(body.sprite.picture);
   }

@@ -50,8 +50,8 @@ const PEEK_AFTER = 0.7; // seconds without an answer after which a flying sprite
  * @property {object|null} ticket of that throw
  * @property {boolean} arrived its throw was accepted, and it is still seen leaving: no reload keeps it
  * @property {boolean} tame it was bumped into or strolls: edges are walls for it until it is thrown
- * @property {boolean} stranger somebody else has brought it
- * @property {boolean} isNew it has just come in, and says from whom
+ * @property {boolean} stranger it is from another desktop
+ * @property {boolean} isNew it has just come in, and shows its sender
  * @property {number} rest and `stroll`, `strollX`, `strollY`, `blink`: see life.js
  * @property {object|null} look what the stage draws it with
  */
@@ -407,7 +407,7 @@ export class Desktop {
     this.#onLeave(body, edge);
   }
 
-  /** What nobody throws stays: it turns around at an edge. */
+  /** A sprite that was not thrown stays: it turns around at an edge. */
   #keep(body) {
     const { half, x, y } = body;
     body.vx = inward(body.vx, x, half, this.width);

@@ -197,7 +197,7 @@ function sample(grip, event) {
 /**
  * Keys on the desktop: they choose a sprite, walk it, let it jump, throw it, open it, put it away, take new
  * ones. What is typed into a field or at a button is not for the desktop. Characters are for it only where it
- * has the focus, and letters and digits can be switched off (WCAG 2.1.4): who speaks to a computer, or slips, shall not
+ * has the focus, and letters and digits can be switched off (WCAG 2.1.4): a visitor that speaks to a computer, or slips, shall not
  * set off anything.
  */
 

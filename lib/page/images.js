@@ -118,7 +118,7 @@ function small(bitmap, largest) {
   return null;
 }
 
-/** An SVG, which only an image element reads: there it runs no script and asks nobody. */
+/** An SVG, which only an image element reads: there it runs no script and fetches nothing. */
 async function rasterize(file) {
   const url = URL.createObjectURL(file);
   try {

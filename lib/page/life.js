@@ -1,6 +1,6 @@
 /**
  * What sprites do by themselves: they stroll a little, rest, and blink. Ornament: where motion
- * troubles somebody, nothing of this runs.
+ * troubles the visitor, nothing of this runs.
  */
 
 /** Seconds, from the least to the most. Tests hurry it. */
@@ -93,7 +93,7 @@ function between([least, most], share) {
 /**
  * Sprites bump into each other instead of lying on top of each other. What is quick flies over the
  * others: a throw is never stopped, and no stranger's throw sweeps a desktop. Whatever was bumped
- * into stays on the desktop (`tame`): a sprite goes over an edge only when somebody throws it.
+ * into stays on the desktop (`tame`): a sprite goes over an edge only when it is thrown.
  */
 
 const ROUND = 0.82; // of its half side: how far the middle of a sprite keeps others away

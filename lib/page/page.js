@@ -238,8 +238,8 @@ function cameIn(body, edge) {
 }
 
 /**
- * Full: nobody's own sprite makes way for a stranger's. It flies on the way it was going, as fast
- * as it came. What nobody takes comes back and stays after all.
+ * Full: a stranger's sprite never takes the place of the desktop's own. It flies on the way it was going, as fast
+ * as it came. A sprite that no desktop takes comes back and stays.
  */
 function passOn(sprite, edge) {
   const { body, time } = desktop.pass(sprite, edge, stage.half(sprite.picture));
@@ -298,7 +298,7 @@ async function throwIt(body, edge) {
     desktop.gone(body);
     stage.wake();
   } else {
-    // Refused, or nobody will ever know: a sprite seen twice is better than one lost.
+    // Refused, or unknown for good: a sprite seen twice is better than one lost.
     tally.bounced += 1;
     desktop.back(body);
     stage.wake();
@@ -332,7 +332,7 @@ function colorOf(edge) {
 
 // ---- memory ----
 
-/** Something has changed: say so to who looks at the page from outside, and remember it. */
+/** Something has changed: programs that watch the page are told, and it is remembered. */
 function changed() {
   const canvas = $('stage');
   const { bodies } = desktop;
@@ -388,7 +388,7 @@ function save() {
   store.keepDesktop(memory());
 }
 
-/** Brings back what this tab remembers. It may be anything: whoever owns the tab may write it. */
+/** Brings back what this tab remembers. It may be anything: the owner of the tab can write it. */
 function recall(kept) {
   const list = Array.isArray(kept?.sprites) ? kept.sprites.slice(-MOST_OF_ALL) : [];
   for (const entry of list) {

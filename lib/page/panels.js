@@ -69,7 +69,7 @@ export function furnishInvitation() {
   });
   $('share').hidden = typeof navigator.share !== 'function';
   $('share').addEventListener('click', () => {
-    // Whoever closes the browser's own dialog has changed his mind: nothing is amiss.
+    // A visitor that closes the browser's own dialog has changed plans: nothing is amiss.
     navigator.share({ title: 'Sprites', url: $('invitation-link').value }).catch(() => {});
   });
 }

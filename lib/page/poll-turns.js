@@ -9,7 +9,7 @@
  *
  * Each tab keeps its place, its id and its acks; only the time in which its poll is parked is
  * shared. What comes for a tab that waits lies in its mailbox, and is there at its next turn. A tab
- * that is closed or dies loses its locks at once, so that nobody has to be elected or missed.
+ * that is closed or dies loses its locks at once, so that no tab has to be elected, or noticed to be gone.
  *
  * Locks need a page that browsers call secure: https, or localhost. On another page, and over
  * HTTP/2, which has one connection for all requests, polls are just sent.

@@ -5,11 +5,11 @@
 
 const KEY = 'sprites.preferences';
 
-/** What holds until somebody says otherwise; of each the type is the one that is taken. */
+/** The defaults; a preference must have the type of its default. */
 const DEFAULTS = Object.freeze({
   sound: true,
   lively: true, // sprites stroll and blink
-  companion: true, // throws back to who is alone
+  companion: true, // throws back while this desktop is alone
   letters: true, // and digits, as shortcuts
   cover: false, // pictures of strangers stay covered until they are asked for
   desktop: '' // its name, which goes with what it throws

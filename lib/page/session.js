@@ -5,7 +5,7 @@ import { WorldView } from './world.js';
 /**
  * The page's place in the torus: its client, what is said of it, and how the page comes and goes.
  *
- * Going away. A page that is closed leaves the torus at once, by a beacon, so that nobody throws
+ * Going away. A page that is closed leaves the torus at once, by a beacon, so that no neighbor throws
  * into a desktop that is not there. A reload should come back to its place instead; but a browser
  * doesn't say which of the two it is. So a page that sees a reload coming (by a key, or by a
  * script: the Navigation API announces it) keeps its place, and any other leaves. A reload taken
@@ -43,7 +43,7 @@ export class Session {
    * @param {(url: string, init: object) => Promise<Response>} [options.fetch]
    * @param {import('./announcer.js').Announcer} options.announcer
    * @param {{thrown: number, caught: number}} options.tally
-   * @param {() => string} options.alone what is said to who is alone
+   * @param {() => string} options.alone what is said while no other desktop is there
    * @param {(place: object|null) => void} options.onPlace where it is on the torus; null: nowhere
    * @param {(online: boolean) => void} options.onState
    * @param {(closed: boolean) => void} options.onLeave the page is hidden, or, `closed`, goes away
@@ -96,7 +96,7 @@ export class Session {
       $('place').textContent = 'somewhere on the torus';
     }
     this.#told.onState(state === 'online');
-    // It may have joined anew before anybody has read so.
+    // It may have joined anew before the words were read.
     if (state === 'superseded') this.#told.announcer.say('Another tab has taken over this place.');
     this.words();
     this.#look();
@@ -119,7 +119,7 @@ export class Session {
     }[state];
     const when = this.#people > 0 && state !== 'online' ? 'when last seen' : 'right now';
     const people = this.#people === 1 ? 'person' : 'people';
-    // As long as nobody knows how many, nothing stands in the number's place.
+    // While the number is unknown, its place is empty.
     if (this.#people > 0) $('count-words').textContent = `${people} connected ${when}`;
     this.#count();
     if (this.#words.textContent === text) return;

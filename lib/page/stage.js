@@ -13,7 +13,7 @@ import { PICTURES } from '../client/sprite.js';
 const RIPPLES = 24;
 const RIPPLE_TIME = 0.7; // seconds
 const LARGER = 1.6; // times as large as a drawn one an image is
-const NEW = 8000; // ms for which one that came in says from whom it is
+const NEW = 8000; // ms for which a sprite that came in shows its sender
 const WADDLE = [14, 0.09]; // radians a second of its time, radians: how a stroller leans
 const TAU = Math.PI * 2;
 
@@ -165,7 +165,7 @@ export class Stage {
     return sticker;
   }
 
-  /** One has come in: for a while it says from whom. */
+  /** A sprite has come in: for a while it shows its sender. */
   introduce(body) {
     body.isNew = true;
     setTimeout(() => {
@@ -280,7 +280,7 @@ export class Stage {
     }
   }
 
-  /** A sprite's name and from whom it is, below it; above it where there is no room, and within the desktop. */
+  /** A sprite's name and sender, below it; above it where there is no room, and within the desktop. */
   #label({ x, y, half, look: { label } }, sender, lift) {
     if (!label && !sender) return;
     const ctx = this.#ctx;

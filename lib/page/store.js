@@ -14,7 +14,7 @@ const DESKTOP = 'sprites.desktop';
 const OWNER = 'sprites.owner';
 const SHELF = 'sprites.shelf.';
 const ANSWER_TIME = 160; // ms in which a tab that is alive answers
-const SHELVED = 1500; // ms a desktop lies on the shelf before it is anybody's: its tab may come back
+const SHELVED = 1500; // ms a desktop lies on the shelf before other tabs may take it: its own may come back
 
 export class Store {
   #owner = '';

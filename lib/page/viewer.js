@@ -5,7 +5,7 @@ import { decodePicture } from './images.js';
 import { furnishDialog } from './panels.js';
 import { drawSticker } from './pictures.js';
 
-/** One sprite, large: what it shows, from whom it is, and a file of it. */
+/** One sprite, large: what it shows, its sender, and a file of it. */
 
 const DRAWN = 512; // pixels a side of a drawn one
 const MORE = 3; // CSS pixels a pixel is at most: beyond that there is nothing more to be seen

@@ -30,7 +30,7 @@ export class WorldView {
     this.#shown = news;
     drawRing(this.#ring, world);
     const text = longWords(world, worldServers);
-    // Rows come and go all the time; who is there is news.
+    // Rows come and go all the time; the number of desktops is news.
     const short = shortWords(world, worldServers);
     if (!isFirst && short !== this.#words.textContent) this.#announcer.hear(text, 'world');
     this.#ring.setAttribute('aria-label', text);

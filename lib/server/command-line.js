@@ -27,8 +27,8 @@ const AFTERLIFE = 500;
  * @returns {Promise<void>} sets process.exitCode: 2 for a wrong option, 1 for what can't be had
  */
 export async function main(start, args, environment) {
-  // A pipe whose reader has gone does not end the server. The exit code tells who has asked for
-  // an output, such as --help, that it was not written.
+  // A pipe whose reader has gone does not end the server. The exit code says that an output,
+  // such as that of --help, was not written.
   process.stdout.on('error', () => {
     process.exitCode = 1;
   });
@@ -75,7 +75,7 @@ async function run(start, options, unknown) {
     sayWhere(server, options, say);
     if (trial) say(`Try ${trial.name}: ${trial.url}`, {}, 'a game is tried');
   } catch (error) {
-    // With its ports open it would go on, and nobody would hear its signals.
+    // With its ports open it would go on, and would not hear signals.
     await server.stop();
     throw error;
   }

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { addUp } from '../base/add-up.js';
 
 /**
- * How a server ends: in order, answering everybody within the drain window, or at once where a start fails.
+ * How a server ends: in order, answering all within the drain window, or at once where a start fails.
  *
  *   draining ─▶ every parked poll answered ─▶ what is under way answered ─▶ closed, the last opened first
  *            ─▶ the state kept, and its lock given back

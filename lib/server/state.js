@@ -57,8 +57,8 @@ function holderOf(lock) {
 /**
  * Takes the lock of a state, waiting for the server before.
  *
- * @returns {Promise<{held: () => boolean, release: () => void}>} `held` takes it again where somebody
- *     has removed its file, and says whether no other server has it
+ * @returns {Promise<{held: () => boolean, release: () => void}>} `held` takes it again where its file
+ *     was removed, and says whether no other server has it
  */
 async function takeLock({ path, options: { state, stateWait }, log, signal }) {
   const { takeFileLock, holdsFileLock, releaseFileLock } = loadAddon();

@@ -18,7 +18,7 @@ const NOTHING_TO_CANCEL = () => {};
 const TURN_END = { send: 0, wait: 1, drop: 2 };
 
 /**
- * What was decided could not be written: whether it holds nobody knows, so that the request may not be
+ * What was decided could not be written: it is not known whether it holds, so the request may not be
  * answered at all. Its connection is to be closed, as when the process ends; the client asks again.
  */
 export class Unanswerable extends Error {}
@@ -113,7 +113,7 @@ export class Pool {
    * Answers a poll at once, or parks it.
    *
    * @param {string} id
-   * @param {{ack?: number, hold?: number}} wish the ack, by default 0; the hold in seconds, by
+   * @param {{ack?: number, hold?: number}} how the ack, by default 0; the hold in seconds, by
    *     default the server's
    * @param {(body: Buffer) => void} answer called once with the JSON text when a parked poll is
    *     answered, and not after `cancel`
@@ -200,7 +200,7 @@ export class Pool {
    *
    * @returns {undefined | Promise<undefined>} a promise while the disk is waited for; what the turn has decided may be
    *     told to others from then on
-   * @throws {Unanswerable} here, or as a rejection: it could not be written, and nobody may be told
+   * @throws {Unanswerable} here, or as a rejection: it could not be written, and no client may be told
    */
   endTurn() {
     return this.#committed(undefined);

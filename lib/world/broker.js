@@ -17,7 +17,7 @@ export const BUCKET = 'sprites-world';
 /** Where the store publishes what it has taken. */
 const ENTRIES = 'sprites.entries';
 
-/** Frames: then follows to whom, and from whom. */
+/** Frames: the names of receiver and sender follow. */
 const FRAMES = 'sprites.frames';
 
 /** The watchers of a server: its name follows. */
@@ -114,7 +114,7 @@ export class Broker {
     try {
       await this.#link.writable?.flush();
     } catch {
-      // The connection is gone, and with it what was under way: whoever sent it sends it again.
+      // The connection is gone, and with it what was under way: its sender sends it again.
     }
     this.#flushing = false;
     this.#underWay = Math.max(0, this.#underWay - sent);

@@ -4,7 +4,7 @@ import { Unanswerable } from '../torus/pool.js';
 /**
  * The sprites that cross between this server and the others of its world. What crosses, and that nothing is lost or
  * comes twice, is native (native/torus/seams.h, crossings.h), and so is when something is to be sent; this is what calls it:
- * it says who the others are, and carries frames to whoever sends them.
+ * it names the other servers, and hands frames to what sends them.
  *
  *     membership ─view─▶ Crossing ─ring─▶ native
  *     pool: a throw over a seam ─▶ native ─wake─▶ Crossing ─frame─▶ send(name, bytes) … received(name, bytes)
@@ -26,7 +26,7 @@ export const DOUBT = 60_000;
 /** How often it looks whether all is handed over, milliseconds. */
 const LOOK = 50;
 
-/** Servers and refusals that are logged at the most: anybody may publish frames under any name. */
+/** Servers and refusals that are logged at the most: every client of NATS can publish frames under any name. */
 const SAID = 1000;
 
 /** How long a server that leaves waits for what is in its outboxes to be taken, milliseconds. */
@@ -121,7 +121,7 @@ export class Crossing {
    */
   received(from, frame) {
     if (!this.#native) return;
-    // Nobody becomes known by a frame: there are only so many numbers.
+    // A frame makes no server known: there are only so many numbers.
     const number = this.#numbers.get(from) ?? -1;
     const refusal = this.#native.receive(number, frame);
     if (refusal > 0) this.#refused(from, this.#refusals[refusal]);
@@ -152,7 +152,7 @@ export class Crossing {
 
   /**
    * @returns {{waiting: number, bytes: number, servers: {name: string, waiting: number}[],
-   *     refused: Record<string, number>}} what is in the outboxes, of whom; frames refused, here or there, by the reason
+   *     refused: Record<string, number>}} what is in the outboxes, by server; frames refused, here or there, by the reason
    */
   status() {
     const { sprites, bytes, servers } = this.#pool.outboxes();
@@ -229,7 +229,7 @@ export class Crossing {
   /**
    * Ends a turn, and sends what says what it has decided: when it is written, and not at all if it can't be.
    *
-   * @param {(string | Buffer)[]} messages each behind the name of whom it is for
+   * @param {(string | Buffer)[]} messages each behind the name of its receiver
    */
   #written(messages) {
     const send = () => {

@@ -31,7 +31,7 @@ const MOST_CLIENTS = MOST_ROWS ** 2;
 
 /**
  * How far ahead of the clock an epoch may be, seconds: 136 years, for a machine whose clock has begun at 1970. Each begins as
- * the clock's seconds and grows more slowly than these, so above that it is nobody's, and there is always a next one.
+ * the clock's seconds and grows more slowly than these, so a larger one is not valid, and there is always a next one.
  */
 const AHEAD = 2 ** 32;
 
@@ -68,7 +68,7 @@ const OVER = ['gone', 'lost'];
 /** @returns {boolean} whether an entry's server holds its name */
 export const isLiving = (entry) => entry !== undefined && LIVING.includes(entry.state);
 
-/** @returns {boolean} whether an entry's server is one of the ring, for who speaks that version */
+/** @returns {boolean} whether an entry's server is one of the ring, for servers of that version */
 export const isMember = (entry, version) => entry?.state === 'member' && entry.version === version;
 
 const isFrom = (low, high) => (value) =>
@@ -101,7 +101,7 @@ const OPTIONAL = {
 const EVER = ['version', 'epoch', 'state', 'lease'];
 
 /**
- * Whoever may publish may have written it, so every member is held to its bounds, and what has no meaning is left out: an
+ * Every client of NATS can have written it, so every member is held to its bounds, and what has no meaning is left out: an
  * entry that is written again, as lost, is not larger than it was.
  *
  * @param {string} text as it is in the store
@@ -124,8 +124,8 @@ export function readEntry(text) {
 }
 
 /**
- * The epoch of who takes a name. By compare-and-set it is above every one in the store. Where the store has lost its
- * memory it must still not be one that was used: seconds of the clock grow faster than anybody can take names. Clocks
+ * The epoch of a server that takes a name. By compare-and-set it is above every one in the store. Where the store has lost its
+ * memory it must still not be one that was used: seconds of the clock grow faster than servers can take names. Clocks
  * of two machines are never compared.
  *
  * @param {number[]} known epochs that were used

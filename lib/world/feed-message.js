@@ -12,7 +12,7 @@ import { cursorText, isKey, LAST_VERSION } from '../feeds/names.js';
  *   Sprites-Form: deflate        of the body; or plain
  *   Sprites-Log: 41              a log, and the version of the first item in the body
  *   Sprites-Run: NDUBZ4…         the run of the NATS server in which its epoch came there
- *   Sprites-By: a                the server that has published it, for who looks by hand
+ *   Sprites-By: a                the server that has published it, for an operator that looks at the stream
  */
 
 /** The version of this form. */

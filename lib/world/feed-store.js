@@ -9,7 +9,7 @@ import { PATIENCE_FOR_ALL, readNewest } from './read-newest.js';
  * of its own: what is large waits for what is large, and no lease waits for either.
  *
  * A write is a compare-and-set on the revision of the key's message before, so what servers publish at once has one order.
- * The store publishes each head again, without its body (`republish`): who hears of it asks for the value when he has
+ * The store publishes each head again, without its body (`republish`): a server that hears of it asks for the value when it has
  * room for it, and gets the newest one. So nothing is queued for a slow server, and a value crosses once a server.
  *
  * The older items of logs are in a stream of their own, a message a part, which is written once and is no news.
@@ -77,7 +77,7 @@ export class FeedStore {
   #watcher = { news() {}, missed() {} };
 
   /**
-   * @param {import('./nats-link.js').NatsLink} link nobody else's
+   * @param {import('./nats-link.js').NatsLink} link for it alone
    * @param {string} by this server's name
    */
   constructor(link, by) {
@@ -117,7 +117,7 @@ export class FeedStore {
 
   /**
    * @returns {string | undefined} the run of the NATS server: in another one it may have forgotten writes. A cluster may
-   *     have done so at any time, with a new leader, and nobody is told: there it is this server's own, so no server goes on
+   *     have done so at any time, with a new leader, and clients are not told: there it is this server's own, so no server goes on
    *     with an epoch of another one
    */
   get run() {

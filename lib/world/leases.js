@@ -6,12 +6,12 @@ import { WorldError } from './world-error.js';
  * What one server has seen of the others' leases. Pure: it is told the time.
  *
  * Clocks of two machines are never compared. A lease is renewed by writing the entry anew, which gives it a new revision;
- * who watches notes by his own clock, which only goes forward, when he saw a revision first. The owner counts from
- * before he sent the write, the watchers from when they saw it, and they wait a little longer (`marginOf`): so the owner
- * knows that his lease has ended before anybody else finds so.
+ * a watcher notes by its own monotonic clock when it first saw a revision. The owner counts from before it sent the
+ * write, the watchers from when they saw it, and they wait a little longer (`marginOf`): so the owner knows that its
+ * lease has ended before any watcher does.
  *
- * Who was himself out of touch (the broker was away, the machine slept, the process was stopped) has seen nothing of
- * the renewals meanwhile: he starts to watch anew (`watchAnew`).
+ * A watcher that was out of touch (the broker was away, the machine slept, the process was stopped) has missed
+ * renewals: it starts to watch anew (`watchAnew`).
  */
 
 /**
@@ -31,9 +31,9 @@ export const marginOf = (lease) => Math.min(lease / 8, 1000);
 export class Leases {
   /** The longest not renewed first: where there are too many names that one is forgotten. @type {Map<string, Seen>} */
   #seen = new Map();
-  /** Until then nobody is overdue: to look at a thousand leases at every tick would be most of what a server does for them. */
+  /** Until then no server is overdue: to look at a thousand leases at every tick would be most of what a server does for them. */
   #calmUntil = -Infinity;
-  /** Who has left, and comes back. */
+  /** The servers that have left and come back. */
   absences = new Absences();
 
   /** @returns {Seen | undefined} */
@@ -94,7 +94,7 @@ export class Leases {
     return this.see(name, what, now);
   }
 
-  /** Nobody's time counts that was before now. */
+  /** Leases are counted from now on: renewals may have been missed. */
   watchAnew(now) {
     for (const seen of this.#seen.values()) seen.at = now;
   }
@@ -105,7 +105,7 @@ export class Leases {
     return seen !== undefined && now > endOf(seen);
   }
 
-  /** @returns {string[]} those who are overdue */
+  /** @returns {string[]} the names that are overdue */
   overdue(now) {
     if (now <= this.#calmUntil) return [];
     const names = [];
@@ -120,7 +120,7 @@ export class Leases {
   }
 }
 
-/** When somebody is overdue, by the clock of who has seen him: who holds no name never is. */
+/** When a server is overdue, by the clock of the watcher; a server that holds no name never is. */
 function endOf({ entry, at }) {
   return isLiving(entry) ? at + entry.lease + marginOf(entry.lease) : Infinity;
 }
@@ -132,8 +132,8 @@ const sameShape = ({ entry: before }, entry) =>
  * The servers that have left in order and said that they come back: with a state, and with it their clients' places. Until
  * their grace is over the ids that they have made stay their own. Pure: it is told the time.
  *
- * The grace is counted by the clock of who watches, from when he saw first that the server leaves. Who begins to watch later
- * counts from then, so he may wait for one that has been away for long, but no longer than its grace.
+ * A watcher counts the grace by its own clock, from when it first saw that the server leaves. A watcher that begins later
+ * counts from then: it may wait for a server that has been away for long, but no longer than its grace.
  */
 export class Absences {
   /** @type {Map<string, {run: string, epoch: number, end: number}>} */
@@ -156,14 +156,14 @@ export class Absences {
     this.#absent.set(name, { run, epoch, end: now + grace });
   }
 
-  /** @returns {boolean} whether anybody's grace has ended since it was asked last */
+  /** @returns {boolean} whether a grace has ended since the last call */
   end(now) {
     const ended = [...this.#absent].filter(([, { end }]) => end <= now);
     for (const [name] of ended) this.#absent.delete(name);
     return ended.length > 0;
   }
 
-  /** @returns {string[]} who may still come back, in order */
+  /** @returns {string[]} the servers that may still come back, in order */
   names(now) {
     const absent = [...this.#absent].filter(([, { end }]) => end > now);
     return absent.map(([name]) => name).toSorted();
@@ -171,21 +171,21 @@ export class Absences {
 }
 
 /**
- * Who takes a server out of the ring whose lease has ended. The first in the ring's order after it does, then one after
- * the other, each waiting a little longer: so it is done once as a rule, and done although that one is lost as well. Pure.
+ * Which server takes one out of the ring whose lease has ended: the next in the ring's order, then one after
+ * the other, each waiting a little longer. So it is done once as a rule, and also where the next one is lost as well. Pure.
  */
 
 /** How much longer each further server waits before it takes a lost one out, milliseconds. */
 const turnOf = (lease) => Math.min(lease / 16, 500);
 
 /**
- * @param {object} who
- * @param {import('./leases.js').Leases} who.leases
- * @param {string} who.name the server that looks: a member
- * @param {number} who.version of the protocol that it speaks
- * @param {number} who.lease its own, milliseconds
+ * @param {object} self
+ * @param {import('./leases.js').Leases} self.leases
+ * @param {string} self.name the server that looks: a member
+ * @param {number} self.version of the protocol that it speaks
+ * @param {number} self.lease its own, milliseconds
  * @param {number} now
- * @returns {string[]} whom it has to take out now
+ * @returns {string[]} the servers that it has to take out now
  */
 export function toTakeOut({ leases, name, version, lease }, now) {
   const overdue = leases.overdue(now);
@@ -206,10 +206,10 @@ export function toTakeOut({ leases, name, version, lease }, now) {
 /**
  * Whether a server may be one of the ring, by what the store says of the others. Pure.
  *
- * @param {object} who
- * @param {import('./leases.js').Leases} who.leases
- * @param {string} who.name the server's
- * @param {number} who.version of the protocol that it speaks
+ * @param {object} self
+ * @param {import('./leases.js').Leases} self.leases
+ * @param {string} self.name the server's
+ * @param {number} self.version of the protocol that it speaks
  * @param {number} now
  * @param {(other: import('./leases.js').Seen) => boolean} counts whether one that joins is there before it
  * @throws {WorldError} when there are servers in the world with which it makes no ring, or no more may be

@@ -7,11 +7,11 @@ import { viewOf } from './ring.js';
 import { Conflict, WorldError } from './world-error.js';
 
 /**
- * Who is in the ring, as one server sees it.
+ * Which servers are in the ring, as one server sees it.
  *
  * Each server has one entry in a key-value store, under its name (entry.js): a lease, which it writes anew four times as
  * often as it ends. Every write is a compare-and-set on the entry's revision, so all writes of one entry are in one
- * order, and the ring is nothing but what the entries say: who has seen the same revisions has the same ring.
+ * order, and the ring is nothing but what the entries say: servers that have seen the same revisions have the same ring.
  *
  *     alone ──▶ joining ──▶ member ──▶ leaving ──▶ gone
  *       ▲          │▲          │▲
@@ -24,8 +24,8 @@ import { Conflict, WorldError } from './world-error.js';
  * succeeds, the owner's next renewal fails, and it joins again with a higher epoch. So there is no moment at which a member
  * is out by one server's word and renewed by its own.
  *
- * Whose turn that is: toTakeOut(). Who has not reached the store for half a lease himself begins to watch anew before he finds
- * anybody lost.
+ * toTakeOut() says whose turn that is. A server that has not reached the store for half a lease watches anew before it finds
+ * another one lost.
  */
 
 /** Renewals in a lease. */
@@ -135,7 +135,7 @@ export class Membership {
     store.watch({ seen: (of, what) => this.#hear(of, what), missed: () => this.#missed() });
   }
 
-  /** Begins; nobody has to wait for it. */
+  /** Begins; the caller need not wait for it. */
   start() {
     this.#loop = this.#live();
   }
@@ -347,7 +347,7 @@ export class Membership {
       instance: this.#instance,
       run: this.#run,
       since: this.#isOurs(seen?.entry) ? sinceOf(seen) : undefined,
-      // Who is only refused does not come back so.
+      // A server that is only refused does not come back so.
       ...(this.#target !== 'member' && this.#grace > 0 && { grace: this.#grace })
     };
     const sent = this.#clock.now();
@@ -362,14 +362,14 @@ export class Membership {
     this.#see(this.#name, { entry, revision: written });
   }
 
-  /** The store has answered. Who was out of touch has missed the others' renewals too. */
+  /** The store has answered. A server that was out of touch has missed the others' renewals. */
   #touch() {
     const now = this.#clock.now();
     if (now - this.#contact > this.#lease / 2) this.#leases.watchAnew(now);
     this.#contact = now;
   }
 
-  /** Writes an entry, and looks what is there when somebody else has. */
+  /** Writes an entry, and reads the newer one where another server has written. */
   async #put(name, entry, revision) {
     try {
       return await this.#store.put(name, entry, revision);
@@ -405,7 +405,7 @@ export class Membership {
   }
 
   /**
-   * News have come. Anybody may have published them: where they say that the entry of this server is another's by now, or
+   * News have come. Every client of NATS can publish them: where they say that the entry of this server is another's by now, or
    * are older than what was heard before, the store is asked.
    */
   #hear(name, what) {

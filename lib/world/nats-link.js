@@ -31,7 +31,7 @@ const NO_REPLICAS = [10074, 10005];
 
 /**
  * @param {{get: (name: string) => string} | undefined} headers of a message that the store publishes again
- * @returns {number} its revision; 0: it says none, as one that somebody else has published may
+ * @returns {number} its revision; 0: it says none, as a message of another program may
  */
 export function revisionOf(headers) {
   const text = headers?.get('Nats-Sequence') ?? '';
@@ -101,7 +101,7 @@ export class NatsLink {
     return this.#connected;
   }
 
-  /** @returns {boolean} whether there was one, which comes back by itself: nobody has to try meanwhile */
+  /** @returns {boolean} whether there was one, which reconnects by itself: no try is needed meanwhile */
   get isLost() {
     return this.#connection !== undefined && !this.#connected;
   }
@@ -271,7 +271,7 @@ export class NatsLink {
   }
 
   /**
-   * Has a stream of ours kept by as many NATS servers as it is to be; by more where somebody has said so.
+   * Has a stream of ours kept by as many NATS servers as it is to be; by more where an operator has set more.
    *
    * @param {object} jsm
    * @param {object} info what JetStream says of the stream
@@ -295,7 +295,7 @@ export class NatsLink {
   }
 
   #leave() {
-    this.#connection.reconnect().catch(() => {}); // It is closed: nobody needs another one.
+    this.#connection.reconnect().catch(() => {}); // It is closed: another one is not needed.
   }
 
   async close() {

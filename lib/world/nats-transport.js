@@ -44,7 +44,7 @@ export async function connect(options, signal) {
   return new Promise((resolve, reject) => {
     const giveUp = () => {
       reject(signal.reason);
-      trying.then((late) => late.close()).catch(() => {}); // A failure is nobody's any more.
+      trying.then((late) => late.close()).catch(() => {}); // No caller waits for its failure any more.
     };
     signal.addEventListener('abort', giveUp);
     trying.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp));

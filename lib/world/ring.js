@@ -12,9 +12,9 @@ import { isLiving, isMember } from './entry.js';
  *                   5   2   7   5          row 3:  a → c → d → a
  *                                          row 6:  c → c, its own other end
  *
- * THE ORDER is that of the names, character by character. It is the same wherever it is worked out, whoever was seen
- * first; a server that comes back has its old place, so nobody else's seams change twice; the operator decides who is
- * whose neighbor (machines of one rack, `rack1-a` and `rack1-b`); and nothing has to be kept for it. By the time of
+ * THE ORDER is that of the names, character by character. It is the same wherever it is worked out, in whatever order
+ * servers were seen; a server that comes back has its old place, so no other server's seams change twice; the operator
+ * decides which servers are neighbors (machines of one rack, `rack1-a` and `rack1-b`); and nothing has to be kept for it. By the time of
  * joining a restart would move a server to the end, which takes its old neighbors' seams away and makes two more pairs.
  *
  * A member that comes or goes changes the seams of its neighbors alone: of one server on each side, and of those further
@@ -69,7 +69,7 @@ export class Ring {
   /**
    * @param {string} name
    * @param {number} row
-   * @returns {string} where the row's right end leads; the name itself where nobody else has the row. The server need
+   * @returns {string} where the row's right end leads; the name itself where no other server has the row. The server need
    *     not have the row: a sprite that comes in a row that is no more flies on from here.
    * @throws {RangeError} when the server is not in the ring
    */
@@ -142,7 +142,7 @@ export class Ring {
  * @property {Ring} ring with the server itself alone in it where it is no member
  * @property {Map<string, import('./entry.js').Entry>} peers the others that hold their names, of this version: a frame of
  *     one is good when it has the epoch that is here
- * @property {Map<string, number>} epochs the last ones of all others, also of those who have left or were lost: no process
+ * @property {Map<string, number>} epochs the last ones of all others, also of servers that have left or were lost: no process
  *     of one has gone further
  * @property {{name: string, url?: string}[]} places the others whose clients have their places there: those of the ring,
  *     and those that are about to be of it
@@ -150,10 +150,10 @@ export class Ring {
  */
 
 /**
- * @param {object} who
- * @param {import('./leases.js').Leases} who.leases
- * @param {string} who.name the server's
- * @param {number} who.version of the protocol that it speaks
+ * @param {object} known
+ * @param {import('./leases.js').Leases} known.leases
+ * @param {string} known.name the server's
+ * @param {number} known.version of the protocol that it speaks
  * @param {{state: View['state'], problem: View['problem'], epoch: View['epoch']}} self what it is now
  * @param {() => {rows: number, url?: string}} describe what the others must know of it
  * @param {number} now
@@ -197,7 +197,7 @@ function epochsOf(leases, own) {
   return epochs;
 }
 
-/** Where the clients of these are to ask: who leaves has no places any more, or says that it comes back. */
+/** Servers whose clients are to ask there. A server that leaves has no places any more, or says that it comes back. */
 const placesOf = (peers) =>
   [...peers]
     .filter(([, { state }]) => state !== 'leaving')

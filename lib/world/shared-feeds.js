@@ -545,7 +545,7 @@ export class SharedFeeds {
     return (await this.#feeds.splitLog(key)).parts;
   }
 
-  /** Gives what is here a version that nobody else has. */
+  /** Gives what is here a version that no other server has. */
   async #fork(key, mark, revision) {
     const fork = { ...mark, ...nextCursor(mark), epoch: newEpoch() };
     if (mark.digest !== undefined) {

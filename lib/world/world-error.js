@@ -11,5 +11,5 @@ export class WorldError extends Error {
   }
 }
 
-/** A write that came too late: somebody else has written since. Nothing was written. */
+/** A write that came too late: another server has written since. Nothing was written. */
 export class Conflict extends Error {}

@@ -92,7 +92,7 @@ class ArenaObject : public Nan::ObjectWrap {
     try {
       auto* arena = new ArenaObject(options, info[1]);
       arena->Wrap(info.This());
-      // Who has a timer is alive until close().
+      // An object with a timer is alive until close().
       arena->Ref();
       info.GetReturnValue().Set(info.This());
     } catch (const std::bad_alloc&) {
@@ -165,7 +165,7 @@ class ArenaObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(unwrap<ArenaObject>(info)->arena_.take(roomIn(info), columns));
   }
 
-  // drain(): nobody joins any more
+  // drain(): joins are refused from now on
   static void drain(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<ArenaObject>(info)->arena_.drain();
   }

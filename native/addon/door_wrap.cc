@@ -23,7 +23,7 @@ namespace {
 /**
  * {outcomes: [text, …], feed, feedGzip, feedPublic, feedUnchanged, feedStream, feedStreamGzip,
  * feedStreamPlain, json, joined: [text, text], timedOut, refused, tooMuchHeld, badRequest,
- * headTooLarge, expectationFailed, stays, ready: [[path, text], …]}
+ * headTooLarge, expectationFailed, stays, fixed: [[path, text], …]}
  */
 Replies repliesOf(Local<Value> given) {
   Replies replies;
@@ -49,10 +49,10 @@ Replies repliesOf(Local<Value> given) {
   replies.headTooLarge = Reply(textIn(given, "headTooLarge"));
   replies.expectationFailed = Reply(textIn(given, "expectationFailed"));
   replies.stays = textIn(given, "stays");
-  Local<Array> ready = get(given, "ready").As<Array>();
-  for (uint32_t i = 0; i < ready->Length(); ++i) {
-    Local<Array> entry = Nan::Get(ready, i).ToLocalChecked().As<Array>();
-    replies.ready.emplace(textOf(Nan::Get(entry, 0).ToLocalChecked()),
+  Local<Array> fixed = get(given, "fixed").As<Array>();
+  for (uint32_t i = 0; i < fixed->Length(); ++i) {
+    Local<Array> entry = Nan::Get(fixed, i).ToLocalChecked().As<Array>();
+    replies.fixed.emplace(textOf(Nan::Get(entry, 0).ToLocalChecked()),
                           textOf(Nan::Get(entry, 1).ToLocalChecked()));
   }
   return replies;
@@ -110,8 +110,8 @@ class DoorObject : public Nan::ObjectWrap {
                     {"setOtherServers", setOtherServers},
                     {"endGrants", endGrants},
                     {"closeIdle", closeIdle},
-                    {"wantNotes", wantNotes},
-                    {"takeNotes", takeNotes},
+                    {"wantLogEvents", wantLogEvents},
+                    {"takeLogEvents", takeLogEvents},
                     {"counts", counts},
                     {"close", close},
                 });
@@ -340,25 +340,25 @@ class DoorObject : public Nan::ObjectWrap {
                                                      {*tags, *tags + tags.length()});
   }
 
-  // wantNotes(): there will be notes from now on
-  static void wantNotes(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<DoorObject>(info)->front_.wantNotes();
+  // wantLogEvents(): there will be log events from now on
+  static void wantLogEvents(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<DoorObject>(info)->front_.wantLogEvents();
   }
 
-  // takeNotes() → {notes: [{kind, route, outcome, from}], omitted}
-  static void takeNotes(const Nan::FunctionCallbackInfo<Value>& info) {
-    const auto [notes, omitted] = unwrap<DoorObject>(info)->front_.takeNotes();
-    Local<Array> list = Nan::New<Array>(static_cast<int>(notes.size()));
-    for (uint32_t i = 0; i < notes.size(); ++i) {
-      Local<Object> note = Nan::New<Object>();
-      set(note, "kind", static_cast<double>(notes[i].kind));
-      set(note, "route", static_cast<double>(notes[i].route));
-      set(note, "outcome", static_cast<double>(notes[i].outcome));
-      set(note, "from", Nan::New(notes[i].peer.text()).ToLocalChecked());
-      Nan::Set(list, i, note).Check();
+  // takeLogEvents() → {events: [{kind, route, outcome, from}], omitted}
+  static void takeLogEvents(const Nan::FunctionCallbackInfo<Value>& info) {
+    const auto [events, omitted] = unwrap<DoorObject>(info)->front_.takeLogEvents();
+    Local<Array> list = Nan::New<Array>(static_cast<int>(events.size()));
+    for (uint32_t i = 0; i < events.size(); ++i) {
+      Local<Object> event = Nan::New<Object>();
+      set(event, "kind", static_cast<double>(events[i].kind));
+      set(event, "route", static_cast<double>(events[i].route));
+      set(event, "outcome", static_cast<double>(events[i].outcome));
+      set(event, "from", Nan::New(events[i].address.text()).ToLocalChecked());
+      Nan::Set(list, i, event).Check();
     }
     Local<Object> result = Nan::New<Object>();
-    set(result, "notes", list);
+    set(result, "events", list);
     set(result, "omitted", static_cast<double>(omitted));
     info.GetReturnValue().Set(result);
   }

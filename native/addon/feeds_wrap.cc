@@ -20,7 +20,7 @@ namespace server {
 
 namespace {
 
-/** Microseconds of one turn of the loop that go to watchers who are due. */
+/** Microseconds of one turn of the loop that go to due watchers. */
 constexpr uint64_t kTurnShare = 2500;
 
 Cursor cursorIn(Local<Value> object) {
@@ -217,7 +217,7 @@ class FeedsObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(result);
   }
 
-  // answerLength(key) → bytes of the answer to who has nothing yet; 0: there is none
+  // answerLength(key) → bytes of the answer to a client without a value; 0: there is none
   static void answerLength(const Nan::FunctionCallbackInfo<Value>& info) {
     Feeds& feeds = unwrap<FeedsObject>(info)->feeds_;
     const std::string key = textOf(info[0]);

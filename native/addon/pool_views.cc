@@ -59,13 +59,13 @@ Local<Object> countsOf(const Pool& pool) {
   return result;
 }
 
-Local<Object> outboxesOf(const Seams* memory) {
+Local<Object> outboxesOf(const Seams* seams) {
   Local<Object> result = Nan::New<Object>();
-  set(result, "sprites", memory == nullptr ? 0 : static_cast<double>(memory->sprites()));
-  set(result, "bytes", memory == nullptr ? 0 : static_cast<double>(memory->bytes()));
+  set(result, "sprites", seams == nullptr ? 0 : static_cast<double>(seams->sprites()));
+  set(result, "bytes", seams == nullptr ? 0 : static_cast<double>(seams->bytes()));
   Local<Array> servers = Nan::New<Array>();
-  for (size_t i = 0; memory != nullptr && i < memory->size(); ++i) {
-    const Peer& peer = memory->peer(static_cast<PeerNumber>(i));
+  for (size_t i = 0; seams != nullptr && i < seams->size(); ++i) {
+    const Peer& peer = seams->peer(static_cast<PeerNumber>(i));
     Local<Object> server = Nan::New<Object>();
     set(server, "name", Nan::New(peer.name).ToLocalChecked());
     set(server, "waiting", static_cast<double>(peer.outbox.size()));

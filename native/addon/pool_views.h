@@ -20,7 +20,7 @@ Local<Object> objectOf(const DeliveryTimes& times);
 Local<Object> countsOf(const Pool& pool);
 
 /** What waits to cross to other servers; `memory` is nullptr where there never was a world. */
-Local<Object> outboxesOf(const Seams* memory);
+Local<Object> outboxesOf(const Seams* seams);
 
 /** How the writing of the state fares. */
 Local<Object> countsOf(const StateStore& store);

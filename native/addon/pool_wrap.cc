@@ -163,7 +163,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
       auto* pool = new PoolObject(options, info[1], info[2].As<Function>());
       pool->Wrap(info.This());
       // The collector may run in an answer that the timer has caused, and must not take the pool
-      // then: who has a timer is alive until close().
+      // then: an object with a timer is alive until close().
       pool->Ref();
       info.GetReturnValue().Set(info.This());
     } catch (const std::bad_alloc&) {
@@ -261,7 +261,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
 
   // outboxes() → {sprites, bytes: of all, servers: [{name, waiting}, …]}
   static void outboxes(const Nan::FunctionCallbackInfo<Value>& info) {
-    info.GetReturnValue().Set(outboxesOf(unwrap<PoolObject>(info)->pool_.memory()));
+    info.GetReturnValue().Set(outboxesOf(unwrap<PoolObject>(info)->pool_.keptSeams()));
   }
 
   // deliveryTimes() → {bounds: [ms, …], counts: [sprites up to each, …, beyond the last], sum: ms}

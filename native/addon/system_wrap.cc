@@ -29,7 +29,7 @@ void takeFileLockCall(const Nan::FunctionCallbackInfo<Value>& info) {
   }
 }
 
-// holdsFileLock(fd, path) → whether nobody has taken the file away
+// holdsFileLock(fd, path) → whether the file is still there
 void holdsFileLockCall(const Nan::FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(
       base::holdsFileLock(static_cast<int>(uint32Of(info[0])), textOf(info[1])));

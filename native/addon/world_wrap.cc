@@ -140,7 +140,7 @@ class WorldObject : public Nan::ObjectWrap {
 
   // set({peers, accepted, told, left, right, next: Int32Array each, epochs: Float64Array, open}):
   // `epochs` are of those in `told`; `left` and `right` have two numbers a seam, the row behind its
-  // last and the server; next is [left, right]; -1 for nobody
+  // last and the server; next is [left, right]; -1 for none
   static void setRing(const Info& info) {
     Ring ring;
     ring.peers = peersIn(info[0], "peers");
@@ -158,7 +158,7 @@ class WorldObject : public Nan::ObjectWrap {
     unwrap<WorldObject>(info)->seams().set(std::move(ring), milliseconds());
   }
 
-  // take() → [name, Buffer, name, Buffer, …]: all messages that are due, each with whom it is for;
+  // take() → [name, Buffer, name, Buffer, …]: all messages that are due, each with its receiver;
   // the pool's turn is to be ended
   static void take(const Info& info) {
     auto* self = unwrap<WorldObject>(info);
@@ -198,7 +198,7 @@ class WorldObject : public Nan::ObjectWrap {
       return info.GetReturnValue().Set(static_cast<uint32_t>(self->crossings_.strange()));
     }
     self->message_.clear();
-    const Refusal refusal =
+    const FrameRefusal refusal =
         self->crossings_.receive(peer, bytesOf(info[1]), milliseconds(), &self->message_);
     if (!self->message_.empty()) self->answers_.emplace_back(peer, self->message_);
     info.GetReturnValue().Set(static_cast<uint32_t>(refusal));

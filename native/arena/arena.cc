@@ -116,7 +116,7 @@ Outcome Arena::join(std::string_view name, const Address& address, uint64_t now,
   return Outcome::kOk;
 }
 
-/** Gives `record`, which nobody has, to a player. */
+/** Gives `record`, which is free, to a player. */
 void Arena::admit(uint32_t record, const Id& id, uint32_t room, uint32_t number) {
   Player& player = players_[record];
   player = Player{};

@@ -6,7 +6,7 @@
 //
 // A room has a game, and of that this table knows the fields alone: the names of the inputs and
 // their ranges. Values are kept in columns, a column a field, one place a player; a player's place
-// is its record's. Who plays in a room is a list, so that a reduction touches nobody else's.
+// is its record's. The players of a room are a list, so that a reduction touches no others.
 //
 // The law of inputs: inputs = reduced + superseded + waiting, at every moment.
 //
@@ -14,7 +14,7 @@
 // wheel; no allocation. A player costs 64 bytes, 12 of the wheel and 8 a field. Rejected: the
 // values in the record (a reduction would read all of it for one number), a queue of inputs (a
 // phone that is shaken would fill it, and a game wants to know what is, not what was), the pool's
-// clients as players (a place in the torus and a mailbox that nobody needs).
+// clients as players (a place in the torus and a mailbox that are not needed).
 #ifndef SPRITES_ARENA_H_
 #define SPRITES_ARENA_H_
 
@@ -86,7 +86,7 @@ class Arena {
   /** Takes a player out; does nothing where there is no such player. */
   Outcome leave(std::string_view room, const Id& id);
 
-  /** Counts a request that somebody else has refused; returns its outcome. */
+  /** Counts a request that the door has refused; returns its outcome. */
   Outcome count(Outcome outcome);
 
   /** Where a reduction's inputs go: arrays of `most` each, `values` one such array a field. */
@@ -109,7 +109,7 @@ class Arena {
   }
 
   /**
-   * Gives a reducer the latest inputs of all who play in a room, `most` at most, and counts those
+   * Gives a reducer the latest inputs of all players in a room, `most` at most, and counts those
    * that waited as reduced. Returns how many players were given.
    */
   uint32_t take(uint32_t room, const Columns& columns);
@@ -117,10 +117,10 @@ class Arena {
   /** Ends the leases that are due at `now`, milliseconds; false: call again soon. */
   bool tick(uint64_t now);
 
-  /** From now on nobody joins. */
+  /** From now on joins are refused. */
   void drain() { draining_ = true; }
 
-  /** From now on who plays, and what they play, is noted in `journal`, which outlives the arena. */
+  /** From now on players and games are noted in `journal`, which outlives the arena. */
   void keepJournal(Journal* journal) { journal_ = journal; }
 
   /**

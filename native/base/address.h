@@ -1,5 +1,5 @@
-// A peer's address as the limits count it: IPv4 whole, IPv6 by its /64, which is what one customer
-// is given (RFC 6177), so that nobody counts as 2^64 addresses.
+// A client's address as the limits count it: IPv4 whole, IPv6 by its /64, which is what one
+// customer is given (RFC 6177), so that no customer counts as 2^64 addresses.
 #ifndef SPRITES_ADDRESS_H_
 #define SPRITES_ADDRESS_H_
 

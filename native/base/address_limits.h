@@ -53,7 +53,7 @@ struct AddressLimitsOptions {
 
 class AddressLimits {
  public:
-  /** `most` source addresses are known at once; who is one more is refused everything. */
+  /** `most` source addresses are known at once; every request of a further one is refused. */
   explicit AddressLimits(const AddressLimitsOptions& options, uint32_t most = kMostSources)
       : options_(options),
         most_(most),

@@ -1,5 +1,5 @@
 // The clock by which deadlines of others are judged: it does not count time in which this process
-// could not hear anybody.
+// could not hear its clients.
 //
 //   time    ─────┬────── stopped, or starved ──────┬─── catching up ───┬──────▶
 //   clock   ─────┴─────────── stands ──────────────┴───── stands ──────┴──────▶

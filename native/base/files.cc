@@ -53,8 +53,8 @@ int takeFileLock(const std::string& path) {
 bool holdsFileLock(int fd, const std::string& path) { return isStillThere(fd, path); }
 
 void releaseFileLock(int fd, const std::string& path) {
-  // Removed while it is held: who opened it before finds it gone, and makes a new one. Another's is
-  // not removed.
+  // Removed while it is held: a process that opened it before finds it gone, and makes a new one.
+  // The file of another process is not removed.
   if (isStillThere(fd, path)) unlink(path.c_str());
   close(fd);
 }

@@ -17,21 +17,22 @@ namespace base {
  */
 int takeFileLock(const std::string& path);
 
-/** Whether the lock's file is still at `path`: where somebody has removed it, another may have it
+/** Whether the lock's file is still at `path`: where it was removed, another process may have it
  * too. */
 bool holdsFileLock(int fd, const std::string& path);
 
 /** Gives the lock back, and removes its file. */
 void releaseFileLock(int fd, const std::string& path);
 
-// Writing to a descriptor that somebody else reads, such as the log's, without ever waiting for it.
+// Writing to a descriptor that another process reads, such as the log's, without ever waiting for
+// it.
 
 /**
  * Writes as much of `bytes` to `fd` as it takes at once. The descriptor's own mode stays as it is:
  * other processes share it.
  *
  * Returns the number of bytes written, or -errno: -EAGAIN where nothing can be written without
- * waiting (a pipe, a socket or a terminal that nobody reads). A regular file is written to in any
+ * waiting (a pipe, a socket or a terminal that is not read). A regular file is written to in any
  * case, since the kernel takes that into its cache.
  */
 long writeNow(int fd, std::string_view bytes);

@@ -26,7 +26,7 @@
 namespace server {
 
 constexpr char kJournalMagic[8] = {'S', 'P', 'R', 'I', 'T', 'E', 'J', '\n'};
-// 1: without the addresses of those who join; 2: without what crosses; 3: without feeds, notes and
+// 1: without the addresses of joins; 2: without what crosses; 3: without feeds, notes and
 // the origin; 4: without logs
 constexpr uint32_t kJournalVersion = 5;
 constexpr uint32_t kJournalByteOrder = 0x01020304;
@@ -92,8 +92,8 @@ enum class JournalStep : uint8_t {
   kGone = 8,    // `record`, which has left and is empty, is out of the torus
   kMoveUp = 9,  // the oldest sprite in the backlog of `record` entered its mailbox
 
-  // Of a world of several servers (seams.h); `other` is one of them, by its number. Where `record`
-  // is somebody on whom a sprite has landed, it is kNoLanding if it has not.
+  // Of a world of several servers (seams.h); `other` is one of them, by its number. `record`
+  // is the client on which a sprite has landed; kNoLanding: it has not.
   kMemory = 10,     // this and all later processes have the memory `number`
   kLife = 11,       // this process has the life `number`
   kPeer = 12,       // `other`, the next number, is the server whose name follows
@@ -117,7 +117,7 @@ enum class JournalStep : uint8_t {
   kUnnote = 24,     // nothing is noted under the name that follows
 };
 
-/** In JournalRecord::record: the sprite has not landed on anybody. */
+/** In JournalRecord::record: the sprite has not landed. */
 constexpr uint32_t kNoLanding = UINT32_MAX;
 
 /** The head of every record. */

@@ -4,7 +4,7 @@
 // arithmetic on one word. A 200-byte sprite takes some 200 ns (make -C test/native bench).
 //
 // Rejected: simdjson and its like (an index of the text is built before it is checked; a sprite is
-// shorter than the set-up), a parser that builds values (nobody here reads them: the bytes are
+// shorter than the set-up), a parser that builds values (they are not read here: the bytes are
 // relayed as they came), and handing the text to V8 (a throw enters no JavaScript).
 #include "json_reader.h"
 

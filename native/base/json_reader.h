@@ -1,4 +1,4 @@
-// The check every sprite passes before anyone else sees it: one JSON object (RFC 8259) in UTF-8
+// The check every sprite passes before a client gets it: one JSON object (RFC 8259) in UTF-8
 // (RFC 3629), nested no deeper than a bound. It validates and stores nothing.
 #ifndef SPRITES_BASE_JSON_READER_H_
 #define SPRITES_BASE_JSON_READER_H_

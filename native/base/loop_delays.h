@@ -1,5 +1,5 @@
-// Loop delays: how late an event loop is, as somebody would see it who asks it every 10 ms and asks
-// again when he has been answered. Nobody asks: it is worked out from the loop's turns, so that a
+// Loop delays: how late an event loop is for a client that asks it every 10 ms and asks again when
+// it is answered. No such client is needed: delays are worked out from the loop's turns, so that a
 // loop with nothing to do is not woken a hundred times a second.
 //
 //   asked      │         │         │                   │         │
@@ -8,7 +8,7 @@
 //
 // A loop that sleeps would answer at once. One that is woken late, because the process was stopped
 // or starved, works from the moment it was to be woken: its owner has a timer and says so (`late`).
-// The longest turn is kept whole, wherever in it somebody would have asked.
+// The longest turn is kept whole, wherever in it a question would have come.
 //
 // Cost: some additions a turn, 9 kB. Rejected: a timer every 10 ms (5 ms of CPU a second in
 // JavaScript, 2 ms in C++).
@@ -149,7 +149,7 @@ class LoopDelays {
 
   uint64_t ended_;  // when the last turn ended
   uint64_t slept_;  // in all, by then
-  uint64_t due_;    // when somebody asks next
+  uint64_t due_;    // when the next question would come
   uint64_t late_ = kNever;
   uint64_t longest_ = 0;
   Counts counts_ = {};

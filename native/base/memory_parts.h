@@ -1,6 +1,6 @@
 // Large memory, taken and given back part by part.
 //
-// Whoever changes the address space of a process waits for whoever does so at the moment: a munmap
+// A thread that changes the address space of a process waits for one that is changing it: a munmap
 // of 100 MB, or a mmap that fills as much, keeps a malloc in another thread waiting until it is
 // done, and far longer where its thread has a low priority and the processor is busy. A part is
 // done in some ten microseconds.
@@ -32,7 +32,7 @@ int eachMemoryPart(void* memory, size_t bytes, Act&& act) {
   return 0;
 }
 
-/** Ends a mapping that nobody uses any more. */
+/** Ends a mapping that is not used any more. */
 inline void unmapByParts(void* memory, size_t bytes) {
   eachMemoryPart(memory, bytes,
                  [](void* part, size_t length) { return madvise(part, length, MADV_DONTNEED); });

@@ -4,13 +4,13 @@
 //   Message   [ references │ piece │ piece │ piece ]      head, value, end
 //                              └ from 0 to 312 of some Bytes
 //
-// A message is whole when it is made and does not change. Who can't take all of it holds one
-// reference and how much he has taken: no reader has a copy. Bytes only grow at their end
+// A message is whole when it is made and does not change. A reader that can't take all of it holds
+// one reference and how much it has taken: no reader has a copy. Bytes only grow at their end
 // (Bytes::append, for the patches of a feed), beyond what any message names.
 //
 // A Ledger adds up what is alive, so that its owner can bound it.
 //
-// Who may touch what: references to Bytes are counted atomically, and any thread may hold and read
+// Threads: references to Bytes are counted atomically, and any thread may hold and read
 // what it was given a piece of; the thread that made them alone appends, and asks for their length.
 // A Message is one thread's.
 //
@@ -42,7 +42,7 @@ template <typename T>
 class Ref {
  public:
   Ref() = default;
-  /** Takes over a reference that somebody holds. */
+  /** Takes over a reference. */
   explicit Ref(T* held) : held_(held) {}
   Ref(const Ref& other) : held_(other.held_) {
     if (held_ != nullptr) held_->hold();
@@ -120,7 +120,7 @@ class Bytes {
   Ledger* ledger_;
 };
 
-/** Some of somebody's bytes. */
+/** Some of the bytes of a Bytes. */
 struct Piece {
   const Bytes* bytes;
   uint32_t begin;

@@ -5,7 +5,7 @@
 // is first written to it. So an idle server with room for a million clients stays small, nothing
 // is allocated, moved or copied while it serves, and an element's address never changes.
 //
-//     Reserved<Node>   [ used | used | touched by nobody: no memory yet . . . . . . . . ]
+//     Reserved<Node>   [ used | used | never touched: no memory yet . . . . . . . . ]
 //                      0                                                       size()
 //
 // The memory comes zero-filled, so a table that is numbered to read zero as "nothing" needs no

@@ -28,7 +28,7 @@ constexpr std::chrono::milliseconds kTrail{100};
 constexpr std::chrono::milliseconds kStandstill{60};  // then what is let go has no speed
 constexpr double kQuickest = 0.04;                    // seconds
 constexpr double kNear = 6;
-constexpr std::chrono::seconds kNews{8};          // for which one that came in says from whom it is
+constexpr std::chrono::seconds kNews{8};          // for which one that came in shows its sender
 constexpr size_t kPhotosMost = size_t{64} << 20;  // bytes of all photos on a desktop
 constexpr std::chrono::seconds kCloseTime{6};
 constexpr std::chrono::milliseconds kLook{2000};          // between two looks at the counts
@@ -118,7 +118,7 @@ void App::tell(Change change) {
 void App::run() {
   client_.start();
   Clock::time_point last = Clock::now();
-  toastEnd_ = last + kToast;  // what was said so far nobody has seen yet
+  toastEnd_ = last + kToast;  // what was said so far was not seen yet
   while (running_) {
     SDL_Event event;
     if (!changed_ && !desktop_.isMoving()) {
@@ -194,8 +194,8 @@ void App::onArrival(const Arrival& arrival) {
     news_.emplace_back(id, Clock::now() + kNews);
     return;
   }
-  // Full: it flies on, the way it was going. What nobody takes stays after all, up to twice as
-  // many; a stranger who throws still more loses them.
+  // Full: it flies on, the way it was going. What no neighbor takes stays, up to twice as
+  // many; of a stranger that throws still more they are lost.
   const bool thrown =
       !arrival.passed &&
       client_.throwSprite(opposite(arrival.edge), writeSprite(arrival.sprite, maxSprite()),
@@ -208,7 +208,7 @@ void App::onArrival(const Arrival& arrival) {
   if (!thrown) dropped_++;
 }
 
-/** Those that say from whom they are: what has just come in, and what is pointed at. */
+/** The sprites that show their senders: those that have just come in, and those pointed at. */
 std::vector<BodyId> App::telling() const {
   std::vector<BodyId> ids{over_, held_, desktop_.selected()};
   for (const auto& [id, end] : news_) ids.push_back(id);
@@ -255,7 +255,7 @@ void App::onResult(const Thrown& thrown) {
       break;
     case Outcome::kUnanswered:
     case Outcome::kForgotten:
-      say("Nobody knows whether it arrived: it came back.");
+      say("It is unknown whether it arrived: it came back.");
       break;
   }
   desktop_.back(id);
@@ -278,7 +278,7 @@ void App::look(Clock::time_point now) {
   });
 }
 
-/** For everybody to see, for a while. */
+/** Shows words for a while. */
 void App::say(const std::string& words, std::chrono::seconds time) {
   window_.setToast(words);
   toasting_ = true;
@@ -316,7 +316,7 @@ std::string App::neighbor(Edge edge) const {
 void App::leaveBy(const Body& body, Edge edge) {
   const BodyId id = body.id;
   Sprite sprite = desktop_.crossing(body, edge);
-  sprite.by = name_;  // whoever threw it here has not thrown it there
+  sprite.by = name_;  // its sender here has not thrown it there
   const bool taken = client_.throwSprite(
       edge, writeSprite(sprite, maxSprite()), [this, id, edge](const ThrowResult& result) {
         tell([&](News* news) { news->results.push_back({id, edge, result}); });

@@ -6,7 +6,7 @@
 //        └──────────── Client::throwSprite ◀──────────┘
 //
 // A sprite that was thrown stays on this desktop, out of sight behind its edge, until the server
-// has answered: taken, it is gone; anything else, it comes back from the edge. What nobody can
+// has answered: taken, it is gone; anything else, it comes back from the edge. What no neighbor can
 // answer for (Outcome::kUnanswered, kForgotten) comes back, too: twice a sprite is better than
 // none.
 #ifndef SPRITES_DESKTOP_APP_H_
@@ -51,7 +51,7 @@ class App {
   struct Arrival {
     Edge edge;
     Sprite sprite;
-    bool passed;  // it was thrown on from here, and nobody took it
+    bool passed;  // it was thrown on from here, and no neighbor took it
   };
 
   /** A throw that was answered. */
@@ -134,7 +134,7 @@ class App {
   BodyId opened_ = 0;  // seen large
   uint64_t thrown_ = 0;
   uint64_t caught_ = 0;
-  std::vector<std::pair<BodyId, Clock::time_point>> news_;  // came in; until when it says from whom
+  std::vector<std::pair<BodyId, Clock::time_point>> news_;  // came in; when the sender is hidden
   std::vector<std::pair<BodyId, std::string>> unsized_;     // files, made small for any server
   double gripX_ = 0;  // from the held one's middle to the pointer
   double gripY_ = 0;

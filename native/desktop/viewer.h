@@ -1,4 +1,4 @@
-// One sprite, large: what it shows, from whom it is, and what can be done with it.
+// One sprite, large: what it shows, its sender, and what can be done with it.
 #ifndef SPRITES_DESKTOP_VIEWER_H_
 #define SPRITES_DESKTOP_VIEWER_H_
 

@@ -30,7 +30,7 @@ constexpr char kTitle[] = "Sprites";
   throw std::runtime_error(what + ": " + SDL_GetError());
 }
 
-/** Whether SDL has found no screen, and would paint for nobody though it was not asked to. */
+/** Whether SDL has found no screen, and would paint unseen though it was not asked to. */
 bool isBlind() {
   const char* asked = SDL_GetHint(SDL_HINT_VIDEODRIVER);
   const std::string_view driver = SDL_GetCurrentVideoDriver();
@@ -250,7 +250,7 @@ void Window::paintBody(const Body& body, bool selected, bool telling) {
   paintLabels(body, place, telling);
 }
 
-/** Its name and from whom it is, below it; above it where there is no room, and within the desktop.
+/** Its name and its sender, below it; above it where there is no room, and within the desktop.
  */
 void Window::paintLabels(const Body& body, const SDL_Rect& place, bool telling) {
   const std::string& name = body.sprite.name;

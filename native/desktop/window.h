@@ -72,7 +72,7 @@ class Window {
   /** What a click asks of the sprite that is open. */
   Action actionAt(int x, int y) const;
 
-  /** Paints everything anew and shows it. Those in `telling` say from whom they are. */
+  /** Paints everything anew and shows it. Those in `telling` show their senders. */
   void paint(const Desktop& desktop, const std::vector<BodyId>& telling);
 
  private:

@@ -1,4 +1,4 @@
-// Feeds: JSON documents under keys, and who watches them.
+// Feeds: JSON documents under keys, and their watchers.
 //
 //   "scores" ─▶ feed   [ epoch │ version │ value │ compressed │ patches … ]
 //                        │ parked: has the newest     ─publish─▶ due: to be answered, in shares
@@ -10,22 +10,22 @@
 // Lifecycle of a watcher: a poll that has something newer to hear is answered at once, or comes to
 // the due ones when the value is large; any other parks. A publication makes one list of another,
 // in constant time, and `step` answers the due ones, a bounded time in every turn of the loop, feed
-// by feed in turn. Every answer has the version that is newest when it is written: a watcher who is
-// still due when the next version is published skips one. A poll is over with its answer. An event
-// stream parks again, or is in no list while its reader is slow, and gets the newest version when
-// the reader has read on
-// (`ready`). A poll for many feeds has one watcher for each of them, linked in a circle: the first
-// feed with news ends the poll.
+// by feed in turn. Every answer has the version that is newest when it is written: a watcher that
+// is still due when the next version is published skips one. A poll is over with its answer. An
+// event stream parks again, or is in no list while its reader is slow, and gets the newest version
+// when the reader has read on
+// (`writable`). A poll for many feeds has one watcher for each of them, linked in a circle: the
+// first feed with news ends the poll.
 //
-// Where a state is kept a publication is written to the journal first, and staged: nobody is
+// Where a state is kept a publication is written to the journal first, and staged: no watcher is
 // answered with it, and a request is answered with the version before, until the turn says that it
 // is written (`reveal`). So no cursor that a watcher has seen is lost with the process.
 //
 // Lifecycle of a feed: its first value, or a request for it where there is an upstream; then
 // versions, counted up within an epoch; then its end, which its watchers are told before it goes.
-// One that is not published is `awaited`: it is here for the watchers who wait for its first value,
-// goes with the last of them, and takes no place of a published one. There may be as many awaited
-// feeds as others, and each counts for the address that asked first.
+// One that is not published is `awaited`: it is here for the watchers that wait for its first
+// value, goes with the last of them, and takes no place of a published one. There may be as many
+// awaited feeds as others, and each counts for the address that asked first.
 //
 // Patches are kept one behind the other in one run of bytes, so that what leads from any remembered
 // version to the newest is the rest of that run: an answer names it, and copies nothing. They are
@@ -37,8 +37,8 @@
 // Cost: 32 bytes a watcher and 12 for its timer. An answer to a thousand watchers is one shared
 // value, and the JSON around it (the envelope). Publishing to a million watchers takes as long as a
 // million writes do, but no turn of the loop takes longer than its share. Rejected: a list of
-// watchers for each version (whoever parks has the newest: there is but one), a queue for each
-// watcher (that is how others stack up memory for who is slow), answering the due ones by a timer
+// watchers for each version (every parked one has the newest: there is but one), a queue for each
+// watcher (other servers stack up memory for slow ones so), answering the due ones by a timer
 // (they would wait while the loop is idle), a ring of separate patches (an answer over many
 // versions would be a list of thousands of pieces).
 #ifndef SPRITES_FEEDS_H_
@@ -153,7 +153,7 @@ class FeedResponder {
   /** What became of an answer. */
   enum class Taken : uint8_t {
     kWhole,   // a stream can take more
-    kInPart,  // a stream can't take more now: Feeds::ready is called when it can
+    kInPart,  // a stream can't take more now: Feeds::writable is called when it can
     kLost,    // the connection is gone
   };
 
@@ -168,7 +168,7 @@ struct FeedsOptions {
   uint32_t feeds;     // at most
   uint64_t memory;    // bytes of all values, their compressed forms and patches
   uint32_t watchers;  // at most
-  bool upstream;      // feeds that nobody publishes are fetched
+  bool upstream;      // feeds without a publisher are fetched
   // The table of the main thread whose feeds this one shows, to a worker's watchers; nullptr: it is
   // that itself. It outlives this one.
   const Feeds* shows = nullptr;
@@ -177,8 +177,8 @@ struct FeedsOptions {
   LogBounds log = {};
   uint32_t answerBytes = 65536;  // of items in one answer; one is always sent
   uint32_t cache = 0;  // seconds for which a cache in front may keep an answer; 0: none is there
-  bool named = false;  // there are grants, which may name who watches
-  uint64_t lease = 30000;   // milliseconds that who has gone is still told of as present
+  bool named = false;  // there are grants, which may name watchers
+  uint64_t lease = 30000;   // milliseconds for which a watcher that has gone is shown as present
   uint32_t names = 100000;  // the most that are kept, of all feeds
 };
 
@@ -186,7 +186,7 @@ struct FeedCounts {
   uint64_t published, unchanged, deleted;
   uint64_t polls, pings;        // of feeds; those that ended with nothing new
   uint64_t documents, patches;  // values, and patches, that answers and events have taken
-  uint64_t skipped;             // versions that a watcher has not seen, because he was slow
+  uint64_t skipped;             // versions that a watcher has not seen, because it was slow
   uint64_t memory;              // bytes of all feeds
   uint32_t feeds;               // those that are awaited are not among them
   uint32_t awaited;             // feeds that are watched and not yet published
@@ -245,7 +245,7 @@ class Feeds {
   Feeds(const Feeds&) = delete;
   Feeds& operator=(const Feeds&) = delete;
 
-  /** Registers who writes the answers; not owned. */
+  /** Registers what writes the answers; not owned. */
   void setResponder(FeedResponder* responder) { responder_ = responder; }
 
   /** Has `busy` called when there is something for `step` or `takeWants` to do. */
@@ -302,7 +302,7 @@ class Feeds {
   void drop(uint32_t watcher);
 
   /** A stream whose `answer` returned false can take more. */
-  void ready(uint32_t watcher);
+  void writable(uint32_t watcher);
 
   /**
    * Takes a new version: kOk, kTooManyFeeds, kFeedMemoryFull or kStateUnwritable. `watching` is how
@@ -348,18 +348,18 @@ class Feeds {
   /** Ends a feed: its watchers are told. kOk, kUnknownFeed or kStateUnwritable. */
   Outcome remove(std::string_view key);
 
-  /** Forgets a fetched feed that nobody watches. False when it is not fetched, or is watched. */
+  /** Forgets a fetched feed without watchers. False when it is not fetched, or is watched. */
   bool forget(std::string_view key);
 
   /**
-   * A first value could not be fetched, for `why`: those who wait for it are told so, and those who
-   * ask before `until`.
+   * A first value could not be fetched, for `why`: watchers that wait for it are told so, and those
+   * that ask before `until`.
    */
   void fail(std::string_view key, uint64_t until, Outcome why = Outcome::kUpstreamFailed);
 
   // For a table that shows the feeds of another, and for that one.
 
-  /** Shows a version, whose bytes are the other's; false: nobody here has asked for the feed. */
+  /** Shows a version, whose bytes are the other's; false: the feed was not asked for here. */
   bool show(std::string_view key, FeedValue value, base::Ref<base::Bytes> gzip);
 
   /** It is not published there, but awaited: those that do not wait for that are told. */
@@ -368,10 +368,10 @@ class Feeds {
   /** It is not published there. */
   void refuse(std::string_view key);
 
-  /** Forgets a feed that is awaited, where nobody watches it any more. */
+  /** Forgets a feed that is awaited, once it has no watchers. */
   bool forgetAwaited(std::string_view key);
 
-  /** There is no such feed any more, or none to be had, for `why`: those who watch it or wait for
+  /** There is no such feed any more, or none to be had, for `why`: those that watch it or wait for
    * it are told. */
   void end(std::string_view key, Outcome why);
 
@@ -379,7 +379,7 @@ class Feeds {
   void watchFor(FeedsWatcher* watcher) { watcher_ = watcher; }
 
   /**
-   * Somebody at `from` asks elsewhere for a feed that has no value here: kOk when one is being
+   * A client at `from` asks a worker for a feed that has no value here: kOk when one is being
    * fetched, and FeedsWatcher will be told.
    */
   Outcome askElsewhere(std::string_view key, const Address& from, bool waits) {
@@ -434,7 +434,7 @@ class Feeds {
     touched_.clear();
   }
 
-  /** Forgets the feeds that nobody has asked for in `idle` milliseconds, and calls `gone(key)`. */
+  /** Forgets the feeds without a request in `idle` milliseconds, and calls `gone(key)`. */
   template <typename Gone>
   void forgetIdle(uint64_t idle, Gone&& gone) {
     for (size_t number = 0; number < feeds_.size(); ++number) {
@@ -472,10 +472,10 @@ class Feeds {
   struct Want {
     std::string key;
     bool fetch;     // a first value; else the compressed form of `cursor`
-    Source source;  // of the client who asked first
+    Source source;  // of the client that asked first
     Cursor cursor;
-    Address from = {};   // of the client who asks now
-    bool waits = false;  // for a first version, where nobody has published one
+    Address from = {};   // of the client that asks now
+    bool waits = false;  // for a first version
     bool heard = false;  // neither: the feed, that `hear` was called for, has another version
     bool asks = false;   // the same: the other servers are to be asked for their shares of it
     std::optional<Attendance> share = {};  // the same: they are to be told this one's
@@ -497,7 +497,7 @@ class Feeds {
 
   /**
    * Begins the end: every watcher is answered within `window` milliseconds, each at a moment of its
-   * own, and told to come back after it. Those who come from now on are told so at once.
+   * own, and told to come back after it. Watchers that come from now on are told so at once.
    */
   void drain(uint32_t window);
 

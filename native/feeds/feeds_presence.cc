@@ -11,7 +11,7 @@ namespace {
 /** Milliseconds from one version of a presence feed to the next, at least. */
 constexpr uint64_t kTellEvery = 1000;
 
-/** Milliseconds after which a presence feed that nobody asks for is forgotten. */
+/** Milliseconds after which a presence feed without requests is forgotten. */
 constexpr uint64_t kPresenceIdle = 60000;
 
 /** Presence feeds that a tick tells: where there are more than those of a second, each is told less
@@ -176,7 +176,7 @@ void Feeds::leave(Feed* feed, Names::iterator one) {
   forgetName(feed, one);
 }
 
-/** Forgets a name that nobody has any more. */
+/** Forgets a name that no watcher has any more. */
 void Feeds::forgetName(Feed* feed, Names::iterator one) {
   if (one->second.isThere(now_)) return;
   feed->names->erase(one);
@@ -217,13 +217,13 @@ void Feeds::namedElsewhere(std::string_view key, std::string_view name, uint32_t
   Feed* const feed = lookUp(key);
   if (feed == nullptr) return;
   if (there) {
-    if (Present* const one = presentIn(feed, name)) one->elsewhere.set(thread);
+    if (Present* const one = presentIn(feed, name)) one->threads.set(thread);
     return;
   }
   if (!feed->names) return;
   const auto found = feed->names->find(name);
   if (found == feed->names->end()) return;
-  found->second.elsewhere.reset(thread);
+  found->second.threads.reset(thread);
   forgetName(feed, found);
 }
 
@@ -232,7 +232,7 @@ void Feeds::leftElsewhere(std::string_view key, uint32_t thread) {
   if (feed == nullptr || !feed->names) return;
   std::vector<std::string> those;
   for (const auto& [name, one] : *feed->names) {
-    if (one.elsewhere.test(thread)) those.push_back(name);
+    if (one.threads.test(thread)) those.push_back(name);
   }
   for (const std::string& name : those) namedElsewhere(key, name, thread, false);
 }
@@ -244,7 +244,7 @@ void Feeds::askShare(std::string_view key) {
   if (feed == nullptr || feed->awaited) {
     if (beginPresence(key, now_ + kAskEvery) != Outcome::kOk) return;
     feed = lookUp(key);
-    feed->askedAt = 0;  // by nobody here
+    feed->askedAt = 0;  // by no request here
   }
   if (!feed->presence) return;
   Presence& presence = *feed->presence;
@@ -314,7 +314,7 @@ Outcome Feeds::beginPresence(std::string_view key, uint64_t askAt) {
   Feed* const of = lookUp(toldBy(key));
   if (of == nullptr || !of->value || of->presence) return Outcome::kUnknownFeed;
   if (counts_.presences >= options_.feeds) return Outcome::kTooManyFeeds;
-  // How many there were before anybody asked is over.
+  // How many there were before the first request does not count.
   of->most = 0;
   auto presence = std::make_unique<Presence>(now_, options_.lease);
   presence->askAt = askAt;

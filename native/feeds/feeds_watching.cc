@@ -26,7 +26,7 @@ constexpr uint32_t kLargeAnswer = 16384;
 
 /**
  * Finds a feed that is asked for. A feed without a value is fetched where there is an upstream;
- * else it is awaited, by those who wait for it. It counts for the address that asks first.
+ * else it is awaited, by the watchers that wait for it. It counts for the address that asks first.
  */
 Outcome Feeds::ask(const Wanted& wanted, const WatchHow& how, Feed** found) {
   const bool tells = !toldBy(wanted.key).empty();
@@ -186,7 +186,7 @@ void Feeds::drop(uint32_t watcher) {
   if (watcher < used_ && watchers_[watcher].live) release(watcher);
 }
 
-void Feeds::ready(uint32_t watcher) {
+void Feeds::writable(uint32_t watcher) {
   Watcher& one = watchers_[watcher];
   if (!one.live || one.listed) return;
   Feed* const feed = feeds_[one.feed].get();
@@ -202,8 +202,8 @@ void Feeds::ready(uint32_t watcher) {
 /**
  * The version that a watcher with the cursor `after` has; 0 when it is none of this epoch, or one
  * still to come. A watcher may be ahead of a table that shows another, or of a server whose feeds
- * are published at others, too: he had his version from there. Who reads a log has all before the
- * `after.version` newest, or nothing for kFromStart.
+ * are published at others, too: it had its version from there. The reader of a log has all before
+ * the `after.version` newest, or nothing for kFromStart.
  */
 uint64_t Feeds::seenOf(const Feed& feed, const Watcher& watcher, Cursor after) const {
   if (watcher.reads) {
@@ -319,7 +319,7 @@ bool Feeds::knowsAll(uint32_t first) const {
   }
 }
 
-/** Parks all watchers of a poll; those who wait elsewhere go from there. */
+/** Parks all watchers of a poll; those in other lists leave these. */
 void Feeds::parkAll(uint32_t first) {
   for (uint32_t at = first;;) {
     unhang(at);
@@ -404,7 +404,7 @@ void Feeds::unhang(uint32_t watcher) {
   one.listed = false;
 }
 
-/** All who are in `which` are due, behind those who are. Constant time, however many they are. */
+/** All watchers in `which` are due, behind those that are. Constant time, however many they are. */
 void Feeds::makeDue(Feed* feed, List which) {
   const uint32_t from = listOf(*feed, which);
   if (empty(from)) return;
@@ -498,7 +498,7 @@ void Feeds::fire(uint32_t watcher) {
   Watcher& one = watchers_[watcher];
   if (one.stream) {
     arm(watcher, withinGrant(one, kCommentEvery));
-    // A slow reader has enough to read: no comment for him.
+    // A slow reader has enough to read: no comment for it.
     if (!one.listed) return;
   }
   serve(watcher);

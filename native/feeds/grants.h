@@ -111,7 +111,7 @@ class Grants {
     uint32_t watchers = 0;
     bool present = false;
     bool ended = false;
-    std::list<uint32_t>::iterator idle;  // where nobody watches by it
+    std::list<uint32_t>::iterator idle;  // where it has no watchers
   };
 
   struct Hash {
@@ -134,7 +134,7 @@ class Grants {
   std::vector<Grant> grants_ = std::vector<Grant>(1);  // by number
   std::vector<uint32_t> free_;
   std::unordered_map<TokenHash, uint32_t, Hash> byToken_;
-  std::list<uint32_t> idle_;  // that nobody watches by, the one used longest ago first
+  std::list<uint32_t> idle_;  // without watchers, the one used longest ago first
   std::vector<Bad> bad_;      // by hash; empty until there is one
   uint64_t bytes_ = 0;
 };

@@ -1,4 +1,4 @@
-// Who watches a feed: what its presence feed says, and the names that the table has for that.
+// The watchers of a feed: what its presence feed says, and the names that the table has for that.
 //
 //   feed "scores"            watching, most        counted for every feed, as ever
 //     └ names                "ann" ─▶ watchers │ until when it stays │ threads that have it
@@ -37,12 +37,12 @@ namespace server {
 
 /** A name that watches a feed, or has just done so. */
 struct Present {
-  uint32_t watching = 0;       // its watchers in this table
-  bool leaving = false;        // is looked at when its lease is over
-  uint64_t until = 0;          // milliseconds: how long it stays without a watcher
-  std::bitset<128> elsewhere;  // the threads that have it
+  uint32_t watching = 0;     // its watchers in this table
+  bool leaving = false;      // is looked at when its lease is over
+  uint64_t until = 0;        // milliseconds: how long it stays without a watcher
+  std::bitset<128> threads;  // workers that have the name
 
-  bool isThere(uint64_t now) const { return watching > 0 || until > now || elsewhere.any(); }
+  bool isThere(uint64_t now) const { return watching > 0 || until > now || threads.any(); }
 };
 
 /** In the order of their bytes. */

@@ -10,7 +10,7 @@ namespace server {
 
 namespace {
 
-/** Milliseconds a peer may take to read a last answer and close. */
+/** Milliseconds a client may take to read a last answer and close. */
 constexpr uint32_t kLinger = 1000;
 
 /** Connections that may take it at the same time; further ones are closed at once. */
@@ -123,7 +123,7 @@ void Answers::sendLast(Connection& connection, std::string_view bytes) {
   }
 }
 
-/** Tells the peer that nothing more will come; what it has sent meanwhile is not read. */
+/** Tells the client that nothing more will come; what it has sent meanwhile is not read. */
 void Answers::endOurHalf(Connection& connection) {
   if (connections_->closing() > kLingerers) return connections_->close(connection);
   connections_->takeInput(connection);

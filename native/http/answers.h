@@ -1,6 +1,6 @@
 // Sends answers: the one place that writes to connections.
 //
-//   answer ──▶ send ──▶ [ the kernel's buffer ] ──▶ peer
+//   answer ──▶ send ──▶ [ the kernel's buffer ] ──▶ client
 //                │
 //                └─ what the kernel does not take ─▶ output ──writable──▶ flush ──▶ …
 //
@@ -9,15 +9,15 @@
 // Lifecycle of an answer: `send` gives it to the kernel. Mostly that is all. What the kernel does
 // not take is the connection's output: a reference to the message, which many may have, and how far
 // this one is. The connection's next request waits until `flush` has sent the rest. While there is
-// an output the peer must read something within writeTime, or is closed.
+// an output the client must read something within writeTime, or is closed.
 //
 // An answer of a connection's own is not made a message before it must be: only the rest of it is.
 //
-// A last answer is followed by the end of our half of the connection. The peer then has a second to
-// read it and to close: closing at once, with bytes of the peer's still unread, would send a reset,
-// which may overtake the answer.
+// A last answer is followed by the end of our half of the connection. The client then has a second
+// to read it and to close: closing at once, with bytes of the client's still unread, would send a
+// reset, which may overtake the answer.
 //
-// Cost: one system call an answer; memory only for peers that read slowly, 48 bytes and what they
+// Cost: one system call an answer; memory only for clients that read slowly, 48 bytes and what they
 // alone are to get. Rejected: gathering the answers of a connection to write them together (a
 // connection has one request at a time), a buffer in each connection (most never need one), a copy
 // of the rest for each (a document of 165 kB to a thousand slow readers is 165 MB).
@@ -32,7 +32,7 @@
 
 namespace server {
 
-/** A place in the row of those who are slow; out of it when it goes. */
+/** A place in the row of slow readers; out of it when it goes. */
 struct SlowReader {
   SlowReader* older = this;
   SlowReader* newer = this;
@@ -57,7 +57,7 @@ struct Output : SlowReader {
   base::Ref<base::Message> message;
   uint64_t sent;
   uint32_t shared : 1;  // with others: none of its bytes are held for this connection alone
-  uint32_t since : 31;  // the lowest bits of the millisecond at which the peer became slow
+  uint32_t since : 31;  // the lowest bits of the millisecond at which the client became slow
   uint32_t connection;  // whose it is
 
   uint64_t cost() const { return sizeof(Output) + (shared ? 0 : message->length()); }
@@ -66,8 +66,8 @@ struct Output : SlowReader {
 class Answers {
  public:
   /**
-   * `connections` outlives them. `idleTime`, milliseconds: what a peer has after an answer to send
-   * its next request. `writeTime`, milliseconds: in which a peer must read something.
+   * `connections` outlives them. `idleTime`, milliseconds: what a client has after an answer to
+   * send its next request. `writeTime`, milliseconds: in which a client must read something.
    */
   Answers(Connections* connections, uint32_t idleTime, uint32_t writeTime)
       : connections_(connections), idleTime_(idleTime), writeTime_(writeTime) {}
@@ -88,7 +88,7 @@ class Answers {
   bool announce(Connection& connection, std::string_view bytes);
 
   /**
-   * Sends what is left, where the peer has read. Returns whether that was all of an answer: the
+   * Sends what is left, where the client has read. Returns whether that was all of an answer: the
    * next request may be served.
    */
   bool flush(Connection& connection);
@@ -103,7 +103,7 @@ class Answers {
   uint64_t slowestSince() const;
 
   /**
-   * Sends a last answer, then closes once the peer has, or a second later. Where many are closing
+   * Sends a last answer, then closes once the client has, or a second later. Where many are closing
    * already (one address that connects and connects), it closes at once: their places are others'.
    */
   void sendLast(Connection& connection, std::string_view bytes);
@@ -121,7 +121,7 @@ class Answers {
   void endOurHalf(Connection& connection);
 
   Connections* const connections_;
-  SlowReader slow_;  // the end of the row of those who are slow in shared messages
+  SlowReader slow_;  // the end of the row of slow readers of shared messages
   const uint32_t idleTime_;
   const uint32_t writeTime_;
 };

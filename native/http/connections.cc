@@ -238,7 +238,7 @@ void Connections::watch(Connection& connection) {
                     !connection.resumes;
   const bool enough = connection.needed == 0 && !head && connection.inputLength >= kPipelinedBytes;
   if (connection.output != nullptr) return watchFor(connection, Interest::kWrite);
-  // A connection that is reading goes on with its input in the next turn, even if its peer has
+  // A connection that is reading goes on with its input in the next turn, even if its client has
   // ended its half meanwhile.
   const bool goesOn = connection.state == ConnectionState::kReading;
   watchFor(connection, !enough ? Interest::kRead : goesOn ? Interest::kReset : Interest::kHangUp);
@@ -246,7 +246,7 @@ void Connections::watch(Connection& connection) {
 
 void Connections::watchFor(Connection& connection, Interest interest) {
   // By Interest; a reset is reported in any case. While an answer is being written the end of the
-  // peer's half is not watched for: the peer may well be reading.
+  // client's half is not watched for: the client may well be reading.
   static constexpr uint32_t kEvents[] = {EPOLLIN | EPOLLRDHUP, EPOLLOUT, EPOLLRDHUP, 0};
   if (connection.interest == interest) return;
   connection.interest = interest;

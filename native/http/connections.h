@@ -2,7 +2,7 @@
 //
 //   connections   [ 64 bytes ][ 64 bytes ] …       one array, an index a connection
 //                    │ input ─▶ [ bytes of a request that is not whole, or sent ahead ]
-//                    │ output ▶ [ bytes of an answer the peer has not read (answers.h) ]
+//                    │ output ▶ [ bytes of an answer the client has not read (answers.h) ]
 //   wheel         [ 12 bytes ][ 12 bytes ] …       the one deadline of each
 //   sessions      [ 8 bytes ] …                    of those by TLS alone (tls.h)
 //
@@ -14,14 +14,14 @@
 //             │ │             └──event──▶ streaming, until one of the two closes
 //             │ └──JavaScript or the main thread decides──▶ pending ──its answer──▶ reading …
 //             ├──last answer──▶ closing, a second at most ──▶ closed
-//             └──close: the peer is gone, or its time is up
+//             └──close: the client is gone, or its time is up
 //
 // Reading has a deadline for the next request, its head, its body and its answer; streaming, while
-// the peer is slow. Parked, watching and pending have none: keepalive and the hold see to it. A
+// the client is slow. Parked, watching and pending have none: keepalive and the hold see to it. A
 // place is used again; the generation then tells an event, a deadline or an answer of the
 // connection before.
 //
-// What a peer sends ahead, behind a parked poll or an unread answer, is kept as input up to a
+// What a client sends ahead, behind a parked poll or an unread answer, is kept as input up to a
 // bound, and then stays in the kernel. So one connection holds at most one request, that bound, and
 // one answer.
 //
@@ -65,21 +65,21 @@ enum class ConnectionState : uint8_t {
 
 /** What a connection's deadline is for. */
 enum class Deadline : uint8_t {
-  kIdle,   // the next request, or the peer's close
+  kIdle,   // the next request, or the client's close
   kHead,   // the rest of a head
   kBody,   // the rest of a body
-  kWrite,  // the peer reads on in its answer
+  kWrite,  // the client reads on in its answer
 };
 
 /** What epoll watches a connection for. */
 enum class Interest : uint8_t {
   kRead,    // input
   kWrite,   // that output can go on
-  kHangUp,  // that the peer has closed, or ended its half
-  kReset,   // that the peer has closed: it has ended its half already, and may still read
+  kHangUp,  // that the client has closed, or ended its half
+  kReset,   // that the client has closed: it has ended its half already, and may still read
 };
 
-/** The bytes of an answer that the peer's kernel has not taken; see answers.h. */
+/** The bytes of an answer that the client's kernel has not taken; see answers.h. */
 struct Output;
 
 struct Connection {
@@ -244,12 +244,12 @@ class Connections {
 
   /**
    * While output is pending, watches for writability only. Stops reading at kPipelinedBytes of
-   * input sent ahead: then it watches for the peer's end only.
+   * input sent ahead: then it watches for the client's end only.
    */
   void watch(Connection& connection);
   void watchFor(Connection& connection, Interest interest);
 
-  /** The peer has ended its half and may still read its answer: watches for its close only. */
+  /** The client has ended its half and may still read its answer: watches for its close only. */
   void watchEnded(Connection& connection) { watchFor(connection, Interest::kReset); }
 
   // ---- Deadlines
@@ -264,7 +264,7 @@ class Connections {
   template <typename Fire>
   void tick(uint64_t now, Fire&& fire) {
     now_ = now;
-    // What is left over waits for the next tick: nobody minds a deadline that is late by one.
+    // What is left over waits for the next tick: a deadline may be late by one.
     wheel_.sweep(now, kTickBudget, [&](uint32_t index) { fire(connections_[index]); });
   }
 

@@ -87,19 +87,19 @@ void Door::resumeListening() {
 
 bool Door::mayRefuse() const { return refusedThisTick_ < kRefusedPerTick; }
 
-/** Accepts some of those who have connected. */
+/** Accepts some of the waiting connections. */
 void Door::accept(Port& port) {
   for (int i = 0; i < kAccepts && port.listening; ++i) {
     if (*parts_.open >= options_.connections + kBeyond || !mayRefuse()) {
       return pauseListening();
     }
     int fd;
-    sockaddr_storage peer;
-    switch (port.listener.accept(&fd, &peer)) {
+    sockaddr_storage address;
+    switch (port.listener.accept(&fd, &address)) {
       case Listener::Accepted::kConnection:
         if (Connection* connection = connections_.open(fd, port.kind.tls)) {
           connection->transient = port.kind.transient;
-          admit(*connection, peer);
+          admit(*connection, address);
         }
         break;
       case Listener::Accepted::kOutOfFiles:
@@ -129,14 +129,14 @@ bool Door::refuseOnSpare(Port& port) {
 }
 
 /** A connection is new: counted, or refused. */
-void Door::admit(Connection& connection, const sockaddr_storage& peer) {
+void Door::admit(Connection& connection, const sockaddr_storage& address) {
   if (*parts_.open > options_.connections) {
     ++refusedThisTick_;
     return refuse(connection);
   }
   ++counts_.accepted;
   connections_.arm(connection, Deadline::kIdle, options_.headTime);
-  connection.client = Address::of(peer);
+  connection.client = Address::of(address);
   // A proxy that speaks the PROXY protocol does so on the port without TLS.
   const bool greets = options_.trust == Trust::kProxy && !connection.secure;
   connection.greeted = !greets;
@@ -191,7 +191,7 @@ void Door::shakeWaiting() {
 
 void Door::refuse(Connection& connection) {
   ++counts_.refused;
-  note(connection, NoteKind::kTooMany);
+  note(connection, LogEventKind::kTooMany);
   if (connection.state == ConnectionState::kShaking) return connections_.close(connection);
   answers_.sendLast(connection, replies_.writeLast(replies_.replies().refused));
 }
@@ -212,7 +212,7 @@ bool Door::greet(Connection& connection, const char** data, size_t* length) {
       awaitRest(connection, *data, *length, 0);
       return false;
     case ProxyVerdict::kBad:
-      note(connection, NoteKind::kNoProxyHeader);
+      note(connection, LogEventKind::kNoProxyHeader);
       connections_.close(connection);
       return false;
     case ProxyVerdict::kRead:
@@ -236,7 +236,7 @@ void Door::turn() {
       event(*connection, events);
     }
   });
-  if (!ready_.empty()) resumeReady();
+  if (!unserved_.empty()) resumeUnserved();
   shakeWaiting();
   handleWaiting();
   wakeAgain();
@@ -245,9 +245,9 @@ void Door::turn() {
 /** Has a turn follow where something is left to do. */
 void Door::wakeAgain() {
   uint64_t in = UINT64_MAX;
-  if (!ready_.empty()) in = 0;
+  if (!unserved_.empty()) in = 0;
   if (!shaking_.empty()) in = std::min(in, handshakes_.rest());
-  // Where JavaScript may not be asked, what makes that possible comes with an event of its own.
+  // Where JavaScript may not be asked, an event of its own says when it may.
   const bool asks = !cold_.waiting().empty() && (!asker_.mayAsk || asker_.mayAsk());
   if (asks) in = std::min(in, script_.rest());
   if (in != UINT64_MAX) parts_.events->wakeIn(in);
@@ -273,7 +273,7 @@ void Door::event(Connection& connection, uint32_t events) {
       if (connections_.find(ticket) != nullptr) resumeMore(connection);
     }
   } else if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
-    // The peer is gone: what it has sent before needs no answer.
+    // The client is gone: what it has sent before needs no answer.
     connections_.close(connection);
   }
 }
@@ -299,7 +299,7 @@ void Door::read(Connection& connection) {
   if (got == 0 && connection.state == ConnectionState::kReading && connection.greeted &&
       (connection.inputLength > 0 || connection.arriving)) {
     // A request that has ended before it was whole.
-    return broken(connection, NoteKind::kBadRequest);
+    return broken(connection, LogEventKind::kBadRequest);
   }
   if (got <= 0) {
     if (got == 0 || (errno != EAGAIN && errno != EINTR)) connections_.close(connection);
@@ -326,7 +326,7 @@ void Door::read(Connection& connection) {
   keep(connection, buffer_.get(), length, 0);
 }
 
-/** Whether a peer that has ended its half may still get an answer. */
+/** Whether a client that has ended its half may still get an answer. */
 bool Door::awaitsAnswer(const Connection& connection) {
   return connection.resumes || connection.decided ||
          (connection.state == ConnectionState::kPending && !connection.waits) ||
@@ -336,7 +336,7 @@ bool Door::awaitsAnswer(const Connection& connection) {
 
 /** Deals with the input that a connection has kept, now that it may be dealt with. */
 void Door::resume(Connection& connection) {
-  // Its peer may have ended its half meanwhile: that is to be told again.
+  // Its client may have ended its half meanwhile: that is to be told again.
   if (connection.inputLength == 0) return connections_.watch(connection);
   // Taken from the connection first: what is left of it is kept anew.
   const Ticket ticket = connections_.ticketOf(connection);
@@ -353,15 +353,15 @@ void Door::resumeLater(Connection& connection) {
     return;
   }
   connection.resumes = true;
-  if (ready_.empty()) parts_.events->wake();
-  ready_.add(connection.client, connections_.ticketOf(connection));
+  if (unserved_.empty()) parts_.events->wake();
+  unserved_.add(connection.client, connections_.ticketOf(connection));
 }
 
 /** Goes on with connections that have sent ahead, as far as the turn's share goes. */
-void Door::resumeReady() {
+void Door::resumeUnserved() {
   const uint64_t end = parts_.clock() + kResumeShare;
   do {
-    const Ticket ticket = ready_.take();
+    const Ticket ticket = unserved_.take();
     Connection* connection = connections_.find(ticket);
     if (connection == nullptr) continue;
     connection->resumes = false;
@@ -375,7 +375,7 @@ void Door::resumeReady() {
     // The rest of what is only begun may be here already.
     if (connections_.find(ticket) != nullptr && mayReadMore(*connection)) read(*connection);
     if (connections_.find(ticket) != nullptr) resumeMore(*connection);
-  } while (!ready_.empty() && parts_.clock() < end);
+  } while (!unserved_.empty() && parts_.clock() < end);
 }
 
 /** Whether a connection that has had its share may be read from, and no event tells of that. */
@@ -435,8 +435,9 @@ void Door::process(Connection& connection, const char* data, size_t length) {
 }
 
 /**
- * Keeps input, as Connections::keepInput. When that may not be, the peer is told, unless an answer
- * is under way, and its connection closes; returns false. Answers that are decided go out before.
+ * Keeps input, as Connections::keepInput. When that may not be, the client is told, unless an
+ * answer is under way, and its connection closes; returns false. Answers that are decided go out
+ * before.
  */
 bool Door::keep(Connection& connection, const char* data, size_t length, size_t needed) {
   if (connections_.keepInput(connection, data, length, needed)) return true;
@@ -464,7 +465,7 @@ uint32_t Door::mostBody(const HotRequest& request) const {
 }
 
 /**
- * Keeps the beginning of a request until the rest of it comes: of a head, whose length nobody knows
+ * Keeps the beginning of a request until the rest of it comes: of a head, whose length is not known
  * (`needed` 0), or of a whole request of `needed` bytes. Its deadline is armed once: bytes that
  * drip in do not lengthen it.
  */
@@ -493,7 +494,7 @@ void Door::tick(uint64_t now) {
   const auto gone = [this](const Ticket& ticket) { return connections_.find(ticket) == nullptr; };
   cold_.waiting().forget(gone);
   shaking_.forget(gone);
-  ready_.forget(gone);
+  unserved_.forget(gone);
   connections_.tick(now, [this](Connection& connection) { expire(connection); });
 }
 
@@ -505,12 +506,12 @@ void Door::expire(Connection& connection) {
       connection.deadline == Deadline::kHead || connection.deadline == Deadline::kBody;
   if (connection.state == ConnectionState::kReading && halfway) {
     ++counts_.timedOut;
-    note(connection, NoteKind::kTimedOut);
+    note(connection, LogEventKind::kTimedOut);
     return answers_.sendLast(connection, replies_.writeLast(replies_.replies().timedOut));
   }
   if (connection.deadline == Deadline::kWrite) {
     ++counts_.slowReaders;
-    note(connection, NoteKind::kSlowReader);
+    note(connection, LogEventKind::kSlowReader);
   }
   connections_.close(connection);
 }
@@ -530,7 +531,7 @@ void Door::beforeClose(Connection& connection) {
     connection.state = ConnectionState::kReading;
     asker_.gone(connections_.ticketOf(connection));
   }
-  // Its place is free for one who waits: the door need not wait for the tick.
+  // Its place is free for one that waits: the door need not wait for the tick.
   if (mayRefuse()) resumeListening();
 }
 

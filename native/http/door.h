@@ -15,19 +15,19 @@
 //   door_asking.cc     how JavaScript is asked, and answers
 //   cold_requests.h    what has come of those requests, and whose turn it is
 //   turn_share.h       how much of the time they have, and handshakes
-//   request_handler.h  who decides: the pool, or the main thread that a worker asks
+//   request_handler.h  what decides: the pool, or the main thread that a worker asks
 //   replies.h          what is answered, in words
 //   live_counts.h      what /status says
 //   answers.h          how it is sent
-//   feed_handler.h        who watches feeds
+//   feed_handler.h        the watchers of feeds
 //
 // A turn has three steps. Decide: events are taken; a readable connection is read once, and every
 // whole request in what it has sent is decided; connections that were answered outside their own
 // event go on with what they had sent ahead. Write: what was decided goes into the journal, where
-// there is one (whoever called `turn` does that). Send: `sendAnswers`; several answers of one
+// there is one (the caller of `turn` does that). Send: `sendAnswers`; several answers of one
 // connection go out together.
 //
-// One request at a time: what a peer pipelines behind a parked poll or an unread answer waits in
+// One request at a time: what a client pipelines behind a parked poll or an unread answer waits in
 // its input, bounded, and then in the kernel. So an answer never waits behind another.
 //
 // Cost of a parked poll: a connection's and a client's record, nothing else. A throw is one read,
@@ -54,7 +54,7 @@
 #include "feed_handler.h"
 #include "listener.h"
 #include "live_counts.h"
-#include "notes.h"
+#include "log_events.h"
 #include "replies.h"
 #include "request_handler.h"
 #include "request_reader.h"
@@ -79,8 +79,8 @@ struct DoorOptions {
   uint32_t headTime;
   uint32_t bodyTime;   // milliseconds a body may take, from the end of the head
   uint32_t idleTime;   // milliseconds between requests
-  uint32_t writeTime;  // milliseconds in which a peer that does not read must read something
-  uint32_t keepIdle;   // seconds of silence after which a peer is probed: longer than any hold
+  uint32_t writeTime;  // milliseconds in which a client that does not read must read something
+  uint32_t keepIdle;   // seconds of silence after which a client is probed: longer than any hold
   Trust trust;
   bool privateJoin = false;  // a join is JavaScript's, which asks for a grant
 };
@@ -173,7 +173,7 @@ class Door : public PollResponder {
 
   /**
    * Closes the connections whose answers can't be given, since what was decided could not be
-   * written: whether it holds nobody knows. Clients repeat their requests, throws with their
+   * written: it is unknown whether it holds. Clients repeat their requests, throws with their
    * numbers.
    */
   void dropAnswers();
@@ -205,7 +205,7 @@ class Door : public PollResponder {
   // ---- What is said later of requests that a handler left open, by their tickets.
 
   /**
-   * The outcome of a request; `id` of a join that was kOk. Without an outcome nobody knows whether
+   * The outcome of a request; `id` of a join that was kOk. Without an outcome it is unknown whether
    * what was decided holds: it may not be answered, and the connection is closed.
    */
   void complete(Ticket ticket, std::optional<Outcome> outcome, const Id* id);
@@ -237,7 +237,7 @@ class Door : public PollResponder {
   void abandon(Ticket ticket);
 
   /**
-   * The answer waits for what may never come: a peer that has ended its half is then taken for
+   * The answer waits for what may never come: a client that has ended its half is then taken for
    * gone, and Asker::gone tells of it. Any other answer it may still read. False: it is gone
    * already.
    */
@@ -249,7 +249,7 @@ class Door : public PollResponder {
   std::string_view liveCounts() { return liveCounts_.text(); }
 
   /** What it has to say of those it refused; off unless it is wanted. */
-  Notes& notes() { return notes_; }
+  LogEvents& logEvents() { return logEvents_; }
 
  private:
   /** An answer that waits for the end of the turn. */
@@ -263,7 +263,7 @@ class Door : public PollResponder {
   /** A socket that listens. */
   struct Port : Watcher {
     Port(Door* itsDoor, PortKind itsKind) : door(itsDoor), kind(itsKind) {}
-    void ready(uint32_t) override { door->accept(*this); }
+    void onEvents(uint32_t) override { door->accept(*this); }
 
     Door* const door;
     const PortKind kind;
@@ -279,7 +279,7 @@ class Door : public PollResponder {
   bool mayRefuse() const;
   bool mayAsk() const;
   bool refuseOnSpare(Port& port);
-  void admit(Connection& connection, const sockaddr_storage& peer);
+  void admit(Connection& connection, const sockaddr_storage& address);
   void shake(Connection& connection, uint32_t events);
   void shakeNow(Connection& connection);
   void shakeWaiting();
@@ -300,7 +300,7 @@ class Door : public PollResponder {
   void resumeLater(Connection& connection);
   bool mayReadMore(const Connection& connection);
   void resumeMore(Connection& connection);
-  void resumeReady();
+  void resumeUnserved();
   void awaitSending(Connection& connection, const char* data, size_t length);
   void decide(Connection& connection, const Decided& answer);
   std::string_view wordsOf(const Decided& answer);
@@ -316,7 +316,7 @@ class Door : public PollResponder {
   Connection* asked(Ticket ticket);
   void endAsking(Connection& connection);
   uint32_t mostBodyOf(const RequestHead& head) const;
-  void broken(Connection& connection, NoteKind why);
+  void broken(Connection& connection, LogEventKind why);
   void refuseHeld(Connection& connection);
 
   // Serving.
@@ -328,7 +328,7 @@ class Door : public PollResponder {
   bool servesHere(const Connection& connection, const HotRequest& request, const char* head);
   bool servePoll(Connection& connection, const HotRequest& request);
   bool servePlace(Connection& connection, const HotRequest& request);
-  bool serveReady(Connection& connection, std::string_view path);
+  bool serveFixed(Connection& connection, std::string_view path);
   bool serveCounts(Connection& connection);
   bool serveCountsOf(Connection& connection, const Id& id);
   bool serveUnknown(Connection& connection, Route route);
@@ -336,7 +336,7 @@ class Door : public PollResponder {
   bool asksForCounts() const { return parts_.polls != nullptr && parts_.countsLater; }
   bool await(Connection& connection, Route route);
   Connection* awaiting(Ticket ticket);
-  void note(const Connection& connection, NoteKind kind);
+  void note(const Connection& connection, LogEventKind kind);
   void noteOutcome(const Connection& connection, Route route, Outcome outcome);
 
   // Closing.
@@ -355,16 +355,16 @@ class Door : public PollResponder {
   ColdRequests cold_;
   RequestHead head_;  // of the request that is not hot and was read last; its capacity stays
   TurnShare script_ = TurnShare::ofScript();
-  uint64_t hot_ = 0;     // requests that the door has served by itself
-  FairTickets ready_;    // of connections with more to serve in a later turn
-  FairTickets shaking_;  // of connections whose handshake goes on in a later turn
+  uint64_t hot_ = 0;      // requests that the door has served by itself
+  FairTickets unserved_;  // of connections with more to serve in a later turn
+  FairTickets shaking_;   // of connections whose handshake goes on in a later turn
   TurnShare handshakes_ = TurnShare::ofHandshakes();
   const size_t readBytes_;
   std::unique_ptr<char[]> buffer_;  // of one read
   std::vector<Decided> decided_;
   std::string answersOfOne_;  // of one connection, being put together; its capacity stays
   DoorCounts counts_ = {};
-  Notes notes_;
+  LogEvents logEvents_;
   uint32_t refusedThisTick_ = 0;
   ServerTag ownTag_ = kNoServerTag;      // of the ids that this server makes
   std::vector<ServerTag> otherServers_;  // empty: there is no world

@@ -39,23 +39,24 @@ void Door::cold(Connection& connection, std::string_view data) {
     case Reading::kIncomplete:
       return awaitRest(connection, data.data(), data.size(), 0);
     case Reading::kBad:
-      return broken(connection, NoteKind::kBadRequest);
+      return broken(connection, LogEventKind::kBadRequest);
     case Reading::kTooLarge:
-      return broken(connection, NoteKind::kHeadTooLarge);
+      return broken(connection, LogEventKind::kHeadTooLarge);
     case Reading::kExpectation:
-      return broken(connection, NoteKind::kExpectation);
+      return broken(connection, LogEventKind::kExpectation);
     case Reading::kRead:
       return begin(connection, data);
   }
 }
 
-/** The connection's request can't be answered otherwise, and where the next begins nobody knows. */
-void Door::broken(Connection& connection, NoteKind why) {
+/** The connection's request can't be answered otherwise, and it is unknown where the next begins.
+ */
+void Door::broken(Connection& connection, LogEventKind why) {
   note(connection, why);
   const Replies& replies = replies_.replies();
-  const Reply& reply = why == NoteKind::kBadRequest     ? replies.badRequest
-                       : why == NoteKind::kHeadTooLarge ? replies.headTooLarge
-                                                        : replies.expectationFailed;
+  const Reply& reply = why == LogEventKind::kBadRequest     ? replies.badRequest
+                       : why == LogEventKind::kHeadTooLarge ? replies.headTooLarge
+                                                            : replies.expectationFailed;
   answers_.sendLast(connection, replies_.writeLast(reply));
 }
 
@@ -105,7 +106,7 @@ void Door::proceed(Ticket ticket) {
   connection->state = ConnectionState::kReading;
   if (!answers_.announce(*connection, kContinue)) return;
   connections_.arm(*connection, Deadline::kBody, options_.bodyTime);
-  // What has come although nobody has asked for it.
+  // What has come unasked.
   const size_t length = connection->inputLength;
   const Input input = connections_.takeInput(*connection);
   arrive(*connection, {input.get(), length});
@@ -115,7 +116,7 @@ void Door::proceed(Ticket ticket) {
 void Door::arrive(Connection& connection, std::string_view data) {
   Arrival& arrival = *cold_.find(connections_.indexOf(connection));
   const Chunks::State state = arrival.take(&data);
-  if (state == Chunks::State::kBad) return broken(connection, NoteKind::kBadRequest);
+  if (state == Chunks::State::kBad) return broken(connection, LogEventKind::kBadRequest);
   const uint64_t cost = arrival.head.size() + std::max(arrival.length, arrival.body.size());
   if (cost > arrival.held) {
     if (!connections_.hold(connection, cost - arrival.held)) return refuseHeld(connection);
@@ -153,7 +154,7 @@ void Door::settle(Connection& connection, std::string_view head, Body body,
   connection.state = ConnectionState::kPending;
   connection.route = Route::kCold;
   connection.waits = false;
-  // Where the next request would begin behind a body that is not read, nobody looks.
+  // The next request behind a body that is not read is not looked for.
   connection.last = connection.last || body.state == Body::State::kTooLong;
   connections_.disarm(connection);
   if (!behind.empty() && !connection.last) {
@@ -270,7 +271,7 @@ void Door::abandon(Ticket ticket) {
 bool Door::park(Ticket ticket) {
   Connection* const connection = asked(ticket);
   if (connection == nullptr) return false;
-  // Its peer may have ended its half meanwhile.
+  // Its client may have ended its half meanwhile.
   connection->waits = connection->interest != Interest::kReset;
   if (!connection->waits) connections_.close(*connection);
   return connection->waits;

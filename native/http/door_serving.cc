@@ -1,4 +1,4 @@
-// What the front door does with a hot request: who decides it, and when its answer goes out.
+// What the front door does with a hot request: what decides it, and when its answer goes out.
 #include <algorithm>
 #include <optional>
 
@@ -56,9 +56,9 @@ bool Door::servesHere(const Connection& connection, const HotRequest& request, c
     case Route::kPoll:
     case Route::kPlace:
       return parts_.polls != nullptr && !isOfOther(request.id);
-    case Route::kReady: {
+    case Route::kFixed: {
       const std::string_view path(head + request.path.offset, request.path.length);
-      return replies_.ready(path) != nullptr || (path == kCountsPath && hasCounts());
+      return replies_.fixed(path) != nullptr || (path == kCountsPath && hasCounts());
     }
     case Route::kStatus:
       return parts_.polls != nullptr && !isOfOther(request.id) && hasCounts();
@@ -106,8 +106,8 @@ bool Door::serve(Connection& connection, const HotRequest& request, const char* 
       return servePlace(connection, request);
     case Route::kStatus:
       return serveCountsOf(connection, request.id);
-    case Route::kReady:
-      return serveReady(connection, {head + request.path.offset, request.path.length});
+    case Route::kFixed:
+      return serveFixed(connection, {head + request.path.offset, request.path.length});
     case Route::kCold:
       break;
   }
@@ -181,24 +181,24 @@ bool Door::serveUnknown(Connection& connection, Route route) {
 bool Door::serveCounts(Connection& connection) {
   if (!asksForCounts()) return answers_.send(connection, replies_.json(liveCounts_.last()));
   parts_.polls->counts(connections_.ticketOf(connection));
-  return await(connection, Route::kReady);
+  return await(connection, Route::kFixed);
 }
 
-/** Serves what is ready: a file, or the live counts. */
-bool Door::serveReady(Connection& connection, std::string_view path) {
-  const Reply* reply = replies_.ready(path);
+/** Serves a fixed answer, a file or the live counts. */
+bool Door::serveFixed(Connection& connection, std::string_view path) {
+  const Reply* reply = replies_.fixed(path);
   if (reply == nullptr) return serveCounts(connection);
   return answers_.send(connection, replies_.write(*reply));
 }
 
-void Door::note(const Connection& connection, NoteKind kind) {
-  notes_.add({kind, Route::kJoin, Outcome::kOk, connection.client});
+void Door::note(const Connection& connection, LogEventKind kind) {
+  logEvents_.add({kind, Route::kJoin, Outcome::kOk, connection.client});
 }
 
 void Door::noteOutcome(const Connection& connection, Route route, Outcome outcome) {
   const bool joined = route == Route::kJoin && outcome == Outcome::kOk;
-  if (notes_.wanted() && (joined || outcome >= Outcome::kUnknownClient)) {
-    notes_.add({NoteKind::kOutcome, route, outcome, connection.client});
+  if (logEvents_.wanted() && (joined || outcome >= Outcome::kUnknownClient)) {
+    logEvents_.add({LogEventKind::kOutcome, route, outcome, connection.client});
   }
 }
 
@@ -247,7 +247,7 @@ void Door::dropAnswers() {
   decided_.clear();
 }
 
-/** The connection of a request that was to be decided later; nullptr: nobody waits for it. */
+/** The connection of a request that was to be decided later; nullptr: it is gone. */
 Connection* Door::awaiting(Ticket ticket) {
   Connection* const connection = connections_.find(ticket);
   const bool waits = connection != nullptr && (connection->state == ConnectionState::kPending ||

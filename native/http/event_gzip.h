@@ -51,17 +51,17 @@ class EventCompressor {
  public:
   // A window of 8 kB and little else, which has to be cleared for each event.
   EventCompressor()
-      : ready_(deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -13, 6,
-                            Z_DEFAULT_STRATEGY) == Z_OK) {}
+      : initialized_(deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -13, 6,
+                                  Z_DEFAULT_STRATEGY) == Z_OK) {}
   ~EventCompressor() {
-    if (ready_) deflateEnd(&stream_);
+    if (initialized_) deflateEnd(&stream_);
   }
   EventCompressor(const EventCompressor&) = delete;
   EventCompressor& operator=(const EventCompressor&) = delete;
 
   /** The event's block, valid until the next call; empty: it would be no smaller. */
   std::string_view operator()(std::string_view event) {
-    if (!ready_ || deflateReset(&stream_) != Z_OK) return {};
+    if (!initialized_ || deflateReset(&stream_) != Z_OK) return {};
     block_.resize(event.size());
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(event.data()));
     stream_.avail_in = static_cast<uInt>(event.size());
@@ -73,7 +73,7 @@ class EventCompressor {
 
  private:
   z_stream stream_ = {};
-  const bool ready_;
+  const bool initialized_;
   std::string block_;
 };
 

@@ -6,7 +6,7 @@
 //                                                                      turn is asked for
 //
 // Lifecycle: Node's loop sees the descriptor become readable and starts a turn, or a worker's
-// thread sleeps in it. `look` takes a bounded share of the events, `dispatch` gives each to whom it
+// thread sleeps in it. `look` takes a bounded share of the events, `dispatch` gives each to what it
 // concerns. What is left makes the next turn. A descriptor is watched from `add` to
 // `remove`, or to its close.
 //
@@ -27,7 +27,7 @@
 
 namespace server {
 
-/** Who watches a descriptor that is no connection's. */
+/** Watches a descriptor that is no connection's. */
 class Watcher {
  public:
   virtual ~Watcher() = default;
@@ -36,7 +36,7 @@ class Watcher {
    * Told of `events` (epoll's bits) on its descriptor. It may remove and delete itself here, or
    * between turns; it must not delete another watcher.
    */
-  virtual void ready(uint32_t events) = 0;
+  virtual void onEvents(uint32_t events) = 0;
 };
 
 class EventSet {
@@ -105,7 +105,7 @@ class EventSet {
         onConnection(static_cast<uint32_t>(key) >> 1, static_cast<uint32_t>(key >> 32),
                      found_[i].events);
       } else if (key != kWake) {
-        static_cast<Watcher*>(found_[i].data.ptr)->ready(found_[i].events);
+        static_cast<Watcher*>(found_[i].data.ptr)->onEvents(found_[i].events);
       }
     }
   }

@@ -91,14 +91,14 @@ bool FeedHandler::takes(const HotRequest& request, const char* head, std::string
   };
   const std::string_view key = text(request.key);
   if (request.route == Route::kFeed) {
-    wish_.count = 1;
-    wish_.wanted[0] = {key, text(request.after)};
-  } else if (key.empty() ? !readWatch(body, &wish_) : !readWatchList(key, &wish_)) {
+    watch_.count = 1;
+    watch_.wanted[0] = {key, text(request.after)};
+  } else if (key.empty() ? !readWatch(body, &watch_) : !readWatchList(key, &watch_)) {
     return false;
   }
   if (!key.empty()) {
-    wish_.hold = request.hasHold ? std::min(request.hold, kNoFeedHold - 1) : kNoFeedHold;
-    wish_.delta = request.delta;
+    watch_.hold = request.hasHold ? std::min(request.hold, kNoFeedHold - 1) : kNoFeedHold;
+    watch_.delta = request.delta;
   }
   noneMatch_ = text(request.noneMatch);
   grant_ = Grants::kNone;
@@ -108,10 +108,10 @@ bool FeedHandler::takes(const HotRequest& request, const char* head, std::string
 
 /** Says of each private feed whether it may be read; false: that is JavaScript's to say. */
 bool FeedHandler::judge(const HotRequest& request, const char* head) {
-  Wanted* const end = wish_.wanted + wish_.count;
+  Wanted* const end = watch_.wanted + watch_.count;
   const auto isPrivate = [this](const Wanted& one) { return feeds_->isPrivate(one.key); };
-  const bool opens = std::any_of(wish_.wanted, end, isPrivate);
-  // Of what anybody may read, a grant says by what name.
+  const bool opens = std::any_of(watch_.wanted, end, isPrivate);
+  // Of a public feed a grant says by what name it is read.
   const bool names =
       feeds_->options().named && request.authorization.length + request.grant.length > 0;
   if (!opens && !names) return true;
@@ -129,7 +129,7 @@ bool FeedHandler::judge(const HotRequest& request, const char* head) {
     if (grant_ == Grants::kNone) return !opens && hash && feeds_->isBadGrant(*hash);
     without = Outcome::kNotGranted;
   }
-  for (Wanted* one = wish_.wanted; one != end; ++one) {
+  for (Wanted* one = watch_.wanted; one != end; ++one) {
     const bool reads = grant_ != Grants::kNone && feeds_->reads(grant_, one->key);
     if (isPrivate(*one) && !reads) one->problem = without;
   }
@@ -137,8 +137,8 @@ bool FeedHandler::judge(const HotRequest& request, const char* head) {
 }
 
 bool FeedHandler::serve(Connection& connection, const HotRequest& request, const Address& client) {
-  const WatchHow how = {.hold = wish_.hold,
-                        .delta = wish_.delta,
+  const WatchHow how = {.hold = watch_.hold,
+                        .delta = watch_.delta,
                         .gzip = request.gzip,
                         .stream = request.stream,
                         .many = request.route == Route::kFeeds,
@@ -148,7 +148,7 @@ bool FeedHandler::serve(Connection& connection, const HotRequest& request, const
                         .from = client};
   connection.plain = false;
   const Ticket ticket = connections_->ticketOf(connection);
-  const Outcome outcome = watch(connection, wish_.wanted, wish_.count, how);
+  const Outcome outcome = watch(connection, watch_.wanted, watch_.count, how);
   if (outcome != Outcome::kOk) {
     const auto& reply = replies_->replies().outcomes[static_cast<size_t>(outcome)];
     return answers_->send(connection, replies_->write(reply));
@@ -194,7 +194,7 @@ void FeedHandler::sendUnchanged(Connection& connection, std::string_view tag) {
   if (whole && connections_->find(ticket) != nullptr) answered_(connection);
 }
 
-void FeedHandler::flushed(Connection& connection) { feeds_->ready(connection.record); }
+void FeedHandler::flushed(Connection& connection) { feeds_->writable(connection.record); }
 
 void FeedHandler::drop(const Connection& connection) { feeds_->drop(connection.record); }
 
@@ -219,8 +219,8 @@ FeedResponder::Taken FeedHandler::answer(uint32_t token, const FeedAnswer& answe
   const bool opens = connection.state == ConnectionState::kWatching;
   const bool problem = answer.outcome != Outcome::kOk && (!answer.stream || opens);
   const bool goesOn = answer.stream && !answer.ends && !problem;
-  // Whose connection is lost while it is written to is nobody's watcher any more: the table is told
-  // by what is returned.
+  // A connection that is lost while it is written to has no watcher any more: the returned value
+  // tells the table.
   connection.state = goesOn ? ConnectionState::kStreaming : ConnectionState::kReading;
   const uint32_t watcher = std::exchange(connection.record, Feeds::kNoWatcher);
   bool whole;

@@ -3,7 +3,7 @@
 //
 //   GET /feed/scores ─▶ Feeds::watch ─┬─ news ───────────────────────▶ answer ─▶ message ─▶ readers
 //                                     └─ parked ──publication, hold──▶   ▲          │
-//                                                                        └─ ready ◀─┘ who is slow
+//                                                                        └ writable◀┘ if slow
 //
 // An answer is a message (message.h): a head, the JSON around the value, and pieces of the table's
 // bytes. All watchers of a feed with the same cursor get the same message. It is made once, and the
@@ -20,7 +20,7 @@
 //
 // Cost of a watcher: no memory here; the table has its record.
 // Rejected: Server-Sent Events without chunks (the connection would have to be closed at the end,
-// and the peer could not tell the end from a failure).
+// and the client could not tell the end from a failure).
 #ifndef SPRITES_FEED_HANDLER_H_
 #define SPRITES_FEED_HANDLER_H_
 
@@ -137,9 +137,9 @@ class FeedHandler : public FeedResponder {
   Answers* const answers_;
   ReplyWriter* const replies_;
   const Answered answered_;
-  WatchWish wish_ = {};
+  WatchRequest watch_ = {};
   uint32_t grant_ = Grants::kNone;  // by which it asks
-  std::string_view noneMatch_;      // of the request that was taken last, as wish_
+  std::string_view noneMatch_;      // of the request that was taken last, as watch_
   Made made_[kMade];
   size_t nextMade_ = 0;
   uint64_t mayPack_ = kPackedInTick;  // bytes, in this tick

@@ -230,7 +230,7 @@ class HeadReader {
       --at_;
       return readFeedsQuery(begin_, &at_, end_, out_);
     }
-    out_->route = Route::kReady;
+    out_->route = Route::kFixed;
     return path();
   }
 

@@ -1,5 +1,5 @@
 // The strict reader of the hot requests: join, poll, throw, leave, place, the counts by an id, the
-// two that watch feeds, a player's input, and what is ready to be read, the page's files and the
+// two that watch feeds, a player's input, and the fixed answers, the page's files and the
 // live counts. It either reads a request head exactly as the reader of every request would
 // (request_reader.h), or leaves it to that one.
 #ifndef SPRITES_HTTP_H_
@@ -16,7 +16,7 @@ namespace server {
 /** A head longer than this is not hot. */
 constexpr size_t kHotHeadBytes = 4096;
 
-/** A path longer than this is none of a ready answer. */
+/** A path longer than this is none of a fixed answer. */
 constexpr size_t kPathBytes = 48;
 
 /** A head of more header lines than this is not hot. */
@@ -34,7 +34,7 @@ enum class Route : uint8_t {
   kFeeds,
   kPlace,
   kStatus,
-  kReady,
+  kFixed,
   kInput,
   kCold,  // any other: see request_reader.h
 };
@@ -76,7 +76,7 @@ struct HotRequest {
   HeadSpan after;          // of a feed: the cursor; a stream's Last-Event-ID goes before the query
   HeadSpan authorization;  // the Authorization header's value, trimmed
   HeadSpan grant;          // of feeds: the grant in the query
-  HeadSpan path;           // of kReady: any path that is none of the others', its slash included
+  HeadSpan path;           // of kFixed: any path that is none of the others', its slash included
   HeadSpan noneMatch;      // of feeds: the If-None-Match header's value, trimmed
   HeadSpan forwarded;      // the Forwarded header's value (RFC 7239), trimmed alike
 };

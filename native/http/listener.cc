@@ -13,7 +13,7 @@ namespace server {
 
 namespace {
 
-// A peer may vanish without closing (a closed lid, a cut cable). It is noticed when its poll is
+// A client may vanish without closing (a closed lid, a cut cable). It is noticed when its poll is
 // answered, after a hold at the latest: no kernel acknowledges the answer (kUserTimeout).
 // Keepalive probes are only for connections that are silent for longer than a hold. A parked client
 // that is well must never be probed: a million of them would mean bursts of thousands of packets,
@@ -22,7 +22,7 @@ namespace {
 constexpr int kKeepInterval = 15;
 constexpr int kKeepCount = 4;
 
-/** Milliseconds an answer may stay without an acknowledgement from the peer's kernel (tcp(7)). */
+/** Milliseconds an answer may stay without an acknowledgement from the client's kernel (tcp(7)). */
 constexpr int kUserTimeout = 30000;
 
 struct Setting {
@@ -120,11 +120,11 @@ uint16_t Listener::port() const {
                                          : reinterpret_cast<sockaddr_in6*>(&name)->sin6_port);
 }
 
-Listener::Accepted Listener::accept(int* connection, sockaddr_storage* peer) {
+Listener::Accepted Listener::accept(int* connection, sockaddr_storage* address) {
   for (;;) {
-    socklen_t length = sizeof *peer;
+    socklen_t length = sizeof *address;
     *connection =
-        accept4(fd_, reinterpret_cast<sockaddr*>(peer), &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        accept4(fd_, reinterpret_cast<sockaddr*>(address), &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (*connection >= 0) return Accepted::kConnection;
     switch (errno) {
       case EMFILE:

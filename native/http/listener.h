@@ -1,9 +1,9 @@
 // The listening socket, and what to do when no file is left for another connection.
 //
 // When the process has no file descriptor left, accept fails and leaves the connection in the
-// queue. A loop that asks again would use all of a core, and those who wait would wait for ever. So
-// the listener keeps a spare descriptor open. It closes the spare, accepts one connection with it,
-// answers that connection 503, and accepts no more until the next tick.
+// queue. A loop that asks again would use all of a core, and waiting clients would wait for ever.
+// So the listener keeps a spare descriptor open. It closes the spare, accepts one connection with
+// it, answers that connection 503, and accepts no more until the next tick.
 #ifndef SPRITES_LISTENER_H_
 #define SPRITES_LISTENER_H_
 
@@ -27,7 +27,7 @@ class Listener {
   int release();
 
   /**
-   * Takes a port that nobody else has, not even to share, without listening on it. `address` is
+   * Takes a port that no other socket has, not even to share, without listening on it. `address` is
    * numeric, IPv4 or IPv6; `port` 0 takes a free one. Returns 0, or errno of what failed.
    */
   int reserve(const char* address, uint16_t port);
@@ -50,8 +50,8 @@ class Listener {
   /** The port it listens on. */
   uint16_t port() const;
 
-  /** Takes one waiting connection, non-blocking; `peer` is its address. */
-  Accepted accept(int* connection, sockaddr_storage* peer);
+  /** Takes one waiting connection, non-blocking; `address` is its client's. */
+  Accepted accept(int* connection, sockaddr_storage* address);
 
   /**
    * Takes one waiting connection although no file is left, by way of the spare. The caller closes

@@ -1,4 +1,4 @@
-// The live counts, for everybody who asks for /status: what JavaScript says of them, asked for a
+// The live counts, for every request of /status: what JavaScript says of them, asked for a
 // bounded number of times. So a storm of such requests costs no JavaScript each, and one request
 // now and then gets counts that are new.
 #ifndef SPRITES_LIVE_COUNTS_H_
@@ -18,7 +18,7 @@ class LiveCounts {
 
   /**
    * How often `ask` is called from one tick to the next at the most: it takes some 80 us, so that a
-   * storm takes 8% of a core. Who looks now and then always sees what is.
+   * storm takes 8% of a core. A request now and then always gets the present counts.
    */
   static constexpr unsigned kAsksPerTick = 100;
 

@@ -9,7 +9,8 @@
 
 namespace server {
 
-/** The longest header that is read; version 2 allows 65,551 bytes for extensions nobody sends. */
+/** The longest header that is read; version 2 allows 65,551 bytes for extensions that are not in
+ * use. */
 constexpr size_t kProxyHeaderBytes = 536;
 
 enum class ProxyVerdict { kIncomplete, kRead, kBad };

@@ -38,7 +38,7 @@ struct TextHash {
 };
 
 /** Whole answers by the paths they are at: the page's files. */
-using ReadyReplies = std::unordered_map<std::string, Reply, TextHash, std::equal_to<>>;
+using FixedReplies = std::unordered_map<std::string, Reply, TextHash, std::equal_to<>>;
 
 /** Every answer the front door gives by itself. */
 struct Replies {
@@ -60,7 +60,7 @@ struct Replies {
   Reply headTooLarge;         // 431
   Reply expectationFailed;    // 417
   std::string stays;          // the fields by which a connection stays open
-  ReadyReplies ready;
+  FixedReplies fixed;
 };
 
 /** Puts answers together in one buffer whose capacity stays. */
@@ -81,10 +81,10 @@ class ReplyWriter {
     dateLine_.assign(text, length);
   }
 
-  /** The ready answer at `path`, or nullptr. */
-  const Reply* ready(std::string_view path) const {
-    const auto found = replies_.ready.find(path);
-    return found == replies_.ready.end() ? nullptr : &found->second;
+  /** The fixed answer at `path`, or nullptr. */
+  const Reply* fixed(std::string_view path) const {
+    const auto found = replies_.fixed.find(path);
+    return found == replies_.fixed.end() ? nullptr : &found->second;
   }
 
   /** The answer, valid until the next call; its connection stays open. */

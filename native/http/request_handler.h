@@ -70,7 +70,7 @@ class PollHandler {
   virtual void drop(uint32_t record, Ticket ticket) = 0;
 
   /**
-   * The peer of a parked poll has ended its half. Returns whether the poll may be dropped now; if
+   * The client of a parked poll has ended its half. Returns whether the poll may be dropped now; if
    * not, its answer may be on its way, and Door::over is told where
    * none comes.
    */

@@ -155,7 +155,7 @@ class Reader {
   unsigned hosts_ = 0;
   bool closes_ = false;
   bool keeps_ = false;
-  bool strange_ = false;  // an expectation that nobody here meets
+  bool strange_ = false;  // an expectation that is not met here
 };
 
 }  // namespace

@@ -179,7 +179,7 @@ struct TlsCallbacks {
     return SSL_TLSEXT_ERR_ALERT_FATAL;
   }
 
-  /** Counts the records sealed, and ends a session of TLS 1.2 whose peer renegotiates. */
+  /** Counts the records sealed, and ends a session of TLS 1.2 whose client renegotiates. */
   static void message(int isOurs, int /*version*/, int type, const void* /*bytes*/,
                       size_t /*length*/, SSL* /*ssl*/, void* context) {
     TlsSession* session = static_cast<TlsContext*>(context)->current_;

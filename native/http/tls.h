@@ -39,10 +39,10 @@ class TlsSession {
     kDone,
     kReads,   // waits for input
     kWrites,  // waits for room in the kernel
-    kFailed,  // the peer has been told why, where that could be; the caller closes the connection
+    kFailed,  // the client has been told why, where that could be; the caller closes the connection
   };
 
-  /** The most that a peer may send before its handshake is done. A usual one sends below 4 kB. */
+  /** The most that a client may send before its handshake is done. A usual one sends below 4 kB. */
   static constexpr uint32_t kHandshakeBytes = 24 * 1024;
 
   ~TlsSession();
@@ -56,8 +56,8 @@ class TlsSession {
   Handshake handshake();
 
   /**
-   * As recv(2): the bytes read, 0 when the peer has ended its half (by close_notify or by FIN), or
-   * -1 with errno: EAGAIN when there is nothing for now, ECONNRESET when the connection is lost.
+   * As recv(2): the bytes read, 0 when the client has ended its half (by close_notify or by FIN),
+   * or -1 with errno: EAGAIN when there is nothing for now, ECONNRESET when the connection is lost.
    * After EAGAIN the next input is announced by the socket. There must be room.
    */
   ssize_t receive(char* to, size_t room);

@@ -4,51 +4,51 @@ namespace server {
 
 namespace {
 
-WatchWish nothing() {
-  WatchWish wish = {};
-  wish.hold = kNoFeedHold;
-  return wish;
+WatchRequest nothing() {
+  WatchRequest watch = {};
+  watch.hold = kNoFeedHold;
+  return watch;
 }
 
 /** Takes one feed more; false: it is none, or there already, or there are enough. */
-bool add(std::string_view key, std::string_view after, WatchWish* wish) {
-  if (wish->count == kFeedsAtOnce || !isFeedKey(key)) return false;
+bool add(std::string_view key, std::string_view after, WatchRequest* watch) {
+  if (watch->count == kFeedsAtOnce || !isFeedKey(key)) return false;
   if (!after.empty() && !isCursor(after)) return false;
-  for (uint32_t i = 0; i < wish->count; ++i) {
-    if (wish->wanted[i].key == key) return false;
+  for (uint32_t i = 0; i < watch->count; ++i) {
+    if (watch->wanted[i].key == key) return false;
   }
-  wish->wanted[wish->count++] = {key, after};
+  watch->wanted[watch->count++] = {key, after};
   return true;
 }
 
 /** One body being read; each method reads on and says whether it found what is to be there. */
 class WatchReader {
  public:
-  WatchReader(std::string_view body, WatchWish* wish)
-      : at_(body.data()), end_(body.data() + body.size()), wish_(wish) {}
+  WatchReader(std::string_view body, WatchRequest* watch)
+      : at_(body.data()), end_(body.data() + body.size()), watch_(watch) {}
 
   bool read() {
-    *wish_ = nothing();
+    *watch_ = nothing();
     bool hasHold = false;
     bool hasDelta = false;
     if (!sign('{')) return false;
     do {
       std::string_view name;
       if (!text(&name) || !sign(':')) return false;
-      // A name that is there twice would be read as the last one, and is nobody's.
+      // A name that is there twice would be read as the last one: JavaScript decides.
       if (name == "hold" && !hasHold) {
         hasHold = true;
-        if (!number(&wish_->hold)) return false;
+        if (!number(&watch_->hold)) return false;
       } else if (name == "delta" && !hasDelta) {
         hasDelta = true;
-        if (!flag(&wish_->delta)) return false;
-      } else if (name == "feeds" && wish_->count == 0) {
+        if (!flag(&watch_->delta)) return false;
+      } else if (name == "feeds" && watch_->count == 0) {
         if (!feeds()) return false;
       } else {
         return false;
       }
     } while (sign(','));
-    return sign('}') && atEnd() && wish_->count > 0;
+    return sign('}') && atEnd() && watch_->count > 0;
   }
 
  private:
@@ -109,28 +109,30 @@ class WatchReader {
     do {
       std::string_view key;
       std::string_view after;
-      if (!text(&key) || !sign(':') || !text(&after) || !add(key, after, wish_)) return false;
+      if (!text(&key) || !sign(':') || !text(&after) || !add(key, after, watch_)) return false;
     } while (sign(','));
     return sign('}');
   }
 
   const char* at_;
   const char* const end_;
-  WatchWish* const wish_;
+  WatchRequest* const watch_;
 };
 
 }  // namespace
 
-bool readWatch(std::string_view body, WatchWish* wish) { return WatchReader(body, wish).read(); }
+bool readWatch(std::string_view body, WatchRequest* watch) {
+  return WatchReader(body, watch).read();
+}
 
-bool readWatchList(std::string_view list, WatchWish* wish) {
-  *wish = nothing();
+bool readWatchList(std::string_view list, WatchRequest* watch) {
+  *watch = nothing();
   while (true) {
     const size_t comma = list.find(',');
     const std::string_view one = list.substr(0, comma);
     const size_t colon = one.find(':');
     if (colon == std::string_view::npos) return false;
-    if (!add(one.substr(0, colon), one.substr(colon + 1), wish)) return false;
+    if (!add(one.substr(0, colon), one.substr(colon + 1), watch)) return false;
     if (comma == std::string_view::npos) return true;
     list.remove_prefix(comma + 1);
   }

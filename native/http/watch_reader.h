@@ -15,7 +15,7 @@ namespace server {
 constexpr uint32_t kWatchBytes = 16384;
 
 /** What is asked for. The string views point into the text that was read. */
-struct WatchWish {
+struct WatchRequest {
   Wanted wanted[kFeedsAtOnce];
   uint32_t count;
   uint32_t hold;  // seconds, or kNoFeedHold
@@ -23,10 +23,10 @@ struct WatchWish {
 };
 
 /** Reads a body. @return false when it has another form or an error: JavaScript decides */
-bool readWatch(std::string_view body, WatchWish* wish);
+bool readWatch(std::string_view body, WatchRequest* watch);
 
 /** The same of a list, which says no hold and no delta. */
-bool readWatchList(std::string_view list, WatchWish* wish);
+bool readWatchList(std::string_view list, WatchRequest* watch);
 
 }  // namespace server
 

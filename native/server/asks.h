@@ -74,7 +74,7 @@ struct AskHead {
   uint32_t length = 0;  // of the text behind it
   Ask ask = Ask::kJoin;
   Edge edge = Edge::kLeft;           // of a throw
-  uint16_t hold = kNoHold;           // of a poll, seconds; kNotAHold: none that anybody grants
+  uint16_t hold = kNoHold;           // of a poll, seconds; kNotAHold: none that is granted
   Ticket ticket = {};                // whose it is
   uint64_t number = kNoNumber;       // of a throw or an input, or the ack of a poll
   std::array<uint8_t, 16> who = {};  // an Id or an Address
@@ -192,7 +192,7 @@ class Handed {
   void* const address_;
 };
 
-/** Gives back what the messages of a batch point to that nobody reads any more. */
+/** Gives back what the messages of a batch point to and that is not read any more. */
 inline void discard(std::string_view batch) {
   eachMessage<SayHead>(batch, [](const SayHead& head, std::string_view text) {
     if (head.say == Say::kWatch) Handed::take<WatchOrder>(text);

@@ -9,7 +9,7 @@
 // batch; a batch's memory goes round with its place, so that nothing is allocated once the ring has
 // been full. A reader is woken once until it has looked (Waker).
 //
-// Who may touch what: a place belongs to the writer from `taken_` to kPlaces behind it, and to the
+// Threads: a place belongs to the writer from `taken_` to kPlaces behind it, and to the
 // reader from `taken_` to `put_`. `put_` is written by the writer alone, `taken_` by the reader
 // alone; each is the release of the place it passes. `wanted_` is set by the writer and taken back
 // by the reader. `owes_` is written by the writer alone.
@@ -133,7 +133,7 @@ class BatchRing {
   bool hasRoom(uint32_t most) {
     if (waiting() < most) return true;
     wanted_.store(true);
-    // One may have been taken in between, and nobody was woken.
+    // One may have been taken in between, and no thread was woken.
     return waiting() < most;
   }
 

@@ -327,19 +327,19 @@ std::vector<WorkerCounts> Front::counts() const {
   return all;
 }
 
-void Front::wantNotes() {
-  door_.notes().want();
-  run([](Worker& worker) { worker.door().notes().want(); });
+void Front::wantLogEvents() {
+  door_.logEvents().want();
+  run([](Worker& worker) { worker.door().logEvents().want(); });
 }
 
-std::pair<std::vector<Note>, uint64_t> Front::takeNotes() {
-  auto [notes, omitted] = door_.notes().take();
+std::pair<std::vector<LogEvent>, uint64_t> Front::takeLogEvents() {
+  auto [events, omitted] = door_.logEvents().take();
   for (const Served& one : workers_) {
-    const auto [more, left] = one.worker->takeNotes();
-    notes.insert(notes.end(), more.begin(), more.end());
+    const auto [more, left] = one.worker->takeLogEvents();
+    events.insert(events.end(), more.begin(), more.end());
     omitted += left;
   }
-  return {std::move(notes), omitted};
+  return {std::move(events), omitted};
 }
 
 // ---- Feeds --------------------------------------------------------------------------------------

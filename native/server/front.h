@@ -42,7 +42,7 @@ struct Caller {
   Ticket ticket;
 };
 
-/** What JavaScript is asked for, and by whom. */
+/** What JavaScript is asked for, and by which door. */
 struct FrontAsker {
   std::function<void(uint32_t worker, const Question&)> ask;
   std::function<void(Caller)> gone;
@@ -119,8 +119,8 @@ class Front : private FeedsWatcher {
   /** What each thread that serves has counted, that of the main thread first. */
   std::vector<WorkerCounts> counts() const;
 
-  void wantNotes();
-  std::pair<std::vector<Note>, uint64_t> takeNotes();
+  void wantLogEvents();
+  std::pair<std::vector<LogEvent>, uint64_t> takeLogEvents();
 
   /** Ends the workers, and closes every connection. */
   void close();

@@ -87,7 +87,7 @@ std::string Turn::rescue() {
 }
 
 SnapshotResult Turn::finish() {
-  // What the journal has not taken yet is in the snapshot; nobody hears of it in this run.
+  // What the journal has not taken yet is in the snapshot; no client hears of it in this run.
   revealAll();
   return store_->finish();
 }
@@ -99,7 +99,7 @@ void Turn::close() {
 }
 
 SnapshotResult Turn::save(const std::string& path, uint64_t most) const {
-  // Nothing may still be flying: the next run begins with everybody at rest.
+  // Nothing may still be flying: the next run begins with every client at rest.
   pool_->seeAllOff();
   return Snapshot::save(*pool_, *this, path, most, {}, Replace::kNothing);
 }
@@ -159,7 +159,7 @@ void Turn::revealAll() {
 
 /** What was decided is as safe as it is to be: the parked polls are answered, publications hold. */
 void Turn::release() {
-  pool_->answerReady();
+  pool_->answerPolls();
   // Something may be pending that could not be written meanwhile: what was before it holds.
   if (feeds_ != nullptr) feeds_->reveal();
 }

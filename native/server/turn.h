@@ -6,8 +6,8 @@
 //                                                └─ kDrop: nothing of it is answered
 //
 // A turn is what comes between two looks at the sockets: some hundred requests, or one call from
-// JavaScript, or a tick of the clock. Whoever has decided something ends it here, and answers only
-// as `end` says. Where no state is kept every turn ends with kSend.
+// JavaScript, or a tick of the clock. What has decided something ends the turn here, and answers
+// only as `end` says. Where no state is kept every turn ends with kSend.
 //
 // It owns the store, and has what the store writes: the pool, the feeds, the arena, and the notes
 // (shelf.h) of JavaScript's parts. No sockets, no V8.
@@ -33,7 +33,7 @@ namespace server {
 enum class TurnEnd : uint8_t {
   kSend,  // they may go out; those of parked polls have, or wait for the disk
   kWait,  // not before the disk has it: onReleased tells
-  kDrop,  // it could not be written: nothing of it may be answered, whether it holds nobody knows
+  kDrop,  // it could not be written: nothing of it may be answered: it is unknown whether it holds
 };
 
 class Turn : private Keepers {
@@ -105,7 +105,7 @@ class Turn : private Keepers {
     released_.push_back(std::move(released));
   }
 
-  /** Has `ended` called after a turn that was nobody else's. */
+  /** Has `ended` called after a turn that no other caller has ended. */
   void onEnded(std::function<void()> ended) { ended_ = std::move(ended); }
 
   /** Has `waits(whether)` called when a turn begins to wait for the disk, and when that is over. */

@@ -30,7 +30,7 @@ Worker::Worker(uint32_t number, const WorkerParts& parts, uint64_t now)
              .bodies = parts.bodies},
             now),
       clock_(now, kTickMilliseconds) {
-  notes_.want();
+  logEvents_.want();
 }
 
 DoorParts Worker::doorParts(const WorkerParts& parts) {
@@ -70,9 +70,9 @@ WorkerCounts Worker::counts() {
   return counts_;
 }
 
-std::pair<std::vector<Note>, uint64_t> Worker::takeNotes() {
+std::pair<std::vector<LogEvent>, uint64_t> Worker::takeLogEvents() {
   const std::lock_guard lock(mutex_);
-  return notes_.take();
+  return logEvents_.take();
 }
 
 // ---- The thread ---------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ void Worker::tell() {
   }
   const std::lock_guard lock(mutex_);
   counts_ = counts;
-  if (door_.notes().any()) notes_.add(door_.notes().take());
+  if (door_.logEvents().any()) logEvents_.add(door_.logEvents().take());
 }
 
 // ---- What the main thread says ------------------------------------------------------------------

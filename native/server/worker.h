@@ -8,7 +8,7 @@
 // It accepts, reads, checks, answers and parks; it decides nothing. Each worker has a listening
 // socket of its own, over which the kernel spreads newcomers evenly (SO_REUSEPORT, socket(7)).
 //
-// Who may touch what: everything here belongs to the worker's own thread from `start` to `stop`,
+// Threads: everything here belongs to the worker's own thread from `start` to `stop`,
 // but the rings (batch_ring.h), the waker, `stops_`, and what `counts_` has under its lock. What
 // all threads share is AddressLimits, under its lock; FeedsShared, references to bytes and the
 // count of connections, which are atomic. The main thread has a command done by saying kRun.
@@ -90,7 +90,7 @@ class Worker {
   WorkerCounts counts();
 
   /** What it has to say of those it refused since the last call, and how many were left out. */
-  std::pair<std::vector<Note>, uint64_t> takeNotes();
+  std::pair<std::vector<LogEvent>, uint64_t> takeLogEvents();
 
   // By its own thread: each turn, and what a Command does.
 
@@ -131,7 +131,7 @@ class Worker {
   std::atomic<bool> stops_{false};
   std::mutex mutex_;
   WorkerCounts counts_;  // under the lock
-  Notes notes_;          // under the lock
+  LogEvents logEvents_;  // under the lock
   std::thread thread_;
 };
 

@@ -6,7 +6,7 @@ namespace server {
 
 namespace {
 
-/** Of an ask that is about nobody. */
+/** Of an ask that names no client or address. */
 constexpr Id kNobody = {};
 
 }  // namespace

@@ -11,7 +11,7 @@
 //   answered: kAnswer {7, 3} ◀── WorkerService::answer(7) ◀── sprite, hold over, superseded, left
 //   its connection closes: kDrop {7, 3} ─▶ Pool::drop
 //
-// Both may happen at once: an answer that finds another generation at connection 7 is nobody's,
+// Both may happen at once: an answer that finds another generation at connection 7 is dropped,
 // and its sprites wait, unacked, for the client's next poll. A drop that finds no poll is late.
 #ifndef SPRITES_WORKER_ASKS_H_
 #define SPRITES_WORKER_ASKS_H_

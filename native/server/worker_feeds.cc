@@ -4,7 +4,7 @@ namespace server {
 
 namespace {
 
-/** Microseconds of a turn that go to watchers who are due: the thread has nothing else to do. */
+/** Microseconds of a turn that go to due watchers: the thread has nothing else to do. */
 constexpr uint64_t kFeedShare = 2500;
 
 }  // namespace
@@ -17,7 +17,8 @@ void WorkerFeeds::turn() {
   }
   std::vector<std::string> left;
   table_.takeTouched([&](const Feed& feed) {
-    // Of one that has ended the main thread counts nobody; there may be a new one of its key.
+    // The main thread counts no watchers of a feed that has ended; there may be a new one of its
+    // key.
     if (feed.gone) return;
     const FeedWatchers watchers = {feed.watching, feed.patching, feed.patchesUntil};
     asks_->add(askBy(Ask::kFeedWatched, {}, watchers), feed.key);
@@ -47,14 +48,14 @@ void WorkerFeeds::take(const SayHead& head, std::string_view text) {
   if (head.say == Say::kFeedAwaited) return table_.await(text);
   if (head.say == Say::kFeedEnd) {
     if (head.outcome == Outcome::kUnknownFeed) return table_.refuse(text);
-    // Whoever asks next asks the main thread anew.
+    // The next request asks the main thread anew.
     return table_.end(text, head.outcome);
   }
   const auto news = Handed::take<FeedNews>(text);
   if (head.say == Say::kFeedGzip) {
     return table_.showCompressed(news->key, news->value.cursor, std::move(news->gzip));
   }
-  // It may have been forgotten here while this was on its way. As nobody has asked since, none is
+  // It may have been forgotten here while this was on its way. Without a request since, none is
   // wanted: one that the main thread does not know of would stay as it is.
   if (!table_.show(news->key, std::move(news->value), std::move(news->gzip))) leave(news->key);
 }

@@ -7,9 +7,9 @@
 //
 // The bytes of a version are the same in all threads, counted by reference: what crosses is a
 // pointer a worker, however many watch there. Watchers, their holds, their streams and what they
-// can take are the worker's own (feeds.h). A feed that nobody has asked for before is treated like
+// can take are the worker's own (feeds.h). A feed without a request before is treated like
 // one that an upstream has: its watchers wait until it has come, or until the main thread says
-// that there is none. A feed that nobody has asked for in kIdle is forgotten in the worker; a
+// that there is none. A feed without a request in kIdle is forgotten in the worker; a
 // version of it that is on its way then is not taken.
 //
 // Rejected: an answer for each watcher through the ring, one table and a lock (a publication to a
@@ -25,7 +25,7 @@ namespace server {
 
 class WorkerFeeds {
  public:
-  /** Milliseconds after which a feed that nobody asks for is forgotten. */
+  /** Milliseconds after which a feed without requests is forgotten. */
   static constexpr uint64_t kIdle = 5000;
 
   /** `asks` outlive it. `options.shows` is the main thread's table. `now` in milliseconds. */
@@ -34,7 +34,7 @@ class WorkerFeeds {
 
   Feeds& table() { return table_; }
 
-  /** Asks for what is wanted, and tells who watches. To be called at the end of every turn. */
+  /** Asks for what is wanted, and tells of watchers. To be called at the end of every turn. */
   void turn();
 
   /** Answers watchers that are due, for a share of a turn. Returns whether some are left. */
@@ -47,7 +47,7 @@ class WorkerFeeds {
   void take(const SayHead& head, std::string_view text);
 
  private:
-  /** Milliseconds between two looks for feeds that nobody asks for. */
+  /** Milliseconds between two looks for feeds without requests. */
   static constexpr uint64_t kLookEvery = 1000;
 
   void leave(std::string_view key) { asks_->add({.ask = Ask::kFeedLeft}, key); }

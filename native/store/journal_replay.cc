@@ -117,11 +117,11 @@ class ReplayAccess {
   /** The same for a step of a world. */
   static bool applyWorld(Pool* pool, const JournalRecord& record, std::string_view text) {
     if (record.step == JournalStep::kMemory) return remember(pool, record.number);
-    if (pool->memory_ == nullptr) return false;
-    if (record.step == JournalStep::kLife) return beginLife(pool->memory_.get(), record.number);
-    if (record.step == JournalStep::kPeer) return know(pool->memory_.get(), record, text);
-    if (record.other >= pool->memory_->size()) return false;
-    Peer& peer = pool->memory_->peer(static_cast<PeerNumber>(record.other));
+    if (pool->keptSeams_ == nullptr) return false;
+    if (record.step == JournalStep::kLife) return beginLife(pool->keptSeams_.get(), record.number);
+    if (record.step == JournalStep::kPeer) return know(pool->keptSeams_.get(), record, text);
+    if (record.other >= pool->keptSeams_->size()) return false;
+    Peer& peer = pool->keptSeams_->peer(static_cast<PeerNumber>(record.other));
     switch (record.step) {
       case JournalStep::kMeet:
         return meet(&peer, record.number, text);
@@ -171,7 +171,7 @@ class ReplayAccess {
 
   static bool join(Pool* pool, uint32_t record, std::string_view text) {
     JoinText joined;
-    // Version 1 knows no addresses: such a client is nobody's.
+    // Version 1 knows no addresses: such a client counts for none.
     const bool known = text.size() == sizeof joined;
     if (!known && text.size() != sizeof joined.id) return false;
     if (record >= pool->options_.capacity) return false;
@@ -254,8 +254,8 @@ class ReplayAccess {
   // ---- Of a world -----------------------------------------------------------------------------
 
   static bool remember(Pool* pool, uint64_t memory) {
-    if (pool->memory_ != nullptr || memory == 0 || memory > kMostCounted) return false;
-    pool->memory_ = std::make_unique<Seams>(memory);
+    if (pool->keptSeams_ != nullptr || memory == 0 || memory > kMostCounted) return false;
+    pool->keptSeams_ = std::make_unique<Seams>(memory);
     return true;
   }
 
@@ -296,7 +296,7 @@ class ReplayAccess {
       case Stay::kBacklog:
         return record.record < pool->used_ && pool->torus_.contains(record.record);
       case Stay::kOutbox:
-        return way->peer < pool->memory_->size();
+        return way->peer < pool->keptSeams_->size();
       case Stay::kNowhere:
         return true;
     }

@@ -39,7 +39,7 @@ class File {
   const int fd_;
 };
 
-/** Moves a file to a name that nobody has; EEXIST where somebody does. Returns errno, or 0. */
+/** Moves a file to a free name; EEXIST where it is taken. Returns errno, or 0. */
 int renameAside(const std::string& from, const std::string& to) {
   // As the system call, because musl has neither the function nor the name of the flag.
   constexpr unsigned kNoReplace = 1;
@@ -93,7 +93,7 @@ class SnapshotAccess {
                      [&text](const Sprite& sprite, uint32_t) { text += sprite.length; });
     });
     const uint64_t leaving = clients.leaving_.size();
-    const Seams* const memory = clients.memory_.get();
+    const Seams* const memory = clients.keptSeams_.get();
     const uint64_t crossing = memory == nullptr ? 0 : memory->sprites();
     return sizeof(Header) + sizeof(MoreHeader) + sources.bytes() + beside.size() +
            (memory == nullptr ? 0 : worldBytes(*memory)) + sizeof(uint32_t) +
@@ -149,8 +149,8 @@ class SnapshotAccess {
       });
     });
     for (const uint32_t record : clients.leaving_) writer->put(record);
-    writer->put(clients.memory_ == nullptr ? 0 : kInWorld);
-    if (clients.memory_ != nullptr) writeWorld(*clients.memory_, counts, writer);
+    writer->put(clients.keptSeams_ == nullptr ? 0 : kInWorld);
+    if (clients.keptSeams_ != nullptr) writeWorld(*clients.keptSeams_, counts, writer);
     writer->put(static_cast<uint32_t>(sources.table().size()));
     for (const Address& address : sources.table()) writer->put(address);
     for (const uint32_t number : sources.numbers()) writer->put(number);
@@ -240,9 +240,9 @@ class SnapshotAccess {
       const auto make = [clients](std::string_view text, Edge from) {
         return Sprite::make(text, from, kNoSource, clients->deliveryTimes_.stamp(clients->time()));
       };
-      std::string problem = readWorld(reader, make, &clients->memory_, &counts);
+      std::string problem = readWorld(reader, make, &clients->keptSeams_, &counts);
       if (!problem.empty()) return problem;
-      sprites += clients->memory_->sprites();
+      sprites += clients->keptSeams_->sprites();
     }
     if (header.version >= 3) {
       std::string problem = readSources(clients, seats, reader);
@@ -277,8 +277,7 @@ class SnapshotAccess {
   }
 
  private:
-  /** Those who are there, and those who are leaving and still have a node, in the order of records.
-   */
+  /** The clients, and leaving ones that still have a node, in the order of records. */
   template <typename See>
   static void eachClient(const Pool& clients, See&& see) {
     for (uint32_t record = 0; record < clients.used_; ++record) {
@@ -303,14 +302,14 @@ class SnapshotAccess {
   /** Calls `see(sprite)` with what waits to cross to other servers. */
   template <typename See>
   static void eachCrosser(const Pool& clients, See&& see) {
-    if (clients.memory_ == nullptr) return;
-    for (size_t number = 0; number < clients.memory_->size(); ++number) {
-      clients.memory_->peer(static_cast<PeerNumber>(number))
+    if (clients.keptSeams_ == nullptr) return;
+    for (size_t number = 0; number < clients.keptSeams_->size(); ++number) {
+      clients.keptSeams_->peer(static_cast<PeerNumber>(number))
           .outbox.each([&see](const Crosser& one) { see(*one.sprite); });
     }
   }
 
-  /** Counts everybody, and what waits, for the addresses they have come from. */
+  /** Counts the clients, and what waits, for the addresses they have come from. */
   static std::string readSources(Pool* clients, const std::vector<Seat>& seats,
                                  SnapshotReader* reader) {
     uint32_t count;
@@ -371,7 +370,7 @@ SnapshotResult Snapshot::save(const Pool& pool, const Keepers& beside, const std
                    std::to_string(most));
   }
   const std::string temporary = path + ".new";
-  // One of a save that was cut short; or a link that somebody has put there, which is not followed.
+  // One of a save that was cut short; or a link, which is not followed.
   if (unlink(temporary.c_str()) != 0 && errno != ENOENT) return failed(errno);
   SnapshotResult result;
   {

@@ -1,9 +1,9 @@
 // The snapshot: the whole state in one file, from one run of the server to the next.
 //
 //   ┌────────┬───────────┬───────────────────┬───────────┬────────┬───────────┬────────┬─────────┐
-//   │ header │ shape of  │ client: record,   │ those who │ world: │ addresses │ feeds  │ CRC-32  │
-//   │ and    │ the torus,│ seat, id, mailbox │ leave, in │ peers, │ and whose │ and    │ of all  │
-//   │ counts │ its holes │ and its sprites … │ order     │ outbox │ is what   │ notes  │ before  │
+//   │ header │ shape of  │ client: record,   │ leaving   │ world: │ addresses │ feeds  │ CRC-32  │
+//   │ and    │ the torus,│ seat, id, mailbox │ clients,  │ peers, │ and whose │ and    │ of all  │
+//   │ counts │ its holes │ and its sprites … │ in order  │ outbox │ is what   │ notes  │ before  │
 //   └────────┴───────────┴───────────────────┴───────────┴────────┴───────────┴────────┴─────────┘
 //
 // The part of a world (snapshot_world.h) is there where the server was ever in one.
@@ -11,7 +11,7 @@
 // Numbers are little-endian, as this machine's are (checked by the mark in the header). A save
 // writes FILE.new, syncs it, renames it to FILE and syncs the directory, so that FILE is whole at
 // every moment, whatever fails. Nothing is written over: a FILE that is there at the end is another
-// server's, and then this one's state is put beside it. No link is followed. A load trusts nobody,
+// server's, and then this one's state is put beside it. No link is followed. A load trusts no file,
 // and checks everything before it takes anything over: the checksum, every count against the file's
 // length, every record, every sprite as when it is thrown, the torus's own rules.
 //
@@ -53,7 +53,7 @@ struct SnapshotMark {
 
 /** What may lie where a snapshot is to be. */
 enum class Replace : uint8_t {
-  kNothing,  // nothing: what is there belongs to somebody else
+  kNothing,  // nothing: what is there is another server's
   kOwn,      // an earlier snapshot of the same server
 };
 

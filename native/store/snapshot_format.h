@@ -56,7 +56,7 @@ constexpr uint32_t kFlown = 4;
 /** In SpriteEntry::from: it waits in the backlog. */
 constexpr uint32_t kBehind = 8;
 
-/** What comes behind those who leave: since version 5 where kInWorld comes first. */
+/** What comes behind the leaving clients: since version 5 where kInWorld comes first. */
 constexpr uint32_t kInWorld = 1;
 
 /** What a world begins with, since version 4; then come the peers. */

@@ -103,9 +103,9 @@ class SnapshotWriter {
   }
 
   /**
-   * Has what was just written go to the disk, and waits for what went before. Who writes a file of
-   * a minute's worth at once fills what the system lends to those who write: all of them are made
-   * to wait then, and the journal's turn with them.
+   * Has what was just written go to the disk, and waits for what went before. A program that
+   * writes a minute's worth at once fills the memory that the system lends to writers: all of them
+   * are made to wait then, and the journal's turn with them.
    */
   void sendOn() {
     if (error_ == 0) error_ = sync(sent_, used_, SYNC_FILE_RANGE_WRITE);

@@ -1,5 +1,5 @@
 // The addresses in a snapshot: a table of them, and for each client and each sprite, in the order
-// of the snapshot, a number in it: 1 is the first, 0 nobody.
+// of the snapshot, a number in it: 1 is the first, 0 none.
 #ifndef SPRITES_SNAPSHOT_WORLD_H_
 #define SPRITES_SNAPSHOT_WORLD_H_
 
@@ -44,7 +44,7 @@ class SnapshotSources {
   std::vector<uint32_t> numbers_;
 };
 
-// The part of a snapshot that a world has: who the others are, what was taken from each, and what
+// The part of a snapshot that a world has: the other servers, what was taken from each, and what
 // waits to cross. A server that was never in a world has none of it.
 
 /** Bytes that it takes. */

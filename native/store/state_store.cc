@@ -341,7 +341,7 @@ int StateStore::flush() {
   const uint64_t bytes = committed();
   int error = journal_.write(syncedHere());
   if (error == 0) pool_->release();
-  // Those who catch up take steps of their own.
+  // What catches up takes steps of its own.
   if (error == 0 && journal_.pending()) error = journal_.write(syncedHere());
   longestWrite_ = std::max(longestWrite_, microseconds() - before);
   journal_.eachStuck([this](const JournalRecord& record) {
@@ -504,7 +504,7 @@ void StateStore::endCompaction() {
 std::string StateStore::rescue() {
   if (compactor_.joinable()) endCompaction();
   const uint64_t next = generation_ + 1;
-  // What lies there is nobody's: the state below goes on from a file of its own.
+  // What lies there belongs to no server: the state below goes on from a file of its own.
   if (unlink(journalPath(next).c_str()) != 0 && errno != ENOENT) return strerror(errno);
   const SnapshotResult saved = Snapshot::save(*pool_, *beside_, options_.path, options_.stateBytes,
                                               {next, run_}, Replace::kOwn);

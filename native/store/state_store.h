@@ -12,21 +12,21 @@
 // A crash at any point leaves one whole state: the snapshot says which journals it has in it
 // already (those below its generation are left over, and are removed), and every journal says where
 // the one before it ends. So making a snapshot is the same code as starting after a crash, on files
-// that nobody writes to any more, in a thread: the loop does nothing but begin a file, and never
+// that are not written any more, in a thread: the loop does nothing but begin a file, and never
 // waits for the rest.
 //
 // After a failed read, write or sync (EIO) a file is not written any more: what it has not taken
 // goes into the next journal, at once and then every ten seconds, and a snapshot is made of what
 // was before; until then nothing is promised.
 //
-// Files that somebody takes away, or that can't be read back, are lost: nothing is promised until
+// Files that are taken away, or that can't be read back, are lost: nothing is promised until
 // the whole state was written anew, from memory (`rescue`); its owner says when that is tried.
 //
 // Cost: while a snapshot is made, a second pool, some 130 bytes a client and what waits in the
 // mailboxes; one processor for it, at a lower priority. Rejected: walking through the living pool
 // from tick to tick (every change to a record that has not been written yet has to write it first:
 // work on the hot path, and a second way to write a state, which a crash would test and nothing
-// else); fork (copies the page tables of a million clients while everybody waits, and then a page
+// else); fork (copies the page tables of a million clients while all of them wait, and then a page
 // for every write).
 #ifndef SPRITES_STATE_STORE_H_
 #define SPRITES_STATE_STORE_H_
@@ -63,7 +63,7 @@ enum class Commit : uint8_t {
   kDone,        // its answers may go out, and what is ready
   kAwaitsDisk,  // not before the disk has it: onSynced tells
   kHoldsBack,   // its answers may, nothing was promised; what is ready waits for the disk
-  kNotWritten,  // none may: whether what was decided holds nobody knows
+  kNotWritten,  // none may: it is unknown whether what was decided holds
 };
 
 /** What a start found. */
@@ -142,7 +142,7 @@ class StateStore {
 
   /**
    * Writes the whole state from memory and begins a new journal: the loop stands still for it. Only
-   * while nobody else can have a state in this place. Returns what went wrong, or nothing.
+   * while no other process can have a state in this place. Returns what went wrong, or nothing.
    */
   std::string rescue();
 

@@ -4,7 +4,7 @@
 //   throw taken ──▶ stamp in the sprite ──▶ … mailbox, backlog, next mailbox … ──▶ count
 //
 // A stamp is 16 bits wide, so that it fits into the head of a waiting sprite. It counts
-// milliseconds and begins anew after 65 seconds. Nobody waits half as long in one mailbox, as a
+// milliseconds and begins anew after 65 seconds. No sprite waits half as long in one mailbox, as a
 // client has left after its lease of 30 seconds; with a longer lease the unit is longer. A sprite
 // that flies on is given a stamp of half that time at most, and so is "longer than the last bound"
 // from then on. Only the sprites of a client that polls and polls and never acks can be told wrong.

@@ -9,7 +9,7 @@
 // consecutive, and none is stored: the first is sequence - waiting + 1.
 //
 // Cost: one allocation a sprite, 16 bytes and its text. Rejected: a ring per client (memory for
-// sprites that never come), one shared log (one slow reader holds everybody's memory).
+// sprites that never come), one shared log (one slow reader holds the memory of all).
 #ifndef SPRITES_MAILBOX_H_
 #define SPRITES_MAILBOX_H_
 
@@ -33,7 +33,7 @@ constexpr uint32_t kLongestSprite = 1 << 20;
 /** One waiting sprite; its JSON text follows it in memory. */
 struct Sprite {
   Sprite* next;
-  uint64_t source : 24;  // a Source, of who has thrown or left it: is charged while it waits
+  uint64_t source : 24;  // a Source, of its thrower or the client it left: charged while it waits
   uint64_t stamp : 16;   // a DeliveryTimes::Stamp: when it was thrown
   uint64_t length : 21;  // of the text
   uint64_t flown : 1;    // it takes room of those that have flown into its mailbox
@@ -118,7 +118,7 @@ struct Mailbox {
 // answered for all of them. Their number is bounded where they are thrown, by the bound on all
 // mailboxes' memory and by each source address's share of it.
 //
-// Few clients ever have one, so it lies beside the records: a list for each who has.
+// Few clients ever have one, so it lies beside the records: a list for each that has.
 
 class Backlogs {
  public:

@@ -148,9 +148,9 @@ bool Outbox::follow(const FrameHead& ack, uint64_t now) {
 /** What an ack says beside its number. */
 void Outbox::learn(const FrameHead& ack, std::string_view ends, uint64_t now) {
   // One that refuses a frame for another life has not seen its fence.
-  const bool fenced = ack.refusal != Refusal::kOtherLife && ack.serial >= asked_;
+  const bool fenced = ack.refusal != FrameRefusal::kOtherLife && ack.serial >= asked_;
   if (parted_ && asked_ != 0 && fenced) resolve();
-  if (ack.refusal == Refusal::kNotInRing || ack.refusal == Refusal::kFull) pause(now);
+  if (ack.refusal == FrameRefusal::kNotInRing || ack.refusal == FrameRefusal::kFull) pause(now);
   for (uint32_t i = 0; i < ack.count; ++i) {
     const RowEnd end = takeEnd(&ends);
     const uint64_t key = keyOf(end.row, end.over);

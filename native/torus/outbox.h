@@ -11,12 +11,12 @@
 // ACKS WAIT for each other, or ride on what goes the other way, as one by one they would cost as
 // much as sprites do: kAckDelay at most (Crossings). A frame says where its sender wants the answer
 // at once: it asks something, it is sent again, half of what may be on its way is, or its way is to
-// be timed, as that of an ack that waits says nothing. So waiting holds nobody up.
+// be timed, as that of an ack that waits says nothing. So waiting delays no sprite.
 //
 // When the peer leaves the ring, what was never sent is the pool's again at once. What was sent is
 // in doubt: the peer may have taken it. So the outbox asks by a frame with a fence, which voids
 // every frame before it: the answer says for certain what was taken, and the rest is the pool's
-// again. A peer that comes back with another memory has taken nothing. Where nobody answers within
+// again. A peer that comes back with another memory has taken nothing. Without an answer within
 // the doubt, the rest is the pool's too, and is counted: each of these may arrive twice, if the
 // peer was cut off for longer than that and goes on.
 //
@@ -29,8 +29,8 @@
 //   first, by a frame without sprites, and the answer says what the peer has taken from this
 //   memory. That is acked; the rest is sent, under the numbers that follow. Where the peer has
 //   taken more than is known here (a power cut has taken the last second), the numbers go on
-//   behind. That it has answered is in the journal, too: what is pushed before was sent by nobody,
-//   and no number that the peer has taken is of one of these, whoever starts next.
+//   behind. That it has answered is in the journal, too: what is pushed before was never sent,
+//   and no number that the peer has taken is of one of these, whatever process starts next.
 // - A peer that was restarted refuses frames for its life before, and says what its memory has
 //   taken: these are all, as no frame that is still on its way counts any more.
 //
@@ -89,7 +89,7 @@ constexpr uint64_t kLeastWindow = 4 << 10;
 
 /**
  * A sprite that crosses. Its hops are the servers it may still pass that don't have its row. The
- * first round of the ring looks for the row, the second for anybody at all; then it has nobody left
+ * first round of the ring looks for the row, the second for any client; then no client is left
  * to fly to.
  */
 struct Crosser {
@@ -130,13 +130,13 @@ class Outbox {
   bool next(uint64_t now, const Identity& self, std::string* frame);
 
   /**
-   * Takes an ack of the peer. Calls `release(sprite)`, who owns it then, with each that has
+   * Takes an ack of the peer. Calls `release(sprite)`, which owns it then, with each that has
    * crossed. Returns false when it makes no sense.
    */
   template <typename Release>
   bool acknowledge(const FrameHead& ack, std::string_view ends, uint64_t now, Release&& release) {
     const uint64_t life = peerLife_;
-    if (ack.refusal == Refusal::kOlderLife || !follow(ack, now)) return true;
+    if (ack.refusal == FrameRefusal::kOlderLife || !follow(ack, now)) return true;
     const uint64_t most = unsettled_ ? kNumbersAhead : touched_;
     if (ack.number >= base_ + most) return false;
     while (touched_ > 0 && base_ <= ack.number) {
@@ -180,7 +180,8 @@ class Outbox {
   /** Does so at once. */
   size_t giveUp();
 
-  /** While parted: gives what is not in doubt, oldest first, to `give(crosser)`, who owns it then.
+  /** While parted: gives what is not in doubt, oldest first, to `give(crosser)`, which owns it
+   * then.
    */
   template <typename Give>
   void giveBack(Give&& give) {

@@ -1,4 +1,4 @@
-// A place as everybody is told it.
+// A place as it is told to clients.
 #ifndef SPRITES_PLACE_TEXT_H_
 #define SPRITES_PLACE_TEXT_H_
 

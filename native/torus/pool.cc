@@ -104,7 +104,7 @@ Outcome Pool::join(const Address& address, uint64_t now, Id* id) {
   return outcome;
 }
 
-/** Gives a newcomer a place, who is counted by its source already. */
+/** Gives a newcomer a place, which its source counts already. */
 Outcome Pool::enter(Source source, Id* id) {
   if (draining()) return count(Outcome::kDraining);
   if (!promising_) return count(Outcome::kStateUnwritable);
@@ -125,7 +125,7 @@ Outcome Pool::enter(Source source, Id* id) {
   return Outcome::kOk;
 }
 
-/** Gives `record`, which nobody has, to a newcomer. */
+/** Gives `record`, which is free, to a newcomer. */
 void Pool::admit(uint32_t record, const Id& id) {
   Client& client = clients_[record];
   client = Client{};
@@ -170,7 +170,7 @@ PollResult Pool::poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder hold
   ++counts_.parked;
   if (atOnce) {
     renewLease(client);
-    makeReady(client);
+    answerSoon(client);
   } else {
     const uint32_t milliseconds = hold * 1000;
     arm(record, milliseconds + random(milliseconds / kJitterShare));
@@ -299,23 +299,23 @@ void Pool::answer(Client* client, Remark remark) {
 }
 
 /** Has the parked poll of `client` answered at the end of the turn. */
-void Pool::makeReady(Client* client) {
-  if (client->ready) return;
-  client->ready = true;
-  ready_.push_back(numberOf(client));
+void Pool::answerSoon(Client* client) {
+  if (client->toAnswer) return;
+  client->toAnswer = true;
+  toAnswer_.push_back(numberOf(client));
 }
 
-void Pool::answerReady() {
-  if (!ready_.empty()) time_ = time();
+void Pool::answerPolls() {
+  if (!toAnswer_.empty()) time_ = time();
   // Nothing becomes ready while these are answered: responders must not call the pool.
-  for (const uint32_t record : ready_) {
+  for (const uint32_t record : toAnswer_) {
     Client& client = clients_[record];
-    client.ready = false;
-    // It may have been answered, dropped or taken by somebody else since.
+    client.toAnswer = false;
+    // It may have been answered, dropped or taken by another poll since.
     const bool parked = client.live && client.holder != PollHolder::kNobody && !client.held;
     if (parked && (client.mailbox.waiting > 0 || draining())) answer(&client, Remark::kNone);
   }
-  ready_.clear();
+  toAnswer_.clear();
   forgetTime();
 }
 
@@ -336,7 +336,7 @@ void Pool::release() {
     client.held = false;
     if (!client.live) continue;
     if (client.behind) catchUp(&client);
-    if (client.holder != PollHolder::kNobody && client.mailbox.waiting > 0) makeReady(&client);
+    if (client.holder != PollHolder::kNobody && client.mailbox.waiting > 0) answerSoon(&client);
   }
 }
 

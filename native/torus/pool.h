@@ -1,4 +1,4 @@
-// The pool: who is in the torus, what waits for them, and until when.
+// The pool: the clients in the torus, what waits for them, and until when.
 //
 // One record a client, in an array reserved at the start and touched only as it fills:
 //
@@ -22,7 +22,7 @@
 // connections or JavaScript) is no business of this file.
 //
 // The pool is one class in four files: joins, polls and time in pool.cc, throws in
-// pool_throwing.cc, who leaves, with sprites that fly on, in pool_leaving.cc, and what crosses to
+// pool_throwing.cc, leaving clients, whose sprites fly on, in pool_leaving.cc, and what crosses to
 // other servers of a world in pool_crossing.cc.
 //
 // The law it keeps, at every return: thrown = acked + waiting + lost; in a world of many servers
@@ -157,7 +157,7 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  /** Registers who takes the answers of polls held by `holder`; not owned. */
+  /** Registers what takes the answers of polls held by `holder`; not owned. */
   void setResponder(PollHolder holder, PollResponder* responder);
 
   /** The clock of throws, microseconds: by it the pool says how long sprites wait. */
@@ -172,7 +172,7 @@ class Pool {
   Seams* enterWorld();
 
   /** The same; nullptr: it was never in a world. */
-  const Seams* memory() const { return memory_.get(); }
+  const Seams* keptSeams() const { return keptSeams_.get(); }
 
   /** From now on rows go on at other servers, as the ring says that the memory is given. */
   void openSeams(const SeamsOptions& options, std::function<void()> wake);
@@ -202,7 +202,7 @@ class Pool {
    * To be called after `crossedUpTo`. */
   void goOnBehind(uint16_t peer, uint64_t number);
 
-  /** Nobody knows whether it has the oldest `count` of its outbox; they are to go elsewhere. */
+  /** It is unknown whether it has the oldest `count` of its outbox; they are to go to others. */
   void giveUp(uint16_t peer, uint64_t count);
 
   /** A sprite that was at `place` in the outbox of `peer`, and that it has not taken, goes to where
@@ -222,7 +222,7 @@ class Pool {
    */
   Outcome join(const Address& address, uint64_t now, Id* id);
 
-  /** Counts a request with that outcome, one that somebody before the pool has refused; returns it.
+  /** Counts a request with that outcome, one that was refused before the pool; returns it.
    */
   Outcome count(Outcome outcome);
 
@@ -238,7 +238,7 @@ class Pool {
    * Answers the parked polls for which something has come since the last call. To be called at the
    * end of every turn, after the journal is written: several sprites for one poll share one answer.
    */
-  void answerReady();
+  void answerPolls();
 
   /** To be called when time has passed within a turn, such as for writing the journal. */
   void forgetTime() { time_ = 0; }
@@ -255,7 +255,7 @@ class Pool {
 
   bool holdsBack() const { return !held_.empty(); }
 
-  /** Everything is written: those who were held back have their sprites with the next answers. */
+  /** Everything is written: polls that were held back get their sprites with the next answers. */
   void release();
 
   /** The responder lost the connection of the poll parked under `token`, if it still is. */
@@ -354,9 +354,9 @@ class Pool {
     Source source;          // where it has joined from
     PollHolder holder;
     bool live : 1;
-    bool behind : 1;  // it has a backlog
-    bool ready : 1;   // its poll is among those that are answered at the end of the turn
-    bool held : 1;    // some of what waits for it is not written: it gets nothing for now
+    bool behind : 1;    // it has a backlog
+    bool toAnswer : 1;  // its poll is among those that are answered at the end of the turn
+    bool held : 1;      // some of what waits for it is not written: it gets nothing for now
   };
   static_assert(sizeof(Client) == 96, "the memory figures in README count on it");
 
@@ -375,7 +375,7 @@ class Pool {
   void acknowledge(Client* client, uint64_t ack);
   std::string_view compose(Client* client, Remark remark);
   void answer(Client* client, Remark remark);
-  void makeReady(Client* client);
+  void answerSoon(Client* client);
   bool allowedToThrow(Client* client, uint64_t now) const;
   void spendThrow(Client* client, uint64_t now);
   bool seen(const Client& client, uint64_t number) const;
@@ -435,8 +435,8 @@ class Pool {
   IdMaker ids_;
   std::minstd_rand random_;
   Journal* journal_ = nullptr;
-  std::unique_ptr<Seams> memory_;  // nullptr: it was never in a world
-  Seams* seams_ = nullptr;         // nullptr: there is no world but this server
+  std::unique_ptr<Seams> keptSeams_;  // nullptr: it was never in a world
+  Seams* seams_ = nullptr;            // nullptr: there is no world but this server
   PollResponder* responders_[kPollHolders] = {};
   std::string body_;  // the answer being composed; its capacity stays
   Counts counts_ = {};
@@ -444,15 +444,15 @@ class Pool {
   uint64_t (*clock_)() = nullptr;
   uint64_t time_ = 0;  // of this turn, as its newest throw has brought it, microseconds; 0: unknown
   bool promising_ = true;
-  std::vector<uint32_t> ready_;   // records whose polls are answered at the end of the turn
-  std::vector<uint32_t> held_;    // records that get nothing until all is written
-  std::deque<uint32_t> leaving_;  // records whose sprites are flying on; not yet free
-  uint32_t flyBudget_;            // sprites that may before the next tick
-  uint64_t now_;                  // milliseconds, of the last tick
-  uint32_t used_ = 0;             // records ever used
-  uint32_t freeRecord_ = 0;       // the first free one among them + 1
-  uint64_t drainEnd_ = 0;         // milliseconds; 0: not draining
-  uint32_t drainWindow_ = 0;      // milliseconds
+  std::vector<uint32_t> toAnswer_;  // records whose polls are answered at the end of the turn
+  std::vector<uint32_t> held_;      // records that get nothing until all is written
+  std::deque<uint32_t> leaving_;    // records whose sprites are flying on; not yet free
+  uint32_t flyBudget_;              // sprites that may before the next tick
+  uint64_t now_;                    // milliseconds, of the last tick
+  uint32_t used_ = 0;               // records ever used
+  uint32_t freeRecord_ = 0;         // the first free one among them + 1
+  uint64_t drainEnd_ = 0;           // milliseconds; 0: not draining
+  uint32_t drainWindow_ = 0;        // milliseconds
 };
 
 }  // namespace server

@@ -40,11 +40,11 @@ CrossText wayOf(const CrosserHead& head) {
 // ---- What outlives the process ------------------------------------------------------------------
 
 Seams* Pool::enterWorld() {
-  if (memory_ == nullptr) {
-    memory_ = std::make_unique<Seams>(newMemory());
-    if (journal_ != nullptr) journal_->memory(memory_->self().memory);
+  if (keptSeams_ == nullptr) {
+    keptSeams_ = std::make_unique<Seams>(newMemory());
+    if (journal_ != nullptr) journal_->memory(keptSeams_->self().memory);
   }
-  return memory_.get();
+  return keptSeams_.get();
 }
 
 void Pool::openSeams(const SeamsOptions& options, std::function<void()> wake) {
@@ -58,20 +58,20 @@ void Pool::closeSeams() {
 }
 
 void Pool::live(uint64_t life) {
-  memory_->live(life);
+  keptSeams_->live(life);
   if (journal_ != nullptr) journal_->life(life);
 }
 
 PeerNumber Pool::know(std::string_view name) {
-  const PeerNumber known = memory_->find(name);
-  if (known != kNoPeer || memory_->size() == kMostPeers) return known;
-  const PeerNumber peer = memory_->add(name);
+  const PeerNumber known = keptSeams_->find(name);
+  if (known != kNoPeer || keptSeams_->size() == kMostPeers) return known;
+  const PeerNumber peer = keptSeams_->add(name);
   if (journal_ != nullptr) journal_->peer(peer, name);
   return peer;
 }
 
 void Pool::meet(PeerNumber number, const Identity& sender, uint64_t taken) {
-  Peer& peer = memory_->peer(number);
+  Peer& peer = keptSeams_->peer(number);
   peer.sender = sender;
   peer.taken = taken;
   if (journal_ != nullptr) journal_->meet(number, sender.life, {sender.memory, taken});
@@ -80,8 +80,8 @@ void Pool::meet(PeerNumber number, const Identity& sender, uint64_t taken) {
 // ---- Out ----------------------------------------------------------------------------------------
 
 /**
- * Whether a sprite that `record` sends over an edge comes to the end of its row, past nobody but
- * leavers, and another server's row goes on there.
+ * Whether a sprite that `record` sends over an edge comes to the end of its row, past leaving
+ * clients only, and another server's row goes on there.
  */
 bool Pool::seamBeyond(uint32_t record, Edge edge, Seam* seam) const {
   if (edge == Edge::kUp || edge == Edge::kDown) return false;
@@ -192,7 +192,7 @@ bool Pool::crossIn(PeerNumber peer, uint64_t number, const CrosserHead& head,
   if (!hasRoomFor(cost)) return false;
   CrossText way = wayOf(head);
   const uint32_t record = chart(&way, cost);
-  takeCrossed(&memory_->peer(peer), number, head.from, text, way, record);
+  takeCrossed(&keptSeams_->peer(peer), number, head.from, text, way, record);
   if (journal_ != nullptr) {
     journal_->cross({.step = JournalStep::kCrossIn,
                      .from = static_cast<uint8_t>(head.from),
@@ -235,10 +235,10 @@ void Pool::turnBack(PeerNumber peer, uint64_t place, const Crosser& crosser) {
 
 uint64_t Pool::endWorld() {
   uint64_t sprites = 0;
-  if (memory_ != nullptr) memory_->begin();
-  for (size_t number = 0; memory_ != nullptr && number < memory_->size(); ++number) {
+  if (keptSeams_ != nullptr) keptSeams_->begin();
+  for (size_t number = 0; keptSeams_ != nullptr && number < keptSeams_->size(); ++number) {
     const auto peer = static_cast<PeerNumber>(number);
-    Outbox& outbox = memory_->peer(peer).outbox;
+    Outbox& outbox = keptSeams_->peer(peer).outbox;
     sprites += outbox.size();
     if (const size_t doubted = outbox.giveUp()) giveUp(peer, doubted);
     outbox.giveBack([&](const Crosser& crosser) { turnBack(peer, 0, crosser); });
@@ -246,13 +246,13 @@ uint64_t Pool::endWorld() {
   return sprites;
 }
 
-/** Rows that somebody lives in. */
+/** Rows with clients. */
 uint32_t Pool::rowsToLand() const { return counts_.clients == 0 ? 0 : torus_.cycles(); }
 
 /**
  * Where a sprite goes on that has come from another server, or found none: it lands in its row;
- * without that row here it goes on around the ring; with no more hops it lands wherever somebody
- * is; and with nobody in the whole ring it is lost. Fills in the rest of `way`; returns whose
+ * without that row here it goes on around the ring; with no more hops it lands on any client;
+ * and with no client in the whole ring it is lost. Fills in the rest of `way`; returns whose
  * record it lands on, or kNoLanding.
  */
 uint32_t Pool::chart(CrossText* way, uint32_t cost) const {
@@ -289,7 +289,7 @@ void Pool::put(Sprite* sprite, const CrossText& way, uint32_t record) {
       ++counts_.lost;
       return forget(sprite);
     case Stay::kOutbox:
-      return memory_->push(way.peer, {sprite, way.row, Edge{way.over}, way.round, way.hops});
+      return keptSeams_->push(way.peer, {sprite, way.row, Edge{way.over}, way.round, way.hops});
     case Stay::kMailbox:
     case Stay::kBacklog:
       break;
@@ -301,7 +301,7 @@ void Pool::put(Sprite* sprite, const CrossText& way, uint32_t record) {
     backlogs_.push(record, sprite);
     to.behind = true;
   }
-  if (to.holder != PollHolder::kNobody) makeReady(&to);
+  if (to.holder != PollHolder::kNobody) answerSoon(&to);
 }
 
 /** The record that a sprite lands on which crosses over `over` into `row`, one of this server's. */

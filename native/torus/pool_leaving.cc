@@ -1,4 +1,4 @@
-// Who leaves, and how the sprites that waited for him fly on.
+// Leaving clients, and how the sprites that waited for them fly on.
 #include <algorithm>
 #include <optional>
 
@@ -18,7 +18,7 @@ namespace {
 /** What finding a sprite's next stop counts for, among the kFlyBudget of a tick. */
 constexpr uint32_t kFindBudget = 8;
 
-/** Why a sprite is lost, as the journal has it: nobody was left to fly to. */
+/** Why a sprite is lost, as the journal has it: no client was left to fly to. */
 constexpr uint8_t kLostAlone = 0;
 
 /** Leavers in a row that a sprite passes by: one with more of them before it waits for their end.
@@ -88,8 +88,8 @@ void Pool::seeAllOff() {
 // ---- Where to -----------------------------------------------------------------------------------
 
 /**
- * The first beyond an edge of `record` who is not leaving, perhaps itself; kNone when too many in a
- * row are. When a crowd leaves together, its sprites so fly once, and not from each to the next.
+ * The first beyond an edge of `record` that is not leaving, perhaps itself; kNone when too many in
+ * a row are. When a crowd leaves together, its sprites so fly once, and not from each to the next.
  */
 uint32_t Pool::nextLive(uint32_t record, Edge edge) const {
   uint32_t next = record;
@@ -103,8 +103,8 @@ uint32_t Pool::nextLive(uint32_t record, Edge edge) const {
 
 /**
  * Where a sprite that came into `record` by its edge `from` goes when `record` is no more: straight
- * on; where its own row or column holds nobody else, aside; where all near it are leaving too, to
- * one of them; nowhere when there is nobody at all.
+ * on; where its own row or column has no other client, aside; where all near it are leaving too, to
+ * one of them; nowhere when there is no client at all.
  */
 Pool::Stop Pool::nextStop(uint32_t record, Edge from) const {
   if (counts_.clients == 0 && seams_ == nullptr) return {};
@@ -167,7 +167,7 @@ void Pool::catchUp(Client* client) {
  */
 void Pool::flyOn(Client* client) {
   const uint32_t record = numberOf(client);
-  // Found when the first sprite asks for it: most who leave have none.
+  // Found when the first sprite asks for it: most leaving clients have none.
   std::optional<Stop> stops[4];
   std::optional<uint64_t> now;
   while (Sprite* sprite = oldest(*client)) {
@@ -202,15 +202,15 @@ void Pool::flyOn(Client* client) {
     if (!next || next->record == Torus::kNone) continue;
     Client& neighbor = clients_[next->record];
     if (neighbor.holder != PollHolder::kNobody && neighbor.mailbox.waiting > 0) {
-      makeReady(&neighbor);
+      answerSoon(&neighbor);
     }
   }
 }
 
 /**
  * The oldest sprite of `from` flies on to `to`, and waits there where `stay` says. It is charged to
- * the address of `from`, who has left it: else hostile clients could use up the share of an honest
- * address, by taking its sprites and passing them on to one another.
+ * the address of `from`, which has left it: else hostile clients could use up the share of an
+ * honest address, by taking its sprites and passing them on to one another.
  */
 void Pool::fly(Client* from, Client* to, Stay stay) {
   Sprite* sprite = takeOldest(from);

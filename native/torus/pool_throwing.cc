@@ -1,4 +1,4 @@
-// Throws: where it is decided whether a sprite is taken, and to whom it goes.
+// Throws: where it is decided whether a sprite is taken, and to which client it goes.
 #include <algorithm>
 
 #include "base/journal.h"
@@ -49,7 +49,7 @@ bool Pool::fits(const Mailbox& mailbox, uint32_t cost) const {
 /**
  * Whether a sprite of `source` that takes `cost` bytes may be thrown into a mailbox. One that is
  * full has as much room again for the others: for a source that less than half of what waits there
- * comes from. So nobody keeps the others' throws out by his own.
+ * comes from. So no source keeps the others' throws out by its own.
  */
 bool Pool::mayEnter(const Mailbox& mailbox, Source source, uint32_t cost) const {
   if (fits(mailbox, cost)) return true;
@@ -102,7 +102,7 @@ Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_v
                      static_cast<uint8_t>(opposite(edge)), text);
   }
   if (neighbor.holder == PollHolder::kNobody) return Outcome::kQueued;
-  makeReady(&neighbor);
+  answerSoon(&neighbor);
   // What does not fit into the answer waits for the next poll.
   const bool fits = neighbor.mailbox.waiting == 1 || neighbor.mailbox.bytes <= options_.answerBytes;
   return fits ? Outcome::kDelivered : Outcome::kQueued;

@@ -3,7 +3,7 @@
 //     server a             server b             server c
 //   ┌ x ─ x ─ x ┐  seam  ┌ x ─ x ─ x ┐  seam  ┌ x ─ x ┐
 //   │           └───────▶┘           └───────▶┘       └─▶ to a   row 2 of all three
-//   └ x ─ x ─ x ─▶ to itself: nobody else has a row 3
+//   └ x ─ x ─ x ─▶ to itself: no other server has a row 3
 //
 // Servers form a ring. A row of the world is that row of every server that has one, end to end: a
 // throw off the right edge of a row's last node lands on the first node of that row at the next
@@ -35,9 +35,9 @@
 //
 // WHERE IT GOES WRONG. A peer that is closed (not reachable) or whose outbox is full refuses throws
 // as a full mailbox does. A sprite that flies on because its receiver has left is refused by
-// nobody: it goes over an open seam into the outbox, however full that is, and passes a closed one
-// by, as if the row ended here; the server has the memory for it already. A server that has the row
-// no more passes the sprite on around the ring; at the one it comes from it lands on the row's
+// no server: it goes over an open seam into the outbox, however full that is, and passes a closed
+// one by, as if the row ended here; the server has the memory for it already. A server that has the
+// row no more passes the sprite on around the ring; at the one it comes from it lands on the row's
 // other end.
 //
 // Rejected: a link of the torus that names a peer (every step at a row's end would have to keep it,
@@ -79,9 +79,9 @@ struct Told {
 
 /** The ring as this server is to see it. */
 struct Ring {
-  std::vector<PeerNumber> peers;     // the others, to whom sprites are sent
-  std::vector<PeerNumber> accepted;  // from whom they are taken: also who is leaving
-  std::vector<Told> told;            // of them, and of those who are in no ring
+  std::vector<PeerNumber> peers;     // the others, to which sprites are sent
+  std::vector<PeerNumber> accepted;  // from which they are taken: also leaving ones
+  std::vector<Told> told;            // of them, and of servers in no ring
   std::vector<Sides> rows;           // of each row that another server has
   Sides next;                        // the neighbors in the ring, whatever rows they have
   bool open = false;                 // whether throws may cross
@@ -108,7 +108,7 @@ struct Peer {
   bool accepted = false;
   uint64_t epoch = 0;  // the last one that the store has told
   // What was taken from it:
-  Identity sender;      // the process that sends, and its memory; 0: nobody has yet
+  Identity sender;      // the process that sends, and its memory; 0: none yet
   uint64_t taken = 0;   // the last number from that memory
   uint64_t fence = 0;   // frames of a lower serial are void
   uint64_t owed = 0;    // serial of the newest frame whose ack waits; 0: none does
@@ -120,17 +120,19 @@ bool isPeerName(std::string_view name);
 
 class Seams {
  public:
-  /** `memory`: what this process and those before have in common, or a number nobody else has. */
+  /** `memory`: what this process and those before have in common, or a number no other process has.
+   */
   explicit Seams(uint64_t memory) : self_{.life = 0, .memory = memory} {}
 
-  /** From now on sprites cross. `wake` is called when there is something to be sent that nobody has
+  /** From now on sprites cross. `wake` is called when there is something to be sent that was not
    * asked for yet. */
   void open(const SeamsOptions& options, std::function<void()> wake);
 
   /** None do any more; what waits stays. */
   void close();
 
-  /** Who this process is: its life is 0, or that of the one before, until it has a life of its own.
+  /** The identity of this process: its life is 0, or that of the one before, until it has a life of
+   * its own.
    */
   const Identity& self() const { return self_; }
   void live(uint64_t life);
@@ -148,7 +150,8 @@ class Seams {
   Peer& peer(PeerNumber number) { return peers_[number]; }
   const Peer& peer(PeerNumber number) const { return peers_[number]; }
 
-  /** Takes `ring` from now on; `now`: milliseconds. Who is in it no more is parted with. */
+  /** Takes `ring` from now on; `now`: milliseconds. A server that is in it no more is parted with.
+   */
   void set(Ring ring, uint64_t now);
 
   /** The server beyond the end of a row by its left or right edge; kNoPeer: the row closes. */

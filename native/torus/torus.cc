@@ -82,7 +82,7 @@ uint32_t Torus::slot(uint32_t node) const { return slotAt(nodes_[node].row, node
 
 bool Torus::closesRow(uint32_t node, Edge edge) const {
   const Node& from = nodes_[node];
-  // At most two slots in a row are empty: only who is that near an end of its row is looked at.
+  // At most two slots in a row are empty: only nodes that near an end of their row are looked at.
   constexpr uint32_t kNear = 3;
   if (edge == Edge::kRight) {
     if (from.column + kNear < lineLength(kRow, from.row)) return false;

@@ -77,7 +77,7 @@
 // COSTS. A join, a leave, a look: constant time. 20 bytes a node, 4 a slot, half a byte a slot for
 // holes. Address space is reserved for the capacity; memory is touched only as the grid grows.
 // Nothing is allocated after construction. Indices are stored plus one, so that zeroed memory says
-// "nobody".
+// "none".
 //
 // REJECTED. Occupancy bitmaps with lines up to half empty: the search for a neighbor then has no
 // local bound, and a torus that shrank from a million to ten keeps lines of empty slots between
@@ -206,7 +206,8 @@ class Torus {
   bool restore(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, const Seat* seats,
                size_t count, const std::vector<uint32_t>* holes = nullptr);
 
-  /** Tells `observer` of every step from now on; it outlives the torus. nullptr: nobody is told. */
+  /** Tells `observer` of every step from now on; it outlives the torus. nullptr: there is no
+   * observer. */
   void observe(TorusObserver* observer) { observer_ = observer; }
 
  private:

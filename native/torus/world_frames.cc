@@ -110,68 +110,69 @@ void FrameWriter::finish() {
 namespace {
 
 /** Reads what stays the same in every version. */
-Refusal readStart(std::string_view* frame, FrameHead* head) {
+FrameRefusal readStart(std::string_view* frame, FrameHead* head) {
   constexpr size_t kStart = 8;
-  if (frame->size() < kStart || !frame->starts_with(kFrameMagic)) return Refusal::kMalformed;
+  if (frame->size() < kStart || !frame->starts_with(kFrameMagic)) return FrameRefusal::kMalformed;
   frame->remove_prefix(kFrameMagic.size());
   const auto version = take<uint16_t>(frame);
   const auto kind = take<uint8_t>(frame);
   const auto refusal = take<uint8_t>(frame);
   if (kind != static_cast<uint8_t>(FrameKind::kSprites) &&
       kind != static_cast<uint8_t>(FrameKind::kAck)) {
-    return Refusal::kMalformed;
+    return FrameRefusal::kMalformed;
   }
   head->kind = FrameKind{kind};
-  if (version != kFrameVersion) return Refusal::kVersion;
+  if (version != kFrameVersion) return FrameRefusal::kVersion;
   if (head->kind == FrameKind::kSprites) {
     head->atOnce = refusal == kWanted;
-    return refusal > kWanted ? Refusal::kMalformed : Refusal::kNone;
+    return refusal > kWanted ? FrameRefusal::kMalformed : FrameRefusal::kNone;
   }
-  if (refusal >= kRefusals) return Refusal::kMalformed;
-  head->refusal = Refusal{refusal};
-  return Refusal::kNone;
+  if (refusal >= kRefusals) return FrameRefusal::kMalformed;
+  head->refusal = FrameRefusal{refusal};
+  return FrameRefusal::kNone;
 }
 
 /** Reads the first frame of what is left of a message, and takes it from there. */
-Refusal takeFrame(std::string_view* message, FrameHead* head, std::string_view* body) {
+FrameRefusal takeFrame(std::string_view* message, FrameHead* head, std::string_view* body) {
   *head = {};
   const bool whole = message->size() >= kFrameHead;
-  const Refusal start = readStart(message, head);
-  if (start != Refusal::kNone) return start;
-  if (!whole) return Refusal::kMalformed;
+  const FrameRefusal start = readStart(message, head);
+  if (start != FrameRefusal::kNone) return start;
+  if (!whole) return FrameRefusal::kMalformed;
   for (uint64_t* number : {&head->life, &head->peerLife, &head->serial, &head->number, &head->base,
                            &head->fence, &head->memory}) {
     *number = take<uint64_t>(message);
-    if (*number >= kMostFrameNumber) return Refusal::kMalformed;
+    if (*number >= kMostFrameNumber) return FrameRefusal::kMalformed;
   }
   head->count = take<uint32_t>(message);
   const auto length = take<uint32_t>(message);
-  if (length > message->size() || head->count > kMostInFrame) return Refusal::kMalformed;
+  if (length > message->size() || head->count > kMostInFrame) return FrameRefusal::kMalformed;
   std::string_view frame = message->substr(0, length);
   message->remove_prefix(length);
   *body = frame;
   for (uint32_t i = 0; i < head->count; ++i) {
     const bool good = head->kind == FrameKind::kAck ? isEnd(&frame) : isCrosser(&frame);
-    if (!good) return Refusal::kMalformed;
+    if (!good) return FrameRefusal::kMalformed;
   }
-  return frame.empty() ? Refusal::kNone : Refusal::kMalformed;
+  return frame.empty() ? FrameRefusal::kNone : FrameRefusal::kMalformed;
 }
 
 }  // namespace
 
-Refusal readMessage(std::string_view message, Frames* frames) {
+FrameRefusal readMessage(std::string_view message, Frames* frames) {
   frames->count = 0;
   do {
     auto& [head, body] = frames->at[frames->count];
-    const Refusal refusal = takeFrame(&message, &head, &body);
-    if (refusal != Refusal::kNone) return frames->count > 0 ? Refusal::kMalformed : refusal;
+    const FrameRefusal refusal = takeFrame(&message, &head, &body);
+    if (refusal != FrameRefusal::kNone)
+      return frames->count > 0 ? FrameRefusal::kMalformed : refusal;
     ++frames->count;
   } while (!message.empty() && frames->count < kMostFrames);
-  if (!message.empty()) return Refusal::kMalformed;
+  if (!message.empty()) return FrameRefusal::kMalformed;
   const FrameHead& first = frames->at[0].head;
-  const bool rides = first.kind == FrameKind::kAck && first.refusal == Refusal::kNone &&
+  const bool rides = first.kind == FrameKind::kAck && first.refusal == FrameRefusal::kNone &&
                      frames->at[1].head.kind == FrameKind::kSprites;
-  return frames->count == 1 || rides ? Refusal::kNone : Refusal::kMalformed;
+  return frames->count == 1 || rides ? FrameRefusal::kNone : FrameRefusal::kMalformed;
 }
 
 CrosserHead takeCrosser(std::string_view* body, std::string_view* text) {

@@ -68,7 +68,7 @@ constexpr uint64_t kMostFrameNumber = uint64_t{1} << 62;
 enum class FrameKind : uint8_t { kSprites = 1, kAck = 2 };
 
 /** Why a frame is refused. The order is the order of `refusals` in JavaScript. */
-enum class Refusal : uint8_t {
+enum class FrameRefusal : uint8_t {
   kNone,
   kVersion,    // it is of another version
   kOlderLife,  // it is of a sender whose name another process has by now
@@ -81,7 +81,7 @@ constexpr size_t kRefusals = 7;
 constexpr const char* kRefusalNames[kRefusals] = {
     "none", "other-version", "older-epoch", "other-epoch", "not-in-ring", "full", "malformed"};
 
-/** Who sends a frame: the process, and what it goes on from. */
+/** The sender of a frame: the process, and what it goes on from. */
 struct Identity {
   uint64_t life = 0;    // larger than that of the one before it under the same name
   uint64_t memory = 0;  // the same as that one's where it goes on from its state
@@ -89,7 +89,7 @@ struct Identity {
 
 struct FrameHead {
   FrameKind kind = FrameKind::kSprites;
-  Refusal refusal = Refusal::kNone;
+  FrameRefusal refusal = FrameRefusal::kNone;
   bool atOnce = false;  // of sprites: whether their sender wants the answer at once
   uint64_t life = 0;
   uint64_t peerLife = 0;
@@ -111,7 +111,7 @@ struct CrosserHead {
   uint16_t hops = 0;
 };
 
-/** How the node is that those land on who cross over `over` in a row. */
+/** The state of the node on which sprites land that cross over `over` in a row. */
 struct RowEnd {
   uint32_t row;
   Edge over;
@@ -158,7 +158,7 @@ struct Frames {
  * kNone: all frames are read, and every record in their bodies is whole and may be. Else kVersion,
  * with the kind of the first frame, and nothing else, in its head; or kMalformed.
  */
-Refusal readMessage(std::string_view message, Frames* frames);
+FrameRefusal readMessage(std::string_view message, Frames* frames);
 
 /** Takes the first sprite, or end, from the body of a frame that readMessage has found good. */
 CrosserHead takeCrosser(std::string_view* body, std::string_view* text);

@@ -6,11 +6,11 @@ namespace server {
 
 namespace {
 
-/** When an ack waits no more. Who is in no ring with this server waits for it, or has no time. */
+/** When an ack waits no more; 0: at once, as the peer is in no ring with this server. */
 uint64_t owedAt(const Peer& peer) { return peer.accepted ? peer.owedAt : 0; }
 
-/** Whether the store has told of a process of the peer's, or of one behind it: anybody may publish
- * frames. */
+/** Whether the store has told of a process of the peer's, or of one behind it: every client
+ * of NATS can publish frames. */
 bool isToldOf(uint64_t life, uint64_t heard, const Peer& peer) {
   return life <= std::max(heard, peer.epoch);
 }
@@ -46,26 +46,26 @@ uint64_t Crossings::dueAt() const {
   return at;
 }
 
-Refusal Crossings::receive(PeerNumber from, std::string_view message, uint64_t now,
-                           std::string* answer) {
-  const Refusal refusal = readMessage(message, &frames_);
-  if (refusal == Refusal::kMalformed) return count(refusal);
-  if (!pool_->promising()) return Refusal::kNone;
+FrameRefusal Crossings::receive(PeerNumber from, std::string_view message, uint64_t now,
+                                std::string* answer) {
+  const FrameRefusal refusal = readMessage(message, &frames_);
+  if (refusal == FrameRefusal::kMalformed) return count(refusal);
+  if (!pool_->promising()) return FrameRefusal::kNone;
   const auto& [head, body] = frames_.at[0];
   if (head.kind == FrameKind::kSprites) return sprites(from, refusal, frames_.at[0], now, answer);
-  if (refusal != Refusal::kNone) {
+  if (refusal != FrameRefusal::kNone) {
     seams_->peer(from).outbox.pause(now);
     return count(refusal);
   }
-  const Refusal told = acked(from, head, body, now);
+  const FrameRefusal told = acked(from, head, body, now);
   // What rides on an ack that makes no sense is not taken, either.
-  if (told != Refusal::kNone || frames_.count == 1) return told;
-  return sprites(from, Refusal::kNone, frames_.at[1], now, answer);
+  if (told != FrameRefusal::kNone || frames_.count == 1) return told;
+  return sprites(from, FrameRefusal::kNone, frames_.at[1], now, answer);
 }
 
 /** Takes a frame of sprites, and writes or notes its ack. */
-Refusal Crossings::sprites(PeerNumber from, Refusal refusal, const Frame& frame, uint64_t now,
-                           std::string* answer) {
+FrameRefusal Crossings::sprites(PeerNumber from, FrameRefusal refusal, const Frame& frame,
+                                uint64_t now, std::string* answer) {
   const auto& [head, body] = frame;
   Peer& peer = seams_->peer(from);
   FrameHead ack = {.kind = FrameKind::kAck,
@@ -74,14 +74,14 @@ Refusal Crossings::sprites(PeerNumber from, Refusal refusal, const Frame& frame,
                    .serial = head.serial,
                    .memory = seams_->self().memory};
   ends_.clear();
-  if (refusal == Refusal::kNone) {
+  if (refusal == FrameRefusal::kNone) {
     // No answer: it would say that nothing was taken.
-    if (!isToldOf(head.life, peer.sender.life, peer)) return count(Refusal::kNotInRing);
+    if (!isToldOf(head.life, peer.sender.life, peer)) return count(FrameRefusal::kNotInRing);
     refusal = judge(from, head);
-    if (refusal == Refusal::kNone && head.serial >= peer.fence && !take(from, head, body)) {
-      refusal = Refusal::kFull;
+    if (refusal == FrameRefusal::kNone && head.serial >= peer.fence && !take(from, head, body)) {
+      refusal = FrameRefusal::kFull;
     }
-    if (refusal == Refusal::kNone && !head.atOnce && !endsBusy()) {
+    if (refusal == FrameRefusal::kNone && !head.atOnce && !endsBusy()) {
       if (peer.owed == 0) peer.owedAt = now + kAckDelay;
       peer.owed = std::max(peer.owed, head.serial);
       return refusal;
@@ -93,7 +93,7 @@ Refusal Crossings::sprites(PeerNumber from, Refusal refusal, const Frame& frame,
   FrameWriter writer(ack, answer);
   for (const auto& [row, over] : ends_) writer.add({row, over, pool_->endBusy(row, over)});
   writer.finish();
-  if (refusal != Refusal::kNone) return count(refusal);
+  if (refusal != FrameRefusal::kNone) return count(refusal);
   if (head.serial >= peer.owed) peer.owed = 0;
   return refusal;
 }
@@ -104,10 +104,10 @@ bool Crossings::endsBusy() const {
       ends_, [this](const auto& end) { return pool_->endBusy(end.first, end.second); });
 }
 
-/** Whether a frame's sprites may be taken. Notes who sends it, and its fence. */
-Refusal Crossings::judge(PeerNumber from, const FrameHead& head) {
+/** Whether a frame's sprites may be taken. Notes its sender and its fence. */
+FrameRefusal Crossings::judge(PeerNumber from, const FrameHead& head) {
   Peer& peer = seams_->peer(from);
-  if (head.life < peer.sender.life) return Refusal::kOlderLife;
+  if (head.life < peer.sender.life) return FrameRefusal::kOlderLife;
   if (head.life > peer.sender.life) {
     // From here on no frame of the life before counts, and what was taken from it is certain.
     const bool goesOn = head.memory == peer.sender.memory;
@@ -115,14 +115,14 @@ Refusal Crossings::judge(PeerNumber from, const FrameHead& head) {
     peer.fence = 0;
     peer.owed = 0;
   }
-  if (head.peerLife != life_) return Refusal::kOtherLife;
+  if (head.peerLife != life_) return FrameRefusal::kOtherLife;
   if (head.fence <= head.serial) peer.fence = std::max(peer.fence, head.fence);
   // What is below has been acked to it, or it has given it up; what is so far ahead it never sent.
   const bool ahead = peer.taken >= head.base + kNumbersAhead;
   if (head.serial >= peer.fence && head.base > 0 && (head.base > peer.taken + 1 || ahead)) {
     pool_->meet(from, peer.sender, head.base - 1);
   }
-  return peer.accepted ? Refusal::kNone : Refusal::kNotInRing;
+  return peer.accepted ? FrameRefusal::kNone : FrameRefusal::kNotInRing;
 }
 
 /** Takes what is new; false when there is no memory for it. */
@@ -142,12 +142,12 @@ bool Crossings::take(PeerNumber from, const FrameHead& head, std::string_view bo
 }
 
 /** Takes an ack. */
-Refusal Crossings::acked(PeerNumber from, const FrameHead& head, std::string_view body,
-                         uint64_t now) {
-  if (head.peerLife != life_) return Refusal::kNone;
+FrameRefusal Crossings::acked(PeerNumber from, const FrameHead& head, std::string_view body,
+                              uint64_t now) {
+  if (head.peerLife != life_) return FrameRefusal::kNone;
   Peer& peer = seams_->peer(from);
   Outbox& outbox = peer.outbox;
-  if (!isToldOf(head.life, outbox.peerLife(), peer)) return count(Refusal::kNotInRing);
+  if (!isToldOf(head.life, outbox.peerLife(), peer)) return count(FrameRefusal::kNotInRing);
   const uint64_t before = outbox.base();
   const bool asks = !outbox.settled();
   uint64_t crossed = before;
@@ -158,8 +158,8 @@ Refusal Crossings::acked(PeerNumber from, const FrameHead& head, std::string_vie
   if (crossed > before) pool_->crossedUpTo(from, crossed - 1);
   // After a power cut it may have taken more: that is none of those that wait.
   if (asks && outbox.settled()) pool_->goOnBehind(from, outbox.base() - 1);
-  if (!good) return count(Refusal::kMalformed);
-  return head.refusal == Refusal::kNone ? Refusal::kNone : count(head.refusal);
+  if (!good) return count(FrameRefusal::kMalformed);
+  return head.refusal == FrameRefusal::kNone ? FrameRefusal::kNone : count(head.refusal);
 }
 
 void Crossings::sortOut(uint64_t now) {

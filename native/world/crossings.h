@@ -15,11 +15,11 @@
 //
 // An ack goes at once where the frame wants it (outbox.h says when), where it refuses, and where it
 // says that a row's end is busy. Any other waits up to kAckDelay for sprites that go the same way,
-// and is for all frames that have come by then; who has left the ring lets none wait.
+// and is for all frames that have come by then; a server that has left the ring lets none wait.
 //
 // With a state: frames and answers are to be sent when the pool's turn is written, and not at all
 // if it can't be, as an ack promises what a 202 does. While nothing is promised, crossing stands
-// still: nothing is sent, taken or answered, and whoever has sent something sends it again.
+// still: nothing is sent, taken or answered, and every sender sends again.
 #ifndef SPRITES_CROSSINGS_H_
 #define SPRITES_CROSSINGS_H_
 
@@ -55,10 +55,11 @@ class Crossings {
    * at once behind what is in `answer`, if there is one. Returns why one of its frames is refused,
    * or an ack says that ours was.
    */
-  Refusal receive(PeerNumber peer, std::string_view message, uint64_t now, std::string* answer);
+  FrameRefusal receive(PeerNumber peer, std::string_view message, uint64_t now,
+                       std::string* answer);
 
-  /** A message of somebody who is not known has come. */
-  Refusal strange() { return count(Refusal::kNotInRing); }
+  /** A message of an unknown server has come. */
+  FrameRefusal strange() { return count(FrameRefusal::kNotInRing); }
 
   /** Takes what waits for peers that are in the ring no more to where it is to go now. To be called
    * as often as `next`. */
@@ -71,15 +72,15 @@ class Crossings {
   const uint64_t* refused() const { return refused_; }
 
  private:
-  Refusal count(Refusal refusal) {
+  FrameRefusal count(FrameRefusal refusal) {
     ++refused_[static_cast<size_t>(refusal)];
     return refusal;
   }
-  Refusal sprites(PeerNumber from, Refusal refusal, const Frame& frame, uint64_t now,
-                  std::string* answer);
+  FrameRefusal sprites(PeerNumber from, FrameRefusal refusal, const Frame& frame, uint64_t now,
+                       std::string* answer);
   bool endsBusy() const;
-  Refusal acked(PeerNumber from, const FrameHead& head, std::string_view body, uint64_t now);
-  Refusal judge(PeerNumber from, const FrameHead& head);
+  FrameRefusal acked(PeerNumber from, const FrameHead& head, std::string_view body, uint64_t now);
+  FrameRefusal judge(PeerNumber from, const FrameHead& head);
   bool take(PeerNumber from, const FrameHead& head, std::string_view body);
 
   Pool* const pool_;

@@ -126,7 +126,7 @@ contract(t, { options }, (t, server) => {
     t.equal(after.inputsWaiting, 1);
     await player.leave();
     const left = await server.status();
-    t.equal(left.inputsWaiting, 0, 'who leaves takes what waits along');
+    t.equal(left.inputsWaiting, 0, 'a player that leaves takes what waits along');
     t.equal(left.inputsSuperseded - before.inputsSuperseded, 5);
   });
 
@@ -156,7 +156,7 @@ contract(t, { options }, (t, server) => {
     await player.leave();
   });
 
-  t.test('a sender who is too quick is told to wait, and nothing is changed', async (t) => {
+  t.test('a sender that is too quick is told to wait, and nothing is changed', async (t) => {
     const player = await enter(server);
     let last;
     let sent = 0;
@@ -263,7 +263,7 @@ contract(t, { options }, (t, server) => {
     t.strictSame(await controlOf(server), before);
   });
 
-  t.test("the arena's feeds are nobody else's", async (t) => {
+  t.test("the arena's feeds are its own", async (t) => {
     const feed = '/feed/arena/hall';
     const put = { body: '{}' };
     t.equal(problemOf(await server.ask('PUT', `${feed}/control`, put)), 'bad-token');
@@ -315,7 +315,7 @@ contract(t, { options: { ...options, 'address-joins': 1 } }, (t, server) => {
     t.equal((await join('127.0.0.2')).status, 201, 'another address is still welcome');
     const path = `/arena/hall/${players[0]}`;
     const input = await server.ask('POST', path, { body: '{"y":1}' });
-    t.equal(input.status, 204, 'and those who have joined play on');
+    t.equal(input.status, 204, 'and players that have joined play on');
   });
 });
 
@@ -335,14 +335,14 @@ contract(t, { options: { ...options, 'address-clients': 2 } }, (t, server) => {
 });
 
 contract(t, { options: { ...options, 'arena-players': 2, lease: 2, drain: 0 } }, (t, server) => {
-  t.test('no more players than there may be, and who is silent has left', async (t) => {
+  t.test('no more players than there may be, and a silent one has left', async (t) => {
     const players = [await enter(server), await enter(server)];
     t.equal(problemOf(await server.ask('POST', '/arena/hall')), 'arena-full');
     const { playersExpired } = await server.until((status) => status.players === 0);
     t.equal(playersExpired, 2);
     t.equal(problemOf(await players[0].send({})), 'unknown-player');
     const again = await enter(server);
-    t.ok(again.number > players[1].number, "a number is nobody else's");
+    t.ok(again.number > players[1].number, 'a number is never given again');
     await again.leave();
   });
 });

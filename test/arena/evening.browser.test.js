@@ -62,7 +62,7 @@ t.test('four games in one evening, by the panel alone', { skip }, async (t) => {
   });
 
   await t.test(
-    'the quiz: the first is on the podium by name, everybody knows the own place',
+    'the quiz: the first is on the podium by name, all know their own places',
     async (t) => {
       await host.choose('quiz');
       await host.slide('seconds', 120);
@@ -71,7 +71,7 @@ t.test('four games in one evening, by the panel alone', { skip }, async (t) => {
       await all((phone) => phone.waitForSelector('.choice'));
       await phones[0].click('.choice[data-at="1"]'); // It is right.
       await says(field, '.top', `1 of ${PHONES} have answered`);
-      const late = PHONES - 1; // Who does not answer.
+      const late = PHONES - 1; // It does not answer.
       await all(
         (phone, at) => at > 0 && at < late && phone.click(`.choice[data-at="${at < 5 ? 1 : 2}"]`)
       );
@@ -123,4 +123,4 @@ t.test('four games in one evening, by the panel alone', { skip }, async (t) => {
   t.strictSame(browser.complaints, []);
 });
 
-t.test('they have asked nobody else', { skip }, async (t) => nothingElse(t));
+t.test('they have asked no other host', { skip }, async (t) => nothingElse(t));

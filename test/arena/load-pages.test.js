@@ -132,7 +132,7 @@ t.test('load', { skip: noBrowser() }, async (t) => {
     await report.close();
   });
 
-  await t.test('no page complains, and none asks anybody else', async (t) => {
+  await t.test('no page complains, and none asks another host', async (t) => {
     for (const one of agents) one.kill('SIGKILL');
     t.strictSame(rig.browser.complaints, []);
     const others = rig.browser.requests.filter(

@@ -58,7 +58,11 @@ function names(t, server) {
 
     t.equal((await put(server, `names/${ada.number}`, { away: true })).status, 204);
     await named(server, { [other.number]: '👩‍🚀 Eve' });
-    t.equal((await call(server, ada, { name: 'Adah' })).status, 204, 'who is put away stays so');
+    t.equal(
+      (await call(server, ada, { name: 'Adah' })).status,
+      204,
+      'a player that is put away stays so'
+    );
     await tell(server, { running: false });
     t.equal((await put(server, `names/${other.number}`, { away: true })).status, 204);
     await named(server, {});
@@ -178,7 +182,7 @@ t.test('through workers', async (t) => {
   t.teardown(() => server.stop());
 });
 
-t.test('names and content outlive a crash; those of players who are gone do not', async (t) => {
+t.test('names and content outlive a crash; those of players that are gone do not', async (t) => {
   const how = { options: options(t, { state: join(temporary(t), 'state'), drain: 0 }) };
   const first = await startServer(t, how);
   await tell(first, { game: 'named', running: true });
@@ -207,7 +211,7 @@ t.test('names and content outlive a crash; those of players who are gone do not'
   await second.stop();
 });
 
-t.test('there is room for the names of all who play', async (t) => {
+t.test('there is room for the names of all players', async (t) => {
   const server = await startServer(t, { options: options(t, { 'arena-players': 2, drain: 0 }) });
   for (let i = 0; i < 6; i += 1) {
     const one = await enter(server);
@@ -215,7 +219,7 @@ t.test('there is room for the names of all who play', async (t) => {
     await one.leave();
   }
   const { names } = await listOf(server);
-  t.ok(names.length <= 4, 'of those who have left not all stay');
+  t.ok(names.length <= 4, 'of players that have left not all stay');
   t.equal(names.at(-1).name, 'Player of round 5');
   await server.stop();
 });

@@ -92,7 +92,7 @@ t.test('pong, from join to end, by the panel', { skip }, async (t) => {
     }
   );
 
-  await t.test('it ends, and says who has won', async () => {
+  await t.test('it ends, and says which half has won', async () => {
     await phones[0].press('[role=slider]', 'End');
     await panel.locator('input[name=points]').fill('1');
     await panel.locator('input[name=speed]').fill('200');
@@ -159,7 +159,7 @@ t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   await phones[0].setViewportSize(SIZES.tall);
   await phones[0].click('.choice[data-at="1"]');
   await says(field, '.top', '1 of 2 have answered');
-  t.equal(await field.textContent('.count'), '', 'nobody sees what others choose');
+  t.equal(await field.textContent('.count'), '', 'no player sees what others choose');
   for (const page of [field, panel, ...phones]) t.strictSame(await amissTo(page), []);
   await phones[1].click('.choice[data-at="2"]');
   await says(phones[0], '.verdict', /^Right! \d+ points\. You are 1st of 2\.$/);
@@ -169,7 +169,7 @@ t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   await phones[1].focus('.choice[data-at="2"]');
   await panel.click('text=Next question');
   await says(field, '.top', 'Question 2 of 2');
-  await phones[1].locator('.choice[data-at="0"]:focus').waitFor(); // Who plays by key is not lost.
+  await phones[1].locator('.choice[data-at="0"]:focus').waitFor(); // A player with a keyboard is not lost.
   await phones[0].click('.choice[data-at="0"]');
   await panel.click('text=Show the answer');
   await says(phones[0], '.verdict', 'Right!');
@@ -374,7 +374,7 @@ t.test(
     await phones[1].close();
     await online(fourth);
 
-    await t.test('who sends too many plays on', async (t) => {
+    await t.test('a player that sends too many plays on', async (t) => {
       const { player } = await fourth.evaluate(() =>
         JSON.parse(sessionStorage.getItem('sprites.arena.hall'))
       );
@@ -523,7 +523,7 @@ t.test('a game that breaks is said on its page, and on the panel', { skip }, asy
   await panel.locator('#failed').waitFor({ state: 'hidden' });
 });
 
-t.test('they have asked nobody else', { skip }, async (t) => nothingElse(t));
+t.test('they have asked no other host', { skip }, async (t) => nothingElse(t));
 
 /** Keeps what is to be seen for the README, when asked to. */
 if (process.env.PICTURES) {

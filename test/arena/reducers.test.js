@@ -21,7 +21,7 @@ import { reduce as worm } from '../../lib/arena/games/worm/reduce.js';
 import { between, Smooth } from '../../lib/arena/pages/smooth.js';
 import { moment, playOn } from '../support/arena.js';
 
-/** Pong as a pure function: what the server's reducer does with everybody's thumbs. */
+/** Pong as a pure function: what the server's reducer does with all thumbs. */
 
 const settings = { points: 3, speed: 100 };
 
@@ -77,7 +77,7 @@ t.test('a half that misses loses points, then the round', async (t) => {
   t.ok(speeds[0] && speeds.includes(false));
 });
 
-t.test('a half with nobody in it is the machine, which can be beaten', async (t) => {
+t.test('a half without players is the machine, which can be beaten', async (t) => {
   const memory = {};
   const values = [];
   playOn(memory, 120_000, (time, last) => {
@@ -108,7 +108,7 @@ t.test('a thumb that lies still loses to the machine, wherever it lies', async (
   }
 });
 
-t.test('nobody there: the ball waits; who leaves is missed by his half only', async (t) => {
+t.test('without players the ball waits; only its half misses a player that leaves', async (t) => {
   const memory = {};
   const idle = pong(room({}, { step: 250 }), memory);
   t.strictSame(
@@ -118,7 +118,7 @@ t.test('nobody there: the ball waits; who leaves is missed by his half only', as
       [0, 0]
     ]
   );
-  t.strictSame(pong(room({}, { step: 250 }), memory), idle, 'the same value: nobody is woken');
+  t.strictSame(pong(room({}, { step: 250 }), memory), idle, 'the same value: no watcher is woken');
   pong(room({ 1: { y: 0 }, 2: { y: 0 } }), memory);
   const { halves } = pong(room({ 2: { y: 0 } }), memory);
   t.strictSame(halves, [0, 1]);
@@ -170,7 +170,7 @@ t.test('the mean, and how far the room is of one mind', async (t) => {
   t.match(worm(inMoods([0.5, 0.5]), {}), { mood: 50, spread: 0 });
 });
 
-t.test('a point each half second; nobody there, none', async (t) => {
+t.test('a point each half second; without players none', async (t) => {
   const memory = {};
   let last;
   playOn(memory, 5000, (time) => (last = worm(inMoods([time < 2500 ? -1 : 1], time), memory)));
@@ -178,7 +178,7 @@ t.test('a point each half second; nobody there, none', async (t) => {
   t.equal(last.band.length, last.line.length);
   t.match(worm(inMoods([], 9000), memory), { mood: 0, spread: 0, line: last.line });
   const back = worm(inMoods([0.3], 9100), memory);
-  t.equal(back.line.length - last.line.length, 1, 'the time when nobody was there is no line');
+  t.equal(back.line.length - last.line.length, 1, 'the time without players is no line');
 });
 
 t.test('the line stays within its bound, however long it lasts', async (t) => {
@@ -196,7 +196,7 @@ t.test('the line stays within its bound, however long it lasts', async (t) => {
   t.ok(after.line.length < 400, 'a long sleep, too');
 });
 
-t.test('who leaves is in the mean no more', async (t) => {
+t.test('a player that leaves is in the mean no more', async (t) => {
   const memory = {};
   t.equal(worm(inMoods([1, -1]), memory).mood, 0);
   t.equal(worm(inMoods([1], 50), memory).mood, 100);
@@ -244,13 +244,13 @@ t.test('what is chosen is told with the answer, when time is over', async (t) =>
   t.match(
     late,
     { right: 1, counts: [1, 1, 0], left: 4 },
-    'who is late, or leaves, changes nothing'
+    'a player that is late, or leaves, changes nothing'
   );
   const next = quiz({ 1: 0, 3: 0 }, 26_000);
   t.match(next, { index: 1, answered: 0, left: 20 }, 'no answer counts for the next one');
 });
 
-t.test('points: more the sooner; who changes his mind begins anew', async (t) => {
+t.test('points: more the sooner; a changed answer begins anew', async (t) => {
   const quiz = play();
   quiz({ 1: 1, 2: -1, 3: 0, 4: 1 }, 0);
   quiz({ 1: 1, 2: 1, 3: 0, 4: 0 }, 10_000);
@@ -262,7 +262,7 @@ t.test('points: more the sooner; who changes his mind begins anew', async (t) =>
   t.strictSame(
     second.standings,
     [2, 1750, 2, 3, 1500, 2, 1, 1000, 1, 4, 0, 0],
-    'also of who has left'
+    'also of players that have left'
   );
 });
 
@@ -270,7 +270,7 @@ t.test('when all have answered it goes on after a second', async (t) => {
   const quiz = play();
   quiz({ 1: -1 }, 0);
   t.equal(quiz({ 1: 1 }, 3000).left, 1);
-  t.equal(quiz({ 1: 1, 2: -1 }, 3500).left, 17, 'somebody else has come');
+  t.equal(quiz({ 1: 1, 2: -1 }, 3500).left, 17, 'another player has come');
   t.equal(quiz({ 1: 1, 2: 2 }, 5000).left, 1);
   t.match(quiz({ 1: 1, 2: 2 }, 6000), { right: 1 });
 });
@@ -325,7 +325,7 @@ t.test(
     const quiz = play();
     t.equal(quiz({ 1: 3, 2: 5, 3: -1 }, 0).answered, 0);
     t.equal(quiz({ 1: 1, 2: 1 }, 0, { question: 1 }).answered, 0);
-    t.equal(quiz({}, 100).answered, 0, 'nobody there');
+    t.equal(quiz({}, 100).answered, 0, 'no player is there');
   }
 );
 
@@ -348,7 +348,7 @@ t.test('with a room full of people, and the longest questions, it has room', asy
   t.equal(readStandings(value.standings).length, 1500, 'others play without points');
 });
 
-t.test('places: who has as many points shares one', async (t) => {
+t.test('places: equal points share one', async (t) => {
   const places = readStandings([7, 9, 1, 3, 9, 1, 1, 5, 1]).map(({ number, place }) => [
     number,
     place
@@ -423,7 +423,7 @@ t.test('batches: two seconds each; all up to one of them is a sum', async (t) =>
   t.strictSame(
     [0, 10.5, 14, 15, 2 ** 33, 1e30].map((batch) => batchOf(batch * 2 ** 20, 10)),
     [0, 10, 14, undefined, undefined, undefined],
-    'of sprites whose numbers anybody may have written'
+    'of sprites whose numbers any client may have written'
   );
 });
 
@@ -456,7 +456,7 @@ t.test('what one threw and another caught is not missing', async (t) => {
   t.match(value, { counted: 500, missing: 0 });
 });
 
-t.test('what nobody caught is missing, and heals when it comes late', async (t) => {
+t.test('what was not caught is missing, and heals when it comes late', async (t) => {
   const memory = {};
   t.match(load(at(9, { 1: { accepted: 500, received: 497 } }), memory), { missing: 3 });
   t.match(load(at(10, { 1: { accepted: 600, received: 600 } }), memory), { missing: 0 });
@@ -471,21 +471,24 @@ t.test('only one and the same batch is compared', async (t) => {
   t.match(load(at(10, both), memory), { counted: 900, missing: 1 });
 });
 
-t.test('who comes later has nothing before', async (t) => {
+t.test('a player that comes later has nothing before', async (t) => {
   const memory = {};
   for (const batch of [9, 10, 11]) load(at(batch, { 1: { accepted: 5, received: 5 } }), memory);
   const joined = { 1: { accepted: 5, received: 5, batch: 11 }, 2: { batch: 12 } };
   t.match(load(at(12, joined), memory), { counted: 5, missing: 0 });
 });
 
-t.test('who has said all of it stays in the sum; who is gone without a word is told', async (t) => {
-  const memory = {};
-  load(at(9, { 1: { accepted: 9, done: 1 }, 2: { received: 9 } }), memory);
-  t.match(load(at(10, { 2: { received: 9 } }), memory), { counted: 9, missing: 0, torn: 0 });
-  t.match(load(at(11, {}), memory), { counted: 9, missing: 0, torn: 1 });
-});
+t.test(
+  'a player that has said all of it stays in the sum; one that is gone without a word is told',
+  async (t) => {
+    const memory = {};
+    load(at(9, { 1: { accepted: 9, done: 1 }, 2: { received: 9 } }), memory);
+    t.match(load(at(10, { 2: { received: 9 } }), memory), { counted: 9, missing: 0, torn: 0 });
+    t.match(load(at(11, {}), memory), { counted: 9, missing: 0, torn: 1 });
+  }
+);
 
-t.test('who says nothing new is waited for no longer', async (t) => {
+t.test('a player that says nothing new is waited for no longer', async (t) => {
   const memory = {};
   load(at(9, { 1: { accepted: 9 }, 2: { received: 9 } }), memory);
   const later = { 1: { accepted: 20, received: 11 }, 2: { batch: 9, received: 9 } };
@@ -509,7 +512,7 @@ t.test('ten thousand phones: value and memory stay within their bounds', async (
   t.ok(JSON.stringify(memory).length < 1024);
 });
 
-t.test('in words: others’ desktops, and who went without a last report', async (t) => {
+t.test('in words: others’ desktops, and players that went without a last report', async (t) => {
   const value = { missing: 0, counted: 1000, torn: 0, members: 50 };
   const now = { clients: 50, lost: 7 };
   const first = { lost: 7 };

@@ -82,7 +82,7 @@ t.test('in a run without arenas all players leave', async (t) => {
   await third.stop();
 });
 
-t.test('without a state nobody is known any more', async (t) => {
+t.test('without a state no player is known any more', async (t) => {
   const options = { ...arenaOptions(t), drain: 0 };
   const first = await startServer(t, { options });
   const player = await enter(first);

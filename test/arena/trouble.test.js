@@ -8,7 +8,7 @@ import { contrast } from '../support/page-browser.js';
 import { TOKEN } from '../support/feeds.js';
 import { until } from '../support/until.js';
 
-/** What goes wrong between an arena's pages and its server, and is over without anybody's help. */
+/** What goes wrong between an arena's pages and its server, and is over without help. */
 
 const { browser, room, skip } = arenaRig(t);
 
@@ -98,7 +98,7 @@ t.test('what is set quickly is what holds in the end', { skip }, async (t) => {
   for (let i = 0; i < 3; i += 1) await more.click();
   await until(async () => (await control()).settings.clients === 100);
   await says(panel, '[data-name=clients] [role=spinbutton]', '100');
-  // And what somebody else sets is shown.
+  // And what another panel sets is shown.
   await command({ pace: 7 });
   await says(panel, '#pace-value', '7');
 });

@@ -39,7 +39,7 @@ const sprite = (more = {}) => ({
 const urlOf = ({ port }) => `http://127.0.0.1:${port}`;
 const publishing = (t) => ({ 'publish-token-file': tokenFile(t) });
 
-/** What a server answers who is asked for a place. */
+/** What a server answers that is asked for a place. */
 const PLACE = { row: 0, column: 0, rows: 1, columns: 1 };
 /** Proves to clients that they have their place, as often as they ask. */
 const prove = async (stub) => {
@@ -652,27 +652,30 @@ async function everything(t, { preset, mode, only }) {
     }
   );
 
-  scenario('who leaves while sprites come in gets no more of them, and acks no more', async (t) => {
-    const stub = await Stub.start(t);
-    const one = probe(t, stub.url);
-    await stub.join('first');
-    const poll = await stub.next(/^\/poll/);
-    one.say('leave-inside');
-    one.say('counts');
-    await one.until(({ event }) => event === 'counts');
-    const arrival = (seq) => ({ seq, from: 'left', sprite: { id: `n${seq}` } });
-    poll.answer(200, { seq: 3, sprites: [1, 2, 3].map(arrival) });
-    const last = [await stub.next(/^\/poll/), await stub.next(/^\/poll/)];
-    t.strictSame(
-      last.map(({ query }) => query.get('ack')),
-      ['1', '1']
-    );
-    last[0].answer(200, { seq: 3, sprites: [2, 3].map(arrival) });
-    (await stub.next(/^\/leave\/first$/)).answer(204);
-    await one.state('left');
-    t.strictSame(ids(one.caught), ['n1']);
-    await one.quit();
-  });
+  scenario(
+    'a client that leaves while sprites come in gets no more of them, and acks no more',
+    async (t) => {
+      const stub = await Stub.start(t);
+      const one = probe(t, stub.url);
+      await stub.join('first');
+      const poll = await stub.next(/^\/poll/);
+      one.say('leave-inside');
+      one.say('counts');
+      await one.until(({ event }) => event === 'counts');
+      const arrival = (seq) => ({ seq, from: 'left', sprite: { id: `n${seq}` } });
+      poll.answer(200, { seq: 3, sprites: [1, 2, 3].map(arrival) });
+      const last = [await stub.next(/^\/poll/), await stub.next(/^\/poll/)];
+      t.strictSame(
+        last.map(({ query }) => query.get('ack')),
+        ['1', '1']
+      );
+      last[0].answer(200, { seq: 3, sprites: [2, 3].map(arrival) });
+      (await stub.next(/^\/leave\/first$/)).answer(204);
+      await one.state('left');
+      t.strictSame(ids(one.caught), ['n1']);
+      await one.quit();
+    }
+  );
 
   scenario(
     'leaving without a server ends, and so does quitting in the middle of things',

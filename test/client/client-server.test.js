@@ -230,7 +230,7 @@ t.test('against the server', async (t) => {
     const network = await badNetwork(t, server.port);
     const catchers = Array.from({ length: 6 }, () => new Catcher(t, network.base));
     for (const catcher of catchers) await catcher.online();
-    // From here on: a join whose answer is lost leaves a client behind that nobody is.
+    // From here on: a join whose answer is lost leaves a client behind without a program.
     network.bad = true;
     const places = catchers.map(({ client }) => client.id);
     const outcomes = await Promise.all(

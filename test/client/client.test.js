@@ -178,7 +178,7 @@ for (const [name, failure, why] of [
     const { client, clock, fetch, seen } = start({ poll: [sprites(1), failure, sprites(2), HANG] });
     await clock.until(() => client.resume?.ack === 2);
     t.same(seen.sprites, [1, 2]);
-    t.same(seen.states, ['joining', 'online'], 'nobody was alarmed');
+    t.same(seen.states, ['joining', 'online'], 'the program was not alarmed');
     t.equal(fetch.of('place').length, 1);
     t.equal(fetch.of('join').length, 1);
     await client.leave();
@@ -465,7 +465,7 @@ t.test('waking up with a parked poll asks for the place; a fresh poll is left al
     ['?ack=0&hold=120', '?ack=0&hold=120', '?ack=1&hold=120']
   );
   t.equal(fetch.of('place').length, 1);
-  t.same(seen.states, ['joining', 'online'], 'nobody was alarmed');
+  t.same(seen.states, ['joining', 'online'], 'the program was not alarmed');
   await client.leave();
 });
 
@@ -505,7 +505,7 @@ t.test('place and status', async (t) => {
   await clock.settle();
   t.equal(client.id, 'two', 'a look that finds the id unknown makes it join anew');
   await client.leave();
-  t.equal(await client.place(), null, 'nobody is nowhere');
+  t.equal(await client.place(), null, 'no client is nowhere');
 });
 
 t.test('a look that fails makes the parked poll doubtful, and is no proof itself', async (t) => {
@@ -636,31 +636,24 @@ for (const [name, failure] of [
   });
 }
 
-t.test(
-  'a throw that is never answered ends with nobody knowing, and a ticket to ask again',
-  async (t) => {
-    const { client, clock, fetch } = start({
-      poll: [HANG],
-      throw: [RESET, RESET, RESET, RESET, RESET, answer(202, { state: 'duplicate' })]
-    });
-    await clock.settle();
-    let outcome;
-    client.throw('left', {}).then((value) => {
-      outcome = value;
-    });
-    await clock.until(() => outcome);
-    t.match(outcome, {
-      thrown: null,
-      state: 'unanswered',
-      ticket: { id: 'one', n: 1, tried: true }
-    });
-    t.equal(fetch.of('throw').length, 5);
-    const ticket = JSON.parse(JSON.stringify(outcome.ticket));
-    t.match(await client.throw('left', {}, { ticket }), { thrown: true, state: 'duplicate' });
-    t.equal(fetch.of('throw').at(-1).url.search, '?n=1');
-    await client.leave();
-  }
-);
+t.test('a throw that is never answered ends unknown, with a ticket to ask again', async (t) => {
+  const { client, clock, fetch } = start({
+    poll: [HANG],
+    throw: [RESET, RESET, RESET, RESET, RESET, answer(202, { state: 'duplicate' })]
+  });
+  await clock.settle();
+  let outcome;
+  client.throw('left', {}).then((value) => {
+    outcome = value;
+  });
+  await clock.until(() => outcome);
+  t.match(outcome, { thrown: null, state: 'unanswered', ticket: { id: 'one', n: 1, tried: true } });
+  t.equal(fetch.of('throw').length, 5);
+  const ticket = JSON.parse(JSON.stringify(outcome.ticket));
+  t.match(await client.throw('left', {}, { ticket }), { thrown: true, state: 'duplicate' });
+  t.equal(fetch.of('throw').at(-1).url.search, '?n=1');
+  await client.leave();
+});
 
 t.test('a neighbor that is busy: the sprite is still yours, and that edge rests', async (t) => {
   const { client, clock, fetch } = start({
@@ -771,7 +764,7 @@ for (const [status, name] of [
   });
 }
 
-t.test('a number below the window after no answer: nobody knows', async (t) => {
+t.test('a number below the window after no answer: unknown', async (t) => {
   const { client, clock } = start({ poll: [HANG], throw: [problem(400, 'stale-number')] });
   await clock.settle();
   const ticket = { id: 'one', n: 1, tried: true };
@@ -799,7 +792,7 @@ t.test('thrown from a place the server has forgotten: thrown from the new one', 
   await client.leave();
 });
 
-t.test('a place forgotten between two attempts: nobody knows', async (t) => {
+t.test('a place forgotten between two attempts: unknown', async (t) => {
   const { client, clock, fetch } = start({
     join: [joined('one'), joined('two')],
     poll: [HANG],
@@ -861,7 +854,7 @@ t.test('the transient port: throws and leaves go there, polls do not', async (t)
 });
 
 t.test(
-  'a transient port nobody answers on: the main port takes over, with the same number',
+  'a transient port without answers: the main port takes over, with the same number',
   async (t) => {
     const { client, clock, fetch } = start({
       join: [joined('one', { transient: 9090 })],

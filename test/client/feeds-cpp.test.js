@@ -183,7 +183,7 @@ t.test('the C++ client of feeds', { skip: noClient }, async (t) => {
     await client.quit();
   });
 
-  await t.test('who watches has the newest value in the end', (t) =>
+  await t.test('a client that watches has the newest value in the end', (t) =>
     playUntilHeard(t, { steps: 30, program })
   );
 

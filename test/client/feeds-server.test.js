@@ -90,6 +90,6 @@ t.test('over a restart it goes on with patches', async (t) => {
 
 t.setTimeout(300_000);
 
-t.test('who watches has the newest value in the end', (t) =>
+t.test('a client that watches has the newest value in the end', (t) =>
   playUntilHeard(t, { steps: lengthOf({ short: 30, long: 60 }) })
 );

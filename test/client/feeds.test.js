@@ -323,7 +323,7 @@ for (const file of ['tests.json', 'spec_tests.json']) {
   });
 }
 
-t.test('a store: what a watch was told last, as long as somebody listens', async (t) => {
+t.test('a store: what a watch was told last, as long as it has listeners', async (t) => {
   const { feeds, clock, asks } = startAtTop([
     items(value(1)),
     items({ feed: 'a', problem: 'unknown-feed' }),
@@ -333,7 +333,7 @@ t.test('a store: what a watch was told last, as long as somebody listens', async
   const store = feedStore(feeds, 'a');
   t.same(store.getSnapshot(), { value: undefined });
   await clock.pass(1000);
-  t.equal(asks().length, 0, 'nobody listens');
+  t.equal(asks().length, 0, 'without listeners');
   const seen = [];
   const note = () => seen.push(store.getSnapshot());
   const ends = [store.subscribe(note), store.subscribe(note)];
@@ -347,7 +347,7 @@ t.test('a store: what a watch was told last, as long as somebody listens', async
   for (const end of ends) end();
   const again = store.subscribe(note);
   await clock.pass(1000);
-  t.equal(asks().length, 4, 'who comes back at once goes on with the same watch');
+  t.equal(asks().length, 4, 'a client that comes back at once goes on with the same watch');
   again();
   again();
   await clock.until(() => feeds.state === 'idle');

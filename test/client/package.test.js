@@ -27,7 +27,7 @@ t.test('packed and installed elsewhere it throws, and TypeScript knows it', asyn
     JSON.parse(read('lib/client/package.json')).version,
     JSON.parse(read('package.json')).version
   );
-  // Nobody listens there: a feed has a problem.
+  // No server is there: a feed has a problem.
   const server = await startServer(t, { options: { upstream: 'http://127.0.0.1:1/{key}' } });
   const folder = t.testdir({ 'package.json': '{"type":"module","private":true}' });
   const { stdout } = await run('npm', ['pack', join(ROOT, 'lib/client'), '--silent'], folder);

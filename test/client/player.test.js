@@ -59,7 +59,7 @@ t.test('it joins, and sends the newest input as often as it shall', async (t) =>
   t.strictSame(states, ['online']);
 });
 
-t.test('who has no news says three times a lease that he is there', async (t) => {
+t.test('a player without news says three times a lease that it is there', async (t) => {
   const { clock, sent } = start([joins(1, { lease: 6 }), TAKEN]);
   await clock.pass(6000);
   t.strictSame(sent().slice(1), [
@@ -94,7 +94,7 @@ t.test('an input that is refused as one too many goes out later, and is no loss'
   t.strictSame(states, ['online']);
 });
 
-t.test('who was forgotten joins again with all that holds, and says so', async (t) => {
+t.test('a forgotten player joins again with all that holds, and says so', async (t) => {
   const gone = problem(404, 'unknown-player');
   const { player, clock, states, kept, sent } = start([joins(1), TAKEN, gone, joins(2), TAKEN]);
   player.offer({ y: 0.1, taps: 3 });

@@ -19,7 +19,7 @@ import {
 import { ServerProcess } from '../support/cpp-servers.js';
 
 /**
- * Who writes sprites keeps to the one format: what the swarm and the libraries throw is held
+ * Writers of sprites keep to the one format: what the swarm and the libraries throw is held
  * against the schema and both readers. (The page and the desktop, as programs: together.test.js.)
  */
 

@@ -104,7 +104,7 @@ contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server
     t.equal((await watcher.answer).body.value, 2, 'it hears of news as ever');
   });
 
-  t.test('who waits for a first value has turns, too', async (t) => {
+  t.test('a client that waits for a first value has turns, too', async (t) => {
     const key = 'cached/awaited';
     const ping = await get(server, key, 'after=none&hold=5');
     t.equal(ping.body.cursor, 'none');
@@ -114,7 +114,7 @@ contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server
     t.equal((await watcher.answer).body.value, 3);
   });
 
-  t.test('304 for who has it', async (t) => {
+  t.test('304 for a client that has it', async (t) => {
     const { key, cursor } = await fresh(long(0));
     const { headers } = await get(server, key);
     const known = ['"x", W/' + headers.etag, headers.etag, '*'];

@@ -9,15 +9,15 @@ import { lengthOf } from '../support/until.js';
 import { startServer } from '../support/server.js';
 
 /**
- * Convergence: whatever happens to a watcher who keeps asking, he holds the publisher's newest value in
- * the end, never saw versions out of order, and patches gave him the value byte for byte.
+ * Convergence: whatever happens to a watcher that keeps asking, it holds the publisher's newest value in
+ * the end, never saw versions out of order, and got the value by patches byte for byte.
  */
 
 t.jobs = 2; // most of the time they wait
 
 const STEPS = lengthOf({ short: 40, long: 120 });
 
-t.test('whoever keeps asking has the newest value in the end', async (t) => {
+t.test('a watcher that keeps asking has the newest value in the end', async (t) => {
   const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
   t.comment(`seed ${seed}`);
   const random = new Random(seed);
@@ -31,7 +31,7 @@ t.test('whoever keeps asking has the newest value in the end', async (t) => {
       try {
         await watcher.ask(server);
       } catch {
-        // The server is being stopped, or killed: he asks again.
+        // The server is being stopped, or killed: the watcher asks again.
         await turn();
       }
     }
@@ -59,7 +59,7 @@ t.test('whoever keeps asking has the newest value in the end', async (t) => {
   const ends = Promise.all(loops).finally(() => {
     over = true;
   });
-  // Whoever is still parked, or reads a stream, hears of one more version.
+  // Watchers that are parked, or read a stream, hear of one more version.
   while (!over) for (const key of KEYS) await publisher.publish(server, random, key);
   await ends;
   for (const watcher of watchers) {

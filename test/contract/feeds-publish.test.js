@@ -21,7 +21,7 @@ import { request } from '../support/http.js';
 import { contract, refused, startServer, WORKERS } from '../support/server.js';
 
 /**
- * Feeds, as those who publish them see them: every sentence of the contract.
+ * Feeds, as publishers see them: every sentence of the contract.
  */
 
 const options = {
@@ -59,7 +59,7 @@ contract(t, { options }, async (t, server) => {
     }
   });
 
-  t.test('who may publish, and who may not', async (t) => {
+  t.test('clients that may publish, and clients that may not', async (t) => {
     const key = freshKey(t);
     const wrong = [
       undefined,
@@ -179,7 +179,7 @@ contract(t, { options }, async (t, server) => {
     await refused(t, server, 'unknown-feed', () => remove(server, 'nobody'));
   });
 
-  // Of what comes by two workers at once nobody knows which came first.
+  // Of what comes by two workers at once it is unknown which came first.
   const ordered = WORKERS > 1 ? () => {} : t.test.bind(t);
   ordered('publications of one feed keep their order', async (t) => {
     const key = freshKey(t);
@@ -307,10 +307,10 @@ t.test('feeds survive a restart, and watchers go on with patches,', async (t) =>
   const stopped = one.stop();
   const told = (await parked.answer).body;
   t.equal(told.cursor, second);
-  t.ok(told.retry >= 0, 'who is parked is told when to come back');
+  t.ok(told.retry >= 0, 'a parked client is told when to come back');
   const { cursor, retry } = (await early.answer).body;
   t.equal(cursor, 'none');
-  t.ok(retry >= 0, 'who waits for a first value, too');
+  t.ok(retry >= 0, 'so is one that waits for a first value');
   await stopped;
 
   const two = await startServer(t, how);

@@ -6,12 +6,12 @@ import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /**
- * Readers who stop reading: nothing is copied for them, and what they hold is bounded.
+ * Readers that stop reading: nothing is copied for them, and what they hold is bounded.
  */
 
 const MEGABYTE = 2 ** 20;
 
-/** More than the kernel takes for a reader who does not read. */
+/** More than the kernel takes for a reader that does not read. */
 const SIZE = 8 * MEGABYTE;
 
 const options = {
@@ -22,12 +22,12 @@ const options = {
   'write-time': 60
 };
 
-/** Who are slow together. */
+/** Readers that are slow together. */
 const READERS = 16;
 
 const value = (version) => JSON.stringify(`${version} ${'x'.repeat(SIZE)}`);
 
-/** A reader who asks, and reads nothing. */
+/** A reader that asks, and reads nothing. */
 async function stall(server, target, headers = {}) {
   const wire = await server.wire();
   wire.pause();
@@ -35,7 +35,7 @@ async function stall(server, target, headers = {}) {
   return wire;
 }
 
-t.test('a thousand bytes for each who is slow, and one value for all of them', async (t) => {
+t.test('a thousand bytes for each slow reader, and one value for all of them', async (t) => {
   const server = await startServer(t, { options });
   await put(server, 'a', value(1));
   const before = await server.status();
@@ -99,12 +99,12 @@ t.test('what slow readers hold is bounded: the slowest is closed', async (t) => 
   const broken = ended.filter((outcome) => outcome.status === 'rejected');
   // Some may be closed after the look of before: a worker holds the readers, and its counts come later.
   const { slowReaders } = await server.until((status) => status.slowReaders >= broken.length);
-  t.equal(slowReaders, broken.length, 'those who were closed, and nobody else');
+  t.equal(slowReaders, broken.length, 'those that were closed, and no others');
   t.equal((await get(server, 'a')).body.value, 0);
   await server.stop();
 });
 
-t.test('an event stream that nobody reads is ended', async (t) => {
+t.test('an event stream that is not read is ended', async (t) => {
   const server = await startServer(t, { options: { ...options, 'write-time': 2 } });
   await put(server, 'a', value(1));
   const headers = { Accept: 'text/event-stream' };
@@ -116,7 +116,7 @@ t.test('an event stream that nobody reads is ended', async (t) => {
   stalled.resume();
   await t.rejects(stalled.read(), 'in the middle of an event');
   await put(server, 'a', '"2"');
-  t.equal((await reader.news()).data.value, '2', 'and who reads goes on');
+  t.equal((await reader.news()).data.value, '2', 'and a reader goes on');
   await reader.wire.destroy();
   await server.stop();
 });
@@ -138,20 +138,23 @@ t.test('a client that reads slowly hears the end when it has read on', async (t)
   t.same(await server.ended(), { code: 0, signal: null });
 });
 
-t.test('who never reads on, or never sends the rest, keeps no server from its end', async (t) => {
-  const kept = { ...options, ...keptFeeds(t), drain: 0 };
-  const server = await startServer(t, { options: kept });
-  await put(server, 'a', value(1));
-  await stall(server, '/feed/a', { Accept: 'text/event-stream' });
-  await server.until(({ documents }) => documents === 1);
-  const endless = await server.wire();
-  endless.send('POST /join HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{');
-  const begin = performance.now();
-  await server.stop();
-  const seconds = (performance.now() - begin) / 1000;
-  // The kernel gives up who has not read for 30 s.
-  t.ok(seconds < 20, `${seconds} s`);
-  const next = await startServer(t, { options: kept });
-  t.ok((await get(next, 'a')).body.value.startsWith('1 '), 'what was published is there');
-  await next.stop();
-});
+t.test(
+  'a client that never reads on, or never sends the rest, keeps no server from its end',
+  async (t) => {
+    const kept = { ...options, ...keptFeeds(t), drain: 0 };
+    const server = await startServer(t, { options: kept });
+    await put(server, 'a', value(1));
+    await stall(server, '/feed/a', { Accept: 'text/event-stream' });
+    await server.until(({ documents }) => documents === 1);
+    const endless = await server.wire();
+    endless.send('POST /join HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{');
+    const begin = performance.now();
+    await server.stop();
+    const seconds = (performance.now() - begin) / 1000;
+    // The kernel gives up a connection that was not read for 30 s.
+    t.ok(seconds < 20, `${seconds} s`);
+    const next = await startServer(t, { options: kept });
+    t.ok((await get(next, 'a')).body.value.startsWith('1 '), 'what was published is there');
+    await next.stop();
+  }
+);

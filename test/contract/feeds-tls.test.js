@@ -19,7 +19,7 @@ import { resident } from '../support/processes.js';
 import { startWithEveryWay } from '../support/ways.js';
 
 /**
- * Feeds by TLS: whoever watches and publishes there has the same.
+ * Feeds by TLS: watching and publishing are the same there.
  */
 
 const MEGABYTE = 2 ** 20;
@@ -83,7 +83,7 @@ for (const workers of [0, 2]) {
     const accept = { Accept: 'text/event-stream' };
     stalled.send(request('GET', '/feed/large', { headers: accept }));
     await server.until(({ documents, watching }) => documents > 4 && watching === 0);
-    t.pass('who does not read is not kept');
+    t.pass('a client that does not read is not kept');
 
     // A copy for each would be 180 MB.
     const before = resident(server.pid);
@@ -98,7 +98,7 @@ for (const workers of [0, 2]) {
     }
     await server.until((now) => now.documents >= documents + 20);
     const grown = resident(server.pid) - before;
-    t.ok(grown < 60e6, `what nobody reads is held once: ${grown} bytes more`);
+    t.ok(grown < 60e6, `what is not read is held once: ${grown} bytes more`);
     await Promise.all(readers.map((reader) => reader.destroy()));
     await Promise.all([whole, delta, many, stream].map(({ wire }) => wire.destroy()));
     await stalled.destroy();

@@ -11,7 +11,7 @@ import { refused, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /**
- * Feeds that nobody publishes and that are fetched; the upstream is a server of this file, which
+ * Feeds without a publisher, which are fetched; the upstream is a server of this file, which
  * answers whatever a test has it answer.
  */
 
@@ -54,7 +54,7 @@ const start = async (t, upstream, options = {}) => {
   return server;
 };
 
-t.test('what somebody asks for is fetched, and again while it is watched', async (t) => {
+t.test('what is asked for is fetched, and again while it is watched', async (t) => {
   let score = 1;
   const upstream = await startUpstream(t, (request, response) => {
     t.equal(request.url, '/api/match/8.json');
@@ -67,21 +67,24 @@ t.test('what somebody asks for is fetched, and again while it is watched', async
   score = 2;
   t.strictSame((await watcher.answer).body.value, { score: 2 });
   await server.until(({ feeds }) => feeds === 0);
-  t.pass('forgotten when nobody watches');
+  t.pass('forgotten without watchers');
   t.strictSame((await get(server, 'match/8')).body.value, { score: 2 }, 'and fetched anew');
 });
 
-t.test('who waits for a first value has it fetched, and is told where that fails', async (t) => {
-  const upstream = await startUpstream(t, json(1));
-  const server = await start(t, upstream);
-  t.equal((await get(server, 'a', 'after=none')).body.value, 1);
-  const stream = await EventStream.open(server, 'b');
-  t.equal((await stream.news()).data.value, 1);
-  upstream.answer = (request, response) => response.writeHead(500).end();
-  t.equal(problemOf(await get(server, 'c', 'after=none')), 'upstream-failed');
-  const headers = { Accept: 'text/event-stream' };
-  t.equal(problemOf(await get(server, 'd', '', { headers })), 'upstream-failed');
-});
+t.test(
+  'a first value that is awaited is fetched, and watchers are told where that fails',
+  async (t) => {
+    const upstream = await startUpstream(t, json(1));
+    const server = await start(t, upstream);
+    t.equal((await get(server, 'a', 'after=none')).body.value, 1);
+    const stream = await EventStream.open(server, 'b');
+    t.equal((await stream.news()).data.value, 1);
+    upstream.answer = (request, response) => response.writeHead(500).end();
+    t.equal(problemOf(await get(server, 'c', 'after=none')), 'upstream-failed');
+    const headers = { Accept: 'text/event-stream' };
+    t.equal(problemOf(await get(server, 'd', '', { headers })), 'upstream-failed');
+  }
+);
 
 t.test('one fetch at a time a key, so many in all', async (t) => {
   const waiting = [];
@@ -197,7 +200,7 @@ t.test('a first fetch that fails, whatever is wrong with it', async (t) => {
   t.equal(problemOf(await get(server, 'f8')), 'upstream-failed', 'again at once');
   const many = await server.ask('POST', '/feeds', { body: '{"feeds":{"f8":""}}' });
   t.strictSame(many.body.items, [{ feed: 'f8', problem: 'upstream-failed' }]);
-  t.ok((await server.status()).fetches - fetches < 9, 'nobody is asked at every request');
+  t.ok((await server.status()).fetches - fetches < 9, 'the upstream is not asked at every request');
   const headers = { Accept: 'text/event-stream' };
   t.equal(problemOf(await get(server, 'f0s', '', { headers })), 'upstream-failed');
 });
@@ -215,7 +218,7 @@ t.test('a source that fails later leaves the last value standing', async (t) => 
   await stream.wire.destroy();
 });
 
-t.test('who publishes a feed that is fetched has it from then on', async (t) => {
+t.test('a fetched feed that is published is the publisher’s from then on', async (t) => {
   const upstream = await startUpstream(t, json('fetched'));
   const server = await start(t, upstream, { 'publish-token-file': tokenFile(t) });
   const { cursor } = (await get(server, 'a')).body;
@@ -239,7 +242,7 @@ t.test('what is published while it is being fetched stands', async (t) => {
   const first = await parkGet(server, 'a', '');
   await until(() => upstream.fetches === 1);
   const { cursor } = (await put(server, 'a', '"published"')).body;
-  t.equal((await first.answer).body.value, 'published', 'who waits need not wait for the fetch');
+  t.equal((await first.answer).body.value, 'published', 'a watcher need not wait for the fetch');
   finish();
   upstream.answer = json(1);
   // One at a time: this fetch begins when the other is over.

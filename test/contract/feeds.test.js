@@ -22,7 +22,7 @@ import { contract, refused, startServer, WORKERS } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /**
- * Feeds, as those who watch them see them: every sentence of the contract.
+ * Feeds, as watchers see them: every sentence of the contract.
  */
 
 const CURSOR = /^e[0-9a-z]+-[0-9]+$/;
@@ -148,7 +148,7 @@ contract(t, { options }, async (t, server) => {
       'x',
       '-',
       'A-1',
-      // A worker waits for a version that may be on its way to it: who has it got it from another.
+      // A worker waits for a version that may be on its way to it: a client that has it got it from another.
       ...(WORKERS > 0 ? [] : [`${epoch}-9`]),
       `${epoch}-0`,
       'e-1'
@@ -158,7 +158,7 @@ contract(t, { options }, async (t, server) => {
     t.equal((await get(server, key, 'after=')).body.value, 2, 'an empty one is none');
   });
 
-  t.test('a value that did not change keeps its cursor and wakes nobody', async (t) => {
+  t.test('a value that did not change keeps its cursor and wakes no watcher', async (t) => {
     const key = freshKey();
     const { body: first } = await put(server, key, '{"a":1.0,"b":"\\u00e4"}');
     const watcher = await parkGet(server, key, `after=${first.cursor}`);
@@ -178,7 +178,7 @@ contract(t, { options }, async (t, server) => {
     t.equal((await server.status()).skipped, skipped + 2);
   });
 
-  t.test('a feed that nobody publishes is unknown', async (t) => {
+  t.test('a feed without a publisher is unknown', async (t) => {
     await refused(t, server, 'unknown-feed', () => get(server, 'nobody/publishes/this'));
     await refused(t, server, 'unknown-feed', () => get(server, 'nobody', 'after=e1-1&hold=5'));
   });
@@ -191,7 +191,13 @@ contract(t, { options }, async (t, server) => {
     t.match(stream.head, /^HTTP\/1\.1 200 OK\r\n/);
     t.ok((await stream.next()).comment);
     t.equal((await server.status()).watching, 4);
-    await refused(t, server, 'unknown-feed', () => get(server, key), 'who does not wait is told');
+    await refused(
+      t,
+      server,
+      'unknown-feed',
+      () => get(server, key),
+      'a client that does not wait is told'
+    );
     t.equal((await remove(server, key)).status, 404, 'there is nothing to delete');
     const { status, body } = await put(server, key, 1);
     t.strictSame([status, body.watching], [201, 3]);
@@ -249,13 +255,13 @@ contract(t, { options }, async (t, server) => {
     t.equal((await bounded.status()).feedsAwaited, 3);
     await Promise.all(wires.map((wire) => wire.destroy()));
     await counted(0);
-    t.equal((await bounded.status()).feedsAwaited, 0, 'nothing is left of those nobody waits for');
+    t.equal((await bounded.status()).feedsAwaited, 0, 'nothing is left of those without watchers');
     await awaits('e', '127.0.6.6');
     await awaits('f', '127.0.6.6');
     await counted(2);
   });
 
-  t.test('a first value is compressed once for all who wait for it', async (t) => {
+  t.test('a first value is compressed once for all that wait for it', async (t) => {
     const key = freshKey();
     const headers = { 'Accept-Encoding': 'gzip' };
     const bytes = request('GET', `/feed/${key}?after=none`, { headers });
@@ -266,7 +272,7 @@ contract(t, { options }, async (t, server) => {
     t.equal(JSON.parse(gunzipSync(zipped)).value.score, 1);
   });
 
-  t.test('who watches a feed that is deleted is told', async (t) => {
+  t.test('a watcher of a feed that is deleted is told', async (t) => {
     const key = freshKey();
     const { body: first } = await put(server, key, 1);
     const one = await parkGet(server, key, `after=${first.cursor}`);
@@ -522,7 +528,7 @@ contract(t, { options }, async (t, server) => {
     t.strictSame(two.bytes, three.bytes, 'compressed once');
     t.equal(JSON.parse(gunzipSync(two.bytes)).value.score, 1);
     const plain = await get(server, key, '', { headers: { 'Accept-Encoding': 'gzip;q=0, br' } });
-    t.equal(plain.body.value.score, 1, 'not who forbids it');
+    t.equal(plain.body.value.score, 1, 'not where the client forbids it');
     t.equal(plain.headers.vary, 'Accept-Encoding', 'a cache is told that it depends');
     t.equal(one.headers.vary, 'Accept-Encoding');
     await put(server, key, 2);

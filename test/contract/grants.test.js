@@ -21,7 +21,7 @@ import { request } from '../support/http.js';
 import { temporary } from '../support/processes.js';
 import { startServer } from '../support/server.js';
 
-/** Grants, over the wire: who may read private feeds, publish and join. */
+/** Grants, over the wire: which clients may read private feeds, publish and join. */
 
 const common = (t) => ({
   'publish-token-file': tokenFile(t),
@@ -339,7 +339,7 @@ for (const workers of [0, 1]) {
       t.notMatch(server.errors.join('\n'), SECRET.toString('base64url'), 'no secret either');
     });
 
-    await t.test('a private feed goes, and nobody hears it who may not', async (t) => {
+    await t.test('a private feed goes, and no client hears of it that may not', async (t) => {
       await remove(server, 'plan');
       t.equal(problemOf(await get(server, 'plan')), 'grant-required');
     });
@@ -400,7 +400,7 @@ for (const workers of [0, 1]) {
       }
     });
 
-    t.test('what a cache has tells nobody that a private feed exists', async (t) => {
+    t.test('what a cache has does not tell that a private feed exists', async (t) => {
       for (const key of ['plan', 'team/nothing']) {
         const asked = await get(server, key, '', { headers: { 'If-None-Match': '*' } });
         t.equal(problemOf(asked), 'grant-required');

@@ -181,16 +181,19 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
     );
   });
 
-  t.test('who is refused while he still sends gets the answer, an end, and no reset', async (t) => {
-    const id = await server.join();
-    const wire = await server.wire();
-    wire.send(`POST /throw/${id}/left HTTP/1.1\r\n${HOST}Content-Length: 2000000\r\n\r\n`);
-    wire.send('.'.repeat(1000000));
-    t.equal(problemOf(await server.read(wire)), 'sprite-too-large');
-    wire.send('.'.repeat(1000000));
-    await wire.closedByBoth();
-    t.equal(wire.error, null);
-  });
+  t.test(
+    'a client that is refused while it still sends gets the answer, an end, and no reset',
+    async (t) => {
+      const id = await server.join();
+      const wire = await server.wire();
+      wire.send(`POST /throw/${id}/left HTTP/1.1\r\n${HOST}Content-Length: 2000000\r\n\r\n`);
+      wire.send('.'.repeat(1000000));
+      t.equal(problemOf(await server.read(wire)), 'sprite-too-large');
+      wire.send('.'.repeat(1000000));
+      await wire.closedByBoth();
+      t.equal(wire.error, null);
+    }
+  );
 
   t.test('a body that will be refused is not asked for', async (t) => {
     const id = await server.join();
@@ -361,7 +364,7 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
       'a length and chunks':
         `POST /join HTTP/1.1\r\n${HOST}Content-Length: 0\r\n` +
         'Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
-      'a coding nobody knows': `POST /join HTTP/1.1\r\n${HOST}Transfer-Encoding: x\r\n\r\n`,
+      'an unknown coding': `POST /join HTTP/1.1\r\n${HOST}Transfer-Encoding: x\r\n\r\n`,
       'chunked, but not last': `POST /join HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked, x\r\n\r\n`
     };
     for (const [name, bytes] of Object.entries(bad)) {
@@ -369,7 +372,7 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
     }
   });
 
-  t.test('a method that nobody knows is told which there are', async (t) => {
+  t.test('an unknown method is told which there are', async (t) => {
     for (const method of ['FROB', 'post', 'CONNECT', 'TRACE', "M!#$%&'*+-.^_`|~9"]) {
       const answer = await refused(t, server, 'method-not-allowed', () =>
         first(`${method} /join HTTP/1.1\r\n${HOST}\r\n`)
@@ -389,7 +392,7 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
       'an upgrade to something':
         `GET /place/${id} HTTP/1.1\r\n${HOST}Upgrade: h2c, websocket\r\n` +
         'Connection: Upgrade\r\n\r\n',
-      'a query nobody asked for': `GET /place/${id}?x=1&y HTTP/1.1\r\n${HOST}\r\n`,
+      'an unknown query': `GET /place/${id}?x=1&y HTTP/1.1\r\n${HOST}\r\n`,
       'a body with a GET': `GET /place/${id} HTTP/1.1\r\n${HOST}Content-Length: 3\r\n\r\nabc`,
       'a question for compression':
         `GET /place/${id} HTTP/1.1\r\n${HOST}` + 'Accept-Encoding: gzip, br, zstd, deflate\r\n\r\n',
@@ -510,7 +513,7 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
     t.equal((await server.poll(id)).body.seq, 1);
   });
 
-  t.test('CONNECT and TRACE are methods nobody may use here', async (t) => {
+  t.test('CONNECT and TRACE are methods no client may use here', async (t) => {
     await refused(t, server, 'method-not-allowed', () =>
       last(`CONNECT example.org:443 HTTP/1.1\r\n${HOST}\r\n`)
     );
@@ -525,7 +528,7 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
     wire.pause();
     const one = request('GET', `/poll/${id}`);
     const before = await server.status();
-    // 4000 answers of 64 kB would be 256 MB, if somebody kept them.
+    // 4000 answers of 64 kB would be 256 MB, if they were kept.
     wire.send(Buffer.concat(Array(4000).fill(one)));
     let polls = 0;
     for (;;) {
@@ -573,7 +576,7 @@ contract(t, { options: { 'head-time': 1, 'body-time': 60, 'idle-time': 1 } }, (t
     t.equal(problemOf(await answer), 'request-timeout');
   });
 
-  t.test('a connection nobody uses is closed, one with a parked poll is not', async (t) => {
+  t.test('an idle connection is closed, one with a parked poll is not', async (t) => {
     const id = await server.join();
     const parked = await server.park(id);
     const [silent, used] = [await server.wire(), await server.wire()];

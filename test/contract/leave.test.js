@@ -23,7 +23,7 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
     t.equal((await server.status()).clients, 0);
   });
 
-  t.test('leaving as somebody who never was is 204 and changes nothing', async (t) => {
+  t.test('leaving with an id that never was is 204 and changes nothing', async (t) => {
     await server.join();
     const before = await server.status();
     for (const id of [NOBODY, 'nonsense', '', '%00', '..']) {
@@ -88,7 +88,7 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
     t.equal((await server.status()).lost, before.lost);
   });
 
-  t.test('with nobody left to fly to it is lost, and the reason is counted', async (t) => {
+  t.test('with no client left to fly to it is lost, and the reason is counted', async (t) => {
     const id = await server.join();
     const before = await server.status();
     for (let i = 0; i < 3; i += 1) await server.throw(id, 'left');
@@ -228,7 +228,7 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
 });
 
 contract(t, { options: { capacity: 3, 'throw-rate': 0 } }, (t, server) => {
-  t.test('a full torus is 503 torus-full, until somebody leaves', async (t) => {
+  t.test('a full torus is 503 torus-full, until a client leaves', async (t) => {
     const {
       body: { id }
     } = await server.ask('POST', '/join');
@@ -318,7 +318,7 @@ contract(t, { options: { lease: LEASE, hold: 30 } }, (t, server) => {
     }
   });
 
-  t.test('the sprites of one whose lease has ended fly on to one who polls', async (t) => {
+  t.test('the sprites of one whose lease has ended fly on to one that polls', async (t) => {
     const [stays, goes] = [await server.join(), await server.join()];
     const before = await server.status();
     for (const edge of ['left', 'up', 'right', 'down']) {

@@ -18,7 +18,7 @@ import { until } from '../support/until.js';
  * the bound is reached, not before.
  */
 
-/** A hot request that anybody may make. */
+/** A hot request that every client may make. */
 const LEAVE = '/leave/00000000-0000-4000-8000-000000000000';
 
 /** A sprite of so many bytes. */
@@ -70,7 +70,7 @@ bound('joins from one source address', { 'address-joins': 1 }, async (t, server)
   refusal(t, refused, 'too-many-joins', 429);
   const elsewhere = await askFrom(server, { address: '127.0.0.2' });
   t.equal(elsewhere.status, 201, 'another address is still welcome');
-  t.equal((await server.throw(ids[0], 'left')).status, 202, 'and those who have joined are');
+  t.equal((await server.throw(ids[0], 'left')).status, 202, 'and clients that have joined are');
   for (const id of [...ids, elsewhere.body.id]) await server.leave(id);
 });
 
@@ -234,7 +234,7 @@ bound('places in the torus', { capacity: 2 }, async (t, server) => {
   await server.join();
   refusal(t, await server.ask('POST', '/join'), 'torus-full', 503);
   await server.leave(id);
-  t.equal(typeof (await server.join()), 'string', 'as soon as somebody leaves there is a place');
+  t.equal(typeof (await server.join()), 'string', 'as soon as a client leaves there is a place');
 });
 
 bound('the bytes of an answer', { 'answer-bytes': 250, 'max-sprite': 100 }, async (t, server) => {

@@ -21,7 +21,7 @@ const append = (server, key, item, headers = { Authorization: `Bearer ${TOKEN}` 
 
 const problemOf = ({ body }) => body.type.replace('urn:sprites:', '');
 
-/** The next number of whoever hears all in order; jumps only where it is said. */
+/** The next number of a reader that hears all in order; jumps only where it is said. */
 class Witness {
   heard = [];
   gaps = 0;
@@ -45,7 +45,7 @@ class Witness {
   }
 }
 
-/** Everybody who follows a log, each by another way, until `over` says so. */
+/** Followers of a log, each by another way, until `over` says so. */
 function followAll(t, server, key) {
   const witnesses = ['poll', 'list', 'stream', 'client'].map((name) => new Witness(name));
   const [poll, list, stream, client] = witnesses;

@@ -16,7 +16,7 @@ import { startServer } from '../support/server.js';
 
 const HOSTILE = '127.0.6.6';
 
-/** Somebody at an address: their requests go over one connection, and so in order. */
+/** A client at an address: its requests go over one connection, and so in order. */
 class Visitor {
   #wire;
 
@@ -193,7 +193,13 @@ share(
     const [two] = await hostile.join();
     await hostile.ask('POST', `/leave/${one}`);
     t.strictSame(await throwAll(5), [202, 202, 202, 202, 429], 'it has its share again');
-    refusal(t, await hostile.throw(two, 'up'), 'too-many-sprites', 429, 'who left them has none');
+    refusal(
+      t,
+      await hostile.throw(two, 'up'),
+      'too-many-sprites',
+      429,
+      'the client that left them has none'
+    );
     await hostile.ask('POST', `/leave/${two}`);
     t.strictSame(await throwAll(4), [202, 202, 202, 202], 'nor does it end there');
     t.equal((await server.status()).waiting, 12, 'and none is lost');
@@ -229,7 +235,7 @@ share(
     }
     refusal(t, refused, 'too-many-polls', 429);
     t.equal((await server.status()).waiting, 4, 'and nothing is acked');
-    // Who acks may always poll: so often as sprites come.
+    // A client that acks may always poll: as often as sprites come.
     let { seq } = first.body;
     for (let i = 0; i < 10; i += 1) {
       await throws();
@@ -266,7 +272,7 @@ share(
   }
 );
 
-share('the junk of those who have left keeps nobody from throwing', {}, async (t, server) => {
+share('the junk of clients that have left keeps no client from throwing', {}, async (t, server) => {
   const honest = await Promise.all([1, 2, 3].map((n) => Visitor.at(server, `127.0.1.${n}`)));
   const ids = [];
   for (const one of honest) ids.push(...(await one.join()));
@@ -282,7 +288,7 @@ share('the junk of those who have left keeps nobody from throwing', {}, async (t
   const { waiting } = await server.until(({ clients }) => clients === 3);
   t.ok(taken > 1000 && waiting === taken, `${waiting} wait for the three`);
 
-  // The three go on as anybody does: they throw in turn, and catch what comes.
+  // The three go on as every client does: they throw in turn, and catch what comes.
   const acks = ids.map(() => 0);
   const caught = { honest: 0, junk: 0 };
   async function read(i) {
@@ -290,7 +296,7 @@ share('the junk of those who have left keeps nobody from throwing', {}, async (t
     for (const { sprite } of body.sprites) caught['honest' in sprite ? 'honest' : 'junk'] += 1;
     acks[i] = body.seq;
   }
-  // The mailboxes are full of what was thrown at them while nobody read.
+  // The mailboxes are full of what was thrown at them while they did not read.
   for (const i of ids.keys()) await read(i);
   for (let round = 1; round <= 20; round += 1) {
     for (const [i, id] of ids.entries()) {
@@ -326,7 +332,7 @@ share('a crowd of a thousand that goes home together loses nothing', {}, async (
     sprites.push(...body.sprites);
     ack = body.seq;
   }
-  t.equal(sprites.length, 4000, 'the one who is left has them all');
+  t.equal(sprites.length, 4000, 'the one that is left has them all');
   await Promise.all([crowd.close(), last.close()]);
 });
 

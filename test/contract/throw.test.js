@@ -53,7 +53,7 @@ contract(t, { options: { 'throw-rate': 0, 'max-sprite': 4096 } }, (t, server) =>
         await wire.destroy();
         if (caught?.body.sprites.some(({ sprite }) => sprite.by === edge)) catcher = id;
       }
-      t.ok(catcher !== undefined && catcher !== ids[4], 'somebody else caught it');
+      t.ok(catcher !== undefined && catcher !== ids[4], 'another client caught it');
       await server.throw(catcher, back, `{"back":"${edge}"}`);
     }
     const { body } = await server.poll(ids[4]);

@@ -6,7 +6,7 @@ import { request, Wire } from '../support/http.js';
 import { startServer } from '../support/server.js';
 import { askFrom } from '../support/addresses.js';
 
-/** Who is trusted to tell a client's address: nobody, or a proxy, by a header or by the PROXY protocol. */
+/** What tells a client's address: the connection, or a proxy, by a header or by the PROXY protocol. */
 
 /** Fills an address's allowance by `most` joins at most; resolves to what ends it. */
 async function exhaust(server, how, most = 40) {
@@ -23,7 +23,7 @@ const refusalOf = (answer) => (answer.status === 201 ? 'joined' : problemOf(answ
 const trusting = (t, trust) =>
   startServer(t, { options: { 'trust-proxy': trust, 'address-joins': 1 } });
 
-t.test("without --trust-proxy nobody's word is taken", async (t) => {
+t.test('without --trust-proxy no header is believed', async (t) => {
   const server = await trusting(t, 'none');
   t.equal(await exhaust(server), 'too-many-joins');
   for (const headers of [{ 'X-Forwarded-For': '192.0.2.1' }, { Forwarded: 'for=192.0.2.1' }]) {
@@ -46,10 +46,10 @@ async function tellApart(t, trust, sources, nobody) {
     options: { 'trust-proxy': trust, 'address-joins': 1, 'head-bytes': '64K' }
   });
   for (const all of [...sources, [{}, ...nobody]]) {
-    t.equal(refusalOf(await askFrom(server, { headers: all[0] })), 'joined', 'somebody new');
+    t.equal(refusalOf(await askFrom(server, { headers: all[0] })), 'joined', 'a new address');
     for (const headers of all) {
       const text = JSON.stringify(headers).slice(0, 200);
-      // Somebody else would have ten joins; what time gives back meanwhile is fewer.
+      // Another address would have ten joins; what time gives back meanwhile is fewer.
       t.equal(await exhaust(server, { headers: all[0] }), 'too-many-joins');
       t.equal(await exhaust(server, { headers }, 5), 'too-many-joins', text);
     }

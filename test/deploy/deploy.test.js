@@ -852,7 +852,8 @@ t.test('each alert says where to read on, and there it is', async (t) => {
   for (const [at, rule] of rules.entries()) {
     const [name] = /^\w+/.exec(rule);
     t.match(rule, `runbook: deploy/alerts.md#${name.toLowerCase()}\n`);
-    t.match(chapters[at], /^\w+\n\n- \*\*Means:\*\* .*\n- \*\*Look at:\*\* .*\n- \*\*Do:\*\* /s);
+    t.match(rule, / summary: \w.{20,}\n/, 'what it means');
+    t.match(chapters[at], /^\w+\n\n- \*\*Look at:\*\* .*\n- \*\*Do:\*\* /s);
   }
 });
 

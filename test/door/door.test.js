@@ -100,7 +100,7 @@ against('however much is sent ahead, little is held and nothing lost', {}, async
 });
 
 against(
-  'who sends ahead and does not read gets every answer whole, in order, once it reads',
+  'a client that sends ahead and does not read gets every answer whole, in order, once it reads',
   {},
   async (t, server) => {
     const wire = await server.wire();
@@ -142,7 +142,7 @@ async function loaded(server) {
 }
 
 against(
-  'who stops reading is closed, and the sprites wait for the next poll',
+  'a client that stops reading is closed, and the sprites wait for the next poll',
   { ...BIG, 'write-time': 1 },
   async (t, server) => {
     const id = await loaded(server);
@@ -160,7 +160,7 @@ against(
   }
 );
 
-against('who reads on in time gets the whole answer', BIG, async (t, server) => {
+against('a client that reads on in time gets the whole answer', BIG, async (t, server) => {
   const id = await loaded(server);
   const wire = await server.wire();
   wire.pause();
@@ -171,20 +171,24 @@ against('who reads on in time gets the whole answer', BIG, async (t, server) => 
   t.equal((await server.read(wire)).status, 204, 'and what it asked behind it');
 });
 
-against('who has ended only its own half gets the whole answer', BIG, async (t, server) => {
-  const id = await loaded(server);
-  const wire = await server.wire();
-  wire.pause();
-  wire.send(request('GET', `/poll/${id}`));
-  await server.until((status) => status.heldBytes > 0);
-  wire.half();
-  // The end has come to the server before this has.
-  await server.status();
-  wire.resume();
-  t.equal((await server.read(wire)).body.sprites.length, MEGABYTES);
-  await wire.closed();
-  await server.until(({ connections }) => connections === 1);
-});
+against(
+  'a client that has ended only its own half gets the whole answer',
+  BIG,
+  async (t, server) => {
+    const id = await loaded(server);
+    const wire = await server.wire();
+    wire.pause();
+    wire.send(request('GET', `/poll/${id}`));
+    await server.until((status) => status.heldBytes > 0);
+    wire.half();
+    // The end has come to the server before this has.
+    await server.status();
+    wire.resume();
+    t.equal((await server.read(wire)).body.sprites.length, MEGABYTES);
+    await wire.closed();
+    await server.until(({ connections }) => connections === 1);
+  }
+);
 
 // ---- Going away ---------------------------------------------------------------------------------
 
@@ -350,10 +354,10 @@ function thousand(t, port) {
   };
 }
 
-/** Share of a core that a thousand who knock in vain may cost. */
+/** Share of a core that a thousand connections in vain may cost. */
 const MOST_OF_A_CORE = 0.1;
 
-/** Waits until the server has accepted those who knocked and are gone: they stand in the queue before this one. */
+/** Waits until the server has accepted the connections that are gone: they stand in the queue before this one. */
 async function untilAccepted(server) {
   const wire = await server.wire();
   // A refusal may be a reset: the server closes before it has read the request.
@@ -380,7 +384,7 @@ async function knockAt(t, server, { status, parked, spare }) {
   t.strictSame([...new Set(crowd.odd())].slice(0, 3), [], 'each of them is told 503 and why');
   t.ok(crowd.refusals() > 500);
 
-  // Those who are in are served meanwhile.
+  // Accepted connections are served meanwhile.
   const [{ id, answer }] = parked;
   parked[1].free.send(request('POST', `/throw/${id}/left`, { body: '{}' }));
   t.equal((await server.read(parked[1].free)).status, 202);

@@ -15,7 +15,7 @@
  */
 import { setImmediate as turn } from 'node:timers/promises';
 
-import { readWish } from '../../lib/feeds/wish.js';
+import { readFeedWatch } from '../../lib/feeds/watch-request.js';
 import { loadTestAddon } from '../support/addon.js';
 import { coldHeads, head, hotHeads, ID, realRequests } from '../support/http-cases.js';
 import { NodeReader } from '../support/node-reader.js';
@@ -153,7 +153,7 @@ const READY = /^\/(?!poll\/|place\/|status\/|feed\/)[A-Za-z0-9._/-]{0,47}$/;
 function numbersOf({ method, url }) {
   if (method === 'GET' && READY.test(url)) {
     const nothing = { id: null, edge: null, ack: null, hold: null, n: null };
-    return { method, route: 'ready', path: url, ...nothing };
+    return { method, route: 'fixed', path: url, ...nothing };
   }
   const { pathname, searchParams, hash } = new URL(url, 'http://a.example');
   const inArena = /^POST \/arena\/[a-z][a-z0-9-]*\/./.test(`${method} ${pathname}`);
@@ -185,21 +185,21 @@ function numbersOf({ method, url }) {
 /** Why the routes did not read the feed that the reader read, or null. */
 function feedDisagreement({ method, url, headers }, hot) {
   const { pathname, searchParams } = new URL(url, 'http://a.example');
-  let wish;
+  let wanted;
   try {
-    wish = readWish(pathname.replace(/^\/feed\//, ''), searchParams, headers);
+    wanted = readFeedWatch(pathname.replace(/^\/feed\//, ''), searchParams, headers);
   } catch (error) {
     return `a feed that is refused: ${error.message}`;
   }
   const seen = {
     route: 'feed',
     method,
-    key: wish.keys[0],
-    after: wish.afters[0] || null,
-    hold: wish.hold ?? null,
-    delta: wish.delta,
-    gzip: wish.gzip,
-    stream: wish.stream
+    key: wanted.keys[0],
+    after: wanted.afters[0] || null,
+    hold: wanted.hold ?? null,
+    delta: wanted.delta,
+    gzip: wanted.gzip,
+    stream: wanted.stream
   };
   for (const [key, value] of Object.entries(seen)) {
     if (value !== hot[key]) return `${key} ${hot[key]}, which is ${value} to the routes`;
@@ -222,8 +222,8 @@ async function disagreement(node, bytes, hot) {
     return `a head that Node answers ${answer.slice(9, 12)}`;
   }
 
-  const wish = /^GET \/feed\//.test(`${request.method} ${request.url}`);
-  if (wish || hot.route === 'feed') return feedDisagreement(request, hot);
+  const wanted = /^GET \/feed\//.test(`${request.method} ${request.url}`);
+  if (wanted || hot.route === 'feed') return feedDisagreement(request, hot);
   const seen = numbersOf(request);
   for (const key of Object.keys(seen)) {
     if (seen[key] !== hot[key]) return `${key} ${hot[key]}, which is ${seen[key]} to Node`;

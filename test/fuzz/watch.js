@@ -10,7 +10,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 
-import { readListedWishes, readManyWishes, readWish } from '../../lib/feeds/wish.js';
+import { readListedWatch, readPostedWatch, readFeedWatch } from '../../lib/feeds/watch-request.js';
 import { loadTestAddon } from '../support/addon.js';
 import { mutateBytes, Random, seedsOf } from './random.js';
 import { main, tryInputs } from './run.js';
@@ -124,7 +124,7 @@ const kinds = {
     seeds,
     native: ({ readWatch }, bytes) => readWatch(bytes, false),
     routes(bytes) {
-      const { keys, afters, hold = null, delta } = readManyWishes(bytes);
+      const { keys, afters, hold = null, delta } = readPostedWatch(bytes);
       return { keys, afters, hold, delta };
     }
   },
@@ -139,7 +139,12 @@ const kinds = {
     routes(bytes) {
       const [path, query] = bytes.toString('latin1').split(/\?(.*)/s);
       const key = path.replace(/^\/feed\//, '');
-      const { keys, afters, hold = null, delta } = readWish(key, new URLSearchParams(query), {});
+      const {
+        keys,
+        afters,
+        hold = null,
+        delta
+      } = readFeedWatch(key, new URLSearchParams(query), {});
       return { keys, afters, hold, delta };
     }
   },
@@ -153,7 +158,7 @@ const kinds = {
     },
     routes(bytes) {
       const query = new URLSearchParams(bytes.toString('latin1').split(/\?(.*)/s)[1]);
-      const { keys, afters, hold = null, delta } = readListedWishes(query, {});
+      const { keys, afters, hold = null, delta } = readListedWatch(query, {});
       return { keys, afters, hold, delta };
     }
   }
@@ -167,9 +172,9 @@ function sorted({ keys, afters, ...rest }) {
 
 /** Why the front door is wrong about an input, or null; `plain` when it was grown and left alone. */
 function complaint(native, routes, plain) {
-  if (native === false) return plain && routes !== null ? 'a plain wish not taken' : null;
-  if (routes === null) return 'a wish that the routes refuse';
-  return isDeepStrictEqual(sorted(native), sorted(routes)) ? null : 'another wish';
+  if (native === false) return plain && routes !== null ? 'a plain request not taken' : null;
+  if (routes === null) return 'a request that the routes refuse';
+  return isDeepStrictEqual(sorted(native), sorted(routes)) ? null : 'another request';
 }
 
 /** Bugs for the fuzzer to find: each makes a wrong reader of a right one. */

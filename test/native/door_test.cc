@@ -230,7 +230,7 @@ class Test {
     workerRoutes_.sayLater();
     if (isAwake(events_)) door_.turn();
     test::stepFeeds(&feeds_);
-    pool_.answerReady();
+    pool_.answerPolls();
     door_.sendAnswers();
     waker_.looks();
     while (worker_.asks().take(&batch_)) service_.serve(batch_);
@@ -1032,7 +1032,7 @@ class Decided {
 
   void decide() {
     door_.turn();
-    pool_.answerReady();
+    pool_.answerPolls();
   }
 
   template <typename Holds>

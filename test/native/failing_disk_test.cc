@@ -67,7 +67,7 @@ class Stage {
 
   Commit end() {
     const Commit commit = store_.commit();
-    if (commit == Commit::kDone) pool_.answerReady();
+    if (commit == Commit::kDone) pool_.answerPolls();
     return commit;
   }
 

@@ -57,9 +57,9 @@ void checkHot(const std::string& input, const HotRequest& request) {
   const bool isFeed = request.route == Route::kFeed;
   const bool isGet = isFeed || isList || request.route == Route::kPoll ||
                      request.route == Route::kPlace || request.route == Route::kStatus ||
-                     request.route == Route::kReady;
+                     request.route == Route::kFixed;
   if (input[0] != (isGet ? 'G' : 'P')) server::test::fail("another method", input);
-  if ((request.route == Route::kReady) != (request.path.length > 0)) {
+  if ((request.route == Route::kFixed) != (request.path.length > 0)) {
     server::test::fail("a path of nothing, or none", input);
   }
   if (request.path.length > server::kPathBytes) server::test::fail("a long path", input);

@@ -188,10 +188,10 @@ class Run : private PollResponder {
       }
       pool.poll(id, 0, 0, PollHolder::kRoutes, 1);
       if (random_.oneIn(2)) pool.leave(id);
-      pool.answerReady();
+      pool.answerPolls();
       expectLaw(pool);
     }
-    if (random_.oneIn(2) && pool.memory() != nullptr) {
+    if (random_.oneIn(2) && pool.keptSeams() != nullptr) {
       test::WorldSteps world(&pool);
       for (int i = 0; i < 20; ++i)
         world.step([this](uint64_t most) { return random_.below(most); });

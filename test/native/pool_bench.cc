@@ -104,7 +104,7 @@ class Alone : PollResponder {
     for (const uint32_t one : throwers) {
       pool_.throwSprite(crowd_.id(one), edgeOf(one), crowd_.next(one), kSprite, before / 1000);
     }
-    pool_.answerReady();
+    pool_.answerPolls();
     for (const auto& [client, sequence] : answered_) park(client, sequence);
     const uint64_t took = cpu() - before;
     answered_.clear();
@@ -177,7 +177,7 @@ class Asked {
     asks_.send(&asksRing_);
     const uint64_t before = cpu();
     while (asksRing_.take(&batch_)) service_.serve(batch_);
-    pool_.answerReady();
+    pool_.answerPolls();
     service_.settle(Settled::kHolds);
     service_.send(&saysRing_);
     const uint64_t took = cpu() - before;

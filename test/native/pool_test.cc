@@ -160,7 +160,7 @@ class Model {
         const Links links = neighbors();
         now_ += 100;
         pool_.tick(now_);
-        pool_.answerReady();
+        pool_.answerPolls();
         takeTimed(links);
       }
       for (const auto& [record, member] : members_) EXPECT(!member.parked);
@@ -225,7 +225,7 @@ class Model {
     const auto links = neighbors();
     Member member = members_[record];
     pool_.leave(member.id);
-    pool_.answerReady();
+    pool_.answerPolls();
     EXPECT(pool_.find(member.id) == Pool::kNoRecord);
     if (member.parked) {
       EXPECT(!answers_.empty() && answers_[0].token == member.token);
@@ -364,7 +364,7 @@ class Model {
       }
     }
     const Outcome outcome = pool_.throwSprite(member->id, edge, number, text, 0);
-    pool_.answerReady();
+    pool_.answerPolls();
     EXPECT(outcome == expected);
     if (outcome != Outcome::kDelivered && outcome != Outcome::kQueued) return;
     if (number != kNoNumber) {
@@ -395,7 +395,7 @@ class Model {
     while (nextTick_ <= now_) {
       const Links links = neighbors();
       pool_.tick(nextTick_);
-      pool_.answerReady();
+      pool_.answerPolls();
       const uint64_t now = now_;
       now_ = nextTick_;
       takeTimed(links);

@@ -559,16 +559,17 @@ class Member : private Connected {
   void receive(uint32_t from, const std::string& message) {
     if (!crossings_) return;
     Frames frames;
-    expect(readMessage(message, &frames) == Refusal::kNone, "crossings: a frame is malformed");
+    expect(readMessage(message, &frames) == FrameRefusal::kNone, "crossings: a frame is malformed");
     const FrameHead& head = frames.at[frames.count - 1].head;
     const bool older =
         head.kind == FrameKind::kSprites && head.life < seams_.peer(peerOf(from)).sender.life;
     const bool other = head.kind == FrameKind::kSprites && head.peerLife != seams_.self().life;
     const uint64_t in = pool_.counts().crossedIn;
     std::string answer;
-    const Refusal refusal = crossings_->receive(peerOf(from), message, milliseconds(), &answer);
-    expect(refusal != Refusal::kMalformed, "crossings: an ack makes no sense");
-    expect(!older || !pool_.promising() || refusal == Refusal::kOlderLife,
+    const FrameRefusal refusal =
+        crossings_->receive(peerOf(from), message, milliseconds(), &answer);
+    expect(refusal != FrameRefusal::kMalformed, "crossings: an ack makes no sense");
+    expect(!older || !pool_.promising() || refusal == FrameRefusal::kOlderLife,
            "crossings: a frame of an older epoch is not refused");
     const uint64_t taken = pool_.counts().crossedIn - in;
     expect(taken == 0 || !other, "crossings: a frame for another life is taken");

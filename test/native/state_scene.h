@@ -345,7 +345,7 @@ inline void expectLaw(const Pool& pool) {
 /** What a pool and the others of its world know of each other, field by field: what a snapshot left
  * out would be missing in both of two that are compared as bytes. */
 inline std::string worldOf(const Pool& pool) {
-  const Seams* const memory = pool.memory();
+  const Seams* const memory = pool.keptSeams();
   if (memory == nullptr) return {};
   std::string text;
   const auto add = [&text](auto... numbers) {

@@ -44,7 +44,7 @@ class Stage {
   /** Ends a turn as the addon does. */
   Commit end() {
     const Commit commit = store_.commit();
-    if (commit == Commit::kDone) pool_.answerReady();
+    if (commit == Commit::kDone) pool_.answerPolls();
     return commit;
   }
 

@@ -9,7 +9,7 @@
 #include "fuzz.h"
 #include "http/watch_reader.h"
 
-using server::WatchWish;
+using server::WatchRequest;
 using server::test::ExactCopy;
 using server::test::fail;
 
@@ -17,21 +17,21 @@ namespace {
 
 constexpr uint64_t kCount = 300000;
 
-using Read = bool(std::string_view, WatchWish*);
+using Read = bool(std::string_view, WatchRequest*);
 
 bool check(const std::string& input, Read* read) {
   const ExactCopy copy(input);
-  WatchWish wish;
-  if (!read({copy.data(), copy.length()}, &wish)) return false;
-  if (wish.count == 0 || wish.count > server::kFeedsAtOnce) fail("a wrong count", input);
+  WatchRequest watch;
+  if (!read({copy.data(), copy.length()}, &watch)) return false;
+  if (watch.count == 0 || watch.count > server::kFeedsAtOnce) fail("a wrong count", input);
   const auto within = [&](std::string_view text) {
     const std::less_equal<const char*> notBehind;
     return notBehind(copy.data(), text.data()) &&
            notBehind(text.data() + text.size(), copy.data() + copy.length());
   };
   std::set<std::string_view> keys;
-  for (uint32_t i = 0; i < wish.count; ++i) {
-    const auto& [key, after, problem] = wish.wanted[i];
+  for (uint32_t i = 0; i < watch.count; ++i) {
+    const auto& [key, after, problem] = watch.wanted[i];
     if (problem != server::Outcome::kOk) fail("a problem that nobody has found yet", input);
     if (!within(key) || !within(after)) fail("a text of somewhere else", input);
     if (!server::isFeedKey(key)) fail("a key that is none", input);

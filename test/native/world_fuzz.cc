@@ -48,14 +48,14 @@ class Pair {
   }
 
   /** Gives `bytes` to one of them as the other's. */
-  Refusal give(const std::string& bytes, bool toA) {
+  FrameRefusal give(const std::string& bytes, bool toA) {
     Server& to = toA ? a : b;
     const ExactCopy copy(bytes);
     const uint64_t out = to.pool.counts().crossedOut;
     const uint64_t waited = to.seams.sprites();
     const uint64_t in = to.pool.counts().crossedIn;
     std::string answer;
-    const Refusal refusal =
+    const FrameRefusal refusal =
         to.crossings.receive(toA ? 1 : 0, {copy.data(), copy.length()}, now, &answer);
     to.settle();
     to.check();
@@ -63,15 +63,15 @@ class Pair {
     Frames given;
     // An ack may say that the other one has refused a frame of ours, and which of ours it has
     // taken.
-    const bool told = readMessage(bytes, &given) == Refusal::kNone &&
+    const bool told = readMessage(bytes, &given) == FrameRefusal::kNone &&
                       given.at[0].head.kind == FrameKind::kAck &&
                       given.at[0].head.refusal == refusal;
-    if (!told && (refusal == Refusal::kMalformed || refusal == Refusal::kVersion)) {
+    if (!told && (refusal == FrameRefusal::kMalformed || refusal == FrameRefusal::kVersion)) {
       EXPECT(to.pool.counts().crossedIn == in && to.pool.counts().crossedOut == out);
     }
     if (!answer.empty()) {
       Frames said;
-      EXPECT(readMessage(answer, &said) == Refusal::kNone && said.count == 1);
+      EXPECT(readMessage(answer, &said) == FrameRefusal::kNone && said.count == 1);
       EXPECT(said.at[0].head.kind == FrameKind::kAck);
     }
     return refusal;
@@ -135,8 +135,8 @@ int main(int argc, char** argv) {
   for (size_t i = 0; i < kRefusals; ++i) printf(", %s %" PRIu64, kRefusalNames[i], refused[i]);
   printf("\n");
   if (count >= 1000) {
-    EXPECT(refused[static_cast<size_t>(Refusal::kMalformed)] > count / 20);
-    EXPECT(refused[static_cast<size_t>(Refusal::kNone)] > count / 50);
+    EXPECT(refused[static_cast<size_t>(FrameRefusal::kMalformed)] > count / 20);
+    EXPECT(refused[static_cast<size_t>(FrameRefusal::kNone)] > count / 50);
   }
   return 0;
 }

@@ -132,7 +132,7 @@ class Server : private PollResponder {
   Commit end() {
     answers_.clear();
     const Commit commit = store == nullptr ? Commit::kDone : store->commit();
-    if (commit == Commit::kDone) answerReady();
+    if (commit == Commit::kDone) answerPolls();
     return commit;
   }
 
@@ -172,8 +172,8 @@ class Server : private PollResponder {
     answers_.emplace_back(token, body);
   }
 
-  void answerReady() {
-    pool.answerReady();
+  void answerPolls() {
+    pool.answerPolls();
     for (const auto& [record, body] : answers_) {
       for (Guest& guest : guests) {
         if (guest.id.record() == record) read(&guest, body);

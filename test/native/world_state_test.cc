@@ -481,7 +481,7 @@ void anOlderProcessStaysRefused(bool inOrder) {
   writer.add({.length = 2}, "{}");
   writer.finish();
   std::string answer;
-  EXPECT(town.at(1).crossings.receive(0, frame, town.now(), &answer) == Refusal::kOlderLife);
+  EXPECT(town.at(1).crossings.receive(0, frame, town.now(), &answer) == FrameRefusal::kOlderLife);
   EXPECT(town.in(1) == 2);
   town.takeAll();
   EXPECT(town.once({1, 2}));

@@ -34,7 +34,7 @@ function split({ bounds, counts }, most) {
 
 const nothing = () => {};
 
-t.test('who is parked has waited for nothing', (t) => {
+t.test('a client that is parked has waited for nothing', (t) => {
   const pool = makePool(t);
   const { id } = pool.join();
   for (let i = 0; i < 20; i += 1) {
@@ -47,18 +47,21 @@ t.test('who is parked has waited for nothing', (t) => {
   t.end();
 });
 
-t.test('who is away is waited for, and a sprite counts when it is carried first', async (t) => {
-  const pool = makePool(t);
-  const { id } = pool.join();
-  t.equal(pool.throw(id, 'left', -1, SPRITE), 'queued');
-  await pause(120);
-  t.same(split(pool.deliveryTimes(), 100), { upTo: 0, beyond: 0 }, 'not before it is delivered');
-  const answers = [pool.poll(id, {}, nothing), pool.poll(id, {}, nothing)];
-  t.equal(answers[0].body.toString(), answers[1].body.toString(), 'the same answer again');
-  const times = pool.deliveryTimes();
-  t.same(split(times, 100), { upTo: 0, beyond: 1 }, 'counts once');
-  t.ok(times.sum >= 119 && times.sum < 20_000, `${times.sum} ms`);
-});
+t.test(
+  'a client that is away is waited for, and a sprite counts when it is carried first',
+  async (t) => {
+    const pool = makePool(t);
+    const { id } = pool.join();
+    t.equal(pool.throw(id, 'left', -1, SPRITE), 'queued');
+    await pause(120);
+    t.same(split(pool.deliveryTimes(), 100), { upTo: 0, beyond: 0 }, 'not before it is delivered');
+    const answers = [pool.poll(id, {}, nothing), pool.poll(id, {}, nothing)];
+    t.equal(answers[0].body.toString(), answers[1].body.toString(), 'the same answer again');
+    const times = pool.deliveryTimes();
+    t.same(split(times, 100), { upTo: 0, beyond: 1 }, 'counts once');
+    t.ok(times.sum >= 119 && times.sum < 20_000, `${times.sum} ms`);
+  }
+);
 
 t.test('what flies on goes on waiting', async (t) => {
   const pool = makePool(t);

@@ -23,7 +23,7 @@ const UNKNOWN = '11111111-2222-8333-8444-000000000000';
 /** A pool with the usual options but these; closed and conserved at the end of the test. */
 function makePool(t, given = {}) {
   const pool = new Pool({ ...readOptions([]), throwRate: 0, capacity: 1000, ...given });
-  // The pool's own clock holds nobody up.
+  // The pool's own clock delays nothing.
   const awake = setInterval(() => {}, 1000);
   t.teardown(() => {
     clearInterval(awake);
@@ -166,7 +166,7 @@ t.test('a leave sends a bounded share on at once, and the rest soon, in order', 
   pool.leave(other);
   t.ok(conserved(pool).flown - flown <= FLY_BUDGET, 'no more than a share');
   t.equal(conserved(pool).waiting, waiting, 'nothing is lost');
-  t.equal(pool.status().clients, 1, 'who has left is no client');
+  t.equal(pool.status().clients, 1, 'a client that has left is no client');
   t.equal(poll(pool, other).outcome, 'unknown-client');
   t.equal(pool.throw(one, edge, -1, sprite({ n: -2 })), 'queued', 'a throw passes it by');
   await until(() => pool.status().flown - flown >= many);
@@ -200,7 +200,7 @@ t.test('when the last ones leave, all of it is lost, and counted', async (t) => 
   t.equal(pool.status().mailboxBytes, 0);
 });
 
-t.test('a state kept while somebody is leaving has all of it', async (t) => {
+t.test('a state kept while a client is leaving has all of it', async (t) => {
   const { pool, other } = fullMailbox(t, 3 * FLY_BUDGET);
   const { waiting } = pool.status();
   pool.leave(other);
@@ -250,7 +250,7 @@ t.test('what runs when an answer is given finds the pool whole', async (t) => {
       pool.poll(stays, { ack: seq }, (body) => {
         const { sprites } = JSON.parse(body);
         process.nextTick(() => {
-          // The one who goes is gone: all that is thrown now must come back to the one who stays.
+          // The one that leaves is gone: all that is thrown now must come back to the one that stays.
           for (const edge of EDGES) {
             if (pool.throw(stays, edge, -1, sprite({ late: edge })) === 'queued') thrown += 1;
           }
@@ -266,7 +266,7 @@ t.test('what runs when an answer is given finds the pool whole', async (t) => {
   const { answers } = poll(pool, stays);
   t.equal(thrown, 4);
   poll(pool, stays, { ack: answers[0].seq });
-  t.equal(conserved(pool).waiting, 0, 'none was put into the mailbox of the one who is gone');
+  t.equal(conserved(pool).waiting, 0, 'none was put into the mailbox of the one that is gone');
 });
 
 t.test('draining answers every poll, tells when to come back, and refuses joins', async (t) => {
@@ -281,7 +281,7 @@ t.test('draining answers every poll, tells when to come back, and refuses joins'
     t.ok(Number.isSafeInteger(answer.retry) && answer.retry >= 0 && answer.retry <= 1000);
   }
   t.equal(conserved(pool).parked, 0);
-  t.equal(poll(pool, ids[0]).answers.length, 1, 'nobody parks any more');
+  t.equal(poll(pool, ids[0]).answers.length, 1, 'no poll parks any more');
   t.equal(pool.throw(ids[0], 'left', -1, sprite({})), 'queued', 'throws are still taken');
 });
 
@@ -293,7 +293,7 @@ t.test('the collector does not take a pool in the middle of its tick', async (t)
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc');
   let answers = 0;
-  // Nobody but its own timer knows the pool, which answers this poll in a tick.
+  // Only its own timer knows the pool, which answers this poll in a tick.
   (() => {
     const { Pool: Native } = loadAddon();
     const options = { ...readOptions([]), hold: 1, capacity: 10 };
@@ -318,7 +318,7 @@ t.test('nor a front door while a request is handled', async (t) => {
   const port = await (async () => {
     const options = { ...readOptions([]), connections: 10, capacity: 10 };
     const limits = new AddressLimits(options);
-    // Nobody but its handles and the pool knows the front door.
+    // Only its handles and the pool know the front door.
     const { Feeds } = loadAddon();
     const table = { hold: 1, feeds: 2, memory: 1e6, watchers: 2, upstream: false };
     const door = createDoor({

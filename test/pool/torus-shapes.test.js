@@ -36,7 +36,7 @@ class Shaper {
     assert.ok(this.torus.restore(opened, ownRows, ownColumns, seats), JSON.stringify(shape));
   }
 
-  /** Reads who is where, and the links. */
+  /** Reads the places of nodes, and the links. */
   read() {
     this.torus.slots(this.slots);
     this.torus.links(this.links);
@@ -247,7 +247,7 @@ t.test("random shapes up to 240 slots, and steps from them, are the model's", as
 t.setTimeout(600_000);
 
 /**
- * What somebody could do to bend the torus out of shape. Each history starts from a torus of `n`
+ * What a client could do to bend the torus out of shape. Each history starts from a torus of `n`
  * nodes and takes nodes out, down to nine at the least: as long as law 4 holds.
  */
 const HISTORIES = {
@@ -267,16 +267,16 @@ const HISTORIES = {
       rig.leaveWhere(({ column }) => column === line);
     }
   },
-  'whoever sits in the first row leaves': (rig) => {
+  'every node in the first row leaves': (rig) => {
     while (rig.size > 9) rig.leaveWhere(({ row }) => row === 0);
   },
-  'whoever sits in the first column leaves': (rig) => {
+  'every node in the first column leaves': (rig) => {
     while (rig.size > 9) rig.leaveWhere(({ column }) => column === 0);
   },
-  'whoever sits in the last row leaves': (rig) => {
+  'every node in the last row leaves': (rig) => {
     while (rig.size > 9) rig.leaveWhere(({ row, rows }) => row === rows - 1);
   },
-  'whoever sits in the last column leaves': (rig) => {
+  'every node in the last column leaves': (rig) => {
     while (rig.size > 9) rig.leaveWhere(({ column, columns }) => column === columns - 1);
   },
   'the newest half leaves': (rig, n) => rig.leaveWhere(({ slot }) => slot >= n / 2),

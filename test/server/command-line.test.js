@@ -227,7 +227,7 @@ t.test('a host that is not there is one line and exit code 1', async (t) => {
 });
 
 t.test('a port for the privileged only is one line and exit code 1', async (t) => {
-  // Where every port is everybody's, there is nothing to refuse.
+  // Where every user may have every port, there is nothing to refuse.
   const file = '/proc/sys/net/ipv4/ip_unprivileged_port_start';
   if (Number(readFileSync(file, 'utf8')) < 2) return;
   const ordinary = process.getuid() === 0 ? ['setpriv', '--bounding-set=-net_bind_service'] : [];
@@ -334,7 +334,7 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
 }
 
 t.test('a signal ends it, whatever Node still waits for in a thread of its own', async (t) => {
-  // As a name does that is looked up: a FIFO whose other end nobody opens.
+  // As a name does that is looked up: a FIFO whose other end is not opened.
   const folder = temporary(t);
   const fifo = join(folder, 'fifo');
   execFileSync('mkfifo', [fifo]);

@@ -18,7 +18,7 @@ function residentOf(pid) {
 t.test('an idle server with room for a million stays under 80 MB', async (t) => {
   const server = await startServer(t);
   t.equal((await server.status()).capacity, 1000000);
-  // Idle is who has been so for a while: what the start left over V8 collects in its own time.
+  // The server is idle after a while: what the start left over V8 collects in its own time.
   const end = performance.now() + 30000;
   let bytes = residentOf(server.pid);
   while (bytes >= IDLE_BYTES && performance.now() < end) {

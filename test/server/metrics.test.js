@@ -181,7 +181,7 @@ t.test('a stall of the event loop is seen, in the histogram and as the longest',
   t.equal(metrics.longestStallMs() < 100, true, 'forgotten');
 });
 
-t.test('who has nothing to do is not woken to be measured', (t) => {
+t.test('an idle loop is not woken to be measured', (t) => {
   const program = `
     import { createMetrics } from './lib/operator/metrics.js';
     createMetrics({ status: () => ({}) });

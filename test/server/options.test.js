@@ -340,7 +340,7 @@ t.test('every bound is an option with a default', async (t) => {
   t.ok(table.every(({ help }) => help.length > 0));
 });
 
-t.test('a wrong option does not keep anybody from --help', async (t) => {
+t.test('a wrong option does not prevent --help', async (t) => {
   t.strictSame(readOptions(['--port', 'x', '--help']), { help: true });
   t.strictSame(readOptions(['--nonsense', '--help']), { help: true });
   t.strictSame(readOptions(['--help'], { SPRITES_PORT: 'x' }), { help: true });

@@ -130,7 +130,10 @@ t.test('a loaded pool has every id, place, count and byte of the saved one', asy
     ids.map((id) => after.place(id)),
     ids.map((id) => pool.place(id))
   );
-  t.ok(gone.length > 10 && gone.every((id) => after.place(id) === null), 'who left is not back');
+  t.ok(
+    gone.length > 10 && gone.every((id) => after.place(id) === null),
+    'a client that left is not back'
+  );
   after.save(`${path}.again`, ANY_SIZE);
   t.ok(
     readFileSync(path).equals(readFileSync(`${path}.again`)),
@@ -163,7 +166,8 @@ t.test(
         outcomes.add(same(`the number ${n}`, (of) => of.throw(id, 'left', n, sprite(n))));
       }
     }
-    for (const id of ids) same('who got them, by which edge', (of) => look(of, id, acks.get(id)));
+    for (const id of ids)
+      same('which client got them, by which edge', (of) => look(of, id, acks.get(id)));
     for (const outcome of ['ack-ahead', 'duplicate', 'queued', 'stale-number', 'neighbor-busy']) {
       t.ok(outcomes.has(outcome), `${outcome} was among the outcomes`);
     }
@@ -344,7 +348,7 @@ t.test('a state larger than allowed is not written, and what was there stays', a
 
 const QUICK = { drain: 0, lease: 600, 'throw-rate': 0, 'log-level': 'warn' };
 
-t.test('a restart changes nothing for anybody', async (t) => {
+t.test('a restart changes nothing for any client', async (t) => {
   const directory = t.testdir();
   const state = join(directory, 'state');
   const begin = () => startServer(t, { options: { ...QUICK, state } });
@@ -408,7 +412,7 @@ t.test('a restart changes nothing for anybody', async (t) => {
   t.strictSame(readdirSync(directory), ['state'], 'an end in order leaves no journal');
 });
 
-t.test('whoever is parked at SIGTERM is told when to come back', async (t) => {
+t.test('a client parked at SIGTERM is told when to come back', async (t) => {
   const drain = 3;
   const state = join(t.testdir(), 'state');
   const options = { ...QUICK, drain, state };
@@ -466,7 +470,7 @@ t.test('a request that is under way at SIGTERM has its answer', async (t) => {
   await one.until(({ heldBytes }) => heldBytes > 2 * head.length);
   one.child.kill('SIGTERM');
   await idle.closed();
-  // Slowly: for some of the moments at which the server looks whether it has answered everybody.
+  // Slowly: for some of the moments at which the server looks whether it has answered all.
   for (const character of ':true}') {
     for (const wire of [cold, hot]) wire.send(character);
     await sleep(50);
@@ -870,12 +874,12 @@ t.test('a file that can grow no more: what was promised is kept, the rest refuse
   t.equal((await one.throw(neighbor, 'left', '{"before":1}')).status, 202);
   execFileSync('prlimit', ['--pid', one.pid, '--fsize=4096:']);
   const long = JSON.stringify({ long: 'x'.repeat(8000) });
-  // The one that meets the limit is not answered at all: nobody knows whether it is in the file.
+  // The one that meets the limit is not answered at all: it is unknown whether it is in the file.
   await one.throw(id, 'left', long).catch(() => {});
   await untilAnswered(() => one.throw(id, 'left', long), 503);
   t.equal(problemOf(await one.throw(id, 'left', '{"after":1}')), 'state-unwritable');
   const { body } = await one.poll(id);
-  t.strictSame(body.sprites[0].sprite, { before: 1 }, 'who has nothing unwritten is told');
+  t.strictSame(body.sprites[0].sprite, { before: 1 }, 'a client with nothing unwritten is told');
   execFileSync('prlimit', ['--pid', one.pid, '--fsize=unlimited:']);
   await untilAnswered(() => one.throw(id, 'left', '{"healed":1}'), 202);
   const last = await one.status();

@@ -40,7 +40,7 @@ for (const sync of ['second', 'turn']) {
     const aside = await one.wire();
     t.ok(limitFiles(one.pid, 1));
 
-    // It is decided before anybody knows, and neither answered nor delivered.
+    // It is decided before it is known, and neither answered nor delivered.
     const wire = await one.wire();
     wire.send(request('POST', `/throw/${thrower}/left?n=1`, { body: '{"key":1}' }));
     t.ok(await closedWithoutAnswer(wire), 'the connection is closed');
@@ -117,7 +117,7 @@ t.test('nor what a worker has asked for', { skip }, async (t) => {
   await server.stop();
 });
 
-// ---- Files that somebody takes away -------------------------------------------------------------
+// ---- Files that are taken away ------------------------------------------------------------------
 
 /** Throws until the answer has a status; gives that answer. */
 async function throwUntil(server, id, status) {
@@ -141,7 +141,7 @@ t.test('a folder that goes, and comes back empty,', async (t) => {
   rmSync(folder, { recursive: true });
   t.equal(problemOf(await throwUntil(one, id, 503)), 'state-unwritable');
   const { body } = await one.poll(receiver);
-  t.equal(body.sprites[0].sprite.key, 0, 'who polls is answered');
+  t.equal(body.sprites[0].sprite.key, 0, 'a poll is answered');
   mkdirSync(folder);
   await throwUntil(one, id, 202);
   t.strictSame(readdirSync(folder).toSorted(), ['state', 'state.journal-1', 'state.lock']);
@@ -174,7 +174,7 @@ t.test('a state that another server has in the place of a lost one is not touche
   await one.stop();
 });
 
-t.test('the lock is taken again where somebody has removed its file', async (t) => {
+t.test('the lock is taken again where its file was removed', async (t) => {
   const folder = t.testdir();
   const options = { ...QUICK, state: join(folder, 'state') };
   const one = await startServer(t, { options });

@@ -36,7 +36,7 @@ function logged(server, message) {
 const READ_ANEW = 'TLS certificate and key read anew';
 const NOTHING = 'there is no TLS, and nothing to read anew';
 
-t.test('SIGUSR2 without TLS costs nobody anything', async (t) => {
+t.test('SIGUSR2 without TLS changes nothing', async (t) => {
   const options = { state: path.join(temporary(t), 'state'), drain: 0 };
   const first = await startServer(t, { options });
   const id = await first.join();
@@ -168,7 +168,7 @@ async function shown(server) {
   return wire.shown;
 }
 
-t.test('a new certificate is for new handshakes, and drops nobody', async (t) => {
+t.test('a new certificate is for new handshakes, and drops no connection', async (t) => {
   const server = await startTls(t);
   certificate(server.dir, 'new');
   const id = await server.join();
@@ -183,7 +183,7 @@ t.test('a new certificate is for new handshakes, and drops nobody', async (t) =>
     server.child.kill('SIGUSR2');
     await until(() => logged(server, READ_ANEW).length === times, 'it is read');
     t.equal(await shown(server), name);
-    t.equal((await server.status()).parked, 1, 'who is parked stays');
+    t.equal((await server.status()).parked, 1, 'a parked client stays');
   }
   await server.throw(id, 'left', '{"still":"here"}');
   t.strictSame(
@@ -324,7 +324,7 @@ t.test('handshakes that stop cost others nothing, and are closed', async (t) => 
 
 // ---- Bounds -------------------------------------------------------------------------------------
 
-t.test('who connects and begins no handshake is bounded, and does not stay', async (t) => {
+t.test('a connection that begins no handshake is bounded, and does not stay', async (t) => {
   const server = await startTls(t, { options: { 'address-connections': 5, 'head-time': 2 } });
   const wires = await Promise.all(
     Array.from({ length: 200 }, () => Wire.open(server.tls, '127.0.0.1', '127.0.0.9'))
@@ -342,7 +342,7 @@ t.test('who connects and begins no handshake is bounded, and does not stay', asy
 });
 
 t.test('an end does not wait for a handshake that never comes', async (t) => {
-  // Who waited for it would wait longer than this test.
+  // A wait for it would be longer than this test.
   const options = { 'head-time': 3600, 'body-time': 3600 };
   const server = await startTls(t, { options });
   const wire = await Wire.open(server.tls);

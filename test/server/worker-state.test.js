@@ -33,7 +33,7 @@ async function throwAway(server, id, promised) {
     try {
       answer = await server.read(wire);
     } catch {
-      // The server has ended: whether it has taken this one, nobody was told.
+      // The server has ended: whether it has taken this one is unknown.
       return wire.destroy();
     }
     if (answer.status === 202) promised.push(`${id}/${n}`);
@@ -67,7 +67,7 @@ t.test('what was promised while the server ends comes after its restart', async 
   const watcher = await one.wire();
   watcher.send(request('GET', '/feed/scores'));
   const { cursor } = (await one.read(watcher)).body;
-  // Half of them are parked once, and get what is thrown while they are; nobody acks it.
+  // Half of them are parked once, and get what is thrown while they are; none acks it.
   const parked = [];
   for (const id of ids.slice(0, CLIENTS / 2)) parked.push(await one.park(id));
   const promised = [];
@@ -80,7 +80,7 @@ t.test('what was promised while the server ends comes after its restart', async 
 
   const two = await startServer(t, { options });
   const { clients, thrown, acked, waiting, lost } = await two.status();
-  t.equal(clients, CLIENTS, 'everybody has the place');
+  t.equal(clients, CLIENTS, 'every client has its place');
   t.equal(acked + lost, 0);
   t.ok(thrown >= promised.length, `${thrown} thrown, ${promised.length} promised`);
   t.equal(waiting, thrown);
@@ -104,7 +104,7 @@ t.test('what was promised while the server ends comes after its restart', async 
 
 /** Feeds that are watched in workers, which show those of the main thread. */
 
-t.test('who is the first to ask a worker for a feed compressed gets it so', async (t) => {
+t.test('the first to ask a worker for a feed compressed gets it so', async (t) => {
   const options = { workers: 2, drain: 0, 'publish-token-file': tokenFile(t) };
   const server = await startServer(t, { options });
   const value = Array.from({ length: 200 }, (_, i) => `line ${i}`);
@@ -143,7 +143,7 @@ t.test(
     async function endsWith(value, version) {
       for (const wire of wires) {
         let body;
-        // A worker may be told a moment after whoever has put it.
+        // A worker may be told a moment after the publisher.
         await until(async () => {
           wire.send(request('GET', '/feed/a'));
           ({ body } = await server.read(wire));
@@ -162,7 +162,7 @@ t.test(
     }
     await endsWith({ i: 5 * WIRES - 1 }, last);
 
-    // All at once; who watches sees versions in order, and none that was not put.
+    // All at once; watchers see versions in order, and none that was not put.
     const watcher = await EventStream.open(server, 'a');
     const published = new Map();
     await Promise.all(

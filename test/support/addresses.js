@@ -48,7 +48,7 @@ export async function freePort() {
   return port;
 }
 
-/** Listens, and takes nobody once it is stopped: with these two the kernel keeps no further connection waiting. */
+/** Listens, and accepts nothing once it is stopped: with these two the kernel keeps no further connection waiting. */
 const PROGRAM = `require('node:net').createServer()
   .listen({ port: 0, host: '127.0.0.1', backlog: 1 }, function () { console.log(this.address().port); });`;
 const KEPT = 2;

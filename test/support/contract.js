@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 
 /**
- * What holds of every answer of the server, whoever asked for what: the part of the wire contract
+ * What holds of every answer of the server, to every request: the part of the wire contract
  * that is checked at each answer of each test.
  */
 

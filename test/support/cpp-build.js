@@ -49,7 +49,7 @@ export function plainEnvironment(more = {}) {
 }
 
 /**
- * Why a test can't run here; who asks for the sanitizers wants nothing skipped.
+ * Why a test can't run here; a run with the sanitizers skips nothing.
  *
  * @param {object} needs
  * @param {string[]} [needs.programs] found by asking them for their version

@@ -62,7 +62,7 @@ export class Screen {
   static async start(t, { width, height }) {
     const screen = new Screen();
     const folder = temporary(t);
-    // It would start anew when the last program goes, the hand for one, and lose who just comes.
+    // It would start anew when the last program goes, the hand for one, and lose the program that just comes.
     const xvfb = spawn(
       'Xvfb',
       [

@@ -34,7 +34,7 @@ export class Asker {
     this.#portOf = portOf;
   }
 
-  /** @returns {Promise<{call: number, return: number, status: number, body?: object}>} status 0: nobody knows what became of it */
+  /** @returns {Promise<{call: number, return: number, status: number, body?: object}>} status 0: it is unknown what became of it */
   ask(method, path, body, type = 'application/json') {
     const call = performance.now();
     return new Promise((resolve) => {
@@ -174,7 +174,7 @@ export class FeedLoad extends Load {
   }
 
   /**
-   * Nobody publishes any more: all servers have the same, which is the newest.
+   * Publishing has ended: all servers have the same, which is the newest.
    *
    * @param {string} what came before
    * @returns {Promise<string>} what was seen, in words
@@ -209,7 +209,7 @@ export class FeedLoad extends Load {
     assert.equal(known ?? by, by, `${what}: ${key} ${cursor} is one value`);
   }
 
-  /** One cursor, one value, whoever was told; and nobody has got an older version of an epoch. */
+  /** One cursor, one value for all watchers; and none has got an older version of an epoch. */
   #values(what) {
     const values = new Map();
     for (const { key, cursor, value, before, server } of this.history) {

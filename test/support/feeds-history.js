@@ -14,7 +14,7 @@ import { until } from './until.js';
 
 /**
  * A random history of feeds, with watchers behind a network that breaks, and a server that is stopped,
- * killed and started again: whoever keeps watching holds the publisher's newest value in the end, byte
+ * killed and started again: a watcher that stays holds the publisher's newest value in the end, byte
  * for byte, and never saw an older one after a newer one.
  */
 
@@ -242,7 +242,7 @@ export async function playHistory(t, { random, steps, program }) {
   return { faults: proxy.counts, told: sum('told'), patched: sum('patched'), restarts };
 }
 
-/** Histories until there was something to hear, at most: on a busy machine one may have no patch that anybody took. */
+/** Histories until there was something to hear, at most: on a busy machine one may have no patch that was taken. */
 const HISTORIES = 5;
 
 /**

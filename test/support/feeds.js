@@ -59,7 +59,7 @@ export function tokenFile(t) {
   return path;
 }
 
-/** @returns {object} the options of a server whose feeds outlive it, and who publishes with the token */
+/** @returns {object} the options of a server whose feeds outlive it, with the token to publish */
 export function keptFeeds(t) {
   return { 'publish-token-file': tokenFile(t), state: join(temporary(t), 'state'), drain: 1 };
 }
@@ -209,7 +209,7 @@ export class EventStream {
 /** What Feeds need of a pool that keeps no state. */
 export const NO_STATE = { endTurn() {}, notes: () => [], note: () => true, unnote: () => true };
 
-/** One who publishes, and many who watch, for histories of feeds in which everything may happen to them. */
+/** A publisher and many watchers, for histories of feeds in which everything may happen to them. */
 
 /** The feeds that histories are of. */
 export const KEYS = ['a', 'b/c', 'd'];
@@ -235,7 +235,7 @@ export class Publisher {
   }
 }
 
-/** One who watches, by a poll, by a poll for many, or by a stream, as it happens. */
+/** A watcher, by a poll, by a poll for many, or by a stream, as it happens. */
 export class Watcher {
   held = new Map();
 

@@ -104,18 +104,18 @@ export const hotHeads = {
     head(`GET /status/${ID}`),
     { route: 'status', method: 'GET', id: ID, path: null }
   ],
-  'the page': [head('GET /'), { route: 'ready', method: 'GET', id: null, path: '/' }],
-  'the status': [head('GET /status'), { route: 'ready', path: '/status' }],
+  'the page': [head('GET /'), { route: 'fixed', method: 'GET', id: null, path: '/' }],
+  'the status': [head('GET /status'), { route: 'fixed', path: '/status' }],
   'a file of the page': [
     head('GET /client/client.js'),
-    { route: 'ready', path: '/client/client.js' }
+    { route: 'fixed', path: '/client/client.js' }
   ],
-  'a path that only begins like a poll': [head('GET /pol'), { route: 'ready', path: '/pol' }],
+  'a path that only begins like a poll': [head('GET /pol'), { route: 'fixed', path: '/pol' }],
   'a path that only begins like a place': [
     head('GET /places'),
-    { route: 'ready', path: '/places' }
+    { route: 'fixed', path: '/places' }
   ],
-  'a path at which nothing is ready': [head('GET /join'), { route: 'ready', path: '/join' }],
+  'a path without a fixed answer': [head('GET /join'), { route: 'fixed', path: '/join' }],
   'the longest path': [head(`GET /${'x'.repeat(47)}`), { path: `/${'x'.repeat(47)}` }],
   'a leave': [head(`POST /leave/${ID}`), { route: 'leave', id: ID }],
   'an id in capitals': [head(`POST /leave/${ID.toUpperCase()}`), { id: ID }],
@@ -179,7 +179,7 @@ export const coldHeads = {
   'an arena without a name': head(`POST /arena//${ID}`),
   'an arena that begins with a digit': head(`POST /arena/1a/${ID}`),
   'an arena of capitals': head(`POST /arena/Hall/${ID}`),
-  // Other requests of ours, and requests of nobody.
+  // Other requests of ours, and unknown ones.
   'the status with a query': head('GET /status?a=1'),
   'a path with an escape': head('GET /page%2ejs'),
   'a path with a space': head('GET /page js'),

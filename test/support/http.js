@@ -74,7 +74,7 @@ export class Wire {
     });
   }
 
-  /** The same inside of TLS, whoever has signed the certificate. */
+  /** The same inside of TLS, with any certificate. */
   static openTls(port, host = '127.0.0.1', localAddress = undefined) {
     const how = { port, host, localAddress, allowHalfOpen: true, rejectUnauthorized: false };
     return new Promise((resolve, reject) => {
@@ -277,7 +277,7 @@ export function request(method, target, { headers = {}, body } = {}) {
 }
 
 /**
- * What a connection has brought and nobody has taken yet. Its room doubles when it is full, so that an answer of
+ * What a connection has brought and was not taken yet. Its room doubles when it is full, so that an answer of
  * megabytes is not copied anew with each of its pieces.
  */
 export class Received {

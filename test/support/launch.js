@@ -39,7 +39,7 @@ function portsIn(lines) {
 }
 
 /**
- * Starts a server. Whoever calls this ends it, whatever becomes of `listening`.
+ * Starts a server. The caller ends it, whatever becomes of `listening`.
  *
  * @param {Record<string, string | number>} [options] without the dashes; by default it listens on a
  *     free port of loopback

@@ -51,7 +51,7 @@ class NatsServer {
     return `nats://127.0.0.1:${this.#port}`;
   }
 
-  /** Where the other servers of its cluster reach it; before the first start where nobody listens. */
+  /** Where the other servers of its cluster reach it; before the first start a port without a listener. */
   clusterPort = 1;
 
   /** Its process. */
@@ -127,7 +127,7 @@ class NatsServer {
  *       └── n3 ─────┘
  */
 
-/** Who may remove a member; everybody else is let in without a name. */
+/** The user that may remove a member; others are let in without a name. */
 const ACCOUNTS =
   'accounts { SYS { users: [{ user: system, password: system }] }, W { jetstream: enabled, users: [{ user: w, password: w }] } }\n' +
   'system_account: SYS\nno_auth_user: w';
@@ -168,7 +168,7 @@ class NatsCluster {
     return this.servers.map(({ url }) => url).join();
   }
 
-  /** Nobody is told of another address than those of the ways: by that it could not be cut off. */
+  /** Clients are told of no other address than those of the ways: by that it could not be cut off. */
   configOf(at) {
     const routes = [...this.ways[at].values()].map(({ url }) => url).join();
     const { clusterPort } = this.servers[at];
@@ -178,7 +178,7 @@ class NatsCluster {
     );
   }
 
-  /** Asks as somebody of an account, by a server that lives. */
+  /** Asks as a user of an account, by a server that lives. */
   async #ask(how, ask) {
     const connection = await connect({ servers: this.url.split(','), timeout: 1000, ...how });
     try {
@@ -308,12 +308,12 @@ export function createCredentials() {
  * The way from a server to its broker, which can be cut, hang, take its time and be narrow.
  */
 
-/** Bytes that are on their way in one direction at the most: then whoever sends has to wait, as by a real line. */
+/** Bytes that are on their way in one direction at the most: then the sender has to wait, as by a real line. */
 const BUFFER = 256 * 1024;
 
 /**
  * @param {{teardown: (end: () => void) => void}} t ends it
- * @param {() => number} port the broker's, whenever somebody connects
+ * @param {() => number} port the broker's, at every connection
  * @returns {Promise<Way>}
  */
 export async function startWay(t, port) {
@@ -377,7 +377,7 @@ class Way {
   }
 
   /**
-   * Nothing moves any more, and nobody is told, as with a cable that is pulled.
+   * Nothing moves any more, and neither side is told, as with a cable that is pulled.
    *
    * @param {'out' | 'in'} [side] only what goes to the broker, or what comes from it
    */

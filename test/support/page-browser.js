@@ -16,7 +16,7 @@ import { failWhenStuck } from './stuck.js';
 /** Chromium as people have it. */
 export const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
-/** The one without any windows: it takes half the CPU time of the other, which draws a whole browser for nobody. */
+/** The one without any windows: it takes half the CPU time of the other, which draws a whole browser unseen. */
 const SHELL = '/usr/bin/chromium-headless-shell';
 
 /** The one that tests use where they need no other. */
@@ -30,7 +30,7 @@ const TEST = 120_000;
 
 /**
  * Pixels of the screen for one of CSS, in each direction: no layout hangs on it, and without a GPU each pixel costs CPU
- * time in each frame. Who looks at pixels asks for more, and with PICTURES set people will.
+ * time in each frame. A test of pixels asks for more, and so do runs with PICTURES.
  */
 const COARSE = process.env.PICTURES ? 1 : 0.5;
 
@@ -49,7 +49,7 @@ export function noBrowser(program = USUAL) {
 
 /**
  * @param {string} [program]
- * @returns {Promise<import('playwright-core').Browser>} a browser that nobody sees; whoever asks closes it
+ * @returns {Promise<import('playwright-core').Browser>} a browser without windows; the caller closes it
  */
 export function launchBrowser(program = USUAL) {
   const args = ['--no-sandbox', '--disable-gpu', '--disable-quic'];
@@ -272,7 +272,7 @@ export function remembers(page, count) {
   );
 }
 
-/** Waits until everything on the desktop lies still: before that nobody knows where it is. */
+/** Waits until everything on the desktop lies still: before that its place is unknown. */
 export function resting(page) {
   return page.waitForFunction(
     () => document.getElementById('stage').dataset.moving === 'false',
@@ -393,7 +393,7 @@ function crc(bytes) {
  *     one visitor, `page`, on a `server` of its own, which end with it. `how.args`: the server's,
  *     `how.others`: idle clients on it, `how.visit`: options of the visit; `clients(server, count)` waits until
  *     it knows so many; `beside(server, page, onSprite)` joins the one other client there is, whose
- *     throws over the first of `edges` the page gets by the second; `nothingElse(t)` asserts that no page complained or asked anyone else
+ *     throws over the first of `edges` the page gets by the second; `nothingElse(t)` asserts that no page complained or asked another host
  */
 export function browserRig(t) {
   const clients = (server, count) => soon(async () => (await server.status()).clients === count);
@@ -484,7 +484,7 @@ const FRAMES = 20;
 const LOOKS = 8;
 
 /**
- * What a frame of a page costs, in CPU time of the page's own thread. Who shares the processor makes a frame dearer,
+ * What a frame of a page costs, in CPU time of the page's own thread. Other programs on the processor make a frame dearer,
  * never cheaper: so the least of some looks is its price. To be called while something moves all the time.
  *
  * @param {import('tap').Test} t is told of each look

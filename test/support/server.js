@@ -144,7 +144,7 @@ class Server {
   }
 
   /**
-   * @returns {Promise<object>} the counts, which must be conserved: what anybody is told, and from the
+   * @returns {Promise<object>} the counts, which must be conserved: the public ones, and from the
    *     admin port what only the operator is
    */
   async status() {
@@ -155,7 +155,7 @@ class Server {
     const { inputs, inputsReduced, inputsSuperseded, inputsWaiting } = body;
     assert.equal(inputs, inputsReduced + inputsSuperseded + inputsWaiting, 'and so are inputs');
     const inside = await this.inside();
-    // Of the world anybody is told less.
+    // The public status tells less of the world.
     return { ...inside, ...body, world: inside.world ?? body.world };
   }
 
@@ -273,7 +273,7 @@ const STEADY = [
   ...['players', 'playersJoined', 'playersLeft', 'inputs', 'inputsWaiting', 'inputsRepeated']
 ];
 
-/** Those of a server; a worker tells a little later who watches there no more. */
+/** Those of a server; a worker tells a little later of watchers that have gone. */
 const steady = (status) =>
   pick(
     status,

@@ -1,7 +1,7 @@
 /**
  * Ends a test that waits for what can never come.
  *
- * Where time and the server are fakes, a promise that nobody resolves leaves Node with nothing to do.
+ * Where time and the server are fakes, a promise that is not resolved leaves Node with nothing to do.
  * The process then ends, and tap reports this test and every one behind it as unfinished. With this
  * the test fails by itself, under its own name, and the next ones run.
  */

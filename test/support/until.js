@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 /**
  * Milliseconds between two looks: at first, and at the most. In between a tenth of the wait so far: a look costs CPU
- * time, the server's too, and who has waited for seconds does not wait for milliseconds.
+ * time, the server's too, and a test that has waited for seconds does not wait for milliseconds.
  */
 const LOOK = { first: 10, most: 150 };
 

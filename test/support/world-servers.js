@@ -43,12 +43,12 @@ export async function books(t, servers) {
 }
 
 /**
- * Has everybody throw one sprite by an edge.
+ * Has every client throw one sprite by an edge.
  *
  * @param {import('tap').Test} t
  * @param {{server: object, id: string, seq: number}[]} clients
  * @param {string} edge
- * @returns {Promise<Map<string, string>>} from whom each has got one, by ids
+ * @returns {Promise<Map<string, string>>} the client from which each has got one, by ids
  */
 export async function throwAll(t, clients, edge) {
   for (const { server, id } of clients) {

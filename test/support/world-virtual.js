@@ -54,7 +54,7 @@ export class VirtualTime {
   }
 }
 
-/** Until everybody waits for time again. */
+/** Until all wait for time again. */
 const settled = () => new Promise(setImmediate);
 
 function push(heap, value) {
@@ -319,7 +319,7 @@ export function messages({ servers, clients, throws, lease, hops = 1 }) {
  * @param {number} [how.sprites]
  * @returns {{hops: number, most: number, own: number, blind: number}} messages a sprite takes, at the mean and at most;
  *     the share of those at a row's end that come back to their own row's other end; messages it would take if it were
- *     handed to the next in the ring, whoever that is
+ *     handed to the next in the ring
  */
 export function hopsOf({ servers, random, clients: [least, most], drift, sprites = 2000 }) {
   const known = Array.from({ length: servers }, (_, at) => ({
@@ -382,7 +382,7 @@ const silent = { info() {}, warn() {}, error() {} };
  * @param {import('../fuzz/random.js').Random} how.random
  * @param {boolean} [how.neighbors] whether the lost ones are side by side in the ring
  * @returns {Promise<{healed: number, conflicts: number, asked: number}>} milliseconds until every server has the ring of
- *     those who are left; writes that came too late; requests to the broker meanwhile
+ *     those that are left; writes that came too late; requests to the broker meanwhile
  */
 export async function healingOf({ servers, losses, lease, random, neighbors = false }) {
   const time = new VirtualTime();
@@ -419,7 +419,7 @@ export async function healingOf({ servers, losses, lease, random, neighbors = fa
 }
 
 /**
- * Whether each of these has all of them in its ring. Who was behind at the last look is looked at first: to look at a
+ * Whether each of these has all of them in its ring. One that was behind at the last look is looked at first: to look at a
  * thousand rings takes longer than to play a second of them.
  */
 function wholeOf(list) {

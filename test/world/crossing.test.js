@@ -24,7 +24,7 @@ function makeWorld(t, sizes, given = {}) {
     servers,
     /** What happens to a frame; by default it arrives soon. */
     carry: (from, to, frame) => setImmediate(() => servers.get(to)?.crossing.received(from, frame)),
-    /** Has everybody know those of the names as the ring. */
+    /** Has every server know those of the names as the ring. */
     sew(names = [...servers.keys()], state = 'member') {
       for (const [name, { crossing, epoch }] of servers) {
         const inRing = names.includes(name) ? names : [name];
@@ -160,7 +160,7 @@ t.test('acks wait for each other, or ride on sprites', async (t) => {
   t.ok(sent.a + sent.b < 20, `${sent.a} and ${sent.b} messages for 10 sprites`);
 });
 
-t.test('while nobody answers the outbox fills up, and then the neighbor is busy', async (t) => {
+t.test('without answers the outbox fills up, and then the neighbor is busy', async (t) => {
   const world = makeWorld(t, { a: 1, b: 1 }, { outboxBytes: 2000 });
   const [a, b] = [world.servers.get('a'), world.servers.get('b')];
   const { carry } = world;
@@ -177,7 +177,7 @@ t.test('while nobody answers the outbox fills up, and then the neighbor is busy'
   await until(() => b.pool.status().crossedIn === taken + 1);
 });
 
-t.test('who is cut off promises nothing over a seam', async (t) => {
+t.test('a server that is cut off promises nothing over a seam', async (t) => {
   const world = makeWorld(t, { a: 1, b: 1 });
   const a = world.servers.get('a');
   world.sew(['a', 'b'], 'cut-off');

@@ -72,7 +72,11 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
   await ready([a, b, c]);
   const early = await parkGet(b, 'early', 'after=none');
   const { cursor: promised } = (await put(a, 'early', 1)).body;
-  t.equal((await early.answer).body.cursor, promised, 'who waits at another server hears of it');
+  t.equal(
+    (await early.answer).body.cursor,
+    promised,
+    'a client that waits at another server hears of it'
+  );
   await remove(a, 'early');
 
   await t.test('a long poll, one of many and an event stream, at other servers', async (t) => {
@@ -104,7 +108,7 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
     t.equal(gzip.status, 200);
   });
 
-  await t.test('who knows a version first waits for it elsewhere', async (t) => {
+  await t.test('a client that knows a version first waits for it at another server', async (t) => {
     const { cursor } = (await get(b, 'scores')).body;
     const [epoch, version] = cursor.split('-');
     const ahead = `${epoch}-${Number(version) + 1}`;
@@ -293,7 +297,7 @@ t.test(
           // Two of three stay at their server; the others go to another one each time.
           await watcher.ask(at % 3 === 0 ? random.pick(servers) : servers[at % 3]);
         } catch {
-          await turn(); // The server is killed: he asks again.
+          await turn(); // The server is killed: the watcher asks again.
         }
       }
     });
@@ -334,7 +338,7 @@ t.test(
     going = false;
     let through = false;
     Promise.all(loops).then(() => (through = true));
-    // Whoever is still parked, or reads a stream, hears of more until he has enough.
+    // Watchers that are parked, or read a stream, hear of more until they have enough.
     await until(async () => {
       await publishAll();
       return through;

@@ -66,7 +66,7 @@ t.test('one order at every server, and each item once', { skip, timeout: 120_000
   t.strictSame(
     (await parked.answer).body.items,
     [{ n: 0 }],
-    'who waits at another server hears it'
+    'a client that waits at another server hears it'
   );
   const stream = await EventStream.open(c, 'chat', { query: `after=${first.body.cursor}` });
   const numbers = Array.from({ length: 60 }, (_, n) => n + 1);
@@ -193,7 +193,7 @@ t.test('random histories, as a plain list has them', { skip, timeout: 240_000 },
   const servers = await Promise.all(names.map(start));
   await ready(servers);
   let going = true;
-  /** All who listen: two at each server, and one that goes from one to the next. */
+  /** All readers: two at each server, and one that goes from one to the next. */
   const listeners = Array.from({ length: 7 }, () => ({ cursor: 'none', heard: [] }));
   const loops = listeners.map(async (one, at) => {
     while (going) {

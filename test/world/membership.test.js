@@ -41,7 +41,7 @@ class World {
       describe: () => ({ rows: server.rows }),
       changed(membership) {
         const view = membership.view();
-        // Whoever sews by it asks for the seams of this server.
+        // A server that sews by it asks for the seams of this one.
         if (!view.ring.has(name)) throw new Error(`${name} is not in its own ring: ${view.state}`);
         server.views.push(view);
       },
@@ -115,7 +115,7 @@ t.test('servers join, and all have the same ring', async (t) => {
 });
 
 t.test(
-  'a minute of quiet: nobody is told anything, and a lease is renewed four times',
+  'a minute of quiet: no server is told anything, and a lease is renewed four times',
   async (t) => {
     const world = new World();
     await world.begin(['a', 'b', 'c']);
@@ -133,7 +133,7 @@ t.test(
   }
 );
 
-t.test('a killed one is out after its lease and not before, whoever looks', async (t) => {
+t.test('a killed one is out after its lease and not before, at every server', async (t) => {
   for (const names of [
     ['a', 'b'],
     ['a', 'b', 'c', 'd', 'e']
@@ -150,7 +150,7 @@ t.test('a killed one is out after its lease and not before, whoever looks', asyn
     );
     t.ok(took < LEASE / 4 + GRACE, `${took} ms after that`);
     t.equal(world.broker.entries.get('b').entry.state, 'lost');
-    t.equal(world.broker.counts.conflicts, 0, 'one took it out, and nobody else tried');
+    t.equal(world.broker.counts.conflicts, 0, 'one took it out, and no other tried');
   }
 });
 
@@ -182,7 +182,7 @@ t.test('cut off from the broker: it knows before the others sew without it', asy
   t.equal(world.view('a').peers.get('b').epoch, world.view('b').epoch);
 });
 
-t.test('who is cut off by a broker that hangs is told as the lease ends', async (t) => {
+t.test('a server that is cut off by a broker that hangs is told as the lease ends', async (t) => {
   const world = new World();
   await world.begin(['a', 'b']);
   world.broker.hang();
@@ -201,10 +201,10 @@ t.test('a short cut is none', async (t) => {
   world.get('b').process.mend();
   await world.run(2 * LEASE);
   t.equal(world.view('b').epoch, epoch);
-  t.equal(world.get('a').views.length, seen, 'nobody has noticed');
+  t.equal(world.get('a').views.length, seen, 'no server has noticed');
 });
 
-t.test('stopped and continued: it finds itself taken out, and takes nobody out', async (t) => {
+t.test('stopped and continued: it finds itself taken out, and takes no other out', async (t) => {
   const world = new World();
   await world.begin(['a', 'b', 'c']);
   const epochs = [...'abc'].map((name) => world.view(name).epoch);
@@ -237,37 +237,34 @@ t.test('the broker away, or hanging, for less than a lease, and for much longer'
     await world.run(away);
     const expected = away < LEASE ? 'member' : 'cut-off';
     for (const name of 'abc') t.equal(world.state(name), expected);
-    for (const name of 'abc') t.equal(world.ring(name), 'abc', 'nobody sews without the broker');
+    for (const name of 'abc') t.equal(world.ring(name), 'abc', 'no server sews without the broker');
     world.broker.start();
     await world.until(() => [...'abc'].every((name) => world.state(name) === 'member'), GRACE);
     await world.run(2 * LEASE);
     t.strictSame(
       [...'abc'].map((name) => world.view(name).epoch),
       epochs,
-      'nobody was lost by it'
+      'no server was lost by it'
     );
   }
 });
 
-t.test(
-  'all cut off for long, and back one after the other: nobody takes anybody out',
-  async (t) => {
-    const world = new World();
-    await world.begin(['a', 'b', 'c']);
-    const epochs = [...'abc'].map((name) => world.view(name).epoch);
-    for (const name of 'abc') world.get(name).process.cut();
-    await world.run(3 * LEASE);
-    for (const name of 'abc') {
-      world.get(name).process.mend();
-      await world.until(() => world.state(name) === 'member', GRACE);
-    }
-    await world.run(2 * LEASE);
-    t.strictSame(
-      [...'abc'].map((name) => world.view(name).epoch),
-      epochs
-    );
+t.test('all cut off for long, and back one after the other: none takes another out', async (t) => {
+  const world = new World();
+  await world.begin(['a', 'b', 'c']);
+  const epochs = [...'abc'].map((name) => world.view(name).epoch);
+  for (const name of 'abc') world.get(name).process.cut();
+  await world.run(3 * LEASE);
+  for (const name of 'abc') {
+    world.get(name).process.mend();
+    await world.until(() => world.state(name) === 'member', GRACE);
   }
-);
+  await world.run(2 * LEASE);
+  t.strictSame(
+    [...'abc'].map((name) => world.view(name).epoch),
+    epochs
+  );
+});
 
 t.test('a broker that has forgotten everything: the same ring, no epoch used twice', async (t) => {
   const world = new World();
@@ -305,7 +302,7 @@ t.test('a name is taken once', async (t) => {
   t.match(world.view('twin').problem.message, /name b .*--name/);
   await world.run(5 * LEASE);
   t.equal(world.state('twin'), 'alone');
-  t.equal(world.view('b').epoch, epoch, 'who has it keeps it');
+  t.equal(world.view('b').epoch, epoch, 'a server that has it keeps it');
   // The first one stops for longer than its lease: now the other has the name, and it is for good.
   world.get('b').process.stop();
   await world.until(() => world.state('twin') === 'member', 2 * LEASE);
@@ -390,7 +387,7 @@ t.test('leaving in order: out at once, and hands over with its lease renewed', a
 /** How long one that leaves in order with a state is waited for, milliseconds. */
 const BACK = 60_000;
 
-t.test('who comes back has its places: from its leaving on, for its grace', async (t) => {
+t.test('a server that comes back has its places: from its leaving on, for its grace', async (t) => {
   const world = new World();
   await world.begin(['a', 'b', 'c'], { grace: BACK });
   const names = ({ places }) =>
@@ -410,7 +407,7 @@ t.test('who comes back has its places: from its leaving on, for its grace', asyn
   t.equal(world.ring('c'), 'ac', 'sewn together without it');
   world.add('d');
   await world.until(() => world.state('d') === 'member', GRACE);
-  t.strictSame(seen('d'), ['ac', 'b'], 'who comes later waits, too');
+  t.strictSame(seen('d'), ['ac', 'b'], 'a server that comes later waits, too');
   const again = world.add('b', { as: 'again', grace: BACK, prepare: () => world.time.pause(3000) });
   await world.until(() => world.state('again') === 'joining', GRACE);
   await world.run(500);
@@ -428,7 +425,7 @@ t.test('who comes back has its places: from its leaving on, for its grace', asyn
   t.strictSame(seen('a'), ['cd', '']);
 });
 
-t.test('who does not come back is not waited for', async (t) => {
+t.test('a server that does not come back is not waited for', async (t) => {
   const world = new World();
   await world.begin(['a', 'b']);
   world.add('c', { grace: BACK });
@@ -441,7 +438,7 @@ t.test('who does not come back is not waited for', async (t) => {
   t.strictSame(world.told('a').places, []);
 });
 
-t.test('who dies while it leaves in order is waited for as well', async (t) => {
+t.test('a server that dies while it leaves in order is waited for as well', async (t) => {
   const world = new World();
   await world.begin(['a', 'b'], { grace: BACK });
   world.get('b').membership.leave(() => new Promise(() => {}));
@@ -541,7 +538,7 @@ t.test('what comes before joining is done first, and again after being out', asy
   await world.until(() => world.ring('a') === 'abc', 1000);
 });
 
-t.test('another version is refused by name, whoever came first stays', async (t) => {
+t.test('another version is refused by name, the first one stays', async (t) => {
   const world = new World();
   await world.begin(['a', 'b']);
   world.add('z', { version: VERSION + 1 });
@@ -770,7 +767,7 @@ t.test(
   }
 );
 
-/** Something happens to somebody. */
+/** Something happens to a server. */
 function act(world, random, names) {
   const name = random.pick(names);
   const { process } = world.get(name);
@@ -793,7 +790,7 @@ function act(world, random, names) {
 }
 
 /**
- * Who is a member by his own word is one by the store's, with the same epoch; so nobody sews without him who has seen what
+ * A member by its own word is one by the store's, with the same epoch; so no server sews without it that has seen what
  * the store says.
  */
 function atAnyMoment(t, world, names) {

@@ -76,7 +76,7 @@ t.test('a ring, the broker killed and back, its store lost', { skip }, async (t)
   await until(() => members.every(({ membership }) => membership.state === 'cut-off'));
   t.ok(
     members.every(({ ring }) => ring() === 'abc'),
-    'nobody sews without the others'
+    'no server sews without the others'
   );
   t.ok(members.every(({ problem }) => problem() === 'unreachable'));
   await nats.start();
@@ -181,7 +181,7 @@ t.test('another version', { skip }, async (t) => {
   t.equal(old.ring(), 'a');
 });
 
-t.test('frames go to whom they are for, and say from whom', { skip }, async (t) => {
+t.test('frames go to their receivers, and name their senders', { skip }, async (t) => {
   const nats = await startNats(t);
   const [a, b, c] = ['a', 'b', 'c'].map((name) => enter(t, nats, name));
   const got = [];
@@ -263,7 +263,7 @@ t.test(
 );
 
 t.test(
-  'a cluster keeps copies, and who is at a cut off server of it goes to another',
+  'a cluster keeps copies, and a client at a cut off server of it goes to another',
   { skip },
   async (t) => {
     const nats = await startCluster(t);

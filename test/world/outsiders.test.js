@@ -17,7 +17,7 @@ import { until } from '../support/until.js';
 import { sewn } from '../support/world-servers.js';
 
 /**
- * A server of another version, and whoever is let in by the NATS server and publishes what no server would, at whole
+ * A server of another version, and a client of the NATS server that publishes what no server would, at whole
  * servers. One without the credentials is in test/deploy/world.test.js.
  */
 
@@ -74,7 +74,7 @@ t.test('a server of another version stays alone, and says so', { skip }, async (
   t.equal((await server.throw(id, 'right')).status, 202, 'it serves its own clients');
   t.equal((await server.poll(id, 'hold=5')).body.sprites.length, 1);
   const ofZ = '594e51'; // printf z | sha256sum
-  t.equal((await server.poll(id.replace(/^.{6}/, ofZ))).status, 404, 'and sends nobody there');
+  t.equal((await server.poll(id.replace(/^.{6}/, ofZ))).status, 404, 'and sends no client there');
 
   await other.leave();
   const { epoch } = (await server.until((now) => now.worldMember === 1)).world;
@@ -82,7 +82,7 @@ t.test('a server of another version stays alone, and says so', { skip }, async (
   await until(() => again.view().problem?.code === 'other-version');
   t.equal((await server.inside()).worldServers, 1);
 
-  // Who is let in by the NATS server can't throw without being one of the ring.
+  // A client of the NATS server can't throw without being one of the ring.
   const connection = await connect({ servers: nats.url });
   t.teardown(() => connection.close());
   const frames = [
@@ -97,109 +97,113 @@ t.test('a server of another version stays alone, and says so', { skip }, async (
   t.strictSame([crossedIn, clients], [0, 1]);
 });
 
-t.test('whatever somebody publishes, servers go on', { skip, timeout: 120_000 }, async (t) => {
-  const nats = await startNats(t);
-  const token = tokenFile(t);
-  const folder = temporary(t);
-  const enter = async (name) => {
-    const options = { world: nats.url, name, 'world-lease': 3, 'publish-token-file': token };
-    const state = join(folder, name);
-    return Object.assign(await startServer(t, { options: { ...options, state } }), { name });
-  };
-  let [a, b] = await Promise.all(['a', 'b'].map(enter));
-  let [one, other] = await Promise.all([a, b].map((server) => server.join()));
-  await sewn([a, b]);
-  const connection = await connect({ servers: nats.url });
-  t.teardown(() => connection.close());
-  const kv = await new Kvm(jetstream(connection)).open('sprites-world');
-  const entry = { version: VERSION, epoch: 5, state: 'member', lease: 3000, rows: 1 };
-  const write = (name, what) => kv.put(name, JSON.stringify({ ...entry, ...what }));
-
-  /** A sprite from each to the other, when all is sewn. */
-  let acks = [0, 0];
-  const cross = async (t) => {
-    await sewn([a, b]);
-    t.equal((await a.throw(one, 'right')).status, 202);
-    t.equal((await b.throw(other, 'right')).status, 202);
-    const answers = [await a.poll(one, `ack=${acks[0]}`), await b.poll(other, `ack=${acks[1]}`)];
-    for (const { body } of answers) t.equal(body.sprites.length, 1);
-    acks = answers.map(({ body }) => body.seq);
-  };
-
-  await t.test('entries', async (t) => {
-    for (const rows of [LAST_VERSION, 3e8, 2 ** 31, 1e300, -1]) await write('c', { rows });
-    await write('d', { lease: LAST_VERSION });
-    // One that is as large as it may be is taken out all the same: it holds for a millisecond.
-    const room = 4096 - JSON.stringify({ ...entry, lease: 1, more: '' }).length;
-    await write('e', { lease: 1, more: 'x'.repeat(room) });
-    await write('f', { state: 'gone', grace: 5000 });
-    // The name of a server that has it.
-    await write('a', { epoch: LAST_VERSION, run: 'x' });
-    await cross(t);
-  });
-
-  await t.test('news of entries that are not in the store', async (t) => {
-    for (const name of ['a', 'b']) {
-      const before = await kv.get(name);
-      const all = headers();
-      all.set('Nats-Sequence', `${LAST_VERSION}`);
-      const gone = JSON.stringify({ ...before.json(), state: 'gone' });
-      connection.publish(`sprites.entries.$KV.sprites-world.${name}`, gone, { headers: all });
-      const renewed = async () => (await kv.get(name)).revision > before.revision;
-      await until(renewed, 'it is renewed');
-    }
-    await cross(t);
-  });
-
-  await t.test('frames', async (t) => {
-    const { epoch } = (await a.inside()).world;
-    for (const life of [2n ** 32n, 2n ** 62n - 1n]) {
-      connection.publish('sprites.frames.a.b', frameOf(VERSION, '{"evil":1}', epoch, life));
-    }
-    await a.until((now) => now.world.refused['not-in-ring'] >= 2);
-    await cross(t);
-  });
-
-  await t.test('heads of feeds', async (t) => {
-    const subject = (key) => `sprites.feeds.${Buffer.from(key).toString('base64url')}`;
-    const publish = (key, cursor, body) => {
-      const all = headers();
-      const digest = digestOf(Buffer.from('1'));
-      const head = { Feed: '1', Cursor: cursor, Digest: digest, Form: 'plain' };
-      for (const [name, value] of Object.entries(head)) all.set(`Sprites-${name}`, value);
-      return jetstream(connection).publish(subject(key), body, { headers: all });
+t.test(
+  'whatever a client of NATS publishes, servers go on',
+  { skip, timeout: 120_000 },
+  async (t) => {
+    const nats = await startNats(t);
+    const token = tokenFile(t);
+    const folder = temporary(t);
+    const enter = async (name) => {
+      const options = { world: nats.url, name, 'world-lease': 3, 'publish-token-file': token };
+      const state = join(folder, name);
+      return Object.assign(await startServer(t, { options: { ...options, state } }), { name });
     };
-    await publish('last', `e1-${LAST_VERSION}`, '1');
-    await publish('bad', 'e1-5', 'no JSON');
-    await publish('worse', 'e1-6', 'no JSON');
-    await publish('beyond', 'e1-9007199254740992', '1');
-    const cursors = new Set();
-    for (const [n, server] of [a, b, b, a].entries()) {
-      for (const key of ['last', 'bad', 'beyond']) {
-        const { status, body } = await put(server, key, { n });
-        t.ok([200, 201].includes(status), `${key} ${status}`);
-        cursors.add(`${key} ${body.cursor}`);
-        for (const each of [a, b]) {
-          const has = async () => (await get(each, key)).body.cursor === body.cursor;
-          await until(has, `${key} at ${each.name}`);
-          t.strictSame((await get(each, key)).body.value, { n });
+    let [a, b] = await Promise.all(['a', 'b'].map(enter));
+    let [one, other] = await Promise.all([a, b].map((server) => server.join()));
+    await sewn([a, b]);
+    const connection = await connect({ servers: nats.url });
+    t.teardown(() => connection.close());
+    const kv = await new Kvm(jetstream(connection)).open('sprites-world');
+    const entry = { version: VERSION, epoch: 5, state: 'member', lease: 3000, rows: 1 };
+    const write = (name, what) => kv.put(name, JSON.stringify({ ...entry, ...what }));
+
+    /** A sprite from each to the other, when all is sewn. */
+    let acks = [0, 0];
+    const cross = async (t) => {
+      await sewn([a, b]);
+      t.equal((await a.throw(one, 'right')).status, 202);
+      t.equal((await b.throw(other, 'right')).status, 202);
+      const answers = [await a.poll(one, `ack=${acks[0]}`), await b.poll(other, `ack=${acks[1]}`)];
+      for (const { body } of answers) t.equal(body.sprites.length, 1);
+      acks = answers.map(({ body }) => body.seq);
+    };
+
+    await t.test('entries', async (t) => {
+      for (const rows of [LAST_VERSION, 3e8, 2 ** 31, 1e300, -1]) await write('c', { rows });
+      await write('d', { lease: LAST_VERSION });
+      // One that is as large as it may be is taken out all the same: it holds for a millisecond.
+      const room = 4096 - JSON.stringify({ ...entry, lease: 1, more: '' }).length;
+      await write('e', { lease: 1, more: 'x'.repeat(room) });
+      await write('f', { state: 'gone', grace: 5000 });
+      // The name of a server that has it.
+      await write('a', { epoch: LAST_VERSION, run: 'x' });
+      await cross(t);
+    });
+
+    await t.test('news of entries that are not in the store', async (t) => {
+      for (const name of ['a', 'b']) {
+        const before = await kv.get(name);
+        const all = headers();
+        all.set('Nats-Sequence', `${LAST_VERSION}`);
+        const gone = JSON.stringify({ ...before.json(), state: 'gone' });
+        connection.publish(`sprites.entries.$KV.sprites-world.${name}`, gone, { headers: all });
+        const renewed = async () => (await kv.get(name)).revision > before.revision;
+        await until(renewed, 'it is renewed');
+      }
+      await cross(t);
+    });
+
+    await t.test('frames', async (t) => {
+      const { epoch } = (await a.inside()).world;
+      for (const life of [2n ** 32n, 2n ** 62n - 1n]) {
+        connection.publish('sprites.frames.a.b', frameOf(VERSION, '{"evil":1}', epoch, life));
+      }
+      await a.until((now) => now.world.refused['not-in-ring'] >= 2);
+      await cross(t);
+    });
+
+    await t.test('heads of feeds', async (t) => {
+      const subject = (key) => `sprites.feeds.${Buffer.from(key).toString('base64url')}`;
+      const publish = (key, cursor, body) => {
+        const all = headers();
+        const digest = digestOf(Buffer.from('1'));
+        const head = { Feed: '1', Cursor: cursor, Digest: digest, Form: 'plain' };
+        for (const [name, value] of Object.entries(head)) all.set(`Sprites-${name}`, value);
+        return jetstream(connection).publish(subject(key), body, { headers: all });
+      };
+      await publish('last', `e1-${LAST_VERSION}`, '1');
+      await publish('bad', 'e1-5', 'no JSON');
+      await publish('worse', 'e1-6', 'no JSON');
+      await publish('beyond', 'e1-9007199254740992', '1');
+      const cursors = new Set();
+      for (const [n, server] of [a, b, b, a].entries()) {
+        for (const key of ['last', 'bad', 'beyond']) {
+          const { status, body } = await put(server, key, { n });
+          t.ok([200, 201].includes(status), `${key} ${status}`);
+          cursors.add(`${key} ${body.cursor}`);
+          for (const each of [a, b]) {
+            const has = async () => (await get(each, key)).body.cursor === body.cursor;
+            await until(has, `${key} at ${each.name}`);
+            t.strictSame((await get(each, key)).body.value, { n });
+          }
         }
       }
-    }
-    t.equal(cursors.size, 12);
-    const patched = await patch(a, 'worse', 'merge-patch', { n: 1 });
-    t.match(patched, { status: 409, body: { detail: /whole value/ } });
-    t.equal((await remove(b, 'worse')).status, 204);
-    t.equal((await remove(a, 'worse')).status, 404);
-  });
+      t.equal(cursors.size, 12);
+      const patched = await patch(a, 'worse', 'merge-patch', { n: 1 });
+      t.match(patched, { status: 409, body: { detail: /whole value/ } });
+      t.equal((await remove(b, 'worse')).status, 204);
+      t.equal((await remove(a, 'worse')).status, 404);
+    });
 
-  await t.test('an entry under the name of a server that is down', async (t) => {
-    for (const epoch of [LAST_VERSION, 2 ** 32]) {
-      a.child.kill('SIGKILL');
-      await a.ended();
-      await write('a', { epoch, state: 'gone' });
-      a = await enter('a');
-      await cross(t);
-    }
-  });
-});
+    await t.test('an entry under the name of a server that is down', async (t) => {
+      for (const epoch of [LAST_VERSION, 2 ** 32]) {
+        a.child.kill('SIGKILL');
+        await a.ended();
+        await write('a', { epoch, state: 'gone' });
+        a = await enter('a');
+        await cross(t);
+      }
+    });
+  }
+);

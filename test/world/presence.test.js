@@ -8,11 +8,11 @@ import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 import { unready } from '../support/world-servers.js';
 
-/** Who watches a feed, at all servers of a world. A real nats-server, and servers of their own. */
+/** The watchers of a feed, at all servers of a world. A real nats-server, and servers of their own. */
 
 const named = (sub) => reads('*', { sub, present: true });
 
-/** Opens an event stream of the feed, by which somebody is there. */
+/** Opens an event stream of the feed: a watcher. */
 async function come(server, key, token = reads('*')) {
   const stream = await EventStream.open(server, key, bearer(token));
   await stream.news();
@@ -34,7 +34,7 @@ async function untilTold(servers, key, watching, who) {
   }
 }
 
-t.test('who watches at any server is told of at all', { skip, timeout: 180_000 }, async (t) => {
+t.test('a watcher at any server is told of at all', { skip, timeout: 180_000 }, async (t) => {
   const nats = await startNats(t);
   const common = { grants: keyFile(t), private: 'plan', 'publish-token-file': tokenFile(t) };
   const enter = async (name, more = {}) => {

@@ -84,7 +84,7 @@ t.test('a server that restarts in order', { skip, timeout: 240_000 }, async (t) 
     await sewn([a, c, d, e]);
     t.equal(problemOf(await e.poll(one)), 'restarting');
     await e.stop();
-    // It has no state, and comes back with nobody's place.
+    // It has no state, and comes back without places.
     await sewn([a, c, d]);
     t.strictSame((await a.inside()).world.restarting, ['b']);
   });
@@ -126,7 +126,7 @@ t.test('a server that restarts in order', { skip, timeout: 240_000 }, async (t) 
   });
 });
 
-t.test('without a state nobody is waited for', { skip, timeout: 120_000 }, async (t) => {
+t.test('without a state no server is waited for', { skip, timeout: 120_000 }, async (t) => {
   const where = { t, nats: await startNats(t) };
   const [a, b] = await Promise.all([enter(where, 'a'), enter(where, 'b')]);
   await sewn([a, b]);

@@ -42,7 +42,7 @@ function randomMembers(random, most = NAMES.length) {
     .toSorted(() => random.below(2) - 0.5);
 }
 
-t.test('who comes after whom, row by row', async (t) => {
+t.test('the next server, row by row', async (t) => {
   const ring = new Ring([
     { name: 'c', rows: 7 },
     { name: 'a', rows: 5 },
@@ -90,7 +90,7 @@ t.test('one server alone, and one without rows', async (t) => {
   t.equal(empty.right('b', 0), 'b');
 });
 
-t.test('names are the order, whoever came first; a name is there once', async (t) => {
+t.test('names are the order, not the time of coming; a name is there once', async (t) => {
   const ring = (...names) => new Ring(names.map((name) => ({ name, rows: 1 })));
   t.equal(ring('s2', 's10', 's1').right('s1', 0), 's10', 'character by character');
   t.strictSame(ring('b', 'a').members, ring('a', 'b').members);
@@ -145,7 +145,7 @@ function checkSeams(t, ring, seams, { name, rows }) {
   }
 }
 
-/** From a row's end once around: everybody who has the row is met once. */
+/** From a row's end once around: every server that has the row is met once. */
 function walkOnce(t, ring, name, row) {
   const met = new Set();
   for (let at = name; !met.has(at); at = ring.right(at, row)) met.add(at);
@@ -153,7 +153,7 @@ function walkOnce(t, ring, name, row) {
   if (met.size !== expected) t.fail(`row ${row} from ${name} meets ${met.size} of ${expected}`);
 }
 
-t.test('in a ring of equal heights one who comes or goes concerns two others', async (t) => {
+t.test('in a ring of equal heights one that comes or goes concerns two others', async (t) => {
   const of = (names) => new Ring(names.map((name) => ({ name, rows: 1000 })));
   const all = NAMES.toSorted();
   for (const name of all) {
@@ -267,7 +267,7 @@ t.test('where the clients of the others are', async (t) => {
   const changes = [];
   directory.onChange(() => changes.push(directory.entries));
   const ofB = `${tagText(tagOf('b'))}00-0000-8000-8000-000000000000`;
-  t.equal(directory.urlOf(ofB), undefined, 'nobody is known');
+  t.equal(directory.urlOf(ofB), undefined, 'no server is known');
   const members = [
     ...[{ name: 'c', url: 'http://c:1' }, { name: 'b', url: 'http://b:1' }, { name: 'd' }],
     { name: 'a', url: 'http://a:1' }

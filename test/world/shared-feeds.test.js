@@ -163,7 +163,7 @@ t.test(
     await quiet(time, servers);
     t.ok(servers.isQuiet());
     t.match(servers.tables()[2], /^\[\["old","e[0-9a-z]+-2","2"\]\]$/);
-    // A store that has lost everything is filled again by who has it.
+    // A store that has lost everything is filled again by a server that has it.
     store.stop();
     store.forget();
     store.start();
@@ -230,7 +230,7 @@ t.test('items that the store has forgotten, and given their versions to others',
 });
 
 t.test(
-  'what a server has no room for is refused there, counted, and keeps nobody from joining',
+  'what a server has no room for is refused there, counted, and keeps no server from joining',
   async (t) => {
     const { time, servers } = world(t, { names: ['a'] });
     await time.run(100);
@@ -283,7 +283,7 @@ t.test('a value that is not what its head says is refused', async (t) => {
     t.equal(cursorText(feeds.table.get('x')), cursor, `${body} changes nothing`);
   }
   t.match(shared.status(), { refused: 2, behind: 1 });
-  // It stays what nobody can take, until a value is put in its place.
+  // It stays what no server can take, until a value is put in its place.
   const patch = await answered(time, servers.publish('b', 'x', 'merge-patch', { n: 1 }));
   t.match(patch, { problem: 'patch-conflict', detail: /^Publish a whole value/ });
   const put = await answered(time, servers.publish('b', 'x', 'value', 1));
@@ -539,7 +539,7 @@ async function history(t, seed) {
     made.catch((error) => t.fail(error));
   }
 
-  /** Somebody else writes a head, or says that there is news. */
+  /** Another program writes a head, or says that there is news. */
   function intrude() {
     const key = random.pick(KEYS);
     if (random.oneIn(4)) return store.tell(key, random.pick(LEAPS));

@@ -13,7 +13,7 @@ import { books, logged, lookAt, sewn, untilAll } from '../support/world-servers.
 
 /** Servers of a world that keep a state: processes, a real nats-server, SIGKILL. */
 
-/** Seconds: nobody is sewn out while the test lasts, and a name would be taken for as long. */
+/** Seconds: no server is sewn out while the test lasts, and a name would be taken for as long. */
 const LEASE = 300;
 
 const BOUNDS = { 'throw-rate': 0, 'poll-rate': 0, lease: 600, drain: 1 };
@@ -176,7 +176,7 @@ t.test(
       t.strictSame({ acked, lost, waiting }, { acked: promised, lost: 0, waiting: 0 });
     });
 
-    t.test('who leaves in order keeps what it could not hand over', async (t) => {
+    t.test('a server that leaves in order keeps what it could not hand over', async (t) => {
       c.child.kill('SIGSTOP');
       await ofB.throw(t, b, 'right', [5000]);
       await untilAll([b], ([one]) => one.outboxSprites === 1);

@@ -112,7 +112,7 @@ t.test('servers with workers in one world', { skip, timeout: 240_000 }, async (t
     after.seq = body.seq;
   });
 
-  t.test('who leaves in order hands over what waits', async (t) => {
+  t.test('a server that leaves in order hands over what waits', async (t) => {
     for (const client of clients) await acknowledge(client);
     b.child.kill('SIGSTOP');
     for (let n = 0; n < 20; n++) {

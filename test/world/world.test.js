@@ -112,7 +112,7 @@ t.test('servers of one world', { skip, timeout: 240_000 }, async (t) => {
     await again.stop();
   });
 
-  t.test('who leaves in order hands over what waits', async (t) => {
+  t.test('a server that leaves in order hands over what waits', async (t) => {
     b.child.kill('SIGSTOP');
     for (let n = 0; n < 20; n++) {
       const { body } = await a.throw(before.id, 'right', JSON.stringify({ n }), `n=${n}`);

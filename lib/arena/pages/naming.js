@@ -57,7 +57,7 @@ export class Naming {
     if (this.#at('who').parentElement !== section) section.append(this.#at('who'));
   }
 
-  /** There is a player, who may be another one than before. @param {string} url where to POST its name */
+  /** There is a player, perhaps another one than before. @param {string} url where to POST its name */
   tell(url) {
     const isSame = url === this.#url;
     this.#url = url;

@@ -350,7 +350,7 @@ function chips(root, choices, chosen, choose) {
   }
 }
 
-/** A slider sends its value when it is let go, and follows the feed when nobody holds it. */
+/** A slider sends its value when it is let go, and follows the feed when it is not held. */
 function slide(input, output, send) {
   input.addEventListener('input', () => put(output, input.value));
   input.addEventListener('change', () => send(Number(input.value)));

@@ -10,7 +10,7 @@ const $ = (id) => document.getElementById(id);
 const TOAST = 4000; // ms
 const KEY = `sprites.arena.${arenaName()}`;
 
-// ---- who plays, kept by the tab, so that a reload is the same player
+// ---- the player, kept by the tab, so that a reload is the same one
 
 function readKept() {
   try {
@@ -90,7 +90,7 @@ const room = new Room({
   }
 });
 
-/** A game begins when it is known who plays. */
+/** A game begins when the player is known. */
 function showControl() {
   if (!control || player.number === undefined) return;
   const isOther = shownNumber !== undefined && shownNumber !== player.number;

@@ -5,7 +5,7 @@ import { isNumber, say, short } from './units.js';
 
 /**
  * Plots of something over time, by uPlot: one point a look, drawn anew where the colors or the width change.
- * The newest values stand above each plot as text, and what a plot shows is its label, for who can't see it.
+ * The newest values stand above each plot as text, and what a plot shows is its label, for people who can't see it.
  *
  * Nothing moves but the lines, once a look; that stays where less motion is wanted.
  */

@@ -13,8 +13,8 @@ export const byLink = grantOfLink();
 export const base = new URL('../', location.href).href;
 
 /**
- * Watches an arena. The reduced feed is watched only by whom it tells something: it has a version
- * some twenty times a second, and every one wakes all who watch it.
+ * Watches an arena. Only pages that show it watch the reduced feed: it has a version
+ * some twenty times a second, and every one wakes all its watchers.
  */
 export class Room {
   #feeds;
@@ -111,7 +111,7 @@ export class GameStage {
     return game === this.#name ? this.#call('result', this.#reduced) : undefined;
   }
 
-  /** Begins again: who plays is somebody else. */
+  /** Begins again, with another player. */
   again() {
     if (this.#name !== null) this.#change(this.#name);
   }
@@ -182,7 +182,7 @@ export class GameStage {
 }
 
 /**
- * A module that could not be fetched: a browser keeps that failure for as long as the page lives, whoever imports it
+ * A module that could not be fetched: a browser keeps that failure for as long as the page lives, for every import of it
  * again (whatwg/html issue 6768), and those that it imports as well. Only a page that is loaded anew asks again.
  */
 

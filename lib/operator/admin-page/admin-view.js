@@ -275,7 +275,7 @@ function draw({ clients, rows, columns }) {
 /** The last of it that is shown, as JSON. */
 let shownWorld;
 
-/** Shows who is in the ring. */
+/** Shows the servers of the ring. */
 function showWorld({ world }) {
   const news = JSON.stringify(world);
   if (news === shownWorld) return;

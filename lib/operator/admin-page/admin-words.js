@@ -82,7 +82,7 @@ const FULL = 0.85;
 const LITTLE = 2 ** 30;
 
 /**
- * What wants somebody's attention, the worst first.
+ * What needs the operator's attention, the worst first.
  *
  * @param {object} overview
  * @param {object} [latest] the newest sample of the history

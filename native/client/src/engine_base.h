@@ -62,7 +62,7 @@ unsigned shorterHold(Duration parked) {
   return std::max(kShortestHold, static_cast<unsigned>(seconds * 3 / 4));
 }
 
-// Who drives an engine: a thread of its own, or the callers of perform(), one at a time.
+// What drives an engine: a thread of its own, or the callers of perform(), one at a time.
 
 /**
  * Engine has turn(timeout), which is false once nothing more happens, wake() for any thread, and
@@ -154,7 +154,7 @@ class Driver {
   std::mutex mutex_;
   std::condition_variable ended_;
   std::thread thread_;
-  std::thread::id driver_;  // under mutex_: who is inside the engine
+  std::thread::id driver_;  // under mutex_: the thread inside the engine
   bool started_ = false;    // under mutex_
   bool driven_ = false;     // under mutex_: by perform()
   bool watched_ = false;    // under mutex_: by fd()

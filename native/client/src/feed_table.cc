@@ -10,7 +10,7 @@ namespace sprites {
 
 namespace {
 
-/** The cursor of who has no value: the server answers when there is one. */
+/** The cursor of a client without a value: the server answers when there is one. */
 constexpr const char* kNoCursor = "none";
 
 }  // namespace
@@ -26,7 +26,7 @@ bool FeedTable::add(Feeds::WatchId watch, const std::string& key, FeedKind kind,
   if (!isFeedKey(key)) {
     change.problem = "bad-key";
   } else if (!isNew && (isLog || found->second.kind == FeedKind::kLog)) {
-    change.problem = "other-kind";  // what a log has told is held by nobody
+    change.problem = "other-kind";  // the items of a log are not kept
   } else if (isNew && entries_.size() >= kFeedsMost) {
     change.problem = "too-many-keys";
   }
@@ -93,16 +93,16 @@ void FeedTable::hurry() {
   for (auto& [key, entry] : entries_) entry.due = Time();
 }
 
-FeedTable::Wish FeedTable::wish(Time now) const {
-  Wish wish;
+FeedTable::Poll FeedTable::nextPoll(Time now) const {
+  Poll poll;
   for (const auto& [key, entry] : entries_) {
     if (entry.due <= now) {
-      wish.feeds[key] = entry.asked();
+      poll.feeds[key] = entry.asked();
     } else {
-      wish.next = std::min(wish.next, entry.due);
+      poll.next = std::min(poll.next, entry.due);
     }
   }
-  return wish;
+  return poll;
 }
 
 bool FeedTable::take(std::vector<FeedItem> items, const std::map<std::string, std::string>& asked,

@@ -31,7 +31,7 @@ class FeedTable {
   using Time = Clock::time_point;
 
   /** What to ask for: the cursors held of what is due, and when the next of the others is. */
-  struct Wish {
+  struct Poll {
     std::map<std::string, std::string> feeds;
     Time next = Time::max();
   };
@@ -56,7 +56,7 @@ class FeedTable {
   /** Feeds with a problem need not wait any longer. */
   void hurry();
 
-  Wish wish(Time now) const;
+  Poll nextPoll(Time now) const;
 
   /**
    * Takes an answer.

@@ -26,7 +26,7 @@ FeedsOptions checked(FeedsOptions options) {
   return options;
 }
 
-/** All who ask for the same have the same address. */
+/** Equal requests have the same address. */
 std::string pathOf(const std::map<std::string, std::string>& feeds, unsigned hold, bool delta) {
   std::string path;
   if (feeds.size() == 1) {
@@ -43,7 +43,7 @@ std::string pathOf(const std::map<std::string, std::string>& feeds, unsigned hol
   return delta ? path + "&delta=1" : path;
 }
 
-std::string wishOf(const std::map<std::string, std::string>& feeds, unsigned hold, bool delta) {
+std::string bodyOf(const std::map<std::string, std::string>& feeds, unsigned hold, bool delta) {
   std::string text = "{";
   if (hold > 0) text += "\"hold\":" + std::to_string(hold) + ",";
   if (delta) text += "\"delta\":true,";
@@ -176,8 +176,8 @@ void FeedsEngine::changed(Time now) {
 
 void FeedsEngine::startDue(Time now) {
   if (!events_.empty() || poll_ != 0 || now < next_ || now < open_) return;
-  FeedTable::Wish wish = table_.wish(now);
-  if (wish.feeds.empty()) return;
+  FeedTable::Poll poll = table_.nextPoll(now);
+  if (poll.feeds.empty()) return;
   const std::optional<std::string> header = grant_.header();
   now = Clock::now();  // the program may have taken its time
   if (!header) {
@@ -187,12 +187,12 @@ void FeedsEngine::startDue(Time now) {
     setState(FeedsState::kOffline, noGrant());
     return;
   }
-  pollHold_ = holdUntil(wish.next, now);
+  pollHold_ = holdUntil(poll.next, now);
   Request request;
-  std::string path = pathOf(wish.feeds, pollHold_, options_.patches);
+  std::string path = pathOf(poll.feeds, pollHold_, options_.patches);
   byCache_ =
       options_.cached && !grant_ && !std::exchange(direct_, false) && path.size() <= kAddressMost;
-  asking_ = byCache_ && wish.feeds.size() == 1 ? wish.feeds.begin()->first : "";
+  asking_ = byCache_ && poll.feeds.size() == 1 ? poll.feeds.begin()->first : "";
   const std::string turn = std::exchange(turn_, {});
   const std::string before = std::exchange(path_, {});
   askedTurn_.clear();
@@ -204,10 +204,10 @@ void FeedsEngine::startDue(Time now) {
   } else {
     request.method = Method::kPost;
     request.path = "/feeds";
-    request.body = wishOf(wish.feeds, pollHold_, options_.patches);
+    request.body = bodyOf(poll.feeds, pollHold_, options_.patches);
   }
   request.timeout = pollTimeout(pollHold_ > 0 ? pollHold_ : kUsualHold);
-  asked_ = std::move(wish.feeds);
+  asked_ = std::move(poll.feeds);
   pollStarted_ = now;
   poll_ = transport_.start(request, *header);
 }
@@ -343,9 +343,9 @@ void FeedsEngine::setState(FeedsState state, const Why& why) {
 Millis FeedsEngine::untilNext(Time now) const {
   constexpr std::chrono::minutes kMost(1);
   if (poll_ != 0 || table_.size() == 0) return kMost;
-  const FeedTable::Wish wish = table_.wish(now);
+  const FeedTable::Poll poll = table_.nextPoll(now);
   Time next = std::max(next_, open_);
-  if (wish.feeds.empty()) next = std::max(next, wish.next);
+  if (poll.feeds.empty()) next = std::max(next, poll.next);
   return std::clamp<Millis>(std::chrono::ceil<Millis>(next - now), Millis(0), kMost);
 }
 

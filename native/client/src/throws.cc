@@ -109,7 +109,7 @@ void Engine::onThrow(Throws::iterator pending, const Reply& reply, Time now) {
     onThrowBusy(pending, reply, problem, now);
   } else if (reply.answered && reply.status < 500 && reply.status != 408 &&
              problem.type.find(kProblemPrefix) == 0) {
-    // A clear no. Of a number below the window nobody knows any more, where it was sent before.
+    // A clear no. Below the window it is unknown, where the number was sent before.
     const bool stale = pending->maybeTaken && isProblem(problem, "stale-number");
     ThrowResult result;
     result.outcome = stale ? Outcome::kForgotten : Outcome::kRefused;

@@ -127,7 +127,8 @@ std::string shortened(const std::string& path) {
 
 #ifdef __linux__
 
-/** An epoll set of curl's sockets and of a wake-up, for whoever waits in a loop of its own. */
+/** An epoll set of curl's sockets and of a wake-up, for a program that waits in a loop of its own.
+ */
 class Watch {
  public:
   Watch() : set_(epoll_create1(EPOLL_CLOEXEC)), wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
@@ -160,7 +161,7 @@ class Watch {
 
   void settle() const {
     uint64_t count = 0;
-    if (read(wake_, &count, sizeof count) < 0) count = 0;  // nobody woke it
+    if (read(wake_, &count, sizeof count) < 0) count = 0;  // it was not woken
     epoll_event events[64];
     epoll_wait(set_, events, 64, 0);
   }

@@ -46,10 +46,10 @@ Local<Value> uuidOf(const Id& id) {
 
 Local<Object> requestObject(std::string_view bytes, const HotRequest& request) {
   constexpr std::array<const char*, 10> kRoutes = {"join",  "poll",  "throw",  "leave", "feed",
-                                                   "feeds", "place", "status", "ready", "arena"};
+                                                   "feeds", "place", "status", "fixed", "arena"};
   constexpr std::array<const char*, 4> kEdges = {"left", "right", "up", "down"};
   const bool isPoll = request.route == Route::kPoll;
-  const bool isReady = request.route == Route::kReady;
+  const bool isFixed = request.route == Route::kFixed;
 
   Local<Value> id = Nan::Null();
   const bool isFeed = request.route == Route::kFeed;
@@ -64,7 +64,7 @@ Local<Object> requestObject(std::string_view bytes, const HotRequest& request) {
   Local<Object> object = Nan::New<Object>();
   set(object, "route", stringOf(kRoutes[static_cast<size_t>(request.route)]));
   const bool isList = request.route == Route::kFeeds && request.key.length > 0;
-  const bool isGet = isPoll || isFeed || isList || isPlace || isReady;
+  const bool isGet = isPoll || isFeed || isList || isPlace || isFixed;
   set(object, "method", stringOf(isGet ? "GET" : "POST"));
   set(object, "id", id);
   set(object, "edge", edge);
@@ -192,23 +192,23 @@ NAN_METHOD(isJsonObjectMethod) {
  */
 NAN_METHOD(readWatchMethod) {
   if (!hasBytes(info)) return;
-  WatchWish wish;
+  WatchRequest watch;
   const bool isList = Nan::To<bool>(info[1]).FromJust();
-  if (!(isList ? readWatchList : readWatch)(bytesOf(info[0]), &wish)) {
+  if (!(isList ? readWatchList : readWatch)(bytesOf(info[0]), &watch)) {
     info.GetReturnValue().Set(false);
     return;
   }
   Local<v8::Array> keys = Nan::New<v8::Array>();
   Local<v8::Array> afters = Nan::New<v8::Array>();
-  for (uint32_t i = 0; i < wish.count; ++i) {
-    Nan::Set(keys, i, stringOf(wish.wanted[i].key)).Check();
-    Nan::Set(afters, i, stringOf(wish.wanted[i].after)).Check();
+  for (uint32_t i = 0; i < watch.count; ++i) {
+    Nan::Set(keys, i, stringOf(watch.wanted[i].key)).Check();
+    Nan::Set(afters, i, stringOf(watch.wanted[i].after)).Check();
   }
   Local<Object> object = Nan::New<Object>();
   set(object, "keys", keys);
   set(object, "afters", afters);
-  set(object, "hold", numberOrNull(wish.hold != kNoFeedHold, wish.hold));
-  set(object, "delta", Nan::New(wish.delta));
+  set(object, "hold", numberOrNull(watch.hold != kNoFeedHold, watch.hold));
+  set(object, "delta", Nan::New(watch.delta));
   info.GetReturnValue().Set(object);
 }
 

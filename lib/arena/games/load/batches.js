@@ -1,7 +1,7 @@
 /**
- * What is missing, told while it goes on. Time is cut into batches, and all who throw write the number of
- * the one that is on into each sprite. A batch some seconds old is settled: all that was accepted of it has
- * arrived, at whomever. Summed over all who take part, what was accepted less what was received, of all
+ * What is missing, told while it goes on. Time is cut into batches, and all throwers write the number of
+ * the present one into each sprite. A batch some seconds old is settled: all that was accepted of it has
+ * arrived. Summed over all throwers, what was accepted less what was received, of all
  * settled batches together, is missing.
  *
  *     number of a sprite = batch · 2^20 + which one of the batch      (native/swarm/account.h)
@@ -28,7 +28,7 @@ export const batchAt = (time) => Math.floor(time / BATCH) + 1;
 /**
  * @param {number} sprite its number
  * @param {number} now the batch that is on
- * @returns {number|undefined} its batch; undefined: nobody who takes part has thrown it
+ * @returns {number|undefined} its batch; undefined: no player has thrown it
  */
 export function batchOf(sprite, now) {
   const batch = Math.floor(sprite / OF_A_BATCH);
@@ -51,7 +51,7 @@ export function through(rows, batch) {
 }
 
 /**
- * What is missing, in words: by the account of those who carry the load (reduce.js), and by the server's own,
+ * What is missing, in words: by the account of the players (reduce.js), and by the server's own,
  * where others' desktops are in the torus, at which a sprite may land: here, or at another server of its world.
  */
 

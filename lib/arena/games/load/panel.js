@@ -155,7 +155,7 @@ export function start({ root, control, command }) {
   });
   const showWho = table(tables, {
     id: 'load-who',
-    title: 'Who carries it',
+    title: 'Machines and phones',
     heads: COLUMNS.map(([head]) => head)
   });
   let reduced = null;

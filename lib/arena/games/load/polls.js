@@ -54,7 +54,7 @@ export class Polls {
   /**
    * @param {object} parts
    * @param {string} parts.base URL of the server
-   * @param {string} parts.name of the swarm: who has the same one counts its sprites
+   * @param {string} parts.name of the swarm: clients of the same name count its sprites
    * @param {number} parts.number of this player
    * @param {(options: object) => Client} [parts.create]
    * @param {() => number} [parts.now] ms
@@ -74,7 +74,7 @@ export class Polls {
     this.#since = now();
   }
 
-  /** @param {{polls: number, throws: number, batch: number}} wish what there shall be from now on */
+  /** @param {{polls: number, throws: number, batch: number}} load what there shall be from now on */
   steer({ polls, throws, batch }) {
     this.#batch = Math.max(this.#batch, batch);
     const wanted = Math.min(polls, MOST_POLLS);

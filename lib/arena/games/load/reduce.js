@@ -8,7 +8,7 @@ import { batchAt } from './batches.js';
 /** Reports of one player that are kept, of different batches. */
 const REPORTS = 4;
 
-/** Batches after which one who reports nothing new is silent: what it holds is not known. */
+/** Batches without a report after which a machine or phone is silent: what it holds is not known. */
 const SILENT = 8;
 
 /** Machines and phones that are listed. */
@@ -45,7 +45,7 @@ function remember(history, reports) {
   }
 }
 
-/** Those who are there no more: what they held goes into the sum, if they have said all of it. */
+/** Players that are gone: what they held goes into the sum, if they have reported all of it. */
 function bury(history, reports, memory) {
   const here = new Set(reports.map(({ number }) => number));
   for (const [number, said] of history) {
@@ -67,8 +67,8 @@ function reportOf(said, batch) {
 }
 
 /**
- * What is missing of all batches up to the newest of which everybody who is not silent has reported. Where
- * there is none for a moment, what was told last holds.
+ * What is missing of all batches up to the newest that all players but silent ones have reported. Where
+ * there is none for a moment, the last result holds.
  */
 function settle(history, batch, memory) {
   const all = [...history.values()];

@@ -100,7 +100,7 @@ export function resultOf({ track, value, control, first, now, url, ended }) {
       torn === 0 &&
       now.clients <= (value?.members ?? 0) &&
       (now.crossedOut ?? 0) <= (first.crossedOut ?? 0)
-        ? [`${account.missing} sprites are missing: accepted by the server, received by nobody`]
+        ? [`${account.missing} sprites are missing: accepted by the server, received by no client`]
         : [],
     remarks: [
       'Of the sprites those are counted that are older than 8 to 10 seconds.',

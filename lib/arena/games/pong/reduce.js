@@ -1,6 +1,6 @@
 /**
  * Pong for a room: players with odd numbers are the left half, those with even ones the right, and a
- * paddle goes to the mean of its half. A half with nobody in it is played by the machine.
+ * paddle goes to the mean of its half. A half without players is played by the machine.
  *
  * Lengths are units of a field of 16 by 9, times milliseconds, speeds units a second.
  */
@@ -112,7 +112,7 @@ function fly(memory, ms, speed) {
   return memory.ball[0] > WIDTH + RADIUS ? 1 : -1;
 }
 
-/** Plays so many milliseconds. @returns {boolean} whether somebody has won */
+/** Plays so many milliseconds. @returns {boolean} whether a half has won */
 function play(memory, ms, wanted, { points, speed }) {
   for (let left = ms; left > 0; left -= STRIDE) {
     const stride = Math.min(STRIDE, left);
@@ -125,14 +125,14 @@ function play(memory, ms, wanted, { points, speed }) {
     const out = fly(memory, stride, speed / 100);
     if (out < 0) continue;
     memory.score[1 - out] += 1;
-    memory.to = out; // Who has lost the point gets the ball.
+    memory.to = out; // The half that has lost the point gets the ball.
     if (memory.score[1 - out] >= points) return true;
     serve(memory);
   }
   return false;
 }
 
-/** See lib/arena/README.md. Nobody there: the ball waits. */
+/** See lib/arena/README.md. Without players the ball waits. */
 export function reduce(now, memory) {
   const { players, step, round, settings } = now;
   if (memory.score === undefined) begin(memory, round);

@@ -5,7 +5,7 @@ import { many, readStandings } from './standings.js';
 
 /** The quiz on the big screen: the question and its time, then how many chose which answer; in the end the result. */
 
-/** Of how many is told who is in front, between two questions. */
+/** How many of the leaders are shown between two questions. */
 const FRONT = 3;
 
 function questionOf(root) {
@@ -50,7 +50,7 @@ export function start({ root, control: { page: begun } }) {
     }
   }
 
-  /** Only with the answer: who sees what the others choose chooses the same. */
+  /** Only with the answer: a player that sees what the others choose chooses the same. */
   function fill({ right, counts = [] }) {
     quiz.dataset.open = right === undefined;
     const most = Math.max(1, ...counts);

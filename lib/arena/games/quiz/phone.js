@@ -48,7 +48,7 @@ export function start({ root, send, number }) {
       make('span', { text: answer, into: button });
       button.addEventListener('click', () => choose(at));
     }
-    if (focused) choices.firstElementChild?.focus(); // Who plays by key goes on there.
+    if (focused) choices.firstElementChild?.focus(); // A player with a keyboard goes on there.
   }
 
   /** How this phone stands. */

@@ -2,14 +2,14 @@ import { readQuestions } from './questions.js';
 
 /**
  * A quiz: each question of the content is open for a time, or until all have answered; then the right answer is
- * shown, and how many chose which. Who is right gets points, twice as many at once as at the last moment. A phone
- * learns the right answer when everybody does.
+ * shown, and how many chose which. A right answer gets points, twice as many at once as at the last moment. A phone
+ * learns the right answer when all do.
  *
  * Each question has two steps, open and shown. A step has a number that no other of this arena has, by which the panel
  * ends it, or leaves the question out: a click that comes twice, or too late, ends no other.
  */
 
-const LINGER = 1000; // ms: who has just answered last may change his mind
+const LINGER = 1000; // ms: the last player to answer may change the answer
 const STEPS = 2048; // of a round at most: two a question
 const POINTS = 1000; // at once
 const LEAST = 500; // at the last moment

@@ -2,7 +2,7 @@ import { make, put } from '../../arena-pages/elements.js';
 import { nameOf } from '../../arena-pages/names.js';
 import { many, ordinal, readStandings } from './standings.js';
 
-/** The result on the big screen: the podium, who comes next, and what was asked with the right answers in words. */
+/** The result on the big screen: the podium, the next places, and what was asked with the right answers in words. */
 
 const PODIUM = 3;
 const LISTED = 8; // players on podium and list

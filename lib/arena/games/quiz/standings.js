@@ -2,7 +2,7 @@
 
 /**
  * @param {number[]} standings
- * @returns {{number: number, points: number, right: number, place: number}[]} who has as many points shares the place
+ * @returns {{number: number, points: number, right: number, place: number}[]} equal points share a place
  */
 export function readStandings(standings = []) {
   const list = [];

@@ -14,7 +14,7 @@ export function start({ root, control }) {
   const bar = make('p', { className: 'worm-mood', into: root });
   const age = make('span', { into: bar });
   const mood = make('b', { into: bar });
-  // The mood changes some ten times a second: who hears the page is told of it now and then.
+  // The mood changes some ten times a second: a screen reader is told of it now and then.
   const told = make('span', { className: 'unseen', attributes: { role: 'status' }, into: root });
   let toldAt = -Infinity;
   const smooth = new Smooth();

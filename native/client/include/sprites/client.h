@@ -40,7 +40,8 @@
 // Bounds. Throws under way, answers and all waits have bounds (Options). Nothing is kept for a
 // caller that does not call perform(): the server keeps it, until the lease ends.
 //
-// The id the server gives is a capability: who has it can act as this client. It is never logged.
+// The id the server gives is a capability: a program that has it can act as this client. It is
+// never logged.
 #ifndef SPRITES_CLIENT_H_
 #define SPRITES_CLIENT_H_
 
@@ -103,8 +104,8 @@ enum class Outcome : uint8_t {
   kBusy,        ///< not now: see retry. The sprite stays the caller's
   kRefused,     ///< the server will never take this one (see problem). It stays the caller's
   kOffline,     ///< no contact, no place, or leaving: see retry. The sprite stays the caller's
-  kUnanswered,  ///< it was sent, and no answer came: nobody knows (see Client::throwSprite)
-  kForgotten,   ///< sent without an answer, and now the server has forgotten: nobody knows
+  kUnanswered,  ///< it was sent, and no answer came: unknown (see Client::throwSprite)
+  kForgotten,   ///< sent without an answer, and now the server has forgotten: unknown
 };
 
 /** The outcome's name: "delivered", "queued", "duplicate", "busy" and so on. */

@@ -46,7 +46,7 @@ constexpr double kSpriteSpeedMax = 20.0;       ///< fastest, in edge lengths a s
 
 /** A sprite as read or to be written. The defaults are no valid sprite: it needs id and picture. */
 struct Sprite {
-  std::string id;       ///< its own name among all sprites; chosen by whoever made it
+  std::string id;       ///< its own name among all sprites; chosen by its maker
   std::string picture;  ///< one of kDrawnPictures, or a data URL
   double at = 0.5;      ///< 0..1: place along the edge as a share of the edge's length
   double across = 0;    ///< 0..20: edge lengths a second in the direction of flight

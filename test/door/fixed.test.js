@@ -6,7 +6,7 @@ import { openPages } from '../../lib/base/page-files.js';
 import { Wire, request } from '../support/http.js';
 import { startServer } from '../support/server.js';
 
-/** What the front door has ready, so that JavaScript is not asked for it. */
+/** The fixed answers of the front door, for which JavaScript is not asked. */
 
 const NOBODY = '00000000-0000-4000-8000-000000000000';
 
@@ -21,7 +21,7 @@ t.test('files and places are answered natively, in the words of JavaScript', asy
   const server = await startServer(t, { options: { 'idle-time': 60 } });
   const id = await server.join();
   const paths = openPages()
-    .ready()
+    .fixed()
     .map(({ path }) => path);
   t.ok(
     paths.includes('/') && paths.includes('/page/page.js') && paths.includes('/client/client.js')

@@ -1,7 +1,7 @@
 import { isCursor, isKey } from './names.js';
 
 /**
- * Reads what a request to watch asks for. The native readers accept only some of these requests,
+ * Reads what a watch request asks for. The native readers accept only some of these requests,
  * and read those alike (native/http/feed_grammar.h, native/http/watch_reader.h).
  */
 
@@ -16,8 +16,8 @@ const LAST = 1000000;
 
 const COUNT = /^[1-9][0-9]{0,6}$/;
 
-/** A request to watch is not valid; `problem` is the name of the problem to answer with. */
-export class WishError extends Error {
+/** A watch request is not valid; `problem` is the name of the problem to answer with. */
+export class WatchRequestError extends Error {
   constructor(problem) {
     super(problem);
     this.problem = problem;
@@ -43,12 +43,12 @@ const accepts = (list, name) => (weightOf(list ?? '', name) ?? 0) > 0;
 /** A member of the query that may be there once. */
 function readOnce(query, name, problem) {
   const values = query.getAll(name);
-  if (values.length > 1) throw new WishError(problem);
+  if (values.length > 1) throw new WatchRequestError(problem);
   return values[0];
 }
 
 function readAfter(text) {
-  if (text !== '' && !isCursor(text)) throw new WishError('bad-cursor');
+  if (text !== '' && !isCursor(text)) throw new WatchRequestError('bad-cursor');
   return text;
 }
 
@@ -59,13 +59,13 @@ function readPlace(query) {
   if (from === undefined && last === undefined) return undefined;
   const isStart = last === undefined && from === 'start';
   const isCount = from === undefined && COUNT.test(last) && Number(last) <= LAST;
-  if (!isStart && !isCount) throw new WishError('bad-from');
+  if (!isStart && !isCount) throw new WatchRequestError('bad-from');
   return isStart ? 0 : Number(last);
 }
 
 function readHold(hold) {
   if (hold !== undefined && (!Number.isSafeInteger(hold) || hold < 0)) {
-    throw new WishError('bad-hold');
+    throw new WatchRequestError('bad-hold');
   }
   return hold;
 }
@@ -73,21 +73,22 @@ function readHold(hold) {
 /** What a query says besides the feeds. */
 function readHow(query) {
   const hold = readOnce(query, 'hold', 'bad-hold');
-  if (hold !== undefined && !DECIMAL.test(hold)) throw new WishError('bad-hold');
+  if (hold !== undefined && !DECIMAL.test(hold)) throw new WatchRequestError('bad-hold');
   const delta = readOnce(query, 'delta', 'bad-delta') ?? '0';
-  if (!['0', '1'].includes(delta)) throw new WishError('bad-delta');
+  if (!['0', '1'].includes(delta)) throw new WatchRequestError('bad-delta');
   const turn = readOnce(query, 'turn', 'bad-turn');
   // It has the form of a cursor. It makes another address of the same request for the caches between, and says no more.
-  if (turn !== undefined && !isCursor(turn)) throw new WishError('bad-turn');
+  if (turn !== undefined && !isCursor(turn)) throw new WatchRequestError('bad-turn');
   return { hold: readHold(hold === undefined ? undefined : Number(hold)), delta: delta === '1' };
 }
 
 /** Several feeds, each with a cursor. */
 function readFeeds(entries) {
-  if (entries.length === 0 || entries.length > FEEDS_AT_ONCE) throw new WishError('bad-watch');
+  if (entries.length === 0 || entries.length > FEEDS_AT_ONCE)
+    throw new WatchRequestError('bad-watch');
   for (const [key, after] of entries) {
     readKey(key);
-    if (typeof after !== 'string') throw new WishError('bad-cursor');
+    if (typeof after !== 'string') throw new WatchRequestError('bad-cursor');
     readAfter(after);
   }
   return {
@@ -100,10 +101,10 @@ function readFeeds(entries) {
 /**
  * @param {string} key
  * @returns {string} the same
- * @throws {WishError} when it is none
+ * @throws {WatchRequestError} when it is not a key
  */
 export function readKey(key) {
-  if (!isKey(key)) throw new WishError('bad-key');
+  if (!isKey(key)) throw new WatchRequestError('bad-key');
   return key;
 }
 
@@ -122,16 +123,16 @@ export const readsGzip = (headers) => accepts(headers['accept-encoding'], 'gzip'
  * @returns {{keys: string[], afters: string[], hold?: number, delta: boolean, gzip: boolean,
  *     stream: boolean, last?: number, noneMatch?: string}} seconds in `hold` are not yet compared with the server's
  *     `--hold`; `last`: so many items back in a log, 0 for all
- * @throws {WishError}
+ * @throws {WatchRequestError}
  */
-export function readWish(key, query, headers) {
+export function readFeedWatch(key, query, headers) {
   readKey(key);
   const stream = accepts(headers.accept, 'text/event-stream');
   const { 'last-event-id': lastEvent } = headers;
   let after = readAfter(readOnce(query, 'after', 'bad-cursor') ?? '');
   // Last-Event-ID, which an event source sends when it reconnects, is newer than `after` in its URL.
   let last = readPlace(query);
-  if (last !== undefined && after !== '') throw new WishError('bad-from');
+  if (last !== undefined && after !== '') throw new WatchRequestError('bad-from');
   if (stream && lastEvent !== undefined) {
     after = readAfter(lastEvent);
     if (after !== '') last = undefined;
@@ -153,14 +154,15 @@ export function readWish(key, query, headers) {
  * @param {URLSearchParams} query
  * @param {Record<string, string>} headers by their names in lower case
  * @returns {{keys: string[], afters: string[], hold?: number, delta: boolean, many: true, noneMatch?: string}}
- * @throws {WishError}
+ * @throws {WatchRequestError}
  */
-export function readListedWishes(query, headers) {
+export function readListedWatch(query, headers) {
   const entries = readOnce(query, 'watch', 'bad-watch')
     .split(',')
     .map((one) => one.split(/:(.*)/s, 2));
   const isTwice = new Set(entries.map(([key]) => key)).size < entries.length;
-  if (isTwice || entries.some(([, after]) => after === undefined)) throw new WishError('bad-watch');
+  if (isTwice || entries.some(([, after]) => after === undefined))
+    throw new WatchRequestError('bad-watch');
   return { ...readFeeds(entries), ...readHow(query), noneMatch: headers['if-none-match'] };
 }
 
@@ -169,19 +171,19 @@ export function readListedWishes(query, headers) {
  *
  * @param {Uint8Array} bytes
  * @returns {{keys: string[], afters: string[], hold?: number, delta: boolean, many: true, posted: true}}
- * @throws {WishError}
+ * @throws {WatchRequestError}
  */
-export function readManyWishes(bytes) {
-  let wish;
+export function readPostedWatch(bytes) {
+  let body;
   try {
-    wish = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
+    body = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
   } catch {
     // Every error of the syntax gets the same answer: it says what to send.
-    throw new WishError('bad-watch');
+    throw new WatchRequestError('bad-watch');
   }
   const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
-  if (!isObject(wish) || !isObject(wish.feeds)) throw new WishError('bad-watch');
-  const { hold, delta = false, feeds } = wish;
-  if (typeof delta !== 'boolean') throw new WishError('bad-delta');
+  if (!isObject(body) || !isObject(body.feeds)) throw new WatchRequestError('bad-watch');
+  const { hold, delta = false, feeds } = body;
+  if (typeof delta !== 'boolean') throw new WatchRequestError('bad-delta');
   return { ...readFeeds(Object.entries(feeds)), hold: readHold(hold), delta, posted: true };
 }
