@@ -275,7 +275,7 @@ class FeedsObject : public Nan::ObjectWrap {
     Local<Object> result = Nan::New<Object>();
     setCursor(result, feed->cursor);
     set(result, "length", feed->length());
-    set(result, "watching", feed->watching + feed->elsewhere);
+    set(result, "watching", feed->watching + feed->atWorkers);
     const uint64_t now = uv_now(Nan::GetCurrentEventLoop());
     set(result, "patched", Nan::New(feed->takesPatches(now)));
     set(result, "idle", now - feed->askedAt);
@@ -426,7 +426,7 @@ class FeedsObject : public Nan::ObjectWrap {
       setCursor(one, all[i]->cursor);
       set(one, "bytes", all[i]->length());
       set(one, "log", Nan::New(all[i]->isLog));
-      set(one, "watching", all[i]->watching + all[i]->elsewhere);
+      set(one, "watching", all[i]->watching + all[i]->atWorkers);
       Nan::Set(result, i, one).Check();
     }
     info.GetReturnValue().Set(result);

@@ -189,8 +189,8 @@ struct Feed : FeedValue {
   base::Ref<base::Bytes> gzip;     // the whole answer with it, compressed; may be missing
   uint32_t watching = 0;           // watchers
   uint32_t patching = 0;           // of them, who take patches
-  uint32_t elsewhere = 0;          // watchers of workers, which get the feed from here
-  uint32_t patchingElsewhere = 0;  // of them, who take patches
+  uint32_t atWorkers = 0;          // watchers of workers, which get the feed from here
+  uint32_t patchingAtWorkers = 0;  // of them, who take patches
   uint32_t most = 0;               // both, at a time, since its presence was told
   uint64_t askedAt = 0;            // milliseconds: when somebody last asked for it
   uint64_t patchesUntil = 0;  // milliseconds: until then patches are made without such a watcher
@@ -216,7 +216,7 @@ struct Feed : FeedValue {
 
   /** Whether a client takes patches to its next version, or may come back for them. */
   bool takesPatches(uint64_t now) const {
-    return patching + patchingElsewhere > 0 || now < patchesUntil;
+    return patching + patchingAtWorkers > 0 || now < patchesUntil;
   }
 
   /** Answers shorter than this are not worth compressing. */

@@ -382,19 +382,19 @@ class Feeds {
    * A client at `from` asks a worker for a feed that has no value here: kOk when one is being
    * fetched, and FeedsWatcher will be told.
    */
-  Outcome askElsewhere(std::string_view key, const Address& from, bool waits) {
+  Outcome askForWorker(std::string_view key, const Address& from, bool waits) {
     Feed* feed;
     return ask({key, waits ? kNoCursor : std::string_view()}, {.from = from}, &feed);
   }
 
   /** A worker had the watchers `before`, and has those of `now`. */
-  void watchedElsewhere(std::string_view key, const FeedWatchers& before, const FeedWatchers& now);
+  void watchedAtWorkers(std::string_view key, const FeedWatchers& before, const FeedWatchers& now);
 
   /** Whether a watcher of a thread has this name; a lease after the last one it has not. */
-  void namedElsewhere(std::string_view key, std::string_view name, uint32_t thread, bool there);
+  void namedAtWorker(std::string_view key, std::string_view name, uint32_t thread, bool there);
 
   /** A thread has no watchers of this feed any more. */
-  void leftElsewhere(std::string_view key, uint32_t thread);
+  void leftAtWorker(std::string_view key, uint32_t thread);
 
   // For a world, whose servers tell each other of their watchers: `key` is a presence feed's.
 

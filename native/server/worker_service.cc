@@ -201,9 +201,9 @@ void WorkerService::serveFeed(const AskHead& head, std::string_view key) {
   } else if (head.ask == Ask::kFeedWatched) {
     setWatchers(&watched, key, whoOf<FeedWatchers>(head));
   } else if (head.ask == Ask::kFeedNamed) {
-    parts_.feeds->namedElsewhere(key, name, thread(), head.number != 0);
+    parts_.feeds->namedAtWorker(key, name, thread(), head.number != 0);
   } else {
-    parts_.feeds->leftElsewhere(key, thread());
+    parts_.feeds->leftAtWorker(key, thread());
     setWatchers(&watched, key, {});
     feeds_.erase(found);
   }
@@ -214,7 +214,7 @@ void WorkerService::want(std::string_view key, const Address& from, bool waits) 
   Watched& watched = feeds_[std::string(key)];
   const Feed* feed = parts_.feeds->find(key);
   if (feed != nullptr && feed->value) return owe(&watched, key, Say::kFeed);
-  const Outcome outcome = parts_.feeds->askElsewhere(key, from, waits);
+  const Outcome outcome = parts_.feeds->askForWorker(key, from, waits);
   feed = parts_.feeds->find(key);
   if (feed != nullptr && feed->awaited) return say({.say = Say::kFeedAwaited}, key);
   if (outcome != Outcome::kOk) ended(key, outcome);
@@ -223,7 +223,7 @@ void WorkerService::want(std::string_view key, const Address& from, bool waits) 
 /** The worker's watchers of a feed, now. */
 void WorkerService::setWatchers(Watched* watched, std::string_view key,
                                 const FeedWatchers& watchers) {
-  parts_.feeds->watchedElsewhere(key, watched->watchers, watchers);
+  parts_.feeds->watchedAtWorkers(key, watched->watchers, watchers);
   watched->watchers = watchers;
 }
 
@@ -265,7 +265,7 @@ void WorkerService::ended(std::string_view key, Outcome why) {
   const auto found = feeds_.find(std::string(key));
   if (found == feeds_.end()) return;
   say({.say = Say::kFeedEnd, .outcome = why}, key);
-  parts_.feeds->leftElsewhere(key, thread());
+  parts_.feeds->leftAtWorker(key, thread());
   setWatchers(&found->second, key, {});
   feeds_.erase(found);
 }

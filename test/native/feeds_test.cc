@@ -216,7 +216,7 @@ class Times : FeedResponder {
     EXPECT(answers_[0] == 2 && answers_[1] == 1);
     passTo(began + 77000);
     EXPECT(answers_[0] == 4 && answers_[1] == 1);
-    feeds_.ready(slow);
+    feeds_.writable(slow);
     passTo(began + 103000);
     EXPECT(answers_[1] == 2);
     for (const uint32_t watcher : {reader, slow}) feeds_.drop(watcher);
@@ -234,7 +234,7 @@ class Times : FeedResponder {
       EXPECT(answers_[1] == before);
     }
     for (const uint64_t answers : {before + 1, before + 1}) {
-      feeds_.ready(watcher);
+      feeds_.writable(watcher);
       while (feeds_.step(kShare)) {
       }
       EXPECT(answers_[1] == answers);
@@ -337,7 +337,7 @@ class Times : FeedResponder {
     feeds_.drain(2000);
     passTo(now_ + 3000);
     EXPECT(feeds_.counts().watching == 1 && ended_ == 1);
-    feeds_.ready(slow);
+    feeds_.writable(slow);
     while (feeds_.step(kShare)) {
     }
     EXPECT(feeds_.counts().watching == 0 && ended_ == 2);

@@ -324,7 +324,7 @@ struct Met {
         ++messages;
         std::string answer;
         const auto peer = static_cast<PeerNumber>(from);
-        EXPECT(at(1 - from).crossings.receive(peer, message, now, &answer) != Refusal::kMalformed);
+        EXPECT(at(1 - from).crossings.receive(peer, message, now, &answer) != FrameRefusal::kMalformed);
         messages += answer.empty() ? 0 : 1;
         hear(at(from), 1 - from, answer, now);
         at(1 - from).settle();
@@ -402,11 +402,11 @@ void checkHaste() {
     met.throwTo(1);
     std::string message;
     EXPECT(met.at(0).crossings.next(1, met.now, &message));
-    EXPECT(met.at(1).crossings.receive(0, message, met.now, &answer) == Refusal::kNone);
+    EXPECT(met.at(1).crossings.receive(0, message, met.now, &answer) == FrameRefusal::kNone);
   }
   EXPECT(sprites <= 5);
   Frames told;
-  EXPECT(readMessage(answer, &told) == Refusal::kNone && told.at[0].head.count == 1);
+  EXPECT(readMessage(answer, &told) == FrameRefusal::kNone && told.at[0].head.count == 1);
   EXPECT(takeEnd(&told.at[0].body).busy);
 
   Met again;
@@ -419,7 +419,7 @@ void checkHaste() {
   FrameWriter({.atOnce = true, .life = 50, .peerLife = 6, .serial = 1, .number = 1, .memory = 77},
               &question)
       .finish();
-  EXPECT(again.at(1).crossings.receive(0, question, again.now, &answer) == Refusal::kNone);
+  EXPECT(again.at(1).crossings.receive(0, question, again.now, &answer) == FrameRefusal::kNone);
   EXPECT(again.at(1).crossings.dueAt() == kNeverDue);
 }
 
@@ -438,7 +438,7 @@ void checkRiders() {
   const FrameHead sprites = {.serial = 1, .number = 1, .base = 1};
   const FrameHead ack = {.kind = FrameKind::kAck, .serial = 0, .number = 0, .memory = 3};
   FrameHead refusing = ack;
-  refusing.refusal = Refusal::kNotInRing;
+  refusing.refusal = FrameRefusal::kNotInRing;
   const std::vector<std::vector<FrameHead>> bad = {{sprites, ack},      {ack, ack},
                                                    {sprites, sprites},  {refusing, sprites},
                                                    {ack, sprites, ack}, {ack, ack, sprites}};
@@ -446,20 +446,20 @@ void checkRiders() {
   for (const auto& heads : bad) {
     std::string text;
     for (const FrameHead& head : heads) write(&text, head);
-    EXPECT(to.crossings.receive(0, text, 0, &answer) == Refusal::kMalformed);
+    EXPECT(to.crossings.receive(0, text, 0, &answer) == FrameRefusal::kMalformed);
   }
   std::string good;
   write(&good, ack);
   write(&good, sprites);
   for (size_t cut = 1; cut < good.size(); ++cut) {
     if (cut == kFrameHead) continue;
-    EXPECT(to.crossings.receive(0, good.substr(0, cut), 0, &answer) == Refusal::kMalformed);
+    EXPECT(to.crossings.receive(0, good.substr(0, cut), 0, &answer) == FrameRefusal::kMalformed);
   }
   std::string versions = good;
   versions[kFrameHead + 4] = kFrameVersion + 1;
-  EXPECT(to.crossings.receive(0, versions, 0, &answer) == Refusal::kMalformed);
+  EXPECT(to.crossings.receive(0, versions, 0, &answer) == FrameRefusal::kMalformed);
   EXPECT(answer.empty() && to.pool.counts().crossedIn == 0);
-  EXPECT(to.crossings.receive(0, good, 0, &answer) == Refusal::kNone);
+  EXPECT(to.crossings.receive(0, good, 0, &answer) == FrameRefusal::kNone);
   EXPECT(to.pool.counts().crossedIn == 1);
 
   Met met;
@@ -472,7 +472,7 @@ void checkRiders() {
       &nonsense);
   rider.add({.length = 2}, "{}");
   rider.finish();
-  EXPECT(met.at(1).crossings.receive(0, nonsense, met.now, &answer) == Refusal::kMalformed);
+  EXPECT(met.at(1).crossings.receive(0, nonsense, met.now, &answer) == FrameRefusal::kMalformed);
   EXPECT(met.at(1).seams.peer(0).taken == taken);
 }
 
@@ -491,8 +491,8 @@ void checkDoubt() {
   std::string hello, ack, none, first;
   // What asks whom it has to do with has no sprites, and is never in doubt.
   EXPECT(from.crossings.next(1, 0, &hello));
-  EXPECT(servers[1]->crossings.receive(0, hello, 0, &ack) == Refusal::kOtherLife);
-  EXPECT(from.crossings.receive(1, ack, 0, &none) == Refusal::kOtherLife && none.empty());
+  EXPECT(servers[1]->crossings.receive(0, hello, 0, &ack) == FrameRefusal::kOtherLife);
+  EXPECT(from.crossings.receive(1, ack, 0, &none) == FrameRefusal::kOtherLife && none.empty());
   EXPECT(from.crossings.next(1, 0, &first));
   EXPECT(from.throwOne(0, Edge::kRight, 2, 0) == Outcome::kQueued);
   // The one that was never sent goes the other way at once; the other waits for an answer.
@@ -531,16 +531,16 @@ void checkFence() {
   EXPECT(from.throwOne(0, Edge::kRight, 1, 0) == Outcome::kQueued);
   // The first frame does not know yet who it is for.
   EXPECT(from.crossings.next(1, 0, &hello));
-  EXPECT(to.crossings.receive(0, hello, 0, &ack) == Refusal::kOtherLife);
+  EXPECT(to.crossings.receive(0, hello, 0, &ack) == FrameRefusal::kOtherLife);
   std::string none;
-  EXPECT(from.crossings.receive(1, ack, 0, &none) == Refusal::kOtherLife && none.empty());
+  EXPECT(from.crossings.receive(1, ack, 0, &none) == FrameRefusal::kOtherLife && none.empty());
   EXPECT(from.crossings.next(1, 0, &late));
   from.seams.set({}, 10);
   std::string question, answer;
   EXPECT(from.crossings.next(1, 10, &question));
-  EXPECT(to.crossings.receive(0, question, 10, &answer) == Refusal::kNone);
+  EXPECT(to.crossings.receive(0, question, 10, &answer) == FrameRefusal::kNone);
   EXPECT(from.seams.sprites() == 1);
-  EXPECT(from.crossings.receive(1, answer, 10, &none) == Refusal::kNone);
+  EXPECT(from.crossings.receive(1, answer, 10, &none) == FrameRefusal::kNone);
   from.crossings.sortOut(10);
   EXPECT(from.seams.sprites() == 0 && from.pool.counts().waiting == 1);
   std::string last;
@@ -565,31 +565,31 @@ void checkRefusals() {
     return text;
   };
   std::string answer;
-  EXPECT(to.crossings.receive(0, frame(5), 0, &answer) == Refusal::kNotInRing);
+  EXPECT(to.crossings.receive(0, frame(5), 0, &answer) == FrameRefusal::kNotInRing);
   Ring ring = ringOf({{0, 1}, {1, 1}}, 1, true);
   ring.told = {{0, 5}};
   to.seams.set(ring, 0);
   // Nobody has told of such a process, and it is not told what was taken.
   answer.clear();
-  EXPECT(to.crossings.receive(0, frame(kMostFrameNumber - 1), 0, &answer) == Refusal::kNotInRing);
+  EXPECT(to.crossings.receive(0, frame(kMostFrameNumber - 1), 0, &answer) == FrameRefusal::kNotInRing);
   EXPECT(answer.empty());
-  EXPECT(to.crossings.receive(0, frame(5, 8), 0, &answer) == Refusal::kOtherLife);
-  EXPECT(to.crossings.receive(0, frame(4), 0, &answer) == Refusal::kOlderLife);
+  EXPECT(to.crossings.receive(0, frame(5, 8), 0, &answer) == FrameRefusal::kOtherLife);
+  EXPECT(to.crossings.receive(0, frame(4), 0, &answer) == FrameRefusal::kOlderLife);
   std::string other = frame(5);
   other[4] = kFrameVersion + 1;
   answer.clear();
-  EXPECT(to.crossings.receive(0, other, 0, &answer) == Refusal::kVersion);
+  EXPECT(to.crossings.receive(0, other, 0, &answer) == FrameRefusal::kVersion);
   EXPECT(to.pool.counts().crossedIn == 0 && to.crossings.refused()[1] == 1);
   // It is told, in our version, and does not answer that.
   std::string none;
   Frames frames;
-  EXPECT(readMessage(answer, &frames) == Refusal::kNone && frames.count == 1);
+  EXPECT(readMessage(answer, &frames) == FrameRefusal::kNone && frames.count == 1);
   const FrameHead& head = frames.at[0].head;
-  EXPECT(head.kind == FrameKind::kAck && head.refusal == Refusal::kVersion);
+  EXPECT(head.kind == FrameKind::kAck && head.refusal == FrameRefusal::kVersion);
   answer[4] = kFrameVersion + 1;
-  EXPECT(from.crossings.receive(1, answer, 0, &none) == Refusal::kVersion && none.empty());
-  EXPECT(to.crossings.receive(0, frame(5), 0, &answer) == Refusal::kNone);
-  EXPECT(to.crossings.receive(0, frame(5), 0, &answer) == Refusal::kNone);
+  EXPECT(from.crossings.receive(1, answer, 0, &none) == FrameRefusal::kVersion && none.empty());
+  EXPECT(to.crossings.receive(0, frame(5), 0, &answer) == FrameRefusal::kNone);
+  EXPECT(to.crossings.receive(0, frame(5), 0, &answer) == FrameRefusal::kNone);
   EXPECT(to.pool.counts().crossedIn == 1);
 }
 
@@ -616,11 +616,11 @@ void checkLeaps() {
   };
   EXPECT(from.throwOne(0, Edge::kRight, 1, 0) == Outcome::kQueued);
   Outbox& outbox = from.seams.peer(1).outbox;
-  EXPECT(ack(kLast, 0) == Refusal::kNotInRing && outbox.peerLife() == 0);
-  EXPECT(ack(9, kLast) == Refusal::kMalformed);
-  EXPECT(ack(9, kNumbersAhead + 1) == Refusal::kMalformed && !outbox.settled() &&
+  EXPECT(ack(kLast, 0) == FrameRefusal::kNotInRing && outbox.peerLife() == 0);
+  EXPECT(ack(9, kLast) == FrameRefusal::kMalformed);
+  EXPECT(ack(9, kNumbersAhead + 1) == FrameRefusal::kMalformed && !outbox.settled() &&
          outbox.base() == 1);
-  EXPECT(ack(9, 41) == Refusal::kNone && outbox.base() == 42 && outbox.size() == 1);
+  EXPECT(ack(9, 41) == FrameRefusal::kNone && outbox.base() == 42 && outbox.size() == 1);
 
   uint64_t serial = 0;
   const auto send = [&](uint64_t base, uint16_t hops) {
@@ -633,12 +633,12 @@ void checkLeaps() {
     return to.crossings.receive(0, text, 0, &none);
   };
   const uint64_t& taken = to.seams.peer(0).taken;
-  EXPECT(send(kLast, 0) == Refusal::kNone && taken == kLast);
-  EXPECT(send(42, UINT16_MAX) == Refusal::kNone && taken == 42);
+  EXPECT(send(kLast, 0) == FrameRefusal::kNone && taken == kLast);
+  EXPECT(send(42, UINT16_MAX) == FrameRefusal::kNone && taken == 42);
   // It goes on around the ring, as nobody has the row here, and not for ever.
   EXPECT(to.seams.peer(0).outbox.size() == 1);
   to.seams.peer(0).outbox.each([](const Crosser& one) { EXPECT(one.hops < kMostPeers); });
-  EXPECT(send(43 + kNumbersAhead / 2, 0) == Refusal::kNone && taken == 43 + kNumbersAhead / 2);
+  EXPECT(send(43 + kNumbersAhead / 2, 0) == FrameRefusal::kNone && taken == 43 + kNumbersAhead / 2);
 }
 
 }  // namespace
