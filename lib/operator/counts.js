@@ -1,5 +1,5 @@
 /**
- * Every live count, once: /status and Prometheus' metrics are made of this table, and the manual leads to it.
+ * Every live count, once: /status, Prometheus' metrics and the manual's list are made of this table (npm run tables).
  *
  *     NAME KIND MARKS: what it counts; a line that begins with a space goes on with the one before
  *

@@ -3,12 +3,13 @@ import { fileURLToPath } from 'node:url';
 
 import { outcomes } from '../http/outcomes.js';
 import { problems } from '../http/problems.js';
+import { counts } from './counts.js';
 import { table as options } from './options.js';
 
 /**
  * Makes what is said twice of the one table that says it:
  *
- *     npm run tables        the C++ enum of outcomes; problems and options in the manuals
+ *     npm run tables        the C++ enum of outcomes; problems, options and live counts in the manuals
  *
  * A test compares what is committed with what this makes.
  */
@@ -69,37 +70,49 @@ const optionRows = () =>
     return [`\`--${name}\``, usual + after, help.replace(SAID_ABOVE, '') + choices];
   });
 
-/** A row of a table. Its last cell is written by hand: it stays as it is in the old line that begins alike, and may be absent. */
-function withLastCell(row, old) {
-  const begin = `| ${row[0]} |`;
-  const before = old.find((line) => line.startsWith(begin)) ?? '';
-  const last = (before.split('|')[row.length + 1] ?? '').trim();
-  return `| ${row.join(' | ')} |${last === '' ? '' : ` ${last} |`}\n`;
+/** The names of all counts: the public ones, and those at the admin port only. */
+function countLines() {
+  const nameOf = ({ name, marks }) => `\`${name}\`${marks.has('kept') ? ' †' : ''}`;
+  const namesOf = (operators) =>
+    counts
+      .filter(({ marks }) => marks.has('operators') === operators)
+      .map(nameOf)
+      .join(', ');
+  return [`- **Public:** ${namesOf(false)}\n`, `- **Admin port only:** ${namesOf(true)}\n`];
 }
 
+/** The rows of a table. The last cell of each is written by hand: it stays as it was in the row that begins alike, and may be absent. */
+const withLastCells = (rows) => (old) =>
+  rows.map((row) => {
+    const begin = `| ${row[0]} |`;
+    const before = old.find((line) => line.startsWith(begin)) ?? '';
+    const last = (before.split('|')[row.length + 1] ?? '').trim();
+    return `| ${row.join(' | ')} |${last === '' ? '' : ` ${last} |`}\n`;
+  });
+
 /**
- * @param {string} text a document
- * @param {string} name of the table in it, which stands after a marker
- * @param {string[][]} rows its cells, without the last of each row
- * @returns {string} the document with these rows
+ * @param {string} text a document as it is
+ * @param {string} name of the table or list in it, which stands after a marker
+ * @param {(old: string[]) => string[]} make its lines, of those that there were
+ * @returns {string} with these lines
  */
-function withMade(text, name, rows) {
+function withMade(text, name, make) {
   const made = new RegExp(
-    `(<!-- npm run tables: ${name} -->\\n\\n\\|.*\\n\\| ---.*\\n)((?:\\| .*\\n)*)`
+    `(<!-- npm run tables: ${name} -->\\n\\n(?:\\|.*\\n\\| ---.*\\n)?)((?:[|-] .*\\n)*)`
   );
   if (!made.test(text)) throw new Error(`there is no marker "npm run tables: ${name}"`);
-  return text.replace(made, (_, head, old) => {
-    const lines = old.split('\n');
-    return head + rows.map((row) => withLastCell(row, lines)).join('');
-  });
+  return text.replace(made, (_, head, old) => head + make(old.split('\n')).join(''));
 }
 
 /** Path and content of each file that is made, from the root of the repository. */
 export function madeFiles(read) {
   return [
     ['native/base/outcome.h', outcomeHeader()],
-    [CONTRACT, withMade(read(CONTRACT), 'problems', problemRows())],
-    [MANUAL, withMade(read(MANUAL), 'options', optionRows())]
+    [CONTRACT, withMade(read(CONTRACT), 'problems', withLastCells(problemRows()))],
+    [
+      MANUAL,
+      withMade(withMade(read(MANUAL), 'options', withLastCells(optionRows())), 'counts', countLines)
+    ]
   ];
 }
 
