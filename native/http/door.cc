@@ -22,8 +22,8 @@ static_assert(kPipelinedBytes < kReadBytes, "a read always has room");
 constexpr int kRequestsATurn = 4;
 
 /**
- * Microseconds of a turn for connections that go on with what they have sent ahead, and one of them
- * in any case: a request that comes meanwhile waits no longer, whatever was sent.
+ * Microseconds of a turn for connections that go on with what they have sent ahead: a request that
+ * comes meanwhile waits no longer, whatever was sent.
  */
 constexpr uint64_t kResumeShare = 100;
 
@@ -229,6 +229,7 @@ bool Door::greet(Connection& connection, const char** data, size_t* length) {
 void Door::turn() {
   const uint64_t now = parts_.clock();
   script_.begin(hot_, now);
+  ahead_.begin(hot_, now);
   handshakes_.begin(hot_, now);
   parts_.events->dispatch([this](uint32_t index, uint32_t generation, uint32_t events) {
     // An event for a connection that an earlier event of this turn has closed is stale.
@@ -245,7 +246,7 @@ void Door::turn() {
 /** Has a turn follow where something is left to do. */
 void Door::wakeAgain() {
   uint64_t in = UINT64_MAX;
-  if (!unserved_.empty()) in = 0;
+  if (!unserved_.empty()) in = ahead_.rest();
   if (!shaking_.empty()) in = std::min(in, handshakes_.rest());
   // Where JavaScript may not be asked, an event of its own says when it may.
   const bool asks = !cold_.waiting().empty() && (!asker_.mayAsk || asker_.mayAsk());
@@ -359,23 +360,30 @@ void Door::resumeLater(Connection& connection) {
 
 /** Goes on with connections that have sent ahead, as far as the turn's share goes. */
 void Door::resumeUnserved() {
-  const uint64_t end = parts_.clock() + kResumeShare;
-  do {
-    const Ticket ticket = unserved_.take();
-    Connection* connection = connections_.find(ticket);
-    if (connection == nullptr) continue;
-    connection->resumes = false;
-    // Whose answers before are not all with the kernel goes on when they are (event): what is
-    // written now would come in the middle of one.
-    if (connection->state != ConnectionState::kReading || connection->output != nullptr) continue;
-    // The same where others' answers go out between its own, which go out as one (sendAnswers): the
-    // kernel may not take all of the first. It goes on in the next turn.
-    if (connection->decided && decided_.back().ticket != ticket) continue;
-    resume(*connection);
-    // The rest of what is only begun may be here already.
-    if (connections_.find(ticket) != nullptr && mayReadMore(*connection)) read(*connection);
-    if (connections_.find(ticket) != nullptr) resumeMore(*connection);
-  } while (!unserved_.empty() && parts_.clock() < end);
+  uint64_t now = parts_.clock();
+  const uint64_t end = now + kResumeShare;
+  while (!unserved_.empty() && ahead_.left() && now < end) {
+    const uint64_t hot = hot_;
+    resumeNext(unserved_.take());
+    const uint64_t began = std::exchange(now, parts_.clock());
+    if (hot_ == hot) ahead_.use(began, now, unserved_.addresses());
+  }
+}
+
+void Door::resumeNext(Ticket ticket) {
+  Connection* connection = connections_.find(ticket);
+  if (connection == nullptr) return;
+  connection->resumes = false;
+  // One whose answers before are not all with the kernel goes on when they are (event): what is
+  // written now would come in the middle of one.
+  if (connection->state != ConnectionState::kReading || connection->output != nullptr) return;
+  // The same where others' answers go out between its own, which go out as one (sendAnswers): the
+  // kernel may not take all of the first. It goes on in the next turn.
+  if (connection->decided && decided_.back().ticket != ticket) return;
+  resume(*connection);
+  // The rest of what is only begun may be here already.
+  if (connections_.find(ticket) != nullptr && mayReadMore(*connection)) read(*connection);
+  if (connections_.find(ticket) != nullptr) resumeMore(*connection);
 }
 
 /** Whether a connection that has had its share may be read from, and no event tells of that. */
@@ -422,7 +430,8 @@ void Door::process(Connection& connection, const char* data, size_t length) {
       return cold(connection, {data, length});
     }
     ++counts_.requests;
-    ++hot_;
+    // A page is large: what it takes is bounded as for what JavaScript answers (TurnShare).
+    if (request.route != Route::kFixed) ++hot_;
     const bool goOn = serve(connection, request, data);
     data += whole;
     length -= whole;

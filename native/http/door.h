@@ -301,6 +301,7 @@ class Door : public PollResponder {
   bool mayReadMore(const Connection& connection);
   void resumeMore(Connection& connection);
   void resumeUnserved();
+  void resumeNext(Ticket ticket);
   void awaitSending(Connection& connection, const char* data, size_t length);
   void decide(Connection& connection, const Decided& answer);
   std::string_view wordsOf(const Decided& answer);
@@ -355,10 +356,11 @@ class Door : public PollResponder {
   ColdRequests cold_;
   RequestHead head_;  // of the request that is not hot and was read last; its capacity stays
   TurnShare script_ = TurnShare::ofScript();
-  uint64_t hot_ = 0;      // requests that the door has served by itself
+  uint64_t hot_ = 0;      // requests that the door has served by itself, but pages
   FairTickets unserved_;  // of connections with more to serve in a later turn
   FairTickets shaking_;   // of connections whose handshake goes on in a later turn
   TurnShare handshakes_ = TurnShare::ofHandshakes();
+  TurnShare ahead_ = TurnShare::ofSentAhead();
   const size_t readBytes_;
   std::unique_ptr<char[]> buffer_;  // of one read
   std::vector<Decided> decided_;

@@ -1,4 +1,5 @@
-// What work that is not hot has of a turn, and of the time: JavaScript's requests, and handshakes.
+// What work that is not hot has of a turn, and of the time: JavaScript's requests, handshakes, and
+// what clients send ahead.
 //
 //   alone        │████████│████████│████████│      turns of `alone` microseconds, one after another
 //   beside hot   │██│·····▲·│██│······▲·│██│···    `besideHot`, and a rest; ▲ a hot request, which
@@ -32,6 +33,9 @@ class TurnShare {
   static TurnShare ofScript() { return {250, 50}; }
 
   static TurnShare ofHandshakes() { return {250, 250}; }
+
+  /** Of requests that were sent ahead of an answer: those that are not hot. */
+  static TurnShare ofSentAhead() { return {100, 50}; }
 
   /** The share of a turn, and the one while hot requests come. */
   TurnShare(uint64_t alone, uint64_t besideHot) : alone_(alone), besideHot_(besideHot) {}
