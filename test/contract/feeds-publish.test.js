@@ -264,8 +264,9 @@ t.test('one publication too many at once is refused,', async (t) => {
   });
   const body = (i) => JSON.stringify(Array.from({ length: 2000 }, (_, n) => i + n / 4));
   await put(server, 'a', body(0));
+  await askForPatches(server, 'a');
   const answers = [];
-  // One thread works out what so many change, one by one.
+  // One thread works out what so many change, one by one, which takes its time where patches are made.
   for (let burst = 0; burst < 20 && !answers.some(problemOf); burst += 1) {
     const wires = await Promise.all(Array.from({ length: 400 }, () => server.wire()));
     for (const [i, wire] of wires.entries()) {
