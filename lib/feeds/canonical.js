@@ -9,7 +9,8 @@ import { DEPTH, ValueError } from '../client/patch.js';
 /** Names in the list for V8, for each member there is: a longer list takes longer than it saves. */
 const DENSE = 4;
 
-const writeCanonical = loadCanonical();
+/** Loaded when it is wanted: `--help` needs no addon. */
+let writeCanonical;
 const encoder = new TextEncoder();
 
 const NO_JSON = 'no JSON has such a value';
@@ -135,6 +136,7 @@ export function canonical(value, depth = DEPTH) {
  * @throws {ValueError} as `parse` and `canonical` do
  */
 export function canonicalBytes(bytes) {
+  writeCanonical ??= loadCanonical();
   const out = new Uint8Array(bytes.length);
   const length = writeCanonical(bytes, DEPTH, out);
   return length > 0 ? out.subarray(0, length) : encoder.encode(canonical(parse(bytes)));

@@ -446,8 +446,8 @@ Outcome Feeds::restore(std::string_view key, const FeedValue& kept) {
   feed->restore(kept.cursor, kept.value->text(), log, kept.patches, &shared_->ledger);
   feed->upstream = kept.upstream;
   feed->isLog = kept.isLog;
-  // Those that have taken its patches come back.
-  if (!feed->patches.empty()) feed->patchesUntil = now_ + kPatchesKept;
+  // Those that take its patches come back.
+  feed->patchesUntil = now_ + kPatchesKept;
   account(feed, 0);
   return Outcome::kOk;
 }
