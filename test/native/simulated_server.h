@@ -285,7 +285,7 @@ class Life {
         feeds_.forEach([this](const Feed& feed) {
           if (!feed.isLog) offer(feed, feed.cursor);
         });
-        for (const std::string& key : kLogs) askForLog(key);
+        member_->watchAll();
         return later_(2 * kSecond, due);
     }
   }
@@ -317,9 +317,6 @@ class Life {
     Cursor cursor = {};
     bool begins = false;  // the log begins with it here, whatever is there
   };
-
-  /** The logs of a world. */
-  inline static const std::string kLogs[] = {"log/a"};
 
   static uint64_t milliseconds() { return machine->now() / kMillisecond; }
 
@@ -502,14 +499,6 @@ class Life {
                        }
                      }
                      nextJob();
-                   });
-  }
-
-  void askForLog(const std::string& key) {
-    const Cursor known = newest(key);
-    member_->share({.bytes = {}, .key = key, .known = known, .cursor = known, .isLog = true},
-                   [this](const Parcel* there) {
-                     if (there != nullptr && there->refused) adopt(*there);
                    });
   }
 

@@ -63,6 +63,7 @@ struct Parcel {
     kShare,
     kShared,
     kFeed,
+    kWatch,
     kPresence
   };
 
@@ -79,7 +80,7 @@ struct Parcel {
   Cursor cursor = {};
   bool asks = false;                       // kPresence: the others' shares of a feed
   std::optional<Attendance> present = {};  // the same: its sender's share
-  bool isLog = false;                      // of a feed; without `bytes` it is only asked for
+  bool isLog = false;                      // of a feed
   std::vector<std::string> items = {};     // of a log those that are kept, the newest last
 };
 
@@ -154,6 +155,7 @@ class Broker : public Actor {
 
   void answer(const Parcel& asked) {
     if (asked.kind == Parcel::Kind::kShare) return share(asked);
+    if (asked.kind == Parcel::Kind::kWatch) return tellAll(asked.from);
     Parcel told = {.kind = Parcel::Kind::kAnswer,
                    .from = kSelf,
                    .to = asked.from,
@@ -181,6 +183,16 @@ class Broker : public Actor {
     send(told);
   }
 
+  void tellAll(uint32_t to) {
+    for (const auto& [key, feed] : feeds_) {
+      Parcel told = feed;
+      told.kind = Parcel::Kind::kFeed;
+      told.from = kSelf;
+      told.to = to;
+      send(told);
+    }
+  }
+
   /** Logs stay as they are. */
   void bringBack(std::map<std::string, Parcel> before) {
     for (const auto& [key, feed] : feeds_) {
@@ -193,7 +205,7 @@ class Broker : public Actor {
   void share(const Parcel& asked) {
     Parcel& feed = feeds_[asked.key];
     const bool refused = isNewer(feed.cursor, asked.known);
-    const bool isNew = !refused && isNewer(asked.cursor, feed.cursor) && !asked.bytes.empty();
+    const bool isNew = !refused && isNewer(asked.cursor, feed.cursor);
     if (isNew) {
       feedsBefore_ = feeds_;
       std::vector<std::string> items = std::move(feed.items);
@@ -279,6 +291,11 @@ class Member : private Connected {
     offer.question = run_ << 32 | ++questions_;
     offers_[offer.question] = {milliseconds() + kPatience, std::move(shared)};
     broker->send(offer);
+  }
+
+  /** Has the store tell of all that it has: some may have been lost on the way. */
+  void watchAll() const {
+    broker->send({.kind = Parcel::Kind::kWatch, .from = number_, .to = Broker::kSelf});
   }
 
   /** Has `came(feed)` called with each version that another server has published. */
