@@ -119,7 +119,8 @@ export function fetchWheel(name, version, platform) {
 
 /**
  * The environment in which node-gyp builds for a platform. What V8's headers or another compiler than ours warn of stops
- * no release. All that an addon has is its own, because the C++ library inside must not be mixed with Node's.
+ * no release. All that an addon has is its own but the function that Node calls, because the C++ library inside must not
+ * be mixed with Node's.
  */
 function toolsFor(target, work) {
   const zig = join(fetchWheel('ziglang', ZIG), 'ziglang/zig');
@@ -131,7 +132,7 @@ function toolsFor(target, work) {
     return file;
   });
   const exported = join(work, 'exported');
-  writeFileSync(exported, '{ local: *; };\n');
+  writeFileSync(exported, '{ global: node_register_module_v*; local: *; };\n');
   const LDFLAGS = `-Wl,-s -Wl,--gc-sections -Wl,--version-script=${exported}`;
   return { ...environment(), CC, CXX, LINK: CXX, AR: `${zig} ar`, LDFLAGS };
 }
