@@ -213,7 +213,7 @@ void Feeds::endLeases() {
 }
 
 void Feeds::namedAtWorker(std::string_view key, std::string_view name, uint32_t thread,
-                           bool there) {
+                          bool there) {
   Feed* const feed = lookUp(key);
   if (feed == nullptr) return;
   if (there) {

@@ -59,8 +59,9 @@ void EventSet::wake() {
 
 void EventSet::wakeIn(uint64_t microseconds) {
   if (microseconds == 0) return wake();
-  const itimerspec once = {{}, {static_cast<time_t>(microseconds / 1000000),
-                                static_cast<long>(microseconds % 1000000 * 1000)}};
+  const itimerspec once = {{},
+                           {static_cast<time_t>(microseconds / 1000000),
+                            static_cast<long>(microseconds % 1000000 * 1000)}};
   timerfd_settime(timer_, 0, &once, nullptr);
 }
 

@@ -15,8 +15,9 @@
 // sockets) are each watched by an object.
 //
 // Cost: one epoll_wait a turn. Eventfd and timerfd are edge-triggered: each write is one event, and
-// no turn reads them. Rejected: a uv_poll_t a descriptor (160 bytes and a callback each), edge-triggered
-// sockets (every read would have to run into EAGAIN: one system call more a request).
+// no turn reads them. Rejected: a uv_poll_t a descriptor (160 bytes and a callback each),
+// edge-triggered sockets (every read would have to run into EAGAIN: one system call more a
+// request).
 #ifndef SPRITES_EVENTS_H_
 #define SPRITES_EVENTS_H_
 

@@ -135,11 +135,15 @@ export class Beside {
   }
 
   async #publish(port, key) {
+    let takesPatches = false;
     while (!this.#over) {
       const score = (this.#score += 1);
       let answer;
       try {
         answer = await this.#ask(port, 'PUT', `/feed/${key}`, value(score));
+        // From the first request with `delta` on there are patches.
+        if (!takesPatches) await this.#ask(port, 'GET', `/feed/${key}?delta=1`);
+        takesPatches = true;
       } catch {
         // The server is gone: whether it holds nobody knows.
         return;

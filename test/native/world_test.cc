@@ -324,7 +324,8 @@ struct Met {
         ++messages;
         std::string answer;
         const auto peer = static_cast<PeerNumber>(from);
-        EXPECT(at(1 - from).crossings.receive(peer, message, now, &answer) != FrameRefusal::kMalformed);
+        EXPECT(at(1 - from).crossings.receive(peer, message, now, &answer) !=
+               FrameRefusal::kMalformed);
         messages += answer.empty() ? 0 : 1;
         hear(at(from), 1 - from, answer, now);
         at(1 - from).settle();
@@ -571,7 +572,8 @@ void checkRefusals() {
   to.seams.set(ring, 0);
   // Nobody has told of such a process, and it is not told what was taken.
   answer.clear();
-  EXPECT(to.crossings.receive(0, frame(kMostFrameNumber - 1), 0, &answer) == FrameRefusal::kNotInRing);
+  EXPECT(to.crossings.receive(0, frame(kMostFrameNumber - 1), 0, &answer) ==
+         FrameRefusal::kNotInRing);
   EXPECT(answer.empty());
   EXPECT(to.crossings.receive(0, frame(5, 8), 0, &answer) == FrameRefusal::kOtherLife);
   EXPECT(to.crossings.receive(0, frame(4), 0, &answer) == FrameRefusal::kOlderLife);
