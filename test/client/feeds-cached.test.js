@@ -66,33 +66,6 @@ t.test('what the server itself says counts, older or not', async (t) => {
   client.close();
 });
 
-t.test('nor does what is kept go back', async (t) => {
-  const { client, clock, seen } = start(
-    [value(3), HANG],
-    [answer(200, { items: [value(6)] }), HANG]
-  );
-  const kept = { cursor: 'e1-5', value: 5 };
-  client.watch('a', (value) => seen.push(value), { kept });
-  await clock.settle();
-  await clock.pass(20_000);
-  t.same(seen, [6]);
-  client.close();
-});
-
-t.test('a cache that says the same again, or what is older, repeats no item', async (t) => {
-  const items = (from, n) => ({ feed: 'a', from: `e1-${from}`, cursor: `e1-${n}`, items: [n] });
-  const { client, clock } = start(
-    [items(2, 3), items(2, 3), items(1, 2), HANG],
-    [answer(200, { items: [items(3, 4)] }), HANG]
-  );
-  const seen = [];
-  client.follow('a', (list) => seen.push(...list), { after: 'e1-2' });
-  await clock.settle();
-  for (let i = 0; i < 4; i += 1) await clock.pass(20_000);
-  t.same(seen, [3, 4]);
-  client.close();
-});
-
 t.test('a patch that fits nothing never leads back', async (t) => {
   const patch = [{ op: 'add', path: '/none/x', value: 1 }];
   const { client, clock, asked, seen, watch } = start(

@@ -48,7 +48,7 @@ bool FeedTable::add(Feeds::WatchId watch, const std::string& key, FeedKind kind,
   entry.kind = kind;
   if (!isFeedCursor(held.cursor) || held.cursor == kNoCursor) return true;
   if (isLog) {
-    entry.cursor = std::move(held.cursor);
+    entry.cursor = entry.newest = std::move(held.cursor);
   } else if (json::value(held.value, kFeedDepth) && json::isUtf8(held.value)) {
     entry.cursor = std::move(held.cursor);
     entry.newest = entry.cursor;
@@ -185,9 +185,10 @@ bool FeedTable::takeItems(const std::string& key, Entry* entry, const FeedItem& 
     news.items.emplace_back(each);
     return true;
   });
-  if (news.items.empty()) return false;
+  // A cache may say the same again.
+  if (news.items.empty() || item.cursor == entry->cursor) return false;
   news.gap = std::exchange(entry->gap, false) || item.gap;
-  entry->cursor = item.cursor;
+  entry->cursor = entry->newest = item.cursor;
   entry->problem.clear();
   news.change.key = key;
   news.change.cursor = item.cursor;

@@ -73,7 +73,7 @@ class FeedTable {
   struct Entry {
     FeedKind kind = FeedKind::kValue;
     std::string cursor;  // empty without a value
-    std::string newest;  // the cursor of the value told last; of a log empty
+    std::string newest;  // the cursor of what was told last
     std::string value;
     bool gap = false;     // of a log: its cursor was forgotten
     std::string problem;  // as it was told
