@@ -83,9 +83,9 @@ void __wrap__ZNSt6thread4joinEv(std::thread* self) {
 }
 int __wrap_pthread_setname_np(pthread_t thread, const char* name) {
   uint64_t number;
-  if (sscanf(name, "worker %" SCNu64, &number) == 1) {
-    reinterpret_cast<sim::Thread*>(thread)->call(number);
-  }
+  sim::Thread* named;
+  memcpy(&named, &thread, sizeof(void*));
+  if (sscanf(name, "worker %" SCNu64, &number) == 1) named->call(number);
   return 0;
 }
 int __wrap_setpriority(int, id_t, int) { return 0; }
