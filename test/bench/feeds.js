@@ -39,7 +39,7 @@ import { loadavg } from 'node:os';
 import { fileLimit } from '../../lib/base/file-limit.js';
 import { canPin, feedContenders, measureFeed, namesIn, thoseHere } from './contenders.js';
 import { CELLS, figuresOf, table, together, verdicts } from './feed-figures.js';
-import { machineOf, progress } from './figures.js';
+import { machineOf, progress, rotated } from './figures.js';
 import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
 
 answerHelp(import.meta.url);
@@ -121,7 +121,7 @@ async function main() {
       const all = Object.fromEntries(names.map((name) => [name, []]));
       // One after the other in each round, so that what else the machine does touches all of them alike.
       for (let round = 0; round < options.rounds; ++round) {
-        for (const name of names) {
+        for (const name of rotated(names, round)) {
           progress(`${of.name}, ${share * 100}% stalled: ${name}`);
           try {
             const how = { pin, seconds: options.seconds, share };

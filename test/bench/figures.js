@@ -58,6 +58,12 @@ export function summarize(rounds) {
   );
 }
 
+/** Names in another order each round, so that no one always runs after the same other. */
+export function rotated(names, round) {
+  const by = round % names.length;
+  return [...names.slice(by), ...names.slice(0, by)];
+}
+
 /** Says on a terminal how far a bench is. @param {string} text empty at its end */
 export function progress(text) {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);

@@ -39,7 +39,7 @@
 
 import { fileLimit } from '../../lib/base/file-limit.js';
 import { canPin, contenders, namesIn, thoseHere } from './contenders.js';
-import { machineOf, progress, summarize, table, verdicts } from './figures.js';
+import { machineOf, progress, rotated, summarize, table, verdicts } from './figures.js';
 import { closedLoops, Load } from './load.js';
 import { atRest, memoryOf } from './server-memory.js';
 import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
@@ -145,12 +145,6 @@ function measureMemory(contender, pin, options) {
       };
     });
   });
-}
-
-/** Names in another order each round, so that no one always runs after the same other. */
-function rotated(names, round) {
-  const by = round % names.length;
-  return [...names.slice(by), ...names.slice(0, by)];
 }
 
 async function runRounds(names, pin, options) {
