@@ -63,6 +63,10 @@ Outcome Feeds::ask(const Wanted& wanted, const WatchHow& how, Feed** found) {
   feed->wanted = true;
   feed->wantedByWaiter = waits;
   feed->failedUntil = 0;
+  // What was told of its names is lost where the first request was refused.
+  if (asks && feed->names) {
+    for (const auto& [name, one] : *feed->names) named_.push_back({feed->key, name, true});
+  }
   want({feed->key, true, feed->source, {}, how.from, waits});
   return Outcome::kOk;
 }

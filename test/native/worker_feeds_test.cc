@@ -483,10 +483,24 @@ void crossesNames() {
   EXPECT(names().empty());
 }
 
+/** A name is told of again with a request that waits, where the one before it was refused. */
+void crossesNamesOfThoseThatWait() {
+  Both both;
+  const uint32_t ann = both.worker.grant("ann");
+  both.worker.watch("a", "e1-1", ann);
+  both.ask();
+  both.worker.watch("a", kNoCursor, ann);
+  both.settle();
+  both.main.publish("a", 2);
+  const Names* const names = both.main.feeds().find("a")->names.get();
+  EXPECT(names != nullptr && names->contains("ann"));
+}
+
 }  // namespace
 
 int main() {
   crossesNames();
+  crossesNamesOfThoseThatWait();
   crossesWhoTakesPatches();
   keepsNothingOfWhatIsUnknown();
   countsNobodyOfWhatHasEnded();
