@@ -198,10 +198,10 @@ struct Feed : FeedValue {
   Source source = kNoSource;  // the address it counts for: that asked first
   bool spreading = false;     // among those with watchers that are due
   bool gone = false;          // deleted: here until its watchers know
-  bool wanted = false;        // its first value has been asked for
+  uint32_t want = 0;          // the number of the last Want of a first value
+  bool wanted = false;        // it has not come yet
   bool wantedByWaiter =
       false;                   // by one that waits where it is not published; of a table that shows
-  bool unknown = false;        // it is not published, and watchers wait for that; the same
   bool awaited = false;        // nobody has published it: here for the watchers who wait for that
   bool gzipWanted = false;     // the compressed form of this version has been asked for
   bool gzipFailed = false;     // it has been, and there is none of this version

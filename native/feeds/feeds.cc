@@ -454,9 +454,9 @@ Outcome Feeds::restore(std::string_view key, const FeedValue& kept) {
 
 // ---- A table that shows another -----------------------------------------------------------------
 
-bool Feeds::show(std::string_view key, FeedValue value, base::Ref<base::Bytes> gzip) {
+void Feeds::show(std::string_view key, FeedValue value, base::Ref<base::Bytes> gzip) {
   Feed* const feed = lookUp(key);
-  if (feed == nullptr) return false;
+  if (feed == nullptr) return;
   if (feed->value && value.cursor.epoch != feed->cursor.epoch) forgetSeen(*feed);
   static_cast<FeedValue&>(*feed) = std::move(value);
   feed->upstream = true;  // it is had from elsewhere
@@ -467,31 +467,29 @@ bool Feeds::show(std::string_view key, FeedValue value, base::Ref<base::Bytes> g
   }
   needNotMakeRoom(feed);
   feed->failedUntil = 0;
-  feed->wanted = feed->wantedByWaiter = feed->unknown = false;
+  feed->wanted = feed->wantedByWaiter = false;
   feed->gzipWanted = feed->gzipFailed = feed->gzipAsked = false;
   spreadNews(feed);
-  return true;
 }
 
 void Feeds::await(std::string_view key) {
   Feed* const feed = lookUp(key);
   if (feed == nullptr || feed->value) return;
-  feed->wanted = feed->wantedByWaiter = feed->unknown = false;
+  feed->wanted = feed->wantedByWaiter = false;
   if (!std::exchange(feed->awaited, true)) {
     --counts_.feeds;
     ++counts_.awaited;
   }
-  answerImpatient(feed);
-}
-
-void Feeds::refuse(std::string_view key) {
-  Feed* const feed = lookUp(key);
-  // What those that wait have asked is answered next.
-  if (feed == nullptr || feed->value || !feed->wantedByWaiter) {
-    return end(key, Outcome::kUnknownFeed);
+  const uint32_t list = listOf(*feed, List::kUnready);
+  for (uint32_t at = watchers_[list].next; at != list;) {
+    const uint32_t watcher = at;
+    const Watcher& one = watchers_[watcher];
+    at = one.next;
+    if (one.waits && !one.stream) continue;
+    unhang(watcher);
+    hang(watcher, List::kDue);
   }
-  feed->unknown = true;
-  answerImpatient(feed);
+  spread(feed);
 }
 
 bool Feeds::forgetAwaited(std::string_view key) {
@@ -499,20 +497,6 @@ bool Feeds::forgetAwaited(std::string_view key) {
   if (feed == nullptr || !feed->awaited || feed->watching > 0) return false;
   erase(feed);
   return true;
-}
-
-/** Answers the watchers of a feed without a value that do not wait for it, and opens streams. */
-void Feeds::answerImpatient(Feed* feed) {
-  const uint32_t list = listOf(*feed, List::kUnready);
-  for (uint32_t at = watchers_[list].next; at != list;) {
-    const uint32_t watcher = at;
-    const Watcher& one = watchers_[watcher];
-    at = one.next;
-    if (one.waits && !(one.stream && feed->awaited)) continue;
-    unhang(watcher);
-    hang(watcher, List::kDue);
-  }
-  spread(feed);
 }
 
 /**

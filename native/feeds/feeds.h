@@ -359,14 +359,12 @@ class Feeds {
 
   // For a table that shows the feeds of another, and for that one.
 
-  /** Shows a version, whose bytes are the other's; false: the feed was not asked for here. */
-  bool show(std::string_view key, FeedValue value, base::Ref<base::Bytes> gzip);
+  /** Shows a version, whose bytes are the other's. */
+  void show(std::string_view key, FeedValue value, base::Ref<base::Bytes> gzip);
 
-  /** It is not published there, but awaited: those that do not wait for that are told. */
+  /** It is not published there, but awaited: those that do not wait for that are told, and streams
+   * are opened. */
   void await(std::string_view key);
-
-  /** It is not published there. */
-  void refuse(std::string_view key);
 
   /** Forgets a feed that is awaited, once it has no watchers. */
   bool forgetAwaited(std::string_view key);
@@ -473,11 +471,12 @@ class Feeds {
     std::string key;
     bool fetch;     // a first value; else the compressed form of `cursor`
     Source source;  // of the client that asked first
-    Cursor cursor;
-    Address from = {};   // of the client that asks now
-    bool waits = false;  // for a first version
-    bool heard = false;  // neither: the feed, that `hear` was called for, has another version
-    bool asks = false;   // the same: the other servers are to be asked for their shares of it
+    Cursor cursor = {};
+    uint32_t number = 0;  // of a first value: the Feed's `want`
+    Address from = {};    // of the client that asks now
+    bool waits = false;   // for a first version
+    bool heard = false;   // neither: the feed, that `hear` was called for, has another version
+    bool asks = false;    // the same: the other servers are to be asked for their shares of it
     std::optional<Attendance> share = {};  // the same: they are to be told this one's
   };
   bool wants() const { return !wants_.empty(); }
@@ -606,9 +605,8 @@ class Feeds {
   static bool waitsFor(const Wanted& wanted, const WatchHow& how) {
     return how.stream || wanted.after == kNoCursor;
   }
-  void answerImpatient(Feed* feed);
   static bool isUnknown(const Feed& feed, const Watcher& watcher) {
-    return (feed.awaited || feed.unknown) && !feed.value && !watcher.waits;
+    return feed.awaited && !feed.value && !watcher.waits;
   }
   bool shows() const { return options_.shows != nullptr; }
   bool mayBeBehind() const { return shows() || options_.shared; }
@@ -736,6 +734,7 @@ class Feeds {
   uint32_t stagedFeeds_ = 0;     // of them, new feeds
   std::deque<Feed*> spreading_;  // feeds with watchers that are due
   std::vector<Want> wants_;
+  uint32_t lastWant_ = 0;         // its number
   std::list<Feed*> failed_;       // that could not be fetched and may make room, the oldest first
   std::string envelope_;          // of the answer being composed
   std::vector<FeedItem> items_;   // its pieces

@@ -349,7 +349,7 @@ void Feeds::tell(Feed* feed, Cursor cursor, Attendance told, std::string_view va
   Presence& presence = *feed->presence;
   presence.told = std::move(told);
   if (std::exchange(presence.heard, false)) {
-    want({feed->key, false, kNoSource, cursor, {}, false, true});
+    want({.key = feed->key, .fetch = false, .source = kNoSource, .cursor = cursor, .heard = true});
   }
   tellLater(feed);
 }  // NOLINT(clang-analyzer-unix.Malloc): a reference is counted, not leaked

@@ -61,13 +61,19 @@ Outcome Feeds::ask(const Wanted& wanted, const WatchHow& how, Feed** found) {
   if (feed->value || (feed->wanted && !asks)) return Outcome::kOk;
   if (feed->failedUntil > now_) return Outcome{feed->failure};
   feed->wanted = true;
+  feed->want = ++lastWant_;
   feed->wantedByWaiter = waits;
   feed->failedUntil = 0;
   // What was told of its names is lost where the first request was refused.
   if (asks && feed->names) {
     for (const auto& [name, one] : *feed->names) named_.push_back({feed->key, name, true});
   }
-  want({feed->key, true, feed->source, {}, how.from, waits});
+  want({.key = feed->key,
+        .fetch = true,
+        .source = feed->source,
+        .number = feed->want,
+        .from = how.from,
+        .waits = waits});
   return Outcome::kOk;
 }
 
@@ -307,7 +313,7 @@ bool Feeds::awaitsWord(uint32_t first) const {
   for (uint32_t at = first;;) {
     const Watcher& one = watchers_[at];
     const Feed& feed = *feeds_[one.feed];
-    if (isUnheard(feed) && !isUnknown(feed, one)) return true;
+    if (isUnheard(feed)) return true;
     at = one.sibling;
     if (at == first) return false;
   }

@@ -12,20 +12,22 @@
 //   kCountsOf id               its               kAnswer or kOutcome
 //   kDrop                      the poll's        nothing
 //   kEnded                     the poll's        kOver, behind an answer if there was one
-//   kInput    id       n       its      input    kOutcome; before the text the arena's name and a /
-//   kRequest  address  body's  its      bytes    kTaken, then kRespond, kWatch, kProceed or
-//   kAbandon,
-//                                                and perhaps kPark before
-//   kGone                      its               nothing: the connection of a parked request is
-//   gone
+//   kInput    id       n       its      input    kOutcome; before the text an arena's name and a /
+//   kRequest  address  body's its     bytes      kTaken, and then kRespond, kWatch, kProceed or
+//                                                kAbandon, perhaps behind a kPark
+//   kGone                     its                nothing: a parked request's connection is gone
 //
 // and of feeds, whose watchers workers have (worker_feeds.h), with a key as text:
 //
-//   kFeedNamed               whether there     nothing; behind the key a blank and a name
-//   kFeedWant    address     whether it waits    kFeed, now and for newer versions; kFeedAwaited;
-//   kFeedEnd kFeedGzip                                    kFeedGzip, for this version kFeedWatched
-//   how many watch    nothing kFeedLeft                                    nothing, and no kFeed
-//   any more
+//   kFeedWant    address, whether it waits       kFeed, now and for newer versions; kFeedAwaited;
+//                                                kFeedEnd
+//   kFeedGzip                                    kFeedGzip, for this version
+//   kFeedNamed   whether there; behind the key   nothing
+//                a blank and a name
+//   kFeedWatched how many watch                  nothing
+//   kFeedLeft                                    nothing, and no kFeed any more
+//
+// A kFeedWant has a number, which all that is said of the feed until the next one has, too.
 //
 // Asks of one worker are served in the order in which they came. An outcome is said when the turn
 // that has decided it is in the journal, or not at all (kUnknown); all else is said at once, in
@@ -75,7 +77,7 @@ struct AskHead {
   Ask ask = Ask::kJoin;
   Edge edge = Edge::kLeft;           // of a throw
   uint16_t hold = kNoHold;           // of a poll, seconds; kNotAHold: none that is granted
-  Ticket ticket = {};                // whose it is
+  Ticket ticket = {};                // whose it is; of kFeedWant {number of the want}
   uint64_t number = kNoNumber;       // of a throw or an input, or the ack of a poll
   std::array<uint8_t, 16> who = {};  // an Id or an Address
 };
@@ -141,7 +143,7 @@ struct SayHead {
   Say say = Say::kOutcome;
   Outcome outcome = Outcome::kOk;  // of kOutcome; why, of kFeedEnd
   uint16_t unused = 0;
-  Ticket ticket = {};
+  Ticket ticket = {};  // whose it is; of a feed {number of the want that the worker's feed has}
 };
 static_assert(sizeof(SayHead) == 16, "what crosses has no room for surprises");
 

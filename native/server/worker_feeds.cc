@@ -11,7 +11,7 @@ constexpr uint64_t kFeedShare = 2500;
 
 void WorkerFeeds::turn() {
   for (const Feeds::Want& want : table_.takeWants()) {
-    AskHead head = askBy(want.fetch ? Ask::kFeedWant : Ask::kFeedGzip, {}, want.from);
+    AskHead head = askBy(want.fetch ? Ask::kFeedWant : Ask::kFeedGzip, {want.number, 0}, want.from);
     head.number = want.waits ? 1 : 0;
     asks_->add(head, want.key);
   }
@@ -45,19 +45,24 @@ bool WorkerFeeds::tick(uint64_t now) {
 }
 
 void WorkerFeeds::take(const SayHead& head, std::string_view text) {
-  if (head.say == Say::kFeedAwaited) return table_.await(text);
-  if (head.say == Say::kFeedEnd) {
-    if (head.outcome == Outcome::kUnknownFeed) return table_.refuse(text);
-    // The next request asks the main thread anew.
-    return table_.end(text, head.outcome);
+  const bool isNews = head.say == Say::kFeed || head.say == Say::kFeedGzip;
+  const auto news = isNews ? Handed::take<FeedNews>(text) : nullptr;
+  const std::string_view key = isNews ? news->key : text;
+  const Feed* const feed = table_.find(key);
+  // It may have been forgotten here while this was on its way, and wanted again: then what the main
+  // thread says of that is still to come.
+  if (feed == nullptr || feed->want != head.ticket.connection) return;
+  switch (head.say) {
+    case Say::kFeed:
+      return table_.show(key, std::move(news->value), std::move(news->gzip));
+    case Say::kFeedGzip:
+      return table_.showCompressed(key, news->value.cursor, std::move(news->gzip));
+    case Say::kFeedAwaited:
+      return table_.await(key);
+    default:
+      // The next request asks the main thread anew.
+      return table_.end(key, head.outcome);
   }
-  const auto news = Handed::take<FeedNews>(text);
-  if (head.say == Say::kFeedGzip) {
-    return table_.showCompressed(news->key, news->value.cursor, std::move(news->gzip));
-  }
-  // It may have been forgotten here while this was on its way. Without a request since, none is
-  // wanted: one that the main thread does not know of would stay as it is.
-  if (!table_.show(news->key, std::move(news->value), std::move(news->gzip))) leave(news->key);
 }
 
 }  // namespace server

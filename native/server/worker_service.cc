@@ -182,7 +182,7 @@ bool WorkerService::send(BatchRing* ring) {
 // ---- Feeds --------------------------------------------------------------------------------------
 
 void WorkerService::serveFeed(const AskHead& head, std::string_view key) {
-  if (head.ask == Ask::kFeedWant) return want(key, whoOf<Address>(head), head.number != 0);
+  if (head.ask == Ask::kFeedWant) return want(key, head);
   std::string_view name;
   if (head.ask == Ask::kFeedNamed) {
     const size_t end = key.find(kEndOfKey);
@@ -210,13 +210,16 @@ void WorkerService::serveFeed(const AskHead& head, std::string_view key) {
 }
 
 /** The worker is told of the feed's versions from now on, or that there is none. */
-void WorkerService::want(std::string_view key, const Address& from, bool waits) {
+void WorkerService::want(std::string_view key, const AskHead& head) {
   Watched& watched = feeds_[std::string(key)];
+  watched.want = head.ticket.connection;
   const Feed* feed = parts_.feeds->find(key);
   if (feed != nullptr && feed->value) return owe(&watched, key, Say::kFeed);
-  const Outcome outcome = parts_.feeds->askForWorker(key, from, waits);
+  const Outcome outcome = parts_.feeds->askForWorker(key, whoOf<Address>(head), head.number != 0);
   feed = parts_.feeds->find(key);
-  if (feed != nullptr && feed->awaited) return say({.say = Say::kFeedAwaited}, key);
+  if (feed != nullptr && feed->awaited) {
+    return say({.say = Say::kFeedAwaited, .ticket = {watched.want, 0}}, key);
+  }
   if (outcome != Outcome::kOk) ended(key, outcome);
 }
 
@@ -257,14 +260,15 @@ void WorkerService::sayOwed() {
     bool& owes = what == Say::kFeed ? watched.owesVersion : watched.owesCompressed;
     const Feed* const feed = parts_.feeds->find(key);
     if (!std::exchange(owes, false) || feed == nullptr || !feed->value) continue;
-    say({.say = what}, Handed(std::make_unique<FeedNews>(FeedNews{key, *feed, feed->gzip})));
+    say({.say = what, .ticket = {watched.want, 0}},
+        Handed(std::make_unique<FeedNews>(FeedNews{key, *feed, feed->gzip})));
   }
 }
 
 void WorkerService::ended(std::string_view key, Outcome why) {
   const auto found = feeds_.find(std::string(key));
   if (found == feeds_.end()) return;
-  say({.say = Say::kFeedEnd, .outcome = why}, key);
+  say({.say = Say::kFeedEnd, .outcome = why, .ticket = {found->second.want, 0}}, key);
   parts_.feeds->leftAtWorker(key, thread());
   setWatchers(&found->second, key, {});
   feeds_.erase(found);

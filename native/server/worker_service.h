@@ -96,6 +96,7 @@ class WorkerService : public PollResponder {
   /** A feed that the worker has asked for. */
   struct Watched {
     FeedWatchers watchers;        // there
+    uint32_t want = 0;            // the number of its last want
     bool gzip = false;            // one of them takes it compressed
     bool owesVersion = false;     // the newest version is among what is owed
     bool owesCompressed = false;  // its compressed form is
@@ -120,7 +121,7 @@ class WorkerService : public PollResponder {
   void serveFeed(const AskHead& head, std::string_view key);
   /** Its number among the threads that have names. */
   uint32_t thread() const { return static_cast<uint32_t>(holder_); }
-  void want(std::string_view key, const Address& from, bool waits);
+  void want(std::string_view key, const AskHead& head);
   void owe(Watched* watched, std::string_view key, Say what);
   void sayOwed();
   void setWatchers(Watched* watched, std::string_view key, const FeedWatchers& watchers);

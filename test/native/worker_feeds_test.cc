@@ -70,6 +70,13 @@ class Main : public FeedsWatcher {
     return watching;
   }
 
+  /** A client of another worker begins to wait for a feed's first value, or ends. */
+  void anotherWaits(std::string_view key) {
+    EXPECT(feeds_.askForWorker(key, {}, true) == Outcome::kOk);
+    feeds_.watchedAtWorkers(key, {}, {.watching = 1});
+  }
+  void anotherLeaves(std::string_view key) { feeds_.watchedAtWorkers(key, {.watching = 1}, {}); }
+
   const Feeds& feeds() const { return feeds_; }
 
   void remove(std::string_view key) { EXPECT(feeds_.remove(key) == Outcome::kOk); }
@@ -186,11 +193,16 @@ class Both {
   /** The same, and nobody is answered yet. */
   void hand() {
     say();
-    while (says_.take(&batch_)) {
-      eachMessage<SayHead>(batch_, [this](const SayHead& head, std::string_view text) {
-        worker.feeds.take(head, text);
-      });
-    }
+    while (handBatch()) continue;
+  }
+
+  /** What was said first arrives; false: nothing was left. */
+  bool handBatch() {
+    if (!says_.take(&batch_)) return false;
+    eachMessage<SayHead>(batch_, [this](const SayHead& head, std::string_view text) {
+      worker.feeds.take(head, text);
+    });
+    return true;
   }
 
   /** The main thread says what it has to say, and the worker does not look. */
@@ -324,13 +336,40 @@ void crossesForgetting() {
   hearsOn(&both);
 }
 
-/** So does who asks while both are on their way. */
+/** So does who asks while both are on their way: with what is said of its own request. */
 void crossesAsking() {
   Both both;
   forgetAndPublish(&both);
   both.worker.watch("a", "e1-1");
-  both.tell();
+  both.settle();
   hearsOn(&both);
+}
+
+/** What the main thread has said of a feed that was forgotten and wanted again is not taken for an
+ * answer to the last request for it. */
+void takesNoAnswerForAnother() {
+  Both both;
+  both.main.anotherWaits("a");
+  both.worker.watch("a", "");
+  both.ask();
+  both.say();
+  const uint32_t watcher = both.worker.watch("a", kNoCursor);
+  both.ask();
+  both.say();
+  EXPECT(both.handBatch());
+  both.worker.step();
+  both.worker.drop(watcher);
+  both.ask();
+  both.main.anotherLeaves("a");
+  both.worker.watch("a", "");
+  both.ask();
+  both.worker.watch("a", kNoCursor);
+  both.settle();
+  both.main.publish("a", 1);
+  both.settle();
+  const std::vector<std::string>& said = both.worker.said;
+  EXPECT(said.size() == 3 && said[0] == "unknown-feed" && said[1] == "unknown-feed");
+  EXPECT(said[2].find("e1-1") != std::string::npos);
 }
 
 /** A hold that is over before the main thread has said whether there is a feed is no failure of
@@ -506,6 +545,7 @@ int main() {
   countsNobodyOfWhatHasEnded();
   crossesForgetting();
   crossesAsking();
+  takesNoAnswerForAnother();
   waitsForTheMainThread();
   sharesBytes();
   skipsWhatItIsTooSlowFor();
