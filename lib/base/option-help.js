@@ -148,13 +148,13 @@ function missing({ name, type }, next) {
  * @param {string[]} known.switches that take none
  * @param {boolean} [known.words] whether there may be words besides
  * @param {Record<string, string>} [known.aliases] other names of options, of one letter too (-d), and whose they are
- * @param {Record<string, string>} [known.elsewhere] names of other programs' options, or of earlier versions', and what to do instead
+ * @param {Record<string, string>} [known.unknown] names of other programs' options, or of earlier versions', and what to do instead
  * @returns {{values: Record<string, string | string[] | true>, words: string[]}}
  * @throws {ArgumentError} on an option that is unknown, lacks its value or has one too many, and on a word too many
  */
 export function readArguments(
   args,
-  { options, switches, words: mayHaveWords = false, aliases = {}, elsewhere = {} }
+  { options, switches, words: mayHaveWords = false, aliases = {}, unknown = {} }
 ) {
   const byName = new Map(options.map((option) => [option.name, option]));
   const names = [...byName.keys(), ...switches];
@@ -173,8 +173,8 @@ export function readArguments(
     if (kind !== 'option') continue;
     const name = Object.hasOwn(aliases, given) ? aliases[given] : given;
     if (!names.includes(name)) {
-      if (Object.hasOwn(elsewhere, name)) {
-        throw new ArgumentError(`there is no option ${rawName}: ${elsewhere[name]}`);
+      if (Object.hasOwn(unknown, name)) {
+        throw new ArgumentError(`there is no option ${rawName}: ${unknown[name]}`);
       }
       const meant = suggest(name, [
         ...names,

@@ -158,7 +158,7 @@ export class Feeds {
   }
 
   /**
-   * @param {(key: string, source: number) => void} fetch called when a feed is asked for that nobody
+   * @param {(key: string, source: number) => void} fetch called when a feed is asked for that no client
    *     publishes, with a number for the address that has asked
    */
   onFetch(fetch) {

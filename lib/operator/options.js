@@ -709,7 +709,7 @@ export const GONE = {
 function parse(args, more) {
   const switches = SWITCHES.map(({ name }) => name);
   try {
-    return readArguments(args, { options: [...table, ...more], switches, elsewhere: GONE }).values;
+    return readArguments(args, { options: [...table, ...more], switches, unknown: GONE }).values;
   } catch (error) {
     throw error instanceof ArgumentError ? new OptionError(error.message) : error;
   }

@@ -14,11 +14,10 @@ import { fetchBy } from './status.js';
 import { believedBy, hopeless, targetOf } from './target.js';
 
 /**
- * An agent: a machine that swarms by the hand of whoever has the panel of an arena. It watches the arena's
- * control feed; while the game is `load` it is one of the players, and what it reports once a second are its
- * inputs (lib/arena/games/load/inputs.json). It knows one server, that of the URL it was given, and believes
- * nothing that it says: of the feed it takes numbers, of which it does never more than --clients-max and
- * --rate-max, and what is none counts as 0.
+ * An agent: a machine whose swarm follows the panel of an arena. The agent watches the arena's control feed;
+ * while the game is `load` it is one of the players, and its inputs (lib/arena/games/load/inputs.json) are its
+ * report, once a second. It uses one server, that of its URL, and does not trust it: from the feed it takes
+ * numbers only, bounded by --clients-max and --rate-max; anything else counts as 0.
  *
  *     control feed ─▶ Agent ─▶ AgentEngine   clients, sprites a second
  *     reduced feed ─▶   │         │          the batch that is on: lib/arena/games/load/batches.js
@@ -71,9 +70,9 @@ export class Agent {
   #control = null;
   #batch = 0;
   #engine = null;
-  /** Those of earlier rounds. @type {Set<AgentEngine>} */
+  /** Engines of earlier rounds. @type {Set<AgentEngine>} */
   #leaving = new Set();
-  /** Which round the engine is of, and as whom it throws. */
+  /** The round of the engine, and the name that it throws by. */
   #of = '';
   #notBefore = 0;
   #said = '';
@@ -132,7 +131,7 @@ export class Agent {
       base: `${base}arena/${arena}`,
       fetch: this.#fetch,
       onState: (state, { why }) => {
-        // One that was stopped may still hear an answer.
+        // A player that was stopped may still hear an answer.
         if (this.#player !== player) return;
         if (state === 'online') this.#tell(`in the arena as number ${player.number}`);
         else if (why) this.#tell(`out of the arena (${why})`);
@@ -165,8 +164,8 @@ export class Agent {
     await requests.ask(leaveUrl, { method: 'POST' }).catch(ignoreFailure);
   }
 
-  /** What there shall be now: never more than this host's own bounds. */
-  get #wish() {
+  /** What the panel wants now, within this host's own bounds. */
+  get #wanted() {
     const { clientsMax, rateMax } = this.#host.options;
     const { clients = 0, throws = 0 } = this.#control ?? {};
     return {
@@ -176,14 +175,14 @@ export class Agent {
     };
   }
 
-  /** Makes what there is what there shall be. */
+  /** Steers the engine to what is wanted. */
   #step() {
     const { isRunning, round } = this.#control ?? {};
     const number = this.#player?.number;
     const of = isRunning && isCount(number, MOST_PLAYERS) ? `${round} ${number}` : '';
     if (of !== this.#of) this.#turn(of, { round, number });
     if (this.#engine === null || this.#batch === 0) return;
-    const { clients, rate, isBounded } = this.#wish;
+    const { clients, rate, isBounded } = this.#wanted;
     const most = isBounded ? ', bounded by --clients-max and --rate-max' : '';
     this.#tell(`round ${round}: ${clients} clients, ${rate} sprites a second${most}`);
     this.#engine.steer({ clients, rate, batch: this.#batch });
@@ -224,7 +223,7 @@ export class Agent {
     this.#player.offer({
       round: this.#control.round,
       machine: 1,
-      bounded: Number(this.#wish.isBounded),
+      bounded: Number(this.#wanted.isBounded),
       done: Number(this.#isEnding),
       ...report
     });
@@ -283,7 +282,7 @@ export class AgentEngine {
 
   /**
    * @param {object} round
-   * @param {string} round.name of the swarm: who has the same one counts its sprites
+   * @param {string} round.name of the swarm: engines of one name count each other's sprites
    * @param {number} round.number of this engine in it
    * @param {object} parts
    * @param {object} parts.options of parse()
@@ -325,12 +324,12 @@ export class AgentEngine {
     );
   }
 
-  /** @param {{clients: number, rate: number, batch: number}} wish what there shall be from now on */
-  steer(wish) {
+  /** @param {{clients: number, rate: number, batch: number}} wanted from now on */
+  steer(wanted) {
     if (this.#ended) return;
-    this.#batch = Math.max(this.#batch, wish.batch);
+    this.#batch = Math.max(this.#batch, wanted.batch);
     // The batch first: what is thrown next belongs to it.
-    for (const [name, value] of Object.entries({ ...wish, batch: this.#batch }).toReversed()) {
+    for (const [name, value] of Object.entries({ ...wanted, batch: this.#batch }).toReversed()) {
       if (this.#told[name] !== value) this.#engine.tell(`${name} ${value}`);
       this.#told[name] = value;
     }

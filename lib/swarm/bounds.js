@@ -2,8 +2,8 @@ import { UsageError } from './errors.js';
 import { n, size, time } from '../report/words.js';
 
 /**
- * What a run has to keep to: bounds on its figures, which set the exit code. A figure that isn't known
- * keeps to nothing: a test that measured nothing must not pass.
+ * The bounds of a run's figures, which set the exit code. An unknown figure exceeds its bound: a test that
+ * measured nothing must not pass.
  */
 
 const UNITS = { us: 0.001, µs: 0.001, ms: 1, s: 1000 };
@@ -63,38 +63,44 @@ const needs = 'throwing';
 
 /** @type {Bound[]} */
 export const bounds = [
-  flight('p50', 'half of the sprites arrive within this'),
-  flight('p90', 'nine in ten do'),
-  flight('p99', 'ninety-nine in a hundred do; of the probe where there is one'),
-  flight('p99.9', 'all but one in a thousand do'),
-  flight('max', 'all of them do'),
+  flight('p50', 'time within which half of the sprites arrive, at most'),
+  flight('p90', 'the same, of 90%'),
+  flight('p99', 'the same, of 99%; all times of latency are those of its quiet clients'),
+  flight('p99.9', 'the same, of 99.9%'),
+  flight('max', 'the same, of all'),
   ...of(count, n, {
     'per-second': [
-      'so many sprites a second are accepted at the least',
+      'accepted sprites per second, at least',
       ({ throwing }) => throwing?.perSecond,
       { needs, least: true }
     ],
     missing: [
-      'so many sprites may be missing; without this none may, which is a fault',
+      'missing sprites, at most; without this option 0 (exit code 1)',
       ({ account }) => (account.complete ? account.missing : null),
       { needs }
     ],
-    refused: ['so many throws may be refused', ({ account }) => account.refused, { needs }],
-    broken: ['so many connections may break', ({ connections }) => connections.closed]
+    refused: ['refused throws, at most', ({ account }) => account.refused, { needs }],
+    broken: ['broken connections, at most', ({ connections }) => connections.closed]
   }),
   ...of(duration, time, {
     back: [
-      'storm: all are parked again within this',
+      'storm: time until all are parked again, at most',
       ({ storm }) => storm && storm.seconds[100] !== null && storm.seconds[100] * 1000,
       { needs: 'storm' }
     ],
     stall: [
-      "the server's event loop is late by this at the most; needs --status-port",
+      "longest stall of the server's event loop, at most; needs --status-port",
       ({ server }) => server?.longestStallMs
     ],
-    cpu: ['CPU time of the server for each sprite', ({ use }) => use?.perSpriteMs, { needs }]
+    cpu: [
+      'CPU time of the server for each sprite, at most',
+      ({ use }) => use?.perSpriteMs,
+      { needs }
+    ]
   }),
-  ...of(bytes, size, { memory: ["the server's resident size, as 300M", ({ use }) => use?.most] })
+  ...of(bytes, size, {
+    memory: ["the server's resident size, at most, such as 300M", ({ use }) => use?.most]
+  })
 ];
 
 /**

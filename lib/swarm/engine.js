@@ -29,7 +29,7 @@ export class Engine {
    * @param {(header: object, bytes: Buffer) => void} events.page
    * @param {() => void} events.account all pages have come
    * @param {(why: string) => void} events.died it ended without being told to
-   * @param {?string} [believed] whom to believe, where the server speaks TLS: see tls-engine.js
+   * @param {?string} [believed] the certificates to accept, for a server with TLS: see tls-engine.js
    * @throws {UsageError} when the program can't be built
    */
   constructor(options, events, believed = null) {

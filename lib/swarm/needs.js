@@ -79,25 +79,25 @@ function numbers(text) {
  */
 
 /**
- * @param {object} wish
- * @param {number} wish.clients
- * @param {number} wish.lanes connections for throws and leaves, in all
- * @param {number} wish.ramp clients opened a second
- * @param {string} wish.address numeric, of the server
- * @param {boolean} [wish.tls] whether the server speaks it
- * @param {number} [wish.processes]
- * @param {number} [wish.perProcess]
- * @param {number} [wish.addresses] source addresses
+ * @param {object} wanted
+ * @param {number} wanted.clients
+ * @param {number} wanted.lanes connections for throws and leaves, in all
+ * @param {number} wanted.ramp clients opened a second
+ * @param {string} wanted.address numeric, of the server
+ * @param {boolean} [wanted.tls] whether the server speaks it
+ * @param {number} [wanted.processes]
+ * @param {number} [wanted.perProcess]
+ * @param {number} [wanted.addresses] source addresses
  * @param {Host} host
  * @returns {Plan}
  * @throws {NeedsError} with a line for each thing that is lacking
  */
-export function plan(wish, host) {
-  const loopback = wish.address.startsWith('127.');
+export function plan(wanted, host) {
+  const loopback = wanted.address.startsWith('127.');
   const lines = [];
-  const processes = countProcesses(wish, host, lines);
-  const sockets = wish.clients + wish.lanes;
-  const extra = wish.tls ? sockets * TLS_BYTES + processes * TLS_ENGINE_BYTES : 0;
+  const processes = countProcesses(wanted, host, lines);
+  const sockets = wanted.clients + wanted.lanes;
+  const extra = wanted.tls ? sockets * TLS_BYTES + processes * TLS_ENGINE_BYTES : 0;
   checkSystem({ sockets, loopback, extra }, host, lines);
   if (!loopback && sockets > host.ports) lines.push(portsLine(sockets, host.ports));
   if (lines.length > 0) throw new NeedsError(lines);
@@ -105,9 +105,11 @@ export function plan(wish, host) {
     1,
     Math.min(CONNECTIONS_PER_ADDRESS, Math.floor(host.ports * PORT_SHARE))
   );
-  const joins = Math.ceil(Math.min(wish.ramp, wish.clients) / JOINS_PER_ADDRESS);
-  const sources = loopback ? Math.max(wish.addresses ?? joins, Math.ceil(sockets / perAddress)) : 0;
-  return { engines: share(wish, processes), sources };
+  const joins = Math.ceil(Math.min(wanted.ramp, wanted.clients) / JOINS_PER_ADDRESS);
+  const sources = loopback
+    ? Math.max(wanted.addresses ?? joins, Math.ceil(sockets / perAddress))
+    : 0;
+  return { engines: share(wanted, processes), sources };
 }
 
 function countProcesses({ clients, lanes, processes, perProcess, tls }, host, lines) {

@@ -61,41 +61,37 @@ const RATE = number(0.01, 1e7, false);
  * What each command does, the options that are its own defaults, and what a stage of it may reach.
  */
 const commands = {
-  park: {
-    help: 'opens N clients and holds them, each with one poll parked',
-    time: 30,
-    stage: number(0, 16e6)
-  },
+  park: { help: 'opens N clients, each with one parked poll', time: 30, stage: number(0, 16e6) },
   throw: {
     help:
-      'N clients, and sprites among them: --rate R in all by the clock (open loop), or ' +
-      '--throwers T of them each as soon as its last throw was answered (closed loop)',
+      'N clients that throw: --rate R sprites per second in total (open loop), or --throwers T ' +
+      'clients, each as soon as its last throw was answered (closed loop)',
     time: 10,
     stage: number(0, 1e7, false)
   },
   latency: {
     help:
-      'a quiet probe of a few clients in a process of its own beside N others that throw at ' +
+      'measures a few quiet clients in a process of their own, beside N others that throw at ' +
       '--rate',
     time: 15
   },
   storm: {
-    help: 'N clients drop at once, and come back at once: the time until all are parked again',
+    help: 'N clients disconnect and reconnect at once: the time until all are parked again',
     time: 60
   }
 };
 
-/** The one command that runs nothing, and what it takes. */
+/** The command that runs nothing, and its options. */
 const COMPARE = {
-  help: 'two runs side by side, of their reports or what --json printed',
+  help: 'shows two runs side by side, from their reports or the output of --json',
   options: ['json', 'quiet', 'report', 'worse']
 };
 
-/** The one command that is steered from elsewhere, and what it takes. */
+/** The command that the panel of an arena steers, and its options. */
 const AGENT = {
   help:
-    "does what the panel of an arena says, while its game is load: URL is the arena's, as phones " +
-    'have it (http://host:8080/play/hall)',
+    "follows an arena's panel while the game is load; URL is that of the phones " +
+    '(http://host:8080/play/hall)',
   options: [
     ...['clients-max', 'rate-max', 'ca', 'insecure', 'wait', 'size', 'ramp', 'connecting'],
     ...['addresses', 'seed', 'quiet']
@@ -126,27 +122,27 @@ const ARENA_NAME = new RegExp(`^${ARENA}$`);
 const GROUPS = {
   'The server': {
     host: [text('HOST'), 'host name or address of the server', { default: '127.0.0.1' }],
-    port: [PORT, 'its port', { default: '8080' }],
-    url: [url, 'both at once, as https://sprites.example: instead of them, and the way to TLS'],
+    port: [PORT, 'port of the server', { default: '8080' }],
+    url: [url, 'instead of --host and --port, such as https://sprites.example; needed for TLS'],
     ca: [
       text('FILE'),
-      'https: the authorities to believe, in PEM; of a self-signed certificate itself',
-      { shown: 'those that Node knows' }
+      'https: trusted certificate authorities, or a self-signed certificate (PEM)',
+      { shown: "Node's authorities" }
     ],
-    insecure: [flag, 'https: believes any certificate, for a server under test'],
-    'transient-port': [PORT, 'its port for throws, joins and leaves', { shown: 'the port' }],
+    insecure: [flag, 'https: accepts any certificate'],
+    'transient-port': [PORT, "the server's port for throws, joins and leaves", { shown: '--port' }],
     'status-port': [
       PORT,
-      'its port for /status, by http: by its admin port its longest stall and its version are told, ' +
-        'and from another host its CPU time and memory',
-      { shown: 'the port' }
+      "the server's port for /status, by http; the admin port also gives longest stall and version, " +
+        'and CPU time and memory of a server on another host',
+      { shown: '--port' }
     ],
-    wait: [seconds(0, 3600), 'how long to wait for it to answer at first', { default: '5' }]
+    wait: [seconds(0, 3600), 'how long to wait for its first answer', { default: '5' }]
   },
   'The load': {
     time: [
       duration(0.1, LONGEST),
-      'how long to hold, to throw, or to wait for all to come back; also --duration, -d',
+      'how long to hold, to throw, or to wait until all are parked again; also --duration, -d',
       {
         shown: Object.entries(commands)
           .map(([name, { time }]) => `${name} ${time}`)
@@ -155,18 +151,18 @@ const GROUPS = {
     ],
     stage: [
       stage,
-      'park, throw; instead of --time, and as often as there are stages: within TIME the clients (park), ' +
-        'from N on, or the sprites a second (throw), from --rate or 0 on, change evenly to TARGET; also -s',
+      'park, throw: within TIME the clients (park, from N), or the sprites per second (throw, from ' +
+        '--rate or 0), change evenly to TARGET; instead of --time, may be repeated; also -s',
       { many: true }
     ],
     rate: [
       RATE,
-      'open loop: sprites a second in all, thrown by all clients in turn',
+      'open loop: sprites per second in total, thrown by all clients in turn',
       { shown: 'latency 1000' }
     ],
     throwers: [
       number(1, 100000),
-      'closed loop: clients that throw; with --rate the connections that the throws share',
+      'closed loop: clients that throw; with --rate the connections that throws share',
       { shown: '32' }
     ],
     'every-client': [
@@ -175,43 +171,43 @@ const GROUPS = {
     ],
     size: [
       { ...number(1, 1048576), unit: 'BYTES' },
-      'size of a sprite; it is padded to this, at the least some 140',
+      'size of a sprite, at least some 140',
       { default: '256' }
     ],
     drain: [
       seconds(0, 3600),
-      'how long the sprites under way may take to arrive at the end',
+      'at the end, how long unreceived sprites may take to arrive',
       { default: '10' }
     ],
     spread: [
       seconds(0, 3600),
-      'storm: the clients come back at random within this time instead of at once',
+      'storm: the clients reconnect at random within this time instead of at once',
       { default: '0' }
     ],
     probes: [
       number(1, 1000),
-      'latency: clients of the probe, which joins last and in one go',
+      'latency: clients that are measured, which join last',
       { default: '16' }
     ],
     'probe-rate': [
       number(0.1, 1000, false),
-      'latency: sprites a second that the probe throws',
+      'latency: sprites per second that these throw',
       { default: '20' }
     ],
     hold: [
       { ...number(5, 3600), unit: 'SECONDS' },
-      'how long the polls ask to be held',
+      'hold that the polls ask for',
       { shown: "the server's" }
     ],
-    stay: [flag, 'do not leave at the end: close, as a desktop does whose plug is pulled'],
-    seed: [number(0, 2 ** 31), 'for the edges and the pauses', { shown: 'a new one' }]
+    stay: [flag, 'do not leave at the end: close the connections'],
+    seed: [number(0, 2 ** 31), 'seed of random edges and pauses', { shown: 'a new one' }]
   },
   'This host': {
-    ramp: [number(0.1, 1e6, false), 'clients opened a second at the most', { default: '5000' }],
+    ramp: [number(0.1, 1e6, false), 'most clients opened per second', { default: '5000' }],
     connecting: [
       number(1, 65535),
-      "clients that may be connecting or joining at once while opening: below the server's " +
-        'listen backlog',
+      "most clients that connect or join at the same time; keep it below the server's listen " +
+        'backlog',
       { default: '256' }
     ],
     processes: [number(1, PROCESSES), 'engine processes', { shown: 'as the file limit needs' }],
@@ -227,12 +223,12 @@ const GROUPS = {
     ],
     'clients-max': [
       number(1, 1e6),
-      'agent: clients at the most, whatever the panel says',
+      'agent: most clients, whatever the panel says',
       { shown: '10000, or what the file limit allows' }
     ],
     'rate-max': [
       number(0, 1e6),
-      'agent: sprites a second at the most, whatever the panel says',
+      'agent: most sprites per second, whatever the panel says',
       { default: '10000' }
     ]
   },
@@ -240,19 +236,19 @@ const GROUPS = {
     ...Object.fromEntries(bounds.map(({ name, type, help }) => [name, [type, help]])),
     worse: [
       { ...number(0, 1e6, false), unit: 'PERCENT' },
-      'compare: by so much may a figure of B be worse than of A'
+      'compare: how much worse a figure of B may be than of A'
     ]
   },
   'What it says': {
-    json: [flag, 'the result on stdout as JSON, and nothing else there'],
-    report: [text('FILE'), 'a report to look at: one HTML file that needs nothing else'],
+    json: [flag, 'prints only the result, as JSON'],
+    report: [text('FILE'), 'writes a report: one HTML file'],
     prometheus: [
       PORT,
-      'while it runs its figures are at http://127.0.0.1:PORT/metrics, as Prometheus reads them'
+      'serves the figures for Prometheus at http://127.0.0.1:PORT/metrics during the run'
     ],
-    'server-status': [flag, "every figure of the server's /status, before and after"],
+    'server-status': [flag, "includes the server's /status, before and after"],
     quiet: [flag, 'no progress, no summary'],
-    help: [flag, 'this']
+    help: [flag, 'prints this text']
   }
 };
 
@@ -267,7 +263,7 @@ export const table = Object.entries(GROUPS).flatMap(([group, options]) =>
   }))
 );
 
-/** Names that other load testers have for the same. */
+/** Names of these options in other load testers. */
 const ALIASES = { duration: 'time', d: 'time', z: 'time', s: 'stage' };
 
 const COUNTED = 'the clients are the number after the command, as in throw 100';
@@ -275,8 +271,8 @@ const BY_RATE = '--rate is in sprites a second, in all';
 const BY_TIME = 'a run ends by --time, not by a count';
 const ENGINES = '--processes is for engines, --throwers for connections that throw';
 
-/** Names of theirs that mean something else here, or nothing. */
-const ELSEWHERE = {
+/** Options of other load testers that mean something else here, or nothing. */
+const UNKNOWN = {
   ...{ u: COUNTED, vus: COUNTED, users: COUNTED, c: COUNTED, connections: COUNTED },
   ...{ concurrency: COUNTED },
   ...{ q: BY_RATE, R: BY_RATE, r: BY_RATE, rps: BY_RATE, qps: BY_RATE, 'arrival-rate': BY_RATE },
@@ -299,7 +295,7 @@ export function parse(args) {
   const { values, words } = split(args);
   if (values.help) return { help: true };
   if (values.url !== undefined && (values.host ?? values.port) !== undefined) {
-    throw new UsageError('--url has host and port in it: not --host, --port besides');
+    throw new UsageError('--url includes host and port: omit --host and --port');
   }
   const options = Object.fromEntries(
     table
@@ -310,9 +306,9 @@ export function parse(args) {
   if (command === 'compare') return comparison(values, options, words.slice(1));
   if (command === 'agent') return agent(values, options, words.slice(1));
   for (const name of ['clients-max', 'rate-max']) {
-    if (values[name] !== undefined) throw new UsageError(`--${name} is of agent`);
+    if (values[name] !== undefined) throw new UsageError(`--${name} is an option of agent`);
   }
-  if ('worse' in options) throw new UsageError('--worse is of compare');
+  if ('worse' in options) throw new UsageError('--worse is an option of compare');
   if (!command) throw new UsageError(`which command? ${names()}`);
   if (!Object.hasOwn(commands, command)) {
     throw new UsageError(`no command "${command}": ${names()}`);
@@ -328,7 +324,7 @@ const names = () => [...Object.keys(commands), 'agent', 'compare'].join(', ');
 /** Refuses options that mean nothing to a command. */
 function checkOptions(given, command, known) {
   const other = Object.keys(given).find((name) => !known.includes(name));
-  if (other) throw new UsageError(`--${other} is not of ${command}`);
+  if (other) throw new UsageError(`--${other} is no option of ${command}`);
 }
 
 function agent(given, options, targets) {
@@ -362,7 +358,7 @@ function split(args) {
       switches: table.filter(isSwitch).map(({ name }) => name),
       words: true,
       aliases: ALIASES,
-      elsewhere: ELSEWHERE
+      unknown: UNKNOWN
     });
   } catch (error) {
     throw error instanceof ArgumentError ? new UsageError(error.message) : error;
@@ -409,12 +405,12 @@ function complete(options) {
 function timesOf({ command, clients, rate, stage, time }) {
   const { time: usual, stage: target } = commands[command];
   if (!stage) return { time: time ?? usual };
-  if (!target) throw new UsageError('--stage is of park and throw');
-  if (time !== undefined) throw new UsageError('--time: with --stage its times say how long');
+  if (!target) throw new UsageError('--stage is an option of park and throw');
+  if (time !== undefined) throw new UsageError('--time: omit it with --stage');
   const isPark = command === 'park';
   const stages = new Stages(isPark ? clients : (rate ?? 0), stage, target);
   const most = isPark ? { clients: stages.most } : { rate: stages.most };
-  if (stages.most === 0) throw new UsageError('--stage: all that they reach is 0');
+  if (stages.most === 0) throw new UsageError('--stage: every target is 0');
   return { stages, time: stages.seconds, ...most };
 }
 
@@ -425,7 +421,7 @@ export function help() {
     '       sprites-swarm agent URL [OPTION ...]',
     '       sprites-swarm compare A B [OPTION ...]',
     '',
-    'Thousands of clients against a sprites server, every sprite accounted for.',
+    'Loads a sprites server with thousands of clients, and accounts for every sprite.',
     '',
     ...Object.entries(commands).flatMap(([name, { help }]) => entry(`${name} N`, help)),
     ...entry('agent URL', AGENT.help),
@@ -440,9 +436,8 @@ export function help() {
   }
   lines.push(
     '',
-    'Exit code: 0 when all is well; 1 when a sprite is missing, came twice or broken, or the',
-    'server broke its contract; 2 when the run could not begin; 3 when all is well but a bound that',
-    'was asked for is not kept, or its figure is not known.'
+    'Exit code: 0 success; 1 a sprite missing, repeated or damaged, or a broken contract; 2 the run',
+    'could not start; 3 a bound was exceeded, or its figure is unknown.'
   );
   return lines.join('\n');
 }

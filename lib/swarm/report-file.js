@@ -11,8 +11,8 @@ import {
 import { UsageError } from './errors.js';
 
 /**
- * The file of a report, opened before the run: where it can't be written, nobody waits for a run whose
- * report is lost. What is in it stays until there is something new.
+ * The file of a report, opened before the run: where it can't be written, the program ends before a run whose
+ * report would be lost. What is in it stays until there is something new.
  */
 export class ReportFile {
   #file;

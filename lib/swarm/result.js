@@ -119,8 +119,8 @@ const CONNECTIONS =
   'connections closed joined rejoined left answers empty retries superseded resends badAnswers';
 
 /**
- * Where every sprite is. `missing` was accepted and came to nobody; `landedElsewhere` too, but
- * others' clients are in the torus and the server says it delivered them.
+ * Where every sprite is. `missing` was accepted and did not arrive; `landedElsewhere` neither, but
+ * other programs' clients are in the torus and the server says it delivered them.
  */
 function accountOf({ facts, tally, account, engineDoubles, accounted }) {
   const { counts, named } = tally;
@@ -228,7 +228,7 @@ function faultsOf(
   fault(!account.complete, 'the account is incomplete: not every engine gave its own');
   fault(
     account.complete && account.missing > (options.missing ?? 0),
-    `${account.missing} sprites are missing: accepted by the server, received by nobody`
+    `${account.missing} sprites are missing: accepted by the server, and not received`
   );
   fault(
     account.repeated > account.excusedRepeats,

@@ -460,7 +460,7 @@ export class Run {
     if (this.#interrupts < 2) await sleep(ACK_MS);
     this.#facts.drained = await this.#lastStatus();
     // All that hold a place, and not those parked: one that pauses or is between two connections is
-    // no stranger. A tick later, so that who joined before the server counted is counted here too.
+    // no stranger. A tick later, so that a client that joined before the server counted is counted here too.
     await sleep(TICK_MS * 1.2);
     this.#facts.ours = this.tally.counts.members;
   }

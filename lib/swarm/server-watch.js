@@ -27,7 +27,7 @@ export class ServerWatch {
   /** @type {Array<{at: number, cpu: number, memory: number}>} seconds, CPU seconds so far, bytes */
   points = [];
 
-  /** The version that the server says it is, or its package; null when nobody tells. */
+  /** The version of the server or its package; null when unknown. */
   version = null;
 
   /** The most memory seen, in bytes. */
@@ -48,7 +48,7 @@ export class ServerWatch {
     this.#bySource = this.#pid === null ? 'metrics' : 'kernel';
   }
 
-  /** @returns {?('kernel' | 'metrics')} who tells; null when nobody does */
+  /** @returns {?('kernel' | 'metrics')} the source of the figures; null when there is none */
   get by() {
     return this.points.length > 0 ? this.#bySource : null;
   }
@@ -113,8 +113,8 @@ export function coresBetween(from, to) {
 }
 
 /**
- * Processes of this host, as the kernel accounts for them in /proc: who listens on a port, and what CPU
- * time and memory he takes. Where the kernel does not let us look, nothing is known.
+ * Processes of this host, as the kernel accounts for them in /proc: which process listens on a port, and its
+ * CPU time and memory. Where the kernel does not let us look, nothing is known.
  */
 
 /** The kernel's unit of CPU time on every Linux that Node runs on: USER_HZ. */
@@ -161,7 +161,7 @@ export function listenerOf(port) {
       links.has(look(() => readlinkSync(`/proc/${pid}/fd/${fd}`)))
     );
   const pids = readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name));
-  // Those that share a listening socket have it of their parent, which is the older one.
+  // Processes that share a listening socket have it from their parent, which is older.
   return (
     pids
       .map(Number)

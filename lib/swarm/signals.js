@@ -2,7 +2,7 @@
 const NAMES = ['SIGINT', 'SIGTERM'];
 
 /**
- * Listens to the signals that end a program. One that is not seen to ends it as if nobody listened: at once,
+ * Listens to the signals that end a program. A signal without a handler ends it at once,
  * whatever it waits for. (Not by process.exit, which waits for a name that is still being looked up.)
  *
  * @param {() => boolean} heard called at each signal; whether it is seen to

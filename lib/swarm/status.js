@@ -148,7 +148,7 @@ export function lawOf(status) {
 const EMPTY = [204, 205, 304];
 
 /**
- * A fetch that believes whom the command line says, and closes the connection of a request that is given up, whatever
+ * A fetch that accepts the certificates that the command line says, and closes the connection of a request that is given up, whatever
  * that waits for: Node's own goes on connecting for ten seconds (nodejs/undici#4405), and keeps the process.
  *
  * @param {object} options of parse()

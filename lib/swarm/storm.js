@@ -2,9 +2,9 @@ import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * The storm: everybody's connection closes at once, and everybody comes back. How many are parked is
- * asked of the server again and again, because a poll that the swarm has written is not parked yet; the
- * swarm counts for itself only where no server tells.
+ * The storm: all connections close at once, and all clients reconnect. The server is asked again and again
+ * how many polls are parked, because a poll that the swarm has written is not parked yet; the swarm counts
+ * for itself only where the server does not tell.
  */
 
 /** Between two looks, in milliseconds. */
@@ -19,7 +19,7 @@ const PARTS = [50, 90, 99, 100];
  * @param {object} scene
  * @param {{clients: number, time: number, spread: number}} scene.options
  * @param {'server' | 'swarm'} scene.countedBy
- * @param {() => Promise<number>} scene.parked how many are, by the one who counts
+ * @param {() => Promise<number>} scene.parked polls, as `countedBy` counts them
  * @param {() => number} scene.clock seconds since the run began
  * @param {(command: string) => void} scene.tell the engines
  * @param {() => boolean} scene.isOver a signal came, or an engine died

@@ -239,7 +239,7 @@ export class Account {
 
   /**
    * @returns {{missing: number, unconfirmed: number, examples: string[]}} `missing`: accepted and
-   *     received by nobody; `unconfirmed`: received though no answer said so; `examples`: the first
+   *     not received; `unconfirmed`: received though no answer said so; `examples`: the first
    *     missing ones as `engine/number`
    */
   result() {

@@ -24,11 +24,6 @@ export async function targetOf(host) {
   }
 }
 
-/**
- * Whom the clients of an https server believe: the authorities that Node knows, those in a file, or
- * anybody.
- */
-
 /** What node:tls says of a certificate that can't be believed. */
 const DISTRUST = /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO_SELF_SIGNED|SELF_SIGNED_CERT|UNABLE_TO_)/;
 
@@ -62,11 +57,11 @@ export function tlsOf({ tls: isTls, ca, insecure, host }) {
 
 /**
  * @param {object} options of parse()
- * @returns {?string} whom the engine is to believe: see tls-engine.js; null for plain http
+ * @returns {?string} the certificates that the engine accepts: see tls-engine.js; null for plain http
  */
 export function believedBy({ tls: isTls, ca, insecure }) {
   if (!isTls) return null;
-  return insecure ? 'anybody' : (ca ?? 'known');
+  return insecure ? 'any' : (ca ?? 'known');
 }
 
 /**

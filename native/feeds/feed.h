@@ -188,11 +188,11 @@ struct Feed : FeedValue {
   uint32_t number;                 // its place in the table
   base::Ref<base::Bytes> gzip;     // the whole answer with it, compressed; may be missing
   uint32_t watching = 0;           // watchers
-  uint32_t patching = 0;           // of them, who take patches
+  uint32_t patching = 0;           // of them, with patches
   uint32_t atWorkers = 0;          // watchers of workers, which get the feed from here
-  uint32_t patchingAtWorkers = 0;  // of them, who take patches
+  uint32_t patchingAtWorkers = 0;  // of them, with patches
   uint32_t most = 0;               // both, at a time, since its presence was told
-  uint64_t askedAt = 0;            // milliseconds: when somebody last asked for it
+  uint64_t askedAt = 0;            // milliseconds: when it was last asked for
   uint64_t patchesUntil = 0;  // milliseconds: until then patches are made without such a watcher
   uint64_t failedUntil = 0;   // milliseconds: its first fetch failed; no other before that
   Source source = kNoSource;  // the address it counts for: that asked first
@@ -202,12 +202,12 @@ struct Feed : FeedValue {
   bool wanted = false;        // it has not come yet
   bool wantedByWaiter =
       false;                   // by one that waits where it is not published; of a table that shows
-  bool awaited = false;        // nobody has published it: here for the watchers who wait for that
+  bool awaited = false;        // not published: here for the watchers that wait for its first value
   bool gzipWanted = false;     // the compressed form of this version has been asked for
   bool gzipFailed = false;     // it has been, and there is none of this version
-  bool gzipAsked = false;      // somebody took this version, or waits for it, compressed
+  bool gzipAsked = false;      // a client took this version, or waits for it, compressed
   bool mayMakeRoom = false;    // could not be fetched: among those that make room for others
-  bool touched = false;        // somebody has asked for it, come or gone, since that was told
+  bool touched = false;        // a watcher has asked for it, come or gone, since that was told
   uint64_t placesCounted = 0;  // of `places`, by the table
   uint8_t failure = 0;         // why there is no value: a Outcome
   std::list<Feed*>::iterator among;    // where among those, while mayMakeRoom

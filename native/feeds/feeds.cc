@@ -113,7 +113,7 @@ Feed* Feeds::make(std::string_view key) {
   return feed;
 }
 
-/** Forgets the oldest of the feeds that could not be fetched and that nobody waits for. */
+/** Forgets the oldest of the feeds that could not be fetched and that no watcher waits for. */
 bool Feeds::makeRoom() {
   while (!failed_.empty()) {
     Feed* const feed = failed_.front();

@@ -71,8 +71,8 @@ uint32_t Feeds::newsLength(const Watcher& watcher) const {
 }
 
 /**
- * The newest version, as a value or a patch, or items, for a watcher who has `watcher.seen`.
- * Returns the version he has then.
+ * The newest version, as a value or a patch, or items, for a watcher that has `watcher.seen`.
+ * @return the version that it has then
  */
 uint64_t Feeds::addNews(const Watcher& watcher) {
   Feed& feed = *feeds_[watcher.feed];
@@ -263,7 +263,7 @@ void Feeds::servePoll(uint32_t first) {
     addNews(one);
   } else {
     isPing = true;
-    // A watcher who is ahead of this table keeps his cursor.
+    // A watcher that is ahead of this table keeps its cursor.
     const Cursor cursor = {feed.cursor.epoch, std::max(feed.cursor.version, one.seen)};
     addText(envelope([&](std::string* text) {
       appendFeed(text, feed.key);

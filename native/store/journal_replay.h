@@ -46,7 +46,7 @@ bool isWholeTo(std::string_view bytes, uint64_t upTo);
 /** Whether a batch of a journal was written when a batch before it was known to be on the disk. */
 bool knowsOfDisk(std::string_view bytes);
 
-/** Ends the reading: frees the records nobody has, and starts everybody's lease. */
+/** Ends the reading: frees the records without a client, and starts every client's lease. */
 void finishReplay(Pool* pool);
 
 }  // namespace server

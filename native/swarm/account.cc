@@ -53,8 +53,7 @@ namespace {
 
 constexpr uint64_t kMostOfABatch = uint64_t{1} << Batches::kBits;
 
-/** Clocks of those who take part differ by the way of the news: one may be ahead by a batch or two.
- */
+/** The news of a batch reach some swarms later than others: one may be ahead by a batch or two. */
 constexpr uint64_t kAhead = 4;
 
 void printBatch(uint64_t number, uint64_t accepted, uint64_t received, std::string* json) {

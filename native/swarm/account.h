@@ -68,17 +68,17 @@ class Account {
   std::vector<BitPages> received_;  // by the engine that threw
 };
 
-// Where the sprites of many swarms are, by when they were thrown: for load that goes on as long as
-// somebody wants, steered from elsewhere. One hand tells every swarm (and every phone) the number
-// of the batch that is on, and each sprite carries it, so that all of them count the same sprites:
+// Where the sprites of many swarms are, by when they were thrown: for a load without an end. The
+// panel tells every swarm (and every phone) the number of the current batch, and each sprite
+// carries it, so that all of them count the same sprites:
 //
 //   number of a sprite   batch << 20 | which one of the batch
 //
 //   batch            17    18    19    20 (now)
-//   accepted       2000  2000  1999   512     those this engine threw
-//   received       1990  2010  1000   700     those that came to its clients, whoever threw them
+//   accepted       2000  2000  1999   512     thrown by this engine
+//   received       1990  2010  1000   700     arrived at its clients, from any thrower
 //
-// Summed over all who take part, accepted − received of a batch that is some seconds old is what is
+// Summed over all swarms, accepted − received of a batch that is some seconds old is what is
 // missing.
 //
 // A bit a sprite tells one that came twice, in pages of 65,536 (8 KB) for each thrower. The last

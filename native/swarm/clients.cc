@@ -99,7 +99,7 @@ void Clients::pumpOpening() {
   tokens_ = std::min(tokens_, std::max(1.0, ramp / 20));
   // Unfinished ones are bounded: more than a listen backlog takes only wait for SYNs to be sent
   // again.
-  // Who is still leaving comes again when it has left.
+  // A client that is still leaving joins again when it has left.
   while (tokens_ >= 1 && opened_ < aim_ && clients_[opened_].state == kUnopened &&
          states_[kConnecting] + states_[kJoining] + states_[kJoinQueued] <
              core_->options.inFlight) {

@@ -70,7 +70,7 @@ uint64_t Lanes::untilDue() const {
   }
   const uint64_t due = schedule_.dueAt(issued_);
   const uint64_t now = clockNow();
-  // Due already and still here: nobody may throw just now.
+  // Due already and still here: no client may throw just now.
   return due > now ? due - now : kSecond / 1000;
 }
 

@@ -19,7 +19,7 @@ enum class Throwing { kNone, kOpenLoop, kClosedLoop };
 struct Options {
   std::string address = "127.0.0.1";     ///< numeric address of the server, IPv4 or IPv6
   std::string host = "127.0.0.1";        ///< for the Host header, without the port
-  std::string serverName = "localhost";  ///< by TLS: whom the certificate must be for
+  std::string serverName = "localhost";  ///< by TLS: the name in the certificate
   uint16_t port = 0;                     ///< parked polls go here
   uint16_t transientPort = 0;            ///< throws, joins and leaves go here; 0 is `port`
   std::string swarm = "s";               ///< names this run in the ids of its sprites

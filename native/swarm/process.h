@@ -18,7 +18,7 @@ uint64_t clockNow();
 constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint64_t kMs = 1'000'000;
 
-/** Writes all of `bytes`, waiting if it must. @return false when nobody reads any more */
+/** Writes all of `bytes`, waiting if it must. @return false when the reader is gone */
 bool writeAll(int fd, std::string_view bytes);
 
 /** Lifts the soft limit of open files to the hard one: the soft one is for the careless. */

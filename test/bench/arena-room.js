@@ -4,7 +4,7 @@
  * Starts bin/sprites, has phones and a field in Chromium play pong, and wrk (Debian's package) as many simulated
  * players as are asked for, each with a connection of its own and as many inputs a second as a phone sends. Prints
  * how long an input takes until the feed of the field has it, at a watcher of that feed and in the field's page;
- * how many frames a second the field draws, with nobody there but the phones and with everybody; and what a frame
+ * how many frames a second the field draws, alone, with the phones, and with all players; and what a frame
  * costs the page's thread, by the CPU's clock, as test/page measures it.
  *
  * The input that is timed is that of one more player, whose number crosses with pong's value. From the moment
@@ -21,7 +21,7 @@
  *   --rate R       4       inputs a second of each
  *   --seconds S    20
  *   --width W      1920    of the field, in pixels; it is 16 by 9
- *   --together             nobody goes behind
+ *   --together             all with the same priority
  */
 /* global document, KeyboardEvent, requestAnimationFrame */
 import { once } from 'node:events';
@@ -95,7 +95,7 @@ async function open() {
   const { child, listening } = launch({
     ...arenaOptions(inFolder('games'), inFolder('tokens')),
     'address-clients': 0,
-    // The one who is timed has joined first, long before he sends.
+    // The timed player joins first, long before it sends.
     lease: 300
   });
   const { port } = await listening;
@@ -313,7 +313,11 @@ async function main({ child, base }) {
       ...{ looks, refused, busy },
       feed: timed.waits(timed.arrived),
       page: timed.waits(seen),
-      drawing: { 'the field alone': alone, [`${PHONES} phones`]: withPhones, everybody: withAll }
+      drawing: {
+        'the field alone': alone,
+        [`${PHONES} phones`]: withPhones,
+        'all players': withAll
+      }
     };
   } finally {
     await Promise.all([browser.stop(), phones.stop()]);
@@ -341,9 +345,9 @@ try {
       `from an input to ${where}: p50 ${p(list, 0.5)}, p99 ${p(list, 0.99)}, longest ${p(list, 1)} (${list.length} inputs)`
     );
   }
-  for (const [who, { rate, longest, task, script: inScripts }] of Object.entries(drawing)) {
+  for (const [name, { rate, longest, task, script: inScripts }] of Object.entries(drawing)) {
     console.log(
-      `${who}: ${rate.toFixed(1)} frames a second at ${WIDTH} pixels, longest pause ${Math.round(longest)} ms; of the page's ` +
+      `${name}: ${rate.toFixed(1)} frames a second at ${WIDTH} pixels, longest pause ${Math.round(longest)} ms; of the page's ` +
         `thread a frame takes ${task.toFixed(2)} ms, ${inScripts.toFixed(2)} of them in scripts`
     );
   }

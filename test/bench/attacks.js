@@ -37,7 +37,7 @@ const ATTACKER = fileURLToPath(new URL('attacker.js', import.meta.url));
 
 /** The honest clients' account of one spell. */
 async function throwSprites({ port, adminPort }) {
-  // It ends with 1 where not all sprites have arrived.
+  // The swarm ends with 1 unless all sprites have arrived.
   const { throwing, latency, account, use } = await runSwarm(
     ['throw', CLIENTS, '--quiet'],
     { rate: RATE, time: SECONDS, port, 'status-port': adminPort, wait: 30 },
@@ -64,7 +64,7 @@ async function measure(ports, attack) {
   const [program, ...args] = [...onCore(1), 'nice', '-n', '19', process.execPath, ATTACKER, attack];
   const where = ['--port', String(ports.port), '--tls', String(ports.tlsPort)];
   const attacker = attack && spawn(program, [...args, ...where], { stdio: 'inherit' });
-  // It starts slowly, nice as it is.
+  // The attacker starts slowly: its priority is low.
   while (attacker && (await doneBy(ports)).connections < before.connections + 30) await pause(100);
   before = await doneBy(ports);
   const figures = await throwSprites(ports);

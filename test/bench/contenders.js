@@ -1,5 +1,5 @@
 /**
- * Who is measured, and how each is started and stopped: the one place that knows their options.
+ * The servers that are measured, and how each is started and stopped: the one place that knows their options.
  *
  * A contender listens on loopback, on a port of its own. It prints that port, or is given it as an option. Node
  * servers are started with probe.js preloaded, which reports what only the process itself can know.
@@ -161,7 +161,7 @@ async function readPort(child, name) {
 export async function startPrinting(name, pin, command, args, { probed = false } = {}) {
   // The test runner's loader is in NODE_OPTIONS: the server and its threads would load it.
   const plain = ['-u', 'NODE_OPTIONS', command, ...args];
-  // It is compiled before its time limit begins.
+  // The addon is compiled before the time limit begins.
   if (probed) loadTestAddon();
   const child = start(pin ? SERVER_CORE : null, 'env', plain, {
     stdio: ['ignore', 'pipe', 'inherit', ...(probed ? ['ipc'] : [])]
@@ -228,7 +228,7 @@ async function startNchan(pin) {
     /@(\w+)@/g,
     (_, name) => names[name]
   );
-  // nginx's worker must run as this user: nobody else may read the folder.
+  // nginx's worker must run as this user: no other may read the folder.
   if (process.getuid() === 0) text = `user root;\n${text}`;
   const file = join(folder, 'nginx.conf');
   writeFileSync(file, text);

@@ -38,7 +38,7 @@ const { watchers, settle, only, strict } = takeNumbers(
 const pin = canPin();
 const program = buildWatchers();
 
-/** Bytes that a watcher by `protocol` costs beyond his connection, in a server of its own. */
+/** Bytes that a watcher by `protocol` costs beyond its connection, in a server of its own. */
 async function measure(protocol) {
   // Under a kernel of its own everything is slow: no time limit may end a connection. By `hold` the kernel knows
   // after how long it may probe one: half a million probes at once took that kernel longer than they may.

@@ -22,7 +22,7 @@
  * CPU time, which a reader on another machine would not.
  *
  * Every cell is measured twice: with all watchers reading, and with a tenth of them reading nothing after their first
- * document. Lateness and missing documents are those of the watchers who read.
+ * document. Lateness and missing documents are those of the watchers that read.
  *
  * CPU is what the kernel has counted for all processes of the server over the measured time. Resident size is that of
  * the same processes; its growth is from when all are connected to the highest. Sockets is the kernel's memory for
@@ -44,14 +44,14 @@ import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 
-/** Who is measured when --only names nobody. */
+/** The servers that are measured without --only. */
 const USUAL = ['sprites-poll', 'sprites-stream', 'ws', 'sse', 'nchan-stream'];
 
 /** Files a server or the load needs besides its watchers' sockets. */
 const SPARE_FILES = 1000;
 
 /**
- * Seconds of load before the measured ones: V8 compiles the code, the server stops making patches that nobody takes,
+ * Seconds of load before the measured ones: V8 compiles the code, the server stops making patches that no client takes,
  * and V8 gives back unused heap, which it does 8 s after the start.
  */
 const WARMUP = 10;

@@ -146,7 +146,7 @@ export class Load {
    *
    * @returns {Promise<{sent: number, received: number, refused: number, unanswered: number, missing: number,
    *     repeated: number, uncalled: number, wrong: number}>} sprites: `uncalled` arrived though they were refused, `wrong`
-   *     are those changed or of nobody, answers out of the contract, and connections that the server ended
+   *     are those changed or never thrown, answers out of the contract, and connections that the server ended
    */
   async finish() {
     this.tell('stop');

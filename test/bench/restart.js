@@ -11,7 +11,7 @@
  *     server up ─▶ swarm opens, throws ─▶ SIGTERM ─▶ drain, save, exit ─▶ load, listen ─▶ parked
  *                                            └───────────── three times ───────────────────┘
  *
- * The swarm keeps the account: what it threw and nobody received is missing. The server's own counts go on over the
+ * The swarm keeps the account: a sprite that was thrown and not received is missing. The server's own counts go on over the
  * restarts, since they are in the state. Exit code 0 when
  * nothing is missing; 1 when something is; 2 when there was no run.
  */

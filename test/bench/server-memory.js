@@ -34,7 +34,7 @@ export async function atRest(pids) {
     if (quiet === 2) return;
     before = now;
   }
-  throw new Error('the server works on although nobody asks anything of it');
+  throw new Error('the server works on without requests');
 }
 
 /** Resolves when resident size has made no new low for `seconds`. */

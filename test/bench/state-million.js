@@ -5,7 +5,7 @@
  *     join all ─▶ throw, a snapshot every few seconds: turns.c tells of each turn
  *              ─▶ again: a minute's throws, as fast as they go ─▶ SIGKILL ─▶ start
  *
- * Clients here have no connection of their own: nobody polls, what is thrown waits in mailboxes. So no million of
+ * Clients here have no connection of their own: none polls, and sprites wait in mailboxes. So no million of
  * open files is needed; and snapshots are larger than those of a server whose clients ack.
  */
 import { once } from 'node:events';

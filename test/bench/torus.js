@@ -63,7 +63,7 @@ class Subject {
 
   #step() {
     const joins = this.random() < this.size / (this.size + this.nodes.length);
-    // Who it is is drawn before the clock starts.
+    // The node is drawn before the clock starts.
     const picks = joins ? this.#picksToJoin() : this.#picksToLeave();
     const elapsed = joins ? this.#join(picks) : this.#leave(picks);
     return [joins ? 'join' : 'leave', picks, elapsed];

@@ -85,7 +85,7 @@ const STALLED = 2;
 const PUBLICATIONS = 12;
 const EVERY = 0.1;
 
-/** Those that npm run bench:feeds has not; and what one gets there when it comes again, if that is sure. */
+/** Contenders that npm run bench:feeds lacks; and what a reconnected client gets, where that is certain. */
 const LIVE = {
   'sprites-poll-delta': 'remembers',
   'sprites-stream': 'remembers',
@@ -157,7 +157,7 @@ t.test('the cells', async (t) => {
   t.equal(cellsOf({ short: true, seconds: 3 }).length, 2);
 });
 
-t.test('who is broken', async (t) => {
+t.test('why a contender is broken', async (t) => {
   const of = (more) => whyBroken(rowOf({}, result(more)));
   t.equal(of({}), null);
   t.match(of({ missing: 3 }), '1.5% missing');
@@ -316,7 +316,7 @@ t.test('the report says first where another one wins', async (t) => {
   t.ok(verdictAt > 0 && verdictAt < firstAt);
 });
 
-t.test('the report can be read by everybody', { skip: noBrowser() }, async (t) => {
+t.test('the report is accessible', { skip: noBrowser() }, async (t) => {
   const browser = await launchBrowser();
   t.teardown(() => browser.close());
   const sheet = await browser.newPage();
@@ -394,7 +394,11 @@ t.test('two runs are compared by the order of each pair', async (t) => {
     /^10 of 12 pairs .*; of those that the first run tells apart, 4 of 6; .* both do, 4 of 6\.$/m
   );
   const failed = comparison([study(), study({ theirs: { failed: 'it ended' } })]);
-  t.match(failed, /^\| CPU a document .* \| 1 of 1 \| 1 of 1 \| - \|$/m, 'who failed is left out');
+  t.match(
+    failed,
+    /^\| CPU a document .* \| 1 of 1 \| 1 of 1 \| - \|$/m,
+    'a failed contender is left out'
+  );
 });
 
 t.test(
@@ -416,7 +420,7 @@ t.test(
 t.test('test/README.md prints what was measured', async (t) => {
   const rows = summaryTable(studyIn(MEASURED)).match(/^\|.*$/gm);
   t.equal(rows.length, 2 + Object.keys(contenders).length, 'all of them');
-  // It leaves out those that nobody would choose.
+  // It leaves out contenders that others surpass in everything.
   const [, behind] = documentAt('test/README.md').split(`${rows[0]}\n`);
   const [table] = /^(\|.*\n)+/.exec(behind);
   const shown = table.trim().split('\n');

@@ -1,5 +1,5 @@
 /**
- * A server with workers and a load on it, as they are measured: who runs where, what each thread takes.
+ * A server with workers and a load on it, as they are measured: which core runs what, and the CPU time of each thread.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

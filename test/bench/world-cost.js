@@ -61,7 +61,7 @@ async function startServers(kind, endings) {
     return { all: await Promise.all(Array.from({ length: servers }, () => start({}))) };
   }
   const nats = await startNats(endings);
-  // It goes where the load is: it may be on another machine, too.
+  // The broker runs on the core of the load: it may be on another machine, too.
   pinToLoad(nats.pid);
   const all = [];
   for (let i = 0; i < servers; i++) all.push(await start({ world: nats.url, name: `s${i}` }));

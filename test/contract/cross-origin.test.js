@@ -227,7 +227,7 @@ contract(t, {}, (t, server) => {
 
   t.test('nothing is compressed, however much it is asked for', async (t) => {
     const id = await server.join();
-    const wish = { headers: { 'Accept-Encoding': 'gzip;q=1.0, br, identity;q=0' } };
+    const options = { headers: { 'Accept-Encoding': 'gzip;q=1.0, br, identity;q=0' } };
     for (const [method, target] of [
       ['GET', '/'],
       ['GET', '/status'],
@@ -235,7 +235,7 @@ contract(t, {}, (t, server) => {
       ['POST', '/leave/x'],
       ['GET', '/nowhere']
     ]) {
-      t.equal((await server.ask(method, target, wish)).headers['content-encoding'], undefined);
+      t.equal((await server.ask(method, target, options)).headers['content-encoding'], undefined);
     }
   });
 });

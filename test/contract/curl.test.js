@@ -52,7 +52,7 @@ contract(t, {}, (t, server) => {
     t.equal((await curl(`${base}/poll/${id}`)).body.type, 'urn:sprites:unknown-client');
   });
 
-  t.test('curl with chunks, with Expect, with HTTP/1.0, with a wish for HTTP/2', async (t) => {
+  t.test('curl with chunks, with Expect, with HTTP/1.0, with a request for HTTP/2', async (t) => {
     const {
       body: { id }
     } = await curl('-X', 'POST', `${base}/join`);

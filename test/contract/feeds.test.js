@@ -322,7 +322,7 @@ contract(t, { options }, async (t, server) => {
     const [a, b, c] = [freshKey(), freshKey(), freshKey()];
     const first = {};
     for (const key of [a, b, c]) first[key] = (await put(server, key, long(0))).body.cursor;
-    const ask = (wish) => server.ask('POST', '/feeds', { body: JSON.stringify(wish) });
+    const ask = (wanted) => server.ask('POST', '/feeds', { body: JSON.stringify(wanted) });
     const { body: all } = await ask({ feeds: { [a]: '', [b]: first[b], [c]: '' } });
     t.strictSame(
       all.items.map(({ feed, cursor, value }) => [feed, cursor, value.score]),

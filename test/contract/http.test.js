@@ -396,7 +396,7 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
       'a body with a GET': `GET /place/${id} HTTP/1.1\r\n${HOST}Content-Length: 3\r\n\r\nabc`,
       'a question for compression':
         `GET /place/${id} HTTP/1.1\r\n${HOST}` + 'Accept-Encoding: gzip, br, zstd, deflate\r\n\r\n',
-      'a wish for another type': `GET /place/${id} HTTP/1.1\r\n${HOST}Accept: image/png\r\n\r\n`,
+      'a request for another type': `GET /place/${id} HTTP/1.1\r\n${HOST}Accept: image/png\r\n\r\n`,
       'a range': `GET /place/${id} HTTP/1.1\r\n${HOST}Range: bytes=0-3\r\n\r\n`,
       conditions:
         `GET /place/${id} HTTP/1.1\r\n${HOST}If-None-Match: *\r\n` + 'If-Match: "x"\r\n\r\n'

@@ -58,8 +58,8 @@ function followAll(t, server, key) {
   };
   const byList = async () => {
     while (!over) {
-      const wish = { hold: 5, feeds: { [key]: list.cursor } };
-      const { body } = await server.ask('POST', '/feeds', { body: JSON.stringify(wish) });
+      const wanted = { hold: 5, feeds: { [key]: list.cursor } };
+      const { body } = await server.ask('POST', '/feeds', { body: JSON.stringify(wanted) });
       for (const item of body.items) if (item.items) list.hear(t, item);
     }
   };

@@ -69,8 +69,8 @@ for (const workers of [0, 1]) {
       const [there, not] = await answers(bearer(reads('team/*')));
       t.strictSame(there.body.value, { watching: 0, who: [] });
       t.equal(problemOf(not), 'unknown-feed');
-      const wish = { hold: 5, feeds: { 'presence/team/a': '', 'presence/open': '' } };
-      const { body } = await server.ask('POST', '/feeds', { body: JSON.stringify(wish) });
+      const wanted = { hold: 5, feeds: { 'presence/team/a': '', 'presence/open': '' } };
+      const { body } = await server.ask('POST', '/feeds', { body: JSON.stringify(wanted) });
       const [private_, open] = body.items;
       t.equal(private_.problem, 'grant-required');
       t.strictSame(open.value, { watching: 0, who: [] });

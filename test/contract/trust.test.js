@@ -36,16 +36,16 @@ t.test('without --trust-proxy no header is believed', async (t) => {
 });
 
 /**
- * Holds that requests count as whose they are.
+ * Holds that a request counts for its client's address.
  *
  * @param {object[][]} sources for each client, headers that say it is that one
- * @param {object[]} nobody headers that say nothing: then it is the proxy's own address
+ * @param {object[]} nameless headers that say nothing: then it is the proxy's own address
  */
-async function tellApart(t, trust, sources, nobody) {
+async function tellApart(t, trust, sources, nameless) {
   const server = await startServer(t, {
     options: { 'trust-proxy': trust, 'address-joins': 1, 'head-bytes': '64K' }
   });
-  for (const all of [...sources, [{}, ...nobody]]) {
+  for (const all of [...sources, [{}, ...nameless]]) {
     t.equal(refusalOf(await askFrom(server, { headers: all[0] })), 'joined', 'a new address');
     for (const headers of all) {
       const text = JSON.stringify(headers).slice(0, 200);

@@ -304,7 +304,7 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     });
     readSprite(sprite);
     const size = (url) => imageSize(decodeDataUrl(url).bytes);
-    t.match(size(sprite.picture), { width: 512 }, 'for those who know no photo');
+    t.match(size(sprite.picture), { width: 512 }, 'for desktops without photos');
     t.match(size(sprite.photo), { width: 1600, height: 1200 });
     await neighbor.leave();
     await one.close();

@@ -53,7 +53,7 @@ export const stopped = {
     frozen.signal('SIGCONT');
     await pause(1500);
     const early = await server.status();
-    assert.equal(scene.ledger.gone, 0, 'a short stop costs nobody its place');
+    assert.equal(scene.ledger.gone, 0, 'a short stop costs no client its place');
     assert.equal(early.clients, 2 * clients);
     frozen.signal('SIGSTOP');
     const took = stopwatch();
@@ -175,7 +175,7 @@ export const storm = {
     assert.equal(storm.parked, clients);
     assert.equal(account.missing, 0);
     assert.ok(law.holds, JSON.stringify(law));
-    assert.equal(connections.rejoined, 0, 'everybody has kept its place');
+    assert.equal(connections.rejoined, 0, 'every client has kept its place');
     assert.equal(after.expired, 0);
     const { 99: most, 100: all } = storm.seconds;
     return (

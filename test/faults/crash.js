@@ -29,7 +29,7 @@ const NEARLY_ALL = 0.98 * CLIENTS;
 /** Seconds from listening within which nearly all are parked, on a machine that does nothing else. */
 const IN_TIME = 2;
 
-/** Seconds until everybody has to be parked again, on a machine that does other things as well. */
+/** Seconds until all clients have to be parked again, on a machine that does other things as well. */
 const PATIENCE = 60;
 
 /** Small, so that many of the ends come while a snapshot is made. */
@@ -93,7 +93,7 @@ async function statusOf({ port }) {
   return status;
 }
 
-/** Seconds from listening until nearly all are parked, everybody in the old place. */
+/** Seconds from listening until nearly all are parked, each in its old place. */
 async function parkedAgain(server) {
   let status;
   await until(
@@ -104,7 +104,7 @@ async function parkedAgain(server) {
     () => `all are parked again: ${JSON.stringify(status)}`,
     PATIENCE
   );
-  assert.equal(status.clients, CLIENTS, 'everybody has kept the place');
+  assert.equal(status.clients, CLIENTS, 'every client has kept its place');
   assert.equal(status.expired, 0);
   return (performance.now() - server.listens) / 1000;
 }
@@ -130,7 +130,7 @@ async function killAgainAndAgain(scene, { workers, sync }) {
   ]);
   await until(
     async () => (await statusOf(server)).clients === CLIENTS,
-    'everybody has joined',
+    'all clients have joined',
     PATIENCE
   );
   await parkedAgain(server);

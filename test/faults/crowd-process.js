@@ -8,12 +8,12 @@ import { request, Wire } from '../support/http.js';
  * A crowd of clients in a process of its own, to be killed, stopped and cut off.
  *
  * It says what it does as JSON lines on stdout, and it says that it has received a sprite before it
- * acks it: so whoever reads the lines knows of every promise the server is held to, whatever
+ * acks it: so a reader of the lines knows of every promise the server is held to, whatever
  * happens to this process at any moment.
  *
  *   {"ready":true}               all have joined
  *   {"promised":KEY,"state":…}   a throw got 202
- *   {"open":KEY}                 a throw whose outcome nobody will ever know: its thrower is gone
+ *   {"open":KEY}                 a throw whose outcome stays unknown: its thrower is gone
  *   {"tried":{"first":202,…}}    how a throw fared: its edge, what it was answered at first, 202 or a problem,
  *                                whether it got its 202 in the end, and after how many seconds
  *   {"got":[KEY,…]}              sprites of one answer, in its order
@@ -218,7 +218,7 @@ class Client {
           return say({ broken: `throw: ${status} ${JSON.stringify(body)}` });
         }
       } catch (error) {
-        // Its fate is unknown: the same number again tells.
+        // The sprite's fate is unknown: a throw with the same number tells.
         first ??= error.code ?? 'no answer';
       }
       await pause(100);

@@ -113,8 +113,8 @@ export const damaged = {
     await mkdir(join(folder, 'directory'));
     await refuses(join(folder, 'directory'));
     kinds++;
-    // Nobody keeps root from reading a file: as somebody else, then.
-    const nobody = ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups'];
+    // Root may read every file: another user is needed.
+    const unprivileged = ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups'];
     const own = join(folder, 'own');
     await mkdir(own);
     await writeFile(join(own, 'secret'), good, { mode: 0 });
@@ -122,7 +122,7 @@ export const damaged = {
       await chown(own, 65534, 65534);
       await chmod(folder, 0o755);
     }
-    const as = process.getuid() === 0 ? nobody : [];
+    const as = process.getuid() === 0 ? unprivileged : [];
     if (
       as.length === 0 ||
       spawnSync(as[0], [...as.slice(1), ...SERVER, '--version']).status === 0

@@ -81,7 +81,7 @@ async function startUpstream(scene) {
 export const upstream = {
   name: 'an upstream that hangs, lies, floods and flaps',
   promise:
-    'the last value stands and nobody is told of a failure; other feeds are served meanwhile; ' +
+    'the last value stands and no watcher is told of a failure; other feeds are served meanwhile; ' +
     'memory stays; what is new comes by itself',
   async run(scene) {
     const source = await startUpstream(scene);
@@ -131,7 +131,8 @@ export const upstream = {
 
 export const publisher = {
   name: 'a publisher killed half way',
-  promise: 'the value stands and nobody is told; who publishes next goes on; nothing is held',
+  promise:
+    'the value stands and no watcher is told; the next publication succeeds; nothing is held',
   async run(scene) {
     const options = { 'publish-token-file': await tokensOf(scene), 'head-time': 2, 'body-time': 3 };
     const server = await scene.server(options);

@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util';
 import { request, resetSocket } from '../support/http.js';
 
 /**
- * One hostile address, which does at once all that one address can: it has the most clients, who
+ * One hostile address, which does at once all that one address can: it has the most clients, which
  * throw and take and ack nothing; it resets, holds, sends ahead, reads nothing, joins and leaves in
  * crowds. It keeps to so many connections and so many bytes, and says at its end what it has done.
  *
@@ -47,7 +47,7 @@ const mayHaveSent = () =>
   mostBytes *
   Math.min(1, 0.2 + ((performance.now() - begun) / 1000 / Number(values.seconds)) * 0.8);
 
-/** The part of it that is not kept for the clients who stay. */
+/** The part of it that is not kept for the clients that stay. */
 const OTHERS = 0.8;
 
 const seen = { opened: 0, open: 0, most: 0, bytes: 0 };
@@ -105,7 +105,7 @@ class Line {
   }
 }
 
-/** A JPEG of 16×16 for who reads markers wrongly, and of 8,000×8,000 for who decodes it. */
+/** A JPEG of 16×16 for a reader that takes markers wrongly, and of 8,000×8,000 for one that decodes it. */
 const BOMB = Buffer.from(
   'ffd8ff01' + '0011ffc0000b0800100010010111ff'.padEnd(60, '0') + 'ffc0000b081f401f4001011100ffd9',
   'hex'
@@ -125,15 +125,15 @@ const BESIDE = { left: [0, -1], right: [0, 1], up: [-1, 0], down: [1, 0] };
 const BACK = { left: 'right', right: 'left', up: 'down', down: 'up' };
 
 /**
- * Clients who stay. Each takes what comes and acks nothing, so that its mailbox stays full. They make
- * holes among themselves; whoever joins then has them for neighbors on all sides, and they fill the
- * mailboxes of those.
+ * Clients that stay. Each takes what comes and acks nothing, so that its mailbox stays full. They make
+ * holes among themselves; a client that joins then has them for neighbors on all sides, and they fill
+ * its mailbox.
  */
 class Settlers {
   #all = [];
   #lanes;
   #joined = [];
-  /** Who sits where, by "row,column". */
+  /** The clients by their places, "row,column". */
   #at = new Map();
   #rows = 1;
   #columns = 1;
@@ -156,10 +156,10 @@ class Settlers {
     return this.#all.filter(({ place }) => place !== null).length;
   }
 
-  /** Those who have no place get one, and say where it is. */
+  /** The clients without a place get one, and say where it is. */
   join() {
     const homeless = this.#all.filter(({ id }) => id === null);
-    // Some at a time: who connects and is too slow to send is closed.
+    // Some at a time: a connection that is too slow to send is closed.
     const some = homeless.splice(0, Math.min(AT_ONCE, this.#joined.length));
     for (const one of some) one.begin(this.#joined.pop());
     const missing = Math.min(AT_ONCE, homeless.length - this.#joined.length);
@@ -181,7 +181,7 @@ class Settlers {
       const one = free[Math.floor(((n + 0.5) * free.length) / count)];
       this.#holes.push([one.place.row, one.place.column]);
       this.#lanes[0].send(request('POST', `/leave/${one.id}`));
-      // Its place is not for this address to take again.
+      // This address does not take the place again.
       this.#all.splice(this.#all.indexOf(one), 1);
       one.end();
     }
@@ -224,7 +224,7 @@ class Settlers {
   }
 }
 
-/** One of them, with a connection to poll by. */
+/** A client that stays, with a connection to poll by. */
 class Settler {
   id = null;
   place = null;
@@ -411,8 +411,8 @@ if (values.admin !== undefined) {
 
 const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
 
-const everybody = Number(values.clients);
-for (let tries = 0; tries < 600 && settlers.settled < everybody; tries += 1) {
+const wanted = Number(values.clients);
+for (let tries = 0; tries < 600 && settlers.settled < wanted; tries += 1) {
   settlers.join();
   await pause(100);
 }

@@ -21,7 +21,7 @@ const TENTH = 0.1;
 /** Bytes by which the server may grow. */
 const GROWTH = 300e6;
 
-/** Seconds after the attack from which on nobody may notice that there was one. */
+/** Seconds after the attack from which on no client may notice it. */
 const RECOVERY = 4;
 
 /** Seconds a throw may take until it has its 202, tried again as the contract says. */
@@ -40,7 +40,7 @@ function watchMemory(scene, pid) {
   return { peak: () => (look(), peak), stop: () => clearInterval(timer) };
 }
 
-/** One request of the operator's, who has an address to himself. */
+/** One request of the operator, from an address of its own. */
 async function ask(port, ...what) {
   const wire = await Wire.open(port, '127.0.0.1', '127.0.2.1');
   const { status } = await wire.send(request(...what)).read();

@@ -33,7 +33,7 @@ const cases = [
   ...[...world, cut, stopped, storm, ...crashes, ...hostile],
   ...[signals, killed, clock, slow, silent, full, damaged, mailboxes],
   ...[upstream, publisher],
-  // It wants the machine for itself: strace has to hold a thread.
+  // This case needs the machine for itself: strace has to hold a thread.
   ...(short ? [] : [workers])
 ];
 

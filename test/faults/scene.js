@@ -237,7 +237,7 @@ export class Scene {
     );
     assert.ok(ledger.promised.size > 0, 'something was promised');
     assert.equal(status.lost, 0, 'the server has lost none');
-    assert.equal(status.acked, status.thrown, 'every sprite was acked by somebody');
+    assert.equal(status.acked, status.thrown, 'every sprite was acked');
     assert.ok(status.thrown >= ledger.promised.size, 'it counts what it has promised');
     return (
       `${ledger.promised.size} promised, ${ledger.promised.size} received` +

@@ -157,7 +157,7 @@ export const clock = {
     for (const crowd of scene.crowds) await crowd.quiet();
     const seen = await undisturbedHold(scene, server);
     assert.ok(seen >= 4.9 && seen < 12, `an undisturbed hold took ${seen} s`);
-    assert.equal(scene.ledger.gone, 0, 'nobody who polls has lost its place');
+    assert.equal(scene.ledger.gone, 0, 'no client that polls has lost its place');
     await server.leave(holder);
     const account = await scene.account(server);
     return (

@@ -43,7 +43,7 @@ const CHANCE = 5;
  * The line of least squares through values taken at equal intervals.
  *
  * @param {number[]} values three or more
- * @param {number} slack a rise that nobody minds
+ * @param {number} slack a rise that is allowed
  * @returns {{mean: number, rise: number, flat: boolean}} `rise`: of that line, from the first value
  *     to the last. It is flat unless it rises by more than the slack, 5% of the mean, twice what the
  *     values scatter around it, and what so few values may rise by chance
@@ -70,7 +70,7 @@ export function trend(values, slack) {
 
 /**
  * @param {string} name of a figure of a server
- * @returns {number} the rise that nobody minds
+ * @returns {number} the rise that is allowed
  */
 export function slackOf(name) {
   return /size|heap/.test(name) ? 2 ** 20 : 16;
@@ -145,7 +145,7 @@ export class Beside {
         if (!takesPatches) await this.#ask(port, 'GET', `/feed/${key}?delta=1`);
         takesPatches = true;
       } catch {
-        // The server is gone: whether it holds nobody knows.
+        // The server is gone: whether the trend holds is unknown.
         return;
       }
       if (answer.status >= 300) continue;

@@ -52,7 +52,7 @@ const JOURNAL = { 'journal-bytes': 1 << 20, 'snapshot-every': 2 };
 /** Seconds until anything has to have happened, on a machine that does other things as well. */
 const PATIENCE = 45;
 
-/** One server of it: its process, which may be another one later, its way to the broker, and its clients. */
+/** One server of the world: its process, which may be another one later, its way to the broker, and its clients. */
 class Member {
   constructor(rig, name) {
     this.rig = rig;
@@ -114,7 +114,7 @@ class Member {
   /**
    * Kills it when for a while one side was silent.
    *
-   * @param {'out' | 'in'} side `out`: nobody heard what it has taken; `in`: it did not hear what others have taken of its
+   * @param {'out' | 'in'} side `out`: no other server heard what it has taken; `in`: it did not hear what others have taken of its
    */
   async killSilenced(side) {
     this.way.hang(side);
@@ -163,7 +163,7 @@ class Member {
     return status;
   }
 
-  /** Its books when nobody gives it anything to do: they stand still. */
+  /** Its books while it has nothing to do: they stand still. */
   async standing() {
     let last;
     let same = 0;
@@ -293,7 +293,7 @@ export class Rig {
     return all;
   }
 
-  /** Those before and after a member in the ring, without some. */
+  /** The members before and after a member in the ring, without some. */
   before(name, names = NAMES) {
     return names.at((names.indexOf(name) - 1 + names.length) % names.length);
   }
@@ -341,21 +341,21 @@ export class Rig {
     );
   }
 
-  /** Notes what those saw who throw at these servers, from a moment on. */
+  /** Notes the answers to throws at these servers, from a moment on. */
   saw(what, names, since) {
     this.seen.push(
       `${what}: ${this.untouched(what, names, since)}; ${this.overSeams(what, names, since)}; ${this.crossing(since)}`
     );
   }
 
-  /** What those who throw up and down, at these servers, saw from a moment on: nothing of it crosses. */
+  /** The answers to throws up and down at these servers, from a moment on: none of them crosses. */
   untouched(what, names, since) {
     const tries = this.scene.ledger.tries.filter(
       ({ begun, crowd, edge }) =>
         begun >= since && names.includes(crowd) && (edge === 'up' || edge === 'down')
     );
     const others = tries.filter(({ first }) => first !== 202);
-    assert.deepEqual(others.slice(0, 3), [], `${what}: up and down nobody is refused`);
+    assert.deepEqual(others.slice(0, 3), [], `${what}: up and down no throw is refused`);
     assert.ok(tries.length > 20, `${what}: the others throw on (${tries.length})`);
     const [p50, p99] = [0.5, 0.99].map((share) => quantile(tries, share));
     assert.ok(p99 < 2, `${what}: p99 ${p99} s`);
@@ -384,13 +384,13 @@ export class Rig {
     return `${took.length} crossed, p50 ${ms(p50)}, p99 ${ms(p99)}`;
   }
 
-  /** Nobody throws any more, and nothing is under way. @returns {Promise<object[]>} the books of all */
+  /** Throws have ended, and nothing is under way. @returns {Promise<object[]>} the books of all */
   async quiet() {
     await Promise.all(this.scene.crowds.map((crowd) => crowd.quiet()));
     return this.every(({ waiting }) => waiting === 0);
   }
 
-  /** Everybody throws on. */
+  /** All clients throw on. */
   go() {
     for (const crowd of this.scene.crowds) crowd.go();
     this.feeds?.go();
@@ -427,7 +427,7 @@ export class Rig {
     assert.ok(repeated <= doubt, `${what}: ${repeated} came twice, ${doubt} may have`);
     const { size: promised } = ledger.promised;
     if (this.states) {
-      assert.equal(ledger.gone, 0, `${what}: everybody keeps his place`);
+      assert.equal(ledger.gone, 0, `${what}: every client keeps its place`);
       assert.equal(thrown, promised, `${what}: all servers together have taken what was promised`);
     }
     return { thrown, acked, held, missing: missing.length, repeated, doubt, promised };

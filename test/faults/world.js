@@ -16,7 +16,7 @@ const LEASE = 3;
 /** How much longer a fault lasts than until the others have healed, milliseconds. */
 const LONGER = 1000;
 
-/** Everybody but one. */
+/** All servers but one. */
 const without = (name) => NAMES.filter((one) => one !== name);
 
 /** A fault that concerns one server: the others throw on, sew themselves together, and all is well at the end. */
@@ -76,7 +76,7 @@ const faults = {
   /** Each of its connections to the broker is reset. */
   cut: (rig, victim) => cutOff(rig, victim, 'cut off from the broker', (way) => way.cut()),
 
-  /** Nothing moves between it and the broker, and nobody is told. */
+  /** Nothing moves between the server and the broker, and neither is told. */
   hung: (rig, victim) => cutOff(rig, victim, 'without a word of the broker', (way) => way.hang())
 };
 
@@ -98,13 +98,13 @@ async function cutOff(rig, victim, what, act) {
 
 /** The same where servers keep states. */
 const statesFaults = {
-  /** Nobody was told for a while what it had taken. */
-  unheard: (rig, victim) => silenced(rig, victim, 'out', 'killed when nobody had heard from it'),
+  /** For a while no other server was told what the victim had taken. */
+  unheard: (rig, victim) => silenced(rig, victim, 'out', 'killed when no other had heard from it'),
 
-  /** It was not told for a while what others had taken. */
-  deaf: (rig, victim) => silenced(rig, victim, 'in', 'killed when it had heard of nobody'),
+  /** For a while the victim was not told what others had taken. */
+  deaf: (rig, victim) => silenced(rig, victim, 'in', 'killed when it had heard from no other'),
 
-  /** Its disk takes nothing for longer than its lease. */
+  /** The victim's disk takes nothing for longer than its lease. */
   full: (rig, victim) =>
     stuck(rig, victim, 'its disk takes nothing for a while', async (member) =>
       member.limitFiles('unlimited')
@@ -127,7 +127,7 @@ function silenced(rig, victim, side, what) {
   });
 }
 
-/** One whose disk takes nothing stands still: it takes nothing from its clients and from other servers, and stays where it is. */
+/** A server whose disk takes nothing stands still: it takes nothing from its clients and from other servers, and stays where it is. */
 async function stuck(rig, victim, what, mend) {
   if (noLimit) throw new Skip(noLimit);
   const member = rig.members.get(victim);
@@ -156,7 +156,7 @@ async function allKilled(rig) {
   await rig.heals('all killed at once: all back', NAMES);
 }
 
-/** A fault that concerns everybody alike: nobody but who throws over a seam is refused. */
+/** A fault that concerns all servers alike: only throws over a seam are refused. */
 async function faultOfAll(rig, what, { break: broken, mend }) {
   const since = performance.now();
   await broken();
@@ -206,7 +206,7 @@ const brokerAway = (rig, what, act) =>
     mend: () => rig.nats.start()
   });
 
-/** So slow is it for two leases: nobody is sewn out, and sprites cross. */
+/** Slow for two leases: no server is taken out of the ring, and sprites cross. */
 async function slowWays(rig, what, how) {
   const since = performance.now();
   for (const { way } of rig.all) way.slow(how);
@@ -326,7 +326,7 @@ async function run(scene, list, how) {
 }
 
 const promise =
-  'every 202 arrives once; only what a killed server held is missing; nobody but who throws over its seams is refused; ' +
+  'every 202 arrives once; only what a killed server held is missing; only throws over its seams are refused; ' +
   'all is well within the lease and two seconds';
 
 /** All of these for all servers. */
@@ -363,8 +363,8 @@ const broker = {
 const { unheard, deaf, full, fullAndKilled } = statesFaults;
 
 const kept =
-  'every 202 arrives, and once, whenever a server is killed; everybody keeps his place; one whose disk takes nothing ' +
-  'promises and acknowledges nothing; nobody but who throws over its seams is refused';
+  'every 202 arrives, and once, whenever a server is killed; every client keeps its place; a server whose disk takes nothing ' +
+  'promises and acknowledges nothing; only throws over its seams are refused';
 
 const states = {
   name: 'world: servers with states killed, their disks full',
@@ -395,7 +395,7 @@ const statesAndWorkers = {
 const cluster = {
   name: 'world: one NATS server of three killed, emptied, stopped, cut off and exchanged',
   promise:
-    'every 202 arrives once; nobody but who throws over a seam is refused; a cursor is one value everywhere, and all ' +
+    'every 202 arrives once; only throws over a seam are refused; a cursor is one value everywhere, and all ' +
     'have the newest in the end',
   run: (scene) =>
     run(

@@ -80,8 +80,8 @@ t.test('--feed-idle: forgotten so long after somebody last watched, and not befo
   await scene.pass(EVERY - 0.1);
   const { fetches } = scene;
   await scene.pass(IDLE - EVERY - 1);
-  t.ok(scene.fetches <= fetches + 1, 'not when nobody does');
-  t.notOk(scene.forgotten, 'and it stays for who comes back');
+  t.ok(scene.fetches <= fetches + 1, 'not without a watcher');
+  t.notOk(scene.forgotten, 'and it stays for a watcher that comes back');
   await scene.pass(2);
   t.ok(scene.forgotten, 'until its time is over');
 });
@@ -332,7 +332,7 @@ t.test('a publication that takes too long changes nothing, and the next is taken
   });
   const publish = (text) => feeds.publish('a', 'value', Buffer.from(text));
   const { cursor } = await publish(JSON.stringify('x'.repeat(2000)));
-  // Somebody takes it compressed: so is the next, and that never ends.
+  // A client takes it compressed: so is the next, and that never ends.
   await watchBy(await openDoorTo(t, feeds), feeds, `?after=${cursor}`, {
     'Accept-Encoding': 'gzip'
   });

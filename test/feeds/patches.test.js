@@ -6,7 +6,7 @@ import { NO_STATE, openDoorTo, watchBy } from '../support/feeds.js';
 import { until } from '../support/until.js';
 
 /**
- * Patches are made for those who take them, and for nobody else: the threads are spared.
+ * Patches are made only for clients that take them: the threads are spared.
  */
 
 const OPTIONS = {

@@ -9,7 +9,7 @@
  *  - hot: Node, given these bytes, the declared body and one more request, answers both, and saw
  *    the same method, target, numbers and body length; and no shorter piece of the head was
  *    decided already;
- *  - incomplete: some end makes these bytes hot, so nobody waits for what can't come;
+ *  - incomplete: some end makes these bytes hot, so the server does not wait for what can't come;
  *  - handed over: nothing. That is always right, and counted, so that a reader that takes nothing
  *    does not pass.
  */

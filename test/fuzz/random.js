@@ -4,7 +4,7 @@
 import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
-/** @returns {number} a seed nobody chose, to be printed with what it finds */
+/** @returns {number} a random seed, to be printed with what it finds */
 export function freshSeed() {
   return randomInt(2 ** 32);
 }

@@ -65,7 +65,7 @@ async function playWorld(scene) {
   return { seen, history: registers(rig.feeds.history) };
 }
 
-/** What became of a publication that nobody answered says who has seen it; one that nobody has seen has not been. */
+/** A publication without an answer took effect if a client has seen it, otherwise not. */
 function registers(history) {
   const cursors = new Map(history.filter(({ cursor }) => cursor).map((one) => [seenAs(one), one]));
   return history.flatMap((one) => {
@@ -175,7 +175,7 @@ function throwerOf(id, key) {
   };
 }
 
-/** The place of an item whose append nobody answered is that where it was read. */
+/** The place of an item whose append was not answered is that where it was read. */
 function lists(history) {
   const read = new Set(history.filter(({ op }) => op === 'read').flatMap(({ items }) => items));
   return history

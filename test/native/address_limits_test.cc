@@ -1,6 +1,5 @@
-// The addresses that are known at once: there is a most, and who is one more is refused everything
-// until another is forgotten. (What one address may have is tested with the server:
-// contract/shares.)
+// The addresses that are known at once are bounded: a further one is refused everything until
+// another is forgotten. (contract/shares tests with the server what one address may have.)
 //
 //   address_limits_test
 #include "base/address_limits.h"
@@ -42,7 +41,7 @@ int main() {
   EXPECT(limits.enter(third) == kNoSource);
   EXPECT(limits.fetch(third) == kNoSource);
   EXPECT(limits.size() == 2);
-  // Those who are known go on.
+  // The known addresses go on.
   EXPECT(limits.open(addressOf(2)));
   EXPECT(limits.mayJoin(addressOf(1), 1000));
   const Source fetched = limits.fetch(addressOf(2));
@@ -52,7 +51,7 @@ int main() {
   limits.close(third);
   EXPECT(limits.size() == 2);
 
-  // One is forgotten when nothing of it is left and its allowance is whole again.
+  // An address is forgotten when nothing of it is left and its allowance is whole again.
   limits.close(addressOf(1));
   limits.tick(1000000);
   EXPECT(limits.size() == 1);

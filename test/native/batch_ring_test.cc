@@ -46,7 +46,7 @@ void owedByTheBusy() {
     }
     now += uint64_t{Waker::kAtOnce} * kSoon;
   }
-  // One that comes as seldom as the pace asks for never waits.
+  // A waker that is as slow as the pace never waits.
   Waker seldom(&events, kSoon);
   for (uint64_t at = kStart; at < kStart + 100 * kSoon; at += kSoon) EXPECT(wake(&seldom, at) == 0);
   Waker none(&events);

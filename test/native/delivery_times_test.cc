@@ -1,5 +1,6 @@
-// How long sprites wait, counted from stamps of 16 bits: the unit follows the lease, and who has
-// flown on for minutes is "longer than the last bound", whatever the stamp has done meanwhile.
+// How long sprites wait, counted from stamps of 16 bits: the unit follows the lease, and a
+// sprite that has flown on for minutes is "longer than the last bound", whatever the stamp has done
+// meanwhile.
 //
 //   delivery_times_test
 #include "torus/delivery_times.h"

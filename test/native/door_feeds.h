@@ -1,7 +1,7 @@
-// Those who watch feeds by the front door, a part of door_test: polls that are parked, compressed
-// and of many feeds, event streams, heads and bodies in pieces, connections that go at any moment,
-// readers that do not read. Nobody may see versions out of order, and whoever keeps asking has the
-// newest in the end.
+// Watchers of feeds at the front door, a part of door_test: polls that are parked, compressed
+// and of many feeds, event streams, heads and bodies in pieces, connections that close at any
+// moment, stalled readers. No watcher may see versions out of order, and one that keeps asking has
+// the newest in the end.
 #ifndef SPRITES_TEST_NATIVE_DOOR_FEEDS_H_
 #define SPRITES_TEST_NATIVE_DOOR_FEEDS_H_
 
@@ -80,7 +80,7 @@ class DoorFeeds {
       for (uint32_t turns = below(4); turns > 0; --turns) turn_();
       for (Reader& reader : readers) {
         if (below(40) == 0) {
-          below(2) == 0 ? reader.peer->reset() : reader.peer->close();
+          below(2) == 0 ? reader.wire->reset() : reader.wire->close();
           ask(&reader);
         } else if (below(3) == 0) {
           listen(&reader);
@@ -135,9 +135,9 @@ class DoorFeeds {
         post(std::string(20000, ' ')),
     };
     for (const std::string& text : odd) {
-      Wire peer(port_);
-      peer.send(text);
-      until([&] { return peer.read().starts_with("HTTP/1.1 404"); });
+      Wire wire(port_);
+      wire.send(text);
+      until([&] { return wire.read().starts_with("HTTP/1.1 404"); });
     }
     // A worker has no feeds.
     Wire elsewhere(worker);
@@ -176,7 +176,7 @@ class DoorFeeds {
     until([&] { return feeds_->counts().watching == 0; });
   }
 
-  /** Readers who do not read: an answer and an event that nobody takes, closed in the end. */
+  /** Stalled readers of an answer and of an event are closed in the end. */
   void readSlowly(uint32_t writeTime) {
     publish(kLarge, kLargeValue);
     const uint64_t skipped = feeds_->counts().skipped;
@@ -191,7 +191,7 @@ class DoorFeeds {
     for (int i = 0; i < 3; ++i) publish(kLarge, kLargeValue);
     // What the slow ones hold is the first version, once.
     EXPECT(feeds_->held() < 2 * kLargeValue);
-    // The one who reads on gets the first and then the newest.
+    // The client that reads on gets the first and then the newest.
     std::string versions;
     until([&] {
       std::string& text = reader.read();
@@ -208,7 +208,8 @@ class DoorFeeds {
     until([&] { return feeds_->counts().streams == 1; });
   }
 
-  /** Patches and lists are compressed once for all who read gzip, as long as the budget lasts. */
+  /** Patches and lists are compressed once for all clients that read gzip, as long as the budget
+   * lasts. */
   void packPatches() {
     constexpr size_t kRemembered = 8;
     constexpr size_t kPatch = 1500;
@@ -272,19 +273,19 @@ class DoorFeeds {
   static constexpr const char* kGone = "gone";
   static constexpr const char* kGzip = "Accept-Encoding: gzip\r\n";
   static constexpr const char* kLarge = "large";
-  /** More than the kernel takes for one who does not read. */
+  /** More than the kernel buffers for a stalled reader. */
   static constexpr size_t kLargeValue = 6000000;
   static constexpr size_t kValue = 2000;
 
   enum class Kind { kPoll, kDelta, kGzip, kMany, kPieces, kStream, kStreamOfPatches };
   static constexpr size_t kKinds = 7;
 
-  /** One who watches, asks again when he is answered, and comes back when he was cut off. */
+  /** A watcher that asks again after an answer, and reconnects when it was cut off. */
   struct Reader {
     Kind kind;
-    std::unique_ptr<Wire> peer;
+    std::unique_ptr<Wire> wire;
     std::string key;
-    uint64_t seen = 0;  // the version he has
+    uint64_t seen = 0;  // the version that it has
     bool headed = false;
   };
 
@@ -337,11 +338,11 @@ class DoorFeeds {
     EXPECT(outcome == Outcome::kOk);
   }
 
-  /** Watches from what he has on, over a new connection where there is none. */
+  /** Watches from the reader's version on, over a new connection where there is none. */
   void ask(Reader* reader, bool anew = true) {
     if (reader->key.empty()) reader->key = kKeys[below(2)];
     if (anew) {
-      reader->peer = std::make_unique<Wire>(below(4) == 0 ? secure_ : port_);
+      reader->wire = std::make_unique<Wire>(below(4) == 0 ? secure_ : port_);
       reader->headed = false;
     }
     const std::string& key = reader->key;
@@ -372,10 +373,10 @@ class DoorFeeds {
     const bool pieces = reader->kind == Kind::kPieces || below(8) == 0;
     const uint32_t cut = pieces ? 1 + below(text.size() - 1) : 0;
     if (cut > 0) {
-      reader->peer->send(std::string_view(text).substr(0, cut));
+      reader->wire->send(std::string_view(text).substr(0, cut));
       turn_();
     }
-    reader->peer->send(std::string_view(text).substr(cut));
+    reader->wire->send(std::string_view(text).substr(cut));
   }
 
   /** The last version that some text tells of; 0 for none. */
@@ -405,7 +406,7 @@ class DoorFeeds {
     if (reader->kind >= Kind::kStream) return listenToEvents(reader);
     std::string head;
     std::string body;
-    if (!reader->peer->take(&head, &body)) return;
+    if (!reader->wire->take(&head, &body)) return;
     EXPECT(head.compare(0, 12, "HTTP/1.1 200") == 0);
     EXPECT(head.find("gzip") == head.npos || reader->kind == Kind::kGzip);
     see(reader, versionIn(body));
@@ -413,7 +414,7 @@ class DoorFeeds {
   }
 
   void listenToEvents(Reader* reader) {
-    std::string& text = reader->peer->read();
+    std::string& text = reader->wire->read();
     if (!reader->headed) {
       const size_t end = text.find("\r\n\r\n");
       if (end == text.npos) return;

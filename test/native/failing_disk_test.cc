@@ -211,7 +211,7 @@ void isRescued(const Folder& folder, Stage& stage) {
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
 
-/** A file that somebody takes away still takes what is written, for nobody. */
+/** A journal that is removed still takes writes, which are lost: the server begins another. */
 void aFileThatGoes() {
   const Folder folder;
   Stage stage(storeOptions(folder));

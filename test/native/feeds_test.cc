@@ -52,7 +52,7 @@ class Behind : FeedResponder {
     EXPECT(said_.find("\"cursor\":\"e1-5\"") != std::string::npos);
     EXPECT(said_.find("\"value\":[5]") != std::string::npos);
 
-    // The end of his hold leaves him what he has.
+    // At the end of its hold a watcher keeps its cursor.
     watch("e1-9");
     for (uint64_t now = 0; now < 60000; now += 100) {
       while (!feeds_.tick(now)) {
@@ -109,9 +109,9 @@ class Behind : FeedResponder {
 };
 
 /**
- * What is said of time: a turn answers as many as its share has time for, feeds take turns, a hold
- * is never over early, and an event stream has a comment every 25 s, but for one who is slow; at
- * the end everybody is told within the window, and who is slow when he has read on.
+ * Time: a turn answers as many watchers as its share has time for, feeds take turns, a hold is
+ * never over early, and an event stream has a comment every 25 s, except that of a slow reader; at
+ * the end every watcher is told within the window, a slow one when it has read on.
  */
 class Times : FeedResponder {
  public:
@@ -208,7 +208,7 @@ class Times : FeedResponder {
     const uint32_t reader = watch("a", "e1-2", 0, true);
     slow_ = true;
     const uint32_t slow = watch("a", "e1-2", 1, true);
-    // Its head goes out at once.
+    // The stream's head goes out at once.
     EXPECT(answers_[0] == 1 && answers_[1] == 1);
     passTo(began + 25000);
     EXPECT(answers_[0] == 1);
@@ -242,7 +242,7 @@ class Times : FeedResponder {
     feeds_.drop(watcher);
   }
 
-  /** A watcher of "b" who takes it compressed. */
+  /** A watcher of "b" that accepts gzip. */
   void watchCompressed(const char* after) {
     const Wanted wanted = {"b", after};
     uint32_t watcher;
@@ -265,7 +265,7 @@ class Times : FeedResponder {
     EXPECT(answers_[0] == kMany && feeds_.takeWants().empty());
   }
 
-  /** A version that could not be compressed goes out as it is, to those who come later as well. */
+  /** A version that could not be compressed goes out as it is, to later watchers as well. */
   void failedCompression() {
     answers_[0] = 0;
     const std::string value = "[\"" + std::string(2000, 'y') + "\"]";
@@ -401,7 +401,7 @@ class Unfetched : FeedResponder {
     return outcome;
   }
 
-  /** Somebody asks, and is told that it can't be had. */
+  /** A watcher asks, and is told that the fetch failed. */
   void failToFetch(const std::string& key) {
     uint32_t watcher;
     EXPECT(ask(key, &watcher) == Outcome::kOk);
@@ -447,7 +447,7 @@ class Unfetched : FeedResponder {
     EXPECT(feeds_.counts().feeds == 0 && feeds_.failed() == 0);
   }
 
-  /** One whose watchers go before they are answered has its place until the next step. */
+  /** A feed whose watchers go before they are answered keeps its place until the next step. */
   void keepToPlaces() {
     uint32_t watchers[2];
     EXPECT(ask("a", &watchers[0]) == Outcome::kOk);

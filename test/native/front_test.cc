@@ -128,23 +128,23 @@ class Stage {
 };
 
 /** The status of the next answer, and its body. */
-std::string answerTo(Stage* stage, Wire* peer, const std::string& text, std::string* body) {
-  peer->send(text);
+std::string answerTo(Stage* stage, Wire* wire, const std::string& text, std::string* body) {
+  wire->send(text);
   std::string head;
-  stage->until([&] { return peer->take(&head, body); });
+  stage->until([&] { return wire->take(&head, body); });
   return head.substr(9, 3);
 }
 
 void anAnswerIsInTheJournal(Sync sync) {
   const Folder folder;
   Stage stage(folder, sync);
-  Wire peer(stage.port());
+  Wire wire(stage.port());
   std::string id;
-  EXPECT(answerTo(&stage, &peer, request("POST", "/join"), &id) == "201");
+  EXPECT(answerTo(&stage, &wire, request("POST", "/join"), &id) == "201");
   EXPECT((stage.afterACrash() == std::pair(1ul, 0ul)));
   std::string body;
   for (uint64_t thrown = 1; thrown <= 3; ++thrown) {
-    EXPECT(answerTo(&stage, &peer, request("POST", "/throw/" + id + "/left", "{}"), &body) ==
+    EXPECT(answerTo(&stage, &wire, request("POST", "/throw/" + id + "/left", "{}"), &body) ==
            "202");
     EXPECT((stage.afterACrash() == std::pair(1ul, thrown)));
   }
@@ -153,16 +153,16 @@ void anAnswerIsInTheJournal(Sync sync) {
 void theDiskIsWaitedFor() {
   const Folder folder;
   Stage stage(folder, Sync::kTurn);
-  Wire peer(stage.port());
+  Wire wire(stage.port());
   std::string id;
-  EXPECT(answerTo(&stage, &peer, request("POST", "/join"), &id) == "201");
+  EXPECT(answerTo(&stage, &wire, request("POST", "/join"), &id) == "201");
   slow = true;
-  peer.send(request("POST", "/join"));
+  wire.send(request("POST", "/join"));
   stage.until([&] { return stage.waits(); });
   EXPECT(stage.counts().clients == 2);
-  EXPECT(peer.read().empty());
+  EXPECT(wire.read().empty());
   slow = false;
-  stage.until([&] { return peer.read().starts_with("HTTP/1.1 201"); });
+  stage.until([&] { return wire.read().starts_with("HTTP/1.1 201"); });
 }
 
 void whatIsNotWrittenIsNotAnswered() {

@@ -5,7 +5,7 @@
 //
 // A pool lives, and its journal is kept. A few of its numbers are replaced by odd ones, or records
 // are left out, repeated or exchanged; mostly the checksums are made right again. What is taken is
-// then used: clients leave, throw and poll, until everybody is gone.
+// then used: clients leave, throw and poll, until all are gone.
 #include <cstring>
 
 #include "base/checksum.h"
@@ -200,7 +200,7 @@ class Run : private PollResponder {
     }
     pool.endWorld();
     expectLaw(pool);
-    // Every hold and every lease ends: nobody is left, nothing waits.
+    // Every hold and every lease ends: no client is left, no sprite waits.
     for (uint64_t now = 0; now < 400000; now += 50) {
       while (!pool.tick(now)) {
       }

@@ -5,7 +5,7 @@
 //
 // After each end a new pool reads the files and is compared with the old one, byte for byte as a
 // snapshot has them: ids, places, holes of the torus, waiting sprites and their order, throw
-// windows, those who are just leaving, every count. The new pool then lives on in the old one's
+// windows, clients that are just leaving, every count. The new pool then lives on in the old one's
 // place.
 #include <cerrno>
 #include <cstddef>
@@ -126,7 +126,7 @@ void asOfOtherBoot(const std::string& path) {
 void noLinkIsFollowed() {
   const Folder folder;
   const Folder other;
-  // A whole journal, which one who follows a link to it would take, and cut.
+  // A whole journal: a program that followed a link to it would replay it, and cut it.
   const auto liveIn = [](const Folder& place, auto&& then) {
     Life life(1, 10, storeOptions(place));
     EXPECT(life.recover().ok() && life.start() == 0);

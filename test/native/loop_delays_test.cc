@@ -1,5 +1,5 @@
-// How late a loop is, worked out from its turns: held against somebody who really asks every 10 ms,
-// moment by moment, and against the sorted list of what he was told.
+// How late a loop is, worked out from its turns: held against a timer that really fires every 10
+// ms, moment by moment, and against the sorted list of its delays.
 //
 //   loop_delays_test [SEED]
 #include "base/loop_delays.h"
@@ -20,7 +20,7 @@ using base::LoopDelays;
 constexpr uint64_t kStart = 123456789;  // microseconds
 constexpr uint64_t kMilli = 1000;
 
-/** A loop that sleeps and works as it is told, and one who asks it. */
+/** A loop that sleeps and works as it is told, and the timer. */
 class Loop {
  public:
   void sleep(uint64_t microseconds) {
@@ -97,7 +97,7 @@ void stopped() {
   seen.sleepTooLong(500 * kMilli, true);
   EXPECT(seen.delays().longest() == 500 * kMilli);
   EXPECT(seen.delays().sum() == 490 * kMilli);
-  // It is of this turn alone.
+  // The longest delay is of this turn alone.
   seen.sleep(500 * kMilli);
   seen.delays().forgetLongest();
   seen.work(1);

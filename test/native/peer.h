@@ -46,7 +46,7 @@ class Wire {
     to.sin_family = AF_INET;
     to.sin_port = htons(port.number);
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    // The kernel takes it into the backlog: nobody need accept it yet.
+    // The kernel takes it into the backlog: the server need not accept it yet.
     EXPECT(connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0);
     fcntl(fd_, F_SETFL, O_NONBLOCK);
     if (port.secured == nullptr) return;

@@ -5,9 +5,9 @@
 //   pool_bench [clients] [milliseconds a round]
 //
 // Every client is parked. Each turn has kTurn throws of clients at random, then the answers, then
-// the polls of those who were answered. Only the main thread's part is timed, by the CPU clock of
-// the thread; what a worker does is its own core's. What is printed is the median
-// of kRounds rounds, with the fastest and the slowest.
+// the polls of the clients that were answered. Only the main thread's part is timed, by the CPU
+// clock of the thread; what a worker does is its own core's. What is printed is the median of
+// kRounds rounds, with the fastest and the slowest.
 #include <algorithm>
 #include <charconv>
 #include <cinttypes>
@@ -54,7 +54,7 @@ PoolOptions options(uint32_t clients) {
           .pollBurst = 1};
 }
 
-/** Who was answered, up to which number. */
+/** The clients that were answered, each up to which number. */
 using Answered = std::vector<std::pair<uint32_t, uint64_t>>;
 
 /** The number that an answer is acked by: `{"seq":42,…`. */

@@ -174,7 +174,7 @@ class Model {
   const Counts& counts() const { return pool_.counts(); }
 
  private:
-  /** Who is beyond each edge of each record. */
+  /** The neighbors of each record, by edge. */
   using Links = std::map<uint32_t, std::array<uint32_t, 4>>;
 
   uint64_t below(uint64_t bound) { return random_() % bound; }
@@ -205,7 +205,7 @@ class Model {
   }
 
   void leave() {
-    // Now and then somebody who may have left long ago.
+    // Now and then a client that may have left long ago.
     if (!gone_.empty() && below(4) == 0) {
       const Id id = gone_[below(gone_.size())];
       const auto at = members_.find(id.record());
@@ -303,7 +303,7 @@ class Model {
       member->box.pop_front();
     }
     catchUp(member);
-    // Who is answered at once and has not acked all he was given before is away since then.
+    // A client that is answered at once and has not acked all earlier sprites is away since then.
     const uint64_t since = member->acked < member->sent ? member->since : now_;
     member->parked = true;
     member->holder = by;
@@ -448,7 +448,7 @@ class Model {
       member->since = now_;
     }
     answers_.clear();
-    // Everybody acks all there is, until all has been seen that could be anywhere.
+    // Every client acks all its sprites, until all that may be adrift have been seen.
     for (int times = 0; !adrift_.empty(); ++times) {
       EXPECT(times < 1000);
       for (auto& [record, member] : members_) ackAll(&member);
@@ -558,7 +558,7 @@ class Model {
         return &member;
       }
     }
-    fail("an answer to nobody", __FILE__, __LINE__);
+    fail("an answer to no client", __FILE__, __LINE__);
   }
 
   Answer take(const Member& member) {

@@ -1,5 +1,5 @@
 // Presence: what it names and counts up to which bounds, what servers of a world tell each other of
-// it, and tokens that are none. That it names who is there, and nobody else, is a law of the
+// it, and tokens that are none. That it names exactly the watchers that are there is a law of the
 // simulation (simulated_visitors.h).
 //
 //   presence_test
@@ -196,7 +196,7 @@ void keepsSoManyFeeds() {
   Table table(optionsOf(1));
   table.publish("open");
   EXPECT(table.ask("presence/open") == Outcome::kOk);
-  // It takes no place of a published one.
+  // A presence feed takes no place of a published one.
   EXPECT(table.feeds.counts().feeds == 1 && table.feeds.counts().presences == 1);
   table.watch("presence/open", Grants::kNone, 0);
   EXPECT(table.feeds.remove("open") == Outcome::kOk);
@@ -249,8 +249,8 @@ void tellsSoManyAtATime() {
   EXPECT(told() == kFeeds);
 }
 
-/** Nobody asks for it for a minute: it is forgotten, and begins anew for the next one. */
-void forgetsWhatNobodyAsksFor() {
+/** A presence feed without requests for a minute is forgotten, and begins anew with the next. */
+void forgetsUnwatched() {
   Table table(optionsOf(4));
   table.publish("open");
   EXPECT(table.ask("presence/open") == Outcome::kOk);
@@ -316,8 +316,8 @@ class Member : public Table {
 
 const std::string kOpen = "presence/open";
 
-/** Who has a presence feed asks at once and every 5 s, until nobody wants it; one that has heard
- * another ask does not. */
+/** A server with a presence feed asks at once and every 5 s, while the feed is watched; not when
+ * it has just heard another server ask. */
 void asksOthers() {
   Member member(optionsOf(4));
   EXPECT(member.said().first == 0);
@@ -336,8 +336,8 @@ void asksOthers() {
   EXPECT(member.said().first == 0 && member.feeds.find(kOpen) == nullptr);
 }
 
-/** Who is asked tells its share at once, again when it is asked again, and else when it has
- * changed, once a second at most; for 15 s. */
+/** A server that is asked tells its share at once, again when it is asked again, and for 15 s when
+ * the share has changed, once a second at most. */
 void tellsOthers() {
   Member member(optionsOf(4));
   member.passAll(60000);
@@ -373,7 +373,7 @@ void tellsOthers() {
 /** The shares of all are added up: a name once, a hundred names, and what a number can be. */
 void addsUpShares() {
   Member member(optionsOf(4));
-  member.feeds.takeShare(kOpen, "b", {7, {}});  // nobody wants it here
+  member.feeds.takeShare(kOpen, "b", {7, {}});  // not watched here
   EXPECT(member.feeds.find(kOpen) == nullptr);
   member.watch("open", member.grant("cy", true, {"*"}), 0);
   EXPECT(member.ask(kOpen) == Outcome::kOk);
@@ -424,7 +424,7 @@ void keepsSoManyNamesOfOthers() {
 
 // ---- Tokens that are none -----------------------------------------------------------------------
 
-/** They are remembered for half a minute, a thousand at most, and take no grant's place. */
+/** Bad tokens are remembered for half a minute, a thousand at most, and take no grant's place. */
 void remembersBadTokens() {
   Table table(optionsOf(4));
   const auto token = [](uint32_t number) {
@@ -456,7 +456,7 @@ int main() {
   keepsSoManyFeeds();
   heedsMemory();
   tellsSoManyAtATime();
-  forgetsWhatNobodyAsksFor();
+  forgetsUnwatched();
   waitsForTheFeed();
   writesAnyName();
   asksOthers();

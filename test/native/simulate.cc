@@ -279,7 +279,7 @@ class Run : public Actor {
     }
   }
 
-  /** Those who take feeds by other ways than one poll after the other. */
+  /** Watchers of feeds by other ways than one poll after the other. */
   void addWays() {
     if (!order_.has("feeds")) return;
     publishers_.push_back(std::make_unique<SheetPublisher>("sheet/a", 0x0b000000, 60));
@@ -396,7 +396,7 @@ class Run : public Actor {
     }
   }
 
-  /** One that has left its world in order ends so, and begins again. */
+  /** A server that has left its world in order ends, and starts again. */
   void restart(Host* host) {
     machine_.say("server %" PRIu64 " has left", host->number());
     host->life()->finish();
@@ -538,11 +538,11 @@ class Run : public Actor {
       }
       return open == 0;
     });
-    await(10, "memory: an answer is held for nobody", [&] {
+    await(10, "memory: an answer is held without a reader", [&] {
       return std::ranges::all_of(
           hosts_, [](const auto& host) { return host->life()->feeds().held() == 0; });
     });
-    expect(Books::read().waiting == 0, "sprites: one waits for nobody");
+    expect(Books::read().waiting == 0, "sprites: one waits without a receiver");
     for (const auto& host : hosts_) {
       machine_.server = host->number();
       host->life()->finish();
@@ -610,7 +610,7 @@ std::string outputOf(const std::string& program, const std::string& arguments, i
 bool testDrawing(const std::string& program) {
   int status;
   std::string drawn;
-  // It has one worker.
+  // The server of this seed has one worker.
   outputOf(program, "--quiet --seed 21812 --minutes 0.1", &status, &drawn);
   const bool isDrawn =
       drawn.find("worker 1</text>") != drawn.npos && drawn.find("server</text>") != drawn.npos;

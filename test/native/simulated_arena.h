@@ -36,7 +36,7 @@ class ArenaPlayer : public Client, private PipeOwner {
   void play() {
     if (crowd->calm && newest_ > 0 && pending_ == 0) return;
     if (!crowd->calm && machine->below(100) == 0) {
-      // It may have left already, without an answer.
+      // The player may have left already, without an answer.
       leaves_ |= pipe_.ask(
           "POST /arena/hall/" + player_ + "/leave HTTP/1.1\r\nHost: s\r\nContent-Length: 0\r\n\r\n",
           kAnswerTime);
@@ -77,7 +77,7 @@ class ArenaPlayer : public Client, private PipeOwner {
     if (answer.status == 204) {
       Inputs& its = (*inputs)[number_];
       its.taken = std::max(its.taken, asked_);
-      // One that has come before renews no lease.
+      // An input that has come before renews no lease.
       if (asked_ == pending_) pending_ = 0, renewedAt_ = pendingSince_;
       return;
     }
@@ -104,7 +104,7 @@ class ArenaPlayer : public Client, private PipeOwner {
   bool leaves_ = false;  // or has, as far as it knows
   uint64_t number_ = 0;
   uint64_t newest_ = 0;   // of its inputs
-  uint64_t pending_ = 0;  // the newest, while nobody has said that it is taken
+  uint64_t pending_ = 0;  // the newest, while it is unanswered
   uint64_t asked_ = 0;
   uint64_t pendingSince_ = 0;
   uint64_t askedAt_ = 0;

@@ -24,7 +24,7 @@
 
 namespace sim {
 
-/** Who has connections. */
+/** An actor with a connection, over which it asks. */
 class Asking {
  public:
   virtual ~Asking() = default;
@@ -64,7 +64,7 @@ class Line : public Peer {
     return true;
   }
 
-  /** It is gone. */
+  /** The connection is gone. */
   virtual void forget() = 0;
 
   StreamNumber stream_ = kNoStream;
@@ -84,8 +84,7 @@ class Wire : public Line {
 
   bool asks() const { return asked_; }
 
-  /** Asks for something that is to be answered within so many microseconds; false: nobody is there.
-   */
+  /** Asks for something that is to be answered within so many microseconds; false: no server. */
   bool ask(std::string_view request, uint64_t within) {
     if (!open()) return false;
     asked_ = true;
@@ -188,7 +187,7 @@ class Ledger {
   /** A sprite has come to a session under a number. */
   void came(uint32_t number, uint64_t sequence, uint64_t sprite) {
     Session& session = sessions_[number];
-    expect(sprite < sprites_.size(), "sprites: one comes that nobody has thrown");
+    expect(sprite < sprites_.size(), "sprites: one comes that was never thrown");
     Sprite& one = sprites_[sprite];
     expect(!one.refused, "sprites: one comes that was refused");
     if (sequence <= session.sprites.size()) {
@@ -249,7 +248,7 @@ class Ledger {
     bool promised, refused;
   };
 
-  /** One that a server has given up in doubt may come from both. */
+  /** A sprite that a server has given up in doubt may come from both. */
   void expectOnce(bool holds, const char* law) {
     if (!holds) expect(++twice_ <= Books::read().doubted, law);
   }
@@ -545,7 +544,7 @@ class Records {
     newest = std::max(newest, cursor.version);
   }
 
-  /** The newest version that a server has told anybody of. */
+  /** The newest version that a server has told a client of. */
   uint64_t newest(const std::string& key, uint32_t server = 0) { return newest_[{key, server}]; }
 
   /** An item has one place in a log, also after the log's epoch was renewed. */
@@ -621,7 +620,7 @@ class Publisher : public Actor, private Asking {
   }
 
   void lost(uint32_t) override {
-    machine->say("nobody knows whether number %" PRIu64 " holds", tried_);
+    machine->say("it is unknown whether number %" PRIu64 " holds", tried_);
   }
 
   const std::string key_;
@@ -744,7 +743,7 @@ class Reader : public Actor, private Asking {
   std::string cursor_, asked_;
   bool closed_ = false;
   uint64_t version_ = 0, epoch_ = 0;
-  uint64_t told_ = 0;  // to anybody, before it has asked
+  uint64_t told_ = 0;  // to any client, before it has asked
 };
 
 }  // namespace sim

@@ -118,7 +118,7 @@ class Disk {
     const bool wasDead = machine->dead;
     File& file = *at(fd).file;
     if (!calls()) {
-      // It has written a part of it.
+      // The dead process has written a part.
       if (!wasDead) put(&file, bytes, machine->below(length + 1), place);
       return errno = EIO, -1;
     }
@@ -206,7 +206,7 @@ class Disk {
     return memory;
   }
 
-  /** One after the other; empty: there are no more. */
+  /** The files' names, one after the other; empty: there are no more. */
   std::string nameAt(size_t place) const {
     auto found = names_.begin();
     while (place > 0 && found != names_.end()) ++found, --place;

@@ -107,7 +107,7 @@ struct Sheet {
   }
 };
 
-/** Those that were published, by their feed and their number. */
+/** Documents that were published, by their feed and their number. */
 inline std::map<std::pair<std::string, uint64_t>, std::string>* sheets = nullptr;
 
 /** Compressed, as a worker thread of JavaScript does it. */
@@ -149,7 +149,7 @@ class Inflater {
     return true;
   }
 
-  /** Its trailer has come, and fits. */
+  /** The trailer has come, and fits. */
   bool ended() const { return ended_; }
 
  private:

@@ -24,7 +24,7 @@ class Drawing {
   /** The page; `end`: the law that is broken, or that none is. */
   std::string page(const std::string& end, bool broken) {
     const size_t from = lines_.size() > kMost ? lines_.size() - kMost : 0;
-    // Who threw a sprite is said earlier, perhaps.
+    // The thrower of a sprite may be said in an earlier line.
     for (size_t i = 0; i < lines_.size(); ++i) place(i, i >= from);
     const int height = kTop + static_cast<int>(lines_.size() - from) * kHigh + 40;
     const int width = xOf(columns_.size()) + 500;
@@ -87,7 +87,7 @@ class Drawing {
            escaped(words) + "</text>";
   }
 
-  /** Whose step it is: "client 3", "worker 1", the one who threw a sprite, the server's else. */
+  /** The actor of a step: "client 3", "worker 1", the thrower of a sprite, otherwise the server. */
   std::string nameOf(const std::string& said) {
     const size_t end = said.find(' ');
     const std::string first = said.substr(0, end);

@@ -76,7 +76,7 @@ class FeedWatcher : public Client, private PipeOwner {
 
   void act(uint64_t) override {
     pipe_.misbehave();
-    // One that is reloaded, with what it has or without.
+    // The page is reloaded, and keeps its values or loses them.
     if (!crowd->calm && machine->below(60) == 0) {
       pipe_.cut(machine->below(2) == 0);
       if (machine->below(3) == 0) forget(&feeds_[machine->below(feeds_.size())]);
@@ -92,7 +92,7 @@ class FeedWatcher : public Client, private PipeOwner {
     std::string cursor;  // empty: nothing
     bool waits = false;  // it has asked for the first value whenever that comes
     uint64_t version = 0;
-    uint64_t told = 0;  // to anybody, before it has asked
+    uint64_t told = 0;  // to any client, before it has asked
     Sheet sheet;
     bool isSheet = false;
   };
@@ -115,7 +115,7 @@ class FeedWatcher : public Client, private PipeOwner {
                  feeds_[0].version);
     const bool waits = pipe_.ask(way_ == Way::kList ? requestForAll() : requestForOne(),
                                  kHold * kSecond + kAnswerTime);
-    if (!waits) machine->say("nobody is there");
+    if (!waits) machine->say("no server is there");
   }
 
   std::string requestForOne() {

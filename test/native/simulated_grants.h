@@ -59,7 +59,7 @@ class Book {
     return found == numbers_.end() ? nullptr : &grants_[found->second];
   }
 
-  /** One of the newest; nullptr: there is none. */
+  /** One of the newest grants; nullptr: there is none. */
   const SignedGrant* any() const {
     if (grants_.empty()) return nullptr;
     const size_t newest = std::min<size_t>(grants_.size(), 12);
@@ -83,7 +83,7 @@ class Book {
 
   bool isRevoked(const std::string& sub) const { return revoked_.contains("sub/" + sub); }
 
-  /** From when on this name is nobody's. */
+  /** From when on no watcher may have this name. */
   uint64_t endOfName(const std::string& sub) const {
     const auto found = revoked_.find("sub/" + sub);
     return found == revoked_.end() ? kNever : found->second.held;

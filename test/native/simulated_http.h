@@ -35,7 +35,7 @@ struct Answer {
   std::string_view body;
 };
 
-/** Whose the connection is. */
+/** The owner of a connection. */
 class PipeOwner {
  public:
   virtual ~PipeOwner() = default;
@@ -56,7 +56,7 @@ class Pipe : public Line {
   bool streams() const { return streams_; }
 
   /** Asks for something that is to be answered within so many microseconds from when it is the
-   * oldest; false: nobody is there. */
+   * oldest; false: no server. */
   bool ask(std::string_view request, uint64_t within) {
     if (!open()) return false;
     asked_.push_back(within);

@@ -67,7 +67,7 @@ class Thread : public Actor {
   /** Goes on with it until it waits, or is done. */
   void resume();
 
-  /** It is a worker of its server. */
+  /** Makes the thread a worker of its server. */
   void call(uint64_t number) { worker = server_ * uint64_t{10} + number; }
 
   /** By itself: waits until `at`, or until it is woken. */
@@ -214,7 +214,7 @@ class Machine {
 
   uint32_t server = 0;  // the one whose code runs, or has run last
 
-  /** Its process is dead: what still runs of it is heard by nobody, and every call fails. */
+  /** Its process is dead: what still runs of it has no effect, and every call fails. */
   bool dead = false;
 
   // Are told each step in words, and the law that is broken.

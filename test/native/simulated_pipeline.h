@@ -68,7 +68,7 @@ class Pipeliner : public Client, private PipeOwner {
            body;
   }
 
-  /** False: nobody is there. */
+  /** @return false: no server */
   bool ask(Asked what, const std::string& request) {
     const bool goes = pipe_.ask(request, kHold * kSecond + kAnswerTime);
     if (goes) asked_.push_back(what);
@@ -117,7 +117,7 @@ class Pipeliner : public Client, private PipeOwner {
   void answered(const Answer& answer) override {
     const Asked asked = asked_.front();
     asked_.pop_front();
-    // Its connection closes: what was behind it is lost.
+    // The connection closes: requests behind this one are lost.
     if (answer.status == 503) return asked_.empty() ? lost() : void();
     if (answer.reason == "unknown-client") return end();
     const auto [status, reason, body] = answer;

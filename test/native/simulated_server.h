@@ -220,7 +220,7 @@ class Life {
   }
   const Recovery& recovery() const { return recovery_; }
   std::vector<WorkerCounts> counts() const { return front_.counts(); }
-  /** Its part in the world; nullptr: there is none. */
+  /** The server's part in the world; nullptr: there is none. */
   const Member* member() const { return member_.get(); }
   void leave() { member_->leave(); }
   bool blocked() const { return turn_.store() != nullptr && turn_.store()->blocked() != 0; }
@@ -462,7 +462,7 @@ class Life {
     Cursor next = nextOf(key);
     // The store may have forgotten a version that others have: no two servers share an epoch.
     if (next.epoch != epochs_[key]) epochs_[key] = next.epoch = newEpoch();
-    // One that was given out may be staged here still, and the store may have forgotten it.
+    // A version that was given out may be staged here still, and the store may have forgotten it.
     next.version = given_[key] = std::max(next.version, given_[key] + 1);
     member_->share({.bytes = publishing_->body, .key = key, .known = newest(key), .cursor = next},
                    [this, next](const Parcel* there) {
@@ -503,7 +503,7 @@ class Life {
   }
 
   /** Has the items of the store's log taken that are not here. `own` is to become one of them, and
-   * is one perhaps already: then nobody has said so. */
+   * may be one already, whose answer was lost. */
   void adoptLog(const Parcel& there, const Job* own) {
     const Cursor known = newest(there.key);
     uint64_t version = there.cursor.version - there.items.size();
@@ -650,7 +650,7 @@ class Life {
       sheet.cells.push_back(value);
       const auto found = inputs->find(numbers[i]);
       if (found == inputs->end()) {
-        expect(value == 0, "arena: a player has an input who was told of none");
+        expect(value == 0, "arena: a player has an input without having sent one");
         continue;
       }
       Inputs& its = found->second;
@@ -690,7 +690,7 @@ class Life {
     for (const std::string& key : keys) {
       const Feed* const feed = feeds_.find(key);
       uint32_t watching;
-      // The store of a world has every item that anybody was told of.
+      // The store of a world has every item that any client was told of.
       if (feed->isLog && plan_.servers > 1) continue;
       if (feed->isLog) {
         (void)feeds_.append(key, {newEpoch(), feed->cursor.version}, {}, &watching);
@@ -763,7 +763,7 @@ class Host : public Actor {
     act(nameOf(Life::Due::kReady));
   }
 
-  /** Its process is gone. */
+  /** The server's process is gone. */
   void end() {
     machine->server = plan_.number;
     if (life_) doubted = life_->pool().counts().doubted;
@@ -788,7 +788,7 @@ class Host : public Actor {
     if (machine->dead) return;
     if (due != Life::Due::kReady) life_->expectLaws();
     if (due == Life::Due::kCrossing) expectWorldLaws();
-    // Whoever has told may be within a call: the turn is a step of its own.
+    // The call may come from within another: the turn is a step of its own.
     if (turnDue_ || life_->waits()) return;
     if (due == Life::Due::kReady || network->isReady(life_->fd())) {
       turnDue_ = true;
@@ -796,13 +796,13 @@ class Host : public Actor {
     }
   }
 
-  /** Its process ends before the next step. */
+  /** Ends the process before the next step. */
   void kill() {
     machine->server = plan_.number;
     machine->dead = true;
   }
 
-  /** It has left its world in order, and is to begin again. */
+  /** The server has left its world in order, and is to start again. */
   bool hasLeft() const {
     return life_ != nullptr && life_->member() != nullptr && life_->member()->hasLeft();
   }
@@ -832,7 +832,7 @@ inline Host* hosts[kMostServers] = {};
 struct Books {
   uint64_t waiting = 0, lost = 0, clients = 0, crossedIn = 0, crossedOut = 0, doubted = 0;
   uint64_t shape = 0;  // another number where a torus, or a ring, is another one
-  bool whole = true;   // nobody is down
+  bool whole = true;   // no server is down
 
   static Books read() {
     Books sum;

@@ -56,7 +56,7 @@ class Network : public Actor {
 
   // ---- By clients
 
-  /** kNoStream: nobody listens there. */
+  /** @return kNoStream: no program listens there */
   StreamNumber connect(uint16_t port, uint32_t address, Peer* peer) {
     std::vector<int> listening;
     for (const int fd : listeners_) {
@@ -152,7 +152,7 @@ class Network : public Actor {
       giveBack(one.stream);
     }
     std::erase(listeners_, fd);
-    // Nobody takes those who wait.
+    // Connections in the backlog are reset.
     for (const StreamNumber number : std::exchange(one.backlog, {})) {
       streams_[number].closed = streams_[number].wasReset = true;
       carry(number);
@@ -219,7 +219,7 @@ class Network : public Actor {
     }
     const size_t room = roomOf(stream);
     if (room == 0 || machine->chance(odds.noRoom)) {
-      // It is writable soon.
+      // The socket is writable soon.
       ready(fd);
       return errno = EAGAIN, -1;
     }
@@ -295,7 +295,7 @@ class Network : public Actor {
     return count;
   }
 
-  /** Whom to tell when something is ready: a thread that sleeps, or of a set the main one. */
+  /** What is told when a descriptor is ready: a sleeping thread, or of a set the main thread. */
   void sleeps(int fd, Thread* thread) { at(fd).sleeper = thread; }
   void tells(int set, Actor* actor, uint64_t what) {
     at(set).told = actor;

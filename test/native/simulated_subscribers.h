@@ -49,7 +49,7 @@ class Subscriber : public Client, private PipeOwner {
   /** For so long it does not read, where it stops. */
   static constexpr uint64_t kPause = kSecond;
 
-  /** One that is asked for behind its end takes as long as its grant is verified. */
+  /** A stream that is asked for behind its grant's end lasts until the grant is verified. */
   uint64_t endOfStream() const { return std::max(book->endOf(*grant_), sentAt_ + kVerifies); }
 
   bool reads() const { return !grant_->forged && grant_->reads(publisher_->key()); }

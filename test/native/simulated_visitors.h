@@ -1,5 +1,5 @@
-// Visitors of a simulation: clients that watch private feeds by grants, and feeds of who watches;
-// and the operator, who revokes grants.
+// Visitors of a simulation: clients that watch private feeds by grants, and presence feeds;
+// and the operator, which revokes grants.
 //
 //   Attendance  of each feed: how many may have been watching at a moment, and under which names
 //   Visitor     asks for its feed, by a grant that is good, over, forged, another's, or none
@@ -31,7 +31,7 @@ namespace sim {
 /** What a worker's count of watchers is behind, and what a connection that was cut is. */
 constexpr uint64_t kWorkerLate = kSecond;
 
-/** Who has watched a feed, as its clients know it: never less than the server does. */
+/** The watchers of a feed, as its clients know them: never fewer than the server knows. */
 class Attendances : public Actor {
  public:
   explicit Attendances(bool workers) : workers_(workers) {}
@@ -130,7 +130,7 @@ class Visitor : public Actor, private Asking {
   void expectInTime() const {
     wire_.expectInTime();
     if (!wire_.asks() || grant_ == nullptr || !binds()) return;
-    // One that was asked behind its end takes as long as it is verified.
+    // A poll that was sent behind its grant's end lasts until the grant is verified.
     if (machine->now() <= after(std::max(book->endOf(*grant_), sentAt_ + kVerifies))) return;
     machine->say("that is the poll of visitor %" PRIu64, number_);
     machine->broken("grants: a poll goes on behind its end");
@@ -153,7 +153,7 @@ class Visitor : public Actor, private Asking {
   }
 
   bool reads() const { return grant_ != nullptr && !grant_->forged && grant_->reads(key_); }
-  /** Whether its poll is to end with the grant. Of a feed that anybody may read: where that was
+  /** Whether its poll is to end with the grant. Of a public feed: where the grant was
    * good when it was verified. */
   bool binds() const {
     if (!reads() || isPrivate(key_)) return reads();
@@ -419,7 +419,7 @@ class Lobby {
     for (const auto& one : visitors_) one->expectInTime();
   }
 
-  /** In the end: whether those who watch who is there know of exactly those who are. */
+  /** In the end: whether watchers of presence know of exactly the watchers that are there. */
   bool isRight() const {
     for (const auto& one : visitors_) {
       const std::string_view told = toldBy(one->key());

@@ -4,9 +4,9 @@
 //   native ─frame, when its turn is written─▶ Broker: late, lost, doubled ─▶ the other's Member
 //   Life ─publication─▶ Broker: the newest of each feed ─▶ answer, news ─▶ Life
 //
-// Frames, and what is sent and taken, are native/world's. Who is in the ring JavaScript decides
-// (lib/world/membership.js, leases.js): a few lines here say the same, without versions, tags,
-// and preparing; and so of shared-feeds.js, where a store that loses its data keeps logs.
+// Frames, and what is sent and taken, are native/world's. JavaScript decides which servers are in
+// the ring (lib/world/membership.js, leases.js): a few lines here say the same, without versions,
+// tags, and preparing; and so of shared-feeds.js, where a store that loses its data keeps logs.
 // test/world has the real ones in virtual time.
 #ifndef TEST_NATIVE_SIMULATED_WORLD_H_
 #define TEST_NATIVE_SIMULATED_WORLD_H_
@@ -132,7 +132,7 @@ class Broker : public Actor {
     if (ends[parcel.to] != nullptr) ends[parcel.to]->came(parcel);
   }
 
-  /** Its disk is lost: revisions begin anew. */
+  /** The broker's disk is lost: revisions begin anew. */
   void loseAll() {
     leases_ = before_ = {};
     revision_ = 0;
@@ -274,10 +274,11 @@ class Member : private Connected {
   uint64_t rings() const { return rings_; }
   const Seams& seams() const { return seams_; }
 
-  /** It leaves: the neighbors connect, then what waits is handed over, then its name is free. */
+  /** The server leaves: the neighbors connect, then what waits is handed over, then its name is
+   * free. */
   void leave() { leaveBy_ = std::min(leaveBy_, milliseconds() + kFarewell); }
 
-  /** It has left, or has given up waiting for that. */
+  /** The server has left, or has given up waiting for that. */
   bool hasLeft() const {
     const bool gone = seen_[number_].lease.state == Lease::State::kGone;
     return leaveBy_ != kNeverDue && (gone || milliseconds() > leaveBy_);
@@ -317,7 +318,7 @@ class Member : private Connected {
   /** Has `feeds` know of the others' shares. */
   void tellOf(Feeds* feeds) { feeds_ = feeds; }
 
-  /** It looks at its lease, and at the others'. */
+  /** Looks at the server's lease, and at the others'. */
   void tick() {
     const uint64_t now = milliseconds();
     while (!offers_.empty() && offers_.begin()->second.first < now)
@@ -411,7 +412,7 @@ class Member : private Connected {
       return;
     }
     if (due || own.lease.state == Lease::State::kJoining) return put(Lease::State::kMember);
-    // Whoever has lost touch with the store finds nobody lost.
+    // A server that has lost touch with the store finds no other lost.
     if (!isMember() || now > contact_ + kLeaseTime / 2) return;
     for (uint32_t name = 0; name < servers_; ++name) {
       const uint64_t turns = (number_ + servers_ - name - 1) % servers_;

@@ -29,7 +29,7 @@ using scene::besideOf;
 constexpr uint32_t kCapacity = 64;
 constexpr size_t kHeader = 104;  // bytes, as in snapshot.cc
 
-struct Nobody : PollResponder {
+struct NoResponder : PollResponder {
   void answer(uint32_t, std::string_view body) override { bytes += body.size(); }
   size_t bytes = 0;
 };
@@ -89,7 +89,7 @@ class Run {
   void prepare() {
     AddressLimits limits{AddressLimitsOptions{}};
     Pool clients(options(), &limits, 0);
-    clients.setResponder(PollHolder::kRoutes, &nobody_);
+    clients.setResponder(PollHolder::kRoutes, &noResponder_);
     ids_.clear();
     std::optional<test::WorldSteps> world;
     if (below(3) > 0) world.emplace(&clients);
@@ -181,12 +181,12 @@ class Run {
     writeAll(path_, bytes);
     AddressLimits limits{AddressLimitsOptions{}};
     Pool clients(options(), &limits, 0);
-    clients.setResponder(PollHolder::kRoutes, &nobody_);
+    clients.setResponder(PollHolder::kRoutes, &noResponder_);
     loaded_ = {};
     const SnapshotResult result = Snapshot::load(&clients, &loaded_, path_, scene::kAnySize);
     EXPECT(result.error == 0);
     if (!result.ok()) return result.problem;
-    // Those who are leaving are in the torus and no clients any more.
+    // Leaving clients are in the torus, and count as clients no more.
     clients.seeAllOff();
     const Counts& counts = clients.counts();
     scene::expectLaw(clients);
@@ -203,7 +203,7 @@ class Run {
       if (below(2) > 0) clients.leave(id);
       scene::expectLaw(clients);
     }
-    // Every hold and every lease ends: nobody is left, nothing waits.
+    // Every hold and every lease ends: no client is left, no sprite waits.
     for (uint64_t now = 0; now < 400000; now += 50) {
       while (!clients.tick(now)) {
       }
@@ -214,7 +214,7 @@ class Run {
   }
 
   std::mt19937_64 random_;
-  Nobody nobody_;
+  NoResponder noResponder_;
   std::string path_;
   std::vector<Id> ids_;
   std::vector<uint8_t> whole_;

@@ -72,13 +72,13 @@ inline void limitFiles(rlim_t bytes) {
   EXPECT(setrlimit(RLIMIT_FSIZE, &limit) == 0);
 }
 
-/** The files of a folder as they are now, to be put back: all that a power cut leaves, or what
- * somebody has kept. */
+/** The files of a folder as they are now, to be put back: all that a power cut leaves, or a
+ * backup. */
 class OldFiles {
  public:
   explicit OldFiles(const Folder& folder) { copy(folder, kept_); }
 
-  /** To be called when nobody has the folder's files open. */
+  /** To be called when no program has the folder's files open. */
   void putBack(const Folder& folder) const {
     for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
       std::filesystem::remove_all(entry);
@@ -176,7 +176,7 @@ class Life : private PollResponder {
   int start() { return turn_.start({}); }
   SnapshotResult finish() { return turn_.finish(); }
 
-  /** The feeds as everybody knows them once the turn is written, and the notes. */
+  /** The feeds as every client knows them once the turn is written, and the notes. */
   std::string beside() const { return besideOf(told_, turn_.notes()); }
 
   /** One turn: some steps, not committed yet. */
@@ -295,7 +295,7 @@ class Life : private PollResponder {
     } else {
       (void)turn_.unnote(name);
     }
-    // Nobody watches: what has ended is gone with the next step.
+    // Without watchers an ended feed is gone with the next step.
     (void)feeds_.step(1000);
   }
 
@@ -394,7 +394,7 @@ inline std::string stateOf(const Pool& pool) {
     at += 56;
     for (uint32_t n = 0; n < waiting; ++n) at += 8 + size_t{number(at)};
   }
-  // Behind them who leaves, and whose all of it is; the checksum is of the other number, too.
+  // Behind them leaving clients, and the owner of it all; the checksum is of the other number, too.
   bytes.resize(bytes.size() - 4);
   EXPECT(bytes.size() > at + 4 * size_t{number(104 + 12)});
   return bytes + worldOf(pool);

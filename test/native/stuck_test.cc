@@ -127,8 +127,8 @@ void nothingUnwrittenIsDelivered(uint64_t cut) {
     EXPECT(stage.end() == Commit::kDone);
     stage.tick();
   }
-  Id nobody;
-  EXPECT(stage.pool().join({}, 0, &nobody) == Outcome::kStateUnwritable);
+  Id none;
+  EXPECT(stage.pool().join({}, 0, &none) == Outcome::kStateUnwritable);
   EXPECT(!stage.recorder.of(1));
   EXPECT(afterACrash(folder) == before);
   limitFiles(bytes + cut);
@@ -147,7 +147,7 @@ void nothingUnwrittenIsDelivered(uint64_t cut) {
   }
   EXPECT(afterACrash(folder) == before);
 
-  // It heals.
+  // The disk heals.
   limitFiles(RLIM_INFINITY);
   stage.tick();
   EXPECT(stage.store().blocked() == 0);
@@ -204,8 +204,8 @@ void theBacklogIsBounded() {
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
 
-/** Who owes an ack and is answered by the end of a lease, since the disk takes nothing, has
- * another.
+/** A client that owes an ack, and is answered at the end of its lease because the disk takes
+ * nothing, gets another lease.
  */
 void everyLeaseBeginsAnew() {
   const Folder folder;

@@ -61,7 +61,7 @@ constexpr uint64_t kNow = 1'800'000'000;
 constexpr uint64_t kHour = 3600;
 
 /** What a client asks for. */
-struct Wish {
+struct ClientOptions {
   int version = TLS1_3_VERSION;
   std::string protocols = "\x08http/1.1";
   SSL_SESSION* ticket = nullptr;
@@ -98,7 +98,7 @@ std::string sealed(RecordTools* tools, RecordKeys* keys, int type, std::string_v
 /** A client and the server's session, over a pair of sockets. */
 class Talk {
  public:
-  explicit Talk(TlsContext* context, const Wish& wish = {}) {
+  explicit Talk(TlsContext* context, const ClientOptions& options = {}) {
     int ends[2];
     EXPECT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
     fd_ = ends[0];
@@ -115,10 +115,10 @@ class Talk {
     });
     // The client offers what the server is to refuse.
     SSL_CTX_set_security_level(client_, 0);
-    SSL_CTX_set_min_proto_version(client_, wish.version);
-    SSL_CTX_set_max_proto_version(client_, wish.version);
-    if (wish.ciphers != nullptr) EXPECT(SSL_CTX_set_cipher_list(client_, wish.ciphers) == 1);
-    if (wish.suite != nullptr) EXPECT(SSL_CTX_set_ciphersuites(client_, wish.suite) == 1);
+    SSL_CTX_set_min_proto_version(client_, options.version);
+    SSL_CTX_set_max_proto_version(client_, options.version);
+    if (options.ciphers != nullptr) EXPECT(SSL_CTX_set_cipher_list(client_, options.ciphers) == 1);
+    if (options.suite != nullptr) EXPECT(SSL_CTX_set_ciphersuites(client_, options.suite) == 1);
     SSL_CTX_set_keylog_callback(client_, [](const SSL* one, const char* line) {
       const std::string_view text(line);
       auto* talk = static_cast<Talk*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(one)));
@@ -134,11 +134,11 @@ class Talk {
         });
     ssl = SSL_new(client_);
     SSL_set_options(ssl, SSL_OP_IGNORE_UNEXPECTED_EOF);
-    if (!wish.protocols.empty()) {
-      SSL_set_alpn_protos(ssl, reinterpret_cast<const unsigned char*>(wish.protocols.data()),
-                          static_cast<unsigned>(wish.protocols.size()));
+    if (!options.protocols.empty()) {
+      SSL_set_alpn_protos(ssl, reinterpret_cast<const unsigned char*>(options.protocols.data()),
+                          static_cast<unsigned>(options.protocols.size()));
     }
-    if (wish.ticket != nullptr) EXPECT(SSL_set_session(ssl, wish.ticket) == 1);
+    if (options.ticket != nullptr) EXPECT(SSL_set_session(ssl, options.ticket) == 1);
     in_ = BIO_new(BIO_s_mem());
     out_ = BIO_new(BIO_s_mem());
     BIO_set_mem_eof_return(in_, -1);
@@ -625,7 +625,7 @@ void ends() {
       talk.session->endOurHalf();
     }
     {
-      // Bytes that are no record, and a record that somebody changed.
+      // Bytes that are no record, and a record that was changed on the way.
       for (const bool changed : {false, true}) {
         Talk talk(&context, {.version = version});
         EXPECT(talk.shake() == Handshake::kDone);
@@ -802,7 +802,7 @@ void records() {
       {plain("\x17\3\3\0\x0f"s + zeros(15)), "", -1, 20},
       {plain("\x17\3\3\0\x10"s + zeros(16)), "", -1, 20},
       {plain("\x17\3\3\x41\0"s + zeros(16640)), "", -1, 20},
-      // What somebody has changed, dropped, repeated.
+      // Records changed, dropped, repeated on the way.
       {changed(1, 1), "", -1, 20},
       {changed(5, 1), "", -1, 20},
       {changed(9, 128), "", -1, 20},
@@ -1203,7 +1203,7 @@ void strangers() {
     Talk talk(&context);
     talk.put(text);
     EXPECT(talk.session->handshake() == Handshake::kFailed && ERR_peek_error() == 0);
-    // Its error is not the next one's.
+    // The session's error is not the next one's.
     Talk next(&context);
     EXPECT(next.shake() == Handshake::kDone);
     next.exchange();

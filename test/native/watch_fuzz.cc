@@ -32,7 +32,7 @@ bool check(const std::string& input, Read* read) {
   std::set<std::string_view> keys;
   for (uint32_t i = 0; i < watch.count; ++i) {
     const auto& [key, after, problem] = watch.wanted[i];
-    if (problem != server::Outcome::kOk) fail("a problem that nobody has found yet", input);
+    if (problem != server::Outcome::kOk) fail("a problem that is not found before", input);
     if (!within(key) || !within(after)) fail("a text of somewhere else", input);
     if (!server::isFeedKey(key)) fail("a key that is none", input);
     if (!after.empty() && !server::isCursor(after)) fail("a cursor that is none", input);

@@ -39,7 +39,7 @@ class Run {
  private:
   uint32_t below(uint64_t bound) { return static_cast<uint32_t>(random_() % bound); }
 
-  /** Arms or disarms somebody: soon, in some turns of the wheel, or when it is due already. */
+  /** Arms or disarms an entry: soon, in some turns of the wheel, or when it is due already. */
   void change() {
     const uint32_t entry = below(kEntries);
     if (below(4) == 0) {
@@ -65,7 +65,7 @@ class Run {
         EXPECT(due_.count(entry) == 1 && isDue(due_[entry]) && !wheel_.armed(entry));
         due_.erase(entry);
         ++fired_;
-        // What fires may do anything to anybody, itself included.
+        // An entry that fires may change any other, and itself.
         for (uint32_t i = below(3); i > 0; --i) change();
       });
       if (done) break;

@@ -105,7 +105,7 @@ class Watchers : public FeedResponder {
     feeds.table().setResponder(this);
   }
 
-  /** Somebody watches a feed by a poll: what to drop it by. */
+  /** A client watches a feed by a poll. @return what to drop it by */
   uint32_t watch(std::string_view key, std::string_view after, uint32_t grant = Grants::kNone) {
     return watch(key, after, WatchHow{.grant = grant});
   }
@@ -116,14 +116,14 @@ class Watchers : public FeedResponder {
     return watcher;
   }
 
-  /** Somebody watches two feeds by one poll. */
+  /** A client watches two feeds by one poll. */
   void watchBoth(const Wanted& one, const Wanted& other) {
     const Wanted wanted[] = {one, other};
     uint32_t watcher;
     EXPECT(feeds.table().watch(wanted, 2, {.many = true}, 0, &watcher) == Outcome::kOk);
   }
 
-  /** Somebody watches a feed by an event stream. */
+  /** A client watches a feed by an event stream. */
   void stream(std::string_view key) {
     const Wanted wanted = {key, ""};
     uint32_t watcher;
@@ -190,7 +190,7 @@ class Both {
     worker.step();
   }
 
-  /** The same, and nobody is answered yet. */
+  /** The same, and no watcher is answered yet. */
   void hand() {
     say();
     while (handBatch()) continue;
@@ -254,8 +254,9 @@ void keepsNothingOfWhatIsUnknown() {
   EXPECT(both.worker.heard("e1-2"));
 }
 
-/** Who still waits to be told that a feed has ended does not watch the next one of its key. */
-void countsNobodyOfWhatHasEnded() {
+/** A watcher that is still to be told that its feed has ended does not watch the key's next feed.
+ */
+void countsNoWatcherOfAnEndedFeed() {
   Both both;
   both.main.publish("a", 1);
   uint32_t watchers[3];
@@ -279,7 +280,7 @@ void countsNobodyOfWhatHasEnded() {
 }
 
 /** The main thread knows whether a client of a worker takes patches, or has for a minute. */
-void crossesWhoTakesPatches() {
+void crossesTakersOfPatches() {
   Both both;
   const auto patched = [&both](uint64_t now) {
     both.worker.passTo(now);
@@ -289,7 +290,7 @@ void crossesWhoTakesPatches() {
   both.main.publish("a", 1);
   both.worker.watch("a", "e1-1");
   EXPECT(!patched(100));
-  // It is answered at once, and asks no more.
+  // The watcher is answered at once, and asks no more.
   both.worker.watch("a", "", WatchHow{.delta = true});
   EXPECT(patched(100 + kPatchesKept - 1));
   EXPECT(!patched(100 + kPatchesKept));
@@ -325,7 +326,7 @@ void hearsOn(Both* both) {
   EXPECT(both->worker.heard("e1-3"));
 }
 
-/** Who watches what a worker had forgotten hears of every version from then on. */
+/** A watcher of a feed that a worker had forgotten hears of every version from then on. */
 void crossesForgetting() {
   Both both;
   forgetAndPublish(&both);
@@ -336,7 +337,7 @@ void crossesForgetting() {
   hearsOn(&both);
 }
 
-/** So does who asks while both are on their way: with what is said of its own request. */
+/** So does a watcher that asks while both messages cross: by what is said of its own request. */
 void crossesAsking() {
   Both both;
   forgetAndPublish(&both);
@@ -399,7 +400,7 @@ void waitsForTheMainThread() {
         worker.watchBoth({"b", kNoCursor}, {"a", "e1-1"});
       },
       "{\"items\":[]}");
-  // One that the main thread fetches has failed by then, for its watcher.
+  // A feed that the main thread fetches has failed by then, for its watcher.
   Both both(true);
   both.worker.watch("a", "");
   both.settle();
@@ -540,9 +541,9 @@ void crossesNamesOfThoseThatWait() {
 int main() {
   crossesNames();
   crossesNamesOfThoseThatWait();
-  crossesWhoTakesPatches();
+  crossesTakersOfPatches();
   keepsNothingOfWhatIsUnknown();
-  countsNobodyOfWhatHasEnded();
+  countsNoWatcherOfAnEndedFeed();
   crossesForgetting();
   crossesAsking();
   takesNoAnswerForAnother();

@@ -61,7 +61,7 @@ Replies makeReplies() {
 /** Times that a thread has asked its epoll set. */
 std::atomic<uint64_t> waits{0};
 
-/** The newest version that somebody was told of. */
+/** The newest version that a client was told of. */
 std::atomic<uint64_t> told{0};
 
 void tell(uint64_t version) {
@@ -118,7 +118,7 @@ class Server {
     }
   }
 
-  /** Everybody has left, and nothing is left of them. */
+  /** All clients have left, and nothing of them remains. */
   void end() {
     front_.drain(0);
     front_.stopListening();
@@ -360,7 +360,7 @@ class Crowd {
     }
   }
 
-  /** Of what somebody was told before, everybody is told, by whatever thread. */
+  /** A version that one client was told of is told to every later request, by any thread. */
   static void readNews(Client* client, const std::string& target) {
     const std::string_view head = R"({"feed":"news","cursor":"e1-)";
     const uint64_t before = told;
@@ -417,7 +417,7 @@ void standStill() {
     wires.push_back(std::make_unique<Wire>(server.port()));
     wires.back()->send(text);
   }
-  // They read until they may not, and then have a turn at each tick: two or three in so long.
+  // Workers read up to their bound, and then have a turn at each tick: two or three in so long.
   uint64_t turns = UINT64_MAX;
   for (int looks = 0; turns > 5 * kWorkers; ++looks) {
     EXPECT(looks < 40);

@@ -79,7 +79,7 @@ class Town {
   uint64_t now() const { return now_; }
   void wait(uint64_t milliseconds) { now_ += milliseconds; }
 
-  /** These are the ring, and all of them know; so do the others, who are in none. */
+  /** These servers are the ring, and all of them know; so do the others, which are in none. */
   void sew(const std::vector<size_t>& names) {
     in_.clear();
     for (const size_t name : names) in_.emplace_back(name, 1);
@@ -109,7 +109,7 @@ class Town {
     return {{message.to, message.from, answer}};
   }
 
-  /** What one server sends now arrives, and nobody hears an answer. */
+  /** What one server sends now arrives, and the answers are lost. */
   void send(size_t from) {
     for (const Message& message : frames(from)) (void)deliver(message);
   }
@@ -133,7 +133,7 @@ class Town {
     }
   }
 
-  /** Everybody polls until nothing comes any more. */
+  /** All clients poll until nothing comes any more. */
   void takeAll() {
     for (const auto& server : servers_) {
       for (int times = 0; times < 20; ++times) server->poll(0, &received);
@@ -181,7 +181,7 @@ class Town {
   }
 
   void look(size_t number) {
-    // Who is in no ring is still heard by those who are: it asks, and is answered.
+    // A server in no ring is still heard by the ring's: it asks, and is answered.
     at(number).seams.set(ringOf(in_, number, true), now_);
   }
 
@@ -229,12 +229,12 @@ void aPowerCutAtTheSender(Then then, bool answered) {
   // What was promised in the last moment, and had not crossed.
   EXPECT(town.times(6) == 0);
   EXPECT(town.outbox(0, 1).size() == 0);
-  // Its books have forgotten the three that had crossed.
+  // The server's books have forgotten the three sprites that had crossed.
   EXPECT(town.out(0) == 4 && town.in(1) == 7);
   for (const size_t server : {0, 1}) town.at(server).check();
 }
 
-/** It has forgotten that they were acknowledged only: nothing is missing, and nothing comes twice.
+/** The server has forgotten only the acknowledgements: no sprite is missing, and none comes twice.
  */
 void aPowerCutBeforeTheAcks(bool peerRestarts) {
   Town town(2, {0, 1});
@@ -309,7 +309,7 @@ void aPowerCutAtBoth(bool senderFurther) {
   EXPECT(town.outbox(0, 1).size() == 0);
 }
 
-/** One forgets that it has ever been in a world: for the others it is a new one. */
+/** A server forgets that it has ever been in a world: for the others it is a new one. */
 void aPowerCutBeforeTheWorld() {
   Town town(2, {1});
   const scene::Folder empty;
@@ -327,7 +327,7 @@ void aPowerCutBeforeTheWorld() {
   EXPECT(town.once({1, 2, 3, 4, 5, 6}));
 }
 
-/** One comes back with what another one of its name has left: for the others that is another
+/** A server comes back with the state of another server of its name: for the others that is another
  * memory, of which they have taken nothing, whatever its numbers are. */
 void anotherStateIsAnotherMemory() {
   Town town(2, {0, 1});
@@ -349,9 +349,9 @@ void anotherStateIsAnotherMemory() {
 
 // ---- Restarts -----------------------------------------------------------------------------------
 
-/** What may have been sent is nobody else's before the other one was asked, who answers though he
- * is in the ring no more. */
-void whoWasRestartedAsksFirst(bool inOrder, bool taken) {
+/** A sprite that may have been sent goes to no other server before its receiver was asked, which
+ * answers though it is in the ring no more. */
+void aRestartedServerAsksFirst(bool inOrder, bool taken) {
   Town town(3, {0});
   town.throwFrom(0, {1});
   if (taken) {
@@ -379,7 +379,7 @@ void whoWasRestartedAsksFirst(bool inOrder, bool taken) {
   EXPECT(town.doubted(0) == 0);
 }
 
-/** Where he does not answer, the doubt ends as it would have without a restart. */
+/** Where the receiver does not answer, the doubt ends as it would have without a restart. */
 void theDoubtEndsAfterARestart() {
   Town town(3, {0}, kDoubt);
   town.throwFrom(0, {1});
@@ -387,7 +387,7 @@ void theDoubtEndsAfterARestart() {
   town.sew({0, 2});
   town.wait(kDoubt / 2);
   town.restart(0);
-  // It can't know how long it has been: all of the doubt is before it.
+  // The process can't know how long it was gone: the whole doubt begins again.
   town.wait(kDoubt - 1);
   EXPECT(!town.frames(0).empty());
   EXPECT(town.outbox(0, 1).size() == 1 && town.doubted(0) == 0);
@@ -395,7 +395,7 @@ void theDoubtEndsAfterARestart() {
   (void)town.frames(0);
   EXPECT(town.outbox(0, 1).size() == 0 && town.outbox(0, 2).size() == 1);
   EXPECT(town.doubted(0) == 1);
-  // It is another one's now, also after one more restart.
+  // The sprite is another server's now, also after one more restart.
   town.restart(0);
   EXPECT(town.outbox(0, 1).size() == 0 && town.outbox(0, 2).size() == 1);
   EXPECT(town.doubted(0) == 1);
@@ -408,8 +408,8 @@ void theDoubtEndsAfterARestart() {
   EXPECT(town.received[1][0].server == 2 && town.received[2][0].server == 1);
 }
 
-/** What was never sent is another one's at once, and what may have been sent stays: so it is found
- * by who starts then, too. */
+/** A sprite that was never sent goes to another server at once, and one that may have been sent
+ * stays: a restarted server finds them so, too. */
 void onlyWhatWasSentIsInDoubt(bool inOrder) {
   Town town(3, {0});
   town.throwFrom(0, {1});
@@ -427,8 +427,8 @@ void onlyWhatWasSentIsInDoubt(bool inOrder) {
   for (const uint64_t sprite : {1, 2, 3}) EXPECT(town.received[sprite][0].server == 2);
 }
 
-/** What goes on around the ring, since nobody is here, is as it was: its row, its edges, how far it
- * has come. */
+/** A sprite that goes on around the ring, because no client is here, is as it was: its row, its
+ * edges, how far it has come. */
 void whatPassesThroughIsKept(bool inOrder) {
   Town town(3, {1});
   Server& empty = town.at(1);
@@ -459,7 +459,7 @@ void whatPassesThroughIsKept(bool inOrder) {
   EXPECT(town.at(1).found == state);
 }
 
-/** A process that has been replaced stays refused, whoever is restarted. */
+/** A process that has been replaced stays refused, whichever server is restarted. */
 void anOlderProcessStaysRefused(bool inOrder) {
   Town town(2, {0, 1});
   town.throwFrom(0, {1});
@@ -487,8 +487,8 @@ void anOlderProcessStaysRefused(bool inOrder) {
   EXPECT(town.once({1, 2}));
 }
 
-/** Whatever number an ack says: who goes on behind it can be begun again. */
-void whatIsAckedKeepsNobodyFromStarting(bool inOrder) {
+/** Whatever number an ack says: a server that goes on behind it can be restarted. */
+void anAckedNumberPreventsNoRestart(bool inOrder) {
   Town town(2, {0});
   town.restart(0);
   std::string ack, none;
@@ -507,7 +507,7 @@ void whatIsAckedKeepsNobodyFromStarting(bool inOrder) {
   EXPECT(town.once({1}));
 }
 
-/** Whoever is restarted, and how: what the other one has taken is known to be. */
+/** Whichever server is restarted, and how: what the other one has taken stays taken. */
 void whatWasTakenStaysTaken(bool inOrder) {
   Town town(2, {0, 1});
   const auto again = [&](size_t number) {
@@ -515,7 +515,7 @@ void whatWasTakenStaysTaken(bool inOrder) {
   };
   town.throwFrom(0, {1, 2, 3});
   town.send(0);
-  // Nobody was told.
+  // No answer arrived.
   again(1);
   town.throwFrom(0, {4});
   again(0);
@@ -540,7 +540,7 @@ void nothingIsSaidThatIsNotWritten(uint64_t cut, bool ends) {
   Town town(3, {1});
   Server& stuck = town.at(1);
   const uint64_t seen = stuck.guests[0].seen;
-  // Its client waits for what comes; a sprite for 2 was sent, one for 0 not yet.
+  // The stuck server's client polls; a sprite for 2 was sent, one for 0 not yet.
   town.throwFrom(1, {10});
   EXPECT(!town.frames(1).empty());
   EXPECT(stuck.throwOne(0, Edge::kLeft, 11, 0) == Outcome::kQueued);
@@ -600,14 +600,14 @@ void nothingIsSaidThatIsNotWritten(uint64_t cut, bool ends) {
   }
 }
 
-/** An acknowledgement that could not be written counts for nobody who starts then. */
+/** An acknowledgement that could not be written does not count after a restart. */
 void anAckThatIsNotWritten() {
   Town town(2, {0, 1});
   town.throwFrom(0, {1});
   std::vector<Message> acks;
   for (const Message& frame : town.frames(0)) acks = town.deliver(frame);
   town.wait(kAckDelay);
-  // It came at once, or has waited.
+  // The ack came at once, or has waited.
   if (acks.empty()) acks = town.frames(1);
   EXPECT(acks.size() == 1);
   scene::limitFiles(town.at(0).store->counts().journalBytes);
@@ -636,11 +636,11 @@ int main() {
     aPowerCutAtTheReceiver(one);
     aPowerCutAtBoth(one);
     whatWasTakenStaysTaken(one);
-    whatIsAckedKeepsNobodyFromStarting(one);
+    anAckedNumberPreventsNoRestart(one);
     onlyWhatWasSentIsInDoubt(one);
     whatPassesThroughIsKept(one);
     anOlderProcessStaysRefused(one);
-    for (const bool other : {false, true}) whoWasRestartedAsksFirst(one, other);
+    for (const bool other : {false, true}) aRestartedServerAsksFirst(one, other);
     for (const uint64_t cut : {0, 1, 31, 32, 40, 87}) nothingIsSaidThatIsNotWritten(cut, one);
   }
   anotherStateIsAnotherMemory();

@@ -67,7 +67,7 @@ class WorldSteps {
   }
 
  private:
-  /** Those of the bits in `in` are in the ring with this server. */
+  /** The servers of the bits in `in` are in the ring with this server. */
   void ring(uint64_t in) {
     Ring ring;
     ring.open = true;
@@ -81,7 +81,7 @@ class WorldSteps {
     seams_.set(std::move(ring), 0);
   }
 
-  /** Who is in the ring no more has what may have been sent, or is given up. */
+  /** A server that is in the ring no more has what may have been sent, or is given up. */
   void sortOut(bool sent) {
     if (sent) pool_.live(seams_.self().life + 1);
     for (size_t number = 0; number < seams_.size(); ++number) {

@@ -50,7 +50,7 @@ class Still {
   size_t size() const { return servers_.size(); }
   Server& at(size_t server) { return *servers_[server]; }
 
-  /** Throws, and says who has it, and by which edge it came. */
+  /** Throws. @return the receiver, and the edge that the sprite came by */
   Reception landing(size_t server, uint32_t record, Edge edge) {
     const uint64_t sprite = ++sprite_;
     Server& from = *servers_[server];
@@ -156,7 +156,7 @@ void checkEnds(uint64_t seed, uint32_t capacity) {
   }
 }
 
-/** A row that closes at its receivers, as nobody there acks, answers as a full mailbox does. */
+/** A row that closes because its receivers do not ack answers as a full mailbox does. */
 void checkBusy() {
   Still world({4, 4});
   Server& from = world.at(0);
@@ -346,7 +346,7 @@ struct Met {
   uint64_t messages = 0;
 };
 
-/** Acks wait for each other, or ride; nobody waits for them. */
+/** Acks wait for each other, or ride; no sender waits for them. */
 void checkAcks() {
   Met met;
   // One way: a sprite goes at once, its ack by itself when it has waited.
@@ -379,7 +379,7 @@ void checkAcks() {
     met.turn();
     EXPECT(met.at(0).seams.bytes() < kFirstWindow);
   }
-  // Who leaves the ring lets nobody wait.
+  // A server that leaves the ring keeps no other waiting.
   met.run(5 * kAckDelay);
   EXPECT(met.at(0).seams.sprites() == 0);
   met.throwTo(1);
@@ -477,7 +477,8 @@ void checkRiders() {
   EXPECT(met.at(1).seams.peer(0).taken == taken);
 }
 
-/** Who is gone from the ring for longer than the doubt lasts has what was sent to him no more. */
+/** A server gone from the ring for longer than the doubt lasts no longer owns what was sent to it.
+ */
 void checkDoubt() {
   std::vector<std::unique_ptr<Server>> servers;
   for (size_t i = 0; i < 3; ++i) {
@@ -512,7 +513,7 @@ void checkDoubt() {
   from.crossings.sortOut(1100);
   EXPECT(from.seams.peer(1).outbox.size() == 0 && from.seams.peer(2).outbox.size() == 2);
   EXPECT(from.pool.counts().doubted == 1);
-  // Alone, with nobody to send it to, it lands here.
+  // Alone, with no server to send it to, it lands here.
   from.seams.set({}, 1200);
   from.crossings.sortOut(1200);
   EXPECT(from.seams.sprites() == 0 && from.pool.counts().waiting == 2);
@@ -530,7 +531,7 @@ void checkFence() {
   to.seams.set(ringOf({{0, 1}, {1, 1}}, 1, true), 0);
   std::string hello, ack, late;
   EXPECT(from.throwOne(0, Edge::kRight, 1, 0) == Outcome::kQueued);
-  // The first frame does not know yet who it is for.
+  // The first frame does not know its receiver yet.
   EXPECT(from.crossings.next(1, 0, &hello));
   EXPECT(to.crossings.receive(0, hello, 0, &ack) == FrameRefusal::kOtherLife);
   std::string none;
@@ -570,7 +571,7 @@ void checkRefusals() {
   Ring ring = ringOf({{0, 1}, {1, 1}}, 1, true);
   ring.told = {{0, 5}};
   to.seams.set(ring, 0);
-  // Nobody has told of such a process, and it is not told what was taken.
+  // No server has told of such a process, and it is not told what was taken.
   answer.clear();
   EXPECT(to.crossings.receive(0, frame(kMostFrameNumber - 1), 0, &answer) ==
          FrameRefusal::kNotInRing);
@@ -582,7 +583,7 @@ void checkRefusals() {
   answer.clear();
   EXPECT(to.crossings.receive(0, other, 0, &answer) == FrameRefusal::kVersion);
   EXPECT(to.pool.counts().crossedIn == 0 && to.crossings.refused()[1] == 1);
-  // It is told, in our version, and does not answer that.
+  // The sender is told, in our version, and does not answer that.
   std::string none;
   Frames frames;
   EXPECT(readMessage(answer, &frames) == FrameRefusal::kNone && frames.count == 1);
@@ -595,8 +596,8 @@ void checkRefusals() {
   EXPECT(to.pool.counts().crossedIn == 1);
 }
 
-/** Numbers that nobody can have reached: what goes on behind them is none that frames have no room
- * for, and who goes on as before is heard again. */
+/** Numbers that no server can have reached: the next number still fits into frames, and a server
+ * that goes on as before is heard again. */
 void checkLeaps() {
   constexpr uint64_t kLast = kMostFrameNumber - 1;
   const SeamsOptions options = {.outboxBytes = 1 << 20, .doubt = kNever};
@@ -637,7 +638,7 @@ void checkLeaps() {
   const uint64_t& taken = to.seams.peer(0).taken;
   EXPECT(send(kLast, 0) == FrameRefusal::kNone && taken == kLast);
   EXPECT(send(42, UINT16_MAX) == FrameRefusal::kNone && taken == 42);
-  // It goes on around the ring, as nobody has the row here, and not for ever.
+  // The sprite goes on around the ring, as no server here has the row, and not for ever.
   EXPECT(to.seams.peer(0).outbox.size() == 1);
   to.seams.peer(0).outbox.each([](const Crosser& one) { EXPECT(one.hops < kMostPeers); });
   EXPECT(send(43 + kNumbersAhead / 2, 0) == FrameRefusal::kNone && taken == 43 + kNumbersAhead / 2);

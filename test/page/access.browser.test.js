@@ -15,7 +15,7 @@ import {
   until
 } from '../support/page-browser.js';
 
-/** The page for everybody: by ear, by key, in high contrast, on a small screen, at 200% zoom. */
+/** Accessibility of the page: by ear, by key, in high contrast, on a small screen, at 200% zoom. */
 
 const { alone, beside, nothingElse, skip } = browserRig(t);
 
@@ -120,7 +120,7 @@ alone(
     await resting(page);
     const sprites = async () => (await look(page)).sprites;
     await page.keyboard.press('4');
-    t.equal(await sprites(), 1, 'nobody has the focus');
+    t.equal(await sprites(), 1, 'the desktop has no focus');
     await page.keyboard.press('ArrowRight');
     await resting(page);
     await page.focus('#stage');

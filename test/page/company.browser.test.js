@@ -57,7 +57,7 @@ const listen = (page) =>
 const pitches = (page) => page.evaluate(() => globalThis.pitches);
 
 alone(
-  'Pip throws back to who is alone, by the same edge, and to nobody else',
+  'Pip throws back by the same edge to a desktop that is alone, and to no other',
   async (t, { server, page }) => {
     await said(page, 'Pip');
     const [sprite] = (await look(page)).list;
@@ -76,7 +76,7 @@ alone(
     t.ok(back.x < width * 0.8, 'from the left, where it went');
     t.match(await server.status(), { thrown: 1, acked: 1, lost: 0 });
 
-    // Who wants none has the bare torus.
+    // Without Pip the torus is bare.
     await settings(page, () => page.locator('#prefer-companion').uncheck());
     await said(page, 'comes back by the other');
     await hurl(page, back, 'left');
@@ -84,7 +84,7 @@ alone(
     t.notMatch(await page.textContent('#news'), /Pip has/);
     await settings(page, () => page.locator('#prefer-companion').check());
 
-    // And with somebody else there is no need of him.
+    // With a neighbor Pip does not appear.
     const { client, edges } = await beside(server, page);
     await client.throw(edges[0], { id: 'guest', picture: 'fish', at: 0.3, speed: [0.5, 0] });
     await page.waitForFunction(() =>

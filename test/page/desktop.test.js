@@ -266,7 +266,7 @@ for (const from of ['left', 'right', 'up', 'down']) {
     t.ok(share > 0.4 && share < 0.6, `half way: ${share}`);
     t.equal(desktop.hit(body.x, body.y, 0), null, 'not to be caught');
     run(time);
-    t.equal(left.length, 0, 'its throw is for who asked');
+    t.equal(left.length, 0, 'the caller that asked throws it');
     const { at } = desktop.crossing(body, body.flight);
     t.ok(Math.abs(at - 0.25) < 1e-9);
     desktop.back(body);
@@ -290,7 +290,7 @@ function seeded() {
   };
 }
 
-/** A desktop of 1000 by 500 that counts who leaves and who bumps. */
+/** A desktop of 1000 by 500 that counts sprites that leave and bump. */
 function makeLively() {
   const seen = { left: [], bumps: [] };
   const desktop = new Desktop(
@@ -323,7 +323,7 @@ t.test('what lies on another one is parted from it, and both rest', async (t) =>
   run(3);
   t.ok(nearest(desktop.bodies) > 48, `${nearest(desktop.bodies)}`);
   t.equal(desktop.step(FRAME), false, 'at rest');
-  t.same([left, bumps], [[], []], 'nobody has left, and nothing was heard');
+  t.same([left, bumps], [[], []], 'no sprite has left, and nothing was heard');
 });
 
 t.test('a heap finds room, and rests', async (t) => {
@@ -402,7 +402,7 @@ t.test('a throw flies over the others, and so does one that is held or jumps', a
   t.equal(lying.x, 800, 'a hand carries over it');
 });
 
-t.test('who walks by key pushes others aside, and leaves over the edge', async (t) => {
+t.test('a sprite that walks by key pushes others aside, and leaves over the edge', async (t) => {
   const { desktop, run, left } = makeLively();
   const body = desktop.add(SPRITE, { x: 700, y: 250, half: 30 });
   const other = desktop.add(SPRITE, { x: 850, y: 255, half: 30 });
@@ -473,7 +473,7 @@ t.test('eyes are closed for a moment, again and again', async (t) => {
 });
 
 t.test(
-  'it says when something will happen by itself, so that nobody need look before',
+  'it says when something will happen by itself, so that no look is needed before',
   async (t) => {
     const { desktop } = makeLively();
     t.equal(desktop.due, Infinity);
@@ -500,7 +500,7 @@ const world = (name, names, left, right, more = {}) => ({
   ...more
 });
 
-t.test('one who is alone', async (t) => {
+t.test('a desktop that is alone', async (t) => {
   const alone = readWorld(world('a', 'a', [], []));
   t.equal(shortWords(alone), 'server a, alone in its world');
   t.equal(
@@ -542,7 +542,7 @@ t.test('what is none is not shown', async (t) => {
   for (const one of bad) t.equal(readWorld(one), null, JSON.stringify(one));
 });
 
-t.test('of a large world anybody is told of those around this server', async (t) => {
+t.test('of a large world a client is told of the servers around its own', async (t) => {
   const servers = Array.from({ length: 1000 }, (_, at) => ({
     ...{ name: `s${String(at).padStart(3, '0')}`, rows: 9 },
     ...{ tag: '123456', url: 'http://secret' }

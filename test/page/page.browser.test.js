@@ -241,7 +241,7 @@ alone(
     const [sprite] = (await look(page)).list;
     await hurl(page, sprite, 'up');
     await online(page, 'offline');
-    t.equal((await look(page)).flying, 1, 'nobody knows yet');
+    t.equal((await look(page)).flying, 1, 'the outcome is unknown yet');
     await page.unroute('**/throw/**');
     await server.start();
     await holds(page, 1);

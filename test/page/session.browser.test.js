@@ -122,7 +122,7 @@ alone('contact is proven by what is answered at once, and never by a poll', asyn
     /Trying (again in 1 s|now)/.test(document.getElementById('state').textContent)
   );
   t.notOk(await hidden(page, '#state .act'), 'one may try now');
-  // It is back, but no poll is answered: the page is online all the same.
+  // The network is back, but no poll is answered: the page is online all the same.
   await page.route('**/poll/**', () => {});
   await page.context().setOffline(false);
   await online(page);

@@ -268,7 +268,7 @@ alone('what is taken by hand is walked by key', { others: 11 }, async (t, { page
   await holds(page, 4);
   await walks('an image file');
 
-  // By key the tray keeps the focus: who goes along it goes on from there.
+  // By key the tray keeps the focus, so that the next key goes on from there.
   await page.locator('.pick').nth(1).focus();
   await page.keyboard.press('Enter');
   await holds(page, 5);
@@ -294,7 +294,7 @@ alone("what can't be taken is said: too many files, too large ones", async (t, {
     () => document.querySelector('#toast').textContent === 'large.png is too large: 32 MB at most.'
   );
 
-  // A drawing, with a script that doesn't run and a picture that nobody asks for.
+  // A drawing, with a script that doesn't run and a picture that is never requested.
   const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 20 10" width="20" height="10"
     onload="fetch('/owned')"><rect width="20" height="10" fill="red"/>
     <image href="http://127.0.0.1:9/outside.png"/></svg>`;
@@ -630,7 +630,7 @@ alone(
 );
 
 alone(
-  "a full desktop: nobody's own makes way, and nothing gets lost",
+  'a full desktop: its own sprites stay, and nothing gets lost',
   { args: ['--throw-rate', '0'] },
   async (t, { server, page }) => {
     await fill(page, 200);
@@ -686,7 +686,7 @@ alone(
     t.ok(await soon(async () => (await server.status()).waiting === 0));
     const counts = await server.status();
     t.match(counts, { thrown: counts.acked, lost: 0 });
-    // 400 and the 6 that waited, without the 12 put away and the guest, who was seen before.
+    // 400 and the 6 that waited, without the 12 put away and the guest, which was seen before.
     const kept = async () => (await look(page)).sprites + seen.length - 1;
     t.ok(await soon(async () => (await kept()) === 394), `none is missing: ${await kept()}`);
     await client.leave();

@@ -61,7 +61,7 @@ t.test('the ring of a world', { skip }, async (t) => {
   const other = await ring.locator('.arc:not(.own)').boundingBox();
   t.ok(own.y > other.y, 'this one is at the bottom');
 
-  // One more, to the right of this one: it is said to who listens.
+  // One more, to the right of this one: a screen reader is told.
   const c = await enter('c');
   await join(c);
   await described('one of 3');

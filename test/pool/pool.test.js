@@ -53,20 +53,20 @@ function join(pool, count = 1) {
 }
 
 /** Polls; `take` is given the answer, at once or later. */
-function ask(pool, id, wish, take) {
-  const { body, ...result } = pool.poll(id, wish, take);
+function ask(pool, id, options, take) {
+  const { body, ...result } = pool.poll(id, options, take);
   if (body !== undefined) take(body);
   return result;
 }
 
 /** Polls; `answers` collects what comes, parsed. */
-function poll(pool, id, wish = {}) {
+function poll(pool, id, options = {}) {
   const answers = [];
   let came;
   const next = new Promise((resolve) => {
     came = resolve;
   });
-  const { outcome, cancel } = ask(pool, id, wish, (body) => {
+  const { outcome, cancel } = ask(pool, id, options, (body) => {
     const answer = JSON.parse(body);
     answers.push(answer);
     came(answer);

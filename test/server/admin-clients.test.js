@@ -11,7 +11,7 @@ import { startServer } from '../support/server.js';
 
 /** What an operator may do about one client by the admin port, and the page for people there. */
 
-/** The address of those who are banned. */
+/** The address of the banned clients. */
 const HOSTILE = '127.0.6.6';
 
 const NOBODY = '11111111-2222-8333-8444-000000000000';

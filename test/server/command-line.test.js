@@ -402,7 +402,7 @@ t.test('bin/sprites is executable by itself', async (t) => {
   );
 });
 
-/** SIGUSR1, at which Node opens its inspector to whoever may connect. */
+/** SIGUSR1, at which Node opens its inspector to any program on this host. */
 
 const SAYS = 'SIGUSR1 opens no inspector here';
 

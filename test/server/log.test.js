@@ -52,7 +52,7 @@ t.test('a reader that stops costs lines, which are counted, and nobody waits for
   const { fd, read } = pipe(t);
   const log = createLog('info', fd);
   const most = 5000;
-  // Were a write to wait, it would do so for ever: nobody else empties the pipe.
+  // Were a write to wait, it would do so for ever: nothing else empties the pipe.
   for (let n = 0; n < most; n += 1) log.info({ n }, 'a line of some length');
   let text = read();
   log.info({ n: most }, 'another line');
@@ -97,7 +97,7 @@ for (const [name, how] of Object.entries({
   });
 }
 
-t.test('the server outlives those who read what it says', async (t) => {
+t.test('the server outlives the readers of its log', async (t) => {
   const server = await startServer(t);
   server.child.stderr.destroy();
   server.child.stdout.destroy();

@@ -27,7 +27,7 @@ t.test('the pages and everything they import is there, with its type', async (t)
     t.equal(headers['X-Content-Type-Options'], 'nosniff');
     t.match(headers.ETag, /^"[\w-]{22}"$/);
     if (type.startsWith('text/javascript')) {
-      const code = body.toString().replace(/\/\*[^]*?\*\//g, ''); // Types are asked of nobody.
+      const code = body.toString().replace(/\/\*[^]*?\*\//g, ''); // Types are no requests.
       for (const [, name] of code.matchAll(/(?:from |import\()'(\.[^']+)'/g)) {
         t.ok(files.has(under(path, name)), `${path} imports ${name}`);
       }

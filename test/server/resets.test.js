@@ -175,7 +175,7 @@ async function resetTls(port, bytes, moment, server) {
   socket.destroy();
 }
 
-/** The server has lost nobody, and has said nothing of an error. */
+/** The server has lost no client, and has logged no error. */
 async function isWell(t, server) {
   t.equal(server.child.exitCode, null, 'the server lives');
   const lines = Buffer.concat(server.errors).toString().split('\n').filter(Boolean);

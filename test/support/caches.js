@@ -32,7 +32,7 @@ const CACHES = {
       .replaceAll('/var/log/nginx', folder);
     const file = join(folder, 'nginx.conf');
     const events = 'worker_rlimit_nofile 20000; events { worker_connections 19000; }';
-    // Its workers may otherwise be somebody to whom the folder is closed.
+    // Its workers may otherwise run as a user that may not read the folder.
     const user = process.getuid() === 0 ? 'user root;' : '';
     const head = `${user} daemon off; worker_processes 1; pid ${folder}/pid; ${events}`;
     writeFileSync(file, `${head}\nhttp {\n${site}\n}\n`);

@@ -111,8 +111,8 @@ export async function park(server, bytes, options = {}) {
 export const parkGet = (server, key, query, more) =>
   park(server, request('GET', `/feed/${key}?${query}`, more));
 
-export const parkMany = (server, wish) =>
-  park(server, request('POST', '/feeds', { body: JSON.stringify(wish) }));
+export const parkMany = (server, wanted) =>
+  park(server, request('POST', '/feeds', { body: JSON.stringify(wanted) }));
 
 /** Asks for several feeds by an address; `feeds` has their cursors, `query` goes behind it. */
 export const getMany = (server, feeds, query = '', more = {}) =>

@@ -88,8 +88,8 @@ t.test('what is no result is told', async (t) => {
     t.match(err, name === 'none' ? /can't be read/ : /is no result of a run/);
   }
   t.throws(() => parse(['compare', 'a']), /compare A B: two files/);
-  t.throws(() => parse(['compare', 'a', 'b', '--rate', '5']), /--rate is not of compare/);
-  t.throws(() => parse(['park', '5', '--worse', '5']), /--worse is of compare/);
+  t.throws(() => parse(['compare', 'a', 'b', '--rate', '5']), /--rate is no option of compare/);
+  t.throws(() => parse(['park', '5', '--worse', '5']), /--worse is an option of compare/);
 });
 
 const chartsIn = (html) =>

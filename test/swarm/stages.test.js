@@ -46,15 +46,15 @@ t.test("times as other load testers write them, and their options' names", async
   }
 });
 
-t.test('stages say how long it is, and how much there is at the most', async (t) => {
+t.test('stages give the time of a run and its most clients or sprites', async (t) => {
   const thrown = parsed('throw 5 --rate 10 --stage 30s:5000 -s 1m:20');
   t.match(thrown, { throwing: 'rate', rate: 5000, clients: 5, time: 90 });
   t.match(parsed('throw 5 --stage 1s:3'), { throwing: 'rate', rate: 3 });
   t.match(parsed('park 5 -s 1s:300 -s 1s:0'), { throwing: 'none', clients: 300, time: 2 });
   const bad = {
-    'storm 5 --stage 1s:3': '--stage is of park and throw',
-    'latency 5 --stage 1s:3': '--stage is of park and throw',
-    'throw 5 --stage 1s:3 --time 3': '--time: with --stage its times say how long',
+    'storm 5 --stage 1s:3': '--stage is an option of park and throw',
+    'latency 5 --stage 1s:3': '--stage is an option of park and throw',
+    'throw 5 --stage 1s:3 --time 3': '--time: omit it with --stage',
     'throw 5 --stage 1s': '--stage 1s: must be a time and the number to reach by then, as 30s:5000',
     'throw 5 --stage 1s:1e9': '--stage 1s:1e9: must be a time',
     'throw 5 --stage 1s:10000001':
@@ -62,7 +62,7 @@ t.test('stages say how long it is, and how much there is at the most', async (t)
     'park 5 --stage 1s:1.5': '--stage …:1.5: the number must be a whole number',
     'park 5 --stage 0s:9': '--stage: all together take from 0.1 s to 604800 s, not 0',
     'park 5 --stage 99h:9 --stage 99h:9': '--stage: all together take from 0.1 s',
-    'throw 5 --stage 9s:0': '--stage: all that they reach is 0'
+    'throw 5 --stage 9s:0': '--stage: every target is 0'
   };
   for (const [line, words] of Object.entries(bad)) {
     t.throws(() => parsed(line), { message: new RegExp(`^${words}`) }, line);

@@ -131,8 +131,8 @@ t.test('frames come out whole, however the pipe cuts them', async (t) => {
 
 t.test('what a host must have is worked out before anything is opened', async (t) => {
   const host = { files: 20000, systemFiles: 1e7, ports: 28232, memory: 64e9 };
-  const wish = { clients: 50000, lanes: 64, ramp: 5000, address: '127.0.0.1' };
-  const { engines, sources } = plan(wish, host);
+  const wanted = { clients: 50000, lanes: 64, ramp: 5000, address: '127.0.0.1' };
+  const { engines, sources } = plan(wanted, host);
   t.equal(engines.length, 3);
   t.equal(
     engines.reduce((sum, { clients }) => sum + clients, 0),
@@ -143,26 +143,28 @@ t.test('what a host must have is worked out before anything is opened', async (t
     [0, 16667, 33334]
   );
   t.ok((sources * host.ports) / 2 >= 50064);
-  const million = plan({ ...wish, clients: 1e6 }, { ...host, files: 3e6 });
+  const million = plan({ ...wanted, clients: 1e6 }, { ...host, files: 3e6 });
   t.equal(million.engines.length, 1);
   t.ok(million.sources >= 1e6 / 8000);
-  t.throws(() => plan({ ...wish, processes: 1 }, host), {
+  t.throws(() => plan({ ...wanted, processes: 1 }, host), {
     message: /needs 50080 open files and may have 20000.*ulimit -n 50080.*--processes 3/
   });
-  t.throws(() => plan({ ...wish, address: '192.0.2.1' }, host), {
+  t.throws(() => plan({ ...wanted, address: '192.0.2.1' }, host), {
     message: /ports: 50064 .*28232 ports.*sysctl -w net.ipv4.ip_local_port_range="1024 65535"/
   });
-  t.throws(() => plan({ ...wish, clients: 1e5, address: '192.0.2.1' }, host), {
+  t.throws(() => plan({ ...wanted, clients: 1e5, address: '192.0.2.1' }, host), {
     message: /over 2 hosts/
   });
-  t.throws(() => plan(wish, { ...host, memory: 1e8 }), {
+  t.throws(() => plan(wanted, { ...host, memory: 1e8 }), {
     message: /memory: 50064 connections take/
   });
-  t.throws(() => plan(wish, { ...host, systemFiles: 1000 }), { message: /sysctl -w fs.file-max=/ });
-  t.throws(() => plan({ ...wish, clients: 2e6 }, { ...host, files: 1024 }), {
+  t.throws(() => plan(wanted, { ...host, systemFiles: 1000 }), {
+    message: /sysctl -w fs.file-max=/
+  });
+  t.throws(() => plan({ ...wanted, clients: 2e6 }, { ...host, files: 1024 }), {
     message: /files: each of 64 engines/
   });
-  t.throws(() => plan({ ...wish, perProcess: 1 }, { ...host, files: 1e9 }), {
+  t.throws(() => plan({ ...wanted, perProcess: 1 }, { ...host, files: 1e9 }), {
     message: /--per-process 1 makes 50000 engines, and there may be 512: --per-process 98/
   });
 });
@@ -762,7 +764,7 @@ t.test('the engine is built when it is first wanted', async (t) => {
   t.match(await build(), { code: 0, said: /^building / }, 'again when a source is newer');
   t.equal(builds().length, 3);
 
-  // Root may write anywhere: it asks as nobody, who may read what is here.
+  // Root may write anywhere: it asks as the user nobody, which may read what is here.
   const asNobody = process.getuid() === 0 ? { uid: 65534, gid: 65534 } : {};
   chmodSync(tree, 0o755);
   chmodSync(home, 0o555);

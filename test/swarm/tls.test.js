@@ -46,12 +46,12 @@ t.test('a URL is read whole, and TLS options need it', async (t) => {
   for (const bad of ['sprites.example', 'ftp://a', 'https://a/b', 'https://u@a', 'https://a?b']) {
     t.throws(() => read('--url', bad), /--url .*: must be http:\/\/ or https:\/\/, a host/, bad);
   }
-  t.throws(() => read('--url', 'https://a', '--port', '1'), /--url has host and port in it/);
+  t.throws(() => read('--url', 'https://a', '--port', '1'), /--url includes host and port/);
   t.throws(() => read('--insecure'), /are about TLS/);
   const host = { files: 20000, systemFiles: 1e7, ports: 28232, memory: 2e8 };
-  const wish = { clients: 15000, lanes: 1, ramp: 5000, address: '127.0.0.1' };
-  t.equal(plan(wish, host).engines.length, 1);
-  t.throws(() => plan({ ...wish, tls: true }, host), { message: /memory: 15001 connections/ });
+  const wanted = { clients: 15000, lanes: 1, ramp: 5000, address: '127.0.0.1' };
+  t.equal(plan(wanted, host).engines.length, 1);
+  t.throws(() => plan({ ...wanted, tls: true }, host), { message: /memory: 15001 connections/ });
 });
 
 t.test('by TLS every sprite is accounted for, and they are TLS connections', async (t) => {

@@ -70,10 +70,10 @@ function makeWorld(t, sizes, given = {}) {
 }
 
 /** Polls until the poll is answered, at once or later; resolves to the answer. */
-function poll({ pool }, id, wish = {}) {
+function poll({ pool }, id, options = {}) {
   return new Promise((resolve) => {
     const take = (body) => resolve(JSON.parse(body));
-    const { body } = pool.poll(id, wish, take);
+    const { body } = pool.poll(id, options, take);
     if (body) take(body);
   });
 }

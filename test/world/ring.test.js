@@ -16,7 +16,7 @@ import {
   shareThatCrosses
 } from '../support/world-virtual.js';
 
-/** The ring as its rule says it: of those who have the row, the next in order. */
+/** The ring as its rule says it: of the servers that have the row, the next in order. */
 class PlainRing {
   constructor(members) {
     this.members = members.toSorted((a, b) => (a.name < b.name ? -1 : 1));

@@ -67,7 +67,7 @@ export const HELD = 60;
  * @param {object} [turns] as figuresOf has them
  * @returns {object} as figuresOf, and: `missed`, the share of documents that did not come and that no
  *     newer one replaced; `load`, the load generator's share of its core; `times`, what resident
- *     size grew to, as a multiple of what it was when the measuring began; `cut`, who got what
+ *     size grew to, as a multiple of what it was when the measuring began; `cut`, what each client got
  */
 export function rowOf(of, result, turns) {
   const row = figuresOf(result, turns);
@@ -119,7 +119,7 @@ export const mostOf = (row) =>
   row?.cpu > 0 ? Math.round(1e6 / (row.cpu * STEPPED.every)) : undefined;
 
 /**
- * Searches the number of clients at which one breaks. The numbers it tries are the same for everybody,
+ * Searches the number of clients at which one breaks. The numbers it tries are the same for all contenders,
  * each a third more than the one below. It begins where `guess` says, and goes up while it holds or down
  * while it breaks: what is found does not depend on the guess, unless one breaks with fewer and holds
  * with more. What is found must hold for a minute, else the next below is tried.
@@ -177,10 +177,10 @@ export async function searchBreak(measure, { first, most, seconds, held = HELD, 
  */
 const LOWEST = ['cpu', 'loadCpu', 'p50', 'p99', 'p999'];
 
-/** Those of which one wants to know how far the rounds were apart. */
+/** Figures that are shown with the range of their rounds. */
 const RANGED = ['cpu', 'p99', 'resident'];
 
-/** By so much two differ that are in an order. */
+/** By so much two contenders differ that are in an order. */
 const TENTH = 1.1;
 
 /** Where nothing came a figure is null, which is no lowest. */
@@ -188,7 +188,7 @@ const known = (values) => values.filter((value) => Number.isFinite(value));
 const lowest = (values) => (known(values).length > 0 ? Math.min(...known(values)) : null);
 const highest = (values) => (known(values).length > 0 ? Math.max(...known(values)) : null);
 
-/** Who got what after a cut: clients of all rounds, and the shortest wait. */
+/** What each client got after a cut: clients of all rounds, and the shortest wait. */
 function cutsTogether(cuts) {
   const sum = (name) => cuts.reduce((total, cut) => total + cut[name], 0);
   return {

@@ -1,5 +1,5 @@
 /**
- * Who is in the study, by name: `protocol` is what the load generator speaks to it, `way` how a
+ * The contenders of the study, by name: `protocol` is what the load generator speaks to it, `way` how a
  * document gets to a client; `missing()` says why one can't run here, or null; `start(pin)` starts
  * it; `version()` is of what was installed. The servers of libraries are in servers.js.
  */
@@ -28,7 +28,7 @@ function ofNchan() {
   return `nchan ${module}, ${nginx}`;
 }
 
-/** One on node:http, whose package has its name. */
+/** A contender on node:http, whose package has its name. */
 const library = (name, title, packages = [name]) => ({
   title,
   way: 'WebSocket',
@@ -38,7 +38,7 @@ const library = (name, title, packages = [name]) => ({
   start: (pin) => startLibrary(name, pin)
 });
 
-/** One of npm run bench:feeds. */
+/** A contender of npm run bench:feeds. */
 const known = (name, way, version, more = {}) => ({
   ...feedContenders[name],
   way,

@@ -26,16 +26,16 @@ const PUBLISHED = [
 const DISTRUST = [
   'Server and load share one machine and its loopback: no network, no loss, no TLS, no compression. Where there are two cores each has one, and the kernel’s work for a received byte is partly paid by the sender.',
   'A reset stands for the cut of a network: each client loses its connection and comes again after two seconds. A real loss of packets that ends before TCP gives up loses nothing.',
-  'Contenders are configured as their documentation shows them. Any of them can be made to send the newest document to who comes, or to drop for who is slow, by a few lines more; nobody wrote those lines here but where it is an option (Socket.IO’s recovery, nchan’s buffer).',
+  'Contenders are configured as their documentation shows them. Any of them can be made to send the newest document to a new client, or to drop documents for a slow one, by a few lines more; the study has no such lines, only options (Socket.IO’s recovery, nchan’s buffer).',
   `Documents change by 5% from one to the next, in numbers of the same length. Deltas are as good as that is; a document that changes altogether is sent whole.`,
   'A cell lasts some seconds, after six in which a server warms up by documents that come faster: what grows in hours is not in it.',
-  'The search tries few numbers, each a third more than the one below: two who are one step apart may be as good as each other. Where bare epoll breaks it is the machine that ends.',
+  'The search tries few numbers, each a third more than the one below: two contenders one step apart may be equally good. Where bare epoll breaks the machine is at its limit.',
   'Resident size is what the kernel counts, garbage that waits for its collection included; a Node.js process starts with some 45 MB and Sprites, with its worker threads, with some 80 MB.',
   'Socket memory is the kernel’s, of all sockets of this machine, both ends of each connection.',
   `Where the load generator takes more than ${percent(LOAD_LIMIT)} of its core (“load”), what is late may be its own.`,
-  'A virtual machine’s times differ by half from minute to minute. Each cell is measured in rounds that are apart in time, and the lower CPU and lateness count; two whose rounds overlap are in no order that one should believe.',
-  'Where a virtual machine gives its free memory back to its host, new memory is dear: on the one of the published run the first touch of a page took 11 µs, that of a page just freed 2 µs. Who allocates more pays for it.',
-  'Whoever wrote this study wrote one of its contenders.'
+  'A virtual machine’s times differ by half from minute to minute. Each cell is measured in rounds that are apart in time, and the lower CPU and lateness count; contenders whose rounds overlap have no order.',
+  'Where a virtual machine gives its free memory back to its host, new memory is dear: on the one of the published run the first touch of a page took 11 µs, that of a page just freed 2 µs. A server that allocates more pays for it.',
+  'The authors of this study wrote one of its contenders.'
 ];
 
 const colorOf = (name) => (isDelta(name) ? 'answer' : isOurs(name) ? 'arrival' : 'calm');

@@ -59,7 +59,7 @@ const AGAIN = 1;
 const WARMUP = { seconds: 6, short: 2, documents: 8000, pace: 0.15 };
 
 /**
- * In a search it is as what is measured: more would break who nearly breaks. A fresh connection's windows
+ * In a search it is as what is measured: more would break a contender that nearly breaks. A fresh connection's windows
  * grow with what comes: after 3 publications bare epoll breaks with fewer clients than after 5.
  */
 const WARMUP_SEARCH = { warmup: 6 };

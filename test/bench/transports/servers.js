@@ -50,7 +50,7 @@ const SERVERS = {
       };
     }),
 
-  /** It knows no broadcast. */
+  /** engine.io has no broadcast. */
   'engine.io': () =>
     serve(async (server) => {
       const { attach } = await import('engine.io');
@@ -81,7 +81,7 @@ const SERVERS = {
       return (document) => io.emit('document', JSON.parse(document));
     }),
 
-  /** It takes only texts, and logs each connection unless it is told not to. */
+  /** sockjs takes only texts, and logs each connection unless it is told not to. */
   sockjs: () =>
     serve(async (server) => {
       const { createServer: createSockets } = await import('sockjs');

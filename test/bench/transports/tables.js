@@ -14,7 +14,7 @@ export const count = (value) => number(value, whole);
 const megabytes = (bytes) => tenth.format(bytes / MEGABYTE);
 export const percent = (share) => `${tenth.format(share * 100)}%`;
 
-/** Of those that were cut off: who got what. */
+/** What the clients that were cut off got. */
 function cutText({ all, newest, next, wait }) {
   const came = all + newest + next;
   if (came === 0) return 'nothing came';
@@ -51,7 +51,7 @@ const COLUMNS = [
   ['missed', (row) => `${count(row.missing)}${row.missing > 0 ? ` (${percent(row.missed)})` : ''}`],
   ['load', (row) => (row.load < NOISE ? `< ${percent(NOISE)}` : percent(row.load))]
 ];
-const CUT_COLUMN = ['who came again got', (row) => cutText(row.cut)];
+const CUT_COLUMN = ['reconnected clients got', (row) => cutText(row.cut)];
 
 /** @returns {(string | function)[][]} */
 export const columnsOf = (cell) => (cell.cut ? [...COLUMNS, CUT_COLUMN] : COLUMNS);
@@ -132,7 +132,7 @@ export function summaryTable({ cells, breaks, most }) {
 }
 
 /**
- * Who wins what, in words: the first thing the report says.
+ * Which contender wins what, in words: the first thing the report says.
  */
 
 /** What is compared in each cell: a figure of its rows, one with a range. */
@@ -168,7 +168,7 @@ const successful = (rows) => Object.entries(rows).filter(([, row]) => row.failed
 
 /**
  * @param {object} study of run.js
- * @returns {{what: string, say: (value: number) => string, list: object[]}[]} for each figure, who was
+ * @returns {{what: string, say: (value: number) => string, list: object[]}[]} for each figure, which was
  *     better in each cell
  */
 function comparisons(study) {

@@ -136,7 +136,7 @@ void Crowd::run() {
   report(static_cast<double>(microseconds() - before) / 1e6);
 }
 
-/** Waits for a word. @return false where nobody is there to say it */
+/** Waits for a word. @return false where the parent is gone */
 bool Crowd::isTold() {
   go_ = false;
   turnUntil([this] { return go_ || over_; }, kPreparation);

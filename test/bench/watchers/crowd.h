@@ -4,9 +4,9 @@
 //   again and again ─▶ wait ─▶ "result"
 //
 // A document is stamped when it is due (protocol.h), so what a busy server or a busy publisher
-// costs is in its lateness: from then to the last byte's arrival at each watcher. Whoever sees
-// version 9 after version 7 has skipped one; whoever has not seen the last one in the end misses
-// it. The first publications warm up, and are not counted.
+// costs is in its lateness: from then to the last byte's arrival at each watcher. A watcher that
+// sees version 9 after version 7 has skipped one; one that has not seen the last one in the end
+// misses it. The first publications warm up, and are not counted.
 //
 // A cut takes every watcher's connection (by a reset, as when a phone changes its network), and
 // gives it back so many seconds later, to ask with whatever its protocol lets it ask with. What

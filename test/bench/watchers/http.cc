@@ -145,7 +145,7 @@ size_t headLength(uint8_t second) {
 }  // namespace
 
 void WsProtocol::open(Connection&, std::string* out) {
-  // The key is one for all: nobody here is between the two.
+  // One key for all: there is no proxy here to mislead.
   *out = "GET " + path_ +
          " HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
          "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";

@@ -7,8 +7,8 @@
 // The two differ by what other programs, and the machine's owner, have taken of the processor.
 //
 // Cost: one system call a turn. Rejected: perf_hooks' monitorEventLoopDelay, whose timer wakes the
-// process a hundred times a second: 2 to 5 ms of CPU a second, in the figures of all who are
-// measured by it.
+// process a hundred times a second: 2 to 5 ms of CPU a second, in the figures of every server that
+// is measured by it.
 #include <uv.h>
 
 #include <algorithm>
