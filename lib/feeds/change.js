@@ -1,9 +1,15 @@
 import { gzipSync } from 'node:zlib';
 
-import { applyOperations, ConflictError, DEPTH, RoomError, ValueError } from '../client/patch.js';
+import {
+  applyOperations,
+  ConflictError,
+  DEPTH,
+  RoomError,
+  setMember,
+  ValueError
+} from '../client/patch.js';
 import { canonical, canonicalBytes, parse } from './canonical.js';
 import { compare } from './compare.js';
-import { merge } from './merge.js';
 import { digestOf, pack, unpack } from './packing.js';
 
 /**
@@ -51,6 +57,32 @@ const COMPRESS_FROM = 1024;
 
 const NONE = new Uint8Array(0);
 const encoder = new TextEncoder();
+
+const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/**
+ * Applies a merge patch (RFC 7396).
+ *
+ * @param {unknown} target a value as JSON.parse gives it, which stays as it is
+ * @param {unknown} patch another one
+ * @param {number} [depth] how many levels it may have
+ * @returns {unknown} the value with the patch in it; what the patch leaves as it was is shared
+ * @throws {ValueError} when the objects of the patch nest deeper than a value may
+ */
+function merge(target, patch, depth = DEPTH) {
+  if (!isObject(patch)) return patch;
+  if (depth === 0) throw new ValueError(`Nest objects and arrays at most ${DEPTH} deep.`);
+  const result = isObject(target) ? { ...target } : {};
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) {
+      delete result[name];
+      continue;
+    }
+    const before = Object.hasOwn(result, name) ? result[name] : undefined;
+    setMember(result, name, merge(before, value, depth - 1));
+  }
+  return result;
+}
 
 /** The new value, as a patch says. */
 function patched({ kind, most }, before, given) {

@@ -13,14 +13,12 @@
  *  - handed over: nothing. That is always right, and counted, so that a reader that takes nothing
  *    does not pass.
  */
-import { setImmediate as turn } from 'node:timers/promises';
-
 import { readFeedWatch } from '../../lib/feeds/watch-request.js';
 import { loadTestAddon } from '../support/addon.js';
 import { coldHeads, head, hotHeads, ID, realRequests } from '../support/http-cases.js';
 import { NodeReader } from '../support/node-reader.js';
 import { mutateBytes, Random } from './random.js';
-import { BATCH, bounded, main } from './run.js';
+import { main, tryInputs } from './run.js';
 
 /** The reader's own bounds, near which an incomplete head may have no end. */
 const HEAD_BYTES = 4096;
@@ -352,36 +350,23 @@ export const plants = {
 
 /**
  * @param {{seed: number, count?: number, seconds?: number, plant?: string}} options
- * @returns {Promise<{runs: number, hot: number, incomplete: number,
- *     failure: null|{what: string, input: string}}>}
+ * @returns {Promise<{runs: number, good: number, incomplete: number,
+ *     failure: null|{what: string, input: string}}>} `good`: hot
  */
 export async function fuzz({ seed, count, seconds, plant }) {
   const { readHead } = loadTestAddon();
   const read = plant === undefined ? readHead : plants[plant](readHead);
   const node = new NodeReader();
   const random = new Random(seed);
-  const more = bounded({ count, seconds });
-  const counts = { runs: 0, hot: 0, incomplete: 0 };
+  let incomplete = 0;
   try {
-    while (more(counts.runs)) {
-      const inputs = Array.from({ length: BATCH }, () => invent(random));
-      const complaints = await Promise.all(
-        inputs.map((bytes) => {
-          const said = read(bytes);
-          counts.runs += 1;
-          if (said === null) counts.incomplete += 1;
-          else if (said) counts.hot += 1;
-          return complaint(random, node, read, bytes);
-        })
-      );
-      const first = complaints.findIndex((what) => what !== null);
-      if (first !== -1) {
-        const input = JSON.stringify(inputs[first].toString('latin1'));
-        return { ...counts, failure: { what: complaints[first], input } };
-      }
-      await turn();
-    }
-    return { ...counts, failure: null };
+    const { failure, ...counts } = await tryInputs({ count, seconds }, async () => {
+      const bytes = invent(random);
+      const said = read(bytes);
+      if (said === null) incomplete += 1;
+      return { bytes, good: Boolean(said), what: await complaint(random, node, read, bytes) };
+    });
+    return { ...counts, incomplete, failure };
   } finally {
     node.close();
   }

@@ -10,14 +10,12 @@
  * (`differences`), and a case of each is recorded in test/support/http-cases.js. No rule allows two
  * readings of one request.
  */
-import { setImmediate as turn } from 'node:timers/promises';
-
 import { loadTestAddon } from '../support/addon.js';
 import { coldHeads, differences } from '../support/http-cases.js';
 import { NodeReader } from '../support/node-reader.js';
 import { mutateHead, words } from './http.js';
 import { mutateBytes, Random } from './random.js';
-import { BATCH, bounded, main } from './run.js';
+import { main, tryInputs } from './run.js';
 
 const LONGEST = 12000;
 const SENTINEL = Buffer.from('GET /sentinel HTTP/1.1\r\nHost: sentinel\r\n\r\n');
@@ -299,28 +297,14 @@ export async function fuzz({ seed, count, seconds, plant }) {
   const node = new NodeReader();
   const random = new Random(seed);
   const seen = new Set();
-  const more = bounded({ count, seconds });
-  const counts = { runs: 0, good: 0, rules: 0 };
   try {
-    while (more(counts.runs)) {
-      const inputs = Array.from({ length: BATCH }, () => invent(random));
-      const complaints = await Promise.all(
-        inputs.map((bytes) => {
-          counts.runs += 1;
-          const said = readRequest(bytes, 0);
-          if (said !== null && typeof said === 'object') counts.good += 1;
-          return complaint({ random, node, read, bytes, seen });
-        })
-      );
-      counts.rules = seen.size;
-      const first = complaints.findIndex((what) => what !== null);
-      if (first !== -1) {
-        const input = JSON.stringify(inputs[first].toString('latin1'));
-        return { ...counts, failure: { what: complaints[first], input } };
-      }
-      await turn();
-    }
-    return { ...counts, failure: null };
+    const { failure, ...counts } = await tryInputs({ count, seconds }, async () => {
+      const bytes = invent(random);
+      const said = readRequest(bytes, 0);
+      const good = said !== null && typeof said === 'object';
+      return { bytes, good, what: await complaint({ random, node, read, bytes, seen }) };
+    });
+    return { ...counts, rules: seen.size, failure };
   } finally {
     node.close();
   }

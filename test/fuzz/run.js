@@ -11,7 +11,7 @@ import { valuesOf } from '../support/documents.js';
 import { freshSeed } from './random.js';
 
 /** How often the clock is read and the rest of the process gets a turn, in inputs. */
-export const BATCH = 64;
+const BATCH = 64;
 
 /**
  * Counts the batches of one run down.
@@ -20,7 +20,7 @@ export const BATCH = 64;
  *     inputs when none is
  * @returns {(runs: number) => boolean} whether to go on after so many inputs
  */
-export function bounded({ count, seconds }) {
+function bounded({ count, seconds }) {
   const most = count ?? (seconds === undefined ? 10000 : Infinity);
   const until = seconds === undefined ? Infinity : performance.now() + seconds * 1000;
   return (runs) => runs < most && performance.now() < until;
@@ -33,8 +33,8 @@ const shown = (bytes) => JSON.stringify(bytes.toString('latin1'));
  * Tries one input after the other, until the bounds are reached or something is found.
  *
  * @param {{count?: number, seconds?: number}} bounds
- * @param {() => {bytes: Buffer, good: boolean, what: string | null}} tryOne makes an input and has
- *     it read; whether it was taken, and what is wrong with that
+ * @param {() => Tried | Promise<Tried>} tryOne makes an input and has it read: `{bytes: Buffer, good: boolean, what: ?string}`,
+ *     whether the input was taken, and what is wrong with that. A batch is tried at once
  * @returns {Promise<{runs: number, good: number, failure: null|{what: string, input: string}}>}
  */
 export async function tryInputs(bounds, tryOne) {
@@ -42,12 +42,11 @@ export async function tryInputs(bounds, tryOne) {
   let runs = 0;
   let good = 0;
   while (more(runs)) {
-    for (let i = 0; i < BATCH; i += 1) {
-      const { bytes, good: taken, what } = tryOne();
-      runs += 1;
-      if (taken) good += 1;
-      if (what !== null) return { runs, good, failure: { what, input: shown(bytes) } };
-    }
+    const batch = await Promise.all(Array.from({ length: BATCH }, tryOne));
+    runs += BATCH;
+    good += batch.filter((tried) => tried.good).length;
+    const found = batch.find(({ what }) => what !== null);
+    if (found) return { runs, good, failure: { what: found.what, input: shown(found.bytes) } };
     await turn();
   }
   return { runs, good, failure: null };
