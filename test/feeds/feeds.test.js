@@ -232,21 +232,24 @@ const OPTIONS = {
 /** So long is what a thread is given, and not done at once. */
 const LONG = 'x'.repeat(5000);
 
+/** Feeds that these threads work for; they are awake until the test ends. */
+function feedsOf(t, threads, more = {}) {
+  const log = pino({ level: 'silent' });
+  const feeds = new Feeds({ options: { ...OPTIONS, ...more }, threads, pool: NO_STATE, log });
+  const awake = setInterval(() => {}, 1000);
+  t.teardown(async () => {
+    clearInterval(awake);
+    feeds.close();
+    await threads.close();
+  });
+  return feeds;
+}
+
 /** Threads that can be made to die, and the feeds they work for. */
 function mortalFeeds(t) {
   const file = `${t.testdir({ 'mortal.mjs': MORTAL })}/mortal.mjs`;
   const threads = new Threads(2, pathToFileURL(file));
-  const feeds = new Feeds({
-    options: OPTIONS,
-    threads,
-    pool: NO_STATE,
-    log: pino({ level: 'silent' })
-  });
-  t.teardown(async () => {
-    feeds.close();
-    await threads.close();
-  });
-  return { threads, feeds };
+  return { threads, feeds: feedsOf(t, threads) };
 }
 
 t.test('the jobs of a thread that dies fail, and the next starts another', async (t) => {
@@ -318,18 +321,7 @@ t.test('a job that takes too long is ended, and what waits behind it is done', a
 t.test('a publication that takes too long changes nothing, and the next is taken', async (t) => {
   const file = `${t.testdir({ 'endless.mjs': ENDLESS })}/endless.mjs`;
   const threads = new Threads(1, pathToFileURL(file), 0.4);
-  const feeds = new Feeds({
-    options: { ...OPTIONS, feedBytes: 5000 },
-    threads,
-    pool: NO_STATE,
-    log: pino({ level: 'silent' })
-  });
-  const awake = setInterval(() => {}, 1000);
-  t.teardown(async () => {
-    clearInterval(awake);
-    feeds.close();
-    await threads.close();
-  });
+  const feeds = feedsOf(t, threads, { feedBytes: 5000 });
   const publish = (text) => feeds.publish('a', 'value', Buffer.from(text));
   const { cursor } = await publish(JSON.stringify('x'.repeat(2000)));
   // A client takes it compressed: so is the next, and that never ends.
@@ -361,4 +353,57 @@ t.test('a fetch whose thread dies has failed, and is tried again later', async (
   const ask = await openDoorTo(t, feeds);
   t.equal(problemOf(await (await ask()).read()), 'upstream-failed');
   t.match(upstream.status(), { fetches: 1, fetchesFailed: 1, fetching: 0, fetchesWaiting: 0 });
+});
+
+// ---- Patches are made only for clients that take them: the threads are spared
+
+/** Feeds whose threads take every value as it is, and note what they were asked for. */
+async function notedFeeds(t) {
+  const jobs = [];
+  const threads = {
+    async run(task, job) {
+      jobs.push(job);
+      return { value: job.body, patch: new Uint8Array(0), gzip: new Uint8Array(0) };
+    },
+    async close() {}
+  };
+  const feeds = feedsOf(t, threads, { feedBytes: 10000, upstream: 'none' });
+  const publish = (text) => feeds.publish('a', 'value', Buffer.from(text));
+  const ask = await openDoorTo(t, feeds);
+  const watch = async ({ delta = 0, stream = false }) => {
+    const headers = stream ? { Accept: 'text/event-stream' } : {};
+    const { cursor } = await publish('"same"');
+    return watchBy(ask, feeds, `?after=${cursor}&delta=${delta}`, headers);
+  };
+  /** What the threads are asked for with a new value. */
+  const patched = async () => {
+    await publish(`"${jobs.length}${LONG}"`);
+    const { before } = jobs.at(-1);
+    t.equal(before !== undefined, jobs.at(-1).patched, 'the value before goes where it is needed');
+    return jobs.at(-1).patched;
+  };
+  return { feeds, publish, watch, patched };
+}
+
+t.test('from the first client on that takes patches', async (t) => {
+  const { feeds, publish, watch, patched } = await notedFeeds(t);
+  await publish('1');
+  t.equal(await patched(), false, 'none watches');
+  await watch({ stream: true });
+  t.equal(await patched(), false, 'those that watch take whole values');
+  const wire = await watch({ stream: true, delta: 1 });
+  t.equal(await patched(), true);
+  await wire.destroy();
+  await until(() => feeds.status().watching === 1);
+  t.equal(await patched(), true, 'it may be on its way back');
+});
+
+t.test('without a patch a value that did not change is known as well', async (t) => {
+  const { feeds, publish, watch, patched } = await notedFeeds(t);
+  await watch({ stream: true });
+  t.equal(await patched(), false);
+  const first = await publish('[1]');
+  t.strictSame(await publish('[1]'), { ...first, unchanged: true });
+  t.equal(feeds.status().unchanged, 1);
+  t.not((await publish('[2]')).cursor, first.cursor);
 });

@@ -1,0 +1,350 @@
+// The room base: the timer wheel, the known addresses, the delays of a loop.
+//
+//   base_test [steps of the wheel] [seed]
+#include <algorithm>
+#include <cinttypes>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/address_limits.h"
+#include "base/loop_delays.h"
+#include "base/wheel.h"
+#include "expect.h"
+
+/** The timer wheel against a plain table: random arming, disarming, sweeping, also from callbacks.
+ */
+namespace wheel {
+
+constexpr uint32_t kEntries = 40;
+constexpr uint32_t kTick = 5;
+
+class Run {
+ public:
+  explicit Run(uint64_t seed)
+      : random_(seed), start_(below(3000)), now_(start_), wheel_(kEntries, now_) {}
+
+  void step() {
+    if (below(3) > 0) {
+      change();
+    } else {
+      sweep();
+    }
+    for (uint32_t entry = 0; entry < kEntries; ++entry) {
+      EXPECT(wheel_.armed(entry) == (due_.count(entry) == 1));
+    }
+  }
+
+  uint64_t fired() const { return fired_; }
+
+ private:
+  uint32_t below(uint64_t bound) { return static_cast<uint32_t>(random_() % bound); }
+
+  /** Arms or disarms an entry: soon, in some turns of the wheel, or when it is due already. */
+  void change() {
+    const uint32_t entry = below(kEntries);
+    if (below(4) == 0) {
+      wheel_.disarm(entry);
+      due_.erase(entry);
+      return;
+    }
+    const uint32_t ahead[] = {1 + below(30), below(1024 * 4), 1023 + below(3)};
+    uint32_t time = now_ + kTick * ahead[below(3)] + below(kTick);
+    if (below(8) == 0) time = now_ - std::min(now_ - start_, below(2000));
+    wheel_.arm(entry, time);
+    due_[entry] = time;
+  }
+
+  void sweep() {
+    const uint32_t ahead[] = {0, 1, below(20), below(3000)};
+    now_ += kTick * ahead[below(4)] + below(kTick);
+    for (;;) {
+      const uint32_t budget = below(2) == 0 ? 1 + below(5) : 100000;
+      uint32_t left = budget;
+      const bool done = wheel_.sweep(now_, budget, [&](uint32_t entry) {
+        EXPECT(left-- > 0);
+        EXPECT(due_.count(entry) == 1 && isDue(due_[entry]) && !wheel_.armed(entry));
+        due_.erase(entry);
+        ++fired_;
+        // An entry that fires may change any other, and itself.
+        for (uint32_t i = below(3); i > 0; --i) change();
+      });
+      if (done) break;
+    }
+    // What a callback armed as due already fires in the next sweep that gets on.
+    now_ += kTick;
+    while (!wheel_.sweep(now_, 100000, [&](uint32_t entry) {
+      EXPECT(due_.count(entry) == 1 && isDue(due_[entry]));
+      due_.erase(entry);
+      ++fired_;
+    })) {
+    }
+    for (const auto& [entry, due] : due_) EXPECT(!isDue(due));
+  }
+
+  /** Not before its time, and a tick later at the most. */
+  bool isDue(uint32_t time) const { return (now_ - start_) / kTick > (time - start_) / kTick; }
+
+  std::mt19937_64 random_;
+  const uint32_t start_;
+  uint32_t now_;
+  base::Wheel<kTick> wheel_;
+  std::map<uint32_t, uint32_t> due_;
+  uint64_t fired_ = 0;
+};
+
+void test(uint64_t steps, uint64_t seed) {
+  uint64_t fired = 0;
+  for (uint64_t done = 0, run = 0; done < steps; ++run) {
+    Run wheel(seed + run);
+    for (int i = 0; i < 5000 && done < steps; ++i, ++done) wheel.step();
+    fired += wheel.fired();
+  }
+  printf("wheel: %" PRIu64 " steps, %" PRIu64 " fired\n", steps, fired);
+  EXPECT(steps < 300000 || fired > 10000);  // there was enough to do
+}
+
+}  // namespace wheel
+
+/**
+ * The addresses that are known at once are bounded: a further one is refused everything until
+ * another is forgotten. (contract/shares tests with the server what one address may have.)
+ */
+namespace addresses {
+
+using namespace server;
+
+Address addressOf(int last) {
+  Address address;
+  EXPECT(Address::read("192.0.2." + std::to_string(last), &address));
+  return address;
+}
+
+void test() {
+  AddressLimits limits(AddressLimitsOptions{.connections = 10,
+                                            .clients = 10,
+                                            .joinRate = 1,
+                                            .joinBurst = 10,
+                                            .spriteBytes = 10,
+                                            .heldBytes = 10,
+                                            .feeds = 1},
+                       2);
+  EXPECT(limits.open(addressOf(1)));
+  EXPECT(limits.enter(addressOf(2)) != kNoSource);
+  EXPECT(limits.size() == 2);
+
+  const Address third = addressOf(3);
+  EXPECT(!limits.open(third));
+  EXPECT(!limits.hold(third, 1));
+  EXPECT(!limits.mayJoin(third, 1000));
+  EXPECT(limits.enter(third) == kNoSource);
+  EXPECT(limits.fetch(third) == kNoSource);
+  EXPECT(limits.size() == 2);
+  // The known addresses go on.
+  EXPECT(limits.open(addressOf(2)));
+  EXPECT(limits.mayJoin(addressOf(1), 1000));
+  const Source fetched = limits.fetch(addressOf(2));
+  EXPECT(fetched != kNoSource && limits.fetch(addressOf(2)) == kNoSource);
+  limits.forget(fetched);
+  limits.forget(limits.fetch(addressOf(2)));
+  limits.close(third);
+  EXPECT(limits.size() == 2);
+
+  // An address is forgotten when nothing of it is left and its allowance is whole again.
+  limits.close(addressOf(1));
+  limits.tick(1000000);
+  EXPECT(limits.size() == 1);
+  EXPECT(limits.open(third));
+  EXPECT(!limits.open(addressOf(4)));
+}
+
+}  // namespace addresses
+
+/**
+ * How late a loop is, worked out from its turns: held against a timer that really fires every 10
+ * ms, moment by moment, and against the sorted list of its delays.
+ */
+namespace delays {
+
+using base::LoopDelays;
+
+constexpr uint64_t kStart = 123456789;  // microseconds
+constexpr uint64_t kMilli = 1000;
+
+/** A loop that sleeps and works as it is told, and the timer. */
+class Loop {
+ public:
+  void sleep(uint64_t microseconds) {
+    for (; due_ < now_ + microseconds; due_ += LoopDelays::kEvery) told_.push_back(0);
+    now_ += microseconds;
+    slept_ += microseconds;
+  }
+
+  /** Works, and ends the turn. */
+  void work(uint64_t microseconds) {
+    now_ += microseconds;
+    longest_ = std::max(longest_, microseconds);
+    if (due_ <= now_) {
+      told_.push_back(now_ - due_);
+      due_ = now_ + LoopDelays::kEvery;
+    }
+    delays_.turn(now_, slept_);
+  }
+
+  /** Is woken so many microseconds late, having been told so or not. */
+  void sleepTooLong(uint64_t microseconds, bool noticed) {
+    if (noticed) {
+      delays_.late(now_);
+      now_ += microseconds;
+      slept_ += microseconds;
+      work(0);
+    } else {
+      sleep(microseconds);
+      work(0);
+    }
+  }
+
+  LoopDelays& delays() { return delays_; }
+  std::vector<uint64_t>& told() { return told_; }
+  uint64_t longest() const { return longest_; }
+
+ private:
+  uint64_t now_ = kStart;
+  uint64_t slept_ = 77;
+  uint64_t due_ = kStart + LoopDelays::kEvery;
+  uint64_t longest_ = 0;
+  std::vector<uint64_t> told_;
+  LoopDelays delays_{kStart, 77};
+};
+
+uint64_t countOf(const LoopDelays& delays) {
+  return std::accumulate(delays.counts().begin(), delays.counts().end(), uint64_t{0});
+}
+
+void idle() {
+  Loop loop;
+  loop.sleep(1000 * kMilli);
+  loop.work(0);
+  EXPECT(countOf(loop.delays()) == 100);
+  EXPECT(loop.delays().counts()[0] == 100);
+  EXPECT(loop.delays().sum() == 0);
+  EXPECT(loop.delays().longest() == 0);
+}
+
+/** A stall counts once, from the moment it was asked, and whole as the longest. */
+void stall() {
+  Loop loop;
+  loop.sleep(5 * kMilli);
+  loop.work(120 * kMilli);
+  EXPECT(countOf(loop.delays()) == 1);
+  EXPECT(loop.delays().sum() == 115 * kMilli);
+  EXPECT(loop.delays().longest() == 120 * kMilli);
+  loop.delays().forgetLongest();
+  EXPECT(loop.delays().longest() == 0);
+}
+
+void stopped() {
+  Loop seen;
+  seen.sleepTooLong(500 * kMilli, true);
+  EXPECT(seen.delays().longest() == 500 * kMilli);
+  EXPECT(seen.delays().sum() == 490 * kMilli);
+  // The longest delay is of this turn alone.
+  seen.sleep(500 * kMilli);
+  seen.delays().forgetLongest();
+  seen.work(1);
+  EXPECT(seen.delays().longest() == 1);
+  Loop unseen;
+  unseen.sleepTooLong(500 * kMilli, false);
+  EXPECT(unseen.delays().longest() == 0);
+}
+
+/** A clock of sleep that runs ahead of the other, by its rounding, makes no turn of ages. */
+void rounding() {
+  LoopDelays delays(kStart, 0);
+  delays.turn(kStart + 1000, 1001);
+  delays.late(kStart - 5000);
+  delays.turn(kStart + 2000, 1001);
+  EXPECT(delays.longest() == 1000);
+}
+
+/** The smallest of `sorted` that a share of all is not above. */
+uint64_t quantile(const std::vector<uint64_t>& sorted, double share) {
+  const auto wanted = static_cast<size_t>(std::ceil(share * static_cast<double>(sorted.size())));
+  return sorted[wanted == 0 ? 0 : wanted - 1];
+}
+
+void compare(Loop& loop) {
+  std::vector<uint64_t>& told = loop.told();
+  const LoopDelays::Interval taken = loop.delays().takeInterval();
+  EXPECT(taken.count == told.size());
+  if (told.empty()) return;
+  std::sort(told.begin(), told.end());
+  EXPECT(taken.min == told.front());
+  EXPECT(taken.max == told.back());
+  const double mean =
+      static_cast<double>(std::accumulate(told.begin(), told.end(), uint64_t{0})) / told.size();
+  EXPECT(std::abs(taken.mean - mean) <= 1e-6 * (1 + mean));
+  const auto near = [&](uint64_t value, double share) {
+    const uint64_t exact = quantile(told, share);
+    return value >= exact && value <= exact + exact / 64;
+  };
+  EXPECT(near(taken.p50, 0.5));
+  EXPECT(near(taken.p90, 0.9));
+  EXPECT(near(taken.p99, 0.99));
+  told.clear();
+}
+
+void histories(uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto below = [&](uint32_t most) { return random() % most; };
+  for (int round = 0; round < 50; ++round) {
+    Loop loop;
+    uint64_t told = 0;
+    uint64_t sum = 0;
+    LoopDelays::Counts counts = {};
+    for (int interval = 0; interval < 10; ++interval) {
+      for (int turn = 0; turn < 300; ++turn) {
+        if (below(3) > 0) loop.sleep(below(50) * (below(2) == 0 ? 1 : kMilli));
+        loop.work(below(10) == 0 ? below(1u << below(24)) : below(2000));
+      }
+      told += loop.told().size();
+      for (const uint64_t delay : loop.told()) {
+        sum += delay;
+        size_t bound = 0;
+        while (bound < LoopDelays::kBounds.size() && delay > LoopDelays::kBounds[bound]) ++bound;
+        ++counts[bound];
+      }
+      compare(loop);
+    }
+    EXPECT(countOf(loop.delays()) == told);
+    EXPECT(loop.delays().counts() == counts);
+    EXPECT(loop.delays().sum() == sum);
+    EXPECT(loop.delays().longest() == loop.longest());
+    EXPECT(loop.delays().takeInterval().count == 0);
+  }
+}
+
+void test(uint64_t seed) {
+  idle();
+  stall();
+  stopped();
+  rounding();
+  histories(static_cast<uint32_t>(seed));
+}
+
+}  // namespace delays
+
+int main(int argc, char** argv) {
+  const uint64_t steps = argc > 1 ? strtoull(argv[1], nullptr, 10) : 300000;
+  const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : std::random_device{}();
+  printf("base_test: seed %" PRIu64 "\n", seed);
+  fflush(stdout);
+  wheel::test(steps, seed);
+  addresses::test();
+  delays::test(seed);
+}
