@@ -52,62 +52,33 @@ int __wrap_fdatasync(int fd) {
 
 namespace {
 
-class Stage {
+class Stage : public StoredPool {
  public:
-  explicit Stage(const StateStoreOptions& options)
-      : pool_(poolOptions(100), nullptr, 0), store_(options, &pool_, &shelf_) {
-    EXPECT(store_.recover(&shelf_).ok());
-    EXPECT(store_.start() == 0);
+  explicit Stage(const StateStoreOptions& options) : StoredPool(options) {
+    EXPECT(store().start() == 0);
   }
 
   Outcome join() {
     Id id;
-    return pool_.join({}, 0, &id);
-  }
-
-  Commit end() {
-    const Commit commit = store_.commit();
-    if (commit == Commit::kDone) pool_.answerPolls();
-    return commit;
+    return pool().join({}, 0, &id);
   }
 
   /** Time passes until something holds. */
   void until(const std::function<bool()>& holds) {
     for (int i = 0; i < 2000 && !holds(); ++i) {
-      now_ += kTickMilliseconds;
-      pool_.tick(now_);
-      store_.tick(now_);
-      end();
+      tick();
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    if (!holds()) fprintf(stderr, "%d: %s\n", store_.blocked(), store_.snapshotProblem().c_str());
+    if (!holds()) fprintf(stderr, "%d: %s\n", store().blocked(), store().snapshotProblem().c_str());
     EXPECT(holds());
   }
-
-  Pool& pool() { return pool_; }
-  StateStore& store() { return store_; }
-
- private:
-  Pool pool_;
-  Shelf shelf_;
-  StateStore store_;
-  uint64_t now_ = 0;
 };
 
 std::string journalOf(const Folder& folder, uint64_t generation) {
   return folder.file() + ".journal-" + std::to_string(generation);
 }
 
-/** What a process would find that starts now. */
-std::string afterACrash(const Folder& folder) {
-  const Folder copy;
-  std::filesystem::copy(folder.path(), copy.path(), std::filesystem::copy_options::recursive);
-  Pool pool(poolOptions(100), nullptr, 0);
-  Shelf shelf;
-  StateStore store(storeOptions(copy), &pool, &shelf);
-  EXPECT(store.recover(&shelf).ok());
-  return stateOf(pool, shelf);
-}
+std::string afterACrash(const Folder& folder) { return AfterACrash(folder).state(); }
 
 /** A file that takes nothing more is left for another one. */
 void aFileThatFails() {

@@ -96,13 +96,9 @@ class Stage {
 
   /** The clients and sprites that a process would find that starts now. */
   std::pair<uint64_t, uint64_t> afterACrash() const {
-    const Folder copy;
-    std::filesystem::copy(folder_.path(), copy.path(), std::filesystem::copy_options::recursive);
-    Pool pool(poolOptions(100), nullptr, 0);
-    Shelf shelf;
-    StateStore store(storeOptions(copy), &pool, &shelf);
-    EXPECT(store.recover(&shelf).ok());
-    return {pool.counts().clients, pool.counts().thrown};
+    AfterACrash crash(folder_);
+    const Counts& counts = crash.pool().counts();
+    return {counts.clients, counts.thrown};
   }
 
  private:

@@ -231,11 +231,6 @@ class Ledger {
     }
     return 0;
   }
-  uint64_t promisedCount() const {
-    uint64_t count = 0;
-    for (const Sprite& one : sprites_) count += one.promised ? 1 : 0;
-    return count;
-  }
 
   uint64_t delivered = 0;
 

@@ -53,7 +53,6 @@ class Disk {
   /** A call begins; false: the process is dead. One that ends in a write may have written some. */
   bool calls() {
     if (machine->dead) return false;
-    ++calls_;
     if (endsAt == kNever || endsAt-- != 0) return true;
     machine->say("the process ends at this call of the disk");
     machine->dead = true;
@@ -239,8 +238,6 @@ class Disk {
     }
   }
 
-  uint64_t callsMade() const { return calls_; }
-
  private:
   struct Write {
     size_t place;
@@ -315,7 +312,6 @@ class Disk {
   std::vector<std::unique_ptr<Opened>> opened_;
   uint64_t files_ = 0;
   uint64_t boot_ = 1;
-  uint64_t calls_ = 0;
 
  public:
   bool remembers = true;  // what a power cut would take

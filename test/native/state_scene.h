@@ -406,6 +406,60 @@ inline std::string stateOf(const Pool& pool, Shelf shelf) {
   return stateOf(pool) + besideOf(shelf.feeds(), shelf.takeNotes());
 }
 
+/** A pool with a store, as long as its process lives. */
+class StoredPool {
+ public:
+  explicit StoredPool(const StateStoreOptions& options)
+      : pool_(poolOptions(100), nullptr, 0), store_(options, &pool_, &shelf_) {
+    EXPECT(store_.recover(&shelf_).ok());
+  }
+
+  /** Ends a turn as the addon does. */
+  Commit end() {
+    const Commit commit = store_.commit();
+    if (commit == Commit::kDone) pool_.answerPolls();
+    return commit;
+  }
+
+  void tick() {
+    now_ += kTickMilliseconds;
+    pool_.tick(now_);
+    store_.tick(now_);
+    end();
+  }
+
+  Pool& pool() { return pool_; }
+  StateStore& store() { return store_; }
+  std::string state() const { return stateOf(pool_, shelf_); }
+
+ private:
+  Pool pool_;
+  Shelf shelf_;
+  StateStore store_;
+  uint64_t now_ = 0;
+};
+
+/** What a process would find that starts now: it recovers a copy of the folder. */
+class AfterACrash {
+ public:
+  explicit AfterACrash(const Folder& folder)
+      : copy_(folder), recovered_(storeOptions(copy_.folder)) {}
+
+  const Pool& pool() { return recovered_.pool(); }
+  std::string state() const { return recovered_.state(); }
+
+ private:
+  struct Copy {
+    explicit Copy(const Folder& from) {
+      constexpr auto kAll = std::filesystem::copy_options::recursive;
+      std::filesystem::copy(from.path(), folder.path(), kAll);
+    }
+    Folder folder;
+  };
+  Copy copy_;
+  StoredPool recovered_;
+};
+
 }  // namespace scene
 
 #endif  // TEST_NATIVE_STATE_SCENE_H_

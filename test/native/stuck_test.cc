@@ -31,67 +31,37 @@ struct Recorder : PollResponder {
   std::map<uint32_t, std::string> answers;
 };
 
-/** A pool with a store and a few clients, as long as its process lives. */
-class Stage {
+/** A stored pool and a few clients. */
+class Stage : public StoredPool {
  public:
-  explicit Stage(const StateStoreOptions& options)
-      : pool_(poolOptions(100), nullptr, 0), store_(options, &pool_, &shelf_) {
-    pool_.setResponder(PollHolder::kRoutes, &recorder);
-    EXPECT(store_.recover(&shelf_).ok());
-    EXPECT(store_.start() == 0);
-  }
-
-  /** Ends a turn as the addon does. */
-  Commit end() {
-    const Commit commit = store_.commit();
-    if (commit == Commit::kDone) pool_.answerPolls();
-    return commit;
-  }
-
-  void tick() {
-    now_ += kTickMilliseconds;
-    pool_.tick(now_);
-    store_.tick(now_);
-    end();
+  explicit Stage(const StateStoreOptions& options) : StoredPool(options) {
+    pool().setResponder(PollHolder::kRoutes, &recorder);
+    EXPECT(store().start() == 0);
   }
 
   Id join() {
     Id id;
-    EXPECT(pool_.join({}, 0, &id) == Outcome::kOk);
+    EXPECT(pool().join({}, 0, &id) == Outcome::kOk);
     return id;
   }
 
   Outcome poll(const Id& id, uint64_t ack, uint32_t token) {
-    return pool_.poll(id, ack, 0, PollHolder::kRoutes, token).outcome;
+    return pool().poll(id, ack, 0, PollHolder::kRoutes, token).outcome;
   }
 
   Outcome throwTo(const Id& from, Edge edge, const char* text) {
-    return pool_.throwSprite(from, edge, kNoNumber, text, 0);
+    return pool().throwSprite(from, edge, kNoNumber, text, 0);
   }
 
-  Pool& pool() { return pool_; }
-  StateStore& store() { return store_; }
-
   Recorder recorder;
-
- private:
-  Pool pool_;
-  Shelf shelf_;
-  StateStore store_;
-  uint64_t now_ = 0;
 };
 
 /** What a process would find that starts now, which knows all that `life` has delivered. */
 std::string afterACrash(const Folder& folder, const Life* life = nullptr) {
   limitFiles(RLIM_INFINITY);
-  const Folder copy;
-  std::filesystem::copy(folder.path(), copy.path(), std::filesystem::copy_options::recursive);
-  Pool pool(poolOptions(100), nullptr, 0);
-  Shelf shelf;
-  StateStore store(storeOptions(copy), &pool, &shelf);
-  EXPECT(store.recover(&shelf).ok());
-  if (life != nullptr) life->expectDeliveredIn(pool);
-  return stateOf(pool, shelf);
+  AfterACrash crash(folder);
+  if (life != nullptr) life->expectDeliveredIn(crash.pool());
+  return crash.state();
 }
 
 bool has(const std::optional<std::string>& answer, const char* text) {

@@ -52,7 +52,7 @@ inline Millis longestWait(uint64_t failures, std::optional<uint64_t> clients, Mi
 /** How long the answer to a poll of so many seconds may take. */
 inline Millis pollTimeout(unsigned hold) {
   const Millis held = std::chrono::seconds(hold);
-  return held + held / 4 + Millis(15000);
+  return held + held / 4 + kPollSlack;
 }
 
 /** The hold to ask for, in seconds, where polls are cut off that were parked for so long. */
