@@ -151,11 +151,8 @@ t.test(
 );
 
 for (const [name, failure, why] of [
-  ['a connection that is reset', RESET, 'network'],
   ['an answer that is cut off', CUT, 'network'],
   ['no answer at all', HANG, 'slow'],
-  ['an answer that is no JSON', answer(200, '<html>Sign in to the hotel</html>'), 'garbage'],
-  ['an answer without sprites', answer(200, { seq: 1 }), 'garbage'],
   [
     'a sprite without a number',
     answer(200, { seq: 1, sprites: [{ from: 'left', sprite: {} }] }),
@@ -170,9 +167,7 @@ for (const [name, failure, why] of [
     'a sprite that is an array',
     answer(200, { seq: 1, sprites: [{ seq: 1, from: 'up', sprite: [] }] }),
     'garbage'
-  ],
-  ['a gateway that fails', answer(502, 'Bad gateway'), 'garbage'],
-  ['a 404 that no sprites server wrote', answer(404, 'Not here'), 'garbage']
+  ]
 ]) {
   t.test(`${name} while polling: it asks for its place, and goes on`, async (t) => {
     const { client, clock, fetch, seen } = start({ poll: [sprites(1), failure, sprites(2), HANG] });
@@ -282,29 +277,18 @@ t.test('"retry" beside sprites: they are handed out first; one of a year is boun
   await client.leave();
 });
 
-for (const [status, name] of [
-  [503, 'draining'],
-  [429, 'too-many-joins'],
-  [503, 'torus-full']
-]) {
-  t.test(
-    `${status} ${name} when joining: Retry-After is honored, with jitter on top`,
-    async (t) => {
-      const { client, clock, fetch, seen } = start({
-        join: [problem(status, name, { 'retry-after': '4' }), joined('one')],
-        poll: [HANG]
-      });
-      await clock.pass(1000);
-      t.same(client.nextTry, { ms: 4000, asked: true });
-      client.wake();
-      await clock.until(() => client.state === 'online');
-      t.equal(clock.now(), 5000, 'four seconds and half of their half');
-      t.same(seen.states, ['joining', `offline: ${name}`, 'online']);
-      t.equal(fetch.of('join').length, 2);
-      await client.leave();
-    }
-  );
-}
+t.test('a join refused: Retry-After is honored, with jitter on top', async (t) => {
+  const { client, clock } = start({
+    join: [problem(429, 'too-many-joins', { 'retry-after': '4' }), joined('one')],
+    poll: [HANG]
+  });
+  await clock.pass(1000);
+  t.same(client.nextTry, { ms: 4000, asked: true });
+  client.wake();
+  await clock.until(() => client.state === 'online');
+  t.equal(clock.now(), 5000, 'four seconds and half of their half');
+  await client.leave();
+});
 
 t.test('503 while polling keeps the place', async (t) => {
   const { client, clock, fetch } = start({
@@ -420,21 +404,12 @@ t.test('it takes up a place it was given, without joining', async (t) => {
   await client.leave();
 });
 
-for (const resume of [
-  'one',
-  {},
-  { id: '../leave', ack: 0, n: 0 },
-  { id: 'a', ack: -1 },
-  { id: 'a', n: 0.5 },
-  []
-]) {
-  t.test(`a resume that is none is not taken: ${JSON.stringify(resume)}`, async (t) => {
-    const { client, clock, fetch } = start({ poll: [HANG] }, { resume });
-    await clock.settle();
-    t.equal(fetch.calls[0].what, 'join');
-    await client.leave();
-  });
-}
+t.test('with a resume that is none it joins', async (t) => {
+  const { client, clock, fetch } = start({ poll: [HANG] }, { resume: { id: 'a', ack: -1 } });
+  await clock.settle();
+  t.equal(fetch.calls[0].what, 'join');
+  await client.leave();
+});
 
 t.test('waking up ends a wait of its own', async (t) => {
   const { client, clock, fetch } = start({
@@ -580,26 +555,24 @@ t.test(
 
 // ---- throwing ----
 
-for (const state of ['delivered', 'queued', 'duplicate']) {
-  t.test(`a throw that is ${state}`, async (t) => {
-    const { client, clock, fetch } = start({ poll: [HANG], throw: [answer(202, { state })] });
-    await clock.settle();
-    t.match(await client.throw('left', { id: 'x' }), {
-      thrown: true,
-      state,
-      ticket: { id: 'one', n: 1 }
-    });
-    t.match(await client.throw('down', '{"id":"y"}'), { thrown: true });
-    t.same(
-      fetch.of('throw').map(({ url, body }) => [url.pathname + url.search, body]),
-      [
-        ['/throw/one/left?n=1', '{"id":"x"}'],
-        ['/throw/one/down?n=2', '{"id":"y"}']
-      ]
-    );
-    await client.leave();
+t.test('a throw has a ticket, and a sprite may be text', async (t) => {
+  const { client, clock, fetch } = start({
+    poll: [HANG],
+    throw: [answer(202, { state: 'delivered' })]
   });
-}
+  await clock.settle();
+  const ticket = { id: 'one', n: 1 };
+  t.match(await client.throw('left', { id: 'x' }), { thrown: true, ticket });
+  t.match(await client.throw('down', '{"id":"y"}'), { thrown: true });
+  t.same(
+    fetch.of('throw').map(({ url, body }) => [url.pathname + url.search, body]),
+    [
+      ['/throw/one/left?n=1', '{"id":"x"}'],
+      ['/throw/one/down?n=2', '{"id":"y"}']
+    ]
+  );
+  await client.leave();
+});
 
 t.test('an edge that is none is a mistake of the program', async (t) => {
   const { client } = start({ poll: [HANG] });
@@ -608,13 +581,8 @@ t.test('an edge that is none is a mistake of the program', async (t) => {
 });
 
 for (const [name, failure] of [
-  ['reset', RESET],
   ['cut off', CUT],
-  ['never answered', HANG],
-  ['answered with garbage', answer(202, 'ok')],
-  ['answered by a failing gateway', answer(502, 'oh')],
-  ['answered 200 by something else', answer(200, {})],
-  ['timed out by the server', problem(408, 'request-timeout')]
+  ['never answered', HANG]
 ]) {
   t.test(`a throw that is ${name} is repeated with its number`, async (t) => {
     const { client, clock, fetch } = start({
@@ -727,42 +695,21 @@ t.test('too many throws: every edge rests', async (t) => {
   await client.leave();
 });
 
-t.test('busy after no answer proves nothing, unless the number was looked up first', async (t) => {
-  const unsure = start({ poll: [HANG], throw: [RESET, problem(429, 'too-many-throws', BUSY)] });
-  await unsure.clock.settle();
+t.test('busy after no answer proves nothing: it is asked again, for a minute', async (t) => {
+  const { client, clock } = start({
+    poll: [HANG],
+    throw: [RESET, problem(429, 'too-many-throws', BUSY)]
+  });
+  await clock.settle();
   let outcome;
-  unsure.client.throw('left', {}, { patience: 1000 }).then((value) => {
+  client.throw('left', {}, { patience: 1000 }).then((value) => {
     outcome = value;
   });
-  await unsure.clock.until(() => outcome);
+  await clock.until(() => outcome);
   t.match(outcome, { thrown: null, state: 'unanswered' });
-  t.ok(unsure.clock.now() > 50_000, 'it is asked again, for a minute');
-  await unsure.client.leave();
-
-  outcome = undefined;
-  const sure = start({ poll: [HANG], throw: [RESET, problem(503, 'neighbor-busy', BUSY)] });
-  await sure.clock.settle();
-  sure.client.throw('left', {}, { patience: 1000 }).then((value) => {
-    outcome = value;
-  });
-  await sure.clock.until(() => outcome);
-  t.match(outcome, { thrown: false, state: 'busy', ticket: { tried: false } });
-  await sure.client.leave();
+  t.ok(clock.now() > 50_000);
+  await client.leave();
 });
-
-for (const [status, name] of [
-  [413, 'sprite-too-large'],
-  [400, 'bad-sprite'],
-  [400, 'stale-number']
-]) {
-  t.test(`a throw refused as ${name} is yours, and is not repeated`, async (t) => {
-    const { client, clock, fetch } = start({ poll: [HANG], throw: [problem(status, name)] });
-    await clock.settle();
-    t.match(await client.throw('left', {}), { thrown: false, state: 'refused', problem: name });
-    t.equal(fetch.of('throw').length, 1);
-    await client.leave();
-  });
-}
 
 t.test('a number below the window after no answer: unknown', async (t) => {
   const { client, clock } = start({ poll: [HANG], throw: [problem(400, 'stale-number')] });
@@ -792,23 +739,12 @@ t.test('thrown from a place the server has forgotten: thrown from the new one', 
   await client.leave();
 });
 
-t.test('a place forgotten between two attempts: unknown', async (t) => {
-  const { client, clock, fetch } = start({
-    join: [joined('one'), joined('two')],
-    poll: [HANG],
-    throw: [RESET, problem(404, 'unknown-client')]
-  });
+t.test('a number of another place is never sent from this one: unknown', async (t) => {
+  const { client, clock, fetch } = start({ poll: [HANG], throw: [HANG] });
   await clock.settle();
-  let outcome;
-  client.throw('left', {}).then((value) => {
-    outcome = value;
-  });
-  await clock.until(() => outcome);
-  t.match(outcome, { thrown: null, state: 'forgotten' });
-  await clock.settle();
-  const { ticket } = outcome;
+  const ticket = { id: 'zero', n: 1, tried: true };
   t.match(await client.throw('left', {}, { ticket }), { thrown: null, state: 'forgotten' });
-  t.equal(fetch.of('throw').length, 2, 'a number of another place is never sent from this one');
+  t.equal(fetch.of('throw').length, 0);
   await client.leave();
 });
 

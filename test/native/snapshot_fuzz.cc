@@ -151,9 +151,18 @@ class Run {
       memcpy(&bytes[bytes.size() - 4], &sum, sizeof sum);
     }
     verdicts_.add(load(bytes));
+    ++steps_;
   }
 
-  void report() const { verdicts_.print(); }
+  void report() const {
+    verdicts_.print();
+    if (steps_ < 3000) return;
+    for (const char* said : {"", "it ends too early", "a client in it makes no sense",
+                             "a sprite in it makes no sense", "its counts do not add up",
+                             "it needs a --capacity above ", "its torus does not hold together"}) {
+      EXPECT(verdicts_.saw(said));
+    }
+  }
 
  private:
   /** Puts a feed of two versions and a note beside the pool. */
@@ -221,6 +230,7 @@ class Run {
   Shelf beside_;
   Shelf loaded_;
   test::Verdicts verdicts_;
+  uint64_t steps_ = 0;
 };
 
 }  // namespace

@@ -21,6 +21,9 @@ class Verdicts {
     ++seen_[std::move(problem)];
   }
 
+  /** Whether this was said of a file; empty: it was taken. */
+  bool saw(const std::string& problem) const { return seen_.contains(problem); }
+
   /** Prints each one with how often it was said. */
   void print() const {
     for (const auto& [problem, times] : seen_) {
