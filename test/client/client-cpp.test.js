@@ -280,28 +280,6 @@ async function everything(t, { preset, mode, only }) {
     }
   );
 
-  scenario(
-    'a throw that may have been taken by a server that then forgot is unknown',
-    async (t) => {
-      const first = await ServerProcess.start(t);
-      const proxy = await FaultProxy.start(t, first.port);
-      const one = probe(t, proxy.url);
-      await one.state('online');
-      const lost = proxy.swallow(/^POST \/throw/);
-      one.say('throw', 'a', 'left', '{"id":"x"}');
-      await lost;
-      proxy.refusing = true;
-      await first.kill();
-      const second = await ServerProcess.start(t);
-      proxy.target = second.port;
-      proxy.refusing = false;
-      const result = await one.until(({ event, tag }) => event === 'result' && tag === 'a');
-      t.match(result, { outcome: 'forgotten', yours: false });
-      t.equal((await one.counts()).unknown, 1);
-      await one.quit();
-    }
-  );
-
   scenario('a throw without an answer ends after its patience', async (t) => {
     const stub = await Stub.start(t);
     const one = probe(t, stub.url, '--answer-timeout', 300, '--patience', 1500);
@@ -315,7 +293,8 @@ async function everything(t, { preset, mode, only }) {
     const few = probe(t, stub.url, '--answer-timeout', 100, '--attempts', 1);
     await stub.join('second');
     await few.state('online');
-    t.match(await few.throw('a', 'left', sprite()), { outcome: 'unanswered' });
+    t.match(await few.throw('a', 'left', sprite()), { outcome: 'unanswered', yours: false });
+    t.equal((await few.counts()).unknown, 1);
     t.equal(stub.requests.filter(({ path }) => path.startsWith('/throw/second')).length, 1);
     await few.quit();
   });
@@ -401,12 +380,8 @@ async function everything(t, { preset, mode, only }) {
     await one.state('online');
     one.say('throw', 'a', 'left', '{"id":"x"}');
     const say = [
-      [408, problem('request-timeout')], // cut off on the way
       [403, '<html>Sign in to this network'],
-      [404, ''],
-      [200, '<html>Welcome'], // a portal's
-      [400, { type: 'about:blank', title: 'Bad Request' }],
-      [502, 'Bad Gateway'] // a proxy's
+      [400, { type: 'about:blank', title: 'Bad Request' }]
     ];
     const settled = one.until(({ tag }) => tag === 'a');
     const next = () => Promise.race([stub.next(/^\/throw/), settled]);
@@ -418,14 +393,6 @@ async function everything(t, { preset, mode, only }) {
     t.match(await settled, { outcome: 'duplicate' });
     t.equal((await one.counts()).resent, say.length);
     await one.quit();
-
-    const few = probe(t, stub.url, '--attempts', 1);
-    await stub.join('second');
-    await few.state('online');
-    few.say('throw', 'b', 'left', '{"id":"y"}');
-    (await stub.next(/^\/throw\/second/)).answer(404, '<html>');
-    t.match(await few.until(({ tag }) => tag === 'b'), { outcome: 'unanswered', yours: false });
-    await few.quit();
   });
 
   scenario('throws under way are bounded', async (t) => {
@@ -504,38 +471,6 @@ async function everything(t, { preset, mode, only }) {
     await one.until(({ sprite }) => sprite?.id === 'n3');
     t.strictSame(ids(one.caught), ['n1', 'n2', 'n3']);
     t.equal((await one.counts()).repeats, 2);
-    await one.quit();
-  });
-
-  scenario(
-    'another poll with the same id wins: the client looks for a place of its own',
-    async (t) => {
-      const stub = await Stub.start(t);
-      const one = probe(t, stub.url);
-      await stub.join('first');
-      (await stub.next(/^\/poll\/first/)).answer(200, { seq: 0, sprites: [], superseded: true });
-      t.match(await one.state('superseded'), { reason: /another program/ });
-      await stub.join('second');
-      t.match(await one.state('online'), { newPlace: true });
-      await stub.next(/^\/poll\/second/);
-      t.equal(stub.requests.filter(({ path }) => path === '/poll/first').length, 1);
-      await one.quit();
-    }
-  );
-
-  scenario('a server with an older memory than the client is left and joined anew', async (t) => {
-    const stub = await Stub.start(t);
-    const one = probe(t, stub.url);
-    await stub.join('first');
-    (await stub.next(/^\/poll/)).answer(200, {
-      seq: 9,
-      sprites: [{ seq: 9, from: 'up', sprite: {} }]
-    });
-    (await stub.next(/^\/poll/)).answer(400, problem('ack-ahead'));
-    (await stub.next(/^\/leave\/first$/)).answer(204);
-    await stub.join('second');
-    const poll = await stub.next(/^\/poll\/second/);
-    t.equal(poll.query.get('ack'), '0');
     await one.quit();
   });
 
