@@ -1,5 +1,4 @@
 import { spawnSync } from 'node:child_process';
-import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 
 import { Crossing } from '../../lib/world/crossing.js';
@@ -97,67 +96,6 @@ t.test('a throw off the end of a row lands on the next server, and back', async 
   const { thrown, acked, waiting, lost, crossedIn } = sums();
   t.same({ thrown, lost, crossedIn }, { thrown: 4, lost: 0, crossedIn: 3 });
   t.equal(thrown, acked + waiting + lost);
-});
-
-t.test('a frame that is lost is sent again, and one that comes twice is taken once', async (t) => {
-  const world = makeWorld(t, { a: 1, b: 1 });
-  const [a, b] = [world.servers.get('a'), world.servers.get('b')];
-  const { carry } = world;
-  let frames = 0;
-  world.carry = (...frame) => {
-    if (++frames % 3 === 0) return;
-    carry(...frame);
-    carry(...frame);
-  };
-  for (let x = 0; x < 10; x++) t.equal(throwOne(a, a.ids[0], 'right', { x }), 'queued');
-  await until(() => world.sums().crossedOut === 10);
-  const { sprites } = await poll(b, b.ids[0]);
-  t.same(
-    sprites.map(({ sprite }) => sprite.x),
-    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
-  );
-  t.equal(world.sums().crossedIn, 10);
-});
-
-t.test('acks wait for each other, or ride on sprites', async (t) => {
-  const world = makeWorld(t, { a: 1, b: 1 });
-  const [a, b] = [world.servers.get('a'), world.servers.get('b')];
-  const sent = { a: 0, b: 0 };
-  const { carry } = world;
-  world.carry = (from, to, frame) => {
-    sent[from] += 1;
-    carry(from, to, frame);
-  };
-  let ack = 0;
-  /** Throws, some turns of the loop apart; resolves to how long it took until all were acked. */
-  const cross = async (sprites) => {
-    const begun = performance.now();
-    for (let x = 0; x < sprites; x++) {
-      t.equal(throwOne(a, a.ids[0], 'right', { x }), 'queued');
-      await pause(1);
-    }
-    await until(() => a.crossing.status().waiting === 0);
-    const took = performance.now() - begun;
-    ({ seq: ack } = await poll(b, b.ids[0], { ack }));
-    return took;
-  };
-  // What may be on its way grows by what has been acked.
-  for (const sprites of [2, 4, 8, 16]) await cross(sprites);
-  Object.assign(sent, { a: 0, b: 0 });
-  const took = await cross(20);
-  t.equal(b.pool.status().crossedIn, 50);
-  t.ok(sent.a <= 20, `${sent.a} messages with 20 sprites`);
-  t.ok(sent.b <= 3 + took / 100 + took / 1000, `${sent.b} acks in ${took} ms`);
-  // Those that go the other way take them with them.
-  Object.assign(sent, { a: 0, b: 0 });
-  for (let x = 0; x < 5; x++) {
-    throwOne(a, a.ids[0], 'right', { x });
-    await until(() => b.pool.status().crossedIn === 51 + x);
-    throwOne(b, b.ids[0], 'left', { x });
-    await until(() => a.pool.status().crossedIn === 1 + x);
-  }
-  await until(() => world.sums().crossedIn === world.sums().crossedOut);
-  t.ok(sent.a + sent.b < 20, `${sent.a} and ${sent.b} messages for 10 sprites`);
 });
 
 t.test('without answers the outbox fills up, and then the neighbor is busy', async (t) => {
