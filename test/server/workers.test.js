@@ -401,18 +401,6 @@ t.test('of many at once each gets its own answer', async (t) => {
   await server.stop();
 });
 
-t.test('a thrower that half-closes after its throw is answered', async (t) => {
-  const server = await startWithWorkers(t);
-  const id = await server.join();
-  for (const port of [server.port, server.transient]) {
-    const wire = await Wire.open(port);
-    wire.send(request('POST', `/throw/${id}/left`, { body: '{}' })).half();
-    t.equal((await wire.read()).status, 202);
-    await wire.destroy();
-  }
-  await server.stop();
-});
-
 // ---- What is counted ----------------------------------------------------------------------------
 
 t.test('what the workers count is in /status, each at once', async (t) => {
