@@ -1,7 +1,15 @@
 import { problemOf } from './contract.js';
+import { startServer } from './server.js';
 import { until } from './until.js';
 
-/** Servers of one world, each started by startServer with its `name`: what they say, and what they owe. */
+/** Servers of one world: how they start, what they say, and what they owe. */
+
+/** Starts a server of the world of `nats`, by its name. */
+export async function enterWorld(t, nats, name, more = {}) {
+  const world = { world: nats.url, name, 'world-lease': 3 };
+  const server = await startServer(t, { options: { ...world, ...more } });
+  return Object.assign(server, { name });
+}
 
 /** What the admin ports say. */
 export const lookAt = (servers) => Promise.all(servers.map((one) => one.inside()));
@@ -70,6 +78,10 @@ export async function unready(server) {
   const response = await fetch(`http://127.0.0.1:${server.adminPort}/readyz`);
   return response.ok ? undefined : problemOf({ body: await response.json() });
 }
+
+/** Waits until all are ready. */
+export const ready = (servers) =>
+  Promise.all(servers.map((server) => until(async () => !(await unready(server)))));
 
 /** What a server has logged. */
 export const logged = (server) => Buffer.concat(server.errors).toString();

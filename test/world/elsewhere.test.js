@@ -2,20 +2,15 @@ import t from 'tap';
 
 import { problemOf } from '../support/contract.js';
 import { skip, startNats } from '../support/nats.js';
-import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
-import { sewn } from '../support/world-servers.js';
+import { enterWorld, sewn } from '../support/world-servers.js';
 import { tagOf, tagText } from '../../lib/base/tag.js';
 
 /** A client that asks another server of its world than its own. */
 
 const POSTS = new Set(['throw', 'leave', 'arena']);
 
-async function enter(t, nats, name, more = {}) {
-  const world = { world: nats.url, name, 'world-lease': 3, arena: 'hall' };
-  const server = await startServer(t, { options: { ...world, ...more } });
-  return Object.assign(server, { name });
-}
+const enter = (t, nats, name, more) => enterWorld(t, nats, name, { arena: 'hall', ...more });
 
 /** Every target that has an id in it. */
 const targets = (id) => [

@@ -27,23 +27,16 @@ import {
   Watcher
 } from '../support/feeds.js';
 import { skip, startNats } from '../support/nats.js';
-import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
-import { unready } from '../support/world-servers.js';
+import { enterWorld, ready } from '../support/world-servers.js';
 
 /**
  * Feeds of a world as their users have them: servers of their own, a real nats-server. What depends on when what gets
  * lost is in shared-feeds.test.js.
  */
 
-async function enter(t, nats, name, more = {}) {
-  const world = { world: nats.url, name, 'world-lease': 3, 'publish-token-file': tokenFile(t) };
-  const server = await startServer(t, { options: { ...world, drain: 1, ...more } });
-  return Object.assign(server, { name });
-}
-
-const ready = (servers) =>
-  Promise.all(servers.map((server) => until(async () => !(await unready(server)))));
+const enter = (t, nats, name, more) =>
+  enterWorld(t, nats, name, { 'publish-token-file': tokenFile(t), drain: 1, ...more });
 
 /** What a server has of a feed, as soon as that holds. */
 async function seen(server, key, holds = ({ status }) => status === 200) {

@@ -18,20 +18,13 @@ import {
 } from '../support/feeds.js';
 import { skip, startNats } from '../support/nats.js';
 import { temporary } from '../support/processes.js';
-import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
-import { unready } from '../support/world-servers.js';
+import { enterWorld, ready } from '../support/world-servers.js';
 
 /** Logs of a world: one order at every server, each item once. A real nats-server, and servers of their own. */
 
-async function enter(t, nats, name, more = {}) {
-  const world = { world: nats.url, name, 'world-lease': 3, 'publish-token-file': tokenFile(t) };
-  const server = await startServer(t, { options: { ...world, drain: 0, ...more } });
-  return Object.assign(server, { name });
-}
-
-const ready = (servers) =>
-  Promise.all(servers.map((server) => until(async () => !(await unready(server)))));
+const enter = (t, nats, name, more) =>
+  enterWorld(t, nats, name, { 'publish-token-file': tokenFile(t), drain: 0, ...more });
 
 const append = (server, key, item) => {
   const headers = { Authorization: `Bearer ${TOKEN}` };

@@ -4,9 +4,8 @@ import t from 'tap';
 import { EventStream, get, parkGet, put, tokenFile } from '../support/feeds.js';
 import { bearer, keyFile, reads } from '../support/grants.js';
 import { skip, startNats } from '../support/nats.js';
-import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
-import { unready } from '../support/world-servers.js';
+import { enterWorld, ready } from '../support/world-servers.js';
 
 /** The watchers of a feed, at all servers of a world. A real nats-server, and servers of their own. */
 
@@ -37,19 +36,14 @@ async function untilTold(servers, key, watching, who) {
 t.test('a watcher at any server is told of at all', { skip, timeout: 180_000 }, async (t) => {
   const nats = await startNats(t);
   const common = { grants: keyFile(t), private: 'plan', 'publish-token-file': tokenFile(t) };
-  const enter = async (name, more = {}) => {
-    const world = { world: nats.url, name, 'world-lease': 3, drain: 0, lease: 1, workers: 0 };
-    const server = await startServer(t, { options: { ...common, ...world, ...more } });
-    return Object.assign(server, { name });
-  };
+  const bounds = { drain: 0, lease: 1, workers: 0 };
+  const enter = (name, more) => enterWorld(t, nats, name, { ...common, ...bounds, ...more });
   const [a, b, c] = await Promise.all([
     enter('a', { arena: 'hall' }),
     enter('b', { workers: 1 }),
     enter('c', { arena: 'hall' })
   ]);
   const all = [a, b, c];
-  const ready = (servers) =>
-    Promise.all(servers.map((server) => until(async () => !(await unready(server)))));
   await ready(all);
   for (const key of ['plan', 'open']) await put(a, key, 1);
   const seen = async (server) => (await get(server, 'plan', '', bearer(named('ann')))).status;

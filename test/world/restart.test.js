@@ -5,9 +5,8 @@ import t from 'tap';
 import { problemOf } from '../support/contract.js';
 import { skip, startNats } from '../support/nats.js';
 import { temporary } from '../support/processes.js';
-import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
-import { sewn, untilAll } from '../support/world-servers.js';
+import { enterWorld, sewn, untilAll } from '../support/world-servers.js';
 
 /**
  * A server of a world that restarts in order, with its state: whose clients ask the others meanwhile, are
@@ -17,11 +16,9 @@ import { sewn, untilAll } from '../support/world-servers.js';
 /** Seconds after the drain; longer than any restart here takes, and over when the test wants it to be. */
 const GRACE = { long: 300, short: 2 };
 
-const enter = async ({ t, nats }, name, { ...more } = {}) => {
-  const world = { world: nats.url, name, 'world-lease': 3, arena: 'hall' };
+const enter = ({ t, nats }, name, more) => {
   const bounds = { 'throw-rate': 0, 'poll-rate': 0, lease: 600, drain: 1 };
-  const server = await startServer(t, { options: { ...world, ...bounds, ...more } });
-  return Object.assign(server, { name });
+  return enterWorld(t, nats, name, { arena: 'hall', ...bounds, ...more });
 };
 
 /** Everything that has an id in it. */

@@ -9,23 +9,15 @@ import { EventStream, get, NO_STATE, parkGet, put, tokenFile } from '../support/
 import { bearer, keyFile, reads } from '../support/grants.js';
 import { skip, startNats } from '../support/nats.js';
 import { temporary } from '../support/processes.js';
-import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
-import { unready } from '../support/world-servers.js';
+import { enterWorld, ready } from '../support/world-servers.js';
 
 /** A grant that is revoked at one server of a world ends at all. A real nats-server, and servers of their own. */
 
 function worldOf(t, nats) {
   const common = { grants: keyFile(t), private: 'plan', 'publish-token-file': tokenFile(t) };
-  return async (name, more = {}) => {
-    const world = { world: nats.url, name, 'world-lease': 3, drain: 0, workers: 0 };
-    const server = await startServer(t, { options: { ...common, ...world, ...more } });
-    return Object.assign(server, { name });
-  };
+  return (name, more) => enterWorld(t, nats, name, { ...common, drain: 0, workers: 0, ...more });
 }
-
-const ready = (servers) =>
-  Promise.all(servers.map((server) => until(async () => !(await unready(server)))));
 
 const ask = (server, what, method) =>
   fetch(`http://127.0.0.1:${server.adminPort}/revoked/${what}`, { method });

@@ -4,9 +4,8 @@ import t from 'tap';
 
 import { skip, startNats, startWay } from '../support/nats.js';
 import { get, put, tokenFile } from '../support/feeds.js';
-import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
-import { logged, sewn } from '../support/world-servers.js';
+import { enterWorld, logged, sewn } from '../support/world-servers.js';
 
 /** Two servers whose lines to the broker take longer for one document than a lease lasts. */
 
@@ -20,11 +19,9 @@ const document = (n) => ({ n, noise: randomBytes(200_000).toString('base64') });
 
 async function enter(t, nats, name) {
   const way = await startWay(t, () => Number(new URL(nats.url).port));
-  const world = { world: way.url, name, 'world-lease': LEASE };
-  const server = await startServer(t, {
-    options: { ...world, 'publish-token-file': tokenFile(t), 'feed-bytes': 500_000, drain: 1 }
-  });
-  return Object.assign(server, { name, way });
+  const feeds = { 'publish-token-file': tokenFile(t), 'feed-bytes': 500_000, drain: 1 };
+  const server = await enterWorld(t, way, name, { ...feeds, 'world-lease': LEASE });
+  return Object.assign(server, { way });
 }
 
 t.test('feeds on a slow line', { skip, timeout: 180_000 }, async (t) => {

@@ -3,20 +3,17 @@ import t from 'tap';
 import { problemOf } from '../support/contract.js';
 import { get, put, tokenFile } from '../support/feeds.js';
 import { skip, startNats } from '../support/nats.js';
-import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
-import { books, lookAt, sewn, throwAll, untilAll } from '../support/world-servers.js';
+import { books, enterWorld, lookAt, sewn, throwAll, untilAll } from '../support/world-servers.js';
 
 /** Two servers of one world whose connections workers hold, with a real nats-server. */
 
 const WORKERS = 2;
 
-async function enter(t, nats, name) {
-  const options = { world: nats.url, name, 'world-lease': 3, workers: WORKERS };
+function enter(t, nats, name) {
   const feeds = { 'publish-token-file': tokenFile(t) };
   const bounds = { 'throw-rate': 0, 'poll-rate': 0, lease: 300, drain: 30 };
-  const server = await startServer(t, { options: { ...options, ...feeds, ...bounds } });
-  return Object.assign(server, { name });
+  return enterWorld(t, nats, name, { workers: WORKERS, ...feeds, ...bounds });
 }
 
 /** Says what a client has got, by a poll that is given up. */

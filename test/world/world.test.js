@@ -5,10 +5,10 @@ import t from 'tap';
 import { problemOf } from '../support/contract.js';
 import { launchToEnd } from '../support/launch.js';
 import { skip, startNats } from '../support/nats.js';
-import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 import {
   books,
+  enterWorld,
   logged,
   lookAt,
   sewn,
@@ -22,11 +22,9 @@ import {
 /** Seconds; that of a server which the test stops is longer. */
 const LEASES = { a: 3, b: 60, c: 3, d: 60 };
 
-async function enter(t, nats, name) {
-  const options = { world: nats.url, name, 'world-lease': LEASES[name] };
+function enter(t, nats, name) {
   const bounds = { 'throw-rate': 0, lease: 300, 'max-sprite': '200K', drain: 30 };
-  const server = await startServer(t, { options: { ...options, ...bounds } });
-  return Object.assign(server, { name });
+  return enterWorld(t, nats, name, { 'world-lease': LEASES[name], ...bounds });
 }
 
 t.test('servers of one world', { skip, timeout: 240_000 }, async (t) => {
