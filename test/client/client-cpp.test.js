@@ -92,9 +92,7 @@ async function everything(t, { preset, mode, only }) {
   });
 
   scenario('two clients throw to each other, byte for byte, each sprite once', async (t) => {
-    const server = await ServerProcess.start(t, { 'throw-rate': 0 });
-    const one = probe(t, server.url);
-    await one.state('online');
+    const { server, one } = await onServer(t, { 'throw-rate': 0 });
     const two = probe(t, server.url);
     await two.state('online');
     const odd = sprite({ name: 'é " \\ 🚀', unknown: { a: [1, null] } });
@@ -263,10 +261,7 @@ async function everything(t, { preset, mode, only }) {
   scenario(
     'a client whose lease ran out is told by its throw, which flies from the new place',
     async (t) => {
-      const stub = await Stub.start(t);
-      const one = probe(t, stub.url);
-      await stub.join('first');
-      await one.state('online');
+      const { stub, one } = await onStub(t);
       one.say('throw', 'a', 'left', '{"id":"x"}');
       const refused = await stub.next(/^\/throw\/first\/left$/);
       refused.answer(404, problem('unknown-client'));
@@ -281,10 +276,7 @@ async function everything(t, { preset, mode, only }) {
   );
 
   scenario('a throw without an answer ends after its patience', async (t) => {
-    const stub = await Stub.start(t);
-    const one = probe(t, stub.url, '--answer-timeout', 300, '--patience', 1500);
-    await stub.join('first');
-    await one.state('online');
+    const { stub, one } = await onStub(t, '--answer-timeout', 300, '--patience', 1500);
     const result = await one.throw('a', 'left', sprite());
     t.match(result, { outcome: 'unanswered', detail: /no answer/ });
     const tries = stub.requests.filter(({ path }) => path.startsWith('/throw/'));
@@ -300,9 +292,7 @@ async function everything(t, { preset, mode, only }) {
   });
 
   scenario('a full neighbor is busy, and the sprite stays', async (t) => {
-    const server = await ServerProcess.start(t, { mailbox: 1 });
-    const one = probe(t, server.url);
-    await one.state('online');
+    const { server, one } = await onServer(t, { mailbox: 1 });
     await server.join(); // it never polls
     t.match(await one.throw('a', 'left', sprite()), { outcome: 'queued' });
     const busy = await one.throw('b', 'left', sprite());
@@ -313,10 +303,7 @@ async function everything(t, { preset, mode, only }) {
   });
 
   scenario('too many throws: the server is heeded, and asked nothing meanwhile', async (t) => {
-    const stub = await Stub.start(t);
-    const one = probe(t, stub.url);
-    await stub.join('first');
-    await one.state('online');
+    const { stub, one } = await onStub(t);
     one.say('throw', 'a', 'left', '{}');
     (await stub.next(/^\/throw/)).answer(429, problem('too-many-throws'), { 'retry-after': 30 });
     t.match(await one.until(({ tag }) => tag === 'a'), { outcome: 'busy', yours: true });
@@ -328,9 +315,7 @@ async function everything(t, { preset, mode, only }) {
   });
 
   scenario("the real server's limit on throws is one of those", async (t) => {
-    const server = await ServerProcess.start(t, { 'throw-rate': 1, 'throw-burst': 1 });
-    const one = probe(t, server.url);
-    await one.state('online');
+    const { one } = await onServer(t, { 'throw-rate': 1, 'throw-burst': 1 });
     await one.throw('a', 'left', sprite());
     const result = await one.throw('b', 'left', sprite());
     t.match(result, { outcome: 'busy', problem: 'urn:sprites:too-many-throws' });
@@ -339,9 +324,7 @@ async function everything(t, { preset, mode, only }) {
   });
 
   scenario('what is no sprite is refused for good', async (t) => {
-    const server = await ServerProcess.start(t, { 'max-sprite': 100 });
-    const one = probe(t, server.url);
-    await one.state('online');
+    const { one } = await onServer(t, { 'max-sprite': 100 });
     for (const body of ['[]', '"x"', '{"a":}', '{} {}', '{"a":"\\x"}']) {
       t.match(
         await one.throw(`t${made++}`, 'left', body),
@@ -374,10 +357,7 @@ async function everything(t, { preset, mode, only }) {
   });
 
   scenario('a refusal that says nothing of the sprite is no last word', async (t) => {
-    const stub = await Stub.start(t);
-    const one = probe(t, stub.url, '--backoff', 100, '--attempts', 8);
-    await stub.join('first');
-    await one.state('online');
+    const { stub, one } = await onStub(t, '--backoff', 100, '--attempts', 8);
     one.say('throw', 'a', 'left', '{"id":"x"}');
     const say = [
       [403, '<html>Sign in to this network'],
@@ -396,10 +376,7 @@ async function everything(t, { preset, mode, only }) {
   });
 
   scenario('throws under way are bounded', async (t) => {
-    const stub = await Stub.start(t);
-    const one = probe(t, stub.url, '--pending', 3, '--parallel', 2);
-    await stub.join('first');
-    await one.state('online');
+    const { stub, one } = await onStub(t, '--pending', 3, '--parallel', 2);
     one.say('flood', 'f', 5, 'left', '{}');
     await one.until(({ tag }) => tag === 'f4');
     t.strictSame(
@@ -618,10 +595,7 @@ async function everything(t, { preset, mode, only }) {
       const nowhere = probe(t, 'http://127.0.0.1:9');
       await nowhere.state('offline');
       await nowhere.leave();
-      const stub = await Stub.start(t);
-      const one = probe(t, stub.url);
-      await stub.join('first');
-      await one.state('online');
+      const { stub, one } = await onStub(t);
       one.say('throw', 'a', 'left', '{}');
       await stub.next(/^\/throw/);
       await one.quit();
@@ -640,9 +614,7 @@ async function everything(t, { preset, mode, only }) {
   );
 
   scenario('it says where it is, and how many there are', async (t) => {
-    const server = await ServerProcess.start(t);
-    const one = probe(t, server.url);
-    await one.state('online');
+    const { server, one } = await onServer(t);
     await server.join();
     one.say('place');
     const { place } = await one.until(({ event }) => event === 'place');
@@ -874,6 +846,23 @@ async function everything(t, { preset, mode, only }) {
     await next.quit();
     await server.stop();
   });
+
+  /** A client on a stub that it has joined. */
+  async function onStub(t, ...args) {
+    const stub = await Stub.start(t);
+    const one = probe(t, stub.url, ...args);
+    await stub.join('first');
+    await one.state('online');
+    return { stub, one };
+  }
+
+  /** A client on a server that it has joined. */
+  async function onServer(t, options) {
+    const server = await ServerProcess.start(t, options);
+    const one = probe(t, server.url);
+    await one.state('online');
+    return { server, one };
+  }
 
   /**
    * A server and two clients, one of which (or both) goes through a proxy with faults.

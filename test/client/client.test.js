@@ -43,6 +43,14 @@ function start(script, options = {}) {
   return { client, clock, fetch, seen };
 }
 
+/** What a promise resolves to, with as much time as that takes. */
+async function inTime(clock, promise) {
+  let ended;
+  promise.then((value) => (ended = { value }));
+  await clock.until(() => ended);
+  return ended.value;
+}
+
 t.test('every edge has its opposite', async (t) => {
   t.same(EDGES.map(opposite), ['right', 'left', 'down', 'up']);
 });
@@ -590,11 +598,7 @@ for (const [name, failure] of [
       throw: [failure, answer(202, { state: 'duplicate' })]
     });
     await clock.settle();
-    let outcome;
-    client.throw('left', {}).then((value) => {
-      outcome = value;
-    });
-    await clock.until(() => outcome);
+    const outcome = await inTime(clock, client.throw('left', {}));
     t.match(outcome, { thrown: true, state: 'duplicate' });
     t.same(
       fetch.of('throw').map(({ url }) => url.search),
@@ -610,11 +614,7 @@ t.test('a throw that is never answered ends unknown, with a ticket to ask again'
     throw: [RESET, RESET, RESET, RESET, RESET, answer(202, { state: 'duplicate' })]
   });
   await clock.settle();
-  let outcome;
-  client.throw('left', {}).then((value) => {
-    outcome = value;
-  });
-  await clock.until(() => outcome);
+  const outcome = await inTime(clock, client.throw('left', {}));
   t.match(outcome, { thrown: null, state: 'unanswered', ticket: { id: 'one', n: 1, tried: true } });
   t.equal(fetch.of('throw').length, 5);
   const ticket = JSON.parse(JSON.stringify(outcome.ticket));
@@ -643,11 +643,7 @@ t.test('a neighbor that is busy: the sprite is still yours, and that edge rests'
   t.match(await client.throw('left', {}, { patience: 0 }), { thrown: false, state: 'busy' });
   t.equal(fetch.of('throw').length, 1, 'the second was not even sent');
   t.match(await client.throw('up', {}, { patience: 0 }), { thrown: true }, 'other edges are free');
-  let outcome;
-  client.throw('left', {}).then((value) => {
-    outcome = value;
-  });
-  await clock.until(() => outcome);
+  const outcome = await inTime(clock, client.throw('left', {}));
   t.match(outcome, { thrown: true });
   t.equal(clock.now(), 2500, 'with patience it waits its turn');
   await client.leave();
@@ -686,11 +682,7 @@ t.test('too many throws: every edge rests', async (t) => {
   t.match(await client.throw('left', {}, { patience: 0 }), { thrown: false, state: 'busy' });
   t.match(await client.throw('up', {}, { patience: 0 }), { thrown: false, state: 'busy' });
   t.equal(fetch.of('throw').length, 1);
-  let outcome;
-  client.throw('up', {}, { patience: 1000 }).then((value) => {
-    outcome = value;
-  });
-  await clock.until(() => outcome);
+  await inTime(clock, client.throw('up', {}, { patience: 1000 }));
   t.equal(clock.now(), 312.5, 'Retry-After: 0 is no leave to hammer');
   await client.leave();
 });
@@ -701,11 +693,7 @@ t.test('busy after no answer proves nothing: it is asked again, for a minute', a
     throw: [RESET, problem(429, 'too-many-throws', BUSY)]
   });
   await clock.settle();
-  let outcome;
-  client.throw('left', {}, { patience: 1000 }).then((value) => {
-    outcome = value;
-  });
-  await clock.until(() => outcome);
+  const outcome = await inTime(clock, client.throw('left', {}, { patience: 1000 }));
   t.match(outcome, { thrown: null, state: 'unanswered' });
   t.ok(clock.now() > 50_000);
   await client.leave();
@@ -726,11 +714,7 @@ t.test('thrown from a place the server has forgotten: thrown from the new one', 
     throw: [problem(404, 'unknown-client'), answer(202, { state: 'delivered' })]
   });
   await clock.settle();
-  let outcome;
-  client.throw('left', {}).then((value) => {
-    outcome = value;
-  });
-  await clock.until(() => outcome);
+  const outcome = await inTime(clock, client.throw('left', {}));
   t.match(outcome, { thrown: true, ticket: { id: 'two' } });
   t.same(
     fetch.of('throw').map(({ url }) => url.pathname),
@@ -752,11 +736,7 @@ t.test('no place to throw from: yours, at once or after some patience', async (t
   const { client, clock } = start({ join: [RESET] });
   await clock.settle();
   t.match(await client.throw('left', {}, { patience: 0 }), { thrown: false, state: 'offline' });
-  let outcome;
-  client.throw('left', {}, { patience: 9000 }).then((value) => {
-    outcome = value;
-  });
-  await clock.until(() => outcome);
+  const outcome = await inTime(clock, client.throw('left', {}, { patience: 9000 }));
   t.match(outcome, { thrown: false, state: 'offline' });
   t.equal(clock.now(), 9000);
   await client.leave();
@@ -798,11 +778,7 @@ t.test(
       throw: [({ url }) => (url.port === '9090' ? RESET : answer(202, { state: 'queued' }))]
     });
     await clock.settle();
-    let outcome;
-    client.throw('left', {}).then((value) => {
-      outcome = value;
-    });
-    await clock.until(() => outcome);
+    const outcome = await inTime(clock, client.throw('left', {}));
     t.match(outcome, { thrown: true });
     await client.throw('up', {});
     t.same(
