@@ -4,7 +4,7 @@ import { isPattern, Patterns } from './patterns.js';
 /** What a grant says, once its signature holds. */
 
 /** Patterns in a list, and bytes of a `sub`, a `jti` or a `kid`, at most. */
-export const LIST = 64;
+const LIST = 64;
 export const NAME_BYTES = 200;
 
 /** NumericDate (RFC 7519, section 2), as far as numbers are exact. */

@@ -87,14 +87,14 @@ function replies(outcomes, options, common, files) {
     );
 
   // An id has 36 characters: the length is known before the id is.
-  const nobody = '-'.repeat(36);
-  const welcome = JSON.stringify(welcomeOf(nobody, options));
+  const anId = '-'.repeat(36);
+  const welcome = JSON.stringify(welcomeOf(anId, options));
   const vary = varied(common);
   const stream = { ...vary, 'Content-Type': 'text/event-stream' };
   const chunked = { ...stream, 'Transfer-Encoding': 'chunked' };
   return {
     outcomes: outcomes.map(outcome),
-    joined: json(201, welcome).split(nobody),
+    joined: json(201, welcome).split(anId),
     json: open(),
     feed: open(vary),
     feedGzip: open({ ...vary, 'Content-Encoding': 'gzip' }),

@@ -268,7 +268,7 @@ const GC_BUCKETS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1];
  * (nodejs_eventloop_lag_min_seconds …). The figures are lib/operator/metrics.js' own: prom-client's
  * come from a timer that wakes an idle process a hundred times a second.
  */
-export const LAGS = {
+const LAGS = {
   min: 'The minimum recorded event loop delay.',
   max: 'The maximum recorded event loop delay.',
   mean: 'The mean of the recorded event loop delays.',
@@ -326,7 +326,7 @@ let register;
  *
  * @returns {Registry}
  */
-export function processMetrics() {
+function processMetrics() {
   if (register !== undefined) return register;
   register = new Registry();
   const how = { gcDurationBuckets: GC_BUCKETS, eventLoopMonitoringPrecision: HARDLY_EVER };

@@ -12,7 +12,7 @@ const SHOWN = 64;
  *
  * @param {object | null} world as lib/world/world.js has it
  */
-export function worldForAnybody(world) {
+export function publicWorld(world) {
   if (world === null) return null;
   const { name, state, clients, servers, seams } = world;
   const own = servers.findIndex((one) => one.name === name);
@@ -62,7 +62,7 @@ export function createStatus({ all, metrics, deliveryTimes }) {
   function forAnybody() {
     const counts = all();
     const shown = PUBLIC.filter((name) => name !== 'world').map((name) => [name, counts[name]]);
-    return { ...Object.fromEntries(shown), world: worldForAnybody(counts.world ?? null) };
+    return { ...Object.fromEntries(shown), world: publicWorld(counts.world ?? null) };
   }
 
   function whole() {

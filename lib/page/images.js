@@ -7,7 +7,7 @@ import { BOUNDS, decodeDataUrl } from '../client/sprite.js';
  */
 
 /** Bytes of a file that `shrink` is asked to read. */
-export const FILE_MOST = 32 * 1024 * 1024;
+const FILE_MOST = 32 * 1024 * 1024;
 const USUAL = 16_384; // bytes a server takes, as long as it has not said how many
 const REST = 1024; // bytes of a sprite beside its picture and its photo, at the most
 const LEAST = 16; // pixels of the longer side
@@ -24,7 +24,7 @@ const NEAR = 1.08; // times the longer side: nearer to the largest that fits non
  * @param {number} [maxSprite] bytes that the server takes
  * @returns {Promise<{picture: string, photo?: string}|null>} data URLs; null when the file is no image this browser reads
  */
-export async function shrink(file, maxSprite = USUAL) {
+async function shrink(file, maxSprite = USUAL) {
   if (file.size > FILE_MOST) return null;
   const bitmap = file.type === 'image/svg+xml' ? await rasterize(file) : await decode(file);
   if (!bitmap) return null;

@@ -262,7 +262,7 @@ export class Agent {
 const TICK_MS = 200;
 
 /** Connections that the throws share. */
-export const LANES = 64;
+const LANES = 64;
 
 /** Seconds after which it ends by itself, whatever happens: a day. */
 const LIMIT = 86_400;
@@ -270,7 +270,7 @@ const LIMIT = 86_400;
 /** How long all clients may take to leave at the end, in milliseconds. */
 const LEAVE_MS = 10_000;
 
-export class AgentEngine {
+class AgentEngine {
   #engine;
   #tick;
   #interval = new Histogram();

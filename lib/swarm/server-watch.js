@@ -139,7 +139,7 @@ function look(reading) {
  * @param {string} address numeric
  * @returns {boolean} whether it is one of this host's
  */
-export function isHere(address) {
+function isHere(address) {
   if (address.startsWith('127.')) return true;
   return Object.values(interfacesHere())
     .flat()
@@ -150,7 +150,7 @@ export function isHere(address) {
  * @param {number} port
  * @returns {?number} the process that listens on it, if it can be seen
  */
-export function listenerOf(port) {
+function listenerOf(port) {
   const inodes = new Set(
     ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => inodesIn(file, port))
   );

@@ -18,10 +18,10 @@ import { Unanswerable } from '../torus/pool.js';
  */
 
 /** Bytes that throws may fill of the outbox for one server; what flies on is let in above it. */
-export const OUTBOX_BYTES = 8 * 2 ** 20;
+const OUTBOX_BYTES = 8 * 2 ** 20;
 
 /** How long a server that has left the ring may take to say what it has taken, milliseconds. */
-export const DOUBT = 60_000;
+const DOUBT = 60_000;
 
 /** How often it looks whether all is handed over, milliseconds. */
 const LOOK = 50;

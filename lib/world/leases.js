@@ -135,7 +135,7 @@ const sameShape = ({ entry: before }, entry) =>
  * A watcher counts the grace by its own clock, from when it first saw that the server leaves. A watcher that begins later
  * counts from then: it may wait for a server that has been away for long, but no longer than its grace.
  */
-export class Absences {
+class Absences {
   /** @type {Map<string, {run: string, epoch: number, end: number}>} */
   #absent = new Map();
 

@@ -500,7 +500,7 @@ bool Feeds::forgetAwaited(std::string_view key) {
 }
 
 /**
- * A value has come. Watchers who have it already, or who wait for the compressed one, are not due.
+ * A value has come. Watchers that have it already, or wait for the compressed one, are not due.
  */
 void Feeds::arrive(Feed* feed) {
   const uint32_t list = listOf(*feed, List::kUnready);

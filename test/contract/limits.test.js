@@ -128,7 +128,7 @@ bound('connections in all', { connections: 4 }, async (t, server) => {
   t.equal(late.leftOver.length, 0, 'one answer and no other');
   await Promise.all([...wires, late].map((wire) => wire.destroy()));
   await server.noConnectionBut(0);
-  t.equal((await server.status()).joined, 0, 'nobody has joined');
+  t.equal((await server.status()).joined, 0, 'no client has joined');
 });
 
 bound(
@@ -155,7 +155,7 @@ bound(
     }, 'one that goes makes room');
     await Promise.all([...wires, next].map((wire) => wire.destroy()));
     await server.noConnectionBut(0);
-    t.equal((await server.status()).joined, 0, 'nobody has joined');
+    t.equal((await server.status()).joined, 0, 'no client has joined');
   }
 );
 

@@ -21,7 +21,7 @@ import { request } from '../support/http.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
-/** Presence over the wire: who watches a feed, and how many. Bounds and leases: test/native/presence_test.cc. */
+/** Presence over the wire: how many clients watch a feed, and their names. Bounds and leases: test/native/presence_test.cc. */
 
 const named = (sub, read = 'team/*') => reads(read, { sub, present: true });
 
@@ -78,7 +78,7 @@ for (const workers of [0, 1]) {
       t.equal(problemOf(await get(server, 'presence/presence/open')), 'unknown-feed');
     });
 
-    t.test('nobody publishes it', async (t) => {
+    t.test('no client may publish it', async (t) => {
       for (const key of ['presence/open', 'presence/new']) {
         t.equal(problemOf(await tryPut(server, key, '1')), 'reserved-feed');
         t.equal(problemOf(await patch(server, key, 'merge-patch', {})), 'reserved-feed');
@@ -121,7 +121,7 @@ for (const workers of [0, 1]) {
       });
     }
 
-    t.test('who does not say so, or may not read it, has no name', async (t) => {
+    t.test('a watcher that does not say so, or may not read it, has no name', async (t) => {
       const plain = await openStream(server, 'open', reads('open', { sub: 'cy' }));
       const nameless = await openStream(server, 'open', reads('open', { present: true }));
       const other = await openStream(server, 'open', named('di', 'team/*'));
@@ -140,28 +140,25 @@ for (const workers of [0, 1]) {
       t.equal((await server.status()).handled, handled);
     });
 
-    t.test(
-      'nor is a token that is none, where anybody may read; a private feed says so',
-      async (t) => {
-        const [, , signature] = named('ann', 'open').split('.');
-        const token = named('eve', ['open', 'team/*']).replace(/[^.]+$/, signature);
-        await get(server, 'open', '', bearer(token));
-        const { handled } = await server.status();
-        for (let n = 0; n < 3; n += 1) {
-          for (const key of ['open', 'presence/open']) {
-            t.equal((await get(server, key, '', bearer(token))).status, 200);
-            t.equal((await get(server, key, `grant=${token}`)).status, 200);
-          }
+    t.test('nor is a bad token for a public feed; a private feed says so', async (t) => {
+      const [, , signature] = named('ann', 'open').split('.');
+      const token = named('eve', ['open', 'team/*']).replace(/[^.]+$/, signature);
+      await get(server, 'open', '', bearer(token));
+      const { handled } = await server.status();
+      for (let n = 0; n < 3; n += 1) {
+        for (const key of ['open', 'presence/open']) {
+          t.equal((await get(server, key, '', bearer(token))).status, 200);
+          t.equal((await get(server, key, `grant=${token}`)).status, 200);
         }
-        t.equal((await server.status()).handled, handled);
-        t.equal(problemOf(await get(server, 'team/a', '', bearer(token))), 'bad-grant');
-        const feeds = JSON.stringify({ feeds: { open: '', 'team/a': '' } });
-        const list = await server.ask('POST', '/feeds', { body: feeds, ...bearer(token) });
-        t.equal(problemOf(list), 'bad-grant');
       }
-    );
+      t.equal((await server.status()).handled, handled);
+      t.equal(problemOf(await get(server, 'team/a', '', bearer(token))), 'bad-grant');
+      const feeds = JSON.stringify({ feeds: { open: '', 'team/a': '' } });
+      const list = await server.ask('POST', '/feeds', { body: feeds, ...bearer(token) });
+      t.equal(problemOf(list), 'bad-grant');
+    });
 
-    t.test('who is revoked is gone at once', async () => {
+    t.test('a revoked watcher is gone at once', async () => {
       const told = await openStream(server, 'presence/open');
       const tab = await openStream(server, 'open', named('eve', 'open'));
       await hear(told, ({ who }) => who.includes('eve'));

@@ -244,7 +244,7 @@ t.test('the cloud-init file', async (t) => {
     t.same([...FILES.keys()], ['/etc/sprites-swarm.env', SWARM_UNIT, RUN, SETUP]);
     t.match(CLOUD, /\[systemctl, enable, sprites-swarm\.service\]/, 'and again after every boot');
   });
-  t.test("documents every parameter, and names no host of anybody's", async (t) => {
+  t.test('documents every parameter, and names no real host', async (t) => {
     const [comment, rest] = CLOUD.split('\nwrite_files:');
     const parameters = new Set(rest.match(/@[A-Z_]+@/g));
     t.same([...parameters].sort(), [
@@ -703,7 +703,7 @@ t.test('the container file', async (t) => {
     t.ok(Number(version) >= Number(major), `${version} is ${engines.node}`);
     t.equal(Number(version) % 2, 0, 'one that is supported for years');
   });
-  t.test("runs the program, as nobody's root, on the port it has", async (t) => {
+  t.test('runs the program, not as root, on the port it has', async (t) => {
     t.match(final.USER, /^[1-9]\d*$/);
     t.equal(final.EXPOSE, table.find(({ name }) => name === 'port').default);
     const [program, file] = JSON.parse(final.ENTRYPOINT);

@@ -276,7 +276,7 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
     t.strictSame(seen, rising, 'each once, and none is older than the one before');
   });
 
-  t.test('an id of nobody', async (t) => {
+  t.test('an id of no client', async (t) => {
     for (const id of ['00000000-0000-8000-8000-000000000000', 'nonsense', '']) {
       const { status } = await ask(`/poll/${id}`);
       t.equal(status, 404, id);
@@ -293,7 +293,7 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
     t.equal(response.status, 204);
   });
 
-  t.test('nobody gets in without the credentials, or without TLS', async (t) => {
+  t.test('no client gets in without the credentials, or without TLS', async (t) => {
     const outsiders = [
       ['x', { 'world-credentials': 'none' }, 'credentials', /does not let this server in/],
       ['y', { 'world-ca': 'none', 'world-credentials': 'none' }, 'unreachable', /nats:/]
@@ -309,7 +309,7 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
       t.equal((await outsider.throw(id, 'right')).status, 202, 'it serves its own all the same');
       t.equal((await outsider.poll(id)).body.sprites.length, 1);
       const at = await of.a.poll(id);
-      t.equal(at.status, 404, 'nobody sends a client to it');
+      t.equal(at.status, 404, 'no server sends a client to it');
       for (const { inside } of servers.map((one) => ({ inside: one.inside() }))) {
         t.equal((await inside).worldServers, 3, 'the ring has not heard of it');
       }
@@ -342,7 +342,7 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
     const outcome = await client.throw('right', { again: true }, { patience: 30_000 });
     t.equal(outcome.thrown, true);
     const seen = answers.slice(began);
-    t.notOk(seen.some(({ status }) => status === 421), 'nobody has seen 421');
+    t.notOk(seen.some(({ status }) => status === 421), 'no client has seen 421');
     t.ok(seen.filter(({ route }) => route === 'join').every(({ status }) => status === 201));
   });
 
@@ -369,7 +369,7 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
       clients.map(({ client }) => client.id),
       ids
     );
-    t.notOk(answers.slice(began).some(({ route }) => route === 'join'), 'nobody has joined anew');
+    t.notOk(answers.slice(began).some(({ route }) => route === 'join'), 'no client has joined anew');
     t.notOk(answers.slice(began).some(({ status: any }) => any === 404 || any === 421));
   });
 

@@ -100,7 +100,7 @@ t.test('a storm of /status costs a bounded number of calls into JavaScript', asy
   const count = 5000;
   wire.send(Buffer.concat(Array(count).fill(request('GET', '/status'))));
   for (let i = 0; i < count; i += 1) {
-    if ((await wire.read()).body.clients !== 0) t.fail('counts of nobody');
+    if ((await wire.read()).body.clients !== 0) t.fail('there are no clients');
   }
   const ticks = 2 + Math.ceil((performance.now() - before) / 100);
   t.ok(calls > 0 && calls <= 100 * ticks, `${calls} calls in ${ticks} ticks`);

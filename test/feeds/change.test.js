@@ -334,7 +334,7 @@ t.test('what nests deep is refused, however deep, and whatever would look at it'
       const operation = `[{"op":"${op}","path":"","value":${deep(levels)}}]`;
       t.equal(problemOf('json-patch', operation), 'bad-patch', op);
       const elsewhere = `[{"op":"add","path":"/b","value":1,"x":${deep(levels)}}]`;
-      t.equal(problemOf('json-patch', elsewhere), undefined, 'nobody looks at it');
+      t.equal(problemOf('json-patch', elsewhere), undefined, 'it is not looked at');
     }
   }
   // Each pair puts what there is one level down.

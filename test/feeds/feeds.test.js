@@ -69,7 +69,7 @@ function open(t) {
   return scene;
 }
 
-t.test('--feed-idle: forgotten so long after somebody last watched, and not before', async (t) => {
+t.test('--feed-idle: forgotten so long after the last watcher, and not before', async (t) => {
   const scene = open(t);
   await scene.start();
   t.equal(scene.fetches, 1);
@@ -86,7 +86,7 @@ t.test('--feed-idle: forgotten so long after somebody last watched, and not befo
   t.ok(scene.forgotten, 'until its time is over');
 });
 
-t.test('who comes back in time begins the time anew', async (t) => {
+t.test('a watcher that comes back in time begins the time anew', async (t) => {
   const scene = open(t);
   await scene.start();
   scene.watching = 0;
@@ -130,7 +130,7 @@ t.test('one address has at most half of what may be fetched at once', (t) => {
     for (let n = 0; n < 20; n += 1) turns.add(source(n, 1, n % 2 === 0));
     let begun = 0;
     while (turns.take() !== undefined) begun += 1;
-    t.equal(begun, share, `${atOnce} at once, nobody else asks`);
+    t.equal(begun, share, `${atOnce} at once, no other asks`);
     if (atOnce > 1) {
       turns.add(source('other', 2, true));
       t.equal(turns.take().name, 'other', 'the next address need not wait for an end');

@@ -1,5 +1,5 @@
 /**
- * The oracle: the torus as its rules say it, in the plainest way. It keeps who sits in which slot,
+ * The oracle: the torus as its rules say it, in the plainest way. It keeps which node is in which slot,
  * and works every link out anew from that, so it is slow, and it shares no idea with the native
  * torus about how a step is done:
  *
@@ -156,7 +156,7 @@ export class TorusModel {
   }
 
   /**
-   * The cycles of an axis, from nothing but who sits where.
+   * The cycles of an axis, from nothing but the nodes' slots.
    *
    * @param {{name: string, across: string}} axis
    * @returns {number[][]} the nodes of each cycle, in order

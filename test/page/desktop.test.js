@@ -1,7 +1,7 @@
 import t from 'tap';
 
 import { opposite } from '../../lib/client/client.js';
-import { worldForAnybody } from '../../lib/operator/status.js';
+import { publicWorld } from '../../lib/operator/status.js';
 import { Desktop } from '../../lib/page/desktop.js';
 import { CLOSED, PACE } from '../../lib/page/life.js';
 import { longWords, readWorld, shortWords } from '../../lib/page/ring.js';
@@ -556,7 +556,7 @@ t.test('of a large world a client is told of the servers around its own', async 
     ['s500', 's468'],
     ['s999', 's936']
   ]) {
-    const told = worldForAnybody(whole(name));
+    const told = publicWorld(whole(name));
     t.equal(told.servers.length, 64);
     t.equal(told.servers[0].name, first);
     t.ok(told.servers.some((one) => one.name === name));
@@ -565,5 +565,5 @@ t.test('of a large world a client is told of the servers around its own', async 
     t.notMatch(JSON.stringify(told), /secret|123456/);
     t.ok(JSON.stringify(told).length < 8192);
   }
-  t.equal(worldForAnybody(null), null);
+  t.equal(publicWorld(null), null);
 });

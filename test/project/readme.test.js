@@ -67,7 +67,7 @@ t.test('the live counts are those of the table, every one, and nothing else is',
     const { body } = await server.ask('GET', '/status');
     const operators = namesOf(counts.filter(({ marks }) => marks.has('operators')));
     const told = expected.filter((member) => !operators.includes(member));
-    t.strictSame(Object.keys(body).toSorted(), told, `${name}, to anybody`);
+    t.strictSame(Object.keys(body).toSorted(), told, `${name}, public`);
     for (const member of ['rss', 'heapUsed', 'longestStallMs', 'refused']) t.notOk(member in body);
     t.strictSame(Object.keys(status.lostReasons), ['alone'], 'reasons of lost');
     t.strictSame(status.refused, { 'unknown-client': 1 });
@@ -86,7 +86,11 @@ t.test('the session with curl shows a throw arriving, and can be repeated at onc
     t.match(stdout, '{"state":"delivered"}', time);
     t.match(stdout, '{"seq":1,"sprites":[{"seq":1,"from":"right","sprite":{"hello":"neighbor"}}]}');
     const { clients, waiting } = await server.status();
-    t.strictSame({ clients, waiting }, { clients: 0, waiting: 0 }, 'nobody and nothing is left');
+    t.strictSame(
+      { clients, waiting },
+      { clients: 0, waiting: 0 },
+      'no client and no sprite is left'
+    );
   }
 });
 

@@ -61,7 +61,7 @@ t.test('one client is looked at and sent away', async (t) => {
   t.equal((await parked.answer).status, 200, 'its poll is answered');
   t.equal(problemOf(await server.poll(id)), 'unknown-client');
   t.equal((await ask('POST', `/clients/${id}/leave`)).status, 204, 'also when repeated');
-  t.equal((await server.status()).clients, 1, 'and nobody else is');
+  t.equal((await server.status()).clients, 1, 'and no other is');
   const said = Buffer.concat(server.errors).toString();
   t.match(said, 'a client is sent away');
   t.notMatch(said, id, 'no whole id in the log');

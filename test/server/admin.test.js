@@ -245,7 +245,7 @@ t.test('a head that does not end is answered 408 and cut off', async (t) => {
   );
 });
 
-t.test('who is silent until it is answered 408 is not there for good', async (t) => {
+t.test('a connection that is silent until it is answered 408 is closed', async (t) => {
   const { server } = await start(t);
   const silent = Array.from({ length: 64 }, (_, n) => {
     const socket = connectFrom(server, n, { allowHalfOpen: true });

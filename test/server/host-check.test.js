@@ -299,7 +299,7 @@ t.test('the addresses of this machine, a phone’s network first', async (t) => 
   t.ok(Array.isArray(lanAddresses('0.0.0.0')), 'and those this machine has');
 });
 
-t.test('only who sits at this machine learns them', async (t) => {
+t.test('only clients on this machine learn them', async (t) => {
   const request = (host, address, headers = {}) => ({
     ...{ address, secure: false },
     headers: { host, ...headers }

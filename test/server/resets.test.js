@@ -184,7 +184,7 @@ async function isWell(t, server) {
 }
 
 for (const workers of [0, 2]) {
-  t.test(`resets cost nobody but who resets, with ${workers} workers`, async (t) => {
+  t.test(`resets cost no other client anything, with ${workers} workers`, async (t) => {
     const { server, ways } = await startWithEveryWay(t, {
       workers,
       'publish-token-file': tokenFile(t)

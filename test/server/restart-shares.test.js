@@ -76,7 +76,7 @@ for (const [name, end] of Object.entries(ENDS)) {
   });
 }
 
-t.test('when all have left, nothing is counted for anybody', async (t) => {
+t.test('when all have left, nothing is counted for any address', async (t) => {
   for (const end of Object.values(ENDS)) {
     const path = stateIn(t);
     const first = begin(t, path);
@@ -116,23 +116,26 @@ function asVersion(version, bytes, addresses) {
 }
 
 for (const version of [1, 2]) {
-  t.test(`a snapshot of version ${version} is read: its clients are nobody's`, async (t) => {
-    const path = stateIn(t);
-    const first = begin(t, path);
-    const ids = [1, 2].map(() => first.pool.join(HOSTILE).id);
-    t.equal(first.pool.throw(ids[0], 'left', -1, SPRITE), 'queued');
-    first.pool.finishState();
-    first.pool.closeState();
-    writeFileSync(path, asVersion(version, readFileSync(path), 1));
-    const { pool, limits } = begin(t, path);
-    t.equal(pool.status().waiting, 1);
-    t.ok(ids.every((id) => pool.place(id)));
-    t.equal(limits.native.size(), 0);
-    t.equal(pool.join(HOSTILE).outcome, 'ok');
-  });
+  t.test(
+    `a snapshot of version ${version} is read: its clients count for no address`,
+    async (t) => {
+      const path = stateIn(t);
+      const first = begin(t, path);
+      const ids = [1, 2].map(() => first.pool.join(HOSTILE).id);
+      t.equal(first.pool.throw(ids[0], 'left', -1, SPRITE), 'queued');
+      first.pool.finishState();
+      first.pool.closeState();
+      writeFileSync(path, asVersion(version, readFileSync(path), 1));
+      const { pool, limits } = begin(t, path);
+      t.equal(pool.status().waiting, 1);
+      t.ok(ids.every((id) => pool.place(id)));
+      t.equal(limits.native.size(), 0);
+      t.equal(pool.join(HOSTILE).outcome, 'ok');
+    }
+  );
 }
 
-t.test("a journal of version 1 is read: its clients are nobody's", async (t) => {
+t.test('a journal of version 1 is read: its clients count for no address', async (t) => {
   const path = stateIn(t);
   const id = Buffer.from(begin(t, `${path}.other`).pool.join().id.replaceAll('-', ''), 'hex');
   const header = Buffer.alloc(40);

@@ -78,7 +78,11 @@ t.test('SIGUSR2 has every worker show another certificate', async (t) => {
   t.equal(await shown(server), 'old', 'not before it is told to');
   server.child.kill('SIGUSR2');
   await untilAllShow(server, 'new');
-  t.equal((await stays.send(request('POST', '/join')).read()).status, 201, 'who was there stays');
+  t.equal(
+    (await stays.send(request('POST', '/join')).read()).status,
+    201,
+    'the connection from before stays'
+  );
   await stays.destroy();
 
   // What can't be read changes nothing.

@@ -184,7 +184,7 @@ t.test('throws, joins and leaves are answered as on the main port', async (t) =>
       };
       const [there, here] = [await join(server.port), await join(server.transient)];
       t.strictSame(shape(here), shape(there), 'a join');
-      t.equal((await server.poll(here.body.id, 'ack=1')).status, 400, 'it is somebody now');
+      t.equal((await server.poll(here.body.id, 'ack=1')).status, 400, 'it is a client now');
       const full = (port) => ask(port, way, 'POST', '/join');
       t.equal(problemOf(await full(server.transient)), 'torus-full');
       t.strictSame(shape(await full(server.transient)), shape(await full(server.port)));

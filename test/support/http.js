@@ -280,7 +280,7 @@ export function request(method, target, { headers = {}, body } = {}) {
  * What a connection has brought and was not taken yet. Its room doubles when it is full, so that an answer of
  * megabytes is not copied anew with each of its pieces.
  */
-export class Received {
+class Received {
   #room = Buffer.alloc(0);
   #begin = 0;
   #end = 0;

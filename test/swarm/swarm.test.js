@@ -89,7 +89,7 @@ function page(...bits) {
   return bytes;
 }
 
-t.test('the account finds what nobody received, and what two did', async (t) => {
+t.test('the account finds sprites that no client received, and that two did', async (t) => {
   const account = new Account();
   account.add({ set: 'accepted', of: 0, page: 0 }, page(0, 1, 2, 40000));
   account.add({ set: 'accepted', of: 1, page: 0 }, page(7));
@@ -306,7 +306,7 @@ t.test('a storm ends when the server counts everyone parked again', async (t) =>
   t.equal(track[0][1], 500);
   t.ok(
     track.some(([, parked]) => parked === 0),
-    'the track goes down to nobody'
+    'the track goes down to no client'
   );
   t.equal(track.at(-1)[1], 500);
 });

@@ -6,7 +6,7 @@ import { arenaName, base, GameStage, listGames, Room } from './room.js';
 /** Names that are shown: those on the screen first, then the newest. */
 const MOST = 200;
 
-export class NamesList {
+class NamesList {
   #root;
   #names = [];
   #shown = new Set();

@@ -211,7 +211,7 @@ async function isThere(url) {
  * @param {string} url the file's
  * @param {() => boolean} isWanted whether it still is; asked before each step
  */
-export async function reloadFor(url, isWanted) {
+async function reloadFor(url, isWanted) {
   const before = Number(sessionStorage.getItem(KEY) ?? 0);
   const wait = Math.min(MOST, FIRST * 2 ** before);
   do {
