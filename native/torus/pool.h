@@ -117,10 +117,10 @@ struct PoolOptions {
   uint32_t mailboxBytes;         // bytes waiting for one client, by Sprite::cost
   uint64_t mailboxMemory;        // bytes waiting in all
   uint32_t answerBytes;          // sprite text in one answer; at least one sprite always goes
-  uint32_t throwRate;            // throws a second and client, 0: any number
-  uint32_t throwBurst;           // throws at once, after a rest
-  uint32_t pollRate;             // polls a second and client that ack nothing new, 0: any number
-  uint32_t pollBurst;            // those at once, after a rest
+  uint32_t throwRate = 0;        // throws a second and client, 0: any number
+  uint32_t throwBurst = 1;       // throws at once, after a rest
+  uint32_t pollRate = 0;         // polls a second and client that ack nothing new, 0: any number
+  uint32_t pollBurst = 1;        // those at once, after a rest
   ServerTag tag = kNoServerTag;  // of the ids it makes
 };
 

@@ -47,11 +47,7 @@ PoolOptions options(uint32_t clients) {
           .mailboxSprites = 64,
           .mailboxBytes = 1 << 20,
           .mailboxMemory = uint64_t{1} << 32,
-          .answerBytes = 65536,
-          .throwRate = 0,
-          .throwBurst = 1,
-          .pollRate = 0,
-          .pollBurst = 1};
+          .answerBytes = 65536};
 }
 
 /** The clients that were answered, each up to which number. */

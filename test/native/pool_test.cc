@@ -106,11 +106,7 @@ PoolOptions optionsFor(uint32_t capacity) {
           .mailboxSprites = 4,
           .mailboxBytes = 400,
           .mailboxMemory = 2500,
-          .answerBytes = 1 << 20,
-          .throwRate = 0,
-          .throwBurst = 1,
-          .pollRate = 0,
-          .pollBurst = 1};
+          .answerBytes = 1 << 20};
 }
 
 class Model {

@@ -328,11 +328,7 @@ class Life {
             .mailboxSprites = 20,
             .mailboxBytes = 1 << 15,
             .mailboxMemory = plan_.memory,
-            .answerBytes = 8192,
-            .throwRate = 0,
-            .throwBurst = 1,
-            .pollRate = 0,
-            .pollBurst = 1};
+            .answerBytes = 8192};
   }
 
   FrontParts parts() {

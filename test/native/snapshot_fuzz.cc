@@ -42,11 +42,7 @@ PoolOptions options() {
           .mailboxSprites = 16,
           .mailboxBytes = 1 << 16,
           .mailboxMemory = 1 << 24,
-          .answerBytes = 1 << 12,
-          .throwRate = 0,
-          .throwBurst = 1,
-          .pollRate = 0,
-          .pollBurst = 1};
+          .answerBytes = 1 << 12};
 }
 
 /** CRC-32 as zlib has it, bit by bit: not the code under test. */

@@ -102,11 +102,7 @@ inline PoolOptions poolOptions(uint32_t capacity) {
           .mailboxSprites = 3,
           .mailboxBytes = 1 << 16,
           .mailboxMemory = 1 << 24,
-          .answerBytes = 1 << 20,
-          .throwRate = 0,
-          .throwBurst = 1,
-          .pollRate = 0,
-          .pollBurst = 1};
+          .answerBytes = 1 << 20};
 }
 
 inline StateStoreOptions storeOptions(const Folder& folder, Sync sync = Sync::kNever) {

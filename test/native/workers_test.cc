@@ -158,11 +158,7 @@ class Server {
             .mailboxSprites = 64,
             .mailboxBytes = 1 << 20,
             .mailboxMemory = 1 << 24,
-            .answerBytes = 65536,
-            .throwRate = 0,
-            .throwBurst = 1,
-            .pollRate = 0,
-            .pollBurst = 1};
+            .answerBytes = 65536};
   }
 
   FrontParts parts() {

@@ -49,11 +49,7 @@ inline PoolOptions worldOptions(uint64_t memory) {
           .mailboxSprites = 4,
           .mailboxBytes = 2000,
           .mailboxMemory = memory,
-          .answerBytes = 600,
-          .throwRate = 0,
-          .throwBurst = 1,
-          .pollRate = 0,
-          .pollBurst = 1};
+          .answerBytes = 600};
 }
 
 /** One process: it lives until it is killed. */
