@@ -332,6 +332,10 @@ t.test('feeds survive a restart, and watchers go on with patches,', async (t) =>
   t.equal((await get(three, 'a/b')).body.cursor, third, 'nor does a crash lose one');
   const after = (await get(three, 'a/b', `after=${first}&delta=1`)).body;
   t.equal(after.patch.length, 2, 'and patches go on');
+  const watcher = await parkGet(three, 'a/b', `after=${third}&delta=1`);
+  const { cursor: fourth } = (await put(three, 'a/b', value(4))).body;
+  t.equal(fourth, third.replace(/-3$/, '-4'), 'so do versions');
+  t.match((await watcher.answer).body, { from: third, cursor: fourth });
   await remove(three, 'a/b');
   three.child.kill('SIGKILL');
   await three.ended();

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import t from 'tap';
 
-import { askForPatches, get, parkGet, put, remove, TOKEN } from '../support/feeds.js';
+import { get, put, TOKEN } from '../support/feeds.js';
 import { startServer } from '../support/server.js';
 
 /** What a state keeps of the feeds, and that a publication is a promise: native/store/shelf.h. */
@@ -12,15 +12,14 @@ import { startServer } from '../support/server.js';
 /** Long enough for a patch to be shorter. */
 const value = (score) => ({ score, padding: 'x'.repeat(400) });
 
-const numberOf = (cursor) => Number(cursor.split('-')[1]);
 const epochOf = (cursor) => cursor.split('-')[0];
 
 /** Options of a server with a state, and how it ends as by a crash. */
-function kept(t, more = {}) {
+function kept(t) {
   const folder = t.testdir({ tokens: `${TOKEN}\n` });
   const options = {
     ...{ drain: 0, 'log-level': 'warn', 'publish-token-file': join(folder, 'tokens') },
-    ...{ state: join(folder, 'state'), ...more }
+    state: join(folder, 'state')
   };
   const begin = () => startServer(t, { options });
   return { options, folder, begin };
@@ -30,36 +29,6 @@ async function crash(server) {
   server.child.kill('SIGKILL');
   await server.ended();
 }
-
-t.test('killed: values are there, and cursors go on with patches', async (t) => {
-  const { begin } = kept(t);
-  const one = await begin();
-  const { body: first } = await put(one, 'a', value(1));
-  await askForPatches(one, 'a');
-  const { body: second } = await put(one, 'a', value(2));
-  await put(one, 'ended', 1);
-  await remove(one, 'ended');
-  await crash(one);
-
-  const two = await begin();
-  t.strictSame((await get(two, 'a')).body, { feed: 'a', cursor: second.cursor, value: value(2) });
-  t.equal((await get(two, 'a', `after=${first.cursor}&delta=1`)).body.from, first.cursor);
-  t.equal((await get(two, 'ended')).status, 404);
-  // A client that was parked before the crash is told of the next version by a patch.
-  const watcher = await parkGet(two, 'a', `after=${second.cursor}&delta=1`);
-  await put(two, 'a', value(3));
-  const { body: third } = await watcher.answer;
-  t.equal(third.from, second.cursor);
-  t.strictSame(
-    [epochOf(third.cursor), numberOf(third.cursor)],
-    [epochOf(first.cursor), 3],
-    'versions go on'
-  );
-  await two.stop();
-  const three = await begin();
-  t.equal((await get(three, 'a', `after=${first.cursor}&delta=1`)).body.patch.length, 2);
-  await crash(three);
-});
 
 t.test(
   'a journal that was copied back may be an old one: values stay, epochs are new',
