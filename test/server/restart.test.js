@@ -789,26 +789,3 @@ t.test('a disk that is full: nothing is promised, which is said, and it heals', 
   t.equal((await server.throw(id, 'left', '{"a":1}')).status, 202);
   await server.stop();
 });
-
-t.test('a file that can grow no more: what was promised is kept, the rest refused', async (t) => {
-  const state = join(t.testdir(), 'state');
-  const one = await startServer(t, { options: { ...QUICK, state } });
-  const [id, neighbor] = [await one.join(), await one.join()];
-  t.equal((await one.throw(neighbor, 'left', '{"before":1}')).status, 202);
-  execFileSync('prlimit', ['--pid', one.pid, '--fsize=4096:']);
-  const long = JSON.stringify({ long: 'x'.repeat(8000) });
-  // The one that meets the limit is not answered at all: it is unknown whether it is in the file.
-  await one.throw(id, 'left', long).catch(() => {});
-  await untilAnswered(() => one.throw(id, 'left', long), 503);
-  t.equal(problemOf(await one.throw(id, 'left', '{"after":1}')), 'state-unwritable');
-  const { body } = await one.poll(id);
-  t.strictSame(body.sprites[0].sprite, { before: 1 }, 'a client with nothing unwritten is told');
-  execFileSync('prlimit', ['--pid', one.pid, '--fsize=unlimited:']);
-  await untilAnswered(() => one.throw(id, 'left', '{"healed":1}'), 202);
-  const last = await one.status();
-  one.child.kill('SIGKILL');
-  await one.ended();
-  const two = await startServer(t, { options: { ...QUICK, state } });
-  t.strictSame(lasting(await two.status()), lasting(last));
-  await two.stop();
-});
