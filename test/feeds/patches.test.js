@@ -12,14 +12,14 @@ import { until } from '../support/until.js';
 const OPTIONS = {
   hold: 30,
   feeds: 4,
-  feedBytes: 10000,
-  feedMemory: 100000,
+  feedBytes: 300000,
+  feedMemory: 3000000,
   feedWatchers: 8,
   upstream: 'none'
 };
 
 /** As long as what the main loop leaves to a thread, patched or not. */
-const LONG = 'x'.repeat(5000);
+const LONG = 'x'.repeat(200000);
 
 /** Feeds whose threads take every value as it is, and note what they were asked for. */
 async function makeFeeds(t) {
