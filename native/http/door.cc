@@ -376,7 +376,10 @@ void Door::resumeNext(Ticket ticket) {
   connection->resumes = false;
   // One whose answers before are not all with the kernel goes on when they are (event): what is
   // written now would come in the middle of one.
-  if (connection->state != ConnectionState::kReading || connection->output != nullptr) return;
+  if (connection->state != ConnectionState::kReading || connection->output != nullptr) {
+    // Its client may have ended its half before this: that is to be told again.
+    return connections_.watch(*connection);
+  }
   // The same where others' answers go out between its own, which go out as one (sendAnswers): the
   // kernel may not take all of the first. It goes on in the next turn.
   if (connection->decided && decided_.back().ticket != ticket) return;

@@ -59,6 +59,9 @@ void EventSet::wake() {
 
 void EventSet::wakeIn(uint64_t microseconds) {
   if (microseconds == 0) return wake();
+  const uint64_t time = now();
+  if (wakesAt_ > time && wakesAt_ <= time + microseconds) return;
+  wakesAt_ = time + microseconds;
   const itimerspec once = {{},
                            {static_cast<time_t>(microseconds / 1000000),
                             static_cast<long>(microseconds % 1000000 * 1000)}};

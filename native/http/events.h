@@ -70,7 +70,7 @@ class EventSet {
   /** Asks for a turn soon; from any thread. */
   void wake();
 
-  /** Asks for a turn in so many microseconds, in place of one asked for by this before. */
+  /** Asks for a turn in so many microseconds; of several that are asked for the earliest comes. */
   void wakeIn(uint64_t microseconds);
 
   /** The next look may wait so many milliseconds for an event: where a thread has no other loop. */
@@ -126,9 +126,10 @@ class EventSet {
   const int set_;
   const int wake_;
   const int timer_;
-  int sleep_ = 0;        // milliseconds
-  bool clears_ = false;  // the next look takes the wakes back, as `sleepUntilWoken` counts on it
-  bool looked_ = false;  // what was found is not given yet
+  uint64_t wakesAt_ = 0;  // by `now`: when the timer does, or did last
+  int sleep_ = 0;         // milliseconds
+  bool clears_ = false;   // the next look takes the wakes back, as `sleepUntilWoken` counts on it
+  bool looked_ = false;   // what was found is not given yet
   int count_ = 0;
   epoll_event found_[kEvents];
 };

@@ -219,8 +219,8 @@ const MORTAL = `
 const OPTIONS = {
   hold: 60,
   feeds: 4,
-  feedBytes: 1000,
-  feedMemory: 100000,
+  feedBytes: 300000,
+  feedMemory: 3000000,
   feedWatchers: 4,
   upstream: 'https://a.example/{key}',
   upstreamEvery: 60,
@@ -230,7 +230,7 @@ const OPTIONS = {
 };
 
 /** So long is what a thread is given, and not done at once. */
-const LONG = 'x'.repeat(5000);
+const LONG = 'x'.repeat(200000);
 
 /** Feeds that these threads work for; they are awake until the test ends. */
 function feedsOf(t, threads, more = {}) {
@@ -367,7 +367,7 @@ async function notedFeeds(t) {
     },
     async close() {}
   };
-  const feeds = feedsOf(t, threads, { feedBytes: 10000, upstream: 'none' });
+  const feeds = feedsOf(t, threads, { upstream: 'none' });
   const publish = (text) => feeds.publish('a', 'value', Buffer.from(text));
   const ask = await openDoorTo(t, feeds);
   const watch = async ({ delta = 0, stream = false }) => {

@@ -1,5 +1,5 @@
 // A ring of batches between two threads, and when its reader is woken. Times are given, so that
-// nothing here waits.
+// hardly anything here waits.
 //
 //   batch_ring_test
 #include "server/batch_ring.h"
@@ -20,9 +20,9 @@ using server::Waker;
 constexpr uint64_t kStart = 1000000;
 constexpr uint32_t kSoon = 2000;
 
-bool readable(const EventSet& events) {
+bool readable(const EventSet& events, int milliseconds = 0) {
   pollfd one = {events.fd(), POLLIN, 0};
-  return poll(&one, 1, 0) == 1;
+  return poll(&one, 1, milliseconds) == 1;
 }
 
 /** Wakes at `now`, and has the woken look; the microseconds to wait for that. */
@@ -67,6 +67,21 @@ void wokenOnce() {
   EXPECT(readable(events));
 }
 
+/** The earliest of those that are asked for, whichever was asked for last. */
+void wokenInTime() {
+  constexpr uint64_t kSoonest = 1000;
+  constexpr uint64_t kNever = 1000 * uint64_t{1000000};
+  constexpr int kPatience = 10000;
+  EventSet events;
+  events.wakeIn(kSoonest);
+  events.wakeIn(kNever);
+  EXPECT(readable(events, kPatience));
+  events.dispatch([](uint32_t, uint32_t, uint32_t) {});
+  events.wakeIn(kNever);
+  events.wakeIn(kSoonest);
+  EXPECT(readable(events, kPatience));
+}
+
 /** In their order, as many as there are places; the writer is woken when there is one again. */
 void batches() {
   EventSet events;
@@ -101,6 +116,7 @@ void batches() {
 int main() {
   owedByTheBusy();
   wokenOnce();
+  wokenInTime();
   batches();
   puts("batches in their order; woken once, and at a pace");
 }

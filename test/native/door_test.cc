@@ -194,6 +194,7 @@ class Test {
     misbehave();
     askAndAnswer();
     goneWhilePending();
+    goneBeforeItsTurn();
     sendAheadOfAnswer();
     sendAhead();
     sendAheadUnread();
@@ -588,6 +589,36 @@ class Test {
     }
     peer.reset();
     UNTIL(worker_.door().counts().open < open);
+    odds_.clear();
+  }
+
+  /** A client that ends its half while its request is parked is gone, although its connection's
+   * turn to go on with what it has sent ahead is still to come. */
+  void goneBeforeItsTurn() {
+    test::Odd& odd = odds_[kOddNumber];
+    odd.method = "POST";
+    odd.body = "{}";
+    odd.how = test::How::kForever;
+    const std::string one = request("POST", "/leave/00000000-0000-4000-8000-000000000000");
+    std::string ahead;
+    for (int i = 0; i < 6; ++i) ahead += one;
+    std::vector<std::unique_ptr<Wire>> before;
+    for (uint64_t i = 0; i < 4 * test::kResumes; ++i) {
+      before.push_back(std::make_unique<Wire>(port_));
+      EXPECT(ask(before.back().get(), one) == 204);
+    }
+    Wire peer(port_);
+    EXPECT(ask(&peer, one) == 204);
+    for (const auto& other : before) other->send(ahead);
+    const std::string parked = request("POST", "/odd/" + std::to_string(kOddNumber), odd.body);
+    const size_t cut = parked.size() - odd.body.size();
+    peer.send(one + parked.substr(0, cut));
+    const uint64_t lost = doorRoutes_.lost();
+    turn();
+    peer.send(parked.substr(cut));
+    turn();
+    peer.end();
+    UNTIL(doorRoutes_.lost() == lost + 1);
     odds_.clear();
   }
 

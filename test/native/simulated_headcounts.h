@@ -14,13 +14,18 @@ class Headcount : public Client, private Asking {
  public:
   /** In the end `watching` watch the feed. */
   Headcount(std::string key, uint64_t watching, uint32_t server)
-      : key_(std::move(key)), all_(watching), wire_(this, 0, 0x11000000, server) {
+      : key_(std::move(key)), all_(watching), server_(server), wire_(this, 0, 0x11000000, server) {
     machine->after(machine->below(2 * kSecond), this, 0);
   }
 
   void expectInTime() const override { wire_.expectInTime(); }
   void close() override { wire_.cut(false); }
-  bool isUpToDate() const override { return watching_ == all_; }
+
+  /** Of a feed that was never published nothing is told. */
+  bool isUpToDate() const override {
+    const Life* const life = hosts[server_]->life();
+    return life != nullptr && (watching_ == all_ || life->newest(key_).version == 0);
+  }
 
   void act(uint64_t) override {
     if (!crowd->calm && machine->chance(crowd->odds.resets)) wire_.cut(machine->below(2) == 0);
@@ -53,6 +58,7 @@ class Headcount : public Client, private Asking {
 
   const std::string key_;
   const uint64_t all_;
+  const uint32_t server_;
   Wire wire_;
   std::string cursor_ = kNone;
   uint64_t watching_ = 0;  // that it was told of last
