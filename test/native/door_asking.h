@@ -66,7 +66,7 @@ class TurnClock {
   /** The others wait for their turn. */
   static void useUpTheTurn() { now_ += 300; }
   /** What rests is over with it: see TurnShare. */
-  static void passRest() { now_ += 1000; }
+  static void passRest() { now_ += 3000; }
 
  private:
   inline static uint64_t now_ = 0;

@@ -989,21 +989,21 @@ void shareTurns() {
   };
   EXPECT(left(0, 249) && !left(0, 250));
   EXPECT(left(1, 49) && !left(2, 50));
-  // The rest is three times what the work took, and ends by itself.
+  // The rest is nine times what the work took, and ends by itself.
   const uint64_t ended = now + 50;
-  share.begin(2, ended + 149);
+  share.begin(2, ended + 449);
   EXPECT(!share.left() && share.rest() == 1);
-  share.begin(2, ended + 150);
+  share.begin(2, ended + 450);
   EXPECT(share.left() && share.rest() == 0);
   // Three addresses share it.
-  share.use(ended + 150, ended + 200, 3);
-  share.begin(3, ended + 249);
+  share.use(ended + 450, ended + 500, 3);
+  share.begin(3, ended + 649);
   EXPECT(!share.left());
-  share.begin(3, ended + 250);
+  share.begin(3, ended + 650);
   EXPECT(share.left());
   // Work that takes long is followed by the rest of a whole share.
-  share.use(ended + 250, ended + 5250, 1);
-  share.begin(3, ended + 5999);
+  share.use(ended + 650, ended + 5650, 1);
+  share.begin(3, ended + 7899);
   EXPECT(share.rest() == 1);
   for (uint32_t turn = 3; turn < TurnShare::kTurnsBesideHot; ++turn) EXPECT(!left(3, 50));
   EXPECT(left(3, 50));
