@@ -8,6 +8,7 @@
 #define SPRITES_FEED_H_
 
 #include <algorithm>
+#include <bitset>
 #include <cstdint>
 #include <deque>
 #include <list>
@@ -191,8 +192,9 @@ struct Feed : FeedValue {
   uint32_t patching = 0;           // of them, who take patches
   uint32_t atWorkers = 0;          // watchers of workers, which get the feed from here
   uint32_t patchingAtWorkers = 0;  // of them, who take patches
-  uint32_t most = 0;               // both, at a time, since its presence was told
-  uint64_t askedAt = 0;            // milliseconds: when somebody last asked for it
+  std::bitset<128> threads;   // workers that have asked for it while it had no value, and show it
+  uint32_t most = 0;          // both, at a time, since its presence was told
+  uint64_t askedAt = 0;       // milliseconds: when somebody last asked for it
   uint64_t patchesUntil = 0;  // milliseconds: until then patches are made without such a watcher
   uint64_t failedUntil = 0;   // milliseconds: its first fetch failed; no other before that
   Source source = kNoSource;  // the address it counts for: that asked first

@@ -154,7 +154,7 @@ void Feeds::erase(Feed* feed, Outcome why) {
 void Feeds::eraseIfOver(Feed* feed) {
   if (feed->watching > 0 || feed->spreading) return;
   // Of one that is shown, the table that has it is told first: see forgetAwaited.
-  if (feed->awaited && !feed->gone && feed->atWorkers == 0 && !shows()) return erase(feed);
+  if (feed->awaited && !feed->gone && feed->threads.none() && !shows()) return erase(feed);
   if (!feed->gone) return;
   const uint32_t number = feed->number;
   --placesOf(*feed);
@@ -490,6 +490,8 @@ void Feeds::await(std::string_view key) {
     hang(watcher, List::kDue);
   }
   spread(feed);
+  // All who wait for it may have gone meanwhile: the next look at its watchers sees that.
+  asked(feed, false);
 }
 
 bool Feeds::forgetAwaited(std::string_view key) {
@@ -531,6 +533,14 @@ void Feeds::end(std::string_view key, Outcome why) {
   erase(feed, why);
 }
 
+Outcome Feeds::askForWorker(std::string_view key, uint32_t thread, const Address& from,
+                            bool waits) {
+  Feed* feed = nullptr;
+  const Outcome outcome = ask({key, waits ? kNoCursor : std::string_view()}, {.from = from}, &feed);
+  if (feed != nullptr) feed->threads.set(thread);
+  return outcome;
+}
+
 void Feeds::watchedAtWorkers(std::string_view key, const FeedWatchers& before,
                              const FeedWatchers& now) {
   Feed* const feed = lookUp(key);
@@ -542,7 +552,6 @@ void Feeds::watchedAtWorkers(std::string_view key, const FeedWatchers& before,
   feed->atWorkers = changed(feed->atWorkers, before.watching, now.watching);
   feed->patchingAtWorkers = changed(feed->patchingAtWorkers, before.patching, now.patching);
   feed->patchesUntil = std::max(feed->patchesUntil, now.patchesUntil);
-  if (feed->awaited) eraseIfOver(feed);
 }
 
 void Feeds::askCompressed(std::string_view key) {

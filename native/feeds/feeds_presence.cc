@@ -229,12 +229,16 @@ void Feeds::namedAtWorker(std::string_view key, std::string_view name, uint32_t 
 
 void Feeds::leftAtWorker(std::string_view key, uint32_t thread) {
   Feed* const feed = lookUp(key);
-  if (feed == nullptr || !feed->names) return;
+  if (feed == nullptr) return;
   std::vector<std::string> those;
-  for (const auto& [name, one] : *feed->names) {
-    if (one.threads.test(thread)) those.push_back(name);
+  if (feed->names) {
+    for (const auto& [name, one] : *feed->names) {
+      if (one.threads.test(thread)) those.push_back(name);
+    }
   }
   for (const std::string& name : those) namedAtWorker(key, name, thread, false);
+  feed->threads.reset(thread);
+  if (feed->awaited) eraseIfOver(feed);
 }
 
 // ---- Other servers of a world -------------------------------------------------------------------
