@@ -216,6 +216,9 @@ struct Feed : FeedValue {
   std::unique_ptr<Names> names;        // of its watchers; mostly none
   std::unique_ptr<Presence> presence;  // of a feed that tells of another's watchers
 
+  /** Its watchers, those of workers too. */
+  uint32_t watchers() const { return watching + atWorkers; }
+
   /** Whether a client takes patches to its next version, or may come back for them. */
   bool takesPatches(uint64_t now) const {
     return patching + patchingAtWorkers > 0 || now < patchesUntil;

@@ -210,7 +210,7 @@ Outcome Feeds::publish(const Publication& publication, uint32_t* watching) {
   const Feed* const feed = lookUp(key);
   if (!fits(feed, mostOf(value.size(), gzip.size()))) return Outcome::kFeedMemoryFull;
   if (!hasPlace(feed) && !mayCreate(false)) return Outcome::kTooManyFeeds;
-  *watching = feed == nullptr ? 0 : feed->watching + feed->atWorkers;
+  *watching = feed == nullptr ? 0 : feed->watchers();
   Staged staged = {.key = std::string(key),
                    .cursor = cursor,
                    .value = base::Bytes::copyOf(value, &shared_->ledger),
@@ -238,7 +238,7 @@ Outcome Feeds::append(std::string_view key, Cursor cursor, std::string_view item
   const uint64_t most = 2 * length + sizeof(base::Bytes) * 3 + kept * sizeof(uint32_t);
   if (!fits(feed, most)) return Outcome::kFeedMemoryFull;
   if (!hasPlace(feed) && !mayCreate(false)) return Outcome::kTooManyFeeds;
-  *watching = feed == nullptr ? 0 : feed->watching + feed->atWorkers;
+  *watching = feed == nullptr ? 0 : feed->watchers();
   if (journal_ != nullptr) journal_->append(key, cursor, item, kept);
   const uint64_t before = feed == nullptr ? 0 : feed->cost();
   stage({.key = std::string(key),
@@ -316,7 +316,7 @@ void Feeds::apply(const Staged& staged) {
 /** A feed has a new version. */
 void Feeds::spreadNews(Feed* feed) {
   // Each of them asks again: for a moment few watch.
-  feed->most = std::max(feed->most, feed->watching + feed->atWorkers);
+  feed->most = std::max(feed->most, feed->watchers());
   makeDue(feed, List::kParked);
   if (afters_.empty()) {
     makeDue(feed, List::kUnready);
@@ -411,7 +411,7 @@ void Feeds::end(Feed* feed) {
 
 bool Feeds::forget(std::string_view key) {
   Feed* const feed = lookUp(key);
-  if (feed == nullptr || !feed->upstream || feed->watching + feed->atWorkers > 0) return false;
+  if (feed == nullptr || !feed->upstream || feed->watchers() > 0) return false;
   if (journal_ != nullptr && feed->value) {
     // What is staged may be this feed's next version, and the disk may take no more.
     if (!staged_.empty() || !journal_->hasRoom()) return false;

@@ -301,7 +301,7 @@ void Feeds::forgetShares(std::string_view server) {
 
 /** What this server has to tell of a feed. */
 Attendance Feeds::presentHere(Feed* of, Presence* presence) const {
-  const uint32_t now = of->watching + of->atWorkers;
+  const uint32_t now = of->watchers();
   Attendance told = {presence->take(now_, std::max(std::exchange(of->most, now), now)), {}};
   if (!of->names) return told;
   for (const auto& [name, one] : *of->names) {
@@ -385,7 +385,7 @@ void Feeds::tellLater(Feed* feed) {
 
 /** Whether a client of this server watches a presence feed, or has lately. */
 bool Feeds::isAsked(const Feed& presence) const {
-  return presence.watching + presence.atWorkers > 0 || presence.presence->heard ||
+  return presence.watchers() > 0 || presence.presence->heard ||
          presence.askedAt + kPresenceIdle > now_;
 }
 
