@@ -43,6 +43,21 @@ function start(script, options = {}) {
   return { client, clock, fetch, seen };
 }
 
+/** What callbacks of the program throw, from now on. */
+function uncaught(t) {
+  const caught = [];
+  t.intercept(globalThis, 'queueMicrotask', {
+    value: (callback) => {
+      try {
+        callback();
+      } catch (error) {
+        caught.push(error.message);
+      }
+    }
+  });
+  return caught;
+}
+
 t.test('every edge has its opposite', async (t) => {
   t.same(EDGES.map(opposite), ['right', 'left', 'down', 'up']);
 });
@@ -99,17 +114,28 @@ t.test('what a program has no room for stays in the mailbox, and is asked for ag
   await client.leave();
 });
 
+t.test(
+  'a program that fails over a state, or over what it is to keep, stops nothing',
+  async (t) => {
+    const caught = uncaught(t);
+    const fail = (what) => () => {
+      throw new Error(what);
+    };
+    const { client, clock, fetch } = start(
+      { poll: [sprites(1), HANG], throw: [answer(202, { state: 'queued' })] },
+      { onState: fail('state'), onResume: fail('resume') }
+    );
+    await clock.settle();
+    t.equal(fetch.of('poll').length, 2, 'it polls on');
+    t.equal(client.state, 'online');
+    t.match(await client.throw('left', {}), { thrown: true });
+    t.same(new Set(caught), new Set(['state', 'resume']));
+    await client.leave();
+  }
+);
+
 t.test('a program that fails over a sprite stops nothing', async (t) => {
-  const caught = [];
-  t.intercept(globalThis, 'queueMicrotask', {
-    value: (callback) => {
-      try {
-        callback();
-      } catch (error) {
-        caught.push(error.message);
-      }
-    }
-  });
+  const caught = uncaught(t);
   const handed = [];
   const { client, clock } = start(
     { poll: [sprites(1, 2), HANG] },
