@@ -241,7 +241,7 @@ export class Loop {
 
   #pollAgain() {
     this.#poll.again = true;
-    this.#asks.abort();
+    this.#asks?.abort();
   }
 
   /** A request that `wake` and `halt` may abort; a failure becomes a value. */

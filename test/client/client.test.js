@@ -153,6 +153,43 @@ t.test('a program that fails over a sprite stops nothing', async (t) => {
   await client.leave();
 });
 
+t.test('it may be woken at every moment between an answer and the next poll', async (t) => {
+  const failed = [];
+  for (let moment = 0; moment < 50; moment += 1) {
+    let polls = 0;
+    const { client, clock } = start(
+      {},
+      {
+        limits: { quick: 0 },
+        fetch: async (url, { signal }) => {
+          if (url.includes('join')) return new Response(joined('one').body, { status: 201 });
+          if (url.includes('place')) return new Response(HERE.body);
+          if (url.includes('leave')) return new Response(null, { status: 204 });
+          polls += 1;
+          if (polls > 1) return new Promise((_, cut) => signal.addEventListener('abort', cut));
+          return new Response(
+            new ReadableStream({
+              async start(body) {
+                body.enqueue(new TextEncoder().encode('{"seq":0,"sprites":[]}'));
+                body.close();
+                for (let i = 0; i < moment; i += 1) await undefined;
+                try {
+                  client.wake();
+                } catch ({ message }) {
+                  failed.push([moment, message]);
+                }
+              }
+            })
+          );
+        }
+      }
+    );
+    await clock.settle();
+    client.stop();
+  }
+  t.same(failed, []);
+});
+
 t.test(
   'a callback may stop in the middle of an answer: the rest comes with the next poll',
   async (t) => {
