@@ -1,4 +1,5 @@
 import { positive, problemOf } from './answers.js';
+import { callBack } from './call-back.js';
 import { readItem, readItems, turnOf } from './feed-items.js';
 import { askBy } from './grant.js';
 import { shorterHold } from './limits.js';
@@ -122,7 +123,7 @@ export class FeedLoop {
     if (state === this.state && why === this.why) return;
     this.state = state;
     this.why = why;
-    this.#onState(state, { why });
+    callBack(this.#onState, state, { why });
   }
 
   /** @returns {Promise<import('./waits.js').Wait|undefined>} how long to wait before going on */

@@ -1,3 +1,4 @@
+import { callBack } from './call-back.js';
 import { NO_CURSOR, isCursor, isOlder } from './feed-items.js';
 import { ValueError, applyPatch, freeze } from './patch.js';
 
@@ -240,21 +241,6 @@ function patched(entry, { from, patch }) {
 
 /** Tells all watchers of a feed. */
 function tell(entry, value, change) {
-  for (const watch of [...entry.watches]) if (entry.watches.has(watch)) call(watch, value, change);
-}
-
-/**
- * @param {Function} onChange
- * @param {any} value
- * @param {Change|News} change
- */
-export function call(onChange, value, change) {
-  try {
-    onChange(value, change);
-  } catch (error) {
-    // The program's own fault, for its own handler of uncaught errors; the feeds go on.
-    queueMicrotask(() => {
-      throw error;
-    });
-  }
+  for (const watch of [...entry.watches])
+    if (entry.watches.has(watch)) callBack(watch, value, change);
 }

@@ -1,5 +1,6 @@
 import { FeedLoop } from './feed-loop.js';
-import { FeedTable, call, readKept } from './feed-table.js';
+import { callBack } from './call-back.js';
+import { FeedTable, readKept } from './feed-table.js';
 import { NO_CURSOR, isCursor, isKey } from './feed-items.js';
 import { grantBy } from './grant.js';
 import { DEFAULTS } from './limits.js';
@@ -179,7 +180,7 @@ export class Feeds {
     const problem = this.#refusal(key, start.isLog);
     if (problem) {
       queueMicrotask(() => {
-        if (isOpen) call(told, start.isLog ? [] : undefined, { key, problem });
+        if (isOpen) callBack(told, start.isLog ? [] : undefined, { key, problem });
         isOpen = false;
       });
       return watch;
@@ -219,6 +220,6 @@ export class Feeds {
 function tellWhatIsHeld(entry, key, told) {
   if (!entry.watches.has(told)) return;
   const { cursor, value, problem } = entry;
-  if (problem !== undefined) call(told, undefined, { key, problem });
-  else if (cursor !== NO_CURSOR) call(told, value, { key, cursor });
+  if (problem !== undefined) callBack(told, undefined, { key, problem });
+  else if (cursor !== NO_CURSOR) callBack(told, value, { key, cursor });
 }

@@ -1,3 +1,4 @@
+import { callBack } from './call-back.js';
 import { askBy } from './grant.js';
 import { positive, problemOf, readEntries, readPlace } from './answers.js';
 import { shorterHold } from './limits.js';
@@ -123,7 +124,7 @@ export class Loop {
     this.state = state;
     this.why = why;
     this.#waits.changed();
-    this.#onState(state, { why });
+    callBack(this.#onState, state, { why });
   }
 
   // ---- requests ----
@@ -229,7 +230,7 @@ export class Loop {
       if (seq <= this.#place.ack) continue;
       const last = this.#place.ack;
       this.#place.ack = seq;
-      if (!this.#hand(sprite, { from, seq })) {
+      if (callBack(this.#onSprite, sprite, { from, seq }) === false) {
         this.#place.ack = last;
         return true;
       }
@@ -238,22 +239,9 @@ export class Loop {
     return false;
   }
 
-  /** @returns {boolean} whether the program took it */
-  #hand(sprite, entry) {
-    try {
-      return this.#onSprite(sprite, entry) !== false;
-    } catch (error) {
-      // The program's own fault, for its own handler of uncaught errors; the loop goes on.
-      queueMicrotask(() => {
-        throw error;
-      });
-      return true;
-    }
-  }
-
   #pollAgain() {
     this.#poll.again = true;
-    this.#asks.abort();
+    this.#asks?.abort();
   }
 
   /** A request that `wake` and `halt` may abort; a failure becomes a value. */

@@ -1,4 +1,5 @@
 import { positive, readResume } from './answers.js';
+import { callBack } from './call-back.js';
 
 /**
  * @typedef {import('./answers.js').Resume} Resume
@@ -46,7 +47,7 @@ export class Place {
 
   /** Tells the program what to keep. */
   tell() {
-    this.#onResume(this.resume);
+    callBack(this.#onResume, this.resume);
   }
 
   /**

@@ -561,9 +561,18 @@ export class Feeds {
     return this.native.find(key, false);
   }
 
-  /** Forgets a fetched feed without watchers. */
+  /** @returns {string[]} the keys of the feeds that were fetched */
+  fetched() {
+    return this.native.keys().filter((key) => this.find(key).upstream);
+  }
+
+  /**
+   * Forgets a fetched feed without watchers.
+   *
+   * @returns {boolean} false: not now, as it is watched, or the state can't be written
+   */
   forget(key) {
-    this.native.forget(key);
+    return this.native.forget(key);
   }
 
   /** A first fetch has failed: it is not repeated for so many milliseconds. */

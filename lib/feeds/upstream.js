@@ -7,6 +7,8 @@ import { FetchTurns } from './fetch-turns.js';
  *   asked for ─▶ turns, --upstream-at-once ─▶ fetch ─┬▶ again after --upstream-every, while watched
  *                                                    └▶ failed: later and later; the value stands
  *   no request for --feed-idle ─▶ forgotten
+ *
+ * What an earlier run has fetched goes on as if this one had.
  */
 
 /** The longest wait between two fetches of a feed that fail, in milliseconds. */
@@ -14,6 +16,9 @@ const LONGEST_BACKOFF = 300000;
 
 /** Doublings after which a wait is the longest, whatever it began with. */
 const MOST_DOUBLINGS = 20;
+
+/** In place of the number of an address. */
+const NOBODY = 0;
 
 /** A random share, between half and all, of a wait: feeds that failed together are retried apart. */
 const jitter = (milliseconds) => milliseconds * (0.5 + Math.random() / 2);
@@ -49,11 +54,10 @@ export function openUpstream({ feeds, options, log }) {
       turns.add(source);
       return work();
     }
-    if (feed.idle >= idle) {
-      feeds.forget(source.key);
-      return forget(source);
-    }
-    return after(source, Math.min(every, idle - feed.idle + 1));
+    const left = idle - feed.idle;
+    if (left > 0) return after(source, Math.min(every, left + 1));
+    // Where it can't be written that the feed is forgotten, it is tried again.
+    return feeds.forget(source.key) ? forget(source) : after(source, every);
   }
 
   function forget(source) {
@@ -100,13 +104,16 @@ export function openUpstream({ feeds, options, log }) {
     after(source, milliseconds);
   }
 
+  function begin(key) {
+    const source = { key, asker: NOBODY, first: false, failures: 0, busy: false };
+    sources.set(key, source);
+    return source;
+  }
+
   if (options.upstream !== 'none') {
+    for (const key of feeds.fetched()) after(begin(key), jitter(every));
     feeds.onFetch((key, asker) => {
-      let source = sources.get(key);
-      if (source === undefined) {
-        source = { key, failures: 0, busy: false };
-        sources.set(key, source);
-      }
+      const source = sources.get(key) ?? begin(key);
       clearTimeout(source.timer);
       turns.delete(source);
       Object.assign(source, { asker, first: true });

@@ -275,7 +275,7 @@ class FeedsObject : public Nan::ObjectWrap {
     Local<Object> result = Nan::New<Object>();
     setCursor(result, feed->cursor);
     set(result, "length", feed->length());
-    set(result, "watching", feed->watching + feed->atWorkers);
+    set(result, "watching", feed->watchers());
     const uint64_t now = uv_now(Nan::GetCurrentEventLoop());
     set(result, "patched", Nan::New(feed->takesPatches(now)));
     set(result, "idle", now - feed->askedAt);
@@ -389,7 +389,8 @@ class FeedsObject : public Nan::ObjectWrap {
     std::vector<const Feed*> all;
     unwrap<FeedsObject>(info)->feeds_.forEach([&](const Feed& feed) { all.push_back(&feed); });
     const auto isBefore = [](const Feed* one, const Feed* other) {
-      return std::tuple(other->watching, other->cost()) < std::tuple(one->watching, one->cost());
+      return std::tuple(other->watchers(), other->cost()) <
+             std::tuple(one->watchers(), one->cost());
     };
     const size_t count = std::min<size_t>(all.size(), uint32Of(info[0]));
     std::partial_sort(all.begin(), all.begin() + static_cast<ptrdiff_t>(count), all.end(),
@@ -398,7 +399,7 @@ class FeedsObject : public Nan::ObjectWrap {
     for (uint32_t i = 0; i < count; ++i) {
       Local<Object> one = Nan::New<Object>();
       set(one, "key", Nan::New(all[i]->key).ToLocalChecked());
-      set(one, "watching", all[i]->watching);
+      set(one, "watching", all[i]->watchers());
       set(one, "bytes", all[i]->cost());
       set(one, "version", all[i]->cursor.version);
       set(one, "upstream", Nan::New(all[i]->upstream));
@@ -426,7 +427,7 @@ class FeedsObject : public Nan::ObjectWrap {
       setCursor(one, all[i]->cursor);
       set(one, "bytes", all[i]->length());
       set(one, "log", Nan::New(all[i]->isLog));
-      set(one, "watching", all[i]->watching + all[i]->atWorkers);
+      set(one, "watching", all[i]->watchers());
       Nan::Set(result, i, one).Check();
     }
     info.GetReturnValue().Set(result);

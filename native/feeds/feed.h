@@ -8,6 +8,7 @@
 #define SPRITES_FEED_H_
 
 #include <algorithm>
+#include <bitset>
 #include <cstdint>
 #include <deque>
 #include <list>
@@ -191,6 +192,7 @@ struct Feed : FeedValue {
   uint32_t patching = 0;           // of them, with patches
   uint32_t atWorkers = 0;          // watchers of workers, which get the feed from here
   uint32_t patchingAtWorkers = 0;  // of them, with patches
+  std::bitset<128> threads;        // workers that asked for it while it had no value, and show it
   uint32_t most = 0;               // both, at a time, since its presence was told
   uint64_t askedAt = 0;            // milliseconds: when it was last asked for
   uint64_t patchesUntil = 0;  // milliseconds: until then patches are made without such a watcher
@@ -213,6 +215,9 @@ struct Feed : FeedValue {
   std::list<Feed*>::iterator among;    // where among those, while mayMakeRoom
   std::unique_ptr<Names> names;        // of its watchers; mostly none
   std::unique_ptr<Presence> presence;  // of a feed that tells of another's watchers
+
+  /** Its watchers, those of workers too. */
+  uint32_t watchers() const { return watching + atWorkers; }
 
   /** Whether a client takes patches to its next version, or may come back for them. */
   bool takesPatches(uint64_t now) const {

@@ -154,7 +154,7 @@ void Feeds::erase(Feed* feed, Outcome why) {
 void Feeds::eraseIfOver(Feed* feed) {
   if (feed->watching > 0 || feed->spreading) return;
   // Of one that is shown, the table that has it is told first: see forgetAwaited.
-  if (feed->awaited && !feed->gone && feed->atWorkers == 0 && !shows()) return erase(feed);
+  if (feed->awaited && !feed->gone && feed->threads.none() && !shows()) return erase(feed);
   if (!feed->gone) return;
   const uint32_t number = feed->number;
   --placesOf(*feed);
@@ -210,7 +210,7 @@ Outcome Feeds::publish(const Publication& publication, uint32_t* watching) {
   const Feed* const feed = lookUp(key);
   if (!fits(feed, mostOf(value.size(), gzip.size()))) return Outcome::kFeedMemoryFull;
   if (!hasPlace(feed) && !mayCreate(false)) return Outcome::kTooManyFeeds;
-  *watching = feed == nullptr ? 0 : feed->watching + feed->atWorkers;
+  *watching = feed == nullptr ? 0 : feed->watchers();
   Staged staged = {.key = std::string(key),
                    .cursor = cursor,
                    .value = base::Bytes::copyOf(value, &shared_->ledger),
@@ -238,7 +238,7 @@ Outcome Feeds::append(std::string_view key, Cursor cursor, std::string_view item
   const uint64_t most = 2 * length + sizeof(base::Bytes) * 3 + kept * sizeof(uint32_t);
   if (!fits(feed, most)) return Outcome::kFeedMemoryFull;
   if (!hasPlace(feed) && !mayCreate(false)) return Outcome::kTooManyFeeds;
-  *watching = feed == nullptr ? 0 : feed->watching + feed->atWorkers;
+  *watching = feed == nullptr ? 0 : feed->watchers();
   if (journal_ != nullptr) journal_->append(key, cursor, item, kept);
   const uint64_t before = feed == nullptr ? 0 : feed->cost();
   stage({.key = std::string(key),
@@ -316,7 +316,7 @@ void Feeds::apply(const Staged& staged) {
 /** A feed has a new version. */
 void Feeds::spreadNews(Feed* feed) {
   // Each of them asks again: for a moment few watch.
-  feed->most = std::max(feed->most, feed->watching + feed->atWorkers);
+  feed->most = std::max(feed->most, feed->watchers());
   makeDue(feed, List::kParked);
   if (afters_.empty()) {
     makeDue(feed, List::kUnready);
@@ -411,7 +411,7 @@ void Feeds::end(Feed* feed) {
 
 bool Feeds::forget(std::string_view key) {
   Feed* const feed = lookUp(key);
-  if (feed == nullptr || !feed->upstream || feed->watching + feed->atWorkers > 0) return false;
+  if (feed == nullptr || !feed->upstream || feed->watchers() > 0) return false;
   if (journal_ != nullptr && feed->value) {
     // What is staged may be this feed's next version, and the disk may take no more.
     if (!staged_.empty() || !journal_->hasRoom()) return false;
@@ -490,6 +490,8 @@ void Feeds::await(std::string_view key) {
     hang(watcher, List::kDue);
   }
   spread(feed);
+  // All who wait for it may have gone meanwhile: the next look at its watchers sees that.
+  asked(feed, false);
 }
 
 bool Feeds::forgetAwaited(std::string_view key) {
@@ -531,6 +533,14 @@ void Feeds::end(std::string_view key, Outcome why) {
   erase(feed, why);
 }
 
+Outcome Feeds::askForWorker(std::string_view key, uint32_t thread, const Address& from,
+                            bool waits) {
+  Feed* feed = nullptr;
+  const Outcome outcome = ask({key, waits ? kNoCursor : std::string_view()}, {.from = from}, &feed);
+  if (feed != nullptr) feed->threads.set(thread);
+  return outcome;
+}
+
 void Feeds::watchedAtWorkers(std::string_view key, const FeedWatchers& before,
                              const FeedWatchers& now) {
   Feed* const feed = lookUp(key);
@@ -542,7 +552,6 @@ void Feeds::watchedAtWorkers(std::string_view key, const FeedWatchers& before,
   feed->atWorkers = changed(feed->atWorkers, before.watching, now.watching);
   feed->patchingAtWorkers = changed(feed->patchingAtWorkers, before.patching, now.patching);
   feed->patchesUntil = std::max(feed->patchesUntil, now.patchesUntil);
-  if (feed->awaited) eraseIfOver(feed);
 }
 
 void Feeds::askCompressed(std::string_view key) {

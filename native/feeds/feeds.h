@@ -377,13 +377,11 @@ class Feeds {
   void watchFor(FeedsWatcher* watcher) { watcher_ = watcher; }
 
   /**
-   * A client at `from` asks a worker for a feed that has no value here: kOk when one is being
-   * fetched, and FeedsWatcher will be told.
+   * A client at `from` asks a worker, the `thread`, for a feed that has no value here: kOk when one
+   * is being fetched or awaited, and FeedsWatcher will be told. What is awaited is there until
+   * `leftAtWorker`.
    */
-  Outcome askForWorker(std::string_view key, const Address& from, bool waits) {
-    Feed* feed;
-    return ask({key, waits ? kNoCursor : std::string_view()}, {.from = from}, &feed);
-  }
+  Outcome askForWorker(std::string_view key, uint32_t thread, const Address& from, bool waits);
 
   /** A worker had the watchers `before`, and has those of `now`. */
   void watchedAtWorkers(std::string_view key, const FeedWatchers& before, const FeedWatchers& now);
@@ -391,7 +389,7 @@ class Feeds {
   /** Whether a watcher of a thread has this name; a lease after the last one it has not. */
   void namedAtWorker(std::string_view key, std::string_view name, uint32_t thread, bool there);
 
-  /** A thread has no watchers of this feed any more. */
+  /** A thread does not show this feed any more, and has no watchers of it. */
   void leftAtWorker(std::string_view key, uint32_t thread);
 
   // For a world, whose servers tell each other of their watchers: `key` is a presence feed's.

@@ -229,12 +229,16 @@ void Feeds::namedAtWorker(std::string_view key, std::string_view name, uint32_t 
 
 void Feeds::leftAtWorker(std::string_view key, uint32_t thread) {
   Feed* const feed = lookUp(key);
-  if (feed == nullptr || !feed->names) return;
+  if (feed == nullptr) return;
   std::vector<std::string> those;
-  for (const auto& [name, one] : *feed->names) {
-    if (one.threads.test(thread)) those.push_back(name);
+  if (feed->names) {
+    for (const auto& [name, one] : *feed->names) {
+      if (one.threads.test(thread)) those.push_back(name);
+    }
   }
   for (const std::string& name : those) namedAtWorker(key, name, thread, false);
+  feed->threads.reset(thread);
+  if (feed->awaited) eraseIfOver(feed);
 }
 
 // ---- Other servers of a world -------------------------------------------------------------------
@@ -297,7 +301,7 @@ void Feeds::forgetShares(std::string_view server) {
 
 /** What this server has to tell of a feed. */
 Attendance Feeds::presentHere(Feed* of, Presence* presence) const {
-  const uint32_t now = of->watching + of->atWorkers;
+  const uint32_t now = of->watchers();
   Attendance told = {presence->take(now_, std::max(std::exchange(of->most, now), now)), {}};
   if (!of->names) return told;
   for (const auto& [name, one] : *of->names) {
@@ -381,7 +385,7 @@ void Feeds::tellLater(Feed* feed) {
 
 /** Whether a client of this server watches a presence feed, or has lately. */
 bool Feeds::isAsked(const Feed& presence) const {
-  return presence.watching + presence.atWorkers > 0 || presence.presence->heard ||
+  return presence.watchers() > 0 || presence.presence->heard ||
          presence.askedAt + kPresenceIdle > now_;
 }
 

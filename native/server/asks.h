@@ -153,7 +153,7 @@ struct RespondLengths {
   uint32_t fields;
 };
 
-/** What a request watches. */
+/** What a request watches, with all of its texts. */
 struct WatchOrder {
   /** A Wanted with texts of its own. */
   struct One {
@@ -162,7 +162,8 @@ struct WatchOrder {
   };
   std::vector<One> wanted;
   WatchHow how;
-  std::optional<GrantRights> verified;  // by what grant
+  std::string noneMatch;                // of `how`
+  std::optional<GrantRights> verified;  // of `how`
 };
 
 /** A version of a feed, whose bytes all threads share. */

@@ -201,7 +201,7 @@ void Front::respond(Caller caller, std::string_view statusLine, std::string_view
 
 void Front::watch(Caller caller, const Wanted* wanted, uint32_t count, const WatchHow& how) {
   if (caller.worker == 0) return door_.watch(caller.ticket, wanted, count, how);
-  auto order = std::make_unique<WatchOrder>(WatchOrder{{}, how, {}});
+  auto order = std::make_unique<WatchOrder>(WatchOrder{{}, how, std::string(how.noneMatch), {}});
   if (how.verified != nullptr) order->verified = *how.verified;
   for (uint32_t i = 0; i < count; ++i) {
     const auto& [key, after, problem] = wanted[i];

@@ -184,6 +184,7 @@ void Worker::take(const SayHead& head, std::string_view text) {
       const auto order = Handed::take<WatchOrder>(text);
       std::vector<Wanted> wanted;
       for (const auto& one : order->wanted) wanted.push_back({one.key, one.after, one.problem});
+      order->how.noneMatch = order->noneMatch;
       order->how.verified = order->verified ? &*order->verified : nullptr;
       return door_.watch(head.ticket, wanted.data(), static_cast<uint32_t>(wanted.size()),
                          order->how);

@@ -215,7 +215,8 @@ void WorkerService::want(std::string_view key, const AskHead& head) {
   watched.want = head.ticket.connection;
   const Feed* feed = parts_.feeds->find(key);
   if (feed != nullptr && feed->value) return owe(&watched, key, Say::kFeed);
-  const Outcome outcome = parts_.feeds->askForWorker(key, whoOf<Address>(head), head.number != 0);
+  const Outcome outcome =
+      parts_.feeds->askForWorker(key, thread(), whoOf<Address>(head), head.number != 0);
   feed = parts_.feeds->find(key);
   if (feed != nullptr && feed->awaited) {
     return say({.say = Say::kFeedAwaited, .ticket = {watched.want, 0}}, key);
@@ -260,6 +261,8 @@ void WorkerService::sayOwed() {
     bool& owes = what == Say::kFeed ? watched.owesVersion : watched.owesCompressed;
     const Feed* const feed = parts_.feeds->find(key);
     if (!std::exchange(owes, false) || feed == nullptr || !feed->value) continue;
+    // The version that was compressed is not the newest any more, whose form is still to come.
+    if (what == Say::kFeedGzip && !feed->gzip && !feed->gzipFailed) continue;
     say({.say = what, .ticket = {watched.want, 0}},
         Handed(std::make_unique<FeedNews>(FeedNews{key, *feed, feed->gzip})));
   }

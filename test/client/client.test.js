@@ -51,6 +51,21 @@ async function inTime(clock, promise) {
   return ended.value;
 }
 
+/** What callbacks of the program throw, from now on. */
+function uncaught(t) {
+  const caught = [];
+  t.intercept(globalThis, 'queueMicrotask', {
+    value: (callback) => {
+      try {
+        callback();
+      } catch (error) {
+        caught.push(error.message);
+      }
+    }
+  });
+  return caught;
+}
+
 t.test('every edge has its opposite', async (t) => {
   t.same(EDGES.map(opposite), ['right', 'left', 'down', 'up']);
 });
@@ -107,17 +122,28 @@ t.test('what a program has no room for stays in the mailbox, and is asked for ag
   await client.leave();
 });
 
+t.test(
+  'a program that fails over a state, or over what it is to keep, stops nothing',
+  async (t) => {
+    const caught = uncaught(t);
+    const fail = (what) => () => {
+      throw new Error(what);
+    };
+    const { client, clock, fetch } = start(
+      { poll: [sprites(1), HANG], throw: [answer(202, { state: 'queued' })] },
+      { onState: fail('state'), onResume: fail('resume') }
+    );
+    await clock.settle();
+    t.equal(fetch.of('poll').length, 2, 'it polls on');
+    t.equal(client.state, 'online');
+    t.match(await client.throw('left', {}), { thrown: true });
+    t.same(new Set(caught), new Set(['state', 'resume']));
+    await client.leave();
+  }
+);
+
 t.test('a program that fails over a sprite stops nothing', async (t) => {
-  const caught = [];
-  t.intercept(globalThis, 'queueMicrotask', {
-    value: (callback) => {
-      try {
-        callback();
-      } catch (error) {
-        caught.push(error.message);
-      }
-    }
-  });
+  const caught = uncaught(t);
   const handed = [];
   const { client, clock } = start(
     { poll: [sprites(1, 2), HANG] },
@@ -133,6 +159,43 @@ t.test('a program that fails over a sprite stops nothing', async (t) => {
   t.same(caught, ['no room for 1', 'no room for 2']);
   t.equal(client.resume.ack, 2);
   await client.leave();
+});
+
+t.test('it may be woken at every moment between an answer and the next poll', async (t) => {
+  const failed = [];
+  for (let moment = 0; moment < 50; moment += 1) {
+    let polls = 0;
+    const { client, clock } = start(
+      {},
+      {
+        limits: { quick: 0 },
+        fetch: async (url, { signal }) => {
+          if (url.includes('join')) return new Response(joined('one').body, { status: 201 });
+          if (url.includes('place')) return new Response(HERE.body);
+          if (url.includes('leave')) return new Response(null, { status: 204 });
+          polls += 1;
+          if (polls > 1) return new Promise((_, cut) => signal.addEventListener('abort', cut));
+          return new Response(
+            new ReadableStream({
+              async start(body) {
+                body.enqueue(new TextEncoder().encode('{"seq":0,"sprites":[]}'));
+                body.close();
+                for (let i = 0; i < moment; i += 1) await undefined;
+                try {
+                  client.wake();
+                } catch ({ message }) {
+                  failed.push([moment, message]);
+                }
+              }
+            })
+          );
+        }
+      }
+    );
+    await clock.settle();
+    client.stop();
+  }
+  t.same(failed, []);
 });
 
 t.test(

@@ -132,7 +132,10 @@ t.test('a watch of a key that is none, closed at once, is told nothing', async (
 });
 
 t.test('what a callback throws is an uncaught error, and the others are told', async (t) => {
-  const { feeds, clock } = startAtTop([items(value(1)), HANG]);
+  const fail = (what) => () => {
+    throw new Error(what);
+  };
+  const { feeds, clock, asks } = startAtTop([items(value(1)), HANG], { onState: fail('state') });
   const uncaught = [];
   const handlers = process.listeners('uncaughtException');
   process.removeAllListeners('uncaughtException');
@@ -142,13 +145,12 @@ t.test('what a callback throws is an uncaught error, and the others are told', a
     for (const handler of handlers) process.on('uncaughtException', handler);
   });
   let told = 0;
-  feeds.watch('a', () => {
-    throw new Error("the program's");
-  });
+  feeds.watch('a', fail('change'));
   feeds.watch('a', () => (told += 1));
   await clock.settle();
-  t.same(uncaught, ["the program's"]);
+  t.same(uncaught, ['state', 'state', 'change']);
   t.equal(told, 1);
+  t.equal(asks().length, 2, 'it asks on');
   t.equal(feeds.state, 'online');
   feeds.close();
 });

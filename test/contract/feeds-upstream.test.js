@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
+import { join } from 'node:path';
 
 import t from 'tap';
 
@@ -70,6 +71,27 @@ t.test('what is asked for is fetched, and again while it is watched', async (t) 
   t.pass('forgotten without watchers');
   t.strictSame((await get(server, 'match/8')).body.value, { score: 2 }, 'and fetched anew');
 });
+
+t.test(
+  'what an earlier run has fetched is fetched again, and forgotten without watchers',
+  async (t) => {
+    let score = 1;
+    const upstream = await startUpstream(t, (...given) => json({ score })(...given));
+    const state = join(t.testdir(), 'state');
+    const one = await startServer(t, {
+      options: { upstream: upstream.url, 'upstream-every': 1, state, drain: 0 }
+    });
+    await Promise.all(['a', 'b'].map((key) => get(one, key)));
+    await one.stop();
+    score = 2;
+    const two = await start(t, upstream, { state, drain: 0 });
+    const { body } = await get(two, 'a');
+    t.strictSame(body.value, { score: 1 }, 'at first the value there is');
+    const watcher = await parkGet(two, 'a', `after=${body.cursor}`);
+    t.strictSame((await watcher.answer).body.value, { score: 2 });
+    await two.until(({ feeds }) => feeds === 0, 20);
+  }
+);
 
 t.test(
   'a first value that is awaited is fetched, and watchers are told where that fails',

@@ -25,6 +25,7 @@ function open(t) {
   mock.timers.enable({ apis: ['setTimeout'] });
   t.teardown(() => mock.timers.reset());
   const scene = { now: 0, fetches: 0, forgotten: false, watching: 1, lastAsked: 0, failed: false };
+  scene.mayForget = true;
   let ask;
   const feeds = {
     onFetch: (fetch) => (ask = fetch),
@@ -37,7 +38,8 @@ function open(t) {
             upstream: true,
             length: 7
           },
-    forget: () => (scene.forgotten = true),
+    fetched: () => [],
+    forget: () => (scene.forgotten = scene.mayForget),
     fail: () => {},
     fetch: async () => {
       scene.fetches += 1;
@@ -84,6 +86,23 @@ t.test('--feed-idle: forgotten so long after the last watcher, and not before', 
   t.notOk(scene.forgotten, 'and it stays for a watcher that comes back');
   await scene.pass(2);
   t.ok(scene.forgotten, 'until its time is over');
+});
+
+t.test('what can not be forgotten now is forgotten later, and fetched for who comes', async (t) => {
+  const scene = open(t);
+  await scene.start();
+  scene.watching = 0;
+  scene.mayForget = false;
+  await scene.pass(2 * IDLE);
+  t.notOk(scene.forgotten);
+  const { fetches } = scene;
+  scene.watching = 1;
+  await scene.pass(EVERY + 1);
+  t.ok(scene.fetches > fetches);
+  scene.watching = 0;
+  scene.mayForget = true;
+  await scene.pass(EVERY + 1);
+  t.ok(scene.forgotten);
 });
 
 t.test('a watcher that comes back in time begins the time anew', async (t) => {

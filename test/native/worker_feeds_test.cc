@@ -21,6 +21,9 @@ using namespace server;
 
 constexpr uint64_t kMemory = 256 << 20;
 
+/** The number of another worker than the one that is looked at. */
+constexpr uint32_t kOther = 100;
+
 uint64_t microseconds() { return EventSet::now(); }
 
 /** The main thread, which has the feeds. */
@@ -68,14 +71,22 @@ class Main : public FeedsWatcher {
 
   /** A client of another worker begins to wait for a feed's first value, or ends. */
   void anotherWaits(std::string_view key) {
-    EXPECT(feeds_.askForWorker(key, {}, true) == Outcome::kOk);
+    EXPECT(feeds_.askForWorker(key, kOther, {}, true) == Outcome::kOk);
     feeds_.watchedAtWorkers(key, {}, {.watching = 1});
   }
-  void anotherLeaves(std::string_view key) { feeds_.watchedAtWorkers(key, {.watching = 1}, {}); }
+  void anotherLeaves(std::string_view key) {
+    feeds_.watchedAtWorkers(key, {.watching = 1}, {});
+    feeds_.leftAtWorker(key, kOther);
+  }
 
   const Feeds& feeds() const { return feeds_; }
 
   void remove(std::string_view key) { EXPECT(feeds_.remove(key) == Outcome::kOk); }
+
+  /** The compressed form of the newest version has come. */
+  void compress(std::string_view key) {
+    feeds_.compressed(key, feeds_.find(key)->cursor, std::string(100, 'z'));
+  }
 
  private:
   AddressLimits limits_{AddressLimitsOptions{}};
@@ -532,9 +543,71 @@ void crossesNamesOfThoseThatWait() {
   EXPECT(names != nullptr && names->contains("ann"));
 }
 
+/** A feed that a worker waits for is there for it, also where the client that asked first has gone
+ * before the main thread has said so. */
+void crossesThoseThatComeAfterOne() {
+  Both both;
+  const uint32_t first = both.worker.watch("a", kNoCursor);
+  both.ask();
+  both.worker.drop(first);
+  both.ask();
+  both.worker.watch("a", kNoCursor, both.worker.grant("ann"));
+  both.settle();
+  EXPECT(both.main.publish("a", 1) == 1);
+  const Names* const names = both.main.feeds().find("a")->names.get();
+  EXPECT(names != nullptr && names->contains("ann"));
+  both.settle();
+  EXPECT(both.worker.heard("e1-1"));
+}
+
+/** It goes with the last of them. */
+void forgetsThoseThatHaveGone() {
+  Both both;
+  const uint32_t watcher = both.worker.watch("a", kNoCursor);
+  both.ask();
+  both.worker.drop(watcher);
+  both.settle();
+  EXPECT(both.main.feeds().find("a") == nullptr);
+  EXPECT(both.worker.feeds.table().find("a") == nullptr);
+}
+
+/** That an older version is compressed, of which a worker that is behind hears no more, is not
+ * taken for a newer one that could not be. */
+void compressesForAWorkerThatIsBehind() {
+  constexpr size_t kLength = 2000;
+  Both both;
+  both.main.publish("a", 1, kLength);
+  both.worker.watch("a", "", WatchHow{.gzip = true});
+  both.settle();
+  both.main.compress("a");
+  both.settle();
+  EXPECT(both.worker.said.size() == 1);
+  uint64_t version = 2;
+  for (; version < 2 + kMostAhead; ++version) {
+    both.main.publish("a", version, kLength);
+    both.say();
+  }
+  both.main.publish("a", version, kLength);
+  both.main.compress("a");
+  both.main.publish("a", ++version, kLength);
+  both.hand();
+  both.settle();
+  both.worker.said.clear();
+  // It waits for the compressed form, as there will be one.
+  both.worker.watch("a", "", WatchHow{.gzip = true});
+  both.settle();
+  EXPECT(both.worker.said.empty());
+  both.main.compress("a");
+  both.settle();
+  EXPECT(both.worker.said.size() == 1);
+}
+
 }  // namespace
 
 int main() {
+  crossesThoseThatComeAfterOne();
+  forgetsThoseThatHaveGone();
+  compressesForAWorkerThatIsBehind();
   crossesNames();
   crossesNamesOfThoseThatWait();
   crossesTakersOfPatches();

@@ -52,6 +52,7 @@ Replies makeReplies() {
   }
   const char* const open = "HTTP/1.1 200 OK\r\nContent-Length: ";
   replies.json = replies.feed = replies.feedGzip = Reply(open);
+  replies.feedPublic = Reply("HTTP/1.1 200 OK\r\nETag: \"");
   replies.joined = Reply("HTTP/1.1 201 Created\r\nContent-Length: 36\r\n\r\n");
   replies.refused = replies.tooMuchHeld = replies.badRequest = replies.timedOut =
       Reply("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");
@@ -75,7 +76,12 @@ class Server {
   explicit Server(uint32_t maxSprite = 1000)
       : pool_(poolOptions(maxSprite), &limits_, milliseconds()),
         turn_(&pool_),
-        feeds_({.hold = 30, .feeds = 8, .memory = 1 << 26, .watchers = 1000, .upstream = false},
+        feeds_({.hold = 30,
+                .feeds = 8,
+                .memory = 1 << 26,
+                .watchers = 1000,
+                .upstream = false,
+                .cache = 7},
                milliseconds(), EventSet::now, &limits_),
         front_(
             test::doorOptions(2000, maxSprite), parts(), makeReplies(),
@@ -197,8 +203,11 @@ class Server {
     }
     if (target.starts_with("/watch")) {
       const Wanted wanted = {"news", ""};
+      // It lives for the call only.
+      const std::string known = '"' + std::string(100, 'x') + '"';
       WatchHow how = {};
       how.hold = kNoFeedHold;
+      how.noneMatch = known;
       return front_.watch(caller, &wanted, 1, how);
     }
     if (target.starts_with("/abandon")) return front_.abandon(caller);

@@ -3,8 +3,8 @@ import { gunzipSync } from 'node:zlib';
 
 import t from 'tap';
 
-import { EventStream, get, put, TOKEN, tokenFile } from '../support/feeds.js';
-import { request } from '../support/http.js';
+import { EventStream, get, parkGet, put, TOKEN, tokenFile } from '../support/feeds.js';
+import { request, Wire } from '../support/http.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
@@ -118,6 +118,32 @@ t.test('the first to ask a worker for a feed compressed gets it so', async (t) =
     t.equal(headers['content-encoding'], 'gzip');
     t.strictSame(JSON.parse(gunzipSync(bytes)).value, value);
   }
+  await server.stop();
+});
+
+t.test('the status page has the feed first that the most watch at workers', async (t) => {
+  const options = { workers: 2, drain: 0, 'publish-token-file': tokenFile(t) };
+  const server = await startServer(t, { options });
+  await put(server, 'large', ['x'.repeat(1000)]);
+  const { cursor } = (await put(server, 'watched', 1)).body;
+  const watchers = await Promise.all(
+    Array.from({ length: 3 }, () => parkGet(server, 'watched', `after=${cursor}`))
+  );
+  const feeds = async () => {
+    const wire = await Wire.open(server.adminPort, '127.0.0.1');
+    const { body } = await wire.send(request('GET', '/overview')).read();
+    await wire.destroy();
+    return body.feeds.map(({ key, watching }) => [key, watching]);
+  };
+  const said = await until(async () => {
+    const now = await feeds();
+    return now.some(([, watching]) => watching === 3) && now;
+  });
+  t.strictSame(said, [
+    ['watched', 3],
+    ['large', 0]
+  ]);
+  await Promise.all(watchers.map(({ wire }) => wire.destroy()));
   await server.stop();
 });
 
