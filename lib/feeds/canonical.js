@@ -129,17 +129,27 @@ export function canonical(value, depth = DEPTH) {
 }
 
 /**
- * Writes what JSON text in UTF-8 says canonically: natively, where nothing rare is in it (native/base/canonical.h).
+ * Writes what JSON text in UTF-8 says canonically, natively.
+ *
+ * @param {Uint8Array} bytes
+ * @returns {Uint8Array | undefined} undefined where something rare is in it (native/base/canonical.h), or it is no JSON
+ */
+export function nativelyCanonical(bytes) {
+  writeCanonical ??= loadCanonical();
+  const out = new Uint8Array(bytes.length);
+  const length = writeCanonical(bytes, DEPTH, out);
+  return length > 0 ? out.subarray(0, length) : undefined;
+}
+
+/**
+ * Writes what JSON text in UTF-8 says canonically.
  *
  * @param {Uint8Array} bytes
  * @returns {Uint8Array}
  * @throws {ValueError} as `parse` and `canonical` do
  */
 export function canonicalBytes(bytes) {
-  writeCanonical ??= loadCanonical();
-  const out = new Uint8Array(bytes.length);
-  const length = writeCanonical(bytes, DEPTH, out);
-  return length > 0 ? out.subarray(0, length) : encoder.encode(canonical(parse(bytes)));
+  return nativelyCanonical(bytes) ?? encoder.encode(canonical(parse(bytes)));
 }
 
 /**

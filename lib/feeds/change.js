@@ -31,6 +31,7 @@ const COMPRESS_FROM = 1024;
  * @property {string} cursor of the version this will be
  * @property {'value' | 'json-patch' | 'merge-patch'} kind
  * @property {Uint8Array} body
+ * @property {Uint8Array} [written] what it says as canonical text, where that is known: of a whole value
  * @property {Uint8Array} [before] the value there is, as canonical text; not needed for a whole value
  *     without a patch
  * @property {boolean} [patched] whether a patch from it is asked for: where there is one, by default
@@ -155,7 +156,8 @@ export function change(job) {
     const isWhole = job.kind === 'value';
     const before = isWhole ? undefined : parse(job.before);
     const value = isWhole ? undefined : patched(job, before, parse(given));
-    const bytes = isWhole ? canonicalBytes(given) : encoder.encode(canonical(value));
+    const bytes =
+      job.written ?? (isWhole ? canonicalBytes(given) : encoder.encode(canonical(value)));
     if (bytes.length > job.most) {
       return { problem: 'feed-too-large', detail: `Publish at most ${job.most} bytes.` };
     }

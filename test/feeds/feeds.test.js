@@ -401,7 +401,7 @@ async function notedFeeds(t) {
     t.equal(before !== undefined, jobs.at(-1).patched, 'the value before goes where it is needed');
     return jobs.at(-1).patched;
   };
-  return { feeds, publish, watch, patched };
+  return { feeds, jobs, publish, watch, patched };
 }
 
 t.test('from the first client on that takes patches', async (t) => {
@@ -415,6 +415,14 @@ t.test('from the first client on that takes patches', async (t) => {
   await wire.destroy();
   await until(() => feeds.status().watching === 1);
   t.equal(await patched(), true, 'it may be on its way back');
+});
+
+t.test('what takes JavaScript long is done by a thread', async (t) => {
+  const { jobs, publish } = await notedFeeds(t);
+  await publish(`"${'x'.repeat(100_000)}"`);
+  t.equal(jobs.length, 0);
+  await publish('1e21');
+  t.equal(jobs.length, 1);
 });
 
 t.test('without a patch a value that did not change is known as well', async (t) => {
