@@ -490,7 +490,7 @@ void Feeds::await(std::string_view key) {
     hang(watcher, List::kDue);
   }
   spread(feed);
-  // All who wait for it may have gone meanwhile: the next look at its watchers sees that.
+  // All its watchers may have gone meanwhile: the next look at them sees that.
   asked(feed, false);
 }
 

@@ -13,9 +13,9 @@
 //   kDrop                      the poll's        nothing
 //   kEnded                     the poll's        kOver, behind an answer if there was one
 //   kInput    id       n       its      input    kOutcome; before the text an arena's name and a /
-//   kRequest  address  body's its     bytes      kTaken, and then kRespond, kWatch, kProceed or
+//   kRequest  address  body's  its      bytes    kTaken, and then kRespond, kWatch, kProceed or
 //                                                kAbandon, perhaps behind a kPark
-//   kGone                     its                nothing: a parked request's connection is gone
+//   kGone                      its               nothing: a parked request's connection is gone
 //
 // and of feeds, whose watchers workers have (worker_feeds.h), with a key as text:
 //
