@@ -152,7 +152,7 @@ PollResult Pool::poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder hold
   const bool frees = ack > client->mailbox.acked();
   if (frees && !mayRecord()) return {count(Outcome::kStateUnwritable), record, {}};
   if (!mayPoll(client, ack)) return {count(Outcome::kTooManyPolls), record, {}};
-  if (client->holder != PollHolder::kNobody) answer(client, Remark::kSuperseded);
+  if (client->holder != PollHolder::kNobody) endPoll(client, Remark::kSuperseded);
   if (journal_ != nullptr && frees) journal_->ack(record, ack);
   acknowledge(client, ack);
   if (client->behind && mayRecord()) catchUp(client);
@@ -178,17 +178,19 @@ PollResult Pool::poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder hold
   return {Outcome::kOk, record, {}};
 }
 
-void Pool::drop(const Id& id, PollHolder holder, uint32_t token) {
-  const uint32_t record = find(id);
-  if (record != kNoRecord) drop(record, holder, token);
-}
+void Pool::drop(const Id& id, PollHolder holder, uint32_t token) { drop(find(id), holder, token); }
 
 void Pool::drop(uint32_t record, PollHolder holder, uint32_t token) {
+  if (ended_.erase({holder, token}) > 0 || record == kNoRecord) return;
   Client& client = clients_[record];
-  if (!client.live || client.holder != holder || client.token != token) return;
-  client.holder = PollHolder::kNobody;
+  if (client.live && client.holder == holder && client.token == token) unpark(&client);
+}
+
+/** The poll of `client` is parked no more. */
+void Pool::unpark(Client* client) {
+  client->holder = PollHolder::kNobody;
   --counts_.parked;
-  renewLease(&client);
+  renewLease(client);
 }
 
 /** The lease begins anew, unless sprites were carried to the client that it has not acked. */
@@ -292,10 +294,19 @@ std::string_view Pool::compose(Client* client, Remark remark) {
 /** Answers the parked poll of `client`, which is away from now on. */
 void Pool::answer(Client* client, Remark remark) {
   const PollHolder holder = client->holder;
-  client->holder = PollHolder::kNobody;
-  --counts_.parked;
-  renewLease(client);
+  unpark(client);
   responders_[static_cast<size_t>(holder)]->answer(client->token, compose(client, remark));
+}
+
+/**
+ * The same for a poll that a request has ended. With a journal its answer waits for the end of the
+ * turn: it says what is acked, which this turn may have freed.
+ */
+void Pool::endPoll(Client* client, Remark remark) {
+  if (journal_ == nullptr) return answer(client, remark);
+  const EndedPoll poll = {client->holder, client->token};
+  unpark(client);
+  ended_.emplace(poll, compose(client, remark));
 }
 
 /** Has the parked poll of `client` answered at the end of the turn. */
@@ -316,6 +327,9 @@ void Pool::answerPolls() {
     if (parked && (client.mailbox.waiting > 0 || draining())) answer(&client, Remark::kNone);
   }
   toAnswer_.clear();
+  for (const auto& [poll, body] : std::exchange(ended_, {})) {
+    responders_[static_cast<size_t>(poll.first)]->answer(poll.second, body);
+  }
   forgetTime();
 }
 

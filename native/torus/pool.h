@@ -41,10 +41,12 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/address_limits.h"
@@ -235,8 +237,9 @@ class Pool {
   PollResult poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder holder, uint32_t token);
 
   /**
-   * Answers the parked polls for which something has come since the last call. To be called at the
-   * end of every turn, after the journal is written: several sprites for one poll share one answer.
+   * Answers the parked polls for which something has come since the last call, and, with a journal,
+   * those that another request has ended. To be called at the end of every turn, after the journal
+   * is written: several sprites for one poll share one answer.
    */
   void answerPolls();
 
@@ -366,6 +369,9 @@ class Pool {
   /** What else an answer says; kNothing: that there is nothing, whatever waits. */
   enum class Remark { kNone, kNothing, kSuperseded };
 
+  /** The place of a poll that has ended and is not answered: its holder and its token. */
+  using EndedPoll = std::pair<PollHolder, uint32_t>;
+
   Client* lookUp(const Id& id);
   uint32_t numberOf(const Client* client) const { return client - clients_.data(); }
   void arm(uint32_t record, uint64_t milliseconds);
@@ -374,7 +380,9 @@ class Pool {
   bool mayPoll(Client* client, uint64_t ack);
   void acknowledge(Client* client, uint64_t ack);
   std::string_view compose(Client* client, Remark remark);
+  void unpark(Client* client);
   void answer(Client* client, Remark remark);
+  void endPoll(Client* client, Remark remark);
   void answerSoon(Client* client);
   bool allowedToThrow(Client* client, uint64_t now) const;
   void spendThrow(Client* client, uint64_t now);
@@ -445,14 +453,15 @@ class Pool {
   uint64_t time_ = 0;  // of this turn, as its newest throw has brought it, microseconds; 0: unknown
   bool promising_ = true;
   std::vector<uint32_t> toAnswer_;  // records whose polls are answered at the end of the turn
-  std::vector<uint32_t> held_;      // records that get nothing until all is written
-  std::deque<uint32_t> leaving_;    // records whose sprites are flying on; not yet free
-  uint32_t flyBudget_;              // sprites that may before the next tick
-  uint64_t now_;                    // milliseconds, of the last tick
-  uint32_t used_ = 0;               // records ever used
-  uint32_t freeRecord_ = 0;         // the first free one among them + 1
-  uint64_t drainEnd_ = 0;           // milliseconds; 0: not draining
-  uint32_t drainWindow_ = 0;        // milliseconds
+  std::map<EndedPoll, std::string> ended_;  // answers that go out then
+  std::vector<uint32_t> held_;              // records that get nothing until all is written
+  std::deque<uint32_t> leaving_;            // records whose sprites are flying on; not yet free
+  uint32_t flyBudget_;                      // sprites that may before the next tick
+  uint64_t now_;                            // milliseconds, of the last tick
+  uint32_t used_ = 0;                       // records ever used
+  uint32_t freeRecord_ = 0;                 // the first free one among them + 1
+  uint64_t drainEnd_ = 0;                   // milliseconds; 0: not draining
+  uint32_t drainWindow_ = 0;                // milliseconds
 };
 
 }  // namespace server

@@ -45,7 +45,7 @@ Outcome Pool::leave(const Id& id) {
 void Pool::remove(Client* client) {
   // First of all: from here on no request finds it, and no sprite is thrown to it.
   startLeaving(client);
-  if (client->holder != PollHolder::kNobody) answer(client, Remark::kNothing);
+  if (client->holder != PollHolder::kNobody) endPoll(client, Remark::kNothing);
   wheel_.disarm(numberOf(client));
   seeOff();
 }

@@ -127,6 +127,40 @@ void nothingUnwrittenIsDelivered(uint64_t cut) {
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
 
+/** A poll whose turn can't be written is not answered by what ends it in the same turn: the answer
+ * would say that its ack holds. */
+void noEndOfAPollConfirmsItsAck() {
+  const Folder folder;
+  Stage stage(storeOptions(folder));
+  const std::vector<Id> ids = {stage.join(), stage.join(), stage.join()};
+  for (const Id& id : ids) {
+    EXPECT(stage.throwTo(id, Edge::kLeft, R"({"old":1})") == Outcome::kQueued);
+  }
+  for (const Id& id : ids) EXPECT(stage.poll(id, 0, 100) == Outcome::kOk);
+  EXPECT(stage.end() == Commit::kDone);
+  stage.recorder.answers.clear();
+  const std::string before = stateOf(stage.pool());
+  limitFiles(stage.store().counts().journalBytes);
+  for (uint32_t token = 0; token < 3; ++token) {
+    EXPECT(stage.poll(ids[token], 1, token) == Outcome::kOk);
+  }
+  EXPECT(stage.pool().leave(ids[0]) == Outcome::kOk);
+  EXPECT(stage.poll(ids[1], 1, 11) == Outcome::kOk);
+  EXPECT(stage.poll(ids[2], 1, 12) == Outcome::kOk);
+  EXPECT(stage.end() == Commit::kNotWritten);
+  EXPECT(stage.recorder.answers.empty());
+  EXPECT(afterACrash(folder) == before);
+
+  // One that has lost its connection meanwhile is not answered at all.
+  stage.pool().drop(ids[2], PollHolder::kRoutes, 2);
+  EXPECT(stage.pool().counts().parked == 2);
+  limitFiles(RLIM_INFINITY);
+  stage.tick();
+  EXPECT(has(stage.recorder.of(0), R"({"seq":1,)"));
+  EXPECT(has(stage.recorder.of(1), R"("superseded":true)"));
+  EXPECT(!stage.recorder.of(2));
+}
+
 /** What waits in memory has a bound. */
 void theBacklogIsBounded() {
   const Folder folder;
@@ -251,6 +285,7 @@ int main(int argc, char** argv) {
   fflush(stdout);
   signal(SIGXFSZ, SIG_IGN);
   for (const uint64_t cut : {0, 1, 31, 32, 40, 71}) nothingUnwrittenIsDelivered(cut);
+  noEndOfAPollConfirmsItsAck();
   theBacklogIsBounded();
   everyLeaseBeginsAnew();
   for (uint64_t i = 0; i < 4; ++i) randomLives(seed + i);
