@@ -1,12 +1,13 @@
 /**
- * What watching a feed costs in user space, beside what a connection costs:
+ * What watching a feed costs in user space, beside what a connection costs, and the longest turn of the event loop
+ * while every watcher gets a document:
  *
  *     node test/bench/feeds-memory.js [--watchers 18000] [--only poll|stream] [--settle 5]
  *                                       [--strict]
  *
  * It measures the resident size of bin/sprites twice: with connections that have asked for a feed once
  * and are still open, and when the same connections hold a long poll on it. A second process does the
- * same with event streams. Watching may cost at most 128 bytes a watcher.
+ * same with event streams. Watching may cost at most 128 bytes a watcher. Then one document is published.
  *
  * Where the file limit is low, under a kernel of its own (test/bench/own-kernel), whose times mean
  * little:
@@ -16,8 +17,10 @@
 import process from 'node:process';
 
 import { buildWatchers, canPin, feedContenders, startLoad, TOKEN } from './contenders.js';
-import { memoryOf } from './server-memory.js';
+import { ask, memoryOf } from './server-memory.js';
+import { statusAt } from './usage.js';
 import { answerHelp, takeNumbers } from '../support/documents.js';
+import { until } from '../support/until.js';
 
 answerHelp(import.meta.url);
 
@@ -26,6 +29,9 @@ const HELD = 128;
 
 /** Connections from one source address, which has some 28,000 ports. */
 const ADDRESS_CONNECTIONS = 20000;
+
+/** Bytes of the document that is published. */
+const DOCUMENT = 500;
 
 /** Time limits of a connection, in seconds: none is closed while it is measured. */
 const TIME = 3600;
@@ -38,6 +44,28 @@ const { watchers, settle, only, strict } = takeNumbers(
 const pin = canPin();
 const program = buildWatchers();
 
+/**
+ * Publishes a document.
+ *
+ * @returns {Promise<object>} the server's longest turn until every watcher has been answered, by the clock and by
+ *     CPU, in milliseconds, and the seconds until then
+ */
+async function publish(server) {
+  const answered = async () => (await statusAt(server.port).catch(() => null))?.documents ?? 0;
+  const before = await answered();
+  await ask(server);
+  const began = Date.now();
+  const response = await fetch(`http://127.0.0.1:${server.port}/feed/bench`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${TOKEN}` },
+    body: JSON.stringify({ text: 'x'.repeat(DOCUMENT) })
+  });
+  if (!response.ok) throw new Error(await response.text());
+  await until(async () => (await answered()) >= before + watchers, 'documents', TIME);
+  const { longestStall, longestWork } = await ask(server);
+  return { longestStall, longestWork, seconds: (Date.now() - began) / 1000 };
+}
+
 /** Bytes that a watcher by `protocol` costs beyond its connection, in a server of its own. */
 async function measure(protocol) {
   // Under a kernel of its own everything is slow: no time limit may end a connection. By `hold` the kernel knows
@@ -49,7 +77,7 @@ async function measure(protocol) {
     server,
     pin,
     {
-      ...{ protocol: 'sprites-once', then: protocol, connections: watchers, bytes: 500 },
+      ...{ protocol: 'sprites-once', then: protocol, connections: watchers, bytes: DOCUMENT },
       ...{ addresses: Math.ceil(watchers / ADDRESS_CONNECTIONS), token: TOKEN }
     },
     program
@@ -63,7 +91,8 @@ async function measure(protocol) {
     return {
       resident: (watching.resident - connected.resident) / watchers,
       connected: connected.resident,
-      heap: (watching.heap - connected.heap) / watchers
+      heap: (watching.heap - connected.heap) / watchers,
+      turn: await publish(server)
     };
   } finally {
     await load.stop();
@@ -75,10 +104,12 @@ for (const [protocol, name] of [
   ['sprites-poll', 'a long poll'],
   ['sprites-stream', 'an event stream']
 ].filter(([protocol]) => protocol.endsWith(only))) {
-  const { resident, connected, heap } = await measure(protocol);
+  const { resident, connected, heap, turn } = await measure(protocol);
   console.log(
     `${name.padEnd(16)} ${resident.toFixed(0).padStart(5)} bytes more than its connection; ` +
-      `V8 heap ${heap.toFixed(1)} bytes; ${watchers} connections: ${(connected / 1e6).toFixed(1)} MB`
+      `V8 heap ${heap.toFixed(1)} bytes; ${watchers} connections: ${(connected / 1e6).toFixed(1)} MB\n` +
+      `${'a document to all'.padEnd(16)} in ${turn.seconds.toFixed(1)} s: longest turn ` +
+      `${turn.longestStall.toFixed(1)} ms, ${turn.longestWork.toFixed(1)} ms of CPU`
   );
   if (resident > HELD && strict) process.exitCode = 1;
 }
