@@ -34,7 +34,7 @@ void WorkerService::serve(std::string_view batch) {
  * so all of them wait together.
  */
 void WorkerService::prefetch(std::string_view window) const {
-  for (const auto what : {Pool::Reach::kClient, Pool::Reach::kNeighbor, Pool::Reach::kTimers}) {
+  for (const auto what : {Pool::Reach::kClient, Pool::Reach::kNeighbor}) {
     eachMessage<AskHead>(window, [=, this](const AskHead& head, std::string_view) {
       const bool throws = head.ask == Ask::kThrow;
       if (!throws && head.ask != Ask::kPoll) return;

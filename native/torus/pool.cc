@@ -61,21 +61,20 @@ void Pool::prefetchClient(uint32_t record) const {
   const auto* const begin = reinterpret_cast<const char*>(&clients_[record]);
   __builtin_prefetch(begin);
   __builtin_prefetch(begin + sizeof(Client) - 1);
-  wheel_.prefetch(record);
 }
 
 void Pool::prefetch(Reach what, const Id& id, const Edge* edge) const {
-  uint32_t record = id.record();
+  const uint32_t record = id.record();
   if (record >= used_) return;
   if (what == Reach::kClient) {
-    if (edge != nullptr) torus_.prefetch(record);
+    edge != nullptr ? torus_.prefetch(record) : wheel_.prefetch(record);
     return prefetchClient(record);
   }
-  if (edge != nullptr) record = torus_.neighbor(record, *edge);
-  if (record == Torus::kNone) return;
-  if (what == Reach::kTimers) return wheel_.prefetchAround(record);
-  if (edge != nullptr) return prefetchClient(record);
-  __builtin_prefetch(clients_[record].mailbox.first);
+  if (edge == nullptr) return __builtin_prefetch(clients_[record].mailbox.first);
+  const uint32_t neighbor = torus_.neighbor(record, *edge);
+  if (neighbor == Torus::kNone) return;
+  prefetchClient(neighbor);
+  wheel_.prefetch(neighbor);
 }
 
 void Pool::arm(uint32_t record, uint64_t milliseconds) {
@@ -318,6 +317,12 @@ void Pool::answerSoon(Client* client) {
 
 void Pool::answerPolls() {
   if (!toAnswer_.empty()) time_ = time();
+  for (const uint32_t record : toAnswer_) {
+    const Client& client = clients_[record];
+    if (const PollResponder* const one = responders_[static_cast<size_t>(client.holder)]) {
+      one->prefetch(client.token);
+    }
+  }
   // Nothing becomes ready while these are answered: responders must not call the pool.
   for (const uint32_t record : toAnswer_) {
     Client& client = clients_[record];

@@ -101,6 +101,9 @@ class PollResponder {
    * parked no more. Must not call Pool.
    */
   virtual void answer(uint32_t token, std::string_view body) = 0;
+
+  /** Prefetches what answering reads. */
+  virtual void prefetch(uint32_t) const {}
 };
 
 /**
@@ -273,7 +276,7 @@ class Pool {
 
   /** What a request reads of the memory of a million clients, in the order in which it leads there.
    */
-  enum class Reach { kClient, kNeighbor, kTimers };
+  enum class Reach { kClient, kNeighbor };
 
   /**
    * Prefetches what a poll, or a throw over `edge`, of `id` will read, so that many requests wait
