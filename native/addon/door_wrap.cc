@@ -13,6 +13,7 @@
 #include "convert.h"
 #include "loop_scope.h"
 #include "server/front.h"
+#include "ticker.h"
 #include "watch_words.h"
 #include "wraps.h"
 
@@ -134,23 +135,16 @@ class DoorObject : public Nan::ObjectWrap {
                uv_now(Nan::GetCurrentEventLoop())) {
     front_.onWaits([this](bool whether) { whether ? (void)uv_poll_stop(poll_) : startPolling(); });
     uv_loop_t* loop = Nan::GetCurrentEventLoop();
-    // The handles outlive the object: the loop gives them back when it has closed them.
+    // The handle outlives the object: the loop gives it back when it has closed it.
     poll_ = new uv_poll_t;
     poll_->data = this;
     uv_poll_init(loop, poll_, front_.fd());
     startPolling();
-    timer_ = new uv_timer_t;
-    timer_->data = this;
-    uv_timer_init(loop, timer_);
-    uv_timer_start(
-        timer_,
-        [](uv_timer_t* timer) {
-          auto* self = static_cast<DoorObject*>(timer->data);
-          LoopScope scope(self);
-          self->front_.tick(self->clock_.advance(uv_now(timer->loop)));
-        },
-        kTickMilliseconds, kTickMilliseconds);
-    uv_unref(reinterpret_cast<uv_handle_t*>(timer_));
+  }
+
+  void tick() {
+    LoopScope scope(this);
+    front_.tick(clock_.advance(uv_now(Nan::GetCurrentEventLoop())));
   }
 
   ~DoorObject() override { stop(); }
@@ -161,8 +155,7 @@ class DoorObject : public Nan::ObjectWrap {
     front_.close();
     uv_close(reinterpret_cast<uv_handle_t*>(poll_),
              [](uv_handle_t* handle) { delete reinterpret_cast<uv_poll_t*>(handle); });
-    uv_close(reinterpret_cast<uv_handle_t*>(timer_),
-             [](uv_handle_t* handle) { delete reinterpret_cast<uv_timer_t*>(handle); });
+    ticker_.stop();
     poll_ = nullptr;
   }
 
@@ -438,7 +431,7 @@ class DoorObject : public Nan::ObjectWrap {
   base::DeadlineClock clock_;
   Front front_;
   uv_poll_t* poll_ = nullptr;  // nullptr: closed
-  uv_timer_t* timer_ = nullptr;
+  Ticker ticker_{this, [](void* self) { static_cast<DoorObject*>(self)->tick(); }};
 };
 
 void initDoor(Local<Object> target) { DoorObject::init(target); }

@@ -13,6 +13,7 @@
 #include "convert.h"
 #include "feeds/feeds.h"
 #include "loop_scope.h"
+#include "ticker.h"
 #include "torus/pool.h"
 #include "wraps.h"
 
@@ -80,12 +81,7 @@ class FeedsObject : public Nan::ObjectWrap {
         onWants_(onWants),
         resource_("sprites:feed") {
     uv_loop_t* loop = Nan::GetCurrentEventLoop();
-    // The handles outlive the object: the loop gives them back when it has closed them.
-    timer_ = new uv_timer_t;
-    timer_->data = this;
-    uv_timer_init(loop, timer_);
-    uv_timer_start(timer_, tick, kTickMilliseconds, kTickMilliseconds);
-    uv_unref(reinterpret_cast<uv_handle_t*>(timer_));
+    // The handle outlives the object: the loop gives it back when it has closed it.
     idle_ = new uv_idle_t;
     idle_->data = this;
     uv_idle_init(loop, idle_);
@@ -99,14 +95,12 @@ class FeedsObject : public Nan::ObjectWrap {
   }
 
   void stop() {
-    if (timer_ == nullptr) return;
+    if (idle_ == nullptr) return;
     Unref();
     feeds_.onBusy({});
-    uv_close(reinterpret_cast<uv_handle_t*>(timer_),
-             [](uv_handle_t* handle) { delete reinterpret_cast<uv_timer_t*>(handle); });
+    ticker_.stop();
     uv_close(reinterpret_cast<uv_handle_t*>(idle_),
              [](uv_handle_t* handle) { delete reinterpret_cast<uv_idle_t*>(handle); });
-    timer_ = nullptr;
     idle_ = nullptr;
   }
 
@@ -118,12 +112,10 @@ class FeedsObject : public Nan::ObjectWrap {
     if (self->idle_ != nullptr && !self->feeds_.busy()) uv_idle_stop(idle);
   }
 
-  static void tick(uv_timer_t* timer) {
-    auto* self = static_cast<FeedsObject*>(timer->data);
-    LoopScope scope(self);
-    const bool done = self->feeds_.tick(uv_now(timer->loop));
+  void tick() {
+    LoopScope scope(this);
     // What is left over waits for one turn of the loop, not for a whole tick.
-    if (!done && self->timer_ != nullptr) uv_timer_start(timer, tick, 1, kTickMilliseconds);
+    if (!feeds_.tick(uv_now(Nan::GetCurrentEventLoop()))) ticker_.hurry();
   }
 
   /** nullptr where there are none. */
@@ -447,7 +439,7 @@ class FeedsObject : public Nan::ObjectWrap {
   Feeds feeds_;
   Nan::Callback onWants_;
   CallbackResource resource_;
-  uv_timer_t* timer_ = nullptr;  // nullptr: closed
+  Ticker ticker_{this, [](void* self) { static_cast<FeedsObject*>(self)->tick(); }};
   uv_idle_t* idle_ = nullptr;
 };
 

@@ -4,14 +4,12 @@
 #include "base/loop_delays.h"
 #include "convert.h"
 #include "loop_scope.h"
+#include "ticker.h"
 #include "wraps.h"
 
 namespace server {
 
 namespace {
-
-/** Milliseconds from one look whether the loop is woken in time to the next: a tick of the pool. */
-constexpr uint64_t kBeat = 100;
 
 /** Microseconds by which the loop's own clock, which knows milliseconds, may be wrong. */
 constexpr uint64_t kSlack = 2000;
@@ -36,13 +34,10 @@ class LoopDelaysObject : public Nan::ObjectWrap {
 
  private:
   explicit LoopDelaysObject(uv_loop_t* loop)
-      : delays_(microseconds(), slept(loop)), beat_(new uv_timer_t), end_(new uv_prepare_t) {
-    // The handles outlive the object: the loop gives them back when it has closed them.
-    beat_->data = end_->data = this;
-    uv_timer_init(loop, beat_);
-    beatAt_ = microseconds() + kBeat * 1000;
-    uv_timer_start(beat_, beat, kBeat, kBeat);
-    uv_unref(reinterpret_cast<uv_handle_t*>(beat_));
+      : delays_(microseconds(), slept(loop)), end_(new uv_prepare_t) {
+    awaitTick();
+    // The handle outlives the object: the loop gives it back when it has closed it.
+    end_->data = this;
     // Called at the end of every turn, before the loop sleeps.
     uv_prepare_init(loop, end_);
     uv_prepare_start(end_, [](uv_prepare_t* end) {
@@ -54,21 +49,20 @@ class LoopDelaysObject : public Nan::ObjectWrap {
   ~LoopDelaysObject() override { stop(); }
 
   void stop() {
-    if (beat_ == nullptr) return;
-    uv_close(reinterpret_cast<uv_handle_t*>(beat_),
-             [](uv_handle_t* handle) { delete reinterpret_cast<uv_timer_t*>(handle); });
+    if (end_ == nullptr) return;
+    ticker_.stop();
     uv_close(reinterpret_cast<uv_handle_t*>(end_),
              [](uv_handle_t* handle) { delete reinterpret_cast<uv_prepare_t*>(handle); });
-    beat_ = nullptr;
     end_ = nullptr;
   }
 
-  static void beat(uv_timer_t* timer) {
-    auto* self = static_cast<LoopDelaysObject*>(timer->data);
-    const uint64_t time = microseconds();
-    if (time > self->beatAt_ + kSlack) self->delays_.late(self->beatAt_);
-    self->beatAt_ = time + kBeat * 1000;
+  /** Looks whether the loop was woken in time. */
+  void tick() {
+    if (microseconds() > tickAt_ + kSlack) delays_.late(tickAt_);
+    awaitTick();
   }
+
+  void awaitTick() { tickAt_ = microseconds() + ticker_.dueIn() * 1000; }
 
   // new LoopDelays()
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
@@ -118,8 +112,8 @@ class LoopDelaysObject : public Nan::ObjectWrap {
   }
 
   base::LoopDelays delays_;
-  uint64_t beatAt_ = 0;  // microseconds: when the timer is due
-  uv_timer_t* beat_;
+  Ticker ticker_{this, [](void* self) { static_cast<LoopDelaysObject*>(self)->tick(); }};
+  uint64_t tickAt_ = 0;  // microseconds: when the next tick is due
   uv_prepare_t* end_;
 };
 

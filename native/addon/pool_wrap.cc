@@ -10,6 +10,7 @@
 #include "loop_scope.h"
 #include "pool_views.h"
 #include "server/turn.h"
+#include "ticker.h"
 #include "torus/pool.h"
 #include "torus/seams.h"
 #include "wraps.h"
@@ -70,12 +71,6 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
         resource_("sprites:poll") {
     pool_.setResponder(PollHolder::kRoutes, this);
     pool_.setClock([] { return uv_hrtime() / 1000; });
-    // The timer outlives the object: the loop gives it back when it has closed it.
-    timer_ = new uv_timer_t;
-    timer_->data = this;
-    uv_timer_init(Nan::GetCurrentEventLoop(), timer_);
-    uv_timer_start(timer_, tick, kTickMilliseconds, kTickMilliseconds);
-    uv_unref(reinterpret_cast<uv_handle_t*>(timer_));
   }
 
   ~PoolObject() override {
@@ -86,12 +81,9 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   }
 
   void stop() {
-    if (timer_ == nullptr) return;
+    if (std::exchange(stopped_, true)) return;
     Unref();
-    uv_timer_stop(timer_);
-    uv_close(reinterpret_cast<uv_handle_t*>(timer_),
-             [](uv_handle_t* handle) { delete reinterpret_cast<uv_timer_t*>(handle); });
-    timer_ = nullptr;
+    ticker_.stop();
     // The thread that syncs ends before what it calls.
     if (turn_.store() != nullptr) turn_.store()->stopSyncing();
     if (async_ == nullptr) return;
@@ -128,14 +120,12 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     onDurable_.Call(1, arguments, resource_.get());
   }
 
-  static void tick(uv_timer_t* timer) {
-    auto* self = static_cast<PoolObject*>(timer->data);
-    LoopScope scope(self);
-    const uint64_t now = uv_now(timer->loop);
-    if (self->limits_ != nullptr) self->limits_->tick(now);
-    const bool done = self->turn_.tick(now, self->clock_.advance(now));
+  void tick() {
+    LoopScope scope(this);
+    const uint64_t now = uv_now(Nan::GetCurrentEventLoop());
+    if (limits_ != nullptr) limits_->tick(now);
     // What is left over waits for one turn of the loop, not for a whole tick.
-    if (!done) uv_timer_start(timer, tick, 1, kTickMilliseconds);
+    if (!turn_.tick(now, clock_.advance(now))) ticker_.hurry();
   }
 
   static void reply(const Nan::FunctionCallbackInfo<Value>& info, Outcome outcome) {
@@ -442,7 +432,8 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   uv_async_t* async_ = nullptr;
   Nan::Callback onAnswer_;
   CallbackResource resource_;
-  uv_timer_t* timer_ = nullptr;
+  Ticker ticker_{this, [](void* self) { static_cast<PoolObject*>(self)->tick(); }};
+  bool stopped_ = false;
 };
 
 Pool* poolOf(Local<Value> pool) {
