@@ -1,5 +1,6 @@
 #include "connections.h"
 
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -159,6 +160,11 @@ ssize_t Connections::give(const Connection& connection, const char* bytes, size_
 
 ssize_t Connections::give(const Connection& connection, const base::Message& message,
                           uint64_t sent) {
+  // To a client that is gone this raises SIGPIPE, which Node ignores.
+  if (!connection.secure && message.file() >= 0) {
+    auto from = static_cast<off_t>(sent);
+    return orNothing(sendfile(connection.fd, message.file(), &from, message.length() - sent));
+  }
   if (!connection.secure) {
     iovec pieces[kPieces];
     size_t count = 0;

@@ -14,6 +14,12 @@ namespace server {
 
 namespace {
 
+/** A message that so many readers have had, with so many bytes, is sent to further ones from a
+ * file.
+ */
+constexpr uint32_t kFileFrom = 3;
+constexpr uint64_t kFileBytes = 64 << 10;
+
 /** What the tag of an answer ends with that is compressed here. */
 constexpr std::string_view kPackedTag = ".gzip";
 
@@ -280,8 +286,10 @@ base::Ref<base::Message> FeedHandler::messageOf(const FeedAnswer& answer, bool o
   const bool shared =
       !own && !answer.ends && std::any_of(answer.items, answer.items + answer.count, isShared);
   if (!shared) return compose(answer, opens, to);
-  for (const Made& made : made_) {
-    if (made.isOf(answer)) return made.message;
+  for (Made& made : made_) {
+    if (!made.isOf(answer)) continue;
+    if (++made.again == kFileFrom && made.message->length() >= kFileBytes) made.message->makeFile();
+    return made.message;
   }
   Made& made = made_[nextMade_++ % kMade];
   made = Made(compose(answer, opens, to), answer);

@@ -112,6 +112,7 @@ class FeedHandler : public FeedResponder {
     bool packs = false;
     bool stream = false;
     uint32_t fresh = 0;
+    uint32_t again = 0;  // how often it was needed again
 
     Made() = default;
     Made(base::Ref<base::Message> message, const FeedAnswer& answer);

@@ -208,6 +208,36 @@ class DoorFeeds {
     until([&] { return feeds_->counts().streams == 1; });
   }
 
+  /** A long answer goes to most of its readers from a file, which ends with the last of them. */
+  void sendFromFile() {
+    const std::string key = "shared";
+    publish(key, kLargeValue);
+    std::vector<std::unique_ptr<Wire>> peers(8);
+    for (auto& peer : peers) {
+      peer = std::make_unique<Wire>(port_);
+      peer->send(get(key, "?after=" + cursor(key)));
+    }
+    until([&] { return feeds_->find(key)->watching == peers.size(); });
+    EXPECT(base::MemoryFile::count() == 0);
+    publish(key, kLargeValue);
+    until([&] { return feeds_->find(key)->watching == 0; });
+    // None of them has read all: what is kept for further readers goes with a tick, the file stays.
+    pass_(200);
+    EXPECT(base::MemoryFile::count() == 1);
+    peers.back()->reset();
+    peers.pop_back();
+    std::vector<std::string> bodies(peers.size());
+    std::string head;
+    for (size_t i = 0; i < peers.size(); ++i) {
+      until([&] { return peers[i]->take(&head, &bodies[i]); });
+      // The first ones are sent copies.
+      EXPECT(bodies[i] == bodies[0]);
+    }
+    EXPECT(bodies[0].find("\"v\":" + std::to_string(version_[key]) + ",") != std::string::npos);
+    pass_(200);
+    EXPECT(base::MemoryFile::count() == 0);
+  }
+
   /** Patches and lists are compressed once for all clients that read gzip, as long as the budget
    * lasts. */
   void packPatches() {

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <cinttypes>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -800,6 +801,7 @@ class Test {
     scene.askOddly(workerPort_);
     scene.comment();
     scene.packPatches();
+    scene.sendFromFile();
     scene.readSlowly(kWriteTime);
     EXPECT(door_.counts().slowReaders >= slow + 2);
     scene.end();
@@ -1165,6 +1167,7 @@ int main(int argc, char** argv) {
   const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : time(nullptr);
   printf("door_test: %u clients, seed %" PRIu64 "\n", clients, seed);
   fflush(stdout);
+  signal(SIGPIPE, SIG_IGN);  // as Node does
   takeTurns();
   shareTurns();
   Slow().run();

@@ -160,6 +160,8 @@ ssize_t __wrap_sendmsg(int fd, const msghdr* message, int) {
   }
   return sum;
 }
+// Its descriptor might be one of the simulated ones: messages are copied.
+int __wrap_memfd_create(const char*, unsigned) { return -1; }
 int __wrap_shutdown(int fd, int) { return sim::network->shutdown(fd); }
 
 // ---- Files, and what sockets have with them
