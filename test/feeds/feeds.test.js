@@ -6,7 +6,7 @@ import t from 'tap';
 
 import { Feeds } from '../../lib/feeds/feeds.js';
 import { FetchTurns } from '../../lib/feeds/fetch-turns.js';
-import { isKey } from '../../lib/feeds/names.js';
+import { isKey, LAST_VERSION } from '../../lib/feeds/names.js';
 import { JobTimeError, ThreadError, Threads } from '../../lib/feeds/threads.js';
 import { openUpstream } from '../../lib/feeds/upstream.js';
 import { problemOf } from '../support/contract.js';
@@ -434,3 +434,25 @@ t.test('without a patch a value that did not change is known as well', async (t)
   t.equal(feeds.status().unchanged, 1);
   t.not((await publish('[2]')).cursor, first.cursor);
 });
+
+t.test(
+  'where the end of a state may be lost every feed has a new epoch, at the latest with its next version',
+  async (t) => {
+    const feeds = feedsOf(t, new Threads(0), { feedMemory: 2000 });
+    const kept = { epoch: 5, upstream: false, patches: [], log: Buffer.of() };
+    const large = Buffer.from(`"${'x'.repeat(1500)}"`);
+    feeds.native.restore({ ...kept, key: 'last', version: LAST_VERSION, value: Buffer.from('1') });
+    feeds.native.restore({ ...kept, key: 'large', version: 7, value: large });
+    await feeds.renew();
+    const { epoch, version } = feeds.find('last');
+    t.not(epoch, 5);
+    t.equal(version, LAST_VERSION, 'a start reads no higher one');
+    t.equal(feeds.find('large').epoch, 5, 'there is no memory for it twice');
+    const [, next] = (await feeds.publish('large', 'value', Buffer.from('2'))).cursor.split('-');
+    t.equal(next, '8');
+    const renewed = feeds.find('large').epoch;
+    t.not(renewed, 5);
+    await feeds.publish('large', 'value', Buffer.from('3'));
+    t.equal(feeds.find('large').epoch, renewed);
+  }
+);
