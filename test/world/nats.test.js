@@ -161,6 +161,18 @@ t.test('a NATS server that does not answer costs no descriptor', async (t) => {
   }
 });
 
+t.test('two that open a link at once have one connection', { skip }, async (t) => {
+  const nats = await startNats(t);
+  const before = openSockets();
+  const link = new NatsLink({ servers: [nats.url], name: 'a' });
+  const opened = [];
+  link.follow({ opened: (connection) => opened.push(connection), again() {} });
+  await Promise.all([link.open(), link.open()]);
+  t.equal(opened.length, 1);
+  await link.close();
+  await until(() => openSockets() === before);
+});
+
 t.test('a name taken twice', { skip }, async (t) => {
   const nats = await startNats(t);
   const first = enter(t, nats, 'a');
