@@ -106,6 +106,16 @@ bool mayLack(const JournalFile& journal) {
 }
 
 /**
+ * Whether a journal says nothing, as its header was never on the disk: a crash came between making
+ * the file and writing it, or a power cut took it, also from a file that is longer.
+ */
+bool lacksHeader(std::string_view bytes) {
+  if (bytes.size() < sizeof(JournalBegin)) return true;
+  const bool isZero = bytes.substr(0, sizeof(JournalBegin)).find_first_not_of('\0') == bytes.npos;
+  return isZero && !knowsOfDisk(bytes);
+}
+
+/**
  * Drops the journals that go on from one whose end a power cut has taken, from the files too: the
  * system may write a later file first. Files are synced in their order, so nothing in them was on
  * the disk by the server's knowledge, and no batch says so; else the one before is damaged.
@@ -219,9 +229,10 @@ Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t coun
     journals.push_back(std::move(one));
   }
   if (error != 0) return fail(options_.path, error, "");
-  // A crash between making a file and writing its header leaves one that says nothing.
-  if (mayCut && !journals.empty() && journals.back().file.bytes().size() < sizeof(JournalBegin)) {
+  while (mayCut && !journals.empty() && lacksHeader(journals.back().file.bytes())) {
     recovery.torn += journals.back().file.bytes().size();
+    // Its process may have told of what was in it.
+    recovery.doubtful = true;
     if (unlink(journals.back().path.c_str()) != 0) return fail(journals.back().path, errno, "");
     journals.pop_back();
   }
