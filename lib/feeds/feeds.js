@@ -282,7 +282,7 @@ export class Feeds {
    * @param {{epoch: number, version: number}} cursor
    * @param {import('./change.js').Change} change
    * @param {boolean} [upstream] it was fetched
-   * @returns {Promise<{cursor: string, watching: number} | {problem: string}>}
+   * @returns {Promise<{cursor: string, watching: number} | {problem: string, late?: true}>} `late`: see #written
    */
   async take(key, cursor, { value, patch, gzip }, upstream = false) {
     const version = { key, ...cursor, value, patch, gzip, upstream };
@@ -309,13 +309,16 @@ export class Feeds {
     return this.#taken(key, cursor, this.native.append({ key, ...cursor, item, fresh }));
   }
 
-  /** Ends the turn; resolves with a problem where it can't be written: then it is not known whether it holds. */
+  /**
+   * Ends the turn; resolves with a problem where it can't be written. It holds all the same in this run, `late`: as soon as
+   * it is written; a start after a crash may not know of it.
+   */
   async #written() {
     try {
       await this.#pool.endTurn();
       return undefined;
     } catch (error) {
-      if (error instanceof Unanswerable) return { problem: 'state-unwritable' };
+      if (error instanceof Unanswerable) return { problem: 'state-unwritable', late: true };
       throw error;
     }
   }
@@ -335,7 +338,7 @@ export class Feeds {
     return this.native.find(key, true).value;
   }
 
-  /** @returns {Promise<{problem?: string}>} when a feed is ended, or why it can't be */
+  /** @returns {Promise<{problem?: string, late?: true}>} when a feed is ended, or why it can't be; `late`: see #written */
   async takeAway(key) {
     const outcome = this.outcomes[this.native.remove(key)];
     if (outcome !== 'ok') return { problem: outcome };

@@ -9,6 +9,7 @@ import { FetchTurns } from '../../lib/feeds/fetch-turns.js';
 import { isKey, LAST_VERSION } from '../../lib/feeds/names.js';
 import { JobTimeError, ThreadError, Threads } from '../../lib/feeds/threads.js';
 import { openUpstream } from '../../lib/feeds/upstream.js';
+import { Unanswerable } from '../../lib/torus/pool.js';
 import { problemOf } from '../support/contract.js';
 import { NO_STATE, openDoorTo, watchBy } from '../support/feeds.js';
 import { until } from '../support/until.js';
@@ -456,3 +457,14 @@ t.test(
     t.equal(feeds.find('large').epoch, renewed);
   }
 );
+
+t.test('what can not be written in its turn holds late, and a caller is told', async (t) => {
+  const log = pino({ level: 'silent' });
+  const threads = new Threads(0);
+  const endTurn = () => Promise.reject(new Unanswerable('the disk is full'));
+  const feeds = new Feeds({ options: OPTIONS, threads, pool: { ...NO_STATE, endTurn }, log });
+  t.teardown(() => feeds.close());
+  const late = { problem: 'state-unwritable', late: true };
+  t.strictSame(await feeds.publish('a', 'value', Buffer.from('1')), { created: true, ...late });
+  t.strictSame(await feeds.remove('a'), late);
+});
