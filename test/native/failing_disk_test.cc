@@ -228,6 +228,26 @@ void aFileThatIsDamaged() {
   }
 }
 
+/** A server that ends in order gives every file back: where it is in a program that goes on, too.
+ */
+void nothingIsLeftOpen() {
+  const auto countOpen = [] {
+    const auto all = std::filesystem::directory_iterator("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  };
+  const Folder folder;
+  const auto before = countOpen();
+  {
+    Stage stage(storeOptions(folder, Sync::kTurn));
+    EXPECT(stage.join() == Outcome::kOk);
+    (void)stage.end();
+    stage.store().stopSyncing();
+    EXPECT(stage.join() == Outcome::kOk);
+    EXPECT(stage.store().finish().ok());
+  }
+  EXPECT(countOpen() == before);
+}
+
 }  // namespace
 
 int main() {
@@ -238,6 +258,7 @@ int main() {
   aFileThatGoes();
   aFolderThatGoes();
   aFileThatIsDamaged();
+  nothingIsLeftOpen();
   printf("failing_disk_test: a file, a sync, a disk; what goes or is damaged\n");
   return 0;
 }
