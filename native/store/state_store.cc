@@ -14,6 +14,7 @@
 #include <cstring>
 #include <ctime>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "base/files.h"
@@ -486,7 +487,7 @@ std::string StateStore::compact(uint64_t upTo, uint64_t whole) {
 void StateStore::beginCompaction() {
   compacting_.store(true, std::memory_order_release);
   compactingTo_ = generation_;
-  compactor_ = std::thread([this, upTo = generation_, whole = lastWhole_] {
+  const auto run = [this, upTo = generation_, whole = lastWhole_] {
     setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kNice);
     try {
       compacted_ = compact(upTo, whole);
@@ -494,11 +495,18 @@ void StateStore::beginCompaction() {
       compacted_ = "no memory for a second pool";
     }
     compacting_.store(false, std::memory_order_release);
-  });
+  };
+  try {
+    compactor_ = std::thread(run);
+  } catch (const std::system_error&) {
+    compacted_ = "no thread for it";
+    unreadable_ = false;
+    endCompaction();
+  }
 }
 
 void StateStore::endCompaction() {
-  compactor_.join();
+  if (compactor_.joinable()) compactor_.join();
   snapshotProblem_ = std::move(compacted_);
   if (snapshotProblem_.empty()) {
     replace_ = Replace::kOwn;
