@@ -220,12 +220,10 @@ Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t coun
   for (const uint64_t generation : journalsOnDisk(&error)) {
     if (generation < recovery.snapshot.generation || generation >= upTo) continue;
     JournalFile one = {generation, journalPath(generation), {}, {}, {}};
-    if (const int failed = one.file.open(one.path, options_.stateBytes)) {
-      recovery.large = failed == EFBIG;
-      return fail(one.path, failed == EFBIG || failed == EINVAL ? 0 : failed,
-                  failed == EFBIG    ? "it has more bytes than --state-bytes allows"
-                  : failed == EINVAL ? "it is no regular file"
-                                     : "");
+    // However long it has become: only what it leads to is held to the bound of a state.
+    if (const int failed = one.file.open(one.path, UINT64_MAX)) {
+      const bool isFile = failed != EINVAL;
+      return fail(one.path, isFile ? failed : 0, isFile ? "" : "it is no regular file");
     }
     journals.push_back(std::move(one));
   }
@@ -466,8 +464,7 @@ std::string StateStore::compact(uint64_t upTo, uint64_t whole) {
   Shelf shelf;
   const Recovery recovery = read(&pool, &shelf, upTo, whole);
   if (!recovery.ok()) {
-    const bool damaged = recovery.error == 0 && !recovery.large;
-    unreadable_ = damaged || recovery.error == ENOENT || recovery.error == EIO;
+    unreadable_ = recovery.error == 0 || recovery.error == ENOENT || recovery.error == EIO;
     return recovery.file + ": " +
            (recovery.problem.empty() ? strerror(recovery.error) : recovery.problem);
   }

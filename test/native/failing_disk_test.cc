@@ -239,6 +239,23 @@ void aFileThatIsDamaged() {
   }
 }
 
+/** A journal may be longer than any state: it is read back, and a snapshot is made of it. */
+void aJournalThatIsLong() {
+  const Folder folder;
+  StateStoreOptions options = storeOptions(folder);
+  options.stateBytes = 4 << 10;
+  for (int run = 0; run < 2; ++run) {
+    Stage stage(options);
+    while (stage.store().counts().journalBytes < 2 * options.stateBytes) {
+      Id id;
+      EXPECT(stage.pool().join({}, 0, &id) == Outcome::kOk);
+      EXPECT(stage.pool().leave(id) == Outcome::kOk);
+      EXPECT(stage.end() == Commit::kDone);
+    }
+    if (run > 0) EXPECT(stage.store().compactNow().empty());
+  }
+}
+
 /** A snapshot for which there is no thread is made later. */
 void noThread() {
   const Folder folder;
@@ -284,6 +301,7 @@ int main() {
   aFileThatGoes();
   aFolderThatGoes();
   aFileThatIsDamaged();
+  aJournalThatIsLong();
   noThread();
   nothingIsLeftOpen();
   printf("failing_disk_test: a file, a sync, a disk; what goes or is damaged\n");
