@@ -128,7 +128,9 @@ export class Feeds {
   async renew() {
     for (const key of this.native.keys()) this.#doubted.add(key);
     for (const key of this.#doubted) {
-      const { version, value, upstream, log } = this.native.find(key, true);
+      // A fetched one may be forgotten meanwhile.
+      const { version, value, upstream, log } = this.native.find(key, true) ?? {};
+      if (version === undefined) continue;
       const cursor = { ...nextCursor({ version }), epoch: newEpoch() };
       const whole = { value, patch: NOTHING, gzip: NOTHING };
       if (log) await this.takeItem(key, { ...cursor, version }, NOTHING);

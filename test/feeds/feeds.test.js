@@ -444,7 +444,12 @@ t.test(
     const large = Buffer.from(`"${'x'.repeat(1500)}"`);
     feeds.native.restore({ ...kept, key: 'last', version: LAST_VERSION, value: Buffer.from('1') });
     feeds.native.restore({ ...kept, key: 'large', version: 7, value: large });
-    await feeds.renew();
+    const over = ['over', 'over/too'];
+    for (const key of over)
+      feeds.native.restore({ ...kept, key, version: 1, value: Buffer.of(49) });
+    const renewing = feeds.renew();
+    for (const key of over) feeds.native.remove(key);
+    await renewing;
     const { epoch, version } = feeds.find('last');
     t.not(epoch, 5);
     t.equal(version, LAST_VERSION, 'a start reads no higher one');
