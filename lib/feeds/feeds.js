@@ -53,6 +53,8 @@ export class Feeds {
   /** Calls of this program that wait for a change, by key. @type {Map<string, Set<(error?: Error) => void>>} */
   #waiting = new Map();
   #closed = false;
+  /** Keys whose epoch may have had versions that are not known here. @type {Set<string>} */
+  #doubted = new Set();
   /** Told of keys to fetch. */
   #onFetch = () => {};
   /** Told of what other servers are to know of presence. */
@@ -119,16 +121,20 @@ export class Feeds {
     this.#pool.attachFeeds(this.native);
   }
 
-  /** Gives every feed a new epoch: versions may have been told that are not known here. */
+  /**
+   * Gives every feed a new epoch: versions may have been told that are not known here. Where that can't be written, or
+   * there is no memory for it, the next version has it.
+   */
   async renew() {
-    for (const key of this.native.keys()) {
-      const { version, value, upstream, log } = this.native.find(key, true);
-      if (log) {
-        await this.takeItem(key, { epoch: newEpoch(), version }, NOTHING);
-        continue;
-      }
+    for (const key of this.native.keys()) this.#doubted.add(key);
+    for (const key of this.#doubted) {
+      // A fetched one may be forgotten meanwhile.
+      const { version, value, upstream, log } = this.native.find(key, true) ?? {};
+      if (version === undefined) continue;
+      const cursor = { ...nextCursor({ version }), epoch: newEpoch() };
       const whole = { value, patch: NOTHING, gzip: NOTHING };
-      await this.take(key, { epoch: newEpoch(), version: version + 1 }, whole, upstream);
+      if (log) await this.takeItem(key, { ...cursor, version }, NOTHING);
+      else await this.take(key, cursor, whole, upstream);
     }
   }
 
@@ -251,7 +257,8 @@ export class Feeds {
   #next(key) {
     const now = this.native.find(key, false);
     if (now !== null && now.length > 0) {
-      return { created: false, cursor: nextCursor(now), now };
+      const epoch = this.#doubted.has(key) && { epoch: newEpoch() };
+      return { created: false, cursor: { ...nextCursor(now), ...epoch }, now };
     }
     return { created: true, cursor: { epoch: newEpoch(), version: 1 } };
   }
@@ -277,12 +284,16 @@ export class Feeds {
    * @param {{epoch: number, version: number}} cursor
    * @param {import('./change.js').Change} change
    * @param {boolean} [upstream] it was fetched
-   * @returns {Promise<{cursor: string, watching: number} | {problem: string}>}
+   * @returns {Promise<{cursor: string, watching: number} | {problem: string, late?: true}>} `late`: see #written
    */
   async take(key, cursor, { value, patch, gzip }, upstream = false) {
     const version = { key, ...cursor, value, patch, gzip, upstream };
-    const [outcome, watching] = this.native.publish(version);
+    return this.#taken(key, cursor, this.native.publish(version));
+  }
+
+  async #taken(key, cursor, [outcome, watching]) {
     if (outcome !== 0) return { problem: this.outcomes[outcome] };
+    this.#doubted.delete(key);
     const problem = await this.#written();
     this.#tell(key);
     return problem ?? { cursor: cursorText(cursor), watching };
@@ -297,20 +308,19 @@ export class Feeds {
    * @param {boolean} [fresh] what there is is forgotten for it
    */
   async takeItem(key, cursor, item, fresh = false) {
-    const [outcome, watching] = this.native.append({ key, ...cursor, item, fresh });
-    if (outcome !== 0) return { problem: this.outcomes[outcome] };
-    const problem = await this.#written();
-    this.#tell(key);
-    return problem ?? { cursor: cursorText(cursor), watching };
+    return this.#taken(key, cursor, this.native.append({ key, ...cursor, item, fresh }));
   }
 
-  /** Ends the turn; resolves with a problem where it can't be written: then it is not known whether it holds. */
+  /**
+   * Ends the turn; resolves with a problem where it can't be written. It holds all the same in this run, `late`: as soon as
+   * it is written; a start after a crash may not know of it.
+   */
   async #written() {
     try {
       await this.#pool.endTurn();
       return undefined;
     } catch (error) {
-      if (error instanceof Unanswerable) return { problem: 'state-unwritable' };
+      if (error instanceof Unanswerable) return { problem: 'state-unwritable', late: true };
       throw error;
     }
   }
@@ -330,7 +340,7 @@ export class Feeds {
     return this.native.find(key, true).value;
   }
 
-  /** @returns {Promise<{problem?: string}>} when a feed is ended, or why it can't be */
+  /** @returns {Promise<{problem?: string, late?: true}>} when a feed is ended, or why it can't be; `late`: see #written */
   async takeAway(key) {
     const outcome = this.outcomes[this.native.remove(key)];
     if (outcome !== 'ok') return { problem: outcome };

@@ -88,9 +88,9 @@ export class Broker {
     this.#publish(`${FRAMES}.${to}.${this.#name}`, frame);
   }
 
-  /** Says something of presence to all servers; it may get lost. */
+  /** Says something of presence to all servers; it may get lost, and does where the NATS server takes none as large. */
   sendPresence(message) {
-    this.#publish(`${PRESENCE}.${this.#name}`, message);
+    if (message.length <= this.#link.largest) this.#publish(`${PRESENCE}.${this.#name}`, message);
   }
 
   #publish(subject, bytes) {

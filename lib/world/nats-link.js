@@ -50,6 +50,8 @@ export class NatsLink {
   #connection;
   #connected = false;
   #closing = new AbortController();
+  /** The try to connect that is under way: the connection of one more would stay, unknown. */
+  #trying;
   #nextTry = -Infinity;
   #followers = [];
   /** The largest message that the NATS server takes, bytes; by default what its own default is. */
@@ -127,7 +129,10 @@ export class NatsLink {
    */
   async open() {
     if (this.isLost) throw this.unreachable('the connection is lost');
-    if (!this.#connection) await this.#connect();
+    if (!this.#connection) {
+      this.#trying ??= this.#connect().finally(() => (this.#trying = undefined));
+      await this.#trying;
+    }
     return this.#client;
   }
 

@@ -47,6 +47,9 @@ const LOCAL = ['arena/', PRESENCE];
 
 const NOTHING = new Uint8Array(0);
 
+/** Whether the table has what it was given, or will have it as soon as the state is written. */
+const holds = ({ problem, late }) => problem === undefined || late === true;
+
 /** What is answered where nothing can be appended. */
 const NOT_NOW = {
   problem: 'publishing-busy',
@@ -224,7 +227,7 @@ export class SharedFeeds {
     const place = await this.#write(key, next, head, change.body);
     if (place === undefined) return undefined;
     const taken = await this.#feeds.take(key, head, change);
-    if (taken.problem === undefined) {
+    if (holds(taken)) {
       this.#marks.set(key, { ...head, ...place, exposed: place.stored });
     } else if (place.stored) {
       this.#settling.see(key, place.revision);
@@ -267,8 +270,8 @@ export class SharedFeeds {
     if (begun) this.#forgetParts(key, cursor.epoch, this.#partsKept());
     const taken = await this.#feeds.takeItem(key, cursor, item, created);
     // The world has it, whether this server has room for it or not.
-    if (taken.problem !== undefined) this.#settling.see(key, revision);
-    else this.#marks.set(key, { ...head, revision, stored: true, exposed: true });
+    if (holds(taken)) this.#marks.set(key, { ...head, revision, stored: true, exposed: true });
+    else this.#settling.see(key, revision);
     return { created, cursor: cursorText(cursor), watching: taken.watching ?? 0 };
   }
 
@@ -288,9 +291,16 @@ export class SharedFeeds {
     if (next.fetched) return this.#feeds.takeAway(key);
     const place = await this.#write(key, next, next.cursor, NOTHING);
     if (place === undefined) return undefined;
+    const mark = this.#marks.get(key);
+    // Before, so that one turn writes both.
     this.#bury(key, { ...next.cursor, ...place, exposed: place.stored });
     if (next.now?.log && place.stored) this.#forgetParts(key, next.now.epoch, 0);
-    return next.now ? this.#feeds.takeAway(key) : {};
+    const taken = next.now ? await this.#feeds.takeAway(key) : {};
+    if (holds(taken)) return taken;
+    if (mark) this.#marks.set(key, mark);
+    else this.#marks.forget(key);
+    if (place.stored) this.#settling.see(key, place.revision);
+    return taken;
   }
 
   /** A feed's next version, and what it comes from. */
@@ -411,8 +421,8 @@ export class SharedFeeds {
     const place = { revision: found.revision, stored: true, exposed: true };
     if (found.digest === undefined) {
       if (now !== null && now.length > 0 && !now.upstream) {
-        const { problem } = await this.#feeds.takeAway(key);
-        if (problem !== undefined) return this.#refuse(key, problem, found);
+        const taken = await this.#feeds.takeAway(key);
+        if (!holds(taken)) return this.#refuse(key, taken.problem, found);
         this.#counts.in += 1;
       }
     } else if (found.log) {
@@ -434,8 +444,8 @@ export class SharedFeeds {
       );
       if (change.problem !== undefined) return this.#refuse(key, change.problem, found);
       if (change.digest !== found.digest) return this.#refuse(key, 'bad-value', found);
-      const { problem } = await this.#feeds.take(key, found, change);
-      if (problem !== undefined) return this.#refuse(key, problem, found);
+      const taken = await this.#feeds.take(key, found, change);
+      if (!holds(taken)) return this.#refuse(key, taken.problem, found);
       this.#counts.in += 1;
     }
     if (mark && !mark.stored) this.#counts.overruled += 1;
@@ -468,8 +478,8 @@ export class SharedFeeds {
     for (let at = goesOn ? have + 1 : first; at <= version; at += 1) {
       const isFresh = !goesOn && at === first;
       const item = Buffer.from(items[at - first]);
-      const { problem } = await this.#feeds.takeItem(key, { epoch, version: at }, item, isFresh);
-      if (problem !== undefined) return this.#refuse(key, problem, found) ?? false;
+      const taken = await this.#feeds.takeItem(key, { epoch, version: at }, item, isFresh);
+      if (!holds(taken)) return this.#refuse(key, taken.problem, found) ?? false;
     }
     return true;
   }
@@ -551,8 +561,8 @@ export class SharedFeeds {
     if (mark.digest !== undefined) {
       const value = this.#feeds.valueOf(key);
       const whole = { value, patch: NOTHING, gzip: NOTHING, digest: mark.digest };
-      const { problem } = await this.#feeds.take(key, fork, whole);
-      if (problem !== undefined) return this.#settling.refuse(key, problem);
+      const taken = await this.#feeds.take(key, fork, whole);
+      if (!holds(taken)) return this.#settling.refuse(key, taken.problem);
     }
     this.#marks.set(key, { ...fork, revision, stored: false, exposed: false });
     return this.#put(key, this.#marks.get(key), revision);

@@ -1,5 +1,6 @@
 import { isLater, PARTS } from '../grants/revocations.js';
-import { NAME_BYTES } from '../grants/rights.js';
+import { isName } from '../grants/rights.js';
+import { tokenOf } from './feed-message.js';
 import { revisionOf } from './nats-link.js';
 import { PATIENCE_FOR_ALL, readNewest } from './read-newest.js';
 
@@ -38,18 +39,19 @@ const isOurs = ({ config }) =>
 
 /** @returns {string} the subject of `sub/ann` */
 function subjectOf(what) {
-  return `${SUBJECTS}.${what.slice(0, 3)}.${Buffer.from(what.slice(4)).toString('base64url')}`;
+  return `${SUBJECTS}.${what.slice(0, 3)}.${tokenOf(what.slice(4))}`;
 }
 
 /** @returns {{what: string, end: number} | undefined} undefined for what no server has written */
 function read({ subject, data }) {
   const [part, token] = subject.split('.').slice(-2);
-  const name = Buffer.from(token, 'base64url');
+  const name = Buffer.from(token, 'base64url').toString();
   const text = Buffer.from(data).toString();
   const sound =
     PARTS.includes(part) &&
-    name.length > 0 &&
-    name.length <= NAME_BYTES &&
+    // Bytes that are no UTF-8 are three times as long as text: longer than the name of a note may be.
+    isName(name) &&
+    tokenOf(name) === token &&
     /^-?[1-9][0-9]{12}$/.test(text);
   return sound ? { what: `${part}/${name}`, end: Number(text) } : undefined;
 }

@@ -31,6 +31,8 @@ void DiskSync::stop() {
 }
 
 void DiskSync::request(uint64_t file, int fd, Done done) {
+  // Behind the end: no thread would close the copy.
+  if (!thread_.joinable()) return;
   const std::lock_guard lock(mutex_);
   if (jobs_.empty() || jobs_.back().file != file) {
     const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);

@@ -33,7 +33,8 @@ class DiskSync {
   void start();
   void stop();
 
-  /** Asks for what `fd` has taken so far; `file` names it. The descriptor may be closed at once. */
+  /** Asks, between `start` and `stop`, for what `fd` has taken so far; `file` names it. The
+   * descriptor may be closed at once. */
   void request(uint64_t file, int fd, Done done);
 
   /** Milliseconds of `clock` since when the thread waits for the disk; 0 when it does not. */

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <ctime>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "base/files.h"
@@ -103,6 +104,16 @@ bool mayLack(const JournalFile& journal) {
   struct stat info;
   if (stat(journal.path.c_str(), &info) != 0 || info.st_ino != journal.origin.inode) return true;
   return journal.origin.synced != 1 && isOfOtherBoot(journal);
+}
+
+/**
+ * Whether a journal says nothing, as its header was never on the disk: a crash came between making
+ * the file and writing it, or a power cut took it, also from a file that is longer.
+ */
+bool lacksHeader(std::string_view bytes) {
+  if (bytes.size() < sizeof(JournalBegin)) return true;
+  const bool isZero = bytes.substr(0, sizeof(JournalBegin)).find_first_not_of('\0') == bytes.npos;
+  return isZero && !knowsOfDisk(bytes);
 }
 
 /**
@@ -209,19 +220,18 @@ Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t coun
   for (const uint64_t generation : journalsOnDisk(&error)) {
     if (generation < recovery.snapshot.generation || generation >= upTo) continue;
     JournalFile one = {generation, journalPath(generation), {}, {}, {}};
-    if (const int failed = one.file.open(one.path, options_.stateBytes)) {
-      recovery.large = failed == EFBIG;
-      return fail(one.path, failed == EFBIG || failed == EINVAL ? 0 : failed,
-                  failed == EFBIG    ? "it has more bytes than --state-bytes allows"
-                  : failed == EINVAL ? "it is no regular file"
-                                     : "");
+    // However long it has become: only what it leads to is held to the bound of a state.
+    if (const int failed = one.file.open(one.path, UINT64_MAX)) {
+      const bool isFile = failed != EINVAL;
+      return fail(one.path, isFile ? failed : 0, isFile ? "" : "it is no regular file");
     }
     journals.push_back(std::move(one));
   }
   if (error != 0) return fail(options_.path, error, "");
-  // A crash between making a file and writing its header leaves one that says nothing.
-  if (mayCut && !journals.empty() && journals.back().file.bytes().size() < sizeof(JournalBegin)) {
+  while (mayCut && !journals.empty() && lacksHeader(journals.back().file.bytes())) {
     recovery.torn += journals.back().file.bytes().size();
+    // Its process may have told of what was in it.
+    recovery.doubtful = true;
     if (unlink(journals.back().path.c_str()) != 0) return fail(journals.back().path, errno, "");
     journals.pop_back();
   }
@@ -454,8 +464,7 @@ std::string StateStore::compact(uint64_t upTo, uint64_t whole) {
   Shelf shelf;
   const Recovery recovery = read(&pool, &shelf, upTo, whole);
   if (!recovery.ok()) {
-    const bool damaged = recovery.error == 0 && !recovery.large;
-    unreadable_ = damaged || recovery.error == ENOENT || recovery.error == EIO;
+    unreadable_ = recovery.error == 0 || recovery.error == ENOENT || recovery.error == EIO;
     return recovery.file + ": " +
            (recovery.problem.empty() ? strerror(recovery.error) : recovery.problem);
   }
@@ -475,7 +484,7 @@ std::string StateStore::compact(uint64_t upTo, uint64_t whole) {
 void StateStore::beginCompaction() {
   compacting_.store(true, std::memory_order_release);
   compactingTo_ = generation_;
-  compactor_ = std::thread([this, upTo = generation_, whole = lastWhole_] {
+  const auto run = [this, upTo = generation_, whole = lastWhole_] {
     setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kNice);
     try {
       compacted_ = compact(upTo, whole);
@@ -483,11 +492,18 @@ void StateStore::beginCompaction() {
       compacted_ = "no memory for a second pool";
     }
     compacting_.store(false, std::memory_order_release);
-  });
+  };
+  try {
+    compactor_ = std::thread(run);
+  } catch (const std::system_error&) {
+    compacted_ = "no thread for it";
+    unreadable_ = false;
+    endCompaction();
+  }
 }
 
 void StateStore::endCompaction() {
-  compactor_.join();
+  if (compactor_.joinable()) compactor_.join();
   snapshotProblem_ = std::move(compacted_);
   if (snapshotProblem_.empty()) {
     replace_ = Replace::kOwn;

@@ -51,7 +51,7 @@ enum class Sync : uint8_t { kNever, kSecond, kTurn };
 
 struct StateStoreOptions {
   std::string path;
-  uint64_t stateBytes;       // largest snapshot, and largest journal, that is read or written
+  uint64_t stateBytes;       // largest snapshot that is read or written
   uint64_t journalBytes;     // a journal of so many bytes is sealed, and a snapshot is made
   uint32_t snapshotSeconds;  // so is one of this age, if anything is in it
   Sync sync;
@@ -78,7 +78,6 @@ struct Recovery {
   std::string file;       // the one that `problem` or `error` is about
   std::string problem;    // why the state is not used, for a person; empty when all is well
   int error = 0;          // errno of what failed in the system
-  bool large = false;     // a file has more bytes than are read: it is as it should be
   bool doubtful = false;  // the last of it may be lost, or it is a copy: versions of feeds may have
                           // been used that are not in it
 

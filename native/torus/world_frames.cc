@@ -147,6 +147,8 @@ FrameRefusal takeFrame(std::string_view* message, FrameHead* head, std::string_v
   head->count = take<uint32_t>(message);
   const auto length = take<uint32_t>(message);
   if (length > message->size() || head->count > kMostInFrame) return FrameRefusal::kMalformed;
+  const bool numbers = head->kind == FrameKind::kSprites;
+  if (numbers && head->number + head->count > kMostFrameNumber) return FrameRefusal::kMalformed;
   std::string_view frame = message->substr(0, length);
   message->remove_prefix(length);
   *body = frame;

@@ -6,9 +6,10 @@ import t from 'tap';
 
 import { Feeds } from '../../lib/feeds/feeds.js';
 import { FetchTurns } from '../../lib/feeds/fetch-turns.js';
-import { isKey } from '../../lib/feeds/names.js';
+import { isKey, LAST_VERSION } from '../../lib/feeds/names.js';
 import { JobTimeError, ThreadError, Threads } from '../../lib/feeds/threads.js';
 import { openUpstream } from '../../lib/feeds/upstream.js';
+import { Unanswerable } from '../../lib/torus/pool.js';
 import { problemOf } from '../support/contract.js';
 import { NO_STATE, openDoorTo, watchBy } from '../support/feeds.js';
 import { until } from '../support/until.js';
@@ -433,4 +434,42 @@ t.test('without a patch a value that did not change is known as well', async (t)
   t.strictSame(await publish('[1]'), { ...first, unchanged: true });
   t.equal(feeds.status().unchanged, 1);
   t.not((await publish('[2]')).cursor, first.cursor);
+});
+
+t.test(
+  'where the end of a state may be lost every feed has a new epoch, at the latest with its next version',
+  async (t) => {
+    const feeds = feedsOf(t, new Threads(0), { feedMemory: 2000 });
+    const kept = { epoch: 5, upstream: false, patches: [], log: Buffer.of() };
+    const large = Buffer.from(`"${'x'.repeat(1500)}"`);
+    feeds.native.restore({ ...kept, key: 'last', version: LAST_VERSION, value: Buffer.from('1') });
+    feeds.native.restore({ ...kept, key: 'large', version: 7, value: large });
+    const over = ['over', 'over/too'];
+    for (const key of over)
+      feeds.native.restore({ ...kept, key, version: 1, value: Buffer.of(49) });
+    const renewing = feeds.renew();
+    for (const key of over) feeds.native.remove(key);
+    await renewing;
+    const { epoch, version } = feeds.find('last');
+    t.not(epoch, 5);
+    t.equal(version, LAST_VERSION, 'a start reads no higher one');
+    t.equal(feeds.find('large').epoch, 5, 'there is no memory for it twice');
+    const [, next] = (await feeds.publish('large', 'value', Buffer.from('2'))).cursor.split('-');
+    t.equal(next, '8');
+    const renewed = feeds.find('large').epoch;
+    t.not(renewed, 5);
+    await feeds.publish('large', 'value', Buffer.from('3'));
+    t.equal(feeds.find('large').epoch, renewed);
+  }
+);
+
+t.test('what can not be written in its turn holds late, and a caller is told', async (t) => {
+  const log = pino({ level: 'silent' });
+  const threads = new Threads(0);
+  const endTurn = () => Promise.reject(new Unanswerable('the disk is full'));
+  const feeds = new Feeds({ options: OPTIONS, threads, pool: { ...NO_STATE, endTurn }, log });
+  t.teardown(() => feeds.close());
+  const late = { problem: 'state-unwritable', late: true };
+  t.strictSame(await feeds.publish('a', 'value', Buffer.from('1')), { created: true, ...late });
+  t.strictSame(await feeds.remove('a'), late);
 });

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <functional>
+#include <system_error>
 #include <thread>
 
 #include "state_scene.h"
@@ -22,6 +23,8 @@ using namespace scene;
 std::atomic<ino_t> failing = 0;
 /** How many more syncs fail. */
 std::atomic<int> syncsThatFail = 0;
+/** Whether the system has no more threads. */
+bool threadsFail = false;
 
 bool isFailing(int fd) {
   struct stat info;
@@ -34,6 +37,8 @@ bool isFailing(int fd) {
 extern "C" {
 ssize_t __real_pwrite(int fd, const void* bytes, size_t length, off_t at);
 int __real_fdatasync(int fd);
+void __real__ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE(
+    std::thread* self, void** body, void (*depend)());
 
 ssize_t __wrap_pwrite(int fd, const void* bytes, size_t length, off_t at) {
   if (!isFailing(fd)) return __real_pwrite(fd, bytes, length, at);
@@ -46,6 +51,12 @@ int __wrap_fdatasync(int fd) {
   if (syncsThatFail <= 0 || syncsThatFail-- <= 0) return __real_fdatasync(fd);
   errno = EIO;
   return -1;
+}
+void __wrap__ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE(
+    std::thread* self, void** body, void (*depend)()) {
+  if (threadsFail) throw std::system_error(EAGAIN, std::generic_category());
+  __real__ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE(
+      self, body, depend);
 }
 }
 // NOLINTEND(bugprone-reserved-identifier)
@@ -228,6 +239,58 @@ void aFileThatIsDamaged() {
   }
 }
 
+/** A journal may be longer than any state: it is read back, and a snapshot is made of it. */
+void aJournalThatIsLong() {
+  const Folder folder;
+  StateStoreOptions options = storeOptions(folder);
+  options.stateBytes = 4 << 10;
+  for (int run = 0; run < 2; ++run) {
+    Stage stage(options);
+    while (stage.store().counts().journalBytes < 2 * options.stateBytes) {
+      Id id;
+      EXPECT(stage.pool().join({}, 0, &id) == Outcome::kOk);
+      EXPECT(stage.pool().leave(id) == Outcome::kOk);
+      EXPECT(stage.end() == Commit::kDone);
+    }
+    if (run > 0) EXPECT(stage.store().compactNow().empty());
+  }
+}
+
+/** A snapshot for which there is no thread is made later. */
+void noThread() {
+  const Folder folder;
+  StateStoreOptions options = storeOptions(folder);
+  options.journalBytes = 1;
+  Stage stage(options);
+  threadsFail = true;
+  EXPECT(stage.join() == Outcome::kOk);
+  stage.until([&] { return stage.store().counts().snapshotsFailed == 1; });
+  EXPECT(stage.store().blocked() == 0 && !stage.store().lost());
+  threadsFail = false;
+  stage.until([&] { return stage.store().counts().snapshots == 1; });
+  EXPECT(afterACrash(folder) == stateOf(stage.pool()));
+}
+
+/** A server that ends in order gives every file back: where it is in a program that goes on, too.
+ */
+void nothingIsLeftOpen() {
+  const auto countOpen = [] {
+    const auto all = std::filesystem::directory_iterator("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  };
+  const Folder folder;
+  const auto before = countOpen();
+  {
+    Stage stage(storeOptions(folder, Sync::kTurn));
+    EXPECT(stage.join() == Outcome::kOk);
+    (void)stage.end();
+    stage.store().stopSyncing();
+    EXPECT(stage.join() == Outcome::kOk);
+    EXPECT(stage.store().finish().ok());
+  }
+  EXPECT(countOpen() == before);
+}
+
 }  // namespace
 
 int main() {
@@ -238,6 +301,9 @@ int main() {
   aFileThatGoes();
   aFolderThatGoes();
   aFileThatIsDamaged();
+  aJournalThatIsLong();
+  noThread();
+  nothingIsLeftOpen();
   printf("failing_disk_test: a file, a sync, a disk; what goes or is damaged\n");
   return 0;
 }

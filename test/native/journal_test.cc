@@ -294,6 +294,38 @@ void aCutHeaderSaysNothing() {
   }
 }
 
+/** A power cut may take the header of a file that is longer; what its process has told is lost. */
+void aLostHeaderSaysNothing() {
+  for (const bool isEmpty : {true, false}) {
+    const Folder folder;
+    std::string state;
+    {
+      Life life(1, 10, storeOptions(folder));
+      EXPECT(life.recover().ok() && life.start() == 0);
+      life.turn();
+      EXPECT(life.end() && life.finish().ok());
+      state = stateOf(life);
+    }
+    const std::string journal = folder.file() + ".journal-1";
+    {
+      Life life(1, 10, storeOptions(folder));
+      EXPECT(life.recover().ok() && life.start() == 0);
+      life.turn();
+      EXPECT(life.end());
+    }
+    if (isEmpty) {
+      std::filesystem::resize_file(journal, 0);
+    } else {
+      std::fstream(journal, std::ios::binary | std::ios::in | std::ios::out)
+          << std::string(sizeof(JournalBegin), '\0');
+    }
+    Life next(1, 10, storeOptions(folder));
+    const Recovery recovery = next.recover();
+    EXPECT(recovery.ok() && recovery.doubtful && stateOf(next) == state);
+    EXPECT(next.start() == 0);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -305,6 +337,7 @@ int main(int argc, char** argv) {
   whatDoesNotFitIsRefused();
   whatAPowerCutHasTakenIsCut();
   aCutHeaderSaysNothing();
+  aLostHeaderSaysNothing();
   Run run(seed);
   for (uint64_t i = 0; i < lives; ++i) run.life();
   run.report();

@@ -507,6 +507,29 @@ void anAckedNumberPreventsNoRestart(bool inOrder) {
   EXPECT(town.once({1}));
 }
 
+/** Nor does it with a sprite's: a frame that goes beyond the last number is none. */
+void aSpritesNumberPreventsNoRestart(bool inOrder) {
+  Town town(2, {0});
+  constexpr uint64_t kLast = kMostFrameNumber - 1;
+  std::string frame, none;
+  FrameWriter writer({.life = town.at(1).life,
+                      .peerLife = town.at(0).life,
+                      .serial = 1000,
+                      .number = kLast,
+                      .base = kLast,
+                      .memory = town.at(1).seams.self().memory},
+                     &frame);
+  for (const std::string_view text : {"{\"u\":8}", "{\"u\":9}"}) writer.add({.length = 7}, text);
+  writer.finish();
+  EXPECT(town.at(0).crossings.receive(1, frame, town.now(), &none) == FrameRefusal::kMalformed);
+  town.at(0).settle();
+  inOrder ? town.restartInOrder(0) : town.restart(0);
+  town.throwFrom(1, {1});
+  town.carry();
+  town.takeAll();
+  EXPECT(town.once({1}));
+}
+
 /** Whichever server is restarted, and how: what the other one has taken stays taken. */
 void whatWasTakenStaysTaken(bool inOrder) {
   Town town(2, {0, 1});
@@ -637,6 +660,7 @@ int main() {
     aPowerCutAtBoth(one);
     whatWasTakenStaysTaken(one);
     anAckedNumberPreventsNoRestart(one);
+    aSpritesNumberPreventsNoRestart(one);
     onlyWhatWasSentIsInDoubt(one);
     whatPassesThroughIsKept(one);
     anOlderProcessStaysRefused(one);

@@ -194,6 +194,8 @@ class End {
   }
 }
 
+const UNWRITABLE = { problem: 'state-unwritable' };
+
 /** A table and its threads: what SharedFeeds needs of lib/feeds/feeds.js. */
 class PlainFeeds {
   table = new Map();
@@ -201,6 +203,8 @@ class PlainFeeds {
   restored = new Map();
   /** Milliseconds that its threads take; by default it is up to chance. */
   slow;
+  /** `full`: it takes nothing; `late`: it is only written later, and no caller may be told before. */
+  disk = 'well';
   #queues = new Map();
 
   constructor({ time, random, took, most = 1000 }) {
@@ -257,10 +261,11 @@ class PlainFeeds {
   }
 
   take(key, { epoch, version }, { value, digest }) {
-    const problem = this.roomFor(key);
+    const problem = this.disk === 'full' ? UNWRITABLE.problem : this.roomFor(key);
     if (problem !== 'ok') return { problem };
     this.took(key, { epoch, version }, value, this.table.get(key));
     this.table.set(key, { epoch, version, value, digest });
+    if (this.disk === 'late') return { ...UNWRITABLE, late: true };
     return { cursor: cursorText({ epoch, version }), watching: 0 };
   }
 
@@ -296,6 +301,7 @@ class PlainFeeds {
   }
 
   async takeAway(key) {
+    if (this.disk === 'full') return UNWRITABLE;
     return this.table.delete(key) ? {} : { problem: 'unknown-feed' };
   }
 }

@@ -161,6 +161,18 @@ t.test('a NATS server that does not answer costs no descriptor', async (t) => {
   }
 });
 
+t.test('two that open a link at once have one connection', { skip }, async (t) => {
+  const nats = await startNats(t);
+  const before = openSockets();
+  const link = new NatsLink({ servers: [nats.url], name: 'a' });
+  const opened = [];
+  link.follow({ opened: (connection) => opened.push(connection), again() {} });
+  await Promise.all([link.open(), link.open()]);
+  t.equal(opened.length, 1);
+  await link.close();
+  await until(() => openSockets() === before);
+});
+
 t.test('a name taken twice', { skip }, async (t) => {
   const nats = await startNats(t);
   const first = enter(t, nats, 'a');
@@ -198,6 +210,10 @@ t.test('frames go to their receivers, and name their senders', { skip }, async (
   for (let i = 0; i < 40; i++) a.broker.send('b', large);
   await until(() => got.length > 2 && a.broker.underWay < 2 ** 20);
   t.ok(got.length < 2 + 40, `${got.length - 2} of 40`);
+  t.doesNotThrow(
+    () => a.broker.sendPresence(Buffer.alloc(2 ** 20 + 1)),
+    'no caller knows its size'
+  );
   a.broker.send('b', Buffer.from('three'));
   await until(() => got.at(-1) === 'a to b: three');
 });

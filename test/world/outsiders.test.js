@@ -196,6 +196,20 @@ t.test(
       t.equal((await remove(a, 'worse')).status, 404);
     });
 
+    await t.test('revocations of names that are none', async (t) => {
+      const js = jetstream(connection);
+      const end = `${Date.now() + 600_000}`;
+      const tokens = [Buffer.alloc(200, 0xff).toString('base64url'), 'YW5u.YW5u', 'Ym9', 'Ym8'];
+      for (const token of tokens) await js.publish(`sprites.revoked.sub.${token}`, end);
+      const revoked = async () => (await fetch(`http://127.0.0.1:${a.adminPort}/revoked/`)).json();
+      await until(async () => (await revoked()).some(({ sub }) => sub === 'bo'));
+      t.match(await revoked(), [{ sub: 'bo' }], 'bo alone');
+      a.child.kill('SIGKILL');
+      await a.ended();
+      a = await enter('a');
+      await cross(t);
+    });
+
     await t.test('an entry under the name of a server that is down', async (t) => {
       for (const epoch of [LAST_VERSION, 2 ** 32]) {
         a.child.kill('SIGKILL');

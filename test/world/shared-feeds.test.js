@@ -391,6 +391,31 @@ t.test('a write of which no answer comes may have been done', async (t) => {
   t.ok(servers.isQuiet());
 });
 
+t.test('what the disk takes late has its cursor, and what it refuses is done later', async (t) => {
+  const { time, servers } = world(t, { names: ['a', 'b'] });
+  await time.run(100);
+  const { end, feeds, shared } = servers.all.get('a');
+  end.isCut = true;
+  const unwritable = { problem: 'state-unwritable' };
+  for (const [n, disk] of ['well', 'late', 'well'].entries()) {
+    feeds.disk = disk;
+    const answer = await answered(time, servers.publish('a', 'x', 'value', n));
+    if (disk === 'late') t.match(answer, unwritable);
+  }
+  end.mend();
+  await quiet(time, servers);
+  t.match(servers.tables()[1], /-3","2"/);
+  t.equal(shared.status().refused, 0);
+
+  feeds.disk = 'full';
+  t.match(await answered(time, servers.remove('a', 'x')), unwritable);
+  await time.run(100);
+  t.equal(servers.tables()[1], '[]');
+  feeds.disk = 'well';
+  await quiet(time, servers);
+  t.equal(servers.tables()[0], '[]');
+});
+
 t.test('deleted feeds are remembered up to a bound, here and in the store', async (t) => {
   const { time, servers, store } = world(t, { names: ['a'] });
   servers.kill('a');
