@@ -199,22 +199,16 @@ export class FeedLoop {
   }
 
   /** The poll itself; a failure becomes a value. */
-  #ask(body, controller, { path, turn }) {
+  async #ask(body, controller, { path, turn }) {
     const slack = (body.hold ?? this.#limits.holdUnknown) * 1250 + this.#limits.pollSlack;
-    if (path !== '') {
-      const url = this.#url.replace(/s$/, path) + (turn === undefined ? '' : `&turn=${turn}`);
-      return this.#send(url, {}, slack, controller);
-    }
+    const send = (url, init) => this.#requests.ask(url, init, slack, controller);
+    const turned = path + (turn === undefined ? '' : `&turn=${turn}`);
     const text = JSON.stringify(body);
-    return askBy(this.#grant, (granted) => {
-      const init = { method: 'POST', headers: { ...TEXT, ...granted }, body: text };
-      return this.#send(this.#url, init, slack, controller);
-    });
-  }
-
-  async #send(url, init, slack, controller) {
     try {
-      return await this.#requests.ask(url, init, slack, controller);
+      if (path !== '') return await send(this.#url.replace(/s$/, turned), {});
+      return await askBy(this.#grant, (granted) =>
+        send(this.#url, { method: 'POST', headers: { ...TEXT, ...granted }, body: text })
+      );
     } catch (error) {
       return { status: 0, failure: ignoreFailure(error).reason };
     }

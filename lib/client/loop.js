@@ -139,7 +139,7 @@ export class Loop {
 
   async #joinOnce(run) {
     const url = this.#place.url('join');
-    const answer = await askBy(this.grant, (headers) => this.#ask(url, 'POST', undefined, headers));
+    const answer = await this.#ask(url, 'POST', undefined, this.grant);
     if (run !== this.run) return undefined;
     if (answer.failure) return this.#noContact(answer.failure);
     if (this.grant?.refused(problemOf(answer))) return undefined;
@@ -244,12 +244,13 @@ export class Loop {
     this.#asks?.abort();
   }
 
-  /** A request that `wake` and `halt` may abort; a failure becomes a value. */
-  async #ask(url, method, most, headers) {
+  /** A request that `wake` and `halt` may abort, its grant included; a failure becomes a value. */
+  async #ask(url, method, most, grant = null) {
     const controller = new AbortController();
     this.#asks = controller;
+    const send = (headers) => this.#requests.ask(url, { method, headers }, most, controller);
     try {
-      return await this.#requests.ask(url, { method, headers }, most, controller);
+      return await askBy(grant, send);
     } catch (error) {
       return { failure: ignoreFailure(error).reason };
     } finally {

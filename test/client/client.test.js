@@ -10,7 +10,8 @@ import {
   joined,
   problem,
   scripted,
-  sprites
+  sprites,
+  uncaught
 } from '../support/page-fakes.js';
 import { failWhenStuck } from '../support/stuck.js';
 
@@ -49,21 +50,6 @@ async function inTime(clock, promise) {
   promise.then((value) => (ended = { value }));
   await clock.until(() => ended);
   return ended.value;
-}
-
-/** What callbacks of the program throw, from now on. */
-function uncaught(t) {
-  const caught = [];
-  t.intercept(globalThis, 'queueMicrotask', {
-    value: (callback) => {
-      try {
-        callback();
-      } catch (error) {
-        caught.push(error.message);
-      }
-    }
-  });
-  return caught;
 }
 
 t.test('every edge has its opposite', async (t) => {
@@ -319,6 +305,17 @@ t.test('where few clients are known of, no wait is longer than a second', async 
   );
   t.equal(client.nextTry, null);
   await client.leave();
+});
+
+t.test('after a stop no join is sent for a grant that comes late', async (t) => {
+  let give;
+  const grant = () => new Promise((resolve) => (give = resolve));
+  const { client, clock, fetch } = start({}, { grant });
+  await clock.settle();
+  client.stop();
+  give('token');
+  await clock.settle();
+  t.equal(fetch.calls.length, 0);
 });
 
 t.test('"retry" is waited out, and waking up does not shorten it', async (t) => {

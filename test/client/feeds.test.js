@@ -4,7 +4,7 @@ import t from 'tap';
 
 import { Feeds, feedStore } from '../../lib/client/client.js';
 import { applyPatch } from '../../lib/client/patch.js';
-import { Clock, HANG, RESET, answer, problem, scripted } from '../support/page-fakes.js';
+import { Clock, HANG, RESET, answer, problem, scripted, uncaught } from '../support/page-fakes.js';
 import { failWhenStuck } from '../support/stuck.js';
 
 failWhenStuck(t);
@@ -135,20 +135,13 @@ t.test('what a callback throws is an uncaught error, and the others are told', a
   const fail = (what) => () => {
     throw new Error(what);
   };
+  const caught = uncaught(t);
   const { feeds, clock, asks } = startAtTop([items(value(1)), HANG], { onState: fail('state') });
-  const uncaught = [];
-  const handlers = process.listeners('uncaughtException');
-  process.removeAllListeners('uncaughtException');
-  process.on('uncaughtException', (error) => uncaught.push(error.message));
-  t.teardown(() => {
-    process.removeAllListeners('uncaughtException');
-    for (const handler of handlers) process.on('uncaughtException', handler);
-  });
   let told = 0;
   feeds.watch('a', fail('change'));
   feeds.watch('a', () => (told += 1));
   await clock.settle();
-  t.same(uncaught, ['state', 'state', 'change']);
+  t.same(caught, ['state', 'state', 'change']);
   t.equal(told, 1);
   t.equal(asks().length, 2, 'it asks on');
   t.equal(feeds.state, 'online');

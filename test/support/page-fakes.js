@@ -135,6 +135,7 @@ export function scripted(script) {
     parked.delete(pathname);
   };
   const fetch = async (href, { method, body, headers, signal }) => {
+    signal.throwIfAborted();
     const url = new URL(href);
     const what = url.pathname.split('/')[1];
     const call = { what, url, method, body, headers };
@@ -167,4 +168,19 @@ export function scripted(script) {
   fetch.calls = calls;
   fetch.of = (what) => calls.filter((call) => call.what === what);
   return fetch;
+}
+
+/** What callbacks of the program throw, from now on. @returns {string[]} */
+export function uncaught(t) {
+  const caught = [];
+  t.intercept(globalThis, 'queueMicrotask', {
+    value: (callback) => {
+      try {
+        callback();
+      } catch (error) {
+        caught.push(error.message);
+      }
+    }
+  });
+  return caught;
 }
