@@ -865,6 +865,24 @@ t.test('behind TLS, or where it is no port, there is no transient port', async (
   }
 });
 
+t.test(
+  'many throws at once to a place that is elsewhere: one move, and the place is kept',
+  async (t) => {
+    const moved = ({ url }) =>
+      problem(421, 'misdirected', { location: `http://other.test${url.pathname}${url.search}` });
+    const { client, clock, fetch } = start({
+      poll: [HANG],
+      throw: [...Array(9).fill(moved), answer(202, { state: 'queued' })]
+    });
+    await clock.settle();
+    const thrown = Array.from({ length: 9 }, () => client.throw('left', {}));
+    t.ok((await Promise.all(thrown)).every(({ state }) => state === 'queued'));
+    t.equal(client.id, 'one');
+    t.equal(fetch.of('join').length, 1);
+    client.stop();
+  }
+);
+
 t.test('a server under a path of its own', async (t) => {
   const { client, clock } = start(
     {},

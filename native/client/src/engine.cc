@@ -366,7 +366,7 @@ void Engine::startLooks() {
       // By its id: of several servers behind one address its own is to answer.
       const bool any = !each.place && place_.id.empty();
       request.path = any ? "/status" : (each.place ? "/place/" : "/status/") + place_.id;
-      request.ofPlace = each.place != nullptr;
+      request.ofPlace = !any;
       request.timeout = options_.answerTimeout;
       each.request = transport_.start(request);
     }

@@ -202,6 +202,9 @@ struct Transport::Transfer {
   std::string line;
   std::string path;
   bool ofPlace = false;
+  uint64_t stay = 0;   // of its place
+  unsigned moves = 0;  // answers that have sent it on
+  std::string away;    // as it was when it was sent
   std::string server;  // that is asked
   std::unique_ptr<CURL, EasyEnd> easy;
   std::unique_ptr<curl_slist, ListEnd> headers;
@@ -280,6 +283,7 @@ struct Transport::State {
   RequestId lastId = 0;
   std::string away;    // the server that has the place, where that is another one
   unsigned moves = 0;  // answers in a row that have sent it on
+  uint64_t stay = 0;   // counts places
 
   ~State() {
     for (auto& [id, transfer] : transfers)
@@ -289,6 +293,7 @@ struct Transport::State {
   /** Sends a request to `server`, in its beginning. */
   void send(Transfer* transfer, const std::string& server) const {
     transfer->server = server;
+    transfer->away = away;
     transfer->answer.clear();
     transfer->location.clear();
     transfer->bodyAt = 0;
@@ -300,7 +305,7 @@ struct Transport::State {
 
   /** The server that a place's request is to be asked at instead, or an empty text. */
   std::string moved(const Transfer& transfer, CURLcode code) {
-    if (!transfer.ofPlace) return {};
+    if (!transfer.ofPlace || transfer.stay != stay) return {};
     if (code != CURLE_OK) {
       if (transfer.server == away) away.clear();
       return {};
@@ -311,6 +316,19 @@ struct Transport::State {
     if (status != 421 || transfer.answer.find(kMisdirected) == std::string::npos) return {};
     const bool secure = transfer.server.compare(0, 6, "https:") == 0;
     return serverIn(transfer.location, transfer.path, secure);
+  }
+
+  /** Sends a request on to the server `there`; false: that was often enough. */
+  bool sendOn(Transfer* transfer, const std::string& there) {
+    // Of requests that are sent on together one counts: the others say no more.
+    if (transfer->away == away) {
+      moves++;
+      away = there;
+    }
+    if ((std::max)(moves, ++transfer->moves) > kMovesMost) return false;
+    curl_multi_remove_handle(multi.get(), transfer->easy.get());
+    send(transfer, there);
+    return true;
   }
 
   Reply reply(Transfer* transfer, CURLcode code) const {
@@ -360,6 +378,7 @@ RequestId Transport::start(const Request& request, const std::string& header) {
 
   transfer->path = request.path;
   transfer->ofPlace = request.ofPlace;
+  transfer->stay = state_->stay;
 #if LIBCURL_VERSION_NUM >= 0x075500
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 #else
@@ -425,6 +444,7 @@ RequestId Transport::start(const Request& request, const std::string& header) {
 void Transport::goHome() {
   state_->away.clear();
   state_->moves = 0;
+  state_->stay++;
 }
 
 void Transport::cancel(RequestId id) {
@@ -450,10 +470,7 @@ std::vector<Reply> Transport::takeReplies() {
     const std::string there = state_->moved(*transfer, code);
     if (there.empty()) {
       replies.push_back(state_->reply(transfer, code));
-    } else if (++state_->moves <= kMovesMost) {
-      state_->away = there;
-      curl_multi_remove_handle(state_->multi.get(), transfer->easy.get());
-      state_->send(transfer, there);
+    } else if (state_->sendOn(transfer, there)) {
       continue;
     } else {
       Reply reply = state_->reply(transfer, code);
