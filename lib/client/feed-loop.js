@@ -144,7 +144,10 @@ export class FeedLoop {
 
     const took = this.#waits.now() - poll.since;
     const isLong = took >= this.#limits.long;
-    if (isLong) this.#failures = 0; // The network did let it park.
+    if (isLong) {
+      this.#failures = 0; // The network did let it park,
+      this.#grant?.accepted(); // and the server.
+    }
     if (isLong && answer.failure) this.#cut(took);
     else if (isLong) this.#cuts = 0;
     const items = itemsOf(answer, address.key);

@@ -173,6 +173,32 @@ t.test('a poll cut off after long is no loss of contact, but the next one is', a
   feeds.close();
 });
 
+t.test('grants that end while polls are parked are no loss of contact', async (t) => {
+  const clock = new Clock();
+  const states = [];
+  const grants = [];
+  const ended = JSON.parse(problem(401, 'grant-expired').body);
+  const fetch = async (url, { headers }) => {
+    grants.push(headers.authorization);
+    if (grants.length === 1) return new Response(JSON.stringify({ items: [value(1)] }));
+    await new Promise((resolve) => clock.setTimeout(resolve, 20_000));
+    return new Response(JSON.stringify(ended), { status: 401 });
+  };
+  const feeds = new Feeds({
+    base: 'http://feeds.test',
+    grant: () => `grant${grants.length}`,
+    fetch,
+    timers: clock,
+    onState: (state) => states.push(state)
+  });
+  feeds.watch('a', () => {});
+  await clock.pass(70_000);
+  const given = [0, 0, 2, 3, 4].map((n) => `Bearer grant${n}`);
+  t.same(grants, given, 'a new one at once');
+  t.same(states, ['asking', 'online']);
+  feeds.close();
+});
+
 t.test('where two long polls in a row are cut off the hold gets shorter', async (t) => {
   const states = [];
   const holds = [];

@@ -230,7 +230,8 @@ void FeedsEngine::readReplies(Time now) {
     poll_ = 0;
     const auto parked = now - pollStarted_;
     if (parked >= kLong) {
-      failures_ = 0;  // the network did let it park
+      failures_ = 0;      // the network did let it park
+      grant_.accepted();  // and the server
       cuts_ = reply.answered ? 0 : cuts_ + 1;
       if (cuts_ >= kCutsMost) holdMost_ = std::min(holdMost_, shorterHold(parked));
     }
