@@ -308,6 +308,20 @@ async function everything(t, { preset, mode, only }) {
     }
   );
 
+  scenario('half an answer is none, whatever it says', async (t) => {
+    const { stub, one } = await onStub(t, '--answer-timeout', 300);
+    one.say('throw', 'a', 'left', '{"id":"x"}');
+    const first = await stub.next(/^\/throw\/first\/left$/);
+    first.answer(404, problem('unknown-client'), { 'content-length': 999 });
+    stub.join('second'); // is not asked for
+    const again = await stub.next(/^\/throw\//);
+    t.equal(again.path, first.path, 'the place is kept');
+    t.equal(again.query.get('n'), first.query.get('n'));
+    again.answer(202, { state: 'queued' });
+    await one.until(({ outcome }) => outcome === 'queued');
+    await one.quit();
+  });
+
   scenario('a throw without an answer ends after its patience', async (t) => {
     const { stub, one } = await onStub(t, '--answer-timeout', 300, '--patience', 1500);
     const result = await one.throw('a', 'left', sprite());

@@ -114,7 +114,7 @@ bool readArrival(std::string_view value, Arrival* arrival) {
     if (name == "sprite") arrival->sprite = std::string(slice);
     return true;
   });
-  return read && hasSeq && hasEdge && !arrival->sprite.empty();
+  return read && hasSeq && hasEdge && arrival->sprite[0] == '{';
 }
 
 }  // namespace

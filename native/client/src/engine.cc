@@ -235,7 +235,9 @@ void Engine::tellResume() {
     if (!told && !resume_) return;
     resume_ = told;
   }
-  if (options_.onResume) options_.onResume(told);
+  // As callBack() has it.
+  const auto tell = [this, &told]() noexcept { options_.onResume(told); };
+  if (options_.onResume) tell();
 }
 
 // ---- waits

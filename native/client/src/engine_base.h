@@ -33,6 +33,7 @@ constexpr Millis kPollSlack{15000};
 constexpr Millis kQuick{1000};  // an empty answer sooner than this counts as a failure for the wait
 constexpr Millis kLong{10000};  // a poll parked so long tells whether the network lets it park
 constexpr unsigned kCutsMost = 2;  // polls in a row that were cut off: then the hold is shortened
+constexpr Millis kPatienceMost{86400000};  // of a caller that waits for the end
 constexpr Millis kLeaveReserve{1500};  // of the time to leave this is kept for telling the server
 
 /**
@@ -117,6 +118,13 @@ class Driver {
     return engine_->fd();
   }
 
+  /** Where another thread takes the turns there is nothing to wait for. */
+  Millis timeout() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const bool other = driver_ != std::thread::id() && driver_ != std::this_thread::get_id();
+    return started_ || other ? Millis(60000) : engine_->timeout();
+  }
+
   /**
    * Waits until nothing more happens, and drives the engine where it has no thread of its own.
    *
@@ -125,7 +133,7 @@ class Driver {
    */
   template <typename IsOver>
   bool runUntil(IsOver isOver, Millis patience) {
-    const auto deadline = std::chrono::steady_clock::now() + patience;
+    const auto deadline = std::chrono::steady_clock::now() + std::min(patience, kPatienceMost);
     std::unique_lock<std::mutex> lock(mutex_);
     if (driver_ == std::this_thread::get_id()) return isOver();
     if (started_) return ended_.wait_until(lock, deadline, [this] { return over_; });

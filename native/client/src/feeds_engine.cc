@@ -218,7 +218,8 @@ unsigned FeedsEngine::holdUntil(Time next, Time now) const {
   unsigned hold = doubt_ ? kShortestHold : holdMost_;
   if (next != Time::max()) {
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(next - now).count();
-    hold = std::min(hold, std::max(kShortestHold, static_cast<unsigned>(seconds)));
+    // The program may have taken its time for a grant, and more.
+    hold = static_cast<unsigned>(std::clamp<int64_t>(seconds, kShortestHold, hold));
   }
   return holdRefused_ > 0 && hold >= holdRefused_ ? 0 : hold;
 }
@@ -320,6 +321,7 @@ void FeedsEngine::tellNews() {
         const auto found = watches_.find(news.watch);
         if (found == watches_.end()) return;  // it has ended meanwhile
         tell = found->second;
+        if (news.ends) watches_.erase(found);
       }
       tell(news);
     });

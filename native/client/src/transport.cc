@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <stdexcept>
@@ -281,9 +282,10 @@ struct Transport::State {
   std::unique_ptr<CURLM, MultiEnd> multi;
   std::map<RequestId, std::unique_ptr<Transfer>> transfers;
   RequestId lastId = 0;
-  std::string away;    // the server that has the place, where that is another one
-  unsigned moves = 0;  // answers in a row that have sent it on
-  uint64_t stay = 0;   // counts places
+  std::atomic<bool> woken{false};  // and no wait() has seen it
+  std::string away;                // the server that has the place, where that is another one
+  unsigned moves = 0;              // answers in a row that have sent it on
+  uint64_t stay = 0;               // counts places
 
   ~State() {
     for (auto& [id, transfer] : transfers)
@@ -485,11 +487,13 @@ std::vector<Reply> Transport::takeReplies() {
 }
 
 void Transport::wait(Millis timeout) {
+  if (state_->woken.exchange(false)) timeout = Millis(0);
   const auto capped = static_cast<int>(std::clamp<Millis::rep>(timeout.count(), 0, 60000));
   curl_multi_poll(state_->multi.get(), nullptr, 0, capped, nullptr);
 }
 
 void Transport::wake() {
+  state_->woken = true;
   curl_multi_wakeup(state_->multi.get());
   if (state_->watch) state_->watch->wake();
 }
@@ -504,6 +508,7 @@ void Transport::settleFd() {
 }
 
 Millis Transport::timeout() {
+  // It takes a wake-up from wait(), which has it from `woken`.
   // A socket's change was told once: where curl has not done all there is, it is to go on at once.
   int ready = 0;
   curl_multi_poll(state_->multi.get(), nullptr, 0, 0, &ready);
