@@ -1,4 +1,4 @@
-import { positive, problemOf } from './answers.js';
+import { isCut, positive, problemOf } from './answers.js';
 import { callBack } from './call-back.js';
 import { readItem, readItems, turnOf } from './feed-items.js';
 import { askBy } from './grant.js';
@@ -148,12 +148,13 @@ export class FeedLoop {
       this.#failures = 0; // The network did let it park,
       this.#grant?.accepted(); // and the server.
     }
-    if (isLong && answer.failure) this.#cut(took);
+    const wasCut = isLong && isCut(answer);
+    if (wasCut) this.#cut(took);
     else if (isLong) this.#cuts = 0;
     const items = itemsOf(answer, address.key);
     this.#last = { path: address.path, turn: undefined };
     if (items === null && this.#grant?.refused(problemOf(answer))) return undefined;
-    if (items === null) return this.#failed(answer, hold, isLong);
+    if (items === null) return this.#failed(answer, hold, wasCut);
     this.#grant?.accepted();
 
     this.#doubt = false;
@@ -229,7 +230,7 @@ export class FeedLoop {
   }
 
   /** No answer, or none that can be used. @returns {import('./waits.js').Wait} */
-  #failed({ failure, status, json, retryAfter }, hold, isLong) {
+  #failed({ failure, status, json, retryAfter }, hold, wasCut) {
     const why = failure ?? problemOf({ status, json }) ?? 'garbage';
     this.#failures += 1;
     const wait = this.#waits.after(this.#failures, retryAfter);
@@ -239,7 +240,7 @@ export class FeedLoop {
     }
     if (why === 'bad-cursor') this.#table.forgetCursors();
     // What cuts off a poll that was parked for long need not have lost contact.
-    if (!failure || !isLong || this.state !== 'online' || this.#doubt) this.#become('offline', why);
+    if (!wasCut || this.state !== 'online' || this.#doubt) this.#become('offline', why);
     this.#doubt = true;
     if (wait.asked) this.#openAt = this.#waits.now() + wait.ms;
     return wait;

@@ -1,6 +1,6 @@
 import { callBack } from './call-back.js';
 import { askBy } from './grant.js';
-import { positive, problemOf, readEntries, readPlace } from './answers.js';
+import { isCut, positive, problemOf, readEntries, readPlace } from './answers.js';
 import { shorterHold } from './limits.js';
 import { ignoreFailure } from './requests.js';
 
@@ -184,14 +184,14 @@ export class Loop {
 
     const took = this.#waits.now() - poll.since;
     const long = this.state === 'online' && took >= this.#limits.long;
-    if (long) this.#failures = 0; // The network did let it park.
-    if (answer.failure) {
-      if (long) this.#cut(took);
-      return this.#pollFailed(answer.failure);
+    if (long) {
+      this.#failures = 0; // The network did let it park.
+      if (isCut(answer)) this.#cut(took);
+      else this.#cuts = 0;
     }
+    if (answer.failure) return this.#pollFailed(answer.failure);
     if (answer.status === 404) return this.#missed(answer) ?? this.#pollFailed('garbage');
     this.#strayMisses = 0;
-    if (long) this.#cuts = 0;
     return answer.status === 200 ? this.#polled(answer.json, took) : this.#pollRefused(answer);
   }
 

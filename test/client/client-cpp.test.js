@@ -310,6 +310,7 @@ async function everything(t, { preset, mode, only }) {
 
   scenario('half an answer is none, whatever it says', async (t) => {
     const { stub, one } = await onStub(t, '--answer-timeout', 300);
+    prove(stub);
     one.say('throw', 'a', 'left', '{"id":"x"}');
     const first = await stub.next(/^\/throw\/first\/left$/);
     first.answer(404, problem('unknown-client'), { 'content-length': 999 });

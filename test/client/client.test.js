@@ -22,7 +22,7 @@ const HERE = answer(200, { row: 3, column: 7, rows: 11, columns: 10 });
 
 /** A client on a scripted server; what it says is collected. */
 function start(script, options = {}) {
-  const clock = new Clock();
+  const clock = options.timers ?? new Clock();
   const fetch = scripted({
     join: [joined('one')],
     place: [HERE],
@@ -358,6 +358,22 @@ t.test('a join refused: Retry-After is honored, with jitter on top', async (t) =
   await client.leave();
 });
 
+t.test('a time to wait counts beside 429 and 503 alone, and none is no wait', async (t) => {
+  const refusals = [
+    problem(500, 'internal-error', { 'retry-after': '3600' }),
+    problem(503, 'torus-full', { 'retry-after': '0' })
+  ];
+  for (const refusal of refusals) {
+    const { client, clock, fetch } = start({ join: [refusal, joined('one')], poll: [HANG] });
+    await clock.settle();
+    t.match(client.nextTry, { asked: false });
+    client.wake();
+    await clock.settle();
+    t.equal(fetch.of('poll').length, 1);
+    client.stop();
+  }
+});
+
 t.test('503 while polling keeps the place', async (t) => {
   const { client, clock, fetch } = start({
     poll: [problem(503, 'too-many-connections', BUSY), sprites(1), HANG]
@@ -394,6 +410,18 @@ t.test('long polls cut off in their middle, twice: it asks for a shorter hold', 
     ['120', '120', '120', '45', '45']
   );
   await client.leave();
+});
+
+t.test('a gateway that answers for the server after a minute cuts off as well', async (t) => {
+  const timers = new Clock();
+  const late = () =>
+    new Promise((go) => timers.setTimeout(() => go(answer(504, '<html>')), 60_000));
+  const { client, fetch, seen } = start({ poll: [late, late, HANG] }, { timers });
+  await timers.pass(170_000);
+  const holds = fetch.of('poll').map(({ url }) => url.searchParams.get('hold'));
+  t.same(holds, ['120', '120', '45']);
+  t.same(seen.states, ['joining', 'online']);
+  client.stop();
 });
 
 t.test('long polls cut off now and then: the hold stays', async (t) => {

@@ -199,39 +199,43 @@ t.test('grants that end while polls are parked are no loss of contact', async (t
   feeds.close();
 });
 
-t.test('where two long polls in a row are cut off the hold gets shorter', async (t) => {
-  const states = [];
-  const holds = [];
-  const clock = new Clock();
-  // Something between cuts off after 20 s what is silent, and lets shorter polls through.
-  const fetch = (url, { body }) =>
-    new Promise((resolve, reject) => {
-      const { hold, feeds } = JSON.parse(body);
-      holds.push(hold);
-      const isFirst = feeds.a === 'none';
-      const end = () => {
-        const item = isFirst ? value(1) : { feed: 'a', cursor: 'e1-1' };
-        resolve(new Response(JSON.stringify({ items: [item] })));
-      };
-      if (isFirst) end();
-      else if (hold < 20) clock.setTimeout(end, hold * 1000);
-      else clock.setTimeout(() => reject(new TypeError('fetch failed')), 20_000);
+const broken = () => Promise.reject(new TypeError('fetch failed'));
+const byGateway = () => new Response('<html>', { status: 504 });
+
+for (const [how, cut] of Object.entries({ broken, byGateway }))
+  t.test(`where two long polls in a row are cut off the hold gets shorter: ${how}`, async (t) => {
+    const states = [];
+    const holds = [];
+    const clock = new Clock();
+    // Something between cuts off after 20 s what is silent, and lets shorter polls through.
+    const fetch = (url, { body }) =>
+      new Promise((resolve) => {
+        const { hold, feeds } = JSON.parse(body);
+        holds.push(hold);
+        const isFirst = feeds.a === 'none';
+        const end = () => {
+          const item = isFirst ? value(1) : { feed: 'a', cursor: 'e1-1' };
+          resolve(new Response(JSON.stringify({ items: [item] })));
+        };
+        if (isFirst) end();
+        else if (hold < 20) clock.setTimeout(end, hold * 1000);
+        else clock.setTimeout(() => resolve(cut()), 20_000);
+      });
+    const feeds = new Feeds({
+      base: 'http://feeds.test',
+      fetch,
+      timers: clock,
+      random: () => 0,
+      onState: (state) => states.push(state)
     });
-  const feeds = new Feeds({
-    base: 'http://feeds.test',
-    fetch,
-    timers: clock,
-    random: () => 0,
-    onState: (state) => states.push(state)
+    feeds.watch('a', () => {});
+    await clock.pass(200_000);
+    t.same(states, ['asking', 'online'], 'it stays online over both');
+    t.same(holds.slice(0, 2), [5, 55]);
+    t.ok(holds.filter((hold) => hold > 20).length <= 3, holds.join());
+    t.equal(holds.at(-1), 15, 'three quarters of the time it took');
+    feeds.close();
   });
-  feeds.watch('a', () => {});
-  await clock.pass(200_000);
-  t.same(states, ['asking', 'online'], 'it stays online over both');
-  t.same(holds.slice(0, 2), [5, 55]);
-  t.ok(holds.filter((hold) => hold > 20).length <= 3, holds.join());
-  t.equal(holds.at(-1), 15, 'three quarters of the time it took');
-  feeds.close();
-});
 
 t.test('wake ends a wait of its own, and none that the server asked for', async (t) => {
   const own = startAtTop([RESET, items(value(1)), HANG]);

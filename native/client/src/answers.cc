@@ -9,8 +9,7 @@ namespace sprites {
 
 namespace {
 
-constexpr size_t kIdMost = 64;         // bytes of an id; a uuid has 36
-constexpr uint64_t kHoldMost = 86400;  // seconds
+constexpr size_t kIdMost = 64;  // bytes of an id; a uuid has 36
 constexpr uint64_t kRetryMost = 600000;
 constexpr uint64_t kKeptMost = uint64_t{1} << 52;  // of what is counted on from there
 
@@ -83,9 +82,9 @@ bool readPlaceMember(const std::string& name, std::string_view slice, Resume* pl
   } else if (name == "n") {
     place->n = *number;
   } else if (name == "hold") {
-    place->hold = static_cast<unsigned>(std::min(*number, kHoldMost));
+    place->hold = static_cast<unsigned>(std::min<uint64_t>(*number, kHoldMost));
   } else if (name == "lease") {
-    place->lease = static_cast<unsigned>(std::min(*number, kHoldMost));
+    place->lease = static_cast<unsigned>(std::min<uint64_t>(*number, kHoldMost));
   } else if (name == "maxSprite") {
     place->maxSprite = static_cast<size_t>(*number);
   } else if (name == "transient") {
@@ -128,6 +127,11 @@ bool readRetry(std::string_view value, Millis* retry) {
 
 bool isProblem(const Problem& problem, const char* name) {
   return problem.type == std::string(kProblemPrefix) + name;
+}
+
+bool isCut(const Reply& reply) {
+  const bool failed = reply.answered && reply.status >= 500;
+  return !reply.answered || (failed && readProblem(reply.body).type.find(kProblemPrefix) != 0);
 }
 
 Why whyOf(const Reply& reply, const Problem& problem) {

@@ -228,12 +228,25 @@ class EngineBase {
     return std::min(kWaitServer, std::max(backoff(failures), asked + Millis(spread(random_))));
   }
 
+  /** A poll has ended that was parked for so long. @return whether it was long and cut off */
+  bool endsCut(const Reply& reply, Clock::duration parked) {
+    if (parked < kLong) return false;
+    failures_ = 0;  // the network did let it park
+    const bool isCutOff = isCut(reply);
+    cuts_ = isCutOff ? cuts_ + 1 : 0;
+    if (cuts_ >= kCutsMost) holdMost_ = std::min(holdMost_, shorterHold(parked));
+    return isCutOff;
+  }
+
   Transport transport_;
   mutable std::mutex mutex_;
   bool tryNow_ = false;  // under mutex_
 
   // The engine's thread only.
   std::vector<std::function<void()>> events_;
+  uint64_t failures_ = 0;           // in a row
+  unsigned cuts_ = 0;               // long polls in a row that were cut off
+  unsigned holdMost_ = kHoldMost;   // seconds, as the network between seems to allow
   std::optional<uint64_t> people_;  // how many clients there are, as the server has said last
 
  private:

@@ -351,7 +351,8 @@ struct Transport::State {
     curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
     reply.status = static_cast<int>(status);
     curl_off_t seconds = 0;
-    curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds);
+    const bool asks = reply.answered && (status == 429 || status == 503);
+    if (asks) curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds);
     reply.retryAfter = std::chrono::seconds(std::clamp<curl_off_t>(seconds, 0, 3600));
     reply.body = std::move(transfer->answer);
     return reply;
