@@ -41,7 +41,7 @@ export class FeedLoop {
   #holdMost; // seconds, as the network between seems to allow
   #holdRefused = Infinity; // seconds the server does not grant
   #openAt = -Infinity; // not before: the server has asked for a pause
-  #poll = null; // {since, controller, again} of the request under way
+  #poll = null; // {since, controller, again} of the request under way; since Infinity: it waits for its grant
 
   #cached; // feeds are asked for so that a cache can answer
   #direct = false; // the next poll goes past the cache: what that has is old
@@ -133,12 +133,12 @@ export class FeedLoop {
     const { feeds, count, next } = this.#table.nextPoll();
     if (count === 0) return { ms: next - now };
     const hold = this.#holdUntil(next - now);
-    const poll = { since: now, controller: new AbortController(), again: false };
+    const poll = { since: Infinity, controller: new AbortController(), again: false };
     this.#poll = poll;
     const body = { hold, delta: true, feeds };
     const address = this.#addressOf(body);
     this.#direct = false;
-    const answer = await this.#ask(body, poll.controller, address);
+    const answer = await this.#ask(body, poll, address);
     if (this.#poll === poll) this.#poll = null;
     if (run !== this.#run || poll.again) return undefined;
 
@@ -203,9 +203,12 @@ export class FeedLoop {
   }
 
   /** The poll itself; a failure becomes a value. */
-  async #ask(body, controller, { path, turn }) {
+  async #ask(body, poll, { path, turn }) {
     const slack = (body.hold ?? this.#limits.holdUnknown) * 1250 + this.#limits.pollSlack;
-    const send = (url, init) => this.#requests.ask(url, init, slack, controller);
+    const send = (url, init) => {
+      poll.since = this.#waits.now();
+      return this.#requests.ask(url, init, slack, poll.controller);
+    };
     const turned = path + (turn === undefined ? '' : `&turn=${turn}`);
     const text = JSON.stringify(body);
     try {

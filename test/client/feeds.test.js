@@ -173,6 +173,31 @@ t.test('a poll cut off after long is no loss of contact, but the next one is', a
   feeds.close();
 });
 
+t.test('a program that takes its time to give no grant has cut off no poll', async (t) => {
+  const clock = new Clock();
+  const states = [];
+  const fetch = scripted({ feeds: [items(value(1)), problem(401, 'bad-grant')] });
+  let given = 0;
+  const grant = async () => {
+    given += 1;
+    if (given === 1) return 'one';
+    await new Promise((resolve) => clock.setTimeout(resolve, 20_000));
+    throw new Error('no grant to be had');
+  };
+  const feeds = new Feeds({
+    base: 'http://feeds.test',
+    grant,
+    fetch,
+    timers: clock,
+    random: () => 0.5,
+    onState: (state, { why }) => states.push(why ? `${state}: ${why}` : state)
+  });
+  feeds.watch('a', () => {});
+  await clock.pass(20_000);
+  t.same(states, ['asking', 'online', 'offline: no-grant']);
+  feeds.close();
+});
+
 t.test('grants that end while polls are parked are no loss of contact', async (t) => {
   const clock = new Clock();
   const states = [];
