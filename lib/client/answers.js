@@ -53,6 +53,14 @@ export function problemOf({ status, json }) {
 }
 
 /**
+ * @param {{status?: number, json?: any, failure?: string}} answer
+ * @returns {boolean} whether something between has cut the request off: no answer, or a gateway's
+ */
+export function isCut({ status = 0, json, failure }) {
+  return failure !== undefined || (status >= 500 && problemOf({ status, json }) === undefined);
+}
+
+/**
  * @param {unknown} value
  * @returns {Resume|null} null when it isn't one: what comes from a store may be anything
  */

@@ -1,4 +1,4 @@
-import { positive, problemOf } from './answers.js';
+import { isCut, positive, problemOf } from './answers.js';
 import { callBack } from './call-back.js';
 import { readItem, readItems, turnOf } from './feed-items.js';
 import { askBy } from './grant.js';
@@ -41,7 +41,7 @@ export class FeedLoop {
   #holdMost; // seconds, as the network between seems to allow
   #holdRefused = Infinity; // seconds the server does not grant
   #openAt = -Infinity; // not before: the server has asked for a pause
-  #poll = null; // {since, controller, again} of the request under way
+  #poll = null; // {since, controller, again} of the request under way; since Infinity: it waits for its grant
 
   #cached; // feeds are asked for so that a cache can answer
   #direct = false; // the next poll goes past the cache: what that has is old
@@ -133,24 +133,28 @@ export class FeedLoop {
     const { feeds, count, next } = this.#table.nextPoll();
     if (count === 0) return { ms: next - now };
     const hold = this.#holdUntil(next - now);
-    const poll = { since: now, controller: new AbortController(), again: false };
+    const poll = { since: Infinity, controller: new AbortController(), again: false };
     this.#poll = poll;
     const body = { hold, delta: true, feeds };
     const address = this.#addressOf(body);
     this.#direct = false;
-    const answer = await this.#ask(body, poll.controller, address);
+    const answer = await this.#ask(body, poll, address);
     if (this.#poll === poll) this.#poll = null;
     if (run !== this.#run || poll.again) return undefined;
 
     const took = this.#waits.now() - poll.since;
     const isLong = took >= this.#limits.long;
-    if (isLong) this.#failures = 0; // The network did let it park.
-    if (isLong && answer.failure) this.#cut(took);
+    if (isLong) {
+      this.#failures = 0; // The network did let it park,
+      this.#grant?.accepted(); // and the server.
+    }
+    const wasCut = isLong && isCut(answer);
+    if (wasCut) this.#cut(took);
     else if (isLong) this.#cuts = 0;
     const items = itemsOf(answer, address.key);
     this.#last = { path: address.path, turn: undefined };
     if (items === null && this.#grant?.refused(problemOf(answer))) return undefined;
-    if (items === null) return this.#failed(answer, hold, isLong);
+    if (items === null) return this.#failed(answer, hold, wasCut);
     this.#grant?.accepted();
 
     this.#doubt = false;
@@ -199,22 +203,19 @@ export class FeedLoop {
   }
 
   /** The poll itself; a failure becomes a value. */
-  #ask(body, controller, { path, turn }) {
+  async #ask(body, poll, { path, turn }) {
     const slack = (body.hold ?? this.#limits.holdUnknown) * 1250 + this.#limits.pollSlack;
-    if (path !== '') {
-      const url = this.#url.replace(/s$/, path) + (turn === undefined ? '' : `&turn=${turn}`);
-      return this.#send(url, {}, slack, controller);
-    }
+    const send = (url, init) => {
+      poll.since = this.#waits.now();
+      return this.#requests.ask(url, init, slack, poll.controller);
+    };
+    const turned = path + (turn === undefined ? '' : `&turn=${turn}`);
     const text = JSON.stringify(body);
-    return askBy(this.#grant, (granted) => {
-      const init = { method: 'POST', headers: { ...TEXT, ...granted }, body: text };
-      return this.#send(this.#url, init, slack, controller);
-    });
-  }
-
-  async #send(url, init, slack, controller) {
     try {
-      return await this.#requests.ask(url, init, slack, controller);
+      if (path !== '') return await send(this.#url.replace(/s$/, turned), {});
+      return await askBy(this.#grant, (granted) =>
+        send(this.#url, { method: 'POST', headers: { ...TEXT, ...granted }, body: text })
+      );
     } catch (error) {
       return { status: 0, failure: ignoreFailure(error).reason };
     }
@@ -232,7 +233,7 @@ export class FeedLoop {
   }
 
   /** No answer, or none that can be used. @returns {import('./waits.js').Wait} */
-  #failed({ failure, status, json, retryAfter }, hold, isLong) {
+  #failed({ failure, status, json, retryAfter }, hold, wasCut) {
     const why = failure ?? problemOf({ status, json }) ?? 'garbage';
     this.#failures += 1;
     const wait = this.#waits.after(this.#failures, retryAfter);
@@ -242,7 +243,7 @@ export class FeedLoop {
     }
     if (why === 'bad-cursor') this.#table.forgetCursors();
     // What cuts off a poll that was parked for long need not have lost contact.
-    if (!failure || !isLong || this.state !== 'online' || this.#doubt) this.#become('offline', why);
+    if (!wasCut || this.state !== 'online' || this.#doubt) this.#become('offline', why);
     this.#doubt = true;
     if (wait.asked) this.#openAt = this.#waits.now() + wait.ms;
     return wait;

@@ -200,7 +200,8 @@ export class FeedTable {
 
   /** Nothing new. @returns {boolean} whether that ends a problem */
   #takeNothing(entry, key, cursor) {
-    if (entry.problem === undefined || entry.cursor !== cursor) return false;
+    const isHeld = cursor !== NO_CURSOR && cursor === entry.cursor;
+    if (entry.problem === undefined || !isHeld) return false;
     entry.problem = undefined;
     tell(entry, entry.isLog ? [] : entry.value, { key, cursor });
     return true;

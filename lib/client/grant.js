@@ -1,3 +1,5 @@
+import { Failure } from './requests.js';
+
 /**
  * The grant of a client: what it sends where feeds are private, or joining is. The application gives it; this asks for a new
  * one in time, and when the server refuses the one there is.
@@ -70,14 +72,15 @@ export class Grant {
  * @template T
  * @param {Grant | null} grant
  * @param {(headers: Record<string, string>) => Promise<T>} ask
- * @returns {Promise<T | {status: number, failure: string}>} its answer; the application's failure is a value
+ * @returns {Promise<T>} its answer
+ * @throws {Failure} `no-grant` where the application fails
  */
 export async function askBy(grant, ask) {
   let headers = {};
   try {
     if (grant) headers = await grant.headers();
-  } catch {
-    return { status: 0, failure: 'no-grant' };
+  } catch (cause) {
+    throw new Failure('no-grant', { cause });
   }
   return ask(headers);
 }

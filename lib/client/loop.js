@@ -1,6 +1,6 @@
 import { callBack } from './call-back.js';
 import { askBy } from './grant.js';
-import { positive, problemOf, readEntries, readPlace } from './answers.js';
+import { isCut, positive, problemOf, readEntries, readPlace } from './answers.js';
 import { shorterHold } from './limits.js';
 import { ignoreFailure } from './requests.js';
 
@@ -139,7 +139,7 @@ export class Loop {
 
   async #joinOnce(run) {
     const url = this.#place.url('join');
-    const answer = await askBy(this.grant, (headers) => this.#ask(url, 'POST', undefined, headers));
+    const answer = await this.#ask(url, 'POST', undefined, this.grant);
     if (run !== this.run) return undefined;
     if (answer.failure) return this.#noContact(answer.failure);
     if (this.grant?.refused(problemOf(answer))) return undefined;
@@ -184,14 +184,14 @@ export class Loop {
 
     const took = this.#waits.now() - poll.since;
     const long = this.state === 'online' && took >= this.#limits.long;
-    if (long) this.#failures = 0; // The network did let it park.
-    if (answer.failure) {
-      if (long) this.#cut(took);
-      return this.#pollFailed(answer.failure);
+    if (long) {
+      this.#failures = 0; // The network did let it park.
+      if (isCut(answer)) this.#cut(took);
+      else this.#cuts = 0;
     }
+    if (answer.failure) return this.#pollFailed(answer.failure);
     if (answer.status === 404) return this.#missed(answer) ?? this.#pollFailed('garbage');
     this.#strayMisses = 0;
-    if (long) this.#cuts = 0;
     return answer.status === 200 ? this.#polled(answer.json, took) : this.#pollRefused(answer);
   }
 
@@ -244,12 +244,13 @@ export class Loop {
     this.#asks?.abort();
   }
 
-  /** A request that `wake` and `halt` may abort; a failure becomes a value. */
-  async #ask(url, method, most, headers) {
+  /** A request that `wake` and `halt` may abort, its grant included; a failure becomes a value. */
+  async #ask(url, method, most, grant = null) {
     const controller = new AbortController();
     this.#asks = controller;
+    const send = (headers) => this.#requests.ask(url, { method, headers }, most, controller);
     try {
-      return await this.#requests.ask(url, { method, headers }, most, controller);
+      return await askBy(grant, send);
     } catch (error) {
       return { failure: ignoreFailure(error).reason };
     } finally {

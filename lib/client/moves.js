@@ -38,18 +38,24 @@ export class Moves {
    */
   async ask(url, init, most, controller) {
     const { id } = this.#place;
+    let moves = 0;
     for (let at = url; ;) {
+      const { away } = this.#place;
       const answer = await this.#askOnce(at, init, most, controller);
       const there = elsewhere(at, answer);
       if (answer.status < 400) this.#count = 0;
       // The place may have been left or forgotten meanwhile.
       if (!there || id !== this.#place.id) return answer;
-      this.#count += 1;
-      if (this.#count > this.#limits.movesMost) {
+      moves += 1;
+      // Of requests that are sent on together one counts: the others say no more.
+      if (away === this.#place.away) {
+        this.#count += 1;
+        this.#place.away = new URL('/', there);
+      }
+      if (Math.max(this.#count, moves) > this.#limits.movesMost) {
         this.#count = 0;
         return { status: 404, json: { type: 'urn:sprites:unknown-client' } };
       }
-      this.#place.away = new URL('/', there);
       at = there;
     }
   }

@@ -1,3 +1,4 @@
+import { callBack } from './call-back.js';
 import { askBy, grantBy } from './grant.js';
 import { ignoreFailure, globalTimers, Requests } from './requests.js';
 import { positive, problemOf } from './answers.js';
@@ -193,30 +194,28 @@ export class Player {
     }
     const why = answer.failure ?? problemOf(answer) ?? 'garbage';
     if (why === 'unknown-player') return this.#lost();
-    if (why === 'bad-number') {
-      this.#n += 2 * SAVED;
-      return { ms: this.#interval };
-    }
     if (why === 'bad-input') {
       // Of an input that came after a change of the game nothing is amiss.
       if (game === this.#game) this.#become('online', { why, number: this.#self.number });
       return { ms: this.#interval };
     }
     if (game === this.#game) this.#news = { ...news, ...this.#news };
-    return this.#failed(why, answer);
+    if (why !== 'bad-number') return this.#failed(why, answer);
+    this.#n += 2 * SAVED;
+    return { ms: this.#interval };
   }
 
   /** The server knows this player no more: joins anew. */
   #lost() {
     this.#self = null;
     this.#wasLost = true;
-    this.#keep(null);
+    callBack(this.#keep, null);
     this.#news = { ...this.#newest };
     this.#become('joining', { why: 'unknown-player' });
   }
 
   async #join() {
-    const answer = await askBy(this.#grant, (headers) => this.#ask('', '', headers));
+    const answer = await this.#ask('', '', this.#grant);
     if (this.#grant?.refused(problemOf(answer))) return undefined;
     const self = answer.status === 201 ? readSelf(answer.json ?? {}) : null;
     if (self === null) {
@@ -239,7 +238,7 @@ export class Player {
   /** Keeps what a reload needs. */
   save() {
     this.#saved = this.#n;
-    if (this.#self) this.#keep({ ...this.#self, n: this.#n });
+    if (this.#self) callBack(this.#keep, { ...this.#self, n: this.#n });
   }
 
   #failed(why, { retryAfter }) {
@@ -251,13 +250,16 @@ export class Player {
     return { ...wait, ms: Math.max(wait.ms, this.#interval) };
   }
 
-  async #ask(path, body, granted = {}) {
-    const headers = { 'content-type': 'text/plain;charset=UTF-8', ...granted }; // needs no preflight
-    const init = { method: 'POST', headers, body };
+  async #ask(path, body, grant = null) {
     const asking = new AbortController();
     this.#asking = asking;
+    const send = (granted) => {
+      const headers = { 'content-type': 'text/plain;charset=UTF-8', ...granted }; // needs no preflight
+      const init = { method: 'POST', headers, body };
+      return this.#requests.ask(`${this.#base}${path}`, init, undefined, asking);
+    };
     try {
-      return await this.#requests.ask(`${this.#base}${path}`, init, undefined, asking);
+      return await askBy(grant, send);
     } catch (error) {
       const { reason } = ignoreFailure(error);
       return { status: 0, failure: this.#asking === asking ? reason : STOPPED };
@@ -271,6 +273,6 @@ export class Player {
     if (told === this.#told && !about.again) return;
     this.#told = told;
     this.state = state;
-    this.#onState(state, about);
+    callBack(this.#onState, state, about);
   }
 }

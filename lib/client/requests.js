@@ -84,7 +84,8 @@ export class Requests {
         throw new SyntaxError('the answer is no JSON');
       }
       const { headers } = response;
-      const retryAfter = milliseconds(headers.get('retry-after'));
+      const asks = status === 429 || status === 503;
+      const retryAfter = asks ? milliseconds(headers.get('retry-after')) : undefined;
       return { status, json, retryAfter, location: headers.get('location') };
     } catch (cause) {
       controller.abort(); // What is left of an answer too long to read.
@@ -135,11 +136,8 @@ function parse(text) {
 }
 
 /** @returns {number|undefined} the date form is not used by this server */
-function milliseconds(retryAfter) {
-  return retryAfter !== null && /^\d{1,9}$/.test(retryAfter)
-    ? Number(retryAfter) * 1000
-    : undefined;
-}
+const milliseconds = (retryAfter) =>
+  /^\d{1,9}$/.test(retryAfter) ? Number(retryAfter) * 1000 : undefined;
 
 /**
  * For a caller that takes no answer for an answer.

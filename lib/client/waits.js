@@ -64,7 +64,7 @@ export class Waits {
    */
   after(failures, retryAfter) {
     const ms = this.backoff(failures);
-    if (retryAfter === undefined) return { ms };
+    if (!retryAfter) return { ms };
     return { ms: Math.max(ms, this.spread(retryAfter)), asked: true };
   }
 

@@ -5,7 +5,8 @@
  *
  *     tab ─ poll ─▶ [ slot 0 ] [ slot 1 ] [ slot 2 ] [ slot 3 ]   four Web Locks
  *                       ▲ parked until it is answered; or, where another tab waits for
- *                       └ the slot, for TURN ms: then it is given up, and waits itself
+ *                       └ the slot, for TURN ms: then it is given up, and waits itself; but
+ *                         once its hold is over it stays for its ping, which says that there is contact
  *
  * Each tab keeps its place, its id and its acks; only the time in which its poll is parked is
  * shared. What comes for a tab that waits lies in its mailbox, and is there at its next turn. A tab
@@ -55,13 +56,13 @@ export class PollTurns {
   /** Polls in turns, until there is an answer. */
   async #poll(url, init) {
     const hold = Number(url.searchParams.get('hold'));
-    const end = performance.now() + hold * 1000;
+    const end = hold ? performance.now() + hold * 1000 : Infinity;
     for (;;) {
       const { slot, release } = await this.#turn(init.signal);
       try {
         const left = Math.ceil((end - performance.now()) / 1000);
         if (hold) url.searchParams.set('hold', Math.max(SHORT_HOLD, left));
-        const response = await this.#park(url, init, slot);
+        const response = await this.#park(url, init, left > 0 ? slot : null);
         if (response) return response;
       } finally {
         release();
@@ -83,7 +84,10 @@ export class PollTurns {
     return { slot, release: await acquired };
   }
 
-  /** @returns {Promise<Response|null>} null: it has made way for another tab */
+  /**
+   * @param {string|null} slot to make way in; null: it stays
+   * @returns {Promise<Response|null>} null: it has made way for another tab
+   */
   async #park(url, init, slot) {
     const { signal } = init;
     const since = performance.now();

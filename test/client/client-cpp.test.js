@@ -41,10 +41,12 @@ const publishing = (t) => ({ 'publish-token-file': tokenFile(t) });
 
 /** What a server answers that is asked for a place. */
 const PLACE = { row: 0, column: 0, rows: 1, columns: 1 };
-/** Proves to clients that they have their place, as often as they ask. */
-const prove = async (stub) => {
-  for (;;) (await stub.next(/^\/place\//)).answer(200, PLACE);
+/** Gives the same answer, as often as it is asked. */
+const always = async (stub, path, ...answer) => {
+  for (;;) (await stub.next(path)).answer(...answer);
 };
+/** Proves to clients that they have their place. */
+const prove = (stub) => always(stub, /^\/place\//, 200, PLACE);
 
 const ids = (sprites) => sprites.map(({ id }) => id);
 const isTaken = ({ outcome }) => ['delivered', 'queued', 'duplicate'].includes(outcome);
@@ -126,6 +128,37 @@ async function everything(t, { preset, mode, only }) {
     }
     await one.leave();
     t.match(await server.status(), { clients: 0, thrown: 4, acked: 4, lost: 0 });
+  });
+
+  scenario('many throws at once to a place that is elsewhere: one move', async (t) => {
+    const [stub, other] = [await Stub.start(t), await Stub.start(t)];
+    const one = probe(t, stub.url, '--parallel', 9);
+    await stub.join('here');
+    await one.state('online');
+    one.say('flood', 'f', 9, 'left', JSON.stringify(sprite()));
+    const all = [];
+    for (let i = 0; i < 9; i++) all.push(await stub.next(/^\/throw\/here\//));
+    for (const { path, query, answer } of all) {
+      answer(421, problem('misdirected'), { location: `${other.url}${path}?${query}` });
+    }
+    always(other, /^\/throw\/here\//, 202, { state: 'queued' });
+    await one.until(() => one.results.length === 9, { all: true });
+    t.ok(one.results.every(({ outcome }) => outcome === 'queued'));
+    await one.quit();
+  });
+
+  scenario('the counts are asked for where the place is', async (t) => {
+    const [stub, other] = [await Stub.start(t), await Stub.start(t)];
+    const one = probe(t, stub.url);
+    await stub.join('here');
+    await one.state('online');
+    one.say('status');
+    const { path, answer } = await stub.next(/^\/status\/here$/);
+    answer(421, problem('misdirected'), { location: `${other.url}${path}` });
+    const counts = { clients: 7, thrown: 1, acked: 1, waiting: 0, lost: 0 };
+    always(other, /^\/status\/here$/, 200, counts);
+    t.equal((await one.until(({ event }) => event === 'status')).clients, 7);
+    await one.quit();
   });
 
   scenario('a throw whose answer is lost is sent again, and taken once', async (t) => {
@@ -274,6 +307,21 @@ async function everything(t, { preset, mode, only }) {
       await one.quit();
     }
   );
+
+  scenario('half an answer is none, whatever it says', async (t) => {
+    const { stub, one } = await onStub(t, '--answer-timeout', 300);
+    prove(stub);
+    one.say('throw', 'a', 'left', '{"id":"x"}');
+    const first = await stub.next(/^\/throw\/first\/left$/);
+    first.answer(404, problem('unknown-client'), { 'content-length': 999 });
+    stub.join('second'); // is not asked for
+    const again = await stub.next(/^\/throw\//);
+    t.equal(again.path, first.path, 'the place is kept');
+    t.equal(again.query.get('n'), first.query.get('n'));
+    again.answer(202, { state: 'queued' });
+    await one.until(({ outcome }) => outcome === 'queued');
+    await one.quit();
+  });
 
   scenario('a throw without an answer ends after its patience', async (t) => {
     const { stub, one } = await onStub(t, '--answer-timeout', 300, '--patience', 1500);

@@ -10,7 +10,8 @@ import {
   joined,
   problem,
   scripted,
-  sprites
+  sprites,
+  uncaught
 } from '../support/page-fakes.js';
 import { failWhenStuck } from '../support/stuck.js';
 
@@ -21,7 +22,7 @@ const HERE = answer(200, { row: 3, column: 7, rows: 11, columns: 10 });
 
 /** A client on a scripted server; what it says is collected. */
 function start(script, options = {}) {
-  const clock = new Clock();
+  const clock = options.timers ?? new Clock();
   const fetch = scripted({
     join: [joined('one')],
     place: [HERE],
@@ -49,21 +50,6 @@ async function inTime(clock, promise) {
   promise.then((value) => (ended = { value }));
   await clock.until(() => ended);
   return ended.value;
-}
-
-/** What callbacks of the program throw, from now on. */
-function uncaught(t) {
-  const caught = [];
-  t.intercept(globalThis, 'queueMicrotask', {
-    value: (callback) => {
-      try {
-        callback();
-      } catch (error) {
-        caught.push(error.message);
-      }
-    }
-  });
-  return caught;
 }
 
 t.test('every edge has its opposite', async (t) => {
@@ -321,6 +307,17 @@ t.test('where few clients are known of, no wait is longer than a second', async 
   await client.leave();
 });
 
+t.test('after a stop no join is sent for a grant that comes late', async (t) => {
+  let give;
+  const grant = () => new Promise((resolve) => (give = resolve));
+  const { client, clock, fetch } = start({}, { grant });
+  await clock.settle();
+  client.stop();
+  give('token');
+  await clock.settle();
+  t.equal(fetch.calls.length, 0);
+});
+
 t.test('"retry" is waited out, and waking up does not shorten it', async (t) => {
   const at = [];
   const retry = answer(200, { seq: 0, sprites: [], retry: 7000 });
@@ -361,6 +358,22 @@ t.test('a join refused: Retry-After is honored, with jitter on top', async (t) =
   await client.leave();
 });
 
+t.test('a time to wait counts beside 429 and 503 alone, and none is no wait', async (t) => {
+  const refusals = [
+    problem(500, 'internal-error', { 'retry-after': '3600' }),
+    problem(503, 'torus-full', { 'retry-after': '0' })
+  ];
+  for (const refusal of refusals) {
+    const { client, clock, fetch } = start({ join: [refusal, joined('one')], poll: [HANG] });
+    await clock.settle();
+    t.match(client.nextTry, { asked: false });
+    client.wake();
+    await clock.settle();
+    t.equal(fetch.of('poll').length, 1);
+    client.stop();
+  }
+});
+
 t.test('503 while polling keeps the place', async (t) => {
   const { client, clock, fetch } = start({
     poll: [problem(503, 'too-many-connections', BUSY), sprites(1), HANG]
@@ -397,6 +410,18 @@ t.test('long polls cut off in their middle, twice: it asks for a shorter hold', 
     ['120', '120', '120', '45', '45']
   );
   await client.leave();
+});
+
+t.test('a gateway that answers for the server after a minute cuts off as well', async (t) => {
+  const timers = new Clock();
+  const late = () =>
+    new Promise((go) => timers.setTimeout(() => go(answer(504, '<html>')), 60_000));
+  const { client, fetch, seen } = start({ poll: [late, late, HANG] }, { timers });
+  await timers.pass(170_000);
+  const holds = fetch.of('poll').map(({ url }) => url.searchParams.get('hold'));
+  t.same(holds, ['120', '120', '45']);
+  t.same(seen.states, ['joining', 'online']);
+  client.stop();
 });
 
 t.test('long polls cut off now and then: the hold stays', async (t) => {
@@ -867,6 +892,24 @@ t.test('behind TLS, or where it is no port, there is no transient port', async (
     await client.leave();
   }
 });
+
+t.test(
+  'many throws at once to a place that is elsewhere: one move, and the place is kept',
+  async (t) => {
+    const moved = ({ url }) =>
+      problem(421, 'misdirected', { location: `http://other.test${url.pathname}${url.search}` });
+    const { client, clock, fetch } = start({
+      poll: [HANG],
+      throw: [...Array(9).fill(moved), answer(202, { state: 'queued' })]
+    });
+    await clock.settle();
+    const thrown = Array.from({ length: 9 }, () => client.throw('left', {}));
+    t.ok((await Promise.all(thrown)).every(({ state }) => state === 'queued'));
+    t.equal(client.id, 'one');
+    t.equal(fetch.of('join').length, 1);
+    client.stop();
+  }
+);
 
 t.test('a server under a path of its own', async (t) => {
   const { client, clock } = start(

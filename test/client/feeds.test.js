@@ -4,7 +4,7 @@ import t from 'tap';
 
 import { Feeds, feedStore } from '../../lib/client/client.js';
 import { applyPatch } from '../../lib/client/patch.js';
-import { Clock, HANG, RESET, answer, problem, scripted } from '../support/page-fakes.js';
+import { Clock, HANG, RESET, answer, problem, scripted, uncaught } from '../support/page-fakes.js';
 import { failWhenStuck } from '../support/stuck.js';
 
 failWhenStuck(t);
@@ -135,20 +135,13 @@ t.test('what a callback throws is an uncaught error, and the others are told', a
   const fail = (what) => () => {
     throw new Error(what);
   };
+  const caught = uncaught(t);
   const { feeds, clock, asks } = startAtTop([items(value(1)), HANG], { onState: fail('state') });
-  const uncaught = [];
-  const handlers = process.listeners('uncaughtException');
-  process.removeAllListeners('uncaughtException');
-  process.on('uncaughtException', (error) => uncaught.push(error.message));
-  t.teardown(() => {
-    process.removeAllListeners('uncaughtException');
-    for (const handler of handlers) process.on('uncaughtException', handler);
-  });
   let told = 0;
   feeds.watch('a', fail('change'));
   feeds.watch('a', () => (told += 1));
   await clock.settle();
-  t.same(uncaught, ['state', 'state', 'change']);
+  t.same(caught, ['state', 'state', 'change']);
   t.equal(told, 1);
   t.equal(asks().length, 2, 'it asks on');
   t.equal(feeds.state, 'online');
@@ -180,39 +173,94 @@ t.test('a poll cut off after long is no loss of contact, but the next one is', a
   feeds.close();
 });
 
-t.test('where two long polls in a row are cut off the hold gets shorter', async (t) => {
-  const states = [];
-  const holds = [];
+t.test('a program that takes its time to give no grant has cut off no poll', async (t) => {
   const clock = new Clock();
-  // Something between cuts off after 20 s what is silent, and lets shorter polls through.
-  const fetch = (url, { body }) =>
-    new Promise((resolve, reject) => {
-      const { hold, feeds } = JSON.parse(body);
-      holds.push(hold);
-      const isFirst = feeds.a === 'none';
-      const end = () => {
-        const item = isFirst ? value(1) : { feed: 'a', cursor: 'e1-1' };
-        resolve(new Response(JSON.stringify({ items: [item] })));
-      };
-      if (isFirst) end();
-      else if (hold < 20) clock.setTimeout(end, hold * 1000);
-      else clock.setTimeout(() => reject(new TypeError('fetch failed')), 20_000);
-    });
+  const states = [];
+  const fetch = scripted({ feeds: [items(value(1)), problem(401, 'bad-grant')] });
+  let given = 0;
+  const grant = async () => {
+    given += 1;
+    if (given === 1) return 'one';
+    await new Promise((resolve) => clock.setTimeout(resolve, 20_000));
+    throw new Error('no grant to be had');
+  };
   const feeds = new Feeds({
     base: 'http://feeds.test',
+    grant,
     fetch,
     timers: clock,
-    random: () => 0,
+    random: () => 0.5,
+    onState: (state, { why }) => states.push(why ? `${state}: ${why}` : state)
+  });
+  feeds.watch('a', () => {});
+  await clock.pass(20_000);
+  t.same(states, ['asking', 'online', 'offline: no-grant']);
+  feeds.close();
+});
+
+t.test('grants that end while polls are parked are no loss of contact', async (t) => {
+  const clock = new Clock();
+  const states = [];
+  const grants = [];
+  const ended = JSON.parse(problem(401, 'grant-expired').body);
+  const fetch = async (url, { headers }) => {
+    grants.push(headers.authorization);
+    if (grants.length === 1) return new Response(JSON.stringify({ items: [value(1)] }));
+    await new Promise((resolve) => clock.setTimeout(resolve, 20_000));
+    return new Response(JSON.stringify(ended), { status: 401 });
+  };
+  const feeds = new Feeds({
+    base: 'http://feeds.test',
+    grant: () => `grant${grants.length}`,
+    fetch,
+    timers: clock,
     onState: (state) => states.push(state)
   });
   feeds.watch('a', () => {});
-  await clock.pass(200_000);
-  t.same(states, ['asking', 'online'], 'it stays online over both');
-  t.same(holds.slice(0, 2), [5, 55]);
-  t.ok(holds.filter((hold) => hold > 20).length <= 3, holds.join());
-  t.equal(holds.at(-1), 15, 'three quarters of the time it took');
+  await clock.pass(70_000);
+  const given = [0, 0, 2, 3, 4].map((n) => `Bearer grant${n}`);
+  t.same(grants, given, 'a new one at once');
+  t.same(states, ['asking', 'online']);
   feeds.close();
 });
+
+const broken = () => Promise.reject(new TypeError('fetch failed'));
+const byGateway = () => new Response('<html>', { status: 504 });
+
+for (const [how, cut] of Object.entries({ broken, byGateway }))
+  t.test(`where two long polls in a row are cut off the hold gets shorter: ${how}`, async (t) => {
+    const states = [];
+    const holds = [];
+    const clock = new Clock();
+    // Something between cuts off after 20 s what is silent, and lets shorter polls through.
+    const fetch = (url, { body }) =>
+      new Promise((resolve) => {
+        const { hold, feeds } = JSON.parse(body);
+        holds.push(hold);
+        const isFirst = feeds.a === 'none';
+        const end = () => {
+          const item = isFirst ? value(1) : { feed: 'a', cursor: 'e1-1' };
+          resolve(new Response(JSON.stringify({ items: [item] })));
+        };
+        if (isFirst) end();
+        else if (hold < 20) clock.setTimeout(end, hold * 1000);
+        else clock.setTimeout(() => resolve(cut()), 20_000);
+      });
+    const feeds = new Feeds({
+      base: 'http://feeds.test',
+      fetch,
+      timers: clock,
+      random: () => 0,
+      onState: (state) => states.push(state)
+    });
+    feeds.watch('a', () => {});
+    await clock.pass(200_000);
+    t.same(states, ['asking', 'online'], 'it stays online over both');
+    t.same(holds.slice(0, 2), [5, 55]);
+    t.ok(holds.filter((hold) => hold > 20).length <= 3, holds.join());
+    t.equal(holds.at(-1), 15, 'three quarters of the time it took');
+    feeds.close();
+  });
 
 t.test('wake ends a wait of its own, and none that the server asked for', async (t) => {
   const own = startAtTop([RESET, items(value(1)), HANG]);

@@ -1,7 +1,7 @@
 import t from 'tap';
 
 import { Player } from '../../lib/client/player.js';
-import { Clock, HANG, RESET, answer, problem, scripted } from '../support/page-fakes.js';
+import { Clock, HANG, RESET, answer, problem, scripted, uncaught } from '../support/page-fakes.js';
 import { failWhenStuck } from '../support/stuck.js';
 
 failWhenStuck(t);
@@ -185,11 +185,11 @@ t.test('a reload is the same player, with numbers that were not used before', as
 
 t.test('a number that the server does not want is left behind', async (t) => {
   const { player, clock, sent } = start([joins(1), problem(400, 'bad-number'), TAKEN]);
-  player.offer({ y: 1 });
+  player.offer({ x: 1, y: 1 });
   await clock.pass(250);
   player.offer({ y: 2 });
   await clock.pass(250);
-  t.strictSame(sent().at(-1), ['/p1?n=130', { y: 2 }]);
+  t.strictSame(sent().at(-1), ['/p1?n=130', { x: 1, y: 2 }], 'and the input is not');
 });
 
 t.test('an answer that is none of ours is no answer', async (t) => {
@@ -233,6 +233,33 @@ t.test('a stop gives up the request under way, and is no loss of contact', async
   player.start();
   await clock.pass(250);
   t.match(JSON.parse(fetch.calls.at(-1).body), { y: 1 }, 'what was not answered is sent again');
+});
+
+t.test('a page that fails over what it is told stops no player', async (t) => {
+  const fails = (what) => () => {
+    throw new Error(what);
+  };
+  const caught = uncaught(t);
+  const told = { onState: fails('state'), keep: fails('keep') };
+  const { player, clock, sent } = start([joins(1), TAKEN], told);
+  player.offer({ y: 1 });
+  await clock.pass(250);
+  t.strictSame(sent().at(-1), ['/p1?n=1', { y: 1 }]);
+  t.same(caught, ['keep', 'state'], 'and the page hears of it');
+});
+
+t.test('after a stop no join is sent for a grant that comes late', async (t) => {
+  let give;
+  const grant = () => new Promise((resolve) => (give = resolve));
+  const { player, clock, fetch } = start([joins(1), TAKEN], { grant });
+  await clock.settle();
+  player.stop();
+  give('token');
+  await clock.settle();
+  t.equal(fetch.calls.length, 0);
+  player.start();
+  await clock.settle();
+  t.equal(fetch.calls.length, 1);
 });
 
 t.test('after a stop nothing is sent any more', async (t) => {

@@ -4,7 +4,9 @@ import { opposite } from '../../lib/client/client.js';
 import { publicWorld } from '../../lib/operator/status.js';
 import { Desktop } from '../../lib/page/desktop.js';
 import { CLOSED, PACE } from '../../lib/page/life.js';
+import { PollTurns } from '../../lib/page/poll-turns.js';
 import { longWords, readWorld, shortWords } from '../../lib/page/ring.js';
+import { Clock } from '../support/page-fakes.js';
 
 const SPRITE = { id: 'x', picture: 'ball', at: 0.5, speed: [0, 0] };
 
@@ -566,4 +568,71 @@ t.test('of a large world a client is told of the servers around its own', async 
     t.ok(JSON.stringify(told).length < 8192);
   }
   t.equal(publicWorld(null), null);
+});
+
+/** What a browser's tabs share, for them to be in one process: the locks, as far as polls need them, and the channel. */
+function shareTabs(t, clock) {
+  const held = new Set();
+  const pending = [];
+  const channels = new Set();
+  const give = (name) => {
+    const at = pending.findIndex((one) => one.name === name);
+    if (at < 0) held.delete(name);
+    else pending.splice(at, 1)[0].go();
+  };
+  const request = async (name, { ifAvailable, signal }, callback) => {
+    if (held.has(name) && ifAvailable) return callback(null);
+    const wait = (go, fail) => {
+      const one = { name, go };
+      pending.push(one);
+      signal.addEventListener('abort', () => fail(signal.reason));
+    };
+    if (held.has(name)) await new Promise(wait);
+    else held.add(name);
+    return Promise.resolve(callback({ name })).finally(() => give(name));
+  };
+  class Channel {
+    constructor() {
+      channels.add(this);
+    }
+    postMessage(data) {
+      for (const one of channels) if (one !== this) one.onmessage({ data });
+    }
+  }
+  const locks = { request, query: async () => ({ pending: [...pending] }) };
+  const shared = {
+    navigator: { locks },
+    BroadcastChannel: Channel,
+    setTimeout: clock.setTimeout,
+    clearTimeout: clock.clearTimeout
+  };
+  for (const [name, value] of Object.entries(shared)) t.intercept(globalThis, name, { value });
+  t.intercept(performance, 'now', { value: clock.now });
+}
+
+t.test('however many tabs there are, each poll is answered in time', async (t) => {
+  const TABS = 12;
+  const clock = new Clock();
+  shareTabs(t, clock);
+  // A server that has nothing to say.
+  const fetch = (href, { signal }) =>
+    new Promise((resolve, reject) => {
+      const hold = Number(new URL(href).searchParams.get('hold'));
+      const timer = clock.setTimeout(() => resolve(hold), hold * 1000);
+      signal.addEventListener('abort', () => {
+        clock.clearTimeout(timer);
+        reject(signal.reason);
+      });
+    });
+  t.intercept(globalThis, 'fetch', { value: fetch });
+  for (const hold of [5, 120]) {
+    const polled = Array.from({ length: TABS }, () => {
+      const { signal } = new AbortController();
+      return new PollTurns().fetch(`http://torus.test/poll/me?ack=0&hold=${hold}`, { signal });
+    });
+    let answered = 0;
+    for (const poll of polled) poll.then(() => (answered += 1));
+    await clock.pass((hold * 1.25 + 15) * 1000); // as long as the client waits
+    t.equal(answered, TABS, `${hold} s`);
+  }
 });

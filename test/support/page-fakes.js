@@ -120,7 +120,7 @@ export function sprites(...seqs) {
 /**
  * A fetch that answers from a script: `script[METHOD PATH]`, where the path is that before the id
  * (`join`, `poll`, `throw`, `leave`, `place`, `status`), is a list of answers taken one by one.
- * The last one stays. A function among them is called with the request and returns the answer.
+ * The last one stays. A function among them is called with the request and returns the answer, or a promise of it.
  *
  * @param {Record<string, Array>} script
  * @returns {Function & {calls: object[]}} `calls`: {what, url, method, body, headers} of each request so far
@@ -135,6 +135,7 @@ export function scripted(script) {
     parked.delete(pathname);
   };
   const fetch = async (href, { method, body, headers, signal }) => {
+    signal.throwIfAborted();
     const url = new URL(href);
     const what = url.pathname.split('/')[1];
     const call = { what, url, method, body, headers };
@@ -142,7 +143,7 @@ export function scripted(script) {
     const list = script[what];
     if (!list) throw new Error(`nothing is scripted for ${what}`);
     let entry = list.length > 1 ? list.shift() : list[0];
-    if (typeof entry === 'function') entry = entry(call);
+    if (typeof entry === 'function') entry = await entry(call);
     call.entry = entry;
     if (entry === RESET) throw new TypeError('fetch failed');
     if (what === 'poll') supersede(url.pathname);
@@ -167,4 +168,19 @@ export function scripted(script) {
   fetch.calls = calls;
   fetch.of = (what) => calls.filter((call) => call.what === what);
   return fetch;
+}
+
+/** What callbacks of the program throw, from now on. @returns {string[]} */
+export function uncaught(t) {
+  const caught = [];
+  t.intercept(globalThis, 'queueMicrotask', {
+    value: (callback) => {
+      try {
+        callback();
+      } catch (error) {
+        caught.push(error.message);
+      }
+    }
+  });
+  return caught;
 }

@@ -1,6 +1,7 @@
 #include "answers.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <utility>
 
 #include "json.h"
@@ -9,8 +10,7 @@ namespace sprites {
 
 namespace {
 
-constexpr size_t kIdMost = 64;         // bytes of an id; a uuid has 36
-constexpr uint64_t kHoldMost = 86400;  // seconds
+constexpr size_t kIdMost = 64;  // bytes of an id; a uuid has 36
 constexpr uint64_t kRetryMost = 600000;
 constexpr uint64_t kKeptMost = uint64_t{1} << 52;  // of what is counted on from there
 
@@ -62,10 +62,24 @@ bool readFeedItem(std::string_view slice, FeedItem* item) {
 
 /** The id goes into paths as it is, so it must be made of what needs no escape there. */
 bool isId(const std::string& id) {
-  return !id.empty() && id.size() <= kIdMost &&
-         id.find_first_not_of(
-             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv"
-             "wxyz0123456789-_") == std::string::npos;
+  static const std::string characters = std::string(kNameCharacters) + "_";
+  return isMadeOf(id, characters.c_str(), kIdMost);
+}
+
+/** Reads whole numbers by their names; false where not all are there. */
+bool readNumbers(std::string_view text,
+                 std::initializer_list<std::pair<const char*, uint64_t*>> members) {
+  size_t found = 0;
+  readObject(text, [&](const std::string& name, std::string_view slice) {
+    for (const auto& [known, member] : members) {
+      const std::optional<uint64_t> number = name == known ? json::count(slice) : std::nullopt;
+      if (!number) continue;
+      *member = *number;
+      found++;
+    }
+    return true;
+  });
+  return found == members.size();
 }
 
 /**
@@ -83,9 +97,9 @@ bool readPlaceMember(const std::string& name, std::string_view slice, Resume* pl
   } else if (name == "n") {
     place->n = *number;
   } else if (name == "hold") {
-    place->hold = static_cast<unsigned>(std::min(*number, kHoldMost));
+    place->hold = static_cast<unsigned>(std::min<uint64_t>(*number, kHoldMost));
   } else if (name == "lease") {
-    place->lease = static_cast<unsigned>(std::min(*number, kHoldMost));
+    place->lease = static_cast<unsigned>(std::min<uint64_t>(*number, kHoldMost));
   } else if (name == "maxSprite") {
     place->maxSprite = static_cast<size_t>(*number);
   } else if (name == "transient") {
@@ -114,7 +128,7 @@ bool readArrival(std::string_view value, Arrival* arrival) {
     if (name == "sprite") arrival->sprite = std::string(slice);
     return true;
   });
-  return read && hasSeq && hasEdge && !arrival->sprite.empty();
+  return read && hasSeq && hasEdge && arrival->sprite[0] == '{';
 }
 
 }  // namespace
@@ -128,6 +142,11 @@ bool readRetry(std::string_view value, Millis* retry) {
 
 bool isProblem(const Problem& problem, const char* name) {
   return problem.type == std::string(kProblemPrefix) + name;
+}
+
+bool isCut(const Reply& reply) {
+  const bool failed = reply.answered && reply.status >= 500;
+  return !reply.answered || (failed && readProblem(reply.body).type.find(kProblemPrefix) != 0);
 }
 
 Why whyOf(const Reply& reply, const Problem& problem) {
@@ -286,56 +305,31 @@ std::optional<ThrowAnswer> readThrow(std::string_view body) {
 }
 
 std::optional<Place> readPlace(std::string_view body) {
-  Place place;
-  const std::pair<const char*, uint32_t*> members[] = {{"row", &place.row},
-                                                       {"column", &place.column},
-                                                       {"rows", &place.rows},
-                                                       {"columns", &place.columns}};
-  unsigned found = 0;
-  readObject(body, [&](const std::string& name, std::string_view slice) {
-    for (const auto& [known, member] : members) {
-      const std::optional<uint64_t> number = name == known ? json::count(slice) : std::nullopt;
-      if (!number || *number > UINT32_MAX) continue;
-      *member = static_cast<uint32_t>(*number);
-      found++;
-    }
-    return true;
-  });
-  if (found != 4 || place.row >= place.rows || place.column >= place.columns) return std::nullopt;
-  return place;
-}
-
-/** How many clients all servers of a world have together; nothing where there is no world. */
-static std::optional<uint64_t> clientsIn(std::string_view world) {
-  std::optional<uint64_t> clients;
-  json::members(world, [&](const std::string& name, std::string_view slice) {
-    if (name == "clients") clients = json::count(slice);
-    return true;
-  });
-  return clients;
+  uint64_t row = 0;
+  uint64_t column = 0;
+  uint64_t rows = 0;
+  uint64_t columns = 0;
+  const bool read = readNumbers(
+      body, {{"row", &row}, {"column", &column}, {"rows", &rows}, {"columns", &columns}});
+  const bool fits = row < rows && column < columns && std::max(rows, columns) <= UINT32_MAX;
+  if (!read || !fits) return std::nullopt;
+  return Place{static_cast<uint32_t>(row), static_cast<uint32_t>(column),
+               static_cast<uint32_t>(rows), static_cast<uint32_t>(columns)};
 }
 
 std::optional<Status> readStatus(std::string_view body) {
   Status status;
-  const std::pair<const char*, uint64_t*> members[] = {{"clients", &status.clients},
-                                                       {"thrown", &status.thrown},
-                                                       {"acked", &status.acked},
-                                                       {"waiting", &status.waiting},
-                                                       {"lost", &status.lost}};
-  unsigned found = 0;
-  std::optional<uint64_t> worldClients;
-  readObject(body, [&](const std::string& name, std::string_view slice) {
-    if (name == "world") worldClients = clientsIn(slice);
-    for (const auto& [known, member] : members) {
-      const std::optional<uint64_t> number = name == known ? json::count(slice) : std::nullopt;
-      if (!number) continue;
-      *member = *number;
-      found++;
-    }
+  const bool read = readNumbers(body, {{"clients", &status.clients},
+                                       {"thrown", &status.thrown},
+                                       {"acked", &status.acked},
+                                       {"waiting", &status.waiting},
+                                       {"lost", &status.lost}});
+  if (!read) return std::nullopt;
+  // Where there is a world: those of all its servers.
+  readObject(body, [&status](const std::string& name, std::string_view slice) {
+    if (name == "world") readNumbers(slice, {{"clients", &status.clients}});
     return true;
   });
-  if (found != 5) return std::nullopt;
-  status.clients = worldClients.value_or(status.clients);
   status.json = std::string(*json::value(body));
   return status;
 }

@@ -15,6 +15,8 @@
 
 namespace sprites {
 
+constexpr unsigned kHoldMost = 86400;  // seconds, of a hold or a lease
+
 /** To POST /join. */
 struct JoinAnswer {
   Resume place;
@@ -97,6 +99,9 @@ struct Why {
   std::string name;
   std::string line;
 };
+
+/** Whether something between has cut a request off: no answer, or a gateway's. */
+bool isCut(const Reply& reply);
 
 Why whyOf(const Reply& reply, const Problem& problem);
 

@@ -62,7 +62,7 @@ void Client::tryNow() { impl_->engine.tryNow(); }
 
 int Client::fd() { return impl_->driver.fd(); }
 
-std::chrono::milliseconds Client::timeout() { return impl_->engine.timeout(); }
+std::chrono::milliseconds Client::timeout() { return impl_->driver.timeout(); }
 
 std::optional<Resume> Client::resume() const { return impl_->engine.resume(); }
 
@@ -112,7 +112,7 @@ void Feeds::tryNow() { impl_->engine.tryNow(); }
 
 int Feeds::fd() { return impl_->driver.fd(); }
 
-std::chrono::milliseconds Feeds::timeout() { return impl_->engine.timeout(); }
+std::chrono::milliseconds Feeds::timeout() { return impl_->driver.timeout(); }
 
 Feeds::WatchId Feeds::watch(std::string key, FeedCallback onChange, FeedHeld held) {
   return impl_->engine.watch(std::move(key), FeedKind::kValue, std::move(held),

@@ -54,8 +54,7 @@ unsigned Engine::pollHold() const {
   if (holdRefused_ || place_.hold < kShortestHold) return 0;
   if (onlyPoll_) return kShortestHold;
   unsigned hold = options_.hold > 0 ? std::min(options_.hold, place_.hold) : place_.hold;
-  if (cutHold_ > 0) hold = std::min(hold, cutHold_);
-  return hold;
+  return std::min(hold, holdMost_);
 }
 
 RequestId Engine::startPoll(unsigned hold) {
@@ -77,7 +76,8 @@ void Engine::onJoin(const Reply& reply, Time now) {
   grant_.accepted();
   place_ = answer->place;
   holdRefused_ = onlyPoll_ = doubt_ = false;
-  cutHold_ = cuts_ = pollFailures_ = strays_ = 0;
+  cuts_ = pollFailures_ = strays_ = 0;
+  holdMost_ = kHoldMost;
   ackTaken_ = 0;
   pollOpen_ = now + answer->retry;
   count([](Counts* counts) { counts->joins++; });
@@ -107,13 +107,14 @@ void Engine::onPoll(const Reply& reply, Time now) {
     if (answer) ackTaken_ = place_.ack;
     return;
   }
+  endsCut(reply, now - pollStarted_);
   if (!answer) {
     onPollFailed(reply, now);
     return;
   }
   ackTaken_ = place_.ack;
   count([](Counts* counts) { counts->polls++; });
-  pollFailures_ = cuts_ = strays_ = 0;
+  pollFailures_ = strays_ = 0;
   doubt_ = onlyPoll_ = false;
   setState(State::kOnline);
   if (answer->superseded) {
@@ -178,11 +179,6 @@ void Engine::onPollFailed(const Reply& reply, Time now) {
     nextContact_ = now + backoff(failures_);
     return;
   }
-  const auto parked = now - pollStarted_;
-  if (parked >= kLong) {
-    failures_ = 0;
-    if (!reply.answered && ++cuts_ >= kCutsMost) cutHold_ = shorterHold(parked);
-  }
   pollFailures_++;
   wait(reply, now);
   if (pollFailures_ >= kPollFailuresMost) {
@@ -205,8 +201,7 @@ bool Engine::isForgotten(const Reply& reply, const Problem& problem) {
 void Engine::wait(const Reply& reply, Time now) {
   failures_++;
   count([](Counts* counts) { counts->failures++; });
-  const bool asked = reply.answered && (reply.status == 429 || reply.status == 503) &&
-                     reply.retryAfter.count() > 0;
+  const bool asked = reply.retryAfter > Millis(0);
   firm_ = asked;
   nextContact_ = now + (asked ? serverWait(reply.retryAfter, failures_) : backoff(failures_));
 }

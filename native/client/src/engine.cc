@@ -235,7 +235,9 @@ void Engine::tellResume() {
     if (!told && !resume_) return;
     resume_ = told;
   }
-  if (options_.onResume) options_.onResume(told);
+  // As callBack() has it.
+  const auto tell = [this, &told]() noexcept { options_.onResume(told); };
+  if (options_.onResume) tell();
 }
 
 // ---- waits
@@ -366,7 +368,7 @@ void Engine::startLooks() {
       // By its id: of several servers behind one address its own is to answer.
       const bool any = !each.place && place_.id.empty();
       request.path = any ? "/status" : (each.place ? "/place/" : "/status/") + place_.id;
-      request.ofPlace = each.place != nullptr;
+      request.ofPlace = !any;
       request.timeout = options_.answerTimeout;
       each.request = transport_.start(request);
     }

@@ -169,14 +169,11 @@ class Engine : public EngineBase {
   Resume place_;               // id: empty without a place; ack: handed over; n: last number given
   uint64_t placeNumber_ = 0;   // tells one place's events from another's
   bool holdRefused_ = false;   // this server wants no hold of ours
-  unsigned cutHold_ = 0;       // seconds, as the network seems to allow; 0: no bound
-  unsigned cuts_ = 0;          // long polls in a row that were cut off
   uint64_t ackTaken_ = 0;      // of a poll that was answered
   bool doubt_ = false;         // the place is to be proven
   bool onlyPoll_ = false;      // polls fail though the place is answered: a poll is to prove it
   unsigned pollFailures_ = 0;  // in a row
   unsigned strays_ = 0;        // answers of 404 in a row that no Sprites server wrote
-  uint64_t failures_ = 0;      // of contact, in a row
   Time nextContact_;
   bool firm_ = false;               // the server asked for that wait
   Time pollOpen_;                   // "retry" of a poll: no poll before

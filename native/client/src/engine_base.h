@@ -33,6 +33,7 @@ constexpr Millis kPollSlack{15000};
 constexpr Millis kQuick{1000};  // an empty answer sooner than this counts as a failure for the wait
 constexpr Millis kLong{10000};  // a poll parked so long tells whether the network lets it park
 constexpr unsigned kCutsMost = 2;  // polls in a row that were cut off: then the hold is shortened
+constexpr Millis kPatienceMost{86400000};  // of a caller that waits for the end
 constexpr Millis kLeaveReserve{1500};  // of the time to leave this is kept for telling the server
 
 /**
@@ -117,6 +118,13 @@ class Driver {
     return engine_->fd();
   }
 
+  /** Where another thread takes the turns there is nothing to wait for. */
+  Millis timeout() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const bool other = driver_ != std::thread::id() && driver_ != std::this_thread::get_id();
+    return started_ || other ? Millis(60000) : engine_->timeout();
+  }
+
   /**
    * Waits until nothing more happens, and drives the engine where it has no thread of its own.
    *
@@ -125,7 +133,7 @@ class Driver {
    */
   template <typename IsOver>
   bool runUntil(IsOver isOver, Millis patience) {
-    const auto deadline = std::chrono::steady_clock::now() + patience;
+    const auto deadline = std::chrono::steady_clock::now() + std::min(patience, kPatienceMost);
     std::unique_lock<std::mutex> lock(mutex_);
     if (driver_ == std::this_thread::get_id()) return isOver();
     if (started_) return ended_.wait_until(lock, deadline, [this] { return over_; });
@@ -220,12 +228,25 @@ class EngineBase {
     return std::min(kWaitServer, std::max(backoff(failures), asked + Millis(spread(random_))));
   }
 
+  /** A poll has ended that was parked for so long. @return whether it was long and cut off */
+  bool endsCut(const Reply& reply, Clock::duration parked) {
+    if (parked < kLong) return false;
+    failures_ = 0;  // the network did let it park
+    const bool isCutOff = isCut(reply);
+    cuts_ = isCutOff ? cuts_ + 1 : 0;
+    if (cuts_ >= kCutsMost) holdMost_ = std::min(holdMost_, shorterHold(parked));
+    return isCutOff;
+  }
+
   Transport transport_;
   mutable std::mutex mutex_;
   bool tryNow_ = false;  // under mutex_
 
   // The engine's thread only.
   std::vector<std::function<void()>> events_;
+  uint64_t failures_ = 0;           // in a row
+  unsigned cuts_ = 0;               // long polls in a row that were cut off
+  unsigned holdMost_ = kHoldMost;   // seconds, as the network between seems to allow
   std::optional<uint64_t> people_;  // how many clients there are, as the server has said last
 
  private:

@@ -31,6 +31,7 @@ bool FeedTable::add(Feeds::WatchId watch, const std::string& key, FeedKind kind,
     change.problem = "too-many-keys";
   }
   if (!change.problem.empty()) {
+    news.ends = true;
     news_.push_back(std::move(news));
     return false;
   }

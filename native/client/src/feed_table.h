@@ -20,6 +20,7 @@ struct FeedNews {
   FeedChange change;
   std::vector<std::string> items;
   bool gap = false;
+  bool ends = false;  // the watch
 };
 
 /** A value is watched, a log followed. */

@@ -62,8 +62,9 @@ FeedsEngine::FeedsEngine(FeedsOptions options, GrantCallback grant)
     : EngineBase(options),
       options_(checked(std::move(options))),
       grant_(std::move(grant)),
-      table_([this](uint64_t failures) { return backoff(failures); }),
-      holdMost_(kFeedHold) {}
+      table_([this](uint64_t failures) { return backoff(failures); }) {
+  holdMost_ = kFeedHold;
+}
 
 // ---- for any thread
 
@@ -218,7 +219,8 @@ unsigned FeedsEngine::holdUntil(Time next, Time now) const {
   unsigned hold = doubt_ ? kShortestHold : holdMost_;
   if (next != Time::max()) {
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(next - now).count();
-    hold = std::min(hold, std::max(kShortestHold, static_cast<unsigned>(seconds)));
+    // The program may have taken its time for a grant, and more.
+    hold = static_cast<unsigned>(std::clamp<int64_t>(seconds, kShortestHold, hold));
   }
   return holdRefused_ > 0 && hold >= holdRefused_ ? 0 : hold;
 }
@@ -229,16 +231,13 @@ void FeedsEngine::readReplies(Time now) {
     if (reply.id != poll_) continue;
     poll_ = 0;
     const auto parked = now - pollStarted_;
-    if (parked >= kLong) {
-      failures_ = 0;  // the network did let it park
-      cuts_ = reply.answered ? 0 : cuts_ + 1;
-      if (cuts_ >= kCutsMost) holdMost_ = std::min(holdMost_, shorterHold(parked));
-    }
+    if (parked >= kLong) grant_.accepted();  // the server did let it park
+    const bool wasCut = endsCut(reply, parked);
     std::optional<FeedsAnswer> answer = answerOf(reply);
     if (answer) {
       onAnswer(std::move(*answer), now);
     } else {
-      onFailure(reply, now);
+      onFailure(reply, wasCut, now);
     }
   }
 }
@@ -289,7 +288,7 @@ void FeedsEngine::onAnswer(FeedsAnswer answer, Time now) {
 }
 
 /** No answer, or none that can be used. */
-void FeedsEngine::onFailure(const Reply& reply, Time now) {
+void FeedsEngine::onFailure(const Reply& reply, bool wasCut, Time now) {
   const Problem problem = readProblem(reply.body);
   if (reply.answered && grant_.refused(problem)) return;  // it is asked for at once
   const Why why = whyOf(reply, problem);
@@ -301,11 +300,9 @@ void FeedsEngine::onFailure(const Reply& reply, Time now) {
   }
   if (reply.answered && isProblem(problem, "bad-cursor")) table_.forgetCursors();
   // What cuts off a poll that was parked for long need not have lost contact.
-  const bool isCut = !reply.answered && now - pollStarted_ >= kLong;
-  if (!isCut || doubt_ || state() != FeedsState::kOnline) setState(FeedsState::kOffline, why);
+  if (!wasCut || doubt_ || state() != FeedsState::kOnline) setState(FeedsState::kOffline, why);
   doubt_ = true;
-  if (!reply.answered || reply.retryAfter == Millis(0)) return;
-  open_ = now + serverWait(reply.retryAfter, failures_);
+  if (reply.retryAfter > Millis(0)) open_ = now + serverWait(reply.retryAfter, failures_);
 }
 
 // ---- telling
@@ -319,6 +316,7 @@ void FeedsEngine::tellNews() {
         const auto found = watches_.find(news.watch);
         if (found == watches_.end()) return;  // it has ended meanwhile
         tell = found->second;
+        if (news.ends) watches_.erase(found);
       }
       tell(news);
     });

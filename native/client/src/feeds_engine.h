@@ -61,7 +61,7 @@ class FeedsEngine : public EngineBase {
   void readReplies(Time now);
   std::optional<FeedsAnswer> answerOf(const Reply& reply) const;
   void onAnswer(FeedsAnswer answer, Time now);
-  void onFailure(const Reply& reply, Time now);
+  void onFailure(const Reply& reply, bool wasCut, Time now);
   void tellNews();
   void setState(FeedsState state, const Why& why = {});
   Millis untilNext(Time now) const;
@@ -87,10 +87,7 @@ class FeedsEngine : public EngineBase {
   bool byCache_ = false;      // a cache can answer the poll
   bool direct_ = false;       // the next poll goes past the cache: what that has is old
   unsigned turns_ = 0;        // pings in a row that a cache had
-  uint64_t failures_ = 0;     // in a row
-  unsigned cuts_ = 0;         // long polls in a row that were cut off
   bool doubt_ = false;        // whether there is contact
-  unsigned holdMost_;         // seconds, as the network between seems to allow
   unsigned holdRefused_ = 0;  // seconds the server does not grant; 0: none yet
   Time next_;                 // no poll before: a wait of its own
   Time open_;                 // no poll before: the server has asked for it

@@ -103,7 +103,7 @@ void Engine::onThrow(Throws::iterator pending, const Reply& reply, Time now) {
   if (answer) {
     if (answer->retry > Millis(0)) throwsOpen_ = now + answer->retry;
     settle(pending, answer->outcome, "");
-  } else if (isProblem(problem, "unknown-client")) {
+  } else if (reply.answered && isProblem(problem, "unknown-client")) {
     onThrowForgotten(pending, why, now);
   } else if (reply.answered && (reply.status == 429 || reply.status == 503)) {
     onThrowBusy(pending, reply, problem, now);

@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <stdexcept>
@@ -202,6 +203,9 @@ struct Transport::Transfer {
   std::string line;
   std::string path;
   bool ofPlace = false;
+  uint64_t stay = 0;   // of its place
+  unsigned moves = 0;  // answers that have sent it on
+  std::string away;    // as it was when it was sent
   std::string server;  // that is asked
   std::unique_ptr<CURL, EasyEnd> easy;
   std::unique_ptr<curl_slist, ListEnd> headers;
@@ -278,8 +282,10 @@ struct Transport::State {
   std::unique_ptr<CURLM, MultiEnd> multi;
   std::map<RequestId, std::unique_ptr<Transfer>> transfers;
   RequestId lastId = 0;
-  std::string away;    // the server that has the place, where that is another one
-  unsigned moves = 0;  // answers in a row that have sent it on
+  std::atomic<bool> woken{false};  // and no wait() has seen it
+  std::string away;                // the server that has the place, where that is another one
+  unsigned moves = 0;              // answers in a row that have sent it on
+  uint64_t stay = 0;               // counts places
 
   ~State() {
     for (auto& [id, transfer] : transfers)
@@ -289,6 +295,7 @@ struct Transport::State {
   /** Sends a request to `server`, in its beginning. */
   void send(Transfer* transfer, const std::string& server) const {
     transfer->server = server;
+    transfer->away = away;
     transfer->answer.clear();
     transfer->location.clear();
     transfer->bodyAt = 0;
@@ -300,7 +307,7 @@ struct Transport::State {
 
   /** The server that a place's request is to be asked at instead, or an empty text. */
   std::string moved(const Transfer& transfer, CURLcode code) {
-    if (!transfer.ofPlace) return {};
+    if (!transfer.ofPlace || transfer.stay != stay) return {};
     if (code != CURLE_OK) {
       if (transfer.server == away) away.clear();
       return {};
@@ -311,6 +318,19 @@ struct Transport::State {
     if (status != 421 || transfer.answer.find(kMisdirected) == std::string::npos) return {};
     const bool secure = transfer.server.compare(0, 6, "https:") == 0;
     return serverIn(transfer.location, transfer.path, secure);
+  }
+
+  /** Sends a request on to the server `there`; false: that was often enough. */
+  bool sendOn(Transfer* transfer, const std::string& there) {
+    // Of requests that are sent on together one counts: the others say no more.
+    if (transfer->away == away) {
+      moves++;
+      away = there;
+    }
+    if ((std::max)(moves, ++transfer->moves) > kMovesMost) return false;
+    curl_multi_remove_handle(multi.get(), transfer->easy.get());
+    send(transfer, there);
+    return true;
   }
 
   Reply reply(Transfer* transfer, CURLcode code) const {
@@ -331,7 +351,8 @@ struct Transport::State {
     curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
     reply.status = static_cast<int>(status);
     curl_off_t seconds = 0;
-    curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds);
+    const bool asks = reply.answered && (status == 429 || status == 503);
+    if (asks) curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds);
     reply.retryAfter = std::chrono::seconds(std::clamp<curl_off_t>(seconds, 0, 3600));
     reply.body = std::move(transfer->answer);
     return reply;
@@ -360,6 +381,7 @@ RequestId Transport::start(const Request& request, const std::string& header) {
 
   transfer->path = request.path;
   transfer->ofPlace = request.ofPlace;
+  transfer->stay = state_->stay;
 #if LIBCURL_VERSION_NUM >= 0x075500
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 #else
@@ -425,6 +447,7 @@ RequestId Transport::start(const Request& request, const std::string& header) {
 void Transport::goHome() {
   state_->away.clear();
   state_->moves = 0;
+  state_->stay++;
 }
 
 void Transport::cancel(RequestId id) {
@@ -450,10 +473,7 @@ std::vector<Reply> Transport::takeReplies() {
     const std::string there = state_->moved(*transfer, code);
     if (there.empty()) {
       replies.push_back(state_->reply(transfer, code));
-    } else if (++state_->moves <= kMovesMost) {
-      state_->away = there;
-      curl_multi_remove_handle(state_->multi.get(), transfer->easy.get());
-      state_->send(transfer, there);
+    } else if (state_->sendOn(transfer, there)) {
       continue;
     } else {
       Reply reply = state_->reply(transfer, code);
@@ -468,11 +488,13 @@ std::vector<Reply> Transport::takeReplies() {
 }
 
 void Transport::wait(Millis timeout) {
+  if (state_->woken.exchange(false)) timeout = Millis(0);
   const auto capped = static_cast<int>(std::clamp<Millis::rep>(timeout.count(), 0, 60000));
   curl_multi_poll(state_->multi.get(), nullptr, 0, capped, nullptr);
 }
 
 void Transport::wake() {
+  state_->woken = true;
   curl_multi_wakeup(state_->multi.get());
   if (state_->watch) state_->watch->wake();
 }
@@ -487,6 +509,7 @@ void Transport::settleFd() {
 }
 
 Millis Transport::timeout() {
+  // It takes a wake-up from wait(), which has it from `woken`.
   // A socket's change was told once: where curl has not done all there is, it is to go on at once.
   int ready = 0;
   curl_multi_poll(state_->multi.get(), nullptr, 0, 0, &ready);

@@ -54,7 +54,7 @@ struct Reply {
                           // body: always)
   int status = 0;
   std::string body;
-  Millis retryAfter{0};  // Retry-After, at most an hour
+  Millis retryAfter{0};  // Retry-After of 429 and 503, at most an hour
   bool slow = false;     // not answered in time
   bool tooLong = false;  // an answer longer than is taken
   std::string error;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <fstream>
 #include <iostream>
+#include <memory>
 #include <random>
 #include <sstream>
 #include <stdexcept>
@@ -388,6 +389,10 @@ void checkOptions(Checks& check) {
     return throws<std::invalid_argument>([&options] { sprites::Client client(options); });
   };
   check(!refused([](sprites::Options*) {}), "the defaults are good");
+  sprites::Client closed{sprites::Options()};
+  closed.start();
+  check(closed.timeout() == sprites::Millis(60000), "its own thread takes the turns");
+  check(closed.close(sprites::Millis::max()), "the longest patience");
   check(refused([](sprites::Options* o) { o->server = "ftp://x"; }), "an ftp URL");
   check(refused([](sprites::Options* o) { o->server = ""; }), "no URL");
   check(refused([](sprites::Options* o) { o->server = "http://x/?a=b"; }), "a query in the URL");
@@ -479,6 +484,17 @@ void checkFeeds(Checks& check) {
   sprites::Feeds idle{sprites::FeedsOptions()};
   idle.perform(sprites::Millis(0));
   check(idle.state() == sprites::FeedsState::kIdle, "nothing is watched");
+  const auto callback = std::make_shared<std::string>();
+  idle.watch("no key",
+             [callback](const sprites::FeedChange& change) { *callback = change.problem; });
+  idle.perform(sprites::Millis(0));
+  check(*callback == "bad-key" && callback.use_count() == 1, "a watch that has ended is not kept");
+  idle.wake();
+  idle.timeout();
+  const auto begin = std::chrono::steady_clock::now();
+  idle.perform(sprites::Millis(3000));
+  check(std::chrono::steady_clock::now() - begin < sprites::Millis(3000),
+        "a wake-up outlives a look at the time");
 }
 
 /** What the vectors can't say of grants. */
