@@ -57,6 +57,7 @@ async function run(start, options, unknown) {
   const log = createLog(options.logLevel);
   for (const one of unknown) log.warn(one, 'a variable that is no option');
   tellOfNoInspector(log);
+  const end = untilSignal();
   // Certificate, key, tokens and the keys of grants are read anew. During the start it waits for the end of that; when
   // the start fails there is nothing to reload, and `main` says why it failed.
   process.on('SIGUSR2', () => {
@@ -65,7 +66,6 @@ async function run(start, options, unknown) {
       () => {}
     );
   });
-  const end = untilSignal();
   const starting = start(options, log, end.signal);
   const server = await starting;
   const say = createSpeaker(log);

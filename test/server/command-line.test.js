@@ -12,7 +12,6 @@ import {
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 
 import t from 'tap';
 
@@ -20,6 +19,7 @@ import { certificate } from '../support/certificate.js';
 import { Wire } from '../support/http.js';
 import { temporary } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
+import { start as startSwarm } from '../support/swarm.js';
 
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 const SPRITES = join(ROOT, 'bin/sprites');
@@ -418,19 +418,11 @@ t.test('SIGUSR1 opens no inspector', async (t) => {
 
 t.test('nor does the swarm', async (t) => {
   const server = await startServer(t, { options: { drain: 0 } });
-  const child = spawn(
-    'env',
-    [
-      ...['-u', 'NODE_OPTIONS', process.execPath, 'bin/sprites-swarm'],
-      ...['park', '2', '--port', server.port, '--time', '2']
-    ],
-    { cwd: ROOT, stdio: ['ignore', 'ignore', 'pipe'] }
-  );
-  t.teardown(() => child.kill('SIGKILL'));
-  const [ended, errors] = [once(child, 'close'), text(child.stderr)];
+  const swarm = startSwarm(t, `park 2 --port ${server.port} --time 2`);
   await server.until(({ parked }) => parked === 2);
-  child.kill('SIGUSR1');
-  t.strictSame(await ended, [0, null], 'the signal is nothing to it');
-  t.notMatch(await errors, /Debugger/);
+  swarm.kill('SIGUSR1');
+  const { code, err } = await swarm.result();
+  t.equal(code, 0, 'the signal is nothing to it');
+  t.notMatch(err, /Debugger/);
   await server.stop();
 });
