@@ -33,7 +33,7 @@ export const SANITIZING = Boolean(process.env.SPRITES_TEST_SANITIZE);
 
 /**
  * CMake variables with which each target's files are one for the compiler: in less than two thirds of the CPU seconds. Each
- * file by itself is compiled for the sanitizers.
+ * file of the client by itself is compiled for AddressSanitizer.
  */
 export const UNITY = { CMAKE_UNITY_BUILD: 'ON', CMAKE_UNITY_BUILD_BATCH_SIZE: '0' };
 

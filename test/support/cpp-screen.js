@@ -41,7 +41,7 @@ export function buildDesktop() {
     define: SANITIZING
       ? {
           ...strict,
-          SPRITES_PCH: 'ON',
+          ...UNITY,
           CMAKE_BUILD_TYPE: 'RelWithDebInfo',
           CMAKE_CXX_COMPILER: 'clang++',
           SPRITES_SANITIZE: 'address,undefined'
