@@ -80,6 +80,14 @@ bool isBeforeSending(CURLcode code) {
          code == CURLE_PEER_FAILED_VERIFICATION;
 }
 
+/** Milliseconds of one wait for sockets. Under Windows, seen with Wine, one answer in some thousand
+ * is not told of: then it is found at the end of a wait. */
+#ifdef _WIN32
+constexpr Millis::rep kWaitAtOnce = 1000;
+#else
+constexpr Millis::rep kWaitAtOnce = 60000;
+#endif
+
 /** Where a place is: answers in a row that send it on, then it counts as forgotten. */
 constexpr unsigned kMovesMost = 6;
 
@@ -489,7 +497,7 @@ std::vector<Reply> Transport::takeReplies() {
 
 void Transport::wait(Millis timeout) {
   if (state_->woken.exchange(false)) timeout = Millis(0);
-  const auto capped = static_cast<int>(std::clamp<Millis::rep>(timeout.count(), 0, 60000));
+  const auto capped = static_cast<int>(std::clamp<Millis::rep>(timeout.count(), 0, kWaitAtOnce));
   curl_multi_poll(state_->multi.get(), nullptr, 0, capped, nullptr);
 }
 
