@@ -27,6 +27,9 @@ const LOOK = 2000;
 /** After how long what was refused is tried again, milliseconds. */
 const REFUSED = 30_000;
 
+/** The revision where it must be looked: more than any, so that news of an older one do not take its place. */
+const UNKNOWN = Infinity;
+
 export class FeedSettling {
   #store;
   #marks;
@@ -36,7 +39,7 @@ export class FeedSettling {
   #shares;
   #settle;
   #reached;
-  /** Keys to be settled, and the revision that is known to be there; 0: it must be looked. @type {Map<string, number>} */
+  /** Keys to be settled, and the revision that is known to be there, or UNKNOWN. @type {Map<string, number>} */
   #behind = new Map();
   /** Keys that are being settled, and how many may be. */
   #busy = new Set();
@@ -162,7 +165,7 @@ export class FeedSettling {
   see(key, revision) {
     if (!this.#isOpen) return;
     const known = this.#behind.get(key);
-    if (known === undefined && revision > 0 && this.#behind.size >= this.#most) {
+    if (known === undefined && revision !== UNKNOWN && this.#behind.size >= this.#most) {
       this.#overflowed = true;
       return;
     }
@@ -206,7 +209,7 @@ export class FeedSettling {
         this.#atOnce = 1;
         this.lost(error);
       }
-      if (error instanceof WorldError || error instanceof Conflict) this.see(key, 0);
+      if (error instanceof WorldError || error instanceof Conflict) this.see(key, UNKNOWN);
       else this.#failed(key, error);
     }
     this.#busy.delete(key);
@@ -304,7 +307,7 @@ export class FeedSettling {
 
   #owe(key) {
     this.#owed.add(key);
-    this.see(key, 0);
+    this.see(key, UNKNOWN);
   }
 
   #tryRefused() {
@@ -312,7 +315,7 @@ export class FeedSettling {
     for (const [key, refused] of this.#refused) {
       if (now - refused.since < REFUSED) continue;
       refused.since = now;
-      this.see(key, 0);
+      this.see(key, UNKNOWN);
     }
   }
 }

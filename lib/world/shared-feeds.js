@@ -383,7 +383,7 @@ export class SharedFeeds {
   #settle(key, revision) {
     return this.#feeds.inOrder(key, async () => {
       const mark = this.#marks.get(key);
-      if (revision > 0 && mark?.stored && mark.revision >= revision) return;
+      if (mark?.stored && mark.revision >= revision) return;
       await this.#meet(key, await this.#store.get(key));
     });
   }

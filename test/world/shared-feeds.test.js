@@ -463,6 +463,11 @@ t.test(`logs: random histories without a loss, from seed ${SEED}`, async (t) => 
   t.ok(promised > 5 * HISTORIES, `${promised} were promised`);
 });
 
+t.test('a log that must be looked for is, whatever news there are of it', (t) =>
+  // Heads were read while news of an older item waited, and those of the last one were lost.
+  logHistory(t, 567818093)
+);
+
 /** Servers are cut off and killed, the store is away or hangs: what was promised is there once, in one order. */
 async function logHistory(t, seed) {
   const { time, random, store, servers } = world(t, { seed, drops: random10(seed) });
