@@ -14,11 +14,10 @@ namespace server {
 
 namespace {
 
-/** A message that so many readers have had, with so many bytes, is sent to further ones from a
- * file.
- */
-constexpr uint32_t kFileFrom = 3;
+/** A message of so many bytes is sent from a file when it is needed so often again: then it is
+ * likely to have many readers (memory_file.h has the costs). */
 constexpr uint64_t kFileBytes = 64 << 10;
+constexpr uint32_t kFileFrom = 3;
 
 /** What the tag of an answer ends with that is compressed here. */
 constexpr std::string_view kPackedTag = ".gzip";

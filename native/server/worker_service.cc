@@ -13,6 +13,8 @@ WorkerService::WorkerService(const ServiceParts& parts, PollHolder holder, uint3
 }
 
 WorkerService::~WorkerService() {
+  // The pool would answer them still.
+  for (uint32_t token = 0; token < used_; ++token) drop({token, parked_[token].generation});
   parts_.pool->setResponder(holder_, nullptr);
   discard(gathered_);
 }
@@ -111,6 +113,7 @@ void WorkerService::poll(const AskHead& head) {
     return say({.say = Say::kAnswer, .ticket = head.ticket}, result.answer);
   }
   parked_[token] = {result.record + 1, head.ticket.generation};
+  used_ = std::max(used_, token + 1);
 }
 
 void WorkerService::input(const AskHead& head, std::string_view text) {

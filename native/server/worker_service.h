@@ -131,6 +131,7 @@ class WorkerService : public PollResponder {
   const ServiceParts parts_;
   const PollHolder holder_;
   base::Reserved<Parked> parked_;
+  uint32_t used_ = 0;  // places of it that were ever used
   std::deque<std::pair<AskHead, std::string>> requests_;
   std::unordered_map<std::string, Watched> feeds_;
   std::deque<Owed> owed_;  // in order; what the worker does not want any more is passed over

@@ -319,7 +319,6 @@ void Clients::refusedPoll(uint32_t index, const Response& response) {
 
 void Clients::pause(uint32_t index, uint64_t nanoseconds) {
   enter(index, kPausing);
-  core_->wheel.disarm(index);
   core_->wheel.arm(index, core_->now + nanoseconds);
 }
 
@@ -351,7 +350,6 @@ void Clients::lost(uint32_t index) {
   Client& client = clients_[index];
   disconnect(index);
   enter(index, kWaiting);
-  core_->wheel.disarm(index);
   core_->wheel.arm(index, core_->now + core_->backoff(client.attempts));
   if (client.attempts < 16) client.attempts++;
 }

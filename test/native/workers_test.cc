@@ -155,6 +155,25 @@ class Server {
            pool_.counts().lost);
   }
 
+  /** A poll that is parked at a worker when the front closes is parked no more. */
+  void endParked() {
+    Wire wire(port_);
+    std::string head, id;
+    const auto until = [this](auto&& holds) {
+      for (int turns = 0; !holds(); ++turns) {
+        EXPECT(turns < 5000);
+        usleep(1000);
+        front_.turn();
+      }
+    };
+    wire.send(request("POST", "/join"));
+    until([&] { return wire.take(&head, &id); });
+    wire.send(request("GET", "/poll/" + id));
+    until([&] { return pool_.counts().parked == 1; });
+    front_.close();
+    EXPECT(pool_.counts().parked == 0);
+  }
+
  private:
   static PoolOptions poolOptions(uint32_t maxSprite) {
     return {.capacity = 1000,
@@ -524,5 +543,6 @@ int main(int argc, char** argv) {
   server.end();
   standStill();
   endAtOnce();
+  Server().endParked();
   awaitsWhatItIsOwed();
 }
