@@ -127,6 +127,21 @@ export function fetchWheel(name, version, platform) {
   return home;
 }
 
+function hasCcache() {
+  try {
+    return run('ccache', ['--version']) !== '';
+  } catch {
+    return false; // it only saves time
+  }
+}
+
+/** With ccache, what reads the same of two Nodes' headers, or none of them, is compiled once; this run alone keeps it. */
+const compileOnce = ({ CC, CXX }, work) => ({
+  ...{ CC: `ccache ${CC}`, CXX: `ccache ${CXX}` },
+  ...{ CCACHE_DIR: join(work, 'ccache'), CCACHE_COMPILERTYPE: 'clang' },
+  CCACHE_COMPILERCHECK: 'content'
+});
+
 /**
  * The environment in which node-gyp builds for a platform. What V8's headers or another compiler than ours warn of stops
  * no release. All that an addon has is its own but the function that Node calls, because the C++ library inside must not
@@ -148,7 +163,8 @@ function toolsFor(target, work) {
   // Without -O zig adds checks, and what they need.
   run(CC, ['-O2', '-fPIC', '-c', `${demangle}.c`, '-o', `${demangle}.o`]);
   const LDFLAGS = `${demangle}.o -Wl,-s -Wl,--gc-sections -Wl,--version-script=${exported}`;
-  return { ...environment(), CC, CXX, LINK: CXX, AR: `${zig} ar`, LDFLAGS };
+  const tools = { CC, CXX, LINK: CXX, AR: `${zig} ar`, LDFLAGS };
+  return { ...environment(), ...tools, ...(hasCcache() && compileOnce(tools, work)) };
 }
 
 /** Builds a platform's package in its folder. */
@@ -157,8 +173,11 @@ function buildPlatform(name, { tree, folder, version }) {
   mkdirSync(folder);
   const env = toolsFor(target, dirname(folder));
   const gyp = join(ROOT, 'node_modules/node-gyp/bin/node-gyp.js');
+  // By one name, so that two Nodes' headers read the same.
+  const home = join(dirname(folder), 'node');
   for (const node of NODES) {
-    const home = fetchNode(node);
+    rmSync(home, { force: true });
+    symlinkSync(fetchNode(node), home);
     const abi = /NODE_MODULE_VERSION (\d+)/.exec(
       readFileSync(join(home, 'include/node/node_version.h'), 'utf8')
     )[1];
