@@ -23,7 +23,7 @@ sub vcl_recv {
     if (req.url !~ "^/feed(/|s\?)" || (req.method != "GET" && req.method != "HEAD")) {
         return (pass);
     }
-    # An event stream, and whoever shows a token, has an answer of its own.
+    # An event stream, and a request with a token, has an answer of its own.
     if (req.http.Accept ~ "(?i)text/event-stream" || req.http.Authorization || req.url ~ "[?&]grant=") {
         return (pass);
     }
@@ -42,7 +42,7 @@ sub vcl_backend_response {
     # What is too old is never served.
     set beresp.grace = 0s;
     set beresp.keep = 0s;
-    # A problem is nobody else's, and soon over.
+    # A problem is of one client, and soon over.
     if (beresp.http.Cache-Control ~ "no-store") {
         set beresp.uncacheable = true;
         set beresp.ttl = 1s;

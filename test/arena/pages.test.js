@@ -356,7 +356,7 @@ t.test(
     await command({ game: 'pong', settings: { points: 21 }, running: true });
     const phones = [await visit(PAGES.phone), await visit(PAGES.phone)];
     const third = await open(PAGES.phone);
-    await says(third, '#out-words', 'The game is full. You come in as soon as somebody leaves.');
+    await says(third, '#out-words', 'The game is full. You come in as soon as a player leaves.');
     await says(third, '#state', 'Out of the game');
     await phones[0].close();
     await online(third);

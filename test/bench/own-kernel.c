@@ -21,7 +21,7 @@ typedef long (*ptrace_call)(int request, pid_t pid, void *address, void *data);
 
 long ptrace(enum __ptrace_request request, ...) {
   static ptrace_call next;
-  static char whole[kMost]; /* One CPU: nobody else is in here. */
+  static char whole[kMost]; /* One CPU: no other thread is in here. */
   static size_t size;       /* of the host's set */
   va_list rest;
   va_start(rest, request);

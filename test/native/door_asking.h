@@ -128,7 +128,7 @@ class OddRoutes {
     ++asked_;
     if (random_() % 8 == 0) TurnClock::useUpTheTurn();
     const size_t at = question.head.target.find("/odd/");
-    // Those of other tests are nobody's.
+    // Those of other tests are of no connection here.
     if (at == std::string_view::npos) {
       const std::string none = "Content-Length: 0\r\n\r\n";
       return door_->respond(question.ticket, "HTTP/1.1 404 Not Found\r\n", none, {});
@@ -304,7 +304,8 @@ class DoorAsking {
       client->pieces.push_back(piece);
       if (odd.last) break;
     }
-    // Whoever watches or is parked is taken for gone; so is one that has sent too much ahead.
+    // A connection that watches or is parked is taken for gone; so is one that has sent too much
+    // ahead.
     const bool forever = odds_[client->odds.back()].how == How::kForever;
     client->ends = (forever || below(3) == 0) && bytes < 16000 && !watched;
   }

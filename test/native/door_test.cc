@@ -536,7 +536,7 @@ class Test {
     UNTIL((listenAll(), true));
     pass(kBodyTime + 1000);
     EXPECT(door_.counts().timedOut + worker_.door().counts().timedOut >= timedOut + slow);
-    // Whoever was silent or slow has been shown the door.
+    // Each connection that was silent or slow has been closed.
     for (int i = 0; i < 120; ++i) {
       if (i % 8 > 2) continue;
       Wire& peer = *peers[i];
@@ -678,7 +678,7 @@ class Test {
     member.polls->reset();
     member.parked = false;
     UNTIL(pool_.counts().parked < members_.size());
-    // From its neighbor, more than one answer carries, while nobody polls.
+    // From its neighbor, more than one answer carries, while no poll is parked.
     const uint32_t beyond = pool_.torus().neighbor(idOfText(member.id).record(), Edge::kLeft);
     std::string neighbor = member.id;
     for (const Member& other : members_) {
@@ -749,7 +749,7 @@ class Test {
   }
 
   void leave() {
-    // Some throw once more, to nobody who still listens; their sprites fly until all are gone.
+    // Some throw once more, to no client that still listens; their sprites fly until all are gone.
     Wire other(workerPort_);
     for (Member& member : members_) {
       switch (below(4)) {

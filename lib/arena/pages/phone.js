@@ -102,10 +102,10 @@ function showControl() {
 // ---- what it says
 
 const REASONS = {
-  'arena-full': 'The game is full. You come in as soon as somebody leaves.',
+  'arena-full': 'The game is full. You come in as soon as a player leaves.',
   'unknown-arena': 'There is no game at this address.',
   'too-many-joins': 'Many come at once. You are in soon.',
-  'too-many-clients': 'Too many play from your network. You come in as soon as somebody leaves.',
+  'too-many-clients': 'Too many play from your network. You come in as soon as a player leaves.',
   'grant-required': 'This game wants an invitation. Open the link you were given.',
   'bad-grant': 'Your invitation is not valid. Ask for a new link.',
   'grant-expired': 'Your invitation has ended. Ask for a new link.',

@@ -69,7 +69,7 @@ void checkGround(Checks& check) {
   const Image closed = drawGround(away, kWidth, kHeight);
   check(count(closed, colors::kAcross, 0, 0, 5, kHeight) == 0, "no seams without a way out");
   check(count(closed, colors::kSoft, 0, 0, 5, kHeight) >= 4 * (desk - 10), "but walls");
-  check(count(closed, colors::kSelf) == 0, "and nobody on the map");
+  check(count(closed, colors::kSelf) == 0, "and no desktop on the map");
 
   const int one = count(open, colors::kInk, 0, 0, kWidth, 120);
   const int many = count(drawGround(online(888), kWidth, kHeight), colors::kInk, 0, 0, kWidth, 120);

@@ -223,7 +223,7 @@ void checkKeys(Checks& check) {
   Scene scene;
   Desktop& desktop = scene.desktop;
   desktop.choose(1);
-  check(desktop.selected() == 0, "nobody to select");
+  check(desktop.selected() == 0, "no desktop to select");
   const BodyId one = desktop.add(ball(), 100, 100, 36);
   const BodyId two = desktop.add(ball(), 200, 100, 36);
   const BodyId three = desktop.add(ball(), 300, 100, 36);
