@@ -86,7 +86,8 @@ t.test('all is well: the tests of all steps are counted', async (t) => {
   const seconds = '\\n +\\d+ s, +\\d+ of CPU  ';
   const table = ran.map((step) => `${seconds}${step}`).join('');
   t.match(out, new RegExp(`== how long the steps took${table}${seconds}all\\n`));
-  for (const step of ran) t.match(out, new RegExp(`== ${step}\n((?!==).*\n)*?${seconds.slice(2)}${step}\n`));
+  for (const step of ran)
+    t.match(out, new RegExp(`== ${step}\n((?!==).*\n)*?${seconds.slice(2)}${step}\n`));
   const installed = await ci(t, { args: ['--installed'], failing: ['install'] });
   t.strictSame([installed.code, installed.last], [0, last]);
   t.notMatch(installed.out, /== (tools|npm install)/);
