@@ -308,6 +308,20 @@ async function everything(t, { preset, mode, only }) {
     }
   );
 
+  scenario('superseded with a throw on the wire that gets no answer: unknown', async (t) => {
+    const { stub, one } = await onStub(t, '--attempts', 2);
+    const poll = await stub.next(/^\/poll/);
+    one.say('throw', 'a', 'left', '{"id":"x"}');
+    const thrown = await stub.next(/^\/throw/);
+    poll.answer(200, { seq: 0, sprites: [], superseded: true });
+    await stub.join('second');
+    always(stub, /^\/throw/, 502, 'oh'); // the number may be the other program's by now
+    thrown.answer(502, 'oh');
+    t.equal((await one.until(({ tag }) => tag === 'a')).outcome, 'forgotten');
+    t.equal(stub.requests.filter(({ path }) => path.startsWith('/throw')).length, 1);
+    await one.quit();
+  });
+
   scenario('half an answer is none, whatever it says', async (t) => {
     const { stub, one } = await onStub(t, '--answer-timeout', 300);
     prove(stub);

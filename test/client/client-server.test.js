@@ -295,6 +295,18 @@ t.test('an answer that stalls is given up in time, whatever garbage is collected
   clearInterval(collecting);
 });
 
+t.test('a redirect is an answer that no Sprites server gives', async (t) => {
+  const server = createHttpServer((request, response) => {
+    response.writeHead(307, { location: '/elsewhere' }).end('{}');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => server.close());
+  const { port } = server.address();
+  const requests = new Requests(fetch, globalTimers(), { requestTimeout: 5000, answerMost: 100 });
+  t.match(await requests.ask(`http://127.0.0.1:${port}/join`, {}), { status: 307 });
+});
+
 t.test('an answer that is small as it is sent and huge as it is read is refused', async (t) => {
   // A whole answer, of 64 MB; sent, it is a thousandth of that.
   const rest = { seq: 0, sprites: [], x: 'x'.repeat(64 << 20) };

@@ -820,6 +820,46 @@ t.test('a number of another place is never sent from this one: unknown', async (
   await client.leave();
 });
 
+t.test('superseded with a throw on the wire that gets no answer: unknown', async (t) => {
+  let supersede;
+  let reset;
+  const { client, clock, fetch } = start({
+    join: [joined('one'), joined('two')],
+    poll: [() => new Promise((resolve) => (supersede = resolve)), HANG],
+    throw: [() => new Promise((resolve) => (reset = resolve))]
+  });
+  await clock.settle();
+  const thrown = client.throw('left', {});
+  await clock.settle();
+  supersede(answer(200, { seq: 0, sprites: [], superseded: true }));
+  await clock.until(() => client.id === 'two');
+  reset(RESET);
+  t.match(await inTime(clock, thrown), { thrown: null, state: 'forgotten' });
+  t.equal(fetch.of('throw').length, 1);
+  await client.leave();
+});
+
+t.test('a throw that waits while many others fly is sent with a number of then', async (t) => {
+  let last = 0;
+  const { client, clock } = start({
+    poll: [HANG],
+    throw: [
+      problem(503, 'neighbor-busy', BUSY),
+      ({ url }) => {
+        const n = Number(url.searchParams.get('n'));
+        last = Math.max(last, n);
+        return n > last - 64 ? answer(202, { state: 'queued' }) : problem(400, 'stale-number');
+      }
+    ]
+  });
+  await clock.settle();
+  const waiting = client.throw('left', {});
+  await clock.settle();
+  for (let i = 0; i < 70; i += 1) await client.throw('up', {});
+  t.match(await inTime(clock, waiting), { thrown: true, state: 'queued' });
+  await client.leave();
+});
+
 t.test('no place to throw from: yours, at once or after some patience', async (t) => {
   const { client, clock } = start({ join: [RESET] });
   await clock.settle();

@@ -28,13 +28,19 @@ bool readObject(std::string_view body, const json::MemberVisitor& visit) {
   return value && json::isUtf8(body) && json::members(*value, visit);
 }
 
-/** Reads what an answer of feeds says of the next request; false: it is malformed. */
-bool readNext(const std::string& name, std::string_view slice, FeedsAnswer* answer) {
+/** Reads the wait of "retry"; what is no time is none. */
+void readRetry(const std::string& name, std::string_view slice, Millis* retry) {
+  const std::optional<double> wait = name == "retry" ? json::number(slice) : std::nullopt;
+  if (wait) *retry = Millis(static_cast<Millis::rep>(std::clamp<double>(*wait, 0, kRetryMost)));
+}
+
+/** Reads what an answer of feeds says of the next request. */
+void readNext(const std::string& name, std::string_view slice, FeedsAnswer* answer) {
   if (name == "turn") {
     answer->turn = json::string(slice).value_or("");
     if (!isMadeOf(answer->turn, kNameCharacters, 40)) answer->turn.clear();
   }
-  return name != "retry" || readRetry(slice, &answer->retry);
+  readRetry(name, slice, &answer->retry);
 }
 
 bool readFeedItem(std::string_view slice, FeedItem* item) {
@@ -133,13 +139,6 @@ bool readArrival(std::string_view value, Arrival* arrival) {
 
 }  // namespace
 
-bool readRetry(std::string_view value, Millis* retry) {
-  const std::optional<double> wait = json::number(value);
-  if (!wait || *wait < 0) return false;
-  *retry = Millis(static_cast<Millis::rep>(std::min<double>(*wait, kRetryMost)));
-  return true;
-}
-
 bool isProblem(const Problem& problem, const char* name) {
   return problem.type == std::string(kProblemPrefix) + name;
 }
@@ -174,7 +173,8 @@ std::optional<JoinAnswer> readJoin(std::string_view body) {
   JoinAnswer answer;
   const bool read = readObject(body, [&](const std::string& name, std::string_view slice) {
     readPlaceMember(name, slice, &answer.place);
-    return name != "retry" || readRetry(slice, &answer.retry);
+    readRetry(name, slice, &answer.retry);
+    return true;
   });
   if (!read || !isId(answer.place.id)) return std::nullopt;
   answer.place.ack = answer.place.n = 0;
@@ -221,7 +221,8 @@ std::optional<PollAnswer> readPoll(std::string_view body) {
       });
     }
     if (name == "superseded") answer.superseded = slice == "true";
-    return name != "retry" || readRetry(slice, &answer.retry);
+    readRetry(name, slice, &answer.retry);
+    return true;
   });
   if (!read || !hasSprites) return std::nullopt;
   return answer;
@@ -252,7 +253,8 @@ std::optional<FeedsAnswer> readFeeds(std::string_view body) {
         return readFeedItem(element, &answer.items.back());
       });
     }
-    return readNext(name, slice, &answer);
+    readNext(name, slice, &answer);
+    return true;
   });
   if (!read || !hasItems) return std::nullopt;
   return answer;
@@ -262,7 +264,8 @@ std::optional<FeedsAnswer> readFeed(std::string_view body) {
   FeedsAnswer answer;
   answer.items.emplace_back();
   const bool read = readObject(body, [&](const std::string& name, std::string_view slice) {
-    return readNext(name, slice, &answer);
+    readNext(name, slice, &answer);
+    return true;
   });
   // It is checked to be JSON: what is around it does not count.
   const std::optional<std::string_view> item = json::value(body);
@@ -298,7 +301,8 @@ std::optional<ThrowAnswer> readThrow(std::string_view body) {
         known = true;
       }
     }
-    return name != "retry" || readRetry(slice, &answer.retry);
+    readRetry(name, slice, &answer.retry);
+    return true;
   });
   if (!read || !known) return std::nullopt;
   return answer;

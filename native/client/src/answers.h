@@ -105,9 +105,6 @@ bool isCut(const Reply& reply);
 
 Why whyOf(const Reply& reply, const Problem& problem);
 
-/** A wait of "retry"; false for what is none. */
-bool readRetry(std::string_view value, Millis* retry);
-
 std::optional<JoinAnswer> readJoin(std::string_view body);
 std::optional<PollAnswer> readPoll(std::string_view body);
 

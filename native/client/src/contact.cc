@@ -51,7 +51,7 @@ void Engine::startProof() {
 
 /** Seconds; 0: the server chooses. */
 unsigned Engine::pollHold() const {
-  if (holdRefused_ || place_.hold < kShortestHold) return 0;
+  if (place_.hold < kShortestHold) return 0;
   if (onlyPoll_) return kShortestHold;
   unsigned hold = options_.hold > 0 ? std::min(options_.hold, place_.hold) : place_.hold;
   return std::min(hold, holdMost_);
@@ -75,7 +75,7 @@ void Engine::onJoin(const Reply& reply, Time now) {
   }
   grant_.accepted();
   place_ = answer->place;
-  holdRefused_ = onlyPoll_ = doubt_ = false;
+  onlyPoll_ = doubt_ = false;
   cuts_ = pollFailures_ = strays_ = 0;
   holdMost_ = kHoldMost;
   ackTaken_ = 0;
@@ -174,7 +174,7 @@ void Engine::onPollFailed(const Reply& reply, Time now) {
     return;
   }
   if (reply.answered && isProblem(problem, "bad-hold")) {
-    holdRefused_ = true;  // the answer came at once: there is contact
+    place_.hold = 0;  // the answer came at once: there is contact
     failures_++;
     nextContact_ = now + backoff(failures_);
     return;

@@ -168,7 +168,6 @@ class Engine : public EngineBase {
   bool begun_ = false;
   Resume place_;               // id: empty without a place; ack: handed over; n: last number given
   uint64_t placeNumber_ = 0;   // tells one place's events from another's
-  bool holdRefused_ = false;   // this server wants no hold of ours
   uint64_t ackTaken_ = 0;      // of a poll that was answered
   bool doubt_ = false;         // the place is to be proven
   bool onlyPoll_ = false;      // polls fail though the place is answered: a poll is to prove it

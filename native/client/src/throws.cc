@@ -37,6 +37,9 @@ void Engine::startThrows(Time now) {
     if (!pending->maybeTaken) {
       if (settleUnsent(pending, now)) continue;
       if (place_.id.empty()) continue;  // on its way
+    } else if (pending->place != place_.id) {
+      settle(pending, Outcome::kForgotten, "the place it was thrown from is gone");
+      continue;
     } else if (now >= pending->deadline) {
       settle(pending, Outcome::kUnanswered, "no answer came in time");
       continue;

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "json.h"
 #include "sprites/client.h"
 
 #if LIBCURL_VERSION_NUM < 0x074400
@@ -91,8 +92,8 @@ constexpr Millis::rep kWaitAtOnce = 60000;
 /** Where a place is: answers in a row that send it on, then it counts as forgotten. */
 constexpr unsigned kMovesMost = 6;
 
-/** The longest Location that is taken. */
-constexpr size_t kLocationMost = 2048;
+/** The longest line with a Location that is taken. */
+constexpr size_t kHeaderMost = 2048;
 
 constexpr char kMisdirected[] = "urn:sprites:misdirected";
 constexpr char kForgotten[] = R"({"type":"urn:sprites:unknown-client"})";
@@ -222,6 +223,7 @@ struct Transport::Transfer {
   bool bodyAsked = false;
   std::string answer;
   std::string location;
+  std::string retryAfter;
   size_t maxAnswer = 0;
   char error[CURL_ERROR_SIZE] = {0};
 
@@ -248,15 +250,16 @@ struct Transport::Transfer {
   static size_t onHeader(char* data, size_t size, size_t count, void* self) noexcept {
     auto* transfer = static_cast<Transfer*>(self);
     const std::string_view line(data, size * count);
-    constexpr std::string_view kName = "location:";
-    const bool found = line.size() < kLocationMost && line.size() > kName.size() &&
-                       curl_strnequal(line.data(), kName.data(), kName.size()) != 0;
-    if (!found) return line.size();
-    const size_t begin = line.find_first_not_of(" \t", kName.size());
-    const size_t end = line.find_last_not_of(" \t\r\n");
+    const size_t colon = line.find(':');
+    if (line.size() >= kHeaderMost || colon == line.npos) return line.size();
+    std::string_view value = line.substr(colon + 1, line.find_last_not_of(" \t\r\n") - colon);
+    value.remove_prefix((std::min)(value.find_first_not_of(" \t"), value.size()));
+    const auto is = [line, colon](std::string_view name) {
+      return name.size() == colon && curl_strnequal(line.data(), name.data(), colon) != 0;
+    };
     try {
-      transfer->location =
-          begin == line.npos || end < begin ? "" : line.substr(begin, end - begin + 1);
+      if (is("location")) transfer->location = value;
+      if (is("retry-after")) transfer->retryAfter = value;
     } catch (const std::bad_alloc&) {
       return 0;
     }
@@ -306,6 +309,7 @@ struct Transport::State {
     transfer->away = away;
     transfer->answer.clear();
     transfer->location.clear();
+    transfer->retryAfter.clear();
     transfer->bodyAt = 0;
     transfer->bodyAsked = false;
     curl_easy_setopt(transfer->easy.get(), CURLOPT_URL, (server + transfer->path).c_str());
@@ -358,10 +362,10 @@ struct Transport::State {
     long status = 0;
     curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
     reply.status = static_cast<int>(status);
-    curl_off_t seconds = 0;
+    // Not curl's own reading, which takes 600 of "600 s", and dates by this machine's clock.
     const bool asks = reply.answered && (status == 429 || status == 503);
-    if (asks) curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds);
-    reply.retryAfter = std::chrono::seconds(std::clamp<curl_off_t>(seconds, 0, 3600));
+    const uint64_t seconds = asks ? json::count(transfer->retryAfter).value_or(0) : 0;
+    reply.retryAfter = std::chrono::seconds((std::min)(seconds, uint64_t{3600}));
     reply.body = std::move(transfer->answer);
     return reply;
   }
