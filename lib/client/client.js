@@ -282,9 +282,7 @@ export class Client {
    * @returns {Ticket}
    */
   ticket() {
-    this.#place.n += 1;
-    if (this.id) this.#place.tell();
-    return { id: this.id, n: this.#place.n, tried: false };
+    return { id: this.id, n: this.#place.number(), tried: false };
   }
 
   /**
@@ -313,6 +311,8 @@ export class Client {
       id: () => place.id,
       state: () => (isAway() ? 'left' : this.state),
       maxSprite: () => place.maxSprite,
+      last: () => place.n,
+      number: () => place.number(),
       nextTry: () => this.nextTry?.ms,
       post: (path, body) => this.#post(path, body),
       forget: (id, why) => this.#loop.forget(id, why),

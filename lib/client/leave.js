@@ -28,7 +28,7 @@ export async function leave({ place, requests, waits, limits, throwsAreOver, pol
    * the server answers the earlier one at once, and has taken its ack.
    */
   async function proveAck(before) {
-    const url = place.pollUrl(Number.isFinite(place.hold) ? limits.holdLeast : Infinity);
+    const url = place.pollUrl(limits.holdLeast);
     const controller = new AbortController();
     const most = Math.max(1, before - waits.now());
     const poll = async () => {

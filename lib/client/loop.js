@@ -172,7 +172,7 @@ export class Loop {
     const place = this.#place;
     const { id, ack } = place;
     const seconds = this.state === 'online' ? place.hold : this.#limits.holdLeast;
-    const held = Number.isFinite(seconds) ? seconds : this.#limits.holdUnknown;
+    const held = Number.isFinite(place.hold) ? seconds : this.#limits.holdUnknown;
     const poll = { since: this.#waits.now(), again: false };
     this.#poll = poll;
     const most = held * 1250 + this.#limits.pollSlack;
@@ -267,7 +267,7 @@ export class Loop {
       this.#failures += 1;
       return this.#wait();
     }
-    if (problem === 'ack-ahead' || problem === 'bad-ack') {
+    if (problem === 'ack-ahead') {
       // The server has an older memory than this client: sequence numbers would meet twice. What
       // waits at the old place flies on when that is given up.
       this.#requests.ask(this.#place.leaveUrl, { method: 'POST' }).catch(ignoreFailure);

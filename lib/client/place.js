@@ -74,6 +74,13 @@ export class Place {
     this.transient = port && this.#base.protocol === 'http:' ? positive(transient) : undefined;
   }
 
+  /** @returns {number} for the next throw */
+  number() {
+    this.n += 1;
+    if (this.id) this.tell();
+    return this.n;
+  }
+
   /** The place is gone; numbers of throws go on. */
   lose() {
     this.id = null;
@@ -90,7 +97,7 @@ export class Place {
 
   /** @returns {number} seconds to ask for; Infinity: let the server choose */
   get hold() {
-    return Math.min(this.#hold ?? Infinity, this.holdMost);
+    return this.#hold ? Math.min(this.#hold, this.holdMost) : Infinity;
   }
 
   /**
@@ -105,11 +112,11 @@ export class Place {
   }
 
   /**
-   * @param {number} seconds of the hold; Infinity: none
+   * @param {number} seconds of the hold, where the server lets this client choose
    * @returns {string}
    */
   pollUrl(seconds) {
-    const hold = Number.isFinite(seconds) ? `&hold=${seconds}` : '';
+    const hold = Number.isFinite(this.hold) ? `&hold=${seconds}` : '';
     return this.url(`poll/${this.id}?ack=${this.ack}${hold}`);
   }
 

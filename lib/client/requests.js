@@ -68,11 +68,11 @@ export class Requests {
       const response = await this.#fetch(url, {
         cache: 'no-store',
         credentials: 'omit',
-        redirect: 'error',
+        redirect: 'manual', // no answer of a Sprites server
         ...init,
         signal: controller.signal
       });
-      const text = await readText(response, this.#limits.answerMost, controller.signal);
+      const text = await readText(response, this.#limits.answerMost);
       if (text === undefined) {
         reason = 'garbage';
         throw new RangeError('the answer is too long');
@@ -102,24 +102,18 @@ export class Requests {
  *
  * @param {Response} response
  * @param {number} most bytes
- * @param {AbortSignal} signal gives it up. The fetch has it too, but where redirects are errors Node 20 and 22
- *     forget it when they collect garbage (nodejs/undici#4627): an answer that stalls would be waited for for minutes
  * @returns {Promise<string|undefined>} undefined when there are more; then the rest is still to be
  *     given up
- * @throws the signal's reason
  */
-async function readText(response, most, signal) {
+async function readText(response, most) {
   if (response.body === null) return '';
   const reader = response.body.getReader();
-  // A body that has failed can't be cancelled any more, and says so to `read`.
-  signal.addEventListener('abort', () => reader.cancel().catch(() => {}));
   if (Number(response.headers.get('content-length')) > most) return undefined;
   const decoder = new TextDecoder();
   let length = 0;
   let text = '';
   for (;;) {
     const { done, value } = await reader.read();
-    signal.throwIfAborted(); // What was cancelled ends as if it were whole.
     if (done) return text + decoder.decode();
     length += value.length;
     if (length > most) return undefined;
@@ -137,7 +131,7 @@ function parse(text) {
 
 /** @returns {number|undefined} the date form is not used by this server */
 const milliseconds = (retryAfter) =>
-  /^\d{1,9}$/.test(retryAfter) ? Number(retryAfter) * 1000 : undefined;
+  /^\d{1,15}$/.test(retryAfter) ? Number(retryAfter) * 1000 : undefined;
 
 /**
  * For a caller that takes no answer for an answer.

@@ -37,6 +37,8 @@ const SURE = new Set(['neighbor-busy', 'mailboxes-full']);
  * @property {() => string|null} id
  * @property {() => string} state the client's; `left` also while it is leaving
  * @property {() => number|undefined} maxSprite
+ * @property {() => number} last the last number given to a throw
+ * @property {() => number} number the next one
  * @property {() => number|undefined} nextTry ms until the client tries again, where it waits
  * @property {(path: string, body: string) => Promise<import('./answers.js').Answer>} post
  * @property {(id: string, why: string) => void} forget the server does not know this place
@@ -133,20 +135,22 @@ export class Throws {
           return { ...this.#mine(ticket, 'busy'), problem, retryAfter };
         }
         await sender.until(() => false, until);
-      } else if (!tried && this.#isFar(ticket, id)) {
-        await sender.until(() => !this.#isFar(ticket, id), end);
+      } else if (!tried && this.#isFar(id)) {
+        await sender.until(() => !this.#isFar(id), end);
       } else {
         return undefined;
       }
     }
   }
 
-  /** Whether the server may have forgotten a throw under way by the time it sees this number. */
-  #isFar({ n }, id) {
-    for (const other of this.#pending) {
-      if (other.tried && other.id === id && other.n + this.#limits.numberWindow <= n) return true;
-    }
-    return false;
+  /** Whether the server may have forgotten a throw under way by the time it sees the next one. */
+  #isFar(id) {
+    return [...this.#pending].some((one) => one.tried && one.id === id && this.#isOld(one));
+  }
+
+  /** Whether the server may not remember a number by the time it sees the next one. */
+  #isOld({ n }) {
+    return n + this.#limits.numberWindow <= this.#sender.last();
   }
 
   /** One attempt. @returns {Promise<object|undefined>} the outcome, if it is known by now */
@@ -154,6 +158,7 @@ export class Throws {
     const sender = this.#sender;
     const { edge, body, ticket } = sending;
     const doubtful = ticket.tried;
+    if (!doubtful && this.#isOld(ticket)) ticket.n = sender.number();
     ticket.id = sender.id();
     ticket.tried = true;
     let answer;

@@ -49,18 +49,18 @@ void Engine::startProof() {
       ask(Method::kGet, "/place/" + place_.id, std::min(kProofTimeout, options_.answerTimeout));
 }
 
-/** Seconds; 0: the server chooses. */
+/** Seconds. */
 unsigned Engine::pollHold() const {
-  if (place_.hold < kShortestHold) return 0;
   if (onlyPoll_) return kShortestHold;
   unsigned hold = options_.hold > 0 ? std::min(options_.hold, place_.hold) : place_.hold;
   return std::min(hold, holdMost_);
 }
 
 RequestId Engine::startPoll(unsigned hold) {
+  if (place_.hold < kShortestHold) hold = 0;  // the server chooses
   std::string path = "/poll/" + place_.id + "?ack=" + std::to_string(place_.ack);
   if (hold > 0) path += "&hold=" + std::to_string(hold);
-  return ask(Method::kGet, path, pollTimeout(hold > 0 ? hold : std::max(place_.hold, kUsualHold)));
+  return ask(Method::kGet, path, pollTimeout(hold > 0 ? hold : kUsualHold));
 }
 
 void Engine::onJoin(const Reply& reply, Time now) {

@@ -290,9 +290,8 @@ void Engine::startLeaving(Time now) {
     if (place_.ack > ackTaken_) {
       // No answer has proved yet that the last ack was taken, and what is not acked would fly on
       // from here and be there twice. Of two polls the server answers the earlier one at once.
-      const unsigned hold = place_.hold < kShortestHold ? 0 : kShortestHold;
-      if (poll_ == 0) poll_ = startPoll(hold);
-      ackPoll_ = startPoll(hold);
+      if (poll_ == 0) poll_ = startPoll(kShortestHold);
+      ackPoll_ = startPoll(kShortestHold);
     }
   }
   if (leaving_ == Leaving::kAck) {
