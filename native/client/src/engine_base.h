@@ -94,9 +94,13 @@ class Driver {
 
   bool perform(Millis timeout) {
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      std::unique_lock<std::mutex> lock(mutex_);
+      if (driver_ == std::this_thread::get_id())
+        throw std::logic_error("sprites: perform() is running");
+      const auto isFree = [this] { return started_ || driver_ == std::thread::id(); };
+      if (!changed_.wait_for(lock, std::clamp(timeout, Millis(0), kPatienceMost), isFree))
+        return true;
       if (started_) throw std::logic_error("sprites: the client has a thread of its own");
-      if (driver_ != std::thread::id()) throw std::logic_error("sprites: perform() is running");
       driver_ = std::this_thread::get_id();
       driven_ = true;
     }
@@ -105,6 +109,7 @@ class Driver {
       ~Release() {
         const std::lock_guard<std::mutex> lock(self->mutex_);
         self->driver_ = std::thread::id();
+        self->changed_.notify_all();
       }
     } release{this};
     return engine_->turn(timeout);
@@ -136,7 +141,7 @@ class Driver {
     const auto deadline = std::chrono::steady_clock::now() + std::min(patience, kPatienceMost);
     std::unique_lock<std::mutex> lock(mutex_);
     if (driver_ == std::this_thread::get_id()) return isOver();
-    if (started_) return ended_.wait_until(lock, deadline, [this] { return over_; });
+    if (started_) return changed_.wait_until(lock, deadline, [this] { return over_; });
     lock.unlock();
     for (;;) {
       const auto now = std::chrono::steady_clock::now();
@@ -155,12 +160,12 @@ class Driver {
     }
     const std::lock_guard<std::mutex> lock(mutex_);
     over_ = true;
-    ended_.notify_all();
+    changed_.notify_all();
   }
 
   Engine* const engine_;
   std::mutex mutex_;
-  std::condition_variable ended_;
+  std::condition_variable changed_;
   std::thread thread_;
   std::thread::id driver_;  // under mutex_: the thread inside the engine
   bool started_ = false;    // under mutex_

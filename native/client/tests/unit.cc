@@ -12,6 +12,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "answers.h"
 #include "checks.h"
@@ -409,6 +410,18 @@ void checkOptions(Checks& check) {
   check(throws<std::logic_error>([&client] { client.start(); }), "started twice");
   check(throws<std::logic_error>([&client] { client.perform(sprites::Millis(0)); }),
         "started and driven");
+  sprites::Options nowhere;
+  nowhere.server = "http://127.0.0.1:9";
+  sprites::Client driven(nowhere);
+  std::thread loop([&driven] {
+    while (driven.perform(sprites::Millis(60000))) {
+    }
+  });
+  while (driven.state() == sprites::State::kLeft) std::this_thread::yield();
+  check(!throws<std::logic_error>([&driven] { driven.close(sprites::Millis(9000)); }) &&
+            driven.state() == sprites::State::kLeft,
+        "closed while another thread drives it");
+  loop.join();
   sprites::Client idle(sprites::Options{});
   check(idle.close(sprites::Millis(1000)), "leaving before anything was done");
   check(!idle.throwSprite(sprites::Edge::kUp, "{}", nullptr), "no throw after leaving");
