@@ -1,8 +1,7 @@
-import { isCut, positive, problemOf } from './answers.js';
+import { positive, problemOf } from './answers.js';
 import { callBack } from './call-back.js';
 import { readItem, readItems, turnOf } from './feed-items.js';
 import { askBy } from './grant.js';
-import { shorterHold } from './limits.js';
 import { ignoreFailure } from './requests.js';
 
 /**
@@ -36,9 +35,7 @@ export class FeedLoop {
 
   #run = 0; // counts starts and stops: what an older run still hears is not for it
   #failures = 0; // in a row
-  #cuts = 0; // long polls in a row that were cut off
   #doubt = false; // whether there is contact
-  #holdMost; // seconds, as the network between seems to allow
   #holdRefused = Infinity; // seconds the server does not grant
   #openAt = -Infinity; // not before: the server has asked for a pause
   #poll = null; // {since, controller, again} of the request under way; since Infinity: it waits for its grant
@@ -74,7 +71,6 @@ export class FeedLoop {
     this.#grant = grant;
     this.#limits = limits;
     this.#onState = onState;
-    this.#holdMost = limits.feedHold;
   }
 
   /** More is watched than before, or less. */
@@ -148,9 +144,7 @@ export class FeedLoop {
       this.#failures = 0; // The network did let it park,
       this.#grant?.accepted(); // and the server.
     }
-    const wasCut = isLong && isCut(answer);
-    if (wasCut) this.#cut(took);
-    else if (isLong) this.#cuts = 0;
+    const wasCut = isLong && this.#waits.wasCut(answer, took);
     const items = itemsOf(answer, address.key);
     this.#last = { path: address.path, turn: undefined };
     if (items === null && this.#grant?.refused(problemOf(answer))) return undefined;
@@ -226,8 +220,8 @@ export class FeedLoop {
    * @returns {number|undefined} seconds to ask for; undefined: let the server choose
    */
   #holdUntil(next) {
-    const { holdLeast } = this.#limits;
-    const most = this.#doubt ? holdLeast : this.#holdMost;
+    const { holdLeast, feedHold } = this.#limits;
+    const most = this.#doubt ? holdLeast : Math.min(feedHold, this.#waits.holdMost);
     const hold = Math.min(most, Math.max(holdLeast, Math.ceil(next / 1000)));
     return hold < this.#holdRefused ? hold : undefined;
   }
@@ -247,11 +241,5 @@ export class FeedLoop {
     this.#doubt = true;
     if (wait.asked) this.#openAt = this.#waits.now() + wait.ms;
     return wait;
-  }
-
-  /** Something between cuts off what is idle: after two in a row, ask for a shorter hold. */
-  #cut(took) {
-    this.#cuts += 1;
-    if (this.#cuts >= 2) this.#holdMost = shorterHold(took, this.#holdMost, this.#limits);
   }
 }

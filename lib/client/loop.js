@@ -1,7 +1,6 @@
 import { callBack } from './call-back.js';
 import { askBy } from './grant.js';
-import { isCut, positive, problemOf, readEntries, readPlace } from './answers.js';
-import { shorterHold } from './limits.js';
+import { positive, problemOf, readEntries, readPlace } from './answers.js';
 import { ignoreFailure } from './requests.js';
 
 /**
@@ -26,7 +25,6 @@ export class Loop {
 
   #failures = 0; // in a row
   #pollFailures = 0; // polls, in a row
-  #cuts = 0; // long polls in a row that were cut off
   #strayMisses = 0; // 404 in a row that no Sprites server wrote
   #doubt = false; // ask for the place, before anything else
   #pollAt = 0; // not before: the server has asked for a pause
@@ -145,6 +143,7 @@ export class Loop {
     if (this.grant?.refused(problemOf(answer))) return undefined;
     if (answer.status !== 201 || !this.#place.join(answer.json)) return this.#refused(answer);
     this.grant?.accepted();
+    this.#waits.holdMost = Infinity;
     this.#doubt = false;
     this.#pollFailures = 0;
     this.#pause(answer.json.retry);
@@ -171,23 +170,22 @@ export class Loop {
   async #pollOnce(run) {
     const place = this.#place;
     const { id, ack } = place;
-    const seconds = this.state === 'online' ? place.hold : this.#limits.holdLeast;
+    const most = this.state === 'online' ? this.#waits.holdMost : this.#limits.holdLeast;
+    const seconds = Math.min(place.hold, most);
     const held = Number.isFinite(place.hold) ? seconds : this.#limits.holdUnknown;
     const poll = { since: this.#waits.now(), again: false };
     this.#poll = poll;
-    const most = held * 1250 + this.#limits.pollSlack;
-    const answer = await this.#ask(place.pollUrl(seconds), 'GET', most);
+    const time = held * 1250 + this.#limits.pollSlack;
+    const answer = await this.#ask(place.pollUrl(seconds), 'GET', time);
     this.#poll = null;
     if (id === place.id && answer.status === 200) place.ackTaken = ack;
     this.#waits.changed();
     if (run !== this.run || id !== place.id || poll.again) return undefined;
 
     const took = this.#waits.now() - poll.since;
-    const long = this.state === 'online' && took >= this.#limits.long;
-    if (long) {
+    if (took >= this.#limits.long) {
       this.#failures = 0; // The network did let it park.
-      if (isCut(answer)) this.#cut(took);
-      else this.#cuts = 0;
+      this.#waits.wasCut(answer, took);
     }
     if (answer.failure) return this.#pollFailed(answer.failure);
     if (answer.status === 404) return this.#missed(answer) ?? this.#pollFailed('garbage');
@@ -200,7 +198,7 @@ export class Loop {
     if (json?.superseded === true) {
       this.lose();
       this.become('superseded', 'superseded');
-      this.#failures = Math.max(1, this.#failures);
+      this.#failures = 0;
       return this.#wait();
     }
     const entries = readEntries(json);
@@ -216,7 +214,6 @@ export class Loop {
     this.#pause(json.retry);
     if (!positive(json.retry) && this.#place.ack === before && took < this.#limits.quick) {
       // An empty answer should have taken its hold. Whatever sends these must not be hammered.
-      this.#failures += 1;
       return { ...this.#wait(), full };
     }
     this.#failures = 0;
@@ -263,8 +260,7 @@ export class Loop {
   #pollRefused(answer) {
     const problem = problemOf(answer);
     if (problem === 'bad-hold') {
-      this.#place.refuseHold(); // The server was restarted with a shorter one.
-      this.#failures += 1;
+      this.#place.hold = Infinity; // The server was restarted with a shorter one.
       return this.#wait();
     }
     if (problem === 'ack-ahead') {
@@ -278,7 +274,6 @@ export class Loop {
 
   /** A failed poll is no proof that there is no contact; three of them are reason to doubt it. */
   #pollFailed(why, retryAfter) {
-    this.#failures += 1;
     this.#pollFailures += 1;
     this.#doubt = true;
     if (this.#pollFailures >= this.#limits.pollTrust) this.become('offline', why);
@@ -286,7 +281,6 @@ export class Loop {
   }
 
   #noContact(why, retryAfter) {
-    this.#failures += 1;
     this.#doubt = this.#place.id !== null;
     this.become('offline', why);
     return this.#wait(retryAfter);
@@ -304,22 +298,14 @@ export class Loop {
     return this.#forgotten('unknown-client');
   }
 
-  /** @returns {Wait} none the first time */
   #forgotten(why) {
     this.forget(this.#place.id, why);
-    this.#failures += 1;
-    return this.#failures > 1 ? this.#wait() : { ms: 0 };
+    return this.#wait();
   }
 
-  /** Something between cuts off what is idle: after two in a row, ask for a shorter hold. */
-  #cut(took) {
-    this.#cuts += 1;
-    const place = this.#place;
-    if (this.#cuts >= 2) place.holdMost = shorterHold(took, place.holdMost, this.#limits);
-  }
-
-  /** @returns {Wait} after a failure */
+  /** @returns {Wait} after one more failure */
   #wait(retryAfter) {
+    this.#failures += 1;
     return this.#waits.after(this.#failures, retryAfter);
   }
 

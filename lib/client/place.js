@@ -9,7 +9,6 @@ import { callBack } from './call-back.js';
 export class Place {
   #base;
   #onResume;
-  #hold; // seconds, as the server said
 
   /** The server that has the place, where that is another one. @type {URL|null} */
   away = null;
@@ -18,7 +17,7 @@ export class Place {
   ack = 0; // the last sequence number handed out
   ackTaken = 0; // the one of the last poll that was answered
   n = 0; // the last number given to a throw
-  holdMost = Infinity; // seconds, as the network between seems to allow
+  hold = Infinity; // seconds to ask for; Infinity: the server chooses
   /** @type {number|undefined} seconds */
   lease;
   /** @type {number|undefined} bytes */
@@ -42,7 +41,8 @@ export class Place {
   get resume() {
     if (!this.id) return null;
     const { id, ack, n, lease, maxSprite, transient } = this;
-    return { id, ack, n, hold: this.#hold, lease, maxSprite, transient };
+    const hold = Number.isFinite(this.hold) ? this.hold : undefined;
+    return { id, ack, n, hold, lease, maxSprite, transient };
   }
 
   /** Tells the program what to keep. */
@@ -65,8 +65,7 @@ export class Place {
     this.ack = ack;
     this.ackTaken = ack;
     this.n = Math.max(this.n, n);
-    this.#hold = positive(hold);
-    this.holdMost = Infinity;
+    this.hold = positive(hold) ?? Infinity;
     this.lease = positive(lease);
     this.maxSprite = positive(maxSprite);
     // The transient port speaks plain HTTP: behind TLS there is only the main one.
@@ -88,16 +87,6 @@ export class Place {
     this.ack = 0;
     this.ackTaken = 0;
     this.tell();
-  }
-
-  /** The server takes no hold of this client's any more: it chooses. */
-  refuseHold() {
-    this.#hold = undefined;
-  }
-
-  /** @returns {number} seconds to ask for; Infinity: let the server choose */
-  get hold() {
-    return this.#hold ? Math.min(this.#hold, this.holdMost) : Infinity;
   }
 
   /**

@@ -1,4 +1,5 @@
-import { longestWait } from './limits.js';
+import { isCut } from './answers.js';
+import { longestWait, shorterHold } from './limits.js';
 
 /**
  * @typedef {object} Wait
@@ -14,12 +15,15 @@ export class Waits {
   #random;
   #limits;
   #waiters = new Set();
+  #cuts = 0; // long polls in a row that were cut off
 
   /** The wait under way. @type {(Wait & {until: number, end: () => void})|null} */
   nap = null;
 
   /** How many clients the server has, where that is known. @type {number|null} */
   clients = null;
+
+  holdMost = Infinity; // seconds, as the network between seems to allow
 
   /**
    * @param {import('./requests.js').Timers} timers
@@ -66,6 +70,20 @@ export class Waits {
     const ms = this.backoff(failures);
     if (!retryAfter) return { ms };
     return { ms: Math.max(ms, this.spread(retryAfter)), asked: true };
+  }
+
+  /**
+   * A poll has ended that was parked for long. What cuts off two in a row cuts off what is idle: a shorter hold is due.
+   *
+   * @param {{status?: number, json?: any, failure?: string}} answer
+   * @param {number} took ms
+   * @returns {boolean} whether it was cut off
+   */
+  wasCut(answer, took) {
+    const wasCut = isCut(answer);
+    this.#cuts = wasCut ? this.#cuts + 1 : 0;
+    if (this.#cuts >= 2) this.holdMost = shorterHold(took, this.holdMost, this.#limits);
+    return wasCut;
   }
 
   /** Waits, until it is over or ended. @param {Wait} wait */

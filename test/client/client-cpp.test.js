@@ -291,23 +291,6 @@ async function everything(t, { preset, mode, only }) {
     }
   );
 
-  scenario(
-    'a client whose lease ran out is told by its throw, which flies from the new place',
-    async (t) => {
-      const { stub, one } = await onStub(t);
-      one.say('throw', 'a', 'left', '{"id":"x"}');
-      const refused = await stub.next(/^\/throw\/first\/left$/);
-      refused.answer(404, problem('unknown-client'));
-      t.equal((await one.state('joining')).why, 'unknown-client');
-      await stub.join('second');
-      const again = await stub.next(/^\/throw\/second\/left$/);
-      t.equal(again.body, '{"id":"x"}');
-      again.answer(202, { state: 'delivered' });
-      await one.until(({ outcome }) => outcome === 'delivered');
-      await one.quit();
-    }
-  );
-
   scenario('superseded with a throw on the wire that gets no answer: unknown', async (t) => {
     const { stub, one } = await onStub(t, '--attempts', 2);
     const poll = await stub.next(/^\/poll/);
@@ -418,25 +401,6 @@ async function everything(t, { preset, mode, only }) {
     }
   });
 
-  scenario('a refusal that says nothing of the sprite is no last word', async (t) => {
-    const { stub, one } = await onStub(t, '--backoff', 100, '--attempts', 8);
-    one.say('throw', 'a', 'left', '{"id":"x"}');
-    const say = [
-      [403, '<html>Sign in to this network'],
-      [400, { type: 'about:blank', title: 'Bad Request' }]
-    ];
-    const settled = one.until(({ tag }) => tag === 'a');
-    const next = () => Promise.race([stub.next(/^\/throw/), settled]);
-    for (const [status, body] of say) (await next()).answer(status, body);
-    const last = await next();
-    t.strictSame(one.results, [], 'all of them tried again');
-    t.equal(last.query.get('n'), '1', 'under the same number');
-    last.answer(202, { state: 'duplicate' });
-    t.match(await settled, { outcome: 'duplicate' });
-    t.equal((await one.counts()).resent, say.length);
-    await one.quit();
-  });
-
   scenario('throws under way are bounded', async (t) => {
     const { stub, one } = await onStub(t, '--pending', 3, '--parallel', 2);
     one.say('flood', 'f', 5, 'left', '{}');
@@ -458,11 +422,9 @@ async function everything(t, { preset, mode, only }) {
   });
 
   scenario('"retry" in an answer is waited for, and the state stays', async (t) => {
-    const stub = await Stub.start(t);
-    const one = probe(t, stub.url);
-    await stub.join('first');
+    const { stub, one } = await onStub(t, '--hold', 60);
     const poll = await stub.next(/^\/poll/);
-    t.equal(poll.query.get('ack'), '0');
+    t.strictSame([poll.query.get('ack'), poll.query.get('hold')], ['0', '60']);
     poll.answer(200, {
       seq: 4,
       retry: 700,
@@ -495,21 +457,6 @@ async function everything(t, { preset, mode, only }) {
     t.equal(again.query.get('hold'), '120', 'it is there: the whole hold');
     again.answer(200, { seq: 0, sprites: [] });
     await one.state('online');
-    await one.quit();
-  });
-
-  scenario('sprites that come again are recognized by their numbers', async (t) => {
-    const stub = await Stub.start(t);
-    const one = probe(t, stub.url);
-    await stub.join('first');
-    const arrival = (seq) => ({ seq, from: 'left', sprite: { id: `n${seq}` } });
-    (await stub.next(/^\/poll/)).answer(200, { seq: 2, sprites: [arrival(1), arrival(2)] });
-    (await stub.next(/^\/poll/)).answer(200, { seq: 3, sprites: [1, 2, 3].map(arrival) });
-    const poll = await stub.next(/^\/poll/);
-    t.equal(poll.query.get('ack'), '3');
-    await one.until(({ sprite }) => sprite?.id === 'n3');
-    t.strictSame(ids(one.caught), ['n1', 'n2', 'n3']);
-    t.equal((await one.counts()).repeats, 2);
     await one.quit();
   });
 
@@ -554,21 +501,10 @@ async function everything(t, { preset, mode, only }) {
       const poll = await stub.next(/^\/poll/);
       last = poll;
     }
+    t.equal((await one.counts()).repeats, 4);
     // Each wait is anywhere between 0 and 300 ms: all eight together are not this short.
     t.ok(last.at - first.at >= 100, `${last.at - first.at} ms`);
     t.notOk(one.events.some(({ state }) => state === 'offline'));
-    await one.quit();
-  });
-
-  scenario('a hold that the server does not want is given up', async (t) => {
-    const stub = await Stub.start(t);
-    const one = probe(t, stub.url, '--hold', 60, '--backoff', 100);
-    await stub.join('first');
-    const poll = await stub.next(/^\/poll/);
-    t.equal(poll.query.get('hold'), '60');
-    poll.answer(400, problem('bad-hold'));
-    const again = await stub.next(/^\/poll/);
-    t.equal(again.query.get('hold'), null);
     await one.quit();
   });
 

@@ -91,9 +91,7 @@ void Engine::onProof(const Reply& reply, Time now) {
     doubt_ = false;
     strays_ = 0;
     if (!onlyPoll_) setState(State::kOnline);
-  } else if (isForgotten(reply, problem)) {
-    losePlace(State::kJoining, {"unknown-client", "the server has forgotten this place"}, now);
-  } else {
+  } else if (!loseForgotten(reply, problem, now)) {
     transport_.cancel(std::exchange(poll_, 0));
     wait(reply, now);
     goOffline(whyOf(reply, problem), now);
@@ -121,8 +119,6 @@ void Engine::onPoll(const Reply& reply, Time now) {
     // The later poll has the place now, and gets what was not acked; both would get it twice.
     failures_ = 0;
     losePlace(State::kSuperseded, {"superseded", "another program polls with the same id"}, now);
-    failures_ = 1;
-    nextContact_ = now + backoff(failures_);
     return;
   }
   pollOpen_ = now + answer->retry;
@@ -151,8 +147,7 @@ void Engine::handOver(const std::vector<Arrival>& arrivals, uint64_t place, bool
   if (taken) tellResume();
   if (quick && !taken) {
     // An empty answer should have taken its hold. Whatever sends these must not be hammered.
-    failures_++;
-    nextContact_ = Clock::now() + backoff(failures_);
+    nextContact_ = Clock::now() + failed();
   } else {
     failures_ = 0;
     nextContact_ = Clock::now();
@@ -162,10 +157,7 @@ void Engine::handOver(const std::vector<Arrival>& arrivals, uint64_t place, bool
 /** A failed poll is no proof that there is no contact: the place is asked for. */
 void Engine::onPollFailed(const Reply& reply, Time now) {
   const Problem problem = readProblem(reply.body);
-  if (isForgotten(reply, problem)) {
-    losePlace(State::kJoining, {"unknown-client", "the server has forgotten this place"}, now);
-    return;
-  }
+  if (loseForgotten(reply, problem, now)) return;
   if (reply.answered && isProblem(problem, "ack-ahead")) {
     // The server has come back with an older memory than ours: sequence numbers would meet twice.
     // What it has for this place flies on when the place is given up.
@@ -175,8 +167,7 @@ void Engine::onPollFailed(const Reply& reply, Time now) {
   }
   if (reply.answered && isProblem(problem, "bad-hold")) {
     place_.hold = 0;  // the answer came at once: there is contact
-    failures_++;
-    nextContact_ = now + backoff(failures_);
+    nextContact_ = now + failed();
     return;
   }
   pollFailures_++;
@@ -191,10 +182,11 @@ void Engine::onPollFailed(const Reply& reply, Time now) {
 }
 
 /** Counts an answer of 404; true when the server does not know the place any more. */
-bool Engine::isForgotten(const Reply& reply, const Problem& problem) {
+bool Engine::loseForgotten(const Reply& reply, const Problem& problem, Time now) {
   if (!reply.answered || reply.status != 404) return false;
-  if (isProblem(problem, "unknown-client")) return true;
-  return ++strays_ >= kStraysMost;
+  if (!isProblem(problem, "unknown-client") && ++strays_ < kStraysMost) return false;
+  losePlace(State::kJoining, {"unknown-client", "the server has forgotten this place"}, now);
+  return true;
 }
 
 /** Sets the wait after a failure: the server's own where it says one. */
@@ -219,10 +211,9 @@ void Engine::losePlace(State state, const Why& why, Time now) {
   transport_.goHome();
   transport_.cancel(std::exchange(poll_, 0));
   transport_.cancel(std::exchange(proof_, 0));
-  failures_++;
   count([](Counts* counts) { counts->failures++; });
   firm_ = false;
-  nextContact_ = now + backoff(failures_);
+  nextContact_ = now + failed();
   doubt_ = onlyPoll_ = false;
   setState(state, why);
   tellResume();

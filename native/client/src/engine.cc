@@ -98,23 +98,7 @@ bool Engine::leaveAsked() const {
 
 bool Engine::turn(Millis timeout) {
   if (finished() && events_.empty()) return false;
-  transport_.settleFd();
-  Time now = Clock::now();
-  takeInbox(now);
-  startDue(now);
-  readReplies(now);
-  if (events_.empty()) {
-    transport_.wait(std::min(timeout, untilNext(now)));
-    now = Clock::now();
-    takeInbox(now);
-    startDue(now);
-    readReplies(now);
-  }
-  callBack();
-  // What was handed over is acked at once, not with the caller's next frame.
-  now = Clock::now();
-  startDue(now);
-  readReplies(now);
+  takeTurn(timeout);
   return !finished() || !events_.empty();
 }
 

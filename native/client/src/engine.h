@@ -95,9 +95,9 @@ class Engine : public EngineBase {
   enum class Leaving : uint8_t { kNo, kThrows, kAck, kTelling };
 
   // engine.cc
-  void takeInbox(Time now);
-  void startDue(Time now);
-  void readReplies(Time now);
+  void takeInbox(Time now) override;
+  void startDue(Time now) override;
+  void readReplies(Time now) override;
   void setState(State state, const Why& why = {}, Millis retry = Millis(0), bool newPlace = false);
   void tellResume();
   bool leaveAsked() const;
@@ -106,7 +106,7 @@ class Engine : public EngineBase {
     const std::lock_guard<std::mutex> lock(mutex_);
     change(&counts_);
   }
-  Millis untilNext(Time now) const;
+  Millis untilNext(Time now) const override;
 
   RequestId ask(Method method, const std::string& path, Millis timeout);
 
@@ -121,7 +121,7 @@ class Engine : public EngineBase {
   void onPoll(const Reply& reply, Time now);
   void onPollFailed(const Reply& reply, Time now);
   void handOver(const std::vector<Arrival>& arrivals, uint64_t place, bool quick);
-  bool isForgotten(const Reply& reply, const Problem& problem);
+  bool loseForgotten(const Reply& reply, const Problem& problem, Time now);
   void wait(const Reply& reply, Time now);
   void goOffline(const Why& why, Time now);
   void losePlace(State state, const Why& why, Time now);

@@ -205,6 +205,25 @@ class EngineBase {
         onLog_(options.onLog),
         maxBackoff_(std::min(kWaitMost, options.maxBackoff)) {}
 
+  // What one turn does of it; the time until something is due.
+  virtual void takeInbox(Time now) = 0;
+  virtual void startDue(Time now) = 0;
+  virtual void readReplies(Time now) = 0;
+  virtual Millis untilNext(Time now) const = 0;
+
+  void takeTurn(Millis timeout) {
+    transport_.settleFd();
+    move();
+    if (events_.empty()) {
+      transport_.wait(std::min(timeout, untilNext(Clock::now())));
+      move();
+    }
+    callBack();
+    // The program has what came: the next poll, which acks it, goes out at once, not with its next
+    // frame.
+    move();
+  }
+
   void say(const std::string& line) {
     if (onLog_) events_.emplace_back([this, line] { onLog_(line); });
   }
@@ -226,6 +245,9 @@ class EngineBase {
     const Millis most = longestWait(failures, people_, maxBackoff_);
     return Millis(std::uniform_int_distribution<Millis::rep>(0, most.count())(random_));
   }
+
+  /** How long to wait after one more failure. */
+  Millis failed() { return backoff(++failures_); }
 
   /** What the server asked for and up to half of it on top, at least as long as the wait above. */
   Millis serverWait(Millis asked, uint64_t failures) {
@@ -255,6 +277,13 @@ class EngineBase {
   std::optional<uint64_t> people_;  // how many clients there are, as the server has said last
 
  private:
+  void move() {
+    const Time now = Clock::now();
+    takeInbox(now);
+    startDue(now);
+    readReplies(now);
+  }
+
   const std::function<void(const std::string& line)> onLog_;
   const Millis maxBackoff_;
   std::mt19937 random_{std::random_device{}()};

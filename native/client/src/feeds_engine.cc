@@ -106,21 +106,7 @@ FeedsState FeedsEngine::state() const {
 // ---- the turn
 
 bool FeedsEngine::turn(Millis timeout) {
-  transport_.settleFd();
-  const auto move = [this] {
-    const Time now = Clock::now();
-    takeInbox(now);
-    startDue(now);
-    readReplies(now);
-  };
-  move();
-  if (events_.empty()) {
-    transport_.wait(std::min(timeout, untilNext(Clock::now())));
-    move();
-  }
-  callBack();
-  // The program has what came: the next poll goes out at once, not with its next frame.
-  move();
+  takeTurn(timeout);
   return true;
 }
 
@@ -182,8 +168,7 @@ void FeedsEngine::startDue(Time now) {
   const std::optional<std::string> header = grant_.header();
   now = Clock::now();  // the program may have taken its time
   if (!header) {
-    failures_++;
-    next_ = now + backoff(failures_);
+    next_ = now + failed();
     doubt_ = true;
     setState(FeedsState::kOffline, noGrant());
     return;
@@ -266,13 +251,12 @@ void FeedsEngine::onAnswer(FeedsAnswer answer, Time now) {
   const auto isOlder = [this](const auto& item) { return table_.isOlder(item); };
   if (byCache_ && std::any_of(answer.items.begin(), answer.items.end(), isOlder)) {
     direct_ = true;
-    failures_++;
-    next_ = now + backoff(failures_);
+    next_ = now + failed();
     return;
   }
   const bool isNews = table_.take(std::move(answer.items), asked_, now);
   tellNews();
-  if (answer.retry > Millis(0)) open_ = now + std::min(answer.retry, kWaitServer);
+  if (answer.retry > Millis(0)) open_ = now + answer.retry;
   if (isNews || answer.retry > Millis(0) || now - pollStarted_ >= kQuick) {
     failures_ = 0;
     turns_ = 0;
@@ -283,8 +267,7 @@ void FeedsEngine::onAnswer(FeedsAnswer answer, Time now) {
   // A cache has kept this ping: the next address is another.
   if (!turn_.empty() && turn_ != askedTurn_ && ++turns_ <= kTurnsAtOnce) return;
   // An empty answer should have taken its hold. Whatever sends these must not be hammered.
-  failures_++;
-  next_ = now + backoff(failures_);
+  next_ = now + failed();
 }
 
 /** No answer, or none that can be used. */
@@ -292,8 +275,7 @@ void FeedsEngine::onFailure(const Reply& reply, bool wasCut, Time now) {
   const Problem problem = readProblem(reply.body);
   if (reply.answered && grant_.refused(problem)) return;  // it is asked for at once
   const Why why = whyOf(reply, problem);
-  failures_++;
-  next_ = now + backoff(failures_);
+  next_ = now + failed();
   if (reply.answered && isProblem(problem, "bad-hold") && pollHold_ > 0) {
     holdRefused_ = pollHold_;  // it has answered at once: there is contact
     return;

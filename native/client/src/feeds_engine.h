@@ -54,17 +54,17 @@ class FeedsEngine : public EngineBase {
     bool ends = false;
   };
 
-  void takeInbox(Time now);
+  void takeInbox(Time now) override;
   void changed(Time now);
-  void startDue(Time now);
+  void startDue(Time now) override;
   unsigned holdUntil(Time next, Time now) const;
-  void readReplies(Time now);
+  void readReplies(Time now) override;
   std::optional<FeedsAnswer> answerOf(const Reply& reply) const;
   void onAnswer(FeedsAnswer answer, Time now);
   void onFailure(const Reply& reply, bool wasCut, Time now);
   void tellNews();
   void setState(FeedsState state, const Why& why = {});
-  Millis untilNext(Time now) const;
+  Millis untilNext(Time now) const override;
 
   const FeedsOptions options_;
   std::vector<Wanted> inbox_;                   // under mutex_
