@@ -401,33 +401,15 @@ t.test('a gateway that answers for the server after a minute cuts off as well', 
 });
 
 t.test('long polls cut off now and then: the hold stays', async (t) => {
-  const late = () => answer(200, { seq: 0, sprites: [] });
-  const clock = new Clock();
-  const script = scripted({
-    join: [joined('one')],
-    place: [HERE],
-    poll: [HANG, late, late, HANG, late, HANG],
-    leave: [answer(204, '')]
-  });
-  const client = new Client({
-    base: 'http://torus.test/',
-    timers: clock,
-    random: () => 0.5,
-    limits: { pollSlack: -90_000 },
-    onSprite() {},
-    async fetch(...args) {
-      const response = await script(...args);
-      if (script.calls.at(-1).what === 'poll')
-        await new Promise((go) => clock.setTimeout(go, 20_000));
-      return response;
-    }
-  });
-  client.start();
-  await clock.until(() => script.of('poll').length === 6);
-  t.same(
-    script.of('poll').map(({ url }) => url.searchParams.get('hold')),
-    ['120', '120', '120', '120', '120', '120']
+  const timers = new Clock();
+  const late = () => new Promise((go) => timers.setTimeout(() => go(sprites()), 20_000));
+  const { client, fetch } = start(
+    { poll: [HANG, late, late, HANG, late, HANG] },
+    { timers, limits: { pollSlack: -90_000 } }
   );
+  await timers.until(() => fetch.of('poll').length === 6);
+  const holds = fetch.of('poll').map(({ url }) => url.searchParams.get('hold'));
+  t.same(holds, Array(6).fill('120'));
   await client.leave();
 });
 

@@ -22,22 +22,16 @@ function start(script, options = {}) {
   const fetch = scripted({ feeds: script });
   const states = [];
   const feeds = new Feeds({
-    base: 'http://feeds.test:8080/below/',
+    base: 'http://feeds.test',
     fetch,
     timers: clock,
     random: () => 0.5,
     onState: (state, { why }) => states.push(why ? `${state}: ${why}` : state),
     ...options
   });
-  const asks = () => fetch.of('below').map(({ body }) => JSON.parse(body));
+  const asks = () => fetch.of('feeds').map(({ body }) => JSON.parse(body));
   return { feeds, clock, fetch, states, asks };
 }
-
-/** As `start`, with a server at the top of its host. */
-const startAtTop = (script, options) => {
-  const all = start(script, { base: 'http://feeds.test', ...options });
-  return { ...all, asks: () => all.fetch.of('feeds').map(({ body }) => JSON.parse(body)) };
-};
 
 t.test('it asks below the path of its base, without what needs a preflight', async (t) => {
   const calls = [];
@@ -45,7 +39,7 @@ t.test('it asks below the path of its base, without what needs a preflight', asy
     calls.push([url, init]);
     return new Response(JSON.stringify({ items: [value(1)] }));
   };
-  const { feeds, clock } = start([], { fetch });
+  const { feeds, clock } = start([], { base: 'http://feeds.test:8080/below/', fetch });
   feeds.watch('a', () => feeds.close());
   await clock.settle();
   const [[url, { method, headers }]] = calls;
@@ -58,7 +52,7 @@ t.test('it asks below the path of its base, without what needs a preflight', asy
 t.test('values are frozen, and share what a patch does not touch', async (t) => {
   const before = { a: { deep: [1, { x: 1 }] }, b: { list: [1, 2] } };
   const patch = [{ op: 'add', path: '/b/list/-', value: { new: [] } }];
-  const { feeds, clock } = startAtTop([
+  const { feeds, clock } = start([
     items({ feed: 'a', cursor: 'e-1', value: before }),
     items({ feed: 'a', from: 'e-1', cursor: 'e-2', patch }),
     HANG
@@ -84,7 +78,7 @@ t.test('values are frozen, and share what a patch does not touch', async (t) => 
 });
 
 t.test('a program may close and watch from inside its callback', async (t) => {
-  const { feeds, clock, asks } = startAtTop([
+  const { feeds, clock, asks } = start([
     items(value(1), value(1, 'b')),
     items(value(1, 'c')),
     HANG
@@ -108,7 +102,7 @@ t.test('a program may close and watch from inside its callback', async (t) => {
 });
 
 t.test('one function may watch twice, and each watch ends by itself', async (t) => {
-  const { feeds, clock } = startAtTop([items(value(1)), items(value(2)), HANG]);
+  const { feeds, clock } = start([items(value(1)), items(value(2)), HANG]);
   let told = 0;
   const tell = () => (told += 1);
   const [one, two] = [feeds.watch('a', tell), feeds.watch('a', tell)];
@@ -121,7 +115,7 @@ t.test('one function may watch twice, and each watch ends by itself', async (t) 
 });
 
 t.test('a watch of a key that is none, closed at once, is told nothing', async (t) => {
-  const { feeds, clock } = startAtTop([HANG]);
+  const { feeds, clock } = start([HANG]);
   const told = [];
   feeds.watch('..', (value, { problem }) => told.push(problem)).close();
   feeds.watch(undefined, (value, { problem }) => told.push(problem));
@@ -136,7 +130,7 @@ t.test('what a callback throws is an uncaught error, and the others are told', a
     throw new Error(what);
   };
   const caught = uncaught(t);
-  const { feeds, clock, asks } = startAtTop([items(value(1)), HANG], { onState: fail('state') });
+  const { feeds, clock, asks } = start([items(value(1)), HANG], { onState: fail('state') });
   let told = 0;
   feeds.watch('a', fail('change'));
   feeds.watch('a', () => (told += 1));
@@ -149,7 +143,6 @@ t.test('what a callback throws is an uncaught error, and the others are told', a
 });
 
 t.test('a poll cut off after long is no loss of contact, but the next one is', async (t) => {
-  const clock = new Clock();
   const states = [];
   const holds = [];
   const fetch = async (url, { body }) => {
@@ -159,13 +152,7 @@ t.test('a poll cut off after long is no loss of contact, but the next one is', a
     throw new TypeError('fetch failed');
   };
   const onState = (state, { why }) => states.push([state, why, clock.now()]);
-  const feeds = new Feeds({
-    base: 'http://feeds.test',
-    fetch,
-    timers: clock,
-    random: () => 0.5,
-    onState
-  });
+  const { feeds, clock } = start([], { fetch, onState });
   feeds.watch('a', () => {});
   await clock.until(() => states.length === 3);
   t.same(states.at(-1), ['offline', 'network', 10_250]);
@@ -174,9 +161,6 @@ t.test('a poll cut off after long is no loss of contact, but the next one is', a
 });
 
 t.test('a program that takes its time to give no grant has cut off no poll', async (t) => {
-  const clock = new Clock();
-  const states = [];
-  const fetch = scripted({ feeds: [items(value(1)), problem(401, 'bad-grant')] });
   let given = 0;
   const grant = async () => {
     given += 1;
@@ -184,14 +168,8 @@ t.test('a program that takes its time to give no grant has cut off no poll', asy
     await new Promise((resolve) => clock.setTimeout(resolve, 20_000));
     throw new Error('no grant to be had');
   };
-  const feeds = new Feeds({
-    base: 'http://feeds.test',
-    grant,
-    fetch,
-    timers: clock,
-    random: () => 0.5,
-    onState: (state, { why }) => states.push(why ? `${state}: ${why}` : state)
-  });
+  const script = [items(value(1)), problem(401, 'bad-grant')];
+  const { feeds, clock, states } = start(script, { grant });
   feeds.watch('a', () => {});
   await clock.pass(20_000);
   t.same(states, ['asking', 'online', 'offline: no-grant']);
@@ -199,8 +177,6 @@ t.test('a program that takes its time to give no grant has cut off no poll', asy
 });
 
 t.test('grants that end while polls are parked are no loss of contact', async (t) => {
-  const clock = new Clock();
-  const states = [];
   const grants = [];
   const ended = JSON.parse(problem(401, 'grant-expired').body);
   const fetch = async (url, { headers }) => {
@@ -209,13 +185,8 @@ t.test('grants that end while polls are parked are no loss of contact', async (t
     await new Promise((resolve) => clock.setTimeout(resolve, 20_000));
     return new Response(JSON.stringify(ended), { status: 401 });
   };
-  const feeds = new Feeds({
-    base: 'http://feeds.test',
-    grant: () => `grant${grants.length}`,
-    fetch,
-    timers: clock,
-    onState: (state) => states.push(state)
-  });
+  const grant = () => `grant${grants.length}`;
+  const { feeds, clock, states } = start([], { grant, fetch });
   feeds.watch('a', () => {});
   await clock.pass(70_000);
   const given = [0, 0, 2, 3, 4].map((n) => `Bearer grant${n}`);
@@ -229,9 +200,7 @@ const byGateway = () => new Response('<html>', { status: 504 });
 
 for (const [how, cut] of Object.entries({ broken, byGateway }))
   t.test(`where two long polls in a row are cut off the hold gets shorter: ${how}`, async (t) => {
-    const states = [];
     const holds = [];
-    const clock = new Clock();
     // Something between cuts off after 20 s what is silent, and lets shorter polls through.
     const fetch = (url, { body }) =>
       new Promise((resolve) => {
@@ -246,13 +215,7 @@ for (const [how, cut] of Object.entries({ broken, byGateway }))
         else if (hold < 20) clock.setTimeout(end, hold * 1000);
         else clock.setTimeout(() => resolve(cut()), 20_000);
       });
-    const feeds = new Feeds({
-      base: 'http://feeds.test',
-      fetch,
-      timers: clock,
-      random: () => 0,
-      onState: (state) => states.push(state)
-    });
+    const { feeds, clock, states } = start([], { fetch, random: () => 0 });
     feeds.watch('a', () => {});
     await clock.pass(200_000);
     t.same(states, ['asking', 'online'], 'it stays online over both');
@@ -263,7 +226,7 @@ for (const [how, cut] of Object.entries({ broken, byGateway }))
   });
 
 t.test('wake ends a wait of its own, and none that the server asked for', async (t) => {
-  const own = startAtTop([RESET, items(value(1)), HANG]);
+  const own = start([RESET, items(value(1)), HANG]);
   own.feeds.watch('a', () => {});
   await own.clock.settle();
   t.match(own.feeds.nextTry, { asked: false });
@@ -273,7 +236,7 @@ t.test('wake ends a wait of its own, and none that the server asked for', async 
   t.equal(own.clock.now(), 0, 'no time has passed');
   t.equal(own.feeds.nextTry, null);
 
-  const servers = startAtTop([
+  const servers = start([
     problem(503, 'too-many-watchers', { 'retry-after': '20' }),
     items(value(1)),
     HANG
@@ -294,7 +257,7 @@ t.test('wake ends a wait of its own, and none that the server asked for', async 
 });
 
 t.test('wake gives up a poll that may hang, but none that has just been sent', async (t) => {
-  const { feeds, clock, asks } = startAtTop([items(value(1)), HANG]);
+  const { feeds, clock, asks } = start([items(value(1)), HANG]);
   feeds.watch('a', () => {});
   await clock.pass(500);
   feeds.wake();
@@ -312,7 +275,7 @@ t.test('wake gives up a poll that may hang, but none that has just been sent', a
 });
 
 t.test('while offline a further watch waits with the others', async (t) => {
-  const { feeds, clock, asks } = startAtTop([RESET]);
+  const { feeds, clock, asks } = start([RESET]);
   feeds.watch('a', () => {});
   await clock.settle();
   for (const key of ['b', 'c', 'd']) {
@@ -326,11 +289,11 @@ t.test('while offline a further watch waits with the others', async (t) => {
 });
 
 t.test('no answer in time, and none without an end', async (t) => {
-  const slow = startAtTop([HANG]);
+  const slow = start([HANG]);
   slow.feeds.watch('a', () => {});
   await slow.clock.pass(5 * 1250 + 15_000);
   t.same(slow.states, ['asking', 'offline: slow']);
-  const long = startAtTop([answer(200, { items: [], padding: 'x'.repeat(200) })], {
+  const long = start([answer(200, { items: [], padding: 'x'.repeat(200) })], {
     limits: { feedAnswerMost: 200 }
   });
   long.feeds.watch('a', () => {});
@@ -342,7 +305,7 @@ t.test('no answer in time, and none without an end', async (t) => {
 t.test('a value nested too deep is none', async (t) => {
   const deep = (levels) => JSON.parse('['.repeat(levels) + ']'.repeat(levels));
   const told = [];
-  const { feeds, clock, asks } = startAtTop([
+  const { feeds, clock, asks } = start([
     items({ feed: 'a', cursor: 'e-1', value: deep(65) }),
     items({ feed: 'a', cursor: 'e-2', value: deep(64) }),
     HANG
@@ -374,7 +337,7 @@ for (const file of ['tests.json', 'spec_tests.json']) {
 }
 
 t.test('a store: what a watch was told last, as long as it has listeners', async (t) => {
-  const { feeds, clock, asks } = startAtTop([
+  const { feeds, clock, asks } = start([
     items(value(1)),
     items({ feed: 'a', problem: 'unknown-feed' }),
     items(value(2)),
@@ -409,7 +372,7 @@ t.test('a store: what a watch was told last, as long as it has listeners', async
 
 t.test('a log that is followed says its cursor', async (t) => {
   const item = { feed: 'log', from: 'none', cursor: 'e1-1', items: [1] };
-  const { feeds, clock } = startAtTop([items(item), HANG]);
+  const { feeds, clock } = start([items(item), HANG]);
   const told = [];
   const log = feeds.follow('log', (list, news) => told.push([list, news]));
   t.equal(log.cursor, null);
