@@ -10,7 +10,7 @@ const SURE = new Set(['neighbor-busy', 'mailboxes-full']);
  *
  * @typedef {object} Ticket
  * @property {string|null} id the place it was thrown from
- * @property {number} n
+ * @property {number} n a newer one, once it was too old to be sent
  * @property {boolean} tried whether a request with it may have reached the server unanswered
  */
 
@@ -158,8 +158,10 @@ export class Throws {
     const sender = this.#sender;
     const { edge, body, ticket } = sending;
     const doubtful = ticket.tried;
+    const id = sender.id();
+    if (!doubtful && this.#isFar(id)) return undefined; // Others have gone since it has waited.
     if (!doubtful && this.#isOld(ticket)) ticket.n = sender.number();
-    ticket.id = sender.id();
+    ticket.id = id;
     ticket.tried = true;
     let answer;
     this.#onWire += 1;

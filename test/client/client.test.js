@@ -773,17 +773,22 @@ t.test('superseded with a throw on the wire that gets no answer: unknown', async
   await client.leave();
 });
 
-t.test('a throw that waits while many others fly is sent with a number of then', async (t) => {
+/** A server's memory of numbers. */
+function remembering() {
   let last = 0;
+  return (n) => {
+    last = Math.max(last, n);
+    return n > last - 64 ? answer(202, { state: 'queued' }) : problem(400, 'stale-number');
+  };
+}
+
+t.test('a throw that waits while many others fly is sent with a number of then', async (t) => {
+  const take = remembering();
   const { client, clock } = start({
     poll: [HANG],
     throw: [
       problem(503, 'neighbor-busy', BUSY),
-      ({ url }) => {
-        const n = Number(url.searchParams.get('n'));
-        last = Math.max(last, n);
-        return n > last - 64 ? answer(202, { state: 'queued' }) : problem(400, 'stale-number');
-      }
+      ({ url }) => take(Number(url.searchParams.get('n')))
     ]
   });
   await clock.settle();
@@ -791,6 +796,27 @@ t.test('a throw that waits while many others fly is sent with a number of then',
   await clock.settle();
   for (let i = 0; i < 70; i += 1) await client.throw('up', {});
   t.match(await inTime(clock, waiting), { thrown: true, state: 'queued' });
+  await client.leave();
+});
+
+t.test('many throws at once: none is too late, in whatever order they arrive', async (t) => {
+  const take = remembering();
+  const arrived = [];
+  const { client, clock } = start({
+    poll: [HANG],
+    throw: [
+      ({ url: { searchParams } }) =>
+        new Promise((go) => arrived.push(() => go(take(Number(searchParams.get('n'))))))
+    ]
+  });
+  await clock.settle();
+  const outcomes = Promise.all(Array.from({ length: 200 }, () => client.throw('left', {})));
+  await clock.settle();
+  while (arrived.length > 0) {
+    for (const answerIt of arrived.splice(0).reverse()) answerIt();
+    await clock.settle();
+  }
+  t.same(new Set((await outcomes).map(({ state }) => state)), new Set(['queued']));
   await client.leave();
 });
 

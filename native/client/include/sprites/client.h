@@ -105,7 +105,7 @@ enum class Outcome : uint8_t {
   kRefused,     ///< the server will never take this one (see problem). It stays the caller's
   kOffline,     ///< no contact, no place, or leaving: see retry. The sprite stays the caller's
   kUnanswered,  ///< it was sent, and no answer came: unknown (see Client::throwSprite)
-  kForgotten,   ///< sent without an answer, and now the server has forgotten: unknown
+  kForgotten,   ///< sent without an answer, and now its place or number is gone: unknown
 };
 
 /** The outcome's name: "delivered", "queued", "duplicate", "busy" and so on. */
