@@ -406,7 +406,7 @@ async function arenasOf(fetch, base, { host, wait }) {
   const requests = new Requests(fetch, globalTimers(), { requestTimeout, answerMost: LIST_BYTES });
   let answer;
   try {
-    answer = await requests.ask(url, { redirect: 'manual' });
+    answer = await requests.ask(url, {});
   } catch (error) {
     const { cause, reason } = ignoreFailure(error);
     const origin = cause.cause ?? cause;
