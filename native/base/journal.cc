@@ -134,7 +134,11 @@ void Journal::add(JournalRecord record, std::string_view text, std::string_view 
 int Journal::takeRoom(uint64_t upTo) {
   if (upTo <= room_) return 0;
   const uint64_t wanted = upTo + kJournalAhead;
-  if (fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(wanted)) == 0) {
+  int failed;
+  do {
+    failed = fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(wanted));
+  } while (failed != 0 && errno == EINTR);
+  if (failed == 0) {
     room_ = wanted;
     return 0;
   }

@@ -474,6 +474,8 @@ std::string StateStore::compact(uint64_t upTo, uint64_t whole) {
   }
   const SnapshotResult saved =
       Snapshot::save(pool, shelf, options_.path, options_.stateBytes, {upTo, run_}, replace_);
+  // It lies there, even where its folder could not be synced.
+  if (saved.generation == upTo) replace_ = Replace::kOwn;
   if (!saved.ok()) {
     return options_.path + ": " + (saved.problem.empty() ? strerror(saved.error) : saved.problem);
   }
@@ -506,7 +508,6 @@ void StateStore::endCompaction() {
   if (compactor_.joinable()) compactor_.join();
   snapshotProblem_ = std::move(compacted_);
   if (snapshotProblem_.empty()) {
-    replace_ = Replace::kOwn;
     ++snapshots_;
     const int error = syncError_.exchange(0);
     if (error != 0 && unsafeFile_ >= compactingTo_) syncError_ = error;
@@ -553,7 +554,6 @@ std::string StateStore::compactNow() {
   if (compactor_.joinable()) endCompaction();
   if (!rotate()) return snapshotProblem_;
   compacted_ = compact(generation_, lastWhole_);
-  if (compacted_.empty()) replace_ = Replace::kOwn;
   lost_ = lost_ || unreadable_;
   takePromises();
   return compacted_;

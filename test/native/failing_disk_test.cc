@@ -12,6 +12,7 @@
 #include <functional>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "state_scene.h"
 
@@ -23,6 +24,10 @@ using namespace scene;
 std::atomic<ino_t> failing = 0;
 /** How many more syncs fail. */
 std::atomic<int> syncsThatFail = 0;
+/** The sync of a folder that fails, from 1 on; 0: none does. */
+std::atomic<int> failingFolderSync = 0;
+/** Whether a signal interrupts the next fallocate. */
+bool isInterrupted = false;
 /** Whether the system has no more threads. */
 bool threadsFail = false;
 
@@ -37,6 +42,8 @@ bool isFailing(int fd) {
 extern "C" {
 ssize_t __real_pwrite(int fd, const void* bytes, size_t length, off_t at);
 int __real_fdatasync(int fd);
+int __real_fsync(int fd);
+int __real_fallocate(int fd, int mode, off_t from, off_t length);
 void __real__ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE(
     std::thread* self, void** body, void (*depend)());
 
@@ -50,6 +57,18 @@ ssize_t __wrap_pwrite(int fd, const void* bytes, size_t length, off_t at) {
 int __wrap_fdatasync(int fd) {
   if (syncsThatFail <= 0 || syncsThatFail-- <= 0) return __real_fdatasync(fd);
   errno = EIO;
+  return -1;
+}
+int __wrap_fsync(int fd) {
+  struct stat info;
+  const bool isFolder = fstat(fd, &info) == 0 && S_ISDIR(info.st_mode);
+  if (!isFolder || failingFolderSync <= 0 || --failingFolderSync > 0) return __real_fsync(fd);
+  errno = EIO;
+  return -1;
+}
+int __wrap_fallocate(int fd, int mode, off_t from, off_t length) {
+  if (!std::exchange(isInterrupted, false)) return __real_fallocate(fd, mode, from, length);
+  errno = EINTR;
   return -1;
 }
 void __wrap__ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE(
@@ -178,6 +197,29 @@ void aDiskThatFails() {
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
 
+/** A snapshot whose folder could not be synced is the server's own: the next takes its place. */
+void aFolderThatFails() {
+  const Folder folder;
+  Stage stage(storeOptions(folder));
+  EXPECT(stage.join() == Outcome::kOk);
+  EXPECT(stage.end() == Commit::kDone);
+  // The first is before the snapshot.
+  failingFolderSync = 2;
+  EXPECT(!stage.store().compactNow().empty());
+  EXPECT(failingFolderSync == 0 && std::filesystem::exists(folder.file()));
+  EXPECT(afterACrash(folder) == stateOf(stage.pool()));
+  EXPECT(stage.store().compactNow().empty());
+  EXPECT(afterACrash(folder) == stateOf(stage.pool()));
+}
+
+/** A signal is no failure of the disk. */
+void anInterruption() {
+  const Folder folder;
+  isInterrupted = true;
+  Stage stage(storeOptions(folder));
+  EXPECT(!isInterrupted && stage.store().blocked() == 0);
+}
+
 /** Nothing is promised that would not be found, until all of it was written anew. */
 void isRescued(const Folder& folder, Stage& stage) {
   stage.until([&] { return stage.store().lost(); });
@@ -298,6 +340,8 @@ int main() {
   aFileThatFailedIsReadAgain();
   aSyncThatFails();
   aDiskThatFails();
+  aFolderThatFails();
+  anInterruption();
   aFileThatGoes();
   aFolderThatGoes();
   aFileThatIsDamaged();
