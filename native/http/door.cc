@@ -237,7 +237,7 @@ void Door::turn() {
       event(*connection, events);
     }
   });
-  if (!unserved_.empty()) resumeUnserved();
+  if (goesOn()) resumeUnserved();
   shakeWaiting();
   handleWaiting();
   wakeAgain();
@@ -246,7 +246,7 @@ void Door::turn() {
 /** Has a turn follow where something is left to do. */
 void Door::wakeAgain() {
   uint64_t in = UINT64_MAX;
-  if (!unserved_.empty()) in = ahead_.rest();
+  if (goesOn()) in = ahead_.rest();
   if (!shaking_.empty()) in = std::min(in, handshakes_.rest());
   // Where JavaScript may not be asked, an event of its own says when it may.
   const bool asks = !cold_.waiting().empty() && (!asker_.mayAsk || asker_.mayAsk());
@@ -357,6 +357,9 @@ void Door::resumeLater(Connection& connection) {
   if (unserved_.empty()) parts_.events->wake();
   unserved_.add(connection.client, connections_.ticketOf(connection));
 }
+
+/** Whether connections that have sent ahead may go on; with room for them a turn comes. */
+bool Door::goesOn() const { return !unserved_.empty() && parts_.requests->hasRoom(); }
 
 /** Goes on with connections that have sent ahead, as far as the turn's share goes. */
 void Door::resumeUnserved() {

@@ -301,6 +301,7 @@ class Door : public PollResponder {
   bool mayReadMore(const Connection& connection);
   void resumeMore(Connection& connection);
   void resumeUnserved();
+  bool goesOn() const;
   void resumeNext(Ticket ticket);
   void awaitSending(Connection& connection, const char* data, size_t length);
   void decide(Connection& connection, const Decided& answer);

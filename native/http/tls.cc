@@ -461,7 +461,7 @@ ssize_t TlsSession::receive(char* to, size_t room) {
       return all > 0 ? static_cast<ssize_t>(all) : -1;
     }
     // What has come before the end is given first: no event announces the end again.
-    pending_ = all > 0;
+    pending_ = true;
     if (error != SSL_ERROR_ZERO_RETURN) lost();
     if (all > 0) return static_cast<ssize_t>(all);
     return error == SSL_ERROR_ZERO_RETURN ? 0 : -1;

@@ -63,8 +63,8 @@ class TlsSession {
   ssize_t receive(char* to, size_t room);
 
   /**
-   * Whether `receive` may have more to give that no event will announce, since it stopped because
-   * its room was full. It is to be called again before the caller waits.
+   * Whether `receive` has more to give that no event will announce: since it stopped because its
+   * room was full, or the end.
    */
   bool pending() const { return pending_; }
 

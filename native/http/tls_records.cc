@@ -263,7 +263,7 @@ ssize_t TlsRecords::receive(RecordTools& tools, int fd, char* to, size_t room) {
   }
   if (wrong_ != TlsAlert::kNone) tell(tools, fd, wrong_);
   const size_t all = room - rest.size();
-  pending_ = all > 0 && (opened_ || ended_ || failed_);
+  pending_ = opened_ || ended_ || failed_;
   if (all > 0) return static_cast<ssize_t>(all);
   if (ended_) return 0;
   errno = failed_ ? error : EAGAIN;

@@ -126,7 +126,10 @@ void Worker::turn() {
 
 /** Puts what was asked into the ring, for the main thread to see. */
 void Worker::send() {
+  const bool full = !asks_.hasRoom();
   if (!asks_.send(&asksRing_)) return;
+  // The door goes on.
+  if (full) events_.wake();
   asked_ = main_->wakeInTime(EventSet::now()) > 0;
 }
 

@@ -195,6 +195,7 @@ class Test {
     misbehave();
     askAndAnswer();
     goneWhilePending();
+    endWhilePending();
     goneBeforeItsTurn();
     sendAheadOfAnswer();
     sendAhead();
@@ -593,6 +594,30 @@ class Test {
     odds_.clear();
   }
 
+  /** A client by TLS that says its end while its request is decided gets the answer, and then its
+   * connection closes: no FIN tells of that end again. */
+  void endWhilePending() {
+    const std::string one = request("POST", "/leave/00000000-0000-4000-8000-000000000000");
+    // Each version of TLS.
+    for (int i = 0; i < 4; ++i) {
+      Wire peer(secureWorkerPort_);
+      std::string head;
+      std::string body;
+      UNTIL(peer.isShaken());
+      const uint64_t requests = worker_.door().counts().requests;
+      peer.send(one);
+      for (int turns = 0; worker_.door().counts().requests == requests; ++turns) {
+        EXPECT(turns < 20000);
+        worker_.turn();
+      }
+      peer.end();
+      for (int turns = 0; turns < 3; ++turns) worker_.turn();
+      UNTIL(peer.take(&head, &body));
+      EXPECT(head.substr(9, 3) == "204");
+      UNTIL((peer.read(), peer.over()));
+    }
+  }
+
   /** A client that ends its half while its request is parked is gone, although its connection's
    * turn to go on with what it has sent ahead is still to come. */
   void goneBeforeItsTurn() {
@@ -879,11 +904,18 @@ class Slow {
       until([&] { return peer->read().find("HTTP/1.1 200") != std::string::npos; });
     }
     shareTurns();
+    waitForRoom();
     pass(kIdleTime + 1000);
     EXPECT(door_.counts().open == 0 && door_.counts().timedOut == 0);
   }
 
  private:
+  struct Handler : PoolHandler {
+    using PoolHandler::PoolHandler;
+    bool hasRoom() const override { return room; }
+    bool room = true;
+  };
+
   void ask(const Question& question) {
     ticket_ = question.ticket;
     const bool awaited = question.body.state == Body::State::kAwaited;
@@ -914,6 +946,34 @@ class Slow {
     }
   }
 
+  /** What was sent ahead waits for room, too, and wakes no thread meanwhile. */
+  void waitForRoom() {
+    constexpr int kAhead = 20;
+    std::string ahead;
+    for (int i = 0; i < kAhead; ++i) {
+      ahead += request("POST", "/leave/00000000-0000-4000-8000-000000000000");
+    }
+    Wire peer(port_);
+    peer.send(ahead);
+    const uint64_t before = door_.counts().requests;
+    until([&] { return door_.counts().requests > before; });
+    handler_.room = false;
+    const uint64_t served = door_.counts().requests;
+    door_.sendAnswers();
+    until([&] { return !isAwake(events_); });
+    EXPECT(door_.counts().requests == served);
+    handler_.room = true;
+    events_.wake();
+    int answers = 0;
+    until([&] {
+      door_.sendAnswers();
+      std::string head;
+      std::string body;
+      while (peer.take(&head, &body)) ++answers;
+      return answers == kAhead;
+    });
+  }
+
   /** As Node's loop does: a turn only when one is asked for. */
   template <typename Holds>
   void until(Holds&& holds) {
@@ -933,7 +993,7 @@ class Slow {
 
   AddressLimits limits_{AddressLimitsOptions{}};
   Pool pool_;
-  PoolHandler handler_;
+  Handler handler_;
   EventSet events_;
   std::atomic<uint32_t> open_{0};
   std::string asked_;
