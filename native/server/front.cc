@@ -33,6 +33,8 @@ Front::Front(const DoorOptions& options, const FrontParts& parts, const Replies&
                  },
              .bodies = asker_.bodies},
             now) {
+  // First: where they can't be had, nothing is left that knows of this.
+  startWorkers(options, replies, now);
   parts_.pool->setResponder(PollHolder::kDoor, &door_);
   parts_.turn->onReleased([this](TurnEnd end) {
     if (closed_) return;
@@ -41,7 +43,6 @@ Front::Front(const DoorOptions& options, const FrontParts& parts, const Replies&
   });
   parts_.turn->onEnded([this] { sendToWorkers(); });
   if (parts_.feeds != nullptr) parts_.feeds->watchFor(this);
-  startWorkers(options, replies, now);
 }
 
 DoorParts Front::doorParts() {

@@ -73,6 +73,7 @@ class Worker {
 
   // By the main thread.
 
+  /** Throws std::system_error where there is no thread for it. */
   void start();
 
   /** Ends the thread; its connections close with the worker. */

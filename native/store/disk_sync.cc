@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <ctime>
+#include <system_error>
 #include <utility>
 
 namespace server {
@@ -15,9 +16,14 @@ uint64_t syncClock() {
   return now.tv_sec * uint64_t{1000} + now.tv_nsec / 1000000;
 }
 
-void DiskSync::start() {
+int DiskSync::start() {
   stopping_ = false;
-  thread_ = std::thread([this] { run(); });
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    return error.code().value();
+  }
+  return 0;
 }
 
 void DiskSync::stop() {

@@ -30,7 +30,8 @@ class DiskSync {
   DiskSync(const DiskSync&) = delete;
   DiskSync& operator=(const DiskSync&) = delete;
 
-  void start();
+  /** Returns 0, or errno where there is no thread for it. */
+  int start();
   void stop();
 
   /** Asks, between `start` and `stop`, for what `fd` has taken so far; `file` names it. The

@@ -330,7 +330,7 @@ int StateStore::start() {
   // That the disk has no room for one turn is noticed at once.
   takePromises();
   if (options_.sync != Sync::kNever) {
-    sync_.start();
+    if (const int error = sync_.start()) return error;
     requestSync();
   }
   return 0;

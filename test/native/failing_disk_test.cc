@@ -313,6 +313,18 @@ void noThread() {
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
 
+/** A start for which there is no thread fails, and leaves no file. */
+void noThreadToStartWith() {
+  const Folder folder;
+  {
+    StoredPool pool(storeOptions(folder, Sync::kSecond));
+    threadsFail = true;
+    EXPECT(pool.store().start() == EAGAIN);
+    threadsFail = false;
+  }
+  EXPECT(std::filesystem::is_empty(folder.path()));
+}
+
 /** A server that ends in order gives every file back: where it is in a program that goes on, too.
  */
 void nothingIsLeftOpen() {
@@ -347,6 +359,7 @@ int main() {
   aFileThatIsDamaged();
   aJournalThatIsLong();
   noThread();
+  noThreadToStartWith();
   nothingIsLeftOpen();
   printf("failing_disk_test: a file, a sync, a disk; what goes or is damaged\n");
   return 0;

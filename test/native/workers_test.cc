@@ -12,14 +12,18 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cinttypes>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <memory>
 #include <random>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -500,6 +504,25 @@ void awaitsWhatItIsOwed() {
   EXPECT(asks());
 }
 
+/** Threads that the system may start; negative: any number. */
+std::atomic<int> threadsLeft{-1};
+
+/** A server for which the system has too few threads says so, and leaves signals as they were. */
+void noThread() {
+  sigset_t before, after;
+  pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  threadsLeft = kWorkers - 1;
+  int error = 0;
+  try {
+    Server();
+  } catch (const std::system_error& thrown) {
+    error = thrown.code().value();
+  }
+  threadsLeft = -1;
+  pthread_sigmask(SIG_SETMASK, nullptr, &after);
+  EXPECT(error == EAGAIN && memcmp(&before, &after, sizeof before) == 0);
+}
+
 /** Files that the process has open. */
 size_t openFiles() {
   const std::filesystem::directory_iterator files("/proc/self/fd");
@@ -520,6 +543,18 @@ extern "C" int __real_epoll_wait(int set, epoll_event* events, int most, int tim
 extern "C" int __wrap_epoll_wait(int set, epoll_event* events, int most, int timeout) {
   ++waits;
   return __real_epoll_wait(set, events, most, timeout);
+}
+extern "C" void
+__real__ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE(
+    std::thread* self, void** body, void (*depend)());
+extern "C" void
+__wrap__ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE(
+    std::thread* self, void** body, void (*depend)()) {
+  if (threadsLeft >= 0 && --threadsLeft < 0) {
+    throw std::system_error(EAGAIN, std::generic_category());
+  }
+  __real__ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE(
+      self, body, depend);
 }
 // NOLINTEND(bugprone-reserved-identifier)
 
@@ -543,6 +578,7 @@ int main(int argc, char** argv) {
   server.end();
   standStill();
   endAtOnce();
+  noThread();
   Server().endParked();
   awaitsWhatItIsOwed();
 }
