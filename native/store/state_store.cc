@@ -116,6 +116,26 @@ bool lacksHeader(std::string_view bytes) {
   return isZero && !knowsOfDisk(bytes);
 }
 
+/** Whether a power cut may have taken anything of a journal: nothing of it is known to have been on
+ * the disk. */
+bool mayBeTaken(const JournalFile& journal) {
+  return isOfOtherBoot(journal) && !knowsOfDisk(journal.file.bytes());
+}
+
+/**
+ * How many journals count: those before the first that has lost its header. All of them where one
+ * behind it knows that it was on the disk: then it is damaged.
+ */
+size_t countWithHeader(std::vector<JournalFile>* journals) {
+  const auto lacks = [](const JournalFile& one) { return lacksHeader(one.file.bytes()); };
+  const auto first = std::find_if(journals->begin(), journals->end(), lacks);
+  const bool all = std::all_of(first, journals->end(), [&](JournalFile& one) {
+    return lacks(one) || (readJournalHeader(one.file.bytes(), &one.header, &one.origin).empty() &&
+                          mayBeTaken(one));
+  });
+  return all ? first - journals->begin() : journals->size();
+}
+
 /**
  * Drops the journals that go on from one whose end a power cut has taken, from the files too: the
  * system may write a later file first. Files are synced in their order, so nothing in them was on
@@ -124,10 +144,7 @@ bool lacksHeader(std::string_view bytes) {
  */
 int dropOutrun(std::vector<JournalFile>* journals, uint64_t* dropped) {
   size_t kept = journals->size();
-  while (kept > 0 && isOfOtherBoot((*journals)[kept - 1]) &&
-         !knowsOfDisk((*journals)[kept - 1].file.bytes())) {
-    --kept;
-  }
+  while (kept > 0 && mayBeTaken((*journals)[kept - 1])) --kept;
   // None of these is known to have been on the disk, and the one before the first of them may lack
   // its end.
   for (size_t next = std::max<size_t>(1, kept); next < journals->size(); ++next) {
@@ -228,7 +245,8 @@ Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t coun
     journals.push_back(std::move(one));
   }
   if (error != 0) return fail(options_.path, error, "");
-  while (mayCut && !journals.empty() && lacksHeader(journals.back().file.bytes())) {
+  const size_t whole = mayCut ? countWithHeader(&journals) : journals.size();
+  while (journals.size() > whole) {
     recovery.torn += journals.back().file.bytes().size();
     // Its process may have told of what was in it.
     recovery.doubtful = true;

@@ -122,6 +122,12 @@ void asOfOtherBoot(const std::string& path) {
   EXPECT(fwrite(&begin, sizeof begin, 1, file) == 1 && fclose(file) == 0);
 }
 
+/** Leaves zeros where a journal begins. */
+void loseHeader(const std::string& path) {
+  std::fstream(path, std::ios::binary | std::ios::in | std::ios::out)
+      << std::string(sizeof(JournalBegin), '\0');
+}
+
 /** No link is followed, neither to read a journal nor to begin one. */
 void noLinkIsFollowed() {
   const Folder folder;
@@ -217,6 +223,12 @@ void whatDoesNotFitIsRefused() {
          for (const int generation : {2, 3}) asOfOtherBoot(journal(state, generation));
        },
        ".journal-1", "it is cut off"},
+      {"one that others go on from has no header, and was on the disk before a power cut",
+       [&](const std::string& state) {
+         loseHeader(journal(state, 1));
+         for (const int generation : {2, 3}) asOfOtherBoot(journal(state, generation));
+       },
+       ".journal-1", "it is no journal"},
       {"the last is damaged before what was on the disk",
        [&](const std::string& state) { damage(journal(state, 3), 136); }, ".journal-3",
        "it is damaged at byte 96"},
@@ -246,17 +258,20 @@ void whatDoesNotFitIsRefused() {
   }
 }
 
-/** A power cut may leave a journal whose beginning, that of the one before, is lost. */
+/** A power cut may leave a journal whose beginning, in the one before or all of that, is lost. */
 void whatAPowerCutHasTakenIsCut() {
-  for (const bool isCut : {true, false}) {
+  enum class Taken { kNothing, kTurn, kHeader };
+  for (const Taken taken : {Taken::kNothing, Taken::kTurn, Taken::kHeader}) {
+    const bool isCut = taken != Taken::kNothing;
     const Folder folder;
     std::string state;
     for (int run = 0; run < 2; ++run) {
       Life life(1, 10, storeOptions(folder, Sync::kNever));
       EXPECT(life.recover().ok() && life.start() == 0);
       for (int turn = 0; turn < 3; ++turn) {
-        // Of the first run all but the last turn, where that is cut.
-        if (isCut && run == 0 && turn == 2) state = stateOf(life);
+        // What is left of the first run: all but the last turn, or nothing.
+        const int cut = taken == Taken::kTurn ? 2 : 0;
+        if (isCut && run == 0 && turn == cut) state = stateOf(life);
         life.turn();
         (void)life.end();
       }
@@ -265,7 +280,10 @@ void whatAPowerCutHasTakenIsCut() {
     const std::string first = folder.file() + ".journal-0";
     const std::string second = folder.file() + ".journal-1";
     for (const std::string& journal : {first, second}) asOfOtherBoot(journal);
-    if (isCut) std::filesystem::resize_file(first, std::filesystem::file_size(first) - 1);
+    if (taken == Taken::kTurn) {
+      std::filesystem::resize_file(first, std::filesystem::file_size(first) - 1);
+    }
+    if (taken == Taken::kHeader) loseHeader(first);
     Life life(1, 10, storeOptions(folder));
     const Recovery recovery = life.recover();
     EXPECT(recovery.ok() && recovery.doubtful && stateOf(life) == state);
@@ -316,8 +334,7 @@ void aLostHeaderSaysNothing() {
     if (isEmpty) {
       std::filesystem::resize_file(journal, 0);
     } else {
-      std::fstream(journal, std::ios::binary | std::ios::in | std::ios::out)
-          << std::string(sizeof(JournalBegin), '\0');
+      loseHeader(journal);
     }
     Life next(1, 10, storeOptions(folder));
     const Recovery recovery = next.recover();
