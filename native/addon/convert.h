@@ -4,6 +4,7 @@
 
 #include <nan.h>
 
+#include <cerrno>
 #include <cstring>
 #include <initializer_list>
 #include <string>
@@ -82,6 +83,13 @@ inline uint32_t uint32Of(Local<Value> value) { return Nan::To<uint32_t>(value).F
 
 inline uint32_t uint32In(Local<Value> object, const char* name) {
   return uint32Of(get(object, name));
+}
+
+/** An error of a start: of `call`, or of a thread that there is none for. */
+inline Local<Value> startError(int error, const char* call) {
+  if (error != EAGAIN) return Nan::ErrnoException(error, call);
+  return Nan::ErrnoException(error, "pthread_create",
+                             "no thread is left: raise TasksMax, ulimit -u");
 }
 
 inline std::string textOf(Local<Value> value) {

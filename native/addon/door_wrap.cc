@@ -244,9 +244,7 @@ class DoorObject : public Nan::ObjectWrap {
     } catch (const std::bad_alloc&) {
       Nan::ThrowError("no address space for this many connections");
     } catch (const std::system_error& error) {
-      const int code = error.code().value();
-      Nan::ThrowError(
-          Nan::ErrnoException(code, code == EAGAIN ? "pthread_create" : "epoll_create1"));
+      Nan::ThrowError(startError(error.code().value(), "epoll_create1"));
     }
   }
 

@@ -1,7 +1,6 @@
 // Pool as a JavaScript object. Conversion only: lib/torus/pool.js has checked every argument.
 #include <uv.h>
 
-#include <cerrno>
 #include <memory>
 #include <utility>
 
@@ -309,7 +308,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     uv_unref(reinterpret_cast<uv_handle_t*>(self->async_));
     self->turn_.onWaits([self](bool whether) { self->stayAwake(whether); });
     if (const int error = self->turn_.start([async = self->async_] { uv_async_send(async); })) {
-      Nan::ThrowError(Nan::ErrnoException(error, error == EAGAIN ? "pthread_create" : "open"));
+      Nan::ThrowError(startError(error, "open"));
     }
   }
 
