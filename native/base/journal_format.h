@@ -29,6 +29,8 @@ constexpr char kJournalMagic[8] = {'S', 'P', 'R', 'I', 'T', 'E', 'J', '\n'};
 // 1: without the addresses of joins; 2: without what crosses; 3: without feeds, notes and
 // the origin; 4: without logs
 constexpr uint32_t kJournalVersion = 5;
+/** The first with feeds, notes and the origin: nothing is in files beside the state. */
+constexpr uint32_t kWithFeeds = 4;
 constexpr uint32_t kJournalByteOrder = 0x01020304;
 constexpr char kBatchMagic[4] = {'S', 'P', 'B', '\n'};
 
@@ -65,7 +67,7 @@ struct JournalBegin {
 
 /** Where the batches of a journal begin. */
 constexpr uint64_t batchesBegin(const JournalHeader& header) {
-  return sizeof header + (header.version < 4 ? 0 : sizeof(JournalOrigin));
+  return sizeof header + (header.version < kWithFeeds ? 0 : sizeof(JournalOrigin));
 }
 
 /** The head of what one turn has written. */

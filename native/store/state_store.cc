@@ -100,7 +100,7 @@ bool isOfOtherBoot(const JournalFile& journal) {
  * is not noticed.)
  */
 bool mayLack(const JournalFile& journal) {
-  if (journal.header.version < 4) return true;
+  if (journal.header.version < kWithFeeds) return true;
   struct stat info;
   if (stat(journal.path.c_str(), &info) != 0 || info.st_ino != journal.origin.inode) return true;
   return journal.origin.synced != 1 && isOfOtherBoot(journal);
@@ -276,8 +276,10 @@ Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t coun
     const ReplayResult result = replayJournal(journals[i].file.bytes(), counts, pool, shelf);
     if (!result.problem.empty()) return fail(journals[i].path, 0, result.problem);
     ++recovery.journals;
-    // A run that has written nothing was none: it has taken nothing over.
-    if (result.batches > 0) recovery.run = journals[i].header.run;
+    // A run that has written nothing was none. Nor was one of this version, which files beside the
+    // state have outlived: it has ended while it took them over.
+    const bool isRun = result.batches > 0 && journals[i].header.version < kWithFeeds;
+    if (isRun) recovery.run = journals[i].header.run;
     recovery.doubtful = recovery.doubtful || mayLack(journals[i]);
     recovery.records += result.records;
     recovery.torn += result.torn;

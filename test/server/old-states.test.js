@@ -1,12 +1,12 @@
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 import t from 'tap';
 
 import { problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
-import { launchToEnd } from '../support/launch.js';
+import { launchToEnd, SPRITES } from '../support/launch.js';
 import { ask, optionsIn } from '../support/old-states.js';
 import { temporary } from '../support/processes.js';
 import { startServer } from '../support/server.js';
@@ -70,6 +70,42 @@ t.test(
     t.ok(written('state.journal-0').includes(journal), `journal ${journal}`);
   }
 );
+
+/** A server that is killed at the `step`th moment between what is written anew, and what is called previous. */
+function killedAt(step) {
+  const hooks = `import fs from 'node:fs';
+    import { syncBuiltinESMExports } from 'node:module';
+    import { Pool } from '${pathToFileURL(ROOT)}lib/torus/pool.js';
+    let left = ${step};
+    for (const [place, name] of [[Pool.prototype, 'rescueState'], [fs, 'renameSync']]) {
+      const real = place[name];
+      place[name] = function (...given) {
+        if (left-- === 0) process.kill(process.pid, 'SIGKILL');
+        return real.apply(this, given);
+      };
+    }
+    syncBuiltinESMExports();`;
+  const [node, sprites] = SPRITES;
+  return [node, '--import', `data:text/javascript,${encodeURIComponent(hooks)}`, sprites];
+}
+
+for (const name of NAMES.filter((one) => one.startsWith('files'))) {
+  t.test(`${name}: a crash while it is taken over loses nothing`, async (t) => {
+    const { asked, seen } = JSON.parse(readFileSync(join(STATES, name, 'promised.json')));
+    const beside = readdirSync(join(STATES, name)).filter((one) => /^state\.[a-z]+$/.test(one));
+    for (let step = 0; step <= beside.length; ++step) {
+      const { options, folder } = copyOf(t, name);
+      const command = killedAt(step);
+      const { code } = await launchToEnd(t, options, { command });
+      t.equal(code, null, 'it is killed');
+      const left = beside.filter((file) => existsSync(join(folder, file)));
+      t.equal(left.length, beside.length - Math.max(0, step - 1));
+      const server = await startServer(t, { options });
+      t.strictSame(await ask(server, asked), seen, `before step ${step}`);
+      await server.stop();
+    }
+  });
+}
 
 for (const name of NAMES) {
   t.test(`${name}: all that was promised is there, in this run and in the next`, async (t) => {
