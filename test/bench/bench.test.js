@@ -8,7 +8,8 @@ import { openingComment } from '../support/documents.js';
 import { contenders } from './contenders.js';
 import { spread, summarize, table, verdicts } from './figures.js';
 
-const RUN = fileURLToPath(new URL('./run.js', import.meta.url));
+const pathOf = (name) => fileURLToPath(new URL(name, import.meta.url));
+const RUN = pathOf('./run.js');
 
 /**
  * Runs the benchmark for a moment, without the loader of the test runner; resolves with what it
@@ -157,4 +158,23 @@ t.test('sprites is held to its figures, one by one', async (t) => {
     '5.0 → 5.0 MB',
     '-'
   ]);
+});
+
+/** What a benchmark prints with --json. */
+async function jsonOf(file, ...args) {
+  const command = ['-u', 'NODE_OPTIONS', process.execPath, pathOf(file), '--json', ...args];
+  const { stdout } = await promisify(execFile)('env', [...command, '--rounds', '1']);
+  return JSON.parse(stdout);
+}
+
+t.test('how late sprites and documents are', async (t) => {
+  const short = ['--seconds', '1', '--warmup', '0', '--clients', '100', '--rate', '500'];
+  const { rounds } = await jsonOf('./late.js', ...short);
+  for (const name of ['sprites', 'epoll']) {
+    const [late] = rounds[name];
+    t.ok(late.count > 100 && late.p50 > 0 && late.p50 <= late['p99.9'], name);
+  }
+  const { took } = await jsonOf('./last-watcher.js', '--watchers', '2000');
+  t.strictSame(Object.keys(took), ['0', '2']);
+  for (const all of Object.values(took)) t.ok(all.length === 4 && Math.min(...all) > 0, `${all}`);
 });
