@@ -509,7 +509,7 @@ std::atomic<int> threadsLeft{-1};
 
 /** A server for which the system has too few threads says so, and leaves signals as they were. */
 void noThread() {
-  sigset_t before, after;
+  sigset_t before = {}, after = {};  // the call writes only its beginning
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
   threadsLeft = kWorkers - 1;
   int error = 0;
