@@ -181,7 +181,7 @@ class Life {
       // A process that dies meanwhile fails at nothing.
       if (error != 0 && !machine->dead) giveUp(error);
     }
-    if (recovery_.doubtful) renew();
+    if (recovery_.doubtful && !machine->dead) renew();
     for (const Due due : {Due::kPoolTick, Due::kFeedsTick, Due::kFrontTick}) tickLater(due);
     later_(kSecond, Due::kReduce);
     if (plan_.servers > 1) {
