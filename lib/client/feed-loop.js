@@ -144,7 +144,7 @@ export class FeedLoop {
       this.#failures = 0; // The network did let it park,
       this.#grant?.accepted(); // and the server.
     }
-    const wasCut = isLong && this.#waits.wasCut(answer, took);
+    const wasCut = isLong && this.#waits.endLongPoll(answer, took);
     const items = itemsOf(answer, address.key);
     this.#last = { path: address.path, turn: undefined };
     if (items === null && this.#grant?.refused(problemOf(answer))) return undefined;

@@ -185,7 +185,7 @@ export class Loop {
     const took = this.#waits.now() - poll.since;
     if (took >= this.#limits.long) {
       this.#failures = 0; // The network did let it park.
-      this.#waits.wasCut(answer, took);
+      this.#waits.endLongPoll(answer, took);
     }
     if (answer.failure) return this.#pollFailed(answer.failure);
     if (answer.status === 404) return this.#missed(answer) ?? this.#pollFailed('garbage');

@@ -79,7 +79,7 @@ export class Waits {
    * @param {number} took ms
    * @returns {boolean} whether it was cut off
    */
-  wasCut(answer, took) {
+  endLongPoll(answer, took) {
     const wasCut = isCut(answer);
     this.#cuts = wasCut ? this.#cuts + 1 : 0;
     if (this.#cuts >= 2) this.holdMost = shorterHold(took, this.holdMost, this.#limits);
