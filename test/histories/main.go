@@ -39,7 +39,8 @@ type operation struct {
 }
 
 // A feed of a world: a register with a copy at each server, which is behind at times and never goes back. Each write comes
-// after the newest one, wherever that was made.
+// after the newest one, wherever that was made. The server that it was made at may have it later than another server: it has
+// it when it answers, and that answer is a get as well (run.js).
 type register struct {
 	newest int
 	value  string
@@ -60,7 +61,7 @@ func (r register) step(o operation) (bool, register) {
 			return false, r
 		}
 	}
-	next.newest, next.value, next.copies[o.Server] = o.Version, o.Value, o.Version
+	next.newest, next.value = o.Version, o.Value
 	return o.Version > r.newest, next
 }
 

@@ -65,11 +65,17 @@ async function playWorld(scene) {
   return { seen, history: registers(rig.feeds.history) };
 }
 
-/** A publication without an answer took effect if a client has seen it, otherwise not. */
+/**
+ * A publication without an answer took effect if a client has seen it, otherwise not. With an answer its server has it by
+ * then, which is a get.
+ */
 function registers(history) {
   const cursors = new Map(history.filter(({ cursor }) => cursor).map((one) => [seenAs(one), one]));
   return history.flatMap((one) => {
-    if (one.known) return [{ ...one, version: versionOf(one.cursor) }];
+    if (one.known) {
+      const told = { ...one, version: versionOf(one.cursor) };
+      return one.op !== 'get' && one.ok ? [told, { ...told, op: 'get' }] : [told];
+    }
     const seen = cursors.get(seenAs(one));
     return seen ? [{ ...one, ok: true, return: Infinity, version: versionOf(seen.cursor) }] : [];
   });
