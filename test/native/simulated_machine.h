@@ -84,7 +84,7 @@ class Thread : public Actor {
  private:
   static constexpr size_t kStack = 1 << 20;
 
-  __attribute__((no_sanitize_undefined)) static void enter();
+  __attribute__((no_sanitize("undefined"))) static void enter();
   void leave();
 
   Machine* const machine_;

@@ -132,7 +132,6 @@ class Server {
   void end() {
     front_.drain(0);
     front_.stopListening();
-    const std::atomic<bool> never{false};
     for (int turns = 0; open() > 0; ++turns) {
       EXPECT(turns < 2000);
       front_.closeIdle();
