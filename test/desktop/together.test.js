@@ -42,7 +42,7 @@ const WINDOW = { x: 0, y: 0, ...SIZE };
 const FOOTER = 70;
 
 t.test('pages and a desktop', { skip }, async (t) => {
-  const build = await buildDesktop();
+  const build = await buildDesktop({ sanitize: false }); // as it is built for people
   const browser = await new Browser().start();
   t.teardown(() => browser.stop());
 

@@ -29,16 +29,18 @@ export const noDesktop = missing({
 });
 
 /**
- * Builds the desktop and its test programs; with AddressSanitizer where the sanitizers are asked for.
+ * Builds the desktop and its test programs.
  *
+ * @param {object} [how]
+ * @param {boolean} [how.sanitize] whether by AddressSanitizer: by default where the sanitizers are asked for
  * @returns {Promise<string>} the folder they are in
  */
-export function buildDesktop() {
+export function buildDesktop({ sanitize = SANITIZING } = {}) {
   const strict = { SPRITES_TESTS: 'ON', SPRITES_WERROR: 'ON' };
   return cmakeBuild({
     source: 'native/desktop',
-    into: sharedBuild(SANITIZING ? 'desktop-asan' : 'desktop'),
-    define: SANITIZING
+    into: sharedBuild(sanitize ? 'desktop-asan' : 'desktop'),
+    define: sanitize
       ? {
           ...strict,
           ...UNITY,
