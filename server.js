@@ -60,6 +60,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     const bans = openBans({ limits, pool, log });
     const { publishTokens, grants: keySet } = program;
     const grants = new Grants({ options: given, keySet, pool, log });
+    await grants.load();
     const feeds = life.closes(
       openFeeds({ options: given, limits, pool, state, log, publishTokens })
     );

@@ -5,7 +5,7 @@ import { readKeyFile, readKeySet } from './keys.js';
 import { Patterns } from './patterns.js';
 import { openRevocations, PARTS } from './revocations.js';
 import { sign } from './sign.js';
-import { GRANT_BYTES, verify } from './verify.js';
+import { GRANT_BYTES, loadJose, verify } from './verify.js';
 
 /**
  * Grants: what a client needs to read private feeds, and may use to publish and to join.
@@ -56,6 +56,11 @@ export class Grants {
     this.#keys = this.#read();
     this.#private = new Patterns(options.private);
     this.revocations = openRevocations({ options, pool, log });
+  }
+
+  /** Loads what verifies, where there are keys: later a server may be out of files. */
+  async load() {
+    if (this.open) await loadJose();
   }
 
   /** Whether there are any. */

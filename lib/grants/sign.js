@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 
-import { SignJWT } from 'jose';
-
 import { areClaims, NAME_BYTES } from './rights.js';
+import { loadJose } from './verify.js';
 
 /** Makes grants, with the secrets of a key set. */
 
@@ -26,5 +25,6 @@ export async function sign(keys, { seconds, ...rights }) {
   }
   const { kid } = secret;
   const header = { alg: 'HS256', typ: 'JWT', ...(kid === undefined ? {} : { kid }) };
+  const { SignJWT } = await loadJose();
   return new SignJWT(claims).setProtectedHeader(header).sign(secret.key);
 }
