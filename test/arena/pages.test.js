@@ -442,7 +442,7 @@ t.test('each state of the field, on each screen', { skip }, async (t) => {
     ['lobby', { game: 'pong', page: 'lobby', running: false }, '#title', 'Pong'],
     ['nobody', play, '#toast', 'Nobody plays yet: scan to join'],
     ['play', play, '#state', 'Round'],
-    ['paused', { running: false }, '#toast', 'The round is over'],
+    ['paused', { page: 'play', running: false }, '#toast', 'The round is over'],
     ['failed', { game: 'broken', running: true }, '#over-title', 'Mirror has stopped'],
     ['result', { game: 'pong', page: 'result', running: false }, '#state', 'The round is over']
   ];
