@@ -273,26 +273,19 @@ against('hundreds that vanish in the middle of everything', {}, async (t, server
 
 // ---- Coming in numbers --------------------------------------------------------------------------
 
-/** Starts the server with a file limit. */
-const limited = (t, files, options = {}) =>
-  startServer(t, {
+/** Starts the server with a file limit, which comes when its modules are loaded: the loader may have many files open at once. */
+function limited(t, files, options = {}) {
+  const limit = `
+    import { execFileSync } from 'node:child_process';
+    for (const name of ['server.js', 'lib/server/command-line.js']) await import('file://${ROOT}' + name);
+    execFileSync('prlimit', ['--pid', String(process.pid), '--nofile=${files}']);
+  `;
+  const first = `data:text/javascript,${encodeURIComponent(limit)}`;
+  return startServer(t, {
     options: { 'head-time': 60, 'body-time': 60, ...options },
-    command: [
-      'bash',
-      '-c',
-      `ulimit -n ${files}; exec "$@"`,
-      'bash',
-      process.execPath,
-      `${ROOT}bin/sprites`
-    ]
+    command: [process.execPath, '--import', first, `${ROOT}bin/sprites`]
   });
-
-/** Limits the process's files to 60 when its modules are loaded: the loader may have as many open at once. */
-const LIMIT_LATE = `
-  import { execFileSync } from 'node:child_process';
-  for (const name of ['server.js', 'lib/server/command-line.js']) await import('file://${ROOT}' + name);
-  execFileSync('prlimit', ['--pid', String(process.pid), '--nofile=60']);
-`;
+}
 
 /** Processor time of a process so far, in seconds. */
 function cpuOf(pid) {
@@ -461,11 +454,7 @@ t.test('the files run out before the places do, and a thousand clients come', as
 });
 
 t.test('fewer files than the server wants for itself: one at a time is served', async (t) => {
-  const late = `data:text/javascript,${encodeURIComponent(LIMIT_LATE)}`;
-  const server = await startServer(t, {
-    options: { 'head-time': 60, 'body-time': 60 },
-    command: [process.execPath, '--import', late, `${ROOT}bin/sprites`]
-  });
+  const server = await limited(t, 60);
   t.match(server.lines.join('\n'), /The file limit of 60 really allows 0\. To lift it: ulimit/);
   const wire = await server.wire();
   for (let i = 0; i < 3; i++) {
