@@ -317,6 +317,7 @@ void Feeds::apply(const Staged& staged) {
 void Feeds::spreadNews(Feed* feed) {
   // Each of them asks again: for a moment few watch.
   feed->most = std::max(feed->most, feed->watchers());
+  feed->quietAt = now_ + kCommentEvery;
   makeDue(feed, List::kParked);
   if (afters_.empty()) {
     makeDue(feed, List::kUnready);

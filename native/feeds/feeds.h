@@ -70,6 +70,9 @@
 
 namespace server {
 
+/** Milliseconds for which an event stream may be quiet: a comment then says that it still stands. */
+constexpr uint32_t kCommentEvery = 25000;
+
 /** Milliseconds of one tick of the wheel: a hold ends up to three of them late. */
 constexpr uint32_t kFeedTick = 100;
 

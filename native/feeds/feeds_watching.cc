@@ -8,9 +8,6 @@ namespace server {
 
 namespace {
 
-/** Milliseconds between two comments in an event stream. */
-constexpr uint32_t kCommentEvery = 25000;
-
 /** Watchers of one feed that are answered before the next feed has its turn. */
 constexpr uint32_t kShare = 64;
 
@@ -507,9 +504,12 @@ void Feeds::endOver() {
 void Feeds::fire(uint32_t watcher) {
   Watcher& one = watchers_[watcher];
   if (one.stream) {
-    arm(watcher, withinGrant(one, kCommentEvery));
-    // A slow reader has enough to read: no comment for it.
-    if (!one.listed) return;
+    const uint64_t quietAt = feeds_[one.feed]->quietAt;
+    const bool quiet = now_ >= quietAt || hasNews(one) || draining() ||
+                       grantOver(one) != Outcome::kOk;
+    arm(watcher, withinGrant(one, quiet ? kCommentEvery : quietAt - now_));
+    // A slow reader has enough to read, and a quick one had a version meanwhile: no comment for it.
+    if (!one.listed || !quiet) return;
   }
   serve(watcher);
 }

@@ -145,7 +145,7 @@ class DoorFeeds {
     until([&] { return elsewhere.read().starts_with("HTTP/1.1 404"); });
   }
 
-  /** A poll's hold ends; a stream is given a comment in every 25 seconds. */
+  /** A poll's hold ends; a quiet stream is given a comment in every 25 seconds. */
   void comment() {
     Wire stream(port_);
     stream.send(get(kKeys[0], "?after=" + cursor(kKeys[0]), "Accept: text/event-stream\r\n"));

@@ -110,7 +110,7 @@ class Behind : FeedResponder {
 
 /**
  * Time: a turn answers as many watchers as its share has time for, feeds take turns, a hold is
- * never over early, and an event stream has a comment every 25 s, except that of a slow reader; at
+ * never over early, and a quiet event stream has a comment every 25 s, except that of a slow reader; at
  * the end every watcher is told within the window, a slow one when it has read on.
  */
 class Times : FeedResponder {
@@ -127,6 +127,7 @@ class Times : FeedResponder {
     shares();
     holds();
     comments();
+    commentsBetweenVersions();
     slowness();
     compression();
     failedCompression();
@@ -220,6 +221,25 @@ class Times : FeedResponder {
     passTo(began + 103000);
     EXPECT(answers_[1] == 2);
     for (const uint32_t watcher : {reader, slow}) feeds_.drop(watcher);
+  }
+
+  /** A version is a sign of life as good as a comment: the next one comes 25 s after it. */
+  void commentsBetweenVersions() {
+    const uint64_t began = now_;
+    answers_[0] = 0;
+    const uint32_t reader = watch("a", "e1-2", 0, true);
+    passTo(began + 20000);
+    publish("a", 3);
+    while (feeds_.step(kShare)) {
+    }
+    EXPECT(answers_[0] == 2);
+    passTo(began + 45000);
+    EXPECT(answers_[0] == 2);
+    passTo(began + 46000);
+    EXPECT(answers_[0] == 3);
+    passTo(began + 71000);
+    EXPECT(answers_[0] == 4);
+    feeds_.drop(reader);
   }
 
   /** A stream that reads slowly skips to the newest version when it has read on. */
