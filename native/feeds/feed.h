@@ -195,13 +195,13 @@ struct Feed : FeedValue {
   std::bitset<128> threads;        // workers that asked for it while it had no value, and show it
   uint32_t most = 0;               // both, at a time, since its presence was told
   uint64_t askedAt = 0;            // milliseconds: when it was last asked for
-  uint64_t quietAt = 0;         // milliseconds: from then on a stream with its last version is quiet
-  uint64_t patchesUntil = 0;    // milliseconds: until then patches are made without such a watcher
-  uint64_t failedUntil = 0;     // milliseconds: its first fetch failed; no other before that
-  Source source = kNoSource;    // the address it counts for: that asked first
-  bool spreading = false;       // among those with watchers that are due
-  bool gone = false;            // deleted: here until its watchers know
-  bool wanted = false;          // its first value has been asked for
+  uint64_t quietAt = 0;       // milliseconds: from then on a stream with its last version is quiet
+  uint64_t patchesUntil = 0;  // milliseconds: until then patches are made without such a watcher
+  uint64_t failedUntil = 0;   // milliseconds: its first fetch failed; no other before that
+  Source source = kNoSource;  // the address it counts for: that asked first
+  bool spreading = false;     // among those with watchers that are due
+  bool gone = false;          // deleted: here until its watchers know
+  bool wanted = false;        // its first value has been asked for
   bool wantedByWaiter = false;  // by a watcher that waits where it is not published
   uint32_t want = 0;            // the number of that Want, or of the last one
   bool awaited = false;        // not published: here for the watchers that wait for its first value

@@ -70,7 +70,7 @@
 
 namespace server {
 
-/** Milliseconds for which an event stream may be quiet: a comment then says that it still stands. */
+/** Milliseconds for which a stream may be quiet: a comment then says that it still stands. */
 constexpr uint32_t kCommentEvery = 25000;
 
 /** Milliseconds of one tick of the wheel: a hold ends up to three of them late. */
@@ -162,6 +162,9 @@ class FeedResponder {
 
   /** Writes an answer. A poll is over then. Must not call Feeds. */
   virtual Taken answer(uint32_t token, const FeedAnswer& answer) = 0;
+
+  /** Prefetches what an answer reads; one may come. */
+  virtual void prefetch(uint32_t) const {}
 };
 
 class Feeds;
@@ -613,6 +616,7 @@ class Feeds {
   bool mayBeBehind() const { return shows() || options_.shared; }
   uint32_t listOf(const Feed& feed, List list) const;
   bool empty(uint32_t list) const;
+  void prefetch(uint32_t watcher) const;
   void hang(uint32_t watcher, List which);
   void unhang(uint32_t watcher);
   void makeDue(Feed* feed, List which);

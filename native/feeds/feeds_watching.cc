@@ -435,6 +435,17 @@ void Feeds::spread(Feed* feed) {
   if (busy_) busy_();
 }
 
+/**
+ * Prefetches what the next watcher of a list needs, while the one before it is answered: of many,
+ * that is in none of the processor's caches. The watcher's own line was prefetched a step before.
+ */
+void Feeds::prefetch(uint32_t watcher) const {
+  const Watcher& one = watchers_[watcher];
+  __builtin_prefetch(&watchers_[one.next]);
+  wheel_.prefetch(watcher);
+  responder_->prefetch(one.token);
+}
+
 bool Feeds::step(uint64_t budget) {
   const uint64_t end = clock_() + budget;
   while (!spreading_.empty()) {
@@ -444,6 +455,7 @@ bool Feeds::step(uint64_t budget) {
     bool late = false;
     for (uint32_t share = kShare; share > 0 && !late && !empty(due); --share) {
       const uint32_t watcher = watchers_[due].next;
+      prefetch(watchers_[watcher].next);
       serve(firstOf(watcher));
       late = clock_() >= end;
     }
@@ -505,8 +517,8 @@ void Feeds::fire(uint32_t watcher) {
   Watcher& one = watchers_[watcher];
   if (one.stream) {
     const uint64_t quietAt = feeds_[one.feed]->quietAt;
-    const bool quiet = now_ >= quietAt || hasNews(one) || draining() ||
-                       grantOver(one) != Outcome::kOk;
+    const bool quiet =
+        now_ >= quietAt || hasNews(one) || draining() || grantOver(one) != Outcome::kOk;
     arm(watcher, withinGrant(one, quiet ? kCommentEvery : quietAt - now_));
     // A slow reader has enough to read, and a quick one had a version meanwhile: no comment for it.
     if (!one.listed || !quiet) return;

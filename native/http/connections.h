@@ -143,6 +143,12 @@ class Connections {
     return open && connection.generation == ticket.generation ? &connection : nullptr;
   }
 
+  /** Prefetches a connection, and its deadline. */
+  void prefetch(uint32_t index) const {
+    __builtin_prefetch(&connections_[index]);
+    wheel_.prefetch(index);
+  }
+
   uint32_t indexOf(const Connection& connection) const { return &connection - connections_.data(); }
 
   Ticket ticketOf(const Connection& connection) const {

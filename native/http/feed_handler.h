@@ -86,6 +86,8 @@ class FeedHandler : public FeedResponder {
 
   Taken answer(uint32_t token, const FeedAnswer& answer) override;
 
+  void prefetch(uint32_t token) const override { connections_->prefetch(token); }
+
   /** Takes what was found in a token: a grant, as `how.grant`, or that it is none; false: there is
    * no room. */
   bool takeGrant(const GrantRights& rights, WatchHow* how) {
