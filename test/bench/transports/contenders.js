@@ -79,8 +79,9 @@ export const contenders = {
   }
 };
 
-/** What the load generator is measured with before the others: no contender. */
+/** What the load generator is measured with before the others, no contender; and the same by long poll. */
 export const bare = feedContenders['epoll-stream'];
+export const barePoll = feedContenders['epoll-poll'];
 
 /** Whether a contender is of this project, and whether it sends only what has changed. */
 export const isOurs = (name) => name.startsWith('sprites');

@@ -41,7 +41,7 @@ import { canPin, measureFeed, thoseHere } from '../contenders.js';
 import { answerHelp, refuseUsage } from '../../support/documents.js';
 import { machineOf } from '../figures.js';
 import { addRound, CHANGING, mostOf, rowOf, searchBreak, STEPPED, STEPPED_CELL } from './cells.js';
-import { bare, contenders } from './contenders.js';
+import { bare, barePoll, contenders } from './contenders.js';
 import { commandOf, readOptions } from './options.js';
 import { page } from './page.js';
 import { breakTable, cellTable, limitText, summaryTable } from './tables.js';
@@ -162,7 +162,8 @@ function* stepsOf(study, options, how, here) {
     if (of.name in study.limit) continue;
     yield async () => {
       progress(`the load generator itself: ${of.name}`);
-      study.limit[of.name] = await measure(bare, of, how);
+      const { cpu } = await measure(barePoll, of, how);
+      study.limit[of.name] = { ...(await measure(bare, of, how)), poll: cpu };
     };
   }
   if (options.search && study.bareBreak === undefined) {

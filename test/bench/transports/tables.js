@@ -97,7 +97,8 @@ export function limitText({ limit, bareBreak, most }) {
   const lines = ['\n## The load generator itself, with bare epoll in C\n'];
   for (const [name, row] of Object.entries(limit)) {
     const told = () =>
-      `${loadText(row)}; p99 ${number(row.p99)} ms, the server ${number(row.cpu)} µs`;
+      `${loadText(row)}; p99 ${number(row.p99)} ms, the server ${number(row.cpu)} µs` +
+      (row.poll > 0 ? `, by long poll ${number(row.poll)}` : '');
     lines.push(`- ${name}: ${row.failed ?? told()}`);
   }
   if (bareBreak) {
