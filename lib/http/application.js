@@ -26,7 +26,7 @@ const FORBIDDEN = ['TRACE', 'TRACK'];
 /** @returns {Request | undefined} what the web calls a request; undefined where it can't be one */
 function requestOf({ method, headers, target, secure }, body, signal) {
   try {
-    const url = new URL(`${secure ? 'https' : 'http'}://${headers.host ?? 'localhost'}${target}`);
+    const url = new URL(`${secure ? 'https' : 'http'}://${headers.host || 'localhost'}${target}`);
     const hasBody = body.length > 0 && method !== 'GET' && method !== 'HEAD';
     const passed = new Headers(Object.entries(headers).filter(isPassed));
     if (hasBody) passed.set('Content-Length', body.length);

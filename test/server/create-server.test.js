@@ -360,6 +360,9 @@ t.test('an application of its own, at the same port', async (t) => {
     ],
     'no field of the connection'
   );
+  wire.send('GET /c/d HTTP/1.1\r\nHost:\r\n\r\n');
+  await until(() => statuses().length === 4);
+  t.equal(asked.request.url, 'http://localhost/c/d', 'without a Host its path is no host');
   await wire.destroy();
 
   const abort = new AbortController();
