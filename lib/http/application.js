@@ -75,6 +75,7 @@ export function openApplication(fetch) {
     if (asked === undefined) return { problem: 'bad-request' };
     request.park(() => gone.abort());
     const response = await fetch(asked, { address, secure });
+    if (response.type === 'error') throw new TypeError('the application answered Response.error()');
     const bytes = await bytesOf(response);
     const answer = { status: response.status, headers: fieldsOf(response, bytes.length) };
     if (method !== 'HEAD') return { ...answer, body: bytes };

@@ -290,6 +290,7 @@ t.test('an application of its own, at the same port', async (t) => {
       if (pathname === '/fails') throw new Error('a fault of the application');
       if (pathname === '/none') return undefined;
       if (pathname === '/long') return new Response(new Uint8Array(16 * 2 ** 20 + 1));
+      if (pathname === '/error') return Response.error();
       if (pathname === '/waits') return new Promise(() => {});
       if (pathname === '/odd') return new Response(null, { status: 299, headers: { 'X-A': 'ä' } });
       if (pathname === '/304') return new Response(null, { status: 304, headers: { ETag: '"a"' } });
@@ -334,7 +335,7 @@ t.test('an application of its own, at the same port', async (t) => {
 
   t.equal((await ask('x', { method: 'POST', body: `${body}y` })).status, 413);
   t.equal(asked, undefined, 'nor with more than it may have');
-  for (const path of ['fails', 'none', 'long', 'odd']) {
+  for (const path of ['fails', 'none', 'long', 'error', 'odd']) {
     lines.length = 0;
     t.equal((await ask(path)).status, 500, path);
     t.match(lines, [/\w/], `${path} is logged`);
