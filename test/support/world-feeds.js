@@ -78,6 +78,7 @@ export class PlayedStore {
 
   /** Its store is lost. */
   forget() {
+    this.hasForgotten = true;
     this.messages.clear();
     this.parts.clear();
     this.last = 0;
