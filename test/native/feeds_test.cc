@@ -110,8 +110,8 @@ class Behind : FeedResponder {
 
 /**
  * Time: a turn answers as many watchers as its share has time for, feeds take turns, a hold is
- * never over early, and a quiet event stream has a comment every 25 s, except that of a slow reader; at
- * the end every watcher is told within the window, a slow one when it has read on.
+ * never over early, and a quiet event stream has a comment every 25 s, except that of a slow
+ * reader; at the end every watcher is told within the window, a slow one when it has read on.
  */
 class Times : FeedResponder {
  public:
