@@ -78,6 +78,9 @@ export function openRevocations({ options, pool, log }) {
   }
 
   return {
+    /** How long one lasts at the most, milliseconds. */
+    longest,
+
     /** @returns {boolean} whether it is revoked */
     has: (part, name) => name !== undefined && ends.get(`${part}/${name}`) > Date.now(),
 

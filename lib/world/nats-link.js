@@ -271,22 +271,27 @@ export class NatsLink {
     if (!isOurs(info)) {
       throw new WorldError('bad-bucket', `the stream ${name} was not made by Sprites: delete it`);
     }
-    await this.keep(jsm, info);
+    await this.keep(jsm, info, config.max_age);
     return { ...info, identity: [info.created, this.run, info.cluster?.leader].join(' ') };
   }
 
   /**
-   * Has a stream of ours kept by as many NATS servers as it is to be; by more where an operator has set more.
+   * Has a stream of ours kept by as many NATS servers as it is to be; by more where an operator has set more. The same for how
+   * long it keeps messages, where there is an end to that.
    *
    * @param {object} jsm
    * @param {object} info what JetStream says of the stream
+   * @param {number} [age] nanoseconds
    * @returns {Promise<object>} what it says then
    */
-  async keep(jsm, info) {
-    const { name, num_replicas: has } = info.config;
+  async keep(jsm, info, age) {
+    const { name, num_replicas: has, max_age: hasAge } = info.config;
     // A NATS server that is cut off from the others of its cluster tells what it knows, but takes nothing.
     if (info.cluster && !info.cluster.leader) throw this.unreachable(`${name} has no leader`);
-    return has >= this.replicas ? info : jsm.streams.update(name, { num_replicas: this.replicas });
+    const isLong = age === undefined || hasAge >= age;
+    if (has >= this.replicas && isLong) return info;
+    const num_replicas = Math.max(has, this.replicas);
+    return jsm.streams.update(name, { num_replicas, ...(!isLong && { max_age: age }) });
   }
 
   /** The NATS server may be cut off from the others of its cluster, to which there is a way from here. */

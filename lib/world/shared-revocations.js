@@ -1,7 +1,7 @@
 import { isLater, PARTS } from '../grants/revocations.js';
 import { isName } from '../grants/rights.js';
+import { clock as systemClock } from './clock.js';
 import { tokenOf } from './feed-message.js';
-import { revisionOf } from './nats-link.js';
 import { PATIENCE_FOR_ALL, readNewest } from './read-newest.js';
 
 /**
@@ -13,6 +13,9 @@ import { PATIENCE_FOR_ALL, readNewest } from './read-newest.js';
  * What is known here and what the stream says are compared, and the later one goes to where it is not. So nothing depends
  * on an order: a server that was away, and a stream that was lost, come to the same in the end. A server takes part
  * whenever it reaches the NATS server, a member of the ring or not.
+ *
+ * News are taken as they come, and what they say of their numbers is not: every client of NATS can publish them. What was
+ * missed is found by the number that the stream has come to, also while all messages are being read.
  */
 
 /** The stream. */
@@ -25,6 +28,12 @@ const NEWS = 'sprites.revoked-news';
 
 /** How often it looks what the stream has come to, milliseconds. */
 const LOOK = 2000;
+
+/** New messages that are asked for one by one; where there are more all are read. */
+const FEW = 100;
+
+/** How much longer the stream keeps a revocation than it can last, milliseconds: servers' clocks differ. */
+const LONGER = 3600 * 1000;
 
 const CONFIG = {
   name: STREAM,
@@ -60,16 +69,18 @@ export class SharedRevocations {
   #link;
   #grants;
   #log;
+  #clock;
+  #config;
   /** Which stream it is, in which run of the NATS server. */
   #identity;
-  /** The number of the newest message that was heard of, and the one that the stream had come to a look ago. */
-  #heard = 0;
-  #seen = 0;
-  /** Whether all messages must be read. */
+  /** All messages up to that number are here, or are being read. */
+  #upTo = 0;
+  /** Whether all messages must be read; whether that is under way. */
   #mustRead = true;
+  #reading = false;
   #looking = false;
   #closed = false;
-  #timer;
+  #timer = () => {};
   /** The problem that the log has. */
   #said;
   /** Told when all are here. @type {(() => void)[]} */
@@ -80,14 +91,17 @@ export class SharedRevocations {
    * @param {import('./nats-link.js').NatsLink} parts.link
    * @param {import('../grants/open.js').Grants} parts.grants
    * @param {import('pino').Logger} parts.log
+   * @param {typeof systemClock} [parts.clock]
    */
-  constructor({ link, grants, log }) {
+  constructor({ link, grants, log, clock = systemClock }) {
     this.#link = link;
     this.#grants = grants;
     this.#log = log;
+    this.#clock = clock;
+    this.#config = { ...CONFIG, max_age: (grants.revocations.longest + LONGER) * 1e6 };
     grants.revocations.shareBy((what, end) => this.#share(what, end));
     const callback = (error, message) => {
-      if (!error) this.#hear(message);
+      if (!error) this.#take(message);
     };
     link.follow({
       opened: (connection) => {
@@ -112,7 +126,7 @@ export class SharedRevocations {
 
   close() {
     this.#closed = true;
-    clearTimeout(this.#timer);
+    this.#timer();
   }
 
   #missed() {
@@ -120,13 +134,11 @@ export class SharedRevocations {
     this.#look();
   }
 
-  #hear(message) {
-    const revision = revisionOf(message.headers);
-    const isGap = revision > this.#heard + 1;
-    this.#heard = Math.max(this.#heard, revision);
-    const heard = read(message);
-    if (heard) this.#meet(heard.what, heard.end);
-    if (isGap && !this.#mustRead) this.#missed();
+  /** @returns {string | undefined} what a message is about */
+  #take(message) {
+    const { what, end } = read(message) ?? {};
+    if (what !== undefined) this.#meet(what, end);
+    return what;
   }
 
   /** Takes what the stream says, or says what is later here. */
@@ -151,17 +163,17 @@ export class SharedRevocations {
   async #look() {
     if (this.#looking || this.#closed) return;
     this.#looking = true;
-    clearTimeout(this.#timer);
+    this.#timer();
     try {
       // What has been missed meanwhile has it look once more.
       do await this.#lookOnce();
-      while (this.#mustRead && this.#link.connected);
+      while (this.#mustRead && !this.#reading && this.#link.connected);
     } catch (error) {
       this.#fail(error);
     }
     this.#looking = false;
     if (this.#closed) return;
-    this.#timer = setTimeout(() => this.#look(), LOOK);
+    this.#timer = this.#clock.after(LOOK, () => this.#look());
   }
 
   #fail({ code = 'unreachable', message }) {
@@ -175,41 +187,53 @@ export class SharedRevocations {
     if (this.#link.isLost) return;
     await this.#link.open();
     const { identity, state } = await this.#link.ask(({ jsm }) =>
-      this.#link.stream(jsm, CONFIG, isOurs)
+      this.#link.stream(jsm, this.#config, isOurs)
     );
     const last = state.last_seq;
-    if (this.#seen > this.#heard) this.#mustRead = true;
-    if (identity !== this.#identity) {
-      this.#identity = identity;
-      this.#heard = 0;
-      this.#mustRead = true;
-    }
-    this.#seen = last;
-    if (this.#mustRead) await this.#read(last);
-    this.#said = undefined;
-    if (!this.#mustRead) for (const told of this.#waiters.splice(0)) told();
+    const isOther = identity !== this.#identity || last < this.#upTo;
+    this.#identity = identity;
+    if (isOther || last > this.#upTo + FEW) this.#mustRead = true;
+    // It may take long: looking goes on meanwhile.
+    if (this.#mustRead && !this.#reading) this.#readAll(last);
+    else if (last > this.#upTo) await this.#catchUp(Math.min(last, this.#upTo + FEW));
+    this.#tell();
+  }
+
+  /** Asks for what is new. */
+  async #catchUp(last) {
+    const numbers = Array.from({ length: last - this.#upTo }, (_, at) => this.#upTo + 1 + at);
+    const messages = await this.#link.ask(({ jsm }) =>
+      Promise.all(numbers.map((seq) => jsm.streams.getMessage(STREAM, { seq })))
+    );
+    for (const message of messages) if (message) this.#take(message);
+    this.#upTo = last;
   }
 
   /** Reads all there are; what is here alone is written. */
-  async #read(last) {
+  async #readAll(last) {
     this.#mustRead = false;
-    const found = new Map();
+    this.#reading = true;
+    this.#upTo = last;
+    const found = new Set();
+    const take = (message) => found.add(this.#take(message));
     try {
-      const take = (message) => {
-        const { what, end } = read(message) ?? {};
-        if (what !== undefined) found.set(what, end);
-      };
       await this.#link.ask((jetstream) => readNewest(jetstream, STREAM, {}, take), {
         all: PATIENCE_FOR_ALL
       });
+      for (const [what, end] of this.#grants.revocations.all()) {
+        if (!found.has(what)) this.#share(what, end);
+      }
     } catch (error) {
       this.#mustRead = true;
-      throw error;
+      this.#fail(error);
     }
-    this.#heard = Math.max(last, this.#heard);
-    for (const [what, end] of found) this.#meet(what, end);
-    for (const [what, end] of this.#grants.revocations.all()) {
-      if (!found.has(what)) this.#share(what, end);
-    }
+    this.#reading = false;
+    this.#tell();
+  }
+
+  #tell() {
+    if (this.#mustRead || this.#reading) return;
+    this.#said = undefined;
+    for (const told of this.#waiters.splice(0)) told();
   }
 }

@@ -1,8 +1,13 @@
 import { join } from 'node:path';
 
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
 import t from 'tap';
 
 import { openRevocations } from '../../lib/grants/revocations.js';
+import { tokenOf } from '../../lib/world/feed-message.js';
+import { NatsLink } from '../../lib/world/nats-link.js';
+import { SharedRevocations, STREAM } from '../../lib/world/shared-revocations.js';
 import { Random } from '../fuzz/random.js';
 import { problemOf } from '../support/contract.js';
 import { EventStream, get, NO_STATE, parkGet, put, tokenFile } from '../support/feeds.js';
@@ -121,6 +126,128 @@ t.test('the bound: one more is refused, also of another server', async (t) => {
   t.notOk(list.take('sub/more', later), 'and holds against the same revocation');
   t.ok(list.take('sub/more', later + 1), 'but not against the next one');
   t.notOk(list.take('sub/old', Date.now() - 1), 'what is over is not taken');
+});
+
+/** A server's grants, and what it shares them by. */
+function sharing(t, link, { grantLongest = 60, clock } = {}) {
+  const log = { warn() {}, error() {} };
+  const revocations = openRevocations({ options: { grantLongest }, pool: NO_STATE, log });
+  const grants = { revocations, takeRevoked: (what, end) => revocations.take(what, end) };
+  const shared = new SharedRevocations({ link, grants, log, clock });
+  t.teardown(() => shared.close());
+  return { revocations, shared };
+}
+
+/** A link to a stream in memory, which is read as a whole when it may be. */
+class PlayedLink {
+  connected = true;
+  isLost = false;
+  mayRead;
+  #messages = [];
+  #hear;
+  #streams = {
+    js: {
+      consumers: {
+        get: async () => ({
+          fetch: async () => {
+            await this.mayRead;
+            return this.#messages;
+          }
+        })
+      }
+    },
+    jsm: {
+      streams: {
+        info: async () => ({ state: { messages: this.#messages.length } }),
+        getMessage: async (_, { seq }) => this.#messages[seq - 1] ?? null
+      },
+      consumers: { add: async () => ({ name: 'one' }), delete: async () => {} }
+    }
+  };
+
+  follow({ opened }) {
+    opened({ subscribe: (_, { callback }) => (this.#hear = callback) });
+  }
+
+  async open() {}
+
+  ask(ask) {
+    return ask(this.#streams);
+  }
+
+  async stream() {
+    return { identity: 'one', state: { last_seq: this.#messages.length } };
+  }
+
+  /** A message of which no news come. */
+  write(name) {
+    const data = String(Date.now() + 30_000);
+    this.#messages.push({ subject: `sprites.revoked.sub.${tokenOf(name)}`, data });
+  }
+
+  tell(name, number) {
+    const subject = `sprites.revoked-news.sub.${tokenOf(name)}`;
+    this.#hear(null, { subject, data: 'x', headers: { get: () => String(number) } });
+  }
+}
+
+t.test('what is missed is found, whatever news say, and while all are read', async (t) => {
+  const link = new PlayedLink();
+  let due;
+  const clock = {
+    after(_, then) {
+      due = then;
+      return () => {};
+    }
+  };
+  const look = async () => {
+    await until(() => due);
+    const then = due;
+    due = undefined;
+    then();
+    await until(() => due);
+  };
+  let readAll;
+  link.mayRead = new Promise((then) => (readAll = then));
+  link.write('ann');
+  const { revocations, shared } = sharing(t, link, { clock });
+  let isHere = false;
+  shared.join().then(() => (isHere = true));
+  await look();
+  link.write('bo');
+  await look();
+  t.ok(revocations.has('sub', 'bo'), 'while it stands in a read');
+  t.notOk(revocations.has('sub', 'ann') || isHere);
+  readAll();
+  await look();
+  await until(() => isHere);
+  t.ok(revocations.has('sub', 'ann'));
+  link.tell('x', Number.MAX_SAFE_INTEGER);
+  await look();
+  link.write('cy');
+  await look();
+  t.ok(revocations.has('sub', 'cy'), 'after news with a number that is none');
+});
+
+t.test('the stream forgets what is over by the longest --grant-longest', { skip }, async (t) => {
+  const nats = await startNats(t);
+  const connection = await connect({ servers: nats.url });
+  t.teardown(() => connection.close());
+  const { streams } = await jetstreamManager(connection);
+  // As releases before have made it.
+  const republish = { src: 'sprites.revoked.>', dest: 'sprites.revoked-news.>' };
+  const subjects = [republish.src];
+  await streams.add({ name: STREAM, subjects, max_msgs_per_subject: 1, republish });
+  for (const [grantLongest, most] of [
+    [60, 60],
+    [120, 120],
+    [60, 120]
+  ]) {
+    const link = new NatsLink({ servers: [nats.url], name: 'one' });
+    t.teardown(() => link.close());
+    await sharing(t, link, { grantLongest }).shared.join();
+    t.equal((await streams.info(STREAM)).config.max_age, (most + 3600) * 1e9);
+  }
 });
 
 t.test('random histories, as a plain model has them', { skip, timeout: 240_000 }, async (t) => {
