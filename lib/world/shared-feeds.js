@@ -285,6 +285,12 @@ export class SharedFeeds {
     this.#store.forgetParts(key, epoch, keep).catch((error) => this.#settling.lost(error));
   }
 
+  /** A version has taken the place of another one: where that was a log's, no server writes parts of its epoch any more. */
+  #forgetLog(key, over, { epoch, digest }) {
+    const goesOn = digest !== undefined && over?.epoch === epoch;
+    if (over?.log && !goesOn) this.#forgetParts(key, over.epoch, 0);
+  }
+
   async #tryRemove(key) {
     const next = this.#next(key);
     if (!next.now && !next.over) return this.#ifNewest(key, () => ({ problem: 'unknown-feed' }));
@@ -294,7 +300,7 @@ export class SharedFeeds {
     const mark = this.#marks.get(key);
     // Before, so that one turn writes both.
     this.#bury(key, { ...next.cursor, ...place, exposed: place.stored });
-    if (next.now?.log && place.stored) this.#forgetParts(key, next.now.epoch, 0);
+    if (place.stored) this.#forgetLog(key, next.over ?? next.now, next.cursor);
     const taken = next.now ? await this.#feeds.takeAway(key) : {};
     if (holds(taken)) return taken;
     if (mark) this.#marks.set(key, mark);
@@ -397,10 +403,10 @@ export class SharedFeeds {
     if (!mark) return undefined;
     // The store remembers only so many deleted feeds.
     if (!found && mark.digest === undefined && mark.stored) return this.#marks.forget(key);
-    if (!found) return this.#put(key, mark, 0);
+    if (!found) return this.#put(key, mark);
     if (isNewer(mark, found)) {
       const isOther = found.version >= mark.from;
-      await this.#put(key, mark, found.revision);
+      await this.#put(key, mark, found);
       if (isOther) this.#counts.overruled += 1;
       return undefined;
     }
@@ -411,7 +417,7 @@ export class SharedFeeds {
     }
     // The store has forgotten what it had promised, and given its version to another value.
     if (found.log) return this.#take(key, found);
-    return this.#fork(key, mark, found.revision);
+    return this.#fork(key, mark, found);
   }
 
   /** Takes a version of another server. */
@@ -471,6 +477,7 @@ export class SharedFeeds {
       const { parts } = await this.#feeds.splitLog(key, await this.#itemsBack(key, found, 0));
       const anew = { epoch: newEpoch(), version: Math.min(version + 1, LAST_VERSION) };
       await this.#putLog(key, { ...anew, run: this.#store.run }, parts, revision);
+      this.#forgetParts(key, epoch, 0);
       this.#counts.overruled += 1;
       return false;
     }
@@ -518,8 +525,9 @@ export class SharedFeeds {
     this.#settling.refuse(key, problem, { epoch, version, revision, log });
   }
 
-  /** Writes the version that is here to the store, over `revision`; nothing where no message has room for it. */
-  async #put(key, mark, revision) {
+  /** Writes the version that is here to the store, over what that has; nothing where no message has room for it. */
+  async #put(key, mark, over) {
+    const revision = over?.revision ?? 0;
     const isDeleted = mark.digest === undefined;
     // An epoch of an earlier run may have gone further there.
     const { exposed } = mark;
@@ -545,6 +553,7 @@ export class SharedFeeds {
     }
     this.#counts.out += 1;
     this.#tooLarge.delete(key);
+    this.#forgetLog(key, over, mark);
     this.#bury(key, { ...mark, revision: written, stored: true, run, from: undefined });
   }
 
@@ -556,7 +565,7 @@ export class SharedFeeds {
   }
 
   /** Gives what is here a version that no other server has. */
-  async #fork(key, mark, revision) {
+  async #fork(key, mark, found) {
     const fork = { ...mark, ...nextCursor(mark), epoch: newEpoch() };
     if (mark.digest !== undefined) {
       const value = this.#feeds.valueOf(key);
@@ -564,8 +573,9 @@ export class SharedFeeds {
       const taken = await this.#feeds.take(key, fork, whole);
       if (!holds(taken)) return this.#settling.refuse(key, taken.problem);
     }
+    const { revision } = found;
     this.#marks.set(key, { ...fork, revision, stored: false, exposed: false });
-    return this.#put(key, this.#marks.get(key), revision);
+    return this.#put(key, this.#marks.get(key), found);
   }
 
   /** Notes a version that was written; the store forgets what is forgotten for it. */

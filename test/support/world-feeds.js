@@ -162,11 +162,18 @@ class End {
   putPart = (key, head, body) =>
     this.#ask(() => {
       const part = { ...head, body: Uint8Array.from(body) };
-      this.#store.parts.set(`${key} ${cursorText(head)}`, part);
+      const name = `${key} ${cursorText(head)}`;
+      this.#store.parts.delete(name);
+      this.#store.parts.set(name, part);
     });
   getPart = (key, epoch, version) =>
     this.#ask(() => this.#store.parts.get(`${key} ${cursorText({ epoch, version })}`));
-  forgetParts = () => this.#ask(() => {});
+  forgetParts = (key, epoch, keep) =>
+    this.#ask(() => {
+      const ofLog = `${key} ${cursorText({ epoch, version: '' })}`;
+      const names = [...this.#store.parts.keys()].filter((name) => name.startsWith(ofLog));
+      for (const name of names.toReversed().slice(keep)) this.#store.parts.delete(name);
+    });
   forget = (key, revision) =>
     this.#ask(() => {
       if (this.#store.messages.get(key)?.revision === revision) this.#store.messages.delete(key);

@@ -227,7 +227,28 @@ t.test('items that the store has forgotten, and given their versions to others',
     Array.from({ length: 12 }, (_, n) => n),
     'with all items of the store'
   );
+  const epochs = [...store.parts.keys()].map((name) => name.split('-')[0]);
+  t.strictSame([...new Set(epochs)], [`log ${now.split('-')[0]}`], 'and no other parts');
 });
+
+t.test(
+  'parts that a log keeps no more are forgotten, and all of one that is no more',
+  async (t) => {
+    const { time, servers, store } = world(t, { names: ['a', 'b'] });
+    for (const { feeds } of servers.all.values()) feeds.keeps = { items: 1000, bytes: 16_384 };
+    await time.run(100);
+    const fill = 'x'.repeat(6000);
+    for (let n = 0; n < 40; n += 1) await answered(time, servers.append('a', 'log', { n, fill }));
+    await quiet(time, servers);
+    t.equal(store.parts.size, 10);
+    store.stop();
+    t.strictSame(await answered(time, servers.remove('b', 'log')), {}, 'at one server alone');
+    store.start();
+    await quiet(time, servers);
+    await time.run(100);
+    t.strictSame([store.parts.size, ...servers.tables()], [0, '[]', '[]']);
+  }
+);
 
 t.test(
   'what a server has no room for is refused there, counted, and keeps no server from joining',
