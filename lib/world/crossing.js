@@ -13,6 +13,10 @@ import { Unanswerable } from '../torus/pool.js';
  * when the process is taken out of the ring and joins again with a higher epoch, since it still knows what it has taken.
  * Its memory is what outlives it with a state: native/torus/outbox.h says what comes of both.
  *
+ * The state knows so many names at the most. For one more a name is forgotten with which nothing is to be done (seams.h): it is
+ * out of the ring, nothing waits for it, and nothing was taken from it, or nothing that it has still. A server says that of
+ * itself when it leaves in order, and sends nothing from then on (`finish`).
+ *
  * Nothing is sent before the turn that it comes of is written: a frame says that its sprites are here, and an answer that
  * those it acknowledges are. What could not be written is not sent, and the other server asks again.
  */
@@ -44,9 +48,16 @@ export class Crossing {
   #before;
   /** The native numbers of servers, by their names. @type {Map<string, number>} */
   #numbers = new Map();
+  /** Those that the ring of now needs, and the servers that have left with nothing in their outboxes. */
+  #wanted = new Set();
+  #emptied = new Set();
+  /** Whether no name can be forgotten for one more. */
+  #full = false;
   /** Servers and refusals that the log has already, SAID at the most. @type {Set<string>} */
   #said = new Set();
   #ring = { left: [], right: [], next: [-1, -1], peers: [] };
+  /** Whether it sends nothing any more. */
+  #finished = false;
   /** Whether it will send in this turn. */
   #pumps = false;
   #closed = false;
@@ -90,7 +101,8 @@ export class Crossing {
    *
    * @param {import('./ring.js').View} view
    */
-  update({ state, epoch, ring, peers, epochs }) {
+  update(view) {
+    const { state, epoch, epochs } = view;
     if (!this.#native) {
       if (state !== 'member' || this.#closed) return;
       this.#begin(epoch);
@@ -100,6 +112,16 @@ export class Crossing {
       this.#sew({ ...this.#ring, accepted: [], epochs, open: false });
       return;
     }
+    this.#follow(view);
+    // Those that were in the ring until now may be forgotten.
+    if (this.#full) this.#follow(view);
+    if (this.#full) this.#tooMany(view);
+  }
+
+  #follow({ state, ring, peers, epochs, emptied = [] }) {
+    this.#wanted.clear();
+    this.#emptied = new Set(emptied);
+    this.#full = false;
     const others = ring.members.filter(({ name }) => name !== this.#name);
     const numbers = others.map(({ name }) => this.#numberOf(name));
     const seams = ring.seams(this.#name, Math.max(0, ...others.map((other) => other.rows)));
@@ -148,6 +170,16 @@ export class Crossing {
       });
     }
     return this.status().waiting;
+  }
+
+  /**
+   * The server leaves, and sends nothing from now on.
+   *
+   * @returns {boolean} whether nothing waits in its outboxes
+   */
+  finish() {
+    this.#finished = true;
+    return this.status().waiting === 0;
   }
 
   /**
@@ -210,15 +242,37 @@ export class Crossing {
   }
 
   #numberOf(name) {
-    const known = this.#numbers.get(name);
-    if (known !== undefined) return known;
-    const number = this.#native.add(name);
-    if (number < 0) {
-      this.#refused(name, 'too-many-servers');
+    const number = this.#numbers.get(name) ?? this.#add(name);
+    this.#wanted.add(number);
+    return number;
+  }
+
+  #add(name) {
+    if (this.#full) return -1;
+    const next = this.#native.add(name);
+    const number = next < 0 ? this.#forgetFor(name) : next;
+    this.#full = number < 0;
+    if (!this.#full) this.#numbers.set(name, number);
+    return number;
+  }
+
+  /** Forgets a name for another one, that which is known the longest where it can be. */
+  #forgetFor(name) {
+    for (const [old, number] of this.#numbers) {
+      if (this.#wanted.has(number)) continue;
+      if (!this.#native.replace(number, name, this.#emptied.has(old))) continue;
+      this.#numbers.delete(old);
       return number;
     }
-    this.#numbers.set(name, number);
-    return number;
+    return -1;
+  }
+
+  #tooMany({ ring }) {
+    for (const { name } of ring.members) {
+      if (name === this.#name || this.#numbers.has(name)) continue;
+      const text = `no sprite goes to ${name} or comes from it: the state knows too many servers that may come back. Give servers names that stay, and end them in order; or give this one a new state, when its clients have left`;
+      this.#sayOnce(`${name} too many`, () => this.#log.error({ server: name }, text));
+    }
   }
 
   /** Sends what is due. */
@@ -233,6 +287,7 @@ export class Crossing {
    */
   #written(messages) {
     const send = () => {
+      if (this.#finished) return;
       for (let at = 0; at < messages.length; at += 2) {
         this.#send(messages[at], messages[at + 1]);
       }
@@ -251,10 +306,15 @@ export class Crossing {
 
   /** Logs a refusal, once for each server and reason. */
   #refused(server, refusal) {
-    const key = `${server} ${refusal}`;
-    if (this.#said.has(key) || this.#said.size >= SAID) return;
-    this.#said.add(key);
     const usual = ['not-in-ring', 'other-epoch'].includes(refusal);
-    this.#log[usual ? 'debug' : 'warn']({ server, refusal }, 'a frame of the world is refused');
+    const say = () =>
+      this.#log[usual ? 'debug' : 'warn']({ server, refusal }, 'a frame of the world is refused');
+    this.#sayOnce(`${server} ${refusal}`, say);
+  }
+
+  #sayOnce(what, say) {
+    if (this.#said.has(what) || this.#said.size >= SAID) return;
+    this.#said.add(what);
+    say();
   }
 }

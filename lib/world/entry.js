@@ -63,6 +63,7 @@ const OVER = ['gone', 'lost'];
  * @property {string} [url] where clients reach it: one that is none is not taken
  * @property {number} [grace] only of one that leaves in order and comes back with its state: how long its clients' ids stay
  *     its own from then on, milliseconds
+ * @property {true} [empty] only of one that has left in order: nothing was in its outboxes, or it keeps no state
  */
 
 /** @returns {boolean} whether an entry's server holds its name */
@@ -94,7 +95,8 @@ const OPTIONAL = {
   since: isFrom(1, Number.MAX_SAFE_INTEGER),
   clients: isFrom(0, MOST_CLIENTS),
   url: (value) => readServerUrl(value) !== undefined,
-  grace: isFrom(1, MOST_GRACE)
+  grace: isFrom(1, MOST_GRACE),
+  empty: (value) => value === true
 };
 
 /** Those that keep their meaning in every version: all that an entry of another one must have. */

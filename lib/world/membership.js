@@ -64,6 +64,7 @@ export class Membership {
   #instance;
   #epochBefore;
   #grace;
+  #finish;
   #version;
   #run = randomUUID();
   #leases = new Leases();
@@ -103,6 +104,8 @@ export class Membership {
    * @param {number} [how.epochBefore] one that the state knows; its own is above it
    * @param {number} [how.grace] how long its clients' ids stay its own when it has left in order, milliseconds; 0: it does
    *     not come back with their places
+   * @param {() => boolean} [how.finish] called when it is to be gone: from then on nothing is sent to the others; whether
+   *     its state has nothing that was
    * @param {typeof systemClock} [how.clock]
    * @param {number} [how.version]
    */
@@ -117,6 +120,7 @@ export class Membership {
     instance = randomUUID(),
     epochBefore = 0,
     grace = 0,
+    finish = () => false,
     clock = systemClock,
     version = VERSION
   }) {
@@ -130,6 +134,7 @@ export class Membership {
     this.#instance = instance;
     this.#epochBefore = epochBefore;
     this.#grace = grace;
+    this.#finish = finish;
     this.#clock = clock;
     this.#version = version;
     store.watch({ seen: (of, what) => this.#hear(of, what), missed: () => this.#missed() });
@@ -294,7 +299,7 @@ export class Membership {
   /** Does with the name it holds what is to be done. */
   async #keep(seen) {
     const { entry } = seen;
-    if (this.#target === 'gone') return this.#write('gone', seen);
+    if (this.#target === 'gone') return this.#write('gone', seen, 'gone', this.#finish());
     if (this.#target === 'leaving') return this.#renew('leaving', seen);
     if (entry.state === 'member') return this.#renew('member', seen);
     try {
@@ -336,7 +341,7 @@ export class Membership {
     this.#stand(state);
   }
 
-  async #write(state, seen, phase = state) {
+  async #write(state, seen, phase = state, empty = false) {
     const revision = seen?.revision ?? 0;
     const entry = {
       ...this.#describe(),
@@ -348,7 +353,8 @@ export class Membership {
       run: this.#run,
       since: this.#isOurs(seen?.entry) ? sinceOf(seen) : undefined,
       // A server that is only refused does not come back so.
-      ...(this.#target !== 'member' && this.#grace > 0 && { grace: this.#grace })
+      ...(this.#target !== 'member' && this.#grace > 0 && { grace: this.#grace }),
+      ...(empty && { empty })
     };
     const sent = this.#clock.now();
     this.#sent = sent;

@@ -144,6 +144,7 @@ export class Ring {
  *     one is good when it has the epoch that is here
  * @property {Map<string, number>} epochs the last ones of all others, also of servers that have left or were lost: no process
  *     of one has gone further
+ * @property {string[]} emptied the others that have left in order with nothing in their outboxes
  * @property {{name: string, url?: string}[]} places the others whose clients have their places there: those of the ring,
  *     and those that are about to be of it
  * @property {string[]} restarting the others that have left in order, and come back with their clients' places
@@ -168,8 +169,20 @@ export function viewOf({ leases, name, version }, self, describe, now) {
   const others =
     state === 'alone' ? { places: [], restarting: [] } : { places: placesOf(peers), restarting };
   const members = inRing ? membersOf(leases, version) : [{ name, epoch, ...describe() }];
-  return { ...self, ring: new Ring(members), peers, epochs: epochsOf(leases, name), ...others };
+  return {
+    ...self,
+    ring: new Ring(members),
+    peers,
+    epochs: epochsOf(leases, name),
+    emptied: emptiedOf(leases),
+    ...others
+  };
 }
+
+const emptiedOf = (leases) =>
+  [...leases.entries()]
+    .filter(([, { entry }]) => entry?.state === 'gone' && entry.empty)
+    .map(([name]) => name);
 
 function membersOf(leases, version) {
   const members = [];

@@ -81,6 +81,7 @@ export class World {
       instance: this.#crossing.instance,
       epochBefore: this.#crossing.lifeBefore,
       grace: graceOf(options),
+      finish: () => this.#crossing.finish() || options.state === 'none',
       store: this.#broker,
       describe: () => ({ ...this.#crossing.describe(), url: this.#url }),
       prepare: () => Promise.all([this.#feeds.join(), this.#revocations.join()]),

@@ -63,6 +63,7 @@ class WorldObject : public Nan::ObjectWrap {
     defineClass(target, "World", create,
                 {
                     {"add", add},
+                    {"replace", replace},
                     {"set", setRing},
                     {"take", take},
                     {"receive", receive},
@@ -136,6 +137,16 @@ class WorldObject : public Nan::ObjectWrap {
   static void add(const Info& info) {
     const PeerNumber peer = unwrap<WorldObject>(info)->pool_->know(textOf(info[0]));
     info.GetReturnValue().Set(peer == kNoPeer ? -1 : int32_t{peer});
+  }
+
+  // replace(number, name, emptied) → whether the server of that name has that number from now on
+  static void replace(const Info& info) {
+    auto* self = unwrap<WorldObject>(info);
+    const PeerNumber peer = peerOf(numberOf(info[0]));
+    const bool done =
+        self->pool_->replace(peer, textOf(info[1]), Nan::To<bool>(info[2]).FromJust());
+    if (done) std::erase_if(self->answers_, [peer](const auto& one) { return one.first == peer; });
+    info.GetReturnValue().Set(done);
   }
 
   // set({peers, accepted, told, left, right, next: Int32Array each, epochs: Float64Array, open}):

@@ -98,7 +98,8 @@ enum class JournalStep : uint8_t {
   // is the client on which a sprite has landed; kNoLanding: it has not.
   kMemory = 10,     // this and all later processes have the memory `number`
   kLife = 11,       // this process has the life `number`
-  kPeer = 12,       // `other`, the next number, is the server whose name follows
+  kPeer = 12,       // `other`, the next number or that of a server that is forgotten for it, is the
+                    // server whose name follows
   kMeet = 13,       // the process of `other` with the life `number` sends; a MeetText follows
   kThrowOver = 14,  // `record` threw over a seam, with its number; CrossText and the sprite follow
   kFlyOver = 15,    // the oldest sprite of `record`, which leaves, flew over a seam; CrossText

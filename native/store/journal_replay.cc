@@ -266,8 +266,11 @@ class ReplayAccess {
   }
 
   static bool know(Seams* memory, const JournalRecord& record, std::string_view name) {
-    const bool isNext = record.other == memory->size() && record.other < kMostPeers;
-    if (!isNext || !isPeerName(name) || memory->find(name) != kNoPeer) return false;
+    if (!isPeerName(name) || record.other >= kMostPeers) return false;
+    if (record.other < memory->size()) {
+      return memory->replace(static_cast<PeerNumber>(record.other), name);
+    }
+    if (record.other > memory->size() || memory->find(name) != kNoPeer) return false;
     memory->add(name);
     return true;
   }

@@ -100,14 +100,26 @@ struct Crosser {
   uint16_t hops;
 };
 
+/** What is sent has numbers and serials above these: they were used. */
+struct Used {
+  uint64_t number = 0;
+  uint64_t serial = 0;
+};
+
 class Outbox {
  public:
   Outbox() = default;
+  explicit Outbox(const Used& used) : base_(used.number + 1), serial_(used.serial) {}
   ~Outbox() {
     for (const Crosser& one : waiting_) Sprite::free(one.sprite);
   }
   Outbox(const Outbox&) = delete;
   Outbox& operator=(const Outbox&) = delete;
+
+  /** Takes the place of one in which nothing waits. */
+  Outbox& operator=(Outbox&&) = default;
+
+  Used used() const { return {base_ - 1, serial_}; }
 
   /** Takes the sprite, and owns it until it is acked or given back. */
   void push(const Crosser& crosser);

@@ -191,6 +191,10 @@ class Pool {
   /** The number of a server of the world; kNoPeer: there is no room for one more. */
   uint16_t know(std::string_view name);
 
+  /** Has another server get the number of one that can be forgotten; false: it can't be. `emptied`:
+   * it has left, and has nothing any more that was taken here. */
+  bool replace(uint16_t peer, std::string_view name, bool emptied);
+
   /** `sender` sends as `peer` from now on, and all up to its number `taken` is done with. */
   void meet(uint16_t peer, const Identity& sender, uint64_t taken);
 

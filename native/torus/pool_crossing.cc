@@ -70,6 +70,14 @@ PeerNumber Pool::know(std::string_view name) {
   return peer;
 }
 
+bool Pool::replace(PeerNumber number, std::string_view name, bool emptied) {
+  const Peer& peer = keptSeams_->peer(number);
+  if (peer.inRing || peer.accepted || (peer.taken > 0 && !emptied)) return false;
+  if (!keptSeams_->replace(number, name)) return false;
+  if (journal_ != nullptr) journal_->peer(number, name);
+  return true;
+}
+
 void Pool::meet(PeerNumber number, const Identity& sender, uint64_t taken) {
   Peer& peer = keptSeams_->peer(number);
   peer.sender = sender;

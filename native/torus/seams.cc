@@ -35,6 +35,21 @@ PeerNumber Seams::add(std::string_view name) {
   return static_cast<PeerNumber>(peers_.size() - 1);
 }
 
+bool Seams::replace(PeerNumber number, std::string_view name) {
+  Peer& peer = peers_[number];
+  if (peer.outbox.size() > 0 || find(name) != kNoPeer) return false;
+  // Of all, with those that were forgotten: each has gone on from these.
+  Used used;
+  for (const Peer& one : peers_) {
+    const auto [number, serial] = one.outbox.used();
+    used = {std::max(used.number, number), std::max(used.serial, serial)};
+  }
+  peer = {};
+  peer.name = name;
+  peer.outbox = Outbox(used);
+  return true;
+}
+
 PeerNumber Seams::find(std::string_view name) const {
   const auto found = std::ranges::find(peers_, name, &Peer::name);
   return found == peers_.end() ? kNoPeer : static_cast<PeerNumber>(found - peers_.begin());

@@ -40,6 +40,12 @@
 // row no more passes the sprite on around the ring; at the one it comes from it lands on the row's
 // other end.
 //
+// FORGETTING. Names may change for ever, and numbers are few. So a server that is out of the ring
+// gives its number to another one when there is none left, if nothing waits for it, and nothing can
+// come from it that was taken before: none was, or it has left with nothing in its outboxes
+// (lib/world/crossing.js). What it has taken itself is not forgotten: should it come back, its
+// outbox asks first, and what is sent then has numbers and serials that were never used.
+//
 // Rejected: a link of the torus that names a peer (every step at a row's end would have to keep it,
 // and each throw test for it), a table of ends by node (a million entries for two thousand).
 #ifndef SPRITES_SEAMS_H_
@@ -142,6 +148,10 @@ class Seams {
 
   /** Makes one more server known; its number is the next one. There must be room. */
   PeerNumber add(std::string_view name);
+
+  /** Forgets a server for another one, which gets its number; false: something waits for it, or the
+   * other one is known. */
+  bool replace(PeerNumber number, std::string_view name);
 
   /** The server of that name; kNoPeer: it is not known. */
   PeerNumber find(std::string_view name) const;

@@ -623,6 +623,22 @@ void nothingIsSaidThatIsNotWritten(uint64_t cut, bool ends) {
   }
 }
 
+/** A server that was forgotten for another one is so after a restart, too. */
+void aForgottenServerStaysForgotten(bool inOrder) {
+  Town town(3, {0});
+  town.sew({0, 2});
+  town.carry();
+  town.takeAll();
+  EXPECT(town.at(0).pool.replace(1, "y", true));
+  town.at(0).settle();
+  inOrder ? town.restartInOrder(0) : town.restart(0);
+  EXPECT(town.at(0).seams.find("y") == 1 && town.at(0).seams.find("1") == 3);
+  town.throwFrom(0, {1});
+  town.carry();
+  town.takeAll();
+  EXPECT(town.once({1}));
+}
+
 /** An acknowledgement that could not be written does not count after a restart. */
 void anAckThatIsNotWritten() {
   Town town(2, {0, 1});
@@ -662,6 +678,7 @@ int main() {
     anAckedNumberPreventsNoRestart(one);
     aSpritesNumberPreventsNoRestart(one);
     onlyWhatWasSentIsInDoubt(one);
+    aForgottenServerStaysForgotten(one);
     whatPassesThroughIsKept(one);
     anOlderProcessStaysRefused(one);
     for (const bool other : {false, true}) aRestartedServerAsksFirst(one, other);

@@ -32,6 +32,9 @@ class WorldSteps {
     switch (below(8)) {
       case 0:
         ring(below(4));
+        if (below(4) == 0) {
+          (void)pool_.replace(number, std::string(1, static_cast<char>('b' + below(4))), true);
+        }
         break;
       case 1:
         if (below(4) == 0) {

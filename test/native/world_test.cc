@@ -550,6 +550,73 @@ void checkFence() {
   EXPECT(to.pool.counts().crossedIn == 0);
 }
 
+/** A server that is out of the ring gives its number to another one, where nothing waits for it and
+ * nothing can come from it that was taken before. Should it come back, each sprite arrives once. */
+void checkForgetting(bool receiverForgets) {
+  const SeamsOptions options = {.outboxBytes = 1 << 20, .doubt = kNever};
+  Server from(0, 2, 5, options, 0);
+  Server to(1, 2, 9, options, 0);
+  uint64_t now = 0;
+  const auto sew = [&](bool together) {
+    for (Server* one : {&from, &to}) {
+      one->seams.set(together ? ringOf({{0, 1}, {1, 1}}, one->number, true) : Ring(), ++now);
+    }
+  };
+  const auto carry = [&] {
+    for (int rounds = 0; rounds < 10; ++rounds) {
+      now += kAckDelay;
+      for (auto [one, other] : {std::pair{&from, &to}, std::pair{&to, &from}}) {
+        const auto peer = static_cast<PeerNumber>(other->number);
+        for (std::string frame; one->crossings.next(peer, now, &frame); frame.clear()) {
+          std::string answer;
+          other->crossings.receive(static_cast<PeerNumber>(one->number), frame, now, &answer);
+          hear(*one, other->number, answer, now);
+        }
+      }
+    }
+  };
+  from.join();
+  to.join();
+  sew(true);
+  for (const uint64_t sprite : {1, 2, 3}) {
+    EXPECT(from.throwOne(0, Edge::kRight, sprite, 0) == Outcome::kQueued);
+  }
+  EXPECT(!from.pool.replace(1, "y", true));
+  carry();
+  EXPECT(to.pool.counts().crossedIn == 3 && from.seams.sprites() == 0);
+  EXPECT(!from.pool.replace(1, "y", true) && !to.pool.replace(0, "y", true));
+  sew(false);
+  EXPECT(!to.pool.replace(0, "y", false) && !to.pool.replace(0, "1", true));
+  const auto replace = [](Server& one, PeerNumber number, const char* name, bool emptied) {
+    EXPECT(one.pool.replace(number, name, emptied));
+    one.seams.peer(number).epoch = kMostFrameNumber;
+  };
+  if (receiverForgets) {
+    replace(to, 0, "y", true);
+    EXPECT(to.seams.find("0") == kNoPeer && to.seams.find("y") == 0);
+    replace(to, 0, "0", false);
+  }
+  replace(from, 1, "y", false);
+  replace(from, 1, "1", false);
+  sew(true);
+  EXPECT(from.throwOne(0, Edge::kRight, 4, 0) == Outcome::kQueued);
+  std::string question, late;
+  EXPECT(from.crossings.next(1, now, &question));
+  // An ack of before, of the first sprite alone.
+  const FrameHead head = {.kind = FrameKind::kAck,
+                          .life = 9,
+                          .peerLife = 5,
+                          .serial = 1,
+                          .number = 1,
+                          .memory = to.seams.self().memory};
+  FrameWriter(head, &late).finish();
+  hear(from, 1, late, now);
+  carry();
+  EXPECT(to.pool.counts().crossedIn == 4 && from.seams.sprites() == 0);
+  from.check();
+  to.check();
+}
+
 /** Frames of another version, of an older life, and from outside the ring are refused by name. */
 void checkRefusals() {
   Server from(0, 2, 5, {.outboxBytes = 1 << 20, .doubt = kNever}, 0);
@@ -665,6 +732,7 @@ int main(int argc, char** argv) {
   checkRiders();
   checkDoubt();
   checkFence();
+  for (const bool one : {false, true}) checkForgetting(one);
   checkRefusals();
   checkLeaps();
   return 0;

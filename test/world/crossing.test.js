@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import t from 'tap';
 
 import { Crossing } from '../../lib/world/crossing.js';
+import { MOST_NAMES } from '../../lib/world/entry.js';
 import { Ring } from '../../lib/world/ring.js';
 import { createLog } from '../../lib/base/log.js';
 import { readOptions } from '../../lib/operator/options.js';
@@ -192,6 +193,38 @@ t.test('a server that leaves hands over what waits', async (t) => {
   t.equal(b.pool.status().crossedIn, 5);
   throwOne(b, b.ids[0], 'left', { x: 1 });
   await until(() => b.crossing.status().refused['not-in-ring'] > 0, 'it takes nothing any more');
+});
+
+t.test('names that change: one is forgotten with which nothing is to be done', async (t) => {
+  const said = [];
+  const log = { debug() {}, warn() {}, error: (...what) => said.push(what) };
+  const world = makeWorld(t, { a: 1, b: 1 }, { log });
+  const [a, b] = [world.servers.get('a'), world.servers.get('b')];
+  const cross = async (n) => {
+    t.equal(throwOne(b, b.ids[0], 'right', { n }), 'queued');
+    await until(() => a.pool.status().crossedIn === n && b.crossing.status().waiting === 0);
+  };
+  await cross(1);
+  const meet = (names, emptied) => {
+    const ring = new Ring(['a', ...names].map((name) => ({ name, rows: 1 })));
+    const peers = new Map(names.map((name) => [name, {}]));
+    a.crossing.update({ state: 'member', ring, peers, epochs: new Map(), emptied });
+  };
+  const known = () => new Set(a.crossing.status().servers.map(({ name }) => name));
+  const many = Array.from({ length: MOST_NAMES - 1 }, (_, n) => `x${n}`);
+  meet(many);
+  t.equal(known().size, MOST_NAMES);
+  meet([...many, 'y']);
+  t.notOk(known().has('y'), 'b may come back with what was taken from it');
+  t.match(said, [[{ server: 'y' }, /no sprite goes to y or comes from it/]]);
+  meet([...many, 'y'], ['b']);
+  t.ok(known().has('y') && !known().has('b'), 'or has left with nothing in its outboxes');
+  meet(['z1', 'z2']);
+  t.ok(known().has('z1') && known().has('z2') && known().size === MOST_NAMES);
+  t.equal(said.length, 1);
+  world.sew();
+  await cross(2);
+  t.match(await poll(a, a.ids[0]), { sprites: [{ sprite: { n: 1 } }, { sprite: { n: 2 } }] });
 });
 
 t.test('one that is closed is collected at any moment', async (t) => {

@@ -366,22 +366,24 @@ t.test(
 
 t.test('leaving in order: out at once, and hands over with its lease renewed', async (t) => {
   const world = new World();
-  await world.begin(['a', 'b', 'c']);
+  await world.begin(['a', 'b', 'c'], { finish: () => true });
   const seen = [];
   const left = world.get('b').membership.leave(async (view) => {
     seen.push([view.state, [...view.peers.keys()].toSorted().join('')]);
     await world.time.pause(3 * LEASE);
-    seen.push(world.ring('a'), world.view('a').peers.has('b'));
+    seen.push(world.ring('a'), world.view('a').peers.has('b'), world.view('a').emptied.length);
   });
   await world.until(() => world.ring('a') === 'ac' && world.ring('c') === 'ac', 1000);
   await world.until(() => world.broker.entries.get('b').entry.state === 'gone', 5 * LEASE);
   await world.run(2000);
   await left;
-  t.strictSame(seen, [['leaving', 'ac'], 'ac', true], 'its frames are good until it is gone');
+  t.strictSame(seen, [['leaving', 'ac'], 'ac', true, 0], 'its frames are good until it is gone');
   t.notOk(world.view('a').peers.has('b'));
+  t.strictSame(world.view('a').emptied, ['b'], 'with nothing in its outboxes');
   // Its place is free for it at once.
   world.add('b', { as: 'again' });
   await world.until(() => world.ring('a') === 'abc', 1000);
+  t.strictSame(world.view('a').emptied, []);
 });
 
 /** How long one that leaves in order with a state is waited for, milliseconds. */
