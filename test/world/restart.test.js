@@ -1,5 +1,8 @@
 import { join } from 'node:path';
 
+import { jetstream } from '@nats-io/jetstream';
+import { Kvm } from '@nats-io/kv';
+import { connect } from '@nats-io/transport-node';
 import t from 'tap';
 
 import { problemOf } from '../support/contract.js';
@@ -53,6 +56,11 @@ t.test('a server that restarts in order', { skip, timeout: 240_000 }, async (t) 
     b.child.kill('SIGTERM');
     await untilAll(others, (all) => all.every(({ world }) => world.restarting.includes('b')));
     t.strictSame(await b.ended(), { code: 0, signal: null });
+    const connection = await connect({ servers: where.nats.url });
+    const kv = await new Kvm(jetstream(connection)).open('sprites-world');
+    const said = (await kv.get('b')).json();
+    t.match(said, { state: 'gone', empty: true }, 'nothing that it has sent comes again');
+    await connection.close();
     for (const server of others) {
       const { refused: counted } = await server.inside();
       for (const [method, target, text] of requests(one)) {
