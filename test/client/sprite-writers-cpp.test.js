@@ -1,22 +1,11 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { join } from 'node:path';
-
 import t from 'tap';
 
 import { Client, EDGES, opposite } from 'sprites-server/protocol';
 import { PICTURES, writeSprite } from 'sprites-server/sprite';
 
-import {
-  buildGate,
-  Catcher,
-  noGate,
-  plainEnvironment,
-  refusals,
-  ROOT,
-  tool
-} from '../support/cpp-build.js';
+import { buildGate, Catcher, noGate, refusals, ROOT, tool } from '../support/cpp-build.js';
 import { ServerProcess } from '../support/cpp-servers.js';
+import { start } from '../support/swarm.js';
 
 /**
  * Writers of sprites keep to the one format: what the swarm and the libraries throw is held
@@ -102,30 +91,7 @@ t.test('the sprites of every writer, before the judges', { skip: noGate }, async
   t.test("the swarm's, in every direction", async (t) => {
     const server = await ServerProcess.start(t);
     const catcher = await Catcher.join(server.url);
-    const swarm = spawn(
-      'env',
-      [
-        '-u',
-        'NODE_OPTIONS',
-        process.execPath,
-        join(ROOT, 'bin/sprites-swarm'),
-        'throw',
-        '3',
-        '--port',
-        String(server.port),
-        '--rate',
-        '40',
-        '--time',
-        '600',
-        '--quiet'
-      ],
-      { env: plainEnvironment(), stdio: 'ignore' }
-    );
-    const ended = once(swarm, 'close');
-    t.teardown(async () => {
-      swarm.kill('SIGKILL');
-      await ended;
-    });
+    const swarm = start(t, `throw 3 --port ${server.port} --rate 40 --time 600 --quiet`);
     const sprites = await catcher.until((entries) =>
       EDGES.every((edge) => entries.some(({ sprite }) => sprite.to === edge))
     );
@@ -135,6 +101,6 @@ t.test('the sprites of every writer, before the judges', { skip: noGate }, async
       t.same(await refusals(gate, [thrown]), [], `thrown ${edge}`);
     }
     swarm.kill('SIGTERM');
-    await ended;
+    await swarm.result();
   });
 });
