@@ -176,7 +176,7 @@ export class Client {
   }
 
   /**
-   * Leaves the torus: nothing more is handed out or thrown, throws on the wire get their answer,
+   * Leaves the torus: nothing more is handed out or thrown, throws that were sent get their answer,
    * what was handed out is acked, and the server is told. A join still under way is given up; what
    * it may have got ends with its lease.
    *
@@ -203,7 +203,7 @@ export class Client {
         requests: this.#requests,
         waits: this.#waits,
         limits: this.#limits,
-        throwsAreOver: () => this.#throws.onWire === 0,
+        throwsAreOver: () => !this.#throws.areSent,
         polls: () => this.#loop.polls,
         isOver
       }));
@@ -228,7 +228,12 @@ export class Client {
    * asked for), and asks again where a parked poll may hang on a dead connection.
    */
   wake() {
-    this.#loop.wake();
+    if (this.#leaving === null) this.#loop.wake();
+  }
+
+  /** The server does not know the place of that id. One that is leaving needs no other. */
+  #forget(id) {
+    if (this.#leaving === null) this.#loop.forget(id, 'unknown-client');
   }
 
   /**
@@ -239,11 +244,8 @@ export class Client {
    */
   async place() {
     const { id } = this;
-    if (!id) return null;
-    const answer = await this.#look(`place/${id}`);
-    if (!answer) return null;
-    if (problemOf(answer) === 'unknown-client') this.#loop.forget(id, 'unknown-client');
-    return readPlace(answer);
+    const answer = id && (await this.#look(`place/${id}`));
+    return answer ? readPlace(answer) : null;
   }
 
   /**
@@ -261,6 +263,7 @@ export class Client {
 
   /** A look at something beside the loop, which hears what it tells about the network. */
   async #look(path) {
+    const { id } = this;
     const { run } = this.#loop;
     const look = new AbortController();
     this.#looks.add(look);
@@ -271,8 +274,11 @@ export class Client {
       ignoreFailure(error);
     }
     this.#looks.delete(look);
-    const isNews = (answer === null) === (this.state === 'online');
-    if (run === this.#loop.run && isNews) this.wake();
+    if (run !== this.#loop.run) return answer;
+    const isOnline = this.state === 'online';
+    if (answer === null && isOnline) this.wake();
+    else if (answer?.status === 200 && !isOnline) this.#waits.endNap();
+    else if (id && answer && problemOf(answer) === 'unknown-client') this.#forget(id);
     return answer;
   }
 
@@ -315,9 +321,10 @@ export class Client {
       number: () => place.number(),
       nextTry: () => this.nextTry?.ms,
       post: (path, body) => this.#post(path, body),
-      forget: (id, why) => this.#loop.forget(id, why),
+      isLeaving: () => this.#leaving !== null,
+      forget: (id) => this.#forget(id),
       doubt: () => {
-        if (this.state === 'online' && !isAway()) this.wake();
+        if (this.state === 'online') this.wake();
       },
       until: (isTrue, end) => waits.until(isTrue, end, isAway),
       changed: () => waits.changed(),

@@ -1,7 +1,8 @@
+import { problemOf } from './answers.js';
 import { ignoreFailure } from './requests.js';
 
 /**
- * Leaves the torus: throws on the wire get their answer, what was handed out is acked, and the
+ * Leaves the torus: throws that were sent get their answer, what was handed out is acked, and the
  * server is told. The loop has been halted, and its poll, if one is parked, not aborted.
  *
  * @param {object} leaving
@@ -52,7 +53,8 @@ export async function leave({ place, requests, waits, limits, throwsAreOver, pol
     try {
       const most = Math.max(1, end - waits.now());
       const answer = await requests.ask(place.leaveUrl, { method: 'POST' }, most);
-      if (answer.status !== 429 && answer.status < 500) return true;
+      const { status } = answer;
+      if (status === 204 || (status !== 429 && status < 500 && problemOf(answer))) return true;
       pause = Math.max(pause, answer.retryAfter ?? 0);
     } catch (error) {
       ignoreFailure(error);

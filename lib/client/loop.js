@@ -160,8 +160,8 @@ export class Loop {
     if (run !== this.run || id !== this.#place.id) return undefined;
     if (answer.failure) return this.#noContact(answer.failure);
     if (answer.status === 404) return this.#missed(answer) ?? this.#noContact('garbage');
-    if (!readPlace(answer)) return this.#refused(answer);
     this.#strayMisses = 0;
+    if (!readPlace(answer)) return this.#refused(answer);
     this.#doubt = false;
     if (this.#pollFailures < this.#limits.pollTrust) this.become('online');
     return undefined;
@@ -195,14 +195,14 @@ export class Loop {
 
   /** A poll was answered: hands out what is new. */
   #polled(json, took) {
-    if (json?.superseded === true) {
+    const entries = readEntries(json);
+    if (!entries) return this.#pollFailed('garbage');
+    if (json.superseded === true) {
       this.lose();
       this.become('superseded', 'superseded');
       this.#failures = 0;
       return this.#wait();
     }
-    const entries = readEntries(json);
-    if (!entries) return this.#pollFailed('garbage');
     const { run } = this;
     const before = this.#place.ack;
     this.#doubt = false;

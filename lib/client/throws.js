@@ -36,12 +36,13 @@ const SURE = new Set(['neighbor-busy', 'mailboxes-full']);
  * @typedef {object} Sender
  * @property {() => string|null} id
  * @property {() => string} state the client's; `left` also while it is leaving
+ * @property {() => boolean} isLeaving
  * @property {() => number|undefined} maxSprite
  * @property {() => number} last the last number given to a throw
  * @property {() => number} number the next one
  * @property {() => number|undefined} nextTry ms until the client tries again, where it waits
  * @property {(path: string, body: string) => Promise<import('./answers.js').Answer>} post
- * @property {(id: string, why: string) => void} forget the server does not know this place
+ * @property {(id: string) => void} forget the server does not know this place
  * @property {() => void} doubt a request got no answer
  * @property {(isTrue: () => boolean, end: number) => Promise<boolean>} until waits for a change
  * @property {() => void} changed lets callers that wait look again
@@ -55,7 +56,6 @@ export class Throws {
   #sender;
   #limits;
   #pending = new Set(); // tickets of the throws under way
-  #onWire = 0;
   #rests = {}; // {until, problem} by edge, and of all of them
 
   /**
@@ -67,9 +67,9 @@ export class Throws {
     this.#limits = limits;
   }
 
-  /** @returns {number} how many wait for their answer */
-  get onWire() {
-    return this.#onWire;
+  /** @returns {boolean} whether some were sent and have no outcome */
+  get areSent() {
+    return [...this.#pending].some(({ tried }) => tried);
   }
 
   /**
@@ -91,7 +91,8 @@ export class Throws {
       ticket,
       patient: start + patience,
       end: start + Math.max(patience, this.#limits.throwPatience),
-      unanswered: 0
+      unanswered: 0,
+      isLast: false // the client is leaving: it is not sent again
     };
     this.#pending.add(ticket);
     try {
@@ -116,9 +117,12 @@ export class Throws {
     }
     for (;;) {
       const state = sender.state();
-      if (state === 'left') return this.#mine(ticket, 'offline');
+      const isLast = tried && !sending.isLast && sender.isLeaving();
+      if (state === 'left' && !isLast) return this.#mine(ticket, 'offline');
       const id = sender.id();
       if (tried && ticket.id !== id) return { thrown: null, state: 'forgotten' };
+      sending.isLast = isLast;
+      if (isLast) return undefined;
       if (sender.now() >= end) return this.#mine(ticket, 'offline');
       const rest = this.#rest(edge);
       if (state === 'offline') {
@@ -164,14 +168,11 @@ export class Throws {
     ticket.id = id;
     ticket.tried = true;
     let answer;
-    this.#onWire += 1;
     try {
       answer = await sender.post(`throw/${ticket.id}/${edge}?n=${ticket.n}`, body);
     } catch (error) {
       ignoreFailure(error);
       sender.doubt();
-    } finally {
-      this.#onWire -= 1;
     }
     const problem = answer && problemOf(answer);
     if (answer?.status === 202 && ACCEPTED.has(answer.json?.state)) {
@@ -180,7 +181,7 @@ export class Throws {
       return { thrown: true, state: answer.json.state };
     }
     if (problem === 'unknown-client') {
-      sender.forget(ticket.id, problem);
+      sender.forget(ticket.id);
       if (doubtful) return { thrown: null, state: 'forgotten', problem };
       ticket.tried = false;
       sending.unanswered += 1;
@@ -190,8 +191,11 @@ export class Throws {
     }
     if (answer?.status === 429 || answer?.status === 503) {
       if (!doubtful || SURE.has(problem)) ticket.tried = false;
-      const wait = Math.max(answer.retryAfter ?? 1000, this.#limits.busyLeast);
-      this.#restFor(problem === 'neighbor-busy' ? edge : 'all', sender.spread(wait), problem);
+      const retryAfter = sender.spread(Math.max(answer.retryAfter ?? 1000, this.#limits.busyLeast));
+      this.#restFor(problem === 'neighbor-busy' ? edge : 'all', retryAfter, problem);
+      if (!ticket.tried && sender.state() === 'left') {
+        return { thrown: false, state: 'busy', problem, retryAfter };
+      }
       return undefined; // #wait sees whether there is patience left.
     }
     if (problem && answer.status < 500 && answer.status !== 408) {

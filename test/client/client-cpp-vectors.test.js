@@ -55,14 +55,26 @@ async function play(t, program, args, { server, resume, does = [], noRoomOnceFor
   const sprites = () => client.caught.map(({ id }) => Number(id.slice(1)));
   await client.state('online');
   let tag = 0;
-  for (const { throw: edge, sprite, leave, waitForSprites = 0, waitForPolls = 0 } of does) {
-    if (edge) await client.throw(`t${++tag}`, edge, sprite);
+  for (const { throw: edge, sprite, unawaited, look, leave, pass, ...waits } of does) {
+    const { waitForSprites = 0, waitForPolls = 0, waitForThrows = 0 } = waits;
+    if (pass) await sleep(pass);
+    if (edge) {
+      const told = client.throw(`t${++tag}`, edge, sprite);
+      if (!unawaited) await told;
+    }
+    if (look) {
+      client.say(look);
+      await client.until(({ event }) => event === look);
+    }
     if (leave) {
       client.say('leave');
       await client.state('left');
     }
     await until(
-      () => sprites().length >= waitForSprites && script.of('poll').length >= waitForPolls
+      () =>
+        sprites().length >= waitForSprites &&
+        script.of('poll').length >= waitForPolls &&
+        script.of('throw').length >= waitForThrows
     );
   }
   const polls = sees.requests?.poll?.length ?? 0;
@@ -70,6 +82,7 @@ async function play(t, program, args, { server, resume, does = [], noRoomOnceFor
     () =>
       states().length >= (sees.states?.length ?? 0) &&
       sprites().length >= (sees.sprites?.length ?? 0) &&
+      client.results.length >= (sees.outcomes?.length ?? 0) &&
       script.of('poll').length >= polls
   );
   await sleep(50); // what comes too much has time to come

@@ -587,6 +587,19 @@ async function everything(t, { preset, mode, only }) {
     }
   );
 
+  scenario('leaving with a throw that may be taken, and a busy server: asked once', async (t) => {
+    const { stub, one } = await onStub(t);
+    one.say('throw', 'a', 'left', '{}');
+    (await stub.next(/^\/throw/)).answer(502, 'oh');
+    await stub.next(/^\/place/); // it has heard
+    always(stub, /^\/throw/, 429, problem('too-many-throws'), { 'retry-after': 30 });
+    always(stub, /^\/leave/, 204);
+    await one.leave();
+    t.match(one.results, [{ outcome: 'unanswered' }]);
+    const tries = stub.requests.filter(({ path }) => path.startsWith('/throw')).length;
+    t.ok(tries <= 3, `${tries} in all: one may have been due before it left`);
+  });
+
   scenario(
     'leaving without a server ends, and so does quitting in the middle of things',
     async (t) => {
@@ -671,6 +684,26 @@ async function everything(t, { preset, mode, only }) {
     one.say('try-now');
     (await stub.next(/^\/place\/first$/)).answer(200, PLACE);
     t.equal((await stub.next(/^\/poll/)).query.get('ack'), poll.query.get('ack'));
+    await one.quit();
+  });
+
+  scenario('counts that are answered end a wait of its own', async (t) => {
+    const stub = await Stub.start(t);
+    const one = probe(t, stub.url);
+    // Each wait is anywhere from 0 to its bound: until there is one of seconds.
+    for (let tries = 1, retry = 0; retry < 3000; tries++) {
+      one.say('try-now');
+      (await stub.next(/^\/join/)).answer(500, {});
+      await until(async () => (await one.counts()).failures >= tries);
+      ({ retry } = await one.throw(`t${tries}`, 'left', '{}'));
+    }
+    one.say('status');
+    const counts = { clients: 3, thrown: 0, acked: 0, waiting: 0, lost: 0 };
+    (await stub.next(/^\/status/)).answer(200, counts);
+    await one.until(({ event }) => event === 'status');
+    t.equal((await one.throw('last', 'left', '{}')).retry, 0, 'it asks already');
+    await stub.join('first');
+    await one.state('online');
     await one.quit();
   });
 

@@ -576,6 +576,21 @@ t.test('a look that succeeds ends the wait after a failure', async (t) => {
   await client.leave();
 });
 
+t.test('a look that succeeds ends no poll, and an answer of something else no wait', async (t) => {
+  const { client, clock, fetch } = start({
+    poll: [RESET, RESET, RESET, HANG],
+    status: [answer(502, 'oh'), answer(200, { clients: 1 })]
+  });
+  await clock.until(() => client.state === 'offline');
+  for (const polls of [3, 4, 4]) {
+    await client.status();
+    await clock.settle();
+    t.equal(fetch.of('poll').length, polls);
+    if (polls === 4) await clock.pass(1500);
+  }
+  await client.leave();
+});
+
 t.test('a look does not shorten what the server asked for', async (t) => {
   const { client, clock } = start({
     join: [problem(503, 'draining', { 'retry-after': '10' })],
@@ -831,14 +846,49 @@ t.test('no place to throw from: yours, at once or after some patience', async (t
   t.match(await client.throw('left', {}), { thrown: false, state: 'offline' });
 });
 
-t.test('leaving while a throw waits to be repeated ends it', async (t) => {
-  const { client, clock } = start({ poll: [HANG], throw: [RESET] });
+t.test('leaving while a throw waits to be repeated sends it once more', async (t) => {
+  const { client, clock, fetch } = start({ poll: [HANG], throw: [RESET] });
   await clock.settle();
   const thrown = client.throw('left', {});
   await clock.settle();
   await client.leave();
   t.match(await thrown, { thrown: null, state: 'unanswered' });
+  t.equal(fetch.of('throw').length, 2);
   t.equal(clock.pending, 0, 'no timer is left');
+});
+
+for (const [state, ...said] of [
+  ['offline', 404, 'unknown-client'],
+  ['busy', 503, 'neighbor-busy', BUSY]
+]) {
+  t.test(`a throw that is answered ${said[1]} while the client leaves: yours`, async (t) => {
+    let answerIt;
+    const { client, clock, seen } = start({
+      poll: [HANG],
+      place: [problem(404, 'unknown-client')],
+      throw: [() => new Promise((resolve) => (answerIt = resolve))]
+    });
+    await clock.settle();
+    const thrown = client.throw('left', {});
+    await clock.settle();
+    const left = client.leave();
+    t.equal(await client.place(), null);
+    answerIt(problem(...said));
+    t.match(await inTime(clock, thrown), { thrown: false, state });
+    t.equal(await inTime(clock, left), true);
+    t.same(seen.states, ['joining', 'online', 'left']);
+    t.equal(clock.now(), 0);
+  });
+}
+
+t.test('waking up while it leaves does not end the poll that proves the ack', async (t) => {
+  const { client, clock, fetch } = start({ poll: [sprites(1), HANG] });
+  await clock.pass(2000);
+  const left = client.leave();
+  client.wake();
+  t.equal(await inTime(clock, left), true);
+  t.equal(fetch.of('poll').length, 3);
+  t.equal(clock.now(), 2000);
 });
 
 t.test('the transient port: throws and leaves go there, polls do not', async (t) => {

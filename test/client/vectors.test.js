@@ -49,16 +49,25 @@ async function play({ server, resume, does = [], noRoomOnceFor, sees }) {
   });
   client.start();
   await clock.until(() => client.state === 'online');
-  for (const { throw: edge, sprite, leave, waitForSprites = 0, waitForPolls = 0 } of does) {
-    let over = !edge && !leave;
-    const end = (outcome) => {
-      if (outcome?.state) seen.outcomes.push(outcome.state);
-      over = true;
-    };
-    if (edge) client.throw(edge, sprite, { patience: 0 }).then(end);
-    if (leave) client.leave().then(end);
+  for (const { throw: edge, sprite, unawaited, look, leave, pass, ...waits } of does) {
+    const { waitForSprites = 0, waitForPolls = 0, waitForThrows = 0 } = waits;
+    const under = [];
+    if (pass) await clock.pass(pass);
+    if (edge) {
+      const thrown = client.throw(edge, sprite, { patience: 0 });
+      const told = thrown.then(({ state }) => seen.outcomes.push(state));
+      if (!unawaited) under.push(told);
+    }
+    if (look) under.push(client[look]());
+    if (leave) under.push(client.leave());
+    let over = false;
+    Promise.all(under).then(() => (over = true));
     await clock.until(
-      () => over && seen.sprites.length >= waitForSprites && fetch.of('poll').length >= waitForPolls
+      () =>
+        over &&
+        seen.sprites.length >= waitForSprites &&
+        fetch.of('poll').length >= waitForPolls &&
+        fetch.of('throw').length >= waitForThrows
     );
   }
   const requests = (route) =>
@@ -71,6 +80,7 @@ async function play({ server, resume, does = [], noRoomOnceFor, sees }) {
     () =>
       seen.states.length >= (sees.states?.length ?? 0) &&
       seen.sprites.length >= (sees.sprites?.length ?? 0) &&
+      seen.outcomes.length >= (sees.outcomes?.length ?? 0) &&
       requests('poll').length >= polls
   );
   if (client.state !== 'left') {

@@ -51,7 +51,7 @@ void Engine::startProof() {
 
 /** Seconds. */
 unsigned Engine::pollHold() const {
-  if (onlyPoll_) return kShortestHold;
+  if (pollFailures_ >= kPollFailuresMost) return kShortestHold;
   unsigned hold = options_.hold > 0 ? std::min(options_.hold, place_.hold) : place_.hold;
   return std::min(hold, holdMost_);
 }
@@ -75,7 +75,7 @@ void Engine::onJoin(const Reply& reply, Time now) {
   }
   grant_.accepted();
   place_ = answer->place;
-  onlyPoll_ = doubt_ = false;
+  doubt_ = false;
   cuts_ = pollFailures_ = strays_ = 0;
   holdMost_ = kHoldMost;
   ackTaken_ = 0;
@@ -87,11 +87,11 @@ void Engine::onJoin(const Reply& reply, Time now) {
 
 void Engine::onProof(const Reply& reply, Time now) {
   const Problem problem = readProblem(reply.body);
+  if (loseForgotten(reply, problem, now)) return;
   if (reply.answered && reply.status == 200 && readPlace(reply.body)) {
     doubt_ = false;
-    strays_ = 0;
-    if (!onlyPoll_) setState(State::kOnline);
-  } else if (!loseForgotten(reply, problem, now)) {
+    if (pollFailures_ < kPollFailuresMost) setState(State::kOnline);
+  } else {
     transport_.cancel(std::exchange(poll_, 0));
     wait(reply, now);
     goOffline(whyOf(reply, problem), now);
@@ -113,14 +113,14 @@ void Engine::onPoll(const Reply& reply, Time now) {
   ackTaken_ = place_.ack;
   count([](Counts* counts) { counts->polls++; });
   pollFailures_ = strays_ = 0;
-  doubt_ = onlyPoll_ = false;
-  setState(State::kOnline);
+  doubt_ = false;
   if (answer->superseded) {
     // The later poll has the place now, and gets what was not acked; both would get it twice.
     failures_ = 0;
     losePlace(State::kSuperseded, {"superseded", "another program polls with the same id"}, now);
     return;
   }
+  setState(State::kOnline);
   pollOpen_ = now + answer->retry;
   const bool quick = answer->retry == Millis(0) && now - pollStarted_ < kQuick;
   events_.emplace_back([this, arrivals = answer->arrivals, place = placeNumber_, quick] {
@@ -171,22 +171,33 @@ void Engine::onPollFailed(const Reply& reply, Time now) {
     return;
   }
   pollFailures_++;
+  doubt_ = true;
   wait(reply, now);
-  if (pollFailures_ >= kPollFailuresMost) {
-    doubt_ = false;
-    onlyPoll_ = true;
-    goOffline(whyOf(reply, problem), now);
-  } else {
-    doubt_ = !onlyPoll_;
-  }
+  if (pollFailures_ >= kPollFailuresMost) goOffline(whyOf(reply, problem), now);
 }
 
 /** Counts an answer of 404; true when the server does not know the place any more. */
 bool Engine::loseForgotten(const Reply& reply, const Problem& problem, Time now) {
-  if (!reply.answered || reply.status != 404) return false;
-  if (!isProblem(problem, "unknown-client") && ++strays_ < kStraysMost) return false;
-  losePlace(State::kJoining, {"unknown-client", "the server has forgotten this place"}, now);
+  if (!reply.answered) return false;
+  const bool stray = !isProblem(problem, "unknown-client");
+  strays_ = reply.status == 404 ? strays_ + 1 : 0;
+  if (strays_ == 0 || (stray && strays_ < kStraysMost)) return false;
+  forget(place_.id, now);
   return true;
+}
+
+/** The server does not know the place of that id. A client that is leaving needs no other. */
+void Engine::forget(const std::string& id, Time now) {
+  if (id.empty() || id != place_.id || leaving_ != Leaving::kNo) return;
+  losePlace(State::kJoining, {"unknown-client", "the server has forgotten this place"}, now);
+}
+
+/** Ends a wait of its own, and asks for the place: a parked poll may hang on a dead connection. */
+void Engine::tryContact(Time now) {
+  if (leaving_ != Leaving::kNo) return;
+  if (!firm_) nextContact_ = now;
+  if (poll_ != 0 && now - pollStarted_ > kQuick) transport_.cancel(std::exchange(poll_, 0));
+  doubt_ = true;
 }
 
 /** Sets the wait after a failure: the server's own where it says one. */
@@ -200,7 +211,7 @@ void Engine::wait(const Reply& reply, Time now) {
 
 void Engine::goOffline(const Why& why, Time now) {
   const Millis retry = std::max(Millis(0), std::chrono::ceil<Millis>(nextContact_ - now));
-  doubt_ = !place_.id.empty() && !onlyPoll_;
+  doubt_ = !place_.id.empty();
   setState(State::kOffline, why, retry);
   settleWaiting(why.line, retry);
 }
@@ -214,7 +225,7 @@ void Engine::losePlace(State state, const Why& why, Time now) {
   count([](Counts* counts) { counts->failures++; });
   firm_ = false;
   nextContact_ = now + failed();
-  doubt_ = onlyPoll_ = false;
+  doubt_ = false;
   setState(state, why);
   tellResume();
 }

@@ -137,12 +137,8 @@ void Engine::takeInbox(Time now) {
     transport_.cancel(std::exchange(join_, 0));
     transport_.cancel(std::exchange(proof_, 0));
     settleWaiting("the client is leaving", Millis(0));
-  } else if (tryNow && leaving_ == Leaving::kNo) {
-    if (!firm_) nextContact_ = now;
-    if (poll_ != 0 && now - pollStarted_ > kQuick) {
-      transport_.cancel(std::exchange(poll_, 0));
-    }
-    if (poll_ == 0) doubt_ = !onlyPoll_;
+  } else if (tryNow) {
+    tryContact(now);
   }
 }
 
@@ -154,7 +150,7 @@ void Engine::startDue(Time now) {
     startContact(now);
   }
   startThrows(now);
-  startLooks();
+  startLooks(now);
 }
 
 void Engine::readReplies(Time now) {
@@ -186,7 +182,7 @@ void Engine::readReplies(Time now) {
       if (looked == looks_.end()) continue;
       Look look = std::move(*looked);
       looks_.erase(looked);
-      onLook(std::move(look), reply);
+      onLook(std::move(look), reply, now);
     }
   }
 }
@@ -199,10 +195,9 @@ RequestId Engine::ask(Method method, const std::string& path, Millis timeout) {
 void Engine::setState(State state, const Why& why, Millis retry, bool newPlace) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    // A place that is forgotten while it is looked for is news, too.
-    const bool again = state == State::kJoining && !why.name.empty();
-    if (state_ == state && !newPlace && !again) return;
+    if (state_ == state && why_ == why.name) return;
     state_ = state;
+    why_ = why.name;
   }
   say(toString(state), why);
   if (!options_.onState) return;
@@ -296,11 +291,12 @@ void Engine::tellLeaving(Time now) {
 }
 
 void Engine::onLeave(const Reply& reply, Time now) {
-  const bool again = !reply.answered || reply.status == 429 || reply.status >= 500;
-  if (again) {
-    leaveDue_ = now + std::max(kLeaveRetry, reply.retryAfter);
-  } else {
+  const bool refused = reply.status != 429 && reply.status < 500 &&
+                       readProblem(reply.body).type.find(kProblemPrefix) == 0;
+  if (reply.answered && (reply.status == 204 || refused)) {
     finish();
+  } else {
+    leaveDue_ = now + std::max(kLeaveRetry, reply.retryAfter);
   }
 }
 
@@ -323,9 +319,9 @@ constexpr size_t kLooksMost = 16;  // under way at once
 
 }  // namespace
 
-bool Engine::place(PlaceCallback result) { return look({std::move(result), nullptr, 0}); }
+bool Engine::place(PlaceCallback result) { return look({std::move(result), nullptr, 0, {}}); }
 
-bool Engine::status(StatusCallback result) { return look({nullptr, std::move(result), 0}); }
+bool Engine::status(StatusCallback result) { return look({nullptr, std::move(result), 0, {}}); }
 
 bool Engine::look(Look look) {
   {
@@ -338,12 +334,12 @@ bool Engine::look(Look look) {
   return true;
 }
 
-void Engine::startLooks() {
+void Engine::startLooks(Time now) {
   std::vector<Look> waiting;
   waiting.swap(looks_);
   for (Look& each : waiting) {
     if (each.request == 0 && each.place && place_.id.empty()) {
-      onLook(std::move(each), Reply());
+      onLook(std::move(each), Reply(), now);
       continue;
     }
     if (each.request == 0) {
@@ -354,27 +350,27 @@ void Engine::startLooks() {
       request.ofPlace = !any;
       request.timeout = options_.answerTimeout;
       each.request = transport_.start(request);
+      each.id = place_.id;
     }
     looks_.push_back(std::move(each));
   }
 }
 
-void Engine::onLook(Look look, const Reply& reply) {
+void Engine::onLook(Look look, const Reply& reply, Time now) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     looking_--;
   }
   const bool good = reply.answered && reply.status == 200;
-  // A parked poll may hang on the same dead connection.
-  if (look.request != 0 && !reply.answered && state() == State::kOnline) doubt_ = true;
-  if (look.place) {
-    events_.emplace_back([call = std::move(look.place),
-                          place = good ? readPlace(reply.body) : std::nullopt] { call(place); });
-  } else if (look.status) {
-    const std::optional<Status> status = good ? readStatus(reply.body) : std::nullopt;
-    if (status && status->clients > 0) people_ = status->clients;
-    events_.emplace_back([call = std::move(look.status), status] { call(status); });
-  }
+  const std::optional<Place> place = good ? readPlace(reply.body) : std::nullopt;
+  const std::optional<Status> status = good ? readStatus(reply.body) : std::nullopt;
+  const bool online = state() == State::kOnline;
+  if (look.request != 0 && !reply.answered && online) tryContact(now);
+  if ((place || status) && !online && !firm_) nextContact_ = now;
+  if (isProblem(readProblem(reply.body), "unknown-client")) forget(look.id, now);
+  if (status && status->clients > 0) people_ = status->clients;
+  if (look.place) events_.emplace_back([call = std::move(look.place), place] { call(place); });
+  if (look.status) events_.emplace_back([call = std::move(look.status), status] { call(status); });
 }
 
 }  // namespace sprites

@@ -79,8 +79,9 @@ class Engine : public EngineBase {
     unsigned tries = 0;     // times it was sent
     unsigned attempts = 0;  // of those, the ones without an answer though there was contact
     bool maybeTaken = false;
-    Time due;       // not to be sent before
-    Time deadline;  // to be settled by
+    bool isLast = false;  // sent while leaving: not again
+    Time due;             // not to be sent before
+    Time deadline;        // to be settled by
   };
   using Throws = std::list<Throw>;
 
@@ -89,6 +90,7 @@ class Engine : public EngineBase {
     PlaceCallback place;
     StatusCallback status;
     RequestId request = 0;
+    std::string id;  // the place it is asked from
   };
 
   /** How far leaving has come. */
@@ -124,6 +126,8 @@ class Engine : public EngineBase {
   bool loseForgotten(const Reply& reply, const Problem& problem, Time now);
   void wait(const Reply& reply, Time now);
   void goOffline(const Why& why, Time now);
+  void tryContact(Time now);
+  void forget(const std::string& id, Time now);
   void losePlace(State state, const Why& why, Time now);
 
   // throws.cc
@@ -134,7 +138,7 @@ class Engine : public EngineBase {
   void onThrow(Throws::iterator pending, const Reply& reply, Time now);
   void onThrowUnanswered(Throws::iterator pending, const Reply& reply, const Why& why, Time now);
   void onThrowBusy(Throws::iterator pending, const Reply& reply, const Problem& problem, Time now);
-  void onThrowForgotten(Throws::iterator pending, const Why& why, Time now);
+  void onThrowForgotten(Throws::iterator pending, Time now);
   Throws::iterator settle(Throws::iterator pending, ThrowResult result);
   Throws::iterator settle(Throws::iterator pending, Outcome outcome, std::string detail,
                           Millis retry = Millis(0));
@@ -143,8 +147,8 @@ class Engine : public EngineBase {
 
   // Place and counts.
   bool look(Look look);
-  void startLooks();
-  void onLook(Look look, const Reply& reply);
+  void startLooks(Time now);
+  void onLook(Look look, const Reply& reply, Time now);
 
   // The leave.
   void startLeaving(Time now);
@@ -159,6 +163,7 @@ class Engine : public EngineBase {
   bool leaveAsked_ = false;       // under mutex_
   size_t pending_ = 0;            // under mutex_: throws accepted and not settled
   State state_ = State::kLeft;    // under mutex_
+  std::string why_;               // under mutex_: the state's
   bool finished_ = false;         // under mutex_
   Counts counts_;                 // under mutex_
   std::optional<Resume> resume_;  // under mutex_: as last told
@@ -170,7 +175,6 @@ class Engine : public EngineBase {
   uint64_t placeNumber_ = 0;   // tells one place's events from another's
   uint64_t ackTaken_ = 0;      // of a poll that was answered
   bool doubt_ = false;         // the place is to be proven
-  bool onlyPoll_ = false;      // polls fail though the place is answered: a poll is to prove it
   unsigned pollFailures_ = 0;  // in a row
   unsigned strays_ = 0;        // answers of 404 in a row that no Sprites server wrote
   Time nextContact_;

@@ -29,6 +29,7 @@ Engine::Time Engine::opens(Edge edge) const {
 }
 
 void Engine::startThrows(Time now) {
+  const bool leaving = leaving_ != Leaving::kNo;
   auto onWire = static_cast<size_t>(std::count_if(
       throws_.begin(), throws_.end(), [](const Throw& each) { return each.request != 0; }));
   for (auto each = throws_.begin(); each != throws_.end();) {
@@ -43,11 +44,11 @@ void Engine::startThrows(Time now) {
     } else if (now >= pending->deadline) {
       settle(pending, Outcome::kUnanswered, "no answer came in time");
       continue;
-    } else if (state() == State::kOffline && leaving_ == Leaving::kNo) {
+    } else if (state() == State::kOffline && !leaving) {
       continue;  // it waits for contact rather than knock on a door that is shut
     }
-    const bool open = now >= opens(pending->edge) || leaving_ != Leaving::kNo;
-    if (onWire >= options_.maxParallelThrows || now < pending->due || !open) continue;
+    const bool due = leaving || now >= std::max(pending->due, opens(pending->edge));
+    if (onWire >= options_.maxParallelThrows || !due) continue;
     if (sendThrow(&*pending, now)) onWire++;
   }
 }
@@ -93,6 +94,7 @@ bool Engine::sendThrow(Throw* pending, Time now) {
   request.timeout = options_.answerTimeout;
   pending->request = transport_.start(request);
   pending->due = now;
+  pending->isLast = leaving_ != Leaving::kNo;
   if (pending->tries++ > 0) count([](Counts* counts) { counts->resent++; });
   return true;
 }
@@ -107,7 +109,7 @@ void Engine::onThrow(Throws::iterator pending, const Reply& reply, Time now) {
     if (answer->retry > Millis(0)) throwsOpen_ = now + answer->retry;
     settle(pending, answer->outcome, "");
   } else if (reply.answered && isProblem(problem, "unknown-client")) {
-    onThrowForgotten(pending, why, now);
+    onThrowForgotten(pending, now);
   } else if (reply.answered && (reply.status == 429 || reply.status == 503)) {
     onThrowBusy(pending, reply, problem, now);
   } else if (reply.answered && reply.status < 500 && reply.status != 408 &&
@@ -128,7 +130,7 @@ void Engine::onThrow(Throws::iterator pending, const Reply& reply, Time now) {
 void Engine::onThrowUnanswered(Throws::iterator pending, const Reply& reply, const Why& why,
                                Time now) {
   const bool online = state() == State::kOnline;
-  if (online && leaving_ == Leaving::kNo) doubt_ = true;
+  if (online) tryContact(now);
   if (!reply.sent && !pending->maybeTaken) {
     settle(pending, Outcome::kOffline, why.line, backoff(1));
     return;
@@ -136,7 +138,7 @@ void Engine::onThrowUnanswered(Throws::iterator pending, const Reply& reply, con
   pending->maybeTaken = true;
   // What fails while there is no contact says nothing of the throw: then its patience ends it.
   if (online) pending->attempts++;
-  if (pending->attempts >= options_.throwAttempts || leaving_ != Leaving::kNo) {
+  if (pending->attempts >= options_.throwAttempts || pending->isLast) {
     settle(pending, Outcome::kUnanswered,
            "no answer came, in " + std::to_string(pending->tries) + " tries");
     return;
@@ -152,7 +154,10 @@ void Engine::onThrowBusy(Throws::iterator pending, const Reply& reply, const Pro
   (neighbor ? edgeOpen_[static_cast<size_t>(pending->edge)] : throwsOpen_) = now + rest;
   // These two are said only after the number was looked for among those it took: a clear no.
   const bool sure = neighbor || isProblem(problem, "mailboxes-full");
-  if (pending->maybeTaken && !sure) return;  // of the try before this one it says nothing
+  if (pending->maybeTaken && !sure) {  // of the try before this one it says nothing
+    if (pending->isLast) settle(pending, Outcome::kUnanswered, "no answer came in time");
+    return;
+  }
   ThrowResult result;
   result.outcome = Outcome::kBusy;
   result.retry = rest;
@@ -161,10 +166,8 @@ void Engine::onThrowBusy(Throws::iterator pending, const Reply& reply, const Pro
   settle(pending, result);
 }
 
-void Engine::onThrowForgotten(Throws::iterator pending, const Why& why, Time now) {
-  if (pending->place == place_.id && leaving_ == Leaving::kNo) {
-    losePlace(State::kJoining, {"unknown-client", why.line}, now);
-  }
+void Engine::onThrowForgotten(Throws::iterator pending, Time now) {
+  forget(pending->place, now);
   if (pending->maybeTaken) {
     settle(pending, Outcome::kForgotten, "the server has forgotten this client and its throws");
   } else {

@@ -387,10 +387,10 @@ class Client {
   bool throwSprite(Edge edge, std::string json, ThrowCallback result);
 
   /**
-   * Begins to leave: throws not yet sent are kOffline, those on the wire get their answer (for at
-   * most 5 s in all), the last sprites are acknowledged, and the server is told. Then onState says
-   * kLeft. From the call on no sprite is handed over: what still comes flies on to the next
-   * neighbor. Again, or after kLeft: does nothing.
+   * Begins to leave: throws not yet sent are kOffline, sent ones get their answer (for at most 5 s
+   * in all), the last sprites are acknowledged, and the server is told. Then onState says kLeft.
+   * From the call on no sprite is handed over: what still comes flies on to the next neighbor.
+   * Again, or after kLeft: does nothing.
    */
   void leave();
 
