@@ -172,7 +172,6 @@ export class Throws {
       answer = await sender.post(`throw/${ticket.id}/${edge}?n=${ticket.n}`, body);
     } catch (error) {
       ignoreFailure(error);
-      sender.doubt();
     }
     const problem = answer && problemOf(answer);
     if (answer?.status === 202 && ACCEPTED.has(answer.json?.state)) {
@@ -211,6 +210,7 @@ export class Throws {
   /** What fails without contact says nothing of the throw: then only its patience ends it. */
   async #unanswered(sending) {
     const sender = this.#sender;
+    sender.doubt();
     if (sender.state() !== 'offline') sending.unanswered += 1;
     if (sending.unanswered >= this.#limits.attempts) return { thrown: null, state: 'unanswered' };
     const pause = sender.backoff(Math.max(1, sending.unanswered));
