@@ -64,7 +64,7 @@ export class Moves {
     try {
       return await this.#requests.ask(url, init, most, controller);
     } catch (error) {
-      if (error instanceof Failure) this.#place.away = null;
+      if (error instanceof Failure && error.reason !== 'aborted') this.#place.away = null;
       throw error;
     }
   }

@@ -1,6 +1,6 @@
 /** Requests that end: each with a whole answer in time, or with a Failure. */
 
-/** No whole answer: `reason` is `network`, `slow` or `garbage`. */
+/** No whole answer: `reason` is `network`, `slow`, `garbage`, or `aborted` by the caller. */
 export class Failure extends Error {
   /**
    * @param {string} reason
@@ -88,6 +88,7 @@ export class Requests {
       const retryAfter = asks ? milliseconds(headers.get('retry-after')) : undefined;
       return { status, json, retryAfter, location: headers.get('location') };
     } catch (cause) {
+      if (reason === 'network' && controller.signal.aborted) reason = 'aborted';
       controller.abort(); // What is left of an answer too long to read.
       throw new Failure(reason, { cause });
     } finally {

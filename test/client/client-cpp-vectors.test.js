@@ -55,9 +55,10 @@ async function play(t, program, args, { server, resume, does = [], noRoomOnceFor
   const sprites = () => client.caught.map(({ id }) => Number(id.slice(1)));
   await client.state('online');
   let tag = 0;
-  for (const { throw: edge, sprite, unawaited, look, leave, pass, ...waits } of does) {
+  for (const { throw: edge, sprite, unawaited, look, leave, pass, wake, ...waits } of does) {
     const { waitForSprites = 0, waitForPolls = 0, waitForThrows = 0 } = waits;
     if (pass) await sleep(pass);
+    if (wake) client.say('try-now');
     if (edge) {
       const told = client.throw(`t${++tag}`, edge, sprite);
       if (!unawaited) await told;

@@ -49,10 +49,11 @@ async function play({ server, resume, does = [], noRoomOnceFor, sees }) {
   });
   client.start();
   await clock.until(() => client.state === 'online');
-  for (const { throw: edge, sprite, unawaited, look, leave, pass, ...waits } of does) {
+  for (const { throw: edge, sprite, unawaited, look, leave, pass, wake, ...waits } of does) {
     const { waitForSprites = 0, waitForPolls = 0, waitForThrows = 0 } = waits;
     const under = [];
     if (pass) await clock.pass(pass);
+    if (wake) client.wake();
     if (edge) {
       const thrown = client.throw(edge, sprite, { patience: 0 });
       const told = thrown.then(({ state }) => seen.outcomes.push(state));
