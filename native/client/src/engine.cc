@@ -224,9 +224,9 @@ void Engine::tellResume() {
 Millis Engine::untilNext(Time now) const {
   if (finished()) return Millis(0);
   Time next = now + std::chrono::minutes(1);
-  // What lies behind waits for something else (an answer, room on the wire), not for the clock.
-  const auto at = [&next, now](Time time) {
-    if (time > now) next = std::min(next, time);
+  // What was due by then waits for something else (an answer, room on the wire), not for the clock.
+  const auto at = [&next, this](Time time) {
+    if (time >= seen_) next = std::min(next, time);
   };
   if (leaving_ != Leaving::kNo) {
     at(leaveDeadline_);
@@ -243,7 +243,7 @@ Millis Engine::untilNext(Time now) const {
     at(each.due);
     at(opens(each.edge));
   }
-  return std::chrono::ceil<Millis>(next - now);
+  return std::max(Millis(0), std::chrono::ceil<Millis>(next - now));
 }
 
 // Leaving: the throws on the wire get their answer, the last ack is proven, the server is told.

@@ -271,6 +271,7 @@ class EngineBase {
 
   // The engine's thread only.
   std::vector<std::function<void()>> events_;
+  Time seen_;                       // when it has looked last what is due
   uint64_t failures_ = 0;           // in a row
   unsigned cuts_ = 0;               // long polls in a row that were cut off
   unsigned holdMost_ = kHoldMost;   // seconds, as the network between seems to allow
@@ -278,10 +279,10 @@ class EngineBase {
 
  private:
   void move() {
-    const Time now = Clock::now();
-    takeInbox(now);
-    startDue(now);
-    readReplies(now);
+    seen_ = Clock::now();
+    takeInbox(seen_);
+    startDue(seen_);
+    readReplies(seen_);
   }
 
   const std::function<void(const std::string& line)> onLog_;
