@@ -5,7 +5,7 @@ import { Failure } from './requests.js';
  * The requests of a place, wherever that is: in a world of many servers another one than the program's may have it, and
  * says so by 421 `misdirected` with `Location`. Then this asks there, at once, and from then on.
  *
- *     own server ──421──▶ the one it names ──no answer from there──▶ own server
+ *     own server ──421──▶ the one it names ──no answer, or garbage──▶ own server
  *
  * Only that far: after `movesMost` such answers in a row, with no other one between, the place counts as forgotten.
  */
@@ -62,7 +62,10 @@ export class Moves {
 
   async #askOnce(url, init, most, controller) {
     try {
-      return await this.#requests.ask(url, init, most, controller);
+      const answer = await this.#requests.ask(url, init, most, controller);
+      const isGood = answer.status >= 200 && answer.status < 300;
+      if (!isGood && !problemOf(answer)) this.#place.away = null; // no Sprites server
+      return answer;
     } catch (error) {
       if (error instanceof Failure && error.reason !== 'aborted') this.#place.away = null;
       throw error;

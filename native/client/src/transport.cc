@@ -320,14 +320,17 @@ struct Transport::State {
   /** The server that a place's request is to be asked at instead, or an empty text. */
   std::string moved(const Transfer& transfer, CURLcode code) {
     if (!transfer.ofPlace || transfer.stay != stay) return {};
-    if (code != CURLE_OK) {
+    long status = 0;
+    curl_easy_getinfo(transfer.easy.get(), CURLINFO_RESPONSE_CODE, &status);
+    const std::string& said = transfer.answer;
+    const bool good = status == 204 || (status < 300 ? json::value(said).has_value()
+                                                     : said.find("urn:sprites:") != said.npos);
+    if (code != CURLE_OK || !good) {
       if (transfer.server == away) away.clear();
       return {};
     }
-    long status = 0;
-    curl_easy_getinfo(transfer.easy.get(), CURLINFO_RESPONSE_CODE, &status);
     if (status < 400) moves = 0;
-    if (status != 421 || transfer.answer.find(kMisdirected) == std::string::npos) return {};
+    if (status != 421 || said.find(kMisdirected) == said.npos) return {};
     const bool secure = transfer.server.compare(0, 6, "https:") == 0;
     return serverIn(transfer.location, transfer.path, secure);
   }

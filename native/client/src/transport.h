@@ -11,8 +11,8 @@
 //
 // In a world of many servers another one may have a place: it says so by 421 `misdirected` with
 // Location. Such a request is asked again there, at once, and so is all else of the place from then
-// on, until there is no answer from there. After kMovesMost such answers in a row the reply is 404
-// `unknown-client`: the place counts as forgotten.
+// on, until there is no answer from there, or garbage. After kMovesMost such answers in a row the
+// reply is 404 `unknown-client`: the place counts as forgotten.
 //
 // Rejected: curl_multi_socket_action(). With some dozens of sockets curl_multi_poll() costs nothing
 // to speak of, needs no event loop and no file descriptors, and is the same on Windows. For a
