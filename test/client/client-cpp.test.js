@@ -528,6 +528,7 @@ async function everything(t, { preset, mode, only }) {
     await one.state('online');
     one.say('leave-inside');
     one.say('slow', 300);
+    await one.counts(); // it has heard
     other.say('throw', 'a', 'left', '{"id":"a"}');
     await server.until(({ thrown }) => thrown === 1);
     for (const id of ['b', 'c']) other.say('throw', id, 'left', JSON.stringify({ id }));
