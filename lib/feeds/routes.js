@@ -14,10 +14,10 @@ import {
  * /feed/{key}, GET /feeds?watch and POST /feeds itself and alike (native/http/feed_handler.h).
  */
 
-const KINDS = {
-  'application/json-patch+json': 'json-patch',
-  'application/merge-patch+json': 'merge-patch'
-};
+const KINDS = new Map([
+  ['application/json-patch+json', 'json-patch'],
+  ['application/merge-patch+json', 'merge-patch']
+]);
 
 /** For a moment a cache may say what is newest. */
 export const NEWEST = 'public, s-maxage=1, max-age=0';
@@ -40,7 +40,7 @@ export function cached(common) {
 
 /** What the answer with a problem says besides. */
 const REFUSED = {
-  'bad-media-type': { headers: { 'Accept-Patch': Object.keys(KINDS).join(', ') } }
+  'bad-media-type': { headers: { 'Accept-Patch': [...KINDS.keys()].join(', ') } }
 };
 
 /**
@@ -186,7 +186,7 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
     await authorizeFor(request, keyOf(request.path));
     const key = publishedKey(request.path);
     const [type] = (request.headers['content-type'] ?? '').split(';');
-    const kind = KINDS[type.trim().toLowerCase()];
+    const kind = KINDS.get(type.trim().toLowerCase());
     if (kind === undefined) throw new Refusal('bad-media-type', REFUSED['bad-media-type']);
     return publish(request, key, kind);
   }

@@ -343,7 +343,8 @@ export function createRoutes({
       if (!pages.has(name)) throw new Refusal('not-found');
       throw new Refusal('method-not-allowed', { headers: { Allow: 'GET, HEAD, OPTIONS' } });
     }
-    const answer = found[method];
+    // A method may have the name of what every object inherits.
+    const answer = Object.hasOwn(found, method) ? found[method] : undefined;
     if (answer === undefined) {
       const allow = [...Object.keys(found), 'OPTIONS'].join(', ');
       throw new Refusal('method-not-allowed', { headers: { Allow: allow } });

@@ -171,10 +171,15 @@ contract(t, { options }, async (t, server) => {
   t.test('a patch of another kind, and one of a feed that is not there', async (t) => {
     const key = freshKey(t);
     await put(server, key, 1);
-    const { headers } = await refused(t, server, 'bad-media-type', () =>
-      patch(server, key, 'nobody', '1')
-    );
-    t.match(headers['accept-patch'], /json-patch.*merge-patch/);
+    for (const type of ['application/nobody+json', 'constructor', '__proto__']) {
+      const { headers } = await refused(t, server, 'bad-media-type', () =>
+        server.ask('PATCH', `/feed/${key}`, {
+          body: '[]',
+          headers: { Authorization: `Bearer ${TOKEN}`, 'Content-Type': type }
+        })
+      );
+      t.match(headers['accept-patch'], /json-patch.*merge-patch/);
+    }
     await refused(t, server, 'unknown-feed', () => patch(server, 'nobody', 'merge-patch', '{}'));
     await refused(t, server, 'unknown-feed', () => remove(server, 'nobody'));
   });
