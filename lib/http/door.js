@@ -222,7 +222,10 @@ export function createDoor({
     stopListening: () => door.stopListening(),
     drain: (window) => door.drain(window),
     closeIdle: () => door.closeIdle(),
-    close: () => door.close()
+    close() {
+      door.close();
+      exchanges.close();
+    }
   };
 }
 

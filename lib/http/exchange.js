@@ -139,6 +139,9 @@ class Exchange {
   }
 }
 
+/** In place of a native door that is closed: a program's answer may come later still. */
+const CLOSED = { respond() {}, watch() {}, proceed() {}, abandon() {}, park: () => false };
+
 /** The exchanges of one door. */
 export class Exchanges {
   #handle;
@@ -180,6 +183,13 @@ export class Exchanges {
     this.#parked.delete(connection);
     exchange.cancel();
   };
+
+  /** The native door is closed, and its workers tell of no connection any more. */
+  close() {
+    this.door = CLOSED;
+    for (const exchange of this.#parked.values()) exchange.cancel();
+    this.#parked.clear();
+  }
 
   park(connection, generation, exchange) {
     if (this.door.park(connection, generation)) this.#parked.set(connection, exchange);

@@ -94,6 +94,8 @@ t.test('what is wrong is a problem, and is told', async (t) => {
     ['PUT', '/feed/a', {}, 401, 'bad-token'],
     ['GET', '/nothing', {}, 404, 'not-found'],
     ['DELETE', '/join', {}, 405, 'method-not-allowed'],
+    ['constructor', '/join', {}, 405, 'method-not-allowed'],
+    ['__proto__', '/feed/a', {}, 405, 'method-not-allowed'],
     ['POST', `/leave/${ID}`, {}, 500, 'internal-error']
   ];
   for (const [method, target, more, status, name] of cases) {
@@ -249,6 +251,27 @@ t.test('what is parked is cancelled with its connection, once', async (t) => {
   t.strictSame(cancelled, ['a', 'c'], 'the connection was gone before');
   late.exchanges.gone(1, 1);
   t.equal(cancelled.length, 2);
+});
+
+t.test('what is answered when the door is closed goes nowhere', async (t) => {
+  const answers = [];
+  const cancelled = [];
+  const { exchanges, begin, told } = exchangesOver(({ path: [name], park }) => {
+    park(() => cancelled.push(name));
+    return new Promise((resolve) => answers.push(resolve));
+  });
+  const begun = ['/a', '/b', '/c'].map((target, connection) => begin('GET', target, { connection }));
+  exchanges.gone(0, 1);
+  exchanges.close();
+  t.strictSame(cancelled, ['a', 'b', 'c'], 'each is cancelled once');
+  const [first, second, third] = answers;
+  first({ status: 200, headers: {}, body: 'late' });
+  second(AWAITS);
+  third(null);
+  await Promise.all(begun);
+  begin('GET', '/d');
+  t.equal(cancelled.pop(), 'd');
+  t.strictSame(told, [], 'the native door is told nothing');
 });
 
 t.test('the OpenAPI document has every route, and every problem', async (t) => {

@@ -6,6 +6,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 
 import { addUp } from '../../lib/base/add-up.js';
+import { createDoor } from '../../lib/http/door.js';
+import { readOptions } from '../../lib/operator/options.js';
+import { AddressLimits } from '../../lib/torus/address-limits.js';
+import { Pool } from '../../lib/torus/pool.js';
 import { checkAnswer, problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
 import { launchToEnd } from '../support/launch.js';
@@ -484,6 +488,34 @@ function sleepsOf(pid) {
   const sleeps = statuses.map((text) => Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(text)[1]));
   return sleeps.reduce((sum, each) => sum + each, 0);
 }
+
+t.test('what JavaScript answers when the workers have ended goes nowhere', async (t) => {
+  const options = readOptions(['--workers', '1']);
+  const limits = new AddressLimits(options);
+  const pool = new Pool(options, limits);
+  t.teardown(() => pool.close());
+  let answer;
+  let isCancelled = false;
+  const handle = ({ park }) => {
+    park(() => {
+      isCancelled = true;
+    });
+    return new Promise((resolve) => {
+      answer = resolve;
+    });
+  };
+  const routes = { headers: {}, mostBody: [], otherBody: 0, handle, failed() {} };
+  const door = createDoor({ pool, limits, options, routes });
+  const port = await door.listen({ host: '127.0.0.1', port: 0 });
+  const wire = await Wire.open(port, '127.0.0.1');
+  wire.send(request('GET', '/waits'));
+  await until(() => answer !== undefined);
+  door.close();
+  t.ok(isCancelled, 'it is cancelled');
+  answer({ status: 200, headers: {}, body: 'late' });
+  await pause(0);
+  door.close();
+});
 
 t.test('with nothing to do all threads sleep', async (t) => {
   const server = await startWithWorkers(t);
