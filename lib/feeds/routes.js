@@ -39,9 +39,7 @@ export function cached(common) {
 }
 
 /** What the answer with a problem says besides. */
-const REFUSED = {
-  'bad-media-type': { headers: { 'Accept-Patch': [...KINDS.keys()].join(', ') } }
-};
+const REFUSED = { 'bad-media-type': { headers: { 'Accept-Patch': [...KINDS.keys()].join(', ') } } };
 
 /**
  * @param {object} parts

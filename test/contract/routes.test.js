@@ -260,7 +260,9 @@ t.test('what is answered when the door is closed goes nowhere', async (t) => {
     park(() => cancelled.push(name));
     return new Promise((resolve) => answers.push(resolve));
   });
-  const begun = ['/a', '/b', '/c'].map((target, connection) => begin('GET', target, { connection }));
+  const begun = ['/a', '/b', '/c'].map((target, connection) =>
+    begin('GET', target, { connection })
+  );
   exchanges.gone(0, 1);
   exchanges.close();
   t.strictSame(cancelled, ['a', 'b', 'c'], 'each is cancelled once');
