@@ -72,11 +72,11 @@ export async function start(given, log = createLog('silent'), signal = undefined
     const world = life.closes(
       await openWorld({ options: given, pool, feeds: feeds.feeds, grants, directory, log })
     );
-    const transient = await reservePort(given, 'transient-port', given.transientPort);
+    const transient = life.closes(await reservePort(given, 'transient-port', given.transientPort));
     const options = { ...given, transientPort: transient.port };
 
     const live = life.closes(openLive({ options, pool, feeds, arena, state, world }));
-    const refusals = createRefusals(log);
+    const refusals = life.closes(createRefusals(log));
     // A site of the program's own has a page of its own.
     const without = program.fetch ? ['/'] : [];
     const pages = openPages(arenaFiles(options, games), options.play !== undefined, without);

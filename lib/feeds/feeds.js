@@ -30,6 +30,9 @@ const AT_ONCE = 192 * 1024;
 
 const NOTHING = new Uint8Array(0);
 
+/** What is published from then on, or was under way, would not be kept. */
+const ENDED = { problem: 'draining', detail: 'The server has ended.' };
+
 /** Names of the notes of deleted feeds. */
 const DELETED = 'deleted/';
 
@@ -201,6 +204,7 @@ export class Feeds {
       const job = { key: want.key, cursor: cursorText(want), value: found.value };
       ({ gzip } = await this.#threads.run('compress', job));
     } catch (error) {
+      if (this.#closed) return;
       // Watchers that wait for it get the value as it is.
       this.#log.error({ err: error, feed: want.key }, 'a feed could not be compressed');
     }
@@ -237,11 +241,13 @@ export class Feeds {
 
   /** Does what a caller waits for, in order, and says what is wrong with it. */
   async #inTurn(key, act) {
+    if (this.#closed) return ENDED;
     if (this.#underWay >= PUBLICATIONS) return { problem: 'publishing-busy' };
     this.#underWay += 1;
     try {
       return await this.inOrder(key, act);
     } catch (error) {
+      if (this.#closed) return ENDED;
       if (error instanceof JobTimeError) {
         this.#log.warn({ err: error, feed: key }, 'a publication took too long');
         return { problem: 'publishing-slow' };
@@ -534,6 +540,7 @@ export class Feeds {
         etag: next.created ? undefined : how.etag
       });
     } catch (error) {
+      if (this.#closed) return { failed: ENDED.detail };
       if (error instanceof JobTimeError) return { failed: `its value: ${error.message}` };
       this.#log.error({ err: error, feed: key }, 'a fetch failed');
       return { failed: 'the server has made a mistake' };

@@ -38,6 +38,7 @@ export function openUpstream({ feeds, options, log }) {
   /** Those that are to be fetched, and are not being fetched. */
   const turns = new FetchTurns(options.upstreamAtOnce);
   const counts = { fetches: 0, fetchesUnchanged: 0, fetchesFailed: 0 };
+  let closed = false;
 
   function after(source, milliseconds) {
     clearTimeout(source.timer);
@@ -76,6 +77,7 @@ export function openUpstream({ feeds, options, log }) {
     counts.fetches += 1;
     const url = options.upstream.replaceAll('{key}', key);
     const outcome = await feeds.fetch(key, { url, time: options.upstreamTime, etag: source.etag });
+    if (closed) return;
     turns.end(asker);
     source.busy = false;
     if (outcome.failed !== undefined) failed(source, outcome.failed);
@@ -126,6 +128,7 @@ export function openUpstream({ feeds, options, log }) {
   return {
     status: () => ({ ...counts, fetching: turns.underWay, fetchesWaiting: turns.size }),
     close() {
+      closed = true;
       for (const source of sources.values()) clearTimeout(source.timer);
       turns.clear();
     }

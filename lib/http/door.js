@@ -1,4 +1,5 @@
 import { lookup } from 'node:dns/promises';
+import { closeSync } from 'node:fs';
 
 import { loadAddon } from '../base/addon.js';
 import { fileLimit, ownFiles } from '../base/file-limit.js';
@@ -26,7 +27,7 @@ import { TRUST } from '../torus/address-limits.js';
  * @property {string} [option] that has set it
  * @property {boolean} [tls]
  * @property {boolean} [transient] it is for joins, throws and leaves alone
- * @property {number} [reserved] the descriptor of a socket that has the port already
+ * @property {() => number} [reserved] gives away the descriptor of a socket that has the port already
  */
 
 /** What grants can be ended by, as native/feeds/grants.h has it. */
@@ -196,10 +197,11 @@ export function createDoor({
     );
 
   return {
-    listen({ host, port, option = 'port', tls = false, transient = false, reserved = -1 }) {
+    listen({ host, port, option = 'port', tls = false, transient = false, reserved = () => -1 }) {
       const open = async () => {
         const { address } = await lookup(host);
-        return door.listen(address, port, { backlog: BACKLOG, tls, transient, reserved });
+        const how = { backlog: BACKLOG, tls, transient, reserved: reserved() };
+        return door.listen(address, port, how);
       };
       return explained({ host: 'host', port: option }, { host, port }, open());
     },
@@ -234,15 +236,27 @@ export function createDoor({
  *
  * @param {{host: string}} options
  * @param {number | 'none'} port 0 takes a free one
- * @returns {Promise<{port: number, reserved: number}>} port 0 where none is wanted; `reserved` is for Port
+ * @returns {Promise<{port: number, reserved: () => number, close: () => void}>} port 0 where none is wanted; `reserved` is
+ *     for Port, and `close` gives the port back where it was not used
  * @throws {Error} when it can't be had (EADDRINUSE …)
  */
 export async function reservePort({ host }, option, port) {
-  if (port === 'none') return { port: 0, reserved: -1 };
+  let [taken, descriptor] = [0, -1];
   const take = async () => {
     const { address } = await lookup(host);
     return loadAddon().reservePort(address, port);
   };
-  const [taken, reserved] = await explained({ host: 'host', port: option }, { host, port }, take());
-  return { port: taken, reserved };
+  if (port !== 'none') {
+    const names = { host: 'host', port: option };
+    [taken, descriptor] = await explained(names, { host, port }, take());
+  }
+  const reserved = () => {
+    const given = descriptor;
+    descriptor = -1;
+    return given;
+  };
+  const close = () => {
+    if (descriptor >= 0) closeSync(reserved());
+  };
+  return { port: taken, reserved, close };
 }

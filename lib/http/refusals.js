@@ -41,10 +41,11 @@ const ROUTES = [
  *     refusal
  * @property {(from: string) => void} joined says that a client has joined
  * @property {(door: object, outcomes: string[]) => void} listenTo logs a native door's events too
+ * @property {() => void} close
  */
 
 /** Where the log has no level `debug`. @type {Refusals} */
-export const NOTHING_TOLD = { refused() {}, joined() {}, listenTo() {} };
+export const NOTHING_TOLD = { refused() {}, joined() {}, listenTo() {}, close() {} };
 
 /**
  * @param {import('pino').Logger} log
@@ -65,7 +66,7 @@ export function createRefusals(log) {
   const refused = (note) => tell(note, 'refused');
   const joined = (from) => tell({ from }, 'joined');
 
-  setInterval(() => {
+  const timer = setInterval(() => {
     lines = 0;
     for (const { door, outcomes } of doors) {
       const { events, omitted: more } = door.takeLogEvents();
@@ -86,6 +87,7 @@ export function createRefusals(log) {
     listenTo(door, outcomes) {
       door.wantLogEvents();
       doors.push({ door, outcomes });
-    }
+    },
+    close: () => clearInterval(timer)
   };
 }

@@ -1,5 +1,7 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdirSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -10,6 +12,7 @@ import { createServer } from 'sprites-server';
 
 import { camel } from '../../lib/operator/options.js';
 import { tableForPrograms } from '../../lib/operator/program-options.js';
+import { certificate } from '../support/certificate.js';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { Wire } from '../support/http.js';
 import { shown } from '../support/documents.js';
@@ -215,6 +218,63 @@ t.test('feeds as functions', async (t) => {
   await server.close();
   await t.rejects(left, { message: 'the server has ended' });
   await t.rejects(server.watch('c'), { message: 'the server has ended' });
+  const late = [
+    () => server.publish('d', 1),
+    () => server.patch('b', {}),
+    () => server.append('e', 1),
+    () => server.remove('b')
+  ];
+  for (const act of late) await t.rejects(act(), { problem: 'draining' }, 'none would be kept');
+});
+
+t.test('nothing of a server goes on behind its end', async (t) => {
+  const timers = ['setTimeout', 'setInterval'].map((name) => {
+    const own = globalThis[name];
+    return t.capture(globalThis, name, (...given) => own(...given));
+  });
+  const files = certificate(t.testdir());
+  let fetches = 0;
+  const upstream = createHttpServer(() => (fetches += 1)).listen(0, '127.0.0.1');
+  await once(upstream, 'listening');
+  const lines = [];
+  const note = (fields, message) => lines.push(message);
+  const server = await createServer({
+    ...{ port: 0, host: '127.0.0.1', adminPort: 0, drain: 0, arena: 'hall', feedThreads: 1 },
+    ...{ tlsPort: 0, tlsCert: files['tls-cert'], tlsKey: files['tls-key'] },
+    upstream: `http://127.0.0.1:${upstream.address().port}/{key}`,
+    log: { debug: note, info: note, warn: note, error: note }
+  });
+  const reader = fetch(`${server.addresses[0]}feed/a`).catch(() => {});
+  await until(() => fetches === 1);
+  lines.length = 0;
+  await server.close();
+  await reader;
+  const left = timers.flatMap((calls) => calls()).filter(({ returned }) => !returned._destroyed);
+  t.strictSame(
+    left.map(({ args }) => String(args[0])),
+    [],
+    'no timer'
+  );
+  t.strictSame(lines, [], 'and nothing has failed');
+  upstream.closeAllConnections();
+  upstream.close();
+});
+
+t.test('a start that fails leaves no port taken', async (t) => {
+  const isSocket = (fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`).startsWith('socket:');
+    } catch {
+      // It was that of the listing.
+      return false;
+    }
+  };
+  const sockets = () => readdirSync('/proc/self/fd').filter(isSocket).length;
+  const before = sockets();
+  const options = { port: 0, host: '127.0.0.1', transientPort: 0, tlsPort: 0 };
+  const none = join(t.testdir(), 'none');
+  await t.rejects(createServer({ ...options, tlsCert: none, tlsKey: none }), /can't be read/);
+  t.equal(sockets(), before);
 });
 
 t.test('answers are as the OpenAPI document says', async (t) => {
