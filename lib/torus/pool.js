@@ -109,6 +109,10 @@ export class Pool {
     }).then(settle);
   }
 
+  #settle(end) {
+    for (const settle of this.#waiting.splice(0)) settle(end);
+  }
+
   /**
    * Answers a poll at once, or parks it.
    *
@@ -270,9 +274,7 @@ export class Pool {
    */
   openState(options) {
     const sync = SYNC.indexOf(options.sync);
-    const found = this.#native.openState({ ...options, sync }, (end) => {
-      for (const settle of this.#waiting.splice(0)) settle(end);
-    });
+    const found = this.#native.openState({ ...options, sync }, (end) => this.#settle(end));
     this.#native.startState();
     return found;
   }
@@ -284,12 +286,16 @@ export class Pool {
    * @throws {Error} when it can't be written; the journal is still there, and has all of it
    */
   finishState() {
-    return this.#native.finishState();
+    const result = this.#native.finishState();
+    // A closed pool is not told of the disk any more, and all is on it.
+    this.#settle(TURN_END.send);
+    return result;
   }
 
   /** Ends the writing of the state, after `finishState` or after a start that has failed. */
   closeState() {
     this.#native.closeState();
+    this.#settle(TURN_END.drop);
   }
 
   /**

@@ -9,7 +9,7 @@ import { loadAddon } from '../../lib/base/addon.js';
 import { AddressLimits } from '../../lib/torus/address-limits.js';
 import { createDoor } from '../../lib/http/door.js';
 import { readOptions } from '../../lib/operator/options.js';
-import { EDGES, Pool } from '../../lib/torus/pool.js';
+import { EDGES, Pool, Unanswerable } from '../../lib/torus/pool.js';
 import { request, Wire } from '../support/http.js';
 import { until } from '../support/until.js';
 
@@ -308,6 +308,27 @@ t.test('the collector does not take a pool in the middle of its tick', async (t)
   await until(() => answers === 1);
   collect();
   t.pass('the process is still there');
+});
+
+t.test('what waits for the disk is settled when the state is kept, or closed', async (t) => {
+  const { stateBytes, journalBytes, snapshotEvery, ...rest } = readOptions([]);
+  const dir = t.testdir();
+  const begin = (name) => {
+    const pool = new Pool({ ...rest, capacity: 10 });
+    const how = { stateBytes, journalBytes, snapshotEvery, sync: 'turn' };
+    pool.openState({ path: path.join(dir, name), ...how });
+    const joined = pool.join();
+    // Nothing tells it of the disk from now on.
+    pool.close();
+    return { pool, joined: Promise.race([joined, pause(1000, 'waits')]) };
+  };
+  const kept = begin('kept');
+  kept.pool.finishState();
+  t.match(await kept.joined, { outcome: 'ok' });
+  kept.pool.closeState();
+  const closed = begin('closed');
+  closed.pool.closeState();
+  t.ok((await closed.joined.catch((error) => error)) instanceof Unanswerable);
 });
 
 t.test('nor a front door while a request is handled', async (t) => {
