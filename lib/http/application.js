@@ -61,8 +61,8 @@ function fieldsOf(response, length) {
 
 /**
  * @param {(request: Request, about: {address: string, secure: boolean}) => Response | Promise<Response>} fetch
- * @returns {(request: import('./routes.js').Request) => Promise<import('./routes.js').Answer | {problem: string}>}
- *     rejects as `fetch` does, and where what it gives can't be sent
+ * @returns {(request: import('./routes.js').Request) => Promise<import('./routes.js').Answer | {problem: string} | null>}
+ *     rejects as `fetch` does, and where what it gives can't be sent; null: its client has gone
  */
 export function openApplication(fetch) {
   return async (request) => {
@@ -74,9 +74,18 @@ export function openApplication(fetch) {
     const asked = requestOf(request, body, gone.signal);
     if (asked === undefined) return { problem: 'bad-request' };
     request.park(() => gone.abort());
-    const response = await fetch(asked, { address, secure });
-    if (response.type === 'error') throw new TypeError('the application answered Response.error()');
-    const bytes = await bytesOf(response);
+    let response;
+    let bytes;
+    try {
+      response = await fetch(asked, { address, secure });
+      if (response.type === 'error')
+        throw new TypeError('the application answered Response.error()');
+      bytes = await bytesOf(response);
+    } catch (error) {
+      // Its client has gone, as the application was told.
+      if (error === gone.signal.reason) return null;
+      throw error;
+    }
     const answer = { status: response.status, headers: fieldsOf(response, bytes.length) };
     if (method !== 'HEAD') return { ...answer, body: bytes };
     // The length of what GET would have answered, where the application says so.

@@ -8,8 +8,8 @@ import { Awaited, AWAITS } from './routes.js';
  * say its answer.
  */
 
-/** A request target in origin form, of an absolute one too (RFC 9112, section 3.2). */
-const originOf = (target) => target.replace(/^https?:\/\/[^/?#]*/i, '');
+/** A request target in origin form, of an absolute one too, which may have no path (RFC 9112, section 3.2). */
+const originOf = (target) => target.replace(/^https?:\/\/[^/?#]*\/?/i, '/');
 
 /**
  * Splits a request target.
@@ -21,7 +21,7 @@ function readTarget(origin) {
   const mark = origin.indexOf('?');
   const path = mark < 0 ? origin : origin.slice(0, mark);
   const query = new URLSearchParams(mark < 0 ? '' : origin.slice(mark + 1));
-  // An absolute form may have no path; "*" and the like are no path of ours.
+  // "*" and the like are no path of ours.
   const segments = path.startsWith('/') ? path.split('/').slice(1) : [path];
   return { path: segments, query };
 }

@@ -313,7 +313,7 @@ export function createRoutes({
   /** Has the application answer. */
   async function askApplication(request) {
     const answer = await asked(request);
-    if (answer.problem === undefined) return answer;
+    if (answer?.problem === undefined) return answer;
     const { problem: why } = answer;
     throw new Refusal(
       why,

@@ -351,7 +351,11 @@ t.test('an application of its own, at the same port', async (t) => {
       if (pathname === '/none') return undefined;
       if (pathname === '/long') return new Response(new Uint8Array(16 * 2 ** 20 + 1));
       if (pathname === '/error') return Response.error();
-      if (pathname === '/waits') return new Promise(() => {});
+      if (pathname === '/waits') {
+        return new Promise((_, reject) => {
+          request.signal.addEventListener('abort', () => reject(request.signal.reason));
+        });
+      }
       if (pathname === '/odd') return new Response(null, { status: 299, headers: { 'X-A': 'ä' } });
       if (pathname === '/304') return new Response(null, { status: 304, headers: { ETag: '"a"' } });
       const headers = [
@@ -424,15 +428,21 @@ t.test('an application of its own, at the same port', async (t) => {
   wire.send('GET /c/d HTTP/1.1\r\nHost:\r\n\r\n');
   await until(() => statuses().length === 4);
   t.equal(asked.request.url, 'http://localhost/c/d', 'without a Host its path is no host');
+  wire.send('GET http://a.test?b=c HTTP/1.1\r\nHost: a.test\r\n\r\n');
+  await until(() => statuses().length === 5);
+  t.equal(asked.request.url, 'http://a.test/?b=c', 'an absolute form may have no path');
   await wire.destroy();
 
   const abort = new AbortController();
   const waits = ask('waits', { signal: abort.signal });
   await until(() => asked?.request.url.endsWith('waits'));
   t.notOk(asked.request.signal.aborted);
+  lines.length = 0;
   abort.abort();
   await t.rejects(waits);
   await until(() => asked.request.signal.aborted);
+  await ask('x');
+  t.strictSame(lines, [], 'that a client has gone is no fault');
 });
 
 t.test('in a thread that is not the main one it says so', async (t) => {
