@@ -624,17 +624,9 @@ export class Feeds {
     });
   }
 
-  /** @returns {number | undefined} bytes of the answer to a client without a cursor; undefined where there is none */
-  answerLength(key) {
-    return this.native.answerLength(key) || undefined;
-  }
-
-  /**
-   * @param {string} key of a feed that has a value
-   * @returns {string}
-   */
-  cursor(key) {
-    return cursorText(this.find(key));
+  /** @returns {{length: number, tag: string} | null} bytes of the answer to a client without a cursor, and what names them */
+  answerHead(key) {
+    return this.native.answerHead(key);
   }
 
   /** @returns {object} the live counts: see /status in README */

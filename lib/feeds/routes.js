@@ -127,13 +127,13 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
   async function head(request) {
     const { keys, noneMatch = '' } = watchOf(request);
     await grantFor(request, keys[0]);
-    const length = feeds.answerLength(keys[0]);
-    if (length === undefined) throw new Refusal('unknown-feed');
-    const headers = { 'Content-Type': 'application/json', 'Content-Length': length };
+    const answer = feeds.answerHead(keys[0]);
+    if (answer === null) throw new Refusal('unknown-feed');
+    const headers = { 'Content-Type': 'application/json', 'Content-Length': answer.length };
     if (options.feedCache === 0 || isPrivate(keys[0])) {
       return { status: 200, headers: { ...common, ...varied(common), ...headers } };
     }
-    const ETag = `"${feeds.cursor(keys[0])}"`;
+    const ETag = `"${answer.tag}"`;
     const kept = { ...cached(common), ETag, 'Cache-Control': NEWEST };
     const isKnown =
       noneMatch === '*' ||

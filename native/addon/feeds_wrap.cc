@@ -57,7 +57,7 @@ class FeedsObject : public Nan::ObjectWrap {
     defineClass(target, "Feeds", create,
                 {
                     {"publish", publish},     {"append", append},
-                    {"part", part},           {"answerLength", answerLength},
+                    {"part", part},           {"answerHead", answerHead},
                     {"roomFor", roomFor},     {"holds", holds},
                     {"unchanged", unchanged}, {"compressed", compressed},
                     {"remove", remove},       {"forget", forget},
@@ -209,12 +209,18 @@ class FeedsObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(result);
   }
 
-  // answerLength(key) → bytes of the answer to a client without a value; 0: there is none
-  static void answerLength(const Nan::FunctionCallbackInfo<Value>& info) {
+  // answerHead(key) → {length, tag} of the answer to a client without a value, or null
+  static void answerHead(const Nan::FunctionCallbackInfo<Value>& info) {
     Feeds& feeds = unwrap<FeedsObject>(info)->feeds_;
     const std::string key = textOf(info[0]);
     feeds.seek(key);
-    info.GetReturnValue().Set(static_cast<double>(feeds.answerLength(key)));
+    std::string tag;
+    const uint64_t length = feeds.answerLength(key, &tag);
+    if (length == 0) return info.GetReturnValue().SetNull();
+    Local<Object> result = Nan::New<Object>();
+    set(result, "length", length);
+    set(result, "tag", Nan::New(tag).ToLocalChecked());
+    info.GetReturnValue().Set(result);
   }
 
   // roomFor(key, value: bytes, gzip: bytes) → outcome

@@ -342,16 +342,18 @@ bool Feeds::holds(std::string_view key, std::string_view value) const {
   return feed != nullptr && feed->value && feed->value->text() == value;
 }
 
-uint64_t Feeds::answerLength(std::string_view key) const {
+uint64_t Feeds::answerLength(std::string_view key, std::string* tag) const {
   const Feed* const feed = lookUp(key);
   if (feed == nullptr || !feed->value) return 0;
   std::string head;
   if (!feed->isLog) {
     feed->appendHead(&head);
+    feed->appendTag(tag, 0, false);
     return head.size() + feed->value->length() + 1;
   }
   const LogPart part = feed->partAfter(0, options_.answerBytes);
   feed->appendHead(&head, part);
+  feed->appendTag(tag, part);
   return head.size() + part.end - part.begin + 2;
 }
 

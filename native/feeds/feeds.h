@@ -339,8 +339,8 @@ class Feeds {
   /** Whether the feed has this value already. */
   bool holds(std::string_view key, std::string_view value) const;
 
-  /** Bytes of the answer to a client without a cursor; 0 where there is none. */
-  uint64_t answerLength(std::string_view key) const;
+  /** Bytes of the answer to a client without a cursor, 0 where there is none; `tag` names them. */
+  uint64_t answerLength(std::string_view key, std::string* tag) const;
 
   /** Counts a publication that changed nothing. */
   void unchanged() { ++counts_.unchanged; }

@@ -13,6 +13,7 @@ import {
   parkMany,
   put,
   remove,
+  TOKEN,
   tokenFile,
   tryPut
 } from '../support/feeds.js';
@@ -187,6 +188,16 @@ contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server
     const { key, cursor } = await fresh();
     const { headers } = await server.ask('HEAD', `/feed/${key}`);
     t.match(headers, { etag: `"${cursor}"`, 'cache-control': NEWEST });
+    const log = `${key}/log`;
+    for (const body of ['1', '2']) {
+      const headers = { Authorization: `Bearer ${TOKEN}` };
+      await server.ask('POST', `/feed/${log}`, { body, headers });
+    }
+    const { etag, 'content-length': length } = (await get(server, log)).headers;
+    const of = await server.ask('HEAD', `/feed/${log}`);
+    t.match(of.headers, { etag, 'content-length': length });
+    const known = { headers: { 'If-None-Match': etag } };
+    t.equal((await server.ask('HEAD', `/feed/${log}`, known)).status, 304);
   });
 
   t.test('problems, lists and streams are never kept', async (t) => {
