@@ -45,7 +45,7 @@ const oneOf = (...values) => ({
 
 const yesOrNo = {
   unit: 'yes|no',
-  read: (value) => ({ yes: true, no: false })[value],
+  read: (value) => (['yes', 'no'].includes(value) ? value === 'yes' : undefined),
   expects: 'yes or no'
 };
 

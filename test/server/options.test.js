@@ -253,6 +253,7 @@ t.test('what is no option, or no value of one, is told with what to do', async (
     [['--mailbox-memory', '1T'], /--mailbox-memory.*256M/],
     [['--max-sprite', '1G'], /--max-sprite/],
     [['--cors', 'example.org'], /--cors/],
+    [['--private-join', 'constructor'], /--private-join takes yes or no/],
     [['--door', 'native'], /^there is no option --door: there is one door/],
     [['--door=node', '--help=yes'], /^there is no option --door: there is one door/],
     [['--handed-over', '9'], /^there is no option --handed-over: .*--connections/],
