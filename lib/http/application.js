@@ -37,17 +37,23 @@ function requestOf({ method, headers, target, secure }, body, signal) {
   }
 }
 
-/** @throws {RangeError} where the body is longer than it may be */
-async function bytesOf(response) {
+/**
+ * @param {AbortSignal} signal cancels the body where it is not whole yet
+ * @throws {RangeError} where the body is longer than it may be
+ */
+async function bytesOf(response, signal) {
   const chunks = [];
   let length = 0;
-  for await (const chunk of response.body ?? []) {
-    length += chunk.length;
-    if (length > RESPONSE_BYTES) {
-      throw new RangeError(`a response of the application has more than ${RESPONSE_BYTES} bytes`);
+  const taker = new WritableStream({
+    write(chunk) {
+      length += chunk.length;
+      if (length > RESPONSE_BYTES) {
+        throw new RangeError(`a response of the application has more than ${RESPONSE_BYTES} bytes`);
+      }
+      chunks.push(chunk);
     }
-    chunks.push(chunk);
-  }
+  });
+  await response.body?.pipeTo(taker, { signal });
   return Buffer.concat(chunks);
 }
 
@@ -80,7 +86,7 @@ export function openApplication(fetch) {
       response = await fetch(asked, { address, secure });
       if (response.type === 'error')
         throw new TypeError('the application answered Response.error()');
-      bytes = await bytesOf(response);
+      bytes = await bytesOf(response, gone.signal);
     } catch (error) {
       // Its client has gone, as the application was told.
       if (error === gone.signal.reason) return null;

@@ -340,6 +340,12 @@ t.test('tokens as an option', async (t) => {
 
 t.test('an application of its own, at the same port', async (t) => {
   let asked;
+  let isCancelled = false;
+  const stream = new ReadableStream({
+    cancel() {
+      isCancelled = true;
+    }
+  });
   const lines = [];
   const note = (fields, message = fields) => lines.push(fields.err?.message ?? message);
   const server = await serve(t, {
@@ -356,6 +362,7 @@ t.test('an application of its own, at the same port', async (t) => {
           request.signal.addEventListener('abort', () => reject(request.signal.reason));
         });
       }
+      if (pathname === '/stream') return new Response(stream);
       if (pathname === '/odd') return new Response(null, { status: 299, headers: { 'X-A': 'ä' } });
       if (pathname === '/304') return new Response(null, { status: 304, headers: { ETag: '"a"' } });
       const headers = [
@@ -437,10 +444,14 @@ t.test('an application of its own, at the same port', async (t) => {
   const waits = ask('waits', { signal: abort.signal });
   await until(() => asked?.request.url.endsWith('waits'));
   t.notOk(asked.request.signal.aborted);
+  const streams = ask('stream', { signal: abort.signal });
+  await until(() => stream.locked);
   lines.length = 0;
   abort.abort();
   await t.rejects(waits);
+  await t.rejects(streams);
   await until(() => asked.request.signal.aborted);
+  await until(() => isCancelled);
   await ask('x');
   t.strictSame(lines, [], 'that a client has gone is no fault');
 });
