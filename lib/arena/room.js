@@ -16,6 +16,9 @@ const REMEMBER = 1000;
 /** Problems of a publication that are the value's own: nested too deep, no JSON, larger than `--feed-bytes`. */
 const UNFIT = ['bad-value', 'feed-too-large'];
 
+/** A game that begins when the rooms are closed would not end. */
+const ENDED = { problem: 'draining', detail: 'The server has ended.' };
+
 export class Room {
   #parts;
   #number;
@@ -114,7 +117,8 @@ export class Room {
    * @returns {Promise<object>} what publishing the control answers
    * @throws {import('./control.js').ControlError} and nothing is changed
    */
-  command(members) {
+  async command(members) {
+    if (this.#closed) return ENDED;
     const { games, mostRate } = this.#parts;
     return this.#become(command(this.#control, members, games, mostRate));
   }

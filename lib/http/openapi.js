@@ -113,7 +113,8 @@ const PUBLISHER = ['bad-token', 'publishing-closed'];
 const PUBLISHED = [
   ...GRANTED,
   ...['bad-key', 'reserved-feed', 'feed-too-large', 'feed-memory-full', 'too-many-feeds'],
-  ...['publishing-busy', 'publishing-slow', 'state-unwritable', 'bad-control', 'unknown-game']
+  ...['publishing-busy', 'publishing-slow', 'state-unwritable', 'bad-control', 'unknown-game'],
+  'draining'
 ];
 /** Of these what is no item's. */
 const NO_ITEM = new Set(['feed-too-large', 'bad-control', 'unknown-game']);
