@@ -54,7 +54,10 @@ export async function start(given, log = createLog('silent'), signal = undefined
   const limits = new AddressLimits(given);
   const pool = new Pool(given, limits);
   const directory = new Directory(given.name);
-  const state = await takeState({ pool, options: given, log, signal });
+  const state = await takeState({ pool, options: given, log, signal }).catch((error) => {
+    pool.close();
+    throw error;
+  });
   const life = new Life({ options: given, pool, state });
   try {
     const bans = openBans({ limits, pool, log });

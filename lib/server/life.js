@@ -64,6 +64,7 @@ export class Life {
   async fail() {
     await this.#close();
     this.#state.release();
+    this.#pool.close();
   }
 
   /**

@@ -121,7 +121,7 @@ class DoorObject : public Nan::ObjectWrap {
  private:
   /** `parts`: see create. */
   DoorObject(const DoorOptions& options, Local<Object> parts)
-      : parts_(parts),
+      : natives_(nativesOf(parts)),
         onRequest_(get(parts, "onRequest").As<Function>()),
         onGone_(get(parts, "onGone").As<Function>()),
         onCounts_(get(parts, "onCounts").As<Function>()),
@@ -147,7 +147,10 @@ class DoorObject : public Nan::ObjectWrap {
     front_.tick(clock_.advance(uv_now(Nan::GetCurrentEventLoop())));
   }
 
-  ~DoorObject() override { stop(); }
+  ~DoorObject() override {
+    stop();
+    natives_.Reset();
+  }
 
   void stop() {
     if (poll_ == nullptr) return;
@@ -157,6 +160,19 @@ class DoorObject : public Nan::ObjectWrap {
              [](uv_handle_t* handle) { delete reinterpret_cast<uv_poll_t*>(handle); });
     ticker_.stop();
     poll_ = nullptr;
+    // They know this object, which would never be collected.
+    onRequest_.Reset();
+    onGone_.Reset();
+    onCounts_.Reset();
+  }
+
+  /** What the front uses of `parts`. */
+  static Local<Object> nativesOf(Local<Object> parts) {
+    Local<Object> natives = Nan::New<Object>();
+    for (const char* name : {"limits", "pool", "feeds", "arena"}) {
+      set(natives, name, get(parts, name));
+    }
+    return natives;
   }
 
   void startPolling() {
@@ -423,7 +439,7 @@ class DoorObject : public Nan::ObjectWrap {
             .workers = uint32In(given, "workers")};
   }
 
-  Nan::Persistent<Object> parts_;  // outlive the front
+  Nan::Persistent<Object> natives_;  // outlive the front
   Nan::Callback onRequest_;
   Nan::Callback onGone_;
   Nan::Callback onCounts_;

@@ -98,6 +98,8 @@ class FeedsObject : public Nan::ObjectWrap {
     if (idle_ == nullptr) return;
     Unref();
     feeds_.onBusy({});
+    // It knows this object, which would never be collected.
+    onWants_.Reset();
     ticker_.stop();
     uv_close(reinterpret_cast<uv_handle_t*>(idle_),
              [](uv_handle_t* handle) { delete reinterpret_cast<uv_idle_t*>(handle); });

@@ -84,6 +84,9 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     if (std::exchange(stopped_, true)) return;
     Unref();
     ticker_.stop();
+    // They know this object, which would never be collected.
+    onAnswer_.Reset();
+    onDurable_.Reset();
     // The thread that syncs ends before what it calls.
     if (turn_.store() != nullptr) turn_.store()->stopSyncing();
     if (async_ == nullptr) return;
@@ -93,6 +96,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   }
 
   void answer(uint32_t token, std::string_view body) override {
+    if (stopped_) return;
     Nan::HandleScope scope;
     Local<Value> arguments[] = {Nan::New(token),
                                 Nan::CopyBuffer(body.data(), body.size()).ToLocalChecked()};
@@ -115,6 +119,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   }
 
   void released(TurnEnd end) {
+    if (stopped_) return;
     Nan::HandleScope scope;
     Local<Value> arguments[] = {Nan::New(static_cast<uint32_t>(end))};
     onDurable_.Call(1, arguments, resource_.get());

@@ -1,9 +1,11 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 
 import Ajv from 'ajv/dist/2020.js';
 import t from 'tap';
@@ -266,6 +268,24 @@ t.test('nothing of a server goes on behind its end', async (t) => {
   t.strictSame(lines, [], 'and nothing has failed');
   upstream.closeAllConnections();
   upstream.close();
+});
+
+t.test('the memory of a server that has ended is given back', async (t) => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc');
+  /** Megabytes of address space, of which a server takes some 300. */
+  const space = () => {
+    collect();
+    return /VmSize:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))[1] / 1024;
+  };
+  const options = { port: 0, host: '127.0.0.1', drain: 0 };
+  const before = space();
+  for (let i = 0; i < 5; i += 1) {
+    await (await createServer(options)).close();
+    await t.rejects(createServer({ ...options, state: '/nope/state' }));
+    await t.rejects(createServer({ ...options, publishTokenFile: '/nope' }));
+  }
+  await until(() => space() < before + 600);
 });
 
 t.test('a start that fails leaves no port taken', async (t) => {
