@@ -163,7 +163,7 @@ export async function createServer({ log = createLog('silent'), signal, ...rest 
     throw error;
   };
   async function begin() {
-    const { program, given } = checkProgram(rest);
+    const { program, given } = checkProgram({ log, ...rest });
     const options = takeOptions(given);
     const server = await start(options, log, signal, program);
     const { port, tlsPort, adminPort, feeds, grant, status, reload, stop } = server;

@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
 
@@ -60,6 +61,15 @@ function framesOf(stack, folder) {
     .filter((line) => line.includes(folder) && /:\d+\)?$/.test(line))
     .slice(0, FRAMES)
     .map((line) => line.replaceAll(folder, '').trim().replace(/^at /, '').slice(0, MESSAGE));
+}
+
+/** The first line of a message, with as little of those paths: Node says from where a file is missed. */
+function shown(message, folder) {
+  const folders = [folder, new URL('..', folder), new URL('.', PROGRAM)].map(String);
+  return folders
+    .flatMap((url) => [url, fileURLToPath(url)])
+    .reduce((text, path) => text.replaceAll(path, ''), message.split('\n')[0])
+    .slice(0, MESSAGE);
 }
 
 /** Columns in memory that both threads see. */
@@ -160,7 +170,7 @@ export class Reducer {
     const stack = framesOf(thrown, this.#folder);
     const at = stack[0]?.match(/([^\s(:]+:\d+)(?::\d+)?\)?$/)?.[1];
     const where = at === undefined ? {} : { at, stack };
-    this.#failed({ why, message: message.split('\n')[0].slice(0, MESSAGE), ...where });
+    this.#failed({ why, message: shown(message, this.#folder), ...where });
   }
 
   /**

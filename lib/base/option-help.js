@@ -72,10 +72,11 @@ export function formatHelp(table, switches) {
   return [
     'Usage: sprites [OPTION ...]',
     '       sprites play FOLDER [--bots COUNT] [OPTION ...]',
+    '       sprites grant --grants FILE [--read KEYS] …  (sprites grant --help has the rest)',
     '',
     'A server for desktops that throw sprites at each other. With play it tries one game of the arena:',
     'field, phone and panel in one window, bots that play (default 5), and a new round whenever a file',
-    'of the folder changes.',
+    'of the folder changes. With grant it prints a grant, and ends.',
     ...groups
       .map(([title, names]) => [title, names.filter((name) => byName.has(name))])
       .filter(([, names]) => names.length > 0)

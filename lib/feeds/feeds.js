@@ -374,22 +374,21 @@ export class Feeds {
   }
 
   /**
-   * Waits until the feed has another version, or none any more.
+   * Waits until the feed has another version, or none any more, or the table is closed.
    *
    * @param {string} key
    * @param {AbortSignal} [signal] gives it up
    * @returns {Promise<void>}
-   * @throws the signal's reason, or an error where the server ends
+   * @throws the signal's reason
    */
   async change(key, signal) {
-    if (this.#closed) throw new Error('the server has ended');
     if (!this.#waiting.has(key)) this.#waiting.set(key, new Set());
     const those = this.#waiting.get(key);
     let tell;
     let give;
     try {
       await new Promise((resolve, reject) => {
-        tell = (error) => (error ? reject(error) : resolve());
+        tell = resolve;
         give = () => reject(signal.reason);
         signal?.addEventListener('abort', give);
         those.add(tell);
@@ -401,17 +400,22 @@ export class Feeds {
     }
   }
 
-  #tell(key, error) {
+  #tell(key) {
     // What tells of it may begin or end with it.
     for (const one of [key, PRESENCE + key]) {
-      for (const tell of this.#waiting.get(one) ?? []) tell(error);
+      for (const tell of this.#waiting.get(one) ?? []) tell();
     }
+  }
+
+  /** Whether it has ended. */
+  get closed() {
+    return this.#closed;
   }
 
   /** Ends the table, and every wait. */
   close() {
     this.#closed = true;
-    for (const key of this.#waiting.keys()) this.#tell(key, new Error('the server has ended'));
+    for (const key of this.#waiting.keys()) this.#tell(key);
     this.native.close();
   }
 

@@ -48,6 +48,7 @@ export function openFeeds({ options, limits, pool, state, log, publishTokens }) 
     reload() {
       try {
         tokens.reload();
+        if (options.publishTokenFile !== 'none') log.info('the tokens are read anew');
       } catch (error) {
         log.error({ err: error }, 'the tokens stay as they were');
       }

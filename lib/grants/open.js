@@ -139,5 +139,6 @@ export class Grants {
     this.#keys = keys;
     const left = new Set(keys.map(({ print }) => print));
     for (const { print } of before) if (!left.has(print)) this.#ended('key', print);
+    if (this.open) this.#log.info({ keys: keys.length }, 'the keys of grants are read anew');
   }
 }

@@ -5,6 +5,9 @@ import { loadJose } from './verify.js';
 
 /** Makes grants, with the secrets of a key set. */
 
+/** What a grant can say, beside its end. */
+const MEMBERS = ['read', 'publish', 'join', 'present', 'sub', 'jti'];
+
 /**
  * @param {import('./keys.js').Key[]} keys the first secret among them signs
  * @param {{read?: string[], publish?: string[], join?: boolean, present?: boolean, sub?: string, jti?: string,
@@ -13,6 +16,13 @@ import { loadJose } from './verify.js';
  * @throws {Error} in one line
  */
 export async function sign(keys, { seconds, ...rights }) {
+  const other = Object.keys(rights).find((name) => !MEMBERS.includes(name));
+  if (other !== undefined) {
+    throw new Error(`a grant has no ${JSON.stringify(other)}: it has ${MEMBERS.join(', ')}`);
+  }
+  if (!(typeof seconds === 'number' && seconds > 0)) {
+    throw new Error('seconds takes a number above 0');
+  }
   const secret = keys.find(({ algorithms }) => algorithms.includes('HS256'));
   if (secret === undefined) throw new Error('only an "oct" key signs grants, and there is none');
   const now = Math.floor(Date.now() / 1000);

@@ -72,6 +72,10 @@ export class Awaited extends Error {}
 /** In place of an answer: the body is wanted. */
 export const AWAITS = Symbol('the body is awaited');
 
+/** Where what is no token of a publisher was taken for a grant, the answer names both. */
+const AS_GRANT = ['grant-required', 'bad-grant'];
+const OR_TOKEN = 'A publisher sends a token of the file in --publish-token-file.';
+
 /** Thrown where a request is refused: the problem's name, and what else its answer says. */
 class Refusal extends Error {
   constructor(problem, { detail, headers } = {}) {
@@ -247,8 +251,18 @@ export function createRoutes({
   async function authorizeFor(request, key) {
     const isPublisher = tokens.open && tokens.admits(request.headers.authorization);
     if (isPublisher) return;
-    if (!grants?.open) authorize(request);
-    else await grantOf(request, (grant) => grant.publishes(key));
+    if (!grants?.open) {
+      authorize(request);
+      return;
+    }
+    try {
+      await grantOf(request, (grant) => grant.publishes(key));
+    } catch (error) {
+      if (tokens.open && AS_GRANT.includes(error.problem)) {
+        error.detail = `${problems[error.problem].detail} ${OR_TOKEN}`;
+      }
+      throw error;
+    }
   }
 
   const problem = (name, how) =>

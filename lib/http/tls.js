@@ -50,7 +50,7 @@ export async function openTls({ door, options, pool, log }) {
   const { tlsCert, tlsKey, host, tlsPort } = options;
   if (tlsCert === 'none') {
     const nothing = () => {};
-    const reload = () => log.info('there is no TLS, and nothing to read anew');
+    const reload = () => log.info('there is no certificate of TLS to read anew');
     return { port: 0, reload, certificateEnd: nothing, close: nothing };
   }
   // It serves no connection: it finds out what is wrong with a certificate, and makes ticket keys.

@@ -179,12 +179,10 @@ export function createClientRoutes({ pool, bans, grants, log }) {
         .map((key) => key.split(' '))
         .filter(([, known]) => known === name)
         .map(([method]) => method);
-      if (methods.length === 0) fail(response, 'not-found');
-      else {
-        sendProblem(response, 'method-not-allowed', {
-          headers: { ...COMMON, Allow: methods.join(', ') }
-        });
-      }
+      if (methods.length === 0) return false;
+      sendProblem(response, 'method-not-allowed', {
+        headers: { ...COMMON, Allow: methods.join(', ') }
+      });
     }
     return true;
   };

@@ -45,6 +45,9 @@ const MAX_AT_ONCE = 16;
 const METHODS = ['GET', 'HEAD'];
 const BY_ANY_NAME = ['/healthz', '/readyz'];
 
+/** What admin-clients.js answers, in words. */
+const OF_CLIENTS = 'and from this host /clients/{id}, /bans and /revoked';
+
 /** The fields of every answer. */
 const COMMON = { 'Cache-Control': 'no-store' };
 
@@ -195,6 +198,7 @@ export function createAdmin({
     ['/history', (response) => sendJson(response, history.samples)]
   ]);
 
+  const paths = [...routes.keys()].filter((one) => !one.includes('.'));
   let isLocal = false;
 
   async function answer(request, response) {
@@ -207,7 +211,7 @@ export function createAdmin({
     if (!route && clients(request, response)) return;
     if (!route) {
       sendProblem(response, 'not-found', {
-        detail: `There are ${[...routes.keys()].filter((one) => !one.includes('.')).join(', ')}.`,
+        detail: `There are ${paths.join(', ')}, ${OF_CLIENTS}.`,
         headers: COMMON
       });
     } else if (!METHODS.includes(request.method)) {

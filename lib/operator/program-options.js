@@ -6,7 +6,7 @@ import { suggest } from '../base/option-help.js';
 /** The options as another program gives them to a server within it: names in camel case, no environment. */
 
 /** Options that say something of a whole process, or ask for something else than a server. */
-const OF_THE_PROGRAM = { 'log-level': 'give a log', check: 'run bin/sprites --check' };
+const OF_THE_PROGRAM = { 'log-level': 'give a log', check: 'run "sprites" with it' };
 
 /** The others. */
 export const tableForPrograms = table.filter(({ name }) => !(name in OF_THE_PROGRAM));

@@ -9,6 +9,9 @@ import { asInPrograms } from '../operator/program-options.js';
 
 /** What a program that a server is in has besides the options and the ports: see createServer in types/server.d.ts. */
 
+/** What the server calls of a log. */
+const LEVELS = ['debug', 'info', 'warn', 'error'];
+
 /** The cursor where there is no value: as a client says it. */
 const NO_CURSOR = 'none';
 
@@ -22,14 +25,27 @@ function check({ problem, detail, ...rest }) {
   return rest;
 }
 
+/** What is published, as the body of a request. @throws {Error} where JSON can't say it */
+function bodyOf(value, problem) {
+  try {
+    // Of some of that, such as undefined, there is no text.
+    return Buffer.from(JSON.stringify(value) ?? '');
+  } catch (error) {
+    throw fault(problem, `It is nothing that JSON can say: ${error.message.split('\n')[0]}.`);
+  }
+}
+
 const checkKey = (key) => check(isKey(key) ? {} : { problem: 'bad-key' });
 
 /**
- * @param {{fetch?: Function, publishTokens?: string[], grants?: object | string, private?: string[] | string}} given by a program
+ * @param {{fetch?: Function, log: object, publishTokens?: string[], grants?: object | string, private?: string[] | string}} given by a program
  * @returns {{program: object, given: object}} what no command line can say, and the options
  * @throws {OptionError}
  */
-export function checkProgram({ fetch, publishTokens, grants, private: patterns, ...options }) {
+export function checkProgram({ fetch, log, publishTokens, grants, private: patterns, ...options }) {
+  if (!LEVELS.every((level) => typeof log?.[level] === 'function')) {
+    throw new OptionError(`log takes an object with the functions ${LEVELS.join(', ')}`);
+  }
   if (fetch !== undefined && typeof fetch !== 'function') {
     throw new OptionError('fetch takes a function from a Request to a Response');
   }
@@ -80,32 +96,46 @@ export function programGrant(sign) {
  */
 export function programFeeds({ feeds, arena, options }) {
   const publisher = openPublisher({ feeds, arena, options });
+  const ended = () => fault('draining', 'the server has ended');
 
-  async function publishAs(kind, key, value) {
-    checkKey(key);
-    // Of what is no JSON, such as undefined, there is no text.
-    const body = Buffer.from(JSON.stringify(value) ?? '');
-    if (body.length > publisher.most(key)) throw fault('feed-too-large');
-    return check(await publisher.publish(key, kind, body));
+  /** @throws {Error} also where it was not done because the server ended */
+  async function done(doing) {
+    if (feeds.closed) throw ended();
+    const { problem, ...rest } = await doing();
+    if (problem !== undefined && feeds.closed) throw ended();
+    return check({ problem, ...rest });
+  }
+
+  function publishAs(kind, key, value) {
+    return done(async () => {
+      checkKey(key);
+      const body = bodyOf(value, kind === 'value' ? 'bad-value' : 'bad-patch');
+      if (body.length > publisher.most(key)) throw fault('feed-too-large');
+      return publisher.publish(key, kind, body);
+    });
   }
 
   return {
     publish: (key, value) => publishAs('value', key, value),
     patch: (key, patch) =>
       publishAs(Array.isArray(patch) ? 'json-patch' : 'merge-patch', key, patch),
-    async append(key, item) {
-      checkKey(key);
-      const body = Buffer.from(JSON.stringify(item) ?? '');
-      if (body.length > publisher.most(key)) throw fault('item-too-large');
-      return check(await publisher.append(key, body));
-    },
+    append: (key, item) =>
+      done(async () => {
+        checkKey(key);
+        const body = bodyOf(item, 'bad-value');
+        if (body.length > publisher.most(key)) throw fault('item-too-large');
+        return publisher.append(key, body);
+      }),
     async remove(key) {
-      checkKey(key);
-      check(await publisher.remove(key));
+      await done(async () => {
+        checkKey(key);
+        return publisher.remove(key);
+      });
     },
     async watch(key, seen = NO_CURSOR, { signal } = {}) {
       checkKey(key);
       for (;;) {
+        if (feeds.closed) throw ended();
         signal?.throwIfAborted();
         const { cursor = NO_CURSOR, value, items, gap } = feeds.newest(key, seen) ?? {};
         if (cursor !== seen && items) return { cursor, items: JSON.parse(items), gap };

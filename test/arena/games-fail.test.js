@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 
 import { arenaOptions, controlOf, enter, MIRROR, tell, valueOf } from '../support/arena.js';
-import { contract } from '../support/server.js';
+import { contract, ROOT } from '../support/server.js';
 
 /** Games that do what none should, each with what is told of it. */
 const reducing = (text) => ({ ...MIRROR, 'reduce.js': text });
@@ -42,6 +42,10 @@ const WRONG = {
   thoughtless: [
     reducing('setTimeout(() => {\n  null.x;\n}); export const reduce = () => 1;'),
     { why: 'threw', at: /^reduce\.js:2$/, stack: [/^Timeout.* \(reduce\.js:2:8\)$/] }
+  ],
+  lonely: [
+    reducing("import './nothing.js'; export const reduce = () => 1;"),
+    { why: 'not-loaded', message: /^Cannot find module '[^/]*nothing\.js'/ }
   ],
   empty: [reducing('export const other = 1;'), { why: 'not-loaded' }],
   leaver: [reducing('export const reduce = () => process.exit(1);'), { why: 'threw' }],
@@ -103,6 +107,7 @@ contract(t, { options: arenaOptions(t, games) }, (t, server) => {
       const control = await controlOf(server, (now) => now.failed !== null);
       t.match(control, { running: false, game: name, failed: { game: name, ...failed } });
       t.ok(control.failed.message.length > 0 && !control.failed.message.includes('\n'));
+      t.notMatch(control.failed.message, ROOT, 'no path of the server');
       const player = await enter(server);
       t.equal((await player.send({ y: 1 })).status, 204, 'inputs are taken all the same');
       await player.leave();

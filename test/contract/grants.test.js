@@ -249,7 +249,14 @@ for (const workers of [0, 1]) {
       }
       t.equal(problemOf(await by('arena/hall')), 'reserved-feed');
       t.equal(problemOf(await askBy(server, 'team/a', token)), 'not-granted', 'it does not read');
-      t.equal(problemOf(await server.ask('PUT', '/feed/open', { body: '1' })), 'grant-required');
+      for (const [how, problem] of [
+        [{}, 'grant-required'],
+        [bearer('mistyped'), 'bad-grant']
+      ]) {
+        const refused = await server.ask('PUT', '/feed/open', { body: '1', ...how });
+        t.equal(problemOf(refused), problem);
+        t.match(refused.body.detail, / token .*--publish-token-file/, 'which is the other way');
+      }
       t.equal(problemOf(await server.ask('GET', '/feeds', bearer(token))), 'bad-token');
     });
 
@@ -331,6 +338,7 @@ for (const workers of [0, 1]) {
       t.equal((await askBy(server, 'team/a', token)).status, 200);
       writeFileSync(file, JSON.stringify({ keys: [KEY_SET.keys[1]] }));
       server.child.kill('SIGUSR2');
+      await says('the keys of grants are read anew');
       t.equal(problemOf(await gone.answer), 'bad-grant');
       t.equal(problemOf(await askBy(server, 'team/a', token)), 'bad-grant');
       await put(server, 'team/a', { news: 1 });

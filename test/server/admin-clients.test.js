@@ -197,7 +197,11 @@ t.test(
     const headers = { Origin: `http://${own}`, 'Sec-Fetch-Site': 'same-origin' };
     t.equal((await ask('PUT', '/bans/192.0.2.1', { headers })).status, 204, 'its own page may');
     t.match(await ask('POST', '/bans'), { status: 405, headers: { allow: 'GET' } });
-    t.equal((await ask('GET', '/clients')).status, 404);
+    for (const path of ['/clients', '/revoked/all/ann', '/bans/192.0.2.1/now', '/nothing']) {
+      const { status, body } = await ask('GET', path);
+      t.equal(status, 404, path);
+      t.match(body.detail, /^There are \/, .*\/clients\/\{id\}, \/bans and \/revoked\.$/);
+    }
     t.equal((await ask('GET', '/clients/%zz')).status, 404);
     await server.stop();
   }

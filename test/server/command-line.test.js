@@ -155,6 +155,7 @@ t.test('--help prints every option and exits 0', async (t) => {
   ]) {
     t.match(out, new RegExp(`^ +--${name}\\b`, 'm'));
   }
+  t.match(out, /^ +sprites grant --grants FILE/m, 'and the other commands');
   t.ok(out.split('\n').every((line) => line.length <= 100));
 });
 

@@ -112,7 +112,10 @@ t.test('a wrong option says which it is, and opens nothing', async (t) => {
     [{ fetch: 'none' }, 'ERR_SPRITES_OPTION', 'fetch takes a function'],
     [{ publishTokens: 'a' }, 'ERR_SPRITES_OPTION', 'publishTokens takes an array'],
     [{ publishTokens: ['a b'] }, 'ERR_SPRITES_OPTION', 'publishTokens takes an array'],
-    [{ check: 5 }, 'ERR_SPRITES_OPTION', 'check is no option here'],
+    [{ check: 5 }, 'ERR_SPRITES_OPTION', 'check is no option here: run "sprites" with it'],
+    [{ log: 'info' }, 'ERR_SPRITES_OPTION', 'log takes an object with the functions debug,'],
+    [{ log: { info() {} } }, 'ERR_SPRITES_OPTION', 'log takes an object with the functions debug,'],
+    [{ log: null }, 'ERR_SPRITES_OPTION', 'log takes an object with the functions debug,'],
     [{ tlsCert: '/nope', tlsKey: '/nope', port: 0 }, undefined, "tlsCert /nope can't be read"],
     [{ port }, 'EADDRINUSE', 'choose another port by port']
   ];
@@ -191,12 +194,17 @@ t.test('feeds as functions', async (t) => {
   await server.remove('a');
   t.strictSame(await end, { cursor: 'none', value: undefined });
 
+  const circle = {};
+  circle.self = circle;
   const refused = [
     ['unknown-feed', () => server.remove('a')],
     ['unknown-feed', () => server.patch('a', {})],
     ['bad-key', () => server.publish('a//b', 1)],
     ['bad-key', () => server.watch(7)],
     ['bad-value', () => server.publish('a', undefined)],
+    ['bad-value', () => server.publish('a', 1n)],
+    ['bad-value', () => server.append('new', circle)],
+    ['bad-patch', () => server.patch('a', circle)],
     ['bad-patch', () => server.patch('b', [1])],
     ['feed-too-large', () => server.publish('a', 'x'.repeat(4095))],
     ['reserved-feed', () => server.publish('arena/hall', 1)],
@@ -218,15 +226,20 @@ t.test('feeds as functions', async (t) => {
   const left = server.watch('c');
   left.catch(() => {});
   await server.close();
-  await t.rejects(left, { message: 'the server has ended' });
-  await t.rejects(server.watch('c'), { message: 'the server has ended' });
+  const ended = {
+    ...{ code: 'ERR_SPRITES_FEED', problem: 'draining' },
+    message: 'the server has ended'
+  };
+  await t.rejects(left, ended);
   const late = [
-    () => server.publish('d', 1),
+    () => server.watch('b'),
+    () => server.watch('c'),
+    () => server.publish('b', 2),
     () => server.patch('b', {}),
-    () => server.append('e', 1),
+    () => server.append('new', 1),
     () => server.remove('b')
   ];
-  for (const act of late) await t.rejects(act(), { problem: 'draining' }, 'none would be kept');
+  for (const act of late) await t.rejects(act(), ended, 'nothing would keep it');
 });
 
 t.test('nothing of a server goes on behind its end', async (t) => {
@@ -303,6 +316,16 @@ t.test('a start that fails leaves no port taken', async (t) => {
   const none = join(t.testdir(), 'none');
   await t.rejects(createServer({ ...options, tlsCert: none, tlsKey: none }), /can't be read/);
   t.equal(sockets(), before);
+});
+
+t.test('a grant that would be none is not signed', async (t) => {
+  const k = Buffer.alloc(32, 1).toString('base64url');
+  const server = await serve(t, { grants: { keys: [{ kty: 'oct', k }] } });
+  await server.grant({ read: ['a'], seconds: 0.5 });
+  for (const seconds of [0, -1, NaN, '60', null]) {
+    await t.rejects(server.grant({ seconds }), { message: /^seconds takes a number above 0/ });
+  }
+  await t.rejects(server.grant({ red: ['a'] }), { message: /^a grant has no "red": it has read,/ });
 });
 
 t.test('answers are as the OpenAPI document says', async (t) => {

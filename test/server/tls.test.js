@@ -34,7 +34,7 @@ function logged(server, message) {
 // ---- SIGUSR2 ------------------------------------------------------------------------------------
 
 const READ_ANEW = 'TLS certificate and key read anew';
-const NOTHING = 'there is no TLS, and nothing to read anew';
+const NOTHING = 'there is no certificate of TLS to read anew';
 
 t.test('SIGUSR2 without TLS changes nothing', async (t) => {
   const options = { state: path.join(temporary(t), 'state'), drain: 0 };
