@@ -87,6 +87,7 @@ export class Arena {
     for (const [number, name] of options.arena.entries()) {
       const room = new Room({
         ...{ name, number, native: this.#native, games, mostRate: options.arenaRate },
+        tried: options.play !== undefined,
         ...{ publish, log, keep: (what) => pool.note(CONTROL + name, JSON.stringify(what)) },
         names: new Names({
           ...{ arena: name, most: options.arenaPlayers, pool },

@@ -61,6 +61,7 @@ export class Room {
    * @param {object} parts.native the native arena
    * @param {Map<string, import('./games.js').Game>} parts.games
    * @param {number} parts.mostRate --arena-rate
+   * @param {boolean} parts.tried whether its author tries the game alone
    * @param {(key: string, text: string) => Promise<object>} parts.publish
    * @param {(what: object) => boolean} parts.keep notes what the next run needs
    * @param {import('./names.js').Names} parts.names of its players
@@ -156,13 +157,12 @@ export class Room {
     return this.#control.running && this.#control.game === game;
   }
 
-  /** The games' files have changed. A round that runs, of a game that is tried, begins anew. */
+  /** The games' files have changed. Of a game that is tried a round begins, also after a fault. */
   renew() {
     if (this.#game === undefined || this.#game.version === this.#control.version) return;
-    const { running } = this.#control;
-    const { games, mostRate } = this.#parts;
+    const { games, mostRate, tried } = this.#parts;
     const next = renewed(this.#control, this.#game, mostRate);
-    this.#change(running ? command(next, { running }, games, mostRate) : next);
+    this.#change(tried ? command(next, { running: true }, games, mostRate) : next);
   }
 
   // ---- Names, and what a game is about
