@@ -65,10 +65,12 @@ function framesOf(stack, folder) {
 
 /** The first line of a message, with as little of those paths: Node says from where a file is missed. */
 function shown(message, folder) {
-  const folders = [folder, new URL('..', folder), new URL('.', PROGRAM)].map(String);
-  return folders
+  const [line] = message.split('\n');
+  const games = folder.replace(/[^/]+\/$/, '');
+  return [folder, games, String(new URL('.', PROGRAM))]
+    .filter((url) => url.startsWith('file:'))
     .flatMap((url) => [url, fileURLToPath(url)])
-    .reduce((text, path) => text.replaceAll(path, ''), message.split('\n')[0])
+    .reduce((text, path) => text.replaceAll(path, ''), line)
     .slice(0, MESSAGE);
 }
 
