@@ -150,6 +150,11 @@ export function findGames({ arena, games: more, play }) {
     } catch (error) {
       throw new Error(`--games ${folder}: it can't be read (${error.code})`, { cause: error });
     }
+    if (names.includes('inputs.json')) {
+      throw new Error(
+        `--games ${folder}: it is a game itself: give the folder that has its folder`
+      );
+    }
     for (const name of names) {
       const path = join(folder, name);
       if (!statSync(path).isDirectory() || name.startsWith('.')) continue;

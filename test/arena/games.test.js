@@ -147,6 +147,7 @@ t.test('a folder that is no game says so in one line', async (t) => {
   for (const [games, says] of [
     [{ one: rest }, /one: it has no field\.js$/],
     [{ One: MIRROR }, /One: a game's name is/],
+    [MIRROR, /^--games \/.*: it is a game itself: give the folder that has its folder$/],
     [{ one: { ...MIRROR, 'inputs.json': '{' } }, /inputs\.json: it is no JSON$/],
     [{ one: { ...MIRROR, 'inputs.json': ' '.repeat(17000) } }, /more than 16384 bytes$/],
     [{ one: { ...MIRROR, 'big.js': 'x'.repeat(2 ** 20 + 1) } }, /big\.js: it has more than/],
