@@ -504,6 +504,17 @@ bool Feeds::forgetAwaited(std::string_view key) {
   return true;
 }
 
+/** A watcher that came before there was a value is told from the version on that it has. */
+void Feeds::takeAfter(uint32_t watcher) {
+  if (afters_.empty()) return;
+  Watcher& one = watchers_[watcher];
+  const Feed& feed = *feeds_[one.feed];
+  const auto found = afters_.find(watcher);
+  if (found == afters_.end() || !feed.value) return;
+  one.seen = seenOf(feed, one, found->second);
+  afters_.erase(found);
+}
+
 /**
  * A value has come. Watchers that have it already, or wait for the compressed one, are not due.
  */
@@ -514,10 +525,8 @@ void Feeds::arrive(Feed* feed) {
     const uint32_t watcher = at;
     Watcher& one = watchers_[watcher];
     at = one.next;
-    const auto found = afters_.find(watcher);
-    if (found == afters_.end()) continue;
-    one.seen = seenOf(*feed, one, found->second);
-    afters_.erase(found);
+    if (!afters_.contains(watcher)) continue;
+    takeAfter(watcher);
     // The head of a stream goes out at once, in any case.
     if (!one.stream && (!hasNews(one) || awaitsCompression(one))) {
       unhang(watcher);

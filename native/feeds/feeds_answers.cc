@@ -294,6 +294,7 @@ void Feeds::serveStream(uint32_t first) {
   const Feed& feed = *feeds_[one.feed];
   const Outcome over = grantOver(one);
   if (over == Outcome::kOk && !draining() && awaitsWord(first)) return parkAll(first);
+  takeAfter(first);
   begin();
   gzip_ = one.gzip;
   FeedAnswer answer;

@@ -113,7 +113,8 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
     one.live = true;
     one.token = token;
     one.keep = keep;
-    if ((shows() || one.reads) && !feeds[i]->value) afters_[number] = afterOf(wanted[i], how);
+    const bool hasAfter = shows() || one.reads || (options_.shared && one.knew);
+    if (hasAfter && !feeds[i]->value) afters_[number] = afterOf(wanted[i], how);
     if (grant != Grants::kNone) {
       one.grant = grant;
       grants_.watched(grant);

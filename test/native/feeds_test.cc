@@ -64,9 +64,35 @@ class Behind : FeedResponder {
     watch("e1-9");
     publish({2, 1});
     EXPECT(said_.find("\"cursor\":\"e2-1\"") != std::string::npos);
+    if (!many_) log();
   }
 
  private:
+  /** A stream is opened where the log has not come yet, of which it had the first item elsewhere.
+   */
+  void log() {
+    said_.clear();
+    const Wanted wanted = {"log", "e1-1"};
+    uint32_t watcher;
+    EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, false, false, true, false}, 0, &watcher) ==
+           Outcome::kOk);
+    if (feeds_.options().shows != nullptr) feeds_.await("log");
+    while (feeds_.step(1000)) clockNow += 10;
+    append(1);
+    EXPECT(said_.empty());
+    append(2);
+    EXPECT(said_.find("\"items\":[2]") != std::string::npos);
+    feeds_.drop(watcher);
+  }
+
+  void append(uint64_t version) {
+    Feeds& table = feeds_.options().shows != nullptr ? shown_ : feeds_;
+    uint32_t watching;
+    EXPECT(table.append("log", {1, version}, std::to_string(version), &watching) == Outcome::kOk);
+    if (&table == &shown_) feeds_.show("log", *shown_.find("log"), {});
+    while (feeds_.step(1000)) clockNow += 10;
+  }
+
   void publish(Cursor cursor) {
     const std::string value = "[" + std::to_string(cursor.version) + "]";
     uint32_t watching;
