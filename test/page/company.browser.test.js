@@ -56,18 +56,36 @@ const listen = (page) =>
   });
 const pitches = (page) => page.evaluate(() => globalThis.pitches);
 
+/** What Pip has Pip keeps, until `letPipGo` is called in the page. */
+const holdPip = (page) =>
+  page.evaluate(() => {
+    const { setTimeout: later } = globalThis;
+    const held = [];
+    globalThis.setTimeout = (act, ms, ...more) => {
+      const isLong = ms > 850 && ms < 2000;
+      if (isLong) held.push(() => act(...more));
+      return isLong ? 0 : later(act, ms, ...more);
+    };
+    globalThis.letPipGo = () => {
+      globalThis.setTimeout = later;
+      for (const act of held) act();
+    };
+  });
+
 alone(
   'Pip throws back by the same edge to a desktop that is alone, and to no other',
   async (t, { server, page }) => {
     await said(page, 'Pip');
     const [sprite] = (await look(page)).list;
     const { width } = await page.locator('#stage').boundingBox();
+    await holdPip(page);
     await hurl(page, sprite, 'left');
     await until(page, 'thrown', 1);
     await page.waitForFunction(() =>
       document.getElementById('news').textContent.includes('Pip has')
     );
     t.equal((await look(page)).caught, 0, 'Pip has it for a moment');
+    await page.evaluate(() => globalThis.letPipGo());
     await until(page, 'caught', 1);
     await resting(page);
     await holds(page, 1);
@@ -97,11 +115,7 @@ alone(
 
 alone('a page that goes while Pip has its sprite has it again', async (t, { page }) => {
   const [sprite] = (await look(page)).list;
-  await page.evaluate(() => {
-    const { setTimeout: later } = globalThis;
-    globalThis.setTimeout = (act, ms, ...more) =>
-      later(act, ms > 850 && ms < 2000 ? 1e6 : ms, ...more);
-  });
+  await holdPip(page);
   // It comes around before its throw is answered; the answer never comes.
   await page.route('**/throw/**', async (route) => {
     await route.fetch();
