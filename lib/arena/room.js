@@ -1,3 +1,4 @@
+import { ENDED } from '../feeds/feeds.js';
 import { command, lobby, renewed } from './control.js';
 import { firstGame } from './games.js';
 import { Reducer } from './reducer.js';
@@ -15,9 +16,6 @@ const REMEMBER = 1000;
 
 /** Problems of a publication that are the value's own: nested too deep, no JSON, larger than `--feed-bytes`. */
 const UNFIT = ['bad-value', 'feed-too-large'];
-
-/** A game that begins when the rooms are closed would not end. */
-const ENDED = { problem: 'draining', detail: 'The server has ended.' };
 
 export class Room {
   #parts;

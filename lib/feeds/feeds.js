@@ -30,8 +30,8 @@ const AT_ONCE = 192 * 1024;
 
 const NOTHING = new Uint8Array(0);
 
-/** What is published from then on, or was under way, would not be kept. */
-const ENDED = { problem: 'draining', detail: 'The server has ended.' };
+/** What is published from then on, or was under way, would not be kept; a game that begins would not end. */
+export const ENDED = { problem: 'draining', detail: 'The server has ended.' };
 
 /** Names of the notes of deleted feeds. */
 const DELETED = 'deleted/';

@@ -41,8 +41,8 @@ bool Seams::replace(PeerNumber number, std::string_view name) {
   // Of all, with those that were forgotten: each has gone on from these.
   Used used;
   for (const Peer& one : peers_) {
-    const auto [number, serial] = one.outbox.used();
-    used = {std::max(used.number, number), std::max(used.serial, serial)};
+    const Used its = one.outbox.used();
+    used = {std::max(used.number, its.number), std::max(used.serial, its.serial)};
   }
   peer = {};
   peer.name = name;
