@@ -11,6 +11,7 @@
 // for the sanitizers and for valgrind, which look on.
 #include "http/door.h"
 
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -123,7 +124,12 @@ uint16_t listenTo(Door* door, TlsContext* tls = nullptr) {
   Listener listener;
   EXPECT(listener.reserve("127.0.0.1", 0) == 0 && listener.listenOn(4096, kKeepIdle) == 0);
   const uint16_t port = listener.port();
-  door->adopt(listener.release(), {.tls = tls});
+  const int fd = listener.release();
+  // The door's time is the test's. The kernel's is not: it would end a connection that reads
+  // nothing for its user timeout, where the test has hardly a core.
+  constexpr int kNever = 0;
+  EXPECT(setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kNever, sizeof kNever) == 0);
+  door->adopt(fd, {.tls = tls});
   return port;
 }
 
