@@ -146,8 +146,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
       stop: () => life.stop({ feeds, arena, world, door })
     };
   } catch (error) {
-    await life.fail();
-    throw error;
+    return life.fail(error);
   }
 }
 
@@ -157,13 +156,13 @@ export async function start(given, log = createLog('silent'), signal = undefined
  *
  * @type {import('./lib/server/types/server.js').createServer}
  */
-export async function createServer({ log = createLog('silent'), signal, ...rest } = {}) {
+export async function createServer(wanted = {}) {
   const inItsWords = (error) => {
     error.message = asInPrograms(error.message);
     throw error;
   };
   async function begin() {
-    const { program, given } = checkProgram({ log, ...rest });
+    const { log, signal, program, given } = checkProgram(wanted);
     const options = takeOptions(given);
     const server = await start(options, log, signal, program);
     const { port, tlsPort, adminPort, feeds, grant, status, reload, stop } = server;

@@ -15,6 +15,19 @@ const LOOK = 50;
 /** Milliseconds that event streams with slow readers, and requests under way, have beyond the drain window. */
 const PATIENCE = 5000;
 
+/** Does all of it in order, also where some of it fails. @throws {Error} the first failure */
+async function doAll(acts) {
+  const errors = [];
+  for (const act of acts) {
+    try {
+      await act();
+    } catch (error) {
+      errors.push(error);
+    }
+  }
+  if (errors.length > 0) throw errors[0];
+}
+
 export class Life {
   #options;
   #pool;
@@ -60,11 +73,18 @@ export class Life {
     return this.closes(door);
   }
 
-  /** Ends a start that has failed. */
-  async fail() {
-    await this.#close();
-    this.#state.release();
-    this.#pool.close();
+  /**
+   * Ends a start that has failed.
+   *
+   * @param {Error} why
+   * @returns {Promise<never>} rejects with it
+   */
+  fail(why) {
+    const failed = () => {
+      throw why;
+    };
+    const rest = [() => this.#state.release(), () => this.#pool.close()];
+    return doAll([failed, ...this.#closings(), ...rest]);
   }
 
   /**
@@ -72,7 +92,13 @@ export class Life {
    *
    * @param {object} parts what takes part in it: feeds, arena, world and the front door
    */
-  async stop({ feeds, arena, world, door }) {
+  stop(parts) {
+    const state = [() => this.#state.keep(), () => this.#state.release()];
+    return doAll([() => this.#answerAll(parts), ...this.#closings(), ...state]);
+  }
+
+  /** Waits until all is answered that may be. */
+  async #answerAll({ feeds, arena, world, door }) {
     const window = this.#options.drain * 1000;
     this.draining = true;
     for (const door of this.#doors) door.stopListening();
@@ -87,12 +113,6 @@ export class Life {
     await this.#requestsAnswered(end);
     await arena.rest();
     await pause(LOOK);
-    await this.#close();
-    try {
-      this.#state.keep();
-    } finally {
-      this.#state.release();
-    }
   }
 
   /** Polls are answered by themselves; an event stream waits for its reader, which may never read on. */
@@ -110,7 +130,7 @@ export class Life {
     while (left() > 0 && performance.now() < end) await pause(LOOK);
   }
 
-  async #close() {
-    for (const part of this.#open.splice(0)) await part.close();
+  #closings() {
+    return this.#open.splice(0).map((part) => () => part.close());
   }
 }

@@ -1,3 +1,4 @@
+import { createLog } from '../base/log.js';
 import { isKey } from '../feeds/names.js';
 import { openPublisher } from '../feeds/publisher.js';
 import { areTokens } from '../feeds/tokens.js';
@@ -38,11 +39,16 @@ function bodyOf(value, problem) {
 const checkKey = (key) => check(isKey(key) ? {} : { problem: 'bad-key' });
 
 /**
- * @param {{fetch?: Function, log: object, publishTokens?: string[], grants?: object | string, private?: string[] | string}} given by a program
- * @returns {{program: object, given: object}} what no command line can say, and the options
+ * @param {Parameters<import('./types/server.js').createServer>[0]} wanted by a program
+ * @returns {{log: object, signal?: AbortSignal, program: object, given: object}} what no command line can say, and the options
  * @throws {OptionError}
  */
-export function checkProgram({ fetch, log, publishTokens, grants, private: patterns, ...options }) {
+export function checkProgram(wanted) {
+  if (typeof wanted !== 'object' || wanted === null) {
+    throw new OptionError('createServer takes an object of options, such as { port: 8080 }');
+  }
+  const { log = createLog('silent'), signal, ...rest } = wanted;
+  const { fetch, publishTokens, grants, private: patterns, ...options } = rest;
   if (!LEVELS.every((level) => typeof log?.[level] === 'function')) {
     throw new OptionError(`log takes an object with the functions ${LEVELS.join(', ')}`);
   }
@@ -67,7 +73,8 @@ export function checkProgram({ fetch, log, publishTokens, grants, private: patte
     grants: isSet ? 'given' : grants,
     private: Array.isArray(patterns) ? patterns.join(',') || 'none' : patterns
   };
-  return { program: { fetch, publishTokens, grants: isSet ? grants : undefined }, given };
+  const program = { fetch, publishTokens, grants: isSet ? grants : undefined };
+  return { log, signal, program, given };
 }
 
 /** How long a grant lasts where nothing is said, in seconds. */

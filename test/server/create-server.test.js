@@ -14,10 +14,12 @@ import { createServer } from 'sprites-server';
 
 import { camel } from '../../lib/operator/options.js';
 import { tableForPrograms } from '../../lib/operator/program-options.js';
+import { Life } from '../../lib/server/life.js';
 import { certificate } from '../support/certificate.js';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { Wire } from '../support/http.js';
 import { shown } from '../support/documents.js';
+import { temporary } from '../support/processes.js';
 import { ROOT } from '../support/server.js';
 import { until } from '../support/until.js';
 
@@ -35,13 +37,13 @@ async function serve(t, options = {}) {
 }
 
 /** Runs a program of this checkout, and gives what it has said. */
-async function run(t, text) {
+async function run(t, text, environment = {}) {
   const file = join(t.testdir(), 'program.mjs');
   writeFileSync(file, text);
   // By env: the test runner's own hooks, which it puts into every child, are not for this one.
   return promisify(execFile)('env', ['-u', 'NODE_OPTIONS', process.execPath, file], {
     cwd: ROOT,
-    env: { ...plainEnvironment(), SPRITES_PORT: 'no port', SPRITES_CAPACITY: 'none' },
+    env: plainEnvironment({ SPRITES_PORT: 'no port', SPRITES_CAPACITY: 'none', ...environment }),
     timeout: 120_000
   });
 }
@@ -124,6 +126,10 @@ t.test('a wrong option says which it is, and opens nothing', async (t) => {
     t.equal(error.code, code, String(error.message));
     t.match(error.message, message);
     t.notMatch(error.message, '--', 'in the words of a program');
+  }
+  for (const none of [null, 8080, '8080']) {
+    const refused = { code: 'ERR_SPRITES_OPTION', message: /^createServer takes an object of/ };
+    await t.rejects(createServer(none), refused);
   }
   t.same(
     (await serve(t, { port: undefined, cors: undefined, ...{ port: 0 } })).status().clients,
@@ -318,6 +324,35 @@ t.test('a start that fails leaves no port taken', async (t) => {
   t.equal(sockets(), before);
 });
 
+t.test('all of a server is closed, also where a part can not be', async (t) => {
+  const done = [];
+  const note = (name) => () => done.push(name);
+  const closes = (name) => () => {
+    done.push(name);
+    throw new Error(`${name} can not be closed`);
+  };
+  const none = () => ({ watching: 0, streams: 0 });
+  const open = () => {
+    done.length = 0;
+    const state = { keep: note('kept'), release: note('released') };
+    const pool = { drain() {}, status: () => ({ parked: 0 }), close: note('pool') };
+    const life = new Life({ options: { drain: 0 }, pool, state });
+    for (const name of ['first', 'second']) life.closes({ close: closes(name) });
+    life.closes({ close: note('third') });
+    return life;
+  };
+  const parts = {
+    feeds: { feeds: { drain() {} }, status: none },
+    arena: { drain() {}, rest() {} },
+    world: { leave() {} },
+    door: { drain() {}, counts: () => ({ feeds: none() }) }
+  };
+  await t.rejects(open().stop(parts), { message: 'second can not be closed' });
+  t.strictSame(done, ['third', 'second', 'first', 'kept', 'released']);
+  await t.rejects(open().fail(new Error('no port')), { message: 'no port' });
+  t.strictSame(done, ['third', 'second', 'first', 'released', 'pool']);
+});
+
 t.test('a grant that would be none is not signed', async (t) => {
   const k = Buffer.alloc(32, 1).toString('base64url');
   const server = await serve(t, { grants: { keys: [{ kty: 'oct', k }] } });
@@ -505,6 +540,27 @@ t.test('an application of its own, at the same port', async (t) => {
   await until(() => isCancelled);
   await ask('x');
   t.strictSame(lines, [], 'that a client has gone is no fault');
+});
+
+t.test('what verifies grants is loaded where there are keys alone', async (t) => {
+  const isLoaded = async (options) => {
+    // V8 lists there what it has run.
+    const folder = temporary(t);
+    await run(
+      t,
+      `import { createServer } from 'sprites-server';
+      const server = await createServer({ port: 0, host: '127.0.0.1', drain: 0, ...${options} });
+      await fetch(server.addresses[0] + 'feed/a', { headers: { Authorization: 'Bearer x' } });
+      await server.close();`,
+      { NODE_V8_COVERAGE: folder }
+    );
+    return readdirSync(folder)
+      .flatMap((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')).result)
+      .some(({ url }) => url.includes('/node_modules/jose/'));
+  };
+  const k = Buffer.alloc(32, 1).toString('base64url');
+  t.ok(await isLoaded(`{ grants: { keys: [{ kty: 'oct', k: '${k}' }] } }`));
+  t.notOk(await isLoaded('{}'));
 });
 
 t.test('in a thread that is not the main one it says so', async (t) => {
