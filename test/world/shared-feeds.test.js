@@ -250,6 +250,21 @@ t.test(
   }
 );
 
+t.test('parts of a log that a server can not take are forgotten when it ends that', async (t) => {
+  const { time, servers, store } = world(t, { names: ['a'] });
+  const small = servers.start('b', { most: 1 });
+  await time.run(100);
+  await answered(time, servers.publish('a', 'x', 'value', 1));
+  const fill = 'x'.repeat(6000);
+  for (let n = 0; n < 9; n += 1) await answered(time, servers.append('a', 'log', { n, fill }));
+  await time.run(1000);
+  t.match(small.shared.status(), { behind: 1 });
+  t.ok(store.parts.size > 0);
+  t.strictSame(await answered(time, servers.remove('b', 'log')), {});
+  await time.run(1000);
+  t.strictSame([store.parts.size, small.shared.status().behind], [0, 0]);
+});
+
 t.test(
   'what a server has no room for is refused there, counted, and keeps no server from joining',
   async (t) => {
