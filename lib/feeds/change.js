@@ -23,7 +23,7 @@ import { digestOf, pack, unpack } from './packing.js';
 const OPERATIONS = 10000;
 
 /** Values of fewer bytes are not worth compressing: as in native/feeds/feed.h. */
-const COMPRESS_FROM = 1024;
+export const COMPRESS_FROM = 1024;
 
 /**
  * @typedef {object} Job

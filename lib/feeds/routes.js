@@ -1,3 +1,4 @@
+import { COMPRESS_FROM } from './change.js';
 import { isKey, isPrefix } from './names.js';
 import {
   readKey,
@@ -125,12 +126,15 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
 
   /** What GET without a cursor would answer, without it; nothing is fetched. */
   async function head(request) {
-    const { keys, noneMatch = '' } = watchOf(request);
+    const { keys, noneMatch = '', gzip } = watchOf(request);
     await grantFor(request, keys[0]);
     const answer = feeds.answerHead(keys[0]);
     if (answer === null) throw new Refusal('unknown-feed');
-    const headers = { 'Content-Type': 'application/json', 'Content-Length': answer.length };
-    if (options.feedCache === 0 || isPrivate(keys[0])) {
+    const headers = { 'Content-Type': 'application/json' };
+    // The length of what GET compresses, and its tag, are known when that is done (RFC 9110, section 9.3.2).
+    const isOpen = gzip && answer.length >= COMPRESS_FROM;
+    if (!isOpen) headers['Content-Length'] = answer.length;
+    if (isOpen || options.feedCache === 0 || isPrivate(keys[0])) {
       return { status: 200, headers: { ...common, ...varied(common), ...headers } };
     }
     const ETag = `"${answer.tag}"`;

@@ -189,7 +189,8 @@ function operations({ hold, maxSprite, feedBytes }) {
       problems: [...WATCHED, 'bad-from', 'not-a-log']
     },
     'HEAD /feed/{key}': {
-      about: 'Whether there is a value, and how long. Nothing is fetched.',
+      about:
+        'Whether there is a value, and how long where it is not compressed. Nothing is fetched.',
       answer: [200],
       cached: true,
       problems: [...GRANTED, 'bad-key', 'unknown-feed']

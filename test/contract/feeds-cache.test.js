@@ -198,6 +198,10 @@ contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server
     t.match(of.headers, { etag, 'content-length': length });
     const known = { headers: { 'If-None-Match': etag } };
     t.equal((await server.ask('HEAD', `/feed/${log}`, known)).status, 304);
+    const { key: large, cursor: whole } = await fresh(long(0));
+    const gzip = { 'Accept-Encoding': 'gzip', 'If-None-Match': `"${whole}"` };
+    const open = await server.ask('HEAD', `/feed/${large}`, { headers: gzip });
+    t.strictSame([open.status, open.headers.etag], [200, undefined], 'the tag of another form');
   });
 
   t.test('problems, lists and streams are never kept', async (t) => {

@@ -646,6 +646,14 @@ contract(t, { options }, async (t, server) => {
     }
     t.equal((await ask('a//b')).status, 400);
     t.equal((await ask(`${key}?after=_`)).status, 400);
+    const large = freshKey();
+    await put(server, large, ['x'.repeat(2000)]);
+    const lengthOf = async (method, one) => {
+      const headers = { 'Accept-Encoding': 'gzip' };
+      return (await server.ask(method, `/feed/${one}`, { headers })).headers['content-length'];
+    };
+    t.equal(await lengthOf('HEAD', key), await lengthOf('GET', key));
+    t.equal(await lengthOf('HEAD', large), undefined, 'known when it has been compressed');
   });
 
   t.test('a publisher is told the keys there are, a page at a time', async (t) => {
