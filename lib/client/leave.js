@@ -26,9 +26,12 @@ export async function leave({ place, requests, waits, limits, throwsAreOver, pol
 
   /**
    * What is not acked flies on when its receiver leaves, and would be there twice. Of two polls
-   * the server answers the earlier one at once, and has taken its ack.
+   * the server answers the earlier one at once, and has taken its ack. When one has ended in
+   * another way, nothing will answer the other one in time.
    */
   async function proveAck(before) {
+    const parked = polls();
+    let asks = true;
     const url = place.pollUrl(limits.holdLeast);
     const controller = new AbortController();
     const most = Math.max(1, before - waits.now());
@@ -39,11 +42,13 @@ export async function leave({ place, requests, waits, limits, throwsAreOver, pol
       } catch (error) {
         ignoreFailure(error);
       }
+      asks = false;
       waits.changed();
     };
     poll();
-    if (!polls()) poll();
-    await waits.until(() => place.ackTaken === place.ack, before, isOver);
+    if (!parked) poll();
+    const isOpen = () => place.ackTaken < place.ack && asks && polls() === parked;
+    await waits.until(() => !isOpen(), before, isOver);
     controller.abort();
   }
 
