@@ -28,6 +28,8 @@ export class Loop {
   #strayMisses = 0; // 404 in a row that no Sprites server wrote
   #doubt = false; // ask for the place, before anything else
   #pollAt = 0; // not before: the server has asked for a pause
+  /** Before the next request: the place was lost. @type {Wait | undefined} */
+  #rest;
   #asks = null; // AbortController of the request under way
   #poll = null; // {since, again} of the parked poll
 
@@ -69,6 +71,7 @@ export class Loop {
     this.#failures = 0;
     this.#pollFailures = 0;
     this.#pollAt = 0;
+    this.#rest = undefined;
     this.#doubt = this.#place.id !== null;
     this.become('joining');
     while (run === this.run) {
@@ -92,7 +95,7 @@ export class Loop {
   }
 
   /**
-   * The server no longer knows this place: join anew. What was thrown from it is its business.
+   * The server no longer knows this place: join anew, after a wait. What was thrown from it is its business.
    *
    * @param {string|null} id the place it is said of
    * @param {string} why
@@ -100,6 +103,7 @@ export class Loop {
   forget(id, why) {
     if (this.#place.id !== id) return;
     this.lose();
+    this.#rest = this.#wait();
     if (this.state !== 'left') this.become('joining', why);
     this.#waits.endNap();
     if (this.#poll) this.#pollAgain();
@@ -129,6 +133,9 @@ export class Loop {
 
   /** @returns {Promise<Wait|undefined>} how long to wait before going on */
   async #step(run) {
+    const rest = this.#rest;
+    this.#rest = undefined;
+    if (rest) return rest;
     if (!this.#place.id) return this.#joinOnce(run);
     if (this.#doubt) return this.#proveOnce(run);
     const pause = this.#pollAt - this.#waits.now();
@@ -159,7 +166,7 @@ export class Loop {
     const answer = await this.#ask(url, 'GET', this.#limits.proofTimeout);
     if (run !== this.run || id !== this.#place.id) return undefined;
     if (answer.failure) return this.#noContact(answer.failure);
-    if (answer.status === 404) return this.#missed(answer) ?? this.#noContact('garbage');
+    if (answer.status === 404) return this.#missed(answer) ? undefined : this.#noContact('garbage');
     this.#strayMisses = 0;
     if (!readPlace(answer)) return this.#refused(answer);
     this.#doubt = false;
@@ -188,7 +195,9 @@ export class Loop {
       this.#waits.endLongPoll(answer, took);
     }
     if (answer.failure) return this.#pollFailed(answer.failure);
-    if (answer.status === 404) return this.#missed(answer) ?? this.#pollFailed('garbage');
+    if (answer.status === 404) {
+      return this.#missed(answer) ? undefined : this.#pollFailed('garbage');
+    }
     this.#strayMisses = 0;
     return answer.status === 200 ? this.#polled(answer.json, took) : this.#pollRefused(answer);
   }
@@ -267,7 +276,8 @@ export class Loop {
       // The server has an older memory than this client: sequence numbers would meet twice. What
       // waits at the old place flies on when that is given up.
       this.#requests.ask(this.#place.leaveUrl, { method: 'POST' }).catch(ignoreFailure);
-      return this.#forgotten(problem);
+      this.forget(this.#place.id, problem);
+      return undefined;
     }
     return this.#pollFailed(problem ?? 'garbage', answer.retryAfter);
   }
@@ -290,17 +300,13 @@ export class Loop {
     return this.#noContact(problemOf(answer) ?? 'garbage', answer.retryAfter);
   }
 
-  /** A 404. @returns {Wait|null} null as long as something else may have written it */
+  /** A 404. @returns {boolean} whether the place is gone; false as long as something else may have written it */
   #missed(answer) {
     this.#strayMisses += 1;
     const stray = problemOf(answer) !== 'unknown-client';
-    if (stray && this.#strayMisses < this.#limits.strayMisses) return null;
-    return this.#forgotten('unknown-client');
-  }
-
-  #forgotten(why) {
-    this.forget(this.#place.id, why);
-    return this.#wait();
+    if (stray && this.#strayMisses < this.#limits.strayMisses) return false;
+    this.forget(this.#place.id, 'unknown-client');
+    return true;
   }
 
   /** @returns {Wait} after one more failure */

@@ -95,6 +95,7 @@ async function play(t, program, args, { server, resume, does = [], noRoomOnceFor
     sprites: sprites(),
     outcomes: client.results.map(({ outcome }) => outcome),
     throwRequests: script.of('throw').length,
+    throwsMost: Math.max(sees.throwsMost, script.of('throw').length),
     requests: Object.fromEntries(
       Object.keys(sees.requests ?? {}).map((route) => [
         route,

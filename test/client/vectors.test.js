@@ -93,6 +93,7 @@ async function play({ server, resume, does = [], noRoomOnceFor, sees }) {
   return {
     ...seen,
     throwRequests: requests('throw').length,
+    throwsMost: Math.max(sees.throwsMost, requests('throw').length),
     requests: Object.fromEntries(
       Object.keys(sees.requests ?? {}).map((route) => [
         route,
