@@ -149,7 +149,8 @@ t.test('the reader of every request', async (t) => {
   t.teardown(() => node.close());
 
   for (const [kind, rules] of Object.entries(differences)) {
-    for (const [name, { is, text }] of Object.entries(rules)) {
+    for (const [name, { is, text, holds = true }] of Object.entries(rules)) {
+      if (!holds) continue;
       t.test(`is ${kind} than Node's where it is meant to be: ${name}`, async (t) => {
         const found = await differenceOf(node, readRequest, bytesOf(text), new Random(1));
         t.equal(found?.kind, kind);

@@ -9,13 +9,14 @@ import { ROOT, startServer } from '../support/server.js';
 
 /** Counts of bytes, which a loaded machine does not change. */
 
-const IDLE_BYTES = 80e6;
+/** Of Node 26 itself, which gives back less of its start, 20 MB more are resident. */
+const IDLE_BYTES = parseInt(process.versions.node) < 26 ? 80e6 : 100e6;
 
 function residentOf(pid) {
   return 1024 * /^VmRSS:\s+([0-9]+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1];
 }
 
-t.test('an idle server with room for a million stays under 80 MB', async (t) => {
+t.test(`an idle server with room for a million stays under ${IDLE_BYTES / 1e6} MB`, async (t) => {
   const server = await startServer(t);
   t.equal((await server.status()).capacity, 1000000);
   // The server is idle after a while: what the start left over V8 collects in its own time.

@@ -275,7 +275,8 @@ t.test('a handshake and a request that come byte by byte', async (t) => {
 t.test('a session goes on by its ticket, after a restart with --state too', async (t) => {
   const versions = ['TLSv1.2', 'TLSv1.3'];
   const sessionOf = async (server, maxVersion) => {
-    const socket = connect({ port: server.tls, rejectUnauthorized: false, maxVersion });
+    const to = { port: server.tls, host: '127.0.0.1' };
+    const socket = connect({ ...to, rejectUnauthorized: false, maxVersion });
     const [session] = await once(socket, 'session');
     socket.destroy();
     return session;
