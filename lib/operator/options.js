@@ -602,7 +602,15 @@ const variable = (name) => `SPRITES_${name.toUpperCase().replaceAll('-', '_')}`;
 /** The largest sprite there may be in a world, bytes: one must go into a message to the NATS server. */
 const WORLD_SPRITE = 512 * 2 ** 10;
 
-/** What the options must hold among each other. */
+/**
+ * What the options must hold among each other.
+ *
+ * @typedef {object} Rule
+ * @property {(options: object, given: Set<string>) => boolean} holds `given`: the names of those that are not just their defaults
+ * @property {string} says
+ */
+
+/** @type {Rule[]} */
 const together = [
   {
     holds: ({ grants, private: feeds, privateJoin }) =>
@@ -630,6 +638,14 @@ const together = [
     says: '--tls-cert and --tls-key go together'
   },
   {
+    holds: ({ tlsCert }, given) => tlsCert !== 'none' || !given.has('tls-port'),
+    says: '--tls-port needs --tls-cert and --tls-key, what it serves TLS with'
+  },
+  {
+    holds: ({ arena, games }) => games === 'none' || arena.length > 0,
+    says: '--games needs --arena, the names of the arenas that play them'
+  },
+  {
     holds: ({ world, name }) => world === 'none' || name !== 'none',
     says: '--world needs --name, a name that is unique in the world'
   },
@@ -653,49 +669,59 @@ const together = [
 ];
 
 /**
+ * What a command has besides the options of all.
+ *
+ * @typedef {{options?: Option[], rules?: Rule[]}} Command
+ */
+
+/**
  * Reads the options.
  *
  * @param {string[]} args the command line, without node and program
  * @param {Record<string, string | undefined>} [environment]
- * @param {Option[]} [more] options of a command besides
+ * @param {Command} [command] has options besides
  * @returns {object} camel-case names to values; only `help` or `version` when asked for that,
  *     whatever else is wrong
  * @throws {OptionError} saying in one line which option is wrong and what it expects
  */
-export function readOptions(args, environment = {}, more = []) {
+export function readOptions(args, environment = {}, command = {}) {
   for (const { name, short } of SWITCHES) {
     const spellings = [`--${name}`, ...short.map((letter) => `-${letter}`)];
     if (args.some((arg) => spellings.includes(arg))) return { [name]: true };
   }
-  const given = parse(args, more);
-  return readEach(({ name, default: usual }) => {
+  const given = parse(args, command.options);
+  return readEach((name) => {
     if (given[name] !== undefined) return [given[name], `--${name}`];
     const set = environment[variable(name)];
-    return isGiven(name, set) ? [set, variable(name)] : [usual, `--${name}`];
-  }, more);
+    return isGiven(name, set) ? [set, variable(name)] : undefined;
+  }, command);
 }
 
 /**
  * Reads every option of the table, and what they must hold among each other.
  *
- * @param {(option: Option) => [value: string, where: string]} find an option's value as one would type
- *     it, and where it comes from
- * @param {Option[]} [more] options of a command besides
+ * @param {(name: string) => [value: string, where: string] | undefined} find an option's value as one would type
+ *     it, and where it comes from; undefined for its default
+ * @param {Command} [command] has options besides
  * @returns {object} camel-case names to values
  * @throws {OptionError}
  */
-export function readEach(find, more = []) {
+export function readEach(find, { options: more = [], rules = [] } = {}) {
   const options = {};
-  for (const option of [...table, ...more]) {
-    const [value, where] = find(option);
-    const { type, name } = option;
+  const given = new Set();
+  for (const { name, type, default: usual } of [...table, ...more]) {
+    const found = find(name);
+    if (found) given.add(name);
+    const [value, where] = found ?? [usual, `--${name}`];
     const read = type.read(value);
     if (read === undefined) {
       throw new OptionError(`${where} takes ${type.expects}, not ${JSON.stringify(value)}`);
     }
     options[camel(name)] = read;
   }
-  for (const { holds, says } of together) if (!holds(options)) throw new OptionError(says);
+  for (const { holds, says } of [...rules, ...together]) {
+    if (!holds(options, given)) throw new OptionError(says);
+  }
   return options;
 }
 
@@ -706,7 +732,7 @@ export const GONE = {
   'address-handed-over': 'every connection is one of --address-connections'
 };
 
-function parse(args, more) {
+function parse(args, more = []) {
   const switches = SWITCHES.map(({ name }) => name);
   try {
     return readArguments(args, { options: [...table, ...more], switches, unknown: GONE }).values;
@@ -728,10 +754,11 @@ const KUBERNETES = /^SPRITES_(SERVICE_(HOST|PORT\b.*)|PORT(_[0-9]+_(TCP|UDP|SCTP
  * where programs run may set some of its own.
  *
  * @param {Record<string, string | undefined>} environment
+ * @param {Command} [command] has options besides
  * @returns {{variable: string, instead?: string, meant?: string}[]} and what to do instead, or what was probably meant
  */
-export function unknownVariables(environment) {
-  const known = table.map(({ name }) => variable(name));
+export function unknownVariables(environment, { options: more = [] } = {}) {
+  const known = [...table, ...more].map(({ name }) => variable(name));
   return Object.keys(environment)
     .filter((name) => name.startsWith('SPRITES_') && !known.includes(name))
     .filter((name) => !KUBERNETES.test(name))

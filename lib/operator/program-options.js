@@ -35,7 +35,10 @@ export function takeOptions(given) {
       throw new OptionError(`${name} takes ${type.expects}, not ${shown}`);
     }
   }
-  return readEach(({ name, default: usual }) => [String(given[camel(name)] ?? usual), camel(name)]);
+  return readEach((name) => {
+    const value = given[camel(name)];
+    return value === undefined ? undefined : [String(value), camel(name)];
+  });
 }
 
 /**

@@ -6,7 +6,7 @@ import { describeFileLimit, fileLimit } from '../base/file-limit.js';
 import { urlsOf } from '../base/port-errors.js';
 import { version } from '../base/version.js';
 import { grantCommand } from './grant.js';
-import { readTrial, tryGame } from './try.js';
+import { readTrial, TRIAL, tryGame } from './try.js';
 
 /**
  * The program as it is started from a command line: its options, its signals, and what it says. What it starts is
@@ -39,12 +39,12 @@ export async function main(start, args, environment) {
       print(await grantCommand(rest));
       return;
     }
-    const options =
-      first === 'play' ? readTrial(rest, environment) : readOptions(args, environment);
+    const isTrial = first === 'play';
+    const options = isTrial ? readTrial(rest, environment) : readOptions(args, environment);
     if (options.help) print(helpText());
     else if (options.version) print(version());
     else if (options.check > 0) process.exitCode = printCheck(check(options.check, options));
-    else await run(start, options, unknownVariables(environment));
+    else await run(start, options, unknownVariables(environment, isTrial ? TRIAL : {}));
   } catch (error) {
     // A signal has ended the start.
     if (error.name === 'AbortError') return;

@@ -12,7 +12,17 @@ import { urlsOf } from '../base/port-errors.js';
 
 const ARENA = 'try';
 
-const BOTS = { name: 'bots', default: '5', type: whole(0, 100), help: 'bots that play' };
+/** @type {import('../operator/options.js').Command} */
+export const TRIAL = {
+  options: [{ name: 'bots', default: '5', type: whole(0, 100), help: 'bots that play' }],
+  rules: [
+    {
+      holds: ({ arena, games, publishTokenFile }) =>
+        arena.length === 0 && games === 'none' && publishTokenFile === 'none',
+      says: 'play has an arena and a token of its own: leave out --arena, --games and --publish-token-file'
+    }
+  ]
+};
 
 /**
  * @param {string[]} args the folder, and options
@@ -23,15 +33,9 @@ const BOTS = { name: 'bots', default: '5', type: whole(0, 100), help: 'bots that
 export function readTrial(args, environment) {
   const hasFolder = args.length > 0 && args[0] !== '' && !args[0].startsWith('-');
   const [folder] = args;
-  const options = readOptions(args.slice(hasFolder || args[0] === '' ? 1 : 0), environment, [BOTS]);
+  const options = readOptions(args.slice(hasFolder || args[0] === '' ? 1 : 0), environment, TRIAL);
   if (options.help || options.version) return options;
   if (!hasFolder) throw new OptionError('play takes the folder of a game: sprites play games/clap');
-  const { arena, games, publishTokenFile } = options;
-  if (arena.length > 0 || games !== 'none' || publishTokenFile !== 'none') {
-    throw new OptionError(
-      'play has an arena and a token of its own: leave out --arena, --games and --publish-token-file'
-    );
-  }
   try {
     findGame(folder);
   } catch (error) {

@@ -216,7 +216,8 @@ t.test('inputs.json: what is not as it must be is said', async (t) => {
 
 t.test('a game that is tried begins anew with each change, also after a fault', async (t) => {
   const folder = join(t.testdir({ mirror: { ...MIRROR } }), 'mirror');
-  const server = await startServer(t, { command: [...SPRITES, 'play', folder, '--bots', '0'] });
+  const env = { SPRITES_BOTS: '0' };
+  const server = await startServer(t, { command: [...SPRITES, 'play', folder], env });
   const becomes = (state) =>
     until(async () => {
       const { body } = await server.ask('GET', '/feed/arena/try/control');
@@ -234,4 +235,5 @@ t.test('a game that is tried begins anew with each change, also after a fault', 
     await becomes([round, round === 5, why]);
   }
   await server.stop();
+  t.notMatch(Buffer.concat(server.errors).toString(), 'SPRITES_BOTS', 'it is an option of play');
 });

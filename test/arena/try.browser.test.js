@@ -86,6 +86,7 @@ t.test('what is no game, or not how it is called, is told in one line', async (t
     [[join(folder, 'half')], 1, /this is no game: .*half: it has no reduce\.js/],
     [[join(folder, 'A B')], 1, /this is no game: .*a game's name is a-z/],
     [[join(folder, 'count'), '--arena', 'hall'], 2, 'leave out --arena'],
+    [[join(folder, 'count'), '--games', folder], 2, 'leave out --arena'],
     [[join(folder, 'count'), '--bots', '101'], 2, '--bots takes a whole number from 0 to 100']
   ]) {
     const { ended, errors, listening } = launch({}, { command: [...SPRITES, 'play', ...args] });

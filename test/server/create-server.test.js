@@ -110,6 +110,7 @@ t.test('a wrong option says which it is, and opens nothing', async (t) => {
     [{ capacity: 10n }, 'ERR_SPRITES_OPTION', 'not 10n'],
     [{ mailboxMemory: '9X' }, 'ERR_SPRITES_OPTION', 'mailboxMemory takes a size'],
     [{ mailboxBytes: 4096 }, 'ERR_SPRITES_OPTION', /^mailboxBytes must have .* of maxSprite bytes/],
+    [{ tlsPort: 0 }, 'ERR_SPRITES_OPTION', 'tlsPort needs tlsCert and tlsKey'],
     [{ logLevel: 'info' }, 'ERR_SPRITES_OPTION', 'logLevel is no option here: give a log'],
     [{ fetch: 'none' }, 'ERR_SPRITES_OPTION', 'fetch takes a function'],
     [{ publishTokens: 'a' }, 'ERR_SPRITES_OPTION', 'publishTokens takes an array'],

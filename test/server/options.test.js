@@ -42,8 +42,11 @@ t.test('every option of the table', async (t) => {
       t.match(name, /^[a-z]+(-[a-z]+)*$/);
       t.notOk(names.has(name), 'is there once');
       names.add(name);
-      t.equal(readOptions([`--${name}`, usual])[camel], readOptions([])[camel], 'its default');
-      t.equal(readOptions([], { [variable]: usual })[camel], readOptions([])[camel]);
+      // Alone it is refused.
+      const beside = name === 'tls-port' ? ['--tls-cert', 'a', '--tls-key', 'b'] : [];
+      const given = readOptions([`--${name}`, usual, ...beside]);
+      t.equal(given[camel], readOptions([])[camel], 'its default');
+      t.equal(readOptions(beside, { [variable]: usual })[camel], readOptions([])[camel]);
       t.match(helpText(), `--${name} ${type.unit.toUpperCase()}`);
       t.ok(helpText().includes(`(default ${usual})`), 'the help tells its default');
       t.ok(help.length > 5 && type.expects.length > 5);
@@ -279,6 +282,15 @@ t.test('switches, long and short, whatever else is wrong', async (t) => {
 });
 
 t.test('what options must hold among each other', async (t) => {
+  const alone = /^--tls-port needs --tls-cert and --tls-key, what it serves TLS with$/;
+  // Its default is no reason to be silent.
+  for (const port of ['443', '8443']) refused(t, ['--tls-port', port], {}, alone, port);
+  refused(t, [], { SPRITES_TLS_PORT: '8443' }, alone, 'by the environment');
+  const pair = ['--tls-cert', 'a', '--tls-key', 'b'];
+  t.equal(readOptions([...pair, '--tls-port', '443']).tlsPort, 443);
+  t.equal(readOptions([], { SPRITES_TLS_PORT: '' }).tlsPort, 8443);
+  refused(t, ['--games', 'mine'], {}, /^--games needs --arena, the names of /, 'no arena');
+  t.equal(readOptions(['--games', 'mine', '--arena', 'hall']).games, 'mine');
   const wrong = {
     'a mailbox too small for one sprite': ['--max-sprite', '4096', '--mailbox-bytes', '4096'],
     'all mailboxes smaller than one': [
