@@ -1,8 +1,8 @@
 import { readFileSync, statfsSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { dirname, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import { OWN_FILES } from '../base/file-limit.js';
+import { OWN_FILES, ownFiles } from '../base/file-limit.js';
 
 /**
  * `bin/sprites --check N`: what on this host stands in the way of N clients, line by line, each
@@ -23,8 +23,9 @@ const STATE_BYTES = 60;
 const KERNEL_BYTES = 3400;
 const USER_BYTES = 512;
 
-/** The process without clients, with room for full mailboxes (--mailbox-memory), in bytes. */
-const BASE_BYTES = 350e6;
+/** The process without clients and sprites, in bytes; and its mailboxes where nothing is said. */
+const BASE_BYTES = 80e6;
+const MAILBOXES = 2 ** 28;
 
 const PAGE = 4096;
 const MILLION = 1e6;
@@ -269,9 +270,10 @@ function fileLimits(reader) {
 }
 
 /** @returns {Finding & { room: number }} */
-function checkFiles(clients, reader) {
+function checkFiles(clients, { workers = 0 }, reader) {
   const limits = fileLimits(reader);
-  const need = clients + OWN_FILES;
+  const own = ownFiles(workers);
+  const need = clients + own;
   const common = {
     name: 'files of this process',
     need: grouped(need),
@@ -283,7 +285,7 @@ function checkFiles(clients, reader) {
   // Node raises the soft limit to the hard one at its start, so the hard one decides.
   const { hard } = limits;
   const have = hard === Infinity ? 'unlimited' : grouped(hard);
-  const room = hard - OWN_FILES;
+  const room = hard - own;
   if (hard >= need) return { ...common, state: 'ok', have, room };
   return {
     ...common,
@@ -320,14 +322,11 @@ function cgroupMemory(reader) {
   return tightest;
 }
 
-/** What of the memory fits: clients that `bytes` are enough for. */
-function roomIn(bytes) {
-  return Math.max(0, Math.floor((bytes - BASE_BYTES) / (KERNEL_BYTES + USER_BYTES)));
-}
-
 /** @returns {Array<Finding & { room: number }>} free memory, and the control group's limit */
-function checkMemory(clients, reader) {
-  const need = BASE_BYTES + clients * (KERNEL_BYTES + USER_BYTES);
+function checkMemory(clients, { mailboxMemory = MAILBOXES }, reader) {
+  const base = BASE_BYTES + mailboxMemory;
+  const need = base + clients * (KERNEL_BYTES + USER_BYTES);
+  const roomIn = (bytes) => Math.max(0, Math.floor((bytes - base) / (KERNEL_BYTES + USER_BYTES)));
   const why = `${grouped(KERNEL_BYTES)} bytes of kernel and ${USER_BYTES} of user space a client`;
   const findings = [];
   const available = /^MemAvailable:\s+(\d+) kB/m.exec(reader.read('/proc/meminfo') ?? '');
@@ -413,6 +412,8 @@ function checkState(clients, { state = 'none', journalBytes = 0 }, reader) {
  * @param {string} [options.settings] the text of a sysctl.conf; by default deploy/sysctl.conf
  * @param {string} [options.state] the server's --state
  * @param {number} [options.journalBytes] its --journal-bytes
+ * @param {number} [options.mailboxMemory] its --mailbox-memory
+ * @param {number} [options.workers] its --workers
  * @returns {CheckResult}
  * @throws {RangeError} when `clients` is no whole number from 1 on
  */
@@ -421,8 +422,8 @@ export function check(clients, { reader = hostReader, settings, ...given } = {})
     throw new RangeError(`--check takes a number of clients, not ${clients}`);
   }
   const limits = [
-    checkFiles(clients, reader),
-    ...checkMemory(clients, reader),
+    checkFiles(clients, given, reader),
+    ...checkMemory(clients, given, reader),
     ...checkConntrack(clients, reader)
   ];
   const lines = [...parseSysctl(settings ?? readFileSync(CONF, 'utf8'))]
@@ -485,9 +486,10 @@ export function printCheck({ clients, ok, room, roomBy, findings }, print = cons
     print(`As it is, this host takes ${grouped(room)} clients: ${roomBy} says so.`);
   }
   if (clients >= MILLION && bad.some((finding) => finding.mend?.startsWith('sudo sysctl'))) {
+    const here = relative('', CONF);
     print(
-      'All settings at once: sudo cp deploy/sysctl.conf /etc/sysctl.d/90-sprites.conf ' +
-        '&& sudo sysctl --system'
+      `All settings at once: sudo cp ${here.startsWith('..') ? CONF : here} ` +
+        '/etc/sysctl.d/90-sprites.conf && sudo sysctl --system'
     );
   }
   return ok ? 0 : 1;

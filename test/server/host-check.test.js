@@ -68,6 +68,12 @@ t.test('a million on an untuned host names every line of deploy/sysctl.conf', as
   t.equal(code, 1);
   for (const name of LINES.keys()) t.match(text, `sudo sysctl -w ${name}=`, name);
   t.match(text, 'sudo cp deploy/sysctl.conf /etc/sysctl.d/');
+  const from = process.cwd();
+  process.chdir('/');
+  t.teardown(() => process.chdir(from));
+  const [, file] = /sudo cp (\S+) \/etc/.exec(printed(result).text);
+  t.equal(readFileSync(file, 'utf8'), CONF, 'wherever it is asked from');
+  process.chdir(from);
 });
 
 t.test('the disk of a state has room for it, or is named', async (t) => {
@@ -155,9 +161,13 @@ t.test('the limit of files', async (t) => {
     t.match(text, /ulimit -n 1000064/);
     t.match(text, /this host takes 19,936 clients: files of this process says so/);
   });
-  t.test('counts its spare ones', async (t) => {
+  t.test('counts its spare ones, and those of the workers', async (t) => {
     t.equal(look(100_000, limited(1024, 100_000)).ok, false);
     t.equal(look(100_000, limited(1024, 100_064)).ok, true);
+    const reader = reads(limited(1024, 100_064));
+    const result = check(100_000, { reader, settings: CONF, workers: 2 });
+    t.equal(result.room, 99_968);
+    t.match(named(result, 'files of this process').mend, 'ulimit -n 100096');
   });
   t.test('may be unlimited', async (t) => {
     t.equal(look(1e6, limited('unlimited', 'unlimited')).ok, true);
@@ -180,6 +190,12 @@ t.test('memory', async (t) => {
     t.match(named(result, 'memory available').need, '4.3 GB');
     t.match(named(result, 'memory available').mend, `--capacity ${result.room}`);
     t.ok(result.room > 400_000 && result.room < 500_000);
+  });
+  t.test('full mailboxes are reckoned with, as large as they may be', async (t) => {
+    const reader = reads(TUNED);
+    const result = check(1e6, { reader, settings: CONF, mailboxMemory: 16 * 2 ** 30 });
+    t.same(inTheWay(result), ['memory available']);
+    t.match(named(result, 'memory available').need, '21.2 GB');
   });
   const group = '/sys/fs/cgroup/system.slice/sprites.service/memory.max';
   t.test('a control group may limit it', async (t) => {
