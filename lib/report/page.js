@@ -58,6 +58,7 @@ export const page = (content) => fill(template(), content);
  * @returns {?object} its data; null when it is no such page
  */
 export function dataOf(html) {
-  const [, text] = /<script type="application\/json" id="result">(.*)<\/script>$/m.exec(html) ?? [];
+  const [, text] =
+    /<script type="application\/json" id="result">([^<]*)<\/script>$/m.exec(html) ?? [];
   return text === undefined ? null : JSON.parse(text);
 }

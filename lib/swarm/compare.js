@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 
 import { UsageError } from './errors.js';
 import { dataOf } from '../report/page.js';
@@ -31,7 +31,7 @@ const FIGURES = [
   ...['p50', 'p90', 'p99', 'p99.9'].map((name) => steadily(...flight(name))),
   figure(...flight('max')),
   ...[50, 99, 100].map((part) =>
-    steadily(`until ${part}% were back`, ({ storm }) => inMs(storm?.seconds[part]), time, -1)
+    steadily(`until ${part}% were back`, ({ storm }) => inMs(storm?.seconds?.[part]), time, -1)
   ),
   steadily("the server's CPU a sprite", ({ use }) => use?.perSpriteMs, time, -1),
   figure("the server's CPU, cores", ({ use }) => use?.cores, digits, -1),
@@ -73,7 +73,7 @@ function resultIn(file) {
     throw new UsageError(`${file} can't be read: ${error.message}`);
   }
   const result = parsed(text);
-  if (!result?.latency?.arrival || !result.account || !result.curves) {
+  if (!isResult(result)) {
     throw new UsageError(
       `${file} is no result of a run: give a --report's file or what --json printed`
     );
@@ -81,11 +81,22 @@ function resultIn(file) {
   return result;
 }
 
+/** Whether it has all that is read of it without a question. */
+function isResult({ latency, account, curves, series, target, ...rest }) {
+  const { connections, engines, faults, started } = rest;
+  const parts = [latency?.arrival, latency?.probe, account, target, connections, engines];
+  return (
+    parts.every((part) => typeof part === 'object' && part !== null) &&
+    [curves?.arrival, curves?.probe, series, faults].every(Array.isArray) &&
+    !Number.isNaN(Date.parse(started))
+  );
+}
+
 function parsed(text) {
   try {
-    return text.trimStart().startsWith('{') ? JSON.parse(text) : dataOf(text);
+    return (text.trimStart().startsWith('{') ? JSON.parse(text) : dataOf(text)) ?? {};
   } catch {
-    return null; // no result, then
+    return {}; // no result, then
   }
 }
 
@@ -146,6 +157,16 @@ function textOf({ rows, remarks, faults }) {
   ].join('\n');
 }
 
+/** Whether two names are of one file; of one that can't be looked at the reading says so. */
+function isSame(...names) {
+  try {
+    const [one, other] = names.map((name) => statSync(name));
+    return one.ino === other.ino && one.dev === other.dev;
+  } catch {
+    return false;
+  }
+}
+
 /**
  * `sprites-swarm compare A B`.
  *
@@ -154,6 +175,9 @@ function textOf({ rows, remarks, faults }) {
  * @returns {Promise<number>} the exit code: 0, or 3 when B is worse than it may be
  */
 export async function compareFiles({ files, json, quiet, report, worse }) {
+  if (report && files.some((file) => isSame(file, report))) {
+    throw new UsageError(`--report ${report} is one of the two: give another file`);
+  }
   const file = report ? new ReportFile(report) : null;
   try {
     const [a, b] = files.map(resultIn);

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import t from 'tap';
@@ -77,6 +77,15 @@ t.test('two files, a report and a JSON, are read and compared', async (t) => {
   t.equal(bounded.code, 3);
   t.match(JSON.parse(bounded.out).faults, [/^in flight, p99: .*, more than 50% worse$/]);
   t.equal((await start(t, ['compare', json, json, '--worse', 0]).result()).code, 0);
+  const link = join(dir, 'link.html');
+  symlinkSync(report, link);
+  const before = readFileSync(report, 'utf8');
+  t.match(await start(t, ['compare', report, json, '--report', link]).result(), {
+    code: 2,
+    out: '',
+    err: /--report .*link\.html is one of the two/
+  });
+  t.equal(readFileSync(report, 'utf8'), before, 'it is not written over');
 });
 
 t.test('what is no result is told', async (t) => {
@@ -87,6 +96,16 @@ t.test('what is no result is told', async (t) => {
     t.equal(code, 2, name);
     t.match(err, name === 'none' ? /can't be read/ : /is no result of a run/);
   }
+  // A part of one, as of another program or an earlier version.
+  const parts = { latency: { arrival: {} }, account: {}, curves: {} };
+  const part = join(dir, 'd.json');
+  writeFileSync(part, JSON.stringify(parts));
+  const both = join(dir, 'both.html');
+  t.match(await start(t, ['compare', part, part, '--report', both]).result(), {
+    code: 2,
+    err: /^sprites-swarm: .*d\.json is no result of a run: /
+  });
+  t.notOk(existsSync(both));
   t.throws(() => parse(['compare', 'a']), /compare A B: two files/);
   t.throws(() => parse(['compare', 'a', 'b', '--rate', '5']), /--rate is no option of compare/);
   t.throws(() => parse(['park', '5', '--worse', '5']), /--worse is an option of compare/);
@@ -163,14 +182,18 @@ t.test('the report shows a fault as one, and trusts no text', async (t) => {
     use: null,
     version: null,
     engineCores: null,
-    bounds: [{ holds: false, words: '</script><script>' }],
+    bounds: [{ holds: false, words: '</script>\u2028<script>' }],
     parkedByServer: null
   });
   t.match(html, /class="verdict bad">One fault, One bound not kept/);
   t.match(html, /3 torus-full/);
   t.notMatch(html, /<b>:1|<i>'|<script><|<script>"/);
   t.equal(html.match(/<script/g).length, 3, 'its own');
-  t.equal(dataOf(html).bounds[0].words, '</script><script>', 'the data come out as they went in');
+  t.equal(
+    dataOf(html).bounds[0].words,
+    '</script>\u2028<script>',
+    'the data come out as they went in'
+  );
 });
 
 t.jobs = 3;
