@@ -9,14 +9,27 @@ import { Run } from './run.js';
 import { onSignals } from './signals.js';
 import { badLines, textOf } from './text.js';
 
+/** The exit code where the run could not begin, or what it says not be written. */
+const NOT_DONE = 2;
+
 /**
  * bin/sprites-swarm.
  *
  * @param {string[]} args the command line
- * @returns {Promise<number>} the exit code: 0, 1 for a fault, 2 when the run could not begin, 3 for a bound
- *     that was not kept
+ * @returns {Promise<number>} the exit code: 0, 1 for a fault, NOT_DONE, 3 for a bound that was not kept
  */
 export async function main(args) {
+  // A pipe whose reader has gone does not end the run: without it the report would be lost, too.
+  let unwritten = 0;
+  process.stdout.on('error', () => {
+    unwritten = NOT_DONE;
+    process.exitCode ||= NOT_DONE;
+  });
+  process.stderr.on('error', () => {});
+  return (await runOf(args)) || unwritten;
+}
+
+async function runOf(args) {
   try {
     const options = parse(args);
     if (options.help) {
@@ -30,7 +43,7 @@ export async function main(args) {
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     error.message.split('\n').forEach(tellOnStderr);
-    return 2;
+    return NOT_DONE;
   }
 }
 

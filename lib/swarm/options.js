@@ -437,7 +437,7 @@ export function help() {
   lines.push(
     '',
     'Exit code: 0 success; 1 a sprite missing, repeated or damaged, or a broken contract; 2 the run',
-    'could not start; 3 a bound was exceeded, or its figure is unknown.'
+    'could not start, or its result not be written; 3 a bound was exceeded, or its figure is unknown.'
   );
   return lines.join('\n');
 }

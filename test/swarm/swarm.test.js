@@ -670,6 +670,23 @@ t.test('a signal while the server has not answered ends it, and leaves no report
   t.notOk(existsSync(report));
 });
 
+t.test('where it can say nothing the run goes on, and the exit code tells of it', async (t) => {
+  const server = await startServer(t);
+  const report = join(t.testdir(), 'report.html');
+  const run = `park 5 --time 0.2 --port ${server.port} --report ${report}`;
+  const inShell = (where, args) => {
+    const words = [process.execPath, join(ROOT, 'bin/sprites-swarm'), ...args.split(' ')];
+    const child = spawn('env', ['-u', 'NODE_OPTIONS', 'sh', '-c', `"$0" "$@" ${where}`, ...words], {
+      stdio: ['ignore', 'ignore', 'pipe']
+    });
+    return Promise.all([once(child, 'close'), text(child.stderr)]);
+  };
+  t.strictSame(await inShell('>/dev/full 2>/dev/full', run), [[2, null], '']);
+  t.match(readFileSync(report, 'utf8'), 'All went well');
+  t.strictSame(await inShell('2>/dev/full', run), [[0, null], '']);
+  t.strictSame(await inShell('>/dev/full', '--help'), [[2, null], '']);
+});
+
 function setFiles(pid, files) {
   execFileSync('prlimit', ['--pid', String(pid), `--nofile=${files}:`]);
 }
