@@ -1,5 +1,5 @@
 /** Signals that end a program in order, as long as it sees to them. */
-const NAMES = ['SIGINT', 'SIGTERM'];
+const NAMES = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 /**
  * Listens to the signals that end a program. A signal without a handler ends it at once,

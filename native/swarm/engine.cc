@@ -200,9 +200,10 @@ int run(int argc, char** argv, const OpenTls& openTls) {
     fprintf(stderr, "swarm: %s (this program is started by bin/sprites-swarm)\n", error.c_str());
     return 2;
   }
-  // A terminal's Ctrl-C reaches the whole group, and SIGTERM the whole unit of systemd: the parent
-  // asks for the account first.
+  // A terminal's Ctrl-C, and its end, reach the whole group, and SIGTERM the whole unit of systemd:
+  // the parent asks for the account first.
   signal(SIGINT, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);
   signal(SIGTERM, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
   prctl(PR_SET_TIMERSLACK, 1);

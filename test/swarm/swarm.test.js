@@ -457,18 +457,21 @@ t.test("sprites that land at others' clients are not missing", async (t) => {
   t.equal(result.account.missing, 0);
 });
 
-t.test('a signal stops it with the account so far', async (t) => {
-  const server = await startServer(t);
-  const child = start(t, `throw 50 --rate 100 --time 600 --port ${server.port} --json`);
-  await thrown(server, 20);
-  child.kill('SIGINT');
-  const { code, out } = await child.result();
-  const result = JSON.parse(out);
-  t.equal(code, 0, result.faults.join());
-  t.ok(result.interrupted);
-  t.ok(result.account.received >= 20);
-  t.match(await server.status(), { clients: 0, waiting: 0 });
-});
+for (const name of ['SIGINT', 'SIGHUP']) {
+  t.test(`${name} stops it with the account so far`, async (t) => {
+    const server = await startServer(t);
+    const child = start(t, `throw 50 --rate 100 --time 600 --port ${server.port} --json`);
+    await thrown(server, 20);
+    // A terminal tells them all.
+    for (const pid of [...childrenOf(child.pid), child.pid]) process.kill(pid, name);
+    const { code, out } = await child.result();
+    const result = JSON.parse(out);
+    t.equal(code, 0, result.faults.join());
+    t.ok(result.interrupted);
+    t.ok(result.account.received >= 20);
+    t.match(await server.status(), { clients: 0, waiting: 0 });
+  });
+}
 
 const thrown = (server, count) => server.until((status) => status.thrown >= count);
 
