@@ -123,6 +123,10 @@ function useLines({ use, version }) {
   return [...lines, `what it took       ${cpu}${memory} (${whose})`];
 }
 
+/** JSON says what steers a terminal in other words, but not those of eight bits. */
+const plain = (json) =>
+  json?.replace(/[\u007f-\u009f]/g, (one) => `\\u00${one.charCodeAt(0).toString(16)}`);
+
 function serverLines({ server }, all) {
   if (!server) return [];
   const lines = [];
@@ -146,7 +150,7 @@ function serverLines({ server }, all) {
   if (all) {
     for (const name of Object.keys(server.after ?? {})) {
       const [before, after] = [server.before?.[name], server.after[name]].map((value) =>
-        JSON.stringify(value)
+        plain(JSON.stringify(value))
       );
       lines.push(`  ${name.padEnd(17)}${before === after ? after : `${before} → ${after}`}`);
     }
