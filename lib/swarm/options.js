@@ -283,6 +283,12 @@ const UNKNOWN = {
   out: '--report FILE for a page, --json for figures, --prometheus PORT while it runs'
 };
 
+/** Options that mean something to one command alone. */
+const OF_ONE = {
+  ...{ 'clients-max': 'agent', 'rate-max': 'agent', worse: 'compare' },
+  ...{ probes: 'latency', 'probe-rate': 'latency', spread: 'storm' }
+};
+
 const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
 
 /**
@@ -305,10 +311,11 @@ export function parse(args) {
   const [command, count, ...more] = words;
   if (command === 'compare') return comparison(values, options, words.slice(1));
   if (command === 'agent') return agent(values, options, words.slice(1));
-  for (const name of ['clients-max', 'rate-max']) {
-    if (values[name] !== undefined) throw new UsageError(`--${name} is an option of agent`);
+  for (const [name, only] of Object.entries(OF_ONE)) {
+    if (values[name] !== undefined && only !== command) {
+      throw new UsageError(`--${name} is an option of ${only}`);
+    }
   }
-  if ('worse' in options) throw new UsageError('--worse is an option of compare');
   if (!command) throw new UsageError(`which command? ${names()}`);
   if (!Object.hasOwn(commands, command)) {
     throw new UsageError(`no command "${command}": ${names()}`);
@@ -327,6 +334,13 @@ function checkOptions(given, command, known) {
   if (other) throw new UsageError(`--${other} is no option of ${command}`);
 }
 
+function checkTrust({ tls, ca, insecure }, how) {
+  if (!tls && (ca || insecure)) throw new UsageError(`--ca and --insecure are about TLS: ${how}`);
+  if (ca && insecure) {
+    throw new UsageError('--insecure believes any certificate, and --ca a few: give one of them');
+  }
+}
+
 function agent(given, options, targets) {
   checkOptions(given, 'agent', AGENT.options);
   const [target] = targets;
@@ -336,9 +350,7 @@ function agent(given, options, targets) {
   if (!server || isPath === undefined) {
     throw new UsageError('agent URL: the address of an arena, as http://host:8080/play/hall');
   }
-  if (!server.tls && (options.ca || options.insecure)) {
-    throw new UsageError('--ca and --insecure are about TLS: https://…');
-  }
+  checkTrust({ ...options, ...server }, 'https://…');
   const seed = options.seed ?? Math.floor(Math.random() * 2 ** 31);
   return { ...options, ...server, command: 'agent', arena, seed };
 }
@@ -378,6 +390,9 @@ function value(option, given) {
 
 function complete(options) {
   const { command, throwers } = options;
+  if (options.processes && options.perProcess) {
+    throw new UsageError('--processes and --per-process say the same: give one of them');
+  }
   const all = { ...options, ...timesOf(options) };
   const { rate } = all;
   all.seed ??= Math.floor(Math.random() * 2 ** 31);
@@ -386,14 +401,15 @@ function complete(options) {
     throw new UsageError('park throws nothing: for --rate and --throwers the command is throw');
   }
   all.throwing = all.rate ? 'rate' : command === 'throw' || throwers ? 'closed' : 'none';
+  if (all.everyClient && all.throwing !== 'closed') {
+    throw new UsageError('--every-client is of the closed loop, which is throw without --rate');
+  }
   all.throwers ??= all.throwing === 'closed' ? Math.min(32, all.clients) : 64;
   if (all.throwing === 'closed' && !all.everyClient && all.throwers > all.clients) {
     throw new UsageError(`${all.throwers} throwers of ${all.clients} clients: at most all of them`);
   }
   Object.assign(all, all.url, { tls: all.url?.tls ?? false });
-  if (!all.tls && (all.ca || all.insecure)) {
-    throw new UsageError('--ca and --insecure are about TLS: --url https://…');
-  }
+  checkTrust(all, '--url https://…');
   all.transientPort ??= all.port;
   checkBounds(all);
   return all;

@@ -127,7 +127,10 @@ export class Run {
     return { options, target };
   }
 
-  async #knock({ host, port, wait }) {
+  async #knock({ host, port, statusPort, wait }) {
+    const hint = statusPort
+      ? `Has the server that --admin-port? To open it: bin/sprites --admin-port ${statusPort}`
+      : `Is the server up? To start one: bin/sprites --port ${port}`;
     const end = performance.now() + wait * 1000;
     for (;;) {
       try {
@@ -138,9 +141,8 @@ export class Run {
           this.status.close();
           throw new UsageError(
             why ??
-              `nothing answers at ${host}:${port} ` +
-                `(${error.code ?? error.message}). Is the server up? ` +
-                `To start one: bin/sprites --port ${port}`
+              `nothing answers at ${inUrl(host)}:${statusPort ?? port} ` +
+                `(${error.code ?? error.message}). ${hint}`
           );
         }
         await sleep(200);

@@ -182,6 +182,30 @@ t.test('the help has every option, and wrong ones are told apart', async (t) => 
   t.throws(() => parse(['park', '5', '--nonsense']), /nonsense/);
 });
 
+t.test(
+  'options that mean nothing to a command, or contradict each other, are refused',
+  async (t) => {
+    for (const [args, pattern] of [
+      ['throw 5 --probes 2', /^--probes is an option of latency$/],
+      ['park 5 --probe-rate 2', /^--probe-rate is an option of latency$/],
+      ['throw 5 --spread 2', /^--spread is an option of storm$/],
+      ['throw 5 --rate-max 2', /^--rate-max is an option of agent$/],
+      ['throw 5 --rate 2 --every-client', /^--every-client is of the closed loop/],
+      ['park 5 --every-client', /^--every-client is of the closed loop/],
+      ['park 5 --processes 2 --per-process 1', /^--processes and --per-process say the same/],
+      [
+        'park 5 --url https://a --ca b --insecure',
+        /^--insecure believes any certificate, and --ca/
+      ],
+      ['agent https://a/play/b --ca b --insecure', /^--insecure believes any certificate, and --ca/]
+    ]) {
+      t.throws(() => parse(args.split(' ')), { message: pattern }, args);
+    }
+    t.match(parse('storm 5 --throwers 2 --every-client --spread 1'.split(' ')), { spread: 1 });
+    t.match(parse('latency 5 --probes 2 --probe-rate 3'.split(' ')), { probes: 2, probeRate: 3 });
+  }
+);
+
 t.test('an interruption lasts until all but one in a hundred are back', async (t) => {
   const seen = new Interruptions(1000);
   const looks = [
@@ -727,6 +751,13 @@ t.test('where no server is, it says so', async (t) => {
   const { code, err } = await start(t, 'park 5 --port 1 --wait 0').result();
   t.equal(code, 2);
   t.match(err, /nothing answers at 127\.0\.0\.1:1 \(ECONNREFUSED\)/);
+  const server = await startServer(t);
+  const admin = `park 5 --port ${server.port} --status-port 1 --wait 0`;
+  const closed = await start(t, admin).result();
+  t.match(closed, {
+    code: 2,
+    err: /nothing answers at 127\.0\.0\.1:1 .*: bin\/sprites --admin-port 1\n/
+  });
   const unknown = await start(t, 'park 5 --host no-such-host.invalid').result();
   t.equal(unknown.code, 2);
   t.match(unknown.err, /no address for "no-such-host.invalid"/);
