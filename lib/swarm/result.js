@@ -176,12 +176,14 @@ function useOf({ watch, facts }) {
   if (!watch?.by) return null;
   const { before, after } = facts.use ?? {};
   const points = watch.points;
-  const cpu = before && after ? after.cpu - before.cpu : null;
+  // Of a server that began anew meanwhile it is not known.
+  const isSame = before && after && after.cpu >= before.cpu;
+  const cpu = isSame ? after.cpu - before.cpu : null;
   const sprites = facts.throwing?.thrown;
   return {
     by: watch.by,
     process: watch.process,
-    cores: before && after ? round(coresBetween(before, after)) : null,
+    cores: isSame ? round(coresBetween(before, after)) : null,
     cpuSeconds: cpu === null ? null : round(cpu),
     perSpriteMs: cpu !== null && sprites > 0 ? round((cpu / sprites) * 1000) : null,
     memoryBefore: points[0].memory,
@@ -225,6 +227,10 @@ function faultsOf(
     options.command === 'park' && facts.stages?.length > 0 && parked < last && !interrupted,
     `${parked} of ${last} clients were parked at the end of the stages`
   );
+  fault(
+    facts.gone !== undefined && !interrupted,
+    `the clients were down to ${facts.gone} parked, and not back by the end`
+  );
   fault(!account.complete, 'the account is incomplete: not every engine gave its own');
   fault(
     account.complete && account.missing > (options.missing ?? 0),
@@ -242,7 +248,12 @@ function faultsOf(
       `thrown ${server?.law?.thrown} is not acked + waiting + lost, with what has crossed`
   );
   fault(
-    storm && storm.seconds[100] === null && !interrupted,
+    storm?.ghosts > 0 && !interrupted,
+    `the server did not notice that all were gone, and counted ${storm?.ghosts} parked: how long they ` +
+      'took is not known'
+  );
+  fault(
+    storm && storm.seconds[100] === null && !storm.ghosts && !interrupted,
     `only ${storm?.parked} of ${options.clients} were parked again in time`
   );
   return faults;

@@ -78,7 +78,10 @@ export class Run {
     try {
       await this.#watch.start(() => this.tally.seconds);
       this.#start(options, target);
-      if (await this.#open()) await this[`_${options.command}`]();
+      if (await this.#open()) {
+        await this[`_${options.command}`]();
+        await this.#seeThemBack();
+      }
       await this.#drain();
       await this.#leave();
       await this.#waitForAccount();
@@ -322,6 +325,20 @@ export class Run {
     };
     await this.#until(settled, HOPELESS_SECONDS);
     this.#facts.stages.at(-1).parked = this.tally.counts.parked;
+  }
+
+  /** A server that ends in the middle is seen by its clients; while sprites are thrown some pause as they are told to. */
+  async #seeThemBack() {
+    const { command, stages } = this.#options;
+    const last = () => this.interruptions.list.at(-1) ?? { seconds: 0 };
+    const areAway = () =>
+      last().seconds === null && (command === 'park' ? !stages : last().lowest === 0);
+    const areBack = () => {
+      this.interruptions.see(this.tally.seconds, this.tally.counts.parked);
+      return !areAway();
+    };
+    if (!areAway() || (await this.#until(areBack, HOPELESS_SECONDS))) return;
+    this.#facts.gone = last().lowest;
   }
 
   /** @param {(asked: number) => void} [steer] is told what there shall be, where there are stages */

@@ -10,7 +10,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** Between two looks, in milliseconds. */
 const LOOK_MS = 25;
 
-/** How long the server may take to notice that all are gone, in milliseconds. */
 const NOTICE_MS = 10_000;
 
 const PARTS = [50, 90, 99, 100];
@@ -24,10 +23,12 @@ const PARTS = [50, 90, 99, 100];
  * @param {(command: string) => void} scene.tell the engines
  * @param {() => boolean} scene.isOver a signal came, or an engine died
  * @param {(parked: number, note: string) => void} scene.show
+ * @param {number} [scene.notice] how long the server may take to notice that all are gone, in milliseconds
  * @returns {Promise<object>} the storm as the result has it; `from` and `to` are seconds of the clock
  */
-export async function storm({ options, countedBy, parked, clock, tell, isOver, show }) {
+export async function storm({ options, countedBy, parked, clock, tell, isOver, show, ...more }) {
   const { clients, time, spread } = options;
+  const { notice = NOTICE_MS } = more;
   const track = new Track();
   const look = async () => {
     const now = await parked();
@@ -38,12 +39,14 @@ export async function storm({ options, countedBy, parked, clock, tell, isOver, s
   const from = clock();
   const dropped = performance.now();
   tell('drop');
-  const isNoticed = await until(async () => (await look()) <= 0, NOTICE_MS, isOver);
-  const dropNoticed = isNoticed ? since(dropped) : null;
+  let now;
+  const isGone = async () => (now = await look()) <= 0;
+  const dropNoticed = (await until(isGone, notice, isOver)) ? since(dropped) : null;
+  // Whom the server still counts that can't be told from one who is back.
+  const ghosts = now > clients / 100 ? now : 0;
   const started = performance.now();
   tell(`back ${Math.round(spread * 1000)}`);
   const seconds = Object.fromEntries(PARTS.map((part) => [part, null]));
-  let now = 0;
   const isBack = async () => {
     now = await look();
     const passed = since(started);
@@ -53,10 +56,11 @@ export async function storm({ options, countedBy, parked, clock, tell, isOver, s
     show(Math.max(0, now), `parked again, ${passed.toFixed(1)} s`);
     return seconds[100] !== null;
   };
-  await until(isBack, time * 1000, isOver);
+  if (ghosts === 0) await until(isBack, time * 1000, isOver);
   return {
     countedBy,
     dropNoticed: countedBy === 'server' ? dropNoticed : null,
+    ...(ghosts > 0 && { ghosts }),
     spread,
     parked: now,
     seconds,

@@ -26,6 +26,7 @@ import { plan } from '../../lib/swarm/needs.js';
 import { help, parse, table } from '../../lib/swarm/options.js';
 import { resultOf } from '../../lib/swarm/result.js';
 import { StatusReader } from '../../lib/swarm/status.js';
+import { storm } from '../../lib/swarm/storm.js';
 import { childrenOf } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
 import { start, swarm } from '../support/swarm.js';
@@ -393,7 +394,7 @@ t.test('a client that pauses while all drains is no stranger to blame for it', a
 });
 
 /** The result of a run of 100 clients that missed 7 sprites, as `facts` has them. */
-function missingSeven(facts) {
+function missingSeven(facts, more = {}) {
   const status = { clients: 100, thrown: 1000, acked: 1000, waiting: 0, lost: 0 };
   return resultOf({
     options: { command: 'throw', clients: 100, throwing: 'closed', throwers: 1, seed: 1 },
@@ -415,7 +416,55 @@ function missingSeven(facts) {
     interruptions: [],
     deaths: [],
     interrupted: false,
-    accounted: true
+    accounted: true,
+    ...more
+  });
+}
+
+t.test('a storm that the server has not noticed has no times', async (t) => {
+  const counted = async (parked) => {
+    const looks = [...parked];
+    return storm({
+      options: { clients: 100, time: 5, spread: 0 },
+      countedBy: 'server',
+      parked: async () => (looks.length > 1 ? looks.shift() : looks[0]),
+      ...{ clock: () => 0, tell() {}, isOver: () => false, show() {}, notice: 50 }
+    });
+  };
+  const none = { 50: null, 90: null, 99: null, 100: null };
+  const ghosts = await counted([100]);
+  t.match(ghosts, { seconds: none, ghosts: 100, dropNoticed: null });
+  const { faults } = missingSeven({ storm: ghosts });
+  t.match(faults[1], /^the server did not notice that all were gone, and counted 100 parked:/);
+  t.equal(faults.length, 2);
+  const noticed = await counted([100, 0, 100]);
+  t.notOk(noticed.ghosts);
+  t.type(noticed.seconds[100], 'number');
+});
+
+t.test('what a server took that began anew is not known, and no less than nothing', async (t) => {
+  const look = (at, cpu) => ({ at, cpu, memory: 1e6 });
+  const points = [look(0, 9), look(1, 2)];
+  const watch = { by: 'metrics', process: null, points, most: 1e6, version: null };
+  const of = (before, after) =>
+    missingSeven({ use: { before, after }, throwing: { thrown: 10 } }, { watch }).use;
+  t.match(of(...points), { cores: null, cpuSeconds: null, perSpriteMs: null });
+  t.match(of(look(0, 1), look(1, 2)), { cores: 1, cpuSeconds: 1, perSpriteMs: 100 });
+});
+
+for (const command of ['park 20', 'throw 20 --rate 20']) {
+  t.test(`${command}: a server that goes away for good is a fault`, async (t) => {
+    const server = await startServer(t);
+    const args = `${command} --time 2 --drain 0 --stay --port ${server.port} --json`;
+    const child = start(t, args);
+    await child.says(/^opening: 20 of 20/m);
+    server.child.kill('SIGKILL');
+    const { code, out } = await child.result();
+    t.equal(code, 1);
+    t.match(
+      JSON.parse(out).faults.join(),
+      /clients were down to 0 parked, and not back by the end/
+    );
   });
 }
 
