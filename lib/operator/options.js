@@ -1,3 +1,5 @@
+import { isIPv4 } from 'node:net';
+
 import { ArgumentError, formatHelp, readArguments, suggest } from '../base/option-help.js';
 import { isPattern } from '../grants/patterns.js';
 import { NAME, readServerUrl } from '../world/entry.js';
@@ -602,6 +604,12 @@ const variable = (name) => `SPRITES_${name.toUpperCase().replaceAll('-', '_')}`;
 /** The largest sprite there may be in a world, bytes: one must go into a message to the NATS server. */
 const WORLD_SPRITE = 512 * 2 ** 10;
 
+/** The ports that are listened on side by side. A free one is 0, and one that is not wanted none. */
+function portsOf({ host, port, transientPort, tlsCert, tlsPort, adminHost, adminPort }) {
+  const isBeside = adminHost === host || (host === '0.0.0.0' && isIPv4(adminHost));
+  return [port, transientPort, tlsCert === 'none' ? 0 : tlsPort, isBeside ? adminPort : 0];
+}
+
 /**
  * What the options must hold among each other.
  *
@@ -640,6 +648,13 @@ const together = [
   {
     holds: ({ tlsCert }, given) => tlsCert !== 'none' || !given.has('tls-port'),
     says: '--tls-port needs --tls-cert and --tls-key, what it serves TLS with'
+  },
+  {
+    holds: (options) => {
+      const ports = portsOf(options).filter((port) => port > 0);
+      return new Set(ports).size === ports.length;
+    },
+    says: '--port, --transient-port, --tls-port and --admin-port must be different ports'
   },
   {
     holds: ({ arena, games }) => games === 'none' || arena.length > 0,

@@ -289,6 +289,22 @@ t.test('what options must hold among each other', async (t) => {
   const pair = ['--tls-cert', 'a', '--tls-key', 'b'];
   t.equal(readOptions([...pair, '--tls-port', '443']).tlsPort, 443);
   t.equal(readOptions([], { SPRITES_TLS_PORT: '' }).tlsPort, 8443);
+  const same = /^--port, --transient-port, --tls-port and --admin-port must be different ports$/;
+  for (const ports of [
+    ['--transient-port', '8080'],
+    ['--admin-port', '8080'],
+    ['--port', '8443', ...pair],
+    ['--admin-port', '9', '--transient-port', '9', '--host', '::1', '--admin-host', '::1']
+  ]) {
+    refused(t, ports, {}, same, ports.join(' '));
+  }
+  for (const ports of [
+    ['--port', '0', '--transient-port', '0', '--admin-port', '0', '--tls-port', '0', ...pair],
+    ['--port', '8443'],
+    ['--host', '192.0.2.1', '--admin-port', '8080']
+  ]) {
+    t.ok(readOptions(ports), ports.join(' '));
+  }
   refused(t, ['--games', 'mine'], {}, /^--games needs --arena, the names of /, 'no arena');
   t.equal(readOptions(['--games', 'mine', '--arena', 'hall']).games, 'mine');
   const wrong = {
