@@ -426,20 +426,29 @@ t.test("the swarm's setup, with a repository and a Node of the test's", async (t
   });
   await t.test('runs the swarm with the words it was given', async (t) => {
     writeFileSync(path.join(dir, 'run'), FILES.get(RUN));
-    const { status } = run('sh', [path.join(dir, 'run')], {
-      env: {
-        PATH: `${bin}:${process.env.PATH}`,
-        SPRITES_HOME: home,
-        SWARM: 'park 500 --time 60',
-        SERVER_HOST: 'server.example',
-        SERVER_PORT: '8080'
-      }
-    });
-    t.equal(status, 0);
-    t.match(
-      readFileSync(path.join(dir, 'calls'), 'utf8'),
-      `node ${home}/bin/sprites-swarm ` + 'park 500 --time 60 --host server.example --port 8080'
-    );
+    const server = '--host server.example --port 8080';
+    for (const [words, more] of [
+      ['park 500 --time 60', ` ${server}`],
+      // These have the server among their words, and take no other.
+      ['agent http://server.example:8080/play/hall --clients-max 100', ''],
+      ['park 500 --url https://server.example', ''],
+      ['park 500 --url=https://server.example', '']
+    ]) {
+      const { status } = run('sh', [path.join(dir, 'run')], {
+        env: {
+          PATH: `${bin}:${process.env.PATH}`,
+          SPRITES_HOME: home,
+          SWARM: words,
+          SERVER_HOST: 'server.example',
+          SERVER_PORT: '8080'
+        }
+      });
+      t.equal(status, 0);
+      t.equal(
+        readFileSync(path.join(dir, 'calls'), 'utf8').trim().split('\n').at(-1),
+        `node ${home}/bin/sprites-swarm ${words}${more}`
+      );
+    }
   });
 });
 
