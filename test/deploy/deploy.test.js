@@ -765,6 +765,11 @@ t.test('the chart runs the container as the service unit would', async (t) => {
   for (const name of all(/name: SPRITES_([A-Z_]+)/g)) {
     t.ok(table.some((option) => option.name === name.toLowerCase().replaceAll('_', '-')), name);
   }
+  t.match(
+    text,
+    'kindIs "string" $value | ternary $value (toJson $value) | quote',
+    'JSON has other words for the & of a URL'
+  );
   const { version } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8'));
   t.match(deployed('helm/Chart.yaml'), new RegExp(`^version: ${version}$`, 'm'));
 });
