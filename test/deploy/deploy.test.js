@@ -825,6 +825,7 @@ t.test('the dashboard is laid out', async (t) => {
   } of panels) {
     t.ok(x + w <= 24, title);
     t.ok(type === 'row' || /\.$/.test(description), `${title} says what it shows`);
+    t.notMatch(description ?? '', /[0-9] k?B/, 'and no figure, which would grow old here');
     for (let i = x; i < x + w; i++) {
       for (let j = y; j < y + h; j++) {
         if (taken.has(`${i},${j}`)) t.fail(`${title} lies over another`);
