@@ -2,9 +2,14 @@ import {
   closeSync,
   constants,
   existsSync,
+  fstatSync,
   ftruncateSync,
   openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
   unlinkSync,
+  writeFileSync,
   writeSync
 } from 'node:fs';
 
@@ -40,19 +45,47 @@ export class ReportFile {
   write(text) {
     const bytes = Buffer.from(text);
     try {
-      // A device or a pipe has no length to cut.
-      if (!this.#isNew) truncate(this.#descriptor);
-      for (let at = 0; at < bytes.length;) at += writeSync(this.#descriptor, bytes, at);
+      const before = fstatSync(this.#descriptor);
+      const isOver = !this.#isNew && before.isFile();
+      if (!isOver || !replace(realpathSync(this.#file), bytes, before.mode)) this.#fill(bytes);
     } catch (error) {
       throw new UsageError(`--report ${this.#file} can't be written: ${error.message}`);
     }
     this.#isNew = false;
   }
 
+  #fill(bytes) {
+    // A device or a pipe has no length to cut.
+    if (!this.#isNew) truncate(this.#descriptor);
+    for (let at = 0; at < bytes.length;) at += writeSync(this.#descriptor, bytes, at);
+  }
+
   /** Closes it; a file that was made for nothing goes. */
   close() {
     closeSync(this.#descriptor);
     if (this.#isNew) unlinkSync(this.#file);
+  }
+}
+
+/** Why there can be no file beside another one. */
+const NO_ROOM = ['EACCES', 'EPERM', 'EROFS', 'EEXIST', 'ENAMETOOLONG'];
+
+/** @returns {boolean} whether the file is another one now; false where there can be none beside it */
+function replace(file, bytes, mode) {
+  const beside = `${file}.${process.pid}`;
+  try {
+    writeFileSync(beside, bytes, { flag: 'wx', mode });
+  } catch (error) {
+    if (NO_ROOM.includes(error.code)) return false;
+    rmSync(beside, { force: true });
+    throw error;
+  }
+  try {
+    renameSync(beside, file);
+    return true;
+  } catch {
+    rmSync(beside, { force: true });
+    return false;
   }
 }
 

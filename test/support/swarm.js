@@ -17,12 +17,14 @@ const wordsOf = (args) => (typeof args === 'string' ? args.split(' ') : args);
 /**
  * @param {import('tap').Test} t its end kills the process
  * @param {string | Array<string | number>} args its command line, or the words of it
- * @param {{files?: number, cwd?: string}} [how] files it may have open, and the folder it is in
+ * @param {{files?: number, bytes?: number, cwd?: string}} [how] files it may have open, the bytes that a file of its may
+ *     have, and the folder it is in
  * @returns {import('node:child_process').ChildProcess} with `result()`, which resolves with `code`,
  *     `signal`, `out` and `err` when it has ended, and `says(pattern)`, which does when that is in `err`
  */
-export function start(t, args, { files, cwd } = {}) {
-  const limit = files ? `ulimit -n ${files} && ` : '';
+export function start(t, args, { files, bytes, cwd } = {}) {
+  const limits = [files && `ulimit -n ${files} && `, bytes && `ulimit -f ${bytes / 512} && `];
+  const limit = limits.filter(Boolean).join('');
   const child = spawn(
     'env',
     [

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import t from 'tap';
@@ -277,4 +277,19 @@ t.test('a run that does not begin leaves a report as it was, or none', async (t)
   writeFileSync(file, 'the one before');
   t.equal((await start(t, args).result()).code, 2);
   t.equal(readFileSync(file, 'utf8'), 'the one before');
+});
+
+t.test('a report that is not written whole leaves the one before', async (t) => {
+  const server = await startServer(t);
+  const dir = t.testdir({ 'report.html': 'the one before' });
+  const args = ['park', 5, '--time', 0.2, '--port', server.port, '--report', 'report.html'];
+  const full = await start(t, args, { cwd: dir, bytes: 4096 }).result();
+  t.match(full, { code: 2, err: /--report report\.html can't be written: EFBIG/ });
+  t.equal(readFileSync(join(dir, 'report.html'), 'utf8'), 'the one before');
+  t.strictSame(readdirSync(dir), ['report.html'], 'nothing else is left');
+  symlinkSync('report.html', join(dir, 'link.html'));
+  const link = await start(t, [...args.slice(0, -1), 'link.html'], { cwd: dir }).result();
+  t.equal(link.code, 0, link.err);
+  t.match(readFileSync(join(dir, 'report.html'), 'utf8'), 'All went well');
+  t.strictSame(readdirSync(dir), ['link.html', 'report.html']);
 });
