@@ -357,7 +357,7 @@ t.test('a sprite that is swallowed on its way is missing, and an error', async (
     swallowed ??= answer.sprites[0]?.sprite.id;
     answer.sprites = answer.sprites.filter(({ sprite }) => sprite.id !== swallowed);
   });
-  const args = 'throw 30 --rate 100 --time 1 --drain 4';
+  const args = 'throw 10 --rate 50 --time 1 --drain 8';
   const { code, result } = await swarm(t, proxy.port, args);
   t.equal(code, 1);
   t.equal(result.account.missing, 1);
@@ -498,7 +498,7 @@ t.test('a sprite that comes twice is an error, not so an answer that comes again
     first ??= { client, sprite: entry.sprite };
     answer.sprites.push(entry);
   });
-  const args = 'throw 30 --rate 100 --time 1 --drain 4';
+  const args = 'throw 10 --rate 50 --time 1 --drain 8';
   const { code, result } = await swarm(t, proxy.port, args);
   t.equal(code, 1);
   t.equal(repeats, 1);
