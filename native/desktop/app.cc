@@ -519,9 +519,7 @@ void App::undo() {
   if (desktop_.bodies().size() >= kMostBodies) return say("This desktop is full.");
   const std::optional<Body> body = undos_.take(Clock::now());
   if (!body) return;
-  const double half = body->half;
-  desktop_.select(desktop_.add(body->sprite, std::clamp(body->x, half, desktop_.width() - half),
-                               std::clamp(body->y, half, desktop_.height() - half), half));
+  desktop_.select(desktop_.add(body->sprite, body->x, body->y, body->half));
   changed_ = true;
 }
 
@@ -577,9 +575,7 @@ BodyId App::addAtFreePlace(const Sprite& sprite) {
   const unsigned pair = (column + 1) / 2;
   const double half = halfOf(sprite.picture);
   const double off = (column % 2 == 0 ? 1.0 : -1.0) * pair * 2.2 * half;
-  return desktop_.add(sprite, std::clamp(desktop_.width() / 2 + off, half, desktop_.width() - half),
-                      std::clamp(desktop_.height() / 2 + row * 2.2 * half, half,
-                                 std::max(half, desktop_.height() - half)),
+  return desktop_.add(sprite, desktop_.width() / 2 + off, desktop_.height() / 2 + row * 2.2 * half,
                       half);
 }
 

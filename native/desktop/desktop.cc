@@ -30,6 +30,11 @@ bool isLevel(Edge edge) { return edge == Edge::kLeft || edge == Edge::kRight; }
 /** 1 where the way in by this edge is the way of growing x or y, else -1. */
 double inward(Edge edge) { return edge == Edge::kLeft || edge == Edge::kUp ? 1 : -1; }
 
+/** The place nearest to `place` where a body is seen whole; the middle where there is no room. */
+double whole(double place, double half, double side) {
+  return std::clamp(place, std::min(half, side / 2), std::max(side - half, side / 2));
+}
+
 }  // namespace
 
 Desktop::Desktop(double width, double height, OnLeave onLeave)
@@ -48,8 +53,8 @@ BodyId Desktop::add(const Sprite& sprite, double x, double y, double half) {
   Body body;
   body.id = ++lastId_;
   body.sprite = sprite;
-  body.x = x;
-  body.y = y;
+  body.x = whole(x, half, width_);
+  body.y = whole(y, half, height_);
   body.half = half;
   bodies_.push_back(std::move(body));
   return lastId_;
@@ -63,10 +68,12 @@ BodyId Desktop::enter(const Sprite& sprite, Edge edge, double half) {
   const double across =
       inward(edge) * std::max(sprite.across * length, kFriction * half * 1.5 + kLiftIn);
   const double along = sprite.along * (level ? height_ : width_);
-  const BodyId id =
-      add(sprite, level ? border : sprite.at * width_, level ? sprite.at * height_ : border, half);
-  bodies_.back().vx = level ? across : along;
-  bodies_.back().vy = level ? along : across;
+  const BodyId id = add(sprite, 0, 0, half);
+  Body& body = bodies_.back();
+  body.x = level ? border : sprite.at * width_;
+  body.y = level ? sprite.at * height_ : border;
+  body.vx = level ? across : along;
+  body.vy = level ? along : across;
   return id;
 }
 

@@ -68,7 +68,7 @@ class Desktop {
   /** Whether sprites may leave; else the edges are walls. */
   void setOpen(bool open) { open_ = open; }
 
-  /** Puts a sprite on the desktop, at rest. */
+  /** Puts a sprite on the desktop, at rest, and so that it is seen whole. */
   BodyId add(const Sprite& sprite, double x, double y, double half);
 
   /** Lets a sprite in by an edge: at the height at which it left the other desktop, as fast. */
@@ -159,11 +159,14 @@ class Undos {
   using Time = std::chrono::steady_clock::time_point;
 
   /** `body` was put away at `now`. */
-  void keep(Body body, Time now) { kept_.push_back({std::move(body), now + kUndoTime}); }
+  void keep(Body body, Time now) {
+    forget(now);
+    kept_.push_back({std::move(body), now + kUndoTime});
+  }
 
   /** The one that was put away last, which is kept no more; none when that is too long ago. */
   std::optional<Body> take(Time now) {
-    while (!kept_.empty() && kept_.front().end <= now) kept_.pop_front();
+    forget(now);
     if (kept_.empty()) return std::nullopt;
     Body body = std::move(kept_.back().body);
     kept_.pop_back();
@@ -175,6 +178,10 @@ class Undos {
     Body body;
     Time end;
   };
+
+  void forget(Time now) {
+    while (!kept_.empty() && kept_.front().end <= now) kept_.pop_front();
+  }
 
   std::deque<Kept> kept_;
 };

@@ -203,6 +203,16 @@ void checkWalking(Checks& check) {
   check(scene.left.size() == 1 && scene.left[0].edge == Edge::kLeft, "and walks off the desktop");
 }
 
+void checkPlaces(Checks& check) {
+  Scene scene;
+  const auto isAt = [&scene](BodyId id, double x, double y) {
+    return near(scene.at(id).x, x) && near(scene.at(id).y, y);
+  };
+  check(isAt(scene.desktop.add(ball(), 5, 490, 36), 36, 464), "what is put down is seen whole");
+  scene.desktop.resize(60, 40);
+  check(isAt(scene.desktop.add(ball(), 500, -3, 36), 30, 20), "or in the middle of a small window");
+}
+
 void checkUndos(Checks& check) {
   using namespace std::chrono_literals;
   Undos undos;
@@ -217,6 +227,11 @@ void checkUndos(Checks& check) {
   check(!undos.take(start + 9s), "not what was put away too long ago");
   undos.keep(body, start + 10s);
   check(!undos.take(start + 10s + kUndoTime), "and then none");
+  undos.keep(body, start);
+  body.id = 4;
+  undos.keep(body, start + kUndoTime);
+  check(undos.take(start).value_or(Body{}).id == 4 && !undos.take(start),
+        "and none is kept that can't be had back");
 }
 
 void checkKeys(Checks& check) {
@@ -412,6 +427,7 @@ int main(int argc, char** argv) {
   checkHand(check);
   checkWalking(check);
   checkKeys(check);
+  checkPlaces(check);
   checkUndos(check);
   checkLettingGo(check);
   checkResize(check);
