@@ -16,11 +16,13 @@
 #include <memory>
 #include <new>
 #include <stdexcept>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "canvas.h"
+#include "picture.h"
 #include "stickers.h"
 
 namespace sprites::desktop {
@@ -37,6 +39,8 @@ constexpr double kNearEnough =
     1.08;  // times the longer side: nearer to the largest that fits none is sought
 constexpr int kDrawn = 512;                     // pixels a side of a drawn one, large
 constexpr std::streamoff kFileMost = 32 << 20;  // bytes; as on the web page
+constexpr uint64_t kPixelsMost = 120000000;     // of a file: a gigabyte while it is made smaller
+constexpr size_t kScansMost = 100;              // of a JPEG; a usual one has ten
 
 struct SurfaceEnd {
   void operator()(SDL_Surface* surface) const { SDL_FreeSurface(surface); }
@@ -48,9 +52,10 @@ struct StreamEnd {
 };
 using Stream = std::unique_ptr<SDL_RWops, StreamEnd>;
 
-std::optional<Image> imageOf(SDL_Surface* surface) {
-  if (surface == nullptr) return std::nullopt;
-  const Surface rgba(SDL_ConvertSurfaceFormat(surface, SDL_PIXELFORMAT_RGBA32, 0));
+std::optional<Image> imageOf(Surface surface) {
+  if (!surface) return std::nullopt;
+  const Surface rgba(SDL_ConvertSurfaceFormat(surface.get(), SDL_PIXELFORMAT_RGBA32, 0));
+  surface.reset();
   if (!rgba || rgba->w < 1 || rgba->h < 1) return std::nullopt;
   Image image{rgba->w, rgba->h, {}};
   const auto row = static_cast<size_t>(rgba->w) * 4;
@@ -220,6 +225,29 @@ const char* decoderOf(PictureType type) {
   return "GIF";
 }
 
+constexpr char kHuge[] = "it has more than 120 million pixels";
+
+bool isHuge(uint64_t width, uint64_t height) { return width * height > kPixelsMost; }
+
+/** Whether a file says of itself that it is: its decoder would make room for all of it. */
+bool isHuge(std::string_view file) {
+  for (const PictureType type :
+       {PictureType::kPng, PictureType::kJpeg, PictureType::kWebp, PictureType::kGif}) {
+    const auto size = pictureSize(type, file);
+    if (size && isHuge(size->first, size->second)) return true;
+  }
+  return false;
+}
+
+/** Whether a decoder would go over the whole image more often than any camera asks for. */
+bool hasManyScans(const Picture& picture) {
+  constexpr std::string_view kScan = "\xFF\xDA";
+  if (picture.type != PictureType::kJpeg) return false;
+  size_t scans = 0;
+  for (size_t at = 0; (at = picture.bytes.find(kScan, at)) != std::string::npos; at++) scans++;
+  return scans > kScansMost;
+}
+
 /** Why a file can't be opened as one that may be an image, or "". */
 std::string unopened(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
@@ -229,10 +257,13 @@ std::string unopened(const std::string& path) {
   }
   const std::streamoff size = file.tellg();
   file.seekg(0);
-  if (file.get() == std::char_traits<char>::eof()) {
+  if (file.peek() == std::char_traits<char>::eof()) {
     return size == 0 ? "the file is empty" : "it can't be read";
   }
-  return size > kFileMost ? "the file is larger than 32 MB" : "";
+  if (size > kFileMost) return "the file is larger than 32 MB";
+  std::string bytes(static_cast<size_t>(size), '\0');
+  file.read(bytes.data(), size);
+  return isHuge(bytes) ? kHuge : "";
 }
 
 }  // namespace
@@ -241,7 +272,12 @@ std::optional<Pictures> picturesOfFile(const std::string& path, size_t maxSprite
                                        std::string* why) {
   *why = unopened(path);
   if (!why->empty()) return std::nullopt;
-  const std::optional<Image> image = imageOf(Surface(IMG_Load(path.c_str())).get());
+  Surface surface(IMG_Load(path.c_str()));
+  if (surface && isHuge(surface->w, surface->h)) {
+    *why = kHuge;
+    return std::nullopt;
+  }
+  const std::optional<Image> image = imageOf(std::move(surface));
   if (!image) {
     // SDL says "Unsupported image format" or "Error reading the PNG file": of no use to a person.
     *why = "it is no image that can be read here (PNG, JPEG, WebP, GIF), or it is damaged";
@@ -263,15 +299,16 @@ std::optional<Pictures> picturesOfFile(const std::string& path, size_t maxSprite
 }
 
 std::optional<Image> imageOfPicture(const Picture& picture) {
+  if (hasManyScans(picture)) return std::nullopt;
   SDL_RWops* memory =
       SDL_RWFromConstMem(picture.bytes.data(), static_cast<int>(picture.bytes.size()));
   if (memory == nullptr) return std::nullopt;
-  const Surface surface(IMG_LoadTyped_RW(memory, 1, decoderOf(picture.type)));
+  Surface surface(IMG_LoadTyped_RW(memory, 1, decoderOf(picture.type)));
   if (!surface || surface->w > static_cast<int>(picture.width) ||
       surface->h > static_cast<int>(picture.height)) {
     return std::nullopt;
   }
-  return imageOf(surface.get());
+  return imageOf(std::move(surface));
 }
 
 std::optional<Image> imageOfUrl(const std::string& dataUrl) {

@@ -225,7 +225,31 @@ void checkWords(Checks& check, const std::string& folder) {
   says("text.png", "no image");
   says("half.png", "damaged");
   says("large.png", "32 MB");
+  std::ofstream(folder + "/huge.png", std::ios::binary)
+      << std::string("\x89PNG\r\n\x1A\n\0\0\0\x0DIHDR\0\0\x40\0\0\0\x40\0", 24);
+  says("huge.png", "120 million pixels");
   says("", "can't be read");
+}
+
+/** A JPEG of 2048 by 2048 pixels with so many scans, in 18 bytes each: a decoder goes over all of
+ * it for each. */
+std::string scanned(int scans) {
+  std::string file("\xFF\xD8\xFF\xC2\0\x0B\x08\x08\0\x08\0\x01\x01\x11\0", 15);
+  file += std::string("\xFF\xDB\0\x43\0", 5) + std::string(64, '\1');
+  file += std::string("\xFF\xC4\0\x14\x10\x01", 6) + std::string(15, '\0') + "\xE0";
+  // Three times the code that 32,767 blocks have nothing more.
+  for (int i = 0; i < scans; i++) {
+    file += std::string("\xFF\xDA\0\x08\x01\x01\0\x01\x3F\0\x7F\xFE\xFF\0\xFD\xFF\0\xF8", 18);
+  }
+  return file + "\xFF\xD9";
+}
+
+void checkScans(Checks& check) {
+  for (const auto& [scans, good] : {std::pair{20, true}, {300, false}}) {
+    const std::string url = encodePicture(sprites::PictureType::kJpeg, scanned(scans));
+    const auto photo = sprites::decodePhoto(url);
+    check(photo && imageOfPicture(*photo).has_value() == good, std::to_string(scans) + " scans");
+  }
 }
 
 /** What a decoder sees must be what the first bytes said. */
@@ -267,5 +291,6 @@ int main(int argc, char** argv) {
   checkNames(check, argv[1]);
   checkWords(check, argv[1]);
   checkSizes(check, argv[1]);
+  checkScans(check);
   return check.end();
 }
