@@ -52,10 +52,7 @@ class ArenaObject : public Nan::ObjectWrap {
     uv_unref(reinterpret_cast<uv_handle_t*>(timer_));
   }
 
-  ~ArenaObject() override {
-    stop();
-    kept_.Reset();
-  }
+  ~ArenaObject() override { stop(); }
 
   void stop() {
     if (timer_ == nullptr) return;
@@ -192,7 +189,7 @@ class ArenaObject : public Nan::ObjectWrap {
     unwrap<ArenaObject>(info)->stop();
   }
 
-  Nan::Persistent<Value> kept_;  // the limits outlive the arena
+  Nan::Global<Value> kept_;  // the limits outlive the arena
   base::DeadlineClock clock_;
   Arena arena_;
   uv_timer_t* timer_ = nullptr;

@@ -147,10 +147,7 @@ class DoorObject : public Nan::ObjectWrap {
     front_.tick(clock_.advance(uv_now(Nan::GetCurrentEventLoop())));
   }
 
-  ~DoorObject() override {
-    stop();
-    natives_.Reset();
-  }
+  ~DoorObject() override { stop(); }
 
   void stop() {
     if (poll_ == nullptr) return;
@@ -439,7 +436,7 @@ class DoorObject : public Nan::ObjectWrap {
             .workers = uint32In(given, "workers")};
   }
 
-  Nan::Persistent<Object> natives_;  // outlive the front
+  Nan::Global<Object> natives_;  // outlive the front
   Nan::Callback onRequest_;
   Nan::Callback onGone_;
   Nan::Callback onCounts_;

@@ -89,10 +89,7 @@ class FeedsObject : public Nan::ObjectWrap {
     feeds_.onBusy([this] { uv_idle_start(idle_, turn); });
   }
 
-  ~FeedsObject() override {
-    stop();
-    kept_.Reset();
-  }
+  ~FeedsObject() override { stop(); }
 
   void stop() {
     if (idle_ == nullptr) return;
@@ -443,7 +440,7 @@ class FeedsObject : public Nan::ObjectWrap {
     unwrap<FeedsObject>(info)->stop();
   }
 
-  Nan::Persistent<Value> kept_;  // the limits, which outlive the table
+  Nan::Global<Value> kept_;  // the limits, which outlive the table
   Feeds feeds_;
   Nan::Callback onWants_;
   CallbackResource resource_;

@@ -73,12 +73,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     pool_.setClock([] { return uv_hrtime() / 1000; });
   }
 
-  ~PoolObject() override {
-    stop();
-    kept_.Reset();
-    feeds_.Reset();
-    arena_.Reset();
-  }
+  ~PoolObject() override { stop(); }
 
   void stop() {
     if (std::exchange(stopped_, true)) return;
@@ -426,13 +421,13 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     unwrap<PoolObject>(info)->stop();
   }
 
-  Nan::Persistent<Value> kept_;  // limits_ outlive the pool
+  Nan::Global<Value> kept_;      // limits_ outlive the pool
   AddressLimits* const limits_;  // nullptr: none are given
   base::DeadlineClock clock_;
   Pool pool_;
   Turn turn_;
-  Nan::Persistent<Value> feeds_;  // what is attached lives as long
-  Nan::Persistent<Value> arena_;
+  Nan::Global<Value> feeds_;  // what is attached lives as long
+  Nan::Global<Value> arena_;
   Nan::Callback onDurable_;
   uv_async_t* async_ = nullptr;
   Nan::Callback onAnswer_;

@@ -88,10 +88,7 @@ class WorldObject : public Nan::ObjectWrap {
     pool_->openSeams(options, [this] { callAt(milliseconds()); });
   }
 
-  ~WorldObject() override {
-    stop();
-    kept_.Reset();
-  }
+  ~WorldObject() override { stop(); }
 
   void stop() {
     if (timer_ == nullptr) return;
@@ -234,7 +231,7 @@ class WorldObject : public Nan::ObjectWrap {
     return Nan::CopyBuffer(bytes.data(), static_cast<uint32_t>(bytes.size())).ToLocalChecked();
   }
 
-  Nan::Persistent<Value> kept_;  // the pool
+  Nan::Global<Value> kept_;  // the pool
   Pool* const pool_;
   Crossings crossings_;
   Nan::Callback onWake_;

@@ -1,6 +1,15 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync
+} from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -12,6 +21,7 @@ import t from 'tap';
 
 import { createServer } from 'sprites-server';
 
+import { fileLimit } from '../../lib/base/file-limit.js';
 import { camel } from '../../lib/operator/options.js';
 import { tableForPrograms } from '../../lib/operator/program-options.js';
 import { Life } from '../../lib/server/life.js';
@@ -305,6 +315,26 @@ t.test('the memory of a server that has ended is given back', async (t) => {
     await t.rejects(createServer({ ...options, state: '/nope/state' }));
     await t.rejects(createServer({ ...options, publishTokenFile: '/nope' }));
   }
+  const limit = (files) =>
+    execFileSync('prlimit', ['--pid', String(process.pid), `--nofile=${files}:`]);
+  const most = fileLimit();
+  limit(300);
+  for (let failed = 0; failed < 5;) {
+    const files = [];
+    t.throws(() => {
+      for (;;) files.push(openSync('/dev/null'));
+    }, 'no descriptor is left');
+    // One is needed for a moment before. What is collected meanwhile may give back some of its own.
+    closeSync(files.pop());
+    try {
+      await (await createServer(options)).close();
+    } catch ({ syscall }) {
+      t.equal(syscall, 'epoll_create1');
+      failed += 1;
+    }
+    files.forEach(closeSync);
+  }
+  limit(most);
   await until(() => space() < before + 600);
 });
 
