@@ -289,7 +289,8 @@ struct Transport::Transfer {
 
 struct Transport::State {
   TransportOptions options;
-  std::unique_ptr<Watch> watch;  // lives longer than curl's sockets
+  std::unique_ptr<Watch> watch;              // lives longer than curl's sockets
+  std::atomic<const Watch*> waker{nullptr};  // the same, for any thread
   std::unique_ptr<CURLM, MultiEnd> multi;
   std::map<RequestId, std::unique_ptr<Transfer>> transfers;
   RequestId lastId = 0;
@@ -511,11 +512,12 @@ void Transport::wait(Millis timeout) {
 void Transport::wake() {
   state_->woken = true;
   curl_multi_wakeup(state_->multi.get());
-  if (state_->watch) state_->watch->wake();
+  if (const Watch* waker = state_->waker) waker->wake();
 }
 
 int Transport::fd() {
   if (!state_->watch) state_->watch = std::make_unique<Watch>();
+  state_->waker = state_->watch.get();
   return state_->watch->fd();
 }
 

@@ -422,6 +422,10 @@ void checkOptions(Checks& check) {
             driven.state() == sprites::State::kLeft,
         "closed while another thread drives it");
   loop.join();
+  sprites::Client watched(sprites::Options{});
+  std::thread waker([&watched] { watched.wake(); });
+  check(watched.fd() == watched.fd(), "a descriptor while another thread wakes it");
+  waker.join();
   sprites::Client idle(sprites::Options{});
   check(idle.close(sprites::Millis(1000)), "leaving before anything was done");
   check(!idle.throwSprite(sprites::Edge::kUp, "{}", nullptr), "no throw after leaving");
