@@ -273,7 +273,7 @@ std::optional<Pictures> picturesOfFile(const std::string& path, size_t maxSprite
   *why = unopened(path);
   if (!why->empty()) return std::nullopt;
   Surface surface(IMG_Load(path.c_str()));
-  if (surface && isHuge(surface->w, surface->h)) {
+  if (surface && isHuge(static_cast<uint64_t>(surface->w), static_cast<uint64_t>(surface->h))) {
     *why = kHuge;
     return std::nullopt;
   }

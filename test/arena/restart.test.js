@@ -71,13 +71,14 @@ for (const [how, end] of [
 }
 
 t.test('in a run without arenas all players leave', async (t) => {
-  const { arena, ...rest } = { ...arenaOptions(t), state: join(temporary(t), 'state'), drain: 0 };
-  const first = await startServer(t, { options: { ...rest, arena } });
+  const playing = arenaOptions(t);
+  const rest = { state: join(temporary(t), 'state'), drain: 0 };
+  const first = await startServer(t, { options: { ...rest, ...playing } });
   const player = await enter(first);
   await first.stop();
   const second = await startServer(t, { options: rest });
   await second.stop();
-  const third = await startServer(t, { options: { ...rest, arena } });
+  const third = await startServer(t, { options: { ...rest, ...playing } });
   t.equal(problemOf(await resume(player, third).send({})), 'unknown-player');
   await third.stop();
 });
