@@ -603,29 +603,36 @@ alone(
 );
 
 alone(
-  'a picture larger than it said is not shown, and none is decoded beside another',
+  'a picture larger than it said, or of too many scans, is not shown, and none is decoded beside another',
   async (t, { page }) => {
     const url = (width, height) =>
       `data:image/png;base64,${noisePng(width, height).toString('base64')}`;
+    const scans = (count) =>
+      `data:image/jpeg;base64,${Buffer.from(`ffd8${'ffda'.repeat(count)}`, 'hex').toString('base64')}`;
     const sizes = await page.evaluate(
       async (urls) => {
         const { decodePicture } = await import('/page/images.js');
         const decode = createImageBitmap;
         let under = 0;
         let most = 0;
+        const tried = [];
         globalThis.createImageBitmap = async (blob) => {
           under += 1;
           most = Math.max(most, under);
-          const bitmap = await decode(blob);
-          under -= 1;
-          return bitmap;
+          tried.push(blob.size);
+          try {
+            return await decode(blob);
+          } finally {
+            under -= 1;
+          }
         };
         const bitmaps = await Promise.all(urls.map((url) => decodePicture(url)));
-        return { most, sides: bitmaps.map((bitmap) => bitmap && [bitmap.width, bitmap.height]) };
+        const sides = bitmaps.map((bitmap) => bitmap && [bitmap.width, bitmap.height]);
+        return { most, sides, scanned: tried.slice(4) };
       },
-      [url(512, 1), url(513, 1), url(1, 513), url(9, 9)]
+      [url(512, 1), url(513, 1), url(1, 513), url(9, 9), scans(101), scans(100)]
     );
-    t.same(sizes, { most: 1, sides: [[512, 1], null, null, [9, 9]] });
+    t.same(sizes, { most: 1, sides: [[512, 1], null, null, [9, 9], null, null], scanned: [202] });
   }
 );
 
