@@ -26,8 +26,8 @@ export async function leave({ place, requests, waits, limits, throwsAreOver, pol
 
   /**
    * What is not acked flies on when its receiver leaves, and would be there twice. Of two polls
-   * the server answers the earlier one at once, and has taken its ack. When one has ended in
-   * another way, nothing will answer the other one in time.
+   * the server answers the earlier one at once, and has taken its ack. Where one of
+   * them ends without that, the other one is not waited for.
    */
   async function proveAck(before) {
     const parked = polls();

@@ -28,7 +28,7 @@ export class Loop {
   #strayMisses = 0; // 404 in a row that no Sprites server wrote
   #doubt = false; // ask for the place, before anything else
   #pollAt = 0; // not before: the server has asked for a pause
-  /** Before the next request: the place was lost. @type {Wait | undefined} */
+  /** The wait before the next request, after the place was lost. @type {Wait | undefined} */
   #rest;
   #asks = null; // AbortController of the request under way
   #poll = null; // {since, again} of the parked poll

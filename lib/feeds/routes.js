@@ -132,9 +132,9 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
     if (answer === null) throw new Refusal('unknown-feed');
     const headers = { 'Content-Type': 'application/json' };
     // The length of what GET compresses, and its tag, are known when that is done (RFC 9110, section 9.3.2).
-    const isOpen = gzip && answer.length >= COMPRESS_FROM;
-    if (!isOpen) headers['Content-Length'] = answer.length;
-    if (isOpen || options.feedCache === 0 || isPrivate(keys[0])) {
+    const mayPack = gzip && answer.length >= COMPRESS_FROM;
+    if (!mayPack) headers['Content-Length'] = answer.length;
+    if (mayPack || options.feedCache === 0 || isPrivate(keys[0])) {
       return { status: 200, headers: { ...common, ...varied(common), ...headers } };
     }
     const ETag = `"${answer.tag}"`;

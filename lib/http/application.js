@@ -79,7 +79,7 @@ export function openApplication(fetch) {
     const gone = new AbortController();
     const asked = requestOf(request, body, gone.signal);
     if (asked === undefined) return { problem: 'bad-request' };
-    // Also where its client has only ended its half, as in Node's own server: a close begins alike (RFC 9112, section 9.5).
+    // A client that has only ended its half counts as gone as well, as in Node's own server: a close begins alike (RFC 9112, 9.5).
     request.park(() => gone.abort());
     let response;
     let bytes;

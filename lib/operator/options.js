@@ -614,7 +614,7 @@ function portsOf({ host, port, transientPort, tlsCert, tlsPort, adminHost, admin
  * What the options must hold among each other.
  *
  * @typedef {object} Rule
- * @property {(options: object, given: Set<string>) => boolean} holds `given`: the names of those that are not just their defaults
+ * @property {(options: object, given: Set<string>) => boolean} holds `given`: the names of the options that were set
  * @property {string} says
  */
 

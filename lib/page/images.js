@@ -112,7 +112,7 @@ export function decodePicture(url, largest = LARGEST) {
   return decoded;
 }
 
-/** Whether bytes begin more scans than a decoder is asked for; those of no JPEG hardly do by chance. */
+/** Whether a JPEG has more than SCANS. Bytes of another type hardly look like so many by chance. */
 function hasManyScans(bytes) {
   let scans = 0;
   for (let at = -1; (at = bytes.indexOf(0xff, at + 1)) >= 0;)

@@ -15,8 +15,8 @@ const LOOK = 50;
 /** Milliseconds that event streams with slow readers, and requests under way, have beyond the drain window. */
 const PATIENCE = 5000;
 
-/** Does all of it in order, also where some of it fails. @throws {Error} the first failure */
-async function doAll(acts) {
+/** Does all of it in order, also where some of it fails. @returns {Promise<Error[]>} what has failed */
+async function failuresOf(acts) {
   const errors = [];
   for (const act of acts) {
     try {
@@ -25,7 +25,7 @@ async function doAll(acts) {
       errors.push(error);
     }
   }
-  if (errors.length > 0) throw errors[0];
+  return errors;
 }
 
 export class Life {
@@ -79,12 +79,9 @@ export class Life {
    * @param {Error} why
    * @returns {Promise<never>} rejects with it
    */
-  fail(why) {
-    const failed = () => {
-      throw why;
-    };
-    const rest = [() => this.#state.release(), () => this.#pool.close()];
-    return doAll([failed, ...this.#closings(), ...rest]);
+  async fail(why) {
+    await failuresOf([...this.#closings(), () => this.#state.release(), () => this.#pool.close()]);
+    throw why;
   }
 
   /**
@@ -92,9 +89,14 @@ export class Life {
    *
    * @param {object} parts what takes part in it: feeds, arena, world and the front door
    */
-  stop(parts) {
-    const state = [() => this.#state.keep(), () => this.#state.release()];
-    return doAll([() => this.#answerAll(parts), ...this.#closings(), ...state]);
+  async stop(parts) {
+    const [first] = await failuresOf([
+      () => this.#answerAll(parts),
+      ...this.#closings(),
+      () => this.#state.keep(),
+      () => this.#state.release()
+    ]);
+    if (first) throw first;
   }
 
   /** Waits until all is answered that may be. */

@@ -81,7 +81,7 @@ function resultIn(file) {
   return result;
 }
 
-/** Whether it has all that is read of it without a question. */
+/** Whether a result has every part that a comparison counts on. */
 function isResult({ latency, account, curves, series, target, ...rest }) {
   const { connections, engines, faults, started } = rest;
   const parts = [latency?.arrival, latency?.probe, account, target, connections, engines];
@@ -157,7 +157,7 @@ function textOf({ rows, remarks, faults }) {
   ].join('\n');
 }
 
-/** Whether two names are of one file; of one that can't be looked at the reading says so. */
+/** Whether two names are of one file. A file that can't be read is told of where it is read. */
 function isSame(...names) {
   try {
     const [one, other] = names.map((name) => statSync(name));

@@ -67,7 +67,7 @@ export class ReportFile {
   }
 }
 
-/** Why there can be no file beside another one. */
+/** Errors by which a folder takes no second file. */
 const NO_ROOM = ['EACCES', 'EPERM', 'EROFS', 'EEXIST', 'ENAMETOOLONG'];
 
 /** @returns {boolean} whether the file is another one now; false where there can be none beside it */

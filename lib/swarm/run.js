@@ -327,7 +327,10 @@ export class Run {
     this.#facts.stages.at(-1).parked = this.tally.counts.parked;
   }
 
-  /** A server that ends in the middle is seen by its clients; while sprites are thrown some pause as they are told to. */
+  /**
+   * Notes where clients are away at the end, as after a server that has ended. Of clients that throw some may pause
+   * because the server asks for it: there all must be away.
+   */
   async #seeThemBack() {
     const { command, stages } = this.#options;
     const last = () => this.interruptions.list.at(-1) ?? { seconds: 0 };

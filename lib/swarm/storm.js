@@ -26,9 +26,17 @@ const PARTS = [50, 90, 99, 100];
  * @param {number} [scene.notice] how long the server may take to notice that all are gone, in milliseconds
  * @returns {Promise<object>} the storm as the result has it; `from` and `to` are seconds of the clock
  */
-export async function storm({ options, countedBy, parked, clock, tell, isOver, show, ...more }) {
+export async function storm({
+  options,
+  countedBy,
+  parked,
+  clock,
+  tell,
+  isOver,
+  show,
+  notice = NOTICE_MS
+}) {
   const { clients, time, spread } = options;
-  const { notice = NOTICE_MS } = more;
   const track = new Track();
   const look = async () => {
     const now = await parked();
@@ -42,7 +50,7 @@ export async function storm({ options, countedBy, parked, clock, tell, isOver, s
   let now;
   const isGone = async () => (now = await look()) <= 0;
   const dropNoticed = (await until(isGone, notice, isOver)) ? since(dropped) : null;
-  // Whom the server still counts that can't be told from one who is back.
+  // Clients that the server still counts can't be told from clients that are back.
   const ghosts = now > clients / 100 ? now : 0;
   const started = performance.now();
   tell(`back ${Math.round(spread * 1000)}`);

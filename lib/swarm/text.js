@@ -123,7 +123,7 @@ function useLines({ use, version }) {
   return [...lines, `what it took       ${cpu}${memory} (${whose})`];
 }
 
-/** JSON says what steers a terminal in other words, but not those of eight bits. */
+/** JSON escapes control characters below 32, but not those from 127 to 159, which steer a terminal as well. */
 const plain = (json) =>
   json?.replace(/[\u007f-\u009f]/g, (one) => `\\u00${one.charCodeAt(0).toString(16)}`);
 

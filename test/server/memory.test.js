@@ -9,7 +9,7 @@ import { ROOT, startServer } from '../support/server.js';
 
 /** Counts of bytes, which a loaded machine does not change. */
 
-/** Of Node 26 itself, which gives back less of its start, 20 MB more are resident. */
+/** Node 26 gives back less of what its start took: 20 MB more are resident. */
 const IDLE_BYTES = parseInt(process.versions.node) < 26 ? 80e6 : 100e6;
 
 function residentOf(pid) {

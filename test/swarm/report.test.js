@@ -149,7 +149,7 @@ t.test("the storm's charts show the drop", async (t) => {
   const charts = chartsIn(readFileSync(await reportFrom(t, server, ['storm', 200]), 'utf8'));
   for (const id of ['storm', 'parked']) {
     const [, parked] = charts[id].data;
-    // It may also have what the leaving leaves.
+    // The end of the run, when all leave, may go down to 0 as well.
     const all = parked.indexOf(200);
     t.ok(all >= 0, `${id} comes from all`);
     const bottom = parked.indexOf(0, all);
