@@ -9,7 +9,8 @@ export const behind =
   (site) =>
   (request, { address, secure }) => {
     const { host, pathname, search } = new URL(request.url);
-    const passed = new Request(new URL(pathname + search, site), request);
+    // A path may begin with two slashes, and resolved against the site it would name a host.
+    const passed = new Request(Object.assign(new URL(site), { pathname, search }), request);
     passed.headers.set('X-Forwarded-For', address);
     passed.headers.set('X-Forwarded-Host', host);
     passed.headers.set('X-Forwarded-Proto', secure ? 'https' : 'http');

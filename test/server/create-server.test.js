@@ -22,12 +22,13 @@ import t from 'tap';
 import { createServer } from 'sprites-server';
 
 import { fileLimit } from '../../lib/base/file-limit.js';
+import { behind } from '../../lib/examples/behind.js';
 import { camel } from '../../lib/operator/options.js';
 import { tableForPrograms } from '../../lib/operator/program-options.js';
 import { Life } from '../../lib/server/life.js';
 import { certificate } from '../support/certificate.js';
 import { plainEnvironment } from '../support/cpp-build.js';
-import { Wire } from '../support/http.js';
+import { request, Wire } from '../support/http.js';
 import { shown } from '../support/documents.js';
 import { temporary } from '../support/processes.js';
 import { ROOT } from '../support/server.js';
@@ -571,6 +572,25 @@ t.test('an application of its own, at the same port', async (t) => {
   await until(() => isCancelled);
   await ask('x');
   t.strictSame(lines, [], 'that a client has gone is no fault');
+});
+
+t.test('no path leads to another host than the site in front of which it is', async (t) => {
+  const listen = async (answer) => {
+    const site = createHttpServer(answer).listen(0, '127.0.0.1');
+    t.teardown(() => site.close());
+    await once(site, 'listening');
+    return `127.0.0.1:${site.address().port}`;
+  };
+  const site = await listen(({ url }, response) => response.end(url));
+  const secret = await listen((request, response) => response.end('secret'));
+  const server = await serve(t, { fetch: behind(`http://${site}`) });
+  const wire = await Wire.open(server.port);
+  for (const before of ['//', '/\\', 'http://c.test//']) {
+    wire.send(request('GET', `${before}${secret}/a?b`));
+    const { bytes } = await wire.read();
+    t.equal(bytes.toString(), `//${secret}/a?b`, before);
+  }
+  await wire.destroy();
 });
 
 t.test('what verifies grants is loaded where there are keys alone', async (t) => {
