@@ -233,7 +233,7 @@ function checkSetting(name, wantedText, clients, reader) {
   }
   const value =
     setting.judge === 'set'
-      ? squeezed([...new Set([...have, ...wanted])].join(','))
+      ? [squeezed(text), ...wanted.filter((n) => !have.includes(n))].filter(Boolean).join(',')
       : mendTo.join(' ');
   return {
     ...common,

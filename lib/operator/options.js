@@ -105,6 +105,16 @@ export const text = (unit, pattern, expects) => ({
 
 const file = text('file', /./, 'a file');
 
+/** An origin as browsers write it: they compare it letter by letter. */
+const origin = {
+  unit: 'origin',
+  read(value) {
+    const isOne = /^https?:/.test(value) && URL.canParse(value) && new URL(value).origin === value;
+    return isOne || ['*', 'none'].includes(value) ? value : undefined;
+  },
+  expects: '*, none, or an origin as browsers write it, such as https://example.org'
+};
+
 /** Where feeds are fetched, or none. A key may not become a part of the host, and `fetch` takes no user and password. */
 const upstream = {
   unit: 'url',
@@ -331,16 +341,7 @@ export const table = [
     type: text('folder', /^[^\s\0]/, 'a folder'),
     help: 'folder of your own games, one folder each, beside the games of the server'
   },
-  {
-    name: 'cors',
-    default: '*',
-    type: text(
-      'origin',
-      /^(\*|none|https?:\/\/[^\s/]+)$/,
-      '*, none, or an origin such as https://example.org'
-    ),
-    help: 'Access-Control-Allow-Origin of every answer'
-  },
+  { name: 'cors', default: '*', type: origin, help: 'Access-Control-Allow-Origin of every answer' },
   {
     name: 'connections',
     default: '16000000',

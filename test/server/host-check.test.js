@@ -106,6 +106,15 @@ t.test('each line missing alone is named alone, and its command mends it', async
   }
 });
 
+t.test('ports that are reserved already stay so, as they are written', async (t) => {
+  const path = '/proc/sys/net/ipv4/ip_local_reserved_ports';
+  const result = look(1e6, { ...TUNED, [path]: '8081,30000-32767\n' });
+  t.equal(
+    named(result, 'net.ipv4.ip_local_reserved_ports').mend,
+    "sudo sysctl -w net.ipv4.ip_local_reserved_ports='8081,30000-32767,8080,8443,9464'"
+  );
+});
+
 t.test('a million on a tuned host: nothing stands in the way', async (t) => {
   const result = look(1e6, TUNED);
   t.same(inTheWay(result), []);
