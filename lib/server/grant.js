@@ -21,14 +21,18 @@ const SWITCHES = ['join', 'present', 'help'];
 
 const UNITS = { s: 1, m: 60, h: 3600, d: 86400 };
 
+/** The most that --grant-longest can be: no server takes a longer one. */
+const LONGEST = 31_536_000;
+
 function secondsOf(text) {
   const [, digits, unit] = /^([1-9][0-9]{0,7})([smhd])$/.exec(text) ?? [];
-  if (digits === undefined) {
+  const seconds = Number(digits) * UNITS[unit];
+  if (!(seconds <= LONGEST)) {
     throw new OptionError(
-      `--for takes a time such as 90s, 15m, 1h or 7d, not ${JSON.stringify(text)}`
+      `--for takes a time such as 90s, 15m, 1h or 7d, 365d at most, not ${JSON.stringify(text)}`
     );
   }
-  return Number(digits) * UNITS[unit];
+  return seconds;
 }
 
 /**
