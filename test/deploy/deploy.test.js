@@ -629,6 +629,14 @@ t.test("the swarm's setup on a machine without tools", async (t) => {
       );
     });
   }
+  await t.test('leaves a curl that is there, which the package may conflict with', async (t) => {
+    const machine = bareMachine(t);
+    if (!machine.complete) return;
+    machine.write(path.join(machine.dir, 'bin/curl'), '#!/bin/sh\n');
+    machine.fake('dnf', 'exit 1');
+    machine.setup();
+    t.match(machine.calls().join('\n'), /^dnf install -y git make gcc-c\+\+ python3 xz /m);
+  });
   await t.test('names them where it knows no package manager', async (t) => {
     const machine = bareMachine(t);
     if (!machine.complete) return;
