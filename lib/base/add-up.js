@@ -6,9 +6,12 @@
  */
 export function addUp(all) {
   const sums = {};
-  for (const [name, value] of all.flatMap(Object.entries)) {
-    sums[name] =
-      typeof value === 'object' ? addUp([sums[name] ?? {}, value]) : (sums[name] ?? 0) + value;
+  for (const one of all) {
+    for (const name of Object.keys(one)) {
+      const value = one[name];
+      sums[name] =
+        typeof value === 'object' ? addUp([sums[name] ?? {}, value]) : (sums[name] ?? 0) + value;
+    }
   }
   return sums;
 }

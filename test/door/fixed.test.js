@@ -1,6 +1,7 @@
 import t from 'tap';
 
 import { start } from '../../server.js';
+import { loadAddon } from '../../lib/base/addon.js';
 import { readOptions } from '../../lib/operator/options.js';
 import { openPages } from '../../lib/base/page-files.js';
 import { Wire, request } from '../support/http.js';
@@ -105,4 +106,32 @@ t.test('a storm of /status costs a bounded number of calls into JavaScript', asy
   const ticks = 2 + Math.ceil((performance.now() - before) / 100);
   t.ok(calls > 0 && calls <= 100 * ticks, `${calls} calls in ${ticks} ticks`);
   await wire.destroy();
+});
+
+t.test('such a call costs little more than to write the counts as JSON', async (t) => {
+  const addon = loadAddon();
+  const { Door } = addon;
+  t.teardown(() => (addon.Door = Door));
+  let say;
+  addon.Door = class extends Door {
+    constructor(options, parts) {
+      super(options, parts);
+      say = parts.onCounts;
+    }
+  };
+  const server = await start(readOptions(['--port', '0', '--host', '127.0.0.1'], {}));
+  t.teardown(() => server.stop());
+  /** The least processor time that a hundred calls have taken. */
+  const leastOf = (call) => {
+    const times = Array.from({ length: 20 }, () => {
+      const before = process.cpuUsage();
+      for (let i = 0; i < 100; i += 1) call();
+      const { user, system } = process.cpuUsage(before);
+      return user + system;
+    });
+    return Math.min(...times);
+  };
+  const counts = JSON.parse(say());
+  const times = leastOf(say) / leastOf(() => JSON.stringify(counts));
+  t.ok(times < 50, `${times.toFixed(1)} times`);
 });
