@@ -375,7 +375,8 @@ export function createRoutes({
       if (error instanceof Unanswerable) return null;
       if (error instanceof Refusal) {
         const { problem: why, detail, headers } = error;
-        const what = `${request.method} ${request.path[0]}`.slice(0, 40);
+        // Shorter than an id is.
+        const what = `${request.method} ${request.path[0]}`.slice(0, 20);
         refusals.refused({ from: request.address, request: what, why });
         return problem(why, { detail, headers });
       }

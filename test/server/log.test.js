@@ -322,6 +322,7 @@ t.test('no id is logged in full, however much is logged', async (t) => {
     await server.poll(id, 'ack=99');
     await server.ask('GET', `/place/${id}`);
     await server.ask('GET', `/page/${id}`);
+    await server.ask('GET', `/${id}`);
   }
   await answer;
   await wire.reset();
