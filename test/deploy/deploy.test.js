@@ -775,8 +775,8 @@ t.test('the chart runs the container as the service unit would', async (t) => {
   }
   t.match(
     text,
-    'kindIs "string" $value | ternary $value (toJson $value) | quote',
-    'JSON has other words for the & of a URL'
+    'kindIs "string" $value | ternary $value (toJson $value | replace "true" "yes" | replace "false" "no") | quote',
+    'JSON has other words for the & of a URL, and YAML reads yes and no as booleans'
   );
   const { version } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8'));
   t.match(deployed('helm/Chart.yaml'), new RegExp(`^version: ${version}$`, 'm'));
