@@ -707,6 +707,9 @@ t.test('the container file', async (t) => {
       t.ok(copied.includes(needed), needed);
     // The first stage builds before it has lib: the install script must do without.
     t.match(scripts.install, /^node-gyp rebuild -C native /);
+    const built = all('RUN').findIndex((rest) => rest.includes('rm -rf native/swarm/build'));
+    const swarm = all('RUN').findIndex((rest) => rest.includes('npm run build:swarm'));
+    t.ok(built >= 0 && built < swarm, 'an engine that the checkout has is not taken for built');
   });
   t.test('is built on a Node that the program takes, and runs on nothing else', async (t) => {
     const given = new Map(all('ARG').map((arg) => arg.split('=')));
