@@ -87,10 +87,12 @@ export function openApplication(fetch) {
       response = await fetch(asked, { address, secure });
       if (response.type === 'error')
         throw new TypeError('the application answered Response.error()');
+      // Read again, it would be empty.
+      if (response.bodyUsed) throw new TypeError('the body of the response was read before');
       bytes = await bytesOf(response, gone.signal);
     } catch (error) {
       // Its client has gone, as the application was told.
-      if (error === gone.signal.reason) return null;
+      if (gone.signal.aborted && error === gone.signal.reason) return null;
       throw error;
     }
     const answer = { status: response.status, headers: fieldsOf(response, bytes.length) };

@@ -464,6 +464,7 @@ t.test('an application of its own, at the same port', async (t) => {
       isCancelled = true;
     }
   });
+  const page = new Response('once');
   const lines = [];
   const note = (fields, message = fields) => lines.push(fields.err?.message ?? message);
   const server = await serve(t, {
@@ -472,7 +473,9 @@ t.test('an application of its own, at the same port', async (t) => {
       asked = { request, about };
       const { pathname } = new URL(request.url);
       if (pathname === '/fails') throw new Error('a fault of the application');
+      if (pathname === '/wordless') throw undefined;
       if (pathname === '/none') return undefined;
+      if (pathname === '/again') return page;
       if (pathname === '/long') return new Response(new Uint8Array(16 * 2 ** 20 + 1));
       if (pathname === '/error') return Response.error();
       if (pathname === '/waits') {
@@ -524,7 +527,8 @@ t.test('an application of its own, at the same port', async (t) => {
 
   t.equal((await ask('x', { method: 'POST', body: `${body}y` })).status, 413);
   t.equal(asked, undefined, 'nor with more than it may have');
-  for (const path of ['fails', 'none', 'long', 'error', 'odd']) {
+  t.equal(await (await ask('again')).text(), 'once');
+  for (const path of ['fails', 'wordless', 'none', 'again', 'long', 'error', 'odd']) {
     lines.length = 0;
     t.equal((await ask(path)).status, 500, path);
     t.match(lines, [/\w/], `${path} is logged`);
