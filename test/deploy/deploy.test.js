@@ -781,6 +781,7 @@ t.test('the chart runs the container as the service unit would', async (t) => {
     'kindIs "string" $value | ternary $value (toJson $value | replace "true" "yes" | replace "false" "no") | quote',
     'JSON has other words for the & of a URL, and YAML reads yes and no as booleans'
   );
+  t.match(text, 'if kindIs "string" .Values.state.storageClassName', '"" is the class of no class');
   const { version } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8'));
   t.match(deployed('helm/Chart.yaml'), new RegExp(`^version: ${version}$`, 'm'));
 });
