@@ -108,7 +108,7 @@ t.test('a storm of /status costs a bounded number of calls into JavaScript', asy
   await wire.destroy();
 });
 
-t.test('such a call costs little more than to write the counts as JSON', async (t) => {
+t.test('such a call costs little more than an object with as many members', async (t) => {
   const addon = loadAddon();
   const { Door } = addon;
   t.teardown(() => (addon.Door = Door));
@@ -132,6 +132,6 @@ t.test('such a call costs little more than to write the counts as JSON', async (
     return Math.min(...times);
   };
   const counts = JSON.parse(say());
-  const times = leastOf(say) / leastOf(() => JSON.stringify(counts));
-  t.ok(times < 50, `${times.toFixed(1)} times`);
+  const times = leastOf(say) / leastOf(() => Object.fromEntries(Object.entries(counts)));
+  t.ok(times < 20, `${times.toFixed(1)} times`);
 });
