@@ -238,7 +238,7 @@ function faultsOf(
   );
   fault(
     account.repeated > account.excusedRepeats,
-    `${account.repeated} sprites came twice, to clients that had acked nothing of the kind`
+    `${account.repeated} sprites came twice, though at most ${account.excusedRepeats} had not been acked`
   );
   fault(account.mangled > 0, `${account.mangled} sprites came in changed or by the wrong side`);
   fault(connections.badAnswers > 0, `${connections.badAnswers} answers are not by the contract`);
@@ -296,7 +296,7 @@ function remarksOf(result, { facts, options }) {
   );
   remark(
     account.repeated > 0 && account.repeated <= account.excusedRepeats,
-    `${account.repeated} sprites came twice, after places were lost before an ack: the contract ` +
+    `${account.repeated} sprites came twice, after clients left, or lost their places, before an ack: the contract ` +
       'allows it.'
   );
   remark(

@@ -13,6 +13,7 @@ namespace {
 constexpr uint64_t kJoinNs = 30 * kSecond;
 constexpr uint32_t kReturnsATurn = 512;
 constexpr uint64_t kLongestRetryMs = 3600'000;
+constexpr uint64_t kFarewellNs = 5 * kSecond;
 constexpr uint32_t kNoHold = 120;         // what a server holds that does not say
 constexpr uint64_t kLongestHold = 86400;  // whatever it says
 
@@ -242,8 +243,10 @@ void Clients::pollAnswered(uint32_t index, const Response& response) {
   client.attempts = 0;
   core_->count.answers++;
   take(index);
-  if (client.leaving && answer_.arrivals.empty()) {
-    pause(index, 5 * kSecond);  // its leave is on the way, and this answer its farewell
+  if (client.leaveTold) {
+    left(index);
+  } else if (client.leaving && answer_.arrivals.empty()) {
+    pause(index, kFarewellNs);  // its leave is on the way, and this answer its farewell
   } else if (answer_.superseded) {
     core_->count.superseded++;
     pause(index, kSecond);
@@ -286,7 +289,7 @@ void Clients::take(uint32_t index) {
       continue;
     }
     client.taken = arrival.seq;
-    client.unacked++;
+    if (!core_->options.nchan) client.unacked++;  // it knows no acks
     takeSprite(core_, arrival, now);
   }
   // What is acked is the answer's own number, as every client of the contract does.
@@ -340,7 +343,7 @@ void Clients::timeout(uint32_t index) {
     case kConnecting:
     case kJoining:
     case kParked:
-      return late(index);
+      return client.leaveTold ? left(index) : late(index);
     default:
       return;
   }
@@ -449,12 +452,24 @@ bool Clients::nextLeaver(uint32_t* index) {
   return false;
 }
 
+/** Only the answer to the poll that acks says whether the ack was there before the leave: 404 is
+ * no. */
+void Clients::leaveTold(uint32_t index) {
+  Client& client = clients_[index];
+  if (client.unacked == 0 || client.state != kParked) return left(index);
+  client.leaveTold = true;
+  core_->wheel.disarm(index);
+  core_->wheel.arm(index, core_->now + kFarewellNs);
+}
+
 void Clients::left(uint32_t index) {
   disconnect(index);
   core_->wheel.disarm(index);
-  if (clients_[index].idLength > 0) core_->count.left++;
-  dropId(&clients_[index]);
-  clients_[index].leaving = false;
+  Client& client = clients_[index];
+  if (client.idLength > 0) core_->count.left++;
+  forgetId(index);
+  client.leaving = false;
+  client.leaveTold = false;
   enter(index, kUnopened);
 }
 

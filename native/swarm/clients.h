@@ -83,7 +83,8 @@ class Clients : public Connections {
   void joined(uint32_t index, std::string_view body);
   /** An errand could not: try again after `pause` nanoseconds. */
   void joinRefused(uint32_t index, uint64_t pause);
-  void left(uint32_t index);
+  /** An errand told the server that the client leaves. */
+  void leaveTold(uint32_t index);
 
   /** @return the client's id, empty when it has none (yet) */
   std::string_view id(uint32_t index) const {
@@ -118,7 +119,8 @@ class Clients : public Connections {
     uint16_t unacked = 0;  // sprites in the last answer, until the next one shows they were acked
     uint8_t attempts = 0;
     uint8_t idLength = 0;
-    bool leaving = false;  // its leave is due, or on the way
+    bool leaving = false;    // its leave is due, or on the way
+    bool leaveTold = false;  // … or answered, and the answer to its last ack is not there yet
     std::array<char, kLongestId> id;
   };
 
@@ -129,6 +131,7 @@ class Clients : public Connections {
   void lost(uint32_t index) override;
 
   void dismiss(uint32_t index);
+  void left(uint32_t index);
   void pumpOpening();
   void pumpReturning();
   void enter(uint32_t index, State state);

@@ -42,23 +42,22 @@ struct Counters {
   uint64_t empty = 0;    ///< answers without a sprite: the keep-alive ping
   uint64_t retries = 0;  ///< answers with "retry"
   uint64_t superseded = 0;
-  uint64_t sent = 0;        ///< throws begun
-  uint64_t resends = 0;     ///< requests written again after their connection broke
-  uint64_t accepted = 0;    ///< answered 202
-  uint64_t delivered = 0;   ///< … of these
-  uint64_t queued = 0;      ///< … of these
-  uint64_t duplicates = 0;  ///< … of these: a repeated throw the server knew
-  uint64_t refused = 0;     ///< answered otherwise: the sprite stayed with its thrower
-  uint64_t unsettled = 0;   ///< repeated, then answered so that the first time stays unknown
-  uint64_t received = 0;    ///< different sprites, by this engine
-  uint64_t resent = 0;      ///< in an answer that came again, told by (client, seq)
-  uint64_t doubles = 0;     ///< received before under another (client, seq)
-  uint64_t unackedLosses =
-      0;                 ///< taken, then the place was lost before the ack was seen: may come twice
-  uint64_t foreign = 0;  ///< received, thrown by another program
-  uint64_t mangled = 0;  ///< cut, padded, or in by the wrong side
-  uint64_t badAnswers = 0;  ///< not by the contract
-  uint64_t skipped = 0;     ///< clients passed over, told to wait by Retry-After
+  uint64_t sent = 0;           ///< throws begun
+  uint64_t resends = 0;        ///< requests written again after their connection broke
+  uint64_t accepted = 0;       ///< answered 202
+  uint64_t delivered = 0;      ///< … of these
+  uint64_t queued = 0;         ///< … of these
+  uint64_t duplicates = 0;     ///< … of these: a repeated throw the server knew
+  uint64_t refused = 0;        ///< answered otherwise: the sprite stayed with its thrower
+  uint64_t unsettled = 0;      ///< repeated, then answered so that the first time stays unknown
+  uint64_t received = 0;       ///< different sprites, by this engine
+  uint64_t resent = 0;         ///< in an answer that came again, told by (client, seq)
+  uint64_t doubles = 0;        ///< received before under another (client, seq)
+  uint64_t unackedLosses = 0;  ///< taken, then left or lost before the ack was seen: may come twice
+  uint64_t foreign = 0;        ///< received, thrown by another program
+  uint64_t mangled = 0;        ///< cut, padded, or in by the wrong side
+  uint64_t badAnswers = 0;     ///< not by the contract
+  uint64_t skipped = 0;        ///< clients passed over, told to wait by Retry-After
 };
 
 /** xorshift64*: fast, and the same sequence for the same seed. */

@@ -241,7 +241,7 @@ void Lanes::answered(uint32_t index, const Response& response) {
       clients_->joinRefused(lane.client, core_->retryPause(response.retryAfter));
     }
   } else if (done || response.status == 404) {
-    clients_->left(lane.client);
+    clients_->leaveTold(lane.client);
   } else {
     wait(index, core_->retryPause(response.retryAfter));
     return;

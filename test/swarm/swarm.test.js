@@ -657,6 +657,49 @@ t.test('a hold that no clock can count is as good as the longest', async (t) => 
   engine.tell('quit');
 });
 
+for (const [when, status, body, unackedLosses] of [
+  ['before its ack: the sprite may come again', 404, '{"type":"urn:sprites:unknown-client"}', 1],
+  ['after its ack: the sprite may not', 200, '{"seq":1,"sprites":[]}', 0]
+]) {
+  t.test(`a client leaves ${when}`, async (t) => {
+    let sprite;
+    const parked = [];
+    let toldToLeave = false;
+    const bring = (response) =>
+      response.end(`{"seq":1,"sprites":[{"seq":1,"from":"left","sprite":${sprite}}]}`);
+    const port = await startStranger(t, (request, thrown, response) => {
+      if (request.url.startsWith('/poll/c1')) return parked.push(response);
+      if (request.url.startsWith('/poll/c2?ack=0')) return bring(response);
+      if (request.url.startsWith('/poll')) return undefined;
+      if (request.url === '/leave/c1') {
+        response.on('finish', () => (toldToLeave = true));
+        response.statusCode = 204;
+        return response.end();
+      }
+      sprite = thrown;
+      response.statusCode = 202;
+      return response.end('{"state":"queued"}');
+    });
+    const options = { port, clients: 1, lanes: 1, throwing: 'rate', rate: 20, tick: 50 };
+    const engine = startEngine(t, options);
+    engine.tell('clients 1');
+    await engine.until((tick) => tick.parked === 1);
+    engine.tell('throw 60000');
+    await until(() => sprite !== undefined);
+    engine.tell('stop');
+    bring(parked[0]);
+    await until(() => parked.length === 2);
+    engine.tell('clients 0');
+    await until(() => toldToLeave);
+    parked[1].statusCode = status;
+    parked[1].end(body);
+    t.match(await engine.until(({ members }) => members === 0), { unackedLosses, left: 1 });
+    engine.tell('clients 1');
+    t.match(await engine.until(({ doubles }) => doubles === 1), { unackedLosses });
+    engine.tell('quit');
+  });
+}
+
 t.test('what an engine keeps of what a server sends is bounded', async (t) => {
   let thrown;
   const port = await startStranger(t, (request, body, response) => {
