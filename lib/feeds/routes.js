@@ -134,8 +134,11 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
     // The length of what GET compresses, and its tag, are known when that is done (RFC 9110, section 9.3.2).
     const mayPack = gzip && answer.length >= COMPRESS_FROM;
     if (!mayPack) headers['Content-Length'] = answer.length;
-    if (mayPack || options.feedCache === 0 || isPrivate(keys[0])) {
-      return { status: 200, headers: { ...common, ...varied(common), ...headers } };
+    const mayKeep = options.feedCache > 0 && !isPrivate(keys[0]);
+    if (mayPack || !mayKeep) {
+      const always = { ...common, ...varied(common) };
+      if (mayKeep && noneMatch === '*') return { status: 304, headers: always };
+      return { status: 200, headers: { ...always, ...headers } };
     }
     const ETag = `"${answer.tag}"`;
     const kept = { ...cached(common), ETag, 'Cache-Control': NEWEST };

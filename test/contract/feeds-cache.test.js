@@ -202,6 +202,10 @@ contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server
     const gzip = { 'Accept-Encoding': 'gzip', 'If-None-Match': `"${whole}"` };
     const open = await server.ask('HEAD', `/feed/${large}`, { headers: gzip });
     t.strictSame([open.status, open.headers.etag], [200, undefined], 'the tag of another form');
+    const any = { headers: { ...gzip, 'If-None-Match': '*' } };
+    for (const method of ['GET', 'HEAD']) {
+      t.equal((await server.ask(method, `/feed/${large}`, any)).status, 304, `${method} any form`);
+    }
   });
 
   t.test('problems, lists and streams are never kept', async (t) => {
