@@ -91,7 +91,8 @@ export function openUpstream({ feeds, options, log }) {
     source.failures = 0;
     source.first = false;
     source.etag = etag;
-    after(source, every);
+    // Deleted during the fetch, and asked for anew: what came was compared with what is gone.
+    after(source, feeds.find(source.key)?.length === 0 ? 0 : every);
   }
 
   function failed(source, reason) {

@@ -26,7 +26,7 @@ function open(t) {
   mock.timers.enable({ apis: ['setTimeout'] });
   t.teardown(() => mock.timers.reset());
   const scene = { now: 0, fetches: 0, forgotten: false, watching: 1, lastAsked: 0, failed: false };
-  scene.mayForget = true;
+  Object.assign(scene, { mayForget: true, length: 7, underWay: null });
   let ask;
   const feeds = {
     onFetch: (fetch) => (ask = fetch),
@@ -37,13 +37,14 @@ function open(t) {
             watching: scene.watching,
             idle: scene.now - scene.lastAsked,
             upstream: true,
-            length: 7
+            length: scene.length
           },
     fetched: () => [],
     forget: () => (scene.forgotten = scene.mayForget),
     fail: () => {},
     fetch: async () => {
       scene.fetches += 1;
+      await scene.underWay;
       return scene.failed ? { failed: 'it is down' } : { unchanged: true };
     }
   };
@@ -135,6 +136,19 @@ t.test('a source that fails is asked later and later, five minutes at the most',
   const back = scene.fetches;
   await scene.pass(60);
   t.ok(scene.fetches >= back + 11, 'and as before when it answers again');
+});
+
+t.test('one that is deleted while it is fetched, and asked for again, is fetched anew', async (t) => {
+  const scene = open(t);
+  let end;
+  scene.underWay = new Promise((resolve) => (end = resolve));
+  await scene.start();
+  scene.length = 0;
+  await scene.start();
+  t.equal(scene.fetches, 1, 'one at a time');
+  end();
+  await scene.pass(0.2);
+  t.equal(scene.fetches, 2, 'what the first has fetched was compared with what is gone');
 });
 
 const source = (name, asker, first) => ({ name, asker, first });
