@@ -573,8 +573,8 @@ export const table = [
   },
   {
     name: 'check',
-    default: '0',
-    type: whole(0, 16000000),
+    default: 'none',
+    type: orNone(whole(1, 16000000)),
     help: 'print what this host lacks for so many clients, and exit'
   },
   {

@@ -43,7 +43,7 @@ export async function main(start, args, environment) {
     const options = isTrial ? readTrial(rest, environment) : readOptions(args, environment);
     if (options.help) print(helpText());
     else if (options.version) print(version());
-    else if (options.check > 0) process.exitCode = printCheck(check(options.check, options));
+    else if (options.check !== 'none') process.exitCode = printCheck(check(options.check, options));
     else await run(start, options, unknownVariables(environment, isTrial ? TRIAL : {}));
   } catch (error) {
     // A signal has ended the start.
