@@ -303,7 +303,8 @@ export class Client {
    * @returns {Promise<Outcome>}
    * @throws {TypeError} on an edge that isn't one
    */
-  async throw(edge, sprite, { patience = 5000, ticket = this.ticket() } = {}) {
+  async throw(edge, sprite, options) {
+    const { patience = 5000, ticket = this.ticket() } = options ?? {};
     const body = typeof sprite === 'string' ? sprite : JSON.stringify(sprite);
     return this.#throws.throw(edge, body, patience, ticket);
   }

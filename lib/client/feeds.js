@@ -124,7 +124,8 @@ export class Feeds {
    *     its value is frozen. What is none is not taken
    * @returns {Watch}
    */
-  watch(key, onChange, { kept } = {}) {
+  watch(key, onChange, options) {
+    const { kept } = options ?? {};
     const { find, close } = this.#begin(key, onChange, { ...readKept(kept), isLog: false });
     return {
       key,
@@ -147,7 +148,8 @@ export class Feeds {
    * @param {string} [options.after] the `cursor` of an earlier run. What is none is not taken
    * @returns {Follow}
    */
-  follow(key, onItems, { after } = {}) {
+  follow(key, onItems, options) {
+    const { after } = options ?? {};
     const cursor = isCursor(after) ? /** @type {string} */ (after) : NO_CURSOR;
     const { find, close } = this.#begin(key, onItems, { cursor, isLog: true });
     return {

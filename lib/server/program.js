@@ -85,11 +85,13 @@ const USUAL_GRANT = 3600;
  * @returns {import('./types/server.js').Server['grant']}
  */
 export function programGrant(sign) {
-  return ({ seconds = USUAL_GRANT, ...rights } = {}) =>
-    sign({ seconds, ...rights }).catch((error) => {
+  return (wanted) => {
+    const { seconds = USUAL_GRANT, ...rights } = wanted ?? {};
+    return sign({ seconds, ...rights }).catch((error) => {
       error.message = asInPrograms(error.message);
       throw error;
     });
+  };
 }
 
 /**
@@ -138,7 +140,9 @@ export function programFeeds({ feeds, arena, options }) {
         return publisher.remove(key);
       });
     },
-    async watch(key, seen = NO_CURSOR, { signal } = {}) {
+    async watch(key, given, how) {
+      const seen = given ?? NO_CURSOR;
+      const { signal } = how ?? {};
       checkKey(key);
       for (;;) {
         if (feeds.closed) throw ended();

@@ -704,7 +704,7 @@ t.test('a neighbor that is busy: the sprite is still yours, and that edge rests'
   t.match(await client.throw('left', {}, { patience: 0 }), { thrown: false, state: 'busy' });
   t.equal(fetch.of('throw').length, 1, 'the second was not even sent');
   t.match(await client.throw('up', {}, { patience: 0 }), { thrown: true }, 'other edges are free');
-  const outcome = await inTime(clock, client.throw('left', {}));
+  const outcome = await inTime(clock, client.throw('left', {}, null));
   t.match(outcome, { thrown: true });
   t.equal(clock.now(), 2500, 'with patience it waits its turn');
   await client.leave();

@@ -40,7 +40,7 @@ t.test('it asks below the path of its base, without what needs a preflight', asy
     return new Response(JSON.stringify({ items: [value(1)] }));
   };
   const { feeds, clock } = start([], { base: 'http://feeds.test:8080/below/', fetch });
-  feeds.watch('a', () => feeds.close());
+  feeds.watch('a', () => feeds.close(), null);
   await clock.settle();
   const [[url, { method, headers }]] = calls;
   t.equal(url, 'http://feeds.test:8080/below/feeds');
@@ -374,7 +374,7 @@ t.test('a log that is followed says its cursor', async (t) => {
   const item = { feed: 'log', from: 'none', cursor: 'e1-1', items: [1] };
   const { feeds, clock } = start([items(item), HANG]);
   const told = [];
-  const log = feeds.follow('log', (list, news) => told.push([list, news]));
+  const log = feeds.follow('log', (list, news) => told.push([list, news]), null);
   t.equal(log.cursor, null);
   await clock.until(() => told.length === 1);
   t.strictSame(told, [[[1], { key: 'log', cursor: 'e1-1' }]]);

@@ -236,6 +236,7 @@ t.test('feeds as functions', async (t) => {
     t.match(error.message, /^\w.*\.$/);
     t.notMatch(error.message, '--');
   }
+  t.equal((await server.watch('b', null, null)).value, 1, 'null is none');
   const off = new AbortController();
   const given = server.watch('c', undefined, { signal: off.signal });
   off.abort();
@@ -389,6 +390,7 @@ t.test('a grant that would be none is not signed', async (t) => {
   const k = Buffer.alloc(32, 1).toString('base64url');
   const server = await serve(t, { grants: { keys: [{ kty: 'oct', k }] } });
   await server.grant({ read: ['a'], seconds: 0.5 });
+  t.type(await server.grant(null), 'string', 'null is none, as elsewhere');
   for (const seconds of [0, -1, NaN, '60', null]) {
     await t.rejects(server.grant({ seconds }), { message: /^seconds takes a number above 0/ });
   }
