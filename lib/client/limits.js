@@ -11,7 +11,7 @@ const LIMITS = {
   busyLeast: 250, // between two attempts of a throw that found the server busy
   quick: 1000, // an empty poll answered sooner than this counts as a failure
   long: 10_000, // a poll parked so long tells whether the network lets it park
-  attempts: 5, // of one throw that gets no answer, while there is contact
+  attempts: 5, // of one throw that gets no answer while there is contact, or whose place is forgotten
   throwPatience: 60_000, // until a throw without an answer is given up
   numberWindow: 60, // numbers between a repeated throw and a new one; the server remembers 64
   strayMisses: 3, // 404 in a row that no Sprites server wrote, and the place counts as forgotten

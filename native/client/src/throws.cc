@@ -170,6 +170,12 @@ void Engine::onThrowForgotten(Throws::iterator pending, Time now) {
   forget(pending->place, now);
   if (pending->maybeTaken) {
     settle(pending, Outcome::kForgotten, "the server has forgotten this client and its throws");
+  } else if (++pending->attempts >= options_.throwAttempts) {
+    ThrowResult result;
+    result.outcome = Outcome::kOffline;
+    result.problem = std::string(kProblemPrefix) + "unknown-client";
+    result.detail = "the server forgets every place it is thrown from";
+    settle(pending, result);
   } else {
     pending->place.clear();  // it flies from the new place
   }
