@@ -269,6 +269,7 @@ void App::look(Clock::time_point now) {
       kLookLongest, std::chrono::milliseconds(
                         std::llround(static_cast<double>(kLook.count()) * std::max(1.0, crowd))));
   nextLook_ = now + (online ? pace : kLookOffline);
+  window_.fillScreen();  // not of every change does SDL tell
   client_.status([this](const std::optional<Status>& status) {
     if (status) tell([&](News* news) { news->statuses.push_back(*status); });
   });
@@ -341,7 +342,8 @@ void App::onEvent(const SDL_Event& event) {
       changed_ = true;
       break;
     case SDL_DROPFILE:
-      addFile(event.drop.file);
+    case SDL_DROPTEXT:
+      if (event.type == SDL_DROPFILE) addFile(event.drop.file);
       SDL_free(event.drop.file);
       break;
     case SDL_KEYDOWN:

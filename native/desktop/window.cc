@@ -38,6 +38,13 @@ bool isBlind() {
   return (asked == nullptr || *asked == '\0') && !hasScreen;
 }
 
+/** The first screen, without panels. */
+SDL_Rect usableScreen() {
+  SDL_Rect whole{0, 0, 800, 600};
+  SDL_GetDisplayUsableBounds(0, &whole);
+  return whole;
+}
+
 Image imageOf(const Canvas& canvas) { return {canvas.side(), canvas.side(), canvas.pixels()}; }
 
 /** A soft ellipse, wide where the sprite stands on the ground, small where it is high above it. */
@@ -102,8 +109,7 @@ void Window::open(const Settings& settings) {
 }
 
 bool Window::openTransparent(const Settings& settings) {
-  SDL_Rect whole{0, 0, 800, 600};
-  SDL_GetDisplayUsableBounds(0, &whole);
+  SDL_Rect whole = usableScreen();
   if (settings.window) {
     whole.w = settings.window->width;
     whole.h = settings.window->height;
@@ -118,7 +124,16 @@ bool Window::openTransparent(const Settings& settings) {
     return false;
   }
   SDL_SetWindowPosition(window_.get(), whole.x, whole.y);
+  if (!settings.window) screen_ = whole;
   return true;
+}
+
+void Window::fillScreen() {
+  const SDL_Rect whole = usableScreen();
+  if (!screen_ || SDL_RectEquals(&*screen_, &whole)) return;
+  screen_ = whole;
+  SDL_SetWindowSize(window_.get(), whole.w, whole.h);
+  SDL_SetWindowPosition(window_.get(), whole.x, whole.y);
 }
 
 int Window::height() const { return transparent_ ? height_ : height_ - footerOf(height_); }

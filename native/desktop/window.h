@@ -55,6 +55,9 @@ class Window {
   /** Takes the size the window has now. */
   void takeSize();
 
+  /** Has a transparent window fill the screen, which may have another size by now. */
+  void fillScreen();
+
   void setTitle(const std::string& title);
 
   /** Takes the keyboard: a window without a frame gets it from no window manager. */
@@ -107,6 +110,7 @@ class Window {
 
   std::unique_ptr<SDL_Window, WindowEnd> window_;
   bool transparent_ = false;
+  std::optional<SDL_Rect> screen_;  // what the window fills; none: it has a size of its own
   int width_ = 0;
   int height_ = 0;
   Surface frame_;

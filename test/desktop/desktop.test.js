@@ -398,6 +398,22 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     await under.close();
   });
 
+  t.test('a transparent desktop fills the screen, also one that becomes smaller', async (t) => {
+    const { server, screen } = await scene(t);
+    const workArea = (...area) => screen.set('_NET_WORKAREA', '32c', `0, 0, ${area.join(', ')}`);
+    await workArea(1240, 480);
+    const options = ['--server', server.url, '--transparent', '--sprite', 'rocket'];
+    const one = new DesktopProgram(t, program, screen, options);
+    await one.titled('Sprites - online.*');
+    const size = async () =>
+      (await screen.hand('getwindowgeometry', one.window)).split(/\s+/).at(-2);
+    t.equal(await size(), '1240x480');
+    await workArea(700, 400);
+    await until(async () => (await size()) === '700x400');
+    await screen.until(GLASS, { x: 0, y: 0, width: 700, height: 400 }, 20);
+    await one.close();
+  });
+
   t.test(
     'where there are no transparent windows it says so in one line, and opens a plain one',
     async (t) => {

@@ -24,7 +24,17 @@ const NEAR = 6;
 
 /** Why the desktop can't be built here, or shown on a screen: for a test's `skip`. */
 export const noDesktop = missing({
-  programs: ['cmake', 'g++', 'pkg-config', 'Xvfb', 'xdotool', 'import', 'convert', 'montage'],
+  programs: [
+    'cmake',
+    'g++',
+    'pkg-config',
+    'Xvfb',
+    'xdotool',
+    'xprop',
+    'import',
+    'convert',
+    'montage'
+  ],
   packages: ['libcurl', 'sdl2', 'SDL2_image', 'pangocairo']
 });
 
@@ -104,6 +114,12 @@ export class Screen {
   /** The hand: an xdotool command line. */
   hand(...words) {
     return tool('xdotool', words.map(String), { env: this.#env });
+  }
+
+  /** Says something of the screen, as a window manager does. */
+  set(name, format, value) {
+    const words = ['-root', '-f', name, format, '-set', name, value];
+    return tool('xprop', words, { env: this.#env });
   }
 
   /**
