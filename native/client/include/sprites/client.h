@@ -263,7 +263,7 @@ struct Options {
   /** How long a throw may wait for an answer, or for contact, before it is settled... */
   std::chrono::milliseconds throwPatience{60000};
 
-  /** ...and how many times it may fail while there is contact. At least 1. */
+  /** ...and how often it may fail, or find its place gone, while there is contact. At least 1. */
   unsigned throwAttempts = 5;
 
   /** The longest wait between two tries for contact; the first are shorter. At least 100 ms. */
@@ -381,7 +381,8 @@ class Client {
    * drop it may lose it. A program that shows sprites does well to keep it.
    *
    * While offline a throw is settled kOffline at once, with the time until the
-   * next try. Over an edge whose neighbor was busy a moment ago it is kBusy at
+   * next try; so is one whose place the server forgets each time, throwAttempts
+   * times. Over an edge whose neighbor was busy a moment ago it is kBusy at
    * once.
    */
   bool throwSprite(Edge edge, std::string json, ThrowCallback result);

@@ -9,8 +9,7 @@
 //     if (change.problem.empty()) show(change.value); else explain(change.problem);
 //   });
 //   feeds.start();                                           // a thread of its own, or:
-//   // while (running) { feeds.perform(std::chrono::milliseconds(16)); ...the caller's own loop...
-//   }
+//   // while (running) { feeds.perform(std::chrono::milliseconds(16)); ...its own loop... }
 //
 // A log (a chat, notifications, events) is followed: feeds.follow("chat", onItems) gives each item,
 // in order and once.
@@ -97,8 +96,8 @@ const char* toString(FeedsState state);
 /** What onState tells. */
 struct FeedsStateChange {
   FeedsState state = FeedsState::kIdle;
-  std::string
-      why;  ///< as in StateChange: a problem's name, "network", "slow", "garbage", "no-grant"
+  /** As in StateChange: a problem's name, "network", "slow", "garbage", "no-grant". */
+  std::string why;
   std::string reason;  ///< the same as one line for people
 };
 

@@ -2,7 +2,7 @@
 //
 // On the wire a sprite is one JSON object. The server lets any JSON object through, so whatever
 // comes in was written by a stranger: readSprite() is the one gate, and what it lets pass is safe
-// to show. Written with docs in mind for both directions:
+// to show. It has:
 //
 //   {
 //     "id":      "k3J_9-x",              1 to 64 of A-Z a-z 0-9 _ -
