@@ -138,18 +138,21 @@ t.test('a source that fails is asked later and later, five minutes at the most',
   t.ok(scene.fetches >= back + 11, 'and as before when it answers again');
 });
 
-t.test('one that is deleted while it is fetched, and asked for again, is fetched anew', async (t) => {
-  const scene = open(t);
-  let end;
-  scene.underWay = new Promise((resolve) => (end = resolve));
-  await scene.start();
-  scene.length = 0;
-  await scene.start();
-  t.equal(scene.fetches, 1, 'one at a time');
-  end();
-  await scene.pass(0.2);
-  t.equal(scene.fetches, 2, 'what the first has fetched was compared with what is gone');
-});
+t.test(
+  'one that is deleted while it is fetched, and asked for again, is fetched anew',
+  async (t) => {
+    const scene = open(t);
+    let end;
+    scene.underWay = new Promise((resolve) => (end = resolve));
+    await scene.start();
+    scene.length = 0;
+    await scene.start();
+    t.equal(scene.fetches, 1, 'one at a time');
+    end();
+    await scene.pass(0.2);
+    t.equal(scene.fetches, 2, 'what the first has fetched was compared with what is gone');
+  }
+);
 
 const source = (name, asker, first) => ({ name, asker, first });
 
