@@ -77,8 +77,7 @@ class Engine : public EngineBase {
     uint64_t n = 0;
     RequestId request = 0;  // 0: not on the wire
     unsigned tries = 0;     // times it was sent
-    unsigned attempts =
-        0;  // of those, without an answer though there was contact, or from a lost place
+    unsigned attempts = 0;  // of those, unanswered with contact, or from a lost place
     bool maybeTaken = false;
     bool isLast = false;  // sent while leaving: not again
     Time due;             // not to be sent before
