@@ -499,7 +499,7 @@ async function main() {
     resume: kept.place,
     onResume: (resume) => store.keepPlace(resume),
     onSprite: enter,
-    fetch: PollTurns.needed() ? new PollTurns().fetch : undefined,
+    fetch: (await PollTurns.needed()) ? new PollTurns().fetch : undefined,
     announcer,
     tally,
     alone: () => (preferences.get('companion') ? ALONE_WITH_PIP : ALONE),

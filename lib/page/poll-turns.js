@@ -34,11 +34,16 @@ export class PollTurns {
     };
   }
 
-  /** @returns {boolean} whether the tabs of this browser have to take turns, and can */
-  static needed() {
+  /** @returns {Promise<boolean>} whether the tabs of this browser have to take turns, and can */
+  static async needed() {
     const protocol = performance.getEntriesByType('navigation')[0]?.nextHopProtocol ?? '';
-    const single = /^h[23]/.test(protocol);
-    return !single && Boolean(navigator.locks) && typeof BroadcastChannel === 'function';
+    if (/^h[23]/.test(protocol) || typeof BroadcastChannel !== 'function') return false;
+    try {
+      await navigator.locks.query();
+      return true;
+    } catch {
+      return false; // There are none here, or they are forbidden, as storage is.
+    }
   }
 
   /**

@@ -27,8 +27,11 @@ export class Store {
    * @returns {Promise<{place: unknown, desktop: unknown}>} null for what there isn't
    */
   async open() {
-    const found = { place: read(sessionStorage, PLACE), desktop: read(sessionStorage, DESKTOP) };
-    const owner = read(sessionStorage, OWNER);
+    const found = {
+      place: read('sessionStorage', PLACE),
+      desktop: read('sessionStorage', DESKTOP)
+    };
+    const owner = read('sessionStorage', OWNER);
     if (typeof BroadcastChannel === 'function') {
       this.#channel = new BroadcastChannel('sprites');
       if (typeof owner === 'string' && (await this.#isHeld(owner))) {
@@ -41,19 +44,19 @@ export class Store {
     }
     if (typeof owner === 'string') found.desktop ??= takeShelf(SHELF + owner)?.desktop ?? null;
     this.#owner = makeName();
-    write(sessionStorage, OWNER, this.#owner);
-    if (!found.place) write(sessionStorage, PLACE, null);
+    write('sessionStorage', OWNER, this.#owner);
+    if (!found.place) write('sessionStorage', PLACE, null);
     return found;
   }
 
   /** @param {object|null} place what the client's `onResume` says */
   keepPlace(place) {
-    if (!this.#closed) write(sessionStorage, PLACE, place);
+    if (!this.#closed) write('sessionStorage', PLACE, place);
   }
 
   /** @param {object} desktop */
   keepDesktop(desktop) {
-    if (!this.#closed) write(sessionStorage, DESKTOP, desktop);
+    if (!this.#closed) write('sessionStorage', DESKTOP, desktop);
   }
 
   /**
@@ -62,12 +65,12 @@ export class Store {
    * @param {{sprites: object[]}} desktop
    */
   close(desktop) {
-    write(sessionStorage, PLACE, null);
-    write(sessionStorage, DESKTOP, desktop);
+    write('sessionStorage', PLACE, null);
+    write('sessionStorage', DESKTOP, desktop);
     this.#closed = true;
     if (desktop.sprites.length === 0) return;
-    const shelved = write(localStorage, SHELF + this.#owner, { at: Date.now(), desktop });
-    if (shelved) write(sessionStorage, DESKTOP, null);
+    const shelved = write('localStorage', SHELF + this.#owner, { at: Date.now(), desktop });
+    if (shelved) write('sessionStorage', DESKTOP, null);
   }
 
   /**
@@ -79,14 +82,14 @@ export class Store {
   adopt(most) {
     const taken = [];
     for (const key of shelves()) {
-      const { at, desktop } = read(localStorage, key) ?? {};
+      const { at, desktop } = read('localStorage', key) ?? {};
       if (Date.now() - at < SHELVED) continue;
       takeShelf(key);
       const sprites = Array.isArray(desktop?.sprites) ? desktop.sprites : [];
       const room = most - taken.length;
       taken.push(...sprites.slice(0, room));
       if (sprites.length > room) {
-        write(localStorage, key, { at, desktop: { sprites: sprites.slice(room) } });
+        write('localStorage', key, { at, desktop: { sprites: sprites.slice(room) } });
       }
     }
     return taken;
@@ -117,31 +120,41 @@ function shelves() {
   try {
     return Object.keys(localStorage)
       .filter((key) => key.startsWith(SHELF))
-      .sort((a, b) => (read(localStorage, a)?.at ?? 0) - (read(localStorage, b)?.at ?? 0));
+      .sort((a, b) => (read('localStorage', a)?.at ?? 0) - (read('localStorage', b)?.at ?? 0));
   } catch {
     return []; // Storage is switched off.
   }
 }
 
 function takeShelf(key) {
-  const found = read(localStorage, key);
-  write(localStorage, key, null);
+  const found = read('localStorage', key);
+  write('localStorage', key, null);
   return found;
 }
 
-function read(storage, key) {
+/**
+ * @param {'localStorage'|'sessionStorage'} storage by name: where it is switched off, to ask for it is an error
+ * @param {string} key
+ * @returns {any} null where there is none
+ */
+export function read(storage, key) {
   try {
-    return JSON.parse(storage.getItem(key));
+    return JSON.parse(globalThis[storage].getItem(key));
   } catch {
     return null; // Storage is switched off, or holds what this page never wrote.
   }
 }
 
-/** @returns {boolean} whether it is remembered */
-function write(storage, key, value) {
+/**
+ * @param {'localStorage'|'sessionStorage'} storage
+ * @param {string} key
+ * @param {any} value null: none
+ * @returns {boolean} whether it is remembered
+ */
+export function write(storage, key, value) {
   try {
-    if (value === null) storage.removeItem(key);
-    else storage.setItem(key, JSON.stringify(value));
+    if (value === null) globalThis[storage].removeItem(key);
+    else globalThis[storage].setItem(key, JSON.stringify(value));
     return true;
   } catch {
     return false; // Storage is full or switched off. The page goes on; it will not be remembered.

@@ -15,7 +15,7 @@ import {
   SIZES,
   unlock
 } from '../support/arena-pages.js';
-import { amissTo, drag, online } from '../support/page-browser.js';
+import { amissTo, denyStorage, drag, online } from '../support/page-browser.js';
 import { tool } from '../support/cpp-build.js';
 import { MIRROR } from '../support/arena.js';
 import { temporary } from '../support/processes.js';
@@ -400,6 +400,21 @@ t.test(
     });
   }
 );
+
+t.test('browsers that may keep nothing play all the same', { skip }, async (t) => {
+  const { command, visit } = await room(t);
+  await command({ game: 'quiz', running: true });
+  const pages = {};
+  for (const [name, path] of Object.entries(PAGES)) {
+    pages[name] = await visit(path);
+    await pages[name].addInitScript(denyStorage);
+    await pages[name].reload();
+  }
+  await says(pages.field, '.big', 'light');
+  await says(pages.phone, '.ask', 'light');
+  await unlock(pages.panel);
+  await says(pages.panel, '#go', 'Stop');
+});
 
 /** What of a page is outside its window, and what of the address is broken elsewhere than between its parts. */
 const amissNow = (page) =>

@@ -10,6 +10,7 @@ import {
   among,
   browserRig,
   costOfFrame,
+  denyStorage,
   drag,
   edgeBetween,
   fill,
@@ -536,6 +537,16 @@ alone(
     t.equal((await look(page)).thrown, 0);
   }
 );
+
+alone('a browser that may keep nothing has a desktop', { others: 11 }, async (t, { page }) => {
+  await page.addInitScript(denyStorage);
+  await page.reload();
+  await online(page);
+  await holds(page, 1);
+  await page.focus('#stage');
+  await page.keyboard.press('Shift+ArrowLeft');
+  await until(page, 'thrown', 1);
+});
 
 alone('after a sleep it asks again at once: the parked poll may be dead', async (t, { page }) => {
   await page.clock.install();

@@ -9,7 +9,7 @@ import { Client } from '../../lib/client/client.js';
 import { launch, SPRITES } from './launch.js';
 import { failWhenStuck } from './stuck.js';
 
-/* global axe, CSSTransition, document, KeyboardEvent, dispatchEvent, requestAnimationFrame */
+/* global axe, CSSTransition, LockManager, document, KeyboardEvent, dispatchEvent, requestAnimationFrame */
 
 /** A real server and a real browser, for the tests of the page. */
 
@@ -187,6 +187,16 @@ export class Browser {
         this.complaints.push(message.text());
     });
   }
+}
+
+/** An init script. In a browser whose owner has blocked cookies, to name the storage is an error already. */
+export function denyStorage() {
+  const deny = () => {
+    throw new DOMException('Access is denied for this document.', 'SecurityError');
+  };
+  for (const name of ['localStorage', 'sessionStorage'])
+    Object.defineProperty(globalThis, name, { get: deny });
+  for (const name of ['request', 'query']) LockManager.prototype[name] = async () => deny();
 }
 
 /** Waits until the page says it is in this state. */

@@ -1,5 +1,6 @@
 import { make, put } from './elements.js';
 import { arenaName, base, GameStage, listGames, Room } from './room.js';
+import { read, write } from '../page/store.js';
 
 /** The names on the panel: a click puts one away, or brings it back. */
 
@@ -126,7 +127,7 @@ let control = null;
 let ahead = {};
 let players = 0;
 let contact = 'asking';
-let token = sessionStorage.getItem(KEY) ?? '';
+let token = String(read('sessionStorage', KEY) ?? '');
 const figures = new Figures($('figures'));
 
 /** What a game has for the panel itself: its panel.js, where it has one. */
@@ -179,7 +180,7 @@ function forget(wrong) {
   token = '';
   ahead = {};
   commands.waiting.length = 0;
-  sessionStorage.removeItem(KEY);
+  write('sessionStorage', KEY, null);
   askToken(wrong);
 }
 
@@ -190,7 +191,7 @@ $('token-form').addEventListener('submit', async (event) => {
   token = entered;
   if (await look()) {
     $('token').value = '';
-    sessionStorage.setItem(KEY, token);
+    write('sessionStorage', KEY, token);
     open();
   }
 });

@@ -2,6 +2,7 @@ import { put } from './elements.js';
 import { Naming } from './naming.js';
 import { Player } from '../client/player.js';
 import { arenaName, base, byLink, describeGame, GameStage, Room } from './room.js';
+import { read, write } from '../page/store.js';
 
 /** The phone: joins the arena, and shows the game's own control. */
 
@@ -12,22 +13,7 @@ const KEY = `sprites.arena.${arenaName()}`;
 
 // ---- the player, kept by the tab, so that a reload is the same one
 
-function readKept() {
-  try {
-    return JSON.parse(sessionStorage.getItem(KEY));
-  } catch {
-    return null; // Storage is switched off, or holds what this page never wrote.
-  }
-}
-
-function keep(kept) {
-  try {
-    if (kept) sessionStorage.setItem(KEY, JSON.stringify(kept));
-    else sessionStorage.removeItem(KEY);
-  } catch {
-    // Storage is switched off: a reload is another player.
-  }
-}
+const keep = (kept) => write('sessionStorage', KEY, kept);
 
 let control = null;
 let shownNumber; // that the game was begun with
@@ -39,7 +25,7 @@ let left = null; // what the player's last state was about
 const player = new Player({
   ...byLink,
   base: new URL(`arena/${arenaName()}`, base).href,
-  kept: readKept(),
+  kept: read('sessionStorage', KEY),
   keep,
   onState(state, about) {
     left = about;

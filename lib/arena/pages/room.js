@@ -1,5 +1,6 @@
 import { Feeds } from '../client/feeds.js';
 import { grantOfLink } from '../client/link-grant.js';
+import { read, write } from '../page/store.js';
 
 /** What every page of an arena knows: its name, its control feed, and which game is shown. */
 
@@ -212,20 +213,20 @@ async function isThere(url) {
  * @param {() => boolean} isWanted whether it still is; asked before each step
  */
 async function reloadFor(url, isWanted) {
-  const before = Number(sessionStorage.getItem(KEY) ?? 0);
+  const before = Number(read('sessionStorage', KEY)) || 0;
   const wait = Math.min(MOST, FIRST * 2 ** before);
   do {
     await pause(wait * (1 + Math.random()));
     if (!isWanted()) return;
   } while (!(await isThere(url)));
   if (!isWanted()) return;
-  sessionStorage.setItem(KEY, before + 1);
+  write('sessionStorage', KEY, before + 1);
   location.reload();
 }
 
 /** Says that a module was imported: the next failure is a first one. */
 export function imported() {
-  sessionStorage.removeItem(KEY);
+  write('sessionStorage', KEY, null);
 }
 
 /** What there is to play, as GET /games says: asked until it has answered, then when a game has another version. */

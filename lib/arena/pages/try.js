@@ -1,5 +1,6 @@
 import { make } from './elements.js';
 import { arenaName } from './room.js';
+import { write } from '../page/store.js';
 
 /** A game that is tried: its field, a phone and the panel, each in a frame, which all share this tab's storage. */
 
@@ -7,7 +8,7 @@ const FRAMES = { field: 'The field', play: 'A phone', control: 'The panel' };
 
 const token = location.hash.slice(1);
 if (token !== '') {
-  sessionStorage.setItem('sprites.token', token); // Where the panel has it.
+  write('sessionStorage', 'sprites.token', token); // Where the panel has it.
   history.replaceState(null, '', location.pathname);
 }
 for (const [path, title] of Object.entries(FRAMES)) {
