@@ -16,7 +16,7 @@ export class Companion {
   #desktop;
   #onBack;
   #random;
-  #thrown = new Set();
+  #thrown = new Map(); // what was thrown, by its id
 
   /**
    * @param {import('./desktop.js').Desktop} desktop
@@ -32,16 +32,17 @@ export class Companion {
   /** This desktop has thrown a sprite. */
   saw(sprite) {
     this.#thrown.delete(sprite.id);
-    this.#thrown.add(sprite.id);
-    if (this.#thrown.size > REMEMBERED) this.#thrown.delete(this.#thrown.values().next().value);
+    this.#thrown.set(sprite.id, sprite);
+    if (this.#thrown.size > REMEMBERED) this.#thrown.delete(this.#thrown.keys().next().value);
   }
 
   /**
    * @param {import('../client/sprite.js').Sprite} sprite
-   * @returns {boolean} whether this desktop has thrown it, so that Pip may have it
+   * @returns {boolean} whether this desktop has thrown it, so that Pip may have it; a stranger may have put another picture on it
    */
-  knows(sprite) {
-    return this.#thrown.has(sprite.id);
+  knows({ id, picture, photo }) {
+    const own = this.#thrown.get(id);
+    return own?.picture === picture && (photo === undefined || own.photo === photo);
   }
 
   /**

@@ -197,13 +197,13 @@ function enter(value, { from: edge }) {
     changed();
     return true;
   }
-  if (isFull()) {
-    passOn(sprite, edge);
-    return true;
-  }
   const own = companion.knows(sprite);
   // It has come around before the answer to its throw: that throw was accepted, whatever comes now.
   if (own) desktop.arrived(sprite.id);
+  if (isFull()) {
+    passOn(sprite, edge, !own);
+    return true;
+  }
   map.fly(edge, false);
   if (own && session.people === 1 && preferences.get('companion')) {
     stage.dress(companion.take(sprite, edge, stage.half(sprite.picture)));
@@ -241,8 +241,9 @@ function cameIn(body, edge) {
  * Full: a stranger's sprite never takes the place of the desktop's own. It flies on the way it was going, as fast
  * as it came. A sprite that no desktop takes comes back and stays.
  */
-function passOn(sprite, edge) {
+function passOn(sprite, edge, isStranger) {
   const { body, time } = desktop.pass(sprite, edge, stage.half(sprite.picture));
+  body.stranger = isStranger;
   stage.dress(body);
   tally.passed += 1;
   if (!toldFull) say('This desktop is full: what comes in flies on, by the opposite edge.');

@@ -5,6 +5,7 @@ import t from 'tap';
 import {
   browserRig,
   edgeBetween,
+  fill,
   holds,
   hurl,
   look,
@@ -13,6 +14,7 @@ import {
   online,
   remembers,
   resting,
+  soon,
   until
 } from '../support/page-browser.js';
 
@@ -320,6 +322,39 @@ alone(
     await until(page, 'caught', 1);
     await remembers(page, 5);
     t.same(await stays(), ['new'], 'the one that was asked for is shown, and so is its own');
+    await client.leave();
+  }
+);
+
+alone(
+  "no way around the cover: a stranger's picture on one's own sprite, or across a full desktop",
+  { args: ['--throw-rate', '0'] },
+  async (t, { server, page }) => {
+    const caught = [];
+    const { client, edges } = await beside(server, page, (sprite) => void caught.push(sprite));
+    await settings(page, () => page.locator('#prefer-cover').check());
+    const [{ id, x, y }] = (await look(page)).list;
+    await hurl(page, { x, y }, edges[1]);
+    await until(page, 'thrown', 1);
+    t.ok(await soon(() => caught.length === 1));
+    await remembers(page, 0);
+    const picture = `data:image/png;base64,${noisePng(40, 40).toString('base64')}`;
+    await client.throw(edges[0], { ...caught[0], picture, at: 0.5, speed: [0.3, 0] });
+    await until(page, 'caught', 1);
+    await remembers(page, 1);
+    const hidden = async () =>
+      (await memory(page, 'desktop')).sprites
+        .filter((one) => one.hidden)
+        .map(({ sprite }) => sprite.id);
+    t.same(await hidden(), [id], 'another picture than the one that was thrown');
+
+    await fill(page, 200);
+    const busy = { type: 'urn:sprites:neighbor-busy', status: 503 };
+    await page.route('**/throw/**', (route) => route.fulfill({ status: 503, json: busy }));
+    await client.throw(edges[0], { id: 'passer', picture, at: 0.5, speed: [0.3, 0] });
+    await until(page, 'bounced', 1);
+    await remembers(page, 201);
+    t.same((await hidden()).sort(), [id, 'passer'].sort());
     await client.leave();
   }
 );
