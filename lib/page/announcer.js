@@ -103,6 +103,9 @@ export function side(edge) {
   return SIDES[edge];
 }
 
+/** @returns {string} a name from a stranger, which turns no words behind it around */
+export const called = (name) => name.replace(/\p{Bidi_Control}/gu, '');
+
 /**
  * @param {import('../client/sprite.js').Sprite} sprite
  * @param {'a'|'the'} [article]
@@ -110,7 +113,7 @@ export function side(edge) {
  */
 export function what({ picture, name }, article = 'the') {
   const kind = PICTURES.includes(picture) ? picture : 'picture';
-  return `${article} ${kind}${name ? ` “${name}”` : ''}`;
+  return `${article} ${kind}${name ? ` “${called(name)}”` : ''}`;
 }
 
 /**
@@ -118,7 +121,7 @@ export function what({ picture, name }, article = 'the') {
  * @returns {string} such as ` from Ada`; empty where the sender is unknown
  */
 export function from({ by }) {
-  return by ? ` from ${by}` : '';
+  return by ? ` from ${called(by)}` : '';
 }
 
 /**

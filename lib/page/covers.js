@@ -1,3 +1,4 @@
+import { called } from './announcer.js';
 import { PICTURES } from '../client/sprite.js';
 
 /**
@@ -43,10 +44,12 @@ export class Covers {
   offer(body) {
     if (!this.isStrangers(body)) return;
     const action = this.isCovered(body) ? 'Show it' : 'Hide it';
-    this.#announcer.offer(`${body.sprite.by ?? 'A neighbor'} sent this picture.`, action, OFFER, {
-      act: () => this.toggle(body),
-      key: 'h'
-    });
+    this.#announcer.offer(
+      `${called(body.sprite.by ?? '') || 'A neighbor'} sent this picture.`,
+      action,
+      OFFER,
+      { act: () => this.toggle(body), key: 'h' }
+    );
   }
 
   /** Hides a body's picture, or shows it. */

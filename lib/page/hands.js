@@ -61,7 +61,7 @@ export class Hands {
   #down = (event) => {
     if (event.button > 0) return;
     const body = this.#aim(event, event.pointerType === 'touch' ? FINGER : 0);
-    if (!body) return;
+    if (!body || body.held) return;
     this.#tap = { body, x: event.clientX, y: event.clientY, time: event.timeStamp };
     this.grab(body, event, body.x - event.offsetX, body.y - event.offsetY);
     this.#grips.get(event.pointerId).entered = true;

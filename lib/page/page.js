@@ -145,7 +145,8 @@ function sayFull() {
 }
 
 function putAway(body) {
-  if (body.flight) return; // It may be the neighbor's already.
+  // In flight it may be the neighbor's already; and by key it is put away out of the hand that then puts it away.
+  if (body.flight || !desktop.bodies.includes(body)) return;
   desktop.gone(body);
   undos.keep(body);
   sound.play('away');
@@ -260,7 +261,7 @@ function passOn(sprite, edge, isStranger) {
 /** A sprite's middle has crossed an edge: throw it. */
 function leave(body, edge) {
   const crossing = desktop.crossing(body, edge);
-  const by = preferences.get('desktop') || undefined;
+  const by = asName(preferences.get('desktop')) || undefined;
   body.sprite = readSprite({ ...JSON.parse(writeSprite({ ...body.sprite, ...crossing, by })) });
   body.ticket = client.ticket();
   companion.saw(body.sprite);

@@ -2,6 +2,7 @@ import t from 'tap';
 
 import { opposite } from '../../lib/client/client.js';
 import { publicWorld } from '../../lib/operator/status.js';
+import { called, from, what } from '../../lib/page/announcer.js';
 import { Desktop } from '../../lib/page/desktop.js';
 import { CLOSED, PACE } from '../../lib/page/life.js';
 import { PollTurns } from '../../lib/page/poll-turns.js';
@@ -635,4 +636,14 @@ t.test('however many tabs there are, each poll is answered in time', async (t) =
     await clock.pass((hold * 1.25 + 15) * 1000); // as long as the client waits
     t.equal(answered, TABS, `${hold} s`);
   }
+});
+
+t.test('a stranger names things, and turns no words around them', async (t) => {
+  const evil = '\u202E\u2067Boo\u200F';
+  t.equal(
+    `${what({ picture: 'ghost', name: evil })}${from({ by: evil })}`,
+    'the ghost “Boo” from Boo'
+  );
+  t.equal(called(''), '');
+  t.equal(from({ by: '' }), '');
 });

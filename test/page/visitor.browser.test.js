@@ -418,6 +418,51 @@ alone('a drag to the tray puts one away; a flick over it throws', async (t, { pa
   await until(page, 'thrown', 1);
 });
 
+alone('one that is put away by key while it is held is had back once', async (t, { page }) => {
+  await resting(page);
+  const [{ x, y }] = (await look(page)).list;
+  await page.mouse.move(x, y);
+  await page.mouse.down();
+  await page.keyboard.press('Delete');
+  const tray = await page.locator('#tray').boundingBox();
+  await page.mouse.move(tray.x + tray.width / 2, tray.y + 5);
+  await page.waitForTimeout(200); // held still: no flick
+  await page.mouse.up();
+  for (let i = 0; i < 2; i += 1) await page.keyboard.press('Control+z');
+  t.equal((await look(page)).sprites, 1);
+});
+
+alone('two fingers on one sprite', { visit: { hasTouch: true } }, async (t, { page }) => {
+  await resting(page);
+  const [{ x, y }] = (await look(page)).list;
+  const session = await page.context().newCDPSession(page);
+  const touch = (type, ...points) =>
+    session.send('Input.dispatchTouchEvent', {
+      type,
+      touchPoints: points.map((id) => ({ id, x: x + 8 * id, y }))
+    });
+  await touch('touchStart', 0);
+  await touch('touchStart', 0, 1);
+  await touch('touchEnd');
+  await session.detach();
+  await holds(page, 1);
+});
+
+alone(
+  'a name of the desktop that is too long does not stop it',
+  { others: 11 },
+  async (t, { page }) => {
+    await page.evaluate((desktop) => {
+      localStorage.setItem('sprites.preferences', JSON.stringify({ desktop }));
+    }, 'x'.repeat(41));
+    await page.reload();
+    await online(page);
+    await page.focus('#stage');
+    await page.keyboard.press('Shift+ArrowLeft');
+    await until(page, 'thrown', 1);
+  }
+);
+
 /** A photograph, as a phone's camera makes it: a JPEG of 1600 by 1200. */
 async function photograph(page) {
   const base64 = await page.evaluate(async () => {
