@@ -138,7 +138,9 @@ t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   await phones[0].click('#naming button');
   await says(phones[0], '#name-wrong', 'Write a name');
   await call(phones[0], '<b>Ada</b>');
-  await call(phones[1], 'Rude');
+  await phones[1].fill('#name', 'Rude');
+  await phones[1].press('#name', 'Enter');
+  await phones[1].locator('#name-change:focus').waitFor(); // A player with a keyboard is not lost.
   t.strictSame(await amissTo(phones[0]), []);
   await phones[0].reload();
   await says(phones[0], '#named', 'You are <b>Ada</b>');
@@ -171,8 +173,13 @@ t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   await says(field, '.top', 'Question 2 of 2');
   await phones[1].locator('.choice[data-at="0"]:focus').waitFor(); // A player with a keyboard is not lost.
   await phones[0].click('.choice[data-at="0"]');
+  await says(field, '.top', '1 of 2 have answered');
+  await phones[0].evaluate(() => location.reload());
+  await says(phones[0], '.verdict', 'Tap an answer');
   await panel.click('text=Show the answer');
-  await says(phones[0], '.verdict', 'Right!');
+  await says(phones[0], '.verdict', /^Right! [\d,]+ points\. You are 1st of 2\.$/);
+  await phones[0].evaluate(() => location.reload());
+  await says(phones[0], '.verdict', /^You are 1st of 2\.$/);
   await says(phones[1], '.verdict', 'Not answered. You are 2nd of 2.');
   await panel.click('text=To the result');
   await shows(field, 'result');
@@ -193,6 +200,56 @@ t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   await command({ page: 'lobby' });
   await shows(field, 'lobby');
   t.equal(await field.locator('.quiz').count(), 0, 'nothing is left of it');
+});
+
+t.test('the longest words of a quiz can be read on field and phone', { skip }, async (t) => {
+  const text = 'Which of all the answers that follow here is the one that most of us choose? ';
+  const long = { question: text.repeat(3).slice(0, 200), right: 0 };
+  const word = 'Rindfleischetikettierungsueberwachungsaufgabenuebertragungsgesetz';
+  const questions = [
+    { ...long, answers: ['One', 'Two', 'Three', 'Four', 'Five', 'Six'] },
+    { ...long, answers: new Array(6).fill(long.question) },
+    { question: word, answers: new Array(6).fill(`${word} ${word} ${word}`), right: 0 }
+  ];
+  const { command, visit } = await room(t, { games: { quiz: quizWith(questions) } });
+  const [field, phone] = [await visit(PAGES.field, 'big'), await visit(PAGES.phone, 'tall')];
+  await command({ game: 'quiz', running: true, settings: { pause: 60 } });
+  /** Elements whose text is cut off. */
+  const cut = (page, selector) =>
+    page.evaluate(
+      (all) =>
+        [...document.querySelectorAll(all)]
+          .filter(
+            (one) =>
+              one.scrollHeight > one.clientHeight + 1 || one.scrollWidth > one.clientWidth + 1
+          )
+          .map((one) => `${one.className} ${one.textContent}`),
+      selector
+    );
+  const isWhole = async (page, selector) => {
+    let found = await cut(page, selector);
+    for (let i = 0; i < 40 && found.length > 0; i += 1) {
+      await page.waitForTimeout(50);
+      found = await cut(page, selector);
+    }
+    t.same(found, []);
+  };
+  for (const at of questions.keys()) {
+    await says(field, '.top', `Question ${at + 1} of 3`);
+    await says(phone, '.choice', questions[at].answers[1]);
+    t.equal(await phone.evaluate(() => document.querySelector('.phone-quiz').scrollTop), 0);
+    const step = 2048 + 2 * at;
+    for (const settings of [{ end: step }, { end: step + 1 }]) {
+      await isWhole(field, '.bar, .bars, .field-quiz');
+      await isWhole(phone, '.choice');
+      t.ok(
+        await phone.evaluate(() => document.querySelector('.choices').clientWidth <= innerWidth)
+      );
+      await command({ settings });
+      if (settings.end === step) await field.waitForSelector('.bar[data-right]');
+      await phone.evaluate(() => document.querySelector('.choice:last-child').scrollIntoView());
+    }
+  }
 });
 
 t.test('the panel edits the questions, and loads a file', { skip }, async (t) => {

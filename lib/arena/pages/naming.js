@@ -104,7 +104,9 @@ export class Naming {
     this.#isAsked = false;
     put(this.#at('name-wrong'), '');
     keep(name);
+    const hadFocus = this.#at('naming').contains(document.activeElement);
     this.#show();
+    if (hadFocus) this.#at('name-change').focus();
   }
 
   #refused(words) {

@@ -8,6 +8,10 @@ import { many, readStandings } from './standings.js';
 /** How many of the leaders are shown between two questions. */
 const FRONT = 3;
 
+/** The smallest letters of question and answers, of their usual size, and the next smaller ones. */
+const LEAST = 0.3;
+const SMALLER = 0.92;
+
 function questionOf(root) {
   const top = make('p', { className: 'top', into: root });
   const parts = {
@@ -32,9 +36,12 @@ export function start({ root, control: { page: begun } }) {
   const { place, answered, question, bars, front, time, clock } = questionOf(quiz);
   const result = make('div', { className: 'quiz result-quiz', into: root });
   const results = showResult(result);
+  const watch = new ResizeObserver(() => fit());
+  watch.observe(quiz);
   let page = begun; // of the game
   let last = null;
   let texts = '';
+  let fitted = ''; // for which the size of the letters was found
 
   function build({ index, question: asked, answers }) {
     const words = JSON.stringify([index, asked, answers]);
@@ -47,6 +54,15 @@ export function start({ root, control: { page: begun } }) {
       make('b', { text: String.fromCharCode(65 + at), into: bar });
       make('span', { text, into: bar });
       make('b', { className: 'count', into: bar });
+    }
+  }
+
+  /** Much text has smaller letters, so that all of it can be read. */
+  function fit() {
+    const isCut = ({ scrollHeight, clientHeight }) => scrollHeight > clientHeight;
+    for (let size = 1; size > LEAST; size *= SMALLER) {
+      quiz.style.setProperty('--fit', size);
+      if (![...bars.children].some(isCut)) return;
     }
   }
 
@@ -69,6 +85,8 @@ export function start({ root, control: { page: begun } }) {
     put(question, value.question);
     build(value);
     fill(value);
+    if (fitted !== `${texts} ${right}`) fit();
+    fitted = `${texts} ${right}`;
     const isOpen = right === undefined;
     put(time, left);
     time.hidden = !isOpen;
@@ -101,6 +119,9 @@ export function start({ root, control: { page: begun } }) {
       show();
     },
     frame: (now) => results.turn(now),
-    stop: () => sheet.remove()
+    stop() {
+      watch.disconnect();
+      sheet.remove();
+    }
   };
 }

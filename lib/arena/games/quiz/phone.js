@@ -19,7 +19,7 @@ export function start({ root, send, number }) {
   let texts = ''; // and their words
   let index = -1;
   let chosen = -1;
-  let pointsBefore = 0;
+  let pointsBefore; // not known where the answer is what this page has seen first
 
   function choose(at) {
     if (quiz.dataset.open === 'false') return; // The time is over.
@@ -39,6 +39,7 @@ export function start({ root, send, number }) {
 
   function build({ question, answers }) {
     put(ask, question);
+    quiz.scrollTop = 0;
     const focused = choices.contains(document.activeElement);
     choices.replaceChildren();
     for (const [at, answer] of answers.entries()) {
@@ -59,11 +60,12 @@ export function start({ root, send, number }) {
 
   function verdictOf({ right, standings }) {
     const { own, of } = ownOf(standings);
-    const words = chosen < 0 ? 'Not answered.' : chosen === right ? 'Right!' : 'Not this time.';
-    if (own === undefined) return words;
-    const won = own.points - pointsBefore;
-    const gain = won > 0 ? ` ${many(won)} points.` : '';
-    return `${words}${gain} You are ${ordinal(own.place)} of ${of}.`;
+    const won = own && pointsBefore !== undefined ? own.points - pointsBefore : 0;
+    const place = own ? ` You are ${ordinal(own.place)} of ${of}.` : '';
+    // What was chosen before a reload is not known here, but what it has won is.
+    if (won > 0) return `Right! ${many(won)} points.${place}`;
+    if (own && pointsBefore === undefined) return place.trim();
+    return `${chosen < 0 ? 'Not answered.' : chosen === right ? 'Right!' : 'Not this time.'}${place}`;
   }
 
   function showTime({ left, right }) {
