@@ -1,4 +1,4 @@
-/* global dispatchEvent, document, innerHeight, innerWidth, location */
+/* global WakeLock, dispatchEvent, document, innerHeight, innerWidth, location */
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -457,6 +457,21 @@ t.test(
     });
   }
 );
+
+t.test('the screens of phones and of the field stay on', { skip }, async (t) => {
+  const { visit } = await room(t);
+  for (const path of [PAGES.phone, PAGES.field]) {
+    const page = await visit(path);
+    await page.addInitScript(() => {
+      WakeLock.prototype.request = async (type) => {
+        document.documentElement.dataset.awake = type;
+        return { released: false };
+      };
+    });
+    await page.reload();
+    await page.waitForSelector('[data-awake=screen]', { timeout: 10_000 });
+  }
+});
 
 t.test('browsers that may keep nothing play all the same', { skip }, async (t) => {
   const { command, visit } = await room(t);

@@ -1,5 +1,5 @@
 import { put } from './elements.js';
-import { arenaName, base, describeGame, GameStage, Room } from './room.js';
+import { arenaName, base, describeGame, GameStage, Room, stayAwake } from './room.js';
 import { drawSticker } from '../page/pictures.js';
 import { addressesOf, drawQr } from '../page/qr.js';
 
@@ -151,6 +151,8 @@ function toggleFull() {
   done.catch(() => {}); // The browser does not want to: the page stays as it is.
 }
 
+stayAwake();
+document.addEventListener('visibilitychange', stayAwake);
 $('full').hidden = !document.fullscreenEnabled;
 $('full').addEventListener('click', toggleFull);
 addEventListener('keydown', (event) => {

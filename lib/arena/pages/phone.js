@@ -1,7 +1,7 @@
 import { put } from './elements.js';
 import { Naming } from './naming.js';
 import { Player } from '../client/player.js';
-import { arenaName, base, byLink, describeGame, GameStage, Room } from './room.js';
+import { arenaName, base, byLink, describeGame, GameStage, Room, stayAwake } from './room.js';
 import { read, write } from '../page/store.js';
 
 /** The phone: joins the arena, and shows the game's own control. */
@@ -181,17 +181,6 @@ function say(text) {
 // ---- coming and going
 
 let reloading = false;
-let lock = null;
-
-/** The screen stays on, where the browser lets it: on https and localhost only. */
-async function stayAwake() {
-  if (document.hidden || !navigator.wakeLock || (lock && !lock.released)) return;
-  try {
-    lock = await navigator.wakeLock.request('screen');
-  } catch {
-    lock = null; // The battery is low, or it is forbidden: the game goes on without.
-  }
-}
 
 function wake() {
   player.wake();

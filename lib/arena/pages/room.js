@@ -46,6 +46,18 @@ export class Room {
   }
 }
 
+let lock = null;
+
+/** The screen stays on, where the browser lets it: on https and localhost only. To be called when the page is seen again. */
+export async function stayAwake() {
+  if (document.hidden || !navigator.wakeLock || (lock && !lock.released)) return;
+  try {
+    lock = await navigator.wakeLock.request('screen');
+  } catch {
+    lock = null; // The battery is low, or it is forbidden: the game goes on without.
+  }
+}
+
 const nameOutsideLobby = ({ page, game }) => (page === 'lobby' ? null : game);
 
 /** Loads what a game shows on this page, and ends it when there is another one. */
