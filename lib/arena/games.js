@@ -50,9 +50,12 @@ const LOOK = 500;
  * @property {string|null} version of its files, which may change; null of a game that comes with the server
  */
 
+/** A name with a dot in front is an editor's or the system's, and may be a link to nothing. */
+const isSeen = (name) => !name.startsWith('.');
+
 /** @returns {string[]} the names in a folder, in order */
 function namesIn(folder) {
-  return readdirSync(folder).toSorted();
+  return readdirSync(folder).filter(isSeen).toSorted();
 }
 
 /** @returns {Buffer} a file of at most `most` bytes */
@@ -157,7 +160,7 @@ export function findGames({ arena, games: more, play }) {
     }
     for (const name of names) {
       const path = join(folder, name);
-      if (!statSync(path).isDirectory() || name.startsWith('.')) continue;
+      if (!statSync(path).isDirectory()) continue;
       checkName(name, path);
       const game = readGame(name, path);
       found.set(name, folder === OWN ? { ...game, version: null } : game);
@@ -179,7 +182,7 @@ async function foldersOf({ games, play }) {
 async function lookOf(options) {
   const parts = [];
   for (const folder of await foldersOf(options)) {
-    for (const file of await readdir(folder)) {
+    for (const file of (await readdir(folder)).filter(isSeen)) {
       const path = join(folder, file);
       const { mtimeMs, size, ino } = await stat(path);
       parts.push(`${path} ${mtimeMs} ${size} ${ino}`);

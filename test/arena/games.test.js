@@ -170,6 +170,16 @@ t.test('a folder that is no game says so in one line', async (t) => {
   );
 });
 
+t.test('what an editor has beside a file is no part of a game', async (t) => {
+  const lock = t.fixture('symlink', 'me@here.4711:1795674706'); // as Emacs does while a file is edited
+  const games = { a: { ...MIRROR, '.#phone.js': lock, '.phone.js': '' }, '.#a': lock };
+  t.strictSame([...findGames(inFolder(t, games)).get('a').files.keys()].toSorted(), [
+    'field.js',
+    'inputs.json',
+    'phone.js'
+  ]);
+});
+
 t.test('an arena begins with a game that plays without a part of the panel', async (t) => {
   const own = findGames({ arena: ['hall'], games: 'none' });
   t.ok(own.get('load').files.has('panel.js'));
