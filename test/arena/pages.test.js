@@ -458,6 +458,26 @@ t.test(
   }
 );
 
+t.test('a name under the finger stays there until it is let go', { skip }, async (t) => {
+  const { visit } = await room(t);
+  const panel = await visit(PAGES.panel, 'desk');
+  await unlock(panel);
+  await call(await visit(PAGES.phone), 'Rude');
+  const second = await visit(PAGES.phone);
+  const chip = panel.locator('#names button').filter({ hasText: 'Rude' });
+  await chip.hover();
+  await panel.mouse.down();
+  const newer = panel.waitForResponse(
+    async (answer) => /names\?/.test(answer.url()) && /Ada/.test(await answer.text())
+  );
+  await call(second, 'Ada');
+  await newer;
+  await panel.evaluate(() => new Promise((go) => void setTimeout(go))); // it is shown, or not
+  await panel.mouse.up();
+  await panel.locator('#names [aria-pressed=true]').filter({ hasText: 'Rude' }).waitFor();
+  await says(panel, '#names', 'Ada');
+});
+
 t.test('the screens of phones and of the field stay on', { skip }, async (t) => {
   const { visit } = await room(t);
   for (const path of [PAGES.phone, PAGES.field]) {

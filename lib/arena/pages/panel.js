@@ -11,6 +11,7 @@ class NamesList {
   #root;
   #names = [];
   #shown = new Set();
+  #isLate = false;
 
   /** What the list is of; 0: nothing yet. */
   version = 0;
@@ -30,9 +31,8 @@ class NamesList {
   /** @param {{version: number, names?: {number: number, name: string, away: boolean}[]}} look as the server says */
   show({ version, names }) {
     this.version = version;
-    if (names === undefined) return;
-    this.#names = names;
-    this.#draw();
+    this.#names = names ?? this.#names;
+    if (names !== undefined || this.#isLate) this.#draw();
   }
 
   /** @param {Record<string, string>} [names] that are on the big screen now */
@@ -46,6 +46,9 @@ class NamesList {
   }
 
   #draw() {
+    // A finger that is on a name would let go on another one, or on none.
+    this.#isLate = this.#root.querySelector(':active') !== null;
+    if (this.#isLate) return;
     const first = ({ number }) => (this.#shown.has(number) ? 1 : 0);
     const list = this.#names.toSorted((a, b) => first(b) - first(a) || b.number - a.number);
     const sheet = this.#root.closest('section');
