@@ -1,4 +1,4 @@
-/* global WakeLock, dispatchEvent, document, innerHeight, innerWidth, location */
+/* global MutationObserver, WakeLock, dispatchEvent, document, innerHeight, innerWidth, location */
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -476,6 +476,31 @@ t.test('a name under the finger stays there until it is let go', { skip }, async
   await panel.mouse.up();
   await panel.locator('#names [aria-pressed=true]').filter({ hasText: 'Rude' }).waitFor();
   await says(panel, '#names', 'Ada');
+});
+
+t.test('a phone never shows the result of an earlier round', { skip }, async (t) => {
+  const phoneJs = `export const start = () => ({
+    result: ({ round }) => ({ title: 'Result ' + round }),
+    stop() {}
+  });`;
+  const { command, visit } = await room(t, {
+    games: { twice: { ...MIRROR, 'phone.js': phoneJs } }
+  });
+  await command({ game: 'twice', running: true });
+  const phone = await visit(PAGES.phone);
+  await command({ running: false });
+  await says(phone, '#over-title', 'Result 1');
+  await command({ running: true });
+  await phone.locator('#over').waitFor({ state: 'hidden' });
+  await phone.evaluate(() => {
+    const over = document.getElementById('over');
+    globalThis.titles = [];
+    const note = () => over.hidden || globalThis.titles.push(over.firstElementChild.textContent);
+    new MutationObserver(note).observe(over, { attributes: true });
+  });
+  await command({ running: false });
+  await says(phone, '#over-title', 'Result 2');
+  t.strictSame(await phone.evaluate(() => globalThis.titles), ['The round is over']);
 });
 
 t.test('the screens of phones and of the field stay on', { skip }, async (t) => {

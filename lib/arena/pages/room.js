@@ -120,8 +120,9 @@ export class GameStage {
 
   /** @returns {{title?: string, text?: string}|undefined} how the round ended, as the game says it */
   result() {
-    const { game } = this.#reduced ?? {};
-    return game === this.#name ? this.#call('result', this.#reduced) : undefined;
+    const { game, round } = this.#reduced ?? {};
+    const isNow = game === this.#name && round === this.#control?.round;
+    return isNow ? this.#call('result', this.#reduced) : undefined;
   }
 
   /** Begins again, with another player. */
