@@ -83,7 +83,8 @@ export class Store {
     const taken = [];
     for (const key of shelves()) {
       const { at, desktop } = read('localStorage', key) ?? {};
-      if (Date.now() - at < SHELVED) continue;
+      const age = Date.now() - at;
+      if (age >= 0 && age < SHELVED) continue;
       takeShelf(key);
       const sprites = Array.isArray(desktop?.sprites) ? desktop.sprites : [];
       const room = most - taken.length;

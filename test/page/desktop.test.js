@@ -7,6 +7,7 @@ import { Desktop } from '../../lib/page/desktop.js';
 import { CLOSED, PACE } from '../../lib/page/life.js';
 import { PollTurns } from '../../lib/page/poll-turns.js';
 import { longWords, readWorld, shortWords } from '../../lib/page/ring.js';
+import { Store } from '../../lib/page/store.js';
 import { Clock } from '../support/page-fakes.js';
 
 const SPRITE = { id: 'x', picture: 'ball', at: 0.5, speed: [0, 0] };
@@ -647,3 +648,31 @@ t.test('a stranger names things, and turns no words around them', async (t) => {
   t.equal(called(''), '');
   t.equal(from({ by: '' }), '');
 });
+
+t.test(
+  'a shelf from a time that is yet to come is taken: the clock has been set back',
+  async (t) => {
+    const localStorage = Object.create({
+      getItem(key) {
+        return this[key] ?? null;
+      },
+      setItem(key, text) {
+        this[key] = text;
+      },
+      removeItem(key) {
+        delete this[key];
+      }
+    });
+    t.intercept(globalThis, 'localStorage', { value: localStorage });
+    const put = (key, at) =>
+      localStorage.setItem(
+        `sprites.shelf.${key}`,
+        JSON.stringify({ at, desktop: { sprites: [key] } })
+      );
+    put('past', Date.now() - 60_000);
+    put('now', Date.now());
+    put('future', Date.now() + 60_000);
+    t.strictSame(new Store().adopt(10), ['past', 'future']);
+    t.strictSame(Object.keys(localStorage), ['sprites.shelf.now']);
+  }
+);
