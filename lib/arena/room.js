@@ -364,8 +364,8 @@ export class Room {
     if (control.game !== null && (game === undefined || !same)) {
       this.#control = lobby(game ?? firstGame(games), mostRate, control.round);
     } else {
-      const version = game?.version ?? null;
-      this.#control = { ...control, version, rate: Math.min(control.rate, mostRate) };
+      const { version, settings } = renewed(control, game, mostRate);
+      this.#control = { ...control, version, settings, rate: Math.min(control.rate, mostRate) };
       this.#value = value;
       this.#named = named;
       this.#time = time;

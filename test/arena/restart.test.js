@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import t from 'tap';
@@ -69,6 +70,21 @@ for (const [how, end] of [
     await second.stop();
   });
 }
+
+t.test('a game that has other settings in the next run has all of them', async (t) => {
+  const options = { ...arenaOptions(t), state: join(temporary(t), 'state'), drain: 0 };
+  const first = await startServer(t, { options });
+  await tell(first, { running: true, settings: { seconds: 600 } });
+  await first.stop();
+  const format = JSON.parse(MIRROR['inputs.json']);
+  format.settings.seconds.max = 300;
+  format.settings.points = { min: 1, max: 9, start: 5 };
+  writeFileSync(join(options.games, 'a-mirror', 'inputs.json'), JSON.stringify(format));
+  const second = await startServer(t, { options });
+  const { settings, running } = await controlOf(second);
+  t.strictSame({ settings, running }, { settings: { seconds: 60, points: 5 }, running: true });
+  await second.stop();
+});
 
 t.test('in a run without arenas all players leave', async (t) => {
   const playing = arenaOptions(t);
