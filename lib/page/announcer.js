@@ -62,14 +62,19 @@ export class Announcer {
     if (this.#offered === act) this.#hide();
   }
 
-  #hide() {
+  /** What was offered goes, with its button. */
+  #clear() {
     this.#offered = null;
     if (this.#toast.contains(document.activeElement)) this.#home.focus({ preventScroll: true });
+  }
+
+  #hide() {
+    this.#clear();
     this.#toast.hidden = true;
   }
 
   #show(text, time) {
-    this.#offered = null;
+    this.#clear();
     this.#toast.textContent = text;
     this.#toast.hidden = false;
     clearTimeout(this.#toastTimer);

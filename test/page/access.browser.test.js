@@ -203,6 +203,22 @@ alone('the tray is one stop of the tab key, and arrows go along it', async (t, {
 });
 
 alone(
+  'a button that other news take away leaves the focus to the desktop',
+  async (t, { server, page }) => {
+    const { client, edges } = await beside(server, page);
+    await page.focus('#stage');
+    await page.keyboard.press('n');
+    await page.keyboard.press('Delete');
+    await page.getByRole('button', { name: 'Undo' }).focus();
+    await client.throw(edges[0], { none: true });
+    await until(page, 'refused', 1);
+    t.match(await page.textContent('#toast'), /is no sprite/);
+    t.equal(await page.evaluate(() => document.activeElement.id), 'stage');
+    await client.leave();
+  }
+);
+
+alone(
   'forced colors leave the edges',
   { args: ['--drain', '0'], visit: { forcedColors: 'active' } },
   async (t, { server, page }) => {
