@@ -18,7 +18,6 @@ const SHELVED = 1500; // ms a desktop lies on the shelf before other tabs may ta
 
 export class Store {
   #owner = '';
-  #channel = null;
   #closed = false;
 
   /**
@@ -32,15 +31,9 @@ export class Store {
       desktop: read('sessionStorage', DESKTOP)
     };
     const owner = read('sessionStorage', OWNER);
-    if (typeof BroadcastChannel === 'function') {
-      this.#channel = new BroadcastChannel('sprites');
-      if (typeof owner === 'string' && (await this.#isHeld(owner))) {
-        found.place = null;
-        found.desktop = null;
-      }
-      this.#channel.onmessage = ({ data }) => {
-        if (data?.ask === this.#owner) this.#channel.postMessage({ held: this.#owner });
-      };
+    if (await isHeld('sprites', owner, () => this.#owner)) {
+      found.place = null;
+      found.desktop = null;
     }
     if (typeof owner === 'string') found.desktop ??= takeShelf(SHELF + owner)?.desktop ?? null;
     this.#owner = makeName();
@@ -95,18 +88,37 @@ export class Store {
     }
     return taken;
   }
+}
 
-  #isHeld(owner) {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ANSWER_TIME, false);
-      this.#channel.onmessage = ({ data }) => {
-        if (data?.held !== owner) return;
-        clearTimeout(timer);
-        resolve(true);
-      };
-      this.#channel.postMessage({ ask: owner });
-    });
-  }
+/**
+ * Asks the browser's other tabs whether one of them has what this one finds in its memory. From then on this tab
+ * answers the others.
+ *
+ * @param {string} name of the channel
+ * @param {unknown} owner of what is found; null: there is nothing to ask for
+ * @param {() => unknown} mine the owner of what this tab has
+ * @returns {Promise<boolean>}
+ */
+export async function isHeld(name, owner, mine) {
+  if (typeof BroadcastChannel !== 'function') return false;
+  const channel = new BroadcastChannel(name);
+  const held = owner !== null && (await ask(channel, owner));
+  channel.onmessage = ({ data }) => {
+    if (data?.ask !== undefined && data.ask === mine()) channel.postMessage({ held: data.ask });
+  };
+  return held;
+}
+
+function ask(channel, owner) {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ANSWER_TIME, false);
+    channel.onmessage = ({ data }) => {
+      if (data?.held !== owner) return;
+      clearTimeout(timer);
+      resolve(true);
+    };
+    channel.postMessage({ ask: owner });
+  });
 }
 
 /** @returns {string} a name of its own, in the characters an id may have */

@@ -478,6 +478,21 @@ t.test('a name under the finger stays there until it is let go', { skip }, async
   await says(panel, '#names', 'Ada');
 });
 
+t.test('a phone that is duplicated in another tab is another player', { skip }, async (t) => {
+  const { command, visit } = await room(t);
+  await command({ game: 'quiz', running: true });
+  const phone = await visit(PAGES.phone);
+  await says(phone, '#small', '1');
+  const opened = phone.waitForEvent('popup');
+  await phone.evaluate(() => globalThis.open(location.href) !== null); // it has a copy of the sessionStorage
+  const copy = await opened;
+  await online(copy);
+  await says(copy, '#small', '2');
+  await phone.evaluate(() => location.reload());
+  await online(phone);
+  await says(phone, '#small', '1');
+});
+
 t.test('a phone never shows the result of an earlier round', { skip }, async (t) => {
   const phoneJs = `export const start = () => ({
     result: ({ round }) => ({ title: 'Result ' + round }),

@@ -2,7 +2,7 @@ import { put } from './elements.js';
 import { Naming } from './naming.js';
 import { Player } from '../client/player.js';
 import { arenaName, base, byLink, describeGame, GameStage, Room, stayAwake } from './room.js';
-import { read, write } from '../page/store.js';
+import { isHeld, read, write } from '../page/store.js';
 
 /** The phone: joins the arena, and shows the game's own control. */
 
@@ -11,9 +11,11 @@ const $ = (id) => document.getElementById(id);
 const TOAST = 4000; // ms
 const KEY = `sprites.arena.${arenaName()}`;
 
-// ---- the player, kept by the tab, so that a reload is the same one
+// ---- the player, kept by the tab, so that a reload is the same one; a duplicated tab is another
 
 const keep = (kept) => write('sessionStorage', KEY, kept);
+const found = read('sessionStorage', KEY);
+const isCopy = await isHeld(KEY, found?.number ?? null, () => player.number);
 
 let control = null;
 let shownNumber; // that the game was begun with
@@ -25,7 +27,7 @@ let left = null; // what the player's last state was about
 const player = new Player({
   ...byLink,
   base: new URL(`arena/${arenaName()}`, base).href,
-  kept: read('sessionStorage', KEY),
+  kept: isCopy ? null : found,
   keep,
   onState(state, about) {
     left = about;
