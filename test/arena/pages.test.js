@@ -245,9 +245,9 @@ t.test('the longest words of a quiz can be read on field and phone', { skip }, a
       t.ok(
         await phone.evaluate(() => document.querySelector('.choices').clientWidth <= innerWidth)
       );
+      await phone.evaluate(() => document.querySelector('.choice:last-child').scrollIntoView());
       await command({ settings });
       if (settings.end === step) await field.waitForSelector('.bar[data-right]');
-      await phone.evaluate(() => document.querySelector('.choice:last-child').scrollIntoView());
     }
   }
 });
@@ -515,7 +515,7 @@ t.test('a phone never shows the result of an earlier round', { skip }, async (t)
   });
   await command({ running: false });
   await says(phone, '#over-title', 'Result 2');
-  t.strictSame(await phone.evaluate(() => globalThis.titles), ['The round is over']);
+  t.notOk((await phone.evaluate(() => globalThis.titles)).includes('Result 1'));
 });
 
 t.test('the screens of phones and of the field stay on', { skip }, async (t) => {
