@@ -1,3 +1,5 @@
+import { read, write } from './store.js';
+
 /**
  * What this browser's owner prefers, on every desktop of theirs. Kept in localStorage, which may hold
  * anything, or be switched off.
@@ -16,16 +18,8 @@ const DEFAULTS = Object.freeze({
 });
 
 export class Preferences {
-  #values;
+  #values = kept();
   #listeners = [];
-
-  constructor() {
-    const found = read();
-    this.#values = { ...DEFAULTS };
-    for (const [name, value] of Object.entries(DEFAULTS)) {
-      if (typeof found?.[name] === typeof value) this.#values[name] = found[name];
-    }
-  }
 
   /** @param {keyof typeof DEFAULTS} name */
   get(name) {
@@ -39,11 +33,8 @@ export class Preferences {
   set(name, value) {
     if (this.#values[name] === value) return;
     this.#values[name] = value;
-    try {
-      localStorage.setItem(KEY, JSON.stringify(this.#values));
-    } catch {
-      // Storage is full or switched off: it holds as long as the page.
-    }
+    // Another tab may have kept another one meanwhile. Where none can be kept it holds as long as the page.
+    write('localStorage', KEY, { ...kept(), [name]: value });
     for (const listener of this.#listeners) listener(name, value);
   }
 
@@ -53,10 +44,11 @@ export class Preferences {
   }
 }
 
-function read() {
-  try {
-    return JSON.parse(localStorage.getItem(KEY));
-  } catch {
-    return null; // Storage is switched off, or holds what this page never wrote.
+function kept() {
+  const found = read('localStorage', KEY);
+  const values = { ...DEFAULTS };
+  for (const [name, value] of Object.entries(DEFAULTS)) {
+    if (typeof found?.[name] === typeof value) values[name] = found[name];
   }
+  return values;
 }

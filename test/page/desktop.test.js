@@ -6,6 +6,7 @@ import { called, from, what } from '../../lib/page/announcer.js';
 import { Desktop } from '../../lib/page/desktop.js';
 import { CLOSED, PACE } from '../../lib/page/life.js';
 import { PollTurns } from '../../lib/page/poll-turns.js';
+import { Preferences } from '../../lib/page/preferences.js';
 import { longWords, readWorld, shortWords } from '../../lib/page/ring.js';
 import { Store } from '../../lib/page/store.js';
 import { Clock } from '../support/page-fakes.js';
@@ -649,21 +650,27 @@ t.test('a stranger names things, and turns no words around them', async (t) => {
   t.equal(from({ by: '' }), '');
 });
 
+/** A browser's storage of one's own. */
+function storeIn(t) {
+  const localStorage = Object.create({
+    getItem(key) {
+      return this[key] ?? null;
+    },
+    setItem(key, text) {
+      this[key] = text;
+    },
+    removeItem(key) {
+      delete this[key];
+    }
+  });
+  t.intercept(globalThis, 'localStorage', { value: localStorage });
+  return localStorage;
+}
+
 t.test(
   'a shelf from a time that is yet to come is taken: the clock has been set back',
   async (t) => {
-    const localStorage = Object.create({
-      getItem(key) {
-        return this[key] ?? null;
-      },
-      setItem(key, text) {
-        this[key] = text;
-      },
-      removeItem(key) {
-        delete this[key];
-      }
-    });
-    t.intercept(globalThis, 'localStorage', { value: localStorage });
+    const localStorage = storeIn(t);
     const put = (key, at) =>
       localStorage.setItem(
         `sprites.shelf.${key}`,
@@ -676,3 +683,12 @@ t.test(
     t.strictSame(Object.keys(localStorage), ['sprites.shelf.now']);
   }
 );
+
+t.test('a preference is kept beside those that another tab has kept meanwhile', async (t) => {
+  storeIn(t);
+  const [one, other] = [new Preferences(), new Preferences()];
+  one.set('desktop', 'Ada');
+  other.set('sound', false);
+  const next = new Preferences();
+  t.strictSame([next.get('desktop'), next.get('sound'), next.get('lively')], ['Ada', false, true]);
+});
