@@ -493,6 +493,32 @@ t.test('a phone that is duplicated in another tab is another player', { skip }, 
   await says(phone, '#small', '1');
 });
 
+t.test('a phone that nobody looks at does not come back into the game', { skip }, async (t) => {
+  const { base, command, visit } = await room(t);
+  await command({ game: 'pong', running: true });
+  const phone = await visit(PAGES.phone);
+  const look = (hidden) =>
+    phone.evaluate((value) => {
+      Object.defineProperty(document, 'hidden', { value, configurable: true });
+      document.dispatchEvent(new Event('visibilitychange'));
+    }, hidden);
+  await look(true);
+  const { player } = await phone.evaluate(() =>
+    JSON.parse(sessionStorage.getItem('sprites.arena.hall'))
+  );
+  await fetch(new URL(`arena/hall/${player}/leave`, base), { method: 'POST' }); // as its lease does
+  const gone = phone.waitForResponse((answer) => answer.status() === 404);
+  await phone.press('[role=slider]', 'Home');
+  await gone;
+  await phone.evaluate(async () => (await fetch('../games')).text()); // what would follow has followed
+  const players = async () =>
+    (await (await fetch(new URL('arena', base))).json()).arenas[0].players;
+  t.equal(await players(), 0);
+  await look(false);
+  await says(phone, '#small', '2');
+  t.equal(await players(), 1);
+});
+
 t.test('a round has no result of an earlier one', { skip }, async (t) => {
   const phoneJs = 'export const start = () => ({ result: ({ round }) => round, stop() {} });';
   const { visit } = await room(t, { games: { twice: { ...MIRROR, 'phone.js': phoneJs } } });

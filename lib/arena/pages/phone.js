@@ -23,6 +23,7 @@ let contact = 'asking';
 let shown = null; // the game
 let trouble = ''; // of the game, in words
 let left = null; // what the player's last state was about
+let isResting = false; // out of the game until the page is looked at again
 
 const player = new Player({
   ...byLink,
@@ -31,6 +32,9 @@ const player = new Player({
   keep,
   onState(state, about) {
     left = about;
+    // In a hidden page timers sleep longer than a lease: it would come and go all the time, and nobody plays there.
+    isResting = about.why === 'unknown-player' && document.hidden;
+    if (isResting) player.stop();
     if (state === 'online') naming.tell(player.nameUrl);
     if (about.again) say(`You were out of the game, and are in it again.`);
     if (player.number !== undefined && player.number !== shownNumber) showControl();
@@ -190,7 +194,12 @@ function wake() {
 }
 
 $('now').addEventListener('click', wake);
-document.addEventListener('visibilitychange', () => document.hidden || wake());
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden) return;
+  if (isResting) player.start();
+  isResting = false;
+  wake();
+});
 for (const event of ['online', 'offline']) {
   addEventListener(event, () => {
     wake();
@@ -213,7 +222,9 @@ addEventListener('pagehide', (event) => {
   keep(null);
 });
 addEventListener('pageshow', (event) => {
-  if (event.persisted) player.start(); // If its lease has run out, it joins anew.
+  if (!event.persisted) return;
+  isResting = false;
+  player.start(); // If its lease has run out, it joins anew.
 });
 
 player.start();
