@@ -21,8 +21,8 @@ const MOST = 24;
 /** Control characters, halves of a pair, breaks of a line, and what turns the direction of the text behind it. */
 const FORBIDDEN = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
 
-/** What can be seen. */
-const VISIBLE = /[\p{L}\p{N}\p{P}\p{S}]/u;
+/** What can be seen: some letters, and a symbol, are blanks. */
+const VISIBLE = /(?![\p{Default_Ignorable_Code_Point}\u2800])[\p{L}\p{N}\p{P}\p{S}]/u;
 
 /** A request that is none; its message is the `detail` of the problem. */
 export class NameError extends Error {}

@@ -87,6 +87,8 @@ function names(t, server) {
         'a\u202Eb',
         'a\u2028b',
         '\u200B',
+        '\u3164',
+        '\u2800',
         '\uD800'
       ].map((name) => ({ name }))
     ]) {
