@@ -105,6 +105,9 @@ export const text = (unit, pattern, expects) => ({
 
 const file = text('file', /./, 'a file');
 
+/** The most that --grant-longest can be, in seconds: no server takes a grant that lasts longer. */
+export const MOST_GRANT_LONGEST = 31_536_000;
+
 /** An origin as browsers write it: they compare it letter by letter. */
 const origin = {
   unit: 'origin',
@@ -246,7 +249,7 @@ export const table = [
   {
     name: 'grant-longest',
     default: '2592000',
-    type: seconds(60, 31536000),
+    type: seconds(60, MOST_GRANT_LONGEST),
     help: 'longest life that a grant may have left; a revocation lasts as long'
   },
   { name: 'feed-bytes', default: '1M', type: bytes(2, 2 ** 26), help: 'largest value of a feed' },

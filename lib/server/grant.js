@@ -2,7 +2,7 @@ import { ArgumentError, readArguments } from '../base/option-help.js';
 import { readKeyFile } from '../grants/keys.js';
 import { sign } from '../grants/sign.js';
 import { GRANT_BYTES } from '../grants/verify.js';
-import { OptionError } from '../operator/options.js';
+import { MOST_GRANT_LONGEST, OptionError } from '../operator/options.js';
 
 /** `sprites grant --grants FILE --read 'team/7/*' --for 1h`: prints a grant. */
 
@@ -21,15 +21,12 @@ const SWITCHES = ['join', 'present', 'help'];
 
 const UNITS = { s: 1, m: 60, h: 3600, d: 86400 };
 
-/** The most that --grant-longest can be: no server takes a longer one. */
-const LONGEST = 31_536_000;
-
 function secondsOf(text) {
   const [, digits, unit] = /^([1-9][0-9]{0,7})([smhd])$/.exec(text) ?? [];
   const seconds = Number(digits) * UNITS[unit];
-  if (!(seconds <= LONGEST)) {
+  if (!(seconds <= MOST_GRANT_LONGEST)) {
     throw new OptionError(
-      `--for takes a time such as 90s, 15m, 1h or 7d, 365d at most, not ${JSON.stringify(text)}`
+      `--for takes a time such as 90s, 15m, 1h or 7d, ${MOST_GRANT_LONGEST / UNITS.d}d at most, not ${JSON.stringify(text)}`
     );
   }
   return seconds;

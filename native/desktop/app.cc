@@ -342,8 +342,9 @@ void App::onEvent(const SDL_Event& event) {
       changed_ = true;
       break;
     case SDL_DROPFILE:
+      addFile(event.drop.file);
+      [[fallthrough]];
     case SDL_DROPTEXT:
-      if (event.type == SDL_DROPFILE) addFile(event.drop.file);
       SDL_free(event.drop.file);
       break;
     case SDL_KEYDOWN:
