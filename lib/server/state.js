@@ -233,9 +233,17 @@ export async function takeState({ pool, options, log, signal }) {
   }
   const stopWatching = watch({ pool, lock, path, log });
 
+  /** What another server has begun in its place is not touched. */
+  function keepBeside() {
+    const beside = `${path}.${process.pid}`;
+    pool.save(beside, stateBytes);
+    throw new Error(`another server has begun a state in its place: this one's lies at ${beside}`);
+  }
+
   function keep() {
     const begun = performance.now();
     try {
+      if (!lock.held()) keepBeside();
       const result = pool.finishState();
       log.info({ ...result, milliseconds: Math.round(performance.now() - begun) }, 'state kept');
     } catch (error) {

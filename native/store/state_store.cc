@@ -181,7 +181,7 @@ StateStore::~StateStore() {
   pool_->keepJournal(nullptr);
   // A start that has failed leaves no file.
   const bool empty = journal_.isOpen() && journal_.batches() == 0 && !journal_.pending();
-  if (empty) unlink(journalPath(generation_).c_str());
+  if (empty && isThere()) unlink(journalPath(generation_).c_str());
 }
 
 std::string StateStore::journalPath(uint64_t generation) const {
@@ -410,8 +410,12 @@ void StateStore::requestSync() {
 /** Whether a start would find the journal: what is written to a file without a name is lost. */
 bool StateStore::isThere() const {
   struct stat named;
-  return stat(journalPath(generation_).c_str(), &named) == 0 ||
-         (errno != ENOENT && errno != ENOTDIR);
+  struct stat open;
+  if (stat(journalPath(generation_).c_str(), &named) != 0) {
+    return errno != ENOENT && errno != ENOTDIR;
+  }
+  return fstat(journal_.fd(), &open) != 0 ||
+         (named.st_dev == open.st_dev && named.st_ino == open.st_ino);
 }
 
 int StateStore::blocked() const {

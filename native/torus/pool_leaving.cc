@@ -79,7 +79,7 @@ void Pool::seeOff() {
 }
 
 void Pool::seeAllOff() {
-  while (!leaving_.empty()) {
+  while (!leaving_.empty() && mayRecord()) {
     flyBudget_ = kFlyBudget;
     seeOff();
   }

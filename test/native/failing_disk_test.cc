@@ -245,6 +245,18 @@ void aFileThatGoes() {
   isRescued(folder, stage);
 }
 
+/** So does one in whose place another lies. */
+void aFileThatIsReplaced() {
+  const Folder folder;
+  Stage stage(storeOptions(folder));
+  EXPECT(stage.join() == Outcome::kOk);
+  EXPECT(stage.end() == Commit::kDone);
+  const std::string copy = folder.file() + ".copy";
+  std::filesystem::copy(journalOf(folder, 0), copy);
+  std::filesystem::rename(copy, journalOf(folder, 0));
+  isRescued(folder, stage);
+}
+
 /** So does a whole folder; and what was decided meanwhile is not forgotten. */
 void aFolderThatGoes() {
   const Folder folder;
@@ -355,6 +367,7 @@ int main() {
   aFolderThatFails();
   anInterruption();
   aFileThatGoes();
+  aFileThatIsReplaced();
   aFolderThatGoes();
   aFileThatIsDamaged();
   aJournalThatIsLong();

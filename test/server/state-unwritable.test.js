@@ -174,6 +174,35 @@ t.test('a state that another server has in the place of a lost one is not touche
   await one.stop();
 });
 
+for (const how of ['was written to', 'was not written to']) {
+  t.test(`a server whose place another has ends beside it: its journal ${how}`, async (t) => {
+    const { takeFileLock, releaseFileLock } = loadAddon();
+    const theirs = { state: 'theirs', 'state.journal-0': 'theirs', 'state.journal-1': 'theirs' };
+    const root = t.testdir({ kept: {}, other: theirs });
+    const [folder, other] = ['kept', 'other'].map((name) => join(root, name));
+    const state = join(folder, 'state');
+    const first = await startServer(t, { options: { ...QUICK, state } });
+    const id = await first.join();
+    await first.stop();
+    const one = await startServer(t, { options: { ...QUICK, state } });
+    if (how === 'was written to') await one.join();
+    const lock = takeFileLock(join(other, 'state.lock'));
+    renameSync(folder, `${folder}.away`);
+    renameSync(other, folder);
+    await one.until(({ stateBlocked }) => stateBlocked === 1);
+    one.child.kill('SIGTERM');
+    t.equal((await one.ended()).code, 1);
+    for (const name of Object.keys(theirs)) {
+      t.equal(readFileSync(join(folder, name), 'latin1'), 'theirs', name);
+    }
+    releaseFileLock(lock, join(folder, 'state.lock'));
+
+    const beside = await startServer(t, { options: { ...QUICK, state: `${state}.${one.pid}` } });
+    t.equal((await beside.ask('GET', `/place/${id}`)).status, 200, 'nothing is lost');
+    await beside.stop();
+  });
+}
+
 t.test('the lock is taken again where its file was removed', async (t) => {
   const folder = t.testdir();
   const options = { ...QUICK, state: join(folder, 'state') };
