@@ -563,9 +563,11 @@ std::string StateStore::rescue() {
   begunAt_ = now_;
   removeJournalsBelow(next);
   if (const int error = syncDirectory()) return strerror(error);
-  synced_ = committed();
+  synced_ = earlier_;
   syncError_ = 0;
   lost_ = false;
+  // The file itself is not on the disk yet.
+  if (options_.sync != Sync::kNever) requestSync();
   replace_ = Replace::kOwn;
   ++snapshots_;
   snapshotProblem_.clear();

@@ -14,7 +14,9 @@
 #include <thread>
 #include <utility>
 
+#include "base/files.h"
 #include "state_scene.h"
+#include "store/journal_replay.h"
 
 namespace {
 
@@ -231,6 +233,9 @@ void isRescued(const Folder& folder, Stage& stage) {
   EXPECT(stage.join() == Outcome::kOk);
   EXPECT(stage.end() == Commit::kDone);
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
+  base::MappedFile file;
+  EXPECT(file.open(journalOf(folder, stage.store().counts().generation), UINT64_MAX) == 0);
+  EXPECT(!knowsOfDisk(file.bytes()));  // It was not synced.
   EXPECT(stage.store().compactNow().empty());
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
