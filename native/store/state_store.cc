@@ -234,7 +234,9 @@ Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t coun
 
   int error;
   std::vector<JournalFile> journals;
+  bool outdated = false;
   for (const uint64_t generation : journalsOnDisk(&error)) {
+    outdated = outdated || generation < recovery.snapshot.generation;
     if (generation < recovery.snapshot.generation || generation >= upTo) continue;
     JournalFile one = {generation, journalPath(generation), {}, {}, {}};
     // However long it has become: only what it leads to is held to the bound of a state.
@@ -245,6 +247,9 @@ Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t coun
     journals.push_back(std::move(one));
   }
   if (error != 0) return fail(options_.path, error, "");
+  // As a backup has it that was made while a new snapshot was: what has gone on from that is
+  // missing.
+  recovery.doubtful = outdated && journals.empty();
   const size_t whole = mayCut ? countWithHeader(&journals) : journals.size();
   while (journals.size() > whole) {
     recovery.torn += journals.back().file.bytes().size();

@@ -48,6 +48,21 @@ t.test(
   }
 );
 
+t.test('so may be a snapshot that was made while a backup was', async (t) => {
+  const { begin, folder } = kept(t);
+  const one = await begin();
+  const { body: first } = await put(one, 'a', value(1));
+  const journal = join(folder, 'state.journal-0');
+  copyFileSync(journal, join(folder, 'copy'));
+  await one.stop();
+  renameSync(join(folder, 'copy'), journal);
+  const two = await begin();
+  const { body } = await get(two, 'a');
+  t.strictSame(body.value, value(1), 'whole');
+  t.not(epochOf(body.cursor), epochOf(first.cursor));
+  await two.stop();
+});
+
 t.test('what version 0.1 kept in files of its own is taken over once', async (t) => {
   const { begin, folder, options } = kept(t);
   const one = await begin();
