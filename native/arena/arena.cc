@@ -104,6 +104,8 @@ Outcome Arena::join(std::string_view name, const Address& address, uint64_t now,
     // There is one: all rooms together have less than their shares.
     record = used_++;
   }
+  // The place is the newcomer's: who had it does not come back.
+  if (players_[record].noted && journal_ != nullptr) journal_->unnote(playerNote(record));
   *id = ids_.make(record);
   *number = ++rooms_[room].newestNumber;
   admit(record, *id, room, *number);
@@ -186,7 +188,8 @@ Outcome Arena::leave(std::string_view room, const Id& id) {
 void Arena::remove(Player* player) {
   const auto record = static_cast<uint32_t>(player - players_.data());
   // Where the disk takes nothing for long the player comes back after a crash, for one lease.
-  if (journal_ != nullptr && journal_->hasRoom()) journal_->unnote(playerNote(record));
+  player->noted = journal_ != nullptr && !journal_->hasRoom();
+  if (journal_ != nullptr && !player->noted) journal_->unnote(playerNote(record));
   forgetInput(player);
   auto& members = rooms_[player->room].members;
   members[player->place] = members.back();

@@ -160,6 +160,7 @@ class Arena {
     uint8_t room;
     bool live;
     bool waits;  // its latest input has not been reduced
+    bool noted;  // it has left, and the journal could not take that
   };
   static_assert(sizeof(Player) <= 56, "the cost that is named above");
 

@@ -12,7 +12,9 @@
 #include <deque>
 #include <optional>
 
+#include "base/files.h"
 #include "state_scene.h"
+#include "store/journal_replay.h"
 
 namespace {
 
@@ -235,6 +237,46 @@ void everyLeaseBeginsAnew() {
   EXPECT(stage.pool().counts().clients == 0);
 }
 
+/** Where the disk takes nothing more a player leaves unwritten: in the next run it has not the
+ * place that another has got since. */
+void aPlaceOfAnArenaIsTheLastPlayers() {
+  const Folder folder;
+  const std::string path = folder.file() + ".journal-0";
+  Journal journal(1, 1);
+  EXPECT(journal.open(path, 0, 0) == 0);
+  const ArenaOptions options = {.rooms = {"hall"}, .players = 8, .lease = 2, .rate = 5};
+  Arena before(options, nullptr, 0);
+  before.keepJournal(&journal);
+  Id left;
+  Id stays = {};
+  uint32_t number;
+  EXPECT(before.join("hall", {}, 0, &left, &number) == Outcome::kOk);
+  EXPECT(journal.write(0) == 0);
+  limitFiles(journal.bytes());
+  EXPECT(before.input("hall", left, kNoNumber, "{}", 0) == Outcome::kOk);
+  EXPECT(journal.write(0) != 0 && !journal.hasRoom());
+  before.leave("hall", left);
+  limitFiles(RLIM_INFINITY);
+  EXPECT(journal.write(0) == 0);
+  // A start finds the one that has left first.
+  do {
+    before.leave("hall", stays);
+    EXPECT(before.join("hall", {}, 0, &stays, &number) == Outcome::kOk);
+    EXPECT(stays.record() == left.record());
+  } while (memcmp(stays.bytes, left.bytes, sizeof left.bytes) < 0);
+  EXPECT(journal.write(0) == 0);
+
+  base::MappedFile file;
+  EXPECT(file.open(path, UINT64_MAX) == 0);
+  Pool pool(poolOptions(8), nullptr, 0);
+  Shelf shelf;
+  EXPECT(replayJournal(file.bytes(), UINT64_MAX, &pool, &shelf).problem.empty());
+  Arena after(options, nullptr, 0);
+  for (const auto& [name, bytes] : shelf.takeNotes()) after.restore(name, bytes);
+  after.settled();
+  EXPECT(after.playerNumber("hall", stays) == number);
+}
+
 /** Random lives with a disk that comes and goes: what was delivered is in the files. */
 void randomLives(uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -288,6 +330,7 @@ int main(int argc, char** argv) {
   noEndOfAPollConfirmsItsAck();
   theBacklogIsBounded();
   everyLeaseBeginsAnew();
+  aPlaceOfAnArenaIsTheLastPlayers();
   for (uint64_t i = 0; i < 4; ++i) randomLives(seed + i);
   return 0;
 }
