@@ -133,13 +133,15 @@ export class Arena {
   /**
    * @param {string} name the arena's
    * @param {string} address where the player comes from
-   * @returns {{outcome: string, player?: object}} `ok`, and what a join answers; or the name of a problem
+   * @returns {Promise<{outcome: string, player?: object}>} `ok`, and what a join answers; or the name of a problem
+   * @throws {Unanswerable}
    */
-  join(name, address) {
+  async join(name, address) {
     const id = new Uint8Array(16);
     const number = new Uint32Array(1);
     const outcome = this.#outcomes[this.#native.join(name, address, id, number)];
     if (outcome !== 'ok') return { outcome };
+    await this.#pool.endTurn();
     const { rate } = this.#rooms.get(name).control;
     return {
       outcome,
@@ -159,19 +161,29 @@ export class Arena {
    * @param {string} player
    * @param {number} number the player's own counter, or -1
    * @param {Uint8Array} input its JSON text
-   * @returns {string} `ok` or the name of a problem
+   * @returns {Promise<string>} `ok` or the name of a problem
    */
-  input(name, player, number, input) {
+  async input(name, player, number, input) {
+    return this.#written(this.#input(name, player, number, input));
+  }
+
+  #input(name, player, number, input) {
     if (!this.#rooms.has(name)) return 'unknown-arena';
     if (!validate(player)) return 'unknown-player';
     return this.#outcomes[this.#native.input(name, parse(player), number, input)];
   }
 
   /** Takes a player out; does nothing where there is no such player. */
-  leave(name, player) {
+  async leave(name, player) {
     if (!this.#rooms.has(name)) return 'unknown-arena';
     if (!validate(player)) return 'ok';
-    return this.#outcomes[this.#native.leave(name, parse(player))];
+    return this.#written(this.#outcomes[this.#native.leave(name, parse(player))]);
+  }
+
+  /** What was decided is in the journal before it is answered. @throws {Unanswerable} */
+  async #written(outcome) {
+    if (outcome === 'ok') await this.#pool.endTurn();
+    return outcome;
   }
 
   /**
@@ -185,7 +197,7 @@ export class Arena {
   async name(name, player, body) {
     return this.#change(() => {
       const text = readName(body);
-      const outcome = this.input(name, player, -1, HERE);
+      const outcome = this.#input(name, player, -1, HERE);
       return outcome === 'ok' ? this.#rooms.get(name).nameIt(player, text) : outcome;
     });
   }

@@ -5,8 +5,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 
 import { loadAddon } from '../../lib/base/addon.js';
+import { arenaOptions } from '../support/arena.js';
 import { problemOf } from '../support/contract.js';
-import { limitFiles, noLimit as skip } from '../support/processes.js';
+import { limitFiles, noLimit as skip, temporary } from '../support/processes.js';
 import { request, Wire } from '../support/http.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
@@ -214,4 +215,19 @@ t.test('the lock is taken again where its file was removed', async (t) => {
   await t.rejects(second, /is used by another server/);
   await one.stop();
   t.strictSame(readdirSync(folder), ['state']);
+});
+
+// ---- An arena
+
+t.test('a player whose join is unwritten is not told of it', { skip }, async (t) => {
+  const options = { ...QUICK, ...arenaOptions(t), state: join(temporary(t), 'state') };
+  const one = await startServer(t, { options });
+  t.ok(limitFiles(one.pid, 1));
+  const wire = await one.wire();
+  wire.send(request('POST', '/arena/hall'));
+  t.ok(await closedWithoutAnswer(wire), 'the connection is closed');
+  t.equal(problemOf(await one.ask('POST', '/arena/hall')), 'state-unwritable');
+  t.ok(limitFiles(one.pid, 'unlimited'));
+  await until(async () => (await one.ask('POST', '/arena/hall')).status === 201);
+  await one.stop();
 });
