@@ -41,6 +41,8 @@ export class Room {
   #named = [];
   #time = 0;
   #published = '';
+  /** The control was not published. */
+  #unsaid = false;
   #publishing = false;
   /** For what a reduced feed was not published last. */
   #unpublished;
@@ -140,7 +142,18 @@ export class Room {
     else if (!next.running) this.#end();
     this.#keep();
     this.#tell();
-    return this.#parts.publish(`arena/${this.#name}/control`, JSON.stringify(next));
+    return this.#say();
+  }
+
+  /** Publishes the control; what fails is tried again when players are told. */
+  async #say() {
+    this.#unsaid = false;
+    const said = await this.#parts.publish(
+      `arena/${this.#name}/control`,
+      JSON.stringify(this.#control)
+    );
+    this.#unsaid = said.problem !== undefined;
+    return said;
   }
 
   /** A control that the arena itself has changed; no caller waits for its publication. */
@@ -326,13 +339,14 @@ export class Room {
   async start() {
     this.#look = setInterval(() => {
       if (!this.#control.running) this.#tell();
+      if (this.#unsaid) {
+        this.#keep();
+        this.#say();
+      }
     }, LOOK).unref();
     if (this.#control.running) this.#begin(this.#time, this.#memory);
     this.#tell();
-    const { problem } = await this.#parts.publish(
-      `arena/${this.#name}/control`,
-      JSON.stringify(this.#control)
-    );
+    const { problem } = await this.#say();
     if (problem !== undefined)
       throw new Error(`the arena ${this.#name} can't be published: ${problem}`);
   }

@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 
 import { loadAddon } from '../../lib/base/addon.js';
-import { arenaOptions } from '../support/arena.js';
+import { arenaOptions, controlOf, enter, MIRROR, tell, valueOf } from '../support/arena.js';
 import { problemOf } from '../support/contract.js';
 import { limitFiles, noLimit as skip, temporary } from '../support/processes.js';
 import { request, Wire } from '../support/http.js';
@@ -219,6 +219,12 @@ t.test('the lock is taken again where its file was removed', async (t) => {
 
 // ---- An arena
 
+/** A game that a player can end. */
+const ENDS = {
+  ...MIRROR,
+  'reduce.js': 'export const reduce = ({ inputs }) => ({ over: inputs.taps.includes(7) });'
+};
+
 t.test('a player whose join is unwritten is not told of it', { skip }, async (t) => {
   const options = { ...QUICK, ...arenaOptions(t), state: join(temporary(t), 'state') };
   const one = await startServer(t, { options });
@@ -231,3 +237,28 @@ t.test('a player whose join is unwritten is not told of it', { skip }, async (t)
   await until(async () => (await one.ask('POST', '/arena/hall')).status === 201);
   await one.stop();
 });
+
+t.test(
+  'a round that ends meanwhile has ended for its watchers, when it heals',
+  { skip },
+  async (t) => {
+    const playing = arenaOptions(t, { 'a-ends': ENDS });
+    const options = {
+      ...QUICK,
+      ...playing,
+      state: join(temporary(t), 'state'),
+      'log-level': 'error'
+    };
+    const one = await startServer(t, { options });
+    const player = await enter(one);
+    await tell(one, { running: true });
+    await valueOf(one, ({ value }) => value !== null);
+    t.ok(limitFiles(one.pid, 1));
+    await one.until(({ stateBlocked }) => stateBlocked === 1);
+    t.equal((await player.send({ taps: 7 })).status, 204);
+    await one.until(() => String(Buffer.concat(one.errors)).includes('a control is not published'));
+    t.ok(limitFiles(one.pid, 'unlimited'));
+    t.equal((await controlOf(one, ({ running }) => !running)).round, 1);
+    await one.stop();
+  }
+);
