@@ -277,9 +277,10 @@ export class Feeds {
     return { created, ...(await this.take(key, cursor, version, upstream)) };
   }
 
-  /** What a publication is answered that changes nothing. */
+  /** What a publication is answered that changes nothing; one before it may still wait for the journal. */
   unchanged(key, now) {
-    this.native.unchanged();
+    const problem = this.outcomes[this.native.unchanged(key)];
+    if (problem !== 'ok') return { problem };
     return { cursor: cursorText(now), watching: this.native.find(key).watching };
   }
 

@@ -235,9 +235,10 @@ class FeedsObject : public Nan::ObjectWrap {
         unwrap<FeedsObject>(info)->feeds_.holds(textOf(info[0]), bytesOf(info[1])));
   }
 
-  // unchanged(): counts a publication that changed nothing
+  // unchanged(key) → outcome: counts a publication that changed nothing
   static void unchanged(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<FeedsObject>(info)->feeds_.unchanged();
+    info.GetReturnValue().Set(
+        static_cast<uint32_t>(unwrap<FeedsObject>(info)->feeds_.unchanged(textOf(info[0]))));
   }
 
   // compressed({key, epoch, version, gzip})

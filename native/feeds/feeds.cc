@@ -118,7 +118,7 @@ bool Feeds::makeRoom() {
   while (!failed_.empty()) {
     Feed* const feed = failed_.front();
     needNotMakeRoom(feed);
-    if (feed->watching > 0 || feed->failedUntil == 0) continue;
+    if (feed->watching > 0 || feed->failedUntil == 0 || isStaged(feed->key)) continue;
     erase(feed);
     // The place of one whose watchers have just gone is free when the next step has seen that.
     if (!isFull()) return true;
@@ -197,11 +197,16 @@ Outcome Feeds::roomFor(std::string_view key, uint64_t value, uint64_t gzip) cons
   return full ? Outcome::kTooManyFeeds : Outcome::kOk;
 }
 
+/** Whether a change of the feed is not known to be in the journal. */
+bool Feeds::isStaged(std::string_view key) const {
+  return std::any_of(staged_.begin(), staged_.end(),
+                     [key](const Staged& staged) { return staged.key == key; });
+}
+
 /** Whether a change of the feed can be promised: one at a time, as the next is made of it. */
 bool Feeds::mayStage(std::string_view key) const {
   if (journal_ == nullptr) return true;
-  const auto isOfIt = [key](const Staged& staged) { return staged.key == key; };
-  return journal_->promising() && std::none_of(staged_.begin(), staged_.end(), isOfIt);
+  return journal_->promising() && !isStaged(key);
 }
 
 Outcome Feeds::publish(const Publication& publication, uint32_t* watching) {
@@ -384,7 +389,15 @@ void Feeds::showCompressed(std::string_view key, Cursor cursor, base::Ref<base::
   if (watcher_ != nullptr) watcher_->compressed(*feed);
 }
 
+Outcome Feeds::unchanged(std::string_view key) {
+  if (isStaged(key)) return Outcome::kStateUnwritable;
+  ++counts_.unchanged;
+  return Outcome::kOk;
+}
+
 Outcome Feeds::remove(std::string_view key) {
+  // It may be the first version: that there is none would not be true for long.
+  if (isStaged(key)) return Outcome::kStateUnwritable;
   Feed* const feed = lookUp(key);
   if (feed == nullptr || !feed->value) return Outcome::kUnknownFeed;
   if (journal_ == nullptr) {
@@ -414,10 +427,10 @@ void Feeds::end(Feed* feed) {
 
 bool Feeds::forget(std::string_view key) {
   Feed* const feed = lookUp(key);
-  if (feed == nullptr || !feed->upstream || feed->watchers() > 0) return false;
+  // What is staged is made of it, or takes its place.
+  if (feed == nullptr || !feed->upstream || feed->watchers() > 0 || isStaged(key)) return false;
   if (journal_ != nullptr && feed->value) {
-    // What is staged may be this feed's next version, and the disk may take no more.
-    if (!staged_.empty() || !journal_->hasRoom()) return false;
+    if (!journal_->hasRoom()) return false;
     journal_->unpublish(key);
   }
   if (watcher_ != nullptr) watcher_->ended(key, Outcome::kUnknownFeed);

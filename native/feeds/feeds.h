@@ -342,8 +342,9 @@ class Feeds {
   /** Bytes of the answer to a client without a cursor, 0 where there is none; `tag` names them. */
   uint64_t answerLength(std::string_view key, std::string* tag) const;
 
-  /** Counts a publication that changed nothing. */
-  void unchanged() { ++counts_.unchanged; }
+  /** Counts a publication that changed nothing: kOk, or kStateUnwritable while a change is staged.
+   */
+  Outcome unchanged(std::string_view key);
 
   /** The whole answer of `cursor`'s version, compressed, has come; empty: there will be none. */
   void compressed(std::string_view key, Cursor cursor, std::string_view gzip);
@@ -578,6 +579,7 @@ class Feeds {
   };
 
   Feed* lookUp(std::string_view key) const;
+  bool isStaged(std::string_view key) const;
   bool mayStage(std::string_view key) const;
   void apply(const Staged& staged);
   void spreadNews(Feed* feed);

@@ -436,6 +436,7 @@ class Unfetched : FeedResponder {
     repetitions();
     makeRoom();
     keepToPlaces();
+    keepStaged();
   }
 
  private:
@@ -508,6 +509,34 @@ class Unfetched : FeedResponder {
     EXPECT(feeds_.counts().feeds == 1);
     feeds_.drop(watcher);
     EXPECT(feeds_.forget("c") && feeds_.counts().feeds == 0);
+  }
+
+  /** What waits for the journal has its place, and no other change before it. */
+  void keepStaged() {
+    Journal journal;
+    feeds_.keepJournal(&journal);
+    failToFetch("a");
+    uint32_t watching;
+    EXPECT(feeds_.publish({.key = "a",
+                           .cursor = {1, 1},
+                           .value = "1",
+                           .patch = {},
+                           .gzip = {},
+                           .upstream = false},
+                          &watching) == Outcome::kOk);
+    uint32_t watchers[2];
+    EXPECT(ask("b", &watchers[0]) == Outcome::kOk);
+    EXPECT(ask("c", &watchers[1]) == Outcome::kTooManyFeeds);
+    EXPECT(!feeds_.forget("a"));
+    EXPECT(feeds_.unchanged("a") == Outcome::kStateUnwritable);
+    EXPECT(feeds_.remove("a") == Outcome::kStateUnwritable);
+    feeds_.written();
+    feeds_.reveal();
+    EXPECT(feeds_.find("a")->cursor.version == 1 && feeds_.unchanged("a") == Outcome::kOk);
+    feeds_.keepJournal(nullptr);
+    EXPECT(feeds_.remove("a") == Outcome::kOk);
+    feeds_.drop(watchers[0]);
+    EXPECT(feeds_.forget("b") && feeds_.counts().feeds == 0);
   }
 
   Taken answer(uint32_t, const FeedAnswer&) override { return Taken::kWhole; }

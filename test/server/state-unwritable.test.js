@@ -7,6 +7,7 @@ import t from 'tap';
 import { loadAddon } from '../../lib/base/addon.js';
 import { arenaOptions, controlOf, enter, MIRROR, tell, valueOf } from '../support/arena.js';
 import { problemOf } from '../support/contract.js';
+import { get, keptFeeds, put, tryPut } from '../support/feeds.js';
 import { limitFiles, noLimit as skip, temporary } from '../support/processes.js';
 import { request, Wire } from '../support/http.js';
 import { startServer } from '../support/server.js';
@@ -85,6 +86,19 @@ for (const sync of ['second', 'turn']) {
     await two.stop();
   });
 }
+
+t.test('a publication that would change nothing waits for the one before', { skip }, async (t) => {
+  const server = await startServer(t, { options: { ...QUICK, ...keptFeeds(t) } });
+  await put(server, 'a', 1);
+  t.ok(limitFiles(server.pid, 1));
+  for (const value of [2, 1]) {
+    t.equal(problemOf(await tryPut(server, 'a', `${value}`)), 'state-unwritable', `${value}`);
+  }
+  t.ok(limitFiles(server.pid, 'unlimited'));
+  await until(async () => (await get(server, 'a')).body.value === 2);
+  t.equal((await tryPut(server, 'a', '1')).status, 200);
+  t.equal((await get(server, 'a')).body.value, 1);
+});
 
 t.test('nor what a worker has asked for', { skip }, async (t) => {
   const state = join(t.testdir(), 'state');
