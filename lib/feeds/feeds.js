@@ -554,7 +554,8 @@ export class Feeds {
     const { etag, ...rest } = change;
     const taken = await this.#inTurn(key, () => {
       const now = this.native.find(key, false);
-      if (now === null) return { gone: true };
+      // Deleted meanwhile: the cursor of this version may have been another's since.
+      if (now === null || (now.length === 0 && !next.created)) return { gone: true };
       if (now.length > 0 && !now.upstream) return { published: true };
       return this.#takeNext(key, next, rest, true);
     });

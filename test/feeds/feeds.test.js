@@ -392,6 +392,34 @@ t.test('a fetch whose thread dies has failed, and is tried again later', async (
   t.match(upstream.status(), { fetches: 1, fetchesFailed: 1, fetching: 0, fetchesWaiting: 0 });
 });
 
+t.test('a fetch of a feed that was published and deleted meanwhile is not taken', async (t) => {
+  let end;
+  const run = () => new Promise((resolve) => (end = resolve));
+  const feeds = feedsOf(t, { run, async close() {} });
+  const ask = await openDoorTo(t, feeds);
+  const none = new Uint8Array(0);
+  /** Begins a fetch; what is returned ends it with this value. */
+  const begin = () => {
+    const fetching = feeds.fetch('a', {});
+    return (text) => {
+      end({ value: Buffer.from(text), patch: none, gzip: none });
+      return fetching;
+    };
+  };
+  const first = await watchBy(ask, feeds);
+  await begin()('1');
+  await first.read();
+  const late = begin();
+  const { cursor } = await feeds.publish('a', 'value', Buffer.from('2'));
+  await feeds.remove('a');
+  const wire = await watchBy(ask, feeds);
+  t.strictSame(await late('3'), { etag: undefined, unchanged: false });
+  await begin()('3');
+  const { body } = await wire.read();
+  t.equal(body.value, 3);
+  t.not(body.cursor, cursor, 'a cursor means one value');
+});
+
 // ---- Patches are made only for clients that take them: the threads are spared
 
 /** Feeds whose threads take every value as it is, and note what they were asked for. */
