@@ -131,7 +131,7 @@ export class FeedTable {
     const asked = all.filter(([, { due }]) => due <= now);
     const later = all.filter(([, { due }]) => due > now);
     return {
-      feeds: Object.fromEntries(asked.map(([key, { cursor }]) => [key, cursor])),
+      feeds: Object.fromEntries(asked.map(([key, entry]) => [key, askedOf(entry)])),
       count: asked.length,
       next: Math.min(...later.map(([, { due }]) => due))
     };
@@ -149,7 +149,8 @@ export class FeedTable {
     for (const item of items) {
       const entry = this.#entries.get(item.feed);
       // An answer is to what was asked: another cursor's leads elsewhere.
-      if (!entry || !Object.hasOwn(asked, item.feed) || entry.cursor !== asked[item.feed]) continue;
+      if (!entry || !Object.hasOwn(asked, item.feed) || askedOf(entry) !== asked[item.feed])
+        continue;
       const problem = item.problem ?? otherKind(entry, item);
       const isNews = problem === undefined ? this.#takeNews(entry, item) : true;
       if (problem !== undefined) this.#takeProblem(entry, item.feed, problem);
@@ -182,7 +183,7 @@ export class FeedTable {
       entry.cursor = NO_CURSOR; // The whole value is asked for.
       return false;
     }
-    const isNews = entry.cursor !== cursor;
+    const isNews = entry.cursor !== cursor || entry.problem !== undefined;
     Object.assign(entry, { cursor, newest: cursor, value, problem: undefined });
     if (isNews) tell(entry, value, isWhole ? { key, cursor } : { key, cursor, patch });
     return isNews;
@@ -207,6 +208,10 @@ export class FeedTable {
     return true;
   }
 }
+
+/** The cursor to ask with; a value under a problem is asked for whole, to be told when that ends. */
+const askedOf = ({ cursor, problem, isLog }) =>
+  problem === undefined || isLog || cursor === NO_CURSOR ? cursor : '';
 
 /** What stands for a value, or for items, where there is none. */
 const nothingOf = ({ isLog }) => (isLog ? [] : undefined);

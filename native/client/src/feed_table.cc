@@ -69,7 +69,11 @@ void FeedTable::remove(Feeds::WatchId watch) {
   }
 }
 
-std::string FeedTable::Entry::asked() const { return cursor.empty() ? kNoCursor : cursor; }
+std::string FeedTable::Entry::asked() const {
+  if (cursor.empty()) return kNoCursor;
+  // A value under a problem is asked for whole, to be told when that ends.
+  return problem.empty() || kind == FeedKind::kLog ? cursor : "";
+}
 
 std::string FeedTable::Entry::problemOf(const FeedItem& item) const {
   if (!item.problem.empty()) return item.problem;
@@ -169,7 +173,7 @@ bool FeedTable::takeNews(const std::string& key, Entry* entry, FeedItem item) {
     entry->cursor.clear();  // the whole value is asked for
     return false;
   }
-  const bool isNews = entry->cursor != item.cursor;
+  const bool isNews = entry->cursor != item.cursor || !entry->problem.empty();
   entry->cursor = std::move(item.cursor);
   entry->newest = entry->cursor;
   entry->value = std::move(*value);
