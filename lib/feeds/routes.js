@@ -126,16 +126,17 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
 
   /** What GET without a cursor would answer, without it; nothing is fetched. */
   async function head(request) {
-    const { keys, noneMatch = '', gzip } = watchOf(request);
+    const { keys, last, noneMatch = '', gzip } = watchOf(request);
     await grantFor(request, keys[0]);
     const answer = feeds.answerHead(keys[0]);
     if (answer === null) throw new Refusal('unknown-feed');
+    if (last !== undefined && !feeds.find(keys[0]).log) throw new Refusal('not-a-log');
     const headers = { 'Content-Type': 'application/json' };
-    // The length of what GET compresses, and its tag, are known when that is done (RFC 9110, section 9.3.2).
-    const mayPack = gzip && answer.length >= COMPRESS_FROM;
-    if (!mayPack) headers['Content-Length'] = answer.length;
+    // What GET compresses, or takes from the end of a log, has a length and a tag of its own (RFC 9110, section 9.3.2).
+    const isOther = last > 0 || (gzip && answer.length >= COMPRESS_FROM);
+    if (!isOther) headers['Content-Length'] = answer.length;
     const mayKeep = options.feedCache > 0 && !isPrivate(keys[0]);
-    if (mayPack || !mayKeep) {
+    if (isOther || !mayKeep) {
       const always = { ...common, ...varied(common) };
       if (mayKeep && noneMatch === '*') return { status: 304, headers: always };
       return { status: 200, headers: { ...always, ...headers } };

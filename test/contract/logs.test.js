@@ -216,6 +216,9 @@ t.test('what is refused, and says what to do', async (t) => {
   const { headers: head } = await server.ask('HEAD', '/feed/log');
   const { headers: whole } = await get(server, 'log');
   t.equal(head['content-length'], whole['content-length']);
+  const { headers: part } = await server.ask('HEAD', '/feed/log?last=1');
+  t.equal(part['content-length'], undefined, 'that of all is another');
+  t.equal((await server.ask('HEAD', '/feed/value?last=1')).status, 400);
   t.ok(headers['content-length'] > 0);
   const list = await server.ask('GET', '/feeds', { headers: authorized });
   t.strictSame(
