@@ -134,9 +134,9 @@ export class Feeds {
       // A fetched one may be forgotten meanwhile.
       const { version, value, upstream, log } = this.native.find(key, true) ?? {};
       if (version === undefined) continue;
-      const cursor = { ...nextCursor({ version }), epoch: newEpoch() };
+      const cursor = { epoch: newEpoch(), version };
       const whole = { value, patch: NOTHING, gzip: NOTHING };
-      if (log) await this.takeItem(key, { ...cursor, version }, NOTHING);
+      if (log) await this.takeItem(key, cursor, NOTHING);
       else await this.take(key, cursor, whole, upstream);
     }
   }

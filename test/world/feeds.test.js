@@ -1,5 +1,7 @@
 import { once } from 'node:events';
+import { cpSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
@@ -27,6 +29,7 @@ import {
   Watcher
 } from '../support/feeds.js';
 import { skip, startNats } from '../support/nats.js';
+import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
 import { enterWorld, ready } from '../support/world-servers.js';
 
@@ -232,6 +235,27 @@ t.test('all heads are read, however much was replaced', { skip, timeout: 120_000
   const heads = await store.heads();
   t.strictSame([...heads.keys()].toSorted(), keys.toSorted());
   for (const { epoch, version } of heads.values()) t.strictSame([epoch, version], [7, 60]);
+});
+
+t.test('a state that may lack its end brings back no older value', { skip }, async (t) => {
+  const nats = await startNats(t);
+  const [before, copy] = [temporary(t), temporary(t)];
+  const enterB = (folder) => enter(t, nats, 'b', { state: join(folder, 'b') });
+  const [a, first] = [await enter(t, nats, 'a'), await enterB(before)];
+  await ready([a, first]);
+  const keys = Array.from({ length: 12 }, (_, n) => `key/${n}`);
+  for (const key of keys) await put(a, key, 1);
+  for (const key of keys) await seen(first, key);
+  first.child.kill('SIGKILL');
+  await first.ended();
+  for (const key of keys) await put(a, key, 2);
+  cpSync(before, copy, { recursive: true });
+  const b = await enterB(copy);
+  await ready([b]);
+  for (const server of [a, b]) {
+    for (const key of keys) t.equal((await get(server, key)).body.value, 2, server.name);
+  }
+  await Promise.all([a, b].map((server) => server.stop()));
 });
 
 t.test('without the broker, and with it again', { skip, timeout: 120_000 }, async (t) => {
