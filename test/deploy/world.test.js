@@ -61,6 +61,17 @@ function natsConfig(folder, config, { 'tls-cert': cert, 'tls-key': key }) {
     .replace('include nsc.conf', config);
 }
 
+/** What the account may have that the commands in nats.conf make. */
+function accountLimits() {
+  const text = deployed('world/nats.conf');
+  const [, disk, streams, consumer] =
+    /--js-disk-storage (\d+)G --js-streams (\d+) --js-consumer (\d+)/.exec(text);
+  return {
+    ...{ mem_storage: 0, disk_storage: disk * 2 ** 30 },
+    ...{ streams: Number(streams), consumer: Number(consumer) }
+  };
+}
+
 /** haproxy.cfg with the test's ports, without TLS. */
 function proxyConfig(port, ports) {
   let text = deployed('world/haproxy.cfg')
@@ -144,7 +155,7 @@ async function startSource(t) {
 /** Three servers of one world, each with its name; and what a fourth would need. */
 async function startWorld(t, url, upstream) {
   const folder = temporary(t);
-  const { config, credentials } = createCredentials();
+  const { config, credentials } = createCredentials(accountLimits());
   const files = certificate(folder, 'localhost', ['DNS:localhost']);
   writeFileSync(join(folder, 'nats.creds'), credentials);
   writeFileSync(join(folder, 'nats-ca.pem'), readFileSync(files['tls-cert']));

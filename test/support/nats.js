@@ -270,8 +270,11 @@ function sign({ issuer, subject, name, nats }) {
   return `${text}.${encode(issuer.sign(Buffer.from(text)))}`;
 }
 
-/** @returns {{config: string, credentials: string}} of a NATS server, and the text of a user's file */
-export function createCredentials() {
+/**
+ * @param {object} [most] limits of the account
+ * @returns {{config: string, credentials: string}} of a NATS server, and the text of a user's file
+ */
+export function createCredentials(most) {
   const [operator, system, account, user] = [
     ...[createOperator(), createAccount()],
     ...[createAccount(), createUser()]
@@ -279,7 +282,7 @@ export function createCredentials() {
   const free = { subs: -1, data: -1, payload: -1 };
   const limits = {
     ...{ ...free, imports: -1, exports: -1, wildcards: true, conn: -1, leaf: -1 },
-    ...{ mem_storage: -1, disk_storage: -1, streams: -1, consumer: -1 }
+    ...{ mem_storage: -1, disk_storage: -1, streams: -1, consumer: -1, ...most }
   };
   const operatorJwt = sign({
     ...{ issuer: operator, subject: operator, name: 'operator' },
@@ -297,11 +300,16 @@ export function createCredentials() {
     ...{ issuer: account, subject: user, name: 'server' },
     nats: { type: 'user', pub: {}, sub: {}, ...free }
   });
-  const seed = Buffer.from(user.getSeed()).toString();
   return {
     config: `operator: ${operatorJwt}\nresolver: MEMORY\nsystem_account: ${system.getPublicKey()}\nresolver_preload: { ${account.getPublicKey()}: ${accountJwt}, ${system.getPublicKey()}: ${systemJwt} }`,
-    credentials: `-----BEGIN NATS USER JWT-----\n${userJwt}\n------END NATS USER JWT------\n\n-----BEGIN USER NKEY SEED-----\n${seed}\n------END USER NKEY SEED------\n`
+    credentials: credentialsOf(userJwt, user)
   };
+}
+
+/** @returns {string} a file of a user's, which is known by its key alone where the NATS server has no operator */
+export function credentialsOf(jwt, user) {
+  const seed = Buffer.from(user.getSeed()).toString();
+  return `-----BEGIN NATS USER JWT-----\n${jwt}\n------END NATS USER JWT------\n\n-----BEGIN USER NKEY SEED-----\n${seed}\n------END USER NKEY SEED------\n`;
 }
 
 /**
