@@ -1,5 +1,5 @@
 import { ENTRY_BYTES, MOST_NAMES, NAME, readEntry } from './entry.js';
-import { NatsLink, NO_STREAM, PATIENCE, revisionOf } from './nats-link.js';
+import { isNotEnabled, NatsLink, NO_STREAM, PATIENCE, revisionOf } from './nats-link.js';
 import { WorldError } from './world-error.js';
 
 /**
@@ -209,7 +209,8 @@ export class Broker {
       try {
         return await ask(this.#kv);
       } catch (error) {
-        if (error.code === NO_STREAM) this.#kv = undefined;
+        // What is written to a stream that is no more finds no receiver, as where JetStream is off.
+        if (error.code === NO_STREAM || isNotEnabled(error)) this.#kv = undefined;
         throw error;
       }
     });

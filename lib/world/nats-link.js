@@ -26,6 +26,10 @@ export const NO_STREAM = 10059;
 /** The error codes of JetStream that have a meaning here. Where it is off, the client's error has a name alone. */
 const CODE = { wrongRevision: 10071, wrongRevisionToo: 10164, notEnabled: 10039 };
 
+/** @returns {boolean} whether an error of the client says that JetStream is off: no receiver was there */
+export const isNotEnabled = ({ name, code }) =>
+  name === 'JetStreamNotEnabled' || code === CODE.notEnabled;
+
 /** Those for replicas that it can't keep: it is no cluster, or has too few servers. */
 const NO_REPLICAS = [10074, 10005];
 
@@ -343,7 +347,7 @@ export class NatsLink {
     if (isOne(errors.PermissionViolationError)) {
       return new WorldError('permissions', `${where} forbids what a world needs: ${error.message}`);
     }
-    if (error.name === 'JetStreamNotEnabled' || error.code === CODE.notEnabled) {
+    if (isNotEnabled(error)) {
       return new WorldError(
         'no-jetstream',
         `${where} has no JetStream: start nats-server with -js`

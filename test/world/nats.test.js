@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
 import { Kvm } from '@nats-io/kv';
+import { createUser } from '@nats-io/nkeys';
 import { connect } from '@nats-io/transport-node';
 import t from 'tap';
 
@@ -16,7 +17,13 @@ import { FeedStore, STREAM } from '../../lib/world/feed-store.js';
 import { NatsLink } from '../../lib/world/nats-link.js';
 import { certificate } from '../support/certificate.js';
 import { startHole } from '../support/addresses.js';
-import { createCredentials, skip, startCluster, startNats } from '../support/nats.js';
+import {
+  createCredentials,
+  credentialsOf,
+  skip,
+  startCluster,
+  startNats
+} from '../support/nats.js';
 import { openSockets, temporary } from '../support/processes.js';
 import { ROOT } from '../support/server.js';
 import { until } from '../support/until.js';
@@ -238,6 +245,28 @@ t.test('credentials', { skip }, async (t) => {
   });
 });
 
+t.test('each server has its own permissions', { skip }, async (t) => {
+  const names = ['a', 'b'];
+  const users = names.map(() => createUser());
+  const permitted = (name) => {
+    const own = [`sprites.frames.*.${name}`, `sprites.presence.${name}`, '$KV.sprites-world.>'];
+    const publish = JSON.stringify([...own, '$JS.API.>', '_INBOX.>']);
+    return `{ publish: ${publish}, subscribe: ["sprites.>", "_INBOX.>"] }`;
+  };
+  const entries = users.map(
+    (user, at) => `{ nkey: ${user.getPublicKey()}, permissions: ${permitted(names[at])} }`
+  );
+  const nats = await startNats(t, `authorization { users: [${entries.join(', ')}] }`);
+  const [a, b] = names.map((name, at) => {
+    const credentials = join(temporary(t), name);
+    writeFileSync(credentials, credentialsOf('none', users[at]));
+    return enter(t, nats, name, { credentials });
+  });
+  await until(() => a.ring() === 'ab' && b.ring() === 'ab', a.problem);
+  await b.membership.close();
+  await until(() => a.ring() === 'a', a.problem);
+});
+
 t.test('TLS', { skip }, async (t) => {
   const made = certificate(temporary(t), 'localhost', ['IP:127.0.0.1']);
   const [cert, key] = [made['tls-cert'], made['tls-key']];
@@ -277,6 +306,21 @@ t.test(
     await until(() => member.ring() === 'abc');
   }
 );
+
+t.test('a bucket that is deleted is made again', { skip }, async (t) => {
+  const nats = await startNats(t);
+  const members = ['a', 'b'].map((name) => enter(t, nats, name));
+  const whole = () =>
+    members.every(({ membership, ring }) => membership.state === 'member' && ring() === 'ab');
+  await until(whole);
+  const connection = await connect({ servers: nats.url });
+  t.teardown(() => connection.close());
+  const kvm = new Kvm(connection);
+  await (await kvm.open(BUCKET)).destroy();
+  const isThere = () => kvm.open(BUCKET).then((kv) => kv.status());
+  await until(() => isThere().catch(() => false));
+  await until(whole);
+});
 
 t.test(
   'a cluster keeps copies, and a client at a cut off server of it goes to another',
