@@ -281,7 +281,7 @@ export class Membership {
    * @throws {WorldError} when another server has it, which lives
    */
   #isFree(seen) {
-    if (!isLiving(seen?.entry) || this.#isOfTheSameState(seen.entry)) return true;
+    if (!isLiving(seen?.entry) || this.#isOwn(seen.entry)) return true;
     if (this.#leases.isOverdue(this.#name, this.#clock.now())) return true;
     const knownToLive = this.#phase === 'member' || this.#problem?.code === 'name-taken';
     if (seen.renewals === 0 && !knownToLive) return false;
@@ -291,9 +291,12 @@ export class Membership {
     );
   }
 
-  /** The same state's process before this one has ended: the state could not have been opened else. */
-  #isOfTheSameState(entry) {
-    return entry.instance === this.#instance && entry.run !== this.#run && !this.#epoch;
+  /**
+   * Whether an entry is no other server's: this process has written it and has not heard so, or the same state's process before
+   * has, which has ended: the state could not have been opened else.
+   */
+  #isOwn({ run, instance }) {
+    return run === this.#run || (instance === this.#instance && !this.#epoch);
   }
 
   /** Does with the name it holds what is to be done. */
@@ -456,7 +459,7 @@ export class Membership {
     const { code = 'unreachable', message } = error;
     if (this.#problem?.code !== code) this.#log.warn({ problem: code }, `world: ${message}`);
     this.#problem = { code, message };
-    if (this.#phase === 'joining' || code === 'name-taken') this.#phase = 'alone';
+    if (this.state === 'joining' || code === 'name-taken') this.#phase = 'alone';
   }
 
   /** Tells what has changed, if anything has. */

@@ -331,6 +331,21 @@ t.test(
   }
 );
 
+t.test(
+  'a broker that hangs while a name is taken: it is no other server that has it',
+  async (t) => {
+    const world = new World();
+    world.add('a');
+    await world.until(() => world.broker.counts.asked === 2);
+    world.broker.hang();
+    await world.until(() => world.broker.counts.asked === 3, LEASE / 4);
+    await world.run(10);
+    world.broker.start();
+    const took = await world.until(() => world.state('a') === 'member');
+    t.ok(took < GRACE, `${took} ms`);
+  }
+);
+
 t.test('two that start at once with one name', async (t) => {
   const world = new World();
   world.add('a', { as: 'one' });
@@ -578,8 +593,11 @@ t.test('a server whose ids would begin as those of another one', async (t) => {
   await world.run(2 * LEASE);
   t.equal(world.ring('a'), 'as8419');
   t.equal(world.state('s9071'), 'alone');
-  world.get('s8419').process.kill();
+  world.get('s8419').process.cut();
   await world.until(() => world.state('s9071') === 'member', 3 * LEASE);
+  world.get('s8419').process.mend();
+  await world.until(() => world.told('s8419').problem?.code === 'same-tag', LEASE);
+  t.equal(world.told('s8419').state, 'alone', 'one that was out meanwhile');
 
   const both = new World();
   both.add('s8419');
