@@ -98,7 +98,7 @@ export function openRevocations({ options, pool, log }) {
     async remove(part, name) {
       const what = `${part}/${name}`;
       const end = ends.get(what);
-      return end > 0 ? keepAndShare(what, -end) : 'done';
+      return end === undefined ? 'done' : keepAndShare(what, -Math.abs(end));
     },
 
     /** @returns {{sub?: string, jti?: string, seconds: number}[]} each, and how long it lasts */

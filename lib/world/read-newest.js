@@ -10,6 +10,9 @@ export const PATIENCE_FOR_ALL = 60_000;
 /**
  * Reads every message of a stream that keeps the newest one of each subject.
  *
+ * A cluster has them read from any of its servers, one that is behind as well: that which was the last at the leader must be
+ * among them, unless it is no more.
+ *
  * @param {{js: object, jsm: object}} jetstream
  * @param {string} stream
  * @param {object} how of the consumer: `headers_only`
@@ -17,26 +20,33 @@ export const PATIENCE_FOR_ALL = 60_000;
  * @throws {WorldError}
  */
 export async function readNewest({ js, jsm }, stream, how, take) {
-  const subjects = new Set();
+  const subjects = new Map();
   // What a consumer says of how many are left counts deleted ones as well (nats-server 2.9).
-  const countAll = async () => (await jsm.streams.info(stream)).state.messages;
+  const look = () => jsm.streams.info(stream);
   const { name } = await jsm.consumers.add(stream, {
     ...{ ack_policy: 'none', deliver_policy: 'all', mem_storage: true, ...how },
     inactive_threshold: 10e9
   });
   const consumer = await js.consumers.get(stream, name);
-  for (let count = await countAll(); subjects.size < count;) {
+  const { config, state } = await look();
+  const { messages, last_seq } = state;
+  const mayLag = config.num_replicas > 1 && messages > 0;
+  // On a slow line it may take too long: then it is not waited for.
+  const last =
+    mayLag && (await jsm.streams.getMessage(stream, { seq: last_seq }).catch(() => null));
+  const isThere = () => !last || subjects.get(last.subject) >= last_seq;
+  for (let count = messages; subjects.size < count || !isThere();) {
     let came = 0;
-    const most = Math.min(BATCH, count - subjects.size);
+    const most = Math.min(BATCH, Math.max(1, count - subjects.size));
     const some = await consumer.fetch({ max_messages: most, expires: PATIENCE });
     for await (const message of some) {
       came += 1;
-      subjects.add(message.subject);
+      subjects.set(message.subject, message.seq);
       take(message);
     }
     // Some may have gone meanwhile: a store forgets what is over.
-    if (came === 0) count = Math.min(count, await countAll());
-    if (came === 0 && subjects.size < count) {
+    if (came === 0) count = Math.min(count, (await look()).state.messages);
+    if (came === 0 && (subjects.size < count || !isThere())) {
       throw new WorldError('unreachable', `the stream ${stream} tells not all it has`);
     }
   }

@@ -128,6 +128,17 @@ t.test('the bound: one more is refused, also of another server', async (t) => {
   t.notOk(list.take('sub/old', Date.now() - 1), 'what is over is not taken');
 });
 
+t.test('taking it back is shared each time it is asked for', async (t) => {
+  const list = openRevocations({ options: { grantLongest: 60 }, pool: NO_STATE, log: {} });
+  let isReached = false;
+  list.shareBy(async () => isReached);
+  await list.add('sub', 'ann');
+  t.equal(await list.remove('sub', 'ann'), 'here-only');
+  t.equal(await list.remove('sub', 'ann'), 'here-only', 'as long as only this server knows');
+  isReached = true;
+  t.equal(await list.remove('sub', 'ann'), 'done');
+});
+
 /** A server's grants, and what it shares them by. */
 function sharing(t, link, { grantLongest = 60, clock } = {}) {
   const log = { warn() {}, error() {} };
@@ -138,28 +149,42 @@ function sharing(t, link, { grantLongest = 60, clock } = {}) {
   return { revocations, shared };
 }
 
+/** The newest of each subject. */
+const newestOf = (messages) => [...new Map(messages.map((one) => [one.subject, one])).values()];
+
 /** A link to a stream in memory, which is read as a whole when it may be. */
 class PlayedLink {
   connected = true;
   isLost = false;
   mayRead;
+  /** How many messages the NATS server that is read from has not yet. */
+  lag = 0;
   #messages = [];
   #hear;
   #streams = {
     js: {
       consumers: {
-        get: async () => ({
-          fetch: async () => {
+        get: async () => {
+          let given = 0;
+          const fetch = async () => {
             await this.mayRead;
-            return this.#messages;
-          }
-        })
+            const there = this.#messages.length - this.lag;
+            const some = newestOf(this.#messages.slice(0, there)).filter(({ seq }) => seq > given);
+            given = there;
+            return some;
+          };
+          return { fetch };
+        }
       }
     },
     jsm: {
       streams: {
-        info: async () => ({ state: { messages: this.#messages.length } }),
-        getMessage: async (_, { seq }) => this.#messages[seq - 1] ?? null
+        info: async () => ({
+          config: { num_replicas: 3 },
+          state: { messages: newestOf(this.#messages).length, last_seq: this.#messages.length }
+        }),
+        getMessage: async (_, { seq }) =>
+          newestOf(this.#messages).find((one) => one.seq === seq) ?? null
       },
       consumers: { add: async () => ({ name: 'one' }), delete: async () => {} }
     }
@@ -180,9 +205,9 @@ class PlayedLink {
   }
 
   /** A message of which no news come. */
-  write(name) {
-    const data = String(Date.now() + 30_000);
-    this.#messages.push({ subject: `sprites.revoked.sub.${tokenOf(name)}`, data });
+  write(name, end = Date.now() + 30_000) {
+    const subject = `sprites.revoked.sub.${tokenOf(name)}`;
+    this.#messages.push({ subject, data: String(end), seq: this.#messages.length + 1 });
   }
 
   tell(name, number) {
@@ -191,8 +216,8 @@ class PlayedLink {
   }
 }
 
-t.test('what is missed is found, whatever news say, and while all are read', async (t) => {
-  const link = new PlayedLink();
+/** A clock, and what has its time come at which all is looked at. */
+function playedClock() {
   let due;
   const clock = {
     after(_, then) {
@@ -207,6 +232,12 @@ t.test('what is missed is found, whatever news say, and while all are read', asy
     then();
     await until(() => due);
   };
+  return { clock, look };
+}
+
+t.test('what is missed is found, whatever news say, and while all are read', async (t) => {
+  const link = new PlayedLink();
+  const { clock, look } = playedClock();
   let readAll;
   link.mayRead = new Promise((then) => (readAll = then));
   link.write('ann');
@@ -227,6 +258,26 @@ t.test('what is missed is found, whatever news say, and while all are read', asy
   link.write('cy');
   await look();
   t.ok(revocations.has('sub', 'cy'), 'after news with a number that is none');
+});
+
+t.test('a NATS server of a cluster that is behind the others is not believed', async (t) => {
+  const link = new PlayedLink();
+  const { clock, look } = playedClock();
+  const end = Date.now() + 30_000;
+  link.write('ann', -end);
+  link.write('ann', end + 1);
+  link.lag = 1;
+  const { revocations, shared } = sharing(t, link, { clock });
+  let isHere = false;
+  shared.join().then(() => (isHere = true));
+  for (let n = 0; n < 3; n += 1) await look();
+  t.notOk(isHere);
+  link.lag = 0;
+  await until(async () => {
+    await look();
+    return isHere;
+  });
+  t.ok(revocations.has('sub', 'ann'));
 });
 
 t.test('the stream forgets what is over by the longest --grant-longest', { skip }, async (t) => {
