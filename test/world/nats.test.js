@@ -340,6 +340,10 @@ t.test(
     await until(() => one.open().catch(() => false));
     await other.open();
     await nats.leads(STREAM, { copies: 3 });
+    for (let version = 1, revision = 0; version <= 5; version += 1) {
+      revision = await one.put('a', { epoch: 7, version }, Buffer.of(), revision);
+      t.match((await other.heads()).get('a'), { version }, 'whichever copy is read');
+    }
     t.not(
       one.run,
       other.run,
