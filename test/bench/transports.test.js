@@ -155,6 +155,11 @@ t.test('the cells', async (t) => {
     t.ok(seconds - every > back, 'something is published after all are back');
   }
   t.equal(cellsOf({ short: true, seconds: 3 }).length, 2);
+  const plain = cellsOf({ plain: true, seconds: 6 });
+  t.strictSame(
+    plain,
+    long.filter(({ stalled, cut }) => !stalled && !cut)
+  );
 });
 
 t.test('why a contender is broken', async (t) => {

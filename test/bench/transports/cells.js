@@ -35,13 +35,13 @@ const OF_A_CUT = 6;
 const SECONDS_OF_A_CUT = 8;
 
 /**
- * @param {{short: boolean, seconds: number}} options
+ * @param {{short: boolean, plain: boolean, seconds: number}} options
  * @returns {object[]} the cells: options of the load generator, with a name
  */
-export function cellsOf({ short, seconds }) {
+export function cellsOf({ short, plain, seconds }) {
   const works = short ? WORKS.slice(0, SHORT) : WORKS;
   return works.flatMap((work) =>
-    (short ? CHANGES.slice(0, 1) : CHANGES).map(({ suffix, ...change }) => {
+    (short || plain ? CHANGES.slice(0, 1) : CHANGES).map(({ suffix, ...change }) => {
       const enough = change.cut
         ? Math.max(seconds, SECONDS_OF_A_CUT, OF_A_CUT * work.every)
         : Math.max(seconds, 2 * work.every);

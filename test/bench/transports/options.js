@@ -46,6 +46,7 @@ export function readOptions(url) {
     },
     {
       short: { type: 'boolean', default: false },
+      plain: { type: 'boolean', default: false },
       only: { type: 'string', default: Object.keys(contenders).join(',') },
       cells: { type: 'string', default: '' },
       'no-break': { type: 'boolean', default: false },

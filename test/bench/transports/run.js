@@ -1,8 +1,8 @@
 /**
  * The transport study: one document to many, by every contender: `npm run bench:transports`.
  *
- *     node test/bench/transports/run.js [--short] [--only ws,sprites-poll] [--cells 165]
- *                                       [--seconds 5] [--rounds 2] [--no-break]
+ *     node test/bench/transports/run.js [--short] [--plain] [--only ws,sprites-poll]
+ *                                       [--cells 165] [--seconds 5] [--rounds 2] [--no-break]
  *                                       [--json FILE] [--report FILE] [--resume] [--minutes 30]
  *                                       [--most CLIENTS] [--held SECONDS]
  *
@@ -22,7 +22,7 @@
  * long the number must hold at which the search ends: a minute.
  *
  * --short takes some four minutes: two cells, none of them stalled or cut off, one round, and no search
- * for the number at which one breaks.
+ * for the number at which one breaks. --plain leaves out the cells that are stalled or cut off: an hour in place of two.
  *
  * What is measured is written to --json FILE as soon as it is. With --minutes no cell is begun after
  * so many, and with --resume a study goes on where FILE ends: two hours are longer than most machines
