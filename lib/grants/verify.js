@@ -50,7 +50,7 @@ const isHeader = ({ kid, typ = 'JWT', crit }) =>
 /**
  * @param {string} token
  * @param {import('./keys.js').Key[]} keys
- * @param {{now: number, longest: number}} time seconds: since 1970, and what `exp` may be ahead of that
+ * @param {{now: number, longest: number}} time seconds: since 1970, and what `exp` may be ahead of that and of `iat`
  * @returns {Promise<{rights: import('./rights.js').Rights} | {problem: 'bad-grant' | 'grant-expired'}>}
  */
 export async function verify(token, keys, { now, longest }) {
@@ -62,7 +62,9 @@ export async function verify(token, keys, { now, longest }) {
   if (header === undefined || claims === undefined || !isHeader(header)) return bad;
   for (const key of candidates(keys, header)) {
     if (!(await isSigned(token, key))) continue;
-    if (!areClaims(claims) || claims.nbf > now || claims.exp > now + longest) return bad;
+    if (!areClaims(claims) || claims.nbf > now) return bad;
+    // A longer one, taken when so much of it is left, would outlive its revocation.
+    if (claims.exp > Math.min(now, claims.iat ?? now) + longest) return bad;
     if (claims.exp <= now) return { problem: 'grant-expired' };
     return { rights: rightsOf(claims, key.print) };
   }

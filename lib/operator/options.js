@@ -250,7 +250,7 @@ export const table = [
     name: 'grant-longest',
     default: '2592000',
     type: seconds(60, MOST_GRANT_LONGEST),
-    help: 'longest life that a grant may have left; a revocation lasts as long'
+    help: 'longest life of a grant; a revocation lasts as long'
   },
   { name: 'feed-bytes', default: '1M', type: bytes(2, 2 ** 26), help: 'largest value of a feed' },
   {

@@ -160,6 +160,7 @@ t.test('the command prints a grant', async (t) => {
   const claims = JSON.parse(Buffer.from(stdout.split('.')[1], 'base64url'));
   t.match(claims, { read: ['team/7/*', 'plan'], sub: 'ann', jti: /^[0-9a-f-]{36}$/ });
   t.ok(Math.abs(claims.exp - inSeconds(3600)) < 60);
+  t.equal(claims.exp - claims.iat, 3600);
   t.equal(run('--grants', file, '--for', '365d').status, 0, 'as long as --grant-longest may be');
   const times = ['1y', '366d', '0s'].map((time) => ['--for', time]);
   for (const wrong of [[], ...times, ['--read', 'a*'], ['--raed', 'a'], ['--sub', '']]) {

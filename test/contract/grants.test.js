@@ -57,7 +57,8 @@ for (const workers of [0, 1]) {
         reads('team/*'),
         reads('team/a'),
         reads('*'),
-        ed25519({ exp: inSeconds(60), read: ['team/a'] }),
+        ed25519({ exp: inSeconds(60), iat: inSeconds(-2591900), read: ['team/a'] }),
+        ed25519({ exp: inSeconds(60), iat: inSeconds(60), read: ['team/a'] }),
         ed25519({ exp: inSeconds(60), read: ['team/a'] }, { alg: 'Ed25519' }),
         hmac({ exp: inSeconds(60), read: ['team/a'] }, { header: { alg: 'HS256', typ: 'jwt' } })
       ]) {
@@ -157,6 +158,7 @@ for (const workers of [0, 1]) {
         'exp negative': hmac({ ...claims, exp: -1 }),
         'exp null': hmac({ ...claims, exp: null }),
         'exp too far': hmac({ ...claims, exp: inSeconds(2592100) }),
+        'exp too far after iat': hmac({ ...claims, exp: inSeconds(60), iat: inSeconds(-2591970) }),
         'exp twice': raw(`{"exp":1,"read":["*"],"exp":${exp}}`),
         'exp twice, once escaped': raw(`{"exp":1,"read":["*"],"\\u0065xp":${exp}}`),
         'alg twice': hmac(claims, { header: '{"alg":"none","alg":"HS256"}' }),
