@@ -94,5 +94,9 @@ t.test('before the first value, and on a server, there is none', async (t) => {
   const { useFeed } = await import('../../lib/client/react.js');
   const Shown = () => String(useFeed('a', { base: 'http://127.0.0.1:1' }).value);
   t.equal(renderToString(React.createElement(Shown)), 'undefined');
-  t.throws(() => renderToString(React.createElement(() => useFeed('a').value)), TypeError);
+  t.throws(() => renderToString(React.createElement(() => useFeed('a').value)), /Invalid URL/);
+  t.throws(
+    () => renderToString(React.createElement(() => useFeed('a', null).value)),
+    /Invalid URL/
+  );
 });
