@@ -4,7 +4,7 @@ import { SETTLED, through } from '../arena/games/load/batches.js';
 import { Feeds } from '../client/feeds.js';
 import { Player } from '../client/player.js';
 import { globalTimers, ignoreFailure, Requests } from '../client/requests.js';
-import { Engine, needEngine } from './engine.js';
+import { Engine } from './engine.js';
 import { UsageError } from './errors.js';
 import { Histogram } from './histogram.js';
 import { lookAtHost, plan } from './needs.js';
@@ -442,7 +442,6 @@ async function findArena(fetch, base, options) {
  * @throws {UsageError} when it can't begin
  */
 export async function runAgent(options) {
-  needEngine();
   const fetch = fetchBy(options);
   const { address, host } = await targetOf(options.host);
   const base = `${options.tls ? 'https' : 'http'}://${host}:${options.port}/`;

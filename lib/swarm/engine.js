@@ -9,11 +9,6 @@ export const engineProgram = () => process.env.SPRITES_SWARM_ENGINE ?? builtFile
 /** The same inside a Node, for a server that speaks TLS. */
 const TLS_PROGRAM = fileURLToPath(new URL('tls-engine.js', import.meta.url));
 
-/** @throws {UsageError} when the program can't be built */
-export function needEngine() {
-  buildWhenWanted(ENGINE);
-}
-
 /**
  * One engine process: native/swarm behind two pipes.
  */
@@ -33,7 +28,7 @@ export class Engine {
    * @throws {UsageError} when the program can't be built
    */
   constructor(options, events, believed = null) {
-    needEngine();
+    buildWhenWanted(ENGINE);
     const given = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
     const [program, ...before] =
       believed === null ? [engineProgram()] : [process.execPath, TLS_PROGRAM, believed];

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 
 import { fileLimit } from '../base/file-limit.js';
-import { NeedsError } from './errors.js';
+import { UsageError } from './errors.js';
 
 /**
  * What this host must have for a swarm, worked out before anything is opened.
@@ -74,7 +74,7 @@ function numbers(text) {
 
 /**
  * @typedef {object} Plan
- * @property {Array<{clients: number, firstClient: number, lanes: number}>} engines
+ * @property {Array<{clients: number, firstClient: number, lanes: number}>} engines some may have no lane
  * @property {number} sources loopback source addresses; 0 leaves the choice to the kernel
  */
 
@@ -90,7 +90,7 @@ function numbers(text) {
  * @param {number} [wanted.addresses] source addresses
  * @param {Host} host
  * @returns {Plan}
- * @throws {NeedsError} with a line for each thing that is lacking
+ * @throws {UsageError} with a line for each thing that is lacking, and the command that mends it
  */
 export function plan(wanted, host) {
   const loopback = wanted.address.startsWith('127.');
@@ -100,7 +100,7 @@ export function plan(wanted, host) {
   const extra = wanted.tls ? sockets * TLS_BYTES + processes * TLS_ENGINE_BYTES : 0;
   checkSystem({ sockets, loopback, extra }, host, lines);
   if (!loopback && sockets > host.ports) lines.push(portsLine(sockets, host.ports));
-  if (lines.length > 0) throw new NeedsError(lines);
+  if (lines.length > 0) throw new UsageError(lines.join('\n'));
   const perAddress = Math.max(
     1,
     Math.min(CONNECTIONS_PER_ADDRESS, Math.floor(host.ports * PORT_SHARE))
@@ -179,12 +179,14 @@ function portsLine(sockets, ports) {
 
 const megabytes = (bytes) => Math.ceil(bytes / 1e6);
 
+/** @returns {number} what one of several has of a number that all of them share */
+export const partOf = (all, count, i) => Math.floor(all / count) + (i < all % count ? 1 : 0);
+
 function share({ clients, lanes }, processes) {
-  const lanesEach = Math.max(1, Math.ceil(lanes / processes));
   let firstClient = 0;
   return Array.from({ length: processes }, (_, i) => {
-    const mine = Math.floor(clients / processes) + (i < clients % processes ? 1 : 0);
-    const engine = { clients: mine, firstClient, lanes: lanesEach };
+    const [mine, lanesHere] = [clients, lanes].map((all) => partOf(all, processes, i));
+    const engine = { clients: mine, firstClient, lanes: lanesHere };
     firstClient += mine;
     return engine;
   });

@@ -4,7 +4,7 @@ import { performance } from 'node:perf_hooks';
 import { Account, Interruptions, Tally } from './tally.js';
 import { Engine } from './engine.js';
 import { UsageError } from './errors.js';
-import { lookAtHost, plan } from './needs.js';
+import { lookAtHost, partOf, plan } from './needs.js';
 import { coresBetween, ServerWatch, useOf } from './server-watch.js';
 import { resultOf } from './result.js';
 import { StageLog, stageWords } from './stages.js';
@@ -42,6 +42,7 @@ export class Run {
   #account = new Account();
   #accounts = 0;
   #interrupts = 0;
+  #seenTo = 0; // of these, those that ended a phase before the one that is on
   #deaths = [];
   #aimed = null;
   #facts = { phases: {} };
@@ -74,11 +75,11 @@ export class Run {
   async go() {
     const { options, target } = await this.#look();
     this.tally = new Tally(options.time + options.clients / options.ramp + 2);
-    this.interruptions = new Interruptions(this.#first);
+    this.interruptions = new Interruptions(this.#first + this.#facts.probes);
     try {
       await this.#watch.start(() => this.tally.seconds);
       this.#start(options, target);
-      if (await this.#open()) {
+      if ((await this.#open()) && this.#interrupts === 0) {
         await this[`_${options.command}`]();
         await this.#seeThemBack();
       }
@@ -183,10 +184,11 @@ export class Run {
         process: i,
         clients: engine.clients,
         'first-client': engine.firstClient,
-        lanes: engine.lanes,
+        // One that has no thrower still leaves by a lane.
+        lanes: Math.max(1, engine.lanes),
         ramp: options.ramp / engines.length,
         'in-flight': Math.max(1, Math.floor(options.connecting / engines.length)),
-        throwing,
+        throwing: throwing === 'closed' && engine.lanes === 0 ? 'none' : throwing,
         'every-client': options.everyClient ? 1 : 0,
         rate: ((throwing === 'rate' && stages ? stages.first : options.rate) ?? 0) / engines.length,
         ...(throwing === 'rate' && stages && { stages: stageWords(stages, engines.length) }),
@@ -226,14 +228,13 @@ export class Run {
    * @returns {Promise<boolean>} whether it was done
    */
   async #until(done, seconds, show = () => {}) {
-    const interrupts = this.#interrupts;
     const end = performance.now() + seconds * 1000;
     for (;;) {
       this.tally.sample();
       show();
       if (done()) return true;
       const left = end - performance.now();
-      if (left <= 0 || this.#interrupts > interrupts || this.#isHopeless) return false;
+      if (left <= 0 || this.#interrupts > this.#seenTo || this.#isHopeless) return false;
       await sleep(Math.min(LOOK_MS, left));
     }
   }
@@ -250,7 +251,7 @@ export class Run {
     this.#aimed = count;
     const { length } = this.#engines;
     this.#engines.forEach((engine, i) => {
-      engine.tell(`clients ${Math.floor(count / length) + (i < count % length ? 1 : 0)}`);
+      engine.tell(`clients ${partOf(count, length, i)}`);
     });
   }
 
@@ -416,9 +417,7 @@ export class Run {
         options,
         countedBy: byServer ? 'server' : 'swarm',
         parked: async () =>
-          byServer
-            ? ((await this.status.tryRead())?.parked ?? 0) - others
-            : this.tally.counts.parked,
+          byServer ? (await this.status.tryRead())?.parked - others : this.tally.counts.parked,
         clock: () => this.tally.seconds,
         tell: (command) => this.#tell(command),
         isOver: () => this.#interrupts > 0 || this.#deaths.length > 0,
@@ -459,6 +458,7 @@ export class Run {
 
   /** Waits for what is under way: answers to throws, then the sprites, then their acks. */
   async #drain() {
+    this.#seenTo = this.#interrupts;
     this.#tell('stop');
     const { drain } = this.#options;
     const started = performance.now();
@@ -489,6 +489,7 @@ export class Run {
 
   async #leave() {
     if (this.#options.stay || this.#isHopeless) return;
+    this.#seenTo = this.#interrupts;
     const all = this.#options.clients + this.#facts.probes;
     this.#progress.begin('leaving', all);
     this.#tell('clients 0');

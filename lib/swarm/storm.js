@@ -18,7 +18,7 @@ const PARTS = [50, 90, 99, 100];
  * @param {object} scene
  * @param {{clients: number, time: number, spread: number}} scene.options
  * @param {'server' | 'swarm'} scene.countedBy
- * @param {() => Promise<number>} scene.parked polls, as `countedBy` counts them
+ * @param {() => Promise<number>} scene.parked polls, as `countedBy` counts them; NaN where that is not told
  * @param {() => number} scene.clock seconds since the run began
  * @param {(command: string) => void} scene.tell the engines
  * @param {() => boolean} scene.isOver a signal came, or an engine died
@@ -38,17 +38,21 @@ export async function storm({
 }) {
   const { clients, time, spread } = options;
   const track = new Track();
+  let now = clients;
   const look = async () => {
-    const now = await parked();
+    const seen = await parked();
+    // A server that does not answer has not said that none is parked.
+    if (!Number.isNaN(seen)) now = seen;
     track.add(clock(), now);
-    return now;
   };
   await look();
   const from = clock();
   const dropped = performance.now();
   tell('drop');
-  let now;
-  const isGone = async () => (now = await look()) <= 0;
+  const isGone = async () => {
+    await look();
+    return now <= 0;
+  };
   const dropNoticed = (await until(isGone, notice, isOver)) ? since(dropped) : null;
   // Clients that the server still counts can't be told from clients that are back.
   const ghosts = now > clients / 100 ? now : 0;
@@ -56,7 +60,7 @@ export async function storm({
   tell(`back ${Math.round(spread * 1000)}`);
   const seconds = Object.fromEntries(PARTS.map((part) => [part, null]));
   const isBack = async () => {
-    now = await look();
+    await look();
     const passed = since(started);
     for (const part of PARTS) {
       if (now >= Math.ceil((clients * part) / 100)) seconds[part] ??= passed;
@@ -95,7 +99,7 @@ const round = (seconds) => Math.round(seconds * 1000) / 1000;
 
 const MOST_POINTS = 400;
 
-export class Track {
+class Track {
   /** @type {Array<[number, number]>} seconds since the run began, and how many were parked */
   points = [];
 

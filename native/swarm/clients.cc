@@ -132,30 +132,24 @@ void Clients::opened(uint32_t index) {
   }
 }
 
-bool Clients::write(uint32_t index, std::string_view request) {
+void Clients::ask(uint32_t index, State state, uint64_t patience, std::string_view request) {
+  enter(index, state);
+  core_->wheel.arm(index, core_->now + patience);
   // A request is far smaller than any socket buffer: written in part means the connection is gone.
   const ssize_t sent = core_->send(clients_[index].fd, request);
-  if (sent == static_cast<ssize_t>(request.size())) return true;
+  if (sent == static_cast<ssize_t>(request.size())) return;
   core_->count.closed++;
   lost(index);
-  return false;
 }
 
-void Clients::sendJoin(uint32_t index) {
-  enter(index, kJoining);
-  core_->wheel.arm(index, core_->now + kJoinNs);
-  write(index, joinRequest_);
-}
+void Clients::sendJoin(uint32_t index) { ask(index, kJoining, kJoinNs, joinRequest_); }
 
 void Clients::poll(uint32_t index) {
-  Client& client = clients_[index];
+  const Client& client = clients_[index];
   if (core_->options.nchan) {
     std::string request = "GET /poll/" + std::string(id(index)) + pollTail_;
     request.insert(request.size() - 2, cursors_[index]);
-    if (!write(index, request)) return;
-    if (client.state != kParked) enter(index, kParked);
-    core_->wheel.arm(index, core_->now + overdue_);
-    return;
+    return ask(index, kParked, overdue_, request);
   }
   char request[512];
   char* at = static_cast<char*>(mempcpy(request, "GET /poll/", 10));
@@ -163,9 +157,7 @@ void Clients::poll(uint32_t index) {
   at = static_cast<char*>(mempcpy(at, "?ack=", 5));
   at = std::to_chars(at, at + 20, client.taken).ptr;
   at = static_cast<char*>(mempcpy(at, pollTail_.data(), pollTail_.size()));
-  if (!write(index, std::string_view(request, at - request))) return;
-  if (client.state != kParked) enter(index, kParked);
-  core_->wheel.arm(index, core_->now + overdue_);
+  ask(index, kParked, overdue_, std::string_view(request, at - request));
 }
 
 void Clients::ended(uint32_t index) {
@@ -243,9 +235,9 @@ void Clients::pollAnswered(uint32_t index, const Response& response) {
   client.attempts = 0;
   core_->count.answers++;
   take(index);
-  if (client.leaveTold) {
+  if (client.leave == Leave::kTold) {
     left(index);
-  } else if (client.leaving && answer_.arrivals.empty()) {
+  } else if (client.leave == Leave::kDue && answer_.arrivals.empty()) {
     pause(index, kFarewellNs);  // its leave is on the way, and this answer its farewell
   } else if (answer_.superseded) {
     core_->count.superseded++;
@@ -299,7 +291,7 @@ void Clients::take(uint32_t index) {
 void Clients::refusedPoll(uint32_t index, const Response& response) {
   Client& client = clients_[index];
   const std::string_view problem = readProblem(response.body);
-  if (response.status == 404 && client.leaving) {
+  if (response.status == 404 && client.leave != Leave::kNo) {
     left(index);
     return;
   }
@@ -343,7 +335,7 @@ void Clients::timeout(uint32_t index) {
     case kConnecting:
     case kJoining:
     case kParked:
-      return client.leaveTold ? left(index) : late(index);
+      return client.leave == Leave::kTold ? left(index) : late(index);
     default:
       return;
   }
@@ -430,8 +422,8 @@ void Clients::dismiss(uint32_t index) {
   Client& client = clients_[index];
   if (client.idLength == 0 && client.state != kJoining && client.state != kJoinQueued) {
     left(index);
-  } else if (!client.leaving) {
-    client.leaving = true;
+  } else if (client.leave == Leave::kNo) {
+    client.leave = Leave::kDue;
     leavers_.push_back(index);
   }
 }
@@ -440,7 +432,7 @@ bool Clients::nextLeaver(uint32_t* index) {
   for (size_t looks = leavers_.size(); looks > 0; looks--) {
     *index = leavers_.front();
     leavers_.pop_front();
-    if (!clients_[*index].leaving) continue;
+    if (clients_[*index].leave == Leave::kNo) continue;
     if (clients_[*index].idLength > 0) return true;
     const State state = clients_[*index].state;
     if (state == kJoining || state == kJoinQueued) {
@@ -456,9 +448,10 @@ bool Clients::nextLeaver(uint32_t* index) {
  * no. */
 void Clients::leaveTold(uint32_t index) {
   Client& client = clients_[index];
+  // Its poll may have told it before: then the place may be another client's by now.
+  if (client.leave == Leave::kNo) return;
   if (client.unacked == 0 || client.state != kParked) return left(index);
-  client.leaveTold = true;
-  core_->wheel.disarm(index);
+  client.leave = Leave::kTold;
   core_->wheel.arm(index, core_->now + kFarewellNs);
 }
 
@@ -468,8 +461,7 @@ void Clients::left(uint32_t index) {
   Client& client = clients_[index];
   if (client.idLength > 0) core_->count.left++;
   forgetId(index);
-  client.leaving = false;
-  client.leaveTold = false;
+  client.leave = Leave::kNo;
   enter(index, kUnopened);
 }
 

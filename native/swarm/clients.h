@@ -97,7 +97,8 @@ class Clients : public Connections {
   void holdBack(uint32_t index, uint64_t pause);
   bool mayThrow(uint32_t index) const {
     const Client& client = clients_[index];
-    return client.idLength > 0 && !client.leaving && client.throwAfter <= core_->now / kHoldBackNs;
+    return client.idLength > 0 && client.leave == Leave::kNo &&
+           client.throwAfter <= core_->now / kHoldBackNs;
   }
 
   /** @return how many have been opened: those from there on are not */
@@ -111,6 +112,9 @@ class Clients : public Connections {
   static constexpr size_t kLongestId = 43;
   static constexpr uint64_t kHoldBackNs = 100'000'000;
 
+  /** kDue, or on the way; kTold where only the answer to its last ack is not there yet. */
+  enum class Leave : uint8_t { kNo, kDue, kTold };
+
   struct Client : Connection {
     State state = kUnopened;
     uint64_t taken = 0;  // highest seq taken: the next ack
@@ -119,10 +123,10 @@ class Clients : public Connections {
     uint16_t unacked = 0;  // sprites in the last answer, until the next one shows they were acked
     uint8_t attempts = 0;
     uint8_t idLength = 0;
-    bool leaving = false;    // its leave is due, or on the way
-    bool leaveTold = false;  // … or answered, and the answer to its last ack is not there yet
+    Leave leave = Leave::kNo;
     std::array<char, kLongestId> id;
   };
+  static_assert(sizeof(Client) == 72, "the cost that is named above");
 
   Connection& at(uint32_t index) override { return clients_[index]; }
   void opened(uint32_t index) override;
@@ -139,7 +143,7 @@ class Clients : public Connections {
   void dial(uint32_t index);
   void sendJoin(uint32_t index);
   void poll(uint32_t index);
-  bool write(uint32_t index, std::string_view request);
+  void ask(uint32_t index, State state, uint64_t patience, std::string_view request);
   void pollAnswered(uint32_t index, const Response& response);
   bool readNchan(uint32_t index, const Response& response);
   void take(uint32_t index);

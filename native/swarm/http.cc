@@ -2,6 +2,7 @@
 
 #include <strings.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 
@@ -49,7 +50,7 @@ bool readLine(std::string_view line, Head* head) {
       if (header(line, "retry-after:", &value)) {
         uint64_t seconds;
         // A date is as good as "later".
-        head->retryAfter = parseNumber(value, &seconds) && seconds < 3600 ? seconds : 1;
+        head->retryAfter = parseNumber(value, &seconds) ? std::min<uint64_t>(seconds, 3600) : 1;
       }
       return true;
     case 't':

@@ -14,7 +14,7 @@ namespace swarm {
 namespace {
 
 constexpr uint64_t kAnswerNs = 30 * kSecond;
-constexpr uint64_t kMomentNs = 10'000'000;
+constexpr uint64_t kMomentNs = 10 * kMs;
 constexpr size_t kHeadRoom = 512;  // before the sprite in a lane's buffer
 constexpr uint32_t kTries = 64;    // clients looked at for one that may throw
 
@@ -71,7 +71,7 @@ uint64_t Lanes::untilDue() const {
   const uint64_t due = schedule_.dueAt(issued_);
   const uint64_t now = clockNow();
   // Due already and still here: no client may throw just now.
-  return due > now ? due - now : kSecond / 1000;
+  return due > now ? due - now : kMs;
 }
 
 void Lanes::pump() {
@@ -333,7 +333,6 @@ void Lanes::finish(uint32_t index) {
 
 void Lanes::wait(uint32_t index, uint64_t nanoseconds) {
   lanes_[index].state = State::kWaiting;
-  core_->wheel.disarm(core_->laneItem(index));
   core_->wheel.arm(core_->laneItem(index), core_->now + nanoseconds);
 }
 

@@ -8,10 +8,6 @@
 
 #include <cstring>
 
-#ifndef IP_BIND_ADDRESS_NO_PORT
-#define IP_BIND_ADDRESS_NO_PORT 24
-#endif
-
 namespace swarm {
 
 namespace {

@@ -144,6 +144,11 @@ t.test('what a host must have is worked out before anything is opened', async (t
     [0, 16667, 33334]
   );
   t.ok((sources * host.ports) / 2 >= 50064);
+  const few = plan({ ...wanted, lanes: 4 }, host);
+  t.same(
+    few.engines.map(({ lanes }) => lanes),
+    [2, 1, 1]
+  );
   const million = plan({ ...wanted, clients: 1e6 }, { ...host, files: 3e6 });
   t.equal(million.engines.length, 1);
   t.ok(million.sources >= 1e6 / 8000);
@@ -276,18 +281,22 @@ t.test('throw by the clock keeps its rate, and every sprite arrives', async (t) 
   checkAccount(t, result);
 });
 
-t.test('throw in a closed loop, over two engines', async (t) => {
-  const server = await startServer(t, { options: { 'throw-rate': 0 } });
-  const { code, result } = await swarm(
-    t,
-    server.port,
-    'throw 100 --throwers 6 --time 1 --processes 2'
-  );
-  t.equal(code, 0, result.faults.join());
-  t.ok(result.account.received > 100);
-  t.equal(result.account.missing, 0);
-  checkAccount(t, result);
-});
+for (const throwers of [6, 1]) {
+  t.test(`throw in a closed loop by ${throwers}, over two engines`, async (t) => {
+    const server = await startServer(t, { options: { 'throw-rate': 0 } });
+    const seen = new Set();
+    const proxy = await startProxy(t, server.port, ({ sprites }) => {
+      for (const { sprite } of sprites) seen.add(sprite.id.split('-', 3).join('-'));
+    });
+    const line = `throw 100 --throwers ${throwers} --time 1 --processes 2`;
+    const { code, result } = await swarm(t, proxy.port, line);
+    t.equal(code, 0, result.faults.join());
+    t.equal(seen.size, throwers);
+    t.ok(result.account.received > 20);
+    t.equal(result.account.missing, 0);
+    checkAccount(t, result);
+  });
+}
 
 t.test("throwers keep to the server's Retry-After", async (t) => {
   const server = await startServer(t, { options: { 'throw-rate': 5, 'throw-burst': 10 } });
@@ -393,6 +402,19 @@ t.test('a client that pauses while all drains is no stranger to blame for it', a
   t.equal(code, 1);
 });
 
+t.test('clients that stay away are an interruption, whoever is there beside them', async (t) => {
+  const server = await startServer(t);
+  const away = new Set();
+  const proxy = await startProxy(t, server.port, (answer, path) => {
+    if (answer.sprites.length === 0 || away.size > 5) return;
+    away.add(path);
+    answer.retry = 600_000;
+  });
+  const args = 'latency 12 --probes 8 --rate 100 --time 1 --drain 0 --stay';
+  const { result } = await swarm(t, proxy.port, args);
+  t.match(result.interruptions, [{ seconds: null }], 'six of the twenty do');
+});
+
 /** The result of a run of 100 clients that missed 7 sprites, as `facts` has them. */
 function missingSeven(facts, more = {}) {
   const status = { clients: 100, thrown: 1000, acked: 1000, waiting: 0, lost: 0 };
@@ -437,6 +459,7 @@ t.test('a storm that the server has not noticed has no times', async (t) => {
   const { faults } = missingSeven({ storm: ghosts });
   t.match(faults[1], /^the server did not notice that all were gone, and counted 100 parked:/);
   t.equal(faults.length, 2);
+  t.match(await counted([100, NaN]), { seconds: none, ghosts: 100 }, 'nothing is told');
   const noticed = await counted([100, 0, 100]);
   t.notOk(noticed.ghosts);
   t.type(noticed.seconds[100], 'number');
@@ -481,6 +504,8 @@ t.test('what is missing is excused by strangers alone, and only by a law that ho
   });
   t.match(missingSeven({ drained: { ...status, acked: 900 } }).account, missing);
   t.match(missingSeven({ drained: null }).account, missing);
+  const early = missingSeven({ serverParked: 50 }, { interrupted: true });
+  t.equal(early.faults.length, 1, 'a signal came before all were seen parked');
 });
 
 t.test('a sprite that comes twice is an error, not so an answer that comes again', async (t) => {
@@ -657,6 +682,41 @@ t.test('a hold that no clock can count is as good as the longest', async (t) => 
   engine.tell('quit');
 });
 
+t.test('a server that wants to be asked in two hours is not asked meanwhile', async (t) => {
+  const port = await startStranger(t, (request, body, response) => {
+    response.statusCode = 503;
+    response.setHeader('Retry-After', '7200').end();
+  });
+  const engine = startEngine(t, { port, clients: 1, tick: 50 });
+  engine.tell('open');
+  const { at } = await engine.until(({ problems }) => problems['poll 503']);
+  t.match(await engine.until((tick) => tick.at > at + 17e8), { problems: { 'poll 503': 1 } });
+  engine.tell('quit');
+});
+
+t.test('a client that its poll has told of its leave joins anew, and stays', async (t) => {
+  let parked;
+  let leave;
+  const port = await startStranger(t, (request, body, response) => {
+    if (request.url.startsWith('/poll')) parked = response;
+    else leave = response;
+  });
+  const engine = startEngine(t, { port, clients: 1, tick: 50 });
+  engine.tell('clients 1');
+  await engine.until((tick) => tick.parked === 1);
+  engine.tell('clients 0');
+  await until(() => leave);
+  parked.statusCode = 404;
+  parked.end('{"type":"urn:sprites:unknown-client"}');
+  await engine.until(({ members }) => members === 0);
+  engine.tell('clients 1');
+  const { at } = await engine.until((tick) => tick.parked === 1);
+  leave.statusCode = 204;
+  leave.end();
+  t.match(await engine.until((tick) => tick.at > at + 2e8), { members: 1, parked: 1, left: 1 });
+  engine.tell('quit');
+});
+
 for (const [when, status, body, unackedLosses] of [
   ['before its ack: the sprite may come again', 404, '{"type":"urn:sprites:unknown-client"}', 1],
   ['after its ack: the sprite may not', 200, '{"seq":1,"sprites":[]}', 0]
@@ -789,6 +849,46 @@ t.test('a signal while the server has not answered ends it, and leaves no report
   child.kill('SIGTERM');
   t.match(await child.result(), { code: null, signal: 'SIGTERM', out: '' });
   t.notOk(existsSync(report));
+});
+
+t.test('a signal between two phases ends the next one as well', async (t) => {
+  let asked = 0;
+  let child;
+  const port = await startStranger(t, (request, body, response) => {
+    if (request.url.startsWith('/poll')) return undefined;
+    response.statusCode = request.url === '/status' ? 200 : 404;
+    asked += request.url === '/status' ? 1 : 0;
+    // All have been opened, and are not seen parked.
+    if (asked === 2) child.kill('SIGINT');
+    return response.end('{"parked":0}');
+  });
+  child = start(t, `throw 5 --rate 20 --time 2 --json --port ${port}`);
+  const { code, out } = await child.result();
+  t.equal(code, 0);
+  t.match(JSON.parse(out), { interrupted: true, account: { sent: 0 } });
+});
+
+t.test('a server that does not say how many are parked has not said that none is', async (t) => {
+  const parked = new Set();
+  let dropped;
+  let untold;
+  const port = await startStranger(t, (request, body, response) => {
+    if (request.url.startsWith('/poll')) {
+      parked.add(response);
+      if (dropped) untold ??= dropped.length;
+      response.on('close', () => {
+        parked.delete(response);
+        dropped ??= [null, 5, 5];
+      });
+      return undefined;
+    }
+    const told = dropped?.length > 0 ? dropped.shift() : parked.size;
+    response.statusCode = request.url === '/status' && told !== null ? 200 : 404;
+    return response.end(`{"parked":${told}}`);
+  });
+  const { code, result } = await swarm(t, port, 'storm 5 --stay');
+  t.equal(code, 0, result.faults.join());
+  t.equal(untold, 0, 'it was asked until none was parked, before they came back');
 });
 
 t.test('where it can say nothing the run goes on, and the exit code tells of it', async (t) => {

@@ -3,14 +3,10 @@
 // stdout. Against a server that speaks TLS the same engine runs inside Node, whose OpenSSL it uses:
 // native/swarm/tls/swarm_tls.cc.
 //
-//   lib/swarm ── commands ─▶ Engine ──▶ Clients   joins and parked polls, one connection each
-//             ◀── ticks ───    │   └──▶ Lanes     throws, leaves: a few connections
-//                              Core: wheel, histograms, account, counters
-//
 // Costs: one epoll_pwait2 for up to 256 events; a sprite is a send and a recv at its thrower and a
-// recv and a send at its receiver; no allocation from throw to ack. 88 bytes a parked client,
-// besides its socket. Not a thread per core: the server under test shares the machine, and a
-// process per core does the same without a lock. Not io_uring: many hosts forbid it.
+// recv and a send at its receiver; no allocation from throw to ack. Not a thread per core: the
+// server under test shares the machine, and a process per core does the same without a lock. Not
+// io_uring: many hosts forbid it.
 
 #include "swarm/engine.h"
 
