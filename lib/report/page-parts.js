@@ -1,4 +1,4 @@
-import { digits, escape } from './words.js';
+import { digits, escape, nines } from './words.js';
 
 /** Parts of a report's page, made in Node or in a browser: the panel of an arena saves one, too. */
 
@@ -73,9 +73,6 @@ export function list(lines, className = '') {
  * @property {boolean} [joined] a gap is no gap: the series have points at different times
  * @property {string} [shared] charts of the same name show the same moment under the pointer
  */
-
-/** How far a percentile is from the left: 90, 99, 99.9 … are equal steps. */
-const nines = (percent) => -Math.log10(1 - percent / 100);
 
 /** Whole decades around the values, for a logarithmic axis. */
 function decadesAround(values) {

@@ -37,7 +37,7 @@ export function titleOf({ command, clients, throwing, storm, stages }) {
   if (stages && !throwing) return `Up to ${n(clients)} clients parked`;
   const who = `${n(clients)} client${clients === 1 ? '' : 's'}`;
   if (storm) return `A storm of ${who}`;
-  if (command === 'latency') return `One quiet desktop beside ${who}`;
+  if (command === 'latency') return `Quiet clients beside ${who}`;
   if (!throwing) return `${who} parked`;
   return throwing.rate === null
     ? `${who}, ${n(throwing.throwers)} throwing as fast as they are answered`
@@ -47,8 +47,8 @@ export function titleOf({ command, clients, throwing, storm, stages }) {
 function header(result, title) {
   const { faults, bounds, account, started, target, interrupted, commandLine } = result;
   const passed = bounds.filter(({ holds }) => !holds).length;
-  const all = account.sent > 0 ? 'Every sprite accounted for' : 'All went well';
-  const good = `${all}${interrupted ? ', stopped early' : ''}`;
+  const all = account.missing > 0 ? 'No more missing than may be' : 'Every sprite accounted for';
+  const good = `${account.sent > 0 ? all : 'All went well'}${interrupted ? ', stopped early' : ''}`;
   const words = [
     faults.length > 0 && (faults.length === 1 ? 'One fault' : `${faults.length} faults`),
     passed > 0 && (passed === 1 ? 'One bound not kept' : `${passed} bounds not kept`)
@@ -96,9 +96,10 @@ function tiles({ command, opened, throwing, latency, account, storm, stages, use
   return `<div class="tiles">${list.join('')}</div>`;
 }
 
-function notes({ faults, remarks }) {
+/** @param {{faults: string[], remarks: string[]}} of a run, or of two @returns {string} HTML */
+export function notes({ faults, remarks }) {
   if (faults.length + remarks.length === 0) return '';
-  const lines = [...faults.map((one) => `<span class="bad">${escape(one)}</span>`)];
+  const lines = faults.map((one) => `<span class="bad">${escape(one)}</span>`);
   return `<section><h2>To know</h2>${list([...lines, ...remarks.map(escape)])}</section>`;
 }
 
@@ -155,13 +156,12 @@ ${box('percentiles', 'Latency by percentile: the table below has the figures')}
 
 function stages({ stages = [], throwing }) {
   if (stages.length === 0) return '';
-  const timeOf = (value) => (value === null ? '–' : time(value));
   const columns = throwing
     ? {
         'a second': ({ perSecond }) => (perSecond === null ? '–' : n(perSecond)),
-        p50: ({ p50 }) => timeOf(p50),
-        p99: ({ p99 }) => timeOf(p99),
-        max: ({ max }) => timeOf(max)
+        p50: ({ p50 }) => time(p50),
+        p99: ({ p99 }) => time(p99),
+        max: ({ max }) => time(max)
       }
     : { 'parked at its end': ({ parked }) => n(parked) };
   const head = Object.keys(columns).map((name) => `<td class="number">${name}</td>`);

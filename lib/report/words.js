@@ -47,6 +47,9 @@ export function commandLine(args) {
     .join(' ');
 }
 
+/** How far a percentile is from the left of a chart: 90, 99, 99.9 … are equal steps. */
+export const nines = (percent) => -Math.log10(1 - percent / 100);
+
 /** Less than so many percent is no difference. */
 export const SAME = 1;
 

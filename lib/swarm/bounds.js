@@ -42,7 +42,7 @@ const count = {
  * @property {{unit: string, read: (text: string) => ?number, expects: string}} type
  * @property {string} help
  * @property {boolean} [least] the figure must be at least this; else at most
- * @property {'throwing' | 'storm'} [needs] without which there is no such figure
+ * @property {'throwing' | 'pace' | 'storm' | 'admin'} [needs] without which there is no such figure
  * @property {(result: object) => ?number} value
  * @property {(value: number) => string} tell
  */
@@ -72,7 +72,7 @@ export const bounds = [
     'per-second': [
       'accepted sprites per second, at least',
       ({ throwing }) => throwing?.perSecond,
-      { needs, least: true }
+      { needs: 'pace', least: true }
     ],
     missing: [
       'missing sprites, at most; without this option 0 (exit code 1)',
@@ -90,12 +90,13 @@ export const bounds = [
     ],
     stall: [
       "longest stall of the server's event loop, at most; needs --status-port",
-      ({ server }) => server?.longestStallMs
+      ({ server }) => server?.longestStallMs,
+      { needs: 'admin' }
     ],
     cpu: [
       'CPU time of the server for each sprite, at most',
       ({ use }) => use?.perSpriteMs,
-      { needs }
+      { needs: 'pace' }
     ]
   }),
   ...of(bytes, size, {
@@ -108,8 +109,12 @@ export const bounds = [
  * @throws {UsageError} when the command has no such figure
  */
 export function checkBounds(options) {
-  const has = { throwing: options.throwing !== 'none', storm: options.command === 'storm' };
-  const lacking = { throwing: 'throws nothing', storm: 'is no storm' };
+  const [throwing, storm] = [options.throwing !== 'none', options.command === 'storm'];
+  const has = { throwing, storm, pace: throwing && !storm, admin: options.statusPort };
+  const lacking = {
+    ...{ throwing: 'throws nothing', storm: 'is no storm' },
+    ...{ pace: 'has no sprites a second', admin: 'has no --status-port' }
+  };
   for (const { name, needs } of bounds) {
     if (!(name in options) || !needs || has[needs]) continue;
     throw new UsageError(`--${name}: this ${options.command} ${lacking[needs]}`);

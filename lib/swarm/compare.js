@@ -117,16 +117,25 @@ export function compare(a, b, worse) {
     remarks.push(...faults.map((fault) => `${name} has a fault: ${fault}`));
   }
   remarks.push('One run of each: differences of some percent may be chance.');
+  if (worse === undefined) return { rows, remarks, faults: [] };
   const faults = rows
-    .filter(({ steady, loss }) => worse !== undefined && steady && loss > worse)
+    .filter(({ steady, loss }) => steady && loss > worse)
     .map(({ name, words }) => `${name}: ${words[1]} after ${words[0]}, more than ${worse}% worse`);
+  // As of a bound: what was not measured must not pass.
+  const unknown = FIGURES.filter(
+    ({ steady, value }) => steady && isKnown(value(a)) && !isKnown(value(b))
+  );
+  faults.push(
+    ...unknown.map(({ name, tell, value }) => `${name}: not known after ${tell(value(a))}`)
+  );
   return { rows, remarks, faults };
 }
 
+const isKnown = (value) => typeof value === 'number';
+
 function rowOf({ name, value, tell, better, steady = false }, a, b) {
   const [one, other] = [value(a), value(b)];
-  if (typeof one !== 'number' || typeof other !== 'number' || (one === 0 && other === 0))
-    return null;
+  if (!isKnown(one) || !isKnown(other) || (one === 0 && other === 0)) return null;
   const change = one === 0 ? null : ((other - one) / one) * 100;
   // From nothing to something is worse, or better, by any percentage.
   const loss = (change ?? Infinity) * -better;

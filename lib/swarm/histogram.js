@@ -67,11 +67,6 @@ export class Histogram {
     });
   }
 
-  /** @returns {number | null} nanoseconds */
-  max() {
-    return this.percentiles([100])[0];
-  }
-
   /**
    * @returns {{count: number, p50: ?number, p90: ?number, p99: ?number, 'p99.9': ?number,
    *     max: ?number}} in milliseconds

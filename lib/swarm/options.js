@@ -308,6 +308,7 @@ export function parse(args) {
       .map((option) => [camel(option.name), value(option, values[option.name])])
       .filter(([, read]) => read !== undefined)
   );
+  options.seed ??= Math.floor(Math.random() * 2 ** 31);
   const [command, count, ...more] = words;
   if (command === 'compare') return comparison(values, options, words.slice(1));
   if (command === 'agent') return agent(values, options, words.slice(1));
@@ -351,15 +352,13 @@ function agent(given, options, targets) {
     throw new UsageError('agent URL: the address of an arena, as http://host:8080/play/hall');
   }
   checkTrust({ ...options, ...server }, 'https://…');
-  const seed = options.seed ?? Math.floor(Math.random() * 2 ** 31);
-  return { ...options, ...server, command: 'agent', arena, seed };
+  return { ...options, ...server, command: 'agent', arena };
 }
 
 function comparison(given, options, files) {
   if (files.length !== 2) throw new UsageError('compare A B: two files, of --report or --json');
   checkOptions(given, 'compare', COMPARE.options);
-  const { json, quiet, report, worse } = options;
-  return { command: 'compare', files, json, quiet, report, worse };
+  return { ...options, command: 'compare', files };
 }
 
 function split(args) {
@@ -395,7 +394,6 @@ function complete(options) {
   }
   const all = { ...options, ...timesOf(options) };
   const { rate } = all;
-  all.seed ??= Math.floor(Math.random() * 2 ** 31);
   if (command === 'latency') all.rate ??= 1000;
   if (command === 'park' && (rate || throwers)) {
     throw new UsageError('park throws nothing: for --rate and --throwers the command is throw');

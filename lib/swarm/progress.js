@@ -8,12 +8,8 @@ const FORMAT = '{phase} {bar} {value}/{total}  {note}';
 export async function createProgress(quiet) {
   if (quiet) return new Silent();
   if (!process.stderr.isTTY) return new Lines();
-  try {
-    const { default: cliProgress } = await import('cli-progress');
-    return new Bar(cliProgress);
-  } catch {
-    return new Lines(); // installed without its development dependencies
-  }
+  const { default: cliProgress } = await import('cli-progress');
+  return new Bar(cliProgress);
 }
 
 /** What a phase says of itself. The base says nothing. */

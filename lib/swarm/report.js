@@ -1,6 +1,6 @@
-import { box, list, percentileChart, timeChart } from '../report/page-parts.js';
+import { box, percentileChart, timeChart } from '../report/page-parts.js';
 import { page } from '../report/page.js';
-import { contentOf, titleOf } from '../report/report-body.js';
+import { contentOf, notes, titleOf } from '../report/report-body.js';
 import { changeWords, escape } from '../report/words.js';
 
 /**
@@ -20,11 +20,10 @@ const COLORS = ['answer', 'arrival'];
 export function comparisonOf({ files, a, b, rows, remarks, faults }) {
   const charts = {};
   const runs = [a, b];
-  const lines = [...faults.map((one) => `<span class="bad">${escape(one)}</span>`)];
   const body = [
     `<h1>Two runs compared</h1>`,
     ...runs.map((run, i) => introduction('AB'[i], COLORS[i], files[i], run)),
-    `<section><h2>To know</h2>${list([...lines, ...remarks.map(escape)])}</section>`,
+    notes({ faults, remarks }),
     figures(rows),
     flight(runs, charts),
     overTime(runs, charts)

@@ -212,7 +212,7 @@ function useOfOne(pid) {
 }
 
 /** @param {number} pid @returns {string} the name of its program */
-export function nameOf(pid) {
+function nameOf(pid) {
   return look(() => readFileSync(`/proc/${pid}/comm`, 'utf8'))?.trim() ?? 'process';
 }
 
@@ -220,7 +220,7 @@ export function nameOf(pid) {
  * @param {number} pid
  * @returns {?string} the version of Sprites that runs there, by the package.json beside its program
  */
-export function versionOf(pid) {
+function versionOf(pid) {
   const [, program] = (look(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8')) ?? '')
     .split('\0')
     .filter((word) => !word.startsWith('--'));

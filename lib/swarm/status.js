@@ -80,13 +80,9 @@ export class StatusReader {
    *     no admin port
    */
   async metrics() {
-    let answer;
-    try {
-      answer = await this.#get('/metrics');
-    } catch {
-      return null; // the figures then say that the server gave none
-    }
-    if (answer.status !== 200) return null;
+    // Without an answer the figures say that the server gave none.
+    const answer = await this.#get('/metrics').catch(() => null);
+    if (answer?.status !== 200) return null;
     const value = (name) =>
       Number(new RegExp(`^${name} ([0-9.e+]+)$`, 'm').exec(answer.text)?.[1] ?? NaN);
     const cpu = value('process_cpu_seconds_total');
@@ -98,12 +94,8 @@ export class StatusReader {
   }
 
   /** @returns {Promise<?object>} as read(), null too when nothing answers */
-  async tryRead() {
-    try {
-      return await this.read();
-    } catch {
-      return null; // the figures then say that the server gave none
-    }
+  tryRead() {
+    return this.read().catch(() => null);
   }
 
   /** Whatever is asked, or was, has no answer. */

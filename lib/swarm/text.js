@@ -2,12 +2,10 @@ import { digits, n, size, time } from '../report/words.js';
 
 /** The result as lines for a terminal. */
 
-const ms = (value) => (value === null ? '-' : `${value} ms`);
-
 function latencyLine(label, { count, p50, p90, p99, 'p99.9': p999, max }) {
   return (
-    `${label.padEnd(18)} p50 ${ms(p50)}, p90 ${ms(p90)}, p99 ${ms(p99)}, p99.9 ${ms(p999)}, ` +
-    `max ${ms(max)}  (${n(count)})`
+    `${label.padEnd(18)} p50 ${time(p50)}, p90 ${time(p90)}, p99 ${time(p99)}, p99.9 ${time(p999)}, ` +
+    `max ${time(max)}  (${n(count)})`
   );
 }
 
@@ -54,7 +52,7 @@ function loadLines({ opened, parkedByServer, throwing, storm, stages = [], inter
   }
   stages.forEach((stage, i) => {
     const reached = throwing
-      ? `${stage.perSecond === null ? '-' : n(stage.perSecond)} a second, p99 ${ms(stage.p99)}`
+      ? `${stage.perSecond === null ? '-' : n(stage.perSecond)} a second, p99 ${time(stage.p99)}`
       : `${n(stage.parked)} parked`;
     const what = `${n(stage.from)} to ${n(stage.target)} in ${digits(stage.seconds)} s`;
     lines.push(`stage ${i + 1}`.padEnd(19) + `${what}: ${reached}`);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import t from 'tap';
 
 import { dataOf } from '../../lib/report/page.js';
+import { titleOf } from '../../lib/report/report-body.js';
 import { judge } from '../../lib/swarm/bounds.js';
 import { compare } from '../../lib/swarm/compare.js';
 import { parse } from '../../lib/swarm/options.js';
@@ -45,6 +46,7 @@ t.test('--worse is a bound on the figures of many, and on what is missing', asyn
   t.equal(faults({ p99: 1, perSecond: 1000 }, 0), 0, 'better by any much');
   t.equal(faults({ perSecond: 70 }, 20), 1);
   t.equal(faults({ missing: 1 }, 1000), 1);
+  t.equal(faults({ p99: null }, 1000), 1, 'what was not measured');
 });
 
 t.test('it says where two loads are compared instead of two servers', async (t) => {
@@ -160,7 +162,7 @@ t.test("the storm's charts show the drop", async (t) => {
 
 t.test('the report shows a fault as one, and trusts no text', async (t) => {
   const latency = { count: 0, p50: null, p90: null, p99: null, 'p99.9': null, max: null };
-  const html = reportOf({
+  const run = {
     command: 'park',
     commandLine: "sprites-swarm park '<i>'",
     started: '2026-01-01T00:00:00.000Z',
@@ -186,7 +188,11 @@ t.test('the report shows a fault as one, and trusts no text', async (t) => {
     engineCores: null,
     bounds: [{ holds: false, words: '</script>\u2028<script>' }],
     parkedByServer: null
-  });
+  };
+  const some = { faults: [], bounds: [], account: { sent: 9, missing: 3, refusals: {} } };
+  t.match(reportOf({ ...run, ...some }), /class="verdict good">No more missing than may be</);
+  t.equal(titleOf({ command: 'latency', clients: 5 }), 'Quiet clients beside 5 clients');
+  const html = reportOf(run);
   t.match(html, /class="verdict bad">One fault, One bound not kept/);
   t.match(html, /3 torus-full/);
   t.notMatch(html, /<b>:1|<i>'|<script><|<script>"/);
@@ -219,6 +225,10 @@ t.test('a bound is read with its unit, and only where there is such a figure', a
   t.throws(() => bounded('--missing', '1.5'), /--missing 1\.5: must be a whole number/);
   t.throws(() => parse(['park', '5', '--p99', '5ms']), /--p99: this park throws nothing/);
   t.throws(() => bounded('--back', '5s'), /--back: this throw is no storm/);
+  t.throws(() => bounded('--stall', '5ms'), /--stall: this throw has no --status-port/);
+  t.equal(bounded('--stall', '5ms', '--status-port', '9').stall, 5);
+  const storm = ['storm', '5', '--rate', '5'];
+  t.throws(() => parse([...storm, '--cpu', '5us']), /--cpu: this storm has no sprites a second/);
   t.equal(parse(['storm', '5', '--back', '5s']).back, 5000);
 });
 

@@ -1,5 +1,5 @@
 /* global uPlot */
-import { digits, n, size, time } from '../words.js';
+import { digits, n, nines, size, time } from '../words.js';
 
 /**
  * Draws a report's charts in the browser, by uPlot: the values under the pointer stand in the legend,
@@ -27,8 +27,6 @@ const UNITS = {
 
 const color = (name) =>
   getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-
-const nines = (percent) => -Math.log10(1 - percent / 100);
 
 /** Those of the ticks that have room for their label, the first and the rounder ones above all. */
 function spaced(u, ticks) {
