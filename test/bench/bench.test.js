@@ -92,6 +92,11 @@ t.test('a wrong option is answered with the right ones', async (t) => {
   t.match(await bench(['--only', 'apache']), { code: 2, stderr: /no contender "apache": .*epoll/ });
   t.match(await bench(['--rounds', '0']), { code: 2, stderr: /--rounds is 1 to 100/ });
   t.match(await bench(['--fast']), { code: 2, stderr: /--fast.*\n.*--help/ });
+  for (const name of ['./feeds-memory.js', './workers.js']) {
+    const args = ['-u', 'NODE_OPTIONS', process.execPath, pathOf(name), '--only', 'tea'];
+    const refused = { code: 2, stderr: /no contender "tea": there are (poll|full), / };
+    await t.rejects(promisify(execFile)('env', args), refused, name);
+  }
 });
 
 t.test('every program here tells its options', async (t) => {
@@ -100,16 +105,7 @@ t.test('every program here tells its options', async (t) => {
   for (const option of ['only', 'rounds', 'memory-clients', 'strict']) {
     t.match(stdout, `[--${option}`, `--${option}`);
   }
-  for (const name of [
-    'cache',
-    'feeds',
-    'feeds-memory',
-    'restart',
-    'state',
-    'tls',
-    'torus',
-    'workers'
-  ]) {
+  for (const name of ['cache', 'feeds', 'feeds-memory', 'state', 'tls', 'torus', 'workers']) {
     const manual = openingComment(new URL(`${name}.js`, import.meta.url));
     t.match(manual, `node test/bench/${name}.js`, `${name}.js`);
   }

@@ -16,11 +16,12 @@
  * which is then asked so, without a cache. Exit status: 0; 1 where a cache failed, or, with --strict, where a figure does
  * not hold; 2 on a wrong option.
  */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { Histogram } from '../../lib/swarm/histogram.js';
+import { useOf } from '../../lib/swarm/server-watch.js';
 import { freePort } from '../support/addresses.js';
 import { CACHE_NAMES, cacheMissing, startCache } from '../support/caches.js';
 import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
@@ -69,19 +70,8 @@ function readOptions() {
   return { names, counts, ...options };
 }
 
-/** A process and those it has started, and those these have. */
-function familyOf(pid) {
-  const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
-  return [pid, ...text.split(' ').filter(Boolean).map(Number).flatMap(familyOf)];
-}
-
-/** Milliseconds of CPU that processes have used; threads that have ended count. */
-function cpuOf(pids) {
-  const fields = pids.map((pid) =>
-    readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').pop().split(' ')
-  );
-  return fields.reduce((sum, one) => sum + 10 * (Number(one[11]) + Number(one[12])), 0);
-}
+/** Milliseconds of CPU that a cache has used, where there is one. */
+const cpuOf = (cache) => (cache ? useOf(cache.pid).cpu * 1000 : 0);
 
 /** The caches that run; whatever ends this program ends them. */
 const running = new Set();
@@ -104,7 +94,6 @@ async function measure(name, watchers, { publications, every, program }) {
       cache = await startCache(name, folder, ports, { before });
       running.add(cache.pid);
     }
-    const pids = cache ? familyOf(cache.pid) : [];
     load = startLoad(
       { port: ports.port, pids: server.pids },
       pin,
@@ -123,7 +112,7 @@ async function measure(name, watchers, { publications, every, program }) {
     const before = {};
     const result = await load.measure(async () => {
       before.polls = await polls();
-      before.cpu = cpuOf(pids);
+      before.cpu = cpuOf(cache);
     });
     const [p50, p99] = new Histogram()
       .add(result.lateness)
@@ -134,7 +123,7 @@ async function measure(name, watchers, { publications, every, program }) {
       max: result.latest / 1000,
       polls: (await polls()) - before.polls,
       cpu: result.cpu * 1000,
-      cacheCpu: cpuOf(pids) - before.cpu,
+      cacheCpu: cpuOf(cache) - before.cpu,
       documents: result.documents,
       missing: result.missing,
       repeated: result.repeated

@@ -2,7 +2,7 @@
  * What npm run bench:feeds measures, what of it is held to what, and its tables.
  */
 import { Histogram } from '../../lib/swarm/histogram.js';
-import { markdown, tenth, whole } from './figures.js';
+import { markdown, number as cell, tenth, whole } from './figures.js';
 
 const MEGABYTE = 2 ** 20;
 
@@ -79,9 +79,6 @@ export function together(rounds) {
   }
   return row;
 }
-
-const cell = (value, format = tenth) =>
-  value === null || value === undefined ? '-' : format.format(value);
 
 /**
  * @param {Record<string, object>} rows by contender: figuresOf, or {failed}

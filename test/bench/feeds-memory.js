@@ -2,7 +2,7 @@
  * What watching a feed costs in user space, beside what a connection costs, and the longest turn of the event loop
  * while every watcher gets a document:
  *
- *     node test/bench/feeds-memory.js [--watchers 18000] [--only poll|stream] [--settle 5]
+ *     node test/bench/feeds-memory.js [--watchers 18000] [--only poll,stream] [--settle 5]
  *                                       [--strict]
  *
  * It measures the resident size of bin/sprites twice: with connections that have asked for a feed once
@@ -16,10 +16,10 @@
  */
 import process from 'node:process';
 
-import { buildWatchers, canPin, feedContenders, startLoad, TOKEN } from './contenders.js';
+import { buildWatchers, canPin, feedContenders, namesIn, startLoad, TOKEN } from './contenders.js';
 import { ask, memoryOf } from './server-memory.js';
 import { statusAt } from './usage.js';
-import { answerHelp, takeNumbers } from '../support/documents.js';
+import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
 import { until } from '../support/until.js';
 
 answerHelp(import.meta.url);
@@ -36,11 +36,14 @@ const DOCUMENT = 500;
 /** Time limits of a connection, in seconds: none is closed while it is measured. */
 const TIME = 3600;
 
+const WAYS = { poll: 'a long poll', stream: 'an event stream' };
+
 const { watchers, settle, only, strict } = takeNumbers(
   import.meta.url,
   { watchers: [18000, 1], settle: [5] },
-  { only: { type: 'string', default: '' }, strict: { type: 'boolean', default: false } }
+  { only: { type: 'string', default: 'poll,stream' }, strict: { type: 'boolean', default: false } }
 );
+const ways = namesIn(only, WAYS, (wrong) => refuseUsage(import.meta.url, wrong));
 const pin = canPin();
 const program = buildWatchers();
 
@@ -100,13 +103,10 @@ async function measure(protocol) {
   }
 }
 
-for (const [protocol, name] of [
-  ['sprites-poll', 'a long poll'],
-  ['sprites-stream', 'an event stream']
-].filter(([protocol]) => protocol.endsWith(only))) {
-  const { resident, connected, heap, turn } = await measure(protocol);
+for (const way of ways) {
+  const { resident, connected, heap, turn } = await measure(`sprites-${way}`);
   console.log(
-    `${name.padEnd(16)} ${resident.toFixed(0).padStart(5)} bytes more than its connection; ` +
+    `${WAYS[way].padEnd(16)} ${resident.toFixed(0).padStart(5)} bytes more than its connection; ` +
       `V8 heap ${heap.toFixed(1)} bytes; ${watchers} connections: ${(connected / 1e6).toFixed(1)} MB\n` +
       `${'a document to all'.padEnd(16)} in ${turn.seconds.toFixed(1)} s: longest turn ` +
       `${turn.longestStall.toFixed(1)} ms, ${turn.longestWork.toFixed(1)} ms of CPU`

@@ -63,12 +63,11 @@ const usage = (message) => refuseUsage(import.meta.url, message);
 function readOptions() {
   const options = takeNumbers(
     import.meta.url,
-    { rounds: [1, 1, 100] },
+    { rounds: [1, 1, 100], seconds: [process.argv.includes('--short') ? 3 : 6, 0.1] },
     {
       short: { type: 'boolean', default: false },
       only: { type: 'string', default: USUAL.join(',') },
       cells: { type: 'string', default: '' },
-      seconds: { type: 'string' },
       stalled: { type: 'string', default: 'both' },
       json: { type: 'string' },
       strict: { type: 'boolean', default: false }
@@ -76,13 +75,11 @@ function readOptions() {
   );
   const names = namesIn(options.only, feedContenders, usage);
   if (!(options.stalled in SHARES)) usage('--stalled wants both, none or tenth');
-  const seconds = Number(options.seconds ?? (options.short ? 3 : 6));
-  if (!(seconds > 0)) usage('--seconds wants a number');
   const cells = CELLS.filter(
     ({ name, short }) => name.startsWith(options.cells) && (short || !options.short)
   );
   if (cells.length === 0) usage('there is no such cell');
-  return { ...options, names, cells, seconds, shares: SHARES[options.stalled] };
+  return { ...options, names, cells, shares: SHARES[options.stalled] };
 }
 
 /** Runs one contender in one cell. @returns {Promise<object>} its figures */

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { setImmediate as immediate, setTimeout as sleep } from 'node:timers/promises';
 
 import t from 'tap';
@@ -79,6 +80,36 @@ t.test('a server that goes away is told of, and ends the load', async (t) => {
   await server.stop();
   await t.rejects(load.next('result'), /ended/);
   t.strictSame((await ended)[0], 1);
+});
+
+t.test('what was due before the measuring is not counted, late or not', async (t) => {
+  const held = [];
+  let published = 0;
+  let isMeasured = false;
+  const end = (response) => response.writeHead(204).end();
+  const publish = (response) => {
+    published += 1;
+    if (published === 1 || isMeasured) end(response);
+    else held.push(response);
+  };
+  // Of its documents no watcher hears.
+  const server = createServer((request, response) => {
+    if (request.method === 'POST') request.resume().on('end', () => publish(response));
+    else response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(':\n\n');
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.teardown(() => server.close().closeAllConnections());
+  const work = { protocol: 'sse', connections: 3, warmup: 10, 'warmup-every': 0.01 };
+  const { port } = server.address();
+  const how = { ...work, every: 0.05, seconds: 0.1 };
+  const load = startLoad({ port, pids: [process.pid] }, false, how, program);
+  t.teardown(() => load.stop());
+  const measured = await load.measure(async () => {
+    isMeasured = true;
+    held.forEach(end);
+  });
+  t.equal(held.length, 8, 'of ten two were left out');
+  t.match(measured, { published: 2, unpublished: 0, missing: 3 * 2 });
 });
 
 const result = (more = {}) => ({

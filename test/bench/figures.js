@@ -93,6 +93,10 @@ export const tenth = new Intl.NumberFormat('en-US', {
   minimumFractionDigits: 1,
   maximumFractionDigits: 1
 });
+/** @param {?number} value @returns {string} - where there is none */
+export const number = (value, format = tenth) =>
+  Number.isFinite(value) ? format.format(value) : '-';
+
 const fine = new Intl.NumberFormat('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 
 function cell(figure, format, unit = '') {

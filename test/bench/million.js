@@ -7,7 +7,7 @@
  * A look is the server's resident size and the kernel's memory, from /proc; V8's heap can be measured only after a
  * garbage collection; so that is done twice: before the clients come, and when all are there.
  */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, release, tmpdir, version } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -31,9 +31,6 @@ const MEMORY_PER_CLIENT = 7000;
 /** Share of the clients that has to be parked to count as all: some are always just being answered. */
 const MOST_OF_ALL = 0.99;
 
-/** How many slab caches get a line of their own. */
-const CACHES = 6;
-
 /** Ends the program: it was called wrongly, or the machine is too small. */
 function refuse(line) {
   say(line);
@@ -41,29 +38,16 @@ function refuse(line) {
 }
 
 function readOptions() {
-  const text = { type: 'string' };
   const { mostResident, ...options } = takeNumbers(
     import.meta.url,
-    { clients: [1e6, 1], rate: [10000, 1], time: [60, 1], hold: [120, 5], ramp: [20000, 1] },
-    { processes: text, 'most-resident': text, tls: { type: 'boolean' }, json: { type: 'boolean' } }
+    {
+      ...{ clients: [1e6, 1], rate: [10000, 1], time: [60, 1], hold: [120, 5], ramp: [20000, 1] },
+      // 0: none is given.
+      ...{ processes: [0], 'most-resident': [0] }
+    },
+    { tls: { type: 'boolean' }, json: { type: 'boolean' } }
   );
-  return { ...options, mostResident: mostResident && Number(mostResident) * 1e6 };
-}
-
-/** Bytes of each slab cache, where this user may know them. */
-function slabCaches() {
-  let lines;
-  try {
-    lines = readFileSync('/proc/slabinfo', 'utf8').trim().split('\n').slice(2);
-  } catch {
-    return {};
-  }
-  return Object.fromEntries(
-    lines.map((line) => {
-      const fields = line.split(/\s+/);
-      return [fields[0], Number(fields.at(-2)) * Number(fields[5]) * 4096];
-    })
-  );
+  return { ...options, mostResident: mostResident > 0 ? mostResident * 1e6 : undefined };
 }
 
 /** The kernel's memory: all that is neither free nor a process's or a file's page. */
@@ -72,8 +56,7 @@ function kernelMemory() {
   return {
     total: MemTotal - MemFree - Active - Inactive - Unevictable,
     slab: Slab,
-    buffers: socketBytes(),
-    caches: slabCaches()
+    buffers: socketBytes()
   };
 }
 
@@ -102,7 +85,15 @@ async function startServer({ clients, hold, tls }) {
 
 function startSwarm(url, { clients, rate, time, ramp, processes }) {
   const words = ['throw', clients, '--stay', ...(url.startsWith('https:') ? ['--insecure'] : [])];
-  const options = { url, rate, time, ramp, drain: 60, wait: 60, ...(processes && { processes }) };
+  const options = {
+    url,
+    rate,
+    time,
+    ramp,
+    drain: 60,
+    wait: 60,
+    ...(processes > 0 && { processes })
+  };
   return runSwarm(words, options);
 }
 
@@ -144,10 +135,6 @@ function figures(options, before, seen, swarm) {
   const { full } = seen;
   const growth = (name) => full.kernel[name] - before.kernel[name];
   const sockets = 2 * clients; // Both ends of a connection are here.
-  const caches = Object.entries(full.kernel.caches)
-    .map(([name, bytes]) => [name, (bytes - (before.kernel.caches[name] ?? 0)) / sockets])
-    .sort(([, a], [, b]) => b - a)
-    .slice(0, CACHES);
   return {
     clients,
     heldSeconds: seen.fullFor,
@@ -166,8 +153,7 @@ function figures(options, before, seen, swarm) {
       bytes: growth('total'),
       perSocket: growth('total') / sockets,
       slabPerSocket: growth('slab') / sockets,
-      buffersPerSocket: growth('buffers') / sockets,
-      caches: Object.fromEntries(caches)
+      buffersPerSocket: growth('buffers') / sockets
     },
     status: full.counts,
     verdict: verdictOf(options, full.resident),
@@ -181,9 +167,6 @@ const megabytes = (bytes) =>
 
 function report({ clients, heldSeconds, server, kernel, verdict, swarm }) {
   const { account, opened, latency, throwing } = swarm;
-  const caches = Object.entries(kernel.caches)
-    .map(([name, bytes]) => `${name} ${whole(bytes)}`)
-    .join(', ');
   const rows = [
     [
       'clients',
@@ -204,7 +187,7 @@ function report({ clients, heldSeconds, server, kernel, verdict, swarm }) {
       `${megabytes(kernel.bytes)} for ${whole(kernel.sockets)} sockets, both ends of ` +
         `each connection: ${whole(kernel.perSocket)} bytes a socket`
     ],
-    ['  of it slab', `${whole(kernel.slabPerSocket)} bytes a socket${caches ? `: ${caches}` : ''}`],
+    ['  of it slab', `${whole(kernel.slabPerSocket)} bytes a socket`],
     ['  of it data', `${whole(kernel.buffersPerSocket)} bytes a socket`],
     [
       'sprites thrown',

@@ -42,6 +42,8 @@ t.test('where memory is too little it says so at once', async (t) => {
 t.test('a wrong option is named', async (t) => {
   t.match(await run(MILLION, '--clients', 'many'), { code: 2, stderr: /--clients/ });
   t.match(await run(MILLION, '--clients', '10', '--speed', '9'), { code: 2, stderr: /--speed/ });
+  const size = ['--clients', '10', '--time', '1', '--most-resident', '10M'];
+  t.match(await run(MILLION, ...size), { code: 2, stderr: /--most-resident/ });
   t.match(await run(OWN_KERNEL, '--speed', '9', 'true'), { code: 2, stderr: /--speed/ });
   t.match(await run(OWN_KERNEL), { code: 2, stderr: /which command\?/ });
 });

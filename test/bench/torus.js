@@ -12,6 +12,7 @@ import { loadTestAddon } from '../support/addon.js';
 import { law5Share } from '../model/torus.js';
 import { seeded } from '../support/torus-rig.js';
 import { answerHelp } from '../support/documents.js';
+import { spread } from './figures.js';
 
 answerHelp(import.meta.url);
 
@@ -111,9 +112,7 @@ class Subject {
   }
 }
 
-function median(list) {
-  return list.sort((a, b) => a - b)[list.length >> 1];
-}
+const median = (list) => spread(list).median;
 
 const subjects = SIZES.map((size) => new Subject(size));
 for (let i = 0; i < rounds; i++) {

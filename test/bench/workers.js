@@ -2,7 +2,7 @@
  * What workers take off the main thread, and what they cost.
  *
  *     node test/bench/workers.js [--workers 1,2] [--rounds 5] [--seconds 4] [--clients 3000]
- *                                [--throwers 128] [--rate 8000] [--only full|rate|lone] [--json] [--strict]
+ *                                [--throwers 128] [--rate 8000] [--only full,rate,lone] [--json] [--strict]
  *     node test/bench/workers.js --parked [--workers 2] [--clients 15000] [--rate 500] [--seconds 40]
  *
  * The first measures without workers and with them, in turn and in several rounds; differences and
@@ -21,6 +21,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { fileLimit } from '../../lib/base/file-limit.js';
+import { namesIn } from './contenders.js';
 import { markdown, show, spread } from './figures.js';
 import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
 import { residentBytes } from './usage.js';
@@ -63,7 +64,7 @@ function readOptions() {
   const usual = process.argv.includes('--parked')
     ? { workers: '2', rounds: 1, seconds: 40, clients: 15000, rate: 500 }
     : { workers: '1,2', rounds: 5, seconds: 4, clients: 3000, rate: 8000 };
-  const { workers, ...options } = takeNumbers(
+  const { workers, only, ...options } = takeNumbers(
     import.meta.url,
     {
       ...{ rounds: [usual.rounds, 1], seconds: [usual.seconds, 1], clients: [usual.clients, 1] },
@@ -71,12 +72,18 @@ function readOptions() {
     },
     {
       workers: { type: 'string', default: usual.workers },
-      only: { type: 'string', default: '' },
+      only: { type: 'string', default: 'full,rate,lone' },
       ...{ parked: flag, json: flag, strict: flag }
     }
   );
   if (!/^[1-9](,[1-9])*$/.test(workers)) usage('--workers takes numbers from 1 to 9');
-  return { ...options, workers: workers.split(',').map(Number) };
+  const loads = loadsOf(options);
+  const names = namesIn(only, loads, usage);
+  return {
+    ...options,
+    workers: workers.split(',').map(Number),
+    loads: names.map((name) => [name, loads[name]])
+  };
 }
 
 /** The loads, by name. */
@@ -154,8 +161,7 @@ function broken({ load, workers, main, all, later50, later99 }) {
 async function compare(options) {
   const kinds = [0, ...options.workers];
   const summary = [];
-  const loads = Object.entries(loadsOf(options)).filter(([name]) => name.includes(options.only));
-  for (const [name, load] of loads) {
+  for (const [name, load] of options.loads) {
     const rounds = [];
     for (let i = 0; i < options.rounds; i += 1) {
       const round = {};

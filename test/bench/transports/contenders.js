@@ -1,7 +1,6 @@
 /**
- * The contenders of the study, by name: `protocol` is what the load generator speaks to it, `way` how a
- * document gets to a client; `missing()` says why one can't run here, or null; `start(pin)` starts
- * it; `version()` is of what was installed. The servers of libraries are in servers.js.
+ * The contenders of the study, by name: `protocol` is what the load generator speaks to it; `missing()` says why one can't
+ * run here, or null; `start(pin)` starts it; `version()` is of what was installed. The servers of libraries are in servers.js.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -31,7 +30,6 @@ function ofNchan() {
 /** A contender on node:http, whose package has its name. */
 const library = (name, title, packages = [name]) => ({
   title,
-  way: 'WebSocket',
   protocol: name,
   version: () => packages.map(ofPackage).join(', '),
   missing: () => packages.map(packageMissing).find((why) => why !== null) ?? null,
@@ -39,24 +37,16 @@ const library = (name, title, packages = [name]) => ({
 });
 
 /** A contender of npm run bench:feeds. */
-const known = (name, way, version, more = {}) => ({
-  ...feedContenders[name],
-  way,
-  version,
-  ...more
-});
-
-const POLL = 'long poll';
-const STREAM = 'event stream';
+const known = (name, version, more = {}) => ({ ...feedContenders[name], version, ...more });
 
 export const contenders = {
-  'sprites-poll': known('sprites-poll', POLL, ofSprites),
-  'sprites-poll-delta': known('sprites-poll', POLL, ofSprites, {
+  'sprites-poll': known('sprites-poll', ofSprites),
+  'sprites-poll-delta': known('sprites-poll', ofSprites, {
     title: 'Sprites, long poll, deltas',
     protocol: 'sprites-poll-delta'
   }),
-  'sprites-stream': known('sprites-stream', STREAM, ofSprites),
-  'sprites-stream-delta': known('sprites-stream', STREAM, ofSprites, {
+  'sprites-stream': known('sprites-stream', ofSprites),
+  'sprites-stream-delta': known('sprites-stream', ofSprites, {
     title: 'Sprites, event stream, deltas',
     protocol: 'sprites-stream-delta'
   }),
@@ -65,13 +55,12 @@ export const contenders = {
   'engine.io': library('engine.io', 'Engine.IO'),
   primus: library('primus', 'Primus over ws', ['primus', 'ws']),
   sockjs: library('sockjs', 'SockJS'),
-  sse: known('sse', STREAM, ofNode),
-  'nchan-stream': known('nchan-stream', STREAM, ofNchan),
-  'nchan-ws': known('nchan-ws', 'WebSocket', ofNchan),
-  'nchan-poll': known('nchan-poll', POLL, ofNchan),
+  sse: known('sse', ofNode),
+  'nchan-stream': known('nchan-stream', ofNchan),
+  'nchan-ws': known('nchan-ws', ofNchan),
+  'nchan-poll': known('nchan-poll', ofNchan),
   bun: {
     title: "Bun's server (uWebSockets)",
-    way: 'WebSocket',
     protocol: 'ws',
     version: () => `Bun ${versionIn(join(HERE, 'node_modules', 'bun'))}`,
     missing: () => packageMissing('bun'),

@@ -4,9 +4,10 @@
 import { bars, box, list, percentileChart } from '../../../lib/report/page-parts.js';
 import { page as pageOf } from '../../../lib/report/page.js';
 import { escape } from '../../../lib/report/words.js';
+import { number } from '../figures.js';
 import { LOAD_LIMIT, STEPPED } from './cells.js';
 import { contenders, isDelta, isOurs } from './contenders.js';
-import { breaksAt, columnsOf, count, limitText, number, percent, verdict } from './tables.js';
+import { breaksAt, columnsOf, count, limitText, percent, verdict } from './tables.js';
 
 /** What can't be measured here, with what its own people published. */
 const PUBLISHED = [
@@ -28,7 +29,7 @@ const DISTRUST = [
   'A reset stands for the cut of a network: each client loses its connection and comes again after two seconds. A real loss of packets that ends before TCP gives up loses nothing.',
   'Contenders are configured as their documentation shows them. Any of them can be made to send the newest document to a new client, or to drop documents for a slow one, by a few lines more; the study has no such lines, only options (Socket.IO’s recovery, nchan’s buffer).',
   `Documents change by 5% from one to the next, in numbers of the same length. Deltas are as good as that is; a document that changes altogether is sent whole.`,
-  'A cell lasts some seconds, after six in which a server warms up by documents that come faster: what grows in hours is not in it.',
+  'A cell lasts some seconds, after sixteen in which a server warms up by documents that come faster: what grows in hours is not in it.',
   'The search tries few numbers, each a third more than the one below: two contenders one step apart may be equally good. Where bare epoll breaks the machine is at its limit.',
   'Resident size is what the kernel counts, garbage that waits for its collection included; a Node.js process starts with some 45 MB and Sprites, with its worker threads, with some 80 MB.',
   'Socket memory is the kernel’s, of all sockets of this machine, both ends of each connection.',
@@ -104,7 +105,7 @@ function breakSection(study) {
 doubled. What is shown was held for ${study.held} seconds;
 “more” is beyond what there are files for here, or what it was told to try.</p>
 ${bars(held)}
-${table(['server', 'held for a minute', 'breaks at', 'by'], rows)}
+${table(['server', 'held', 'breaks at', 'by'], rows)}
 </section>`;
 }
 

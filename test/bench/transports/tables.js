@@ -1,15 +1,12 @@
 /**
  * The study as text, in Markdown.
  */
-import { markdown, tenth, whole } from '../figures.js';
+import { markdown, number, tenth, whole } from '../figures.js';
 import { areApart, STEPPED } from './cells.js';
 import { contenders, isDelta, isOurs } from './contenders.js';
 
 const MEGABYTE = 2 ** 20;
 
-/** A number as people read it: - where there is none. */
-export const number = (value, format = tenth) =>
-  value === null || value === undefined || Number.isNaN(value) ? '-' : format.format(value);
 export const count = (value) => number(value, whole);
 const megabytes = (bytes) => tenth.format(bytes / MEGABYTE);
 export const percent = (share) => `${tenth.format(share * 100)}%`;
@@ -72,11 +69,11 @@ export const breaksAt = ({ breaks }, most) =>
   breaks === null ? `more than ${count(most)}` : count(breaks);
 
 /** @returns {string} */
-export function breakTable({ breaks, most }) {
+export function breakTable({ breaks, most, held }) {
   const rows = Object.entries(breaks).map(([name, found]) => {
     return [contenders[name].title, count(found.holds), breaksAt(found, most), found.why ?? '-'];
   });
-  const headings = ['server', 'held for a minute', 'breaks at', 'by'];
+  const headings = ['server', `held for ${held} s`, 'breaks at', 'by'];
   const title = `\n## ${STEPPED.bytes / 1000} KB a second, until it breaks\n`;
   return `${title}\n${markdown([headings, ...rows])}`;
 }
@@ -189,7 +186,7 @@ function comparisons(study) {
   const clients = compare(Object.fromEntries(held), 'the search', larger, rangeOf);
   if (clients === null) return figures;
   const say = (value) => `${count(value)} clients`;
-  return [...figures, { what: 'the number of clients held for a minute', say, list: [clients] }];
+  return [...figures, { what: 'the number of clients held', say, list: [clients] }];
 }
 
 const title = (name) => contenders[name].title;

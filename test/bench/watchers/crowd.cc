@@ -122,6 +122,7 @@ void Crowd::run() {
   const double ownBefore = ownWorkSeconds();
   const uint64_t before = microseconds();
   firstMeasured_ = version_ + 1;
+  unpublished_ = 0;
   growsFrom_ = before;
   const auto publications =
       std::max<uint64_t>(1, static_cast<uint64_t>(std::llround(options_.seconds / options_.every)));
@@ -467,7 +468,7 @@ void Crowd::report(double seconds) {
   uint64_t missing = 0;
   for (const Connection& connection : connections_) {
     if (connection.since == 0 || connection.stalled) continue;
-    missing += version_ - std::min(version_, std::max(connection.seen, connection.since));
+    missing += version_ - std::max({connection.seen, connection.since, firstMeasured_ - 1});
   }
   std::string lateness;
   lateness_.takeInterval(&lateness);
