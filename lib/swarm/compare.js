@@ -126,7 +126,7 @@ export function compare(a, b, worse) {
     ({ steady, value }) => steady && isKnown(value(a)) && !isKnown(value(b))
   );
   faults.push(
-    ...unknown.map(({ name, tell, value }) => `${name}: not known after ${tell(value(a))}`)
+    ...unknown.map(({ name, tell, value }) => `${name}: ${tell(value(a))} in A, not known in B`)
   );
   return { rows, remarks, faults };
 }

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
+import { isIPv4 } from 'node:net';
 import { join, resolve } from 'node:path';
 
 import { interfacesHere } from '../base/lan-addresses.js';
@@ -43,7 +44,8 @@ export class ServerWatch {
   constructor({ address, port, statusPort }, status) {
     this.#status = status;
     // What listens on the admin port is the server; on its port it may be a proxy.
-    if (isHere(address)) this.#pid = (statusPort && listenerOf(statusPort)) || listenerOf(port);
+    const listening = (at) => listenerOf(address, at);
+    if (isHere(address)) this.#pid = (statusPort && listening(statusPort)) || listening(port);
     this.#name = this.#pid === null ? null : `${nameOf(this.#pid)} ${this.#pid}`;
     this.#bySource = this.#pid === null ? 'metrics' : 'kernel';
   }
@@ -147,12 +149,23 @@ function isHere(address) {
 }
 
 /**
+ * @param {string} address numeric
  * @param {number} port
- * @returns {?number} the process that listens on it, if it can be seen
+ * @returns {?number} the process that listens on it, there or everywhere, if it can be seen
  */
-function listenerOf(port) {
+function listenerOf(address, port) {
+  const hex = (number, digits) => Number(number).toString(16).toUpperCase().padStart(digits, '0');
+  // Of an address of IPv6 any will do.
+  const here = isIPv4(address)
+    ? address
+        .split('.')
+        .reverse()
+        .map((part) => hex(part, 2))
+        .join('')
+    : '';
+  const local = new RegExp(`(^0+|${here}):${hex(port, 4)}$`);
   const inodes = new Set(
-    ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => inodesIn(file, port))
+    ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => inodesIn(file, local))
   );
   if (inodes.size === 0) return null;
   const links = new Set([...inodes].map((inode) => `socket:[${inode}]`));
@@ -170,15 +183,14 @@ function listenerOf(port) {
   );
 }
 
-function inodesIn(file, port) {
+function inodesIn(file, where) {
   const lines =
     look(() => readFileSync(file, 'utf8'))
       ?.split('\n')
       .slice(1) ?? [];
-  const end = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
   return lines
     .map((line) => line.trim().split(/\s+/))
-    .filter(([, local, , state]) => state === LISTENING && local.endsWith(end))
+    .filter(([, local, , state]) => state === LISTENING && where.test(local))
     .map((fields) => fields[9]);
 }
 

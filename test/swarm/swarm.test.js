@@ -25,6 +25,7 @@ import { bucketOf, highestOf, Histogram } from '../../lib/swarm/histogram.js';
 import { plan } from '../../lib/swarm/needs.js';
 import { help, parse, table } from '../../lib/swarm/options.js';
 import { resultOf } from '../../lib/swarm/result.js';
+import { ServerWatch } from '../../lib/swarm/server-watch.js';
 import { StatusReader } from '../../lib/swarm/status.js';
 import { storm } from '../../lib/swarm/storm.js';
 import { childrenOf } from '../support/processes.js';
@@ -413,6 +414,19 @@ t.test('clients that stay away are an interruption, whoever is there beside them
   const args = 'latency 12 --probes 8 --rate 100 --time 1 --drain 0 --stay';
   const { result } = await swarm(t, proxy.port, args);
   t.match(result.interruptions, [{ seconds: null }], 'six of the twenty do');
+});
+
+t.test('of two servers with one port it looks at that of the address', async (t) => {
+  const other = createServer().listen(0, '127.0.0.1');
+  t.teardown(() => other.close());
+  await once(other, 'listening');
+  const { port } = other.address();
+  const listen = `require('net').createServer().listen(${port}, '127.0.0.2', () => console.log())`;
+  const child = spawn(process.execPath, ['-e', listen], { stdio: ['ignore', 'pipe', 'inherit'] });
+  t.teardown(() => child.kill());
+  await once(child.stdout, 'data');
+  t.match(new ServerWatch({ address: '127.0.0.2', port }).process, new RegExp(` ${child.pid}$`));
+  t.match(new ServerWatch({ address: '127.0.0.1', port }).process, ` ${process.pid}`);
 });
 
 /** The result of a run of 100 clients that missed 7 sprites, as `facts` has them. */
