@@ -9,7 +9,7 @@ const MOST_POINTS = 400;
 const COUNTERS = [
   ...'connections closed joined rejoined left answers empty retries superseded sent'.split(' '),
   ...'resends accepted delivered queued duplicates refused unsettled received resent'.split(' '),
-  ...'doubles unackedLosses foreign mangled badAnswers skipped'.split(' '),
+  ...'doubles unackedLosses foreign mangled badAnswers'.split(' '),
   ...'parked members pending behind'.split(' ')
 ];
 const round = (value) => Math.round(value * 100) / 100;

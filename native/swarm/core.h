@@ -57,7 +57,6 @@ struct Counters {
   uint64_t foreign = 0;        ///< received, thrown by another program
   uint64_t mangled = 0;        ///< cut, padded, or in by the wrong side
   uint64_t badAnswers = 0;     ///< not by the contract
-  uint64_t skipped = 0;        ///< clients passed over, told to wait by Retry-After
 };
 
 /** xorshift64*: fast, and the same sequence for the same seed. */

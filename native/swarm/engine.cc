@@ -25,10 +25,10 @@ constexpr int kEvents = 256;
 
 /** The names of Counters, in their order: as many as there are. */
 constexpr std::array kNames = {
-    "connections", "closed",     "joined",     "rejoined", "left",     "answers",   "empty",
-    "retries",     "superseded", "sent",       "resends",  "accepted", "delivered", "queued",
-    "duplicates",  "refused",    "unsettled",  "received", "resent",   "doubles",   "unackedLosses",
-    "foreign",     "mangled",    "badAnswers", "skipped"};
+    "connections", "closed",  "joined",        "rejoined", "left",      "answers",
+    "empty",       "retries", "superseded",    "sent",     "resends",   "accepted",
+    "delivered",   "queued",  "duplicates",    "refused",  "unsettled", "received",
+    "resent",      "doubles", "unackedLosses", "foreign",  "mangled",   "badAnswers"};
 
 void append(std::string* json, const char* name, uint64_t value) {
   json->append(",\"");

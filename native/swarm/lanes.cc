@@ -137,7 +137,6 @@ bool Lanes::nextThrower(uint32_t index, uint32_t* client) {
       *client = turn_;
       return true;
     }
-    core_->count.skipped++;
   }
   return false;
 }
