@@ -122,6 +122,7 @@ t.test(
         `${kind}: find_package`
       );
 
+      if (kind === 'static') await keepsBuildType(t, join(dir, kind, 'sub'));
       const lib = (await tool('find', [prefix, '-name', 'pkgconfig'])).trim();
       const env = plainEnvironment({ PKG_CONFIG_PATH: lib, LD_LIBRARY_PATH: join(lib, '..') });
       const flags = await tool('pkg-config', ['--cflags', '--libs', 'sprites'], { env });
@@ -142,6 +143,19 @@ t.test(
     }
   }
 );
+
+/** As a part of another project it leaves that as it is. */
+async function keepsBuildType(t, folder) {
+  mkdirSync(folder);
+  const lines = ['project(sub LANGUAGES CXX)', `add_subdirectory(${join(ROOT, SOURCE)} sprites)`];
+  writeFileSync(
+    join(folder, 'CMakeLists.txt'),
+    ['cmake_minimum_required(VERSION 3.16)', ...lines, ''].join('\n')
+  );
+  const build = join(folder, 'build');
+  await tool('cmake', ['-S', folder, '-B', build]);
+  t.match(readFileSync(join(build, 'CMakeCache.txt'), 'utf8'), /^CMAKE_BUILD_TYPE:STRING=$/m);
+}
 
 /** What the README's program says, in alphabetical order; then Enter ends it. */
 async function helloSays(t, program, server) {

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 
+import { certificate } from '../support/certificate.js';
 import { buildClient, noClient, ROOT, SANITIZING, tool } from '../support/cpp-build.js';
 import { Probe } from '../support/cpp-probe.js';
 import { FaultProxy } from '../support/proxies.js';
@@ -307,11 +309,16 @@ async function everything(t, { preset, mode, only }) {
 
   scenario('half an answer is none, whatever it says', async (t) => {
     const { stub, one } = await onStub(t, '--answer-timeout', 300);
+    const half = { 'content-length': 999 };
+    one.say('place');
+    (await stub.next(/^\/place/)).answer(404, problem('unknown-client'), half);
+    t.equal((await one.until(({ event }) => event === 'place')).place, null);
     prove(stub);
-    one.say('throw', 'a', 'left', '{"id":"x"}');
-    const first = await stub.next(/^\/throw\/first\/left$/);
-    first.answer(404, problem('unknown-client'), { 'content-length': 999 });
     stub.join('second'); // is not asked for
+    one.say('throw', 'a', 'left', '{"id":"x"}');
+    const first = await stub.next(/^\/throw/);
+    t.equal(first.path, '/throw/first/left');
+    first.answer(404, problem('unknown-client'), half);
     const again = await stub.next(/^\/throw\//);
     t.equal(again.path, first.path, 'the place is kept');
     t.equal(again.query.get('n'), first.query.get('n'));
@@ -729,6 +736,24 @@ async function everything(t, { preset, mode, only }) {
     t.ok(lines.includes('POST /join: 201') && lines.includes('online'), lines.join('; '));
     t.notOk(lines.some((each) => each.includes('secret')));
     await one.quit();
+  });
+
+  scenario('by TLS with an authority of its own, and never without from then on', async (t) => {
+    const { 'tls-cert': ca, 'tls-key': key } = certificate(t.testdir(), 'a', ['IP:127.0.0.1']);
+    const stub = await Stub.start(t, { cert: readFileSync(ca), key: readFileSync(key) });
+    const plain = await Stub.start(t);
+    const one = probe(t, stub.url.replace('https', 'HTTPS'), '--ca', ca);
+    await stub.join('first');
+    await one.state('online');
+    const { path, query, answer } = await stub.next(/^\/poll/);
+    t.strictSame(one.inherited, [], 'its connections are its own');
+    answer(421, problem('misdirected'), { location: `${plain.url}${path}?${query}` });
+    await Promise.race([stub.next(/^\/place/), plain.next(/./)]);
+    t.strictSame(plain.requests, []);
+    await one.quit();
+    const stranger = probe(t, stub.url);
+    t.equal((await stranger.state('offline')).why, 'network');
+    await stranger.quit();
   });
 
   scenario(

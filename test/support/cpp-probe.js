@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { isDeepStrictEqual } from 'node:util';
 
@@ -16,6 +17,8 @@ const SANITIZERS = {
   UBSAN_OPTIONS: 'print_stacktrace=1:exitcode=99',
   TSAN_OPTIONS: 'exitcode=99:halt_on_error=1'
 };
+
+const O_CLOEXEC = 0o2000000;
 
 export class Probe {
   #child;
@@ -120,6 +123,17 @@ export class Probe {
   /** The sprites that came in so far. */
   get caught() {
     return this.events.filter(({ event }) => event === 'sprite').map(({ sprite }) => sprite);
+  }
+
+  /** The TCP sockets that a program would inherit which it starts. */
+  get inherited() {
+    const tcp = readFileSync('/proc/net/tcp', 'utf8');
+    const of = `/proc/${this.#child.pid}`;
+    return readdirSync(`${of}/fd`).filter((fd) => {
+      const [, inode] = /^socket:\[(\d+)\]$/.exec(readlinkSync(`${of}/fd/${fd}`)) ?? [];
+      const [, flags] = /^flags:\s+(\d+)$/m.exec(readFileSync(`${of}/fdinfo/${fd}`, 'utf8'));
+      return tcp.includes(` ${inode} `) && !(parseInt(flags, 8) & O_CLOEXEC);
+    });
   }
 
   get results() {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import http from 'node:http';
+import https from 'node:https';
 
 import { resetSocket } from './http.js';
 import { launch } from './launch.js';
@@ -75,12 +76,17 @@ export class Stub {
   /** Requests so far: {method, path, query, headers, at}, `at` in milliseconds. */
   requests = [];
 
-  static async start(t) {
+  /**
+   * @param {import('tap').Test} t
+   * @param {object} [tls] the options of a server that speaks TLS
+   */
+  static async start(t, tls) {
     const stub = new Stub();
-    stub.#server = http.createServer((request, response) => stub.#onRequest(request, response));
+    const onRequest = (request, response) => stub.#onRequest(request, response);
+    stub.#server = tls ? https.createServer(tls, onRequest) : http.createServer(onRequest);
     stub.#server.listen(0, '127.0.0.1');
     await once(stub.#server, 'listening');
-    stub.url = `http://127.0.0.1:${stub.#server.address().port}`;
+    stub.url = `http${tls ? 's' : ''}://127.0.0.1:${stub.#server.address().port}`;
     t.teardown(() => {
       stub.#server.close();
       stub.#server.closeAllConnections();

@@ -144,12 +144,12 @@ bool isProblem(const Problem& problem, const char* name) {
 }
 
 bool isCut(const Reply& reply) {
-  const bool failed = reply.answered && reply.status >= 500;
-  return !reply.answered || (failed && readProblem(reply.body).type.find(kProblemPrefix) != 0);
+  if (reply.status > 0 && reply.status < 500) return false;
+  return readProblem(reply.body).type.find(kProblemPrefix) != 0;
 }
 
 Why whyOf(const Reply& reply, const Problem& problem) {
-  if (!reply.answered) {
+  if (reply.status == 0) {
     const char* name = reply.tooLong ? "garbage" : reply.slow ? "slow" : "network";
     return {name, reply.error};
   }

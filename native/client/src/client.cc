@@ -32,37 +32,27 @@ const char* toString(Outcome outcome) { return kOutcomes[static_cast<size_t>(out
 
 const char* version() { return SPRITES_VERSION; }
 
-class Client::Impl {
+class Client::Impl : public Driver<Engine> {
  public:
-  Impl(Options options, GrantCallback grant) : engine(std::move(options), std::move(grant)) {}
-
-  bool close(Millis patience) {
-    engine.leave();
-    return driver.runUntil([this] { return engine.finished(); }, patience);
-  }
-
-  Engine engine;
-  Driver<Engine> driver{&engine};
+  using Driver::Driver;
 };
-
-Client::Client(Options options) : Client(std::move(options), nullptr) {}
 
 Client::Client(Options options, GrantCallback grant)
     : impl_(std::make_unique<Impl>(std::move(options), std::move(grant))) {}
 
 Client::~Client() = default;
 
-void Client::start() { impl_->driver.start(); }
+void Client::start() { impl_->start(); }
 
-bool Client::perform(std::chrono::milliseconds timeout) { return impl_->driver.perform(timeout); }
+bool Client::perform(std::chrono::milliseconds timeout) { return impl_->perform(timeout); }
 
 void Client::wake() { impl_->engine.wake(); }
 
 void Client::tryNow() { impl_->engine.tryNow(); }
 
-int Client::fd() { return impl_->driver.fd(); }
+int Client::fd() { return impl_->fd(); }
 
-std::chrono::milliseconds Client::timeout() { return impl_->driver.timeout(); }
+std::chrono::milliseconds Client::timeout() { return impl_->timeout(); }
 
 std::optional<Resume> Client::resume() const { return impl_->engine.resume(); }
 
@@ -76,7 +66,10 @@ bool Client::status(StatusCallback result) { return impl_->engine.status(std::mo
 
 void Client::leave() { impl_->engine.leave(); }
 
-bool Client::close(std::chrono::milliseconds patience) { return impl_->close(patience); }
+bool Client::close(std::chrono::milliseconds patience) {
+  leave();
+  return impl_->runToEnd(patience);
+}
 
 State Client::state() const { return impl_->engine.state(); }
 
@@ -87,32 +80,27 @@ const char* toString(FeedsState state) {
   return kFeedsStates[static_cast<size_t>(state)];
 }
 
-class Feeds::Impl {
+class Feeds::Impl : public Driver<FeedsEngine> {
  public:
-  Impl(FeedsOptions options, GrantCallback grant) : engine(std::move(options), std::move(grant)) {}
-
-  FeedsEngine engine;
-  Driver<FeedsEngine> driver{&engine};
+  using Driver::Driver;
 };
-
-Feeds::Feeds(FeedsOptions options) : Feeds(std::move(options), nullptr) {}
 
 Feeds::Feeds(FeedsOptions options, GrantCallback grant)
     : impl_(std::make_unique<Impl>(std::move(options), std::move(grant))) {}
 
 Feeds::~Feeds() = default;
 
-void Feeds::start() { impl_->driver.start(); }
+void Feeds::start() { impl_->start(); }
 
-void Feeds::perform(std::chrono::milliseconds timeout) { impl_->driver.perform(timeout); }
+void Feeds::perform(std::chrono::milliseconds timeout) { impl_->perform(timeout); }
 
 void Feeds::wake() { impl_->engine.wake(); }
 
 void Feeds::tryNow() { impl_->engine.tryNow(); }
 
-int Feeds::fd() { return impl_->driver.fd(); }
+int Feeds::fd() { return impl_->fd(); }
 
-std::chrono::milliseconds Feeds::timeout() { return impl_->driver.timeout(); }
+std::chrono::milliseconds Feeds::timeout() { return impl_->timeout(); }
 
 Feeds::WatchId Feeds::watch(std::string key, FeedCallback onChange, FeedHeld held) {
   return impl_->engine.watch(std::move(key), FeedKind::kValue, std::move(held),

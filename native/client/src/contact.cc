@@ -65,10 +65,10 @@ RequestId Engine::startPoll(unsigned hold) {
 
 void Engine::onJoin(const Reply& reply, Time now) {
   std::optional<JoinAnswer> answer;
-  if (reply.answered && reply.status == 201) answer = readJoin(reply.body);
+  if (reply.status == 201) answer = readJoin(reply.body);
   if (!answer) {
     const Problem problem = readProblem(reply.body);
-    if (reply.answered && grant_.refused(problem)) return;  // it is asked for at once
+    if (grant_.refused(problem)) return;  // it is asked for at once
     wait(reply, now);
     goOffline(whyOf(reply, problem), now);
     return;
@@ -88,7 +88,7 @@ void Engine::onJoin(const Reply& reply, Time now) {
 void Engine::onProof(const Reply& reply, Time now) {
   const Problem problem = readProblem(reply.body);
   if (loseForgotten(reply, problem, now)) return;
-  if (reply.answered && reply.status == 200 && readPlace(reply.body)) {
+  if (reply.status == 200 && readPlace(reply.body)) {
     doubt_ = false;
     if (pollFailures_ < kPollFailuresMost) setState(State::kOnline);
   } else {
@@ -100,7 +100,7 @@ void Engine::onProof(const Reply& reply, Time now) {
 
 void Engine::onPoll(const Reply& reply, Time now) {
   const std::optional<PollAnswer> answer =
-      reply.answered && reply.status == 200 ? readPoll(reply.body) : std::nullopt;
+      reply.status == 200 ? readPoll(reply.body) : std::nullopt;
   if (leaving_ != Leaving::kNo) {
     if (answer) ackTaken_ = place_.ack;
     return;
@@ -158,14 +158,14 @@ void Engine::handOver(const std::vector<Arrival>& arrivals, uint64_t place, bool
 void Engine::onPollFailed(const Reply& reply, Time now) {
   const Problem problem = readProblem(reply.body);
   if (loseForgotten(reply, problem, now)) return;
-  if (reply.answered && isProblem(problem, "ack-ahead")) {
+  if (isProblem(problem, "ack-ahead")) {
     // The server has come back with an older memory than ours: sequence numbers would meet twice.
     // What it has for this place flies on when the place is given up.
     ask(Method::kPost, "/leave/" + place_.id, options_.answerTimeout);
     losePlace(State::kJoining, whyOf(reply, problem), now);
     return;
   }
-  if (reply.answered && isProblem(problem, "bad-hold")) {
+  if (isProblem(problem, "bad-hold")) {
     place_.hold = 0;  // the answer came at once: there is contact
     nextContact_ = now + failed();
     return;
@@ -178,7 +178,7 @@ void Engine::onPollFailed(const Reply& reply, Time now) {
 
 /** Counts an answer of 404; true when the server does not know the place any more. */
 bool Engine::loseForgotten(const Reply& reply, const Problem& problem, Time now) {
-  if (!reply.answered) return false;
+  if (reply.status == 0) return false;
   const bool stray = !isProblem(problem, "unknown-client");
   strays_ = reply.status == 404 ? strays_ + 1 : 0;
   if (strays_ == 0 || (stray && strays_ < kStraysMost)) return false;

@@ -22,7 +22,6 @@ Options checked(Options options) {
   demand(options.maxParallelThrows >= 1 && options.maxParallelThrows <= 32,
          "maxParallelThrows is 1 to 32");
   demand(options.throwAttempts >= 1, "throwAttempts is at least 1");
-  demand(options.maxBackoff >= Millis(100), "maxBackoff is at least 100 ms");
   for (const Millis time : {options.answerTimeout, options.throwPatience}) {
     demand(time > Millis(0) && time <= std::chrono::hours(24), "a timeout is over 0 up to a day");
   }
@@ -293,7 +292,7 @@ void Engine::tellLeaving(Time now) {
 void Engine::onLeave(const Reply& reply, Time now) {
   const bool refused = reply.status != 429 && reply.status < 500 &&
                        readProblem(reply.body).type.find(kProblemPrefix) == 0;
-  if (reply.answered && (reply.status == 204 || refused)) {
+  if (reply.status == 204 || refused) {
     finish();
   } else {
     leaveDue_ = now + std::max(kLeaveRetry, reply.retryAfter);
@@ -361,11 +360,11 @@ void Engine::onLook(Look look, const Reply& reply, Time now) {
     const std::lock_guard<std::mutex> lock(mutex_);
     looking_--;
   }
-  const bool good = reply.answered && reply.status == 200;
+  const bool good = reply.status == 200;
   const std::optional<Place> place = good ? readPlace(reply.body) : std::nullopt;
   const std::optional<Status> status = good ? readStatus(reply.body) : std::nullopt;
   const bool online = state() == State::kOnline;
-  if (look.request != 0 && !reply.answered && online) tryContact(now);
+  if (look.request != 0 && reply.status == 0 && online) tryContact(now);
   if ((place || status) && !online && !firm_) nextContact_ = now;
   if (isProblem(readProblem(reply.body), "unknown-client")) forget(look.id, now);
   if (status && status->clients > 0) people_ = status->clients;

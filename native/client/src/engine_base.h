@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "answers.h"
+#include "sprites/grant.h"
 #include "transport.h"
 
 namespace sprites {
@@ -67,17 +68,18 @@ unsigned shorterHold(Duration parked) {
 
 /**
  * Engine has turn(timeout), which is false once nothing more happens, wake() for any thread, and
- * fd(). It lives longer than its driver.
+ * fd().
  */
 template <typename Engine>
 class Driver {
  public:
-  explicit Driver(Engine* engine) : engine_(engine) {}
+  template <typename Options>
+  Driver(Options options, GrantCallback grant) : engine(std::move(options), std::move(grant)) {}
 
   ~Driver() {
     if (!thread_.joinable()) return;
     stop_ = true;
-    engine_->wake();
+    engine.wake();
     thread_.join();
   }
 
@@ -112,7 +114,7 @@ class Driver {
         self->changed_.notify_all();
       }
     } release{this};
-    return engine_->turn(timeout);
+    return engine.turn(timeout);
   }
 
   int fd() {
@@ -120,27 +122,27 @@ class Driver {
     if (started_) throw std::logic_error("sprites: the client has a thread of its own");
     if (driven_ && !watched_) throw std::logic_error("sprites: fd() comes before perform()");
     watched_ = true;
-    return engine_->fd();
+    return engine.fd();
   }
 
   /** Where another thread takes the turns there is nothing to wait for. */
   Millis timeout() {
     const std::lock_guard<std::mutex> lock(mutex_);
     const bool other = driver_ != std::thread::id() && driver_ != std::this_thread::get_id();
-    return started_ || other ? Millis(60000) : engine_->timeout();
+    return started_ || other ? Millis(60000) : engine.timeout();
   }
 
   /**
    * Waits until nothing more happens, and drives the engine where it has no thread of its own.
    *
-   * @param isOver  what to answer from inside a callback, where there is no waiting
-   * @return whether it came to its end within `patience`
+   * @return whether it came to its end within `patience`; false from inside a callback, where there
+   *         is no waiting
    */
-  template <typename IsOver>
-  bool runUntil(IsOver isOver, Millis patience) {
-    const auto deadline = std::chrono::steady_clock::now() + std::min(patience, kPatienceMost);
+  bool runToEnd(Millis patience) {
+    const auto deadline =
+        std::chrono::steady_clock::now() + std::clamp(patience, Millis(0), kPatienceMost);
     std::unique_lock<std::mutex> lock(mutex_);
-    if (driver_ == std::this_thread::get_id()) return isOver();
+    if (driver_ == std::this_thread::get_id()) return false;
     if (started_) return changed_.wait_until(lock, deadline, [this] { return over_; });
     lock.unlock();
     for (;;) {
@@ -150,20 +152,21 @@ class Driver {
     }
   }
 
+  Engine engine;
+
  private:
   void run() {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       driver_ = std::this_thread::get_id();
     }
-    while (!stop_ && engine_->turn(std::chrono::minutes(1))) {
+    while (!stop_ && engine.turn(std::chrono::minutes(1))) {
     }
     const std::lock_guard<std::mutex> lock(mutex_);
     over_ = true;
     changed_.notify_all();
   }
 
-  Engine* const engine_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::thread thread_;
@@ -203,7 +206,11 @@ class EngineBase {
       : transport_({options.server, options.caFile, options.connectTimeout, options.maxAnswerBytes,
                     options.proxy, options.headers}),
         onLog_(options.onLog),
-        maxBackoff_(std::min(kWaitMost, options.maxBackoff)) {}
+        maxBackoff_(std::min(kWaitMost, options.maxBackoff)) {
+    if (maxBackoff_ < Millis(100)) {
+      throw std::invalid_argument("sprites: maxBackoff is at least 100 ms");
+    }
+  }
 
   // What one turn does of it; the time until something is due.
   virtual void takeInbox(Time now) = 0;
@@ -228,7 +235,7 @@ class EngineBase {
     if (onLog_) events_.emplace_back([this, line] { onLog_(line); });
   }
   void say(const Reply& reply) {
-    say(reply.line + ": " + (reply.answered ? std::to_string(reply.status) : reply.error));
+    say(reply.line + ": " + (reply.status > 0 ? std::to_string(reply.status) : reply.error));
   }
   void say(const char* state, const Why& why) {
     say(state + (why.line.empty() ? "" : ": " + why.line));

@@ -15,9 +15,8 @@ constexpr size_t kWorkMost = size_t{256} << 20;
 /** One operation, as slices of the patch. */
 struct Operation {
   std::string op;
-  std::string_view path;  // as it is written, without its quotes
+  std::string_view path;  // as it is written, without its quotes; its data() is null for none
   std::string_view value;
-  bool hasPath = false;
 };
 
 /** Where a member or an element is in the text, and what is around it. */
@@ -100,9 +99,6 @@ std::optional<std::vector<std::string>> namesOf(std::string_view path) {
   return names;
 }
 
-/** The place in an array; nothing for no number. */
-std::optional<uint64_t> placeOf(const std::string& name) { return json::count(name); }
-
 /** One value's text that operations change in place. */
 class Text {
  public:
@@ -114,7 +110,7 @@ class Text {
   bool apply(const Operation& operation) {
     const bool removes = operation.op == "remove";
     if (!removes && operation.op != "add" && operation.op != "replace") return false;
-    if (!operation.hasPath || (!removes && operation.value.empty())) return false;
+    if (operation.path.data() == nullptr || (!removes && operation.value.empty())) return false;
     const auto names = namesOf(operation.path);
     if (!names || names->size() > kFeedDepth) return false;
     const auto depth = static_cast<unsigned>(names->size());
@@ -166,7 +162,7 @@ class Text {
         spot.after = offset(written) - 1;
         break;
       }
-      if (!found && written == name) {
+      if (written == name) {
         found = true;
         spot.begin = offset(written) - 1;
         spot.value = offset(value);
@@ -179,7 +175,7 @@ class Text {
   }
 
   std::optional<Spot> findElement(std::string_view array, const std::string& name) const {
-    const std::optional<uint64_t> place = placeOf(name);
+    const std::optional<uint64_t> place = json::count(name);
     if (!place) return std::nullopt;
     Spot spot;
     json::Elements walk(array);
@@ -216,7 +212,7 @@ class Text {
       return true;
     }
     const auto [end, count] = endOf(array);
-    if (name != "-" && placeOf(name) != count) return false;
+    if (name != "-" && json::count(name) != count) return false;
     const size_t begin = offset(array) + 1;
     text_.insert(end > 0 ? end : begin, (end > 0 ? "," : "") + std::string(value));
     return true;
@@ -258,10 +254,7 @@ bool readOperation(std::string_view slice, Operation* operation) {
   return json::members(slice, [operation](const std::string& name, std::string_view value) {
     if (name == "op") operation->op = json::raw(value);
     if (name == "value") operation->value = value;
-    if (name == "path") {
-      operation->path = json::raw(value);
-      operation->hasPath = value.front() == '"';
-    }
+    if (name == "path") operation->path = json::raw(value);
     return true;
   });
 }

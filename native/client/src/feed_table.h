@@ -46,7 +46,6 @@ class FeedTable {
   /** @return whether it is the first watch of a feed that can be watched */
   bool add(Feeds::WatchId watch, const std::string& key, FeedKind kind, FeedHeld held);
   void remove(Feeds::WatchId watch);
-  void clear() { entries_.clear(); }
 
   /** Whether an item is older than what was told last. */
   bool isOlder(const FeedItem& item) const;

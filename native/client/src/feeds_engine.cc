@@ -1,7 +1,6 @@
 #include "feeds_engine.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 #include "engine_base.h"
@@ -18,13 +17,6 @@ constexpr unsigned kTurnsAtOnce = 8;
 
 /** Characters of an address that every cache takes; what is longer is asked for by POST. */
 constexpr size_t kAddressMost = 4000;
-
-FeedsOptions checked(FeedsOptions options) {
-  if (options.maxBackoff < Millis(100)) {
-    throw std::invalid_argument("sprites: maxBackoff is at least 100 ms");
-  }
-  return options;
-}
 
 /** Equal requests have the same address. */
 std::string pathOf(const std::map<std::string, std::string>& feeds, unsigned hold, bool delta) {
@@ -60,7 +52,7 @@ std::string bodyOf(const std::map<std::string, std::string>& feeds, unsigned hol
 
 FeedsEngine::FeedsEngine(FeedsOptions options, GrantCallback grant)
     : EngineBase(options),
-      options_(checked(std::move(options))),
+      options_(std::move(options)),
       grant_(std::move(grant)),
       table_([this](uint64_t failures) { return backoff(failures); }) {
   holdMost_ = kFeedHold;
@@ -81,19 +73,22 @@ Feeds::WatchId FeedsEngine::watch(std::string key, FeedKind kind, FeedHeld held,
 }
 
 void FeedsEngine::unwatch(Feeds::WatchId watch) {
+  Watches::node_type ended;  // outlives the lock: the end of what a program keeps in it may call
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (watches_.erase(watch) == 0) return;
+    ended = watches_.extract(watch);
+    if (!ended) return;
     inbox_.push_back({watch, {}, {}, {}, true});
   }
   wake();
 }
 
 void FeedsEngine::close() {
+  Watches ended;  // likewise
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    for (const auto& [watch, tell] : watches_) inbox_.push_back({watch, {}, {}, {}, true});
-    watches_.clear();
+    ended.swap(watches_);
+    for (const auto& [watch, tell] : ended) inbox_.push_back({watch, {}, {}, {}, true});
   }
   wake();
 }
@@ -229,7 +224,6 @@ void FeedsEngine::readReplies(Time now) {
 
 /** What a reply says of the feeds, if it does. */
 std::optional<FeedsAnswer> FeedsEngine::answerOf(const Reply& reply) const {
-  if (!reply.answered) return std::nullopt;
   if (asking_.empty()) return reply.status == 200 ? readFeeds(reply.body) : std::nullopt;
   FeedsAnswer answer;
   // Problems of the feed, not of the request.
@@ -273,14 +267,14 @@ void FeedsEngine::onAnswer(FeedsAnswer answer, Time now) {
 /** No answer, or none that can be used. */
 void FeedsEngine::onFailure(const Reply& reply, bool wasCut, Time now) {
   const Problem problem = readProblem(reply.body);
-  if (reply.answered && grant_.refused(problem)) return;  // it is asked for at once
+  if (grant_.refused(problem)) return;  // it is asked for at once
   const Why why = whyOf(reply, problem);
   next_ = now + failed();
-  if (reply.answered && isProblem(problem, "bad-hold") && pollHold_ > 0) {
+  if (isProblem(problem, "bad-hold") && pollHold_ > 0) {
     holdRefused_ = pollHold_;  // it has answered at once: there is contact
     return;
   }
-  if (reply.answered && isProblem(problem, "bad-cursor")) table_.forgetCursors();
+  if (isProblem(problem, "bad-cursor")) table_.forgetCursors();
   // What cuts off a poll that was parked for long need not have lost contact.
   if (!wasCut || doubt_ || state() != FeedsState::kOnline) setState(FeedsState::kOffline, why);
   doubt_ = true;
@@ -297,7 +291,7 @@ void FeedsEngine::tellNews() {
         const std::lock_guard<std::mutex> lock(mutex_);
         const auto found = watches_.find(news.watch);
         if (found == watches_.end()) return;  // it has ended meanwhile
-        tell = found->second;
+        tell = news.ends ? std::move(found->second) : found->second;
         if (news.ends) watches_.erase(found);
       }
       tell(news);

@@ -54,6 +54,8 @@ class FeedsEngine : public EngineBase {
     bool ends = false;
   };
 
+  using Watches = std::map<Feeds::WatchId, TellNews>;
+
   void takeInbox(Time now) override;
   void changed(Time now);
   void startDue(Time now) override;
@@ -67,11 +69,11 @@ class FeedsEngine : public EngineBase {
   Millis untilNext(Time now) const override;
 
   const FeedsOptions options_;
-  std::vector<Wanted> inbox_;                   // under mutex_
-  std::map<Feeds::WatchId, TellNews> watches_;  // under mutex_: those that are open
-  Feeds::WatchId lastWatch_ = 0;                // under mutex_
-  FeedsState state_ = FeedsState::kIdle;        // under mutex_
-  std::string why_;                             // under mutex_: it is in this state
+  std::vector<Wanted> inbox_;             // under mutex_
+  Watches watches_;                       // under mutex_: those that are open
+  Feeds::WatchId lastWatch_ = 0;          // under mutex_
+  FeedsState state_ = FeedsState::kIdle;  // under mutex_
+  std::string why_;                       // under mutex_: it is in this state
 
   // The engine's thread only.
   Grant grant_;

@@ -14,9 +14,6 @@ namespace sprites {
 /** What base64 (RFC 4648) says, with padding or without; nothing where it is none. */
 std::optional<std::string> decodeBase64(std::string_view text);
 
-/** The type and the base64 text of a data URL of a picture; nothing if it is none. */
-std::optional<std::pair<PictureType, std::string_view>> splitDataUrl(std::string_view url);
-
 /** Pixels across and down, as the first bytes of a file of that type say; nothing if they don't. */
 std::optional<std::pair<unsigned, unsigned>> pictureSize(PictureType type, std::string_view bytes);
 

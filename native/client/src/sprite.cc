@@ -29,36 +29,6 @@ constexpr std::pair<PictureType, std::string_view> kPrefixes[] = {
 constexpr std::string_view kAlphabet =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-int sextet(char c) {
-  if (c >= 'A' && c <= 'Z') return c - 'A';
-  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-  if (c >= '0' && c <= '9') return c - '0' + 52;
-  if (c == '+') return 62;
-  return c == '/' ? 63 : -1;
-}
-
-}  // namespace
-
-std::optional<std::string> decodeBase64(std::string_view text) {
-  while (!text.empty() && text.back() == '=') text.remove_suffix(1);
-  std::string out;
-  out.reserve(text.size() / 4 * 3 + 3);
-  uint32_t bits = 0;
-  unsigned held = 0;
-  for (const char c : text) {
-    const int value = sextet(c);
-    if (value < 0) return std::nullopt;
-    bits = (bits << 6) | static_cast<uint32_t>(value);
-    held += 6;
-    if (held < 8) continue;
-    held -= 8;
-    out.push_back(static_cast<char>((bits >> held) & 0xFF));
-  }
-  return out;
-}
-
-namespace {
-
 /** The file's bytes as unsigned numbers; what lies past the end reads as 0. */
 class Bytes {
  public:
@@ -162,6 +132,20 @@ std::optional<Size> gifSize(const Bytes& file) {
   return size;
 }
 
+/** The type and the base64 text of a data URL of a picture; nothing if it is none. */
+std::optional<std::pair<PictureType, std::string_view>> splitDataUrl(std::string_view url) {
+  for (const auto& [type, prefix] : kPrefixes) {
+    if (url.substr(0, prefix.size()) != prefix) continue;
+    const std::string_view text = url.substr(prefix.size());
+    const size_t end = std::min(text.find('='), text.size());
+    if (end == 0 || text.size() - end > 2 || text.size() % 4 != 0) return std::nullopt;
+    if (text.substr(0, end).find_first_not_of(kAlphabet) != text.npos) return std::nullopt;
+    if (text.substr(end).find_first_not_of('=') != text.npos) return std::nullopt;
+    return std::pair{type, text};
+  }
+  return std::nullopt;
+}
+
 std::optional<Picture> decode(std::string_view dataUrl, size_t most, unsigned side) {
   if (dataUrl.size() > most) return std::nullopt;
   const auto split = splitDataUrl(dataUrl);
@@ -181,17 +165,22 @@ std::optional<Picture> decode(std::string_view dataUrl, size_t most, unsigned si
 
 }  // namespace
 
-std::optional<std::pair<PictureType, std::string_view>> splitDataUrl(std::string_view url) {
-  for (const auto& [type, prefix] : kPrefixes) {
-    if (url.substr(0, prefix.size()) != prefix) continue;
-    const std::string_view text = url.substr(prefix.size());
-    const size_t end = std::min(text.find('='), text.size());
-    if (end == 0 || text.size() - end > 2 || text.size() % 4 != 0) return std::nullopt;
-    if (text.substr(0, end).find_first_not_of(kAlphabet) != text.npos) return std::nullopt;
-    if (text.substr(end).find_first_not_of('=') != text.npos) return std::nullopt;
-    return std::pair{type, text};
+std::optional<std::string> decodeBase64(std::string_view text) {
+  while (!text.empty() && text.back() == '=') text.remove_suffix(1);
+  std::string out;
+  out.reserve(text.size() / 4 * 3 + 3);
+  uint32_t bits = 0;
+  unsigned held = 0;
+  for (const char c : text) {
+    const size_t value = kAlphabet.find(c);
+    if (value == kAlphabet.npos) return std::nullopt;
+    bits = (bits << 6) | static_cast<uint32_t>(value);
+    held += 6;
+    if (held < 8) continue;
+    held -= 8;
+    out.push_back(static_cast<char>((bits >> held) & 0xFF));
   }
-  return std::nullopt;
+  return out;
 }
 
 std::optional<Size> pictureSize(PictureType type, std::string_view bytes) {

@@ -104,16 +104,15 @@ void Engine::onThrow(Throws::iterator pending, const Reply& reply, Time now) {
   const Problem problem = readProblem(reply.body);
   const Why why = whyOf(reply, problem);
   const std::optional<ThrowAnswer> answer =
-      reply.answered && reply.status == 202 ? readThrow(reply.body) : std::nullopt;
+      reply.status == 202 ? readThrow(reply.body) : std::nullopt;
   if (answer) {
     if (answer->retry > Millis(0)) throwsOpen_ = now + answer->retry;
     settle(pending, answer->outcome, "");
-  } else if (reply.answered && isProblem(problem, "unknown-client")) {
+  } else if (isProblem(problem, "unknown-client")) {
     onThrowForgotten(pending, now);
-  } else if (reply.answered && (reply.status == 429 || reply.status == 503)) {
+  } else if (reply.status == 429 || reply.status == 503) {
     onThrowBusy(pending, reply, problem, now);
-  } else if (reply.answered && reply.status < 500 && reply.status != 408 &&
-             problem.type.find(kProblemPrefix) == 0) {
+  } else if (reply.status < 500 && reply.status != 408 && problem.type.find(kProblemPrefix) == 0) {
     // A clear no. Below the window it is unknown, where the number was sent before.
     const bool stale = pending->maybeTaken && isProblem(problem, "stale-number");
     ThrowResult result;

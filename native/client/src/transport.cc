@@ -74,13 +74,6 @@ void checkOptions(const TransportOptions& options) {
   }
 }
 
-/** Failures that come before a single byte of a request is on its way. */
-bool isBeforeSending(CURLcode code) {
-  return code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY ||
-         code == CURLE_COULDNT_CONNECT || code == CURLE_SSL_CONNECT_ERROR ||
-         code == CURLE_PEER_FAILED_VERIFICATION;
-}
-
 /** Milliseconds of one wait for sockets. Under Windows, seen with Wine, one answer in some thousand
  * is not told of: then it is found at the end of a wait. */
 #ifdef _WIN32
@@ -186,11 +179,14 @@ class Watch {
   int wake_;
 };
 
-/** Curl asks for a socket; it is its own, and is watched as long as it is open. */
-curl_socket_t openWatched(void* watch, curlsocktype /*purpose*/, curl_sockaddr* address) noexcept {
+/**
+ * Curl asks for a socket; it is its own, and no program's that is started meanwhile, which would
+ * hold the connection open. Where there is a watch it is watched as long as it is open.
+ */
+curl_socket_t openSocket(void* watch, curlsocktype /*purpose*/, curl_sockaddr* address) noexcept {
   const int socket = ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
   if (socket < 0) return CURL_SOCKET_BAD;
-  static_cast<const Watch*>(watch)->add(socket);
+  if (watch != nullptr) static_cast<const Watch*>(watch)->add(socket);
   return socket;
 }
 
@@ -332,7 +328,7 @@ struct Transport::State {
     }
     if (status < 400) moves = 0;
     if (status != 421 || said.find(kMisdirected) == said.npos) return {};
-    const bool secure = transfer.server.compare(0, 6, "https:") == 0;
+    const bool secure = curl_strnequal(transfer.server.c_str(), "https:", 6) != 0;
     return serverIn(transfer.location, transfer.path, secure);
   }
 
@@ -353,21 +349,21 @@ struct Transport::State {
     CURL* easy = transfer->easy.get();
     Reply reply;
     reply.id = transfer->id;
-    reply.answered = code == CURLE_OK;
     reply.slow = code == CURLE_OPERATION_TIMEDOUT;
     reply.tooLong = code == CURLE_WRITE_ERROR;
     reply.line = transfer->line;
-    reply.sent = transfer->body.empty() ? !isBeforeSending(code) : transfer->bodyAsked;
+    reply.sent = transfer->bodyAsked;
     if (code != CURLE_OK) {
       reply.error = reply.tooLong                ? "the server's answer is too long"
                     : transfer->error[0] != '\0' ? transfer->error
                                                  : curl_easy_strerror(code);
+      return reply;
     }
     long status = 0;
     curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
     reply.status = static_cast<int>(status);
     // Not curl's own reading, which takes 600 of "600 s", and dates by this machine's clock.
-    const bool asks = reply.answered && (status == 429 || status == 503);
+    const bool asks = status == 429 || status == 503;
     const uint64_t seconds = asks ? json::count(transfer->retryAfter).value_or(0) : 0;
     reply.retryAfter = std::chrono::seconds((std::min)(seconds, uint64_t{3600}));
     reply.body = std::move(transfer->answer);
@@ -424,10 +420,8 @@ RequestId Transport::start(const Request& request, const std::string& header) {
     curl_easy_setopt(easy, CURLOPT_PROXY, state_->options.proxy->c_str());
   }
 #ifdef __linux__
-  if (state_->watch) {
-    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, &openWatched);
-    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, state_->watch.get());
-  }
+  curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, &openSocket);
+  curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, state_->watch.get());
 #endif
   for (const std::string& line : state_->options.headers) transfer->addHeader(line);
   if (!header.empty()) transfer->addHeader(header);
@@ -439,15 +433,11 @@ RequestId Transport::start(const Request& request, const std::string& header) {
     curl_easy_setopt(easy, CURLOPT_POST, 1L);
     curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
                      static_cast<curl_off_t>(request.body.size()));
-    if (request.body.empty()) {
-      curl_easy_setopt(easy, CURLOPT_POSTFIELDS, "");
-    } else {
-      transfer->body = request.body;
-      curl_easy_setopt(easy, CURLOPT_READFUNCTION, &Transfer::onBody);
-      curl_easy_setopt(easy, CURLOPT_READDATA, transfer.get());
-      curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, &Transfer::onRewind);
-      curl_easy_setopt(easy, CURLOPT_SEEKDATA, transfer.get());
-    }
+    transfer->body = request.body;
+    curl_easy_setopt(easy, CURLOPT_READFUNCTION, &Transfer::onBody);
+    curl_easy_setopt(easy, CURLOPT_READDATA, transfer.get());
+    curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, &Transfer::onRewind);
+    curl_easy_setopt(easy, CURLOPT_SEEKDATA, transfer.get());
     transfer->addHeader("Content-Type: application/json");
     // No "Expect: 100-continue": it costs a round trip, and a sprite is small.
     transfer->addHeader("Expect:");

@@ -49,11 +49,9 @@ using RequestId = uint64_t;  // never 0, never used twice
 /** What came of a request. */
 struct Reply {
   RequestId id = 0;
-  bool answered = false;  // a whole answer came; else `error` says why not
-  bool sent = false;      // bytes of the body may have reached the server (with no
-                          // body: always)
-  int status = 0;
-  std::string body;
+  int status = 0;        // of a whole answer; 0: there is none, and `error` says why
+  std::string body;      // of a whole answer
+  bool sent = false;     // bytes of the request's body may have reached the server
   Millis retryAfter{0};  // Retry-After of 429 and 503, at most an hour
   bool slow = false;     // not answered in time
   bool tooLong = false;  // an answer longer than is taken

@@ -4,7 +4,7 @@
 //   sprites_probe --server URL [--loop] [--hold S] [--pending N] [--parallel N] [--patience MS]
 //                 [--attempts N] [--answer-timeout MS] [--answer-bytes N] [--backoff MS]
 //                 [--fd] [--resume JSON] [--no-room TEXT] [--proxy URL] [--header LINE] [--log]
-//                 [--grant GRANT]...
+//                 [--grant GRANT]... [--ca FILE]
 //
 //   throw TAG EDGE JSON   {"event":"result","tag":TAG,...} follows; "taken":false if not accepted
 //   flood TAG COUNT EDGE JSON   so many throws from a second thread
@@ -210,6 +210,8 @@ int main(int argc, char** argv) {
         options.resume = sprites::readResume(arguments.value());
       } else if (name == "--no-room") {
         shared.noRoom = arguments.value();
+      } else if (name == "--ca") {
+        options.caFile = arguments.value();
       } else if (name == "--proxy") {
         options.proxy = arguments.value();
       } else if (name == "--header") {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <random>
@@ -393,6 +394,8 @@ void checkOptions(Checks& check) {
   closed.start();
   check(closed.timeout() == sprites::Millis(60000), "its own thread takes the turns");
   check(closed.close(sprites::Millis::max()), "the longest patience");
+  sprites::Client hasty{sprites::Options()};
+  check(hasty.close(sprites::Millis::min()), "the shortest patience");
   check(refused([](sprites::Options* o) { o->server = "ftp://x"; }), "an ftp URL");
   check(refused([](sprites::Options* o) { o->server = ""; }), "no URL");
   check(refused([](sprites::Options* o) { o->server = "http://x/?a=b"; }), "a query in the URL");
@@ -403,6 +406,8 @@ void checkOptions(Checks& check) {
   check(refused([](sprites::Options* o) { o->headers = {"no header"}; }), "no header");
   check(refused([](sprites::Options* o) { o->headers = {"A: b\r\nC: d"}; }), "two headers in one");
   check(refused([](sprites::Options* o) { o->resume = sprites::Resume(); }), "no place to resume");
+  const std::function<void(sprites::Edge, const std::string&)> none;
+  check(!sprites::SpriteCallback(none), "an empty function is no callback");
 
   sprites::Client client(sprites::Options{});
   client.start();
@@ -505,6 +510,20 @@ void checkFeeds(Checks& check) {
              [callback](const sprites::FeedChange& change) { *callback = change.problem; });
   idle.perform(sprites::Millis(0));
   check(*callback == "bad-key" && callback.use_count() == 1, "a watch that has ended is not kept");
+  for (const bool all : {false, true}) {
+    bool called = false;
+    std::shared_ptr<void> end(nullptr, [&](void*) {
+      idle.close();
+      called = true;
+    });
+    const auto watch = idle.watch("a", [kept = std::move(end)](const sprites::FeedChange&) {});
+    if (all) {
+      idle.close();
+    } else {
+      idle.unwatch(watch);
+    }
+    check(called, "what a watch kept may call as it ends");
+  }
   idle.wake();
   idle.timeout();
   const auto begin = std::chrono::steady_clock::now();

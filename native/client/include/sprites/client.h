@@ -196,9 +196,9 @@ class SpriteCallback {
     if constexpr (std::is_convertible_v<std::invoke_result_t<Call&, Edge, const std::string&>,
                                         bool>) {
       call_ = std::move(call);
-    } else {
-      call_ = [call = std::move(call)](Edge edge, const std::string& json) mutable {
-        call(edge, json);
+    } else if (std::function<void(Edge, const std::string&)> plain = std::move(call)) {
+      call_ = [plain = std::move(plain)](Edge edge, const std::string& json) {
+        plain(edge, json);
         return true;
       };
     }
@@ -291,20 +291,15 @@ class Client {
   /**
    * Makes a client; it does nothing before start() or perform().
    *
+   * @param grant  gives the grant to join with, where the server takes only clients with one (its
+   *               --private-join)
    * @throws std::invalid_argument for options out of their bounds or a server that is no http URL
    * @throws std::runtime_error when libcurl can't be set up
    *
    * The first client calls curl_global_init(). With a libcurl before 7.84 a program that uses curl
    * elsewhere, too, calls that itself before its threads start.
    */
-  explicit Client(Options options);
-
-  /**
-   * The same for a server that takes only clients with a grant (its --private-join).
-   *
-   * @param grant  gives the grant to join with
-   */
-  Client(Options options, GrantCallback grant);
+  explicit Client(Options options, GrantCallback grant = nullptr);
 
   /**
    * Ends everything at once: stops and joins the own thread, drops what is under way. No callback

@@ -160,17 +160,12 @@ class Feeds {
   /**
    * Makes a client; it does nothing before start() or perform().
    *
+   * @param grant  gives the grant to send, where feeds are private (the server's --private).
+   *               Nothing is asked of a cache then
    * @throws std::invalid_argument for options out of their bounds or a server that is no http URL
    * @throws std::runtime_error when libcurl can't be set up
    */
-  explicit Feeds(FeedsOptions options);
-
-  /**
-   * The same where feeds are private (the server's --private). Nothing is asked of a cache then.
-   *
-   * @param grant  gives the grant to send
-   */
-  Feeds(FeedsOptions options, GrantCallback grant);
+  explicit Feeds(FeedsOptions options, GrantCallback grant = nullptr);
 
   /** Ends everything at once. No callback runs any more. Not from inside a callback. */
   ~Feeds();
