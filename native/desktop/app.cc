@@ -200,7 +200,7 @@ void App::onArrival(const Arrival& arrival) {
       !arrival.passed &&
       client_.throwSprite(opposite(arrival.edge), writeSprite(arrival.sprite, maxSprite()),
                           [this, arrival](const ThrowResult& result) {
-                            if (!result.yours()) return;
+                            if (result.taken()) return;
                             Arrival back = arrival;
                             back.passed = true;
                             tell([&](News* news) { news->arrivals.push_back(back); });

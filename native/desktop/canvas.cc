@@ -254,8 +254,9 @@ void Canvas::stroke(const Path& path, Color color, double width) {
 
 void Canvas::clip(const Path& path) { clip_ = fillMask(path, Rule::kNonZero); }
 
-std::vector<uint8_t> Canvas::pixels() const {
-  std::vector<uint8_t> bytes;
+Image Canvas::image() const {
+  Image image{side_, side_, {}};
+  std::vector<uint8_t>& bytes = image.pixels;
   bytes.reserve(image_.size() * 4);
   const auto byte = [](double value) {
     return static_cast<uint8_t>(std::lround(std::clamp(value, 0.0, 1.0) * 255));
@@ -267,7 +268,7 @@ std::vector<uint8_t> Canvas::pixels() const {
     bytes.push_back(byte(pixel.blue / whole));
     bytes.push_back(byte(pixel.alpha));
   }
-  return bytes;
+  return image;
 }
 
 }  // namespace sprites::desktop

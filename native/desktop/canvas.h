@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "image.h"
+
 namespace sprites::desktop {
 
 constexpr double kTurn = 6.283185307179586;  // a whole one
@@ -63,7 +65,7 @@ Color rgb(uint32_t hex, double alpha = 1);
 /** How a path that crosses itself is filled. */
 enum class Rule : uint8_t { kNonZero, kEvenOdd };
 
-/** A square image: RGBA, 8 bits each, opacity not multiplied in, row by row. */
+/** A square image that is painted on. */
 class Canvas {
  public:
   /** Transparent, `side` pixels each way. */
@@ -81,8 +83,7 @@ class Canvas {
   void clip(const Path& path);
   void unclip() { clip_.clear(); }
 
-  int side() const { return side_; }
-  std::vector<uint8_t> pixels() const;
+  Image image() const;
 
  private:
   using Mask = std::vector<double>;

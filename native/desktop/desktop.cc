@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 namespace sprites::desktop {
@@ -311,6 +312,20 @@ bool Desktop::isMoving() const {
     return body.held || body.flight || std::abs(body.vx) > 0 || std::abs(body.vy) > 0 ||
            body.z > 0 || body.vz > 0;
   });
+}
+
+std::string printable(std::string text) {
+  for (const char* turn : {"\u061C", "\u200E", "\u200F", "\u202A", "\u202B", "\u202C", "\u202D",
+                           "\u202E", "\u2066", "\u2067", "\u2068", "\u2069"}) {
+    for (size_t at = 0; (at = text.find(turn, at)) != text.npos;) text.erase(at, std::strlen(turn));
+  }
+  for (size_t at = 0; at < text.size(); at++) {
+    const auto byte = [&text](size_t i) { return static_cast<unsigned char>(text[i]); };
+    if (byte(at) < 0x20 || byte(at) == 0x7F) text[at] = ' ';
+    // U+0080 to U+009F
+    if (byte(at) == 0xC2 && at + 1 < text.size() && byte(at + 1) < 0xA0) text.replace(at, 2, " ");
+  }
+  return text;
 }
 
 }  // namespace sprites::desktop

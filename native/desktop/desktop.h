@@ -25,6 +25,7 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -146,14 +147,12 @@ class Desktop {
   int walkY_ = 0;
 };
 
-}  // namespace sprites::desktop
-
-// What was put away, as long as it can be had back: as on the web page, the last one first.
-namespace sprites::desktop {
-
-/** How long. */
 constexpr std::chrono::seconds kUndoTime{8};
 
+/**
+ * What was put away, for kUndoTime, in which it can be had back: as on the web page, the last one
+ * first.
+ */
 class Undos {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -185,6 +184,12 @@ class Undos {
 
   std::deque<Kept> kept_;
 };
+
+/**
+ * A stranger's text as one that moves no cursor and turns no words around: control characters
+ * become spaces, those that set a direction go.
+ */
+std::string printable(std::string text);
 
 }  // namespace sprites::desktop
 

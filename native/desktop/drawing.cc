@@ -3,24 +3,19 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "canvas.h"
+#include "desktop.h"
+
 namespace sprites::desktop {
 
 namespace {
 
-constexpr double kHalfTurn = 3.141592653589793;
 constexpr int kLabelMost = 160;  // pixels; as on the web page
 constexpr int kLabelHeight = 20;
 constexpr int kLabelRim = 8;
 constexpr int kToastRim = 14;
 
 }  // namespace
-
-std::string printable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(),
-      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, ' ');
-  return text;
-}
 
 Drawing::Drawing(int width, int height)
     : surface_(cairo_image_surface_create(CAIRO_FORMAT_ARGB32, width, height)),
@@ -41,10 +36,10 @@ void Drawing::pill(double x, double y, double width, double height) {
 
 void Drawing::card(double x, double y, double width, double height, double radius) {
   cairo_new_path(cairo());
-  cairo_arc(cairo(), x + width - radius, y + radius, radius, -kHalfTurn / 2, 0);
-  cairo_arc(cairo(), x + width - radius, y + height - radius, radius, 0, kHalfTurn / 2);
-  cairo_arc(cairo(), x + radius, y + height - radius, radius, kHalfTurn / 2, kHalfTurn);
-  cairo_arc(cairo(), x + radius, y + radius, radius, kHalfTurn, kHalfTurn * 1.5);
+  cairo_arc(cairo(), x + width - radius, y + radius, radius, -kTurn / 4, 0);
+  cairo_arc(cairo(), x + width - radius, y + height - radius, radius, 0, kTurn / 4);
+  cairo_arc(cairo(), x + radius, y + height - radius, radius, kTurn / 4, kTurn / 2);
+  cairo_arc(cairo(), x + radius, y + radius, radius, kTurn / 2, kTurn * 0.75);
   cairo_close_path(cairo());
   cairo_fill(cairo());
 }

@@ -66,7 +66,7 @@ class Drawing {
   };
   Extent measure(const std::string& text, const TextStyle& style) const;
 
-  /** A text in UTF-8, its upper side at x, y. What moves a cursor is a space. */
+  /** A text in UTF-8 as printable() has it, its upper side at x, y. */
   void text(const std::string& text, const TextStyle& style, double x, double y);
 
   /** What was drawn, opacity not multiplied in. */
@@ -89,9 +89,6 @@ class Drawing {
   std::unique_ptr<cairo_surface_t, SurfaceEnd> surface_;
   std::unique_ptr<cairo_t, CairoEnd> cairo_;
 };
-
-/** A stranger's text as one that moves no cursor: control characters become spaces. */
-std::string printable(std::string text);
 
 /** A name as a label: one line, at most 160 pixels across, whatever it says. */
 Image drawLabel(const std::string& name, uint32_t paper = 0xFFFFFF, uint32_t ink = colors::kInk);

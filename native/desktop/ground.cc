@@ -100,8 +100,8 @@ void drawBody(Drawing* drawing, bool known) {
   }
 }
 
-}  // namespace
-
+/** Draws the map into a box of the drawing; gray, without a desktop, where the place is not known.
+ */
 void drawMap(Drawing* drawing, const std::optional<Place>& place, double x, double y, double width,
              double height) {
   const Place shown = place.value_or(Place{0, 0, 6, 12});
@@ -168,12 +168,6 @@ void drawMap(Drawing* drawing, const std::optional<Place>& place, double x, doub
   }
   cairo_restore(cairo);
 }
-
-}  // namespace sprites::desktop
-
-namespace sprites::desktop {
-
-namespace {
 
 constexpr int kDots = 32;  // pixels between the dots
 constexpr double kSeam = 4;

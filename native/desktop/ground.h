@@ -1,5 +1,9 @@
-// The torus as a small drawn map: a ring seen from a little above, turned so that this desktop is
-// in front. Columns run around the ring, rows around its tube. The same as on the web page.
+// What lies under the sprites: paper with dots, the seams, how many people there are, and the map;
+// and below the desktop, where no sprite lies on them, how it stands with the server, and the keys.
+// Drawn anew only when one of them changes.
+//
+// The map is the torus, small: a ring seen from a little above, turned so that this desktop is in
+// front. Columns run around the ring, rows around its tube. The same as on the web page.
 #ifndef SPRITES_DESKTOP_GROUND_H_
 #define SPRITES_DESKTOP_GROUND_H_
 
@@ -9,21 +13,8 @@
 #include <optional>
 #include <string>
 
-#include "drawing.h"
 #include "image.h"
 
-namespace sprites::desktop {
-
-/** Draws the map into a box of the drawing; gray, without a desktop, where the place is not known.
- */
-void drawMap(Drawing* drawing, const std::optional<Place>& place, double x, double y, double width,
-             double height);
-
-}  // namespace sprites::desktop
-
-// What lies under the sprites: paper with dots, the seams, how many people there are, and the map;
-// and below the desktop, where no sprite lies on them, how it stands with the server, and the keys.
-// Drawn anew only when one of them changes.
 namespace sprites::desktop {
 
 /** What the ground says. */

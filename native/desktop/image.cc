@@ -86,7 +86,7 @@ Image imageSticker(const Image& image, int side) {
   Canvas canvas(side);
   canvas.fill(frame, rgb(0xFFFFFF));
   canvas.stroke(frame, rgb(0xFFFFFF), 12);
-  Image out{side, side, canvas.pixels()};
+  Image out = canvas.image();
 
   const Image small = resized(image, width, height);
   for (int row = 0; row < height; row++) {

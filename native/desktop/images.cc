@@ -12,16 +12,16 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <new>
-#include <stdexcept>
 #include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
-#include "canvas.h"
+#include "desktop.h"
 #include "picture.h"
 #include "stickers.h"
 
@@ -37,10 +37,10 @@ constexpr int kFair = 60;      // and for what is made smaller: more pixels are 
 constexpr double kStep = 0.4;  // power of what it is too long by
 constexpr double kNearEnough =
     1.08;  // times the longer side: nearer to the largest that fits none is sought
-constexpr int kDrawn = 512;                     // pixels a side of a drawn one, large
-constexpr std::streamoff kFileMost = 32 << 20;  // bytes; as on the web page
-constexpr uint64_t kPixelsMost = 120000000;     // of a file: a gigabyte while it is made smaller
-constexpr size_t kScansMost = 100;              // of a JPEG; a usual one has ten
+constexpr int kDrawn = 512;                  // pixels a side of a drawn one, large
+constexpr uintmax_t kFileMost = 32 << 20;    // bytes; as on the web page
+constexpr uint64_t kPixelsMost = 120000000;  // of a file: a gigabyte while it is made smaller
+constexpr size_t kScansMost = 100;           // of a JPEG; a usual one has ten
 
 struct SurfaceEnd {
   void operator()(SDL_Surface* surface) const { SDL_FreeSurface(surface); }
@@ -145,8 +145,7 @@ struct Given {
 
 /** Whether a data URL can be decoded, and where it has every pixel, is the image. */
 bool isDecoded(const std::string& url, const Given& given) {
-  const std::optional<Picture> picture = decodePhoto(url);
-  const std::optional<Image> again = picture ? imageOfPicture(*picture) : std::nullopt;
+  const std::optional<Image> again = imageOfPicture(decodePhoto(url));
   if (!again) return false;
   return given.type != PictureType::kPng || again->width != given.image.width ||
          again->pixels == given.image.pixels;
@@ -250,19 +249,16 @@ bool hasManyScans(const Picture& picture) {
 
 /** Why a file can't be opened as one that may be an image, or "". */
 std::string unopened(const std::string& path) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) {
-    const int code = errno;
-    return "it can't be opened (" + std::generic_category().message(code) + ")";
-  }
-  const std::streamoff size = file.tellg();
-  file.seekg(0);
-  if (file.peek() == std::char_traits<char>::eof()) {
-    return size == 0 ? "the file is empty" : "it can't be read";
-  }
+  std::error_code code;
+  const uintmax_t size = std::filesystem::file_size(path, code);
+  std::ifstream file;
+  if (!code) file.open(path, std::ios::binary);  // not a pipe: that would be waited for
+  if (!code && !file) code.assign(errno, std::generic_category());
+  if (code) return "it can't be opened (" + code.message() + ")";
+  if (size == 0) return "the file is empty";
   if (size > kFileMost) return "the file is larger than 32 MB";
   std::string bytes(static_cast<size_t>(size), '\0');
-  file.read(bytes.data(), size);
+  if (!file.read(bytes.data(), static_cast<std::streamsize>(size))) return "it can't be read";
   return isHuge(bytes) ? kHuge : "";
 }
 
@@ -298,50 +294,39 @@ std::optional<Pictures> picturesOfFile(const std::string& path, size_t maxSprite
   return pictures;
 }
 
-std::optional<Image> imageOfPicture(const Picture& picture) {
-  if (hasManyScans(picture)) return std::nullopt;
+std::optional<Image> imageOfPicture(const std::optional<Picture>& picture) {
+  if (!picture || hasManyScans(*picture)) return std::nullopt;
   SDL_RWops* memory =
-      SDL_RWFromConstMem(picture.bytes.data(), static_cast<int>(picture.bytes.size()));
+      SDL_RWFromConstMem(picture->bytes.data(), static_cast<int>(picture->bytes.size()));
   if (memory == nullptr) return std::nullopt;
-  Surface surface(IMG_LoadTyped_RW(memory, 1, decoderOf(picture.type)));
-  if (!surface || surface->w > static_cast<int>(picture.width) ||
-      surface->h > static_cast<int>(picture.height)) {
+  Surface surface(IMG_LoadTyped_RW(memory, 1, decoderOf(picture->type)));
+  if (!surface || surface->w > static_cast<int>(picture->width) ||
+      surface->h > static_cast<int>(picture->height)) {
     return std::nullopt;
   }
   return imageOf(std::move(surface));
 }
 
-std::optional<Image> imageOfUrl(const std::string& dataUrl) {
-  const std::optional<Picture> picture = decodePicture(dataUrl);
-  return picture ? imageOfPicture(*picture) : std::nullopt;
-}
-
 namespace {
 
-Image drawn(const std::string& name) {
-  const Canvas canvas = drawSticker(name, kDrawn);
-  return {canvas.side(), canvas.side(), canvas.pixels()};
-}
-
 std::optional<Picture> pictureOfSprite(const Sprite& sprite) {
+  if (isDrawnPicture(sprite.picture)) return std::nullopt;
   return sprite.photo.empty() ? decodePicture(sprite.picture) : decodePhoto(sprite.photo);
 }
 
 }  // namespace
 
 Image imageOfSprite(const Sprite& sprite) {
-  if (isDrawnPicture(sprite.picture)) return drawn(sprite.picture);
-  const std::optional<Picture> picture = pictureOfSprite(sprite);
-  std::optional<Image> image = picture ? imageOfPicture(*picture) : std::nullopt;
-  return image ? std::move(*image) : drawn("torn");
+  std::optional<Image> image = imageOfPicture(pictureOfSprite(sprite));
+  return image ? std::move(*image) : drawSticker(sprite.picture, kDrawn);
 }
 
 std::optional<SpriteFile> fileOfSprite(const Sprite& sprite) {
   if (isDrawnPicture(sprite.picture)) {
-    return SpriteFile{fileOf(drawn(sprite.picture), PictureType::kPng, kGood), "png"};
+    return SpriteFile{fileOf(imageOfSprite(sprite), PictureType::kPng, kGood), "png"};
   }
   std::optional<Picture> picture = pictureOfSprite(sprite);
-  if (!picture || !imageOfPicture(*picture)) return std::nullopt;
+  if (!imageOfPicture(picture)) return std::nullopt;
   static constexpr const char* kEndings[] = {"png", "jpg", "webp", "gif"};
   return SpriteFile{std::move(picture->bytes), kEndings[static_cast<size_t>(picture->type)]};
 }
@@ -350,26 +335,14 @@ std::optional<SpriteFile> fileOfSprite(const Sprite& sprite) {
 std::string nameOf(const std::string& path) {
   std::string name = path.substr(path.find_last_of("/\\") + 1);
   name = name.substr(0, name.find_last_of('.'));
-  Sprite probe;
-  probe.id = "x";
-  probe.picture = "ball";
-  for (probe.name = name; !probe.name.empty(); probe.name.pop_back()) {
-    try {
-      writeSprite(probe);
-      return probe.name;
-    } catch (const std::invalid_argument&) {
-      continue;  // too long, or cut within a character: one byte less
-    }
-  }
-  return "";
+  while (!isSpriteName(name)) name.pop_back();  // too long, or cut within a character
+  return name;
 }
 
 std::string fileNameOf(const Sprite& sprite) {
-  std::string name;
-  for (const char c : sprite.name) {
-    const bool odd = static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
-    const bool bad = odd || std::string("\"*/:<>?\\|").find(c) != std::string::npos;
-    name.push_back(bad ? ' ' : c);
+  std::string name = printable(sprite.name);
+  for (char& c : name) {
+    if (std::string_view("\"*/:<>?\\|").find(c) != std::string_view::npos) c = ' ';
   }
   // No hidden file, and no folder above.
   name.erase(0, name.find_first_not_of(" ."));

@@ -31,15 +31,11 @@ struct Pictures {
 std::optional<Pictures> picturesOfFile(const std::string& path, size_t maxSprite, std::string* why);
 
 /**
- * The image in a picture that decodePicture() or decodePhoto() let pass; nothing where its bytes
- * can't be decoded. Only the decoder its type names is asked. An image larger than the picture says
- * is nothing, too: then the decoder has read something else than they have.
+ * The image in a picture that decodePicture() or decodePhoto() let pass; nothing where they did
+ * not, or its bytes can't be decoded. Only the decoder its type names is asked. An image larger
+ * than the picture says is nothing, too: then the decoder has read something else than they have.
  */
-std::optional<Image> imageOfPicture(const Picture& picture);
-
-/** The image in a data URL, of a picture's bounds; nothing where it is none, or can't be decoded.
- */
-std::optional<Image> imageOfUrl(const std::string& dataUrl);
+std::optional<Image> imageOfPicture(const std::optional<Picture>& picture);
 
 /** A file of a sprite: what it shows, as large as it came. */
 struct SpriteFile {

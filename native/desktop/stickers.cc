@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "canvas.h"
+
 namespace sprites::desktop {
 
 namespace {
@@ -160,7 +162,7 @@ constexpr Sticker kDrawings[] = {{"ball", ball},     {"star", star}, {"ghost", g
 
 }  // namespace
 
-Canvas drawSticker(std::string_view name, int side) {
+Image drawSticker(std::string_view name, int side) {
   Canvas canvas(side);
   canvas.shrink(0.86);  // the rim needs room
   void (*draw)(Canvas*) = torn;
@@ -168,7 +170,7 @@ Canvas drawSticker(std::string_view name, int side) {
     if (drawing.name == name) draw = drawing.draw;
   }
   draw(&canvas);
-  return canvas;
+  return canvas.image();
 }
 
 }  // namespace sprites::desktop

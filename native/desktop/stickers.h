@@ -4,12 +4,12 @@
 
 #include <string_view>
 
-#include "canvas.h"
+#include "image.h"
 
 namespace sprites::desktop {
 
 /** Draws one of kDrawnPictures; anything else looks like a torn photograph. */
-Canvas drawSticker(std::string_view name, int side);
+Image drawSticker(std::string_view name, int side);
 
 }  // namespace sprites::desktop
 

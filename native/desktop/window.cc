@@ -45,8 +45,6 @@ SDL_Rect usableScreen() {
   return whole;
 }
 
-Image imageOf(const Canvas& canvas) { return {canvas.side(), canvas.side(), canvas.pixels()}; }
-
 /** A soft ellipse, wide where the sprite stands on the ground, small where it is high above it. */
 Image drawShadow(int half, int step) {
   Canvas shadow(2 * half);
@@ -56,14 +54,15 @@ Image drawShadow(int half, int step) {
     shadow.fill(Path().ellipse({50, 50}, 48 * spread * share, 15 * spread * share),
                 rgb(0x140C32, 0.045));
   }
-  return imageOf(shadow);
+  return shadow.image();
 }
 
 /** Around the selected one. */
 Image drawRing(int half) {
-  Canvas ring(2 * half + 2 * kRing);
-  ring.stroke(Path().circle({50, 50}, 46), rgb(0x7A5CFF, 0.8), 288.0 / ring.side());
-  return imageOf(ring);
+  const int side = 2 * half + 2 * kRing;
+  Canvas ring(side);
+  ring.stroke(Path().circle({50, 50}, 46), rgb(0x7A5CFF, 0.8), 288.0 / side);
+  return ring.image();
 }
 
 }  // namespace
@@ -212,10 +211,9 @@ SDL_Surface* Window::look(const std::string& key, Make make) {
 SDL_Surface* Window::sticker(const std::string& picture) {
   return look(picture, [&picture] {
     const int side = 2 * halfOf(picture);
-    if (isDrawnPicture(picture)) return imageOf(drawSticker(picture, side));
-    const std::optional<Image> image = imageOfUrl(picture);
+    const std::optional<Image> image = imageOfPicture(decodePicture(picture));
     // An image that is damaged further in than a reader looks is shown as a torn one.
-    return image ? imageSticker(*image, side) : imageOf(drawSticker("torn", side));
+    return image ? imageSticker(*image, side) : drawSticker(picture, side);
   });
 }
 
@@ -235,7 +233,7 @@ void Window::paintGround() {
     Canvas canvas(kBadgeSide);
     canvas.fill(Path().circle({50, 50}, 46), rgb(0xFFFFFF));
     canvas.fill(Path().circle({50, 50}, 30), rgb(colorOf(view_.state)));
-    badge_ = surfaceOf(imageOf(canvas));
+    badge_ = surfaceOf(canvas.image());
   }
   SDL_Rect place{8, 8, kBadgeSide, kBadgeSide};
   SDL_BlitSurface(badge_.get(), nullptr, frame, &place);

@@ -6,7 +6,7 @@ import { imageSize } from '../../lib/client/image-size.js';
 import { decodeDataUrl, readSprite } from '../../lib/client/sprite.js';
 import { Catcher, plainEnvironment, ROOT, tool } from '../support/cpp-build.js';
 import { buildDesktop, DesktopProgram, noDesktop, Screen } from '../support/cpp-screen.js';
-import { ServerProcess } from '../support/cpp-servers.js';
+import { problem, ServerProcess, Stub } from '../support/cpp-servers.js';
 import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
 
@@ -338,6 +338,40 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     t.match(await server.status(), { thrown: 1, waiting: 1 }, 'it was not taken');
     await one.close();
   });
+
+  t.test(
+    'what a full desktop passes on comes back where nobody knows whether it arrived',
+    async (t) => {
+      const screen = await Screen.start(t, { width: 1240, height: 480 });
+      const stub = await Stub.start(t);
+      const always = async (path, ...answer) => {
+        for (;;) (await stub.next(path)).answer(...answer);
+      };
+      const options = ['--server', stub.url, '--window', at(LEFT), '--sprite', 'flower'];
+      const one = new DesktopProgram(t, program, screen, options);
+      await stub.join('one');
+      const sprites = Array.from({ length: 400 }, (_, i) => {
+        const sprite = {
+          id: `s${i}`,
+          picture: i < 399 ? 'ball' : 'rocket',
+          at: 0.5,
+          speed: [0.5, 0]
+        };
+        return { seq: i + 1, from: 'left', sprite };
+      });
+      (await stub.next(/^\/poll/)).answer(200, { seq: 400, sprites });
+      always(/^\/poll/, 200, { seq: 400, sprites: [] });
+      always(/^\/place/, 200, { row: 0, column: 0, rows: 1, columns: 2 });
+      always(/^\/leave/, 204);
+      (await stub.next(/^\/throw/)).answer(502, 'oh');
+      const again = await stub.next(/^\/throw/);
+      t.equal((await screen.find(GLASS, LEFT)).count, 0);
+      again.answer(409, problem('stale-number'));
+      await screen.until(GLASS, LEFT, 20);
+      await one.close();
+      t.equal(one.errors, '');
+    }
+  );
 
   t.test("what strangers send can't hurt", async (t) => {
     const { server, screen, open } = await scene(t);

@@ -137,7 +137,10 @@ void checkLabels(Checks& check) {
     const Image label = drawLabel(name);
     check(label.height == 20 && label.width <= 160 && label.width >= 17, "a label of any name");
   }
-  check(drawLabel("a\nb").width == drawLabel("a b").width, "what moves a cursor is a space");
+  check(drawLabel("a\nb\u009B").pixels == drawLabel("a b ").pixels,
+        "what moves a cursor is a space");
+  check(drawLabel("\u2067\u202Eab\u200F").pixels == drawLabel("ab").pixels,
+        "what turns words around is left out");
   const Image toast = drawToast("something.png: it is no image that can be read here", 300);
   check(toast.width <= 300 && toast.height > 40, "words go on in the next line");
   check(count(toast, colors::kInk) > 1000, "light on dark");
