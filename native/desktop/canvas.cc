@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <locale>
+#include <sstream>
 #include <string>
 
 namespace sprites::desktop {
@@ -12,51 +14,6 @@ namespace {
 constexpr int kPieces = 16;  // of a curve
 constexpr int kLines = 4;    // of a pixel, down
 constexpr double kUnits = 100;
-
-/** Reads the numbers of a notation that comes from this program's own source. */
-class Notation {
- public:
-  explicit Notation(std::string_view text) : text_(text) {}
-
-  /** The next command, or 0 at the end. */
-  char command() {
-    skip();
-    return at_ < text_.size() ? text_[at_++] : '\0';
-  }
-
-  double number() {
-    skip();
-    double value = 0;
-    double place = 0;
-    const bool negative = at_ < text_.size() && text_[at_] == '-';
-    if (negative) at_++;
-    for (; at_ < text_.size(); at_++) {
-      if (text_[at_] == '.') {
-        place = 1;
-      } else if (text_[at_] >= '0' && text_[at_] <= '9') {
-        value = value * 10 + (text_[at_] - '0');
-        place *= 10;
-      } else {
-        break;
-      }
-    }
-    if (place > 1) value /= place;
-    return negative ? -value : value;
-  }
-
-  Point point() {
-    const double x = number();
-    return {x, number()};
-  }
-
- private:
-  void skip() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == ',')) at_++;
-  }
-
-  std::string_view text_;
-  size_t at_ = 0;
-};
 
 Point mix(Point from, Point to, double share) {
   return {from.x + (to.x - from.x) * share, from.y + (to.y - from.y) * share};
@@ -76,31 +33,41 @@ double distance(Point point, Point from, Point to) {
 }  // namespace
 
 Path::Path(std::string_view notation) {
-  Notation text(notation);
+  std::istringstream text{std::string(notation)};
+  text.imbue(std::locale::classic());
+  const auto number = [&text] {
+    double value = 0;
+    text >> value;
+    return value;
+  };
+  const auto point = [&number] {
+    const double x = number();
+    return Point{x, number()};
+  };
   Point at;
-  for (char command = text.command(); command != '\0'; command = text.command()) {
+  for (char command = 0; text >> command;) {
     switch (command) {
       case 'M':
-        move(at = text.point());
+        move(at = point());
         break;
       case 'L':
-        line(at = text.point());
+        line(at = point());
         break;
       case 'H':
-        line(at = {text.number(), at.y});
+        line(at = {number(), at.y});
         break;
       case 'V':
-        line(at = {at.x, text.number()});
+        line(at = {at.x, number()});
         break;
       case 'Q': {
-        const Point control = text.point();
-        quad(control, at = text.point());
+        const Point control = point();
+        quad(control, at = point());
         break;
       }
       case 'C': {
-        const Point first = text.point();
-        const Point second = text.point();
-        cubic(first, second, at = text.point());
+        const Point first = point();
+        const Point second = point();
+        cubic(first, second, at = point());
         break;
       }
       case 'Z':

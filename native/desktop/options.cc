@@ -2,43 +2,22 @@
 
 #include <sprites/sprite.h>
 
+#include <regex>
 #include <stdexcept>
-#include <string_view>
 
 namespace sprites::desktop {
 
 namespace {
 
-/** Takes a sign, where one is wanted, and up to five digits off the front of the text. */
-std::optional<int> takeNumber(std::string_view* text, bool isSigned) {
-  size_t digits = 0;
-  const size_t sign = isSigned ? 1 : 0;
-  if (isSigned && (text->empty() || (text->front() != '+' && text->front() != '-'))) return {};
-  int value = 0;
-  while (digits < 5 && sign + digits < text->size()) {
-    const char c = (*text)[sign + digits];
-    if (c < '0' || c > '9') break;
-    value = value * 10 + (c - '0');
-    digits++;
-  }
-  if (digits == 0) return {};
-  if (isSigned && text->front() == '-') value = -value;
-  text->remove_prefix(sign + digits);
-  return value;
-}
-
 Area readArea(const std::string& text) {
-  std::string_view rest = text;
+  static const std::regex kArea("(\\d{1,5})x(\\d{1,5})(([+-]\\d{1,5})([+-]\\d{1,5}))?");
   Area area;
-  area.width = takeNumber(&rest, false).value_or(0);
-  if (!rest.empty() && rest.front() == 'x') {
-    rest.remove_prefix(1);
-    area.height = takeNumber(&rest, false).value_or(0);
-  }
-  if (!rest.empty()) {
-    area.x = takeNumber(&rest, true);
-    area.y = takeNumber(&rest, true);
-    if (!rest.empty() || !area.x || !area.y) area.width = 0;
+  std::smatch part;
+  if (std::regex_match(text, part, kArea)) {
+    area.width = std::stoi(part[1]);
+    area.height = std::stoi(part[2]);
+    if (part[3].matched) area.x = std::stoi(part[4]);
+    if (part[3].matched) area.y = std::stoi(part[5]);
   }
   if (area.width < 100 || area.height < 100) {
     throw std::invalid_argument(

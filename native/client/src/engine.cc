@@ -68,31 +68,6 @@ void Engine::leave() {
   wake();
 }
 
-State Engine::state() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return state_;
-}
-
-Counts Engine::counts() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return counts_;
-}
-
-std::optional<Resume> Engine::resume() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return resume_;
-}
-
-bool Engine::finished() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return finished_;
-}
-
-bool Engine::leaveAsked() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return leaveAsked_;
-}
-
 // ---- the turn
 
 bool Engine::turn(Millis timeout) {
@@ -258,7 +233,8 @@ void Engine::startLeaving(Time now) {
     if (!throws_.empty() && now < leaveDeadline_ - kLeaveReserve) return;
     while (!throws_.empty()) {
       transport_.cancel(throws_.front().request);
-      settle(throws_.begin(), Outcome::kUnanswered, "the client left before an answer came");
+      settle(throws_.begin(),
+             {Outcome::kUnanswered, {}, {}, "the client left before an answer came"});
     }
     if (place_.id.empty()) {
       finish();

@@ -56,10 +56,10 @@ class Engine : public EngineBase {
   bool place(PlaceCallback result);
   bool status(StatusCallback result);
   void leave();
-  State state() const;
-  Counts counts() const;
-  std::optional<Resume> resume() const;
-  bool finished() const;  // it has left: nothing more happens
+  State state() const { return locked(state_); }
+  Counts counts() const { return locked(counts_); }
+  std::optional<Resume> resume() const { return locked(resume_); }
+  bool finished() const { return locked(finished_); }  // it has left: nothing more happens
 
   /** One turn of at most `timeout`; false once the client has left. For one thread at a time. */
   bool turn(Millis timeout);
@@ -102,7 +102,7 @@ class Engine : public EngineBase {
   void readReplies(Time now) override;
   void setState(State state, const Why& why = {}, Millis retry = Millis(0), bool newPlace = false);
   void tellResume();
-  bool leaveAsked() const;
+  bool leaveAsked() const { return locked(leaveAsked_); }
   template <typename Change>
   void count(Change change) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -140,8 +140,6 @@ class Engine : public EngineBase {
   void onThrowBusy(Throws::iterator pending, const Reply& reply, const Problem& problem, Time now);
   void onThrowForgotten(Throws::iterator pending, Time now);
   Throws::iterator settle(Throws::iterator pending, ThrowResult result);
-  Throws::iterator settle(Throws::iterator pending, Outcome outcome, std::string detail,
-                          Millis retry = Millis(0));
   void settleWaiting(const std::string& detail, Millis retry);
   Time opens(Edge edge) const;
 

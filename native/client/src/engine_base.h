@@ -212,6 +212,13 @@ class EngineBase {
     }
   }
 
+  /** What is under mutex_, as it is now. */
+  template <typename Value>
+  Value locked(const Value& value) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return value;
+  }
+
   // What one turn does of it; the time until something is due.
   virtual void takeInbox(Time now) = 0;
   virtual void startDue(Time now) = 0;

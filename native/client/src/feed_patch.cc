@@ -32,29 +32,16 @@ struct Spot {
  */
 char16_t unescaped(std::string_view raw, size_t* at) {
   const char kind = raw[(*at)++];
-  switch (kind) {
-    case 'b':
-      return u'\b';
-    case 'f':
-      return u'\f';
-    case 'n':
-      return u'\n';
-    case 'r':
-      return u'\r';
-    case 't':
-      return u'\t';
-    case 'u': {
-      unsigned unit = 0;
-      for (size_t end = *at + 4; *at < end; (*at)++) {
-        const char digit = raw[*at];
-        const int low = digit <= '9' ? digit - '0' : (digit | 0x20) - 'a' + 10;
-        unit = unit * 16 + static_cast<unsigned>(low);
-      }
-      return static_cast<char16_t>(unit);
-    }
-    default:
-      return static_cast<char16_t>(kind);
+  const size_t known = std::string_view("bfnrt").find(kind);
+  if (known != std::string_view::npos) return static_cast<char16_t>("\b\f\n\r\t"[known]);
+  if (kind != 'u') return static_cast<char16_t>(kind);
+  unsigned unit = 0;
+  for (const size_t end = *at + 4; *at < end; (*at)++) {
+    const char digit = raw[*at];
+    const int low = digit <= '9' ? digit - '0' : (digit | 0x20) - 'a' + 10;
+    unit = unit * 16 + static_cast<unsigned>(low);
   }
+  return static_cast<char16_t>(unit);
 }
 
 /** A name in UTF-16: by its units RFC 8785 sorts. `raw` is UTF-8, as it is written in JSON. */

@@ -93,11 +93,6 @@ void FeedsEngine::close() {
   wake();
 }
 
-FeedsState FeedsEngine::state() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return state_;
-}
-
 // ---- the turn
 
 bool FeedsEngine::turn(Millis timeout) {

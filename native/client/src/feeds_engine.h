@@ -36,7 +36,7 @@ class FeedsEngine : public EngineBase {
   Feeds::WatchId watch(std::string key, FeedKind kind, FeedHeld held, TellNews tell);
   void unwatch(Feeds::WatchId watch);
   void close();
-  FeedsState state() const;
+  FeedsState state() const { return locked(state_); }
 
   /** One turn of at most `timeout`; always true: there may be more to watch. For one thread. */
   bool turn(Millis timeout);

@@ -118,20 +118,11 @@ size_t scanValue(std::string_view text, size_t at, unsigned depth) {
 }
 
 void appendUtf8(std::string* out, uint32_t point) {
-  if (point < 0x80) {
-    out->push_back(static_cast<char>(point));
-  } else if (point < 0x800) {
-    out->push_back(static_cast<char>(0xC0 | (point >> 6)));
-    out->push_back(static_cast<char>(0x80 | (point & 0x3F)));
-  } else if (point < 0x10000) {
-    out->push_back(static_cast<char>(0xE0 | (point >> 12)));
-    out->push_back(static_cast<char>(0x80 | ((point >> 6) & 0x3F)));
-    out->push_back(static_cast<char>(0x80 | (point & 0x3F)));
-  } else {
-    out->push_back(static_cast<char>(0xF0 | (point >> 18)));
-    out->push_back(static_cast<char>(0x80 | ((point >> 12) & 0x3F)));
-    out->push_back(static_cast<char>(0x80 | ((point >> 6) & 0x3F)));
-    out->push_back(static_cast<char>(0x80 | (point & 0x3F)));
+  constexpr uint32_t kLeads[] = {0, 0xC0, 0xE0, 0xF0};
+  const unsigned more = point < 0x80 ? 0 : point < 0x800 ? 1 : point < 0x10000 ? 2 : 3;
+  out->push_back(static_cast<char>(kLeads[more] | (point >> (6 * more))));
+  for (unsigned left = more; left-- > 0;) {
+    out->push_back(static_cast<char>(0x80 | ((point >> (6 * left)) & 0x3F)));
   }
 }
 
@@ -275,38 +266,21 @@ std::optional<std::string> string(std::string_view slice) {
       out.push_back(slice[at]);
       continue;
     }
-    switch (slice[++at]) {
-      case 'b':
-        out.push_back('\b');
-        break;
-      case 'f':
-        out.push_back('\f');
-        break;
-      case 'n':
-        out.push_back('\n');
-        break;
-      case 'r':
-        out.push_back('\r');
-        break;
-      case 't':
-        out.push_back('\t');
-        break;
-      case 'u': {
-        uint32_t point = hexUnit(slice, at + 1);
-        at += 4;
-        if (point >= 0xD800 && point <= 0xDBFF && slice.substr(at + 1, 2) == "\\u") {
-          const uint32_t low = hexUnit(slice, at + 3);
-          if (low >= 0xDC00 && low <= 0xDFFF) {
-            point = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00);
-            at += 6;
-          }
+    const size_t known = std::string_view("bfnrt").find(slice[++at]);
+    if (slice[at] == 'u') {
+      uint32_t point = hexUnit(slice, at + 1);
+      at += 4;
+      if (point >= 0xD800 && point <= 0xDBFF && slice.substr(at + 1, 2) == "\\u") {
+        const uint32_t low = hexUnit(slice, at + 3);
+        if (low >= 0xDC00 && low <= 0xDFFF) {
+          point = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00);
+          at += 6;
         }
-        if (point >= 0xD800 && point <= 0xDFFF) point = 0xFFFD;
-        appendUtf8(&out, point);
-        break;
       }
-      default:
-        out.push_back(slice[at]);
+      if (point >= 0xD800 && point <= 0xDFFF) point = 0xFFFD;
+      appendUtf8(&out, point);
+    } else {
+      out.push_back(known == std::string_view::npos ? slice[at] : "\b\f\n\r\t"[known]);
     }
   }
   return out;

@@ -12,6 +12,7 @@ namespace {
 constexpr uint64_t kNumberWindow = 60;  // the server remembers 64; some room for what is under way
 constexpr Millis kBusyUsual{1000};      // where a 429 or 503 says no time
 constexpr Millis kBusyLeast{250};
+constexpr const char* kLate = "no answer came in time";
 
 }  // namespace
 
@@ -39,10 +40,10 @@ void Engine::startThrows(Time now) {
       if (settleUnsent(pending, now)) continue;
       if (place_.id.empty()) continue;  // on its way
     } else if (pending->place != place_.id) {
-      settle(pending, Outcome::kForgotten, "the place it was thrown from is gone");
+      settle(pending, {Outcome::kForgotten, {}, {}, "the place it was thrown from is gone"});
       continue;
     } else if (now >= pending->deadline) {
-      settle(pending, Outcome::kUnanswered, "no answer came in time");
+      settle(pending, {Outcome::kUnanswered, {}, {}, kLate});
       continue;
     } else if (state() == State::kOffline && !leaving) {
       continue;  // it waits for contact rather than knock on a door that is shut
@@ -56,22 +57,21 @@ void Engine::startThrows(Time now) {
 /** Settles a throw that was never sent where it can't be now. */
 bool Engine::settleUnsent(Throws::iterator pending, Time now) {
   if (leaving_ != Leaving::kNo) {
-    settle(pending, Outcome::kOffline, "the client is leaving");
+    settle(pending, {Outcome::kOffline, {}, {}, "the client is leaving"});
   } else if (state() == State::kOffline) {
-    settle(pending, Outcome::kOffline, "there is no contact with the server",
-           std::max(Millis(0), std::chrono::ceil<Millis>(nextContact_ - now)));
+    const Millis retry = std::max(Millis(0), std::chrono::ceil<Millis>(nextContact_ - now));
+    settle(pending, {Outcome::kOffline, retry, {}, "there is no contact with the server"});
   } else if (now >= pending->deadline) {
-    settle(pending, Outcome::kOffline, "there was no contact in time");
+    settle(pending, {Outcome::kOffline, {}, {}, "there was no contact in time"});
   } else if (now < opens(pending->edge)) {
-    settle(pending, Outcome::kBusy, "there was no room a moment ago",
-           std::chrono::ceil<Millis>(opens(pending->edge) - now));
+    const Millis retry = std::chrono::ceil<Millis>(opens(pending->edge) - now);
+    settle(pending, {Outcome::kBusy, retry, {}, "there was no room a moment ago"});
   } else if (!place_.id.empty() && place_.maxSprite > 0 &&
              pending->json.size() > place_.maxSprite) {
-    ThrowResult result;
-    result.outcome = Outcome::kRefused;
-    result.problem = std::string(kProblemPrefix) + "sprite-too-large";
-    result.detail = "the server takes at most " + std::to_string(place_.maxSprite) + " bytes";
-    settle(pending, result);
+    settle(pending, {Outcome::kRefused,
+                     {},
+                     kProblemPrefix + std::string("sprite-too-large"),
+                     "the server takes at most " + std::to_string(place_.maxSprite) + " bytes"});
   } else {
     return false;
   }
@@ -107,7 +107,7 @@ void Engine::onThrow(Throws::iterator pending, const Reply& reply, Time now) {
       reply.status == 202 ? readThrow(reply.body) : std::nullopt;
   if (answer) {
     if (answer->retry > Millis(0)) throwsOpen_ = now + answer->retry;
-    settle(pending, answer->outcome, "");
+    settle(pending, {answer->outcome, {}, {}, {}});
   } else if (isProblem(problem, "unknown-client")) {
     onThrowForgotten(pending, now);
   } else if (reply.status == 429 || reply.status == 503) {
@@ -115,11 +115,7 @@ void Engine::onThrow(Throws::iterator pending, const Reply& reply, Time now) {
   } else if (reply.status < 500 && reply.status != 408 && problem.type.find(kProblemPrefix) == 0) {
     // A clear no. Below the window it is unknown, where the number was sent before.
     const bool stale = pending->maybeTaken && isProblem(problem, "stale-number");
-    ThrowResult result;
-    result.outcome = stale ? Outcome::kForgotten : Outcome::kRefused;
-    result.problem = problem.type;
-    result.detail = why.line;
-    settle(pending, result);
+    settle(pending, {stale ? Outcome::kForgotten : Outcome::kRefused, {}, problem.type, why.line});
   } else {
     onThrowUnanswered(pending, reply, why, now);
   }
@@ -131,15 +127,17 @@ void Engine::onThrowUnanswered(Throws::iterator pending, const Reply& reply, con
   const bool online = state() == State::kOnline;
   if (online) tryContact(now);
   if (!reply.sent && !pending->maybeTaken) {
-    settle(pending, Outcome::kOffline, why.line, backoff(1));
+    settle(pending, {Outcome::kOffline, backoff(1), {}, why.line});
     return;
   }
   pending->maybeTaken = true;
   // What fails while there is no contact says nothing of the throw: then its patience ends it.
   if (online) pending->attempts++;
   if (pending->attempts >= options_.throwAttempts || pending->isLast) {
-    settle(pending, Outcome::kUnanswered,
-           "no answer came, in " + std::to_string(pending->tries) + " tries");
+    settle(pending, {Outcome::kUnanswered,
+                     {},
+                     {},
+                     "no answer came, in " + std::to_string(pending->tries) + " tries"});
     return;
   }
   pending->due = now + backoff(pending->tries);
@@ -154,39 +152,25 @@ void Engine::onThrowBusy(Throws::iterator pending, const Reply& reply, const Pro
   // These two are said only after the number was looked for among those it took: a clear no.
   const bool sure = neighbor || isProblem(problem, "mailboxes-full");
   if (pending->maybeTaken && !sure) {  // of the try before this one it says nothing
-    if (pending->isLast) settle(pending, Outcome::kUnanswered, "no answer came in time");
+    if (pending->isLast) settle(pending, {Outcome::kUnanswered, {}, {}, kLate});
     return;
   }
-  ThrowResult result;
-  result.outcome = Outcome::kBusy;
-  result.retry = rest;
-  result.problem = problem.type;
-  result.detail = whyOf(reply, problem).line;
-  settle(pending, result);
+  settle(pending, {Outcome::kBusy, rest, problem.type, whyOf(reply, problem).line});
 }
 
 void Engine::onThrowForgotten(Throws::iterator pending, Time now) {
   forget(pending->place, now);
   if (pending->maybeTaken) {
-    settle(pending, Outcome::kForgotten, "the server has forgotten this client and its throws");
+    settle(pending,
+           {Outcome::kForgotten, {}, {}, "the server has forgotten this client and its throws"});
   } else if (++pending->attempts >= options_.throwAttempts) {
-    ThrowResult result;
-    result.outcome = Outcome::kOffline;
-    result.problem = std::string(kProblemPrefix) + "unknown-client";
-    result.detail = "the server forgets every place it is thrown from";
-    settle(pending, result);
+    settle(pending, {Outcome::kOffline,
+                     {},
+                     kProblemPrefix + std::string("unknown-client"),
+                     "the server forgets every place it is thrown from"});
   } else {
     pending->place.clear();  // it flies from the new place
   }
-}
-
-Engine::Throws::iterator Engine::settle(Throws::iterator pending, Outcome outcome,
-                                        std::string detail, Millis retry) {
-  ThrowResult result;
-  result.outcome = outcome;
-  result.retry = retry;
-  result.detail = std::move(detail);
-  return settle(pending, std::move(result));
 }
 
 Engine::Throws::iterator Engine::settle(Throws::iterator pending, ThrowResult result) {
@@ -207,7 +191,7 @@ Engine::Throws::iterator Engine::settle(Throws::iterator pending, ThrowResult re
 void Engine::settleWaiting(const std::string& detail, Millis retry) {
   for (auto each = throws_.begin(); each != throws_.end();) {
     if (each->request == 0 && !each->maybeTaken) {
-      each = settle(each, Outcome::kOffline, detail, retry);
+      each = settle(each, {Outcome::kOffline, retry, {}, detail});
     } else {
       ++each;
     }

@@ -122,32 +122,27 @@ int main(int argc, char** argv) {
     probe::Grants grants;
     bool polled = false;
     probe::Arguments arguments(argc, argv);
-    for (std::string name; arguments.next(&name);) {
-      if (name == "--fd") {
-        polled = true;
-      } else if (name == "--whole") {
-        options.patches = false;
-      } else if (name == "--cached") {
-        options.cached = true;
-      } else if (name == "--server") {
-        options.server = arguments.value();
-      } else if (name == "--backoff") {
-        options.maxBackoff = arguments.milliseconds();
-      } else if (name == "--held") {
-        held.cursor = arguments.value();
-        held.value = arguments.value();
-      } else if (name == "--watch") {
-        begins.emplace_back([key = arguments.value(), kept = std::exchange(held, {})](
-                                Probe* probe) { probe->watch(key, kept); });
-      } else if (name == "--follow") {
-        begins.emplace_back([key = arguments.value(), kept = std::exchange(held, {})](
-                                Probe* probe) { probe->follow(key, kept.cursor); });
-      } else if (name == "--grant") {
-        grants.add(arguments.value());
-      } else {
-        arguments.refuse();
-      }
-    }
+    arguments.obey(
+        {{"--fd", [&] { polled = true; }},
+         {"--whole", [&] { options.patches = false; }},
+         {"--cached", [&] { options.cached = true; }},
+         {"--server", [&] { options.server = arguments.value(); }},
+         {"--backoff", [&] { options.maxBackoff = arguments.milliseconds(); }},
+         {"--grant", [&] { grants.add(arguments.value()); }},
+         {"--held",
+          [&] {
+            held.cursor = arguments.value();
+            held.value = arguments.value();
+          }},
+         {"--watch",
+          [&] {
+            begins.emplace_back([key = arguments.value(), kept = std::exchange(held, {})](
+                                    Probe* probe) { probe->watch(key, kept); });
+          }},
+         {"--follow", [&] {
+            begins.emplace_back([key = arguments.value(), kept = std::exchange(held, {})](
+                                    Probe* probe) { probe->follow(key, kept.cursor); });
+          }}});
     Probe watcher(std::move(options), &grants);
     for (const auto& begin : begins) begin(&watcher);
     watcher.run(polled);

@@ -23,6 +23,7 @@
 #include <cstdlib>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <mutex>
@@ -193,49 +194,31 @@ int main(int argc, char** argv) {
     bool loop = false;
     [[maybe_unused]] bool polled = false;
     probe::Arguments arguments(argc, argv);
-    for (std::string name; arguments.next(&name);) {
-      if (name == "--loop") {
-        loop = true;
-      } else if (name == "--fd") {
-        polled = true;
-      } else if (name == "--log") {
-        options.onLog = [&shared](const std::string& said) {
-          shared.print("{\"event\":\"log\",\"line\":" + quote(said) + "}");
-        };
-      } else if (name == "--server") {
-        options.server = arguments.value();
-      } else if (name == "--grant") {
-        shared.grants.add(arguments.value());
-      } else if (name == "--resume") {
-        options.resume = sprites::readResume(arguments.value());
-      } else if (name == "--no-room") {
-        shared.noRoom = arguments.value();
-      } else if (name == "--ca") {
-        options.caFile = arguments.value();
-      } else if (name == "--proxy") {
-        options.proxy = arguments.value();
-      } else if (name == "--header") {
-        options.headers.push_back(arguments.value());
-      } else if (name == "--hold") {
-        options.hold = arguments.number();
-      } else if (name == "--pending") {
-        options.maxPendingThrows = arguments.number();
-      } else if (name == "--parallel") {
-        options.maxParallelThrows = arguments.number();
-      } else if (name == "--patience") {
-        options.throwPatience = arguments.milliseconds();
-      } else if (name == "--attempts") {
-        options.throwAttempts = arguments.number();
-      } else if (name == "--answer-timeout") {
-        options.answerTimeout = arguments.milliseconds();
-      } else if (name == "--answer-bytes") {
-        options.maxAnswerBytes = arguments.number();
-      } else if (name == "--backoff") {
-        options.maxBackoff = arguments.milliseconds();
-      } else {
-        arguments.refuse();
-      }
-    }
+    const std::map<std::string, std::function<void()>> known = {
+        {"--loop", [&] { loop = true; }},
+        {"--fd", [&] { polled = true; }},
+        {"--log",
+         [&] {
+           options.onLog = [&shared](const std::string& said) {
+             shared.print("{\"event\":\"log\",\"line\":" + quote(said) + "}");
+           };
+         }},
+        {"--server", [&] { options.server = arguments.value(); }},
+        {"--grant", [&] { shared.grants.add(arguments.value()); }},
+        {"--resume", [&] { options.resume = sprites::readResume(arguments.value()); }},
+        {"--no-room", [&] { shared.noRoom = arguments.value(); }},
+        {"--ca", [&] { options.caFile = arguments.value(); }},
+        {"--proxy", [&] { options.proxy = arguments.value(); }},
+        {"--header", [&] { options.headers.push_back(arguments.value()); }},
+        {"--hold", [&] { options.hold = arguments.number(); }},
+        {"--pending", [&] { options.maxPendingThrows = arguments.number(); }},
+        {"--parallel", [&] { options.maxParallelThrows = arguments.number(); }},
+        {"--patience", [&] { options.throwPatience = arguments.milliseconds(); }},
+        {"--attempts", [&] { options.throwAttempts = arguments.number(); }},
+        {"--answer-timeout", [&] { options.answerTimeout = arguments.milliseconds(); }},
+        {"--answer-bytes", [&] { options.maxAnswerBytes = arguments.number(); }},
+        {"--backoff", [&] { options.maxBackoff = arguments.milliseconds(); }}};
+    arguments.obey(known);
     std::optional<sprites::Client> client;
     options.onState = [&shared](const sprites::StateChange& change) {
       shared.print("{\"event\":\"state\",\"state\":" + quote(sprites::toString(change.state)) +

@@ -11,6 +11,7 @@
 #include <deque>
 #include <functional>
 #include <iostream>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -23,11 +24,14 @@ class Arguments {
  public:
   Arguments(int argc, char** argv) : argc_(argc), argv_(argv) {}
 
-  /** Takes the next option. @return false when there is none */
-  bool next(std::string* name) {
-    if (at_ == argc_) return false;
-    *name = name_ = argv_[at_++];
-    return true;
+  /** Takes them all. @throws std::invalid_argument for an option that is not known */
+  void obey(const std::map<std::string, std::function<void()>>& known) {
+    while (at_ < argc_) {
+      name_ = argv_[at_++];
+      const auto option = known.find(name_);
+      if (option == known.end()) throw std::invalid_argument("there is no option " + name_);
+      option->second();
+    }
   }
 
   /** Takes the value of the option. @throws std::invalid_argument when there is none */
@@ -39,9 +43,6 @@ class Arguments {
   /** Takes the value of the option as a number. @throws std::invalid_argument when it is none */
   unsigned number() { return static_cast<unsigned>(std::stoul(value())); }
   std::chrono::milliseconds milliseconds() { return std::chrono::milliseconds(number()); }
-
-  /** @throws std::invalid_argument that says that there is no such option */
-  [[noreturn]] void refuse() const { throw std::invalid_argument("there is no option " + name_); }
 
  private:
   int argc_;

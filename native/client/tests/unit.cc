@@ -124,23 +124,29 @@ std::string textOf(const std::string& file) {
   return text.str();
 }
 
+/** The member of that name as it is written. */
+std::string_view member(std::string_view object, const char* wanted) {
+  std::string_view found;
+  json::members(object, [&](const std::string& name, std::string_view slice) {
+    if (name == wanted) found = slice;
+    return true;
+  });
+  return found;
+}
+
+/** The same of a text, unescaped. */
+std::string textIn(std::string_view object, const char* wanted) {
+  return json::string(member(object, wanted)).value_or("");
+}
+
 /** The vectors all readers of sprites are held to. */
 void checkVectors(Checks& check, const std::string& file) {
   const std::string all = textOf(file);
-  const auto value = json::value(all);
-  check(value.has_value(), "the vectors are JSON");
-  if (!value) return;
   int seen = 0;
-  json::elements(*value, [&](std::string_view vector) {
-    std::string name;
-    std::string sprite;
-    bool ok = false;
-    json::members(vector, [&](const std::string& member, std::string_view slice) {
-      if (member == "name") name = json::string(slice).value_or("");
-      if (member == "json") sprite = json::string(slice).value_or("");
-      if (member == "ok") ok = slice == "true";
-      return true;
-    });
+  json::elements(json::value(all).value_or(""), [&](std::string_view vector) {
+    const std::string name = textIn(vector, "name");
+    const std::string sprite = textIn(vector, "json");
+    const bool ok = member(vector, "ok") == "true";
     seen++;
     std::string why;
     const auto read = sprites::readSprite(sprite, &why);
@@ -347,19 +353,8 @@ void checkAnswers(Checks& check) {
 /** The waits and the places to resume that every client is held to. */
 void checkClientVectors(Checks& check, const std::string& file) {
   const std::string all = textOf(file);
-  const auto value = json::value(all);
-  check(value.has_value(), "the client's vectors are JSON");
-  if (!value) return;
-  const auto member = [](std::string_view object, const char* wanted) {
-    std::string_view found;
-    json::members(object, [&](const std::string& name, std::string_view slice) {
-      if (name == wanted) found = slice;
-      return true;
-    });
-    return found;
-  };
   int seen = 0;
-  json::elements(member(*value, "waits"), [&](std::string_view vector) {
+  json::elements(member(all, "waits"), [&](std::string_view vector) {
     const auto failures = json::count(member(vector, "failures"));
     const auto most = json::count(member(vector, "most"));
     const auto wait = sprites::longestWait(
@@ -368,7 +363,7 @@ void checkClientVectors(Checks& check, const std::string& file) {
     seen++;
     return true;
   });
-  json::elements(member(*value, "resumes"), [&](std::string_view vector) {
+  json::elements(member(all, "resumes"), [&](std::string_view vector) {
     const auto resume = sprites::readResume(member(vector, "resume"));
     check(resume.has_value() == (member(vector, "taken") == "true"), std::string(vector));
     if (resume) {
@@ -439,32 +434,20 @@ void checkOptions(Checks& check) {
 
 /** The patches that every client is held to. */
 void checkFeedVectors(Checks& check, const std::string& file) {
-  const std::string text = textOf(file);
-  const auto all = json::value(text);
-  check(all.has_value(), "the vectors of feeds are JSON");
-  if (!all) return;
+  const std::string all = textOf(file);
   int made = 0;
-  json::members(*all, [&](const std::string& section, std::string_view list) {
-    // Those that a publisher alone may send fit no value.
-    const bool refused = section == "publications";
-    if (section != "patches" && !refused) return true;
-    return json::elements(list, [&](std::string_view each) {
-      std::string why;
-      std::string_view value;
-      std::string_view patch;
+  // Those that a publisher alone may send fit no value.
+  for (const char* section : {"patches", "publications"}) {
+    json::elements(member(all, section), [&](std::string_view each) {
       std::optional<std::string> result;
-      json::members(each, [&](const std::string& name, std::string_view slice) {
-        if (name == "why") why = json::string(slice).value_or("");
-        if (name == "value") value = slice;
-        if (name == "patch") patch = slice;
-        if (name == "result" && !refused) result = std::string(slice);
-        return true;
-      });
-      check(sprites::applyPatch(value, patch) == result, "patch: " + why);
+      const std::string_view wanted = member(each, "result");
+      if (!wanted.empty() && std::string(section) == "patches") result = std::string(wanted);
+      check(sprites::applyPatch(member(each, "value"), member(each, "patch")) == result,
+            "patch: " + textIn(each, "why"));
       made++;
       return true;
     });
-  });
+  }
   check(made > 30, "there are patches");
 }
 
