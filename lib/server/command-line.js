@@ -44,7 +44,10 @@ export async function main(start, args, environment) {
     if (options.help) print(helpText());
     else if (options.version) print(version());
     else if (options.check !== 'none') process.exitCode = printCheck(check(options.check, options));
-    else await run(start, options, unknownVariables(environment, isTrial ? TRIAL : {}));
+    else {
+      const unknown = unknownVariables(environment, isTrial ? TRIAL : {});
+      await run(start, options, unknown).finally(endSoon);
+    }
   } catch (error) {
     // A signal has ended the start.
     if (error.name === 'AbortError') return;
@@ -87,11 +90,10 @@ async function run(start, options, unknown) {
     'answers every parked poll, and ends'
   );
   await server.stop();
-  endSoon();
 }
 
 /**
- * Ends the process, if it does not end by itself. What still keeps it is a name that Node looks up, of the upstream or of
+ * Ends the process, if it does not end by itself, after a failure too. What still keeps it is a name that Node looks up, of the upstream or of
  * the NATS server: that can't be given up, takes as long as the resolver does, and `process.exit` waits for it.
  */
 function endSoon() {

@@ -334,18 +334,23 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
   });
 }
 
-t.test('a signal ends it, whatever Node still waits for in a thread of its own', async (t) => {
-  // As a name does that is looked up: a FIFO whose other end is not opened.
-  const folder = temporary(t);
-  const fifo = join(folder, 'fifo');
-  execFileSync('mkfifo', [fifo]);
-  const waiting = join(folder, 'waiting.cjs');
-  writeFileSync(waiting, `require('node:fs').open(${JSON.stringify(fifo)}, () => {});`);
-  const command = [process.execPath, '--require', waiting, SPRITES];
-  const server = await startServer(t, { command, options: { drain: 0 } });
-  server.child.kill('SIGTERM');
-  t.strictSame(await server.ended(), { code: 0, signal: null });
-});
+t.test(
+  'a signal and a failure end it, whatever Node still waits for in a thread of its own',
+  async (t) => {
+    // As a name does that is looked up: a FIFO whose other end is not opened.
+    const folder = temporary(t);
+    const fifo = join(folder, 'fifo');
+    execFileSync('mkfifo', [fifo]);
+    const waiting = join(folder, 'waiting.cjs');
+    writeFileSync(waiting, `require('node:fs').open(${JSON.stringify(fifo)}, () => {});`);
+    const command = [process.execPath, '--require', waiting, SPRITES];
+    const server = await startServer(t, { command, options: { drain: 0 } });
+    const taken = ['--host', '127.0.0.1', '--port', `${server.port}`];
+    refusedWith(t, await run(t, [...command, ...taken]), 1, /is taken/);
+    server.child.kill('SIGTERM');
+    t.strictSame(await server.ended(), { code: 0, signal: null });
+  }
+);
 
 t.test('it outlives its reader: a closed stdout is no reason to fall', async (t) => {
   const server = await startServer(t);
