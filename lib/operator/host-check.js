@@ -227,7 +227,7 @@ function checkSetting(name, wantedText, clients, reader) {
   const text = reader.read(`/proc/sys/${name.replaceAll('.', '/')}`);
   if (text === undefined) return { ...common, state: 'unseen', have: 'not to be seen from here' };
   const have = numbers(text);
-  const same = squeezed(text) === wantedText;
+  const same = clients <= MILLION && squeezed(text) === wantedText;
   if (same || JUDGES[setting.judge ?? 'least'](have, need)) {
     return { ...common, state: 'ok', have: squeezed(text) };
   }

@@ -145,6 +145,11 @@ t.test('above a million the needs go on growing', async (t) => {
   const result = look(2_000_000, TUNED);
   t.equal(named(result, 'net.core.somaxconn').need, '131070');
   t.ok(inTheWay(result).includes('files of this process'));
+  const files = { '/proc/self/limits': 'Max open files unlimited unlimited files\n' };
+  const many = look(9_000_000, { ...TUNED, ...files });
+  for (const name of ['net.core.somaxconn', 'fs.nr_open', 'fs.epoll.max_user_watches']) {
+    t.ok(inTheWay(many).includes(name), `${name}: what the file says is for a million`);
+  }
 });
 
 t.test('tcp_mem for a small host is brought down to its memory, not to the file', async (t) => {
