@@ -734,7 +734,9 @@ export function readEach(find, { options: more = [], rules = [] } = {}) {
     const [value, where] = found ?? [usual, `--${name}`];
     const read = type.read(value);
     if (read === undefined) {
-      throw new OptionError(`${where} takes ${type.expects}, not ${JSON.stringify(value)}`);
+      // A password in a URL is not for the log.
+      const shown = JSON.stringify(value).replace(/\/\/.*@/, '//…@');
+      throw new OptionError(`${where} takes ${type.expects}, not ${shown}`);
     }
     options[camel(name)] = read;
   }

@@ -230,6 +230,27 @@ t.test('other variables of the environment are left alone', async (t) => {
   );
 });
 
+t.test(
+  'no message has the password of a URL: it is written to the log of the system',
+  async (t) => {
+    for (const [name, url] of [
+      ['world', 'nats://me:secret@one:4222,nats://other:secret@two'],
+      ['upstream', 'https://me:secret@a/{key}'],
+      ['upstream', 'https://secret@a/{key}'],
+      ['world-url', 'http://me:p@s,secret/secret@a'],
+      ['cors', 'https://me:secret@example.org']
+    ]) {
+      try {
+        readOptions([], { [`SPRITES_${name.toUpperCase().replaceAll('-', '_')}`]: url });
+        t.fail(url);
+      } catch ({ message }) {
+        t.notMatch(message, 'secret', url);
+        t.match(message, /not ".*:\/\/…@/, 'the rest is shown');
+      }
+    }
+  }
+);
+
 t.test('messages are one line each, and name the option', async (t) => {
   for (const args of [
     ['--nope'],
