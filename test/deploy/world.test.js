@@ -1,8 +1,8 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import t from 'tap';
 
@@ -58,8 +58,25 @@ function natsConfig(folder, config, { 'tls-cert': cert, 'tls-key': key }) {
     .replace('/var/lib/nats', join(folder, 'store'))
     .replace('/etc/nats/nats.crt', cert)
     .replace('/etc/nats/nats.key', key)
-    .replace('include nsc.conf', config);
+    .replace(/^include .*$/m, () => config);
 }
+
+const NATS_UNIT = '/lib/systemd/system/nats-server.service';
+const noUnit = existsSync(NATS_UNIT) ? false : 'there is no unit of nats-server here';
+
+t.test('nats.conf stands where its unit looks, and has what its user may write', { skip: noUnit }, async (t) => {
+  const text = deployed('world/nats.conf');
+  const unit = readFileSync(NATS_UNIT, 'utf8');
+  const [, file] = /^ExecStart=.* -c (\S+)$/m.exec(unit);
+  const [, user] = /^User=(.*)$/m.exec(unit);
+  t.match(text, `sudo cp deploy/world/nats.conf ${file} && sudo systemctl restart nats-server`);
+  const [, store] = /^ {2}store_dir: (.*)$/m.exec(text);
+  t.match(text, `sudo install -d -o ${user} -g ${user} -m 700 ${store}\n`, 'the package has none');
+  // A path in nats.conf is beside it.
+  const [, more] = /^include (.*)$/m.exec(text);
+  t.match(text, `--config-file ${join(dirname(file), more)}\n`);
+  t.match(text, 'nsc add operator --sys sprites\n', 'without a system account JetStream does not start');
+});
 
 /** What the account may have that the commands in nats.conf make. */
 function accountLimits() {
@@ -128,9 +145,10 @@ t.test('what ids begin with is what the file says', async (t) => {
 
 t.test('systemd accepts the unit as a template', { skip: noSystemd }, async (t) => {
   const folder = temporary(t);
-  writeFileSync(join(folder, 'sprites@.service'), deployed('sprites.service'));
-  mkdirSync(join(folder, 'sprites@.service.d'));
-  writeFileSync(join(folder, 'sprites@.service.d/world.conf'), deployed('world/world.conf'));
+  // As the head of world.conf installs them.
+  for (const [, command] of deployed('world/world.conf').matchAll(/^# +sudo (.* \/etc\/systemd\/system\/\S+)$/gm)) {
+    execFileSync('sh', ['-c', command.replaceAll('/etc/systemd/system', folder)], { cwd: ROOT });
+  }
   const { status, stdout, stderr } = spawnSync(
     'systemd-analyze',
     ['verify', '--man=no', 'sprites@a.service'],
