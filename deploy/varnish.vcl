@@ -3,7 +3,7 @@
 #   watchers ──▶ :8081 varnishd ──one request a feed, version and turn──▶ 127.0.0.1:8080 bin/sprites
 #
 #   bin/sprites --host 127.0.0.1 --port 8080 --trust-proxy x-forwarded-for --feed-cache 5
-#   varnishd -a :8081 -f /etc/varnish/sprites.vcl -s malloc,256m
+#   varnishd -a :8081 -f /etc/varnish/sprites.vcl -s malloc,256m \
 #     -p thread_queue_limit=20000
 vcl 4.1;
 

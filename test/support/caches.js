@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { documentAt } from './documents.js';
@@ -15,7 +15,10 @@ const withPorts = (text, { port, server }) =>
     .replace('listen 8081', `listen 127.0.0.1:${port} backlog=4096`);
 
 /** What the command in the head of varnish.vcl sets, but for the address, the file and the storage. */
-const parametersOf = (vcl) => [...vcl.matchAll(/-p \S+/g)].flatMap(([one]) => one.split(' '));
+const parametersOf = (vcl) => {
+  const [command] = /varnishd -a(.*\\\n)*.*/.exec(vcl);
+  return [...command.matchAll(/-p \S+/g)].flatMap(([one]) => one.split(' '));
+};
 
 /** A mistake that others make: the address is looked at without its query, and what is old is given, too. */
 const blinded = (text) =>
@@ -28,7 +31,7 @@ const blinded = (text) =>
 const CACHES = {
   nginx(folder, ports, change) {
     const site = withPorts(change(documentAt('deploy/nginx-cache.conf')), ports)
-      .replaceAll('/var/cache/nginx', folder)
+      .replaceAll('/var/cache', folder)
       .replaceAll('/var/log/nginx', folder);
     const file = join(folder, 'nginx.conf');
     const events = 'worker_rlimit_nofile 20000; events { worker_connections 19000; }';
@@ -66,7 +69,6 @@ export const cacheMissing = (name) =>
  * @returns {Promise<{pid: number, end: (signal?: string) => Promise<void>}>} `pid`: of a process group of its own
  */
 export async function startCache(name, folder, ports, { before = [], blind = false } = {}) {
-  mkdirSync(join(folder, 'sprites'));
   const change = blind ? blinded : (text) => text;
   const [program, ...args] = [...before, name, ...CACHES[name](folder, ports, change)];
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], detached: true });
