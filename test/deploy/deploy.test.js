@@ -1,5 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process';
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import https from 'node:https';
 import os from 'node:os';
 import path from 'node:path';
@@ -8,7 +8,6 @@ import { fileURLToPath } from 'node:url';
 import t from 'tap';
 
 import { readOptions, table } from '../../lib/operator/options.js';
-import { createMetrics } from '../../lib/operator/metrics.js';
 import { startServer } from '../support/server.js';
 import { certificate } from '../support/certificate.js';
 import { temporary } from '../support/processes.js';
@@ -70,14 +69,15 @@ t.test('the service unit', async (t) => {
     t.match(deployed('sprites.service'), /^Environment=.* SPRITES_STATE=%S\/%N\/state$/m);
     t.notMatch(deployed('sprites.service'), /nouse-idle-notification|NODE_OPTIONS/);
   });
+  const sprites = (...args) =>
+    run('env', ['-u', 'NODE_OPTIONS', process.execPath, path.join(ROOT, 'bin/sprites'), ...args]);
+  t.test('is not started again with an option that is wrong', async (t) => {
+    const [, code] = /^RestartPreventExitStatus=(\d+)$/m.exec(deployed('sprites.service')) ?? [];
+    t.equal(`${sprites('--prot', '1').status}`, code);
+    t.not(`${sprites('--host', '203.0.113.7').status}`, code, 'but where a port is not there yet');
+  });
   t.test('waits longer than the drain window', async (t) => {
-    const help = run('env', [
-      '-u',
-      'NODE_OPTIONS',
-      process.execPath,
-      path.join(ROOT, 'bin/sprites'),
-      '--help'
-    ]).output;
+    const help = sprites('--help').output;
     const [, drain] = /--drain SECONDS[^]*?\(default (\d+)\)/.exec(help);
     const [, stop] = /^TimeoutStopSec=(\d+)$/m.exec(deployed('sprites.service'));
     t.ok(Number(stop) > Number(drain) + 60, `${stop} s for a drain of ${drain} s and the writing`);
@@ -787,27 +787,15 @@ t.test('the chart runs the container as the service unit would', async (t) => {
 });
 
 t.test('the dashboard and the alerts ask only for metrics there are', async (t) => {
-  const counts = { lostReasons: { alone: 1 }, refused: { 'bad-sprite': 1 } };
-  const front = {
-    connections: 1,
-    accepted: 1,
-    connectionsRefused: 0,
-    handled: 1,
-    requests: 1,
-    timedOut: 0,
-    slowReaders: 0,
-    outOfFiles: 0,
-    heldBytes: 0,
-    tlsConnections: 0,
-    workers: 0
-  };
-  const metrics = createMetrics({ status: () => counts, door: () => front });
-  t.teardown(() => metrics.close());
-  const exported = new Set();
-  for (const [, name, type] of (await metrics.text()).matchAll(/^# TYPE (\S+) (\S+)$/gm)) {
-    const suffixes = type === 'histogram' ? ['_bucket', '_sum', '_count'] : [''];
-    for (const suffix of suffixes) exported.add(name + suffix);
-  }
+  const server = await startServer(t, { options: { 'tls-port': 0, ...certificate(temporary(t)) } });
+  await server.poll('nobody');
+  await server.until(({ refused }) => 'unknown-client' in refused);
+  const text = await (await fetch(`http://127.0.0.1:${server.adminPort}/metrics`)).text();
+  await server.stop();
+  const exported = new Set([...text.matchAll(/^\w+/gm)].map(([name]) => name));
+  // There is none before the first collection.
+  t.match(text, '# TYPE nodejs_gc_duration_seconds histogram');
+  for (const suffix of ['bucket', 'sum']) exported.add(`nodejs_gc_duration_seconds_${suffix}`);
   const dashboard = JSON.parse(deployed('grafana.json'));
   const asked = [
     ...dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
@@ -925,8 +913,9 @@ function speaks(t, alertname, silent, loud) {
 }
 
 t.test('alerts are silent when all is well, and speak when it is not', async (t) => {
-  const alone = { thrown_total: 10, acked_total: 7, waiting: 2, lost_total: 1 };
-  const world = { ...alone, acked_total: 8, crossed_in_total: 6, crossed_out_total: 5 };
+  const here = { thrown_total: 10, acked_total: 7, waiting: 2, lost_total: 1 };
+  const alone = { ...here, crossed_in_total: 0, crossed_out_total: 0 };
+  const world = { ...here, acked_total: 8, crossed_in_total: 6, crossed_out_total: 5 };
   speaks(
     t,
     'SpritesNotConserved',
@@ -959,10 +948,37 @@ t.test('alerts are silent when all is well, and speak when it is not', async (t)
   );
 });
 
+t.test('a key that a command writes is readable for its user alone', async (t) => {
+  const commands = ['haproxy.cfg', 'world/nats.conf'].flatMap((name) => [
+    ...deployed(name).matchAll(/^# +(.* > )\/etc\/\w+\/([\w.]+)(\)?)/gm)
+  ]);
+  t.same(
+    commands.map(([, , file]) => file),
+    ['sprites.pem', 'nats.creds']
+  );
+  const folder = temporary(t);
+  for (const name of ['fullchain.pem', 'privkey.pem']) writeFileSync(path.join(folder, name), name);
+  for (const [, write, file, end] of commands) {
+    // No tool of NATS is needed to see who may read what it prints.
+    run('sh', ['-c', `umask 022; nsc() { echo key; }; ${write}${file}${end}`], { cwd: folder });
+    t.equal(statSync(path.join(folder, file)).mode & 0o777, 0o600, file);
+  }
+});
+
 t.test('the journal advice is a list of settings', async (t) => {
   for (const line of deployed('journald.conf').split('\n')) {
     t.ok(line === '' || /^(#|\[Journal\]$|[A-Z]\w+=\S+$)/.test(line), line);
   }
+  const [, filter] = /journalctl -u sprites -o cat \| (jq .*)$/m.exec(deployed('journald.conf'));
+  if (run('jq', ['--version']) === null) {
+    t.skip('jq is not installed');
+    return;
+  }
+  // The journal of a unit has systemd's words too, and what the server says on stdout.
+  const journal = 'Started sprites.service - Sprites.\n{"level":30,"msg":"listens"}\nsprites: no\n';
+  const { output } = contented(t, 'bash', ['-c', filter], { input: journal });
+  t.match(output, '"msg": "listens"');
+  t.match(output, 'sprites: no');
 });
 
 t.test('no file of deploy/ is forgotten here', async (t) => {
