@@ -1,6 +1,7 @@
 import { isByOwnName, isLoopback } from '../base/lan-addresses.js';
 import { NAME_BYTES } from '../grants/rights.js';
 import { sendProblem } from '../http/problem-answers.js';
+import { COMMON, sendJson } from './admin.js';
 
 /**
  * What an operator may do about one client or one grant, by the admin port:
@@ -19,8 +20,6 @@ import { sendProblem } from '../http/problem-answers.js';
  * The port may be open to others on purpose, for metrics (--admin-host). These requests are taken
  * from this host alone, and from no page that another site has shown in a browser here.
  */
-
-const COMMON = { 'Cache-Control': 'no-store' };
 
 /** How long a ban lasts at most, in seconds: a year. And where nothing is said: an hour. */
 const LONGEST_BAN = 31_536_000;
@@ -51,16 +50,6 @@ const short = (id) => `${id.slice(0, 8)}…`;
  *     whether it was one
  */
 export function createClientRoutes({ pool, bans, grants, log }) {
-  function sendJson(response, value) {
-    const body = `${JSON.stringify(value)}\n`;
-    response.writeHead(200, {
-      ...COMMON,
-      'Content-Type': 'application/json',
-      'Content-Length': Buffer.byteLength(body)
-    });
-    response.end(body);
-  }
-
   function done(response, status = 204) {
     response.writeHead(status, COMMON);
     response.end();

@@ -49,7 +49,7 @@ const BY_ANY_NAME = ['/healthz', '/readyz'];
 const OF_CLIENTS = 'and from this host /clients/{id}, /bans and /revoked';
 
 /** The fields of every answer. */
-const COMMON = { 'Cache-Control': 'no-store' };
+export const COMMON = { 'Cache-Control': 'no-store' };
 
 /** Answers with a text; Node leaves it out where the request is a HEAD. */
 function sendText(response, text, { status = 200, type = 'text/plain; charset=utf-8' } = {}) {
@@ -58,8 +58,9 @@ function sendText(response, text, { status = 200, type = 'text/plain; charset=ut
   response.end(text);
 }
 
-const sendJson = (response, value) =>
-  sendText(response, JSON.stringify(value), { type: 'application/json' });
+/** Answers with JSON; the line's end is for a terminal. */
+export const sendJson = (response, value) =>
+  sendText(response, `${JSON.stringify(value)}\n`, { type: 'application/json' });
 
 /** The files of the page, by their paths: beside its own what it shares with the pages of clients and arenas. */
 const PAGE = new Map([
@@ -244,41 +245,25 @@ export function createAdmin({
 /**
  * Opens the admin listener, if there is to be one.
  *
- * @param {object} parts
+ * @param {object} parts metrics, status, unready, overview and clients of createAdmin, and:
  * @param {{adminHost: string, adminPort: number | 'none'}} parts.options
- * @param {ReturnType<import('./metrics.js').createMetrics>} parts.metrics
- * @param {() => object} parts.status what /status answers here
- * @param {() => string | undefined} parts.unready as above
- * @param {ReturnType<import('./overview.js').createOverview>} parts.overview
- * @param {ReturnType<import('./admin-clients.js').createClientRoutes>} parts.clients
  * @param {import('pino').Logger} parts.log
  * @returns {Promise<{port: number, stopListening: () => void, closeIdle: () => void,
  *     close: () => void}>} port 0 without one; it listens on while the server drains
  * @throws {Error} when the port can't be had
  */
-export async function openAdmin({ options, metrics, status, unready, overview, clients, log }) {
+export async function openAdmin({ options, log, ...shown }) {
+  const { adminHost: host, adminPort: port } = options;
   const nothing = () => {};
-  if (options.adminPort === 'none') {
+  if (port === 'none') {
     return { port: 0, stopListening: nothing, closeIdle: nothing, close: nothing };
   }
-  const history = new History(status);
-  const server = createAdmin({
-    host: options.adminHost,
-    port: options.adminPort,
-    metrics,
-    status,
-    unready,
-    overview,
-    history,
-    clients,
-    onError: (error) => log.error({ err: error }, 'admin listener')
-  });
+  const history = new History(shown.status);
+  const onError = (error) => log.error({ err: error }, 'admin listener');
+  const server = createAdmin({ ...shown, host, port, history, onError });
+  const names = { host: 'admin-host', port: 'admin-port' };
   try {
-    await explained(
-      { host: 'admin-host', port: 'admin-port' },
-      { host: options.adminHost, port: options.adminPort },
-      once(server, 'listening')
-    );
+    await explained(names, { host, port }, once(server, 'listening'));
   } catch (error) {
     history.close();
     throw error;

@@ -1,4 +1,4 @@
-import { quantile } from './admin-page/quantile.js';
+import { between, quantile } from './admin-page/quantile.js';
 
 /**
  * An hour of what the admin port's page plots, from before it was opened.
@@ -60,7 +60,9 @@ export class History {
     for (const [name, counters] of Object.entries(RATES)) {
       sample[name] = rate((all) => sumOf(all, counters));
     }
-    if (before !== undefined) sample.p99 = quantile(between(before, now), 0.99);
+    if (before !== undefined) {
+      sample.p99 = quantile(between(before.deliveryTimes, now.deliveryTimes), 0.99);
+    }
     this.samples.push(sample);
     if (this.samples.length > KEPT) this.samples.shift();
     this.#before = now;
@@ -71,9 +73,3 @@ export class History {
     clearInterval(this.#timer);
   }
 }
-
-/** The delivery times that were counted between two looks. */
-const between = ({ deliveryTimes: before }, { deliveryTimes: { bounds, counts } }) => ({
-  bounds,
-  counts: counts.map((count, i) => count - before.counts[i])
-});

@@ -22,42 +22,35 @@ import { createStatus } from './status.js';
  */
 export function openLive({ options, pool, feeds, arena, state, world }) {
   /** What has connections; metrics may be asked for before. */
-  let front = null;
+  let front = { door: { counts: () => ({ door: {}, feeds: {}, refused: {} }) } };
 
-  /** What connections and their doors have counted. */
-  const ofDoor = () => front?.door.counts() ?? { door: {}, feeds: {}, refused: {} };
-
-  function status({ feeds: watched, refused: before } = ofDoor()) {
+  function all() {
+    const { door, feeds: watched, refused: before } = front.door.counts();
     const own = pool.status();
     const { refused: ofArena, ...played } = arena.status();
     const refused = addUp([own.refused, ofArena, before]);
     const kept = [played, state.figures(), world.figures()];
+    const { workers } = options;
     // By spreading, V8 takes fifty times as long, and every stranger may ask.
-    return Object.assign(own, addUp([feeds.status(), watched]), ...kept, { refused });
-  }
-
-  const counts = ({ door } = ofDoor()) =>
-    front === null ? {} : { ...door, workers: options.workers };
-
-  /** Both; the door is asked once. */
-  function all() {
-    const now = ofDoor();
-    return Object.assign(status(now), counts(now));
+    return Object.assign(own, addUp([feeds.status(), watched]), ...kept, door, {
+      refused,
+      workers
+    });
   }
 
   const deliveryTimes = () => pool.deliveryTimes();
   const metrics = createMetrics({
-    ...{ status: () => status(), door: () => counts(), deliveryTimes },
+    ...{ status: all, deliveryTimes },
     mailboxMemory: options.mailboxMemory,
     feedMemory: options.feedMemory,
-    certificateEnd: () => front?.tls?.certificateEnd(),
+    certificateEnd: () => front.tls?.certificateEnd(),
     version: version()
   });
   return {
     metrics,
     ...createStatus({ all, metrics, deliveryTimes }),
-    connect: (more) => {
-      front = { ...front, ...more };
+    connect: (parts) => {
+      front = parts;
     },
     close: () => metrics.close()
   };

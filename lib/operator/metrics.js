@@ -110,7 +110,6 @@ function keepStalls(loop) {
 /**
  * @param {object} sources
  * @param {() => object} sources.status the live counts, as in /status; asked once a scrape
- * @param {() => Record<string, number>} [sources.door] the front door's counters
  * @param {() => {bounds: number[], counts: number[], sum: number}} [sources.deliveryTimes] the pool's
  * @param {number} [sources.mailboxMemory] bytes, of --mailbox-memory
  * @param {number} [sources.feedMemory] bytes, of --feed-memory
@@ -121,7 +120,6 @@ function keepStalls(loop) {
  */
 export function createMetrics({
   status,
-  door = () => ({}),
   deliveryTimes = () => ({ bounds: [], counts: [0], sum: 0 }),
   mailboxMemory = 0,
   feedMemory = 0,
@@ -139,13 +137,9 @@ export function createMetrics({
       ? new Gauge({ name: full, help, registers })
       : new Counter({ name: `${full}_total`, help, registers });
   };
-  const measured = counts.filter(({ kind }) => kind !== 'member');
-  const metrics = measured
-    .filter(({ marks }) => !marks.has('front'))
+  const metrics = counts
+    .filter(({ kind }) => kind !== 'member')
     .map((count) => [count.name, metricOf(count)]);
-  const ofFront = new Map(
-    measured.filter(({ marks }) => marks.has('front')).map((count) => [count.name, count])
-  );
   new Gauge({
     name: 'sprites_mailbox_bytes_limit',
     help: 'What sprites_mailbox_bytes may be (--mailbox-memory): at it, every throw is 503',
@@ -211,27 +205,19 @@ export function createMetrics({
     name,
     new Gauge({ name: `nodejs_eventloop_lag_${name}_seconds`, help, registers })
   ]);
-  /** Those of the doors, made as they are first seen: some have none. @type {Map<string, Counter | Gauge>} */
-  const fronts = new Map();
-
-  function setMetric(metric, value) {
-    if (metric instanceof Gauge) metric.set(value);
-    else setCounter(metric, {}, value);
-  }
 
   function copyStatus() {
     const now = status();
-    for (const [name, metric] of metrics) setMetric(metric, now[name] ?? 0);
+    for (const [name, metric] of metrics) {
+      const value = now[name] ?? 0;
+      if (metric instanceof Gauge) metric.set(value);
+      else setCounter(metric, {}, value);
+    }
     for (const [reason, value] of Object.entries(now.lostReasons ?? {})) {
       setCounter(lostReasons, { reason }, value);
     }
     for (const [problem, value] of Object.entries(now.refused ?? {})) {
       setCounter(refused, { problem }, value);
-    }
-    for (const [name, value] of Object.entries(door())) {
-      if (!ofFront.has(name)) continue;
-      if (!fronts.has(name)) fronts.set(name, metricOf(ofFront.get(name)));
-      setMetric(fronts.get(name), value);
     }
     const end = certificateEnd();
     if (end !== undefined) certificate.set({ port: 'tls' }, end);

@@ -59,28 +59,30 @@ const orNone = (type) => ({
 
 const NO_NAMES = Object.freeze([]);
 
-/** Names of arenas, or none. */
-const names = (most) => ({
-  unit: 'names',
+/** A list, or none: the empty one. `isOne` is asked as by Array#every. */
+const list = (unit, most, isOne, expects) => ({
+  unit,
   read(value) {
     if (value === 'none') return NO_NAMES;
     const all = value.split(',');
-    const good = all.every((name) => NAME.test(name));
-    return good && all.length <= most && new Set(all).size === all.length ? all : undefined;
+    return all.length <= most && all.every(isOne) ? all : undefined;
   },
-  expects: `none or 1 to ${most} names with commas between, of a-z, 0-9 and -, 32 characters at most`
+  expects: `none or 1 to ${most} ${expects}`
 });
 
-/** Patterns of feeds, or none. */
-const patterns = (most) => ({
-  unit: 'patterns',
-  read(value) {
-    if (value === 'none') return NO_NAMES;
-    const all = value.split(',');
-    return all.every(isPattern) && all.length <= most ? all : undefined;
-  },
-  expects: `none or 1 to ${most} keys, prefix/* or *, with commas between, such as team/*,plan`
-});
+const arenas = list(
+  'names',
+  16,
+  (name, at, all) => NAME.test(name) && all.indexOf(name) === at,
+  'names with commas between, of a-z, 0-9 and -, 32 characters at most'
+);
+
+const patterns = list(
+  'patterns',
+  100,
+  isPattern,
+  'keys, prefix/* or *, with commas between, such as team/*,plan'
+);
 
 /** NATS servers of one cluster, or none. A password in a URL would be seen by every user that may list processes. */
 const natsServers = {
@@ -104,6 +106,7 @@ export const text = (unit, pattern, expects) => ({
 });
 
 const file = text('file', /./, 'a file');
+const address = text('address', /^[^\s]+$/, 'an address or a host name');
 
 /** The most that --grant-longest can be, in seconds: no server takes a grant that lasts longer. */
 export const MOST_GRANT_LONGEST = 31_536_000;
@@ -147,12 +150,7 @@ export const table = [
     type: whole(0, 65535),
     help: 'TCP port to listen on; 0 takes a free one'
   },
-  {
-    name: 'host',
-    default: '0.0.0.0',
-    type: text('address', /^[^\s]+$/, 'an address or a host name'),
-    help: 'address to listen on'
-  },
+  { name: 'host', default: '0.0.0.0', type: address, help: 'address to listen on' },
   {
     name: 'capacity',
     default: '1000000',
@@ -237,7 +235,7 @@ export const table = [
   {
     name: 'private',
     default: 'none',
-    type: patterns(100),
+    type: patterns,
     help: 'feeds that only a grant may read, such as team/*,plan'
   },
   {
@@ -299,7 +297,7 @@ export const table = [
     name: 'upstream',
     default: 'none',
     type: upstream,
-    help: 'URL from which the server fetches feeds that were never published; {key} is the' + ' key'
+    help: 'URL from which the server fetches feeds that were never published; {key} is the key'
   },
   {
     name: 'upstream-every',
@@ -323,7 +321,7 @@ export const table = [
   {
     name: 'arena',
     default: 'none',
-    type: names(16),
+    type: arenas,
     help: 'names of the arenas, such as hall or hall,yard'
   },
   {
@@ -395,9 +393,7 @@ export const table = [
     name: 'trust-proxy',
     default: 'none',
     type: oneOf('none', 'proxy', 'forwarded', 'x-forwarded-for'),
-    help:
-      "source of the client's address: the connection (none), the PROXY protocol, or one" +
-      ' header'
+    help: "source of the client's address: the connection (none), the PROXY protocol, or one header"
   },
   { name: 'head-bytes', default: '16K', type: bytes(4096, 262144), help: 'largest request head' },
   {
@@ -458,9 +454,7 @@ export const table = [
     name: 'sync',
     default: 'second',
     type: oneOf('never', 'second', 'turn'),
-    help:
-      'when the journal of --state is synced to the disk: never, within a second, or' +
-      ' before answers'
+    help: 'when the journal of --state is synced to the disk: never, within a second, or before answers'
   },
   {
     name: 'journal-bytes',
@@ -497,8 +491,7 @@ export const table = [
     name: 'world',
     default: 'none',
     type: natsServers,
-    help:
-      'NATS servers of a world: several servers that are one torus; such as' + ' nats://host:4222'
+    help: 'NATS servers of a world: several servers that are one torus; such as nats://host:4222'
   },
   {
     name: 'world-replicas',
@@ -510,8 +503,7 @@ export const table = [
     name: 'name',
     default: 'none',
     type: text('name', NAME, 'a-z, 0-9 and -, a letter first, 32 at most'),
-    help:
-      "this server's name in the world, unique there; the ring is in the order of the" + ' names'
+    help: "this server's name in the world, unique there; the ring is in the order of the names"
   },
   {
     name: 'world-lease',
@@ -570,9 +562,8 @@ export const table = [
   {
     name: 'admin-host',
     default: '127.0.0.1',
-    type: text('address', /^[^\s]+$/, 'an address or a host name'),
-    help:
-      'address of the admin port; a name that resolves to loopback is also accepted as' + ' Host'
+    type: address,
+    help: 'address of the admin port; a name that resolves to loopback is also accepted as Host'
   },
   {
     name: 'check',
@@ -622,6 +613,12 @@ function portsOf({ host, port, transientPort, tlsCert, tlsPort, adminHost, admin
  * @property {string} says
  */
 
+/** @returns {Rule} of two options neither of which is without the other */
+const pair = (one, other) => ({
+  holds: (options) => (options[camel(one)] === 'none') === (options[camel(other)] === 'none'),
+  says: `--${one} and --${other} go together`
+});
+
 /** @type {Rule[]} */
 const together = [
   {
@@ -645,10 +642,7 @@ const together = [
     holds: ({ state, drain, lease }) => state === 'none' || 2 * drain < lease,
     says: '--lease must be more than twice --drain, so that clients that reconnect still have their places'
   },
-  {
-    holds: ({ tlsCert, tlsKey }) => (tlsCert === 'none') === (tlsKey === 'none'),
-    says: '--tls-cert and --tls-key go together'
-  },
+  pair('tls-cert', 'tls-key'),
   {
     holds: ({ tlsCert }, given) => tlsCert !== 'none' || !given.has('tls-port'),
     says: '--tls-port needs --tls-cert and --tls-key, what it serves TLS with'
@@ -676,11 +670,7 @@ const together = [
       ),
     says: '--name, --world-url, --world-credentials, --world-ca, --world-certificate and --world-key need --world'
   },
-  {
-    holds: ({ worldCertificate, worldKey }) =>
-      (worldCertificate === 'none') === (worldKey === 'none'),
-    says: '--world-certificate and --world-key go together'
-  },
+  pair('world-certificate', 'world-key'),
   {
     holds: ({ world, maxSprite }) => world === 'none' || maxSprite <= WORLD_SPRITE,
     says: '--max-sprite can be 512K at most with --world: NATS takes messages of 1 MiB'

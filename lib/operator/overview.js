@@ -1,5 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 
 import { problems } from '../http/problems.js';
 import { version } from '../base/version.js';
@@ -11,31 +12,20 @@ import { version } from '../base/version.js';
 /** Feeds that are listed: those with the most watchers. */
 const FEEDS = 12;
 
-/** The room on the disk that the state is on: asked for beside the event loop, as a disk may hang. */
-class Disk {
-  #folder;
-  #asked = false;
-  /** @type {{folder: string, free: number, size: number} | null} null: not known, or no state is kept */
-  room = null;
-
-  /** @param {string} file of --state, or none */
-  constructor(file) {
-    this.#folder = file === 'none' ? undefined : dirname(resolve(file));
-  }
-
-  /** Has it looked; the answer is there at one of the next calls. */
-  async look() {
-    if (this.#folder === undefined || this.#asked) return;
-    this.#asked = true;
-    try {
-      const { bavail, blocks, bsize } = await statfs(this.#folder);
-      this.room = { folder: this.#folder, free: bavail * bsize, size: blocks * bsize };
-    } catch {
-      // Gone, or not to be seen: what the state itself says of it counts.
-      this.room = null;
-    }
-    this.#asked = false;
-  }
+/**
+ * @param {string} folder
+ * @returns {() => Promise<{folder: string, free: number, size: number} | null>} asks for the room on its disk beside the
+ *     event loop, once at a time, for a disk may hang; null: the folder is gone, or not to be seen
+ */
+function roomOn(folder) {
+  let asking;
+  const found = ({ bavail, blocks, bsize }) => {
+    return { folder, free: bavail * bsize, size: blocks * bsize };
+  };
+  return () =>
+    (asking ??= statfs(folder)
+      .then(found, () => null)
+      .finally(() => (asking = undefined)));
 }
 
 /**
@@ -50,11 +40,14 @@ class Disk {
  *     null where no state is kept
  */
 export function createOverview({ options, status, unready, door, feeds, arena }) {
-  const disk = new Disk(options.state);
   const program = { version: version(), node: process.version, pid: process.pid };
   const { feedMemory, mailboxMemory, sync, state } = options;
+  const look = state === 'none' ? () => null : roomOn(dirname(resolve(state)));
+  let disk = null;
   return async () => {
-    await Promise.race([disk.look(), new Promise((go) => setTimeout(go, 100).unref())]);
+    const late = pause(100, undefined, { ref: false });
+    const room = await Promise.race([look(), late]);
+    if (room !== undefined) disk = room;
     const problem = unready();
     return {
       ...program,
@@ -66,7 +59,7 @@ export function createOverview({ options, status, unready, door, feeds, arena })
       feeds: feeds.most(FEEDS),
       arenas: arena.overview(),
       workers: door.each(),
-      disk: disk.room
+      disk
     };
   };
 }

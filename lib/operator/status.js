@@ -2,7 +2,9 @@ import { counts as table } from './counts.js';
 import { quantile } from './admin-page/quantile.js';
 
 /** What every client may know: how many clients, sprites, connections and feeds there are. */
-const PUBLIC = table.filter(({ marks }) => !marks.has('operators')).map(({ name }) => name);
+const PUBLIC = table
+  .filter(({ name, marks }) => !marks.has('operators') && name !== 'world')
+  .map(({ name }) => name);
 
 /** Servers of the ring, and seams by each side, in the public status: for a picture that is enough. */
 const SHOWN = 64;
@@ -61,7 +63,7 @@ export function createStatus({ all, metrics, deliveryTimes }) {
 
   function forAnybody() {
     const counts = all();
-    const shown = PUBLIC.filter((name) => name !== 'world').map((name) => [name, counts[name]]);
+    const shown = PUBLIC.map((name) => [name, counts[name]]);
     return { ...Object.fromEntries(shown), world: publicWorld(counts.world ?? null) };
   }
 

@@ -41,8 +41,8 @@ function parse(text) {
   return samples;
 }
 
-function metricsOf(t, status, door) {
-  const metrics = createMetrics({ status, door, version: '1.2.3' });
+function metricsOf(t, status) {
+  const metrics = createMetrics({ status, version: '1.2.3' });
   t.teardown(() => metrics.close());
   return metrics;
 }
@@ -113,11 +113,8 @@ t.test('every scrape is a new look, and counters are set, not added up', async (
 });
 
 t.test("the front door's counters appear under their own names", async (t) => {
-  const metrics = metricsOf(
-    t,
-    () => COUNTS,
-    () => ({ connections: 8, accepted: 11, handled: 2, note: 'no number' })
-  );
+  const front = { connections: 8, accepted: 11, handled: 2, note: 'no number' };
+  const metrics = metricsOf(t, () => ({ ...COUNTS, ...front }));
   const text = await metrics.text();
   const samples = parse(text);
   t.equal(samples.get('sprites_front_connections'), 8);
@@ -289,11 +286,7 @@ t.test('measuring keeps no process alive', async (t) => {
 });
 
 t.test('promtool finds nothing to mend', async (t) => {
-  const metrics = metricsOf(
-    t,
-    () => COUNTS,
-    () => ({ accepted: 3, connections: 1 })
-  );
+  const metrics = metricsOf(t, () => ({ ...COUNTS, accepted: 3, connections: 1 }));
   const { error, status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
     input: await metrics.text(),
     encoding: 'utf8'

@@ -1,7 +1,7 @@
 import { make, put } from './arena-pages/elements.js';
 import { Plot } from './arena-pages/plots.js';
 import { alarms, bytes, count, headline, lawOf, number, program, span } from './admin-words.js';
-import { quantile } from './quantile.js';
+import { between, quantile } from './quantile.js';
 import { drawRing, longWords, readWorld } from './ring.js';
 
 /**
@@ -101,12 +101,6 @@ const track = {
   }
 };
 
-/** What was counted between two looks. */
-const since = (before, { bounds, counts }) => ({
-  bounds,
-  counts: counts.map((one, i) => one - before.counts[i])
-});
-
 const rateOf = (now, before, seconds) =>
   `${number(Math.round(((now - before) / seconds) * 10) / 10)} /s`;
 
@@ -143,7 +137,7 @@ function showCounts(now, before, seconds) {
         return [name, shown, ''];
       }
       if (lately === true) return [name, shown, rateOf(value, before[member], seconds)];
-      const share = quantile(since(before.deliveryTimes, now.deliveryTimes), lately);
+      const share = quantile(between(before.deliveryTimes, now.deliveryTimes), lately);
       return [name, shown, share === null ? '' : `${number(share)} now`];
     }
   );

@@ -20,3 +20,9 @@ export function quantile({ bounds, counts }, share) {
   }
   return bounds.at(-1);
 }
+
+/** What was counted between two looks. */
+export const between = (before, { bounds, counts }) => ({
+  bounds,
+  counts: counts.map((count, i) => count - before.counts[i])
+});
