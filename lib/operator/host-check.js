@@ -162,7 +162,7 @@ export const hostReader = {
  * @property {string} have what there is
  * @property {string} [need] what N clients need
  * @property {string} [why] why it matters
- * @property {string} [mend] the command that mends it
+ * @property {string} [mend] the command that mends it, where it is `no`
  */
 
 /**
@@ -228,16 +228,13 @@ function checkSetting(name, wantedText, clients, reader) {
   if (text === undefined) return { ...common, state: 'unseen', have: 'not to be seen from here' };
   const have = numbers(text);
   const same = clients <= MILLION && squeezed(text) === wantedText;
-  if (same || JUDGES[setting.judge ?? 'least'](have, need)) {
-    return { ...common, state: 'ok', have: squeezed(text) };
-  }
   const value =
     setting.judge === 'set'
       ? [squeezed(text), ...wanted.filter((n) => !have.includes(n))].filter(Boolean).join(',')
       : mendTo.join(' ');
   return {
     ...common,
-    state: 'no',
+    state: same || JUDGES[setting.judge ?? 'least'](have, need) ? 'ok' : 'no',
     have: squeezed(text) || 'none',
     mend: `sudo sysctl -w ${name}=${/[ ,]/.test(value) ? `'${value}'` : value}`
   };
@@ -284,14 +281,11 @@ function checkFiles(clients, { workers = 0 }, reader) {
   }
   // Node raises the soft limit to the hard one at its start, so the hard one decides.
   const { hard } = limits;
-  const have = hard === Infinity ? 'unlimited' : grouped(hard);
-  const room = hard - own;
-  if (hard >= need) return { ...common, state: 'ok', have, room };
   return {
     ...common,
-    state: 'no',
-    have,
-    room,
+    state: hard >= need ? 'ok' : 'no',
+    have: hard === Infinity ? 'unlimited' : grouped(hard),
+    room: hard - own,
     mend:
       `ulimit -n ${need}  (as root, in the shell that starts the server; ` +
       'for good: deploy/sprites.service has LimitNOFILE, deploy/limits.conf is for logins)'
@@ -326,40 +320,26 @@ function cgroupMemory(reader) {
 function checkMemory(clients, { mailboxMemory = MAILBOXES }, reader) {
   const base = BASE_BYTES + mailboxMemory;
   const need = base + clients * (KERNEL_BYTES + USER_BYTES);
-  const roomIn = (bytes) => Math.max(0, Math.floor((bytes - base) / (KERNEL_BYTES + USER_BYTES)));
-  const why = `${grouped(KERNEL_BYTES)} bytes of kernel and ${USER_BYTES} of user space a client`;
+  const finding = (name, bytes, mend) => ({
+    ...{ name, state: bytes >= need ? 'ok' : 'no', have: gigabytes(bytes), need: gigabytes(need) },
+    why: `${grouped(KERNEL_BYTES)} bytes of kernel and ${USER_BYTES} of user space a client`,
+    room: Math.max(0, Math.floor((bytes - base) / (KERNEL_BYTES + USER_BYTES))),
+    mend
+  });
   const findings = [];
   const available = /^MemAvailable:\s+(\d+) kB/m.exec(reader.read('/proc/meminfo') ?? '');
   if (available) {
-    const bytes = Number(available[1]) * 1024;
-    const room = roomIn(bytes);
-    findings.push({
-      state: bytes >= need ? 'ok' : 'no',
-      name: 'memory available',
-      have: gigabytes(bytes),
-      need: gigabytes(need),
-      why,
-      room,
-      mend:
-        bytes >= need ? undefined : `give the host more memory, or start with --capacity ${room}`
-    });
+    const found = finding('memory available', Number(available[1]) * 1024);
+    const mend = `give the host more memory, or start with --capacity ${found.room}`;
+    findings.push({ ...found, mend });
   }
   // A control group's limit counts the kernel's memory for sockets too.
   const { limit, group } = cgroupMemory(reader);
   if (limit < 2 ** 60) {
-    findings.push({
-      state: limit >= need ? 'ok' : 'no',
-      name: 'memory limit of the control group',
-      have: gigabytes(limit),
-      need: gigabytes(need),
-      why,
-      room: roomIn(limit),
-      mend:
-        limit >= need
-          ? undefined
-          : `echo ${Math.ceil(need)} | sudo tee ${group}  (for good: MemoryMax= of the unit, ` +
-            '--memory of the container)'
-    });
+    const mend =
+      `echo ${Math.ceil(need)} | sudo tee ${group}  (for good: MemoryMax= of the unit, ` +
+      '--memory of the container)';
+    findings.push(finding('memory limit of the control group', limit, mend));
   }
   return findings;
 }
@@ -378,10 +358,7 @@ function checkConntrack(clients, reader) {
       need: String(need),
       why: 'a stateful firewall drops every connection above it',
       room: Math.floor((have - OWN_FILES) / 1.25),
-      mend:
-        have >= need
-          ? undefined
-          : `sudo sysctl -w net.netfilter.nf_conntrack_max=${need}  (or don't track the server's port)`
+      mend: `sudo sysctl -w net.netfilter.nf_conntrack_max=${need}  (or don't track the server's port)`
     }
   ];
 }
@@ -398,9 +375,8 @@ function checkState(clients, { state = 'none', journalBytes = 0 }, reader) {
     why: 'without it joins and throws are 503 state-unwritable; what waits for clients comes on top'
   };
   if (have === undefined) return [{ ...common, state: 'unseen', have: `${folder} can't be seen` }];
-  const found = { ...common, have: gigabytes(have) };
   const mend = `df -h ${folder}  (make room there, or give --state a file on a larger disk)`;
-  return [have >= need ? { ...found, state: 'ok' } : { ...found, state: 'no', mend }];
+  return [{ ...common, have: gigabytes(have), state: have >= need ? 'ok' : 'no', mend }];
 }
 
 /**
@@ -430,26 +406,15 @@ export function check(clients, { reader = hostReader, settings, ...given } = {})
     .map(([name, wanted]) => checkSetting(name, wanted, clients, reader))
     .filter((finding) => finding !== null);
   lines.push(...checkState(clients, given, reader));
-  for (const line of lines) {
-    if (line.state === 'unseen') continue;
-    const [have] = numbers(line.have);
-    if (line.name === 'fs.epoll.max_user_watches') {
-      limits.push({ ...line, room: have - OWN_FILES });
-    }
-    if (line.name === 'fs.file-max') {
-      limits.push({ ...line, room: have - OWN_FILES - filesInUse(reader) });
-    }
+  const others = { 'fs.epoll.max_user_watches': 0, 'fs.file-max': filesInUse(reader) };
+  for (const { name, state, have } of lines) {
+    if (state === 'unseen' || !(name in others)) continue;
+    limits.push({ name, room: numbers(have)[0] - OWN_FILES - others[name] });
   }
   const tightest = limits.reduce((least, limit) => (limit.room < least.room ? limit : least));
-  const findings = [
-    ...new Map(
-      [...limits, ...lines].map((finding) => {
-        const rest = { ...finding };
-        delete rest.room;
-        return [finding.name, rest];
-      })
-    ).values()
-  ];
+  // What is among both stands where the limit does.
+  const byName = [...limits, ...lines].map((finding) => [finding.name, finding]);
+  const findings = [...new Map(byName).values()];
   return {
     clients,
     ok: findings.every((finding) => finding.state !== 'no'),
