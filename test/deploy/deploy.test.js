@@ -232,6 +232,20 @@ t.test('the units allow every family of sockets that the server opens', async (t
   for (const family of seen) t.ok(families[0].includes(family), family);
 });
 
+t.test('a reload that comes before the server is loaded is no end', async (t) => {
+  const log = path.join(temporary(t), 'calls');
+  if (!mayTrace(t, log)) return;
+  const traced = ['strace', '-D', '-f', '-qq', '-e', 'trace=rt_sigaction,openat', '-o', log];
+  const server = await startServer(t, {
+    options: { drain: 0 },
+    command: [...traced, process.execPath, path.join(ROOT, 'bin/sprites')]
+  });
+  await server.stop();
+  const calls = readFileSync(log, 'utf8');
+  const listens = calls.search(/rt_sigaction\(SIGUSR2, \{sa_handler=0x/);
+  t.ok(listens > 0 && listens < calls.indexOf('/lib/http/routes.js"'));
+});
+
 t.test('the cloud-init file', async (t) => {
   t.test('is cloud-config', async (t) => {
     contented(t, 'cloud-init', [
