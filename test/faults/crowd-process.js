@@ -21,6 +21,8 @@ import { request, Wire } from '../support/http.js';
  *                                it had acked there: when it did so first, and what
  *   {"broken":TEXT}              the server broke its contract
  *   {"quiet":true}               no throw is under way any more (after "quiet" on stdin; "go": throw on)
+ *
+ * After "stop" on stdin it stops itself, as by SIGSTOP, but never between what it notes of an ack and its sending.
  */
 
 const { values } = parseArgs({
@@ -80,7 +82,8 @@ class Line {
     this.open = () => open.call(Wire, to, host, address);
   }
 
-  async ask(method, target, body) {
+  /** @param {() => void} [sending] is called just before it is sent, which it may not be */
+  async ask(method, target, body, sending = () => {}) {
     let over = false;
     let timer;
     const late = new Promise((_, reject) => {
@@ -95,6 +98,7 @@ class Line {
         if (over) return void wire.destroy();
         this.#wire = wire;
       }
+      sending();
       this.#wire.send(request(method, target, { body }));
       return this.#wire.read();
     })();
@@ -153,13 +157,17 @@ class Client {
     }
   }
 
+  #noteAck() {
+    if (this.#acks.at(-1)?.[1] !== this.#ack) this.#acks.push([Date.now(), this.#ack]);
+    if (this.#acks.length > ACKS) this.#acks.shift();
+  }
+
   async pollOn() {
     while (running) {
       let answer;
-      if (this.#acks.at(-1)?.[1] !== this.#ack) this.#acks.push([Date.now(), this.#ack]);
-      if (this.#acks.length > ACKS) this.#acks.shift();
+      const target = `/poll/${this.id}?ack=${this.#ack}`;
       try {
-        answer = await this.#polls.ask('GET', `/poll/${this.id}?ack=${this.#ack}`);
+        answer = await this.#polls.ask('GET', target, undefined, () => this.#noteAck());
       } catch {
         await pause(50);
         continue;
@@ -242,7 +250,9 @@ let throws = clients.map((client) => throwing && client.throwOn());
 
 createInterface({ input: process.stdin })
   .on('line', async (line) => {
-    if (line === 'go') {
+    if (line === 'stop') {
+      process.kill(process.pid, 'SIGSTOP');
+    } else if (line === 'go') {
       throwing = pace > 0;
       throws = clients.map((client) => throwing && client.throwOn());
     } else if (line === 'quiet') {

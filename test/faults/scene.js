@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +10,7 @@ import { text } from 'node:stream/consumers';
 
 import { plainEnvironment } from '../support/cpp-build.js';
 import { ROOT, startServer } from '../support/server.js';
+import { until } from '../support/until.js';
 
 /** Why a case can't be shown here. */
 export class Skip extends Error {}
@@ -84,6 +86,12 @@ class Crowd {
 
   signal(name) {
     this.child.kill(name);
+  }
+
+  /** Stops the process where nothing is half done, until SIGCONT. */
+  async halt() {
+    this.child.stdin.write('stop\n');
+    await until(() => / T /.test(readFileSync(`/proc/${this.child.pid}/stat`, 'utf8')));
   }
 
   /** Throws no more; resolves when no throw is under way. */

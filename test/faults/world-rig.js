@@ -86,9 +86,13 @@ class Member {
     await this.process.ended;
   }
 
+  get #crowds() {
+    return [this.scout, this.dozers, this.crowd];
+  }
+
   /** To all its clients. */
   signalClients(name) {
-    for (const crowd of [this.scout, this.dozers, this.crowd]) crowd.signal(name);
+    for (const crowd of this.#crowds) crowd.signal(name);
   }
 
   /**
@@ -98,7 +102,7 @@ class Member {
   async killThrowing() {
     const { rig, way } = this;
     if (rig.states) return this.kill();
-    this.signalClients('SIGSTOP');
+    await Promise.all(this.#crowds.map((crowd) => crowd.halt()));
     // What it has sent is acknowledged to it; what it acknowledges from now on is not heard.
     way.hang('out');
     await pause(ACKED);
@@ -142,7 +146,7 @@ class Member {
     this.signalClients('SIGSTOP');
     await this.start();
     let joined = 0;
-    for (const crowd of [this.scout, this.dozers, this.crowd]) {
+    for (const crowd of this.#crowds) {
       crowd.signal('SIGCONT');
       joined += crowd.clients;
       const all = async () => (await this.look()).clients === joined;
