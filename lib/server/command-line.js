@@ -93,8 +93,9 @@ async function run(start, options, unknown) {
 }
 
 /**
- * Ends the process, if it does not end by itself, after a failure too. What still keeps it is a name that Node looks up, of the upstream or of
- * the NATS server: that can't be given up, takes as long as the resolver does, and `process.exit` waits for it.
+ * Ends the process, if it does not end by itself, after a failure too. What still keeps it is a name that Node looks up,
+ * of the upstream or of the NATS server: that can't be given up, takes as long as the resolver does, and `process.exit`
+ * waits for it.
  */
 function endSoon() {
   const end = () => loadAddon().endNow(process.exitCode ?? 0);

@@ -457,6 +457,17 @@ class Unfetched : FeedResponder {
     EXPECT(feeds_.find(key)->watching == 0);
   }
 
+  void publish(const char* key) {
+    uint32_t watching;
+    EXPECT(feeds_.publish({.key = key,
+                           .cursor = {1, 1},
+                           .value = "1",
+                           .patch = {},
+                           .gzip = {},
+                           .upstream = false},
+                          &watching) == Outcome::kOk);
+  }
+
   /** However often fetches fail, what is kept of that is no more than there are feeds. */
   void repetitions() {
     for (uint32_t i = 0; i < 100000; ++i) {
@@ -467,14 +478,7 @@ class Unfetched : FeedResponder {
       EXPECT(feeds_.forget(key) && feeds_.failed() == 0);
     }
     failToFetch("a");
-    uint32_t watching;
-    EXPECT(feeds_.publish({.key = "a",
-                           .cursor = {1, 1},
-                           .value = "1",
-                           .patch = {},
-                           .gzip = {},
-                           .upstream = false},
-                          &watching) == Outcome::kOk);
+    publish("a");
     EXPECT(feeds_.failed() == 0 && feeds_.remove("a") == Outcome::kOk);
   }
 
@@ -516,14 +520,7 @@ class Unfetched : FeedResponder {
     Journal journal;
     feeds_.keepJournal(&journal);
     failToFetch("a");
-    uint32_t watching;
-    EXPECT(feeds_.publish({.key = "a",
-                           .cursor = {1, 1},
-                           .value = "1",
-                           .patch = {},
-                           .gzip = {},
-                           .upstream = false},
-                          &watching) == Outcome::kOk);
+    publish("a");
     uint32_t watchers[2];
     EXPECT(ask("b", &watchers[0]) == Outcome::kOk);
     EXPECT(ask("c", &watchers[1]) == Outcome::kTooManyFeeds);

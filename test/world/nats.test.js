@@ -34,6 +34,10 @@ const LEASE = 3000;
 
 const silent = { info() {}, warn() {}, error() {} };
 
+/** @returns {boolean} whether all are members, and each knows the ring as it is `named` */
+const isRing = (members, named) =>
+  members.every(({ membership, ring }) => membership.state === 'member' && ring() === named);
+
 /** A member in this process. */
 function enter(t, nats, name, how = {}) {
   const broker = new Broker({ servers: [nats.url], name, ...how });
@@ -74,8 +78,7 @@ function start(t, nats, name) {
 t.test('a ring, the broker killed and back, its store lost', { skip }, async (t) => {
   const nats = await startNats(t);
   const members = ['a', 'b', 'c'].map((name) => enter(t, nats, name));
-  const whole = () =>
-    members.every(({ membership, ring }) => membership.state === 'member' && ring() === 'abc');
+  const whole = () => isRing(members, 'abc');
   await until(whole);
   t.pass('three are one ring');
 
@@ -129,8 +132,7 @@ t.test('killed, stopped and continued', { skip }, async (t) => {
 t.test('a broker that hangs and goes on', { skip }, async (t) => {
   const nats = await startNats(t);
   const members = ['a', 'b'].map((name) => enter(t, nats, name));
-  const whole = () =>
-    members.every(({ membership, ring }) => membership.state === 'member' && ring() === 'ab');
+  const whole = () => isRing(members, 'ab');
   await until(whole);
   nats.signal('SIGSTOP');
   await until(() => members.every(({ membership }) => membership.state === 'cut-off'));
@@ -310,8 +312,7 @@ t.test(
 t.test('a bucket that is deleted is made again', { skip }, async (t) => {
   const nats = await startNats(t);
   const members = ['a', 'b'].map((name) => enter(t, nats, name));
-  const whole = () =>
-    members.every(({ membership, ring }) => membership.state === 'member' && ring() === 'ab');
+  const whole = () => isRing(members, 'ab');
   await until(whole);
   const connection = await connect({ servers: nats.url });
   t.teardown(() => connection.close());
