@@ -94,16 +94,29 @@ bool isOfOtherBoot(const JournalFile& journal) {
   return boot.empty() || memcmp(boot.c_str(), journal.origin.boot, boot.size() + 1) != 0;
 }
 
+/** Whether a journal may be a copy. (One that is written over the very file is not noticed.) */
+bool mayBeCopy(const JournalFile& journal) {
+  struct stat info;
+  return journal.header.version < kWithFeeds || stat(journal.path.c_str(), &info) != 0 ||
+         info.st_ino != journal.origin.inode;
+}
+
 /**
  * Whether the run that has written a journal may have told of more than is in it: the machine has
- * lost what was not on the disk, or the file is a copy. (A copy that is written over the very file
- * is not noticed.)
+ * lost what was not on the disk, or the file is a copy.
  */
 bool mayLack(const JournalFile& journal) {
-  if (journal.header.version < kWithFeeds) return true;
-  struct stat info;
-  if (stat(journal.path.c_str(), &info) != 0 || info.st_ino != journal.origin.inode) return true;
-  return journal.origin.synced != 1 && isOfOtherBoot(journal);
+  return mayBeCopy(journal) || (journal.origin.synced != 1 && isOfOtherBoot(journal));
+}
+
+/**
+ * Whether a journal that is older than the snapshot is of a backup during which a new snapshot was
+ * made: what has gone on from that is missing. A process that was killed leaves the file itself.
+ */
+bool isOfBackup(JournalFile* journal) {
+  return journal->file.open(journal->path, UINT64_MAX) != 0 ||
+         !readJournalHeader(journal->file.bytes(), &journal->header, &journal->origin).empty() ||
+         mayBeCopy(*journal);
 }
 
 /**
@@ -234,11 +247,11 @@ Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t coun
 
   int error;
   std::vector<JournalFile> journals;
-  bool outdated = false;
+  bool ofBackup = false;
   for (const uint64_t generation : journalsOnDisk(&error)) {
-    outdated = outdated || generation < recovery.snapshot.generation;
-    if (generation < recovery.snapshot.generation || generation >= upTo) continue;
     JournalFile one = {generation, journalPath(generation), {}, {}, {}};
+    if (generation < recovery.snapshot.generation) ofBackup = ofBackup || isOfBackup(&one);
+    if (generation < recovery.snapshot.generation || generation >= upTo) continue;
     // However long it has become: only what it leads to is held to the bound of a state.
     if (const int failed = one.file.open(one.path, UINT64_MAX)) {
       const bool isFile = failed != EINVAL;
@@ -247,9 +260,7 @@ Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t coun
     journals.push_back(std::move(one));
   }
   if (error != 0) return fail(options_.path, error, "");
-  // As a backup has it that was made while a new snapshot was: what has gone on from that is
-  // missing.
-  recovery.doubtful = outdated && journals.empty();
+  recovery.doubtful = ofBackup && journals.empty();
   const size_t whole = mayCut ? countWithHeader(&journals) : journals.size();
   while (journals.size() > whole) {
     recovery.torn += journals.back().file.bytes().size();

@@ -1,4 +1,11 @@
-import { copyFileSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  linkSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync
+} from 'node:fs';
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 
@@ -60,6 +67,19 @@ t.test('so may be a snapshot that was made while a backup was', async (t) => {
   const { body } = await get(two, 'a');
   t.strictSame(body.value, value(1), 'whole');
   t.not(epochOf(body.cursor), epochOf(first.cursor));
+  await two.stop();
+});
+
+t.test('a journal that a stop was killed before it removed is in the snapshot', async (t) => {
+  const { begin, folder } = kept(t);
+  const one = await begin();
+  const { body: first } = await put(one, 'a', value(1));
+  const journal = join(folder, 'state.journal-0');
+  linkSync(journal, join(folder, 'kept'));
+  await one.stop();
+  renameSync(join(folder, 'kept'), journal);
+  const two = await begin();
+  t.equal((await get(two, 'a')).body.cursor, first.cursor, 'in its epoch');
   await two.stop();
 });
 

@@ -304,10 +304,13 @@ class Run : public Actor {
   void fault(uint64_t what) {
     switch (what) {
       case kCrash:
-        // At any call of the disk from now on, or now.
-        if (below(2) == 0) {
-          anyHost().disk.endsAt = below(30);
-        } else if (Host& host = anyHost(); host.life() != nullptr) {
+        // At any call of the disk from now on, in order or within its end, or now.
+        if (Host& host = anyHost(); below(2) == 0) {
+          host.disk.endsAt = below(30);
+        } else if (host.life() != nullptr && below(2) == 0) {
+          if (below(2) == 0) host.disk.endsAt = below(30);
+          restart(&host);
+        } else if (host.life() != nullptr) {
           machine_.say("the process ends");
           host.kill();
         }
@@ -396,11 +399,13 @@ class Run : public Actor {
     }
   }
 
-  /** A server that has left its world in order ends, and starts again. */
+  /** A server ends in order, as one does that has left its world, and starts again. */
   void restart(Host* host) {
-    machine_.say("server %" PRIu64 " has left", host->number());
+    machine_.server = host->number();
+    machine_.say("server %" PRIu64 " ends in order", host->number());
     host->life()->finish();
     if (machine_.dead) return crash();
+    host->disk.endsAt = kNever;
     host->end();
     machine_.after(below(20 * kSecond), this, kBegin + host->number());
   }

@@ -212,6 +212,13 @@ class Disk {
     return found == names_.end() ? std::string() : found->first;
   }
 
+  /** Whether a file is shorter than its header: its process was killed before that was written. */
+  bool hasBegun(size_t header) const {
+    return std::any_of(names_.begin(), names_.end(), [&](const auto& one) {
+      return one.first.find(".journal-") != std::string::npos && one.second->now.size() < header;
+    });
+  }
+
   /** The process is gone; by a power cut so is what was not on the disk. */
   void crash(Crash how) {
     for (auto& one : opened_) expect(!one, "a file is left open");

@@ -231,7 +231,8 @@ class Life {
   /** The end in order. */
   void finish() {
     if (turn_.store() == nullptr) return;
-    expect(turn_.finish().ok() || machine->dead, "an end in order has left no state");
+    expect(turn_.finish().ok() || machine->dead || crowd->lossy,
+           "an end in order has left no state");
   }
 
   void stopListening() { front_.stopListening(); }
@@ -747,12 +748,14 @@ class Host : public Actor {
     machine->server = plan_.number;
     ++number_;
     turnDue_ = false;
+    const bool mayDoubt = disk.remembers || disk.hasBegun(sizeof(JournalBegin));
     life_ = std::make_unique<Life>(plan_, [this, number = number_](uint64_t delay, Life::Due due) {
       if (number != number_) return;
       machine->after(delay, this, nameOf(due));
     });
     if (machine->dead) return;
     if (!life_->problem().empty()) machine->broken(life_->problem());
+    expect(mayDoubt || !life_->recovery().doubtful, "a killed process has left a state in doubt");
     network->tells(life_->fd(), this, nameOf(Life::Due::kReady));
     machine->say("a server begins, life %" PRIu64 ": %" PRIu64 " clients, %" PRIu64 " sprites wait",
                  number_, life_->pool().counts().clients, life_->pool().counts().waiting);
