@@ -15,7 +15,7 @@ import { openUpstream } from './upstream.js';
  * @param {string[]} [parts.publishTokens] besides those of the file
  * @returns {{feeds: Feeds, tokens: ReturnType<typeof openTokens>, ready: Promise<void>, status: () => object,
  *     reload: () => void, close: () => Promise<void>}}
- *     `ready`: when its threads are there; `reload` reads the tokens anew
+ *     `ready`: when they can be served; `reload` reads the tokens anew
  * @throws {Error} in one line: a file of tokens that can't be used, or feeds of the last run that there is no room for
  */
 export function openFeeds({ options, limits, pool, state, log, publishTokens }) {
@@ -28,15 +28,7 @@ export function openFeeds({ options, limits, pool, state, log, publishTokens }) 
     feeds.close();
     throw new Error(`the feeds of the last run are not used (${error.message})`, { cause: error });
   }
-  // Without publishers, in a world too, and without an upstream there is nothing for them to do.
-  const fetched = options.upstream !== 'none';
-  const needed =
-    tokens.open ||
-    options.grants !== 'none' ||
-    fetched ||
-    options.arena.length > 0 ||
-    options.world !== 'none';
-  const ready = Promise.all([needed && threads.start(), state.doubtful && feeds.renew()]);
+  const ready = state.doubtful ? feeds.renew() : Promise.resolve();
   // It may fail before a caller waits for it.
   ready.catch(() => {});
   const upstream = openUpstream({ feeds, options, log });

@@ -23,7 +23,6 @@ function during(id, part) {
 }
 
 const tasks = {
-  nothing: () => ({}),
   change: (job, id) => during(id, () => change(job)),
   compress: ({ key, cursor, value }, id) =>
     during(id, () => ({ gzip: compress(key, cursor, value) })),
