@@ -175,7 +175,7 @@ export function openPages(more = new Map(), framed = false, without = []) {
       .map(([path, { headers, body }]) => ({
         path,
         headers: { ...headers, 'Content-Security-Policy': policy },
-        body: body.toString()
+        body
       }));
   }
 

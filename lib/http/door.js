@@ -111,7 +111,7 @@ function replies(outcomes, options, common, files) {
     headTooLarge: problem('head-too-large'),
     expectationFailed: problem('expectation-failed'),
     stays: `Connection: keep-alive\r\nKeep-Alive: timeout=${options.idleTime}\r\n`,
-    fixed: files.map(({ path, headers, body }) => [path, text(200, headers, body)])
+    fixed: files.map(({ path, headers, body }) => [path, text(200, headers), body])
   };
 }
 

@@ -24,7 +24,7 @@ namespace {
 /**
  * {outcomes: [text, …], feed, feedGzip, feedPublic, feedUnchanged, feedStream, feedStreamGzip,
  * feedStreamPlain, json, joined: [text, text], timedOut, refused, tooMuchHeld, badRequest,
- * headTooLarge, expectationFailed, stays, fixed: [[path, text], …]}
+ * headTooLarge, expectationFailed, stays, fixed: [[path, text, bytes], …]}
  */
 Replies repliesOf(Local<Value> given) {
   Replies replies;
@@ -53,8 +53,9 @@ Replies repliesOf(Local<Value> given) {
   Local<Array> fixed = get(given, "fixed").As<Array>();
   for (uint32_t i = 0; i < fixed->Length(); ++i) {
     Local<Array> entry = Nan::Get(fixed, i).ToLocalChecked().As<Array>();
-    replies.fixed.emplace(textOf(Nan::Get(entry, 0).ToLocalChecked()),
-                          textOf(Nan::Get(entry, 1).ToLocalChecked()));
+    Reply reply(textOf(Nan::Get(entry, 1).ToLocalChecked()));
+    reply.rest.append(bytesOf(Nan::Get(entry, 2).ToLocalChecked()));
+    replies.fixed.emplace(textOf(Nan::Get(entry, 0).ToLocalChecked()), std::move(reply));
   }
   return replies;
 }
