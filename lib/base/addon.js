@@ -33,8 +33,8 @@ export function prebuilt(product) {
  * Node's ABI.
  *
  * @returns {object} its exports: the classes Pool, AddressLimits, Door, Feeds, Tls and
- *     LoopDelays; the functions readForwarded, readForwardedFor, writeNow, takeFileLock, releaseFileLock and
- *     endNow; the list outcomes
+ *     LoopDelays; the functions readForwarded, readForwardedFor, writeNow, takeFileLock, releaseFileLock, giveBackHeap
+ *     and endNow; the list outcomes
  * @throws {Error} with code `ERR_SPRITES_ADDON` and a message of one line, when there is none for this Node and
  *     platform, or in another thread than the main one
  */

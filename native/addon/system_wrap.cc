@@ -58,10 +58,14 @@ void endNowCall(const Nan::FunctionCallbackInfo<Value>& info) {
   _exit(static_cast<int>(uint32Of(info[0])));
 }
 
+// giveBackHeap(): collects all garbage there is, and gives its memory to the system: 20 ms, 4 MB.
+void giveBackHeapCall(const Nan::FunctionCallbackInfo<Value>&) { Nan::LowMemoryNotification(); }
+
 }  // namespace
 
 void initSystem(Local<Object> target) {
   Nan::SetMethod(target, "endNow", endNowCall);
+  Nan::SetMethod(target, "giveBackHeap", giveBackHeapCall);
   Nan::SetMethod(target, "reservePort", reservePortCall);
   Nan::SetMethod(target, "writeNow", writeNowCall);
   Nan::SetMethod(target, "takeFileLock", takeFileLockCall);
