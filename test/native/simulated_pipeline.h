@@ -82,7 +82,8 @@ class Pipeliner : public Client, private PipeOwner {
     bool polls = false;
     for (const Asked& one : asked_) polls = polls || one.kind == Kind::kPoll;
     for (uint64_t more = crowd->calm ? 0 : machine->below(6); more > 0; --more) {
-      if (asked_.size() >= kMostAhead) break;
+      // Of more throws without an answer than a server remembers one may be stale.
+      if (std::max(asked_.size(), throws_.size()) >= kMostAhead) break;
       const uint64_t what = machine->below(6);
       const uint64_t number = machine->below(1000000);
       if (what < 3) {
