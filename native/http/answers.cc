@@ -56,15 +56,17 @@ bool Answers::send(Connection& connection, base::Ref<base::Message> message) {
 bool Answers::sent(Connection& connection) {
   const bool ends = connection.last && connection.state == ConnectionState::kReading;
   if (ends) connections_->beginClosing(connection);
+  if (connection.state == ConnectionState::kClosing) {
+    endOurHalf(connection);
+    return false;
+  }
   if (connection.state == ConnectionState::kStreaming) {
     connections_->disarm(connection);
   } else {
     connections_->arm(connection, Deadline::kIdle, idleTime_);
   }
   connections_->watch(connection);
-  if (connection.state != ConnectionState::kClosing) return true;
-  endOurHalf(connection);
-  return false;
+  return true;
 }
 
 /** Keeps what the kernel has not taken. */
@@ -123,10 +125,11 @@ void Answers::sendLast(Connection& connection, std::string_view bytes) {
   }
 }
 
-/** Tells the client that nothing more will come; what it has sent meanwhile is not read. */
+/** Tells the client that nothing more will come; what it sends is read and thrown away. */
 void Answers::endOurHalf(Connection& connection) {
   if (connections_->closing() > kLingerers) return connections_->close(connection);
   connections_->takeInput(connection);
+  connections_->watch(connection);
   connections_->endOurHalf(connection);
   connections_->arm(connection, Deadline::kIdle, kLinger);
 }
