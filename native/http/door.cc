@@ -176,7 +176,7 @@ void Door::shakeNow(Connection& connection) {
   connections_.arm(connection, Deadline::kIdle, options_.headTime);
   connections_.watchFor(connection, Interest::kRead);
   // The request may have come with the end of the handshake.
-  read(connection);
+  event(connection, EPOLLIN);
 }
 
 /** Goes on with the handshakes that wait, as far as the turn's share goes. */

@@ -110,6 +110,7 @@ void Door::proceed(Ticket ticket) {
   const size_t length = connection->inputLength;
   const Input input = connections_.takeInput(*connection);
   arrive(*connection, {input.get(), length});
+  if (connections_.find(ticket) != nullptr) resumeMore(*connection);
 }
 
 /** More of a request's body has come. */

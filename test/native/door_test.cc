@@ -887,7 +887,11 @@ class Slow {
               makeReplies(),
               {.ask = [this](const Question& question) { ask(question); }, .gone = [](Ticket) {}},
               now),
-        port_(listenTo(&door_)) {}
+        port_(listenTo(&door_)) {
+    const test::Credentials identity = test::makeCredentials(test::KeyKind::kEcdsa);
+    EXPECT(tls_.take(identity.certificate, identity.key).empty());
+    securePort_.number = listenTo(&door_, &tls_);
+  }
 
   void run() {
     Wire first(port_);
@@ -912,6 +916,7 @@ class Slow {
     shareTurns();
     waitForRoom();
     readWhatIsTooLong();
+    hearTheEnd();
     pass(kIdleTime + 1000);
     EXPECT(door_.counts().open == 0 && door_.counts().timedOut == 0);
   }
@@ -948,6 +953,25 @@ class Slow {
     }
     until([&] { return peer.read().starts_with("HTTP/1.1 200"); });
     peer.end();
+  }
+
+  /** By TLS a client that ends its half within its request is told at once: no FIN tells of it. */
+  void hearTheEnd() {
+    for (const char* text : {"GET /long HTTP/1.1\r\n",
+                             "POST /long HTTP/1.1\r\nHost: a\r\nExpect: "
+                             "100-continue\r\nContent-Length: 4\r\n\r\n"}) {
+      // Each version.
+      for (int i = 0; i < 4; ++i) {
+        Wire peer(securePort_);
+        peer.send(text);
+        peer.end();
+        asked_.clear();
+        until([&] {
+          if (std::exchange(asked_, "") == "awaited") door_.proceed(ticket_);
+          return peer.read().find("HTTP/1.1 400") != std::string::npos && peer.over();
+        });
+      }
+    }
   }
 
   void answer(Ticket ticket) {
@@ -1024,8 +1048,11 @@ class Slow {
   std::atomic<uint32_t> open_{0};
   std::string asked_;
   Ticket ticket_ = {};
+  TlsContext tls_;
+  uint64_t secured_ = 0;
   Door door_;
   const Port port_;
+  Port securePort_{0, &secured_};
 };
 
 /**
