@@ -94,7 +94,7 @@ void Door::begin(Connection& connection, std::string_view data) {
   connection.arriving = true;
   // A client that has sent some of the body already does not wait (RFC 9110, section 10.1.1).
   if (head_.expects && rest.empty()) {
-    return settle(connection, arrival.head, {Body::State::kAwaited}, {});
+    return settle(connection, head, {Body::State::kAwaited}, {});
   }
   connections_.arm(connection, Deadline::kBody, options_.bodyTime);
   arrive(connection, rest);

@@ -917,6 +917,7 @@ class Slow {
     waitForRoom();
     readWhatIsTooLong();
     hearTheEnd();
+    refuseTheBody();
     pass(kIdleTime + 1000);
     EXPECT(door_.counts().open == 0 && door_.counts().timedOut == 0);
   }
@@ -934,6 +935,8 @@ class Slow {
     asked_ = awaited ? "awaited" : "whole " + std::string(question.body.bytes);
     if (question.head.target == "/long") test::TurnClock::useUpTheTurn();
     if (question.head.target == "/deferred") answer(ticket_);
+    // The question stays as long as the call.
+    EXPECT(question.text.ends_with("\r\n\r\n"));
   }
 
   /** What a client sends of a body that is too long is read on behind the answer, however much has
@@ -972,6 +975,14 @@ class Slow {
         });
       }
     }
+  }
+
+  /** A body that is not wanted is not asked for. */
+  void refuseTheBody() {
+    Wire peer(port_);
+    peer.send(
+        "POST /deferred HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+    until([&] { return peer.read().starts_with("HTTP/1.1 200") && peer.over(); });
   }
 
   void answer(Ticket ticket) {
