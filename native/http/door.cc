@@ -395,7 +395,7 @@ void Door::resumeNext(Ticket ticket) {
 /** Whether a connection that has had its share may be read from, and no event tells of that. */
 bool Door::mayReadMore(const Connection& connection) {
   return connection.state == ConnectionState::kReading && connection.output == nullptr &&
-         !connection.resumes && connections_.hasMore(connection);
+         !connection.resumes && !connection.full && connections_.hasMore(connection);
 }
 
 /** A session may have more of what was read. */

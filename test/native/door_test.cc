@@ -1150,6 +1150,9 @@ class Decided {
         port_(listenTo(&door_)) {
     pool_.setResponder(PollHolder::kDoor, &door_);
     routes_.setDoor(&door_);
+    const test::Credentials identity = test::makeCredentials(test::KeyKind::kEcdsa);
+    EXPECT(tls_.take(identity.certificate, identity.key).empty());
+    securePort_.number = listenTo(&door_, &tls_);
     Wire peer(port_);
     peer.send(request("POST", "/join"));
     std::string head;
@@ -1168,6 +1171,9 @@ class Decided {
     EXPECT(answersTo(one + poll) == "202 503 ");
     EXPECT(answersTo(one + poll + half(one), one.substr(one.size() / 2)) == "202 503 ");
     EXPECT(pool_.counts().thrown == 8);
+    // More than one read takes, by TLS 1.2, which has the rest: what is behind a gap is not served.
+    EXPECT(answersTo(manyThrows(), {}, securePort_) == "202 202 202 202 503 ");
+    EXPECT(pool_.counts().thrown == 12);
     tooLate(poll);
     until([&] { return door_.counts().open == 0; });
     EXPECT(door_.counts().handled == 0);
@@ -1185,7 +1191,19 @@ class Decided {
     return options;
   }
 
-  std::string makeThrow() const { return request("POST", "/throw/" + id_ + "/up", "{}"); }
+  std::string makeThrow(const std::string& sprite = "{}") const {
+    return request("POST", "/throw/" + id_ + "/up", sprite);
+  }
+
+  /** Throws of which one read ends with one, and some more. */
+  std::string manyThrows() const {
+    constexpr size_t kRead = test::kOddHead + 65536;
+    std::string sprite = "{ }";
+    while (kRead % makeThrow(sprite).size() != 0) sprite.insert(1, " ");
+    std::string all;
+    while (all.size() < kRead + 1024) all += makeThrow(sprite);
+    return all;
+  }
 
   void decide() {
     door_.turn();
@@ -1212,8 +1230,8 @@ class Decided {
   }
 
   /** The answers' statuses, up to the end; `later` is sent when there is one. */
-  std::string answersTo(const std::string& text, const std::string& later = {}) {
-    Wire peer(port_);
+  std::string answersTo(const std::string& text, const std::string& later = {}, Port port = 0) {
+    Wire peer(port.number == 0 ? port_ : port);
     peer.send(text);
     std::string statuses;
     std::string head;
@@ -1279,8 +1297,11 @@ class Decided {
   test::OddRoutes routes_{&random_, &odds_, [] { return std::string(); }};
   EventSet events_;
   std::atomic<uint32_t> open_{0};
+  TlsContext tls_;
+  uint64_t secured_ = 3;  // the next is TLS 1.2
   Door door_;
-  const uint16_t port_;
+  const Port port_;
+  Port securePort_{0, &secured_};
   std::string id_;
 };
 
