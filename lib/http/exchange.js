@@ -103,11 +103,6 @@ class Exchange {
     this.transient = transient;
   }
 
-  /** Whether this is the request of that generation of its connection. */
-  isOf(generation) {
-    return this.#generation === generation;
-  }
-
   body(most) {
     if (this.#body === undefined) throw new Awaited();
     return this.#body === null || this.#body.length > most ? null : this.#body;
@@ -142,11 +137,14 @@ class Exchange {
 /** In place of a native door that is closed: a program's answer may come later still. */
 const CLOSED = { respond() {}, watch() {}, proceed() {}, abandon() {}, park: () => false };
 
+/** Another connection may have the number before it is told that the one before is gone. */
+const keyOf = (connection, generation) => `${connection}/${generation}`;
+
 /** The exchanges of one door. */
 export class Exchanges {
   #handle;
   #failed;
-  /** Parked requests, by their connections. @type {Map<number, Exchange>} */
+  /** Parked requests, by their connections. @type {Map<string, Exchange>} */
   #parked = new Map();
 
   /** The native door. */
@@ -167,7 +165,7 @@ export class Exchanges {
   begin = async (connection, generation, ...rest) => {
     const exchange = new Exchange(this, connection, generation, rest);
     const answer = await this.#handle(exchange);
-    if (this.#parked.get(connection) === exchange) this.#parked.delete(connection);
+    this.#parked.delete(keyOf(connection, generation));
     if (answer === undefined) return;
     try {
       exchange.answer(answer);
@@ -178,10 +176,10 @@ export class Exchanges {
 
   /** The connection of a parked request is gone: called by the native door. */
   gone = (connection, generation) => {
-    const exchange = this.#parked.get(connection);
-    if (!exchange?.isOf(generation)) return;
-    this.#parked.delete(connection);
-    exchange.cancel();
+    const key = keyOf(connection, generation);
+    const exchange = this.#parked.get(key);
+    this.#parked.delete(key);
+    exchange?.cancel();
   };
 
   /** The native door is closed, and its workers tell of no connection any more. */
@@ -192,7 +190,8 @@ export class Exchanges {
   }
 
   park(connection, generation, exchange) {
-    if (this.door.park(connection, generation)) this.#parked.set(connection, exchange);
+    const isThere = this.door.park(connection, generation);
+    if (isThere) this.#parked.set(keyOf(connection, generation), exchange);
     else exchange.cancel();
   }
 

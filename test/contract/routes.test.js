@@ -151,11 +151,11 @@ function exchangesOver(handle, { isThere = true } = {}) {
     park: () => isThere
   };
   const begin = (method, target, how) => {
-    const { fields, body, connection } = {
-      ...{ fields: [], body: Buffer.alloc(0), connection: 1 },
+    const { fields, body, connection, generation } = {
+      ...{ fields: [], body: Buffer.alloc(0), connection: 1, generation: 1 },
       ...how
     };
-    return exchanges.begin(connection, 1, method, target, fields, body, '192.0.2.1', true);
+    return exchanges.begin(connection, generation, method, target, fields, body, '192.0.2.1', true);
   };
   return { exchanges, begin, told };
 }
@@ -246,11 +246,15 @@ t.test('what is parked is cancelled with its connection, once', async (t) => {
   t.strictSame(cancelled, [], 'another request had that connection before');
   for (const connection of [1, 1, 2]) exchanges.gone(connection, 1);
   t.strictSame(cancelled, ['a'], 'what is answered is parked no more');
+  begin('GET', '/d', { connection: 1 });
+  begin('GET', '/e', { connection: 1, generation: 2 });
+  for (const generation of [1, 2]) exchanges.gone(1, generation);
+  t.strictSame(cancelled, ['a', 'd', 'e'], 'a worker tells late that a connection is gone');
   const late = exchangesOver(handle, { isThere: false });
   late.begin('GET', '/c');
-  t.strictSame(cancelled, ['a', 'c'], 'the connection was gone before');
+  t.strictSame(cancelled, ['a', 'd', 'e', 'c'], 'the connection was gone before');
   late.exchanges.gone(1, 1);
-  t.equal(cancelled.length, 2);
+  t.equal(cancelled.length, 4);
 });
 
 t.test('what is answered when the door is closed goes nowhere', async (t) => {
