@@ -256,7 +256,13 @@ void Door::watch(Ticket ticket, const Wanted* wanted, uint32_t count, WatchHow h
     outcome = Outcome::kTooManyWatchers;
   }
   if (outcome == Outcome::kOk) outcome = feeds_.watch(*connection, wanted, count, how);
-  if (outcome == Outcome::kOk) return;
+  if (outcome == Outcome::kOk) {
+    // Its client may have ended its half meanwhile: then no client waits for news.
+    const bool waits =
+        connection->state == ConnectionState::kWatching && (how.stream || !wanted->after.empty());
+    if (waits && connection->interest == Interest::kReset) connections_.close(*connection);
+    return;
+  }
   noteOutcome(*connection, how.many ? Route::kFeeds : Route::kFeed, outcome);
   const Reply& reply = replies_.replies().outcomes[static_cast<size_t>(outcome)];
   const bool last = connection->last;

@@ -201,6 +201,7 @@ class Test {
     misbehave();
     askAndAnswer();
     goneWhilePending();
+    goneBeforeItWatches();
     endWhilePending();
     goneBeforeItsTurn();
     sendAheadOfAnswer();
@@ -598,6 +599,30 @@ class Test {
     peer.reset();
     UNTIL(worker_.door().counts().open < open);
     odds_.clear();
+  }
+
+  /** A client that is gone before JavaScript has a feed answer it watches nothing. */
+  void goneBeforeItWatches() {
+    publishOdd();
+    test::Odd& odd = odds_[kOddNumber];
+    odd.method = "POST";
+    odd.how = test::How::kWait;
+    odd.awaited = odd.refused = true;
+    const uint32_t open = door_.counts().open;
+    const uint64_t asked = doorRoutes_.asked();
+    Wire peer(port_);
+    peer.send("POST /odd/" + std::to_string(kOddNumber) +
+              " HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+    for (int turns = 0; doorRoutes_.asked() == asked; ++turns) {
+      EXPECT(turns < 20000);
+      test::TurnClock::passRest();
+      door_.turn();
+    }
+    peer.close();
+    while (isAwake(events_)) door_.turn();
+    UNTIL(doorRoutes_.done() && door_.counts().open == open);
+    odds_.clear();
+    EXPECT(feeds_.remove(test::OddRoutes::kFeed) == Outcome::kOk);
   }
 
   /** A client by TLS that says its end while its request is decided gets the answer, and then its
