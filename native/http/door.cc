@@ -219,6 +219,8 @@ bool Door::greet(Connection& connection, const char** data, size_t* length) {
       break;
   }
   connection.greeted = true;
+  // Of a request there may be nothing yet.
+  connection.deadline = Deadline::kIdle;
   *data += header.length;
   *length -= header.length;
   return count(connection, header.known ? header.client : connection.client);

@@ -241,6 +241,11 @@ t.test('a PROXY header that does not come, or drips in, is no way to stay', asyn
   const silent = await Wire.open(server.port);
   const dripping = await Wire.open(server.port);
   const text = proxy1('192.0.2.1');
+  const greeted = await Wire.open(server.port);
+  greeted.send(text.slice(0, 9));
+  // The server has read those.
+  await server.join();
+  greeted.send(text.slice(9));
   let ended = false;
   const drip = (async () => {
     // Some forty seconds, if every byte bought another second.
@@ -253,9 +258,11 @@ t.test('a PROXY header that does not come, or drips in, is no way to stay', asyn
   })();
   await silent.closed();
   await dripping.closed();
+  await greeted.closed();
+  t.equal(greeted.leftOver.length, 0, 'no 408 where nothing of a request has come');
   ended = true;
   await drip;
-  await Promise.all([silent.destroy(), dripping.destroy()]);
+  await Promise.all([silent, dripping, greeted].map((wire) => wire.destroy()));
 });
 
 const proxy1 = (address) => `PROXY TCP4 ${address} 192.0.2.200 1000 80\r\n`;
