@@ -2,20 +2,16 @@
 #include <uv.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "arena/arena.h"
 #include "base/deadline_clock.h"
 #include "convert.h"
-#include "loop_scope.h"
+#include "ticker.h"
 #include "wraps.h"
 
 namespace server {
-
-using v8::Array;
-using v8::Local;
-using v8::Object;
-using v8::Value;
 
 /** The arenas, and the clock of their players' leases. */
 class ArenaObject : public Nan::ObjectWrap {
@@ -43,30 +39,21 @@ class ArenaObject : public Nan::ObjectWrap {
       : kept_(limits),
         clock_(uv_now(Nan::GetCurrentEventLoop()), kTickMilliseconds),
         arena_(options, limits->IsUndefined() ? nullptr : addressLimitsOf(limits),
-               uv_now(Nan::GetCurrentEventLoop())) {
-    // The timer outlives the object: the loop gives it back when it has closed it.
-    timer_ = new uv_timer_t;
-    timer_->data = this;
-    uv_timer_init(Nan::GetCurrentEventLoop(), timer_);
-    uv_timer_start(timer_, tick, kTickMilliseconds, kTickMilliseconds);
-    uv_unref(reinterpret_cast<uv_handle_t*>(timer_));
-  }
+               uv_now(Nan::GetCurrentEventLoop())) {}
 
   ~ArenaObject() override { stop(); }
 
   void stop() {
-    if (timer_ == nullptr) return;
+    if (std::exchange(stopped_, true)) return;
     Unref();
-    uv_close(reinterpret_cast<uv_handle_t*>(timer_),
-             [](uv_handle_t* handle) { delete reinterpret_cast<uv_timer_t*>(handle); });
-    timer_ = nullptr;
+    ticker_.stop();
   }
 
-  static void tick(uv_timer_t* timer) {
-    auto* self = static_cast<ArenaObject*>(timer->data);
-    const bool done = self->arena_.tick(self->clock_.advance(uv_now(timer->loop)));
+  void tick() {
+    // The addon is on no other loop; no context is entered here, by which Node would know it.
+    const bool done = arena_.tick(clock_.advance(uv_now(uv_default_loop())));
     // What is left over waits for one turn of the loop, not for a whole tick.
-    if (!done) uv_timer_start(timer, tick, 1, kTickMilliseconds);
+    if (!done) ticker_.hurry();
   }
 
   static uint32_t roomIn(const Nan::FunctionCallbackInfo<Value>& info) { return uint32Of(info[0]); }
@@ -192,7 +179,8 @@ class ArenaObject : public Nan::ObjectWrap {
   Nan::Global<Value> kept_;  // the limits outlive the arena
   base::DeadlineClock clock_;
   Arena arena_;
-  uv_timer_t* timer_ = nullptr;
+  Ticker ticker_{this, [](void* self) { static_cast<ArenaObject*>(self)->tick(); }};
+  bool stopped_ = false;
 };
 
 Arena* arenaOf(Local<Value> arena) {
