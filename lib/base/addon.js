@@ -32,8 +32,9 @@ export function prebuilt(product) {
  * Loads the addon, in the main thread: the one that was built here, otherwise the one of the platform's package for this
  * Node's ABI.
  *
- * @returns {object} its exports: the classes Pool, AddressLimits, Door, Feeds, Tls and
- *     LoopDelays; the functions readForwarded, readForwardedFor, writeNow, takeFileLock, releaseFileLock, giveBackHeap
+ * @returns {object} its exports: the classes Pool, AddressLimits, Door, Feeds, Arena, Tls, World and
+ *     LoopDelays; the functions reservePort, writeNow, takeFileLock, holdsFileLock, releaseFileLock, giveBackHeap
+ *     and endNow; the list outcomes
  *     and endNow; the list outcomes
  * @throws {Error} with code `ERR_SPRITES_ADDON` and a message of one line, when there is none for this Node and
  *     platform, or in another thread than the main one

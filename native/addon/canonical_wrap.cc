@@ -1,6 +1,5 @@
 // Canonical JSON for JavaScript, in any thread. Conversion only.
 #include "base/canonical.h"
-#include "base/json_grammar.h"
 #include "convert.h"
 #include "wraps.h"
 

@@ -52,7 +52,7 @@ bool Door::servesHere(const Connection& connection, const HotRequest& request, c
   }
   switch (request.route) {
     case Route::kJoin:
-      return !options_.privateJoin && request.bodyLength <= mostBody(request);
+      return !options_.privateJoin;
     case Route::kPoll:
     case Route::kPlace:
       return parts_.polls != nullptr && !isOfOther(request.id);

@@ -46,10 +46,6 @@ void EventSet::change(int fd, uint64_t connectionKey, uint32_t events) {
   control(EPOLL_CTL_MOD, fd, {.u64 = connectionKey}, events);
 }
 
-void EventSet::change(int fd, Watcher* watcher, uint32_t events) {
-  control(EPOLL_CTL_MOD, fd, {.ptr = watcher}, events);
-}
-
 void EventSet::remove(int fd) { epoll_ctl(set_, EPOLL_CTL_DEL, fd, nullptr); }
 
 void EventSet::wake() {

@@ -60,9 +60,8 @@ class EventSet {
   bool add(int fd, uint64_t connectionKey, uint32_t events);
   bool add(int fd, Watcher* watcher, uint32_t events);
 
-  /** Watches `fd`, which was added with the same key or watcher, for other events. */
+  /** Watches `fd`, which was added with the same key, for other events. */
   void change(int fd, uint64_t connectionKey, uint32_t events);
-  void change(int fd, Watcher* watcher, uint32_t events);
 
   /** Watches `fd` no more. To be called before `fd` is closed where another process has it too. */
   void remove(int fd);

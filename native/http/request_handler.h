@@ -43,13 +43,11 @@ class RequestHandler {
   virtual std::optional<Outcome> leave(Ticket ticket, const Id& id) = 0;
 
   /** Whether inputs of players are decided here; else JavaScript handles them. */
-  virtual bool takesInputs() const { return false; }
+  virtual bool takesInputs() const = 0;
 
   /** An input to the arena of that name; `text` lives for the call only. */
-  virtual std::optional<Outcome> input(Ticket, const HotRequest&, std::string_view /*arena*/,
-                                       std::string_view /*text*/) {
-    return Outcome::kUnknownArena;
-  }
+  virtual std::optional<Outcome> input(Ticket ticket, const HotRequest& request,
+                                       std::string_view arena, std::string_view text) = 0;
 };
 
 /** What became of a question that a handler may answer later. */

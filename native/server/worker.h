@@ -79,8 +79,6 @@ class Worker {
   /** Ends the thread; its connections close with the worker. */
   void stop();
 
-  uint32_t number() const { return number_; }
-
   /** What it asks, and what it is told. */
   BatchRing& asks() { return asksRing_; }
   BatchRing& says() { return saysRing_; }
