@@ -105,7 +105,7 @@ struct Connection {
   bool secure : 1;   // by TLS
   bool halfRecord : 1;  // memory is held for a record that has not come whole
   bool arriving : 1;    // a request that is not hot is coming: see cold_requests.h
-  bool waits : 1;       // JavaScript has parked its request, which nothing may ever answer
+  bool waits : 1;       // JavaScript has parked its request, or a feed: nothing may ever answer it
   bool transient : 1;   // its port is for joins, throws and leaves alone
   Address client;
 };

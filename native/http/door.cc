@@ -331,8 +331,9 @@ void Door::read(Connection& connection) {
 
 /** Whether a client that has ended its half may still get an answer. */
 bool Door::awaitsAnswer(const Connection& connection) {
-  return connection.resumes || connection.decided ||
-         (connection.state == ConnectionState::kPending && !connection.waits) ||
+  const bool asks = connection.state == ConnectionState::kPending ||
+                    connection.state == ConnectionState::kWatching;
+  return connection.resumes || connection.decided || (asks && !connection.waits) ||
          (connection.state == ConnectionState::kParked &&
           !parts_.polls->ended(connections_.ticketOf(connection)));
 }

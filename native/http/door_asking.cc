@@ -258,9 +258,8 @@ void Door::watch(Ticket ticket, const Wanted* wanted, uint32_t count, WatchHow h
   if (outcome == Outcome::kOk) outcome = feeds_.watch(*connection, wanted, count, how);
   if (outcome == Outcome::kOk) {
     // Its client may have ended its half meanwhile: then no client waits for news.
-    const bool waits =
-        connection->state == ConnectionState::kWatching && (how.stream || !wanted->after.empty());
-    if (waits && connection->interest == Interest::kReset) connections_.close(*connection);
+    const bool parked = connection->state == ConnectionState::kWatching && connection->waits;
+    if (parked && connection->interest == Interest::kReset) connections_.close(*connection);
     return;
   }
   noteOutcome(*connection, how.many ? Route::kFeeds : Route::kFeed, outcome);

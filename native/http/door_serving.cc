@@ -120,6 +120,7 @@ bool Door::serve(Connection& connection, const HotRequest& request, const char* 
 bool Door::await(Connection& connection, Route route) {
   connection.state = ConnectionState::kPending;
   connection.route = route;
+  connection.waits = false;
   connections_.disarm(connection);
   return false;
 }

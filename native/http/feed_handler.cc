@@ -176,6 +176,10 @@ Outcome FeedHandler::watch(Connection& connection, const Wanted* wanted, uint32_
   const Ticket ticket = connections_->ticketOf(connection);
   connection.state = ConnectionState::kWatching;
   connection.record = Feeds::kNoWatcher;
+  // Else it waits only until the feed is here.
+  connection.waits = how.stream || std::all_of(wanted, wanted + count, [](const Wanted& one) {
+                       return !one.after.empty();
+                     });
   connections_->disarm(connection);
   uint32_t watcher;
   const Outcome outcome = feeds_->watch(wanted, count, how, ticket.connection, &watcher);

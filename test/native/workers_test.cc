@@ -469,29 +469,44 @@ void standStill() {
   server.end();
 }
 
-/** A worker that is owed something reads no request before it has it. */
-void awaitsWhatItIsOwed() {
+/** A worker whose turns the test takes, and a client of it. */
+struct Alone {
+  explicit Alone(std::optional<FeedsOptions> feeds = {})
+      : worker(1,
+               {.door = test::doorOptions(2000, 1000),
+                .limits = &limits,
+                .open = &open,
+                .replies = makeReplies(),
+                .bodies = {},
+                .feeds = std::move(feeds),
+                .inputs = false,
+                .main = &waker},
+               milliseconds()),
+        wire(listen()) {
+    worker.turn();
+  }
+
+  uint16_t listen() {
+    Listener listener;
+    EXPECT(listener.reserve("127.0.0.1", 0) == 0 && listener.listenOn(16, 60) == 0);
+    const uint16_t port = listener.port();
+    worker.door().adopt(listener.release(), {nullptr, false});
+    return port;
+  }
+
   EventSet events;
-  Waker waker(&events);
+  Waker waker{&events};
   AddressLimits limits{AddressLimitsOptions{}};
   std::atomic<uint32_t> open{0};
-  Worker worker(1,
-                {.door = test::doorOptions(2000, 1000),
-                 .limits = &limits,
-                 .open = &open,
-                 .replies = makeReplies(),
-                 .bodies = {},
-                 .feeds = {},
-                 .inputs = false,
-                 .main = &waker},
-                milliseconds());
-  Listener listener;
-  EXPECT(listener.reserve("127.0.0.1", 0) == 0 && listener.listenOn(16, 60) == 0);
-  const uint16_t port = listener.port();
-  worker.door().adopt(listener.release(), {nullptr, false});
-  Wire wire(port);
-  worker.turn();
-  wire.send(request("GET", "/status"));
+  Worker worker;
+  Wire wire;
+};
+
+/** A worker that is owed something reads no request before it has it. */
+void awaitsWhatItIsOwed() {
+  Alone alone;
+  Worker& worker = alone.worker;
+  alone.wire.send(request("GET", "/status"));
   std::string batch;
   const auto asks = [&] {
     worker.turn();
@@ -501,6 +516,23 @@ void awaitsWhatItIsOwed() {
   EXPECT(!asks() && !asks());
   worker.says().setOwes(false);
   EXPECT(asks());
+}
+
+/** A client that has ended its half gets a value that the worker does not have yet, and waits for
+ * no news. */
+void awaitsFeedForHalf() {
+  const FeedsOptions options = {
+      .hold = 30, .feeds = 8, .memory = 1 << 20, .watchers = 8, .upstream = false};
+  const Feeds shown(options, milliseconds(), EventSet::now);
+  FeedsOptions shows = options;
+  shows.shows = &shown;
+  for (const bool waits : {false, true}) {
+    Alone alone(shows);
+    alone.wire.send(request("GET", waits ? "/feed/news?after=e1-1" : "/feed/news"));
+    alone.wire.end();
+    for (int turns = 0; turns < 4; ++turns) alone.worker.turn();
+    EXPECT(alone.open == (waits ? 0 : 1));
+  }
 }
 
 /** Threads that the system may start; negative: any number. */
@@ -580,4 +612,5 @@ int main(int argc, char** argv) {
   noThread();
   Server().endParked();
   awaitsWhatItIsOwed();
+  awaitsFeedForHalf();
 }
