@@ -106,8 +106,8 @@ struct DoorParts {
   AddressLimits* limits;
   std::atomic<uint32_t>* open;  // connections of all doors together
   RequestHandler* requests;
-  PollHandler* polls;  // nullptr: polls are JavaScript's to refuse
-  Feeds* feeds;        // nullptr: so are requests to watch
+  PollHandler* polls;
+  Feeds* feeds;  // nullptr: requests to watch are JavaScript's to refuse
   LiveCounts::Ask counts;
   bool countsLater = false;             // `polls` has the live counts, and answers later
   uint64_t (*clock)() = EventSet::now;  // microseconds, for the shares of a turn
@@ -335,7 +335,6 @@ class Door : public PollResponder {
   bool serveCountsOf(Connection& connection, const Id& id);
   bool serveUnknown(Connection& connection, Route route);
   bool hasCounts();
-  bool asksForCounts() const { return parts_.polls != nullptr && parts_.countsLater; }
   bool await(Connection& connection, Route route);
   Connection* awaiting(Ticket ticket);
   void note(const Connection& connection, LogEventKind kind);
@@ -355,7 +354,7 @@ class Door : public PollResponder {
   FeedHandler feeds_;
   LiveCounts liveCounts_;
   ColdRequests cold_;
-  RequestHead head_;  // of the request that is not hot and was read last; its capacity stays
+  RequestHead head_;  // of the request that is not hot and was read last
   TurnShare script_ = TurnShare::ofScript();
   uint64_t hot_ = 0;      // requests that the door has served by itself, but pages
   FairTickets unserved_;  // of connections with more to serve in a later turn

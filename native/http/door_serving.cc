@@ -42,7 +42,7 @@ bool Door::isOfOther(const Id& id) const {
 
 /** Whether there are live counts here; where JavaScript is not asked later, it has just said them.
  */
-bool Door::hasCounts() { return asksForCounts() || !liveCounts_.text().empty(); }
+bool Door::hasCounts() { return parts_.countsLater || !liveCounts_.text().empty(); }
 
 /** Whether a hot request is served here, or by JavaScript after all. */
 bool Door::servesHere(const Connection& connection, const HotRequest& request, const char* head) {
@@ -55,13 +55,13 @@ bool Door::servesHere(const Connection& connection, const HotRequest& request, c
       return !options_.privateJoin;
     case Route::kPoll:
     case Route::kPlace:
-      return parts_.polls != nullptr && !isOfOther(request.id);
+      return !isOfOther(request.id);
     case Route::kFixed: {
       const std::string_view path(head + request.path.offset, request.path.length);
       return replies_.fixed(path) != nullptr || (path == kCountsPath && hasCounts());
     }
     case Route::kStatus:
-      return parts_.polls != nullptr && !isOfOther(request.id) && hasCounts();
+      return !isOfOther(request.id) && hasCounts();
     case Route::kInput:
       return parts_.requests->takesInputs() && request.bodyLength <= mostBody(request) &&
              !isOfOther(request.id);
@@ -163,7 +163,7 @@ bool Door::servePlace(Connection& connection, const HotRequest& request) {
 /** Serves the live counts to a client of this server's. */
 bool Door::serveCountsOf(Connection& connection, const Id& id) {
   const Ticket ticket = connections_.ticketOf(connection);
-  if (asksForCounts()) {
+  if (parts_.countsLater) {
     parts_.polls->countsOf(ticket, id);
     return await(connection, Route::kStatus);
   }
@@ -180,7 +180,7 @@ bool Door::serveUnknown(Connection& connection, Route route) {
 
 /** Serves the live counts, that hasCounts has just had said. */
 bool Door::serveCounts(Connection& connection) {
-  if (!asksForCounts()) return answers_.send(connection, replies_.json(liveCounts_.last()));
+  if (!parts_.countsLater) return answers_.send(connection, replies_.json(liveCounts_.last()));
   parts_.polls->counts(connections_.ticketOf(connection));
   return await(connection, Route::kFixed);
 }

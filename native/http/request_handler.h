@@ -53,10 +53,7 @@ class RequestHandler {
 /** What became of a question that a handler may answer later. */
 enum class Found : uint8_t { kHere, kNowhere, kLater };
 
-/**
- * Parks polls, and knows the clients' places and the live counts. Where there is none, JavaScript
- * handles polls and questions for a place.
- */
+/** Parks polls, and knows the clients' places and the live counts. */
 class PollHandler {
  public:
   virtual ~PollHandler() = default;

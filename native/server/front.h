@@ -166,7 +166,7 @@ class Front : private FeedsWatcher {
   TurnShare script_ = TurnShare::ofScript();  // for the workers' requests
   size_t first_ = 0;                          // of them: the one whose requests are asked for first
   std::string batch_;                         // that is being read
-  RequestHead head_;                          // of a worker's request; its capacity stays
+  RequestHead head_;                          // of a worker's request
   std::function<void(bool)> tellWaits_;
   bool closed_ = false;
 };
