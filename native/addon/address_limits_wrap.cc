@@ -26,15 +26,12 @@ class AddressLimitsObject : public Nan::ObjectWrap {
 
   // new AddressLimits({connections, …})
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
-    const auto bytesIn = [&](const char* name) {
-      return static_cast<uint64_t>(numberOf(get(info[0], name)));
-    };
     auto* object = new AddressLimitsObject({.connections = uint32In(info[0], "connections"),
                                             .clients = uint32In(info[0], "clients"),
                                             .joinRate = uint32In(info[0], "joinRate"),
                                             .joinBurst = uint32In(info[0], "joinBurst"),
-                                            .spriteBytes = bytesIn("spriteBytes"),
-                                            .heldBytes = bytesIn("heldBytes"),
+                                            .spriteBytes = uint64In(info[0], "spriteBytes"),
+                                            .heldBytes = uint64In(info[0], "heldBytes"),
                                             .feeds = uint32In(info[0], "feeds")});
     object->Wrap(info.This());
     info.GetReturnValue().Set(info.This());

@@ -91,8 +91,7 @@ class ArenaObject : public Nan::ObjectWrap {
     for (uint32_t i = 0; i < given->Length(); ++i) {
       Local<Value> one = Nan::Get(given, i).ToLocalChecked();
       fields.push_back({textIn(one, "name"), numberOf(get(one, "min")), numberOf(get(one, "max")),
-                        numberOf(get(one, "start")),
-                        Nan::To<bool>(get(one, "integer")).FromJust()});
+                        numberOf(get(one, "start")), flagIn(one, "integer")});
     }
     unwrap<ArenaObject>(info)->arena_.setFields(roomIn(info), std::move(fields));
   }

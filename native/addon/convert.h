@@ -85,6 +85,14 @@ inline uint32_t uint32In(Local<Value> object, const char* name) {
   return uint32Of(get(object, name));
 }
 
+inline uint64_t uint64In(Local<Value> object, const char* name) {
+  return static_cast<uint64_t>(numberOf(get(object, name)));
+}
+
+inline bool flagIn(Local<Value> object, const char* name) {
+  return Nan::To<bool>(get(object, name)).FromJust();
+}
+
 /** An error of a start: of `call`, or of a thread that there is none for. */
 inline Local<Value> startError(int error, const char* call) {
   if (error != EAGAIN) return Nan::ErrnoException(error, call);

@@ -247,7 +247,7 @@ class DoorObject : public Nan::ObjectWrap {
         .writeTime = uint32In(info[0], "writeTime"),
         .keepIdle = uint32In(info[0], "keepIdle"),
         .trust = Trust{static_cast<uint8_t>(uint32In(info[0], "trust"))},
-        .privateJoin = Nan::To<bool>(get(info[0], "privateJoin")).FromJust(),
+        .privateJoin = flagIn(info[0], "privateJoin"),
     };
     try {
       auto* door = new DoorObject(options, info[1].As<Object>());
@@ -266,15 +266,12 @@ class DoorObject : public Nan::ObjectWrap {
   // with code and syscall
   static void listen(const Nan::FunctionCallbackInfo<Value>& info) {
     uint16_t port = 0;
-    const auto flag = [&](const char* name) {
-      return Nan::To<bool>(get(info[2], name)).FromJust();
-    };
     const int error = unwrap<DoorObject>(info)->front_.listen(
         {.address = textOf(info[0]),
          .port = static_cast<uint16_t>(uint32Of(info[1])),
          .backlog = static_cast<int>(uint32In(info[2], "backlog")),
-         .tls = flag("tls"),
-         .transient = flag("transient"),
+         .tls = flagIn(info[2], "tls"),
+         .transient = flagIn(info[2], "transient"),
          .reserved = static_cast<int>(numberOf(get(info[2], "reserved")))},
         &port);
     if (error != 0) return Nan::ThrowError(Nan::ErrnoException(error, "listen"));

@@ -25,17 +25,12 @@ namespace {
 constexpr uint64_t kTurnShare = 2500;
 
 Cursor cursorIn(Local<Value> object) {
-  return {static_cast<uint64_t>(numberOf(get(object, "epoch"))),
-          static_cast<uint64_t>(numberOf(get(object, "version")))};
+  return {uint64In(object, "epoch"), uint64In(object, "version")};
 }
 
 void setCursor(Local<Object> object, Cursor cursor) {
   set(object, "epoch", cursor.epoch);
   set(object, "version", cursor.version);
-}
-
-bool flagIn(Local<Value> object, const char* name) {
-  return Nan::To<bool>(get(object, name)).FromJust();
 }
 
 Local<Value> bufferOf(std::string_view text) {
@@ -129,7 +124,7 @@ class FeedsObject : public Nan::ObjectWrap {
     const FeedsOptions options = {
         .hold = uint32In(info[0], "hold"),
         .feeds = uint32In(info[0], "feeds"),
-        .memory = static_cast<uint64_t>(numberOf(get(info[0], "memory"))),
+        .memory = uint64In(info[0], "memory"),
         .watchers = uint32In(info[0], "watchers"),
         .upstream = flagIn(info[0], "upstream"),
         .privates = privatesIn(info[0]),

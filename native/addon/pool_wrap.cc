@@ -141,7 +141,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
         .maxSprite = uint32In(info[0], "maxSprite"),
         .mailboxSprites = uint32In(info[0], "mailbox"),
         .mailboxBytes = uint32In(info[0], "mailboxBytes"),
-        .mailboxMemory = static_cast<uint64_t>(numberOf(get(info[0], "mailboxMemory"))),
+        .mailboxMemory = uint64In(info[0], "mailboxMemory"),
         .answerBytes = uint32In(info[0], "answerBytes"),
         .throwRate = uint32In(info[0], "throwRate"),
         .throwBurst = uint32In(info[0], "throwBurst"),
@@ -272,8 +272,8 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     self->onDurable_.Reset(info[1].As<Function>());
     const Recovery recovery = self->turn_.open(StateStoreOptions{
         .path = textIn(info[0], "path"),
-        .stateBytes = static_cast<uint64_t>(numberOf(get(info[0], "stateBytes"))),
-        .journalBytes = static_cast<uint64_t>(numberOf(get(info[0], "journalBytes"))),
+        .stateBytes = uint64In(info[0], "stateBytes"),
+        .journalBytes = uint64In(info[0], "journalBytes"),
         .snapshotSeconds = uint32In(info[0], "snapshotEvery"),
         .sync = Sync{static_cast<uint8_t>(uint32In(info[0], "sync"))},
     });

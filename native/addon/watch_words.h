@@ -33,16 +33,15 @@ class WatchWords {
       const auto one = uint32Of(Nan::Get(problems.As<Array>(), i).ToLocalChecked());
       wanted_[i].problem = Outcome{static_cast<uint8_t>(one)};
     }
-    const auto flag = [&](const char* name) { return Nan::To<bool>(get(given, name)).FromJust(); };
     noneMatch_ = textIn(given, "noneMatch");
     const double hold = numberOf(get(given, "hold"));
     const double last = numberOf(get(given, "last"));
     how = {.hold = hold < 0 ? kNoFeedHold : static_cast<uint32_t>(hold),
-           .delta = flag("delta"),
-           .gzip = flag("gzip"),
-           .stream = flag("stream"),
-           .many = flag("many"),
-           .posted = flag("posted"),
+           .delta = flagIn(given, "delta"),
+           .gzip = flagIn(given, "gzip"),
+           .stream = flagIn(given, "stream"),
+           .many = flagIn(given, "many"),
+           .posted = flagIn(given, "posted"),
            .last = last < 0 ? kNotLast : static_cast<uint32_t>(last),
            .noneMatch = noneMatch_,
            .from = addressOf(get(given, "from"))};
@@ -63,9 +62,9 @@ class WatchWords {
     if (token.size() == verified_.token.size()) {
       memcpy(verified_.token.data(), token.data(), token.size());
     }
-    verified_.left = static_cast<uint64_t>(numberOf(get(given, "left")));
+    verified_.left = uint64In(given, "left");
     verified_.read = textsOf(get(given, "read"));
-    verified_.present = Nan::To<bool>(get(given, "present")).FromJust();
+    verified_.present = flagIn(given, "present");
     verified_.parts = {textIn(given, "jti"), textIn(given, "sub"), textIn(given, "key")};
   }
 

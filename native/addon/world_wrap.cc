@@ -118,12 +118,11 @@ class WorldObject : public Nan::ObjectWrap {
   // new World(pool, {outboxBytes, doubt: ms, life}, onWake())
   static void create(const Info& info) {
     const SeamsOptions options = {
-        .outboxBytes = static_cast<uint64_t>(numberOf(get(info[1], "outboxBytes"))),
+        .outboxBytes = uint64In(info[1], "outboxBytes"),
         .doubt = uint32In(info[1], "doubt"),
     };
     auto* world =
-        new WorldObject(info[0], options, static_cast<uint64_t>(numberOf(get(info[1], "life"))),
-                        info[2].As<Function>());
+        new WorldObject(info[0], options, uint64In(info[1], "life"), info[2].As<Function>());
     world->Wrap(info.This());
     // Alive until close(), as the pool is.
     world->Ref();
@@ -162,7 +161,7 @@ class WorldObject : public Nan::ObjectWrap {
     sew(info[0], "right", Edge::kRight, &ring.rows);
     const std::vector<PeerNumber> next = peersIn(info[0], "next");
     ring.next = {{next[0], next[1]}};
-    ring.open = Nan::To<bool>(get(info[0], "open")).FromJust();
+    ring.open = flagIn(info[0], "open");
     unwrap<WorldObject>(info)->seams().set(std::move(ring), milliseconds());
   }
 
