@@ -35,7 +35,6 @@ export function prebuilt(product) {
  * @returns {object} its exports: the classes Pool, AddressLimits, Door, Feeds, Arena, Tls, World and
  *     LoopDelays; the functions reservePort, writeNow, takeFileLock, holdsFileLock, releaseFileLock, giveBackHeap
  *     and endNow; the list outcomes
- *     and endNow; the list outcomes
  * @throws {Error} with code `ERR_SPRITES_ADDON` and a message of one line, when there is none for this Node and
  *     platform, or in another thread than the main one
  */
