@@ -19,6 +19,7 @@ import { amissTo, denyStorage, drag, online } from '../support/page-browser.js';
 import { tool } from '../support/cpp-build.js';
 import { MIRROR } from '../support/arena.js';
 import { temporary } from '../support/processes.js';
+import { until } from '../support/until.js';
 
 /** The arena's pages in a browser: the phone, the field and the panel. */
 
@@ -364,6 +365,54 @@ t.test(
     t.equal(await phone.textContent('#small'), '2');
   }
 );
+
+t.test('what a phone shows is what the server has of it', { skip }, async (t) => {
+  const phoneJs = `export function start({ root, send }) {
+    let taps = 0;
+    for (const [name, act] of [['up', () => send({ y: 1 })], ['tap', () => send({ taps: ++taps })]]) {
+      const button = document.createElement('button');
+      button.id = name;
+      button.addEventListener('click', act);
+      root.append(button);
+    }
+    return { stop() {} };
+  }`;
+  const games = { two: { ...MIRROR, 'phone.js': phoneJs } };
+  const { base, command, visit } = await room(t, { games });
+  await command({ game: 'two', running: true });
+  const phone = await visit(PAGES.phone);
+  const press = (id) => phone.locator(`#${id}`).dispatchEvent('click');
+  const has = (wanted) =>
+    until(async () => {
+      const { y, taps } = (await (await fetch(new URL('feed/arena/hall', base))).json()).value
+        .value;
+      return JSON.stringify([y, taps]) === JSON.stringify(wanted);
+    });
+  await press('up');
+  await press('tap');
+  await has([[1], [1]]);
+
+  await t.test('after the lobby in the middle of a round', async () => {
+    await command({ page: 'lobby' });
+    await phone.locator('#lobby').waitFor();
+    await command({ page: 'play' });
+    await shows(phone, 'play');
+    await press('tap');
+    await has([[1], [2]]);
+  });
+
+  await t.test('and as another player', async () => {
+    const { player } = await phone.evaluate(() =>
+      JSON.parse(sessionStorage.getItem('sprites.arena.hall'))
+    );
+    await fetch(new URL(`arena/hall/${player}/leave`, base), { method: 'POST' });
+    await press('tap');
+    await says(phone, '#small', '2');
+    await press('tap');
+    await press('tap');
+    await has([[0.5], [2]]);
+  });
+});
 
 t.test('the server restarts mid-game, and the game goes on', { skip }, async (t) => {
   const state = join(temporary(t), 'state');

@@ -49,6 +49,8 @@ const stage = new GameStage({
   root: $('root'),
   parts: () => ({ send: (input) => player.offer(input), number: player.number }),
   isNew: isNewRound,
+  // The lobby in the middle of a round only covers it: the server has its inputs still.
+  nameOf: ({ page, running, game }) => (page === 'lobby' && !running ? null : game),
   onChange(game, why = '') {
     trouble = why;
     shown = game;
@@ -88,7 +90,9 @@ function showControl() {
   const isOther = shownNumber !== undefined && shownNumber !== player.number;
   shownNumber = player.number;
   stage.control(control);
-  if (isOther) stage.again();
+  if (!isOther) return;
+  player.forget(); // The game shows its start.
+  stage.again();
 }
 
 // ---- what it says
