@@ -70,6 +70,7 @@ function makeButton(picture, take, toStage) {
   let start = null;
   let dragged = false;
   button.addEventListener('pointerdown', (event) => {
+    if (event.button > 0) return;
     dragged = false;
     start = { x: event.clientX, y: event.clientY };
     button.setPointerCapture(event.pointerId);

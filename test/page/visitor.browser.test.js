@@ -432,6 +432,15 @@ alone('one that is put away by key while it is held is had back once', async (t,
   t.equal((await look(page)).sprites, 1);
 });
 
+alone('the right button takes nothing out of the tray', async (t, { page }) => {
+  const { x, y } = await page.locator('.pick').first().boundingBox();
+  await page.mouse.move(x + 8, y + 20);
+  await page.mouse.down({ button: 'right' });
+  await page.mouse.up({ button: 'right' });
+  await page.mouse.move(x + 40, y + 20, { steps: 4 }); // what was taken would hang on the mouse
+  t.equal((await look(page)).sprites, 1);
+});
+
 alone('two fingers on one sprite', { visit: { hasTouch: true } }, async (t, { page }) => {
   await resting(page);
   const [{ x, y }] = (await look(page)).list;
