@@ -103,6 +103,20 @@ t.test('what is set quickly is what holds in the end', { skip }, async (t) => {
   await says(panel, '#pace-value', '7');
 });
 
+t.test('a command without an answer does not keep back the next ones', { skip }, async (t) => {
+  const { visit } = await room(t);
+  const panel = await visit(PANEL);
+  await unlock(panel);
+  await says(panel, '#go', 'Start');
+  const asked = await failOnce(panel, '**/feed/arena/hall/control', () => {}); // the network eats it
+  await panel.clock.install();
+  await panel.click('#go');
+  await until(() => asked() === 1);
+  await panel.click('#go');
+  await panel.clock.fastForward(11_000);
+  await says(panel, '#go', 'Stop');
+});
+
 t.test('what is wrong can be read by day and by night', { skip }, async (t) => {
   const { visit } = await room(t);
   const panel = await visit(PANEL);

@@ -1,4 +1,5 @@
 import { put } from './elements.js';
+import { ask } from './room.js';
 
 /** The name that a phone has on the big screen: asked once, kept by the browser, told to the server for each player. */
 
@@ -77,25 +78,15 @@ export class Naming {
     const headers = { 'Content-Type': 'text/plain;charset=UTF-8' }; // needs no preflight
     const request = { method: 'POST', headers, body: JSON.stringify({ name }) };
     for (let times = 1; times <= TIMES; times += 1) {
-      const answer = await this.#ask(request);
+      const { status, json } = await ask(this.#url, request);
       if (turn !== this.#turn) return;
-      if (answer.status === 204) return this.#be(name);
-      if (answer.status === 400) return this.#refused(answer.detail);
+      if (status === 204) return this.#be(name);
+      if (status === 400 && json) return this.#refused(json.detail);
       put(this.#at('name-wrong'), 'Trying again…');
       await pause(times * AGAIN);
       if (turn !== this.#turn) return;
     }
     this.#refused('The server did not take it. Try again.');
-  }
-
-  async #ask(request) {
-    try {
-      const response = await fetch(this.#url, request);
-      const { detail } = response.ok ? {} : await response.json();
-      return { status: response.status, detail };
-    } catch {
-      return { status: 0 }; // No contact.
-    }
   }
 
   #be(name) {

@@ -1,5 +1,5 @@
 import { make, put } from './elements.js';
-import { arenaName, base, GameStage, listGames, Room } from './room.js';
+import { arenaName, ask, base, GameStage, listGames, Room } from './room.js';
 import { read, write } from '../page/store.js';
 
 /** The names on the panel: a click puts one away, or brings it back. */
@@ -200,23 +200,20 @@ $('token-form').addEventListener('submit', async (event) => {
 });
 $('forget').addEventListener('click', () => forget(''));
 
+/** What an answer says is wrong. */
+const wrongIn = (json) => json?.detail ?? json?.title ?? 'No contact with the server. Try again.';
+
 /** Looks at the counts. @returns {Promise<boolean>} whether the token is good */
 async function look() {
   if (token === '') return false;
   const used = token;
-  try {
-    const response = await fetch(arenaUrl('status'), { headers: bearer() });
-    const json = await response.json();
-    if (used !== token) return false;
-    if (response.status === 401) forget('This token is not one of the server’s.');
-    else if (response.ok) showLook(json, performance.now());
-    // Of a server that is busy or starts anew: the token may be good, and what is shown stays.
-    else put($('token-wrong'), json.detail ?? json.title);
-    return response.ok;
-  } catch {
-    put($('token-wrong'), 'No contact with the server.');
-    return false;
-  }
+  const { status, json } = await ask(arenaUrl('status'), { headers: bearer() });
+  if (used !== token) return false;
+  if (status === 401) forget('This token is not one of the server’s.');
+  else if (status === 200) showLook(json, performance.now());
+  // Of a server that is busy or starts anew: the token may be good, and what is shown stays.
+  else put($('token-wrong'), wrongIn(json));
+  return status === 200;
 }
 
 function showLook(status, now) {
@@ -240,35 +237,22 @@ const names = new NamesList($('names'), async (number, away) => {
 });
 
 async function lookAtNames() {
-  try {
-    const response = await fetch(arenaUrl(`names?after=${names.version}`), { headers: bearer() });
-    if (response.ok) names.show(await response.json());
-  } catch {
-    // No contact: what is shown stays.
-  }
+  const url = arenaUrl(`names?after=${names.version}`);
+  const { status, json } = await ask(url, { headers: bearer() });
+  if (status === 200) names.show(json);
 }
 
 /** Changes something of the arena. @returns {Promise<string>} what is wrong, in words; empty: it is changed */
 async function change(path, body) {
-  try {
-    const headers = { ...bearer(), 'Content-Type': 'application/json' };
-    const response = await fetch(arenaUrl(path), { method: 'PUT', headers, body });
-    if (response.ok) return '';
-    const { detail, title } = await response.json();
-    return detail ?? title;
-  } catch {
-    return 'No contact with the server: nothing has changed.';
-  }
+  const headers = { ...bearer(), 'Content-Type': 'application/json' };
+  const { status, json } = await ask(arenaUrl(path), { method: 'PUT', headers, body });
+  return status === 204 ? '' : wrongIn(json);
 }
 
 const contentOf = (game) => ({
   async read() {
-    try {
-      const response = await fetch(arenaUrl(`content/${game}`), { headers: bearer() });
-      return response.ok ? (await response.json()).content : undefined;
-    } catch {
-      return undefined;
-    }
+    const { status, json } = await ask(arenaUrl(`content/${game}`), { headers: bearer() });
+    return status === 200 ? json.content : undefined;
   },
   write: (value) => change(`content/${game}`, JSON.stringify(value))
 });
@@ -311,21 +295,12 @@ async function command(members) {
 
 async function send(members) {
   refuse('');
-  let wrong = 'No contact with the server: nothing has changed.';
-  try {
-    const response = await fetch(controlUrl, {
-      method: 'PATCH',
-      headers: { ...bearer(), 'Content-Type': 'application/merge-patch+json' },
-      body: JSON.stringify(members)
-    });
-    if (response.ok) return;
-    const { detail, title } = await response.json();
-    if (response.status === 401) return forget('This token is no longer one of the server’s.');
-    wrong = detail ?? title;
-  } catch {
-    // No answer, or none of this server's: said below.
-  }
-  refuse(wrong);
+  const headers = { ...bearer(), 'Content-Type': 'application/merge-patch+json' };
+  const body = JSON.stringify(members);
+  const { status, json } = await ask(controlUrl, { method: 'PATCH', headers, body });
+  if (status === 200) return;
+  if (status === 401) return forget('This token is no longer one of the server’s.');
+  refuse(wrongIn(json));
   ahead = {};
   show(); // What the control feed says holds.
 }

@@ -1,5 +1,7 @@
 import { Feeds } from '../client/feeds.js';
+import { DEFAULTS } from '../client/limits.js';
 import { grantOfLink } from '../client/link-grant.js';
+import { globalTimers, ignoreFailure, Requests } from '../client/requests.js';
 import { read, write } from '../page/store.js';
 
 /** What every page of an arena knows: its name, its control feed, and which game is shown. */
@@ -12,6 +14,18 @@ export const byLink = grantOfLink();
 
 /** The server's address. */
 export const base = new URL('../', location.href).href;
+
+const requests = new Requests(globalThis.fetch, globalTimers(), DEFAULTS);
+
+/** Asks the server. @returns {Promise<{status: number, json?: any}>} status 0: no answer in time, or none of this server's */
+export async function ask(url, init = {}) {
+  try {
+    return await requests.ask(url, init);
+  } catch (error) {
+    ignoreFailure(error);
+    return { status: 0 };
+  }
+}
 
 /**
  * Watches an arena. Only pages that show it watch the reduced feed: it has a version
@@ -247,13 +261,9 @@ export function imported() {
 let asked = null;
 let askedFor;
 
-async function ask() {
-  try {
-    const response = await fetch(new URL('games', base));
-    if (response.ok) return (await response.json()).games;
-  } catch {
-    // No contact, or a proxy's own words.
-  }
+async function askGames() {
+  const { status, json } = await ask(new URL('games', base));
+  if (status === 200) return json.games;
   asked = null; // The next question asks again.
   return [];
 }
@@ -265,7 +275,7 @@ async function ask() {
 export function listGames(version = null) {
   if (version !== null && version !== askedFor) asked = null;
   askedFor = version ?? askedFor;
-  asked ??= ask();
+  asked ??= askGames();
   return asked;
 }
 
