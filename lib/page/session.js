@@ -147,7 +147,9 @@ export class Session {
         ? ` Trying again in ${Math.ceil(wait.ms / 1000)} s. `
         : ' Trying now… ';
     // Not gone while it tries: it would jump from under a finger.
-    this.#tryNow.hidden = !offline || wait?.asked === true;
+    const isOver = !offline || wait?.asked === true;
+    if (isOver && document.activeElement === this.#tryNow) $('stage').focus();
+    this.#tryNow.hidden = isOver;
     if (offline) this.#counting = setTimeout(() => this.#count(), COUNTDOWN);
   }
 

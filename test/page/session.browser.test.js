@@ -142,9 +142,14 @@ alone('"try now" tries now', async (t, { page }) => {
   answers = true;
   const before = asked;
   // Meanwhile it may have tried by itself; then there is no button any more to point at.
-  await page.dispatchEvent('#state .act', 'click');
+  await page.evaluate(() => {
+    const button = document.querySelector('#state .act');
+    button.focus();
+    button.click();
+  });
   await online(page);
   t.ok(asked > before);
+  t.equal(await page.evaluate(() => document.activeElement.id), 'stage', 'the keys go on there');
 });
 
 alone('a slow count, or a poll that breaks, is no reason to say "offline"', async (t, { page }) => {
