@@ -32,6 +32,9 @@ const PICTURES = fileURLToPath(new URL('../pictures/', import.meta.url));
 /** A paddle's middle, as the field was drawn last. */
 const ballOf = (field) => field.evaluate(() => document.getElementById('root').dataset.ball);
 
+/** What a key moves has the focus, whatever has changed around it. */
+const playsByKey = (phone) => phone.waitForSelector('[role=slider]:focus', { timeout: 10_000 });
+
 t.test('pong, from join to end, by the panel', { skip }, async (t) => {
   const { visit } = await room(t);
   const panel = await visit(PAGES.panel, 'tall');
@@ -110,6 +113,7 @@ t.test('pong, from join to end, by the panel', { skip }, async (t) => {
     await phones[0].waitForSelector('[role=slider][aria-valuenow="100"]', { state: 'attached' });
     await panel.click('#go');
     await phones[0].waitForSelector('[role=slider][aria-valuenow="50"]');
+    await playsByKey(phones[0]);
   });
 });
 
@@ -355,14 +359,17 @@ t.test(
     await says(phone, '#toast', 'You were out of the game');
     await says(phone, '#small', '2');
     await says(phone, '.side', 'You are right');
+    await playsByKey(phone);
 
     await phone.context().setOffline(true);
     await phone.press('[role=slider]', 'ArrowUp');
     await says(phone, '#out', 'Your phone is offline');
+    await phone.focus('#now');
     await phone.context().setOffline(false);
     await online(phone);
     await phone.locator('#out').waitFor({ state: 'hidden' });
     t.equal(await phone.textContent('#small'), '2');
+    await playsByKey(phone);
   }
 );
 

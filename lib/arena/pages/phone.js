@@ -1,7 +1,16 @@
 import { put } from './elements.js';
 import { Naming } from './naming.js';
 import { Player } from '../client/player.js';
-import { arenaName, base, byLink, describeGame, GameStage, Room, stayAwake } from './room.js';
+import {
+  arenaName,
+  base,
+  byLink,
+  describeGame,
+  GameStage,
+  goInto,
+  Room,
+  stayAwake
+} from './room.js';
 import { isHeld, read, write } from '../page/store.js';
 
 /** The phone: joins the arena, and shows the game's own control. */
@@ -143,6 +152,7 @@ function showOver() {
   const hadFocus = $('root').contains(document.activeElement);
   $('root').hidden = over || isLobby();
   if (over || isLobby()) naming.moveTo($(over ? 'over' : 'lobby'));
+  if (!over && document.activeElement === $('over')) goInto($('root'));
   $('over').hidden = !over;
   if (!over) return;
   const usual = control.failed
@@ -169,6 +179,7 @@ async function words() {
   $('big').classList.toggle('long', String(number).length > 3);
   put($('small'), number ?? '');
   put($('state'), stateWords());
+  if (!out && document.activeElement === $('now')) goInto($('root'));
   $('out').hidden = !out;
   if (out) put($('out-words'), whyOut());
   const { title, about } = await describeGame(control);

@@ -74,6 +74,9 @@ export async function stayAwake() {
 
 const nameOutsideLobby = ({ page, game }) => (page === 'lobby' ? null : game);
 
+/** Gives the focus to what a game is played with; until that is there, to where it will be. */
+export const goInto = (root) => (root.querySelector('[tabindex], button, input') ?? root).focus();
+
 /** Loads what a game shows on this page, and ends it when there is another one. */
 export class GameStage {
   #file;
@@ -161,6 +164,7 @@ export class GameStage {
     }
     this.#onChange(this.#game);
     if (this.#reduced?.game === name) this.#call('value', this.#reduced);
+    if (document.activeElement === this.#root) goInto(this.#root);
     return undefined;
   }
 
@@ -205,6 +209,7 @@ export class GameStage {
     } catch (error) {
       console.error(error);
     }
+    if (this.#root.contains(document.activeElement)) this.#root.focus();
     this.#root.replaceChildren();
   }
 }
