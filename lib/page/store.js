@@ -100,8 +100,12 @@ export class Store {
  * @returns {Promise<boolean>}
  */
 export async function isHeld(name, owner, mine) {
-  if (typeof BroadcastChannel !== 'function') return false;
-  const channel = new BroadcastChannel(name);
+  let channel;
+  try {
+    channel = new BroadcastChannel(name);
+  } catch {
+    return false; // There is none, or it is forbidden, as storage is.
+  }
   const held = owner !== null && (await ask(channel, owner));
   channel.onmessage = ({ data }) => {
     if (data?.ask !== undefined && data.ask === mine()) channel.postMessage({ held: data.ask });

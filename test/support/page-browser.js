@@ -189,13 +189,14 @@ export class Browser {
   }
 }
 
-/** An init script. In a browser whose owner has blocked cookies, to name the storage is an error already. */
+/** An init script. In a browser whose owner has blocked cookies, to name the storage is an error; in Firefox, a channel too. */
 export function denyStorage() {
-  const deny = () => {
+  const deny = function deny() {
     throw new DOMException('Access is denied for this document.', 'SecurityError');
   };
   for (const name of ['localStorage', 'sessionStorage'])
     Object.defineProperty(globalThis, name, { get: deny });
+  globalThis.BroadcastChannel = deny;
   for (const name of ['request', 'query']) LockManager.prototype[name] = async () => deny();
 }
 
