@@ -146,11 +146,12 @@ export class Player {
     this.#endNap();
   }
 
-  /** Another game: what was offered has no meaning in it. */
+  /** Another game: what was offered has no meaning in it, and what was amiss with that is over. */
   forget() {
     this.#newest = {};
     this.#news = {};
     this.#game += 1;
+    if (this.state === 'online') this.#become('online', { number: this.number });
   }
 
   /** Trying now is worthwhile: the page is looked at again, the network is back. */

@@ -162,6 +162,14 @@ t.test('a bad input is said, and not sent again; one of the game before is not s
   t.equal(states.length, 3);
 });
 
+t.test('what was amiss with an input is over with its game', async (t) => {
+  const { player, clock, states } = start([joins(1), problem(400, 'bad-input'), TAKEN]);
+  player.offer({ y: 7 });
+  await clock.pass(250);
+  player.forget();
+  t.strictSame(states, ['online', 'online: bad-input', 'online']);
+});
+
 t.test('a reload is the same player, with numbers that were not used before', async (t) => {
   const { player, clock, kept } = start([joins(3), TAKEN]);
   for (let i = 0; i < 70; i += 1) {
