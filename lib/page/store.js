@@ -75,12 +75,13 @@ export class Store {
   adopt(most) {
     const taken = [];
     for (const key of shelves()) {
+      const room = most - taken.length;
+      if (room <= 0) break;
       const { at, desktop } = read('localStorage', key) ?? {};
       const age = Date.now() - at;
       if (age >= 0 && age < SHELVED) continue;
       takeShelf(key);
       const sprites = Array.isArray(desktop?.sprites) ? desktop.sprites : [];
-      const room = most - taken.length;
       taken.push(...sprites.slice(0, room));
       if (sprites.length > room) {
         write('localStorage', key, { at, desktop: { sprites: sprites.slice(room) } });

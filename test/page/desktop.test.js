@@ -684,6 +684,15 @@ t.test(
   }
 );
 
+t.test('a desktop that is more than full takes nothing off a shelf', async (t) => {
+  const localStorage = storeIn(t);
+  const desktop = { sprites: ['one', 'two', 'three'] };
+  localStorage.setItem('sprites.shelf.a', JSON.stringify({ at: 0, desktop }));
+  t.strictSame(new Store().adopt(-1), []);
+  t.strictSame(new Store().adopt(2), ['one', 'two']);
+  t.strictSame(new Store().adopt(2), ['three']);
+});
+
 t.test('a preference is kept beside those that another tab has kept meanwhile', async (t) => {
   storeIn(t);
   const [one, other] = [new Preferences(), new Preferences()];
