@@ -29,20 +29,22 @@ export class Companion {
     this.#random = random;
   }
 
-  /** This desktop has thrown a sprite. */
-  saw(sprite) {
+  /** This desktop has thrown a sprite. @param {import('./desktop.js').Body} body */
+  saw({ sprite, stranger }) {
     this.#thrown.delete(sprite.id);
-    this.#thrown.set(sprite.id, sprite);
+    this.#thrown.set(sprite.id, { ...sprite, stranger });
     if (this.#thrown.size > REMEMBERED) this.#thrown.delete(this.#thrown.keys().next().value);
   }
 
   /**
    * @param {import('../client/sprite.js').Sprite} sprite
-   * @returns {boolean} whether this desktop has thrown it, so that Pip may have it; a stranger may have put another picture on it
+   * @returns {{stranger: boolean}|undefined} what this desktop has thrown, so that Pip may have it, and whether it was a
+   *     stranger's then; a stranger may have put another picture on it
    */
   knows({ id, picture, photo }) {
     const own = this.#thrown.get(id);
-    return own?.picture === picture && (photo === undefined || own.photo === photo);
+    const isSame = own?.picture === picture && (photo === undefined || own.photo === photo);
+    return isSame ? own : undefined;
   }
 
   /**
@@ -67,6 +69,7 @@ export class Companion {
     body.vx = level ? out * speed * this.#desktop.width : 0;
     body.vy = level ? 0 : out * speed * this.#desktop.height;
     body.flight = edge;
+    body.stranger = this.#thrown.get(sprite.id).stranger;
     setTimeout(
       () => {
         this.#thrown.delete(sprite.id);

@@ -199,10 +199,11 @@ function enter(value, { from: edge }) {
     return true;
   }
   const own = companion.knows(sprite);
+  const isStranger = own?.stranger ?? true;
   // It has come around before the answer to its throw: that throw was accepted, whatever comes now.
   if (own) desktop.arrived(sprite.id);
   if (isFull()) {
-    passOn(sprite, edge, !own);
+    passOn(sprite, edge, isStranger);
     return true;
   }
   map.fly(edge, false);
@@ -215,7 +216,7 @@ function enter(value, { from: edge }) {
   }
   if (photoLength() + (sprite.photo?.length ?? 0) > PHOTOS) delete sprite.photo;
   const body = desktop.enter(sprite, edge, stage.half(sprite.picture));
-  body.stranger = !own;
+  body.stranger = isStranger;
   cameIn(body, edge);
   stage.introduce(body);
   const which = `${sentence(what(sprite, 'a'))}${from(sprite)}`;
@@ -264,7 +265,7 @@ function leave(body, edge) {
   const by = asName(preferences.get('desktop')) || undefined;
   body.sprite = readSprite({ ...JSON.parse(writeSprite({ ...body.sprite, ...crossing, by })) });
   body.ticket = client.ticket();
-  companion.saw(body.sprite);
+  companion.saw(body);
   stage.ripple(body.x, body.y, colorOf(edge));
   changed();
   throwIt(body, edge);

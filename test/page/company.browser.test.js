@@ -1,4 +1,4 @@
-/* global AudioContext, CanvasRenderingContext2D, document, requestAnimationFrame */
+/* global AudioContext, CanvasRenderingContext2D, document, location, requestAnimationFrame */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import t from 'tap';
@@ -347,6 +347,15 @@ alone(
         .filter((one) => one.hidden)
         .map(({ sprite }) => sprite.id);
     t.same(await hidden(), [id], 'another picture than the one that was thrown');
+
+    await resting(page);
+    await hurl(page, (await look(page)).list[0], edges[1]);
+    t.ok(await soon(() => caught.length === 2));
+    await remembers(page, 0);
+    await client.throw(edges[0], { ...caught[1], at: 0.5, speed: [0.3, 0] });
+    await until(page, 'caught', 2);
+    await remembers(page, 1);
+    t.same(await hidden(), [id], 'one that was thrown on, and comes back');
 
     await fill(page, 200);
     const busy = { type: 'urn:sprites:neighbor-busy', status: 503 };
