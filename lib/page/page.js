@@ -412,6 +412,7 @@ function recall(kept) {
         body.flight = flight;
         body.flightTime = 1;
         body.ticket = { id: String(ticket.id), n: ticket.n, tried: true };
+        companion.saw(body);
         throwIt(body, flight);
       }
     } catch (error) {

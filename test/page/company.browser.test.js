@@ -368,6 +368,24 @@ alone(
   }
 );
 
+alone('what was under way at a reload is its own when it comes around', async (t, { page }) => {
+  await settings(page, () => page.locator('#prefer-companion').uncheck());
+  await resting(page);
+  await page.route('**/throw/**', (route) => route.abort());
+  await hurl(page, (await look(page)).list[0], 'left');
+  const remembersFlight = (edge) =>
+    page.waitForFunction(
+      (flight) => sessionStorage.getItem('sprites.desktop').includes(flight),
+      `"flight":"${edge}"`
+    );
+  await remembersFlight('left');
+  await Promise.all([page.waitForEvent('load'), page.evaluate(() => location.reload())]);
+  await page.unroute('**/throw/**');
+  await until(page, 'caught', 1);
+  await remembersFlight('');
+  t.equal((await memory(page, 'desktop')).sprites[0].stranger, false);
+});
+
 /** Whether there is a program that reads QR codes. */
 function noZbar() {
   try {
