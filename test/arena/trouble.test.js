@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 
 import { arenaRig, says } from '../support/arena-pages.js';
+import { MIRROR } from '../support/arena.js';
 import { contrast } from '../support/page-browser.js';
 import { TOKEN } from '../support/feeds.js';
 import { until } from '../support/until.js';
@@ -101,6 +102,30 @@ t.test('what is set quickly is what holds in the end', { skip }, async (t) => {
   // And what another panel sets is shown.
   await command({ pace: 7 });
   await says(panel, '#pace-value', '7');
+});
+
+t.test('a list of games that comes late says nothing of the next game', { skip }, async (t) => {
+  const inputs = MIRROR['inputs.json'];
+  const called = (title) => ({ ...MIRROR, 'inputs.json': inputs.replace('Mirror', title) });
+  const games = { one: called('One'), two: called('Two'), three: called('Three') };
+  const { command, visit } = await room(t, { games });
+  const pages = [await visit('play/hall'), await visit('field/hall', 'big'), await visit(PANEL)];
+  await unlock(pages[2]);
+  await pages[2].locator('.chip[data-value=two]').waitFor();
+  const late = new Map();
+  for (const page of pages) await failOnce(page, '**/games', (route) => void late.set(page, route));
+  await command({ game: 'two' });
+  await until(() => late.size === pages.length);
+  await command({ game: 'three' });
+  const titles = pages.map((page) => page.locator('#title, #game-title'));
+  for (const title of titles) await title.filter({ hasText: 'Three' }).waitFor();
+  for (const [i, page] of pages.entries()) {
+    const came = page.waitForResponse('**/games');
+    await late.get(page).continue();
+    await came;
+    await page.evaluate(() => new Promise((go) => void setTimeout(go, 100))); // it is read
+    t.equal(await titles[i].textContent(), 'Three');
+  }
 });
 
 t.test('a command without an answer does not keep back the next ones', { skip }, async (t) => {

@@ -90,7 +90,9 @@ async function words() {
   $('root').hidden = lobby || failed;
   put($('state'), stateWords());
   put($('count-words'), WORDS[players] ?? 'play');
-  const game = await describeGame(control);
+  const now = control;
+  const game = await describeGame(now);
+  if (now !== control) return; // The list has come late.
   const { title, about } = game;
   put($('heading'), title || arenaName());
   put($('title'), title || arenaName());

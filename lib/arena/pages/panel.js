@@ -420,7 +420,9 @@ const upper = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
 async function show() {
   document.body.dataset.state = { asking: 'joining' }[contact] ?? contact;
   put($('state'), stateWords());
-  const games = await listGames(control?.version);
+  const now = control;
+  const games = await listGames(now?.version);
+  if (now !== control) return; // The list has come late.
   const game = games.find((one) => one.name === control?.game);
   const running = control?.running === true;
   document.body.dataset.running = running;

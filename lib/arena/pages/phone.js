@@ -182,7 +182,9 @@ async function words() {
   if (!out && document.activeElement === $('now')) goInto($('root'));
   $('out').hidden = !out;
   if (out) put($('out-words'), whyOut());
-  const { title, about } = await describeGame(control);
+  const now = control;
+  const { title, about } = await describeGame(now);
+  if (now !== control) return; // The list has come late.
   put($('heading'), title || arenaName());
   put($('title'), title);
   put($('about'), trouble || about || 'The next game begins soon.');
