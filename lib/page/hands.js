@@ -88,13 +88,10 @@ export class Hands {
   grab(body, event, dx = 0, dy = 0) {
     if (body.held) return;
     this.#desktop.hold(body);
-    const samples = [];
-    for (let i = 0; i < SAMPLES; i += 1) samples.push({ x: 0, y: 0, time: -1e9 });
+    const samples = Array.from({ length: SAMPLES }, () => ({ x: 0, y: 0, time: -1e9 }));
     // `entered`: it has been over the desktop; `dragged`: it has moved. Both tell what letting go means.
     const home = { x: body.x, y: body.y };
-    const grip = { body, dx, dy, home, ...home, samples, next: 0 };
-    grip.entered = false;
-    grip.dragged = false;
+    const grip = { body, dx, dy, home, ...home, samples, next: 0, entered: false, dragged: false };
     this.#grips.set(event.pointerId, grip);
     this.#canvas.setPointerCapture(event.pointerId);
     sample(grip, event);
@@ -204,8 +201,6 @@ function sample(grip, event) {
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const STEPS = { n: 1, p: -1, PageDown: 1, PageUp: -1 };
 const HURL = 1.6; // edge lengths a second, for a throw by key
-
-/** @typedef {import('./desktop.js').Body} Body */
 
 export class Keyboard {
   #canvas;

@@ -31,9 +31,6 @@ export class Session {
   #lookDue = Infinity;
   #counting = 0;
   #reloading = false;
-  #words = document.createElement('span');
-  #countdown = document.createElement('span');
-  #tryNow = document.createElement('button');
 
   /**
    * @param {object} options
@@ -61,16 +58,8 @@ export class Session {
       onResume,
       onState: () => this.#changed()
     });
-    this.#countdown.className = 'countdown';
-    this.#tryNow.type = 'button';
-    this.#tryNow.className = 'act';
-    this.#tryNow.textContent = 'Try now';
-    this.#tryNow.addEventListener('click', () => this.#client.wake());
-    // The countdown is for eyes: it would be read aloud four times a second.
-    this.#countdown.setAttribute('aria-hidden', 'true');
-    this.#tryNow.hidden = true;
-    this.#words.textContent = 'Joining…';
-    $('state').replaceChildren(this.#words, this.#countdown, this.#tryNow);
+    $('try-now').addEventListener('click', () => this.#client.wake());
+    $('state-words').textContent = 'Joining…';
   }
 
   /** @returns {Client} */
@@ -122,8 +111,8 @@ export class Session {
     // While the number is unknown, its place is empty.
     if (this.#people > 0) $('count-words').textContent = `${people} connected ${when}`;
     this.#count();
-    if (this.#words.textContent === text) return;
-    this.#words.textContent = text;
+    if ($('state-words').textContent === text) return;
+    $('state-words').textContent = text;
     const { thrown, caught } = this.#told.tally;
     if (state !== 'online' || thrown + caught === 0) this.#told.announcer.hear(text, 'state');
   }
@@ -141,15 +130,15 @@ export class Session {
     clearTimeout(this.#counting);
     const offline = this.#client.state === 'offline';
     const wait = offline ? this.#client.nextTry : null;
-    this.#countdown.textContent = !offline
+    $('countdown').textContent = !offline
       ? ''
       : wait
         ? ` Trying again in ${Math.ceil(wait.ms / 1000)} s. `
         : ' Trying now… ';
     // Not gone while it tries: it would jump from under a finger.
     const isOver = !offline || wait?.asked === true;
-    if (isOver && document.activeElement === this.#tryNow) $('stage').focus();
-    this.#tryNow.hidden = isOver;
+    if (isOver && document.activeElement === $('try-now')) $('stage').focus();
+    $('try-now').hidden = isOver;
     if (offline) this.#counting = setTimeout(() => this.#count(), COUNTDOWN);
   }
 

@@ -257,7 +257,7 @@ async function reloadFor(url, isWanted) {
 }
 
 /** Says that a module was imported: the next failure is a first one. */
-export function imported() {
+function imported() {
   write('sessionStorage', KEY, null);
 }
 
