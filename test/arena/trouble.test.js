@@ -142,6 +142,21 @@ t.test('a command without an answer does not keep back the next ones', { skip },
   await says(panel, '#go', 'Stop');
 });
 
+t.test('a right answer that came too late has no points, and says so', { skip }, async (t) => {
+  const { base, command, visit } = await room(t);
+  const valueOf = async () =>
+    (await (await fetch(new URL('feed/arena/hall', base))).json()).value.value;
+  await command({ game: 'quiz', settings: { seconds: 120 }, running: true });
+  await fetch(new URL('arena/hall', base), { method: 'POST' }); // that is waited for
+  const phone = await visit('play/hall');
+  await phone.click('.choice[data-at="0"]');
+  await until(async () => (await valueOf())?.answered === 1);
+  await phone.route('**/arena/hall/*', () => {}); // the network eats it
+  await phone.click('.choice[data-at="1"]');
+  await command({ settings: { end: (await valueOf()).step } });
+  await says(phone, '.verdict', 'Right, but too late. You are 1st of 1.');
+});
+
 t.test('what is wrong can be read by day and by night', { skip }, async (t) => {
   const { visit } = await room(t);
   const panel = await visit(PANEL);

@@ -65,7 +65,9 @@ export function start({ root, send, number }) {
     // What was chosen before a reload is not known here, but what it has won is.
     if (won > 0) return `Right! ${many(won)} points.${place}`;
     if (own && pointsBefore === undefined) return place.trim();
-    return `${chosen < 0 ? 'Not answered.' : chosen === right ? 'Right!' : 'Not this time.'}${place}`;
+    const isRight = chosen === right;
+    const words = !isRight ? 'Not this time.' : own ? 'Right, but too late.' : 'Right!';
+    return `${chosen < 0 ? 'Not answered.' : words}${place}`;
   }
 
   function showTime({ left, right }) {
