@@ -148,7 +148,7 @@ function putAway(body) {
   // In flight it may be the neighbor's already; and by key it is put away out of the hand that then puts it away.
   if (body.flight || !desktop.bodies.includes(body)) return;
   desktop.gone(body);
-  undos.keep(body);
+  undos.keep({ ...body, x: body.x / desktop.width, y: body.y / desktop.height });
   sound.play('away');
   announcer.offer(`You put away ${what(body.sprite)}.`, 'Undo', UNDO_TIME, {
     act: undo,
@@ -167,12 +167,11 @@ function undo() {
   }
   // However it was asked for: there is nothing left for a button to do.
   announcer.withdraw(undo);
-  const last = undos.take();
-  const { sprite, x, y, half, stranger } = last;
+  const { sprite, x, y, stranger } = undos.take();
   const body = desktop.add(sprite, {
-    x: Math.min(x, desktop.width),
-    y: Math.min(y, desktop.height),
-    half
+    x: x * desktop.width,
+    y: y * desktop.height,
+    half: stage.half(sprite.picture)
   });
   body.stranger = stranger;
   desktop.selected = body;

@@ -270,6 +270,23 @@ alone('what is put away can be had back for some seconds', async (t, { page }) =
   t.same((await look(page)).list.map(({ id }) => id).sort(), before, 'there is no more to undo');
 });
 
+alone('what is had back fits the window as it is by now', async (t, { page }) => {
+  await page.focus('#stage');
+  await page.keyboard.press('n');
+  await page.keyboard.press('Delete');
+  await page.setViewportSize({ width: 400, height: 700 });
+  await page.waitForFunction(() => document.getElementById('stage').width === 200);
+  await page.keyboard.press('Control+z');
+  await holds(page, 1);
+  await resting(page);
+  const [{ x, y }] = (await look(page)).list;
+  t.equal(x, 200, 'in the middle, as it was');
+  await page.mouse.move(x, y);
+  await page.waitForSelector('#stage.over');
+  await page.mouse.move(x, y - 34);
+  t.notOk(await page.locator('#stage.over').count());
+});
+
 t.test('where joining wants a grant, the link has it', { skip }, async (t) => {
   const keys = keyFile(t);
   const server = await serve('--grants', keys, '--private-join', 'yes', '--arena', 'hall');
