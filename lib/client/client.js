@@ -162,7 +162,9 @@ export class Client {
 
   /** Joins, or takes up the place of `resume`, and polls until `stop` or `leave`. */
   start() {
-    if (this.state === 'left') this.#loop.start();
+    if (this.state !== 'left') return;
+    this.#leaving = null;
+    this.#loop.start();
   }
 
   /**
@@ -170,6 +172,7 @@ export class Client {
    * they are answered or known to be unanswered; `place` and `status` end without an answer.
    */
   stop() {
+    this.#leaving = null;
     this.#loop.halt();
     for (const look of this.#looks) look.abort();
     this.#loop.become('left');
@@ -184,9 +187,7 @@ export class Client {
    *     with its lease
    */
   leave() {
-    this.#leaving ??= this.#leave().finally(() => {
-      this.#leaving = null;
-    });
+    this.#leaving ??= this.#leave();
     return this.#leaving;
   }
 

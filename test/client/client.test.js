@@ -891,6 +891,29 @@ t.test('waking up while it leaves does not end the poll that proves the ack', as
   t.equal(clock.now(), 2000);
 });
 
+t.test(
+  'stopped while it leaves, or left while it is stopped, it starts and leaves anew',
+  async (t) => {
+    const leave = [HANG, answer(204, '')];
+    const throws = [answer(202, { state: 'queued' })];
+    const { client, clock } = start({ poll: [HANG], leave, throw: throws });
+    for (const halt of [
+      () => client.leave() && client.stop(),
+      () => client.stop() ?? client.leave()
+    ]) {
+      await clock.settle();
+      halt();
+      await clock.settle();
+      client.start();
+      await clock.settle();
+      t.match(await client.throw('left', {}, { patience: 0 }), { state: 'queued' });
+    }
+    t.equal(await inTime(clock, client.leave()), true);
+    t.equal(client.state, 'left');
+    t.equal(clock.now(), 0);
+  }
+);
+
 t.test('the transient port: throws and leaves go there, polls do not', async (t) => {
   const { client, clock, fetch } = start({
     join: [joined('one', { transient: 9090 })],
