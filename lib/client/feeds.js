@@ -54,6 +54,7 @@ export class Feeds {
   #waits;
   #table;
   #loop;
+  #refused = new Set(); // watches that are still to be told so
 
   /**
    * @param {object} options
@@ -164,16 +165,20 @@ export class Feeds {
   /** Watches or follows. @returns {{find: () => object | undefined, close: () => void}} `find`: what is held */
   #begin(key, onChange, start) {
     const table = this.#table;
+    const refused = this.#refused;
+    let isTold = false;
     // A function of its own: the same one may watch twice.
-    const told = (value, change) => onChange(value, change);
-    let isOpen = true;
+    const told = (value, change) => {
+      isTold = true;
+      return onChange(value, change);
+    };
     const watch = {
       find() {
-        const entry = isOpen ? table.find(key) : undefined;
-        return entry?.cursor === NO_CURSOR ? undefined : entry;
+        const entry = table.find(key);
+        return entry?.watches.has(told) && entry.cursor !== NO_CURSOR ? entry : undefined;
       },
       close: () => {
-        isOpen = false;
+        refused.delete(told);
         table.remove(key, told);
         if (table.size === 0) this.#loop.changed();
       }
@@ -181,15 +186,15 @@ export class Feeds {
     const isNew = !table.find(key);
     const problem = this.#refusal(key, start.isLog);
     if (problem) {
+      refused.add(told);
       queueMicrotask(() => {
-        if (isOpen) callBack(told, start.isLog ? [] : undefined, { key, problem });
-        isOpen = false;
+        if (refused.delete(told)) callBack(told, start.isLog ? [] : undefined, { key, problem });
       });
       return watch;
     }
     const entry = table.add(key, told, start);
     if (isNew) this.#loop.changed();
-    else queueMicrotask(() => tellWhatIsHeld(entry, key, told));
+    else queueMicrotask(() => isTold || tellWhatIsHeld(entry, key, told));
     return watch;
   }
 
@@ -213,6 +218,7 @@ export class Feeds {
 
   /** Ends every watch. A later `watch` begins anew. */
   close() {
+    this.#refused.clear();
     this.#table.clear();
     this.#loop.changed();
   }

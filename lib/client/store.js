@@ -1,3 +1,5 @@
+import { callBack } from './call-back.js';
+
 /**
  * A feed as a store: what frameworks subscribe to, and read.
  *
@@ -31,7 +33,7 @@ export function feedStore(feeds, key) {
   return {
     subscribe(listener) {
       // A function of its own: the same one may subscribe twice.
-      const tell = () => listener();
+      const tell = () => callBack(listener);
       listeners.add(tell);
       watch ??= feeds.watch(key, take, { kept: snapshot });
       return () => {

@@ -123,6 +123,33 @@ t.test('a watch of a key that is none, closed at once, is told nothing', async (
   await clock.settle();
   t.same(told, ['bad-key', 'bad-key']);
   t.equal(feeds.state, 'idle');
+  feeds.watch('..', () => t.fail('it was closed with all others'));
+  feeds.close();
+  await clock.settle();
+});
+
+t.test('a watch that is over, or was refused, holds nothing of a later one', async (t) => {
+  const { feeds, clock } = start([items(value(1)), HANG]);
+  const first = feeds.watch('a', () => {});
+  feeds.close();
+  const second = feeds.watch('a', () => {});
+  await clock.settle();
+  t.equal(second.held.cursor, 'e1-1');
+  t.equal(first.held, null);
+  t.equal(feeds.follow('a', () => {}).cursor, null);
+  feeds.close();
+});
+
+t.test('a second watch that begins right before an answer is told once', async (t) => {
+  const told = [];
+  const onState = (state) => {
+    if (state === 'online') feeds.watch('a', ({ n }) => told.push(n));
+  };
+  const { feeds, clock } = start([items(value(1)), HANG], { onState });
+  feeds.watch('a', () => {});
+  await clock.settle();
+  t.same(told, [1]);
+  feeds.close();
 });
 
 t.test('what a callback throws is an uncaught error, and the others are told', async (t) => {
@@ -134,9 +161,12 @@ t.test('what a callback throws is an uncaught error, and the others are told', a
   let told = 0;
   feeds.watch('a', fail('change'));
   feeds.watch('a', () => (told += 1));
+  const store = feedStore(feeds, 'a');
+  store.subscribe(fail('store'));
+  store.subscribe(() => (told += 1));
   await clock.settle();
-  t.same(caught, ['state', 'state', 'change']);
-  t.equal(told, 1);
+  t.same(caught, ['state', 'state', 'change', 'store']);
+  t.equal(told, 2);
   t.equal(asks().length, 2, 'it asks on');
   t.equal(feeds.state, 'online');
   feeds.close();
