@@ -7,7 +7,6 @@ const CURSOR = /^[A-Za-z0-9-]{1,40}$/;
 /** The cursor of a client without a value: the server answers when there is one. */
 export const NO_CURSOR = 'none';
 const ORDERED = /^(.*)-([1-9][0-9]*)$/;
-const TURN = CURSOR;
 const PROBLEM = /^[a-z-]{1,40}$/;
 
 /**
@@ -95,5 +94,4 @@ export function readItem(key, status, json, problem) {
  * @param {any} json of an answer
  * @returns {string|undefined} what the next request carries, where it asks for the same
  */
-export const turnOf = (json) =>
-  typeof json.turn === 'string' && TURN.test(json.turn) ? json.turn : undefined;
+export const turnOf = ({ turn }) => (isCursor(turn) ? turn : undefined);
