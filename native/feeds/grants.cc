@@ -49,8 +49,7 @@ uint32_t Grants::take(const GrantRights& rights, uint64_t now) {
                  .present = rights.present,
                  .idle = {}};
   const uint64_t bytes = bytesOf(grant);
-  while (byToken_.size() >= kMost || bytes_ + bytes > kMostBytes ||
-         (free_.empty() && grants_.size() > kMost)) {
+  while (bytes_ + bytes > kMostBytes || (free_.empty() && grants_.size() > kMost)) {
     if (idle_.empty()) return kNone;
     forget(idle_.front());
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace server {
@@ -13,11 +14,7 @@ namespace server {
 class KeyPatterns {
  public:
   KeyPatterns() = default;
-  explicit KeyPatterns(std::vector<std::string> all) : all_(std::move(all)) {
-    std::sort(all_.begin(), all_.end());
-  }
-
-  bool empty() const { return all_.empty(); }
+  explicit KeyPatterns(std::vector<std::string> all) : all_(std::move(all)) {}
 
   /** Bytes that it takes. */
   size_t size() const {
@@ -28,10 +25,7 @@ class KeyPatterns {
 
   /** Whether a key is meant. */
   bool covers(std::string_view key) const {
-    if (all_.empty()) return false;
-    // "*" sorts before every key.
-    return all_.front() == "*" ||
-           std::any_of(all_.begin(), all_.end(),
+    return std::any_of(all_.begin(), all_.end(),
                        [key](std::string_view one) { return isOf(one, key); });
   }
 
