@@ -187,8 +187,7 @@ export class Client {
    *     with its lease
    */
   leave() {
-    this.#leaving ??= this.#leave();
-    return this.#leaving;
+    return (this.#leaving ??= this.#leave());
   }
 
   async #leave() {
