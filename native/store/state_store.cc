@@ -250,8 +250,11 @@ Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t coun
   bool ofBackup = false;
   for (const uint64_t generation : journalsOnDisk(&error)) {
     JournalFile one = {generation, journalPath(generation), {}, {}, {}};
-    if (generation < recovery.snapshot.generation) ofBackup = ofBackup || isOfBackup(&one);
-    if (generation < recovery.snapshot.generation || generation >= upTo) continue;
+    if (generation < recovery.snapshot.generation) {
+      ofBackup = ofBackup || isOfBackup(&one);
+      continue;
+    }
+    if (generation >= upTo) continue;
     // However long it has become: only what it leads to is held to the bound of a state.
     if (const int failed = one.file.open(one.path, UINT64_MAX)) {
       const bool isFile = failed != EINVAL;
