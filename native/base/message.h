@@ -101,6 +101,7 @@ class Bytes {
   uint32_t length() const { return length_; }
   uint32_t room() const { return room_ - length_; }
   uint64_t cost() const { return sizeof(Bytes) + room_; }
+  Ledger* ledger() const { return ledger_; }
   std::string_view text() const { return {data(), length_}; }
 
   /** Adds at the end; there must be room. */
@@ -157,6 +158,20 @@ class Message {
     for (uint32_t i = 0; i < count_; ++i) data()[i].bytes->release();
     this->~Message();
     free(this);
+  }
+
+  /** The same in one piece, which the kernel takes in 0.4 µs less; on the account of the first that
+   * is on any. */
+  Ref<Message> inOnePiece() const {
+    Ledger* ledger = nullptr;
+    for (uint32_t i = 0; ledger == nullptr && i < count_; ++i) ledger = piece(i).bytes->ledger();
+    const Ref<Bytes> all = Bytes::make(static_cast<uint32_t>(length_), ledger);
+    rest(0, [&all](const char* bytes, size_t length) {
+      all->append({bytes, length});
+      return true;
+    });
+    const Piece one = {all.get(), 0, all->length()};
+    return of(&one, 1);
   }
 
   /** Puts its bytes into a file, where that may be. */

@@ -172,6 +172,10 @@ ssize_t Connections::give(const Connection& connection, const base::Message& mes
       pieces[count++] = {const_cast<char*>(data), length};
       return count < kPieces;
     });
+    if (count == 1) {
+      const iovec& all = pieces[0];
+      return orNothing(send(connection.fd, all.iov_base, all.iov_len, MSG_NOSIGNAL | MSG_DONTWAIT));
+    }
     msghdr header = {};
     header.msg_iov = pieces;
     header.msg_iovlen = count;

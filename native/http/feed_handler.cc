@@ -19,6 +19,9 @@ namespace {
 constexpr uint64_t kFileBytes = 64 << 10;
 constexpr uint32_t kFileFrom = 3;
 
+/** From how many readers on a shorter one is copied into one piece for those that follow. */
+constexpr uint32_t kOnePieceFrom = 8;
+
 /** What the tag of an answer ends with that is compressed here. */
 constexpr std::string_view kPackedTag = ".gzip";
 
@@ -291,7 +294,9 @@ base::Ref<base::Message> FeedHandler::messageOf(const FeedAnswer& answer, bool o
   if (!shared) return compose(answer, opens, to);
   for (Made& made : made_) {
     if (!made.isOf(answer)) continue;
-    if (++made.again == kFileFrom && made.message->length() >= kFileBytes) made.message->makeFile();
+    const bool isLong = made.message->length() >= kFileBytes;
+    if (++made.again == kFileFrom && isLong) made.message->makeFile();
+    if (made.again == kOnePieceFrom && !isLong) made.message = made.message->inOnePiece();
     return made.message;
   }
   Made& made = made_[nextMade_++ % kMade];

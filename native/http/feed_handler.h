@@ -106,7 +106,7 @@ class FeedHandler : public FeedResponder {
   /** A message that was made, and what of. */
   struct Made {
     base::Ref<base::Message> message;
-    // The message may have these compressed, and not hold them: then the text names what they were.
+    // The message may have a copy of these, and not hold them: then the text names what they were.
     std::vector<base::Piece> pieces;
     std::string text;  // around them
     std::string tag;
