@@ -41,7 +41,8 @@ import { openWorld } from './lib/world/open.js';
  * @param {object} given options as lib/operator/options.js reads them
  * @param {import('pino').Logger} [log]
  * @param {AbortSignal} [signal] ends a start that waits for the state of another server
- * @param {{fetch?: Function, publishTokens?: string[], grants?: object}} [program] what the program that it is in adds: see createServer
+ * @param {{fetch?: Function, publishTokens?: string[], grants?: object, ownsProcess?: boolean}} [program] what the program
+ *     that it is in adds: see createServer; or that there is no other: see createDoor
  * @returns {Promise<{port: number, transientPort: number, tlsPort: number, adminPort: number,
  *     pool: Pool, feeds: object, status: () => object, reload: () => void, stop: () => Promise<void>}>} `status` is the
  *     admin port's; `reload` reads TLS's certificate and key anew, and the tokens of publishers; `stop`
@@ -91,7 +92,8 @@ export async function start(given, log = createLog('silent'), signal = undefined
     const door = life.accepts(
       createDoor({
         ...{ pool, feeds: feeds.feeds, arena, limits, options, routes },
-        ...{ status: live.forAnybody, files: pages.fixed(options), log, refusals }
+        ...{ status: live.forAnybody, files: pages.fixed(options), log, refusals },
+        ownsProcess: program.ownsProcess
       })
     );
     grants.onEnded(door.endGrants);

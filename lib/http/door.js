@@ -130,6 +130,7 @@ function replies(outcomes, options, common, files) {
  *     the same for every client
  * @param {import('pino').Logger} parts.log
  * @param {import('./refusals.js').Refusals} [parts.refusals]
+ * @param {boolean} [parts.ownsProcess] no other program is in it: Node's loop may sleep in the door (native/addon/loop_turns.h)
  * @returns {{listen: (port: Port) => Promise<number>, setTls: (identity: import('./tls.js').Identity) => void,
  *     counts: () => object, each: () => object[], stopListening: () => void, drain: (window: number) => void,
  *     closeIdle: () => void, close: () => void, endGrants: (part: string, name: string) => void,
@@ -148,7 +149,8 @@ export function createDoor({
   status,
   files = [],
   log,
-  refusals = NOTHING_TOLD
+  refusals = NOTHING_TOLD,
+  ownsProcess = false
 }) {
   const addon = loadAddon();
   const { maxSprite, headBytes, headTime, bodyTime, idleTime, writeTime, workers } = options;
@@ -174,6 +176,7 @@ export function createDoor({
       feeds: feeds?.native,
       arena: arena?.native,
       workers,
+      ownsProcess,
       mostBody: routes.mostBody,
       otherBody: routes.otherBody,
       onRequest: exchanges.begin,

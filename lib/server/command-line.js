@@ -71,7 +71,7 @@ async function run(start, options, unknown) {
   });
   // What loading has left; V8 would give it back 8 s later. In another program the heap is not the server's.
   loadAddon().giveBackHeap();
-  const starting = start(options, log, end.signal);
+  const starting = start(options, log, end.signal, { ownsProcess: true });
   const server = await starting;
   const say = createSpeaker(log);
   let trial;

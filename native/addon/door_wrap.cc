@@ -1,7 +1,5 @@
 // Door: the front, with its door and its workers, as a JavaScript object on Node's own loop.
 // Conversion only.
-#include <uv.h>
-
 #include <cerrno>
 #include <cmath>
 #include <memory>
@@ -12,6 +10,7 @@
 #include "callback_resource.h"
 #include "convert.h"
 #include "loop_scope.h"
+#include "loop_turns.h"
 #include "server/front.h"
 #include "ticker.h"
 #include "watch_words.h"
@@ -134,13 +133,9 @@ class DoorObject : public Nan::ObjectWrap {
                 .bodies = {.most = mostBodyOf(get(parts, "mostBody")),
                            .other = uint32In(parts, "otherBody")}},
                uv_now(Nan::GetCurrentEventLoop())) {
-    front_.onWaits([this](bool whether) { whether ? (void)uv_poll_stop(poll_) : startPolling(); });
-    uv_loop_t* loop = Nan::GetCurrentEventLoop();
-    // The handle outlives the object: the loop gives it back when it has closed it.
-    poll_ = new uv_poll_t;
-    poll_->data = this;
-    uv_poll_init(loop, poll_, front_.fd());
-    startPolling();
+    const auto how = flagIn(parts, "ownsProcess") ? LoopTurns::sleeping : LoopTurns::polled;
+    turns_ = how(this, &front_);
+    front_.onWaits([this](bool whether) { turns_->pause(whether); });
   }
 
   void tick() {
@@ -151,13 +146,11 @@ class DoorObject : public Nan::ObjectWrap {
   ~DoorObject() override { stop(); }
 
   void stop() {
-    if (poll_ == nullptr) return;
+    if (std::exchange(stopped_, true)) return;
     Unref();
     front_.close();
-    uv_close(reinterpret_cast<uv_handle_t*>(poll_),
-             [](uv_handle_t* handle) { delete reinterpret_cast<uv_poll_t*>(handle); });
+    turns_->close();
     ticker_.stop();
-    poll_ = nullptr;
     // They know this object, which would never be collected.
     onRequest_.Reset();
     onGone_.Reset();
@@ -171,22 +164,6 @@ class DoorObject : public Nan::ObjectWrap {
       set(natives, name, get(parts, name));
     }
     return natives;
-  }
-
-  void startPolling() {
-    uv_poll_start(poll_, UV_READABLE, [](uv_poll_t* poll, int, int) {
-      auto* self = static_cast<DoorObject*>(poll->data);
-      // What is deferred may close it.
-      Nan::HandleScope scope;
-      [[maybe_unused]] const Local<Object> kept = self->handle();
-      uint64_t ended;
-      {
-        LoopScope turn(self);
-        self->front_.turn();
-        ended = microseconds();
-      }
-      self->front_.countDeferred(microseconds() - ended);
-    });
   }
 
   void ask(uint32_t worker, const Question& question) {
@@ -231,11 +208,11 @@ class DoorObject : public Nan::ObjectWrap {
     return said->IsString() ? textOf(said) : std::string();
   }
 
-  // new Door({connections, …}, {limits, pool, perhaps feeds and arena, workers, replies, mostBody,
-  //     otherBody, onRequest(connection, generation, method, target, [name, value, …], body,
-  //     client, secure, transient), where a body is null that is too long, and undefined that is
-  //     awaited; onGone(connection, generation), onCounts(): text}). A connection is known by a
-  //     number.
+  // new Door({connections, …}, {limits, pool, perhaps feeds and arena, workers, ownsProcess,
+  //     replies, mostBody, otherBody, onRequest(connection, generation, method, target, [name,
+  //     value, …], body, client, secure, transient), where a body is null that is too long, and
+  //     undefined that is awaited; onGone(connection, generation), onCounts(): text}). A connection
+  //     is known by a number.
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const DoorOptions options = {
         .connections = uint32In(info[0], "connections"),
@@ -441,7 +418,8 @@ class DoorObject : public Nan::ObjectWrap {
   CallbackResource resource_;
   base::DeadlineClock clock_;
   Front front_;
-  uv_poll_t* poll_ = nullptr;  // nullptr: closed
+  std::unique_ptr<LoopTurns> turns_;
+  bool stopped_ = false;
   Ticker ticker_{this, [](void* self) { static_cast<DoorObject*>(self)->tick(); }};
 };
 

@@ -1,6 +1,4 @@
 // Feeds: the table of feeds as a JavaScript object. It converts and trusts; lib/feeds has checked.
-#include <uv.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +10,7 @@
 #include "callback_resource.h"
 #include "convert.h"
 #include "feeds/feeds.h"
+#include "loop_handle.h"
 #include "loop_scope.h"
 #include "ticker.h"
 #include "torus/pool.h"
@@ -74,14 +73,10 @@ class FeedsObject : public Nan::ObjectWrap {
         feeds_(options, uv_now(Nan::GetCurrentEventLoop()), microseconds,
                limits->IsUndefined() ? nullptr : addressLimitsOf(limits)),
         onWants_(onWants),
-        resource_("sprites:feed") {
-    uv_loop_t* loop = Nan::GetCurrentEventLoop();
-    // The handle outlives the object: the loop gives it back when it has closed it.
-    idle_ = new uv_idle_t;
-    idle_->data = this;
-    uv_idle_init(loop, idle_);
+        resource_("sprites:feed"),
+        idle_(makeHandle<uv_idle_t>(this, uv_idle_init)) {
     // Called in every turn of the loop, which does not sleep while there is something to do.
-    feeds_.onBusy([this] { uv_idle_start(idle_, turn); });
+    feeds_.onBusy([this] { uv_idle_start(idle_.get(), turn); });
   }
 
   ~FeedsObject() override { stop(); }
@@ -93,9 +88,7 @@ class FeedsObject : public Nan::ObjectWrap {
     // It knows this object, which would never be collected.
     onWants_.Reset();
     ticker_.stop();
-    uv_close(reinterpret_cast<uv_handle_t*>(idle_),
-             [](uv_handle_t* handle) { delete reinterpret_cast<uv_idle_t*>(handle); });
-    idle_ = nullptr;
+    idle_.reset();
   }
 
   static void turn(uv_idle_t* idle) {
@@ -441,7 +434,7 @@ class FeedsObject : public Nan::ObjectWrap {
   Nan::Callback onWants_;
   CallbackResource resource_;
   Ticker ticker_{this, [](void* self) { static_cast<FeedsObject*>(self)->tick(); }};
-  uv_idle_t* idle_ = nullptr;
+  LoopHandle<uv_idle_t> idle_;
 };
 
 Feeds* feedsOf(Local<Value> feeds) {

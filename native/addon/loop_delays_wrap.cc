@@ -1,9 +1,9 @@
 // How late Node's loop is, as a JavaScript object: it tells base/loop_delays.h of every turn.
-#include <uv.h>
-
 #include "base/loop_delays.h"
 #include "convert.h"
+#include "loop_handle.h"
 #include "loop_scope.h"
+#include "loop_turns.h"
 #include "ticker.h"
 #include "wraps.h"
 
@@ -16,11 +16,9 @@ constexpr uint64_t kSlack = 2000;
 
 constexpr double kMicroseconds = 1e6;  // a second
 
-uint64_t slept(uv_loop_t* loop) { return uv_metrics_idle_time(loop) / 1000; }
-
 }  // namespace
 
-class LoopDelaysObject : public Nan::ObjectWrap {
+class LoopDelaysObject : public Nan::ObjectWrap, private SleepListener {
  public:
   static void init(Local<Object> target) {
     defineClass(target, "LoopDelays", create,
@@ -33,28 +31,24 @@ class LoopDelaysObject : public Nan::ObjectWrap {
   }
 
  private:
-  explicit LoopDelaysObject(uv_loop_t* loop)
-      : delays_(microseconds(), slept(loop)), end_(new uv_prepare_t) {
+  LoopDelaysObject()
+      : delays_(microseconds(), slept()),
+        end_(makeQuietHandle<uv_prepare_t>(this, uv_prepare_init)) {
     awaitTick();
-    // The handle outlives the object: the loop gives it back when it has closed it.
-    end_->data = this;
     // Called at the end of every turn, before the loop sleeps.
-    uv_prepare_init(loop, end_);
-    uv_prepare_start(end_, [](uv_prepare_t* end) {
-      static_cast<LoopDelaysObject*>(end->data)->delays_.turn(microseconds(), slept(end->loop));
+    uv_prepare_start(end_.get(), [](uv_prepare_t* end) {
+      static_cast<LoopDelaysObject*>(end->data)->onSleep(microseconds());
     });
-    uv_unref(reinterpret_cast<uv_handle_t*>(end_));
   }
 
   ~LoopDelaysObject() override { stop(); }
 
   void stop() {
-    if (end_ == nullptr) return;
     ticker_.stop();
-    uv_close(reinterpret_cast<uv_handle_t*>(end_),
-             [](uv_handle_t* handle) { delete reinterpret_cast<uv_prepare_t*>(handle); });
-    end_ = nullptr;
+    end_.reset();
   }
+
+  void onSleep(uint64_t now) override { delays_.turn(now, slept()); }
 
   /** Looks whether the loop was woken in time. */
   void tick() {
@@ -66,7 +60,7 @@ class LoopDelaysObject : public Nan::ObjectWrap {
 
   // new LoopDelays()
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
-    auto* delays = new LoopDelaysObject(Nan::GetCurrentEventLoop());
+    auto* delays = new LoopDelaysObject;
     delays->Wrap(info.This());
     info.GetReturnValue().Set(info.This());
   }
@@ -114,7 +108,7 @@ class LoopDelaysObject : public Nan::ObjectWrap {
   base::LoopDelays delays_;
   Ticker ticker_{this, [](void* self) { static_cast<LoopDelaysObject*>(self)->tick(); }};
   uint64_t tickAt_ = 0;  // microseconds: when the next tick is due
-  uv_prepare_t* end_;
+  LoopHandle<uv_prepare_t> end_;
 };
 
 void initLoopDelays(Local<Object> target) { LoopDelaysObject::init(target); }

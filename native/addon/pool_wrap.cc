@@ -7,6 +7,7 @@
 #include "base/deadline_clock.h"
 #include "callback_resource.h"
 #include "convert.h"
+#include "loop_handle.h"
 #include "loop_scope.h"
 #include "pool_views.h"
 #include "server/turn.h"
@@ -84,10 +85,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     onDurable_.Reset();
     // The thread that syncs ends before what it calls.
     if (turn_.store() != nullptr) turn_.store()->stopSyncing();
-    if (async_ == nullptr) return;
-    uv_close(reinterpret_cast<uv_handle_t*>(async_),
-             [](uv_handle_t* handle) { delete reinterpret_cast<uv_async_t*>(handle); });
-    async_ = nullptr;
+    async_.reset();
   }
 
   void answer(uint32_t token, std::string_view body) override {
@@ -109,7 +107,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
    */
   void stayAwake(bool whether) {
     if (async_ == nullptr) return;
-    auto* const handle = reinterpret_cast<uv_handle_t*>(async_);
+    auto* const handle = reinterpret_cast<uv_handle_t*>(async_.get());
     whether ? uv_ref(handle) : uv_unref(handle);
   }
 
@@ -302,12 +300,10 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   // startState(): from now on every step is written; throws with code
   static void startState(const Nan::FunctionCallbackInfo<Value>& info) {
     auto* self = unwrap<PoolObject>(info);
-    self->async_ = new uv_async_t;
-    self->async_->data = self;
-    uv_async_init(Nan::GetCurrentEventLoop(), self->async_, caughtUp);
-    uv_unref(reinterpret_cast<uv_handle_t*>(self->async_));
+    self->async_ = makeQuietHandle<uv_async_t>(self, uv_async_init, caughtUp);
     self->turn_.onWaits([self](bool whether) { self->stayAwake(whether); });
-    if (const int error = self->turn_.start([async = self->async_] { uv_async_send(async); })) {
+    if (const int error =
+            self->turn_.start([async = self->async_.get()] { uv_async_send(async); })) {
       Nan::ThrowError(startError(error, "open"));
     }
   }
@@ -429,7 +425,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   Nan::Global<Value> feeds_;  // what is attached lives as long
   Nan::Global<Value> arena_;
   Nan::Callback onDurable_;
-  uv_async_t* async_ = nullptr;
+  LoopHandle<uv_async_t> async_;
   Nan::Callback onAnswer_;
   CallbackResource resource_;
   Ticker ticker_{this, [](void* self) { static_cast<PoolObject*>(self)->tick(); }};

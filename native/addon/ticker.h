@@ -6,9 +6,7 @@
 #ifndef SPRITES_TICKER_H_
 #define SPRITES_TICKER_H_
 
-#include <nan.h>
-#include <uv.h>
-
+#include "loop_handle.h"
 #include "torus/pool.h"
 
 namespace server {
@@ -18,24 +16,15 @@ class Ticker {
   using Tick = void (*)(void* owner);
 
   /** Begins to call `tick(owner)`; it does not keep the process alive. */
-  Ticker(void* owner, Tick tick) : owner_(owner), tick_(tick), timer_(new uv_timer_t) {
-    timer_->data = this;
-    uv_timer_init(Nan::GetCurrentEventLoop(), timer_);
+  Ticker(void* owner, Tick tick)
+      : owner_(owner), tick_(tick), timer_(makeQuietHandle<uv_timer_t>(this, uv_timer_init)) {
     startAfter(untilTick());
-    uv_unref(reinterpret_cast<uv_handle_t*>(timer_));
   }
-  ~Ticker() { stop(); }
   Ticker(const Ticker&) = delete;
   Ticker& operator=(const Ticker&) = delete;
 
   /** Ends it for good. */
-  void stop() {
-    if (timer_ == nullptr) return;
-    // The handle outlives the object: the loop gives it back when it has closed it.
-    uv_close(reinterpret_cast<uv_handle_t*>(timer_),
-             [](uv_handle_t* handle) { delete reinterpret_cast<uv_timer_t*>(handle); });
-    timer_ = nullptr;
-  }
+  void stop() { timer_.reset(); }
 
   /** The next tick comes with the next turn of the loop. */
   void hurry() {
@@ -43,7 +32,7 @@ class Ticker {
   }
 
   /** Milliseconds until the next tick. */
-  uint64_t dueIn() const { return timer_ == nullptr ? 0 : uv_timer_get_due_in(timer_); }
+  uint64_t dueIn() const { return timer_ == nullptr ? 0 : uv_timer_get_due_in(timer_.get()); }
 
  private:
   /** Milliseconds until the next tick of all, by the loop's clock. */
@@ -55,7 +44,7 @@ class Ticker {
 
   void startAfter(uint64_t milliseconds) {
     uv_timer_start(
-        timer_,
+        timer_.get(),
         [](uv_timer_t* timer) {
           auto* const self = static_cast<Ticker*>(timer->data);
           // First: the owner may be gone after its tick.
@@ -67,7 +56,7 @@ class Ticker {
 
   void* const owner_;
   const Tick tick_;
-  uv_timer_t* timer_;
+  LoopHandle<uv_timer_t> timer_;
 };
 
 }  // namespace server

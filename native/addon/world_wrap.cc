@@ -9,6 +9,7 @@
 
 #include "callback_resource.h"
 #include "convert.h"
+#include "loop_handle.h"
 #include "loop_scope.h"
 #include "world/crossings.h"
 #include "wraps.h"
@@ -80,11 +81,7 @@ class WorldObject : public Nan::ObjectWrap {
         crossings_(pool_, life),
         onWake_(onWake),
         resource_("sprites:world"),
-        timer_(new uv_timer_t) {
-    // The handle outlives the object: the loop gives it back when it has closed it.
-    timer_->data = this;
-    uv_timer_init(Nan::GetCurrentEventLoop(), timer_);
-    uv_unref(reinterpret_cast<uv_handle_t*>(timer_));
+        timer_(makeQuietHandle<uv_timer_t>(this, uv_timer_init)) {
     pool_->openSeams(options, [this] { callAt(milliseconds()); });
   }
 
@@ -94,9 +91,7 @@ class WorldObject : public Nan::ObjectWrap {
     if (timer_ == nullptr) return;
     Unref();
     pool_->closeSeams();
-    uv_close(reinterpret_cast<uv_handle_t*>(timer_),
-             [](uv_handle_t* handle) { delete reinterpret_cast<uv_timer_t*>(handle); });
-    timer_ = nullptr;
+    timer_.reset();
   }
 
   /** Has JavaScript called at a time, when that turn is over, or sooner where that is so already.
@@ -105,7 +100,7 @@ class WorldObject : public Nan::ObjectWrap {
     if (at >= callAt_ || timer_ == nullptr) return;
     callAt_ = at;
     const uint64_t time = uv_now(timer_->loop);
-    uv_timer_start(timer_, woken, at > time ? at - time : 0, 0);
+    uv_timer_start(timer_.get(), woken, at > time ? at - time : 0, 0);
   }
 
   static void woken(uv_timer_t* timer) {
@@ -190,7 +185,7 @@ class WorldObject : public Nan::ObjectWrap {
     }
     if (timer_ == nullptr) return messages;
     callAt_ = kNeverDue;
-    uv_timer_stop(timer_);
+    uv_timer_stop(timer_.get());
     const uint64_t due = crossings_.dueAt();
     callAt(due > time ? due : time + kTryAgain);
     return messages;
@@ -235,7 +230,7 @@ class WorldObject : public Nan::ObjectWrap {
   Crossings crossings_;
   Nan::Callback onWake_;
   CallbackResource resource_;
-  uv_timer_t* timer_;
+  LoopHandle<uv_timer_t> timer_;
   uint64_t callAt_ = kNeverDue;  // when JavaScript is called next
   std::vector<std::pair<PeerNumber, std::string>> answers_;
   std::string message_;

@@ -5,10 +5,10 @@
 //                                                   └── wake           an eventfd and a timerfd: a
 //                                                                      turn is asked for
 //
-// Lifecycle: Node's loop sees the descriptor become readable and starts a turn, or a worker's
-// thread sleeps in it. `look` takes a bounded share of the events, `dispatch` gives each to what it
-// concerns. What is left makes the next turn. A descriptor is watched from `add` to
-// `remove`, or to its close.
+// Lifecycle: Node's loop sees the descriptor become readable and starts a turn, or sleeps in it
+// (addon/loop_turns.h), as a worker's thread does. `look` takes a bounded share of the events,
+// `dispatch` gives each to what it concerns. What is left makes the next turn. A descriptor is
+// watched from `add` to `remove`, or to its close.
 //
 // A connection is known by index and generation and not by a pointer, because its place is reused:
 // an event of the one before carries an old generation. The few other descriptors (the listening
@@ -89,6 +89,9 @@ class EventSet {
    * replaces come again: a descriptor stays ready.
    */
   void look();
+
+  /** Whether the last look has found any. */
+  bool found() const { return count_ > 0; }
 
   /**
    * Gives the events of the last look, or of one that it takes now: tells the watchers, and calls

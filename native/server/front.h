@@ -68,8 +68,8 @@ class Front : private FeedsWatcher {
   Front(const Front&) = delete;
   Front& operator=(const Front&) = delete;
 
-  /** Readable when a turn is due. */
-  int fd() const { return events_.fd(); }
+  /** Ready when a turn is due. */
+  EventSet* events() { return &events_; }
 
   /** Has `waits(whether)` called when the disk is waited for, in which time no turn may be taken,
    * and when it is over. */

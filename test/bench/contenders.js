@@ -35,7 +35,7 @@ import { Use } from './usage.js';
 const PROGRAM = fileURLToPath(new URL('../../bin/sprites', import.meta.url));
 const PROBE = new URL('probe.js', import.meta.url).href;
 
-/** For a Node server that answers probe.js's questions; it needs an IPC channel. */
+/** For a Node server that answers probe.js's questions; it needs an IPC channel, and preloads(). */
 export const PROBED = ['--expose-gc', '--import', PROBE];
 
 /**
@@ -107,6 +107,12 @@ export function compile(place, name) {
   return program;
 }
 
+/** Builds what probe.js needs. @returns {string[]} what it has `env` set */
+export function preloads() {
+  loadTestAddon();
+  return [`LD_PRELOAD=${compile('turns.c', 'turns.so')}`];
+}
+
 const running = new Set();
 process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
@@ -160,9 +166,7 @@ async function readPort(child, name) {
  */
 export async function startPrinting(name, pin, command, args, { probed = false } = {}) {
   // The test runner's loader is in NODE_OPTIONS: the server and its threads would load it.
-  const plain = ['-u', 'NODE_OPTIONS', command, ...args];
-  // The addon is compiled before the time limit begins.
-  if (probed) loadTestAddon();
+  const plain = ['-u', 'NODE_OPTIONS', ...(probed ? preloads() : []), command, ...args];
   const child = start(pin ? SERVER_CORE : null, 'env', plain, {
     stdio: ['ignore', 'pipe', 'inherit', ...(probed ? ['ipc'] : [])]
   });

@@ -1,7 +1,7 @@
 /**
- * Preloaded into a Node server under measurement (`node --expose-gc --import probe.js …`, with an
- * IPC channel): answers its parent's questions about the inside of the process, so that no server
- * needs a route for it and all are asked the same way. It costs one system call a turn of the loop.
+ * Preloaded into a Node server under measurement (`LD_PRELOAD=turns.so node --expose-gc --import
+ * probe.js …`, with an IPC channel): answers its parent's questions about the inside of the process,
+ * so that no server needs a route for it and all are asked the same way. turns.c says what it costs.
  *
  * Asked {collect}, it collects garbage first where that is true, and answers
  * {heapUsed, longestStall, longestWork}: bytes of V8 heap in use, and milliseconds of the event
@@ -12,8 +12,7 @@ import { isMainThread } from 'node:worker_threads';
 import { loadTestAddon } from '../support/addon.js';
 
 if (isMainThread && process.channel) {
-  const { watchTurns, takeTurns } = loadTestAddon();
-  watchTurns();
+  const { takeTurns } = loadTestAddon();
   process.on('message', ({ collect }) => {
     const { wall, cpu } = takeTurns();
     if (collect) {

@@ -1,9 +1,12 @@
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { connect } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 
+import { readOptions } from '../../lib/operator/options.js';
+import { start } from '../../server.js';
 import { problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
 import { ROOT, startServer } from '../support/server.js';
@@ -484,3 +487,28 @@ t.test('one address that comes again and again takes no places from others', asy
   await server.leaveNothing();
   await server.stop();
 });
+
+// ---- Node's loop --------------------------------------------------------------------------------
+
+for (const ownsProcess of [true, false]) {
+  const where = ownsProcess ? 'sleeps in the door' : "is another program's";
+  t.test(`a loop that ${where} and has an event in every turn takes requests too`, async (t) => {
+    const options = readOptions(['--port', '0', '--host', '127.0.0.1'], {});
+    const server = await start(options, undefined, undefined, { ownsProcess });
+    const echo = createServer((socket) => socket.pipe(socket)).listen(0, '127.0.0.1');
+    await once(echo, 'listening');
+    const busy = connect(echo.address().port, '127.0.0.1');
+    let over = false;
+    busy.on('data', (data) => (over ? busy.end() : busy.write(data))).write('and again');
+    const wire = await Wire.open(server.port);
+    for (let i = 0; i < 20; i++) {
+      wire.send(LEAVE);
+      t.equal((await wire.read()).status, 204);
+    }
+    over = true;
+    await once(busy, 'close');
+    echo.close();
+    wire.destroy();
+    await server.stop();
+  });
+}

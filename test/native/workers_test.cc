@@ -112,7 +112,7 @@ class Server {
     uint64_t tickAt = 0;
     uint64_t version = 0;
     for (uint64_t turns = 0; !over; ++turns) {
-      pollfd due = {.fd = front_.fd(), .events = POLLIN, .revents = 0};
+      pollfd due = {.fd = front_.events()->fd(), .events = POLLIN, .revents = 0};
       poll(&due, 1, 5);
       front_.turn();
       feeds_.step(1000);

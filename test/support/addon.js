@@ -20,8 +20,8 @@ const ADDON = {
 /**
  * Loads the tests' addon, which is built when it is first asked for.
  *
- * @returns {object} its exports: the class Torus; the functions readHead, readRequest, readWatch, isJsonObject,
- *     watchTurns and takeTurns
+ * @returns {object} its exports: the class Torus; the functions readHead, readRequest, readWatch, isJsonObject
+ *     and takeTurns
  * @throws {Error} when it does not build; the compiler's words are on stderr
  */
 export function loadTestAddon() {

@@ -1,0 +1,179 @@
+#include "loop_turns.h"
+
+#include <cerrno>
+#include <system_error>
+#include <vector>
+
+#include "loop_handle.h"
+#include "loop_scope.h"
+
+namespace server {
+
+namespace {
+
+// Of the one loop that has this addon: the default one.
+std::vector<SleepListener*> listeners;
+uint64_t sleptHere = 0;         // microseconds
+bool calledJavaScript = false;  // since the loop's last look
+
+/** Has turns taken within a callback of the loop. */
+template <typename Turns>
+void takeTurns(Nan::ObjectWrap* object, Front* front, Turns&& turns) {
+  // What is deferred may close it.
+  Nan::HandleScope scope;
+  [[maybe_unused]] const v8::Local<v8::Object> kept = object->handle();
+  uint64_t ended;
+  {
+    LoopScope callback(object);
+    turns();
+    ended = microseconds();
+  }
+  front->countDeferred(microseconds() - ended);
+}
+
+class PolledTurns : public LoopTurns {
+ public:
+  PolledTurns(Nan::ObjectWrap* object, Front* front)
+      : object_(object),
+        front_(front),
+        poll_(makeHandle<uv_poll_t>(this, uv_poll_init, front->events()->fd())) {
+    pause(false);
+  }
+
+  void pause(bool whether) override {
+    if (whether) {
+      uv_poll_stop(poll_.get());
+      return;
+    }
+    uv_poll_start(poll_.get(), UV_READABLE, [](uv_poll_t* poll, int, int) {
+      auto* const self = static_cast<PolledTurns*>(poll->data);
+      takeTurns(self->object_, self->front_, [self] { self->front_->turn(); });
+    });
+  }
+
+  void close() override { poll_.reset(); }
+
+ private:
+  Nan::ObjectWrap* const object_;
+  Front* const front_;
+  LoopHandle<uv_poll_t> poll_;
+};
+
+class SleepingTurns : public LoopTurns, private Watcher {
+ public:
+  SleepingTurns(Nan::ObjectWrap* object, Front* front)
+      : object_(object),
+        front_(front),
+        loop_(Nan::GetCurrentEventLoop()),
+        before_(makeQuietHandle<uv_prepare_t>(this, uv_prepare_init)),
+        awake_(makeQuietHandle<uv_idle_t>(this, uv_idle_init)),
+        behind_(makeHandle<uv_check_t>(this, uv_check_init)) {
+    if (!front->events()->add(uv_backend_fd(loop_), this, EPOLLIN)) {
+      throw std::system_error(errno, std::generic_category());
+    }
+    v8::Isolate::GetCurrent()->AddBeforeCallEnteredCallback(
+        [](v8::Isolate*) { calledJavaScript = true; });
+    pause(false);
+  }
+
+  void pause(bool whether) override {
+    paused_ = whether;
+    if (whether) {
+      uv_prepare_stop(before_.get());
+      uv_idle_stop(awake_.get());
+      uv_check_stop(behind_.get());
+      return;
+    }
+    uv_prepare_start(before_.get(), [](uv_prepare_t* handle) {
+      static_cast<SleepingTurns*>(handle->data)->prepare();
+    });
+    uv_check_start(behind_.get(),
+                   [](uv_check_t* handle) { static_cast<SleepingTurns*>(handle->data)->check(); });
+  }
+
+  void close() override {
+    paused_ = true;
+    before_.reset();
+    awake_.reset();
+    behind_.reset();
+  }
+
+ private:
+  /** Node's set is ready. */
+  void onEvents(uint32_t /*events*/) override { due_ = true; }
+
+  /** The loop looks at its set. */
+  void prepare() {
+    calledJavaScript = false;
+    given_ = eventsGiven();
+    // While a handle is idle the loop does not wait.
+    uv_idle_start(awake_.get(), [](uv_idle_t*) {});
+  }
+
+  /** It has looked. */
+  void check() {
+    uv_idle_stop(awake_.get());
+    // What JavaScript defers is run behind the turn that has called it, which is the last.
+    takeTurns(object_, front_, [this] { sleepAndTurn(); });
+  }
+
+  /** Takes turns until the loop has something to do; one of them in any case. */
+  void sleepAndTurn() {
+    due_ = calledJavaScript || given_ != eventsGiven();
+    int timeout;
+    do {
+      timeout = due_ ? 0 : uv_backend_timeout(loop_);
+      if (!sleep(timeout)) return;
+      front_->turn();
+    } while (timeout != 0 && !due_ && !calledJavaScript && !paused_);
+  }
+
+  /** Returns whether something has come. */
+  bool sleep(int milliseconds) {
+    const uint64_t began = microseconds();
+    for (SleepListener* one : listeners) one->onSleep(began);
+    EventSet* const events = front_->events();
+    events->sleep(milliseconds);
+    events->look();
+    sleptHere += microseconds() - began;
+    uv_update_time(loop_);
+    return events->found();
+  }
+
+  /** By the loop, in all. */
+  uint64_t eventsGiven() const {
+    uv_metrics_t metrics;
+    uv_metrics_info(loop_, &metrics);
+    return metrics.events;
+  }
+
+  Nan::ObjectWrap* const object_;
+  Front* const front_;
+  uv_loop_t* const loop_;
+  bool due_ = false;     // the loop has something to do
+  bool paused_ = false;  // or closed
+  uint64_t given_ = 0;   // events, before the loop's last look
+  LoopHandle<uv_prepare_t> before_;
+  LoopHandle<uv_idle_t> awake_;
+  LoopHandle<uv_check_t> behind_;
+};
+
+}  // namespace
+
+std::unique_ptr<LoopTurns> LoopTurns::polled(Nan::ObjectWrap* object, Front* front) {
+  return std::make_unique<PolledTurns>(object, front);
+}
+
+std::unique_ptr<LoopTurns> LoopTurns::sleeping(Nan::ObjectWrap* object, Front* front) {
+  return std::make_unique<SleepingTurns>(object, front);
+}
+
+SleepListener::SleepListener() { listeners.push_back(this); }
+
+SleepListener::~SleepListener() { std::erase(listeners, this); }
+
+uint64_t SleepListener::slept() {
+  return sleptHere + uv_metrics_idle_time(uv_default_loop()) / 1000;
+}
+
+}  // namespace server
