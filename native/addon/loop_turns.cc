@@ -31,7 +31,7 @@ void takeTurns(Nan::ObjectWrap* object, Front* front, Turns&& turns) {
   front->countDeferred(microseconds() - ended);
 }
 
-class PolledTurns : public LoopTurns {
+class PolledTurns final : public LoopTurns {
  public:
   PolledTurns(Nan::ObjectWrap* object, Front* front)
       : object_(object),
@@ -59,7 +59,7 @@ class PolledTurns : public LoopTurns {
   LoopHandle<uv_poll_t> poll_;
 };
 
-class SleepingTurns : public LoopTurns, private Watcher {
+class SleepingTurns final : public LoopTurns, private Watcher {
  public:
   SleepingTurns(Nan::ObjectWrap* object, Front* front)
       : object_(object),

@@ -206,7 +206,7 @@ class Life {
   /** Why it could not go on from what the disk has; empty: it could. */
   const std::string& problem() const { return failed_; }
 
-  int fd() const { return front_.events()->fd(); }
+  int fd() { return front_.events()->fd(); }
   bool waits() const { return waits_; }
   Pool& pool() { return pool_; }
   const Pool& pool() const { return pool_; }
