@@ -14,7 +14,7 @@ namespace {
 // Of the one loop that has this addon: the default one.
 std::vector<SleepListener*> listeners;
 uint64_t sleptHere = 0;         // microseconds
-bool calledJavaScript = false;  // since the loop's last look
+bool calledJavaScript = false;  // by the turns of this time
 
 /** Has turns taken within a callback of the loop. */
 template <typename Turns>
@@ -65,7 +65,6 @@ class SleepingTurns final : public LoopTurns, private Watcher {
       : object_(object),
         front_(front),
         loop_(Nan::GetCurrentEventLoop()),
-        before_(makeQuietHandle<uv_prepare_t>(this, uv_prepare_init)),
         awake_(makeQuietHandle<uv_idle_t>(this, uv_idle_init)),
         behind_(makeHandle<uv_check_t>(this, uv_check_init)) {
     if (!front->events()->add(uv_backend_fd(loop_), this, EPOLLIN)) {
@@ -78,22 +77,17 @@ class SleepingTurns final : public LoopTurns, private Watcher {
 
   void pause(bool whether) override {
     paused_ = whether;
+    stayAwake(!whether);
     if (whether) {
-      uv_prepare_stop(before_.get());
-      uv_idle_stop(awake_.get());
       uv_check_stop(behind_.get());
       return;
     }
-    uv_prepare_start(before_.get(), [](uv_prepare_t* handle) {
-      static_cast<SleepingTurns*>(handle->data)->prepare();
-    });
     uv_check_start(behind_.get(),
                    [](uv_check_t* handle) { static_cast<SleepingTurns*>(handle->data)->check(); });
   }
 
   void close() override {
     paused_ = true;
-    before_.reset();
     awake_.reset();
     behind_.reset();
   }
@@ -102,27 +96,30 @@ class SleepingTurns final : public LoopTurns, private Watcher {
   /** Node's set is ready. */
   void onEvents(uint32_t /*events*/) override { due_ = true; }
 
-  /** The loop looks at its set. */
-  void prepare() {
-    calledJavaScript = false;
-    given_ = eventsGiven();
-    // While a handle is idle the loop does not wait.
-    uv_idle_start(awake_.get(), [](uv_idle_t*) {});
+  /** While a handle is idle the loop does not wait, and would not have this wait. */
+  void stayAwake(bool whether) {
+    if (whether) {
+      uv_idle_start(awake_.get(), [](uv_idle_t*) {});
+    } else {
+      uv_idle_stop(awake_.get());
+    }
   }
 
-  /** It has looked. */
+  /** The loop has looked at its set. */
   void check() {
-    uv_idle_stop(awake_.get());
+    stayAwake(false);
     // What JavaScript defers is run behind the turn that has called it, which is the last.
     takeTurns(object_, front_, [this] { sleepAndTurn(); });
+    if (!paused_) stayAwake(true);
   }
 
   /** Takes turns until the loop has something to do; one of them in any case. */
   void sleepAndTurn() {
-    due_ = calledJavaScript || given_ != eventsGiven();
+    due_ = calledJavaScript = false;
     int timeout;
     do {
-      timeout = due_ ? 0 : uv_backend_timeout(loop_);
+      // None where the kernel does not know yet all that the loop waits for.
+      timeout = uv_backend_timeout(loop_);
       if (!sleep(timeout)) return;
       front_->turn();
     } while (timeout != 0 && !due_ && !calledJavaScript && !paused_);
@@ -140,20 +137,11 @@ class SleepingTurns final : public LoopTurns, private Watcher {
     return events->found();
   }
 
-  /** By the loop, in all. */
-  uint64_t eventsGiven() const {
-    uv_metrics_t metrics;
-    uv_metrics_info(loop_, &metrics);
-    return metrics.events;
-  }
-
   Nan::ObjectWrap* const object_;
   Front* const front_;
   uv_loop_t* const loop_;
-  bool due_ = false;     // the loop has something to do
+  bool due_ = false;     // Node's set is ready
   bool paused_ = false;  // or closed
-  uint64_t given_ = 0;   // events, before the loop's last look
-  LoopHandle<uv_prepare_t> before_;
   LoopHandle<uv_idle_t> awake_;
   LoopHandle<uv_check_t> behind_;
 };

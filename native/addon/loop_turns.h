@@ -3,12 +3,10 @@
 //   polled     Node's set ∋ the door's set:  a wake-up is three system calls and a turn of the loop
 //   sleeping   the door's set ∋ Node's set:  a wake-up is one, of which the loop knows nothing
 //
-//   sleeping:  prepare ─▶ the loop looks at its set, and does not wait ─▶ check ─▶ sleep ─▶ turn ─┐
-//                 ▲                                                                  ▲            │
-//                 └── Node's set is ready, a timer is due, or JavaScript was called ─┴────────────┘
-//
-// The kernel knows all that the loop waits for only from the loop's own look on. So it is slept
-// only where nothing has run since: no event of the loop, no JavaScript.
+//   sleeping:  the loop looks at its set, and does not wait ─▶ sleep ─▶ turn ─┐
+//                 ▲                                              ▲            │
+//                 └── Node's set is ready, a timer is due, ──────┴────────────┘
+//                     or JavaScript was called
 //
 // Cost: perf_hooks.eventLoopUtilization takes a loop that sleeps here for busy, so only a process
 // that is the server's own does, in the one door that it has. It saves an eighth of the CPU of a

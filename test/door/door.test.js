@@ -499,6 +499,8 @@ for (const ownsProcess of [true, false]) {
     await once(echo, 'listening');
     const busy = connect(echo.address().port, '127.0.0.1');
     let over = false;
+    const again = () => over || setImmediate(again);
+    again();
     busy.on('data', (data) => (over ? busy.end() : busy.write(data))).write('and again');
     const wire = await Wire.open(server.port);
     for (let i = 0; i < 20; i++) {
