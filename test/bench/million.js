@@ -16,7 +16,7 @@ import { certificate } from '../support/certificate.js';
 import { takeNumbers } from '../support/documents.js';
 import { launch, SPRITES } from '../support/launch.js';
 import { verdictOf } from './figures.js';
-import { MEASURED, PROBED } from './contenders.js';
+import { MEASURED, preloads, PROBED } from './contenders.js';
 import { runSwarm } from './load.js';
 import { ask } from './server-memory.js';
 import { residentBytes, socketBytes, statusAt, table } from './usage.js';
@@ -74,7 +74,7 @@ async function startServer({ clients, hold, tls }) {
   const [node, ...program] = SPRITES;
   const { child: server, listening } = launch(
     { ...MEASURED, capacity: clients, hold, ...by },
-    { command: [node, ...PROBED, ...program], ipc: true }
+    { command: [...preloads(), node, ...PROBED, ...program], ipc: true }
   );
   server.stderr.pipe(process.stderr, { end: false });
   const { port, tlsPort } = await listening;
