@@ -14,7 +14,7 @@ namespace {
 // Of the one loop that has this addon: the default one.
 std::vector<SleepListener*> listeners;
 uint64_t sleptHere = 0;         // microseconds
-bool calledJavaScript = false;  // by the turns of this time
+bool calledJavaScript = false;  // since sleepAndTurn began
 
 /** Has turns taken within a callback of the loop. */
 template <typename Turns>
@@ -96,7 +96,7 @@ class SleepingTurns final : public LoopTurns, private Watcher {
   /** Node's set is ready. */
   void onEvents(uint32_t /*events*/) override { due_ = true; }
 
-  /** While a handle is idle the loop does not wait, and would not have this wait. */
+  /** While an idle handle is active the loop does not wait, and uv_backend_timeout says 0. */
   void stayAwake(bool whether) {
     if (whether) {
       uv_idle_start(awake_.get(), [](uv_idle_t*) {});

@@ -33,7 +33,7 @@ class LoopTurns {
 
   virtual ~LoopTurns() = default;
 
-  /** Takes no turn for as long. */
+  /** While `whether`, no turn is taken. */
   virtual void pause(bool whether) = 0;
 
   /** Takes no more turns; it may be called in one. */

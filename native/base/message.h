@@ -15,7 +15,7 @@
 // A Message is one thread's.
 //
 // A long message for many has its bytes in a file as well (memory_file.h), from which the kernel
-// sends them.
+// sends them. A short one is copied once for all its further readers (inOnePiece).
 //
 // Cost: 24 bytes for Bytes, 32 for a message and 16 a piece; a reader that is slow has 16 bytes
 // more. Rejected: std::shared_ptr (two pointers a reference), a buffer with the HTTP

@@ -173,8 +173,7 @@ ssize_t Connections::give(const Connection& connection, const base::Message& mes
       return count < kPieces;
     });
     if (count == 1) {
-      const iovec& all = pieces[0];
-      return orNothing(send(connection.fd, all.iov_base, all.iov_len, MSG_NOSIGNAL | MSG_DONTWAIT));
+      return give(connection, static_cast<const char*>(pieces[0].iov_base), pieces[0].iov_len);
     }
     msghdr header = {};
     header.msg_iov = pieces;

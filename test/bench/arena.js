@@ -21,7 +21,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { launch, SPRITES } from '../support/launch.js';
 import { answerHelp, takeNumbers } from '../support/documents.js';
 import { arenaOptions, command, enter, statusOf, wrk } from './arena-rig.js';
-import { onCore, preloads, PROBED } from './contenders.js';
+import { onCore, probedNode } from './contenders.js';
 import { markdown, spread } from './figures.js';
 import { ask } from './server-memory.js';
 import { cpuSeconds } from './usage.js';
@@ -67,13 +67,13 @@ async function open() {
   for (const [name, text] of Object.entries(GAME)) {
     writeFileSync(join(folder, 'games/mean', name), text);
   }
-  const [node, ...program] = SPRITES;
+  const [, ...program] = SPRITES;
   const { child, listening } = launch(
     {
       ...arenaOptions(join(folder, 'games'), join(folder, 'tokens')),
       ...{ 'arena-rate': 1000, workers: values.workers }
     },
-    { command: [...preloads(), ...onCore(0), node, ...PROBED, ...program], ipc: true }
+    { command: [...probedNode(0), ...program], ipc: true }
   );
   const { port } = await listening;
   return { child, url: `http://127.0.0.1:${port}` };

@@ -35,18 +35,15 @@ import { Use } from './usage.js';
 const PROGRAM = fileURLToPath(new URL('../../bin/sprites', import.meta.url));
 const PROBE = new URL('probe.js', import.meta.url).href;
 
-/** For a Node server that answers probe.js's questions; it needs an IPC channel, and preloads(). */
-export const PROBED = ['--expose-gc', '--import', PROBE];
-
 /**
  * Options of bin/sprites as it is measured: on loopback, on a free port, without the bounds for each source address, since
  * here all clients have the same one. A connection costs the same with these bounds and without.
  */
 export const MEASURED = { host: '127.0.0.1', port: 0, 'throw-rate': 0, ...UNBOUND };
 
-/** @returns {string[]} arguments for `node` that start bin/sprites, probed, with these options besides MEASURED */
+/** @returns {string[]} arguments for `node` that start bin/sprites with these options besides MEASURED */
 export const spritesArgs = (options) => [
-  ...[...PROBED, PROGRAM],
+  PROGRAM,
   ...Object.entries({ ...MEASURED, ...options }).map(([name, value]) => `--${name}=${value}`)
 ];
 
@@ -107,10 +104,19 @@ export function compile(place, name) {
   return program;
 }
 
-/** Builds what probe.js needs. @returns {string[]} what it has `env` set */
-export function preloads() {
+/** Builds turns.c. @returns {string} what `env` sets to preload it */
+export const withTurns = () => `LD_PRELOAD=${compile('turns.c', 'turns.so')}`;
+
+/**
+ * Builds what a Node server needs to answer probe.js's questions; it needs an IPC channel besides.
+ *
+ * @param {?number} [core] see onCore
+ * @returns {string[]} arguments of `env` that run Node so, but for the program
+ */
+export function probedNode(core = null) {
   loadTestAddon();
-  return [`LD_PRELOAD=${compile('turns.c', 'turns.so')}`];
+  const node = [process.execPath, '--expose-gc', '--import', PROBE];
+  return [withTurns(), ...onCore(core), ...node];
 }
 
 const running = new Set();
@@ -159,14 +165,14 @@ async function readPort(child, name) {
  *
  * @param {string} name for messages
  * @param {boolean} pin
- * @param {string} command
+ * @param {string} command it and `args` as `env` takes them
  * @param {string[]} args
  * @param {{probed?: boolean}} [how] whether probe.js is in it
  * @returns {Promise<Server>}
  */
 export async function startPrinting(name, pin, command, args, { probed = false } = {}) {
   // The test runner's loader is in NODE_OPTIONS: the server and its threads would load it.
-  const plain = ['-u', 'NODE_OPTIONS', ...(probed ? preloads() : []), command, ...args];
+  const plain = ['-u', 'NODE_OPTIONS', command, ...args];
   const child = start(pin ? SERVER_CORE : null, 'env', plain, {
     stdio: ['ignore', 'pipe', 'inherit', ...(probed ? ['ipc'] : [])]
   });
@@ -183,7 +189,8 @@ export async function startPrinting(name, pin, command, args, { probed = false }
  * @returns {Promise<Server>}
  */
 export function startNode(name, pin, args) {
-  return startPrinting(name, pin, process.execPath, args, { probed: true });
+  const [first, ...rest] = [...probedNode(), ...args];
+  return startPrinting(name, pin, first, rest, { probed: true });
 }
 
 /** @returns {Promise<boolean>} whether a port takes connections */
@@ -301,8 +308,7 @@ export const contenders = {
   'node-http': {
     title: 'node:http, written the obvious way',
     missing: () => null,
-    start: (pin) =>
-      startNode('node-http', pin, [...PROBED, join(HERE, 'contenders', 'node-http.js')])
+    start: (pin) => startNode('node-http', pin, [join(HERE, 'contenders', 'node-http.js')])
   },
   epoll: {
     title: 'bare epoll in C, no checks: the limit',
@@ -461,7 +467,7 @@ const never = () => null;
  * @returns {Promise<Server>}
  */
 export const startLibrary = (name, pin) =>
-  startNode(name, pin, [...PROBED, join(TRANSPORTS, 'servers.js'), name]);
+  startNode(name, pin, [join(TRANSPORTS, 'servers.js'), name]);
 
 const inC = (way, protocol) => ({
   ...{ title: `bare epoll in C, ${way}`, protocol, patches: protocol, missing: never },

@@ -16,7 +16,7 @@ import { certificate } from '../support/certificate.js';
 import { takeNumbers } from '../support/documents.js';
 import { launch, SPRITES } from '../support/launch.js';
 import { verdictOf } from './figures.js';
-import { MEASURED, preloads, PROBED } from './contenders.js';
+import { MEASURED, probedNode } from './contenders.js';
 import { runSwarm } from './load.js';
 import { ask } from './server-memory.js';
 import { residentBytes, socketBytes, statusAt, table } from './usage.js';
@@ -71,10 +71,10 @@ function say(line) {
 async function startServer({ clients, hold, tls }) {
   const folder = mkdtempSync(join(tmpdir(), 'million-'));
   const by = tls ? { 'tls-port': 0, ...certificate(folder) } : {};
-  const [node, ...program] = SPRITES;
+  const [, ...program] = SPRITES;
   const { child: server, listening } = launch(
     { ...MEASURED, capacity: clients, hold, ...by },
-    { command: [...preloads(), node, ...PROBED, ...program], ipc: true }
+    { command: [...probedNode(), ...program], ipc: true }
   );
   server.stderr.pipe(process.stderr, { end: false });
   const { port, tlsPort } = await listening;

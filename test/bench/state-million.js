@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { preloads } from './contenders.js';
+import { withTurns } from './contenders.js';
 import { statusAt } from './usage.js';
 import { launch, SPRITES, UNBOUND } from '../support/launch.js';
 import { until } from '../support/until.js';
@@ -47,7 +47,7 @@ const OPTIONS = {
 
 /** Starts a server; gives it when it listens, with how many milliseconds that took. */
 async function startServer(options, turns) {
-  const preload = turns ? [...preloads(), `TURNS=${turns}`] : [];
+  const preload = turns ? [withTurns(), `TURNS=${turns}`] : [];
   const begun = performance.now();
   const server = launch(options, { command: [...preload, ...SPRITES] });
   const end = async () => {
