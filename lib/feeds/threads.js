@@ -135,7 +135,8 @@ export class Threads {
       if (job === undefined) return;
       thread.jobs.delete(id);
       if (thread.jobs.size === 0) {
-        worker.unref();
+        // `close` is awaited, and by nothing else may the process be alive.
+        if (!this.#closed) worker.unref();
         this.#rest(thread);
       }
       if (error === undefined) job.resolve(outcome);

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { mock } from 'node:test';
 import { pathToFileURL } from 'node:url';
 
@@ -11,6 +12,7 @@ import { JobTimeError, ThreadError, Threads } from '../../lib/feeds/threads.js';
 import { openUpstream } from '../../lib/feeds/upstream.js';
 import { Unanswerable } from '../../lib/torus/pool.js';
 import { problemOf } from '../support/contract.js';
+import { plainEnvironment } from '../support/cpp-build.js';
 import { NO_STATE, openDoorTo, watchBy } from '../support/feeds.js';
 import { until } from '../support/until.js';
 
@@ -354,6 +356,39 @@ t.test('a job that takes too long is ended, and what waits behind it is done', a
   t.equal(Buffer.from((await behind).value).toString(), '[3]', 'by another thread');
   t.equal(threads.busy, 0);
   t.equal(threads.count, 1, 'there is one again');
+});
+
+/** A worker that says by a file, its job's body, that it has answered, and does not end by itself. */
+const ANSWERED = `
+  import { writeFileSync } from 'node:fs';
+  import { parentPort } from 'node:worker_threads';
+  parentPort.on('message', ({ id, job }) => {
+    parentPort.postMessage({ id });
+    writeFileSync(job, '');
+  });
+`;
+
+t.test('an answer that comes while the threads are closed does not let the process end', (t) => {
+  const threads = new URL('../../lib/feeds/threads.js', import.meta.url);
+  const folder = t.testdir({
+    'answered.mjs': ANSWERED,
+    'program.mjs': `
+      import { existsSync } from 'node:fs';
+      import { Threads } from ${JSON.stringify(threads)};
+      process.chdir(import.meta.dirname);
+      const threads = new Threads(1, new URL('answered.mjs', import.meta.url));
+      await threads.run('change', 'first');
+      threads.run('change', 'second');
+      while (!existsSync('second'));
+      await threads.close();`
+  });
+  const { status, stderr } = spawnSync(process.execPath, [`${folder}/program.mjs`], {
+    env: plainEnvironment(),
+    encoding: 'utf8',
+    timeout: 20_000
+  });
+  t.strictSame({ status, stderr }, { status: 0, stderr: '' });
+  t.end();
 });
 
 t.test('a publication that takes too long changes nothing, and the next is taken', async (t) => {
