@@ -70,12 +70,8 @@ export class Threads {
    */
   run(task, job) {
     if (this.#closed) return Promise.reject(new ThreadError('the server ends'));
-    return this.#give(this.#choose(), task, job);
-  }
-
-  #give(thread, task, job) {
     return new Promise((resolve, reject) => {
-      this.#send(thread, { task, job, resolve, reject });
+      this.#send(this.#choose(), { task, job, resolve, reject });
     });
   }
 
@@ -158,6 +154,8 @@ export class Threads {
   /** Ends all threads; what they have not done fails. */
   async close() {
     this.#closed = true;
+    // One that is found to take too long would have others begin.
+    for (const thread of this.#threads) this.#rest(thread);
     await Promise.all(this.#threads.map(({ worker }) => worker.terminate()));
   }
 }

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mock } from 'node:test';
 import { pathToFileURL } from 'node:url';
 
@@ -389,6 +390,28 @@ t.test('an answer that comes while the threads are closed does not let the proce
   });
   t.strictSame({ status, stderr }, { status: 0, stderr: '' });
   t.end();
+});
+
+/** A worker that says by a file, its job, that it is in a call that nothing ends. */
+const IN_A_CALL = `
+  import { execFileSync } from 'node:child_process';
+  import { writeFileSync } from 'node:fs';
+  import { parentPort, workerData } from 'node:worker_threads';
+  parentPort.on('message', ({ id, job }) => {
+    Atomics.store(new Int32Array(workerData), 0, id);
+    writeFileSync(job, '');
+    execFileSync('sleep', ['1.5']);
+  });
+`;
+
+t.test('a job that takes too long while the threads are closed has no other begin', async (t) => {
+  const folder = t.testdir({ 'called.mjs': IN_A_CALL });
+  const threads = new Threads(1, pathToFileURL(`${folder}/called.mjs`), 0.6);
+  const jobs = Promise.allSettled(['a', 'b'].map((job) => threads.run('x', `${folder}/${job}`)));
+  await until(() => existsSync(`${folder}/a`));
+  await threads.close();
+  t.equal(threads.count, 0);
+  for (const { reason } of await jobs) t.match(reason, { message: 'a worker thread has died' });
 });
 
 t.test('a publication that takes too long changes nothing, and the next is taken', async (t) => {
