@@ -117,11 +117,13 @@ export class Life {
     await pause(LOOK);
   }
 
-  /** Polls are answered by themselves; an event stream waits for its reader, which may never read on. */
+  /** Polls are answered by themselves; one that waits for the disk, and a stream for its reader, may wait for ever. */
   async #everyoneAnswered(feeds, door, end) {
     const left = () => {
       const { watching, streams } = addUp([feeds.status(), door.counts().feeds]);
-      return this.#pool.status().parked + (performance.now() < end ? watching : watching - streams);
+      const { parked } = this.#pool.status();
+      if (performance.now() < end) return parked + watching;
+      return (this.#state.status()?.blocked > 0 ? 0 : parked) + watching - streams;
     };
     while (left() > 0) await pause(LOOK);
   }

@@ -100,6 +100,22 @@ t.test('a publication that would change nothing waits for the one before', { ski
   t.equal((await get(server, 'a')).body.value, 1);
 });
 
+t.test('a poll that is held back keeps no server that ends', { skip }, async (t) => {
+  const state = join(t.testdir(), 'state');
+  const server = await startServer(t, { options: { ...QUICK, state } });
+  const [thrower, receiver] = [await server.join(), await server.join()];
+  const { wire, answer } = await server.park(receiver, 'ack=0');
+  t.ok(limitFiles(server.pid, 1));
+  const other = await server.wire();
+  other.send(request('POST', `/throw/${thrower}/left?n=1`, { body: '{"key":1}' }));
+  t.ok(await closedWithoutAnswer(other));
+  server.child.kill('SIGTERM');
+  t.match((await answer).body, { sprites: [], retry: Number });
+  wire.send(request('GET', `/poll/${receiver}?ack=0`));
+  t.ok(await closedWithoutAnswer(wire));
+  t.equal((await server.ended()).code, 1, 'its state is in the journal');
+});
+
 t.test('nor what a worker has asked for', { skip }, async (t) => {
   const state = join(t.testdir(), 'state');
   const server = await startServer(t, {
