@@ -100,8 +100,9 @@ async function run(start, options, unknown) {
  * waits for it.
  */
 function endSoon() {
-  const end = () => loadAddon().endNow(process.exitCode ?? 0);
-  setTimeout(end, AFTERLIFE).unref();
+  setTimeout(() => loadAddon().endNow(process.exitCode ?? 0), AFTERLIFE).unref();
+  // An end by itself gives signals back to the system first, which would end it by one that comes then.
+  process.once('beforeExit', () => process.exit());
 }
 
 /**

@@ -334,6 +334,16 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
   });
 }
 
+t.test('signals that come to its very end change nothing of how it ends', async (t) => {
+  const server = await startServer(t, { options: { drain: 0 } });
+  const { child } = server;
+  const again = setInterval(() => {
+    for (const signal of ['SIGTERM', 'SIGUSR2', 'SIGHUP']) child.kill(signal);
+  }, 1);
+  t.strictSame(await server.ended(), { code: 0, signal: null });
+  clearInterval(again);
+});
+
 t.test(
   'a signal and a failure end it, whatever Node still waits for in a thread of its own',
   async (t) => {
