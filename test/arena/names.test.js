@@ -6,7 +6,7 @@ import { CONTENT_BYTES } from '../../lib/arena/content.js';
 import { arenaOptions, authorized, enter, MIRROR, tell, valueOf } from '../support/arena.js';
 import { problemOf } from '../support/contract.js';
 import { temporary } from '../support/processes.js';
-import { contract, startServer } from '../support/server.js';
+import { contract, startServer, stopAtEnd } from '../support/server.js';
 
 /** What players call themselves, and what a game is about: from the requests to the reduced feed. */
 
@@ -181,7 +181,7 @@ contract(t, { options: options(t) }, names);
 t.test('through workers', async (t) => {
   const server = await startServer(t, { options: options(t, { drain: 0, workers: 2 }) });
   names(t, server);
-  t.teardown(() => server.stop());
+  stopAtEnd(t, server);
 });
 
 t.test('names and content outlive a crash; those of players that are gone do not', async (t) => {

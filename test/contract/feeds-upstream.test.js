@@ -8,7 +8,7 @@ import { askFrom } from '../support/addresses.js';
 import { problemOf } from '../support/contract.js';
 import { EventStream, get, parkGet, parkMany, put, tokenFile } from '../support/feeds.js';
 import { request, Wire } from '../support/http.js';
-import { refused, startServer } from '../support/server.js';
+import { refused, startServer, stopAtEnd } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /**
@@ -45,13 +45,14 @@ const start = async (t, upstream, options = {}) => {
     options: {
       upstream: upstream.url,
       'upstream-every': 1,
-      'feed-idle': 1,
+      // A feed outlives what a test does between asking and watching, on a busy machine too.
+      'feed-idle': 3,
       'feed-bytes': 4096,
       hold: 20,
       ...options
     }
   });
-  t.teardown(() => server.stop());
+  stopAtEnd(t, server);
   return server;
 };
 

@@ -18,7 +18,7 @@ import {
   tryPut
 } from '../support/feeds.js';
 import { request, Wire } from '../support/http.js';
-import { contract, refused, startServer, WORKERS } from '../support/server.js';
+import { contract, refused, startServer, stopAtEnd, WORKERS } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /**
@@ -231,7 +231,7 @@ contract(t, { options }, async (t, server) => {
     const bounded = await startServer(t, {
       options: { ...options, 'address-feeds': 2, feeds: 3, 'admin-port': 0 }
     });
-    t.teardown(() => bounded.stop());
+    stopAtEnd(t, bounded);
     const awaits = async (key, address) => {
       const wire = await Wire.open(bounded.port, bounded.host, address);
       wire.send(request('GET', `/feed/${key}?after=none`));
@@ -658,7 +658,7 @@ contract(t, { options }, async (t, server) => {
 
   t.test('a publisher is told the keys there are, a page at a time', async (t) => {
     const own = await startServer(t, { options });
-    t.teardown(() => own.stop());
+    stopAtEnd(t, own);
     const list = (query, headers = { Authorization: `Bearer ${TOKEN}` }) =>
       own.ask('GET', `/feeds?${query}`, { headers });
     await refused(t, own, 'bad-token', () => list('', {}));
@@ -681,7 +681,7 @@ contract(t, { options }, async (t, server) => {
       await refused(t, own, 'bad-key', () => list(query), query);
     }
     const closed = await startServer(t);
-    t.teardown(() => closed.stop());
+    stopAtEnd(t, closed);
     await refused(t, closed, 'publishing-closed', () => closed.ask('GET', '/feeds'));
   });
 

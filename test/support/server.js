@@ -9,6 +9,9 @@ import { until, untilCounts } from './until.js';
 /** Where the tests' own questions to the admin port come from: what attacks it has another address. */
 const OPERATOR = '127.0.0.77';
 
+/** Milliseconds that a server may take to end: more than any drain here and what the kernel gives a client that reads nothing. */
+const PATIENCE = 120_000;
+
 /**
  * The server as its users have it: a process of its own, spoken to through sockets.
  */
@@ -47,6 +50,17 @@ export async function startServer(t, how = {}) {
   await server.noConnectionBut(0);
   server.baseline = server.descriptors();
   return server;
+}
+
+/**
+ * Has the end of a test stop a server. One that does not end well fails the test; by an error tap would leave out
+ * what else is to be ended, and the file would wait for that.
+ *
+ * @param {import('tap').Test} t
+ * @param {Server} server
+ */
+export function stopAtEnd(t, server) {
+  t.teardown(() => server.stop().catch((error) => t.threw(error)));
 }
 
 /** Whether a descriptor is what an event loop waits by, or is woken by. */
@@ -230,9 +244,12 @@ class Server {
     await this.noConnectionBut(0);
   }
 
-  /** Ends it as an operator does; it must end well. */
+  /** Ends it as an operator does; it must end well, and in time. */
   async stop(signal = 'SIGTERM') {
     this.#child.kill(signal);
+    const late = setTimeout(() => this.#child.kill('SIGKILL'), PATIENCE);
+    await this.#ended;
+    clearTimeout(late);
     assert.deepEqual(
       await this.ended(),
       { code: 0, signal: null },
