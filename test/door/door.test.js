@@ -146,7 +146,7 @@ async function loaded(server) {
 
 against(
   'a client that stops reading is closed, and the sprites wait for the next poll',
-  { ...BIG, 'write-time': 1 },
+  { ...BIG, 'write-time': 3 },
   async (t, server) => {
     const id = await loaded(server);
     const wire = await server.wire();
