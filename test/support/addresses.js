@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
@@ -38,14 +39,26 @@ export async function askFrom(
   }
 }
 
-/** @returns {Promise<number>} a port that is free now, for a program that can't take 0 */
+/** The first of the ports that the kernel gives to programs which ask for any. */
+const [FIRST] = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').split('\t');
+
+/**
+ * @returns {Promise<number>} a port that is free, for a program that can't take 0: none of those that another program
+ *     may be given before it listens
+ */
 export async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return port;
+  for (;;) {
+    const server = createServer().listen(randomInt(20_000, Math.max(21_000, FIRST)), '127.0.0.1');
+    const isFree = await once(server, 'listening').then(
+      () => true,
+      () => false
+    );
+    if (!isFree) continue;
+    const { port } = server.address();
+    server.close();
+    await once(server, 'close');
+    return port;
+  }
 }
 
 /** Listens, and accepts nothing once it is stopped: with these two the kernel keeps no further connection waiting. */
