@@ -47,7 +47,7 @@ for (const workers of [0, 1]) {
     const server = await startServer(t, {
       options: {
         ...{ 'publish-token-file': tokenFile(t), grants: keyFile(t), private: 'team/*' },
-        ...{ workers, hold: 10, lease: 1, arena: 'hall', 'feed-threads': 1, drain: 0 }
+        ...{ workers, hold: 60, lease: 1, arena: 'hall', 'feed-threads': 1, drain: 0 }
       }
     });
     await put(server, 'team/a', 1);
@@ -101,7 +101,7 @@ for (const workers of [0, 1]) {
         let tab = await openStream(server, key, ann);
         const { body } = await get(server, key, '', bearer(all));
         const bo = named('bo', key);
-        const poll = await parkGet(server, key, `after=${body.cursor}&hold=10`, bearer(bo));
+        const poll = await parkGet(server, key, `after=${body.cursor}&hold=60`, bearer(bo));
         const plain = await openStream(server, key, all);
         await hear(told, like(3, ['ann', 'bo']));
         // Each publication answers the poll, and the tab is reloaded: neither shows.
