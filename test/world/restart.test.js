@@ -20,7 +20,8 @@ import { enterWorld, sewn, untilAll } from '../support/world-servers.js';
 const GRACE = { long: 300, short: 2 };
 
 const enter = ({ t, nats }, name, more) => {
-  const bounds = { 'throw-rate': 0, 'poll-rate': 0, lease: 600, drain: 1 };
+  // Whatever the machine does meanwhile, no server is sewn out.
+  const bounds = { 'world-lease': 60, 'throw-rate': 0, 'poll-rate': 0, lease: 600, drain: 1 };
   return enterWorld(t, nats, name, { arena: 'hall', ...bounds, ...more });
 };
 
