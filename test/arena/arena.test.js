@@ -334,7 +334,7 @@ contract(t, { options: { ...options, 'address-clients': 2 } }, (t, server) => {
   });
 });
 
-contract(t, { options: { ...options, 'arena-players': 2, lease: 2, drain: 0 } }, (t, server) => {
+contract(t, { options: { ...options, 'arena-players': 2, lease: 4, drain: 0 } }, (t, server) => {
   t.test('no more players than there may be, and a silent one has left', async (t) => {
     const players = [await enter(server), await enter(server)];
     t.equal(problemOf(await server.ask('POST', '/arena/hall')), 'arena-full');

@@ -492,7 +492,7 @@ t.test('what a server took that began anew is not known, and no less than nothin
 for (const command of ['park 20', 'throw 20 --rate 20']) {
   t.test(`${command}: a server that goes away for good is a fault`, async (t) => {
     const server = await startServer(t);
-    const args = `${command} --time 2 --drain 0 --stay --port ${server.port} --json`;
+    const args = `${command} --time 5 --drain 0 --stay --port ${server.port} --json`;
     const child = start(t, args);
     await child.says(/^opening: 20 of 20/m);
     server.child.kill('SIGKILL');

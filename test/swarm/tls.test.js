@@ -94,7 +94,7 @@ t.test('TLS connections that are cut come back, and nothing is lost', async (t) 
     proxy.close();
     for (const pair of pairs) for (const socket of pair) socket.destroy();
   });
-  const args = ['throw', 40, '--rate', 100, '--time', 3, '--ca', ca];
+  const args = ['throw', 40, '--rate', 100, '--time', 6, '--ca', ca];
   const running = run(args, `https://localhost:${proxy.address().port}`);
   await server.until(({ thrown }) => thrown >= 50);
   for (const [socket] of pairs) resetSocket(socket);
