@@ -400,8 +400,8 @@ for (const name of Object.keys(PROXIES)) {
     writeFileSync(tokens, `${TOKEN}\n`);
     const { ask, ca, port } = await behind(t, name, ['--publish-token-file', tokens]);
 
-    /** What a connection with these bytes is answered, until it is closed or silent. */
-    async function answersTo(bytes) {
+    /** What a connection with these bytes is answered, until it is closed or silent for so many milliseconds. */
+    async function answersTo(bytes, silence = 1000) {
       const socket = tls.connect({ host: '127.0.0.1', port, ca, servername: 'localhost' });
       let said = '';
       socket.setEncoding('latin1').on('data', (piece) => {
@@ -411,14 +411,18 @@ for (const name of Object.keys(PROXIES)) {
         socket.on('error', () => {}).on('close', resolve);
       });
       // The server waits for a body that never comes.
-      socket.setTimeout(1000, () => socket.destroy());
+      socket.setTimeout(silence, () => socket.destroy());
       socket.write(bytes, 'latin1');
       await closed;
       return said;
     }
 
+    const isTold = (said) => said.includes('"watching":0');
+    /** The same once more: on a busy machine the answer may have come when none waited for it any more. */
+    const isToldOf = async (trick) =>
+      isTold(await answersTo(trick(hidden('again')) + LAST, 30_000));
     t.match(
-      await answersTo(hidden('shown') + LAST),
+      await answersTo(hidden('shown') + LAST, 30_000),
       /"watching":0[^]*unknown-feed/,
       'both are told'
     );
@@ -435,9 +439,11 @@ for (const name of Object.keys(PROXIES)) {
           t.fail(`another's answer: ${JSON.stringify(body)}`);
         }
         // What the server has read as a request was one to the proxy, too.
-        const one = said.includes('"watching":0') && at + i > 1;
-        if (status === 200 && !one) t.fail(`read, and not asked: ${JSON.stringify(some[i]('…'))}`);
-        if (status === 200) read += 1;
+        if (status !== 200) continue;
+        read += 1;
+        if (at + i <= 1 || !(isTold(said) || (await isToldOf(some[i])))) {
+          t.fail(`read, and not asked: ${JSON.stringify(some[i]('…'))}`);
+        }
       }
     }
     t.ok(read > 50, `of ${TRICKS.length} the proxy let ${read} through`);
