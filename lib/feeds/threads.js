@@ -131,7 +131,7 @@ export class Threads {
       if (job === undefined) return;
       thread.jobs.delete(id);
       if (thread.jobs.size === 0) {
-        // `close` is awaited, and by nothing else may the process be alive.
+        // A server that awaits `close` may have nothing else that keeps the process alive.
         if (!this.#closed) worker.unref();
         this.#rest(thread);
       }
@@ -154,7 +154,7 @@ export class Threads {
   /** Ends all threads; what they have not done fails. */
   async close() {
     this.#closed = true;
-    // One that is found to take too long would have others begin.
+    // A job that takes too long from now on has no other thread begin.
     for (const thread of this.#threads) this.#rest(thread);
     await Promise.all(this.#threads.map(({ worker }) => worker.terminate()));
   }

@@ -101,7 +101,7 @@ async function run(start, options, unknown) {
  */
 function endSoon() {
   setTimeout(() => loadAddon().endNow(process.exitCode ?? 0), AFTERLIFE).unref();
-  // An end by itself gives signals back to the system first, which would end it by one that comes then.
+  // Node that ends by itself takes its listeners away first: a signal that comes then would be how the process ended.
   process.once('beforeExit', () => process.exit());
 }
 

@@ -117,7 +117,7 @@ export class Life {
     await pause(LOOK);
   }
 
-  /** Polls are answered by themselves; one that waits for the disk, and a stream for its reader, may wait for ever. */
+  /** Polls are answered by themselves. A poll that waits for the disk, and a stream for its reader, may wait for ever. */
   async #everyoneAnswered(feeds, door, end) {
     const left = () => {
       const { watching, streams } = addUp([feeds.status(), door.counts().feeds]);

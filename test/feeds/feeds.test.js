@@ -359,7 +359,7 @@ t.test('a job that takes too long is ended, and what waits behind it is done', a
   t.equal(threads.count, 1, 'there is one again');
 });
 
-/** A worker that says by a file, its job's body, that it has answered, and does not end by itself. */
+/** A worker that says by a file, its job, that it has answered. */
 const ANSWERED = `
   import { writeFileSync } from 'node:fs';
   import { parentPort } from 'node:worker_threads';
@@ -392,7 +392,7 @@ t.test('an answer that comes while the threads are closed does not let the proce
   t.end();
 });
 
-/** A worker that says by a file, its job, that it is in a call that nothing ends. */
+/** A worker that says by a file, its job, that it is in a call, which ends by itself alone. */
 const IN_A_CALL = `
   import { execFileSync } from 'node:child_process';
   import { writeFileSync } from 'node:fs';

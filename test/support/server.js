@@ -248,10 +248,10 @@ class Server {
   async stop(signal = 'SIGTERM') {
     this.#child.kill(signal);
     const late = setTimeout(() => this.#child.kill('SIGKILL'), PATIENCE);
-    await this.#ended;
+    const ended = await this.ended();
     clearTimeout(late);
     assert.deepEqual(
-      await this.ended(),
+      ended,
       { code: 0, signal: null },
       `an end with exit code 0 (${Buffer.concat(this.errors)})`
     );
