@@ -293,7 +293,8 @@ for (const throwers of [6, 1]) {
     const { code, result } = await swarm(t, proxy.port, line);
     t.equal(code, 0, result.faults.join());
     t.equal(seen.size, throwers);
-    t.ok(result.account.received > 20);
+    // Each of them has thrown again: how often, in a second, is the machine's.
+    t.ok(result.account.received > throwers, `${result.account.received} came`);
     t.equal(result.account.missing, 0);
     checkAccount(t, result);
   });
