@@ -11,31 +11,6 @@ const WIDTH = 100;
 /** Columns of an option's name and unit; a longer one has a line of its own. */
 const NAMES = 28;
 
-/** The options by what they are about; each stands in one of these. */
-export const GROUPS = Object.fromEntries(
-  Object.entries({
-    'Where it listens': 'port host workers transient-port cors',
-    'Clients and sprites':
-      'capacity hold lease max-sprite throw-rate throw-burst poll-rate poll-burst',
-    Feeds:
-      'publish-token-file feeds feed-bytes feed-memory log-items log-bytes feed-watchers feed-threads ' +
-      'feed-cache feed-idle upstream upstream-every upstream-at-once upstream-time',
-    Grants: 'grants private private-join grant-longest',
-    'The arena': 'arena arena-players arena-rate games',
-    Mailboxes: 'mailbox mailbox-bytes mailbox-memory answer-bytes',
-    Limits:
-      'connections address-connections address-held address-joins ' +
-      'address-clients address-memory address-feeds trust-proxy',
-    Timeouts: 'head-bytes head-time body-time idle-time write-time',
-    'Restarts and state': 'drain state state-bytes sync journal-bytes snapshot-every state-wait',
-    'A world of many servers':
-      'world world-replicas name world-lease world-grace world-url world-credentials world-ca ' +
-      'world-certificate world-key',
-    TLS: 'tls-cert tls-key tls-port',
-    'For the operator': 'admin-port admin-host log-level check'
-  }).map(([title, names]) => [title, names.split(' ')])
-);
-
 /** Breaks words into lines of at most `width` columns. */
 function wrap(words, width) {
   const lines = [''];
@@ -62,13 +37,10 @@ export function entry(left, help, usual) {
 /**
  * @param {import('../operator/options.js').Option[]} table
  * @param {{name: string, short: string[], help: string}[]} switches
- * @returns {string} the help text: at most 100 columns, in groups; an option in none comes last
+ * @returns {string} the help text: at most 100 columns, in groups
  */
 export function formatHelp(table, switches) {
-  const byName = new Map(table.map((option) => [option.name, option]));
-  const grouped = new Set(Object.values(GROUPS).flat());
-  const others = table.map(({ name }) => name).filter((name) => !grouped.has(name));
-  const groups = Object.entries({ ...GROUPS, Others: others });
+  const groups = [...new Set(table.map(({ group }) => group))];
   return [
     'Usage: sprites [OPTION ...]',
     '       sprites play FOLDER [--bots COUNT] [OPTION ...]',
@@ -77,17 +49,15 @@ export function formatHelp(table, switches) {
     'A server for desktops that throw sprites at each other. With play it tries one game of the arena:',
     'field, phone and panel in one window, bots that play (default 5), and a new round whenever a file',
     'of the folder changes. With grant it prints a grant, and ends.',
-    ...groups
-      .map(([title, names]) => [title, names.filter((name) => byName.has(name))])
-      .filter(([, names]) => names.length > 0)
-      .flatMap(([title, names]) => [
-        '',
-        `${title}:`,
-        ...names.flatMap((name) => {
-          const { type, help, default: usual } = byName.get(name);
-          return entry(`--${name} ${type.unit.toUpperCase()}`, help, usual);
-        })
-      ]),
+    ...groups.flatMap((title) => [
+      '',
+      `${title}:`,
+      ...table
+        .filter(({ group }) => group === title)
+        .flatMap(({ name, type, help, default: usual }) =>
+          entry(`--${name} ${type.unit.toUpperCase()}`, help, usual)
+        )
+    ]),
     '',
     ...switches.flatMap(({ name, short, help }) =>
       entry([`--${name}`, ...short.map((letter) => `-${letter}`)].join(', '), help)

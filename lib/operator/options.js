@@ -29,11 +29,16 @@ const seconds = (low, high) => ({ ...whole(low, high), unit: 'seconds' });
 
 const UNITS = { '': 1, K: 2 ** 10, M: 2 ** 20, G: 2 ** 30 };
 
+/** @returns {number} NaN for what is no size */
+function sizeOf(text) {
+  const [, digits, unit] = /^([0-9]+)([KMG]?)$/i.exec(text) ?? [];
+  return Number(digits) * UNITS[unit?.toUpperCase()];
+}
+
 const bytes = (low, high) => ({
   unit: 'bytes',
   read(text) {
-    const [, digits, unit] = /^([0-9]+)([KMG]?)$/i.exec(text) ?? [];
-    const value = Number(digits) * UNITS[unit?.toUpperCase()];
+    const value = sizeOf(text);
     return value >= low && value <= high ? value : undefined;
   },
   expects: `a size from ${low} to ${high} bytes, such as 4096, 64K, 256M or 1G`
@@ -99,14 +104,11 @@ const natsServers = {
 };
 
 /** A type of option: what a pattern takes. */
-export const text = (unit, pattern, expects) => ({
+const text = (unit, pattern, expects) => ({
   unit,
   read: (value) => (pattern.test(value) ? value : undefined),
   expects
 });
-
-const file = text('file', /./, 'a file');
-const address = text('address', /^[^\s]+$/, 'an address or a host name');
 
 /** The most that --grant-longest can be, in seconds: no server takes a grant that lasts longer. */
 export const MOST_GRANT_LONGEST = 31_536_000;
@@ -133,8 +135,145 @@ const upstream = {
     ' https://api.example/{key}'
 };
 
+/** Types by their names in the table. */
+const TYPES = {
+  ...{ number: whole, seconds, bytes, arenas, patterns, origin, upstream, 'yes-or-no': yesOrNo },
+  'nats-servers': natsServers,
+  'server-url': {
+    unit: 'url',
+    read: readServerUrl,
+    expects: 'http:// or https:// with a host, and perhaps a port, such as http://a.example:8080'
+  },
+  file: text('file', /./, 'a file'),
+  folder: text('folder', /^[^\s\0]/, 'a folder'),
+  address: text('address', /^[^\s]+$/, 'an address or a host name'),
+  name: text('name', NAME, 'a-z, 0-9 and -, a letter first, 32 at most')
+};
+
+/**
+ * The options, in the groups of the help text:
+ *
+ *     NAME DEFAULT TYPE: what it is for; a line that begins with a space goes on with the one before
+ *
+ * DEFAULT is as one would type it. Behind the name of a TYPE are its bounds (1..64K) or its words (a|b).
+ */
+const TABLE = `
+# Where it listens
+port 8080 number 0..65535: TCP port to listen on; 0 takes a free one
+host 0.0.0.0 address: address to listen on
+workers 0 number 0..100: threads that hold the connections, each on a core of its own; 0: the main thread
+    does
+transient-port none none-or-number 0..65535: one more port, for joins, throws and leaves only; 0 takes a
+    free one
+cors * origin: Access-Control-Allow-Origin of every answer
+# Clients and sprites
+capacity 1000000 number 1..16000000: most clients in the torus
+hold 120 seconds 1..3600: longest time that a poll stays parked
+lease 30 seconds 1..3600: a client without a parked poll, and a player without input, is removed after this
+    long; presence shows a watcher that has gone for as long
+max-sprite 16384 bytes 2..1M: largest sprite
+throw-rate 20 number 0..1000000: throws per second of each client; 0 is no limit
+throw-burst 40 number 1..1000000: throws that a client may send at once after a pause
+poll-rate 5 number 0..1000: polls per second of each client that acknowledge nothing new; 0 is no limit
+poll-burst 40 number 1..1000000: such polls that a client may send at once after a pause
+# Feeds
+publish-token-file none file: tokens that may publish feeds, one per line; SIGUSR2 reads the file again
+feeds 10000 number 1..1000000: most feeds; as many more may be awaited
+feed-bytes 1M bytes 2..64M: largest value of a feed
+feed-memory 256M bytes 64..64G: memory of all feeds; as much again for old versions that unsent answers
+    still use
+log-items 1000 number 1..1000000: most items that a log keeps
+log-bytes 1M bytes 2..64M: most bytes of items that a log keeps, and of one item
+feed-watchers 4000000 number 1..64000000: most watchers; a client counts once for each feed that it watches
+feed-threads 2 number 1..64: worker threads that parse, compare, compress and fetch feeds
+feed-cache 0 seconds 0..3600: how long a cache in front of the server may keep answers of feeds; 0: not at
+    all
+feed-idle 60 seconds 1..86400: a fetched feed is forgotten after this long without watchers
+upstream none upstream: URL from which the server fetches feeds that were never published; {key} is the key
+upstream-every 5 seconds 1..86400: how often a watched feed is fetched
+upstream-at-once 8 number 1..256: most fetches at the same time; one source address gets at most half of
+    them
+upstream-time 10 seconds 1..3600: time limit of a fetch
+# Grants
+grants none file: keys that sign grants, a JSON Web Key Set; SIGUSR2 reads the file again
+private none patterns: feeds that only a grant may read, such as team/*,plan
+private-join no yes-or-no: yes: a join, and one to an arena, needs a grant with join
+grant-longest 2592000 seconds 60..${MOST_GRANT_LONGEST}: longest life of a grant; a revocation lasts as long
+# The arena
+arena none arenas: names of the arenas, such as hall or hall,yard
+arena-players 10000 number 1..1000000: most players in one arena
+arena-rate 20 number 1..1000: inputs per second of each player; twice as many at once
+games none folder: folder of your own games, one folder each, beside the games of the server
+# Mailboxes
+mailbox 64 number 1..65536: most sprites that wait for one client
+mailbox-bytes 256K bytes 64..1G: memory of the sprites that wait for one client
+mailbox-memory 256M bytes 64..64G: memory of all sprites that wait
+answer-bytes 64K bytes 64..16M: most bytes of sprites in one answer; the first sprite is always sent
+# Limits
+connections 16000000 number 1..16000000: most connections; the file limit may allow fewer
+address-connections 10000 number 0..16000000: connections from one source address (IPv6: /64); 0 is no limit
+address-held 32M bytes 0..64G: memory of buffered input and output for one source address; 0 is no limit
+address-joins 1000 number 0..1000000: joins per second from one source address, ten times as many at once; 0
+    is no limit
+address-clients 10000 number 0..16000000: clients from one source address; 0 is no limit
+address-memory 32M bytes 0..64G: memory of the waiting sprites from one source address, each at least 1K; a
+    sprite that flew on counts for the client that left; 0 is no limit
+address-feeds 1000 number 0..1000000: feeds fetched from --upstream, or not yet published, that one source
+    address requested first; 0 is no limit
+trust-proxy none one-of none|proxy|forwarded|x-forwarded-for: source of the client's address: the connection
+    (none), the PROXY protocol, or one header
+# Timeouts
+head-bytes 16K bytes 4096..256K: largest request head
+head-time 10 seconds 1..3600: time limit for a request's head to arrive
+body-time 20 seconds 1..3600: time limit for a request's body to arrive
+idle-time 75 seconds 1..3600: time that a connection may stay open between requests
+write-time 20 seconds 1..3600: time that a client may stop reading in the middle of an answer
+# Restarts and state
+drain 2 seconds 0..3600: on SIGTERM, the time in which all parked polls are answered
+state none file: file that keeps the whole state over a restart
+state-bytes 4G bytes 1024..1048576G: largest state that is written or read
+sync second one-of never|second|turn: when the journal of --state is synced to the disk: never, within a
+    second, or before answers
+journal-bytes 256M bytes 65536..1048576G: the server makes a new snapshot when the journal reaches this size
+snapshot-every 60 seconds 1..86400: the server makes a new snapshot when the journal reaches this age
+state-wait 60 seconds 0..3600: how long a start waits for another server with the same state to end
+# A world of many servers
+world none nats-servers: NATS servers of a world: several servers that are one torus; such as
+    nats://host:4222
+world-replicas 1 number 1..5: NATS servers that keep each lease and feed: 3 in a cluster of three
+name none name: this server's name in the world, unique there; the ring is in the order of the names
+world-lease 10 seconds 2..300: the others take this server out of the ring when it is silent for this long
+world-grace 60 seconds 0..3600: with --state, how long after SIGTERM and --drain the other servers keep the
+    places of its clients
+world-url none none-or-server-url: URL of this server in 421 answers of the others; none: its own address
+    and port
+world-credentials none file: user and key for the NATS server, in a .creds file of the NATS tools
+world-ca none file: certificates (PEM) that must have signed the NATS server's; requires TLS
+world-certificate none file: this server's certificate (PEM), for a NATS server that asks for one
+world-key none file: private key (PEM) of --world-certificate
+# TLS
+tls-cert none file: certificate chain (PEM); with it the server also serves TLS
+tls-key none file: private key (PEM) of --tls-cert
+tls-port 8443 number 0..65535: TCP port of TLS; 0 takes a free one
+# For the operator
+admin-port none none-or-number 0..65535: TCP port of /metrics, /status, /healthz and /readyz; 0 takes a free
+    one
+admin-host 127.0.0.1 address: address of the admin port; a name that resolves to loopback is also accepted
+    as Host
+log-level info one-of trace|debug|info|warn|error|fatal|silent: what is logged on stderr, as JSON lines
+check none none-or-number 1..16000000: print what this host lacks for so many clients, and exit
+`;
+
+function typeOf(name, of) {
+  if (name.startsWith('none-or-')) return orNone(typeOf(name.slice(8), of));
+  if (name === 'one-of') return oneOf(...of.split('|'));
+  const type = TYPES[name];
+  return typeof type === 'function' ? type(...of.split('..').map(sizeOf)) : type;
+}
+
 /**
  * @typedef {object} Option
+ * @property {string} [group] of the help text
  * @property {string} name on the command line, after `--`
  * @property {string} default as one would type it
  * @property {{unit: string, read: (text: string) => unknown, expects: string}} type `read` gives
@@ -143,441 +282,16 @@ const upstream = {
  */
 
 /** @type {Option[]} */
-export const table = [
-  {
-    name: 'port',
-    default: '8080',
-    type: whole(0, 65535),
-    help: 'TCP port to listen on; 0 takes a free one'
-  },
-  { name: 'host', default: '0.0.0.0', type: address, help: 'address to listen on' },
-  {
-    name: 'capacity',
-    default: '1000000',
-    type: whole(1, 16000000),
-    help: 'most clients in the torus'
-  },
-  {
-    name: 'hold',
-    default: '120',
-    type: seconds(1, 3600),
-    help: 'longest time that a poll stays parked'
-  },
-  {
-    name: 'lease',
-    default: '30',
-    type: seconds(1, 3600),
-    help:
-      'a client without a parked poll, and a player without input, is removed after this long;' +
-      ' presence shows a watcher that has gone for as long'
-  },
-  { name: 'max-sprite', default: '16384', type: bytes(2, 1048576), help: 'largest sprite' },
-  {
-    name: 'mailbox',
-    default: '64',
-    type: whole(1, 65536),
-    help: 'most sprites that wait for one client'
-  },
-  {
-    name: 'mailbox-bytes',
-    default: '256K',
-    type: bytes(64, 2 ** 30),
-    help: 'memory of the sprites that wait for one client'
-  },
-  {
-    name: 'mailbox-memory',
-    default: '256M',
-    type: bytes(64, 2 ** 36),
-    help: 'memory of all sprites that wait'
-  },
-  {
-    name: 'answer-bytes',
-    default: '64K',
-    type: bytes(64, 2 ** 24),
-    help: 'most bytes of sprites in one answer; the first sprite is always sent'
-  },
-  {
-    name: 'throw-rate',
-    default: '20',
-    type: whole(0, 1000000),
-    help: 'throws per second of each client; 0 is no limit'
-  },
-  {
-    name: 'throw-burst',
-    default: '40',
-    type: whole(1, 1000000),
-    help: 'throws that a client may send at once after a pause'
-  },
-  {
-    name: 'poll-rate',
-    default: '5',
-    type: whole(0, 1000),
-    help: 'polls per second of each client that acknowledge nothing new; 0 is no limit'
-  },
-  {
-    name: 'poll-burst',
-    default: '40',
-    type: whole(1, 1000000),
-    help: 'such polls that a client may send at once after a pause'
-  },
-  {
-    name: 'publish-token-file',
-    default: 'none',
-    type: file,
-    help: 'tokens that may publish feeds, one per line; SIGUSR2 reads the file again'
-  },
-  {
-    name: 'grants',
-    default: 'none',
-    type: file,
-    help: 'keys that sign grants, a JSON Web Key Set; SIGUSR2 reads the file again'
-  },
-  {
-    name: 'private',
-    default: 'none',
-    type: patterns,
-    help: 'feeds that only a grant may read, such as team/*,plan'
-  },
-  {
-    name: 'private-join',
-    default: 'no',
-    type: yesOrNo,
-    help: 'yes: a join, and one to an arena, needs a grant with join'
-  },
-  {
-    name: 'grant-longest',
-    default: '2592000',
-    type: seconds(60, MOST_GRANT_LONGEST),
-    help: 'longest life of a grant; a revocation lasts as long'
-  },
-  { name: 'feed-bytes', default: '1M', type: bytes(2, 2 ** 26), help: 'largest value of a feed' },
-  {
-    name: 'feeds',
-    default: '10000',
-    type: whole(1, 1000000),
-    help: 'most feeds; as many more may be awaited'
-  },
-  {
-    name: 'feed-memory',
-    default: '256M',
-    type: bytes(64, 2 ** 36),
-    help: 'memory of all feeds; as much again for old versions that unsent answers still use'
-  },
-  {
-    name: 'log-items',
-    default: '1000',
-    type: whole(1, 1000000),
-    help: 'most items that a log keeps'
-  },
-  {
-    name: 'log-bytes',
-    default: '1M',
-    type: bytes(2, 2 ** 26),
-    help: 'most bytes of items that a log keeps, and of one item'
-  },
-  {
-    name: 'feed-watchers',
-    default: '4000000',
-    type: whole(1, 64000000),
-    help: 'most watchers; a client counts once for each feed that it watches'
-  },
-  {
-    name: 'feed-cache',
-    default: '0',
-    type: seconds(0, 3600),
-    help: 'how long a cache in front of the server may keep answers of feeds; 0: not at all'
-  },
-  {
-    name: 'feed-threads',
-    default: '2',
-    type: whole(1, 64),
-    help: 'worker threads that parse, compare, compress and fetch feeds'
-  },
-  {
-    name: 'upstream',
-    default: 'none',
-    type: upstream,
-    help: 'URL from which the server fetches feeds that were never published; {key} is the key'
-  },
-  {
-    name: 'upstream-every',
-    default: '5',
-    type: seconds(1, 86400),
-    help: 'how often a watched feed is fetched'
-  },
-  {
-    name: 'upstream-at-once',
-    default: '8',
-    type: whole(1, 256),
-    help: 'most fetches at the same time; one source address gets at most half of them'
-  },
-  { name: 'upstream-time', default: '10', type: seconds(1, 3600), help: 'time limit of a fetch' },
-  {
-    name: 'feed-idle',
-    default: '60',
-    type: seconds(1, 86400),
-    help: 'a fetched feed is forgotten after this long without watchers'
-  },
-  {
-    name: 'arena',
-    default: 'none',
-    type: arenas,
-    help: 'names of the arenas, such as hall or hall,yard'
-  },
-  {
-    name: 'arena-players',
-    default: '10000',
-    type: whole(1, 1000000),
-    help: 'most players in one arena'
-  },
-  {
-    name: 'arena-rate',
-    default: '20',
-    type: whole(1, 1000),
-    help: 'inputs per second of each player; twice as many at once'
-  },
-  {
-    name: 'games',
-    default: 'none',
-    type: text('folder', /^[^\s\0]/, 'a folder'),
-    help: 'folder of your own games, one folder each, beside the games of the server'
-  },
-  { name: 'cors', default: '*', type: origin, help: 'Access-Control-Allow-Origin of every answer' },
-  {
-    name: 'connections',
-    default: '16000000',
-    type: whole(1, 16000000),
-    help: 'most connections; the file limit may allow fewer'
-  },
-  {
-    name: 'address-connections',
-    default: '10000',
-    type: whole(0, 16000000),
-    help: 'connections from one source address (IPv6: /64); 0 is no limit'
-  },
-  {
-    name: 'address-joins',
-    default: '1000',
-    type: whole(0, 1000000),
-    help: 'joins per second from one source address, ten times as many at once; 0 is no limit'
-  },
-  {
-    name: 'address-clients',
-    default: '10000',
-    type: whole(0, 16000000),
-    help: 'clients from one source address; 0 is no limit'
-  },
-  {
-    name: 'address-memory',
-    default: '32M',
-    type: bytes(0, 2 ** 36),
-    help:
-      'memory of the waiting sprites from one source address, each at least 1K; a sprite' +
-      ' that flew on counts for the client that left; 0 is no limit'
-  },
-  {
-    name: 'address-held',
-    default: '32M',
-    type: bytes(0, 2 ** 36),
-    help: 'memory of buffered input and output for one source address; 0 is no limit'
-  },
-  {
-    name: 'address-feeds',
-    default: '1000',
-    type: whole(0, 1000000),
-    help:
-      'feeds fetched from --upstream, or not yet published, that one source address requested' +
-      ' first; 0 is no limit'
-  },
-  {
-    name: 'trust-proxy',
-    default: 'none',
-    type: oneOf('none', 'proxy', 'forwarded', 'x-forwarded-for'),
-    help: "source of the client's address: the connection (none), the PROXY protocol, or one header"
-  },
-  { name: 'head-bytes', default: '16K', type: bytes(4096, 262144), help: 'largest request head' },
-  {
-    name: 'head-time',
-    default: '10',
-    type: seconds(1, 3600),
-    help: "time limit for a request's head to arrive"
-  },
-  {
-    name: 'body-time',
-    default: '20',
-    type: seconds(1, 3600),
-    help: "time limit for a request's body to arrive"
-  },
-  {
-    name: 'idle-time',
-    default: '75',
-    type: seconds(1, 3600),
-    help: 'time that a connection may stay open between requests'
-  },
-  {
-    name: 'write-time',
-    default: '20',
-    type: seconds(1, 3600),
-    help: 'time that a client may stop reading in the middle of an answer'
-  },
-  {
-    name: 'drain',
-    default: '2',
-    type: seconds(0, 3600),
-    help: 'on SIGTERM, the time in which all parked polls are answered'
-  },
-  {
-    name: 'workers',
-    default: '0',
-    type: whole(0, 100),
-    help: 'threads that hold the connections, each on a core of its own; 0: the main thread does'
-  },
-  {
-    name: 'transient-port',
-    default: 'none',
-    type: orNone(whole(0, 65535)),
-    help: 'one more port, for joins, throws and leaves only; 0 takes a free one'
-  },
-  {
-    name: 'state',
-    default: 'none',
-    type: file,
-    help: 'file that keeps the whole state over a restart'
-  },
-  {
-    name: 'state-bytes',
-    default: '4G',
-    type: bytes(1024, 2 ** 50),
-    help: 'largest state that is written or read'
-  },
-  {
-    name: 'sync',
-    default: 'second',
-    type: oneOf('never', 'second', 'turn'),
-    help: 'when the journal of --state is synced to the disk: never, within a second, or before answers'
-  },
-  {
-    name: 'journal-bytes',
-    default: '256M',
-    type: bytes(65536, 2 ** 50),
-    help: 'the server makes a new snapshot when the journal reaches this size'
-  },
-  {
-    name: 'snapshot-every',
-    default: '60',
-    type: seconds(1, 86400),
-    help: 'the server makes a new snapshot when the journal reaches this age'
-  },
-  {
-    name: 'state-wait',
-    default: '60',
-    type: seconds(0, 3600),
-    help: 'how long a start waits for another server with the same state to end'
-  },
-  {
-    name: 'tls-cert',
-    default: 'none',
-    type: file,
-    help: 'certificate chain (PEM); with it the server also serves TLS'
-  },
-  { name: 'tls-key', default: 'none', type: file, help: 'private key (PEM) of --tls-cert' },
-  {
-    name: 'tls-port',
-    default: '8443',
-    type: whole(0, 65535),
-    help: 'TCP port of TLS; 0 takes a free one'
-  },
-  {
-    name: 'world',
-    default: 'none',
-    type: natsServers,
-    help: 'NATS servers of a world: several servers that are one torus; such as nats://host:4222'
-  },
-  {
-    name: 'world-replicas',
-    default: '1',
-    type: whole(1, 5),
-    help: 'NATS servers that keep each lease and feed: 3 in a cluster of three'
-  },
-  {
-    name: 'name',
-    default: 'none',
-    type: text('name', NAME, 'a-z, 0-9 and -, a letter first, 32 at most'),
-    help: "this server's name in the world, unique there; the ring is in the order of the names"
-  },
-  {
-    name: 'world-lease',
-    default: '10',
-    type: seconds(2, 300),
-    help: 'the others take this server out of the ring when it is silent for this long'
-  },
-  {
-    name: 'world-grace',
-    default: '60',
-    type: seconds(0, 3600),
-    help:
-      'with --state, how long after SIGTERM and --drain the other servers keep the places' +
-      ' of its clients'
-  },
-  {
-    name: 'world-url',
-    default: 'none',
-    type: orNone({
-      unit: 'url',
-      read: readServerUrl,
-      expects: 'http:// or https:// with a host, and perhaps a port, such as http://a.example:8080'
-    }),
-    help: 'URL of this server in 421 answers of the others; none: its own address and port'
-  },
-  {
-    name: 'world-credentials',
-    default: 'none',
-    type: file,
-    help: 'user and key for the NATS server, in a .creds file of the NATS tools'
-  },
-  {
-    name: 'world-ca',
-    default: 'none',
-    type: file,
-    help: "certificates (PEM) that must have signed the NATS server's; requires TLS"
-  },
-  {
-    name: 'world-certificate',
-    default: 'none',
-    type: file,
-    help: "this server's certificate (PEM), for a NATS server that asks for one"
-  },
-  {
-    name: 'world-key',
-    default: 'none',
-    type: file,
-    help: 'private key (PEM) of --world-certificate'
-  },
-  {
-    name: 'admin-port',
-    default: 'none',
-    type: orNone(whole(0, 65535)),
-    help: 'TCP port of /metrics, /status, /healthz and /readyz; 0 takes a free one'
-  },
-  {
-    name: 'admin-host',
-    default: '127.0.0.1',
-    type: address,
-    help: 'address of the admin port; a name that resolves to loopback is also accepted as Host'
-  },
-  {
-    name: 'check',
-    default: 'none',
-    type: orNone(whole(1, 16000000)),
-    help: 'print what this host lacks for so many clients, and exit'
-  },
-  {
-    name: 'log-level',
-    default: 'info',
-    type: oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
-    help: 'what is logged on stderr, as JSON lines'
-  }
-];
+export const table = TABLE.replaceAll(/\n +/g, ' ')
+  .split('\n# ')
+  .slice(1)
+  .flatMap((lines) => {
+    const [group, ...options] = lines.trim().split('\n');
+    return options.map((line) => {
+      const [, name, usual, type, of, help] = /^(\S+) (\S+) ([\w-]+)(?: (\S+))?: (.+)$/.exec(line);
+      return { group, name, default: usual, type: typeOf(type, of), help };
+    });
+  });
 
 const SWITCHES = [
   { name: 'help', short: ['h'], help: 'print this and exit' },
