@@ -15,7 +15,7 @@ const MEMBERS = ['read', 'publish', 'join', 'present', 'sub', 'jti'];
  * @returns {Promise<string>}
  * @throws {Error} in one line
  */
-export async function sign(keys, { seconds, ...rights }) {
+export async function sign(keys, { seconds, jti = randomUUID(), ...rights }) {
   const other = Object.keys(rights).find((name) => !MEMBERS.includes(name));
   if (other !== undefined) {
     throw new Error(`a grant has no ${JSON.stringify(other)}: it has ${MEMBERS.join(', ')}`);
@@ -26,7 +26,7 @@ export async function sign(keys, { seconds, ...rights }) {
   const secret = keys.find(({ algorithms }) => algorithms.includes('HS256'));
   if (secret === undefined) throw new Error('only an "oct" key signs grants, and there is none');
   const now = Math.floor(Date.now() / 1000);
-  const claims = { jti: randomUUID(), ...rights, iat: now, exp: now + seconds };
+  const claims = { jti, ...rights, iat: now, exp: now + seconds };
   if (!areClaims(claims)) {
     throw new Error(
       'read and publish take up to 64 keys or prefix/*; sub and jti take up to' +
