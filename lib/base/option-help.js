@@ -98,6 +98,9 @@ export function suggest(word, names) {
   return best !== undefined && best.far <= near ? best.name : undefined;
 }
 
+/** @returns {string} a text that may have URLs, without the passwords in them: what is said of an option gets into logs */
+export const withoutPassword = (text) => text.replace(/\/\/.*@/, '//…@');
+
 /** A wrong command line: `message` is one line for a person. */
 export class ArgumentError extends Error {}
 
@@ -163,7 +166,7 @@ export function readArguments(
     values[name] = option?.many ? [...(values[name] ?? []), value] : (value ?? true);
   }
   if (words.length > 0 && !mayHaveWords) {
-    throw new ArgumentError(`"${words[0]}" belongs to no option; see --help`);
+    throw new ArgumentError(`"${withoutPassword(words[0])}" belongs to no option; see --help`);
   }
   return { values, words };
 }

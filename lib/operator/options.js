@@ -1,6 +1,12 @@
 import { isIPv4 } from 'node:net';
 
-import { ArgumentError, formatHelp, readArguments, suggest } from '../base/option-help.js';
+import {
+  ArgumentError,
+  formatHelp,
+  readArguments,
+  suggest,
+  withoutPassword
+} from '../base/option-help.js';
 import { isPattern } from '../grants/patterns.js';
 import { NAME, readServerUrl } from '../world/entry.js';
 
@@ -438,8 +444,7 @@ export function readEach(find, { options: more = [], rules = [] } = {}) {
     const [value, where] = found ?? [usual, `--${name}`];
     const read = type.read(value);
     if (read === undefined) {
-      // A password in a URL is not for the log.
-      const shown = JSON.stringify(value).replace(/\/\/.*@/, '//…@');
+      const shown = withoutPassword(JSON.stringify(value));
       throw new OptionError(`${where} takes ${type.expects}, not ${shown}`);
     }
     options[camel(name)] = read;

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 
 import { camel, GONE, OptionError, readEach, table } from './options.js';
-import { suggest } from '../base/option-help.js';
+import { suggest, withoutPassword } from '../base/option-help.js';
 
 /** The options as another program gives them to a server within it: names in camel case, no environment. */
 
@@ -31,8 +31,8 @@ export function takeOptions(given) {
     }
     if (!['string', 'number', 'undefined'].includes(typeof value)) {
       const { type } = tableForPrograms.find((option) => camel(option.name) === name);
-      const shown = inspect(value, { depth: 0, breakLength: Infinity }).slice(0, 60);
-      throw new OptionError(`${name} takes ${type.expects}, not ${shown}`);
+      const shown = withoutPassword(inspect(value, { depth: 0, breakLength: Infinity }));
+      throw new OptionError(`${name} takes ${type.expects}, not ${shown.slice(0, 60)}`);
     }
   }
   return readEach((name) => {

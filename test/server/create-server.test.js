@@ -119,6 +119,7 @@ t.test('a wrong option says which it is, and opens nothing', async (t) => {
     [{ port: [80] }, 'ERR_SPRITES_OPTION', 'not [ 80 ]'],
     [{ port: true }, 'ERR_SPRITES_OPTION', 'not true'],
     [{ capacity: 10n }, 'ERR_SPRITES_OPTION', 'not 10n'],
+    [{ world: ['nats://me:secret@a'] }, 'ERR_SPRITES_OPTION', /not \[ 'nats:\/\/…@a' \]$/],
     [{ mailboxMemory: '9X' }, 'ERR_SPRITES_OPTION', 'mailboxMemory takes a size'],
     [{ mailboxBytes: 4096 }, 'ERR_SPRITES_OPTION', /^mailboxBytes must have .* of maxSprite bytes/],
     [{ tlsPort: 0 }, 'ERR_SPRITES_OPTION', 'tlsPort needs tlsCert and tlsKey'],
@@ -391,6 +392,8 @@ t.test('a grant that would be none is not signed', async (t) => {
   const server = await serve(t, { grants: { keys: [{ kty: 'oct', k }] } });
   await server.grant({ read: ['a'], seconds: 0.5 });
   t.type(await server.grant(null), 'string', 'null is none, as elsewhere');
+  const [, claims] = (await server.grant({ jti: undefined })).split('.');
+  t.match(Buffer.from(claims, 'base64url').toString(), '"jti":"', 'undefined is the default');
   for (const seconds of [0, -1, NaN, '60', null]) {
     await t.rejects(server.grant({ seconds }), { message: /^seconds takes a number above 0/ });
   }

@@ -292,6 +292,7 @@ t.test('what is no option, or no value of one, is told with what to do', async (
     ],
     [['--max-sprite', '64K', '--mailbox-bytes', '1K'], /--mailbox-bytes/],
     [['8080'], /"8080" belongs to no option/],
+    [['--world', 'nats://a', 'nats://me:secret@b'], /^"nats:\/\/…@b" belongs to no option/],
     [['--check', '0'], /--check takes none or a whole number from 1 to 16000000, not "0"/],
     [['--help=yes'], /--help takes no value, not "yes"/]
   ];
