@@ -131,60 +131,40 @@ export function createMetrics({
 
   const ofProcess = processMetrics();
 
+  const gauge = (name, help, labelNames = []) => new Gauge({ name, help, labelNames, registers });
+  const counter = (name, help, labelNames = []) =>
+    new Counter({ name: `${name}_total`, help, labelNames, registers });
   const metricOf = ({ name, kind, marks, help }) => {
     const full = `sprites_${marks.has('front') ? 'front_' : ''}${snake(name)}`;
-    return kind === 'gauge'
-      ? new Gauge({ name: full, help, registers })
-      : new Counter({ name: `${full}_total`, help, registers });
+    return kind === 'gauge' ? gauge(full, help) : counter(full, help);
   };
   const metrics = counts
     .filter(({ kind }) => kind !== 'member')
     .map((count) => [count.name, metricOf(count)]);
-  new Gauge({
-    name: 'sprites_mailbox_bytes_limit',
-    help: 'What sprites_mailbox_bytes may be (--mailbox-memory): at it, every throw is 503',
-    registers
-  }).set(mailboxMemory);
-  new Gauge({
-    name: 'sprites_feed_memory_limit',
-    help: 'What sprites_feed_memory may be (--feed-memory): at it, publications are 503',
-    registers
-  }).set(feedMemory);
+  gauge(
+    'sprites_mailbox_bytes_limit',
+    'What sprites_mailbox_bytes may be (--mailbox-memory): at it, every throw is 503'
+  ).set(mailboxMemory);
+  gauge(
+    'sprites_feed_memory_limit',
+    'What sprites_feed_memory may be (--feed-memory): at it, publications are 503'
+  ).set(feedMemory);
   // With a label, so that without TLS there is no value at all, and no 1970.
-  const certificate = new Gauge({
-    name: 'sprites_tls_certificate_end_seconds',
-    help: 'When the certificate in use ends (--tls-cert), in seconds since 1970',
-    labelNames: ['port'],
-    registers
-  });
-  const lostReasons = new Counter({
-    name: 'sprites_lost_reasons_total',
-    help: 'Sprites lost, by the reason',
-    labelNames: ['reason'],
-    registers
-  });
-  const refused = new Counter({
-    name: 'sprites_refused_total',
-    help: 'Requests answered with a problem, by its name',
-    labelNames: ['problem'],
-    registers
-  });
-  const openFds = new Gauge({
-    name: 'process_open_fds',
-    help: 'Number of open file descriptors.',
-    registers
-  });
-  new Gauge({
-    name: 'sprites_build_info',
-    help: 'Which program this is: always 1',
-    labelNames: ['version', 'node'],
-    registers
-  }).set({ version, node: process.version }, 1);
-  const stall = new Gauge({
-    name: 'sprites_event_loop_longest_stall_seconds',
-    help: 'Longest turn of the event loop',
-    registers
-  });
+  const certificate = gauge(
+    'sprites_tls_certificate_end_seconds',
+    'When the certificate in use ends (--tls-cert), in seconds since 1970',
+    ['port']
+  );
+  const lostReasons = counter('sprites_lost_reasons', 'Sprites lost, by the reason', ['reason']);
+  const refused = counter('sprites_refused', 'Requests answered with a problem, by its name', [
+    'problem'
+  ]);
+  const openFds = gauge('process_open_fds', 'Number of open file descriptors.');
+  gauge('sprites_build_info', 'Which program this is: always 1', ['version', 'node']).set(
+    { version, node: process.version },
+    1
+  );
+  const stall = gauge('sprites_event_loop_longest_stall_seconds', 'Longest turn of the event loop');
   const loop = new (loadAddon().LoopDelays)();
   const stalls = keepStalls(loop);
   const histogram = (name, help, read) =>
@@ -203,7 +183,7 @@ export function createMetrics({
   );
   const lags = Object.entries(LAGS).map(([name, help]) => [
     name,
-    new Gauge({ name: `nodejs_eventloop_lag_${name}_seconds`, help, registers })
+    gauge(`nodejs_eventloop_lag_${name}_seconds`, help)
   ]);
 
   function copyStatus() {
@@ -224,9 +204,9 @@ export function createMetrics({
     openFds.set(openFiles());
     stall.set(stalls.longest());
     const { count, ...interval } = loop.takeInterval();
-    for (const [name, gauge] of count > 0 ? lags : []) {
+    for (const [name, lag] of count > 0 ? lags : []) {
       // As Node's own measure has it: with the time between two questions.
-      gauge.set(interval[name] + (name === 'stddev' ? 0 : ASKED_EVERY));
+      lag.set(interval[name] + (name === 'stddev' ? 0 : ASKED_EVERY));
     }
   }
 

@@ -9,30 +9,14 @@ import t from 'tap';
 import { createMetrics } from '../../lib/operator/metrics.js';
 import { certificate } from '../support/certificate.js';
 import { request } from '../support/http.js';
-import { startServer } from '../support/server.js';
+import { ROOT, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
 const COUNTS = {
-  clients: 7,
-  parked: 5,
-  capacity: 100,
-  rows: 3,
-  columns: 3,
-  thrown: 12,
-  acked: 8,
-  waiting: 3,
-  lost: 1,
-  delivered: 10,
-  queued: 2,
-  duplicates: 4,
-  flown: 6,
-  mailboxBytes: 321,
-  joined: 9,
-  left: 1,
-  expired: 1,
-  polls: 40,
-  pings: 2,
-  lostReasons: { alone: 1 },
+  ...{ clients: 7, parked: 5, capacity: 100, rows: 3, columns: 3 },
+  ...{ thrown: 12, acked: 8, waiting: 3, lost: 1, lostReasons: { alone: 1 } },
+  ...{ delivered: 10, queued: 2, duplicates: 4, flown: 6, mailboxBytes: 321 },
+  ...{ joined: 9, left: 1, expired: 1, polls: 40, pings: 2 },
   refused: { 'bad-sprite': 3, 'neighbor-busy': 2 }
 };
 
@@ -46,11 +30,21 @@ function parse(text) {
   return samples;
 }
 
+/** What a server's admin port says. */
+const scrape = async ({ adminPort }) =>
+  (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text();
+
 function metricsOf(t, status) {
   const metrics = createMetrics({ status, version: '1.2.3' });
   t.teardown(() => metrics.close());
   return metrics;
 }
+
+/** Runs the text of a module in this checkout. */
+const runModule = (text, ...flags) =>
+  spawnSync(process.execPath, [...flags, '--input-type=module', '--eval', text], {
+    ...{ cwd: ROOT, encoding: 'utf8', timeout: 120_000 }
+  });
 
 /** Keeps the event loop from turning. */
 function block(ms) {
@@ -75,20 +69,9 @@ t.test('a scrape copies one look at the status', async (t) => {
   });
   const samples = parse(await metrics.text());
   t.equal(looks, 1);
-  for (const name of [
-    'thrown',
-    'acked',
-    'lost',
-    'delivered',
-    'queued',
-    'duplicates',
-    'flown',
-    'joined',
-    'left',
-    'expired',
-    'polls',
-    'pings'
-  ]) {
+  const counters =
+    'thrown acked lost delivered queued duplicates flown joined left expired polls pings';
+  for (const name of counters.split(' ')) {
     t.equal(samples.get(`sprites_${name}_total`), COUNTS[name], name);
   }
   for (const name of ['clients', 'parked', 'waiting', 'capacity', 'rows', 'columns']) {
@@ -152,11 +135,7 @@ t.test('tells of the process, without listing its descriptors', async (t) => {
     await metrics.text();
     metrics.close();
     console.log(JSON.stringify(listed));`;
-  const { stdout, stderr } = spawnSync(
-    process.execPath,
-    ['--input-type=module', '--eval', program],
-    { cwd: new URL('../..', import.meta.url), encoding: 'utf8' }
-  );
+  const { stdout, stderr } = runModule(program);
   t.equal(stdout.trim(), '[]', stderr);
 });
 
@@ -187,10 +166,6 @@ t.test(
   'a loop that sleeps in the door is late by one of its turns, not by all of them',
   async (t) => {
     const server = await startServer(t);
-    const scrape = async () => {
-      const response = await fetch(`http://127.0.0.1:${server.adminPort}/metrics`);
-      return parse(await response.text());
-    };
     const sockets = Array.from({ length: 8 }, () => connect(server.port, '127.0.0.1'));
     t.teardown(() => sockets.forEach((socket) => socket.destroy()));
     const leave = request('POST', '/leave/01234567-89ab-4cde-8f01-23456789abcd');
@@ -205,9 +180,9 @@ t.test(
     for (const [name, act] of Object.entries(acts)) {
       // Where the machine was busy it is looked at anew.
       const isInTime = async () => {
-        await scrape();
+        await scrape(server);
         for (const end = performance.now() + 250; performance.now() < end;) await act();
-        return (await scrape()).get('nodejs_eventloop_lag_p99_seconds') < 0.04;
+        return parse(await scrape(server)).get('nodejs_eventloop_lag_p99_seconds') < 0.04;
       };
       await until(isInTime, name);
     }
@@ -226,11 +201,7 @@ t.test('an idle loop is not woken to be measured', (t) => {
         process.exit(0);
       }, 1000);
     }, 500);`;
-  const { stdout, stderr } = spawnSync(
-    process.execPath,
-    ['--input-type=module', '--eval', program],
-    { cwd: new URL('../..', import.meta.url), encoding: 'utf8' }
-  );
+  const { stdout, stderr } = runModule(program);
   // Ten times a second it looks whether it is woken in time.
   t.ok(Number(stdout) > 0 && Number(stdout) < 60, `woken ${stdout} times a second ${stderr}`);
   t.end();
@@ -283,11 +254,7 @@ t.test('pauses of the garbage collector are a histogram', async (t) => {
     }
     console.log(text);
     metrics.close();`;
-  const { stdout, stderr, status } = spawnSync(
-    process.execPath,
-    ['--expose-gc', '--input-type=module', '--eval', program],
-    { cwd: new URL('../..', import.meta.url), encoding: 'utf8' }
-  );
+  const { stdout, stderr, status } = runModule(program, '--expose-gc');
   t.equal(status, 0, stderr);
   t.match(stdout, /nodejs_gc_duration_seconds_bucket\{le="\+Inf",kind="major"\} [1-9]/);
   t.match(stdout, '# TYPE nodejs_gc_duration_seconds histogram');
@@ -299,11 +266,7 @@ t.test('a start does not load what only exemplars need', async (t) => {
     import './server.js';
     console.log(Object.keys(createRequire(import.meta.url).cache).join());
     process.exit();`;
-  const { stdout, stderr } = spawnSync(
-    process.execPath,
-    ['--input-type=module', '--eval', program],
-    { cwd: new URL('../..', import.meta.url), encoding: 'utf8' }
-  );
+  const { stdout, stderr } = runModule(program);
   t.match(stdout, 'prom-client', stderr);
   t.notMatch(stdout, 'opentelemetry');
 });
@@ -312,11 +275,7 @@ t.test('measuring keeps no process alive', async (t) => {
   const program =
     'import { createMetrics } from "./lib/operator/metrics.js";' +
     'createMetrics({ status: () => ({}) });';
-  const { status, signal } = spawnSync(
-    process.execPath,
-    ['--input-type=module', '--eval', program],
-    { cwd: new URL('../..', import.meta.url), timeout: 20_000 }
-  );
+  const { status, signal } = runModule(program);
   t.equal(signal, null);
   t.equal(status, 0);
 });
@@ -335,10 +294,8 @@ t.test('promtool finds nothing to mend', async (t) => {
 });
 
 t.test('every metric of ours says what it counts, and by what option it is bounded', async (t) => {
-  const server = await startServer(t, { options: { 'admin-port': 0, 'mailbox-memory': '2M' } });
-  await server.until(() => server.lines.length > 2);
-  const [, admin] = /:([0-9]+)\/metrics/.exec(server.lines.join('\n'));
-  const text = await (await fetch(`http://127.0.0.1:${admin}/metrics`)).text();
+  const server = await startServer(t, { options: { 'mailbox-memory': '2M' } });
+  const text = await scrape(server);
   const helps = [...text.matchAll(/^# HELP (sprites_\w+) (.*)$/gm)];
   t.ok(helps.length > 30);
   for (const [, name, help] of helps) {
@@ -352,10 +309,8 @@ t.test('every metric of ours says what it counts, and by what option it is bound
 
 t.test('the end of the certificate is a metric', async (t) => {
   const tls = certificate(t.testdir());
-  const server = await startServer(t, { options: { 'admin-port': 0, 'tls-port': 0, ...tls } });
-  await server.until(() => server.lines.length > 3);
-  const [, admin] = /:([0-9]+)\/metrics/.exec(server.lines.join('\n'));
-  const text = await (await fetch(`http://127.0.0.1:${admin}/metrics`)).text();
+  const server = await startServer(t, { options: { 'tls-port': 0, ...tls } });
+  const text = await scrape(server);
   const { validTo } = new X509Certificate(readFileSync(tls['tls-cert']));
   const [, end] = /^sprites_tls_certificate_end_seconds\S* (.*)$/m.exec(text);
   t.equal(Number(end), Date.parse(validTo) / 1000);
