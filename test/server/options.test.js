@@ -15,21 +15,10 @@ function refused(t, args, environment, pattern, name) {
 }
 
 t.test('the defaults are what the contract says', async (t) => {
-  const options = readOptions([]);
-  const { capacity, hold, lease, maxSprite, mailbox, mailboxMemory, cors } = options;
-  t.strictSame(
-    { capacity, hold, lease, maxSprite, mailbox, mailboxMemory, cors },
-    {
-      capacity: 1000000,
-      hold: 120,
-      lease: 30,
-      maxSprite: 16384,
-      mailbox: 64,
-      mailboxMemory: 256 * 1024 * 1024,
-      cors: '*'
-    }
-  );
-  t.equal(options.help, undefined);
+  t.match(readOptions([]), {
+    ...{ capacity: 1000000, hold: 120, lease: 30, maxSprite: 16384, mailbox: 64 },
+    ...{ mailboxMemory: 256 * 1024 * 1024, cors: '*', help: undefined }
+  });
 });
 
 t.test('every option of the table', async (t) => {
@@ -61,20 +50,8 @@ t.test('every option of the table', async (t) => {
 
 t.test('numbers are whole, decimal and within their bounds', async (t) => {
   for (const bad of [
-    '',
-    ' 1',
-    '1 ',
-    '+1',
-    '-0',
-    '1.0',
-    '1e3',
-    '0x10',
-    'NaN',
-    'Infinity',
-    '65536',
-    '99999999999999999999',
-    '٣',
-    '1_000'
+    ...['', ' 1', '1 ', '+1', '-0', '1.0', '1e3', '0x10', 'NaN', 'Infinity', '٣', '1_000'],
+    ...['65536', '99999999999999999999']
   ]) {
     refused(t, [`--port=${bad}`], {}, /--port takes /, `"${bad}"`);
   }
@@ -125,15 +102,10 @@ t.test('an upstream: the key is a part of its path or query', async (t) => {
     t.equal(readOptions(['--upstream', good]).upstream, good);
   }
   for (const bad of [
-    ...[
-      'https://api.example/',
-      'ftp://a/{key}',
-      '/{key}',
-      'https://a/{key}/{key}',
-      'http:///{key}'
-    ],
+    ...['https://api.example/', 'ftp://a/{key}', '/{key}', 'https://a/{key}/{key}'],
+    ...['http:///{key}', 'http://a:99999/{key}', 'http://a\\{key}'],
     ...['https://{key}/', 'https://a.{key}', 'http://a:80{key}', 'https://{key}@a/{key}'],
-    ...['https://me:secret@a/{key}', 'https://a/#{key}', 'http://a:99999/{key}', 'http://a\\{key}']
+    ...['https://me:secret@a/{key}', 'https://a/#{key}']
   ]) {
     refused(t, [`--upstream=${bad}`], {}, /--upstream takes none, or a URL with \{key\}/, bad);
   }
@@ -149,12 +121,7 @@ t.test('a world', async (t) => {
     2 ** 19
   );
   for (const bad of [
-    '',
-    'one:4222',
-    'http://one',
-    'nats://',
-    'nats://me:secret@one',
-    'nats://a,',
+    ...['', 'one:4222', 'http://one', 'nats://', 'nats://me:secret@one', 'nats://a,'],
     'nats://a:65536'
   ]) {
     refused(t, [`--world=${bad}`, '--name=a'], {}, /--world takes none, or nats:/, `"${bad}"`);
@@ -180,20 +147,11 @@ t.test('origins', async (t) => {
     t.equal(readOptions(['--cors', good]).cors, good);
   }
   for (const bad of [
-    '',
-    'example.org',
-    'https://example.org/',
-    'https://a b',
-    'https://a\r\nX: y',
-    'null',
-    '**',
-    'ftp://x',
+    ...['', 'example.org', 'https://example.org/', 'https://a b', 'https://a\r\nX: y', 'null'],
+    ...['**', 'ftp://x'],
     // As no browser writes one: to compare they are letters.
-    'https://Example.org',
-    'https://example.org:443',
-    'https://bücher.example',
-    'https://a@example.org',
-    'https://example.org?a'
+    ...['https://Example.org', 'https://example.org:443', 'https://bücher.example'],
+    ...['https://a@example.org', 'https://example.org?a']
   ]) {
     refused(t, [`--cors=${bad}`], {}, /--cors takes /, JSON.stringify(bad));
   }
@@ -251,14 +209,8 @@ t.test(
 );
 
 t.test('messages are one line each, and name the option', async (t) => {
-  for (const args of [
-    ['--nope'],
-    ['word'],
-    ['-p', '1'],
-    ['--help=1'],
-    ['--version=x'],
-    ['--no-help']
-  ]) {
+  for (const line of ['--nope', 'word', '-p 1', '--help=1', '--version=x', '--no-help']) {
+    const args = line.split(' ');
     refused(t, args, {}, new RegExp(args[0].replace(/^-+|=.*$/g, '')), args.join(' '));
   }
 });
@@ -300,11 +252,16 @@ t.test('what is no option, or no value of one, is told with what to do', async (
 });
 
 t.test('switches, long and short, whatever else is wrong', async (t) => {
-  for (const help of ['--help', '-h']) t.strictSame(readOptions([help]), { help: true }, help);
-  for (const version of ['--version', '-v', '-V']) {
-    t.strictSame(readOptions([version]), { version: true }, version);
-    t.strictSame(readOptions([version], { SPRITES_PORT: 'x' }), { version: true }, version);
-    t.strictSame(readOptions(['--port', 'x', version]), { version: true }, version);
+  for (const [name, flags] of Object.entries({
+    help: ['--help', '-h'],
+    version: ['--version', '-v', '-V']
+  })) {
+    for (const flag of flags) {
+      t.strictSame(readOptions([flag]), { [name]: true }, flag);
+      t.strictSame(readOptions([flag], { SPRITES_PORT: 'x' }), { [name]: true }, flag);
+      t.strictSame(readOptions(['--port', 'x', flag]), { [name]: true }, flag);
+      t.strictSame(readOptions(['--nonsense', flag]), { [name]: true }, flag);
+    }
   }
   for (const flag of ['-h', '-v', '-V']) t.match(helpText(), ` ${flag}`);
 });
@@ -336,19 +293,10 @@ t.test('what options must hold among each other', async (t) => {
   refused(t, ['--games', 'mine'], {}, /^--games needs --arena, the names of /, 'no arena');
   t.equal(readOptions(['--games', 'mine', '--arena', 'hall']).games, 'mine');
   const wrong = {
-    'a mailbox too small for one sprite': ['--max-sprite', '4096', '--mailbox-bytes', '4096'],
-    'all mailboxes smaller than one': [
-      '--mailbox-memory',
-      '1K',
-      '--mailbox-bytes',
-      '2K',
-      '--max-sprite',
-      '1000'
-    ]
+    'a mailbox too small for one sprite': '--max-sprite=4096 --mailbox-bytes=4096',
+    'all mailboxes smaller than one': '--mailbox-memory=1K --mailbox-bytes=2K --max-sprite=1000'
   };
-  for (const [name, args] of Object.entries(wrong)) {
-    refused(t, args, {}, /--/, name);
-  }
+  for (const [name, args] of Object.entries(wrong)) refused(t, args.split(' '), {}, /--/, name);
 });
 
 t.test('the help is for a terminal', async (t) => {
@@ -360,35 +308,13 @@ t.test('the help is for a terminal', async (t) => {
 
 t.test('every bound is an option with a default', async (t) => {
   const options = readOptions([]);
-  for (const name of [
-    'throwRate',
-    'throwBurst',
-    'addressJoins',
-    'addressConnections',
-    'connections',
-    'headBytes',
-    'headTime',
-    'bodyTime',
-    'idleTime',
-    'writeTime',
-    'maxSprite',
-    'mailbox',
-    'mailboxBytes',
-    'mailboxMemory',
-    'capacity',
-    'answerBytes',
-    'stateBytes'
-  ]) {
+  const bounds =
+    'throwRate throwBurst addressJoins addressConnections connections headBytes headTime bodyTime ' +
+    'idleTime writeTime maxSprite mailbox mailboxBytes mailboxMemory capacity answerBytes stateBytes';
+  for (const name of bounds.split(' ')) {
     t.ok(Number.isSafeInteger(options[name]) && options[name] > 0, `${name}: ${options[name]}`);
   }
   t.equal(options.trustProxy, 'none');
-  t.ok(table.every(({ help }) => help.length > 0));
-});
-
-t.test('a wrong option does not prevent --help', async (t) => {
-  t.strictSame(readOptions(['--port', 'x', '--help']), { help: true });
-  t.strictSame(readOptions(['--nonsense', '--help']), { help: true });
-  t.strictSame(readOptions(['--help'], { SPRITES_PORT: 'x' }), { help: true });
 });
 
 t.test('an empty variable is as good as none', async (t) => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -14,7 +14,6 @@ import {
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 
@@ -24,9 +23,9 @@ import { readOptions } from '../../lib/operator/options.js';
 import { EDGES, Pool } from '../../lib/torus/pool.js';
 import { problemOf } from '../support/contract.js';
 import { request } from '../support/http.js';
-import { launch } from '../support/launch.js';
+import { launch, launchToEnd, SPRITES } from '../support/launch.js';
 import { lengthOf } from '../support/until.js';
-import { lasting, ROOT, startServer } from '../support/server.js';
+import { lasting, startServer } from '../support/server.js';
 
 // Some forty starts of a server, on a machine that may have other things to do.
 t.setTimeout(600_000);
@@ -453,7 +452,7 @@ t.test('a second server with the same state is refused, in time, and harms nothi
   const options = { ...QUICK, state: join(directory, 'state') };
   const one = await startServer(t, { options });
   const id = await one.join();
-  const { says, code } = await startAndEnd({ ...options, 'state-wait': 0 });
+  const { says, code } = await startAndEnd(t, { ...options, 'state-wait': 0 });
   t.equal(code, 1);
   t.equal(
     says,
@@ -469,17 +468,9 @@ t.test('a server that waits for the state ends when it is told to', async (t) =>
   const directory = t.testdir();
   const options = { ...QUICK, state: join(directory, 'state') };
   const one = await startServer(t, { options });
-  const args = Object.entries({ port: 0, host: '127.0.0.1', ...options });
-  const child = spawn(
-    'env',
-    [
-      ...['-u', 'NODE_OPTIONS', process.execPath, `${ROOT}bin/sprites`],
-      ...args.flatMap(([name, value]) => [`--${name}`, String(value)])
-    ],
-    { cwd: ROOT, stdio: ['ignore', 'ignore', 'pipe'] }
-  );
+  const { child, ended, listening } = launch(options);
+  listening.catch(() => {});
   t.teardown(() => child.kill('SIGKILL'));
-  const ended = once(child, 'close');
   const [line] = await once(child.stderr, 'data');
   t.match(String(line), /waits for the state/);
   child.kill('SIGTERM');
@@ -518,14 +509,14 @@ t.test('no link is followed, neither to read a state nor to write one', async (t
 
   rmSync(state);
   symlinkSync(victim, state);
-  const read = await startAndEnd({ state });
+  const read = await startAndEnd(t, { state });
   t.match(read.says, /is not used, and left as it is: it is a link/);
   t.throws(() => pool.save(state, ANY_SIZE), /another server has written/);
   t.equal(readFileSync(victim, 'utf8'), 'precious', 'by FILE');
 
   rmSync(state);
   symlinkSync(victim, `${state}.lock`);
-  const locked = await startAndEnd({ state });
+  const locked = await startAndEnd(t, { state });
   t.strictSame([read.code, locked.code], [1, 1]);
   t.match(locked.says, /state\.lock can't be locked/);
   t.equal(readFileSync(victim, 'utf8'), 'precious', 'by FILE.lock');
@@ -578,24 +569,13 @@ t.test("a state's sprites, ids and numbers are checked like a stranger's", async
 // ---- What goes wrong at the start ---------------------------------------------------------------
 
 /** Runs a server that can't start; `command` may come before it. */
-async function startAndEnd(options, command = []) {
-  const all = { port: 0, host: '127.0.0.1', ...QUICK, ...options };
-  const child = spawn(
-    'env',
-    [
-      '-u',
-      'NODE_OPTIONS',
-      ...command,
-      process.execPath,
-      `${ROOT}bin/sprites`,
-      ...Object.entries(all).flatMap(([name, value]) => [`--${name}`, String(value)])
-    ],
-    { cwd: ROOT, stdio: ['ignore', 'ignore', 'pipe'] }
+async function startAndEnd(t, options, command = []) {
+  const { code, errors: says } = await launchToEnd(
+    t,
+    { ...QUICK, ...options },
+    { command: [...command, ...SPRITES] }
   );
-  const patience = setTimeout(() => child.kill('SIGKILL'), 30000);
-  const [says, [code, signal]] = await Promise.all([text(child.stderr), once(child, 'close')]);
-  clearTimeout(patience);
-  return { says, code, signal };
+  return { code, says };
 }
 
 /** Root is held to the permissions of files only without these. */
@@ -643,7 +623,11 @@ t.test("a state that can't be used is refused in one line, and left as it is", a
     const directory = t.testdir({ state: bytes });
     const state = join(directory, 'state');
     chmodSync(state, mode);
-    const { says, code } = await startAndEnd({ state, ...options }, mode === 0 ? AS_ANYBODY : []);
+    const { says, code } = await startAndEnd(
+      t,
+      { state, ...options },
+      mode === 0 ? AS_ANYBODY : []
+    );
     t.equal(code, 1, name);
     t.match(
       says,
@@ -662,7 +646,7 @@ t.test('a directory or a pipe in the place of the state is refused', async (t) =
   mkdirSync(join(directory, 'folder'));
   execFileSync('mkfifo', [join(directory, 'pipe')]);
   for (const name of ['folder', 'pipe']) {
-    const { says, code } = await startAndEnd({ state: join(directory, name) });
+    const { says, code } = await startAndEnd(t, { state: join(directory, name) });
     t.equal(code, 1);
     t.match(says, /^sprites: --state \S+ is not used, and left as it is: it is no regular file\n$/);
   }
@@ -677,7 +661,7 @@ t.test('a start that fails later leaves the state for the next', async (t) => {
   const bytes = readFileSync(state);
   const other = createServer().listen(0, '127.0.0.1');
   await once(other, 'listening');
-  const { says, code } = await startAndEnd({ state, port: other.address().port });
+  const { says, code } = await startAndEnd(t, { state, port: other.address().port });
   other.close();
   t.equal(code, 1);
   t.match(
@@ -693,11 +677,11 @@ t.test('a start that fails later leaves the state for the next', async (t) => {
 
 t.test("a directory that can't be written to is found out at the start", async (t) => {
   const directory = t.testdir({ locked: {} });
-  const missing = await startAndEnd({ state: join(directory, 'nowhere', 'state') });
+  const missing = await startAndEnd(t, { state: join(directory, 'nowhere', 'state') });
   t.equal(missing.code, 1);
   t.match(missing.says, /^sprites: --state \S+: its directory can't be written to \(ENOENT\)\n$/);
   chmodSync(join(directory, 'locked'), 0o500);
-  const locked = await startAndEnd({ state: join(directory, 'locked', 'state') }, AS_ANYBODY);
+  const locked = await startAndEnd(t, { state: join(directory, 'locked', 'state') }, AS_ANYBODY);
   chmodSync(join(directory, 'locked'), 0o700);
   t.equal(locked.code, 1);
   t.match(locked.says, /^sprites: --state \S+: its directory can't be written to \(EACCES\)\n$/);
