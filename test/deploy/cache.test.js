@@ -42,7 +42,11 @@ function watchBy(t, port, keys, count, kept) {
 }
 
 const haveAll = (clients, value) =>
-  until(() => clients.every(({ seen }) => seen.at(-1) === value), () => `${value}`, 60);
+  until(
+    () => clients.every(({ seen }) => seen.at(-1) === value),
+    () => `${value}`,
+    60
+  );
 
 const wentBack = (clients) =>
   clients.map(({ seen }) => seen).filter((list) => list.some((value, i) => value <= list[i - 1]));
@@ -115,50 +119,54 @@ for (const kind of CACHE_NAMES) {
 }
 
 for (const kind of CACHE_NAMES) {
-  t.test(`${kind} is killed, slow, and gives what is old`, { skip: cacheMissing(kind) }, async (t) => {
-    const server = await startServer(t, { options });
-    const ports = { port: await freePort(), server: server.port };
-    let cache = await start(t, kind, ports);
-    const proxy = await FaultProxy.start(t, ports.port);
-    let version = 0;
-    let last;
-    const publish = async () => {
-      version += 1;
-      last = (await put(server, 'scores', version)).body;
-    };
-    await publish();
-    const clients = watchBy(t, proxy.port, ONE, 30);
-    await haveAll(clients, version);
+  t.test(
+    `${kind} is killed, slow, and gives what is old`,
+    { skip: cacheMissing(kind) },
+    async (t) => {
+      const server = await startServer(t, { options });
+      const ports = { port: await freePort(), server: server.port };
+      let cache = await start(t, kind, ports);
+      const proxy = await FaultProxy.start(t, ports.port);
+      let version = 0;
+      let last;
+      const publish = async () => {
+        version += 1;
+        last = (await put(server, 'scores', version)).body;
+      };
+      await publish();
+      const clients = watchBy(t, proxy.port, ONE, 30);
+      await haveAll(clients, version);
 
-    const restart = async (how) => {
-      await cache.end('SIGKILL');
-      await publish();
-      cache = await start(t, kind, ports, how);
-    };
-    const slow = () => {
-      proxy.cut();
-      proxy.delay = 700;
-    };
-    const quick = () => {
-      proxy.cut();
-      proxy.delay = 0;
-    };
-    const faults = { restart, slow, quick, blind: () => restart({ blind: true }) };
-    for (const [name, fault] of Object.entries(faults)) {
-      await publish();
-      await fault();
-      clients.push(...watchBy(t, proxy.port, ONE, 5));
-      for (let i = 0; i < 3; i += 1) await publish();
-      await haveAll(clients, version);
-      // The cache has what is old now, and some come back with what they have kept.
-      await publish();
-      clients.push(...watchBy(t, proxy.port, ONE, 5, { cursor: last.cursor, value: version }));
-      await haveAll(clients, version);
-      t.pass(name);
+      const restart = async (how) => {
+        await cache.end('SIGKILL');
+        await publish();
+        cache = await start(t, kind, ports, how);
+      };
+      const slow = () => {
+        proxy.cut();
+        proxy.delay = 700;
+      };
+      const quick = () => {
+        proxy.cut();
+        proxy.delay = 0;
+      };
+      const faults = { restart, slow, quick, blind: () => restart({ blind: true }) };
+      for (const [name, fault] of Object.entries(faults)) {
+        await publish();
+        await fault();
+        clients.push(...watchBy(t, proxy.port, ONE, 5));
+        for (let i = 0; i < 3; i += 1) await publish();
+        await haveAll(clients, version);
+        // The cache has what is old now, and some come back with what they have kept.
+        await publish();
+        clients.push(...watchBy(t, proxy.port, ONE, 5, { cursor: last.cursor, value: version }));
+        await haveAll(clients, version);
+        t.pass(name);
+      }
+      t.same(wentBack(clients), []);
+      for (const { client } of clients) client.close();
+      await cache.end();
+      await server.stop();
     }
-    t.same(wentBack(clients), []);
-    for (const { client } of clients) client.close();
-    await cache.end();
-    await server.stop();
-  });
+  );
 }

@@ -223,7 +223,11 @@ for (const platform of platforms.filter((one) => one !== here)) {
     for (const version of libc === 'musl' ? Object.keys(MUSL) : NODES) {
       t.test(`it serves, by Node ${version}`, async (t) => {
         const [program, ...args] = nodeOf(platform, version);
-        const command = [program, ...args, join(project, 'node_modules/sprites-server/bin/sprites')];
+        const command = [
+          program,
+          ...args,
+          join(project, 'node_modules/sprites-server/bin/sprites')
+        ];
         const server = await startBy(t, { command });
         await serves(t, server);
         process.kill(-server.child.pid, 'SIGTERM');

@@ -44,10 +44,12 @@ function optionsOf(name, folder, file = name) {
     set(deployed(`world/${file}.env`), '')
   ];
   return Object.fromEntries(
-    texts.flat().map(([option, value]) => [
-      option,
-      value.replace('%S/%N', join(folder, name)).replaceAll('%i', name).replaceAll('%d', folder)
-    ])
+    texts
+      .flat()
+      .map(([option, value]) => [
+        option,
+        value.replace('%S/%N', join(folder, name)).replaceAll('%i', name).replaceAll('%d', folder)
+      ])
   );
 }
 
@@ -64,19 +66,31 @@ function natsConfig(folder, config, { 'tls-cert': cert, 'tls-key': key }) {
 const NATS_UNIT = '/lib/systemd/system/nats-server.service';
 const noUnit = existsSync(NATS_UNIT) ? false : 'there is no unit of nats-server here';
 
-t.test('nats.conf stands where its unit looks, and has what its user may write', { skip: noUnit }, async (t) => {
-  const text = deployed('world/nats.conf');
-  const unit = readFileSync(NATS_UNIT, 'utf8');
-  const [, file] = /^ExecStart=.* -c (\S+)$/m.exec(unit);
-  const [, user] = /^User=(.*)$/m.exec(unit);
-  t.match(text, `sudo cp deploy/world/nats.conf ${file} && sudo systemctl restart nats-server`);
-  const [, store] = /^ {2}store_dir: (.*)$/m.exec(text);
-  t.match(text, `sudo install -d -o ${user} -g ${user} -m 700 ${store}\n`, 'the package has none');
-  // A path in nats.conf is beside it.
-  const [, more] = /^include (.*)$/m.exec(text);
-  t.match(text, `--config-file ${join(dirname(file), more)}\n`);
-  t.match(text, 'nsc add operator --sys sprites\n', 'without a system account JetStream does not start');
-});
+t.test(
+  'nats.conf stands where its unit looks, and has what its user may write',
+  { skip: noUnit },
+  async (t) => {
+    const text = deployed('world/nats.conf');
+    const unit = readFileSync(NATS_UNIT, 'utf8');
+    const [, file] = /^ExecStart=.* -c (\S+)$/m.exec(unit);
+    const [, user] = /^User=(.*)$/m.exec(unit);
+    t.match(text, `sudo cp deploy/world/nats.conf ${file} && sudo systemctl restart nats-server`);
+    const [, store] = /^ {2}store_dir: (.*)$/m.exec(text);
+    t.match(
+      text,
+      `sudo install -d -o ${user} -g ${user} -m 700 ${store}\n`,
+      'the package has none'
+    );
+    // A path in nats.conf is beside it.
+    const [, more] = /^include (.*)$/m.exec(text);
+    t.match(text, `--config-file ${join(dirname(file), more)}\n`);
+    t.match(
+      text,
+      'nsc add operator --sys sprites\n',
+      'without a system account JetStream does not start'
+    );
+  }
+);
 
 /** What the account may have that the commands in nats.conf make. */
 function accountLimits() {
@@ -146,7 +160,9 @@ t.test('what ids begin with is what the file says', async (t) => {
 t.test('systemd accepts the unit as a template', { skip: noSystemd }, async (t) => {
   const folder = temporary(t);
   // As the head of world.conf installs them.
-  for (const [, command] of deployed('world/world.conf').matchAll(/^# +sudo (.* \/etc\/systemd\/system\/\S+)$/gm)) {
+  for (const [, command] of deployed('world/world.conf').matchAll(
+    /^# +sudo (.* \/etc\/systemd\/system\/\S+)$/gm
+  )) {
     execFileSync('sh', ['-c', command.replaceAll('/etc/systemd/system', folder)], { cwd: ROOT });
   }
   const { status, stdout, stderr } = spawnSync(
@@ -182,8 +198,20 @@ async function startWorld(t, url, upstream) {
     mkdirSync(join(folder, name), { recursive: true });
     const options = {
       ...optionsOf(name, folder, NAMES.includes(name) ? name : 'a'),
-      ...{ name, world: nats.url.replace('127.0.0.1', 'localhost'), 'world-url': url, 'world-lease': 6 },
-      ...{ state: join(folder, name, 'state'), port: 0, 'admin-port': 0, upstream, 'upstream-every': 1, ...more }
+      ...{
+        name,
+        world: nats.url.replace('127.0.0.1', 'localhost'),
+        'world-url': url,
+        'world-lease': 6
+      },
+      ...{
+        state: join(folder, name, 'state'),
+        port: 0,
+        'admin-port': 0,
+        upstream,
+        'upstream-every': 1,
+        ...more
+      }
     };
     return Object.assign(await startServer(t, { options }), { name });
   };
@@ -279,9 +307,7 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
   t.test('the address of a client is its own', async (t) => {
     const { client } = clients[0];
     const { adminPort } = of[serverOf(client.id)];
-    const seen = await (
-      await fetch(`http://127.0.0.1:${adminPort}/clients/${client.id}`)
-    ).json();
+    const seen = await (await fetch(`http://127.0.0.1:${adminPort}/clients/${client.id}`)).json();
     t.equal(seen.address, '127.0.0.1');
   });
 
@@ -371,7 +397,10 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
     const outcome = await client.throw('right', { again: true }, { patience: 30_000 });
     t.equal(outcome.thrown, true);
     const seen = answers.slice(began);
-    t.notOk(seen.some(({ status }) => status === 421), 'no client has seen 421');
+    t.notOk(
+      seen.some(({ status }) => status === 421),
+      'no client has seen 421'
+    );
     t.ok(seen.filter(({ route }) => route === 'join').every(({ status }) => status === 201));
   });
 
@@ -398,7 +427,10 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
       clients.map(({ client }) => client.id),
       ids
     );
-    t.notOk(answers.slice(began).some(({ route }) => route === 'join'), 'no client has joined anew');
+    t.notOk(
+      answers.slice(began).some(({ route }) => route === 'join'),
+      'no client has joined anew'
+    );
     t.notOk(answers.slice(began).some(({ status: any }) => any === 404 || any === 421));
   });
 
