@@ -158,11 +158,8 @@ t.test('the unit allows every system call of the server and its workers', async 
   // The first run writes the state, the second one reads it.
   for (const round of ['first', 'second']) {
     const server = await startServer(t, { options, command: traced(log, '-c') });
-    // Every line of where it listens comes with the first one, or soon after.
-    await server.until(() => server.lines.some((line) => line.startsWith('Metrics')));
-    const portOf = (word) => Number(/:(\d+)\//.exec(server.lines.find((l) => l.includes(word)))[1]);
     const post = (at, body) =>
-      fetch(`http://127.0.0.1:${portOf('Joins,')}${at}`, { method: 'POST', body });
+      fetch(`http://127.0.0.1:${server.transientPort}${at}`, { method: 'POST', body });
     id ??= (await (await post('/join')).json()).id;
     t.equal((await post(`/throw/${id}/left`, '{}')).status, 202, round);
     t.ok((await server.poll(id)).body.sprites.length > 0);
@@ -170,15 +167,14 @@ t.test('the unit allows every system call of the server and its workers', async 
     for (let i = 0; i < 8; i += 1) {
       await post(`/throw/${id}/left`, JSON.stringify({ text: 'x'.repeat(16_000) }));
     }
-    const status = () => fetch(`http://127.0.0.1:${portOf('Metrics')}/status`);
-    await server.until(async () => (await (await status()).json()).snapshots > 0);
+    await server.until(({ snapshots }) => snapshots > 0);
     t.equal((await fetch(`http://127.0.0.1:${server.port}/`)).status, 200);
-    t.equal((await fetch(`http://127.0.0.1:${portOf('Metrics')}/metrics`)).status, 200);
+    t.equal((await fetch(`http://127.0.0.1:${server.adminPort}/metrics`)).status, 200);
     const page = () =>
       new Promise((resolve, reject) => {
         https
           .get(
-            { host: '127.0.0.1', port: portOf('TLS'), rejectUnauthorized: false, agent: false },
+            { host: '127.0.0.1', port: server.tlsPort, rejectUnauthorized: false, agent: false },
             (answer) => answer.resume().on('end', () => resolve(answer.statusCode))
           )
           .on('error', reject);

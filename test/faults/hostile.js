@@ -6,7 +6,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { certificate } from '../support/certificate.js';
 import { request, Wire } from '../support/http.js';
 import { resident } from '../support/processes.js';
-import { portIn } from '../support/ways.js';
 
 /**
  * One hostile address that does everything at once (hostile-process.js), while honest people at
@@ -95,11 +94,11 @@ const WAYS = {
   'the main port': {},
   TLS: {
     options: (folder) => ({ 'tls-port': 0, ...certificate(folder) }),
-    ports: (server) => ({ port: portIn(server, 'TLS'), tls: true })
+    ports: (server) => ({ port: server.tlsPort, tls: true })
   },
   workers: {
     options: () => ({ workers: 2, 'transient-port': 0 }),
-    ports: (server) => ({ port: server.port, transient: portIn(server, 'Joins,') })
+    ports: (server) => ({ port: server.port, transient: server.transientPort })
   }
 };
 

@@ -338,13 +338,6 @@ t.test(
   }
 );
 
-t.test('it outlives its reader: a closed stdout is no reason to fall', async (t) => {
-  const server = await startServer(t);
-  server.child.stdout.destroy();
-  await server.status();
-  await server.stop();
-});
-
 t.test('IPv6 and names are listened on', async (t) => {
   for (const host of ['::1', 'localhost']) {
     const server = await startServer(t, { options: { host } }).catch((error) => error);

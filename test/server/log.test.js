@@ -1,30 +1,21 @@
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { closeSync, constants, openSync, readSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 
 import t from 'tap';
 
 import { createLog } from '../../lib/base/log.js';
+import { freePort } from '../support/addresses.js';
 import { request, Wire } from '../support/http.js';
-import { ROOT, startServer } from '../support/server.js';
+import { launch, launchToEnd, SPRITES } from '../support/launch.js';
+import { startServer } from '../support/server.js';
 import { temporary } from '../support/processes.js';
 
 /** The log, and what becomes of the server where it can't be written. */
 
-const SPRITES = join(ROOT, 'bin/sprites');
-
 /** A command that runs the server with its descriptors changed by the shell. */
-const redirected = (how) => [
-  'sh',
-  '-c',
-  `exec env -u NODE_OPTIONS "$@" ${how}`,
-  'sh',
-  process.execPath,
-  SPRITES
-];
+const redirected = (how) => ['sh', '-c', `exec env -u NODE_OPTIONS "$@" ${how}`, 'sh', ...SPRITES];
 
 /** A pipe of which this process has both ends; it holds `room` bytes. */
 function pipe(t) {
@@ -108,25 +99,10 @@ t.test('the server outlives the readers of its log', async (t) => {
 });
 
 t.test('a server whose stdout is full serves all the same', async (t) => {
-  const free = createServer().listen(0, '127.0.0.1');
-  await once(free, 'listening');
-  const { port } = free.address();
-  free.close();
-  await once(free, 'close');
-  const args = ['--port', port, '--host', '127.0.0.1', '--drain', '0'];
-  const child = spawn(
-    'sh',
-    [
-      '-c',
-      'exec env -u NODE_OPTIONS "$@" >/dev/full 2>&1',
-      'sh',
-      process.execPath,
-      SPRITES,
-      ...args
-    ],
-    { stdio: 'ignore' }
-  );
-  const ended = once(child, 'exit');
+  const port = await freePort();
+  const how = { command: redirected('>/dev/full 2>&1') };
+  const { child, ended, listening } = launch({ port, drain: 0 }, how);
+  listening.catch(() => {});
   t.teardown(() => child.kill('SIGKILL'));
   const listens = async () =>
     Wire.open(port).then(
@@ -139,12 +115,9 @@ t.test('a server whose stdout is full serves all the same', async (t) => {
 });
 
 t.test('what was asked for and could not be printed is an exit code of 1, without a trace', (t) => {
+  const [shell, ...args] = redirected('>/dev/full');
   for (const flag of ['--help', '--version']) {
-    const { status, stderr } = spawnSync(
-      'sh',
-      ['-c', 'exec env -u NODE_OPTIONS "$@" >/dev/full', 'sh', process.execPath, SPRITES, flag],
-      { encoding: 'utf8' }
-    );
+    const { status, stderr } = spawnSync(shell, [...args, flag], { encoding: 'utf8' });
     t.strictSame([status, stderr], [1, ''], flag);
   }
   t.end();
@@ -197,12 +170,8 @@ function withoutAddresses(members) {
     import { syncBuiltinESMExports } from 'node:module';
     os.networkInterfaces = () => { throw ${error}; };
     syncBuiltinESMExports();`;
-  return [
-    process.execPath,
-    '--import',
-    `data:text/javascript,${encodeURIComponent(module)}`,
-    SPRITES
-  ];
+  const [node, sprites] = SPRITES;
+  return [node, '--import', `data:text/javascript,${encodeURIComponent(module)}`, sprites];
 }
 
 t.test(
@@ -221,23 +190,13 @@ t.test(
 );
 
 t.test('what goes wrong once the ports are open ends the server', async (t) => {
-  const [program, ...args] = withoutAddresses({});
-  const child = spawn(program, [...args, '--port', '0', '--drain', '0'], {
-    env: { ...process.env, NODE_OPTIONS: '' },
-    stdio: ['ignore', 'ignore', 'pipe']
-  });
-  t.teardown(() => child.kill('SIGKILL'));
-  let said = '';
-  child.stderr.on('data', (text) => (said += text));
-  const [code] = await once(child, 'exit');
+  const options = { host: '0.0.0.0', drain: 0 };
+  const { code, errors } = await launchToEnd(t, options, { command: withoutAddresses({}) });
   t.equal(code, 1);
-  t.match(said, /^sprites: no addresses$/m);
+  t.match(errors, /^sprites: no addresses$/m);
 });
 
-for (const [name, { workers }] of Object.entries({
-  'the main thread': { workers: 0 },
-  'a worker': { workers: 1 }
-})) {
+for (const [name, workers] of Object.entries({ 'the main thread': 0, 'a worker': 1 })) {
   t.test(`at debug it logs joins, and refusals with their reason: ${name}`, async (t) => {
     const server = await startServer(t, {
       options: { workers, 'transient-port': 0, 'log-level': 'debug', drain: 0 }
@@ -304,13 +263,8 @@ t.test('above debug a refusal is not worth a line', async (t) => {
 const ID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/;
 
 t.test('no id is logged in full, however much is logged', async (t) => {
-  const options = {
-    'log-level': 'trace',
-    capacity: 3,
-    state: join(temporary(t), 'state'),
-    workers: 1,
-    'transient-port': 0
-  };
+  const state = join(temporary(t), 'state');
+  const options = { 'log-level': 'trace', capacity: 3, state, workers: 1, 'transient-port': 0 };
   const server = await startServer(t, { options });
   const ids = [await server.join(), await server.join(), await server.join()];
   await server.ask('POST', '/join');

@@ -5,7 +5,6 @@ import { problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
 import { temporary } from '../support/processes.js';
 import { startServer } from '../support/server.js';
-import { portIn } from '../support/ways.js';
 
 /** The shares of one source address at the TLS port and at the transient port of workers. */
 
@@ -30,7 +29,7 @@ async function taken(port, address) {
 t.test('connections of one address at the TLS port', async (t) => {
   const options = { drain: 0, 'tls-port': 0, ...certificate(temporary(t)) };
   const server = await startServer(t, { options: { ...options, 'address-connections': 3 } });
-  const port = portIn(server, 'TLS');
+  const port = server.tlsPort;
   const wires = [];
   for (let n = 0; n < 3; n += 1) wires.push(await taken(port, HOSTILE));
   t.ok(wires.every(Boolean), 'three are taken');
@@ -56,8 +55,7 @@ t.test('shares of one address at the transient port', async (t) => {
       const server = await startServer(t, {
         options: { drain: 0, workers: 1, 'transient-port': 0, 'throw-rate': 0, ...options }
       });
-      const port = portIn(server, 'Joins,');
-      const at = (address) => Wire.open(port, server.host, address);
+      const at = (address) => Wire.open(server.transientPort, server.host, address);
       await test(t, server, { hostile: () => at(HOSTILE), honest: () => at(HONEST) });
       await server.stop();
     });

@@ -121,25 +121,25 @@ t.test('nor what a worker has asked for', { skip }, async (t) => {
   const server = await startServer(t, {
     options: { ...QUICK, state, workers: 1, 'transient-port': 0 }
   });
-  const { body: thrower } = await server.ask('POST', '/join');
+  const thrower = await server.join();
   const receiver = await server.join();
   const { answer } = await server.park(receiver, 'ack=0');
-  const worker = await Wire.open(thrower.transient, server.host);
-  worker.send(request('POST', `/throw/${thrower.id}/left?n=1`, { body: '{"key":1}' }));
+  const worker = await Wire.open(server.transientPort, server.host);
+  worker.send(request('POST', `/throw/${thrower}/left?n=1`, { body: '{"key":1}' }));
   t.equal((await worker.read()).status, 202);
   t.equal((await answer).body.sprites.length, 1);
   const { answer: later } = await server.park(receiver, 'ack=1');
   t.ok(limitFiles(server.pid, 1));
-  worker.send(request('POST', `/throw/${thrower.id}/left?n=2`, { body: '{"key":2}' }));
+  worker.send(request('POST', `/throw/${thrower}/left?n=2`, { body: '{"key":2}' }));
   t.ok(await closedWithoutAnswer(worker), 'the connection is closed');
-  const other = await Wire.open(thrower.transient, server.host);
-  other.send(request('POST', `/throw/${thrower.id}/left?n=2`, { body: '{"key":2}' }));
+  const other = await Wire.open(server.transientPort, server.host);
+  other.send(request('POST', `/throw/${thrower}/left?n=2`, { body: '{"key":2}' }));
   t.equal(problemOf(await other.read()), 'state-unwritable');
   t.ok(limitFiles(server.pid, 'unlimited'));
   t.equal((await later).body.sprites[0].sprite.key, 2);
   await until(
     async () => {
-      other.send(request('POST', `/throw/${thrower.id}/left?n=2`, { body: '{"key":2}' }));
+      other.send(request('POST', `/throw/${thrower}/left?n=2`, { body: '{"key":2}' }));
       return (await other.read()).body.state === 'duplicate';
     },
     () => 'it is taken once'
@@ -273,12 +273,8 @@ t.test(
   { skip },
   async (t) => {
     const playing = arenaOptions(t, { 'a-ends': ENDS });
-    const options = {
-      ...QUICK,
-      ...playing,
-      state: join(temporary(t), 'state'),
-      'log-level': 'error'
-    };
+    const state = join(temporary(t), 'state');
+    const options = { ...QUICK, ...playing, state, 'log-level': 'error' };
     const one = await startServer(t, { options });
     const player = await enter(one);
     await tell(one, { running: true });

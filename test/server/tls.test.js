@@ -84,7 +84,7 @@ const NOBODY = '11111111-2222-8333-8444-000000000000';
 
 // ---- The port -----------------------------------------------------------------------------------
 
-/** Starts a server with the certificate "old"; `server.tls` is its TLS port. */
+/** Starts a server with the certificate "old". */
 async function startTls(t, { options = {} } = {}) {
   const dir = temporary(t);
   certificate(dir, 'old');
@@ -94,9 +94,7 @@ async function startTls(t, { options = {} } = {}) {
   const server = await startServer(t, {
     options: { 'tls-cert': cert, 'tls-key': key, 'tls-port': 0, drain: 0, ...options }
   });
-  const tells = () => server.lines.find((line) => line.startsWith('TLS is served on'));
-  await until(tells, 'it tells the port');
-  return Object.assign(server, { dir, cert, key, tls: Number(/:(\d+)\/$/.exec(tells())[1]) });
+  return Object.assign(server, { dir, cert, key });
 }
 
 /** A connection by TLS: a wire, its socket, and whose certificate it was shown. */
@@ -116,7 +114,7 @@ async function ask(wire, method, target, more) {
 
 t.test('the same routes answer over TLS', async (t) => {
   const server = await startTls(t);
-  const wire = await secure(server.tls);
+  const wire = await secure(server.tlsPort);
   const { id } = (await ask(wire, 'POST', '/join')).body;
   t.match(id, /^[0-9a-f-]{36}$/);
   const plain = await server.wire();
@@ -163,7 +161,7 @@ function install(server, name, key = name) {
 
 /** Whose certificate newcomers are shown. */
 async function shown(server) {
-  const wire = await secure(server.tls);
+  const wire = await secure(server.tlsPort);
   await wire.destroy();
   return wire.shown;
 }
@@ -172,7 +170,7 @@ t.test('a new certificate is for new handshakes, and drops no connection', async
   const server = await startTls(t);
   certificate(server.dir, 'new');
   const id = await server.join();
-  const wire = await secure(server.tls);
+  const wire = await secure(server.tlsPort);
   t.equal(wire.shown, 'old');
   const { answer } = await server.park(id, '', wire);
   for (const [times, name] of [
@@ -218,7 +216,7 @@ t.test('a pair that does not fit, or is not there, leaves the old one', async (t
 
 t.test('SIGTERM answers a poll parked over TLS', async (t) => {
   const server = await startTls(t);
-  const wire = await secure(server.tls);
+  const wire = await secure(server.tlsPort);
   const { answer } = await server.park(await server.join(), '', wire);
   await server.stop();
   const { status, body } = await answer;
@@ -232,17 +230,17 @@ t.test('SIGTERM answers a poll parked over TLS', async (t) => {
 t.test('TLS 1.2 and 1.3 are spoken, nothing older, and no HTTP/2', async (t) => {
   const server = await startTls(t);
   for (const version of ['TLSv1.2', 'TLSv1.3']) {
-    const wire = await secure(server.tls, { minVersion: version, maxVersion: version });
+    const wire = await secure(server.tlsPort, { minVersion: version, maxVersion: version });
     t.equal(wire.socket.getProtocol(), version);
     t.equal((await ask(wire, 'GET', '/status')).status, 200, version);
     await wire.destroy();
   }
   const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' };
-  await t.rejects(secure(server.tls, old), { code: /ALERT_PROTOCOL_VERSION/ });
-  await t.rejects(secure(server.tls, { ALPNProtocols: ['h2'] }), {
+  await t.rejects(secure(server.tlsPort, old), { code: /ALERT_PROTOCOL_VERSION/ });
+  await t.rejects(secure(server.tlsPort, { ALPNProtocols: ['h2'] }), {
     code: /ALERT_NO_APPLICATION_PROTOCOL/
   });
-  const wire = await secure(server.tls, { ALPNProtocols: ['h2', 'http/1.1'] });
+  const wire = await secure(server.tlsPort, { ALPNProtocols: ['h2', 'http/1.1'] });
   t.equal(wire.socket.alpnProtocol, 'http/1.1');
   t.equal((await ask(wire, 'GET', '/status')).status, 200);
   await wire.destroy();
@@ -253,7 +251,7 @@ t.test('TLS 1.2 and 1.3 are spoken, nothing older, and no HTTP/2', async (t) => 
 
 t.test('a handshake and a request that come byte by byte', async (t) => {
   const server = await startTls(t);
-  const below = connectPlainly({ port: server.tls, host: '127.0.0.1', noDelay: true });
+  const below = connectPlainly({ port: server.tlsPort, host: '127.0.0.1', noDelay: true });
   const socket = new Duplex({
     read() {},
     async write(bytes, encoding, done) {
@@ -265,7 +263,7 @@ t.test('a handshake and a request that come byte by byte', async (t) => {
     }
   });
   below.on('data', (bytes) => socket.push(bytes));
-  const wire = await secure(server.tls, { socket });
+  const wire = await secure(server.tlsPort, { socket });
   t.equal((await ask(wire, 'POST', `/leave/${NOBODY}`)).status, 204);
   below.destroy();
   await server.until(({ tlsConnections }) => tlsConnections === 0);
@@ -275,7 +273,7 @@ t.test('a handshake and a request that come byte by byte', async (t) => {
 t.test('a session goes on by its ticket, after a restart with --state too', async (t) => {
   const versions = ['TLSv1.2', 'TLSv1.3'];
   const sessionOf = async (server, maxVersion) => {
-    const to = { port: server.tls, host: '127.0.0.1' };
+    const to = { port: server.tlsPort, host: '127.0.0.1' };
     const socket = connect({ ...to, rejectUnauthorized: false, maxVersion });
     const [session] = await once(socket, 'session');
     socket.destroy();
@@ -283,7 +281,7 @@ t.test('a session goes on by its ticket, after a restart with --state too', asyn
   };
   const resumed = async (server, sessions) => {
     for (const [i, session] of sessions.entries()) {
-      const wire = await secure(server.tls, { session, maxVersion: versions[i] });
+      const wire = await secure(server.tlsPort, { session, maxVersion: versions[i] });
       t.equal((await ask(wire, 'GET', '/status')).status, 200);
       await wire.destroy();
     }
@@ -307,11 +305,11 @@ t.test('a session goes on by its ticket, after a restart with --state too', asyn
 t.test('handshakes that stop cost others nothing, and are closed', async (t) => {
   const server = await startTls(t, { options: { 'head-time': 2 } });
   const hello = await clientHello();
-  const wires = await Promise.all(Array.from({ length: 200 }, () => Wire.open(server.tls)));
+  const wires = await Promise.all(Array.from({ length: 200 }, () => Wire.open(server.tlsPort)));
   // Every other one is told the certificate, and never answers.
   for (const [i, wire] of wires.entries()) wire.send(hello.subarray(0, hello.length - (i % 2)));
   const id = await server.join();
-  const wire = await secure(server.tls);
+  const wire = await secure(server.tlsPort);
   const { answer } = await server.park(id, '', wire);
   t.equal((await server.throw(id, 'left')).body.state, 'delivered');
   t.equal((await answer).status, 200);
@@ -328,15 +326,15 @@ t.test('handshakes that stop cost others nothing, and are closed', async (t) => 
 t.test('a connection that begins no handshake is bounded, and does not stay', async (t) => {
   const server = await startTls(t, { options: { 'address-connections': 5, 'head-time': 2 } });
   const wires = await Promise.all(
-    Array.from({ length: 200 }, () => Wire.open(server.tls, '127.0.0.1', '127.0.0.9'))
+    Array.from({ length: 200 }, () => Wire.open(server.tlsPort, '127.0.0.1', '127.0.0.9'))
   );
   // Were the machine so slow that the first have left before the last come, some more are taken.
   await server.until(
     ({ connectionsRefused, tlsConnections }) => connectionsRefused > 100 && tlsConnections <= 5
   );
-  t.equal((await secure(server.tls)).shown, 'old', 'another address is still welcome');
+  t.equal((await secure(server.tlsPort)).shown, 'old', 'another address is still welcome');
   await Promise.all(wires.map((wire) => wire.closed()));
-  const counted = await secure(server.tls, { localAddress: '127.0.0.9' });
+  const counted = await secure(server.tlsPort, { localAddress: '127.0.0.9' });
   t.equal((await ask(counted, 'GET', '/place/nobody')).status, 404, 'and so is this one again');
   await server.stop();
   await counted.destroy();
@@ -346,7 +344,7 @@ t.test('an end does not wait for a handshake that never comes', async (t) => {
   // A wait for it would be longer than this test.
   const options = { 'head-time': 3600, 'body-time': 3600 };
   const server = await startTls(t, { options });
-  const wire = await Wire.open(server.tls);
+  const wire = await Wire.open(server.tlsPort);
   t.teardown(() => wire.destroy());
   await server.until(({ tlsConnections }) => tlsConnections === 1);
   await server.stop();
@@ -354,7 +352,7 @@ t.test('an end does not wait for a handshake that never comes', async (t) => {
 
 t.test('what is no handshake is closed', async (t) => {
   const server = await startTls(t);
-  const wire = await Wire.open(server.tls);
+  const wire = await Wire.open(server.tlsPort);
   wire.send(request('POST', '/join'));
   await wire.closed();
   await server.until(({ tlsConnections }) => tlsConnections === 0);
@@ -364,8 +362,8 @@ t.test('what is no handshake is closed', async (t) => {
 t.test('connections by TLS are connections as all others', async (t) => {
   const server = await startTls(t, { options: { connections: 4 } });
   const wires = [];
-  for (let i = 0; i < 4; i += 1) wires.push(await secure(server.tls));
-  await t.rejects(secure(server.tls), 'one more is closed');
+  for (let i = 0; i < 4; i += 1) wires.push(await secure(server.tlsPort));
+  await t.rejects(secure(server.tlsPort), 'one more is closed');
   const late = await server.wire();
   late.send(request('POST', '/join'));
   t.equal(problemOf(await server.read(late)), 'too-many-connections');

@@ -9,7 +9,6 @@ import { request, Wire } from '../support/http.js';
 import { temporary } from '../support/processes.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
-import { portIn } from '../support/ways.js';
 
 /** TLS that workers serve: their connections, and a certificate that changes under way. */
 
@@ -29,11 +28,11 @@ async function startTls(t, options = {}) {
   const server = await startServer(t, {
     options: { workers: 2, drain: 0, 'tls-port': 0, ...files, ...options }
   });
-  return Object.assign(server, { put, files, tls: portIn(server, 'TLS') });
+  return Object.assign(server, { put, files });
 }
 
 /** The name in the certificate that a new connection is shown; undefined where there is no such. */
-function shown({ tls: port }) {
+function shown({ tlsPort: port }) {
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false }, () => {
       resolve(socket.getPeerCertificate().subject.CN);
@@ -53,7 +52,7 @@ const untilAllShow = (server, name) =>
 t.test('a poll by TLS is parked in a worker, and answered there', async (t) => {
   const server = await startTls(t);
   const wires = [];
-  for (let i = 0; i < WIRES; i += 1) wires.push(await Wire.openTls(server.tls));
+  for (let i = 0; i < WIRES; i += 1) wires.push(await Wire.openTls(server.tlsPort));
   const ids = [];
   for (const wire of wires) ids.push((await wire.send(request('POST', '/join')).read()).body.id);
   for (const [i, wire] of wires.entries()) wire.send(request('GET', `/poll/${ids[i]}`));
@@ -73,7 +72,7 @@ t.test('a poll by TLS is parked in a worker, and answered there', async (t) => {
 t.test('SIGUSR2 has every worker show another certificate', async (t) => {
   const server = await startTls(t, { 'log-level': 'warn' });
   await untilAllShow(server, 'old');
-  const stays = await Wire.openTls(server.tls);
+  const stays = await Wire.openTls(server.tlsPort);
   server.put('new');
   t.equal(await shown(server), 'old', 'not before it is told to');
   server.child.kill('SIGUSR2');
@@ -96,7 +95,7 @@ t.test('SIGUSR2 has every worker show another certificate', async (t) => {
 
 /** Ways to the workers: a connection is counted once, whichever of them has it. */
 const OPEN = {
-  'by TLS': (server) => Wire.openTls(server.tls, '127.0.0.1', '127.0.0.9'),
+  'by TLS': (server) => Wire.openTls(server.tlsPort, '127.0.0.1', '127.0.0.9'),
   plain: (server) => Wire.open(server.port, '127.0.0.1', '127.0.0.9')
 };
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import t from 'tap';
@@ -23,15 +23,8 @@ import { until } from '../support/until.js';
 const MAX_SPRITE = 1000;
 const NOBODY = '11111111-2222-8333-8444-000000000000';
 
-/** Starts a server with workers; `server.transient` is the transient port. */
-async function startWithWorkers(t, options = {}) {
-  const server = await startServer(t, {
-    options: { workers: 2, 'transient-port': 0, drain: 0, ...options }
-  });
-  const { transient, id } = (await server.ask('POST', '/join')).body;
-  await server.leave(id);
-  return Object.assign(server, { transient });
-}
+const startWithWorkers = (t, options = {}) =>
+  startServer(t, { options: { workers: 2, 'transient-port': 0, drain: 0, ...options } });
 
 // ---- The ways a request can be sent -------------------------------------------------------------
 
@@ -177,30 +170,33 @@ t.test('throws, joins and leaves are answered as on the main port', async (t) =>
     t.test(`sent ${way}`, async (t) => {
       for (const [expected, what] of THROWS) {
         const there = await throwOver(server.port, way, what);
-        const here = await throwOver(server.transient, way, what);
+        const here = await throwOver(server.transientPort, way, what);
         t.equal(problemOf(here) ?? here.body.state, expected);
         t.strictSame(shape(here), shape(there), `${expected} in the same words`);
       }
       const join = async (port) => {
         const answer = await ask(port, way, 'POST', '/join');
-        t.match(answer.body, { transient: server.transient }, 'tells the transient port');
+        t.match(answer.body, { transient: server.transientPort }, 'tells the transient port');
         return answer;
       };
-      const [there, here] = [await join(server.port), await join(server.transient)];
+      const [there, here] = [await join(server.port), await join(server.transientPort)];
       t.strictSame(shape(here), shape(there), 'a join');
       t.equal((await server.poll(here.body.id, 'ack=1')).status, 400, 'it is a client now');
       const full = (port) => ask(port, way, 'POST', '/join');
-      t.equal(problemOf(await full(server.transient)), 'torus-full');
-      t.strictSame(shape(await full(server.transient)), shape(await full(server.port)));
+      t.equal(problemOf(await full(server.transientPort)), 'torus-full');
+      t.strictSame(shape(await full(server.transientPort)), shape(await full(server.port)));
       const leave = (port, id) => ask(port, way, 'POST', `/leave/${id}`);
       t.strictSame(
-        shape(await leave(server.transient, here.body.id)),
+        shape(await leave(server.transientPort, here.body.id)),
         shape(await leave(server.port, there.body.id)),
         'a leave'
       );
       t.equal((await server.status()).clients, 0, 'both have left');
       for (const id of [here.body.id, NOBODY, 'nonsense']) {
-        t.strictSame(shape(await leave(server.transient, id)), shape(await leave(server.port, id)));
+        t.strictSame(
+          shape(await leave(server.transientPort, id)),
+          shape(await leave(server.port, id))
+        );
       }
     });
   }
@@ -218,7 +214,7 @@ t.test('throws, joins and leaves are answered as on the main port', async (t) =>
           '/page/page.js',
           '/x'
         ]) {
-          const answer = await ask(server.transient, way, 'GET', target);
+          const answer = await ask(server.transientPort, way, 'GET', target);
           t.equal(problemOf(answer), 'misdirected', target);
           t.equal(answer.status, 421);
         }
@@ -231,7 +227,7 @@ t.test('throws, joins and leaves are answered as on the main port', async (t) =>
         ['OPTIONS', `/throw/${id}/left`]
       ]) {
         t.strictSame(
-          shape(await ask(server.transient, 'whole', method, target)),
+          shape(await ask(server.transientPort, 'whole', method, target)),
           shape(await ask(server.port, 'whole', method, target)),
           `${method} ${target}`
         );
@@ -245,7 +241,13 @@ t.test('throws, joins and leaves are answered as on the main port', async (t) =>
     async (t) => {
       const id = await server.join();
       const { answer } = await server.park(id);
-      const thrown = await ask(server.transient, 'whole', 'POST', `/throw/${id}/up`, '{"x":[1]}');
+      const thrown = await ask(
+        server.transientPort,
+        'whole',
+        'POST',
+        `/throw/${id}/up`,
+        '{"x":[1]}'
+      );
       t.strictSame(thrown.body, { state: 'delivered' });
       t.strictSame((await answer).body, {
         seq: 1,
@@ -279,32 +281,20 @@ t.test(
     const throwAt = (port, id, way) =>
       untilRefused(() => ask(port, way, 'POST', `/throw/${id}/left`, '{}'));
     for (const way of ['whole', 'chunked']) {
-      const here = await throwAt(server.transient, throwers[0], way);
+      const here = await throwAt(server.transientPort, throwers[0], way);
       t.equal(problemOf(here), 'too-many-throws');
       t.strictSame(shape(here), shape(await throwAt(server.port, throwers[1], way)));
     }
     const joinAt = (port, way) => untilRefused(() => ask(port, way, 'POST', '/join'));
     for (const way of ['whole', 'chunked']) {
-      const here = await joinAt(server.transient, way);
+      const here = await joinAt(server.transientPort, way);
       t.equal(problemOf(here), 'too-many-joins');
       t.strictSame(shape(here), shape(await joinAt(server.port, way)));
     }
     const { joined } = await server.status();
-    await untilRefused(() => ask(server.transient, 'whole', 'POST', '/join'));
+    await untilRefused(() => ask(server.transientPort, 'whole', 'POST', '/join'));
     t.ok((await server.status()).joined < joined + 10, 'one allowance, not one a port');
-    const elsewhere = new Wire(
-      await new Promise((resolve) => {
-        const socket = connect(
-          {
-            port: server.transient,
-            host: '127.0.0.1',
-            localAddress: '127.0.0.9',
-            allowHalfOpen: true
-          },
-          () => resolve(socket)
-        );
-      })
-    );
+    const elsewhere = await Wire.open(server.transientPort, '127.0.0.1', '127.0.0.9');
     elsewhere.send(request('POST', '/join'));
     t.equal((await elsewhere.read()).status, 201, 'another address may');
     await elsewhere.destroy();
@@ -331,17 +321,11 @@ async function served(t, port, most, ...what) {
 
 t.test('a bound holds for all workers together', async (t) => {
   const leave = ['POST', `/leave/${NOBODY}`];
-  for (const [name, limit, expected, what] of [
-    ['connections', 8, 8, leave],
-    ['address-connections', 3, 3, leave]
-  ]) {
+  for (const [name, limit] of Object.entries({ connections: 8, 'address-connections': 3 })) {
     const server = await startWithWorkers(t, { [name]: limit });
     // Which worker a connection comes to is the kernel's choice.
-    t.strictSame(
-      await served(t, server.transient, 48, ...what),
-      Array(expected).fill(204),
-      `--${name} ${limit}`
-    );
+    const statuses = await served(t, server.transientPort, 48, ...leave);
+    t.strictSame(statuses, Array(limit).fill(204), `--${name} ${limit}`);
     await server.stop();
   }
 });
@@ -351,7 +335,7 @@ t.test('of many at once each gets its own answer', async (t) => {
   const ids = await Promise.all(
     Array.from(
       { length: 40 },
-      async () => (await ask(server.transient, 'whole', 'POST', '/join')).body.id
+      async () => (await ask(server.transientPort, 'whole', 'POST', '/join')).body.id
     )
   );
   t.equal(new Set(ids).size, 40, 'every newcomer has an id of its own');
@@ -371,7 +355,7 @@ t.test('of many at once each gets its own answer', async (t) => {
           ][i % 5]
         ])
       )
-      .map((what) => ask(server.transient, ...what))
+      .map((what) => ask(server.transientPort, ...what))
   );
   t.strictSame(
     outcomes.map(({ status }) => status),
@@ -387,7 +371,7 @@ t.test('of many at once each gets its own answer', async (t) => {
     states.map(() => ['duplicate', 'queued'])
   );
 
-  const wire = await Wire.open(server.transient);
+  const wire = await Wire.open(server.transientPort);
   const numbers = Array.from({ length: 60 }, (_, i) => (i % 3 === 2 ? i - 1 : i) + 100);
   wire.send(
     Buffer.concat(
@@ -408,10 +392,10 @@ t.test('of many at once each gets its own answer', async (t) => {
 // ---- What is counted ----------------------------------------------------------------------------
 
 t.test('what the workers count is in /status, each at once', async (t) => {
-  const server = await startWithWorkers(t, { 'admin-port': 0, 'max-sprite': MAX_SPRITE });
+  const server = await startWithWorkers(t, { 'max-sprite': MAX_SPRITE });
   const id = await server.join();
   const before = await server.status();
-  const wires = await Promise.all(Array.from({ length: 3 }, () => Wire.open(server.transient)));
+  const wires = await Promise.all(Array.from({ length: 3 }, () => Wire.open(server.transientPort)));
   for (const wire of wires) {
     wire.send(request('POST', `/leave/${NOBODY}`));
     await wire.read();
@@ -430,7 +414,7 @@ t.test('what the workers count is in /status, each at once', async (t) => {
     ['bad-sprite', 'chunked', `/throw/${id}/left`, '[]'],
     ['unknown-client', 'chunked', '/throw/nobody/left', '{}']
   ]) {
-    const answer = await ask(server.transient, way, 'POST', target, body);
+    const answer = await ask(server.transientPort, way, 'POST', target, body);
     t.equal(problemOf(answer), problem);
   }
   const counted = await server.until(
@@ -442,15 +426,11 @@ t.test('what the workers count is in /status, each at once', async (t) => {
   );
   t.ok(counted.handled >= open.handled + 2, 'also what JavaScript has handled');
 
-  const [, admin] = /:(\d+)\/metrics/.exec(server.lines.find((line) => line.includes('/metrics')));
-  const scrape = await Wire.open(Number(admin));
-  scrape.send(request('GET', '/metrics', { headers: { Connection: 'close' } }));
-  await scrape.closed();
-  const text = scrape.leftOver.toString();
+  const metrics = `http://127.0.0.1:${server.adminPort}/metrics`;
+  const text = await (await fetch(metrics, { headers: { Connection: 'close' } })).text();
   t.match(text, /^sprites_refused_total\{problem="bad-sprite"\} 2$/m);
   t.match(text, /^sprites_front_workers 2$/m);
   t.match(text, '# TYPE sprites_front_tls_connections gauge');
-  await scrape.destroy();
   await server.leaveNothing();
   await server.stop();
 });
@@ -470,8 +450,8 @@ t.test('SIGTERM ends it with every parked poll answered', async (t) => {
   const server = await startWithWorkers(t);
   const parked = [];
   for (let i = 0; i < 5; i += 1) parked.push(await server.park(await server.join()));
-  const idle = await Wire.open(server.transient);
-  const half = await Wire.open(server.transient);
+  const idle = await Wire.open(server.transientPort);
+  const half = await Wire.open(server.transientPort);
   half.send(`POST /throw/${NOBODY}/left HTTP/1.1\r\nHost: x\r\n`);
   await server.stop();
   for (const { answer } of parked) {

@@ -25,7 +25,7 @@ const ROOM = /^There is room for /;
 const PORTS = {
   port: /^Sprites \S+ listens on http:\/\/(?:\[.*\]|[^:]*):([0-9]+)\/$/,
   tlsPort: /^TLS .*:([0-9]+)\//,
-  transientPort: /^Workers take .*:([0-9]+)\//,
+  transientPort: /^Joins, .*:([0-9]+)\//,
   adminPort: /^Metrics are on http:\/\/.*:([0-9]+)\/metrics$/
 };
 

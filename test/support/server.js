@@ -43,9 +43,9 @@ export async function startServer(t, how = {}) {
     launched.child.kill('SIGKILL');
     await launched.ended;
   });
-  const { port, adminPort } = await launched.listening;
+  const ports = await launched.listening;
   const { host, cors } = all;
-  const server = new Server({ ...launched, host, port, adminPort, cors, greeting });
+  const server = new Server({ ...launched, host, ports, cors, greeting });
   await server.status();
   await server.noConnectionBut(0);
   server.baseline = server.descriptors();
@@ -80,7 +80,7 @@ class Server {
   #cors;
   #greeting;
 
-  constructor({ child, ended, lines, errors, host, port, adminPort, cors, greeting }) {
+  constructor({ child, ended, lines, errors, host, ports, cors, greeting }) {
     this.#child = child;
     this.#greeting = greeting;
     this.#ended = ended;
@@ -89,9 +89,8 @@ class Server {
     this.lines = lines;
     this.errors = errors;
     this.host = host;
-    this.port = port;
-    /** The admin port; undefined where it has none. */
-    this.adminPort = adminPort;
+    /** Where it listens: port, adminPort, tlsPort and transientPort; undefined where it does not. */
+    Object.assign(this, ports);
     this.pid = child.pid;
   }
 
