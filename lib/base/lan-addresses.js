@@ -6,12 +6,15 @@ import { networkInterfaces } from 'node:os';
  * scan with a phone. And the names by which this machine is asked.
  */
 
-const WILDCARD = new Set(['0.0.0.0', '::']);
+export const WILDCARD = new Set(['0.0.0.0', '::']);
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1|::ffff:127(?:\.\d{1,3}){3})$/;
 const PRIVATE = /^(?:10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.)/; // RFC 1918
 const LINK_LOCAL = /^169\.254\./;
 /** Networks inside this machine, of containers and virtual ones: a phone is in none of them. */
 const VIRTUAL = /^(?:docker|br-|veth|virbr|vmnet|vboxnet|tun|tap|wg|cni|flannel)/;
+
+/** @returns {string} an address or a name as in a URL: IPv6 in brackets */
+export const inUrl = (host) => (host.includes(':') ? `[${host}]` : host);
 
 /** @returns {boolean} whether a host, an address or a name, is this machine and reached from nowhere else */
 export const isLoopback = (host = '') => LOOPBACK.test(host);
@@ -75,10 +78,8 @@ export function invitations(request, host, interfaces) {
   const own = isLoopback(hostOf(request)) && isLoopback(address);
   if (!own || site !== 'same-origin') return [];
   const [port = ''] = /:\d+$/.exec(headers.host) ?? [];
-  return lanAddresses(host, interfaces).map((one) => {
-    const authority = one.includes(':') ? `[${one}]` : one;
-    return `${secure ? 'https' : 'http'}://${authority}${port}/`;
-  });
+  const scheme = secure ? 'https' : 'http';
+  return lanAddresses(host, interfaces).map((one) => `${scheme}://${inUrl(one)}${port}/`);
 }
 
 /**

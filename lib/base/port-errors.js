@@ -1,4 +1,4 @@
-import { interfacesHere } from './lan-addresses.js';
+import { inUrl, lanAddresses, WILDCARD } from './lan-addresses.js';
 
 /**
  * What an operator is told when a port can't be opened: which one, why, and what to do.
@@ -21,40 +21,19 @@ const CURES = {
 /** The system calls whose errors these are. EACCES of a file, for instance, is not meant. */
 const CALLS = ['listen', 'bind', 'getaddrinfo'];
 
-/**
- * The addresses that a browser can be sent to.
- *
- * @param {string} host what is listened on, an address or a name
- * @returns {string[]} the first from this machine; the others, where every address is listened on,
- *     from those of its network
- */
-function addressesOf(host) {
-  if (!['0.0.0.0', '::'].includes(host)) return [host];
-  const others = Object.values(interfacesHere())
-    .flat()
-    .filter(({ internal, family }) => !internal && family === 'IPv4')
-    .map(({ address }) => address);
-  return ['localhost', ...others];
-}
-
-/**
- * @param {string} host an address or a name
- * @param {number} port
- * @returns {string} both, as in a URL: IPv6 in brackets
- */
-function authority(host, port) {
-  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
-}
+const authority = (host, port) => `${inUrl(host)}:${port}`;
 
 /**
  * @param {'http' | 'https'} scheme
  * @param {string} host what is listened on
  * @param {number} port 0 for none
- * @returns {string[]} URLs that a browser can be sent to, the first from this machine; none without a port
+ * @returns {string[]} URLs that a browser can be sent to, the first from this machine, the others, where every address is
+ *     listened on, from those of its network; none without a port
  */
 export function urlsOf(scheme, host, port) {
   if (port === 0) return [];
-  return addressesOf(host).map((address) => `${scheme}://${authority(address, port)}/`);
+  const addresses = WILDCARD.has(host) ? ['localhost', ...lanAddresses(host)] : [host];
+  return addresses.map((address) => `${scheme}://${authority(address, port)}/`);
 }
 
 /**

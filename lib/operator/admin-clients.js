@@ -1,5 +1,5 @@
 import { isByOwnName, isLoopback } from '../base/lan-addresses.js';
-import { NAME_BYTES } from '../grants/rights.js';
+import { isName } from '../grants/rights.js';
 import { sendProblem } from '../http/problem-answers.js';
 import { COMMON, sendJson } from './admin.js';
 
@@ -64,6 +64,13 @@ export function createClientRoutes({ pool, bans, grants, log }) {
     return seconds >= 1 && seconds <= LONGEST_BAN ? seconds : undefined;
   }
 
+  /** Finds a client, or answers that there is none. */
+  function find(response, id) {
+    const client = pool.look(id);
+    if (client === null) fail(response, 'unknown-client', 'There is no client with this id.');
+    return client;
+  }
+
   /** Bans an address; says whether it could. */
   async function ban(response, address, query) {
     const seconds = secondsOf(query);
@@ -86,8 +93,6 @@ export function createClientRoutes({ pool, bans, grants, log }) {
     log.warn({ client: short(id) }, 'a client is sent away');
     return done(response);
   }
-
-  const isName = (name) => name !== '' && Buffer.byteLength(name) <= NAME_BYTES;
 
   /** 202: the other servers of the world hear of it when the NATS server is back. */
   const doneWhere = (response, outcome) => done(response, outcome === 'here-only' ? 202 : 204);
@@ -112,21 +117,18 @@ export function createClientRoutes({ pool, bans, grants, log }) {
   /** By method and first segments; `{}` stands for any one. */
   const routes = {
     'GET clients/{}': (response, id) => {
-      const client = pool.look(id);
-      if (client === null) fail(response, 'unknown-client', 'There is no client with this id.');
-      else sendJson(response, client);
+      const client = find(response, id);
+      if (client !== null) sendJson(response, client);
     },
     'POST clients/{}/leave': (response, id) => {
       if (pool.look(id) === null) return done(response);
       return sendAway(response, id);
     },
     'POST clients/{}/ban': async (response, id, query) => {
-      const client = pool.look(id);
-      if (client === null) {
-        fail(response, 'unknown-client', 'There is no client with this id.');
-      } else if (client.address === null) {
+      const client = find(response, id);
+      if (client?.address === null) {
         fail(response, 'bad-ban', 'Where it has joined from is not known since the restart.');
-      } else if (await ban(response, client.address, query)) {
+      } else if (client !== null && (await ban(response, client.address, query))) {
         await sendAway(response, id);
       }
     },

@@ -1,4 +1,3 @@
-import http from 'node:http';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 
@@ -18,28 +17,18 @@ const NOBODY = '11111111-2222-8333-8444-000000000000';
 
 /** A server with an admin port, and a way to ask there. */
 async function startAdministered(t, { options = {} } = {}) {
-  const server = await startServer(t, {
-    options: { 'admin-port': 0, drain: 0, 'log-level': 'warn', ...options }
-  });
-  await server.until(() => server.lines.some((line) => line.startsWith('Metrics')));
-  const [, port] = /:([0-9]+)\/metrics/.exec(server.lines.join('\n'));
-
-  /** @returns {Promise<{status: number, headers: object, body: any, text: string}>} */
-  const ask = (method, path, { headers, host = '127.0.0.1' } = {}) =>
-    new Promise((resolve, reject) => {
-      const request = http.request({ method, path, port, host, headers }, (response) => {
-        let text = '';
-        response.setEncoding('utf8').on('data', (piece) => {
-          text += piece;
-        });
-        response.on('end', () => {
-          const json = /json/.test(response.headers['content-type']);
-          const { statusCode: status, headers: fields } = response;
-          resolve({ status, headers: fields, text, body: json ? JSON.parse(text) : null });
-        });
-      });
-      request.on('error', reject).end();
-    });
+  const server = await startServer(t, { options: { drain: 0, 'log-level': 'warn', ...options } });
+  const { adminPort: port } = server;
+  /** @returns {Promise<import('../support/http.js').Answer>} */
+  const ask = async (method, path, { headers, host } = {}) => {
+    const wire = await Wire.open(port, host);
+    try {
+      const all = { Host: `127.0.0.1:${port}`, ...headers };
+      return await wire.send(bytesOf(method, path, { headers: all })).read();
+    } finally {
+      await wire.destroy();
+    }
+  };
   return { server, ask, port };
 }
 
@@ -215,7 +204,7 @@ t.test('the status page is there, and asks only its own server', async (t) => {
     'content-type': 'text/html; charset=utf-8',
     'content-security-policy': /default-src 'none'.*frame-ancestors 'none'/
   });
-  const [, script] = /<script type="module" src="([^"]+)"/.exec(page.text);
+  const [, script] = /<script type="module" src="([^"]+)"/.exec(page.bytes);
   t.match(await ask('GET', `/${script}`), {
     status: 200,
     headers: { 'content-type': 'text/javascript' }
