@@ -42,7 +42,9 @@ function roomOn(folder) {
 export function createOverview({ options, status, unready, door, feeds, arena }) {
   const program = { version: version(), node: process.version, pid: process.pid };
   const { feedMemory, mailboxMemory, sync, state } = options;
-  const look = state === 'none' ? () => null : roomOn(dirname(resolve(state)));
+  // The program that the server is in may go to another folder.
+  const file = state === 'none' ? null : resolve(state);
+  const look = file === null ? () => null : roomOn(dirname(file));
   let disk = null;
   return async () => {
     const late = pause(100, undefined, { ref: false });
@@ -53,7 +55,7 @@ export function createOverview({ options, status, unready, door, feeds, arena })
       ...program,
       at: Date.now(),
       unready: problem === undefined ? null : problems[problem].title,
-      state: state === 'none' ? null : { file: resolve(state), sync },
+      state: file && { file, sync },
       bounds: { feeds: options.feeds, feedMemory, mailboxMemory },
       status: status(),
       feeds: feeds.most(FEEDS),

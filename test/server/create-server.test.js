@@ -179,6 +179,15 @@ t.test('a start waits for a state, can be called off, and logs where it is told 
   await t.rejects(second.close(), { message: /^state .* no snapshot can be written/ });
 });
 
+t.test('a state is where the program was when it began', async (t) => {
+  const [from, folder] = [process.cwd(), temporary(t)];
+  process.chdir(folder);
+  const server = await serve(t, { state: 'state', adminPort: 0 });
+  process.chdir(from);
+  const { state, disk } = await (await fetch(`${server.adminAddresses[0]}overview`)).json();
+  t.strictSame([state.file, disk.folder], [join(folder, 'state'), folder]);
+});
+
 t.test('feeds as functions', async (t) => {
   const server = await serve(t, { feedBytes: 4096, arena: 'hall' });
   const first = server.watch('a');
