@@ -127,17 +127,10 @@ t.test('what was asked for and could not be printed is an exit code of 1, withou
 
 const NOBODY = '11111111-2222-8333-8444-000000000000';
 
-const linesOf = (server) =>
-  Buffer.concat(server.errors)
-    .toString()
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => JSON.parse(line));
-
 /** Waits for a line that has all of these. */
 async function says(server, wanted) {
   const fits = (line) => Object.entries(wanted).every(([name, value]) => line[name] === value);
-  await server.until(() => linesOf(server).some(fits));
+  await server.until(() => server.logged.some(fits));
 }
 
 t.test('where stderr is no terminal, the log says where it listens', async (t) => {
@@ -146,7 +139,7 @@ t.test('where stderr is no terminal, the log says where it listens', async (t) =
   await says(server, { level: 30, url, msg: 'listens' });
   await says(server, { level: 30, capacity: 1000000, msg: 'room for clients' });
   await server.stop();
-  t.equal(linesOf(server).at(-1).msg, 'answers every parked poll, and ends');
+  t.equal(server.logged.at(-1).msg, 'answers every parked poll, and ends');
 });
 
 t.test('the address it prints can be opened, and others are told theirs', async (t) => {
@@ -227,9 +220,9 @@ for (const [name, workers] of Object.entries({ 'the main thread': 0, 'a worker':
       await wire.read();
     }
     await wire.destroy();
-    await server.until(() => linesOf(server).some(({ omitted }) => omitted > 0));
-    const seconds = new Set(linesOf(server).map(({ time }) => Math.floor(time / 1000))).size;
-    const lines = linesOf(server).filter(({ level }) => level === 20).length;
+    await server.until(() => server.logged.some(({ omitted }) => omitted > 0));
+    const seconds = new Set(server.logged.map(({ time }) => Math.floor(time / 1000))).size;
+    const lines = server.logged.filter(({ level }) => level === 20).length;
     // Two processes, each its share; and a second may begin within another.
     t.ok(lines <= 2 * 52 * (seconds + 1), `${lines} lines in ${seconds} s`);
     t.notMatch(Buffer.concat(server.errors).toString(), id, 'no id');
@@ -255,7 +248,7 @@ t.test('above debug a refusal is not worth a line', async (t) => {
   await server.poll(NOBODY);
   await server.stop();
   t.strictSame(
-    [...new Set(linesOf(server).map(({ msg }) => msg))],
+    [...new Set(server.logged.map(({ msg }) => msg))],
     ['listens', 'metrics are served', 'room for clients', 'answers every parked poll, and ends']
   );
 });

@@ -178,9 +178,11 @@ async function resetTls(port, bytes, moment, server) {
 /** The server has lost no client, and has logged no error. */
 async function isWell(t, server) {
   t.equal(server.child.exitCode, null, 'the server lives');
-  const lines = Buffer.concat(server.errors).toString().split('\n').filter(Boolean);
-  const warnings = lines.filter((line) => JSON.parse(line).level >= 40);
-  t.strictSame(warnings, [], 'without a word');
+  t.strictSame(
+    server.logged.filter(({ level }) => level >= 40),
+    [],
+    'without a word'
+  );
 }
 
 for (const workers of [0, 2]) {

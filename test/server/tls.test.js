@@ -21,15 +21,8 @@ import { until } from '../support/until.js';
  * TLS: the same routes, certificates that change under way, and the bounds before a handshake.
  */
 
-/** What a server has logged, by its messages. */
-function logged(server, message) {
-  return Buffer.concat(server.errors)
-    .toString()
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line))
-    .filter(({ msg }) => msg === message);
-}
+/** What a server has logged with a message. */
+const logged = (server, message) => server.logged.filter(({ msg }) => msg === message);
 
 // ---- SIGUSR2 ------------------------------------------------------------------------------------
 

@@ -99,6 +99,12 @@ class Server {
     return this.#child;
   }
 
+  /** What it has logged, line by line. */
+  get logged() {
+    const lines = Buffer.concat(this.errors).toString().split('\n').slice(0, -1);
+    return lines.map((line) => JSON.parse(line));
+  }
+
   /** @returns {Promise<{code: number | null, signal: string | null}>} once it has ended */
   async ended() {
     const [code, signal] = await this.#ended;
