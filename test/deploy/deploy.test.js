@@ -11,13 +11,13 @@ import {
   symlinkSync,
   writeFileSync
 } from 'node:fs';
-import https from 'node:https';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import t from 'tap';
 
 import { readOptions, table } from '../../lib/operator/options.js';
+import { request, Wire } from '../support/http.js';
 import { ROOT, SPRITES } from '../support/launch.js';
 import { startServer } from '../support/server.js';
 import { certificate } from '../support/certificate.js';
@@ -170,15 +170,12 @@ t.test('the unit allows every system call of the server and its workers', async 
     await server.until(({ snapshots }) => snapshots > 0);
     t.equal((await fetch(`http://127.0.0.1:${server.port}/`)).status, 200);
     t.equal((await fetch(`http://127.0.0.1:${server.adminPort}/metrics`)).status, 200);
-    const page = () =>
-      new Promise((resolve, reject) => {
-        https
-          .get(
-            { host: '127.0.0.1', port: server.tlsPort, rejectUnauthorized: false, agent: false },
-            (answer) => answer.resume().on('end', () => resolve(answer.statusCode))
-          )
-          .on('error', reject);
-      });
+    const page = async () => {
+      const wire = await Wire.openTls(server.tlsPort);
+      const { status } = await wire.send(request('GET', '/')).read();
+      await wire.destroy();
+      return status;
+    };
     t.equal(await page(), 200);
     server.child.kill('SIGUSR2');
     t.equal(await page(), 200, 'after a reload');

@@ -194,24 +194,14 @@ async function startWorld(t, url, upstream) {
   writeFileSync(join(folder, 'nats.creds'), credentials);
   writeFileSync(join(folder, 'nats-ca.pem'), readFileSync(files['tls-cert']));
   const nats = await startNats(t, natsConfig(folder, config, files));
+  const world = nats.url.replace('127.0.0.1', 'localhost');
   const start = async (name, more = {}) => {
     mkdirSync(join(folder, name), { recursive: true });
     const options = {
       ...optionsOf(name, folder, NAMES.includes(name) ? name : 'a'),
-      ...{
-        name,
-        world: nats.url.replace('127.0.0.1', 'localhost'),
-        'world-url': url,
-        'world-lease': 6
-      },
-      ...{
-        state: join(folder, name, 'state'),
-        port: 0,
-        'admin-port': 0,
-        upstream,
-        'upstream-every': 1,
-        ...more
-      }
+      ...{ name, world, 'world-url': url, 'world-lease': 6 },
+      ...{ state: join(folder, name, 'state'), port: 0, 'admin-port': 0 },
+      ...{ upstream, 'upstream-every': 1, ...more }
     };
     return Object.assign(await startServer(t, { options }), { name });
   };
