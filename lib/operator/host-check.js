@@ -12,7 +12,7 @@ import { OWN_FILES, ownFiles } from '../base/file-limit.js';
  *     /proc, cgroups ──────┴─▶ check(N) ─▶ findings ─▶ printCheck: lines, exit code
  *
  * deploy/sysctl.conf is written for a million clients. For fewer, each of its settings has a need
- * of its own below (`SETTINGS`): a queue scales, a buffer bound matters from some number on. From a
+ * of its own below: a queue scales, a buffer bound matters from some number on. From a
  * million on, every line is held to the file's own value.
  */
 
@@ -54,75 +54,51 @@ const JUDGES = {
 const scaled = (wanted, clients) => wanted.map((n) => Math.ceil((n * clients) / MILLION));
 const from = (least) => (wanted, clients) => (clients >= least ? wanted : null);
 
-/**
- * The settings of deploy/sysctl.conf that need judgement: `why` they matter, how they are judged,
- * and what fewer than a million clients `need` (null: nothing). Any other line of the file is wanted
- * as it stands, number by number at least.
- */
-const SETTINGS = {
-  'fs.nr_open': {
-    why: 'the most files one process may be allowed',
-    need: (_, clients) => [clients + OWN_FILES]
-  },
-  'fs.file-max': {
-    why: 'files of all processes together',
-    need: (_, clients, used) => [clients + OWN_FILES + used]
-  },
-  'fs.epoll.max_user_watches': {
-    why: 'descriptors a user may watch; one more fails with ENOSPC',
-    need: (_, clients) => [clients + OWN_FILES]
-  },
-  'net.core.somaxconn': {
-    why: 'connections waiting to be accepted when all come back at once',
-    need: scaled
-  },
-  'net.ipv4.tcp_max_syn_backlog': {
-    why: 'connections half open when all come back at once',
-    need: (_, clients) => [Math.ceil(clients / 32)]
-  },
-  'net.ipv4.tcp_syncookies': { why: 'a flood must not shut others out', need: asIs },
-  'net.core.netdev_max_backlog': {
-    why: 'packets dropped when a herd comes over loopback or RPS',
-    need: from(CROWD)
-  },
-  'net.ipv4.tcp_mem': {
-    why: 'pages for all socket buffers: one a client when all speak at once',
-    need: (wanted, clients) => [0, 0, Math.ceil((wanted[1] * clients) / MILLION)],
-    mend: scaled
-  },
-  'net.ipv4.tcp_rmem': {
-    why: 'what one peer can fill at will (the last number, at most)',
-    judge: 'buffer',
-    need: from(CROWD)
-  },
-  'net.ipv4.tcp_wmem': {
-    why: 'what one reader that stops can hold on to (the last number, at most)',
-    judge: 'buffer',
-    need: from(CROWD)
-  },
-  'net.ipv4.tcp_slow_start_after_idle': {
-    why: 'an answer after a long hold starts slowly',
-    judge: 'most',
-    need: from(CROWD)
-  },
-  'net.ipv4.tcp_max_tw_buckets': { why: 'records of connections just closed', need: scaled },
-  'net.ipv4.ip_local_port_range': {
-    why: 'ports for a proxy or a swarm on this host',
-    judge: 'range',
-    need: from(CROWD)
-  },
-  'net.ipv4.ip_local_reserved_ports': {
-    why: 'listening ports that an outgoing connection could take',
-    judge: 'set',
-    need: from(MILLION)
-  },
-  'vm.min_free_kbytes': { why: 'memory that packets can take without waiting', need: from(CROWD) },
-  'vm.swappiness': {
-    why: 'parked clients must not be swapped out for page cache',
-    judge: 'most',
-    need: from(CROWD)
-  }
+/** What fewer than a million clients need of a setting; null: nothing. */
+const NEEDS = {
+  always: asIs,
+  scaled,
+  crowd: from(CROWD),
+  million: from(MILLION),
+  files: (_, clients) => [clients + OWN_FILES],
+  'files-of-all': (_, clients, used) => [clients + OWN_FILES + used],
+  arriving: (_, clients) => [Math.ceil(clients / 32)],
+  'last-scaled': (wanted, clients) => [0, 0, Math.ceil((wanted[1] * clients) / MILLION)]
 };
+
+/**
+ * The settings of deploy/sysctl.conf that need judgement. Any other line of the file is wanted as it stands, number by
+ * number at least.
+ *
+ *     NAME JUDGE NEED: why it matters
+ */
+const TABLE = `
+fs.nr_open least files: the most files one process may be allowed
+fs.file-max least files-of-all: files of all processes together
+fs.epoll.max_user_watches least files: descriptors a user may watch; one more fails with ENOSPC
+net.core.somaxconn least scaled: connections waiting to be accepted when all come back at once
+net.ipv4.tcp_max_syn_backlog least arriving: connections half open when all come back at once
+net.ipv4.tcp_syncookies least always: a flood must not shut others out
+net.core.netdev_max_backlog least crowd: packets dropped when a herd comes over loopback or RPS
+net.ipv4.tcp_mem least last-scaled: pages for all socket buffers: one a client when all speak at once
+net.ipv4.tcp_rmem buffer crowd: what one peer can fill at will (the last number, at most)
+net.ipv4.tcp_wmem buffer crowd: what one reader that stops can hold on to (the last number, at most)
+net.ipv4.tcp_slow_start_after_idle most crowd: an answer after a long hold starts slowly
+net.ipv4.tcp_max_tw_buckets least scaled: records of connections just closed
+net.ipv4.ip_local_port_range range crowd: ports for a proxy or a swarm on this host
+net.ipv4.ip_local_reserved_ports set million: listening ports that an outgoing connection could take
+vm.min_free_kbytes least crowd: memory that packets can take without waiting
+vm.swappiness most crowd: parked clients must not be swapped out for page cache
+`;
+
+const SETTINGS = new Map(
+  TABLE.trim()
+    .split('\n')
+    .map((line) => {
+      const [, name, judge, need, why] = /^(\S+) (\w+) ([\w-]+): (.+)$/.exec(line);
+      return [name, { judge, need: NEEDS[need], why }];
+    })
+);
 
 /**
  * @typedef {object} Reader
@@ -209,32 +185,32 @@ const squeezed = (text) => text.trim().replace(/\s+/g, ' ');
 
 /** @returns {Finding | null} null when N clients need nothing of this setting */
 function checkSetting(name, wantedText, clients, reader) {
-  const setting = SETTINGS[name] ?? {};
-  const wanted =
-    name === 'net.ipv4.tcp_mem' ? withinMemory(numbers(wantedText), reader) : numbers(wantedText);
+  const { judge, need: needOf, why } = SETTINGS.get(name) ?? { judge: 'least', need: asIs };
+  const isMemory = name === 'net.ipv4.tcp_mem';
+  const wanted = isMemory ? withinMemory(numbers(wantedText), reader) : numbers(wantedText);
   const used = name === 'fs.file-max' ? filesInUse(reader) : 0;
-  const scaledNeed = (setting.need ?? asIs)(wanted, clients, used);
+  const scaledNeed = needOf(wanted, clients, used);
   if (scaledNeed === null) return null;
-  const bounded = setting.judge === undefined || setting.judge === 'least';
-  const need = !bounded
-    ? scaledNeed
-    : wanted.map((n, i) =>
-        clients >= MILLION ? Math.max(n, scaledNeed[i]) : Math.min(n, scaledNeed[i])
-      );
-  const mendTo = setting.mend && clients < MILLION ? setting.mend(wanted, clients) : need;
-  const separator = setting.judge === 'set' ? ',' : ' ';
-  const common = { name, need: need.join(separator), why: setting.why };
+  const need =
+    judge !== 'least'
+      ? scaledNeed
+      : wanted.map((n, i) =>
+          clients >= MILLION ? Math.max(n, scaledNeed[i]) : Math.min(n, scaledNeed[i])
+        );
+  const mendTo = isMemory && clients < MILLION ? scaled(wanted, clients) : need;
+  const separator = judge === 'set' ? ',' : ' ';
+  const common = { name, need: need.join(separator), why };
   const text = reader.read(`/proc/sys/${name.replaceAll('.', '/')}`);
   if (text === undefined) return { ...common, state: 'unseen', have: 'not to be seen from here' };
   const have = numbers(text);
   const same = clients <= MILLION && squeezed(text) === wantedText;
   const value =
-    setting.judge === 'set'
+    judge === 'set'
       ? [squeezed(text), ...wanted.filter((n) => !have.includes(n))].filter(Boolean).join(',')
       : mendTo.join(' ');
   return {
     ...common,
-    state: same || JUDGES[setting.judge ?? 'least'](have, need) ? 'ok' : 'no',
+    state: same || JUDGES[judge](have, need) ? 'ok' : 'no',
     have: squeezed(text) || 'none',
     mend: `sudo sysctl -w ${name}=${/[ ,]/.test(value) ? `'${value}'` : value}`
   };
