@@ -1,21 +1,12 @@
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
-import {
-  chmodSync,
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import t from 'tap';
 
 import { sbom } from '../../.github/pack.js';
 import { released } from '../../.github/release.js';
+import { temporary } from '../support/processes.js';
 import { ROOT } from '../support/server.js';
 
 /**
@@ -42,8 +33,7 @@ const WELL = '# { total: 3, pass: 3 }';
  * @returns {Promise<{code: number, out: string, last: string}>}
  */
 function ci(t, { logs = {}, failing = [], args = [] } = {}) {
-  const tree = mkdtempSync(join(tmpdir(), 'sprites-ci-'));
-  t.teardown(() => rmSync(tree, { recursive: true }));
+  const tree = temporary(t);
   const programs = join(tree, 'programs');
   mkdirSync(programs);
   cpSync(join(ROOT, '.ci'), join(tree, '.ci'), { recursive: true });
@@ -176,8 +166,7 @@ t.test(
 );
 
 t.test('the linter of C++ names what is not installed', async (t) => {
-  const tree = mkdtempSync(join(tmpdir(), 'sprites-lint-'));
-  t.teardown(() => rmSync(tree, { recursive: true }));
+  const tree = temporary(t);
   for (const folder of ['programs', 'test']) mkdirSync(join(tree, folder));
   cpSync(join(ROOT, 'test/lint-native'), join(tree, 'test/lint-native'));
   const play = (name, text) => {

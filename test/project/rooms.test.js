@@ -1,12 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 
 import t from 'tap';
 
 import { plainEnvironment } from '../support/cpp-build.js';
+import { temporary } from '../support/processes.js';
 import { ROOT } from '../support/server.js';
 
 /** The rooms of the product, the lowest first: a room uses those before it, and none after it. */
@@ -83,9 +82,8 @@ t.test('no program in C++ uses a room of the server above base', async (t) => {
 const STUCK = new URL('../support/stuck.js', import.meta.url);
 
 t.test('a test that waits for ever fails by name, and those behind it run', async (t) => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'stuck-'));
-  t.teardown(() => rmSync(folder, { recursive: true }));
-  const file = path.join(folder, 'some.mjs');
+  const folder = temporary(t);
+  const file = join(folder, 'some.mjs');
   writeFileSync(
     file,
     `import t from ${JSON.stringify(import.meta.resolve('tap'))};

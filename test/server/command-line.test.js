@@ -1,16 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync
-} from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import t from 'tap';
@@ -268,8 +259,7 @@ t.test("a port that can't be had is told by the option it is given by", async (t
 });
 
 t.test('a missing or broken addon is one line that says what to do', async (t) => {
-  const tree = mkdtempSync(join(tmpdir(), 'sprites-tree-'));
-  t.teardown(() => rmSync(tree, { recursive: true }));
+  const tree = temporary(t);
   for (const name of ['bin', 'lib', 'server.js', 'package.json', 'deploy']) {
     cpSync(join(ROOT, name), join(tree, name), { recursive: true });
   }
