@@ -32,16 +32,3 @@ export function problemAnswer(name, { detail, headers } = {}) {
     body
   };
 }
-
-/**
- * Answers a request with a problem.
- *
- * @param {import('node:http').ServerResponse} response
- * @param {string} name
- * @param {{detail?: string, headers?: object}} [how] as for problemAnswer
- */
-export function sendProblem(response, name, how) {
-  const { status, headers, body } = problemAnswer(name, how);
-  response.writeHead(status, headers);
-  response.end(body);
-}

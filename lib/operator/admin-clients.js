@@ -1,7 +1,6 @@
 import { isByOwnName, isLoopback } from '../base/lan-addresses.js';
 import { isName } from '../grants/rights.js';
-import { sendProblem } from '../http/problem-answers.js';
-import { COMMON, sendJson } from './admin.js';
+import { COMMON, sendJson, sendProblem } from './admin.js';
 
 /**
  * What an operator may do about one client or one grant, by the admin port:
@@ -55,7 +54,7 @@ export function createClientRoutes({ pool, bans, grants, log }) {
     response.end();
   }
 
-  const fail = (response, name, detail) => sendProblem(response, name, { detail, headers: COMMON });
+  const fail = (response, name, detail) => sendProblem(response, name, { detail });
 
   /** The ban's length that a query asks for; undefined when it is none. */
   function secondsOf(query) {
@@ -171,9 +170,7 @@ export function createClientRoutes({ pool, bans, grants, log }) {
         .filter(([, known]) => known === name)
         .map(([method]) => method);
       if (methods.length === 0) return false;
-      sendProblem(response, 'method-not-allowed', {
-        headers: { ...COMMON, Allow: methods.join(', ') }
-      });
+      sendProblem(response, 'method-not-allowed', { headers: { Allow: methods.join(', ') } });
     }
     return true;
   };

@@ -6,7 +6,7 @@ import { isByOwnName, isLoopback } from '../base/lan-addresses.js';
 import { contentSecurityPolicy, fileAt } from '../base/page-files.js';
 import { explained } from '../base/port-errors.js';
 import { answerText } from '../http/exchange.js';
-import { problemAnswer, sendProblem } from '../http/problem-answers.js';
+import { problemAnswer } from '../http/problem-answers.js';
 
 /**
  * The admin listener: what operators and their machines ask, on a port of its own that strangers
@@ -61,6 +61,19 @@ function sendText(response, text, { status = 200, type = 'text/plain; charset=ut
 /** Answers with JSON; the line's end is for a terminal. */
 export const sendJson = (response, value) =>
   sendText(response, `${JSON.stringify(value)}\n`, { type: 'application/json' });
+
+/**
+ * Answers with a problem.
+ *
+ * @param {import('node:http').ServerResponse} response
+ * @param {string} name
+ * @param {{detail?: string, headers?: object}} [how] as for problemAnswer
+ */
+export function sendProblem(response, name, { detail, headers } = {}) {
+  const answer = problemAnswer(name, { detail, headers: { ...COMMON, ...headers } });
+  response.writeHead(answer.status, answer.headers);
+  response.end(answer.body);
+}
 
 /** The files of the page, by their paths: beside its own what it shares with the pages of clients and arenas. */
 const PAGE = new Map([
@@ -187,7 +200,7 @@ export function createAdmin({
       (response) => {
         const problem = unready();
         if (problem === undefined) sendText(response, 'ready\n');
-        else sendProblem(response, problem, { headers: COMMON });
+        else sendProblem(response, problem);
       }
     ],
     [
@@ -205,20 +218,17 @@ export function createAdmin({
   async function answer(request, response) {
     const [path] = request.url.split('?');
     if (isLocal && !BY_ANY_NAME.includes(path) && !isByOwnName(request, host)) {
-      sendProblem(response, 'bad-host', { headers: COMMON });
+      sendProblem(response, 'bad-host');
       return;
     }
     const route = routes.get(path);
     if (!route && clients(request, response)) return;
     if (!route) {
       sendProblem(response, 'not-found', {
-        detail: `There are ${paths.join(', ')}, ${OF_CLIENTS}.`,
-        headers: COMMON
+        detail: `There are ${paths.join(', ')}, ${OF_CLIENTS}.`
       });
     } else if (!METHODS.includes(request.method)) {
-      sendProblem(response, 'method-not-allowed', {
-        headers: { ...COMMON, Allow: METHODS.join(', ') }
-      });
+      sendProblem(response, 'method-not-allowed', { headers: { Allow: METHODS.join(', ') } });
     } else {
       try {
         await route(response);

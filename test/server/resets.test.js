@@ -70,6 +70,9 @@ const long = (length) => 'x'.repeat(length);
 const TIMES = lengthOf({ short: 2, long: 4 });
 const STEP = lengthOf({ short: 23, long: 9 });
 
+const expecting = (what) =>
+  request('POST', `/throw/${NOBODY}/left`, { headers: { Expect: what, 'Content-Length': 2 } });
+
 /** Every kind of answer that there is, by what asks for it. */
 const KINDS = {
   connect: 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n',
@@ -99,15 +102,9 @@ const KINDS = {
   chunked: CHUNKED.join(''),
   'chunked, half': CHUNKED.slice(0, 2).join(''),
   'chunked, broken': `${CHUNKED[0]}nonsense\r\n`,
-  'expected, half': request('POST', `/throw/${NOBODY}/left`, {
-    headers: { Expect: '100-continue', 'Content-Length': 2 }
-  }),
-  expected: `${request('POST', `/throw/${NOBODY}/left`, {
-    headers: { Expect: '100-continue', 'Content-Length': 2 }
-  })}{}`,
-  'expected in vain': request('POST', `/throw/${NOBODY}/left`, {
-    headers: { Expect: '200-ok', 'Content-Length': 2 }
-  }),
+  'expected, half': expecting('100-continue'),
+  expected: `${expecting('100-continue')}{}`,
+  'expected in vain': expecting('200-ok'),
   pipelined: Buffer.concat(Array(20).fill(request('GET', '/page/page.js')))
 };
 
