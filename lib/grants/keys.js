@@ -1,6 +1,6 @@
 import { createHash, createPublicKey, createSecretKey } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 
+import { readOptionFile } from '../base/option-file.js';
 import { bytesOf } from './json.js';
 import { NAME_BYTES } from './rights.js';
 
@@ -76,12 +76,7 @@ export function readKeySet(set) {
  * @throws {Error} in one line
  */
 export function readKeyFile(file) {
-  let text;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new Error(`--grants ${file}: it can't be read (${error.code})`, { cause: error });
-  }
+  const text = readOptionFile('grants', file).toString();
   let set;
   try {
     set = JSON.parse(text);

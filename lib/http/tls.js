@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs';
-
 import { loadAddon } from '../base/addon.js';
+import { readOptionFile } from '../base/option-file.js';
 
 /**
  * TLS at the front door (native/http/tls.h): certificate and key, and the keys of session tickets, which outlive a
@@ -14,15 +13,6 @@ const NOTE = 'tls/tickets';
 const LOOK = 60_000;
 
 const now = () => Math.floor(Date.now() / 1000);
-
-/** Reads the file that an option names. */
-function readOption(name, path) {
-  try {
-    return readFileSync(path);
-  } catch (error) {
-    throw new Error(`--${name} ${path} can't be read (${error.code})`, { cause: error });
-  }
-}
 
 /**
  * What a server serves TLS with.
@@ -59,7 +49,10 @@ export async function openTls({ door, options, pool, log }) {
 
   /** Reads certificate and key; throws in one line that names the option. */
   function read() {
-    const read = { cert: readOption('tls-cert', tlsCert), key: readOption('tls-key', tlsKey) };
+    const read = {
+      cert: readOptionFile('tls-cert', tlsCert),
+      key: readOptionFile('tls-key', tlsKey)
+    };
     const wrong = tls.take(read.cert, read.key);
     if (wrong !== '') {
       throw new Error(

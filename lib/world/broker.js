@@ -42,7 +42,6 @@ export class Broker {
   /**
    * @param {object} how as NatsLink takes it, but for
    * @param {string} how.name this server's
-   * @throws {Error} when a file can't be read
    */
   constructor({ name, ...how }) {
     this.#name = name;

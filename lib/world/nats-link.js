@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs';
-
 import { Conflict, WorldError } from './world-error.js';
 
 /**
@@ -71,26 +69,19 @@ export class NatsLink {
    * @param {object} how
    * @param {string[]} how.servers URLs, of any of the NATS servers of one cluster
    * @param {string} how.name what NATS's own tools list the connection by
-   * @param {string} [how.credentials] a file with user and key, as NATS's tools make it
-   * @param {string} [how.ca] a file with the certificates that NATS's must be signed by; then it must be TLS
-   * @param {string} [how.cert] a file with this server's certificate, for NATS servers that ask for one
-   * @param {string} [how.key] a file with its key
+   * @param {Buffer} [how.credentials] user and key, as NATS's tools make the file
+   * @param {Buffer} [how.ca] the certificates that NATS's must be signed by; then it must be TLS
+   * @param {Buffer} [how.cert] this server's certificate, for NATS servers that ask for one
+   * @param {Buffer} [how.key] its key
    * @param {number} [how.replicas] NATS servers that are to have a copy of each stream
    * @param {number} [how.silence] for how long no answer may come, milliseconds: then the connection is given up
-   * @throws {Error} when a file can't be read
    */
   constructor({ servers, name, credentials, ca, cert, key, replicas = 1, silence = 4000 }) {
     this.replicas = replicas;
     this.#servers = servers;
     this.#name = name;
     this.#silence = silence;
-    const read = (file) => file && readFileSync(file);
-    this.#files = {
-      credentials: read(credentials),
-      ca: read(ca),
-      cert: read(cert),
-      key: read(key)
-    };
+    this.#files = { credentials, ca, cert, key };
   }
 
   /**
@@ -160,7 +151,7 @@ export class NatsLink {
         pingInterval: PING,
         maxPingOut: this.#silence / PING,
         ...(credentials && { authenticator: credsAuthenticator(credentials) }),
-        ...((ca || cert) && { tls: { ca: text(ca), cert: text(cert), key: text(key) } })
+        ...((ca || cert) && { tls: { ca, cert, key } })
       };
       connection = await connect(how, this.#closing.signal);
     } catch (error) {
@@ -385,5 +376,3 @@ async function loadClient() {
     ...{ jetstream: jetstream.jetstream, Kvm: kv.Kvm }
   };
 }
-
-const text = (buffer) => buffer?.toString();

@@ -9,6 +9,7 @@ import { SIDES } from './ring.js';
 import { SharedFeeds } from './shared-feeds.js';
 import { SharedPresence } from './shared-presence.js';
 import { SharedRevocations } from './shared-revocations.js';
+import { readOptionFile } from '../base/option-file.js';
 import { tagOf, tagText } from '../base/tag.js';
 
 /**
@@ -230,13 +231,13 @@ function seamsOf(ring, name) {
 const graceOf = ({ state, drain, worldGrace }) =>
   state === 'none' || worldGrace === 0 ? 0 : (drain + worldGrace) * 1000;
 
-/** The files that Broker reads, by its names for them. */
-function filesOf(options) {
-  const files = {
-    credentials: options.worldCredentials,
-    ca: options.worldCa,
-    cert: options.worldCertificate,
-    key: options.worldKey
+/** What is in the files that the options name, by NatsLink's names for them. */
+function filesOf({ worldCredentials, worldCa, worldCertificate, worldKey }) {
+  const read = (name, file) => (file === 'none' ? undefined : readOptionFile(name, file));
+  return {
+    credentials: read('world-credentials', worldCredentials),
+    ca: read('world-ca', worldCa),
+    cert: read('world-certificate', worldCertificate),
+    key: read('world-key', worldKey)
   };
-  return Object.fromEntries(Object.entries(files).filter(([, file]) => file !== 'none'));
 }

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -230,10 +230,8 @@ t.test('frames go to their receivers, and name their senders', { skip }, async (
 t.test('credentials', { skip }, async (t) => {
   const { config, credentials } = createCredentials();
   const nats = await startNats(t, config);
-  const file = join(temporary(t), 'server.creds');
-  writeFileSync(file, credentials);
   const outsider = enter(t, nats, 'x');
-  const member = enter(t, nats, 'a', { credentials: file });
+  const member = enter(t, nats, 'a', { credentials: Buffer.from(credentials) });
   await until(
     () => member.membership.state === 'member',
     () => member.problem()
@@ -242,9 +240,6 @@ t.test('credentials', { skip }, async (t) => {
   t.equal(outsider.membership.state, 'alone');
   t.match(outsider.membership.view().problem.message, /--world-credentials/);
   t.equal(member.ring(), 'a');
-  t.throws(() => new Broker({ servers: [nats.url], name: 'y', credentials: '/no/such/file' }), {
-    code: 'ENOENT'
-  });
 });
 
 t.test('each server has its own permissions', { skip }, async (t) => {
@@ -260,8 +255,7 @@ t.test('each server has its own permissions', { skip }, async (t) => {
   );
   const nats = await startNats(t, `authorization { users: [${entries.join(', ')}] }`);
   const [a, b] = names.map((name, at) => {
-    const credentials = join(temporary(t), name);
-    writeFileSync(credentials, credentialsOf('none', users[at]));
+    const credentials = Buffer.from(credentialsOf('none', users[at]));
     return enter(t, nats, name, { credentials });
   });
   await until(() => a.ring() === 'ab' && b.ring() === 'ab', a.problem);
@@ -273,7 +267,7 @@ t.test('TLS', { skip }, async (t) => {
   const made = certificate(temporary(t), 'localhost', ['IP:127.0.0.1']);
   const [cert, key] = [made['tls-cert'], made['tls-key']];
   const nats = await startNats(t, `tls { cert_file: "${cert}", key_file: "${key}" }`);
-  const member = enter(t, nats, 'a', { ca: cert });
+  const member = enter(t, nats, 'a', { ca: readFileSync(cert) });
   await until(
     () => member.membership.state === 'member',
     () => member.membership.view().problem

@@ -147,10 +147,14 @@ t.test('servers of one world', { skip, timeout: 240_000 }, async (t) => {
   });
 });
 
-t.test('a file that is not there', async (t) => {
-  const { code, errors } = await launchToEnd(t, {
-    ...{ world: 'nats://127.0.0.1:1', name: 'a', 'world-credentials': '/no/such/file' }
-  });
-  t.equal(code, 1);
-  t.match(errors, /^sprites: .*\/no\/such\/file/m);
+t.test('a file that is not there, and one that is a folder', async (t) => {
+  for (const [option, file, why] of [
+    ['credentials', '/no/such/file', 'ENOENT'],
+    ['ca', t.testdir(), 'EISDIR']
+  ]) {
+    const world = { world: 'nats://127.0.0.1:1', name: 'a', [`world-${option}`]: file };
+    const { code, errors } = await launchToEnd(t, world);
+    t.equal(code, 1);
+    t.match(errors, `sprites: --world-${option} ${file} can't be read (${why})\n`);
+  }
 });

@@ -1,0 +1,17 @@
+import { readFileSync } from 'node:fs';
+
+/**
+ * Reads the file that an option names.
+ *
+ * @param {string} name of the option, without its dashes
+ * @param {string} file
+ * @returns {Buffer}
+ * @throws {Error} in one line that names both
+ */
+export function readOptionFile(name, file) {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    throw new Error(`--${name} ${file} can't be read (${error.code})`, { cause: error });
+  }
+}
