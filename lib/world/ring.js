@@ -61,33 +61,13 @@ export class Ring {
     return [...this.#members];
   }
 
-  /** @returns {boolean} whether a server is in the ring */
-  has(name) {
-    return this.#places.has(name);
-  }
-
-  /**
-   * @param {string} name
-   * @param {number} row
-   * @returns {string} where the row's right end leads; the name itself where no other server has the row. The server need
-   *     not have the row: a sprite that comes in a row that is no more flies on from here.
-   * @throws {RangeError} when the server is not in the ring
-   */
-  right(name, row) {
-    return this.#next(name, row, 1);
-  }
-
-  /** As `right`, from the row's left end. */
-  left(name, row) {
-    return this.#next(name, row, -1);
-  }
-
   /**
    * The seams of a server: rows in ranges, with where each leads. They are few, at most one for each
    * height that there is in the ring.
    *
    * @param {string} name
-   * @param {number} [rows] how many; by default those of the server
+   * @param {number} [rows] how many; by default those of the server, which need not have them: a sprite that comes in a row
+   *     that is no more flies on from here
    * @returns {{left: Seam[], right: Seam[]}} each in order of rows, without a gap from 0 to `rows`
    * @throws {RangeError} when the server is not in the ring
    */
@@ -102,25 +82,13 @@ export class Ring {
     return place;
   }
 
-  /** The members from one on, once around, without itself. */
-  *#around(name, step) {
+  #seamsTo(name, rows, step) {
     const place = this.#place(name);
     const { length } = this.#members;
-    for (let i = 1; i < length; i++) {
-      yield this.#members[(((place + i * step) % length) + length) % length];
-    }
-  }
-
-  #next(name, row, step) {
-    for (const other of this.#around(name, step)) if (other.rows > row) return other.name;
-    return name;
-  }
-
-  #seamsTo(name, rows, step) {
     const seams = [];
     let from = 0;
-    for (const other of this.#around(name, step)) {
-      if (from >= rows) break;
+    for (let i = 1; i < length && from < rows; i++) {
+      const other = this.#members.at((place + i * step) % length);
       if (other.rows <= from) continue;
       const to = Math.min(other.rows, rows);
       seams.push({ from, to, peer: other.name });

@@ -283,6 +283,9 @@ export function shapeOf(clients) {
 /** @returns {number} of all throws, each over one of four edges, the share that leads to another server */
 export const shareThatCrosses = (clients) => (2 * shapeOf(clients).rows) / (4 * clients);
 
+/** @returns {string} where a row's end leads from a server, which need not have the row; itself where no other one has */
+export const leadsTo = (ring, side, name, row) => ring.seams(name, row + 1)[side].at(-1).peer;
+
 /**
  * Messages that NATS takes and gives in a second.
  *
@@ -334,13 +337,15 @@ export function hopsOf({ servers, random, clients: [least, most], drift, sprites
   const sums = { hops: 0, most: 0, own: 0, crossed: 0, blind: 0 };
   for (let i = 0; i < sprites; i++) {
     const { from, row } = endOf(real, random.below(total));
-    const next = (at) => (ring.right(at, row) === at ? from : ring.right(at, row));
+    const way = (at) => leadsTo(ring, 'right', at, row);
+    const next = (at) => (way(at) === at ? from : way(at));
     const hops = follow({ real, from, row, next });
     sums.own += hops === 0 ? 1 : 0;
     sums.crossed += hops === 0 ? 0 : 1;
     sums.hops += hops;
     sums.most = Math.max(sums.most, hops);
-    if (hops > 0) sums.blind += follow({ real, from, row, next: (at) => blindRing.right(at, 0) });
+    const blind = (at) => leadsTo(blindRing, 'right', at, 0);
+    if (hops > 0) sums.blind += follow({ real, from, row, next: blind });
   }
   return {
     hops: sums.hops / sums.crossed,

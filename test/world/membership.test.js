@@ -11,7 +11,7 @@ import {
 import { Leases } from '../../lib/world/leases.js';
 import { Membership } from '../../lib/world/membership.js';
 import { Random } from '../fuzz/random.js';
-import { VirtualBroker, VirtualProcess, VirtualTime } from '../support/world-virtual.js';
+import { leadsTo, VirtualBroker, VirtualProcess, VirtualTime } from '../support/world-virtual.js';
 
 /** Memberships in virtual time: minutes of a world in milliseconds, and the same every time. */
 
@@ -42,7 +42,7 @@ class World {
       changed(membership) {
         const view = membership.view();
         // A server that sews by it asks for the seams of this one.
-        if (!view.ring.has(name)) throw new Error(`${name} is not in its own ring: ${view.state}`);
+        view.ring.seams(name);
         server.views.push(view);
       },
       log: silent,
@@ -105,12 +105,12 @@ t.test('servers join, and all have the same ring', async (t) => {
   t.ok(took < GRACE, `${took} ms`);
   for (const as of ['a', 'b', 'c']) {
     t.equal(world.state(as), 'member');
-    t.equal(world.told(as).ring.right('b', 5), 'c');
-    t.equal(world.told(as).ring.right('c', 5), 'b', 'a has no row 5');
+    t.equal(leadsTo(world.told(as).ring, 'right', 'b', 5), 'c');
+    t.equal(leadsTo(world.told(as).ring, 'right', 'c', 5), 'b', 'a has no row 5');
     t.equal(world.told(as).peers.size, 2);
   }
   world.get('a').rows = 6;
-  await world.until(() => world.told('c').ring.right('c', 5) === 'a', LEASE);
+  await world.until(() => leadsTo(world.told('c').ring, 'right', 'c', 5) === 'a', LEASE);
   t.equal(world.told('b').peers.get('a').epoch, world.view('a').epoch, 'its frames are good');
 });
 
@@ -219,7 +219,6 @@ t.test('stopped and continued: it finds itself taken out, and takes no other out
   t.equal(world.view('a').epoch, epochs[0], 'the others were left alone');
   t.equal(world.view('c').epoch, epochs[2]);
   t.ok(world.view('b').epoch > epochs[1]);
-  t.ok(world.get('b').views.every(({ state, ring }) => state !== 'member' || ring.has('b')));
 });
 
 t.test('the broker away, or hanging, for less than a lease, and for much longer', async (t) => {
@@ -521,7 +520,7 @@ t.test('starts without a broker, alone, and joins when there is one', async (t) 
   await world.run(LEASE);
   t.equal(world.state('a'), 'alone');
   t.equal(world.told('a').problem.code, 'unreachable');
-  t.equal(world.told('a').ring.right('a', 0), 'a');
+  t.equal(world.ring('a'), 'a');
   world.broker.start();
   await world.until(() => world.state('a') === 'member', GRACE);
   t.equal(world.told('a').problem, undefined);
