@@ -52,20 +52,24 @@ const farewellOf = (lease) => Math.max(lease / 4, 2000);
  * @typedef {import('./ring.js').View} View
  */
 
+/** How a member is that is told nothing else. */
+const USUAL = {
+  prepare: async () => {},
+  changed() {},
+  epochBefore: 0,
+  grace: 0,
+  finish: () => false,
+  clock: systemClock,
+  version: VERSION
+};
+
 export class Membership {
+  /** As the constructor has it; with `leases` also what refuseOthers(), toTakeOut() and viewOf() go by. */
+  #how;
   #name;
   #lease;
   #store;
   #clock;
-  #describe;
-  #prepare;
-  #changed;
-  #log;
-  #instance;
-  #epochBefore;
-  #grace;
-  #finish;
-  #version;
   #run = randomUUID();
   #leases = new Leases();
 
@@ -109,34 +113,13 @@ export class Membership {
    * @param {typeof systemClock} [how.clock]
    * @param {number} [how.version]
    */
-  constructor({
-    name,
-    lease,
-    store,
-    describe,
-    prepare = async () => {},
-    changed = () => {},
-    log,
-    instance = randomUUID(),
-    epochBefore = 0,
-    grace = 0,
-    finish = () => false,
-    clock = systemClock,
-    version = VERSION
-  }) {
+  constructor(how) {
+    this.#how = { ...USUAL, instance: randomUUID(), leases: this.#leases, ...how };
+    const { name, lease, store, clock } = this.#how;
     this.#name = name;
     this.#lease = lease;
     this.#store = store;
-    this.#describe = describe;
-    this.#prepare = prepare;
-    this.#changed = changed;
-    this.#log = log;
-    this.#instance = instance;
-    this.#epochBefore = epochBefore;
-    this.#grace = grace;
-    this.#finish = finish;
     this.#clock = clock;
-    this.#version = version;
     store.watch({ seen: (of, what) => this.#hear(of, what), missed: () => this.#missed() });
   }
 
@@ -158,7 +141,7 @@ export class Membership {
   /** @returns {View} of now */
   view() {
     const self = { state: this.state, problem: this.#problem, epoch: this.#epoch };
-    return viewOf(this.#self(), self, this.#describe, this.#clock.now());
+    return viewOf(this.#how, self, this.#clock.now());
   }
 
   /** @returns {number} clients that another server had when it last wrote its entry; 0 where that does not say */
@@ -265,10 +248,10 @@ export class Membership {
     }
     const seen = this.#leases.get(this.#name);
     if (!this.#isFree(seen)) return this.#stand('joining');
-    refuseOthers(this.#self(), this.#clock.now(), () => true);
+    refuseOthers(this.#how, this.#clock.now(), () => true);
     this.#stand('joining');
     this.#epoch = nextEpoch(
-      [seen?.entry?.epoch, this.#epoch, this.#epochBefore].filter(Number.isSafeInteger)
+      [seen?.entry?.epoch, this.#epoch, this.#how.epochBefore].filter(Number.isSafeInteger)
     );
     this.#preparing = undefined;
     await this.#write('joining', seen);
@@ -296,19 +279,19 @@ export class Membership {
    * has, which has ended: the state could not have been opened else.
    */
   #isOwn({ run, instance }) {
-    return run === this.#run || (instance === this.#instance && !this.#epoch);
+    return run === this.#run || (instance === this.#how.instance && !this.#epoch);
   }
 
   /** Does with the name it holds what is to be done. */
   async #keep(seen) {
     const { entry } = seen;
-    if (this.#target === 'gone') return this.#write('gone', seen, 'gone', this.#finish());
+    if (this.#target === 'gone') return this.#write('gone', seen, 'gone', this.#how.finish());
     if (this.#target === 'leaving') return this.#renew('leaving', seen);
     if (entry.state === 'member') return this.#renew('member', seen);
     try {
       const since = sinceOf(seen);
       const isBefore = (other) => other.entry.state !== 'joining' || sinceOf(other) < since;
-      refuseOthers(this.#self(), this.#clock.now(), isBefore);
+      refuseOthers(this.#how, this.#clock.now(), isBefore);
     } catch (error) {
       await this.#write('gone', seen, 'alone');
       throw error;
@@ -321,13 +304,13 @@ export class Membership {
 
   #beginPreparing() {
     const preparing = { done: false };
-    this.#prepare().then(
+    this.#how.prepare().then(
       () => {
         preparing.done = true;
         this.#wake();
       },
       (error) => {
-        this.#log.warn({ err: error }, 'what comes before joining the world has failed');
+        this.#how.log.warn({ err: error }, 'what comes before joining the world has failed');
         if (this.#preparing === preparing) this.#preparing = undefined;
       }
     );
@@ -337,7 +320,7 @@ export class Membership {
   /** Writes the entry where it is time to, or it says something else. */
   async #renew(state, seen) {
     const due = this.#clock.now() - this.#sent >= this.#lease / RENEWALS;
-    const { rows } = this.#describe();
+    const { rows } = this.#how.describe();
     if (due || seen.entry.state !== state || seen.entry.rows !== rows || this.state === 'cut-off') {
       await this.#write(state, seen);
     }
@@ -347,16 +330,16 @@ export class Membership {
   async #write(state, seen, phase = state, empty = false) {
     const revision = seen?.revision ?? 0;
     const entry = {
-      ...this.#describe(),
-      version: this.#version,
+      ...this.#how.describe(),
+      version: this.#how.version,
       epoch: this.#epoch,
       state,
       lease: this.#lease,
-      instance: this.#instance,
+      instance: this.#how.instance,
       run: this.#run,
       since: this.#isOurs(seen?.entry) ? sinceOf(seen) : undefined,
       // A server that is only refused does not come back so.
-      ...(this.#target !== 'member' && this.#grace > 0 && { grace: this.#grace }),
+      ...(this.#target !== 'member' && this.#how.grace > 0 && { grace: this.#how.grace }),
       ...(empty && { empty })
     };
     const sent = this.#clock.now();
@@ -392,13 +375,13 @@ export class Membership {
   async #takeOut() {
     const now = this.#clock.now();
     if (this.state !== 'member' || now - this.#contact > this.#lease / 2) return;
-    const mine = toTakeOut(this.#self(), now);
+    const mine = toTakeOut(this.#how, now);
     if (mine.length === 0) return;
     const taken = mine.map(async (name) => {
       const { entry, revision } = this.#leases.get(name);
       const lost = { ...entry, state: 'lost', by: this.#name };
       const written = await this.#put(name, lost, revision);
-      this.#log.warn({ lost: name, epoch: entry.epoch }, 'a server of the world is lost');
+      this.#how.log.warn({ lost: name, epoch: entry.epoch }, 'a server of the world is lost');
       this.#see(name, { entry: lost, revision: written });
     });
     const results = await Promise.allSettled(taken);
@@ -406,11 +389,6 @@ export class Membership {
       ({ reason }) => reason !== undefined && !(reason instanceof Conflict)
     );
     if (failed) throw failed.reason;
-  }
-
-  /** What refuseOthers(), toTakeOut() and viewOf() go by. */
-  #self() {
-    return { leases: this.#leases, name: this.#name, version: this.#version, lease: this.#lease };
   }
 
   /**
@@ -455,9 +433,9 @@ export class Membership {
 
   #failed(error) {
     if (error instanceof Conflict) return;
-    if (!(error instanceof WorldError)) this.#log.error({ err: error }, 'world');
+    if (!(error instanceof WorldError)) this.#how.log.error({ err: error }, 'world');
     const { code = 'unreachable', message } = error;
-    if (this.#problem?.code !== code) this.#log.warn({ problem: code }, `world: ${message}`);
+    if (this.#problem?.code !== code) this.#how.log.warn({ problem: code }, `world: ${message}`);
     this.#problem = { code, message };
     if (this.state === 'joining' || code === 'name-taken') this.#phase = 'alone';
   }
@@ -470,10 +448,10 @@ export class Membership {
     if (told && told.state === state && told.problem === now.problem && told.epoch === now.epoch) {
       return;
     }
-    if (this.#logged !== state) this.#log.info({ state, epoch: this.#epoch }, 'world');
+    if (this.#logged !== state) this.#how.log.info({ state, epoch: this.#epoch }, 'world');
     this.#logged = state;
     this.#told = now;
-    this.#changed(this);
+    this.#how.changed(this);
   }
 }
 

@@ -123,63 +123,32 @@ export class Ring {
  * @param {import('./leases.js').Leases} known.leases
  * @param {string} known.name the server's
  * @param {number} known.version of the protocol that it speaks
+ * @param {() => {rows: number, url?: string}} known.describe what the others must know of it
  * @param {{state: View['state'], problem: View['problem'], epoch: View['epoch']}} self what it is now
- * @param {() => {rows: number, url?: string}} describe what the others must know of it
  * @param {number} now
  * @returns {View}
  */
-export function viewOf({ leases, name, version }, self, describe, now) {
+export function viewOf({ leases, name, version, describe }, self, now) {
   const { state, epoch } = self;
   const inRing = state === 'member' || state === 'cut-off';
-  const peers = peersOf(leases, name, version);
-  const restarting = leases.absences.names(now).filter((one) => one !== name);
+  const all = [...leases.entries()].flatMap(([one, { entry }]) => (entry ? [[one, entry]] : []));
+  const others = all.filter(([one]) => one !== name);
+  const peers = others.filter(([, entry]) => isLiving(entry) && entry.version === version);
+  const members = all.filter(([, entry]) => isMember(entry, version));
+  const emptied = all.filter(([, entry]) => entry.state === 'gone' && entry.empty);
+  // A server that leaves has no places any more, or says that it comes back.
+  const places = peers.filter(([, entry]) => entry.state !== 'leaving');
   // One that is no part of the world says nothing of it.
-  const others =
-    state === 'alone' ? { places: [], restarting: [] } : { places: placesOf(peers), restarting };
-  const members = inRing ? membersOf(leases, version) : [{ name, epoch, ...describe() }];
+  const isAlone = state === 'alone';
   return {
     ...self,
-    ring: new Ring(members),
-    peers,
-    epochs: epochsOf(leases, name),
-    emptied: emptiedOf(leases),
-    ...others
+    ring: new Ring(inRing ? members.map(memberOf) : [{ name, epoch, ...describe() }]),
+    peers: new Map(peers),
+    epochs: new Map(others.map(([one, entry]) => [one, entry.epoch])),
+    emptied: emptied.map(([one]) => one),
+    places: isAlone ? [] : places.map(([one, { url }]) => ({ name: one, url })),
+    restarting: isAlone ? [] : leases.absences.names(now).filter((one) => one !== name)
   };
 }
 
-const emptiedOf = (leases) =>
-  [...leases.entries()]
-    .filter(([, { entry }]) => entry?.state === 'gone' && entry.empty)
-    .map(([name]) => name);
-
-function membersOf(leases, version) {
-  const members = [];
-  for (const [name, { entry }] of leases.entries()) {
-    if (!isMember(entry, version)) continue;
-    members.push({ name, rows: entry.rows, epoch: entry.epoch, url: entry.url });
-  }
-  return members;
-}
-
-function peersOf(leases, own, version) {
-  const peers = new Map();
-  for (const [name, { entry }] of leases.entries()) {
-    if (name === own || !isLiving(entry) || entry.version !== version) continue;
-    peers.set(name, entry);
-  }
-  return peers;
-}
-
-function epochsOf(leases, own) {
-  const epochs = new Map();
-  for (const [name, { entry }] of leases.entries()) {
-    if (name !== own && entry !== undefined) epochs.set(name, entry.epoch);
-  }
-  return epochs;
-}
-
-/** Servers whose clients are to ask there. A server that leaves has no places any more, or says that it comes back. */
-const placesOf = (peers) =>
-  [...peers]
-    .filter(([, { state }]) => state !== 'leaving')
-    .map(([name, { url }]) => ({ name, url }));
+const memberOf = ([name, { rows, epoch, url }]) => ({ name, rows, epoch, url });
