@@ -34,17 +34,19 @@ export class Broker {
   #name;
   #kv;
   #watcher = { seen() {}, missed() {} };
-  #receive = () => {};
-  #receivePresence = () => {};
+  #receive;
   #underWay = 0;
   #flushing = false;
 
   /**
    * @param {object} how as NatsLink takes it, but for
    * @param {string} how.name this server's
+   * @param {{frame: Receive, presence: Receive}} [how.receive] are given the frames that come for this server, and what the
+   *     other servers say of presence: `Receive` is (from: string, message: Uint8Array) => void
    */
-  constructor({ name, ...how }) {
+  constructor({ name, receive = { frame() {}, presence() {} }, ...how }) {
     this.#name = name;
+    this.#receive = receive;
     this.#link = new NatsLink({ ...how, name: `sprites ${name}` });
     this.#link.follow({
       opened: (connection) => {
@@ -64,16 +66,6 @@ export class Broker {
   /** @param {Parameters<import('./membership.js').Store['watch']>[0]} watcher */
   watch(watcher) {
     this.#watcher = watcher;
-  }
-
-  /** @param {(from: string, frame: Uint8Array) => void} receive is given the frames that come for this server */
-  onFrame(receive) {
-    this.#receive = receive;
-  }
-
-  /** @param {(from: string, message: Uint8Array) => void} receive is given what the other servers say of presence */
-  onPresence(receive) {
-    this.#receivePresence = receive;
   }
 
   /**
@@ -136,12 +128,9 @@ export class Broker {
         const from = subject.slice(subject.lastIndexOf('.') + 1);
         if (NAME.test(from)) receive(from, data);
       });
-    connection.subscribe(`${FRAMES}.${this.#name}.*`, {
-      callback: given((...frame) => this.#receive(...frame))
-    });
-    connection.subscribe(`${PRESENCE}.*`, {
-      callback: given((...message) => this.#receivePresence(...message))
-    });
+    const { frame, presence } = this.#receive;
+    connection.subscribe(`${FRAMES}.${this.#name}.*`, { callback: given(frame) });
+    connection.subscribe(`${PRESENCE}.*`, { callback: given(presence) });
   }
 
   #hear({ subject, data, headers }) {

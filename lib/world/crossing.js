@@ -1,3 +1,5 @@
+import { setTimeout as pause } from 'node:timers/promises';
+
 import { loadAddon } from '../base/addon.js';
 import { Unanswerable } from '../torus/pool.js';
 
@@ -32,9 +34,6 @@ const LOOK = 50;
 
 /** Servers and refusals that are logged at the most: every client of NATS can publish frames under any name. */
 const SAID = 1000;
-
-/** How long a server that leaves waits for what is in its outboxes to be taken, milliseconds. */
-const PATIENCE = 2000;
 
 export class Crossing {
   #pool;
@@ -159,17 +158,11 @@ export class Crossing {
   /**
    * Waits until every outbox is empty, or the time is over. To be called when the server has begun to leave.
    *
-   * @param {number} [within] milliseconds
-   * @returns {Promise<number>} sprites that are still there
+   * @param {number} within milliseconds
    */
-  async handOver(within = PATIENCE) {
+  async handOver(within) {
     const end = performance.now() + within;
-    while (this.status().waiting > 0 && performance.now() < end) {
-      await new Promise((then) => {
-        setTimeout(then, LOOK);
-      });
-    }
-    return this.status().waiting;
+    while (this.status().waiting > 0 && performance.now() < end) await pause(LOOK);
   }
 
   /**

@@ -32,10 +32,7 @@ export class Directory {
       .map(({ name, url }) => [tagOf(name), url]);
     const waited = restarting.map((name) => [tagOf(name), null]);
     // Of two with the same tag, the one that is there.
-    this.#take([...waited, ...others].filter(([tag]) => tag !== this.#own));
-  }
-
-  #take(entries) {
+    const entries = [...waited, ...others].filter(([tag]) => tag !== this.#own);
     const before = JSON.stringify(this.entries);
     this.#urls = new Map(entries.toSorted(([a], [b]) => a - b));
     if (JSON.stringify(this.entries) !== before) this.#changed();

@@ -59,7 +59,13 @@ export class World {
     this.#log = log;
     const { world: servers, worldReplicas: replicas } = options;
     const nats = { servers, replicas, ...filesOf(options) };
-    this.#broker = new Broker({ ...nats, name });
+    this.#broker = new Broker({
+      ...{ ...nats, name },
+      receive: {
+        frame: (from, frame) => this.#crossing.received(from, frame),
+        presence: (from, message) => this.#presence.received(from, message)
+      }
+    });
     this.#crossing = new Crossing({
       ...{ pool, name, log },
       send: (to, frame) => this.#send(to, frame)
@@ -97,8 +103,6 @@ export class World {
       log
     });
     this.#view = this.#membership.view();
-    this.#broker.onFrame((from, frame) => this.#crossing.received(from, frame));
-    this.#broker.onPresence((from, message) => this.#presence.received(from, message));
   }
 
   /**
@@ -131,13 +135,11 @@ export class World {
     const inRing = state === 'member' || state === 'cut-off';
     const seams = inRing ? seamsOf(ring, this.#name) : { left: [], right: [] };
     const own = { name: this.#name, ...this.#crossing.describe(), url: this.#url };
-    // Renewals say it anew, and the ring is not another one for that.
-    const populated = (one) => ({ ...one, clients: this.#membership.clientsOf(one.name) });
-    const members = inRing
-      ? ring.members.map((one) =>
-          one.name === own.name ? { ...one, clients: own.clients } : populated(one)
-        )
-      : [own];
+    const members = (inRing ? ring.members : [own]).map((one) => ({
+      ...one,
+      // Renewals say it anew, and the ring is not another one for that.
+      clients: one.name === own.name ? own.clients : this.#membership.clientsOf(one.name)
+    }));
     return {
       world: {
         name: this.#name,

@@ -189,7 +189,7 @@ t.test('a server that leaves hands over what waits', async (t) => {
   const gone = { state: 'leaving', epoch: a.epoch, ring: new Ring([{ name: 'a', rows: 1 }]) };
   a.crossing.update({ ...gone, peers: new Map(), epochs: new Map() });
   t.equal(throwOne(a, a.ids[0], 'right', { x: 6 }), 'neighbor-busy');
-  t.equal(await a.crossing.handOver(), 0);
+  await a.crossing.handOver(60_000);
   t.equal(b.pool.status().crossedIn, 5);
   throwOne(b, b.ids[0], 'left', { x: 1 });
   await until(() => b.crossing.status().refused['not-in-ring'] > 0, 'it takes nothing any more');
