@@ -21,12 +21,14 @@ const PING = 2000;
 /** JetStream's code for a stream that is not there. */
 export const NO_STREAM = 10059;
 
-/** The error codes of JetStream that have a meaning here. Where it is off, the client's error has a name alone. */
-const CODE = { wrongRevision: 10071, wrongRevisionToo: 10164, notEnabled: 10039 };
+/** Its codes for a compare-and-set that came too late. */
+const WRONG_REVISION = [10071, 10164];
 
-/** @returns {boolean} whether an error of the client says that JetStream is off: no receiver was there */
-export const isNotEnabled = ({ name, code }) =>
-  name === 'JetStreamNotEnabled' || code === CODE.notEnabled;
+/**
+ * @returns {boolean} whether an error of the client says that JetStream is off. Where no receiver was there it has a name
+ *     alone
+ */
+export const isNotEnabled = ({ name, code }) => name === 'JetStreamNotEnabled' || code === 10039;
 
 /** Those for replicas that it can't keep: it is no cluster, or has too few servers. */
 const NO_REPLICAS = [10074, 10005];
@@ -324,36 +326,26 @@ export class NatsLink {
    */
   failure(error) {
     if (error instanceof WorldError || error instanceof Conflict) return error;
-    if (!this.#client) return this.unreachable(error.message);
-    const { errors } = this.#client;
-    const where = this.#servers.join(', ');
-    const about = [error, error.cause].filter(Boolean);
-    const isOne = (...kinds) => about.some((one) => kinds.some((kind) => one instanceof kind));
-    if (isOne(errors.AuthorizationError, errors.UserAuthenticationExpiredError)) {
-      return new WorldError(
+    const { message, code, name, cause } = error;
+    if (WRONG_REVISION.includes(code)) return new Conflict(message);
+    const isOne = (...kinds) => kinds.includes(name) || kinds.includes(cause?.name);
+    const known = [
+      [
+        isOne('AuthorizationError', 'UserAuthenticationExpiredError'),
         'credentials',
-        `${where} does not let this server in: ${error.message}; see --world-credentials`
-      );
-    }
-    if (isOne(errors.PermissionViolationError)) {
-      return new WorldError('permissions', `${where} forbids what a world needs: ${error.message}`);
-    }
-    if (isNotEnabled(error)) {
-      return new WorldError(
-        'no-jetstream',
-        `${where} has no JetStream: start nats-server with -js`
-      );
-    }
-    if (error.code === CODE.wrongRevision || error.code === CODE.wrongRevisionToo) {
-      return new Conflict(error.message);
-    }
-    if (NO_REPLICAS.includes(error.code)) {
-      return new WorldError(
+        `does not let this server in: ${message}; see --world-credentials`
+      ],
+      [isOne('PermissionViolationError'), 'permissions', `forbids what a world needs: ${message}`],
+      [isNotEnabled(error), 'no-jetstream', 'has no JetStream: start nats-server with -js'],
+      [
+        NO_REPLICAS.includes(code),
         'no-replicas',
-        `${where} can't keep --world-replicas ${this.replicas}: ${error.message}`
-      );
-    }
-    return this.unreachable(error.message || error.code || error.name);
+        `can't keep --world-replicas ${this.replicas}: ${message}`
+      ]
+    ];
+    const [, problem, says] = known.find(([holds]) => holds) ?? [];
+    if (problem === undefined) return this.unreachable(message || code || name);
+    return new WorldError(problem, `${this.#servers.join(', ')} ${says}`);
   }
 }
 
@@ -365,14 +357,14 @@ async function loadClient() {
     import('@nats-io/jetstream'),
     import('@nats-io/kv')
   ]);
-  const { credsAuthenticator, errors, headers } = client;
+  const { credsAuthenticator, headers } = client;
   function headersOf(all) {
     const made = headers();
     for (const [name, value] of Object.entries(all)) made.set(name, value);
     return made;
   }
   return {
-    ...{ connect, credsAuthenticator, errors, headersOf },
+    ...{ connect, credsAuthenticator, headersOf },
     ...{ jetstream: jetstream.jetstream, Kvm: kv.Kvm }
   };
 }
