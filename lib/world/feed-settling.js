@@ -31,14 +31,8 @@ const REFUSED = 30_000;
 const UNKNOWN = Infinity;
 
 export class FeedSettling {
-  #store;
-  #marks;
-  #most;
-  #clock;
-  #log;
-  #shares;
-  #settle;
-  #reached;
+  /** As the constructor has them. */
+  #parts;
   /** Keys to be settled, and the revision that is known to be there, or UNKNOWN. @type {Map<string, number>} */
   #behind = new Map();
   /** Keys that are being settled, and how many may be. */
@@ -85,16 +79,9 @@ export class FeedSettling {
    * @param {(key: string, revision: number) => Promise<void>} parts.settle rejects with WorldError or Conflict
    * @param {() => void} parts.reached told when the store was reached
    */
-  constructor({ store, marks, most, clock, log, shares, settle, reached }) {
-    this.#store = store;
-    this.#marks = marks;
-    this.#most = most;
-    this.#clock = clock;
-    this.#log = log;
-    this.#shares = shares;
-    this.#settle = settle;
-    this.#reached = reached;
-    store.watch({
+  constructor(parts) {
+    this.#parts = parts;
+    parts.store.watch({
       news: (key, revision) => this.#news(key, revision),
       missed: () => this.#missed()
     });
@@ -125,7 +112,7 @@ export class FeedSettling {
 
   /** @returns {boolean} whether what is published goes to the store */
   get isReachable() {
-    return this.#isOpen && this.#answers && this.#store.connected;
+    return this.#isOpen && this.#answers && this.#parts.store.connected;
   }
 
   /** @returns {{behind: number, refused: number}} */
@@ -139,7 +126,8 @@ export class FeedSettling {
     this.#answers = false;
     if (!this.#isOpen) return;
     const { code = 'unreachable', message } = error;
-    if (this.#said !== code) this.#log.warn({ problem: code }, `feeds of the world: ${message}`);
+    if (this.#said !== code)
+      this.#parts.log.warn({ problem: code }, `feeds of the world: ${message}`);
     this.#said = code;
   }
 
@@ -147,9 +135,9 @@ export class FeedSettling {
   refuse(key, problem, head) {
     this.#refusals += 1;
     if (!this.#refused.has(key)) {
-      this.#log.error({ feed: key, problem }, 'a feed of another server is not taken');
+      this.#parts.log.error({ feed: key, problem }, 'a feed of another server is not taken');
     }
-    this.#refused.set(key, { since: this.#clock.now(), head });
+    this.#refused.set(key, { since: this.#parts.clock.now(), head });
   }
 
   accept(key) {
@@ -165,7 +153,7 @@ export class FeedSettling {
   see(key, revision) {
     if (!this.#isOpen) return;
     const known = this.#behind.get(key);
-    if (known === undefined && revision !== UNKNOWN && this.#behind.size >= this.#most) {
+    if (known === undefined && revision !== UNKNOWN && this.#behind.size >= this.#parts.most) {
       this.#overflowed = true;
       return;
     }
@@ -178,7 +166,7 @@ export class FeedSettling {
     const isGap = revision > this.#heard + 1;
     this.#heard = Math.max(this.#heard, revision);
     if (isGap && !this.#mustRead) this.#missed();
-    if (this.#shares(key)) this.see(key, revision);
+    if (this.#parts.shares(key)) this.see(key, revision);
   }
 
   #missed() {
@@ -201,7 +189,7 @@ export class FeedSettling {
   async #run(key, revision) {
     this.#busy.add(key);
     try {
-      await this.#settle(key, revision);
+      await this.#parts.settle(key, revision);
       this.#owed.delete(key);
       this.#atOnce = Math.min(this.#atOnce + 1, AT_ONCE);
     } catch (error) {
@@ -218,7 +206,7 @@ export class FeedSettling {
   }
 
   #failed(key, error) {
-    this.#log.error({ err: error, feed: key }, 'a feed of the world could not be settled');
+    this.#parts.log.error({ err: error, feed: key }, 'a feed of the world could not be settled');
     this.#owed.delete(key);
     this.refuse(key, 'internal-error');
   }
@@ -240,20 +228,20 @@ export class FeedSettling {
       while (this.#mustRead && this.isReachable);
     } catch (error) {
       if (error instanceof WorldError) this.lost(error);
-      else this.#log.error({ err: error }, 'feeds of the world');
+      else this.#parts.log.error({ err: error }, 'feeds of the world');
     }
     this.#looking = false;
-    if (this.#isOpen) this.#timer = this.#clock.after(LOOK, () => this.#look());
+    if (this.#isOpen) this.#timer = this.#parts.clock.after(LOOK, () => this.#look());
   }
 
   async #lookOnce() {
     // Where the connection is lost it comes back by itself, and says so.
-    if (!this.#isOpen || this.#store.isLost) return;
+    if (!this.#isOpen || this.#parts.store.isLost) return;
     const heard = this.#heard;
-    const { identity, last } = await this.#store.open();
+    const { identity, last } = await this.#parts.store.open();
     if (!this.#isOpen) return;
     if (identity !== this.#identity || last < heard) {
-      this.#marks.unstoreAll();
+      this.#parts.marks.unstoreAll();
       this.#identity = identity;
       this.#heard = 0;
       this.#mustRead = true;
@@ -261,11 +249,11 @@ export class FeedSettling {
     // It had come that far a look ago: the news are not on their way any more.
     if (this.#seen > this.#heard || this.#overflowed) this.#mustRead = true;
     this.#seen = last;
-    if (!this.#answers) for (const key of this.#marks.unstoredKeys()) this.#owe(key);
+    if (!this.#answers) for (const key of this.#parts.marks.unstoredKeys()) this.#owe(key);
     this.#answers = true;
-    if (this.#said) this.#log.info('feeds of the world: the store answers again');
+    if (this.#said) this.#parts.log.info('feeds of the world: the store answers again');
     this.#said = undefined;
-    this.#reached();
+    this.#parts.reached();
     if (this.#mustRead) await this.#read(last);
     this.#tryRefused();
     this.#work();
@@ -278,7 +266,7 @@ export class FeedSettling {
     this.#reading = true;
     let heads;
     try {
-      heads = await this.#store.heads();
+      heads = await this.#parts.store.heads();
     } catch (error) {
       this.#mustRead = true;
       throw error;
@@ -288,20 +276,20 @@ export class FeedSettling {
     if (!this.#isOpen) return;
     this.#heard = Math.max(this.#heard, last);
     for (const [key, head] of heads) {
-      if (this.#shares(key) && !this.#has(key, head)) this.#owe(key);
+      if (this.#parts.shares(key) && !this.#has(key, head)) this.#owe(key);
     }
-    for (const key of this.#marks.keys()) if (!heads.has(key)) this.#owe(key);
+    for (const key of this.#parts.marks.keys()) if (!heads.has(key)) this.#owe(key);
     this.#tell();
   }
 
   /** Whether a version is here; then the store has it. */
   #has(key, head) {
-    const mark = this.#marks.get(key);
+    const mark = this.#parts.marks.get(key);
     if (!mark || isNewer(head, mark) || isNewer(mark, head) || head.digest !== mark.digest) {
       return false;
     }
     const { revision, run } = head;
-    this.#marks.set(key, { ...mark, revision, run, stored: true, exposed: true });
+    this.#parts.marks.set(key, { ...mark, revision, run, stored: true, exposed: true });
     return true;
   }
 
@@ -311,7 +299,7 @@ export class FeedSettling {
   }
 
   #tryRefused() {
-    const now = this.#clock.now();
+    const now = this.#parts.clock.now();
     for (const [key, refused] of this.#refused) {
       if (now - refused.since < REFUSED) continue;
       refused.since = now;

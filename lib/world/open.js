@@ -1,16 +1,17 @@
+/** What SharedFeeds counts, and its names in /status. */
+const FEEDS = Object.entries({
+  ...{ in: 'worldFeedsIn', out: 'worldFeedsOut', overruled: 'worldFeedsOverruled' },
+  ...{ refused: 'worldFeedsRefused', reachable: 'worldFeedsReachable' },
+  ...{ behind: 'worldFeedsBehind', unstored: 'worldFeedsUnshared' }
+});
+
+export const feedFigures = (counts) =>
+  Object.fromEntries(FEEDS.map(([name, shown]) => [shown, Number(counts[name] ?? 0)]));
+
 /** The members of /status of a server without a world: see World#figures. */
 const NOTHING = Object.freeze({
   ...{ world: null, worldMember: 0, worldServers: 0, worldSeams: 0 },
-  ...{ outboxSprites: 0, outboxBytes: 0 },
-  ...feedFigures({
-    in: 0,
-    out: 0,
-    refused: 0,
-    overruled: 0,
-    behind: 0,
-    unstored: 0,
-    reachable: false
-  })
+  ...{ outboxSprites: 0, outboxBytes: 0, ...feedFigures({}) }
 });
 
 /** What a server without `--world` has in place of one. */
@@ -39,17 +40,4 @@ export async function openWorld(parts) {
   if (parts.options.world === 'none') return NONE;
   const { World } = await import('./world.js');
   return new World(parts);
-}
-
-/** What SharedFeeds counts, by its names in /status. */
-export function feedFigures(counts) {
-  return {
-    worldFeedsIn: counts.in,
-    worldFeedsOut: counts.out,
-    worldFeedsOverruled: counts.overruled,
-    worldFeedsRefused: counts.refused,
-    worldFeedsReachable: counts.reachable ? 1 : 0,
-    worldFeedsBehind: counts.behind,
-    worldFeedsUnshared: counts.unstored
-  };
 }
