@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 
 import { problemOf } from '../support/contract.js';
+import { get, put, tokenFile } from '../support/feeds.js';
 import { launchToEnd } from '../support/launch.js';
 import { skip, startNats } from '../support/nats.js';
 import { until } from '../support/until.js';
@@ -17,19 +18,23 @@ import {
   untilAll
 } from '../support/world-servers.js';
 
-/** Servers of one world as their users have them: processes, sockets, a real nats-server. */
+/** Servers of one world as their users have them: processes, sockets, a real nats-server. Without workers, and with them. */
 
 /** Seconds; that of a server which the test stops is longer. */
 const LEASES = { a: 3, b: 60, c: 3, d: 60 };
 
-function enter(t, nats, name) {
-  const bounds = { 'throw-rate': 0, lease: 300, 'max-sprite': '200K', drain: 30 };
-  return enterWorld(t, nats, name, { 'world-lease': LEASES[name], ...bounds });
-}
+t.test('servers of one world', { skip, timeout: 240_000 }, (t) => play(t, 0));
+t.test('servers with workers', { skip, timeout: 240_000 }, (t) => play(t, 2));
 
-t.test('servers of one world', { skip, timeout: 240_000 }, async (t) => {
+async function play(t, workers) {
   const nats = await startNats(t, 'max_payload: 65536');
-  const [a, b, c] = await Promise.all(['a', 'b', 'c'].map((name) => enter(t, nats, name)));
+  const tokens = tokenFile(t);
+  const enter = (name) => {
+    const bounds = { 'throw-rate': 0, 'poll-rate': 0, lease: 300, 'max-sprite': '200K', drain: 30 };
+    const own = { 'world-lease': LEASES[name], workers, 'publish-token-file': tokens };
+    return enterWorld(t, nats, name, { ...bounds, ...own });
+  };
+  const [a, b, c] = await Promise.all(['a', 'b', 'c'].map(enter));
   const sizes = new Map(Object.entries({ a: 4, b: 1, c: 9 }));
   const clients = [];
   for (const server of [a, b, c]) {
@@ -73,11 +78,49 @@ t.test('servers of one world', { skip, timeout: 240_000 }, async (t) => {
     }
   });
 
+  t.test('a parked poll is answered by what lands over a seam', async (t) => {
+    for (const [from, to, edge, by] of [
+      [before, ofB, 'right', 'left'],
+      [ofB, before, 'left', 'right']
+    ]) {
+      const { wire, answer } = await to.server.park(to.id, `ack=${to.seq}&hold=100`);
+      t.equal((await to.server.inside()).parked, 1);
+      const thrown = await from.server.throw(from.id, edge, JSON.stringify({ edge }));
+      t.strictSame([thrown.status, thrown.body], [202, { state: 'queued' }]);
+      const { body } = await answer;
+      t.match(body.sprites, [{ from: by, sprite: { edge } }]);
+      to.seq = body.seq;
+      await wire.destroy();
+    }
+  });
+
+  t.test(
+    'a client is told of the world, and of what was published at another server',
+    async (t) => {
+      const servers = ['a', 'b', 'c'].map((name) => ({ name }));
+      t.match((await a.ask('GET', '/status')).body.world, { name: 'a', state: 'member', servers });
+      const own = await until(async () => {
+        const { body } = await a.ask('GET', `/status/${before.id}`);
+        return body.world.clients === clients.length && body;
+      });
+      t.equal(own.clients, sizes.get('a'));
+      const [{ world }] = await lookAt([a]);
+      t.strictSame(new Map(world.servers.map((one) => [one.name, one.clients])), sizes);
+      const { cursor } = (await put(a, 'scores', { n: 1 })).body;
+      const { body } = await until(async () => {
+        const one = await get(b, 'scores');
+        return one.status === 200 && one;
+      });
+      t.strictSame([body.cursor, body.value], [cursor, { n: 1 }]);
+    }
+  );
+
   t.test('without the broker each goes on alone, a new one too', async (t) => {
     await nats.kill();
     await untilAll([a, c], (all) => all.every(({ world }) => world.state === 'cut-off'));
     const over = await a.throw(before.id, 'right');
     t.equal(problemOf(over), 'neighbor-busy', 'nothing is promised over a seam');
+    t.match(over.headers['retry-after'], /^\d+$/);
     const within = await b.throw(ofB.id, 'up', '{"way":"up"}');
     t.equal(within.status, 202);
     const { body } = await b.poll(ofB.id, `ack=${ofB.seq}`);
@@ -85,7 +128,7 @@ t.test('servers of one world', { skip, timeout: 240_000 }, async (t) => {
     ofB.seq = body.seq;
     t.equal(await unready(a), undefined, 'it serves its own clients as ever');
 
-    const d = await enter(t, nats, 'd');
+    const d = await enter('d');
     const [{ world }] = await untilAll([d], ([one]) => one.world.problem === 'unreachable');
     t.match(world, { state: 'alone', servers: [{ name: 'd' }], seams: { left: [], right: [] } });
     t.match(logged(d), /"problem":"unreachable"/, 'it says so');
@@ -104,7 +147,7 @@ t.test('servers of one world', { skip, timeout: 240_000 }, async (t) => {
 
     d.child.kill('SIGKILL');
     await d.ended();
-    const again = await enter(t, nats, 'd');
+    const again = await enter('d');
     await untilAll([again], ([one]) => one.world.state === 'joining');
     t.equal(await unready(again), 'joining', 'while the one before it may still live');
     await again.stop();
@@ -135,7 +178,8 @@ t.test('servers of one world', { skip, timeout: 240_000 }, async (t) => {
       body.sprites.map(({ sprite }) => sprite.n),
       Array.from({ length: 20 }, (_, n) => n)
     );
-    await untilAll([b], ([one]) => one.world.seams.left[0]?.peer === 'c');
+    const [{ lost }] = await untilAll([b], ([one]) => one.world.seams.left[0]?.peer === 'c');
+    t.equal(lost, 0);
   });
 
   t.test('what the NATS server does not take waits, and the log says why', async (t) => {
@@ -145,7 +189,7 @@ t.test('servers of one world', { skip, timeout: 240_000 }, async (t) => {
     await untilAll([b], ([one]) => one.outboxSprites === 1);
     t.equal((await b.throw(ofB.id, 'up')).status, 202, 'all else goes on');
   });
-});
+}
 
 t.test('a file that is not there, and one that is a folder', async (t) => {
   for (const [option, file, why] of [
