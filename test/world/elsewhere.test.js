@@ -142,6 +142,15 @@ t.test(
       }
     });
 
+    t.test('a server that stood still is out, and comes back in a new epoch', async (t) => {
+      const { epoch } = (await b.inside()).world;
+      b.child.kill('SIGSTOP');
+      await sewn([a, c, d]);
+      b.child.kill('SIGCONT');
+      await sewn([a, b, c, d]);
+      t.ok((await b.inside()).world.epoch > epoch);
+    });
+
     t.test('the clients of a server that is gone are unknown', async (t) => {
       b.child.kill('SIGKILL');
       await b.ended();

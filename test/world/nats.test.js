@@ -1,9 +1,6 @@
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 
 import { Kvm } from '@nats-io/kv';
 import { createUser } from '@nats-io/nkeys';
@@ -11,7 +8,6 @@ import { connect } from '@nats-io/transport-node';
 import t from 'tap';
 
 import { Broker, BUCKET } from '../../lib/world/broker.js';
-import { VERSION } from '../../lib/world/entry.js';
 import { Membership } from '../../lib/world/membership.js';
 import { FeedStore, STREAM } from '../../lib/world/feed-store.js';
 import { NatsLink } from '../../lib/world/nats-link.js';
@@ -25,7 +21,6 @@ import {
   startNats
 } from '../support/nats.js';
 import { openSockets, temporary } from '../support/processes.js';
-import { ROOT } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /** Memberships by a real nats-server. What depends on time to the millisecond is in membership.test.js. */
@@ -59,22 +54,6 @@ function enter(t, nats, name, how = {}) {
   return { broker, membership, ring, problem: () => membership.view().problem?.code };
 }
 
-/** A member in a process of its own. */
-function start(t, nats, name) {
-  const options = JSON.stringify({ name, servers: [nats.url], lease: LEASE, rows: 3 });
-  const program = join(ROOT, 'test/support/world-member.js');
-  const child = spawn(process.execPath, [program, options], {
-    stdio: ['ignore', 'pipe', 'inherit']
-  });
-  const member = { child, view: {}, ended: once(child, 'exit') };
-  createInterface({ input: child.stdout }).on('line', (line) => (member.view = JSON.parse(line)));
-  t.teardown(async () => {
-    child.kill('SIGKILL');
-    await member.ended;
-  });
-  return member;
-}
-
 t.test('a ring, the broker killed and back, its store lost', { skip }, async (t) => {
   const nats = await startNats(t);
   const members = ['a', 'b', 'c'].map((name) => enter(t, nats, name));
@@ -103,30 +82,6 @@ t.test('a ring, the broker killed and back, its store lost', { skip }, async (t)
   await membership.leave();
   t.equal(membership.state, 'gone');
   await until(() => members[0].ring() === 'ac' && members[2].ring() === 'ac');
-});
-
-t.test('killed, stopped and continued', { skip }, async (t) => {
-  const nats = await startNats(t);
-  const [a, b] = ['a', 'b'].map((name) => enter(t, nats, name));
-  const c = start(t, nats, 'c');
-  const d = start(t, nats, 'd');
-  await until(() => [a, b].every(({ ring }) => ring() === 'abcd') && c.view.ring === 'abcd');
-  const { epoch } = c.view;
-
-  c.child.kill('SIGSTOP');
-  await until(() => a.ring() === 'abd' && b.ring() === 'abd');
-  t.notOk(a.membership.view().peers.has('c'), 'a frame of it is refused');
-  c.child.kill('SIGCONT');
-  await until(() => a.ring() === 'abcd' && c.view.ring === 'abcd' && c.view.state === 'member');
-  t.ok(c.view.epoch > epoch);
-  await until(() => a.membership.view().peers.get('c')?.epoch === c.view.epoch);
-
-  d.child.kill('SIGKILL');
-  await until(() => a.ring() === 'abc' && b.ring() === 'abc');
-  c.child.kill('SIGTERM');
-  const [code] = await c.ended;
-  t.equal(code, 0, 'one that leaves ends by itself');
-  await until(() => a.ring() === 'ab' && b.ring() === 'ab');
 });
 
 t.test('a broker that hangs and goes on', { skip }, async (t) => {
@@ -191,15 +146,6 @@ t.test('a name taken twice', { skip }, async (t) => {
   t.equal(second.membership.state, 'alone');
   await first.membership.leave();
   await until(() => second.membership.state === 'member');
-});
-
-t.test('another version', { skip }, async (t) => {
-  const nats = await startNats(t);
-  const old = enter(t, nats, 'a');
-  await until(() => old.membership.state === 'member');
-  const other = enter(t, nats, 'b', { version: VERSION + 1 });
-  await until(() => other.problem() === 'other-version');
-  t.equal(old.ring(), 'a');
 });
 
 t.test('frames go to their receivers, and name their senders', { skip }, async (t) => {
