@@ -9,7 +9,7 @@ import { applyPatch, DEPTH, freeze } from '../../lib/client/patch.js';
 import { canonical } from '../../lib/feeds/canonical.js';
 import { change } from '../../lib/feeds/change.js';
 import { compare } from '../../lib/feeds/compare.js';
-import { freshSeed, Random } from '../fuzz/random.js';
+import { randomOf } from '../fuzz/random.js';
 import { lengthOf } from '../support/until.js';
 import { randomlyChanged, randomPatch, randomValue } from '../support/json-cases.js';
 
@@ -136,7 +136,7 @@ t.test('canonical JSON: natively, but for what is rare', async (t) => {
 });
 
 t.test('canonical JSON: members in order at every level, whatever they are called', async (t) => {
-  const random = new Random(Number(process.env.SEED ?? Math.floor(Math.random() * 1e9)));
+  const random = randomOf(t);
   const names = [
     'b',
     'a',
@@ -199,7 +199,7 @@ t.test('a patch is made where one is asked for', async (t) => {
 });
 
 t.test('what compare finds leads from one value to the other at random', async (t) => {
-  const random = new Random(Number(process.env.SEED ?? freshSeed()));
+  const random = randomOf(t);
   let wrong = 0;
   for (let i = 0; i < PAIRS; i += 1) {
     const before = freeze(randomValue(random));
@@ -217,7 +217,7 @@ t.test('what compare finds leads from one value to the other at random', async (
 });
 
 t.test('any patch makes JSON or is refused at random', async (t) => {
-  const random = new Random(Number(process.env.SEED ?? freshSeed()));
+  const random = randomOf(t);
   const known = ['add', 'remove', 'replace', 'move', 'copy', 'test'];
   const seen = { 'bad-patch': 0, 'patch-conflict': 0, undefined: 0 };
   let wrong = 0;

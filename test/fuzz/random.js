@@ -48,6 +48,16 @@ export class Random {
   }
 }
 
+/**
+ * @param {import('tap').Test} t is told the seed: SEED of the environment, or a new one
+ * @returns {Random}
+ */
+export function randomOf(t) {
+  const seed = Number(process.env.SEED ?? freshSeed());
+  t.comment(`seed ${seed}`);
+  return new Random(seed);
+}
+
 /** Bytes at which readers of text change their minds. */
 const EDGES = [
   0x00, 0x01, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x1f, 0x20, 0x21, 0x22, 0x2f, 0x3a, 0x5b, 0x5c,

@@ -112,8 +112,7 @@ async function playLists(scene) {
   load.go();
   for (let ends = 0; ends < 3; ends += 1) {
     await pause(2000);
-    at.server.child.kill('SIGKILL');
-    await at.server.ended();
+    await at.server.kill();
     at.server = await start();
   }
   await pause(1000);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 import { Feeds } from '../../lib/client/client.js';
 import { canonical } from '../../lib/feeds/canonical.js';
-import { Random, freshSeed } from '../fuzz/random.js';
+import { randomOf } from '../fuzz/random.js';
 import { Probe } from './cpp-probe.js';
 import { startFaultyProxy } from './proxies.js';
 import { TOKEN, remove, tryPut } from './feeds.js';
@@ -199,8 +199,7 @@ export async function playHistory(t, { random, steps, program }) {
       await again();
     },
     kill: async () => {
-      server.child.kill('SIGKILL');
-      await server.ended();
+      await server.kill();
       await again();
     },
     end: () => remove(server, random.pick(KEYS)),
@@ -252,9 +251,7 @@ const HISTORIES = 5;
  * @param {object} how as playHistory takes it, but `random`: the seed is SEED of the environment, or a new one
  */
 export async function playUntilHeard(t, how) {
-  const seed = Number(process.env.SEED ?? freshSeed());
-  t.comment(`seed ${seed}`);
-  const random = new Random(seed);
+  const random = randomOf(t);
   const heard = { told: 0, patched: 0 };
   const enough = () => heard.told > 20 && heard.patched > 0;
   for (let played = 0; played < HISTORIES && !enough(); played++) {

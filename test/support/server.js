@@ -111,6 +111,12 @@ class Server {
     return { code, signal };
   }
 
+  /** Ends its process at once. */
+  kill() {
+    this.#child.kill('SIGKILL');
+    return this.ended();
+  }
+
   /** @returns {Promise<Wire>} a connection, closed at the latest by `leaveNothing` */
   async wire() {
     const wire = await Wire.open(this.port, this.host);

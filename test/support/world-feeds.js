@@ -6,6 +6,7 @@ import { digestOf } from '../../lib/feeds/packing.js';
 import { isNewer } from '../../lib/world/feed-message.js';
 import { SharedFeeds } from '../../lib/world/shared-feeds.js';
 import { Conflict, WorldError } from '../../lib/world/world-error.js';
+import { PlayedStore } from './world-virtual.js';
 
 /**
  * Servers that share feeds by a store, all of it without sockets and in played time (world-virtual.js): the store takes
@@ -14,23 +15,21 @@ import { Conflict, WorldError } from '../../lib/world/world-error.js';
  */
 
 /** What JetStream is to FeedStore. */
-export class PlayedStore {
+export class FeedsStore extends PlayedStore {
   messages = new Map();
   /** Those of logs. */
   parts = new Map();
   last = 0;
   identity = 'first';
-  away = false;
-  hangs = false;
   /** Whether it has lost some of what it had promised. */
   hasForgotten = false;
   /** Whether some news come twice, and so out of order. */
   doubles = false;
   #kept;
-  #held = [];
   ends = new Set();
 
   constructor({ time, random, drops = 0 }) {
+    super();
     Object.assign(this, { time, random, drops });
   }
 
@@ -54,26 +53,10 @@ export class PlayedStore {
     }
   }
 
-  stop() {
-    this.away = true;
-  }
-
-  hang() {
-    this.hangs = true;
-  }
-
   start() {
-    const wasAway = this.away;
-    this.away = this.hangs = false;
-    for (const request of this.#held.splice(0)) request();
-    if (!wasAway) return;
+    if (!super.start()) return;
     this.identity = `run ${this.random.below(1e9)}`;
     for (const end of this.ends) end.missed();
-  }
-
-  take(request) {
-    if (this.hangs) this.#held.push(request);
-    else request();
   }
 
   /** Its store is lost. */
@@ -181,23 +164,12 @@ class End {
 
   #ask(what) {
     const { time } = this.#store;
-    return new Promise((resolve, reject) => {
-      const late = () => reject(new WorldError('unreachable', 'no answer'));
-      if (!this.connected) return time.after(0, late);
-      time.after(2000, late);
-      const answer = (settle, value) =>
-        time.after(this.#store.delay(), () => {
-          if (this.connected && !this.isDeaf) settle(value);
-        });
-      const request = () => {
-        if (!this.connected) return;
-        try {
-          answer(resolve, what());
-        } catch (error) {
-          answer(reject, error);
-        }
-      };
-      return time.after(this.#store.delay(), () => this.#store.take(request));
+    const lost = () => Promise.reject(new WorldError('unreachable', 'the connection is lost'));
+    if (!this.connected) return time.pause(0).then(lost);
+    return this.#store.ask(what, {
+      reaches: () => this.connected,
+      hears: (then) => !this.isDeaf && then(),
+      late: (then) => time.after(2000, then)
     });
   }
 }

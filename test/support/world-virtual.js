@@ -85,8 +85,59 @@ function pop(heap) {
   return top;
 }
 
+/** A store that takes its time, is away, or hangs: then what it is asked waits until it starts again. */
+export class PlayedStore {
+  away = false;
+  hangs = false;
+  #held = [];
+
+  stop() {
+    this.away = true;
+  }
+
+  hang() {
+    this.hangs = true;
+  }
+
+  /** @returns {boolean} whether it was away */
+  start() {
+    const wasAway = this.away;
+    this.away = this.hangs = false;
+    for (const request of this.#held.splice(0)) request();
+    return wasAway;
+  }
+
+  /**
+   * Asks it: there and back.
+   *
+   * @param {() => unknown} what
+   * @param {object} by
+   * @param {() => boolean} by.reaches whether there is a way
+   * @param {(then: () => void) => void} by.hears what is done with an answer that has come
+   * @param {(then: () => void) => void} by.late when there is none
+   */
+  ask(what, { reaches, hears, late }) {
+    return new Promise((resolve, reject) => {
+      late(() => reject(new WorldError('unreachable', 'no answer')));
+      const answer = (settle, value) =>
+        this.time.after(this.delay(), () => {
+          if (reaches()) hears(() => settle(value));
+        });
+      const request = () => {
+        if (!reaches()) return;
+        try {
+          answer(resolve, what());
+        } catch (error) {
+          answer(reject, error);
+        }
+      };
+      this.time.after(this.delay(), () => (this.hangs ? this.#held.push(request) : request()));
+    });
+  }
+}
+
 /** A broker with one bucket. */
-export class VirtualBroker {
+export class VirtualBroker extends PlayedStore {
   /**
    * @param {object} how
    * @param {VirtualTime} how.time
@@ -95,44 +146,24 @@ export class VirtualBroker {
    * @param {number} [how.patience] after which a request has failed, milliseconds
    */
   constructor({ time, delay = () => 1, echo = () => {}, patience = 1000 }) {
-    this.time = time;
-    this.delay = delay;
-    this.echo = echo;
-    this.patience = patience;
+    super();
+    Object.assign(this, { time, delay, echo, patience });
     this.entries = new Map();
     this.revision = 0;
     this.processes = new Set();
     this.counts = { asked: 0, writes: 0, conflicts: 0, told: 0 };
-    this.away = false;
-    this.hangs = false;
-    this.held = [];
   }
 
   /** The broker is killed; with `forgets` its store is empty when it is back. */
   stop({ forgets = false } = {}) {
-    this.away = true;
+    super.stop();
     if (!forgets) return;
     this.entries.clear();
     this.revision = 0;
   }
 
-  /** It hangs: what it is asked waits until it starts again. */
-  hang() {
-    this.hangs = true;
-  }
-
   start() {
-    const wasAway = this.away;
-    this.away = false;
-    if (wasAway) for (const process of this.processes) process.missed();
-    this.hangs = false;
-    for (const request of this.held.splice(0)) request();
-  }
-
-  /** Takes a request, as soon as it can. */
-  take(request) {
-    if (this.hangs) this.held.push(request);
-    else request();
+    if (super.start()) for (const process of this.processes) process.missed();
   }
 
   write(name, entry, revision) {
@@ -236,26 +267,12 @@ export class VirtualProcess {
     }
   };
 
-  /** There and back; an answer that can't come is none. */
   #ask(what) {
-    const { time, delay, patience, counts } = this.#broker;
-    counts.asked++;
-    return new Promise((resolve, reject) => {
-      const answer = (settle, value) => {
-        time.after(delay(), () => {
-          if (this.#reaches()) this.#do(() => settle(value));
-        });
-      };
-      this.clock.after(patience, () => reject(new WorldError('unreachable', 'no answer')));
-      const request = () => {
-        if (!this.#reaches()) return;
-        try {
-          answer(resolve, what());
-        } catch (error) {
-          answer(reject, error);
-        }
-      };
-      time.after(delay(), () => this.#broker.take(request));
+    this.#broker.counts.asked++;
+    return this.#broker.ask(what, {
+      reaches: () => this.#reaches(),
+      hears: (then) => this.#do(then),
+      late: (then) => this.clock.after(this.#broker.patience, then)
     });
   }
 }

@@ -152,8 +152,7 @@ t.test(
     });
 
     t.test('the clients of a server that is gone are unknown', async (t) => {
-      b.child.kill('SIGKILL');
-      await b.ended();
+      await b.kill();
       const soon = await a.poll(ids.b);
       t.equal(soon.status, 421, 'it may be back');
       await sewn([a, c, d]);

@@ -12,7 +12,7 @@ import { canonical } from '../../lib/feeds/canonical.js';
 import { digestOf } from '../../lib/feeds/packing.js';
 import { FeedStore } from '../../lib/world/feed-store.js';
 import { NatsLink } from '../../lib/world/nats-link.js';
-import { Random } from '../fuzz/random.js';
+import { randomOf } from '../fuzz/random.js';
 import { problemOf } from '../support/contract.js';
 import {
   EventStream,
@@ -246,8 +246,7 @@ t.test('a state that may lack its end brings back no older value', { skip }, asy
   const keys = Array.from({ length: 12 }, (_, n) => `key/${n}`);
   for (const key of keys) await put(a, key, 1);
   for (const key of keys) await seen(first, key);
-  first.child.kill('SIGKILL');
-  await first.ended();
+  await first.kill();
   for (const key of keys) await put(a, key, 2);
   cpSync(before, copy, { recursive: true });
   const b = await enterB(copy);
@@ -296,9 +295,7 @@ t.test(
   'whatever happens, all watchers have the newest in the end',
   { skip, timeout: 240_000 },
   async (t) => {
-    const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
-    t.comment(`seed ${seed}`);
-    const random = new Random(seed);
+    const random = randomOf(t);
     const nats = await startNats(t);
     const servers = await Promise.all(['a', 'b', 'c'].map((name) => enter(t, nats, name)));
     await ready(servers);
@@ -328,8 +325,7 @@ t.test(
       if (turnOf === 10) await nats.kill();
       if (turnOf === 20) await nats.start();
       if (turnOf === 30) {
-        servers[2].child.kill('SIGKILL');
-        await servers[2].ended();
+        await servers[2].kill();
         servers[2] = await enter(t, nats, 'c');
       }
     }

@@ -4,7 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 
 import t from 'tap';
 
-import { Random } from '../fuzz/random.js';
+import { randomOf } from '../fuzz/random.js';
 import { problemOf } from '../support/contract.js';
 import {
   EventStream,
@@ -135,8 +135,7 @@ t.test('a server that was away, and a broker', { skip, timeout: 120_000 }, async
   for (const count of [80, 30]) {
     const seen = await say(5);
     await logAt(b, 'chat', seen);
-    b.child.kill('SIGKILL');
-    await b.ended();
+    await b.kill();
     const cursor = await say(count);
     b = await enter(t, nats, 'b', kept);
     await ready([b]);
@@ -176,9 +175,7 @@ t.test('a server that was away, and a broker', { skip, timeout: 120_000 }, async
 });
 
 t.test('random histories, as a plain list has them', { skip, timeout: 240_000 }, async (t) => {
-  const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
-  t.comment(`seed ${seed}`);
-  const random = new Random(seed);
+  const random = randomOf(t);
   const nats = await startNats(t);
   const state = join(temporary(t), 'c');
   const names = ['a', 'b', 'c'];
@@ -224,8 +221,7 @@ t.test('random histories, as a plain list has them', { skip, timeout: 240_000 },
     if (step % 40 === 15) await nats.kill();
     if (step % 40 === 20) await nats.start();
     if (step % 40 === 30) {
-      servers[2].child.kill('SIGKILL');
-      await servers[2].ended();
+      await servers[2].kill();
       servers[2] = await start('c');
     }
     await Promise.all(said);

@@ -13,13 +13,7 @@ import { FeedStore, STREAM } from '../../lib/world/feed-store.js';
 import { NatsLink } from '../../lib/world/nats-link.js';
 import { certificate } from '../support/certificate.js';
 import { startHole } from '../support/addresses.js';
-import {
-  createCredentials,
-  credentialsOf,
-  skip,
-  startCluster,
-  startNats
-} from '../support/nats.js';
+import { credentialsOf, skip, startCluster, startNats } from '../support/nats.js';
 import { openSockets, temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
 
@@ -173,22 +167,7 @@ t.test('frames go to their receivers, and name their senders', { skip }, async (
   await until(() => got.at(-1) === 'a to b: three');
 });
 
-t.test('credentials', { skip }, async (t) => {
-  const { config, credentials } = createCredentials();
-  const nats = await startNats(t, config);
-  const outsider = enter(t, nats, 'x');
-  const member = enter(t, nats, 'a', { credentials: Buffer.from(credentials) });
-  await until(
-    () => member.membership.state === 'member',
-    () => member.problem()
-  );
-  await until(() => outsider.problem() === 'credentials');
-  t.equal(outsider.membership.state, 'alone');
-  t.match(outsider.membership.view().problem.message, /--world-credentials/);
-  t.equal(member.ring(), 'a');
-});
-
-t.test('each server has its own permissions', { skip }, async (t) => {
+t.test('each server has its own credentials and permissions', { skip }, async (t) => {
   const names = ['a', 'b'];
   const users = names.map(() => createUser());
   const permitted = (name) => {
@@ -207,6 +186,10 @@ t.test('each server has its own permissions', { skip }, async (t) => {
   await until(() => a.ring() === 'ab' && b.ring() === 'ab', a.problem);
   await b.membership.close();
   await until(() => a.ring() === 'a', a.problem);
+  const outsider = enter(t, nats, 'x');
+  await until(() => outsider.problem() === 'credentials');
+  t.match(outsider.membership.view().problem.message, /--world-credentials/);
+  t.equal(a.ring(), 'a');
 });
 
 t.test('TLS', { skip }, async (t) => {

@@ -204,16 +204,14 @@ t.test(
       const revoked = async () => (await fetch(`http://127.0.0.1:${a.adminPort}/revoked/`)).json();
       await until(async () => (await revoked()).some(({ sub }) => sub === 'bo'));
       t.match(await revoked(), [{ sub: 'bo' }], 'bo alone');
-      a.child.kill('SIGKILL');
-      await a.ended();
+      await a.kill();
       a = await enter('a');
       await cross(t);
     });
 
     await t.test('an entry under the name of a server that is down', async (t) => {
       for (const epoch of [LAST_VERSION, 2 ** 32]) {
-        a.child.kill('SIGKILL');
-        await a.ended();
+        await a.kill();
         await write('a', { epoch, state: 'gone' });
         a = await enter('a');
         await cross(t);

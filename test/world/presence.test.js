@@ -119,8 +119,7 @@ t.test('a watcher at any server is told of at all', { skip, timeout: 180_000 }, 
   });
 
   await t.test('a server that dies takes its watchers away with its lease', async () => {
-    b.child.kill('SIGKILL');
-    await b.ended();
+    await b.kill();
     await untilTold([a, c], 'plan', 3, ['ann', 'zoe']);
   });
 

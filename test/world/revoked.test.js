@@ -8,7 +8,7 @@ import { openRevocations } from '../../lib/grants/revocations.js';
 import { tokenOf } from '../../lib/world/feed-message.js';
 import { NatsLink } from '../../lib/world/nats-link.js';
 import { SharedRevocations, STREAM } from '../../lib/world/shared-revocations.js';
-import { Random } from '../fuzz/random.js';
+import { randomOf } from '../fuzz/random.js';
 import { problemOf } from '../support/contract.js';
 import { EventStream, get, NO_STATE, parkGet, put, tokenFile } from '../support/feeds.js';
 import { bearer, keyFile, reads } from '../support/grants.js';
@@ -81,8 +81,7 @@ t.test('at once, at every server, and after restarts', { skip, timeout: 120_000 
 
   await revoke(a, 'sub/bo');
   await untilRevoked([a, b, c], ['sub/bo']);
-  b.child.kill('SIGKILL');
-  await b.ended();
+  await b.kill();
   b = await enter('b');
   await ready([b]);
   t.strictSame(
@@ -302,9 +301,7 @@ t.test('the stream forgets what is over by the longest --grant-longest', { skip 
 });
 
 t.test('random histories, as a plain model has them', { skip, timeout: 240_000 }, async (t) => {
-  const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
-  t.comment(`seed ${seed}`);
-  const random = new Random(seed);
+  const random = randomOf(t);
   const nats = await startNats(t);
   const folder = temporary(t);
   const enter = worldOf(t, nats);
@@ -346,8 +343,7 @@ t.test('random histories, as a plain model has them', { skip, timeout: 240_000 }
       await untilRevoked(servers, revokedIn(models[0]));
     }
     if (random.oneIn(15)) {
-      servers[at].child.kill('SIGKILL');
-      await servers[at].ended();
+      await servers[at].kill();
       servers[at] = await start(names[at]);
       t.strictSame(await revokedAt(servers[at]), revokedIn(model).toSorted(), 'the state keeps it');
     }

@@ -7,8 +7,8 @@ import { Feeds } from '../../lib/feeds/feeds.js';
 import { cursorText, LAST_VERSION } from '../../lib/feeds/names.js';
 import { readOptions } from '../../lib/operator/options.js';
 import { Pool } from '../../lib/torus/pool.js';
-import { Random } from '../fuzz/random.js';
-import { PlayedStore, Servers } from '../support/world-feeds.js';
+import { freshSeed, Random } from '../fuzz/random.js';
+import { FeedsStore, Servers } from '../support/world-feeds.js';
 import { VirtualTime } from '../support/world-virtual.js';
 
 /**
@@ -17,14 +17,14 @@ import { VirtualTime } from '../support/world-virtual.js';
  */
 
 const HISTORIES = Number(process.env.FEED_HISTORIES ?? 40);
-const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
+const SEED = Number(process.env.SEED ?? freshSeed());
 const KEYS = ['a', 'b/c', 'd'];
 const NONE = Buffer.alloc(0);
 
 function world(t, { seed = SEED, drops = 0, names = ['a', 'b', 'c'] } = {}) {
   const time = new VirtualTime();
   const random = new Random(seed);
-  const store = new PlayedStore({ time, random, drops });
+  const store = new FeedsStore({ time, random, drops });
   const servers = new Servers({ t, time, random, store });
   for (const name of names) servers.start(name);
   return { time, random, store, servers };

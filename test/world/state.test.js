@@ -30,11 +30,6 @@ function enter({ t, nats, folder }, name) {
   );
 }
 
-async function kill(server) {
-  server.child.kill('SIGKILL');
-  await server.ended();
-}
-
 /**
  * What a server's journal has by now: all that is on the disk, as far as a power cut is concerned.
  *
@@ -106,7 +101,7 @@ t.test(
       b.child.kill('SIGSTOP');
       await ofA.throw(t, a, 'right', numbers(6, 10));
       await untilAll([a], ([one]) => one.outboxSprites === 5);
-      await kill(a);
+      await a.kill();
       a = await enter(where, 'a');
       const began = performance.now();
       await untilAll(
@@ -120,7 +115,7 @@ t.test(
       await ofA.throw(t, a, 'right', [10], 'duplicate');
 
       // b is killed with five sprites in a mailbox, and with frames that it has not read.
-      await kill(b);
+      await b.kill();
       b = await enter(where, 'b');
       await sewn([a, b, c]);
       await ofA.throw(t, a, 'right', [11]);
@@ -161,7 +156,7 @@ t.test(
       for (const name of ['a', 'b', 'c', 'b']) {
         const before = n;
         await until(() => n > before + 5);
-        await kill(servers[name]);
+        await servers[name].kill();
         servers[name] = await enter(where, name);
       }
       over = true;
@@ -197,7 +192,7 @@ t.test(
         c.child.kill('SIGSTOP');
         await ofB.throw(t, b, 'right', [6000]);
         await untilAll([b], ([one]) => one.outboxSprites === 1);
-        await kill(b);
+        await b.kill();
         b = await enter({ ...where, nats: undefined }, 'b');
         t.match(
           logged(b),
@@ -294,7 +289,7 @@ t.test(
       answer.catch(() => {}); // with the process
       await block(t, [4]);
       await standsStill(t, answer, 1);
-      await kill(d);
+      await d.kill();
       d = await enter(where, 'd');
       await sewn([a, d]);
       await ofD.take(t, d, 4);
@@ -307,7 +302,7 @@ t.test(
       const cutPower = journalOf(where, 'a');
       await ofA.throw(t, a, 'right', [5, 6, 7]);
       await untilAll([a], ([one]) => one.crossedOut === before.crossedOut + 3);
-      await kill(a);
+      await a.kill();
       cutPower();
       a = await enter(where, 'a');
       await sewn([a, d]);
@@ -323,7 +318,7 @@ t.test(
       const cutPower = journalOf(where, 'd');
       await ofA.throw(t, a, 'right', [10, 11]);
       await untilAll([a, d], ([one]) => one.outboxSprites === 0);
-      await kill(d);
+      await d.kill();
       cutPower();
       d = await enter(where, 'd');
       await sewn([a, d]);

@@ -145,8 +145,7 @@ async function play(t, workers) {
     t.match(healed.sprites, [{ from: 'left', sprite: { healed: true } }]);
     ofB.seq = healed.seq;
 
-    d.child.kill('SIGKILL');
-    await d.ended();
+    await d.kill();
     const again = await enter('d');
     await untilAll([again], ([one]) => one.world.state === 'joining');
     t.equal(await unready(again), 'joining', 'while the one before it may still live');
