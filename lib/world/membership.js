@@ -249,7 +249,6 @@ export class Membership {
     const seen = this.#leases.get(this.#name);
     if (!this.#isFree(seen)) return this.#stand('joining');
     refuseOthers(this.#how, this.#clock.now(), () => true);
-    this.#stand('joining');
     this.#epoch = nextEpoch(
       [seen?.entry?.epoch, this.#epoch, this.#how.epochBefore].filter(Number.isSafeInteger)
     );

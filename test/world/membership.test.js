@@ -10,6 +10,7 @@ import {
 } from '../../lib/world/entry.js';
 import { Leases } from '../../lib/world/leases.js';
 import { Membership } from '../../lib/world/membership.js';
+import { WorldError } from '../../lib/world/world-error.js';
 import { Random } from '../fuzz/random.js';
 import { leadsTo, VirtualBroker, VirtualProcess, VirtualTime } from '../support/world-virtual.js';
 
@@ -277,6 +278,18 @@ t.test('a broker that has forgotten everything: the same ring, no epoch used twi
   for (const [place, name] of [...'abc'].entries()) {
     t.ok(world.view(name).epoch > epochs[place]);
   }
+});
+
+t.test('a broker that takes no writes is told of once', async (t) => {
+  const said = [];
+  const world = new World();
+  world.broker.write = () => {
+    throw new WorldError('permissions', 'it may not');
+  };
+  world.add('a', { log: { ...silent, warn: ({ problem }) => said.push(problem) } });
+  await world.run(5 * LEASE);
+  t.strictSame(said, ['permissions']);
+  t.equal(world.state('a'), 'alone');
 });
 
 t.test('a slow broker', async (t) => {
