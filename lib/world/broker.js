@@ -47,7 +47,7 @@ export class Broker {
   constructor({ name, receive = { frame() {}, presence() {} }, ...how }) {
     this.#name = name;
     this.#receive = receive;
-    this.#link = new NatsLink({ ...how, name: `sprites ${name}` });
+    this.#link = new NatsLink({ ...how, name: `sprites ${name}`, needsAll: true });
     this.#link.follow({
       opened: (connection) => {
         this.#underWay = 0;
@@ -57,6 +57,7 @@ export class Broker {
       again: () => {
         // The store may be another one now.
         this.#kv = undefined;
+        this.#tryToPublish();
         this.#watcher.missed();
       },
       ended: () => (this.#kv = undefined)
@@ -126,11 +127,19 @@ export class Broker {
     const given = (receive) =>
       told(({ subject, data }) => {
         const from = subject.slice(subject.lastIndexOf('.') + 1);
-        if (NAME.test(from)) receive(from, data);
+        if (NAME.test(from) && data.length > 0) receive(from, data);
       });
     const { frame, presence } = this.#receive;
     connection.subscribe(`${FRAMES}.${this.#name}.*`, { callback: given(frame) });
     connection.subscribe(`${PRESENCE}.*`, { callback: given(presence) });
+    this.#tryToPublish();
+  }
+
+  /** Has the NATS server say now what it refuses, and not when a sprite waits: no server takes what is empty. */
+  #tryToPublish() {
+    for (const subject of [`${FRAMES}.${this.#name}`, PRESENCE]) {
+      this.#link.writable?.publish(`${subject}.${this.#name}`);
+    }
   }
 
   #hear({ subject, data, headers }) {

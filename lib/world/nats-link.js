@@ -12,6 +12,9 @@ export const PATIENCE = 2000;
 /** The time between two tries to connect, and as much again at random, milliseconds. */
 const RETRY = 250;
 
+/** When it connects again where the NATS server has refused a subject, milliseconds. */
+const REFUSED = 5000;
+
 /** For how long the store may fail before another NATS server of the cluster is tried, milliseconds. */
 const MOVE = PATIENCE;
 
@@ -48,6 +51,7 @@ export class NatsLink {
   #name;
   #files;
   #silence;
+  #needsAll;
   /** NATS servers that are to have a copy of each stream. */
   replicas;
   #client;
@@ -64,7 +68,7 @@ export class NatsLink {
   #failing = Infinity;
   /** The run of the NATS server that was left for another one. */
   #left;
-  /** Why the last try to connect has failed. */
+  /** Why the last try to connect has failed, or a connection was given up. */
   #lastError;
 
   /**
@@ -75,15 +79,17 @@ export class NatsLink {
    * @param {Buffer} [how.ca] the certificates that NATS's must be signed by; then it must be TLS
    * @param {Buffer} [how.cert] this server's certificate, for NATS servers that ask for one
    * @param {Buffer} [how.key] its key
+   * @param {boolean} [how.needsAll] whether it can do nothing where the NATS server refuses one of its subjects
    * @param {number} [how.replicas] NATS servers that are to have a copy of each stream
    * @param {number} [how.silence] for how long no answer may come, milliseconds: then the connection is given up
    */
-  constructor({ servers, name, credentials, ca, cert, key, replicas = 1, silence = 4000 }) {
+  constructor({ servers, name, replicas = 1, silence = 4000, needsAll = false, ...files }) {
     this.replicas = replicas;
+    this.#needsAll = needsAll;
     this.#servers = servers;
     this.#name = name;
     this.#silence = silence;
-    this.#files = { credentials, ca, cert, key };
+    this.#files = files;
   }
 
   /**
@@ -174,7 +180,12 @@ export class NatsLink {
 
   /** Follows what becomes of a connection, until it is closed. */
   async #watch(connection) {
-    for await (const { type } of connection.status()) {
+    for await (const { type, error } of connection.status()) {
+      if (this.#needsAll && error?.name === 'PermissionViolationError') {
+        this.#lastError = this.failure(error);
+        this.#nextTry = performance.now() + REFUSED;
+        connection.close();
+      }
       if (type === 'disconnect') this.#connected = false;
       if (type === 'reconnect') {
         const isSame = this.run === this.#left;
@@ -238,7 +249,7 @@ export class NatsLink {
       this.#failing = Infinity;
       return result;
     } catch (error) {
-      const failure = this.failure(error);
+      const failure = this.#lastError ?? this.failure(error);
       if (failure.code === 'unreachable') this.#move();
       throw failure;
     } finally {

@@ -192,6 +192,35 @@ t.test('each server has its own credentials and permissions', { skip }, async (t
   t.equal(a.ring(), 'a');
 });
 
+t.test('a subject that NATS refuses is why a server is alone', { skip }, async (t) => {
+  let denied;
+  const config = () =>
+    `no_auth_user: u\nauthorization { users: [{ user: u, password: u, permissions: { ${denied} } }] }`;
+  const refused = async () => {
+    const nats = await startNats(t, config);
+    const said = [];
+    const log = { ...silent, warn: ({ problem }) => said.push(problem) };
+    const states = new Set();
+    const { membership } = enter(t, nats, 'a', { log, changed: ({ state }) => states.add(state) });
+    await until(() => said.length > 0);
+    t.strictSame([said[0], states.has('member')], ['permissions', false], denied);
+    return { nats, membership };
+  };
+  for (const subject of ['frames', 'entries']) {
+    denied = `subscribe: { deny: "sprites.${subject}.>" }`;
+    await refused();
+  }
+  for (const subject of ['sprites.frames', 'sprites.presence', '$KV']) {
+    denied = `publish: { deny: "${subject}.>" }`;
+    await refused();
+  }
+  const { nats, membership } = await refused();
+  denied = '';
+  await nats.kill();
+  await nats.start();
+  await until(() => membership.state === 'member');
+});
+
 t.test('TLS', { skip }, async (t) => {
   const made = certificate(temporary(t), 'localhost', ['IP:127.0.0.1']);
   const [cert, key] = [made['tls-cert'], made['tls-key']];
