@@ -139,8 +139,6 @@ export class SharedFeeds {
     while (this.#marks.unstored > 0 && this.#settling.isReachable && this.#clock.now() < end) {
       await new Promise((then) => this.#clock.after(20, then));
     }
-    const feeds = this.#marks.unstored;
-    if (feeds > 0) this.#log.warn({ feeds }, 'feeds were published here alone');
   }
 
   close() {

@@ -179,9 +179,13 @@ export class World {
     } catch (error) {
       this.#log.error({ err: error }, 'world');
     }
-    const { waiting } = this.#crossing.status();
+    const { waiting: sprites } = this.#crossing.status();
+    const { unstored: feeds } = this.#feeds.status();
     const { state } = this.#membership;
-    this.#log[waiting > 0 ? 'warn' : 'info']({ state, sprites: waiting }, 'has left the world');
+    this.#log[sprites + feeds > 0 ? 'warn' : 'info'](
+      { state, sprites, feeds },
+      'has left the world'
+    );
   }
 
   #handOver(left) {

@@ -31,7 +31,7 @@ import {
 import { skip, startNats } from '../support/nats.js';
 import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
-import { enterWorld, ready } from '../support/world-servers.js';
+import { enterWorld, logged, ready } from '../support/world-servers.js';
 
 /**
  * Feeds of a world as their users have them: servers of their own, a real nats-server. What depends on when what gets
@@ -288,7 +288,15 @@ t.test('without the broker, and with it again', { skip, timeout: 120_000 }, asyn
     return isDeepStrictEqual(one.body, two.body);
   });
   stream.wire.destroy();
+  await nats.kill();
+  await put(a, 'lost', 1);
   await Promise.all([a, b].map((server) => server.stop()));
+  const left = (server) =>
+    logged(server)
+      .split('\n')
+      .find((line) => /has left the world/.test(line));
+  t.match(JSON.parse(left(a)), { level: 40, sprites: 0, feeds: 1 }, 'it says what it takes away');
+  t.match(JSON.parse(left(b)), { level: 30, sprites: 0, feeds: 0 });
 });
 
 t.test(
