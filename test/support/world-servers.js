@@ -1,3 +1,5 @@
+import { Broker } from '../../lib/world/broker.js';
+import { Membership } from '../../lib/world/membership.js';
 import { problemOf } from './contract.js';
 import { startServer } from './server.js';
 import { until } from './until.js';
@@ -9,6 +11,36 @@ export async function enterWorld(t, nats, name, more = {}) {
   const world = { world: nats.url, name, 'world-lease': 3 };
   const server = await startServer(t, { options: { ...world, ...more } });
   return Object.assign(server, { name });
+}
+
+export const silent = { info() {}, warn() {}, error() {} };
+
+/** A server's membership alone, in this process. */
+export function enterMember(t, nats, name, how = {}) {
+  const broker = new Broker({ servers: [nats.url], name, ...how });
+  const membership = new Membership({
+    ...{ name, lease: 3000, store: broker, log: silent },
+    describe: () => ({ rows: 3 }),
+    ...how
+  });
+  membership.start();
+  t.teardown(() => membership.close());
+  const names = () => membership.view().ring.members.map((member) => member.name);
+  const problem = () => membership.view().problem?.code;
+  return { broker, membership, ring: () => names().join(''), problem };
+}
+
+/** Waits until each server is looked at and is as wanted. */
+export async function untilEach(servers, wanted, look) {
+  const text = JSON.stringify(wanted);
+  for (const server of servers) {
+    let found;
+    const isIt = async () => {
+      found = JSON.stringify(await look(server));
+      return found === text;
+    };
+    await until(isIt, () => `${text} at ${server.name}: ${found}`);
+  }
 }
 
 /** What the admin ports say. */

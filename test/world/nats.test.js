@@ -7,8 +7,7 @@ import { createUser } from '@nats-io/nkeys';
 import { connect } from '@nats-io/transport-node';
 import t from 'tap';
 
-import { Broker, BUCKET } from '../../lib/world/broker.js';
-import { Membership } from '../../lib/world/membership.js';
+import { BUCKET } from '../../lib/world/broker.js';
 import { FeedStore, STREAM } from '../../lib/world/feed-store.js';
 import { NatsLink } from '../../lib/world/nats-link.js';
 import { certificate } from '../support/certificate.js';
@@ -16,71 +15,17 @@ import { startHole } from '../support/addresses.js';
 import { credentialsOf, skip, startCluster, startNats } from '../support/nats.js';
 import { openSockets, temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
+import { enterMember, silent } from '../support/world-servers.js';
 
 /** Memberships by a real nats-server. What depends on time to the millisecond is in membership.test.js. */
-
-const LEASE = 3000;
-
-const silent = { info() {}, warn() {}, error() {} };
 
 /** @returns {boolean} whether all are members, and each knows the ring as it is `named` */
 const isRing = (members, named) =>
   members.every(({ membership, ring }) => membership.state === 'member' && ring() === named);
 
-/** A member in this process. */
-function enter(t, nats, name, how = {}) {
-  const broker = new Broker({ servers: [nats.url], name, ...how });
-  const membership = new Membership({
-    name,
-    lease: LEASE,
-    store: broker,
-    describe: () => ({ rows: 3 }),
-    log: silent,
-    ...how
-  });
-  membership.start();
-  t.teardown(() => membership.close());
-  const ring = () =>
-    membership
-      .view()
-      .ring.members.map((member) => member.name)
-      .join('');
-  return { broker, membership, ring, problem: () => membership.view().problem?.code };
-}
-
-t.test('a ring, the broker killed and back, its store lost', { skip }, async (t) => {
-  const nats = await startNats(t);
-  const members = ['a', 'b', 'c'].map((name) => enter(t, nats, name));
-  const whole = () => isRing(members, 'abc');
-  await until(whole);
-  t.pass('three are one ring');
-
-  await nats.kill();
-  await until(() => members.every(({ membership }) => membership.state === 'cut-off'));
-  t.ok(
-    members.every(({ ring }) => ring() === 'abc'),
-    'no server sews without the others'
-  );
-  t.ok(members.every(({ problem }) => problem() === 'unreachable'));
-  await nats.start();
-  await until(whole);
-  t.pass('the broker is back, and so are they');
-
-  await nats.kill();
-  nats.forget();
-  await nats.start();
-  await until(whole);
-  t.pass('in a store of its own again');
-
-  const { membership } = members[1];
-  await membership.leave();
-  t.equal(membership.state, 'gone');
-  await until(() => members[0].ring() === 'ac' && members[2].ring() === 'ac');
-});
-
 t.test('a broker that hangs and goes on', { skip }, async (t) => {
   const nats = await startNats(t);
-  const members = ['a', 'b'].map((name) => enter(t, nats, name));
+  const members = ['a', 'b'].map((name) => enterMember(t, nats, name));
   const whole = () => isRing(members, 'ab');
   await until(whole);
   nats.signal('SIGSTOP');
@@ -133,9 +78,9 @@ t.test('two that open a link at once have one connection', { skip }, async (t) =
 
 t.test('a name taken twice', { skip }, async (t) => {
   const nats = await startNats(t);
-  const first = enter(t, nats, 'a');
+  const first = enterMember(t, nats, 'a');
   await until(() => first.membership.state === 'member');
-  const second = enter(t, nats, 'a');
+  const second = enterMember(t, nats, 'a');
   await until(() => second.problem() === 'name-taken');
   t.equal(second.membership.state, 'alone');
   await first.membership.leave();
@@ -147,7 +92,7 @@ t.test('frames go to their receivers, and name their senders', { skip }, async (
   const got = [];
   const [a, , c] = ['a', 'b', 'c'].map((name) => {
     const frame = (from, bytes) => got.push(`${from} to ${name}: ${Buffer.from(bytes)}`);
-    return enter(t, nats, name, { receive: { frame, presence() {} } });
+    return enterMember(t, nats, name, { receive: { frame, presence() {} } });
   });
   await until(() => a.ring() === 'abc' && c.ring() === 'abc');
   a.broker.send('b', Buffer.from('one'));
@@ -181,12 +126,12 @@ t.test('each server has its own credentials and permissions', { skip }, async (t
   const nats = await startNats(t, `authorization { users: [${entries.join(', ')}] }`);
   const [a, b] = names.map((name, at) => {
     const credentials = Buffer.from(credentialsOf('none', users[at]));
-    return enter(t, nats, name, { credentials });
+    return enterMember(t, nats, name, { credentials });
   });
   await until(() => a.ring() === 'ab' && b.ring() === 'ab', a.problem);
   await b.membership.close();
   await until(() => a.ring() === 'a', a.problem);
-  const outsider = enter(t, nats, 'x');
+  const outsider = enterMember(t, nats, 'x');
   await until(() => outsider.problem() === 'credentials');
   t.match(outsider.membership.view().problem.message, /--world-credentials/);
   t.equal(a.ring(), 'a');
@@ -201,7 +146,10 @@ t.test('a subject that NATS refuses is why a server is alone', { skip }, async (
     const said = [];
     const log = { ...silent, warn: ({ problem }) => said.push(problem) };
     const states = new Set();
-    const { membership } = enter(t, nats, 'a', { log, changed: ({ state }) => states.add(state) });
+    const { membership } = enterMember(t, nats, 'a', {
+      log,
+      changed: ({ state }) => states.add(state)
+    });
     await until(() => said.length > 0);
     t.strictSame([said[0], states.has('member')], ['permissions', false], denied);
     return { nats, membership };
@@ -225,12 +173,12 @@ t.test('TLS', { skip }, async (t) => {
   const made = certificate(temporary(t), 'localhost', ['IP:127.0.0.1']);
   const [cert, key] = [made['tls-cert'], made['tls-key']];
   const nats = await startNats(t, `tls { cert_file: "${cert}", key_file: "${key}" }`);
-  const member = enter(t, nats, 'a', { ca: readFileSync(cert) });
+  const member = enterMember(t, nats, 'a', { ca: readFileSync(cert) });
   await until(
     () => member.membership.state === 'member',
     () => member.membership.view().problem
   );
-  const stranger = enter(t, nats, 'x');
+  const stranger = enterMember(t, nats, 'x');
   await until(() => stranger.problem() === 'unreachable');
   t.equal(stranger.membership.state, 'alone');
 });
@@ -244,7 +192,7 @@ t.test(
     t.teardown(() => connection.close());
     const kvm = new Kvm(connection);
     const foreign = await kvm.create(BUCKET);
-    const member = enter(t, nats, 'a');
+    const member = enterMember(t, nats, 'a');
     await until(() => member.problem() === 'bad-bucket');
     await foreign.destroy();
     await until(() => member.membership.state === 'member');
@@ -254,7 +202,7 @@ t.test(
     await kv.put('c', 'x');
     await kv.delete('c');
     for (const name of ['b', 'c']) {
-      const other = enter(t, nats, name);
+      const other = enterMember(t, nats, name);
       await until(() => other.membership.state === 'member');
     }
     await until(() => member.ring() === 'abc');
@@ -263,7 +211,7 @@ t.test(
 
 t.test('a bucket that is deleted is made again', { skip }, async (t) => {
   const nats = await startNats(t);
-  const members = ['a', 'b'].map((name) => enter(t, nats, name));
+  const members = ['a', 'b'].map((name) => enterMember(t, nats, name));
   const whole = () => isRing(members, 'ab');
   await until(whole);
   const connection = await connect({ servers: nats.url });
@@ -281,9 +229,9 @@ t.test(
   async (t) => {
     const nats = await startCluster(t);
     const servers = nats.url.split(',');
-    const alone = enter(t, nats, 'a', { servers });
+    const alone = enterMember(t, nats, 'a', { servers });
     await until(() => alone.membership.state === 'member');
-    const copied = enter(t, nats, 'b', { servers, replicas: 3 });
+    const copied = enterMember(t, nats, 'b', { servers, replicas: 3 });
     await until(() => copied.ring() === 'ab');
     await nats.leads(`KV_${BUCKET}`, { copies: 3 });
 
@@ -322,11 +270,11 @@ t.test(
 
 t.test('a broker that is none for a world says so', { skip }, async (t) => {
   const nats = await startNats(t, '# no jetstream');
-  const member = enter(t, nats, 'a');
+  const member = enterMember(t, nats, 'a');
   await until(() => member.problem() === 'no-jetstream');
-  const nowhere = enter(t, { url: 'nats://127.0.0.1:1' }, 'b');
+  const nowhere = enterMember(t, { url: 'nats://127.0.0.1:1' }, 'b');
   await until(() => nowhere.problem() === 'unreachable');
   t.match(nowhere.membership.view().problem.message, /127\.0\.0\.1:1/);
-  const single = enter(t, await startNats(t), 'c', { replicas: 3 });
+  const single = enterMember(t, await startNats(t), 'c', { replicas: 3 });
   await until(() => single.problem() === 'no-replicas');
 });

@@ -6,33 +6,23 @@ import t from 'tap';
 
 import { digestOf } from '../../lib/feeds/packing.js';
 import { LAST_VERSION } from '../../lib/feeds/names.js';
-import { Broker } from '../../lib/world/broker.js';
 import { VERSION } from '../../lib/world/entry.js';
-import { Membership } from '../../lib/world/membership.js';
 import { get, patch, put, remove, tokenFile } from '../support/feeds.js';
 import { skip, startNats } from '../support/nats.js';
 import { temporary } from '../support/processes.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
-import { sewn } from '../support/world-servers.js';
+import { enterMember, sewn } from '../support/world-servers.js';
 
 /**
  * A server of another version, and a client of the NATS server that publishes what no server would, at whole
  * servers. One without the credentials is in test/deploy/world.test.js.
  */
 
-const silent = { info() {}, warn() {}, error() {} };
-
 /** A member of another release's world, as far as this one sees it. */
 function enterOther(t, nats, name) {
-  const membership = new Membership({
-    ...{ name, lease: 3000, version: VERSION + 1, log: silent },
-    store: new Broker({ servers: [nats.url], name }),
-    describe: () => ({ rows: 3, url: 'http://other.example' })
-  });
-  membership.start();
-  t.teardown(() => membership.close());
-  return membership;
+  const describe = () => ({ rows: 3, url: 'http://other.example' });
+  return enterMember(t, nats, name, { version: VERSION + 1, describe }).membership;
 }
 
 /** A frame with one sprite, by native/torus/world_frames.h: row 0, over the right edge. `life`: of the receiver. */

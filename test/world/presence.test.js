@@ -5,7 +5,7 @@ import { EventStream, get, parkGet, put, tokenFile } from '../support/feeds.js';
 import { bearer, keyFile, reads } from '../support/grants.js';
 import { skip, startNats } from '../support/nats.js';
 import { until } from '../support/until.js';
-import { enterWorld, ready } from '../support/world-servers.js';
+import { enterWorld, ready, untilEach } from '../support/world-servers.js';
 
 /** The watchers of a feed, at all servers of a world. A real nats-server, and servers of their own. */
 
@@ -20,17 +20,8 @@ async function come(server, key, token = reads('*')) {
 
 /** Waits until all servers tell the same of a feed. */
 async function untilTold(servers, key, watching, who) {
-  const wanted = JSON.stringify({ watching, who });
-  for (const server of servers) {
-    let told;
-    const isIt = async () => {
-      told = JSON.stringify(
-        (await get(server, `presence/${key}`, '', bearer(reads('*')))).body.value
-      );
-      return told === wanted;
-    };
-    await until(isIt, () => `${wanted} at ${server.name}: ${told}`);
-  }
+  const look = (server) => get(server, `presence/${key}`, '', bearer(reads('*')));
+  await untilEach(servers, { watching, who }, async (server) => (await look(server)).body.value);
 }
 
 t.test('a watcher at any server is told of at all', { skip, timeout: 180_000 }, async (t) => {

@@ -15,7 +15,7 @@ import { bearer, keyFile, reads } from '../support/grants.js';
 import { skip, startNats } from '../support/nats.js';
 import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
-import { enterWorld, ready } from '../support/world-servers.js';
+import { enterWorld, ready, sewn, untilEach } from '../support/world-servers.js';
 
 /** A grant that is revoked at one server of a world ends at all. A real nats-server, and servers of their own. */
 
@@ -36,17 +36,7 @@ async function revokedAt(server) {
 }
 
 /** Waits until exactly these are revoked at all. */
-async function untilRevoked(servers, expected) {
-  const wanted = JSON.stringify([...expected].toSorted());
-  for (const server of servers) {
-    let list;
-    const isIt = async () => {
-      list = JSON.stringify(await revokedAt(server));
-      return list === wanted;
-    };
-    await until(isIt, () => `${wanted} at ${server.name}: ${list}`);
-  }
-}
+const untilRevoked = (servers, expected) => untilEach(servers, expected.toSorted(), revokedAt);
 
 t.test('at once, at every server, and after restarts', { skip, timeout: 120_000 }, async (t) => {
   const nats = await startNats(t);
@@ -101,7 +91,7 @@ t.test('at once, at every server, and after restarts', { skip, timeout: 120_000 
   await nats.kill();
   nats.forget();
   await nats.start();
-  await ready([a, b, c]);
+  await sewn([a, b, c]);
   const d = await enter('d');
   await ready([d]);
   await untilRevoked([a, b, c, d], ['sub/ann']);

@@ -8,14 +8,7 @@ import { publicUrl, readEntry, readServerUrl, VERSION } from '../../lib/world/en
 import { Ring } from '../../lib/world/ring.js';
 import { Random } from '../fuzz/random.js';
 import { cellOf } from '../model/torus.js';
-import {
-  healingOf,
-  hopsOf,
-  leadsTo,
-  messages,
-  shapeOf,
-  shareThatCrosses
-} from '../support/world-virtual.js';
+import { healingOf, hopsOf, leadsTo, shapeOf, shareThatCrosses } from '../support/world-virtual.js';
 
 /** The ring as its rule says it: of the servers that have the row, the next in order. */
 class PlainRing {
@@ -189,13 +182,6 @@ t.test(
     }
   }
 );
-
-t.test('messages: sprites grow with the servers, membership with their square', async (t) => {
-  const of = (servers) => messages({ servers, clients: 1_000_000, throws: 10_000, lease: 10 });
-  t.equal(of(3).crossing, 15);
-  t.equal(of(300).sprites, 100 * of(3).sprites);
-  t.ok(of(1000).members > 90 * of(100).members);
-});
 
 t.test('a sprite goes straight to the next server that has its row', async (t) => {
   const random = new Random(7);

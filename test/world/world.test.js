@@ -117,7 +117,11 @@ async function play(t, workers) {
 
   t.test('without the broker each goes on alone, a new one too', async (t) => {
     await nats.kill();
-    await untilAll([a, c], (all) => all.every(({ world }) => world.state === 'cut-off'));
+    const isCut = ({ world: { state, problem } }) =>
+      state === 'cut-off' && problem === 'unreachable';
+    const cut = await untilAll([a, c], (all) => all.every(isCut));
+    for (const { worldServers } of cut)
+      t.equal(worldServers, 3, 'no server sews without the others');
     const over = await a.throw(before.id, 'right');
     t.equal(problemOf(over), 'neighbor-busy', 'nothing is promised over a seam');
     t.match(over.headers['retry-after'], /^\d+$/);
