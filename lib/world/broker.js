@@ -152,8 +152,7 @@ export class Broker {
   }
 
   #openBucket(Kvm) {
-    return this.#link.patiently(2 * PATIENCE, async () => {
-      const js = this.#link.jetstream(PATIENCE);
+    return this.#link.ask(async ({ js, jsm }) => {
       const kv = await new Kvm(js).create(BUCKET, {
         history: 1,
         replicas: this.#link.replicas,
@@ -164,7 +163,7 @@ export class Broker {
       });
       const { streamInfo } = await kv.status();
       if (streamInfo.config.republish?.dest !== `${ENTRIES}.>`) throw this.#badBucket();
-      await this.#link.keep(await js.jetstreamManager(false), streamInfo);
+      await this.#link.keep(jsm, streamInfo);
       this.#kv = kv;
     });
   }

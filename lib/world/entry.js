@@ -58,6 +58,7 @@ const OVER = ['gone', 'lost'];
  * @property {number} lease how long it holds without being renewed, milliseconds
  * @property {string} instance whose state it is: the same after a restart with --state
  * @property {string} run the process
+ * @property {number} [since] when it began to join: the revision of what it wrote first
  * @property {number} rows rows it has now
  * @property {number} [clients] clients it had when it wrote this: one that is no count is not taken
  * @property {string} [url] where clients reach it: one that is none is not taken

@@ -219,15 +219,10 @@ export class NatsLink {
   ask(ask, { each = PATIENCE, all = 2 * each } = {}) {
     return this.patiently(all, async () => {
       if (!this.#connected) throw this.unreachable('the connection is lost');
-      const { headersOf } = this.#client;
-      const js = this.jetstream(each);
+      const { headersOf, jetstream } = this.#client;
+      const js = jetstream(this.#connection, { timeout: each });
       return ask({ js, jsm: await js.jetstreamManager(false), headersOf });
     });
-  }
-
-  /** @returns {object} the client's JetStream, whose requests may take so long, milliseconds */
-  jetstream(timeout) {
-    return this.#client.jetstream(this.#connection, { timeout });
   }
 
   /**
@@ -290,16 +285,15 @@ export class NatsLink {
    * @param {object} jsm
    * @param {object} info what JetStream says of the stream
    * @param {number} [age] nanoseconds
-   * @returns {Promise<object>} what it says then
    */
   async keep(jsm, info, age) {
     const { name, num_replicas: has, max_age: hasAge } = info.config;
     // A NATS server that is cut off from the others of its cluster tells what it knows, but takes nothing.
     if (info.cluster && !info.cluster.leader) throw this.unreachable(`${name} has no leader`);
     const isLong = age === undefined || hasAge >= age;
-    if (has >= this.replicas && isLong) return info;
+    if (has >= this.replicas && isLong) return;
     const num_replicas = Math.max(has, this.replicas);
-    return jsm.streams.update(name, { num_replicas, ...(!isLong && { max_age: age }) });
+    await jsm.streams.update(name, { num_replicas, ...(!isLong && { max_age: age }) });
   }
 
   /** The NATS server may be cut off from the others of its cluster, to which there is a way from here. */
