@@ -56,7 +56,18 @@ class World {
 
   async begin(names, how) {
     for (const name of names) this.add(name, how);
-    await this.until(() => names.every((name) => this.ring(name) === names.join('')));
+    await this.sewn(names);
+  }
+
+  /** @returns {Promise<number>} milliseconds until these are the ring, as each of them sees it */
+  sewn(names, most) {
+    const all = [...names];
+    return this.until(() => all.every((name) => this.ring(name) === all.join('')), most);
+  }
+
+  /** @returns {number[]} */
+  epochs(names) {
+    return [...names].map((name) => this.view(name).epoch);
   }
 
   get(as) {
@@ -102,7 +113,7 @@ t.test('servers join, and all have the same ring', async (t) => {
   t.equal(world.ring('b'), 'b');
   world.add('a', { rows: 3 });
   world.add('c');
-  const took = await world.until(() => ['a', 'b', 'c'].every((as) => world.ring(as) === 'abc'));
+  const took = await world.sewn('abc');
   t.ok(took < GRACE, `${took} ms`);
   for (const as of ['a', 'b', 'c']) {
     t.equal(world.state(as), 'member');
@@ -159,7 +170,7 @@ t.test('several lost at once, neighbors among them, heal together', async (t) =>
   const world = new World();
   await world.begin([...'abcdefgh']);
   for (const name of 'bcdgh') world.get(name).process.kill();
-  const took = await world.until(() => [...'aef'].every((name) => world.ring(name) === 'aef'));
+  const took = await world.sewn('aef');
   t.ok(took < LEASE + GRACE, `${took} ms`);
 });
 
@@ -172,12 +183,12 @@ t.test('cut off from the broker: it knows before the others sew without it', asy
   t.equal(world.ring('a'), 'abc', 'the others wait longer');
   t.equal(world.ring('b'), 'abc', 'its seams stand, closed');
   t.equal(world.view('b').problem.code, 'unreachable');
-  await world.until(() => world.ring('a') === 'ac' && world.ring('c') === 'ac', 3000);
+  await world.sewn('ac', 3000);
   await world.run(LEASE);
   t.equal(world.state('b'), 'cut-off');
   t.notOk(world.view('a').peers.has('b'), 'a frame of it is refused');
   world.get('b').process.mend();
-  const took = await world.until(() => [...'abc'].every((name) => world.ring(name) === 'abc'));
+  const took = await world.sewn('abc');
   t.ok(took < GRACE, `${took} ms`);
   t.ok(world.view('b').epoch > epoch, 'the old epoch is over');
   t.equal(world.view('a').peers.get('b').epoch, world.view('b').epoch);
@@ -208,13 +219,13 @@ t.test('a short cut is none', async (t) => {
 t.test('stopped and continued: it finds itself taken out, and takes no other out', async (t) => {
   const world = new World();
   await world.begin(['a', 'b', 'c']);
-  const epochs = [...'abc'].map((name) => world.view(name).epoch);
+  const epochs = world.epochs('abc');
   world.get('b').process.stop();
-  await world.until(() => world.ring('a') === 'ac' && world.ring('c') === 'ac');
+  await world.sewn('ac');
   await world.run(3 * LEASE);
   world.get('b').process.continue();
   t.not(world.state('b'), 'member', 'not for a moment');
-  const took = await world.until(() => [...'abc'].every((name) => world.ring(name) === 'abc'));
+  const took = await world.sewn('abc');
   t.ok(took < GRACE, `${took} ms`);
   await world.run(2 * LEASE);
   t.equal(world.view('a').epoch, epochs[0], 'the others were left alone');
@@ -232,7 +243,7 @@ t.test('the broker away, or hanging, for less than a lease, and for much longer'
     const random = new Random(away);
     const world = new World({ delay: () => 1 + random.below(200) });
     await world.begin(['a', 'b', 'c']);
-    const epochs = [...'abc'].map((name) => world.view(name).epoch);
+    const epochs = world.epochs('abc');
     world.broker[how]();
     await world.run(away);
     const expected = away < LEASE ? 'member' : 'cut-off';
@@ -241,18 +252,14 @@ t.test('the broker away, or hanging, for less than a lease, and for much longer'
     world.broker.start();
     await world.until(() => [...'abc'].every((name) => world.state(name) === 'member'), GRACE);
     await world.run(2 * LEASE);
-    t.strictSame(
-      [...'abc'].map((name) => world.view(name).epoch),
-      epochs,
-      'no server was lost by it'
-    );
+    t.strictSame(world.epochs('abc'), epochs, 'no server was lost by it');
   }
 });
 
 t.test('all cut off for long, and back one after the other: none takes another out', async (t) => {
   const world = new World();
   await world.begin(['a', 'b', 'c']);
-  const epochs = [...'abc'].map((name) => world.view(name).epoch);
+  const epochs = world.epochs('abc');
   for (const name of 'abc') world.get(name).process.cut();
   await world.run(3 * LEASE);
   for (const name of 'abc') {
@@ -260,21 +267,18 @@ t.test('all cut off for long, and back one after the other: none takes another o
     await world.until(() => world.state(name) === 'member', GRACE);
   }
   await world.run(2 * LEASE);
-  t.strictSame(
-    [...'abc'].map((name) => world.view(name).epoch),
-    epochs
-  );
+  t.strictSame(world.epochs('abc'), epochs);
 });
 
 t.test('a broker that has forgotten everything: the same ring, no epoch used twice', async (t) => {
   const world = new World();
   await world.begin(['a', 'b', 'c']);
-  const epochs = [...'abc'].map((name) => world.view(name).epoch);
+  const epochs = world.epochs('abc');
   world.broker.stop({ forgets: true });
   await world.run(1000);
   world.broker.start();
   await world.until(() => world.broker.entries.size === 3 && world.ring('a') === 'abc');
-  await world.until(() => [...'abc'].every((name) => world.ring(name) === 'abc'));
+  await world.sewn('abc');
   for (const [place, name] of [...'abc'].entries()) {
     t.ok(world.view(name).epoch > epochs[place]);
   }
@@ -296,12 +300,9 @@ t.test('a slow broker', async (t) => {
   const random = new Random(3);
   const world = new World({ delay: () => 50 + random.below(400) });
   await world.begin(['a', 'b', 'c']);
-  const epochs = [...'abc'].map((name) => world.view(name).epoch);
+  const epochs = world.epochs('abc');
   await world.run(20 * LEASE);
-  t.strictSame(
-    [...'abc'].map((name) => world.view(name).epoch),
-    epochs
-  );
+  t.strictSame(world.epochs('abc'), epochs);
 });
 
 t.test('a name is taken once', async (t) => {
@@ -376,7 +377,7 @@ t.test(
     const world = new World();
     world.add('a', { instance: 'state-of-a' });
     world.add('b');
-    await world.until(() => world.ring('a') === 'ab' && world.ring('b') === 'ab');
+    await world.sewn('ab');
     const { epoch } = world.view('a');
     world.get('a').process.kill();
     world.get('b').process.kill();
@@ -400,7 +401,7 @@ t.test('leaving in order: out at once, and hands over with its lease renewed', a
     await world.time.pause(3 * LEASE);
     seen.push(world.ring('a'), world.view('a').peers.has('b'), world.view('a').emptied.length);
   });
-  await world.until(() => world.ring('a') === 'ac' && world.ring('c') === 'ac', 1000);
+  await world.sewn('ac', 1000);
   await world.until(() => world.broker.entries.get('b').entry.state === 'gone', 5 * LEASE);
   await world.run(2000);
   await left;
@@ -787,8 +788,7 @@ t.test(
         world.get(name).process.mend();
         world.get(name).process.continue();
       }
-      const expected = names.join('');
-      await world.until(() => names.every((name) => world.ring(name) === expected), 5 * LEASE);
+      await world.sewn(names, 5 * LEASE);
       for (const { membership } of world.servers.values()) {
         const closed = membership.close();
         await world.run(2000);
