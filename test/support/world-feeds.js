@@ -204,10 +204,7 @@ class PlainFeeds {
     })();
     this.#queues.set(
       key,
-      turn.then(
-        () => {},
-        () => {}
-      )
+      turn.catch(() => {})
     );
     return turn;
   }

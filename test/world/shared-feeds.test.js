@@ -30,19 +30,17 @@ function world(t, { seed = SEED, drops = 0, names = ['a', 'b', 'c'] } = {}) {
   return { time, random, store, servers };
 }
 
+/** The same, when its servers have come to the store. */
+async function begun(t, how) {
+  const all = world(t, how);
+  await all.time.run(100);
+  return all;
+}
+
 /** Lets time pass until something is answered. */
 async function answered(time, promise) {
   let is = false;
-  const end = promise.then(
-    (value) => {
-      is = true;
-      return value;
-    },
-    (error) => {
-      is = true;
-      throw error;
-    }
-  );
+  const end = promise.finally(() => (is = true));
   end.catch(() => {});
   await time.run(60_000, () => is);
   return end;
@@ -51,8 +49,7 @@ async function answered(time, promise) {
 const quiet = (time, servers) => time.run(120_000, () => servers.isQuiet());
 
 t.test('what is published at one server is at all', async (t) => {
-  const { time, servers } = world(t);
-  await time.run(100);
+  const { time, servers } = await begun(t);
   const { created, cursor } = await answered(time, servers.publish('a', 'x', 'value', { n: 1 }));
   t.ok(created);
   await quiet(time, servers);
@@ -67,8 +64,7 @@ t.test('what is published at one server is at all', async (t) => {
 });
 
 t.test('patches at all servers at once are each applied once, in one order', async (t) => {
-  const { time, servers } = world(t, { drops: 20 });
-  await time.run(100);
+  const { time, servers } = await begun(t, { drops: 20 });
   await answered(time, servers.publish('a', 'list', 'value', []));
   const ids = Array.from({ length: 60 }, (_, id) => id);
   const add = (id) => [{ op: 'add', path: '/-', value: id }];
@@ -93,8 +89,7 @@ t.test('patches at all servers at once are each applied once, in one order', asy
 t.test(
   'an answer is of the newest version, wherever that was published a moment ago',
   async (t) => {
-    const { time, servers, store } = world(t, { names: ['a', 'b'] });
-    await time.run(100);
+    const { time, servers, store } = await begun(t, { names: ['a', 'b'] });
     store.drops = 100; // no news at all
     await answered(time, servers.publish('a', 'x', 'value', { n: 1 }));
     const patch = await answered(time, servers.publish('b', 'x', 'merge-patch', { m: 2 }));
@@ -109,8 +104,7 @@ t.test(
 t.test(
   'alone, a server publishes to its own; by versions the newest is at all in the end',
   async (t) => {
-    const { time, servers, store } = world(t);
-    await time.run(100);
+    const { time, servers, store } = await begun(t);
     const before = await answered(time, servers.publish('a', 'x', 'value', { n: 0 }));
     await quiet(time, servers);
     store.stop();
@@ -138,8 +132,7 @@ t.test(
 );
 
 t.test('a new server has all feeds when it says so', async (t) => {
-  const { time, servers } = world(t);
-  await time.run(100);
+  const { time, servers } = await begun(t);
   for (let n = 0; n < 300; n += 1) servers.publish('a', `feed/${n}`, 'value', n);
   await quiet(time, servers);
   const d = servers.start('d');
@@ -151,8 +144,7 @@ t.test('a new server has all feeds when it says so', async (t) => {
 t.test(
   'one that comes back with what it had takes what is newer, and gives what is not there',
   async (t) => {
-    const { time, servers, store } = world(t);
-    await time.run(100);
+    const { time, servers, store } = await begun(t);
     await answered(time, servers.publish('a', 'old', 'value', 1));
     await answered(time, servers.publish('a', 'gone', 'value', 1));
     await quiet(time, servers);
@@ -177,8 +169,7 @@ t.test(
 );
 
 t.test('a write that the store has forgotten, and given its version to another', async (t) => {
-  const { time, servers, store } = world(t, { names: ['a', 'b'] });
-  await time.run(100);
+  const { time, servers, store } = await begun(t, { names: ['a', 'b'] });
   await answered(time, servers.publish('a', 'x', 'value', { n: 1 }));
   await quiet(time, servers);
   store.sync();
@@ -198,8 +189,7 @@ t.test('a write that the store has forgotten, and given its version to another',
 });
 
 t.test('items that the store has forgotten, and given their versions to others', async (t) => {
-  const { time, servers, store } = world(t, { names: ['a', 'b'] });
-  await time.run(100);
+  const { time, servers, store } = await begun(t, { names: ['a', 'b'] });
   const append = (name, n) =>
     answered(time, servers.append(name, 'log', { n, fill: 'x'.repeat(6000) }));
   for (let n = 0; n < 9; n += 1) await append('a', n);
@@ -268,8 +258,7 @@ t.test('parts of a log that a server can not take are forgotten when it ends tha
 t.test(
   'what a server has no room for is refused there, counted, and keeps no server from joining',
   async (t) => {
-    const { time, servers } = world(t, { names: ['a'] });
-    await time.run(100);
+    const { time, servers } = await begun(t, { names: ['a'] });
     for (let n = 0; n < 5; n += 1) await answered(time, servers.publish('a', `${n}`, 'value', n));
     const small = servers.start('b', { most: 3 });
     await time.run(10_000, () => small.isHere);
@@ -299,8 +288,7 @@ t.test('what a server has no room for it does not publish', async (t) => {
 });
 
 t.test('a value that is not what its head says is refused', async (t) => {
-  const { time, servers, store } = world(t, { names: ['a', 'b'] });
-  await time.run(100);
+  const { time, servers, store } = await begun(t, { names: ['a', 'b'] });
   const { cursor } = await answered(time, servers.publish('a', 'x', 'value', 1));
   await quiet(time, servers);
   const { feeds, shared } = servers.all.get('b');
@@ -342,8 +330,7 @@ t.test('a value that is not what its head says is refused', async (t) => {
 });
 
 t.test('behind the last version there is none, and each value has a cursor', async (t) => {
-  const { time, servers, store } = world(t, { names: ['a', 'b'] });
-  await time.run(100);
+  const { time, servers, store } = await begun(t, { names: ['a', 'b'] });
   const value = Buffer.from('0');
   for (const [key, version] of [
     ['x', LAST_VERSION],
@@ -368,8 +355,7 @@ t.test('behind the last version there is none, and each value has a cursor', asy
 t.test(
   'one cursor with another value in the store: what is here gets a version of its own',
   async (t) => {
-    const { time, servers, store } = world(t, { names: ['a', 'b'] });
-    await time.run(100);
+    const { time, servers, store } = await begun(t, { names: ['a', 'b'] });
     await answered(time, servers.publish('a', 'x', 'value', { n: 1 }));
     await quiet(time, servers);
     const { end } = servers.all.get('b');
@@ -391,8 +377,7 @@ t.test(
 );
 
 t.test('what begins alone and ends with the store there is worked out anew', async (t) => {
-  const { time, servers } = world(t, { names: ['a', 'b'] });
-  await time.run(100);
+  const { time, servers } = await begun(t, { names: ['a', 'b'] });
   const { end, feeds, shared } = servers.all.get('a');
   end.isCut = true;
   feeds.slow = 50;
@@ -406,8 +391,7 @@ t.test('what begins alone and ends with the store there is worked out anew', asy
 });
 
 t.test('a write of which no answer comes may have been done', async (t) => {
-  const { time, servers } = world(t, { names: ['a', 'b'] });
-  await time.run(100);
+  const { time, servers } = await begun(t, { names: ['a', 'b'] });
   const { end, feeds } = servers.all.get('a');
   end.isCut = true;
   const first = await answered(time, servers.publish('a', 'x', 'value', { n: 1 }));
@@ -428,8 +412,7 @@ t.test('a write of which no answer comes may have been done', async (t) => {
 });
 
 t.test('what the disk takes late has its cursor, and what it refuses is done later', async (t) => {
-  const { time, servers } = world(t, { names: ['a', 'b'] });
-  await time.run(100);
+  const { time, servers } = await begun(t, { names: ['a', 'b'] });
   const { end, feeds, shared } = servers.all.get('a');
   end.isCut = true;
   const unwritable = { problem: 'state-unwritable' };
@@ -467,8 +450,7 @@ t.test('deleted feeds are remembered up to a bound, here and in the store', asyn
 });
 
 t.test('a value that no message has room for is refused, with the bound', async (t) => {
-  const { time, servers, store } = world(t, { names: ['a', 'b'] });
-  await time.run(100);
+  const { time, servers, store } = await begun(t, { names: ['a', 'b'] });
   const { end, shared } = servers.all.get('a');
   end.room = 50;
   const answer = await answered(time, servers.publish('a', 'x', 'value', 'x'.repeat(60)));
