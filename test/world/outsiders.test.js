@@ -10,9 +10,8 @@ import { VERSION } from '../../lib/world/entry.js';
 import { get, patch, put, remove, tokenFile } from '../support/feeds.js';
 import { skip, startNats } from '../support/nats.js';
 import { temporary } from '../support/processes.js';
-import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
-import { enterMember, sewn } from '../support/world-servers.js';
+import { enterMember, enterWorld, logged, sewn } from '../support/world-servers.js';
 
 /**
  * A server of another version, and a client of the NATS server that publishes what no server would, at whole
@@ -48,18 +47,19 @@ t.test('a server of another version stays alone, and says so', { skip }, async (
   const nats = await startNats(t);
   const other = enterOther(t, nats, 'z');
   await until(() => other.state === 'member');
-  const options = { world: nats.url, name: 'a', 'world-lease': 3, lease: 300 };
-  const server = await startServer(t, { options });
+  const server = await enterWorld(t, nats, 'a', { lease: 300 });
   // On a busy machine the NATS server may not answer at once.
   const { world, worldMember } = await server.until((now) => now.world.problem === 'other-version');
   t.match(world, { state: 'alone', problem: 'other-version', servers: [{ name: 'a' }] });
   t.equal(worldMember, 0);
-  const log = () => Buffer.concat(server.errors).toString();
   const [theirs, ours] = [VERSION + 1, VERSION];
   const says = new RegExp(
     `"problem":"other-version".*z speaks version ${theirs} .* this server version ${ours}`
   );
-  await until(() => says.test(log()), log);
+  await until(
+    () => says.test(logged(server)),
+    () => logged(server)
+  );
   const id = await server.join();
   t.equal((await server.throw(id, 'right')).status, 202, 'it serves its own clients');
   t.equal((await server.poll(id, 'hold=5')).body.sprites.length, 1);
@@ -94,11 +94,8 @@ t.test(
     const nats = await startNats(t);
     const token = tokenFile(t);
     const folder = temporary(t);
-    const enter = async (name) => {
-      const options = { world: nats.url, name, 'world-lease': 3, 'publish-token-file': token };
-      const state = join(folder, name);
-      return Object.assign(await startServer(t, { options: { ...options, state } }), { name });
-    };
+    const enter = (name) =>
+      enterWorld(t, nats, name, { 'publish-token-file': token, state: join(folder, name) });
     let [a, b] = await Promise.all(['a', 'b'].map(enter));
     let [one, other] = await Promise.all([a, b].map((server) => server.join()));
     await sewn([a, b]);
