@@ -47,13 +47,8 @@ export function revisionOf(headers) {
 }
 
 export class NatsLink {
-  #servers;
-  #name;
-  #files;
-  #silence;
-  #needsAll;
-  /** NATS servers that are to have a copy of each stream. */
-  replicas;
+  /** As the constructor has it. */
+  #how;
   #client;
   #connection;
   #connected = false;
@@ -83,13 +78,13 @@ export class NatsLink {
    * @param {number} [how.replicas] NATS servers that are to have a copy of each stream
    * @param {number} [how.silence] for how long no answer may come, milliseconds: then the connection is given up
    */
-  constructor({ servers, name, replicas = 1, silence = 4000, needsAll = false, ...files }) {
-    this.replicas = replicas;
-    this.#needsAll = needsAll;
-    this.#servers = servers;
-    this.#name = name;
-    this.#silence = silence;
-    this.#files = files;
+  constructor(how) {
+    this.#how = { replicas: 1, silence: 4000, needsAll: false, ...how };
+  }
+
+  /** @returns {number} NATS servers that are to have a copy of each stream */
+  get replicas() {
+    return this.#how.replicas;
   }
 
   /**
@@ -145,19 +140,18 @@ export class NatsLink {
     this.#nextTry = now + RETRY + Math.random() * RETRY;
     this.#client ??= await loadClient();
     const { connect, credsAuthenticator } = this.#client;
-    const { credentials, ca, cert, key } = this.#files;
+    const { servers, name, silence, credentials, ca, cert, key } = this.#how;
     let connection;
     try {
       const how = {
-        servers: this.#servers,
-        name: this.#name,
+        ...{ servers, name },
         maxReconnectAttempts: -1,
         reconnectTimeWait: RETRY,
         reconnectJitter: RETRY,
         reconnectJitterTLS: RETRY,
         timeout: PATIENCE,
         pingInterval: PING,
-        maxPingOut: this.#silence / PING,
+        maxPingOut: silence / PING,
         ...(credentials && { authenticator: credsAuthenticator(credentials) }),
         ...((ca || cert) && { tls: { ca, cert, key } })
       };
@@ -181,7 +175,7 @@ export class NatsLink {
   /** Follows what becomes of a connection, until it is closed. */
   async #watch(connection) {
     for await (const { type, error } of connection.status()) {
-      if (this.#needsAll && error?.name === 'PermissionViolationError') {
+      if (this.#how.needsAll && error?.name === 'PermissionViolationError') {
         this.#lastError = this.failure(error);
         this.#nextTry = performance.now() + REFUSED;
         connection.close();
@@ -269,7 +263,7 @@ export class NatsLink {
       info = await jsm.streams.info(name);
     } catch (error) {
       if (error.code !== NO_STREAM) throw error;
-      info = await jsm.streams.add({ ...config, num_replicas: this.replicas });
+      info = await jsm.streams.add({ ...config, num_replicas: this.#how.replicas });
     }
     if (!isOurs(info)) {
       throw new WorldError('bad-bucket', `the stream ${name} was not made by Sprites: delete it`);
@@ -291,8 +285,8 @@ export class NatsLink {
     // A NATS server that is cut off from the others of its cluster tells what it knows, but takes nothing.
     if (info.cluster && !info.cluster.leader) throw this.unreachable(`${name} has no leader`);
     const isLong = age === undefined || hasAge >= age;
-    if (has >= this.replicas && isLong) return;
-    const num_replicas = Math.max(has, this.replicas);
+    if (has >= this.#how.replicas && isLong) return;
+    const num_replicas = Math.max(has, this.#how.replicas);
     await jsm.streams.update(name, { num_replicas, ...(!isLong && { max_age: age }) });
   }
 
@@ -300,7 +294,7 @@ export class NatsLink {
   #move() {
     const now = performance.now();
     this.#failing = Math.min(this.#failing, now);
-    if (this.#servers.length === 1 || now < this.#failing + MOVE) return;
+    if (this.#how.servers.length === 1 || now < this.#failing + MOVE) return;
     this.#failing = Infinity;
     this.#left = this.run;
     if (this.writable) this.#leave();
@@ -320,7 +314,7 @@ export class NatsLink {
 
   /** @returns {WorldError} */
   unreachable(why) {
-    return new WorldError('unreachable', `${this.#servers.join(', ')}: ${why}`);
+    return new WorldError('unreachable', `${this.#how.servers.join(', ')}: ${why}`);
   }
 
   /**
@@ -345,12 +339,12 @@ export class NatsLink {
       [
         NO_REPLICAS.includes(code),
         'no-replicas',
-        `can't keep --world-replicas ${this.replicas}: ${message}`
+        `can't keep --world-replicas ${this.#how.replicas}: ${message}`
       ]
     ];
     const [, problem, says] = known.find(([holds]) => holds) ?? [];
     if (problem === undefined) return this.unreachable(message || code || name);
-    return new WorldError(problem, `${this.#servers.join(', ')} ${says}`);
+    return new WorldError(problem, `${this.#how.servers.join(', ')} ${says}`);
   }
 }
 
