@@ -300,6 +300,9 @@ export function shapeOf(clients) {
 /** @returns {number} of all throws, each over one of four edges, the share that leads to another server */
 export const shareThatCrosses = (clients) => (2 * shapeOf(clients).rows) / (4 * clients);
 
+/** @returns {string} a server's; ids of s0233 and of s0700 would begin alike */
+export const nameOf = (at) => `n${String(at).padStart(4, '0')}`;
+
 /** @returns {string} where a row's end leads from a server, which need not have the row; itself where no other one has */
 export const leadsTo = (ring, side, name, row) => ring.seams(name, row + 1)[side].at(-1).peer;
 
@@ -343,7 +346,7 @@ export function messages({ servers, clients, throws, lease, hops = 1 }) {
  */
 export function hopsOf({ servers, random, clients: [least, most], drift, sprites = 2000 }) {
   const known = Array.from({ length: servers }, (_, at) => ({
-    name: `s${String(at).padStart(4, '0')}`,
+    name: nameOf(at),
     rows: shapeOf(least * (most / least) ** (random.below(2 ** 20) / 2 ** 20)).rows
   }));
   const moved = () => random.below(2 * drift + 1) - drift;
@@ -414,7 +417,7 @@ export async function healingOf({ servers, losses, lease, random, neighbors = fa
   const all = Array.from({ length: servers }, (_, at) => {
     const process = new VirtualProcess(broker);
     const membership = new Membership({
-      name: `s${String(at).padStart(4, '0')}`,
+      name: nameOf(at),
       lease,
       store: process.store,
       clock: process.clock,

@@ -4,11 +4,24 @@ import { tagOf, tagOfId, tagText } from '../../lib/base/tag.js';
 import { readOptions } from '../../lib/operator/options.js';
 import { Pool } from '../../lib/torus/pool.js';
 import { Directory } from '../../lib/world/directory.js';
-import { publicUrl, readEntry, readServerUrl, VERSION } from '../../lib/world/entry.js';
+import {
+  MOST_SERVERS,
+  publicUrl,
+  readEntry,
+  readServerUrl,
+  VERSION
+} from '../../lib/world/entry.js';
 import { Ring } from '../../lib/world/ring.js';
 import { Random } from '../fuzz/random.js';
 import { cellOf } from '../model/torus.js';
-import { healingOf, hopsOf, leadsTo, shapeOf, shareThatCrosses } from '../support/world-virtual.js';
+import {
+  healingOf,
+  hopsOf,
+  leadsTo,
+  nameOf,
+  shapeOf,
+  shareThatCrosses
+} from '../support/world-virtual.js';
 
 /** The ring as its rule says it: of the servers that have the row, the next in order. */
 class PlainRing {
@@ -217,6 +230,8 @@ t.test('a tag is the first 24 bits of the SHA-256 of the name', async (t) => {
   t.equal(tagOf('none'), undefined);
   t.equal(tagOf(undefined), undefined);
   t.equal(tagText(5), '000005');
+  const tags = new Set(Array.from({ length: MOST_SERVERS }, (_, at) => tagOf(nameOf(at))));
+  t.equal(tags.size, MOST_SERVERS, 'the servers of a simulation make one ring');
 });
 
 /** A pool, to make ids. */
