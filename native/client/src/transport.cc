@@ -402,6 +402,10 @@ RequestId Transport::start(const Request& request, const std::string& header) {
   // A poll is a request of its own on a connection of its own; HTTP/2 would put them all on one.
   curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075700
+  // Else the end of a request would wait for a look-up of a name, which takes half a minute.
+  curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+#endif
   curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
   curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->error);
   curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,

@@ -3,6 +3,11 @@
 //   sprites_unit test/vectors/sprites.json test/vectors/client.json test/vectors/feeds.json
 //
 // Prints one line for each check that fails and ends with their number (at most 100).
+#ifdef __linux__
+#include <netdb.h>
+#endif
+
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <fstream>
@@ -24,6 +29,22 @@
 #include "sprites/client.h"
 #include "sprites/feeds.h"
 #include "sprites/sprite.h"
+
+namespace {
+
+std::atomic<bool> lookedUp{false};
+
+}  // namespace
+
+#ifdef __linux__
+/** Instead of the system's, for libcurl: no name is found, and that takes its time. */
+extern "C" int getaddrinfo(const char* /*node*/, const char* /*service*/, const addrinfo* /*hints*/,
+                           addrinfo** /*found*/) {
+  lookedUp = true;
+  std::this_thread::sleep_for(std::chrono::seconds(30));
+  return EAI_AGAIN;
+}
+#endif
 
 namespace {
 
@@ -432,6 +453,20 @@ void checkOptions(Checks& check) {
   check(idle.state() == sprites::State::kLeft, "it has left");
 }
 
+#ifdef __linux__
+void checkSystem(Checks& check) {
+  sprites::Options options;
+  options.server = "http://nowhere.invalid";
+  options.proxy = "";
+  sprites::Client client(options);
+  for (int i = 0; i < 1000 && !lookedUp; i++) client.perform(sprites::Millis(10));
+  const auto begin = std::chrono::steady_clock::now();
+  check(client.close(sprites::Millis(9000)) &&
+            std::chrono::steady_clock::now() - begin < std::chrono::seconds(20),
+        "its end waits for no name that is looked up");
+}
+#endif
+
 /** The patches that every client is held to. */
 void checkFeedVectors(Checks& check, const std::string& file) {
   const std::string all = textOf(file);
@@ -583,6 +618,9 @@ int main(int argc, char** argv) {
   checkPictures(check);
   checkAnswers(check);
   checkOptions(check);
+#ifdef __linux__
+  checkSystem(check);
+#endif
   checkMutations(check);
   return check.end();
 }
