@@ -377,7 +377,9 @@ Transport::Transport(TransportOptions options) : state_(std::make_unique<State>(
   checkOptions(options);
   state_->options = std::move(options);
   state_->multi.reset(curl_multi_init());
-  if (!state_->multi) throw std::runtime_error("sprites: libcurl gives no multi handle");
+  // Where descriptors are short curl gives one that nothing wakes.
+  if (!state_->multi || curl_multi_wakeup(state_->multi.get()) != CURLM_OK)
+    throw std::runtime_error("sprites: libcurl gives no multi handle");
 }
 
 Transport::~Transport() = default;

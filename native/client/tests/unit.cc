@@ -5,6 +5,7 @@
 // Prints one line for each check that fails and ends with their number (at most 100).
 #ifdef __linux__
 #include <netdb.h>
+#include <sys/resource.h>
 #endif
 
 #include <atomic>
@@ -30,13 +31,9 @@
 #include "sprites/feeds.h"
 #include "sprites/sprite.h"
 
-namespace {
-
-std::atomic<bool> lookedUp{false};
-
-}  // namespace
-
 #ifdef __linux__
+static std::atomic<bool> lookedUp{false};
+
 /** Instead of the system's, for libcurl: no name is found, and that takes its time. */
 extern "C" int getaddrinfo(const char* /*node*/, const char* /*service*/, const addrinfo* /*hints*/,
                            addrinfo** /*found*/) {
@@ -464,6 +461,14 @@ void checkSystem(Checks& check) {
   check(client.close(sprites::Millis(9000)) &&
             std::chrono::steady_clock::now() - begin < std::chrono::seconds(20),
         "its end waits for no name that is looked up");
+
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  const rlimit none{3, files.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &none);
+  check(throws<std::runtime_error>([&options] { sprites::Client deaf(options); }),
+        "without descriptors none that can't be woken");
+  setrlimit(RLIMIT_NOFILE, &files);
 }
 #endif
 
