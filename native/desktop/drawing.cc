@@ -1,9 +1,10 @@
 #include "drawing.h"
 
 #include <algorithm>
+#include <locale>
+#include <sstream>
 #include <stdexcept>
 
-#include "canvas.h"
 #include "desktop.h"
 
 namespace sprites::desktop {
@@ -17,6 +18,46 @@ constexpr int kToastRim = 14;
 
 }  // namespace
 
+Path svg(const char* notation) {
+  return [notation](cairo_t* cairo) {
+    std::istringstream text(notation);
+    text.imbue(std::locale::classic());
+    double x = 0;
+    double y = 0;
+    double to[6] = {};
+    for (char command = 0; text >> command; cairo_get_current_point(cairo, &x, &y)) {
+      const bool one = command == 'H' || command == 'V';
+      const int count = command == 'C' ? 6 : command == 'Q' ? 4 : command == 'Z' ? 0 : one ? 1 : 2;
+      for (int i = 0; i < count; i++) text >> to[i];
+      if (command == 'M') cairo_move_to(cairo, to[0], to[1]);
+      if (command == 'L') cairo_line_to(cairo, to[0], to[1]);
+      if (command == 'H') cairo_line_to(cairo, to[0], y);
+      if (command == 'V') cairo_line_to(cairo, x, to[0]);
+      if (command == 'C') cairo_curve_to(cairo, to[0], to[1], to[2], to[3], to[4], to[5]);
+      if (command == 'Q') {
+        cairo_curve_to(cairo, (x + 2 * to[0]) / 3, (y + 2 * to[1]) / 3, (to[2] + 2 * to[0]) / 3,
+                       (to[3] + 2 * to[1]) / 3, to[2], to[3]);
+      }
+      if (command == 'Z') cairo_close_path(cairo);
+    }
+  };
+}
+
+Path ellipse(double x, double y, double radiusX, double radiusY, double turn) {
+  return [=](cairo_t* cairo) {
+    cairo_save(cairo);
+    cairo_translate(cairo, x, y);
+    cairo_rotate(cairo, turn);
+    cairo_scale(cairo, radiusX, radiusY);
+    cairo_new_sub_path(cairo);
+    cairo_arc(cairo, 0, 0, 1, 0, kTurn);
+    cairo_close_path(cairo);
+    cairo_restore(cairo);
+  };
+}
+
+Path circle(double x, double y, double radius) { return ellipse(x, y, radius, radius); }
+
 Drawing::Drawing(int width, int height)
     : surface_(cairo_image_surface_create(CAIRO_FORMAT_ARGB32, width, height)),
       cairo_(cairo_create(surface_.get())) {
@@ -25,9 +66,38 @@ Drawing::Drawing(int width, int height)
   }
 }
 
+Drawing::Drawing(int side) : Drawing(side, side) {
+  cairo_scale(cairo(), side / 100.0, side / 100.0);
+  cairo_set_line_cap(cairo(), CAIRO_LINE_CAP_ROUND);
+  cairo_set_line_join(cairo(), CAIRO_LINE_JOIN_ROUND);
+}
+
 void Drawing::color(uint32_t hex, double alpha) {
   const auto part = [hex](int shift) { return static_cast<double>(hex >> shift & 255) / 255; };
   cairo_set_source_rgba(cairo(), part(16), part(8), part(0), alpha);
+}
+
+void Drawing::trace(const Path& path) {
+  cairo_new_path(cairo());
+  path(cairo());
+}
+
+void Drawing::fill(const Path& path, uint32_t hex, double alpha) {
+  trace(path);
+  color(hex, alpha);
+  cairo_fill(cairo());
+}
+
+void Drawing::stroke(const Path& path, uint32_t hex, double width, double alpha) {
+  trace(path);
+  color(hex, alpha);
+  cairo_set_line_width(cairo(), width);
+  cairo_stroke(cairo());
+}
+
+void Drawing::clip(const Path& path) {
+  trace(path);
+  cairo_clip(cairo());
 }
 
 void Drawing::pill(double x, double y, double width, double height) {

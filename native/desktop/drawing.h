@@ -1,7 +1,8 @@
-// Drawing by cairo and pango: the ground with its words and its map, and the names of sprites.
+// Drawing by cairo and pango: the stickers, the ground with its words and its map, and the names of
+// sprites.
 //
 // Names and words come in every script there is, so pango lays them out; with it cairo is there.
-// The stickers are drawn by canvas.h, which needs no library and so is tested without one.
+// Rejected: images in files (a folder to install and to find again).
 #ifndef SPRITES_DESKTOP_DRAWING_H_
 #define SPRITES_DESKTOP_DRAWING_H_
 
@@ -9,12 +10,15 @@
 #include <pango/pangocairo.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "image.h"
 
 namespace sprites::desktop {
+
+constexpr double kTurn = 6.283185307179586;  // a whole one
 
 /** The colors of the web page by day. */
 namespace colors {
@@ -39,11 +43,24 @@ struct TextStyle {
   bool left = false;  // its lines begin at x; else x is their middle
 };
 
+/** Adds lines to what a cairo has as its path. */
+using Path = std::function<void(cairo_t*)>;
+
+/** From the notation of SVG: M L H V Q C Z in capitals, numbers between them. */
+Path svg(const char* notation);
+
+/** A whole ellipse, turned by `turn` radians. */
+Path ellipse(double x, double y, double radiusX, double radiusY, double turn = 0);
+Path circle(double x, double y, double radius);
+
 /** An image that is drawn on. */
 class Drawing {
  public:
   /** Transparent. Throws std::runtime_error when there is no memory for it. */
   Drawing(int width, int height);
+
+  /** A square of so many pixels a side, in which lengths are hundredths of it. */
+  explicit Drawing(int side);
 
   cairo_t* cairo() const { return cairo_.get(); }
   int width() const { return cairo_image_surface_get_width(surface_.get()); }
@@ -51,6 +68,15 @@ class Drawing {
 
   /** The color for what is drawn next, from 0xRRGGBB. */
   void color(uint32_t hex, double alpha = 1);
+
+  void fill(const Path& path, uint32_t hex, double alpha = 1);
+
+  /** A line of that width along the path, its ends and corners round. */
+  void stroke(const Path& path, uint32_t hex, double width, double alpha = 1);
+
+  /** Whatever is drawn until unclip() only shows within the path. */
+  void clip(const Path& path);
+  void unclip() { cairo_reset_clip(cairo()); }
 
   /** A rectangle with half round ends, and one with round corners. */
   void pill(double x, double y, double width, double height);
@@ -85,6 +111,7 @@ class Drawing {
   using Layout = std::unique_ptr<PangoLayout, LayoutEnd>;
 
   Layout layout(const std::string& text, const TextStyle& style) const;
+  void trace(const Path& path);
 
   std::unique_ptr<cairo_surface_t, SurfaceEnd> surface_;
   std::unique_ptr<cairo_t, CairoEnd> cairo_;

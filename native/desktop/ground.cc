@@ -4,7 +4,6 @@
 #include <cmath>
 #include <vector>
 
-#include "canvas.h"
 #include "drawing.h"
 
 namespace sprites::desktop {

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "canvas.h"
+#include "drawing.h"
 
 namespace sprites::desktop {
 
@@ -76,29 +76,17 @@ Image imageSticker(const Image& image, int side) {
   const int left = (side - width) / 2;
   const int top = (side - height) / 2;
 
-  // The rim is a thick round line along the picture's frame, drawn in hundredths of the side.
   const double unit = 100.0 / side;
   const double x = left * unit;
   const double y = top * unit;
-  Path frame;
-  frame.move({x, y}).line({x + width * unit, y}).line({x + width * unit, y + height * unit});
-  frame.line({x, y + height * unit}).close();
-  Canvas canvas(side);
-  canvas.fill(frame, rgb(0xFFFFFF));
-  canvas.stroke(frame, rgb(0xFFFFFF), 12);
-  Image out = canvas.image();
-
-  const Image small = resized(image, width, height);
-  for (int row = 0; row < height; row++) {
-    for (int column = 0; column < width; column++) {
-      const uint8_t* from = pixelOf(small, column, row);
-      uint8_t* to = &out.pixels[static_cast<size_t>((top + row) * side + left + column) * 4];
-      for (size_t i = 0; i < 3; i++) {
-        to[i] = static_cast<uint8_t>((from[i] * from[3] + to[i] * (255 - from[3])) / 255);
-      }
-    }
-  }
-  return out;
+  const auto frame = [=](cairo_t* cairo) {
+    cairo_rectangle(cairo, x, y, width * unit, height * unit);
+  };
+  Drawing drawing(side);
+  drawing.fill(frame, 0xFFFFFF);
+  drawing.stroke(frame, 0xFFFFFF, 12);
+  drawing.picture(resized(image, width, height), x, y, unit);
+  return drawing.image();
 }
 
 }  // namespace sprites::desktop

@@ -9,7 +9,6 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "canvas.h"
 #include "drawing.h"
 #include "images.h"
 #include "stickers.h"
@@ -47,12 +46,11 @@ SDL_Rect usableScreen() {
 
 /** A soft ellipse, wide where the sprite stands on the ground, small where it is high above it. */
 Image drawShadow(int half, int step) {
-  Canvas shadow(2 * half);
+  Drawing shadow(2 * half);
   const double spread = 0.86 - 0.1 * step;
   for (int i = 0; i < 10; i++) {
     const double share = (10 - i) / 10.0;
-    shadow.fill(Path().ellipse({50, 50}, 48 * spread * share, 15 * spread * share),
-                rgb(0x140C32, 0.045));
+    shadow.fill(ellipse(50, 50, 48 * spread * share, 15 * spread * share), 0x140C32, 0.045);
   }
   return shadow.image();
 }
@@ -60,8 +58,8 @@ Image drawShadow(int half, int step) {
 /** Around the selected one. */
 Image drawRing(int half) {
   const int side = 2 * half + 2 * kRing;
-  Canvas ring(side);
-  ring.stroke(Path().circle({50, 50}, 46), rgb(0x7A5CFF, 0.8), 288.0 / side);
+  Drawing ring(side);
+  ring.stroke(circle(50, 50, 46), colors::kSelf, 288.0 / side, 0.8);
   return ring.image();
 }
 
@@ -230,10 +228,10 @@ void Window::paintGround() {
   // White, so that the half-covered pixels at the stickers' white rims do not turn gray.
   SDL_FillRect(frame, nullptr, SDL_MapRGBA(frame->format, 255, 255, 255, 0));
   if (!badge_) {
-    Canvas canvas(kBadgeSide);
-    canvas.fill(Path().circle({50, 50}, 46), rgb(0xFFFFFF));
-    canvas.fill(Path().circle({50, 50}, 30), rgb(colorOf(view_.state)));
-    badge_ = surfaceOf(canvas.image());
+    Drawing badge(kBadgeSide);
+    badge.fill(circle(50, 50, 46), 0xFFFFFF);
+    badge.fill(circle(50, 50, 30), colorOf(view_.state));
+    badge_ = surfaceOf(badge.image());
   }
   SDL_Rect place{8, 8, kBadgeSide, kBadgeSide};
   SDL_BlitSurface(badge_.get(), nullptr, frame, &place);
