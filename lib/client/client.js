@@ -275,9 +275,8 @@ export class Client {
     }
     this.#looks.delete(look);
     if (run !== this.#loop.run) return answer;
-    const isOnline = this.state === 'online';
-    if (answer === null && isOnline) this.wake();
-    else if (answer?.status === 200 && !isOnline) this.#waits.endNap();
+    if (answer === null && this.state === 'online') this.wake();
+    else if (answer?.status === 200 && this.state === 'offline') this.#waits.endNap();
     else if (id && answer && problemOf(answer) === 'unknown-client') this.#forget(id);
     return answer;
   }

@@ -339,9 +339,9 @@ void Engine::onLook(Look look, const Reply& reply, Time now) {
   const bool good = reply.status == 200;
   const std::optional<Place> place = good ? readPlace(reply.body) : std::nullopt;
   const std::optional<Status> status = good ? readStatus(reply.body) : std::nullopt;
-  const bool online = state() == State::kOnline;
-  if (look.request != 0 && reply.status == 0 && online) tryContact(now);
-  if ((place || status) && !online && !firm_) nextContact_ = now;
+  const bool unanswered = look.request != 0 && reply.status == 0;
+  if (unanswered && state() == State::kOnline) tryContact(now);
+  if ((place || status) && state() == State::kOffline && !firm_) nextContact_ = now;
   if (isProblem(readProblem(reply.body), "unknown-client")) forget(look.id, now);
   if (status && status->clients > 0) people_ = status->clients;
   if (look.place) events_.emplace_back([call = std::move(look.place), place] { call(place); });
