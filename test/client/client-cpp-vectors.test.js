@@ -48,10 +48,6 @@ async function play(t, program, args, { server, resume, does = [], noRoomOnceFor
   if (resume) options.push('--resume', JSON.stringify(resume));
   if (noRoomOnceFor) options.push('--no-room', `"s${noRoomOnceFor}"`);
   const client = new Probe(t, program, script.url, options);
-  const states = () =>
-    client.events
-      .filter(({ event }) => event === 'state')
-      .map(({ state, why }) => (why ? `${state}: ${why}` : state));
   const sprites = () => client.caught.map(({ id }) => Number(id.slice(1)));
   await client.state('online');
   let tag = 0;
@@ -81,7 +77,7 @@ async function play(t, program, args, { server, resume, does = [], noRoomOnceFor
   const polls = sees.requests?.poll?.length ?? 0;
   await until(
     () =>
-      states().length >= (sees.states?.length ?? 0) &&
+      client.states.length >= (sees.states?.length ?? 0) &&
       sprites().length >= (sees.sprites?.length ?? 0) &&
       client.results.length >= (sees.outcomes?.length ?? 0) &&
       script.of('poll').length >= polls
@@ -91,7 +87,7 @@ async function play(t, program, args, { server, resume, does = [], noRoomOnceFor
   t.ok(turns < 2000, `it turns when there is something to do: ${turns} times`);
   await client.quit();
   return {
-    states: states(),
+    states: client.states,
     sprites: sprites(),
     outcomes: client.results.map(({ outcome }) => outcome),
     throwRequests: script.of('throw').length,

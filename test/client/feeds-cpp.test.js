@@ -50,10 +50,6 @@ async function play(t, program, args, scenario) {
     options.push(watches.includes(key) ? '--watch' : '--follow', key);
   }
   const client = new Probe(t, program, script.url, options);
-  const states = () =>
-    client.events
-      .filter(({ event }) => event === 'state')
-      .map(({ state, why }) => (why ? `${state}: ${why}` : state));
   const asks = () => script.bodiesOf('feeds');
   for (const { afterAsks = 0, watch, follow, close } of does) {
     await until(() => asks().length >= afterAsks);
@@ -68,14 +64,14 @@ async function play(t, program, args, scenario) {
       asks().length >= Math.max(wanted.length, grants.length) &&
       script.of('feed').length >= gets.length &&
       toldOf(client).length >= changes.length &&
-      states().length >= wantedStates.length,
+      client.states.length >= wantedStates.length,
     () => JSON.stringify([asks(), client.events])
   );
   await sleep(50); // what comes too much has time to come
   await client.quit();
   const first = asks().slice(0, Math.max(wanted.length, sees.holds?.length ?? 0));
   return {
-    states: states(),
+    states: client.states,
     changes: toldOf(client),
     asks: first.map(({ feeds }) => feeds),
     holds: first.map(({ hold = null }) => hold),

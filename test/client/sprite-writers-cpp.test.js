@@ -3,7 +3,7 @@ import t from 'tap';
 import { Client, EDGES, opposite } from 'sprites-server/protocol';
 import { PICTURES, writeSprite } from 'sprites-server/sprite';
 
-import { buildGate, Catcher, noGate, refusals, ROOT, tool } from '../support/cpp-build.js';
+import { buildGate, Catcher, noClient, refusals, ROOT, tool } from '../support/cpp-build.js';
 import { ServerProcess } from '../support/cpp-servers.js';
 import { start } from '../support/swarm.js';
 
@@ -45,7 +45,7 @@ t.test(
   }
 );
 
-t.test('the sprites of every writer, before the judges', { skip: noGate }, async (t) => {
+t.test('the sprites of every writer, before the judges', { skip: noClient }, async (t) => {
   const gate = await buildGate();
 
   t.test('they do refuse', async (t) => {

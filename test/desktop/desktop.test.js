@@ -344,9 +344,6 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     async (t) => {
       const screen = await Screen.start(t, { width: 1240, height: 480 });
       const stub = await Stub.start(t);
-      const always = async (path, ...answer) => {
-        for (;;) (await stub.next(path)).answer(...answer);
-      };
       const options = ['--server', stub.url, '--window', at(LEFT), '--sprite', 'flower'];
       const one = new DesktopProgram(t, program, screen, options);
       await stub.join('one');
@@ -360,9 +357,9 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
         return { seq: i + 1, from: 'left', sprite };
       });
       (await stub.next(/^\/poll/)).answer(200, { seq: 400, sprites });
-      always(/^\/poll/, 200, { seq: 400, sprites: [] });
-      always(/^\/place/, 200, { row: 0, column: 0, rows: 1, columns: 2 });
-      always(/^\/leave/, 204);
+      stub.always(/^\/poll/, 200, { seq: 400, sprites: [] });
+      stub.always(/^\/place/, 200, { row: 0, column: 0, rows: 1, columns: 2 });
+      stub.always(/^\/leave/, 204);
       (await stub.next(/^\/throw/)).answer(502, 'oh');
       const again = await stub.next(/^\/throw/);
       t.equal((await screen.find(GLASS, LEFT)).count, 0);

@@ -200,9 +200,6 @@ export async function buildForWindows(t) {
  * The written format's three judges: the schema, the page's reader and the C++ reader.
  */
 
-/** Why the C++ reader can't be built here, for a test's `skip`. */
-export const noGate = noClient;
-
 const schema = JSON.parse(readFileSync(join(ROOT, 'lib/client/sprite.schema.json'), 'utf8'));
 const validate = new Ajv2020({ allErrors: true, strictTuples: false }).compile(schema);
 

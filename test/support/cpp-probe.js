@@ -136,6 +136,12 @@ export class Probe {
     });
   }
 
+  /** The states so far, as the vectors write them. */
+  get states() {
+    const states = this.events.filter(({ event }) => event === 'state');
+    return states.map(({ state, why }) => (why ? `${state}: ${why}` : state));
+  }
+
   get results() {
     return this.events.filter(({ event }) => event === 'result');
   }

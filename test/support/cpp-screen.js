@@ -24,17 +24,7 @@ const NEAR = 6;
 
 /** Why the desktop can't be built here, or shown on a screen: for a test's `skip`. */
 export const noDesktop = missing({
-  programs: [
-    'cmake',
-    'g++',
-    'pkg-config',
-    'Xvfb',
-    'xdotool',
-    'xprop',
-    'import',
-    'convert',
-    'montage'
-  ],
+  programs: 'cmake g++ pkg-config Xvfb xdotool xprop import convert montage'.split(' '),
   packages: ['libcurl', 'sdl2', 'SDL2_image', 'pangocairo']
 });
 
@@ -78,15 +68,8 @@ export class Screen {
     const xvfb = spawn(
       'Xvfb',
       [
-        '-displayfd',
-        '3',
-        '-screen',
-        '0',
-        `${width}x${height}x24`,
-        ...['-fbdir', folder],
-        ...['-nolisten', 'tcp'],
-        '-br',
-        '-noreset'
+        ...`-displayfd 3 -screen 0 ${width}x${height}x24 -nolisten tcp -br -noreset`.split(' '),
+        ...['-fbdir', folder]
       ],
       { stdio: ['ignore', 'ignore', 'ignore', 'pipe'] }
     );
@@ -127,38 +110,19 @@ export class Screen {
    * On a busy machine the throw is slower or quicker by some; leave it room.
    */
   async fling(from, to, { dx = 0, dy = 0 }) {
-    const steps = 10;
-    const flick = Array.from({ length: steps }, (_, i) => [
-      'mousemove',
-      Math.round(to.x + (dx * (i + 1)) / steps),
-      Math.round(to.y + (dy * (i + 1)) / steps),
-      'sleep',
-      '0.01'
-    ]).flat();
-    await this.hand(
-      'mousemove',
-      from.x,
-      from.y,
-      'sleep',
-      '0.05',
-      'mousedown',
-      1,
-      'sleep',
-      '0.05',
-      'mousemove',
-      Math.round((from.x + to.x) / 2),
-      Math.round((from.y + to.y) / 2),
-      'sleep',
-      '0.05',
-      'mousemove',
-      to.x,
-      to.y,
-      'sleep',
-      '0.2',
+    const move = (x, y) => `mousemove ${Math.round(x)} ${Math.round(y)}`;
+    const flick = Array.from({ length: 10 }, (_, i) => {
+      const share = (i + 1) / 10;
+      return `${move(to.x + dx * share, to.y + dy * share)} sleep 0.01`;
+    });
+    const way = [
+      `${move(from.x, from.y)} sleep 0.05 mousedown 1 sleep 0.05`,
+      `${move((from.x + to.x) / 2, (from.y + to.y) / 2)} sleep 0.05`,
+      `${move(to.x, to.y)} sleep 0.2`,
       ...flick,
-      'mouseup',
-      1
-    );
+      'mouseup 1'
+    ];
+    await this.hand(...way.join(' ').split(' '));
   }
 
   /** Writes what is to be seen now as a PNG. */

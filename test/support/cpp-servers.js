@@ -112,6 +112,11 @@ export class Stub {
     });
   }
 
+  /** Gives the same answer, as often as it is asked. */
+  async always(path, ...answer) {
+    for (;;) (await this.next(path)).answer(...answer);
+  }
+
   /** Answers the next join. */
   async join(id, more = {}) {
     const request = await this.next(/^\/join$/);
