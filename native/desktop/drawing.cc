@@ -230,12 +230,8 @@ Image drawToast(const std::string& words, int most) {
   const Drawing::Extent extent = Drawing(1, 1).measure(words, style);
   Drawing drawing(std::min(extent.width, style.most) + 2 * kToastRim, extent.height + 14);
   drawing.color(colors::kInk);
-  drawing.pill(0, 0, drawing.width(), std::min(drawing.height(), 32));
-  if (drawing.height() > 32) {  // of several lines: a card
-    cairo_rectangle(drawing.cairo(), 0, 16, drawing.width(), drawing.height() - 32);
-    cairo_fill(drawing.cairo());
-    drawing.pill(0, drawing.height() - 32, drawing.width(), 32);
-  }
+  const int round = std::min({drawing.width(), drawing.height(), 32});
+  drawing.card(0, 0, drawing.width(), drawing.height(), round / 2.0);
   drawing.text(words, style, drawing.width() / 2.0, 7);
   return drawing.image();
 }

@@ -99,22 +99,13 @@ class Drawing {
   Image image() const;
 
  private:
-  struct SurfaceEnd {
-    void operator()(cairo_surface_t* surface) const { cairo_surface_destroy(surface); }
-  };
-  struct CairoEnd {
-    void operator()(cairo_t* cairo) const { cairo_destroy(cairo); }
-  };
-  struct LayoutEnd {
-    void operator()(PangoLayout* layout) const { g_object_unref(layout); }
-  };
-  using Layout = std::unique_ptr<PangoLayout, LayoutEnd>;
+  using Layout = std::unique_ptr<PangoLayout, Ended<g_object_unref>>;
 
   Layout layout(const std::string& text, const TextStyle& style) const;
   void trace(const Path& path);
 
-  std::unique_ptr<cairo_surface_t, SurfaceEnd> surface_;
-  std::unique_ptr<cairo_t, CairoEnd> cairo_;
+  std::unique_ptr<cairo_surface_t, Ended<cairo_surface_destroy>> surface_;
+  std::unique_ptr<cairo_t, Ended<cairo_destroy>> cairo_;
 };
 
 /** A name as a label: one line, at most 160 pixels across, whatever it says. */

@@ -8,6 +8,15 @@
 
 namespace sprites::desktop {
 
+/** For what a pointer owns that a library has made: gives it to `end`. */
+template <auto end>
+struct Ended {
+  template <typename Thing>
+  void operator()(Thing* thing) const {
+    end(thing);
+  }
+};
+
 /** RGBA, 8 bits each, opacity not multiplied in, row by row without gaps. */
 struct Image {
   int width = 0;

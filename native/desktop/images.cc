@@ -42,15 +42,8 @@ constexpr uintmax_t kFileMost = 32 << 20;    // bytes; as on the web page
 constexpr uint64_t kPixelsMost = 120000000;  // of a file: a gigabyte while it is made smaller
 constexpr size_t kScansMost = 100;           // of a JPEG; a usual one has ten
 
-struct SurfaceEnd {
-  void operator()(SDL_Surface* surface) const { SDL_FreeSurface(surface); }
-};
-using Surface = std::unique_ptr<SDL_Surface, SurfaceEnd>;
-
-struct StreamEnd {
-  void operator()(SDL_RWops* stream) const { SDL_FreeRW(stream); }
-};
-using Stream = std::unique_ptr<SDL_RWops, StreamEnd>;
+using Surface = std::unique_ptr<SDL_Surface, Ended<SDL_FreeSurface>>;
+using Stream = std::unique_ptr<SDL_RWops, Ended<SDL_FreeRW>>;
 
 std::optional<Image> imageOf(Surface surface) {
   if (!surface) return std::nullopt;

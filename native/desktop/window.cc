@@ -4,7 +4,6 @@
 #include <sprites/sprite.h>
 
 #include <algorithm>
-#include <cstring>
 #include <iostream>
 #include <stdexcept>
 #include <string_view>
@@ -182,15 +181,10 @@ void Window::takeFocus() {
   SDL_SetWindowInputFocus(window_.get());
 }
 
-Window::Surface Window::surfaceOf(const Image& image) const {
-  Surface surface(
-      SDL_CreateRGBSurfaceWithFormat(0, image.width, image.height, 32, SDL_PIXELFORMAT_RGBA32));
+Window::Surface Window::surfaceOf(Image image) const {
+  const Surface surface(SDL_CreateRGBSurfaceWithFormatFrom(
+      image.pixels.data(), image.width, image.height, 32, image.width * 4, SDL_PIXELFORMAT_RGBA32));
   if (!surface) fail("no memory for a picture");
-  const auto row = static_cast<size_t>(image.width) * 4;
-  for (int y = 0; y < image.height; y++) {
-    std::memcpy(static_cast<char*>(surface->pixels) + static_cast<ptrdiff_t>(y) * surface->pitch,
-                &image.pixels[row * static_cast<size_t>(y)], row);
-  }
   // The frame's own format, so that painting is copying.
   Surface same(SDL_ConvertSurfaceFormat(surface.get(), SDL_PIXELFORMAT_ARGB8888, 0));
   if (!same) fail("no memory for a picture");

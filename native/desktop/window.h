@@ -79,13 +79,7 @@ class Window {
   void paint(const Desktop& desktop, const std::vector<BodyId>& telling);
 
  private:
-  struct SurfaceEnd {
-    void operator()(SDL_Surface* surface) const { SDL_FreeSurface(surface); }
-  };
-  struct WindowEnd {
-    void operator()(SDL_Window* window) const { SDL_DestroyWindow(window); }
-  };
-  using Surface = std::unique_ptr<SDL_Surface, SurfaceEnd>;
+  using Surface = std::unique_ptr<SDL_Surface, Ended<SDL_FreeSurface>>;
 
   /** A sticker or label as it is painted, and whether the last frame used it. */
   struct Look {
@@ -105,10 +99,10 @@ class Window {
   template <typename Make>
   SDL_Surface* look(const std::string& key, Make make);
   SDL_Surface* sticker(const std::string& picture);
-  Surface surfaceOf(const Image& image) const;
+  Surface surfaceOf(Image image) const;
   void show();
 
-  std::unique_ptr<SDL_Window, WindowEnd> window_;
+  std::unique_ptr<SDL_Window, Ended<SDL_DestroyWindow>> window_;
   bool transparent_ = false;
   std::optional<SDL_Rect> screen_;  // what the window fills; none: it has a size of its own
   int width_ = 0;

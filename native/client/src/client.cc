@@ -32,8 +32,7 @@ const char* toString(Outcome outcome) { return kOutcomes[static_cast<size_t>(out
 
 const char* version() { return SPRITES_VERSION; }
 
-class Client::Impl : public Driver<Engine> {
- public:
+struct Client::Impl : Driver<Engine> {
   using Driver::Driver;
 };
 
@@ -80,8 +79,7 @@ const char* toString(FeedsState state) {
   return kFeedsStates[static_cast<size_t>(state)];
 }
 
-class Feeds::Impl : public Driver<FeedsEngine> {
- public:
+struct Feeds::Impl : Driver<FeedsEngine> {
   using Driver::Driver;
 };
 

@@ -167,14 +167,7 @@ RequestId Engine::ask(Method method, const std::string& path, Millis timeout) {
 }
 
 void Engine::setState(State state, const Why& why, Millis retry, bool newPlace) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (state_ == state && why_ == why.name) return;
-    state_ = state;
-    why_ = why.name;
-  }
-  say(toString(state), why);
-  if (!options_.onState) return;
+  if (!enter(&state_, state, why) || !options_.onState) return;
   events_.emplace_back([this, told = StateChange{state, newPlace, why.name, why.line, retry}] {
     options_.onState(told);
   });

@@ -161,7 +161,6 @@ class Engine : public EngineBase {
   bool leaveAsked_ = false;       // under mutex_
   size_t pending_ = 0;            // under mutex_: throws accepted and not settled
   State state_ = State::kLeft;    // under mutex_
-  std::string why_;               // under mutex_: the state's
   bool finished_ = false;         // under mutex_
   Counts counts_;                 // under mutex_
   std::optional<Resume> resume_;  // under mutex_: as last told

@@ -244,8 +244,18 @@ class EngineBase {
   void say(const Reply& reply) {
     say(reply.line + ": " + (reply.status > 0 ? std::to_string(reply.status) : reply.error));
   }
-  void say(const char* state, const Why& why) {
-    say(state + (why.line.empty() ? "" : ": " + why.line));
+
+  /** Takes another state, or the same for another reason; false where it is neither. */
+  template <typename State>
+  bool enter(State* state, State next, const Why& why) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (*state == next && why_ == why.name) return false;
+      *state = next;
+      why_ = why.name;
+    }
+    say(toString(next) + (why.line.empty() ? "" : ": " + why.line));
+    return true;
   }
 
   /** noexcept is the promise of client.h: an exception out of a callback ends the program. */
@@ -282,6 +292,7 @@ class EngineBase {
   Transport transport_;
   mutable std::mutex mutex_;
   bool tryNow_ = false;  // under mutex_
+  std::string why_;      // under mutex_: it is in its state
 
   // The engine's thread only.
   std::vector<std::function<void()>> events_;

@@ -295,14 +295,7 @@ void FeedsEngine::tellNews() {
 }
 
 void FeedsEngine::setState(FeedsState state, const Why& why) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (state_ == state && why_ == why.name) return;
-    state_ = state;
-    why_ = why.name;
-  }
-  say(toString(state), why);
-  if (!options_.onState) return;
+  if (!enter(&state_, state, why) || !options_.onState) return;
   events_.emplace_back(
       [this, told = FeedsStateChange{state, why.name, why.line}] { options_.onState(told); });
 }

@@ -73,7 +73,6 @@ class FeedsEngine : public EngineBase {
   Watches watches_;                       // under mutex_: those that are open
   Feeds::WatchId lastWatch_ = 0;          // under mutex_
   FeedsState state_ = FeedsState::kIdle;  // under mutex_
-  std::string why_;                       // under mutex_: it is in this state
 
   // The engine's thread only.
   Grant grant_;

@@ -417,7 +417,7 @@ class Client {
   Counts counts() const;
 
  private:
-  class Impl;
+  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -223,7 +223,7 @@ class Feeds {
   FeedsState state() const;
 
  private:
-  class Impl;
+  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
