@@ -8,7 +8,6 @@ import {
   realpathSync,
   renameSync,
   rmSync,
-  unlinkSync,
   writeFileSync,
   writeSync
 } from 'node:fs';
@@ -23,6 +22,7 @@ export class ReportFile {
   #file;
   #isNew;
   #descriptor;
+  #path;
 
   /**
    * @param {string} file
@@ -33,6 +33,8 @@ export class ReportFile {
     this.#isNew = !existsSync(file);
     try {
       this.#descriptor = openSync(file, this.#isNew ? 'wx' : constants.O_WRONLY);
+      // What a device or a pipe is called leads nowhere.
+      if (fstatSync(this.#descriptor).isFile()) this.#path = realpathSync(file);
     } catch (error) {
       throw new UsageError(`--report ${file} can't be written: ${error.message}`);
     }
@@ -45,9 +47,9 @@ export class ReportFile {
   write(text) {
     const bytes = Buffer.from(text);
     try {
-      const before = fstatSync(this.#descriptor);
-      const isOver = !this.#isNew && before.isFile();
-      if (!isOver || !replace(realpathSync(this.#file), bytes, before.mode)) this.#fill(bytes);
+      const { mode } = fstatSync(this.#descriptor);
+      // Beside it also where it was made for this run: it may have been removed meanwhile.
+      if (!this.#path || !replace(this.#path, bytes, mode)) this.#fill(bytes);
     } catch (error) {
       throw new UsageError(`--report ${this.#file} can't be written: ${error.message}`);
     }
@@ -55,15 +57,14 @@ export class ReportFile {
   }
 
   #fill(bytes) {
-    // A device or a pipe has no length to cut.
-    if (!this.#isNew) truncate(this.#descriptor);
+    if (this.#path) ftruncateSync(this.#descriptor);
     for (let at = 0; at < bytes.length;) at += writeSync(this.#descriptor, bytes, at);
   }
 
   /** Closes it; a file that was made for nothing goes. */
   close() {
     closeSync(this.#descriptor);
-    if (this.#isNew) unlinkSync(this.#file);
+    if (this.#isNew) rmSync(this.#file, { force: true });
   }
 }
 
@@ -86,13 +87,5 @@ function replace(file, bytes, mode) {
   } catch {
     rmSync(beside, { force: true });
     return false;
-  }
-}
-
-function truncate(descriptor) {
-  try {
-    ftruncateSync(descriptor);
-  } catch (error) {
-    if (error.code !== 'EINVAL') throw error;
   }
 }

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import t from 'tap';
@@ -8,6 +8,7 @@ import { titleOf } from '../../lib/report/report-body.js';
 import { judge } from '../../lib/swarm/bounds.js';
 import { compare } from '../../lib/swarm/compare.js';
 import { parse } from '../../lib/swarm/options.js';
+import { ReportFile } from '../../lib/swarm/report-file.js';
 import { reportOf } from '../../lib/swarm/report.js';
 import { startServer } from '../support/server.js';
 import { reportFrom, start, swarm } from '../support/swarm.js';
@@ -304,4 +305,21 @@ t.test('a report that is not written whole leaves the one before', async (t) => 
   t.equal(link.code, 0, link.err);
   t.match(readFileSync(join(dir, 'report.html'), 'utf8'), 'All went well');
   t.strictSame(readdirSync(dir), ['link.html', 'report.html']);
+});
+
+t.test('a report whose file is removed meanwhile is there in the end, or none', async (t) => {
+  const file = join(t.testdir(), 'report.html');
+  for (const before of [undefined, 'the one before']) {
+    if (before) writeFileSync(file, before);
+    const report = new ReportFile(file);
+    rmSync(file);
+    report.write('the new one');
+    report.close();
+    t.equal(readFileSync(file, 'utf8'), 'the new one');
+    rmSync(file);
+  }
+  const none = new ReportFile(file);
+  rmSync(file);
+  none.close();
+  t.notOk(existsSync(file));
 });
