@@ -125,14 +125,11 @@ const TICKS_A_SECOND = 100;
 /** State of a listening socket in /proc/net/tcp. */
 const LISTENING = '0A';
 
-/** What may vanish while it is looked at, or be another's. */
-const PASSING = ['ENOENT', 'ESRCH', 'EACCES', 'EPERM', 'ENOTDIR'];
-
+/** What has vanished, is another's or is none of what it is taken for is not known: a command line may hold anything. */
 function look(reading) {
   try {
     return reading();
-  } catch (error) {
-    if (!PASSING.includes(error.code)) throw error;
+  } catch {
     return undefined;
   }
 }
@@ -239,19 +236,9 @@ function versionOf(pid) {
   const folder = look(() => readlinkSync(`/proc/${pid}/cwd`));
   if (!program || !folder) return null;
   for (const up of ['..', '../..']) {
-    const text = look(() =>
-      readFileSync(join(realpathSync(resolve(folder, program)), up, 'package.json'), 'utf8')
-    );
-    const named = text && parsed(text);
+    const file = () => join(realpathSync(resolve(folder, program)), up, 'package.json');
+    const named = look(() => JSON.parse(readFileSync(file(), 'utf8')));
     if (named?.name === 'sprites-server') return named.version;
   }
   return null;
-}
-
-function parsed(text) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null; // no package of ours
-  }
 }

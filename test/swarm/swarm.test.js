@@ -422,11 +422,17 @@ t.test('of two servers with one port it looks at that of the address', async (t)
   t.teardown(() => other.close());
   await once(other, 'listening');
   const { port } = other.address();
-  const listen = `require('net').createServer().listen(${port}, '127.0.0.2', () => console.log())`;
-  const child = spawn(process.execPath, ['-e', listen], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const listen = `require('net').createServer().listen(${port}, '127.0.0.2', () => console.log('${'x'.repeat(300)}'))`;
+  const child = spawn(process.execPath, ['--eval', listen], {
+    stdio: ['ignore', 'pipe', 'inherit']
+  });
   t.teardown(() => child.kill());
   await once(child.stdout, 'data');
-  t.match(new ServerWatch({ address: '127.0.0.2', port }).process, new RegExp(` ${child.pid}$`));
+  const watch = new ServerWatch({ address: '127.0.0.2', port }, { metrics: async () => null });
+  t.match(watch.process, new RegExp(` ${child.pid}$`));
+  t.teardown(() => watch.stop());
+  await watch.start(() => 0);
+  t.equal(watch.version, null, 'what it runs is its command line, too long for the name of a file');
   t.match(new ServerWatch({ address: '127.0.0.1', port }).process, ` ${process.pid}`);
 });
 
