@@ -43,22 +43,22 @@ export class Engine {
 
     /** Resolves when the process has ended. */
     this.ended = new Promise((resolve) => {
-      this.#child.once('error', (error) => {
-        if (!this.#told) events.died(`engine ${options.process} does not start: ${error.message}`);
+      const end = (why) => {
+        if (!this.#told) events.died(`engine ${options.process} ${why}`);
+        // One that does not start has both events.
+        this.#told = true;
         resolve();
-      });
-      this.#child.once('close', (code, signal) => {
-        if (!this.#told) events.died(this.#obituary(options.process, code, signal));
-        resolve();
-      });
+      };
+      this.#child.once('error', (error) => end(`does not start: ${error.message}`));
+      this.#child.once('close', (code, signal) => end(this.#obituary(code, signal)));
     });
   }
 
-  #obituary(process, code, signal) {
+  #obituary(code, signal) {
     const how = signal ? `was killed by ${signal}` : `ended with ${code}`;
     const why = this.#stderr.trim();
     const hint = signal === 'SIGKILL' ? ' (out of memory?)' : '';
-    return `engine ${process} ${how}${hint}${why ? `: ${why}` : ''}`;
+    return `${how}${hint}${why ? `: ${why}` : ''}`;
   }
 
   /** @returns {number | undefined} of its process; undefined when that did not start */

@@ -17,12 +17,12 @@ const wordsOf = (args) => (typeof args === 'string' ? args.split(' ') : args);
 /**
  * @param {import('tap').Test} t its end kills the process
  * @param {string | Array<string | number>} args its command line, or the words of it
- * @param {{files?: number, bytes?: number, cwd?: string}} [how] files it may have open, the bytes that a file of its may
- *     have, and the folder it is in
+ * @param {{files?: number, bytes?: number, cwd?: string, env?: Record<string, string>}} [how] files it may have open, the
+ *     bytes that a file of its may have, the folder it is in, and what is added to its environment
  * @returns {import('node:child_process').ChildProcess} with `result()`, which resolves with `code`,
  *     `signal`, `out` and `err` when it has ended, and `says(pattern)`, which does when that is in `err`
  */
-export function start(t, args, { files, bytes, cwd } = {}) {
+export function start(t, args, { files, bytes, cwd, env } = {}) {
   const limits = [files && `ulimit -n ${files} && `, bytes && `ulimit -f ${bytes / 512} && `];
   const limit = limits.filter(Boolean).join('');
   const child = spawn(
@@ -37,7 +37,7 @@ export function start(t, args, { files, bytes, cwd } = {}) {
       join(ROOT, 'bin/sprites-swarm'),
       ...wordsOf(args).map(String)
     ],
-    { cwd, stdio: ['ignore', 'pipe', 'pipe'] }
+    { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] }
   );
   const out = text(child.stdout);
   let err = '';

@@ -618,6 +618,14 @@ t.test('an engine that dies ends the run, by name', async (t) => {
   t.match(JSON.parse(out).faults[0], /engine 1 was killed by SIGKILL/);
 });
 
+t.test('an engine that does not start is told once', async (t) => {
+  const server = await startServer(t);
+  const env = { SPRITES_SWARM_ENGINE: join(t.testdir(), 'none') };
+  const { code, result } = await swarm(t, server.port, 'park 5 --time 0.1', { env });
+  t.equal(code, 1);
+  t.equal(result.faults.filter((fault) => fault.startsWith('engine 0')).length, 1);
+});
+
 t.test('too few files: it says what it needs and how to get it', async (t) => {
   const server = await startServer(t);
   const { code, out, err } = await start(t, `park 1000 --processes 1 --port ${server.port}`, {
