@@ -24,7 +24,6 @@
  *   --together             all with the same priority
  */
 /* global document, KeyboardEvent, requestAnimationFrame */
-import { once } from 'node:events';
 import {
   cpSync,
   mkdirSync,
@@ -40,10 +39,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import { Feeds } from '../../lib/client/client.js';
-import { launch } from '../support/launch.js';
 import { answerHelp, takeNumbers } from '../support/documents.js';
 import { Browser, CHROMIUM } from '../support/page-browser.js';
 import { arenaOptions, command, enter, statusOf, wrk } from './arena-rig.js';
+import { startSprites } from './contenders.js';
 import { cpuSeconds } from './usage.js';
 
 answerHelp(import.meta.url);
@@ -92,14 +91,10 @@ function makeGame() {
 
 async function open() {
   makeGame();
-  const { child, listening } = launch({
-    ...arenaOptions(inFolder('games'), inFolder('tokens')),
-    'address-clients': 0,
-    // The timed player joins first, long before it sends.
-    lease: 300
-  });
-  const { port } = await listening;
-  return { child, base: `http://127.0.0.1:${port}` };
+  const options = arenaOptions(inFolder('games'), inFolder('tokens'));
+  // The timed player joins first, long before it sends.
+  const server = await startSprites({ ...options, lease: 300 }, { probed: false });
+  return { ...server, base: `http://127.0.0.1:${server.port}` };
 }
 
 // ---- the simulated players
@@ -245,7 +240,7 @@ function busySince(before) {
   return `${Math.round(100 * (1 - (now.idle - before.idle) / (now.all - before.all)))} %`;
 }
 
-async function main({ child, base }) {
+async function main({ pids, base }) {
   const probe = await enter(base);
   await command(base, {
     game: 'pong',
@@ -288,7 +283,7 @@ async function main({ child, base }) {
     await field.evaluate(() => void (globalThis.probed.length = 0));
     const before = await statusOf(base);
     const machineBefore = machine();
-    const [cpuBefore, began] = [cpuSeconds([child.pid]), performance.now()];
+    const [cpuBefore, began] = [cpuSeconds(pids), performance.now()];
     const drawing = frames(field, session, SECONDS);
     let looks = 0;
     for (const end = began + SECONDS * 1000; performance.now() < end; looks += 1) {
@@ -296,10 +291,7 @@ async function main({ child, base }) {
       await pause(200);
     }
     const withAll = await drawing;
-    const [cpu, seconds] = [
-      cpuSeconds([child.pid]) - cpuBefore,
-      (performance.now() - began) / 1000
-    ];
+    const [cpu, seconds] = [cpuSeconds(pids) - cpuBefore, (performance.now() - began) / 1000];
     const busy = busySince(machineBefore);
     const after = await statusOf(base);
     const { refused } = await crowdOver;
@@ -355,7 +347,6 @@ try {
   console.log(`${holds ? 'holds' : 'does not hold'}: p99 at most ${PROMISED.p99} ms to the feed`);
   process.exitCode = holds ? 0 : 1;
 } finally {
-  server.child.kill('SIGTERM');
-  await once(server.child, 'exit');
+  await server.stop();
   rmSync(folder, { recursive: true });
 }

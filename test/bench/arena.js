@@ -12,16 +12,14 @@
  *   --rounds R     3
  *   --workers N    0: they hold the connections; CPU and heap are the main process's alone
  */
-import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { launch, SPRITES } from '../support/launch.js';
 import { answerHelp, takeNumbers } from '../support/documents.js';
 import { arenaOptions, command, enter, statusOf, wrk } from './arena-rig.js';
-import { onCore, probedNode } from './contenders.js';
+import { canPin, during, onCore, startSprites } from './contenders.js';
 import { markdown, spread } from './figures.js';
 import { ask } from './server-memory.js';
 import { cpuSeconds } from './usage.js';
@@ -67,16 +65,10 @@ async function open() {
   for (const [name, text] of Object.entries(GAME)) {
     writeFileSync(join(folder, 'games/mean', name), text);
   }
-  const [, ...program] = SPRITES;
-  const { child, listening } = launch(
-    {
-      ...arenaOptions(join(folder, 'games'), join(folder, 'tokens')),
-      ...{ 'arena-rate': 1000, workers: values.workers }
-    },
-    { command: [...probedNode(0), ...program], ipc: true }
-  );
-  const { port } = await listening;
-  return { child, url: `http://127.0.0.1:${port}` };
+  const options = arenaOptions(join(folder, 'games'), join(folder, 'tokens'));
+  const { workers } = values;
+  const server = await startSprites({ ...options, 'arena-rate': 1000, workers }, { pin: canPin() });
+  return { ...server, url: `http://127.0.0.1:${server.port}` };
 }
 
 async function play(url) {
@@ -101,15 +93,15 @@ async function load(url, seconds) {
 }
 
 /** A round: what is measured lies between two looks of the same kind. */
-async function round({ child, url }) {
-  const pid = child.pid;
-  const { heapUsed: heapBefore } = await ask({ probe: child }, { collect: true });
+async function round(server) {
+  const { pids, url } = server;
+  const { heapUsed: heapBefore } = await ask(server, { collect: true });
   const before = await statusOf(url);
-  const [cpuBefore, began] = [cpuSeconds([pid]), performance.now()];
+  const [cpuBefore, began] = [cpuSeconds(pids), performance.now()];
   const { looks, refused } = await load(url, SECONDS);
-  const [cpu, seconds] = [cpuSeconds([pid]) - cpuBefore, (performance.now() - began) / 1000];
+  const [cpu, seconds] = [cpuSeconds(pids) - cpuBefore, (performance.now() - began) / 1000];
   const after = await statusOf(url);
-  const { heapUsed, longestStall } = await ask({ probe: child }, { collect: true });
+  const { heapUsed, longestStall } = await ask(server, { collect: true });
   const inputs = after.inputs - before.inputs;
   return {
     inputs,
@@ -121,8 +113,7 @@ async function round({ child, url }) {
   };
 }
 
-const server = await open();
-try {
+async function main(server) {
   await play(server.url);
   await load(server.url, 1);
   const rounds = [];
@@ -147,8 +138,10 @@ try {
     middle('heap') <= PROMISED.heap;
   console.log(`${holds ? 'holds' : 'does not hold'}: ${JSON.stringify(PROMISED)} at the median`);
   process.exitCode = holds ? 0 : 1;
+}
+
+try {
+  await during(await open(), main);
 } finally {
-  server.child.kill('SIGTERM');
-  await once(server.child, 'exit');
   rmSync(folder, { recursive: true });
 }

@@ -26,8 +26,7 @@ import { freePort } from '../support/addresses.js';
 import { CACHE_NAMES, cacheMissing, startCache } from '../support/caches.js';
 import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
 import { buildWatchers, canPin, feedContenders, startLoad, TOKEN } from './contenders.js';
-import { machineOf, markdown, progress, tenth, whole } from './figures.js';
-import { statusAt } from './usage.js';
+import { fail, machineOf, markdown, printHeld, progress, tenth, whole } from './figures.js';
 
 answerHelp(import.meta.url);
 
@@ -85,7 +84,7 @@ async function measure(name, watchers, { publications, every, program }) {
   const server = await feedContenders['sprites-poll'].start(pin, { 'feed-cache': KEPT });
   const folder = mkdtempSync(join(tmpdir(), 'bench-cache-'));
   const ports = { port: name === NONE ? server.port : await freePort(), server: server.port };
-  const polls = async () => (await statusAt(server.port)).feedPolls;
+  const polls = async () => (await server.status()).feedPolls;
   let cache;
   let load;
   try {
@@ -157,7 +156,7 @@ const table = (rows) =>
     ...rows.map((row) => Object.values(COLUMNS).map((of) => of(row)))
   ]);
 
-/** What holds of a cache's rows. @returns {{figure: string, holds: boolean}[]} */
+/** What holds of a cache's rows. @returns {{figure: string, value: string, holds: boolean}[]} */
 function verdicts(rows, { publications }) {
   const [few] = rows;
   return rows.flatMap((row) => {
@@ -168,9 +167,8 @@ function verdicts(rows, { publications }) {
       [`${tenth.format(more)} ms more of the server's CPU a version`, more <= HELD.cpu],
       [`p99 ${tenth.format(row.p99)} ms`, row.p99 <= HELD.p99],
       ['none misses what is newest, none goes backwards', row.missing + row.repeated === 0]
-    ].map(([figure, holds]) => ({
-      figure: `${row.name}, ${whole.format(row.watchers)}: ${figure}`,
-      holds
+    ].map(([value, holds]) => ({
+      ...{ figure: `${row.name}, ${whole.format(row.watchers)}`, value, holds }
     }));
   });
 }
@@ -217,9 +215,7 @@ async function main() {
     progress('');
     console.log(`${table(rows)}\n`);
     const held = verdicts(rows, options);
-    for (const { figure, holds } of held) {
-      console.log(`${holds ? 'holds' : 'DOES NOT HOLD'}: ${figure}`);
-    }
+    printHeld(held);
     if (options.strict) failures += held.filter(({ holds }) => !holds).length;
     console.log(`\n${atCaches(rows.at(-1))}\n`);
   }
@@ -232,8 +228,4 @@ async function main() {
   if (failures > 0) process.exitCode = 1;
 }
 
-main().catch((error) => {
-  progress('');
-  console.error(`bench: ${error.message}`);
-  process.exit(1);
-});
+main().catch(fail);

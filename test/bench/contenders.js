@@ -27,12 +27,11 @@ import { buildWhenWanted, builtFile } from '../../lib/swarm/build.js';
 import { loadTestAddon } from '../support/addon.js';
 import { freePort } from '../support/addresses.js';
 import { inSeconds, KEY_SET, reads } from '../support/grants.js';
-import { UNBOUND } from '../support/launch.js';
+import { launch, SPRITES, UNBOUND } from '../support/launch.js';
 import { until } from '../support/until.js';
 import { ask } from './server-memory.js';
-import { Use } from './usage.js';
+import { statusAt, Use } from './usage.js';
 
-const PROGRAM = fileURLToPath(new URL('../../bin/sprites', import.meta.url));
 const PROBE = new URL('probe.js', import.meta.url).href;
 
 /**
@@ -41,12 +40,6 @@ const PROBE = new URL('probe.js', import.meta.url).href;
  */
 export const MEASURED = { host: '127.0.0.1', port: 0, 'throw-rate': 0, ...UNBOUND };
 
-/** @returns {string[]} arguments for `node` that start bin/sprites with these options besides MEASURED */
-export const spritesArgs = (options) => [
-  PROGRAM,
-  ...Object.entries({ ...MEASURED, ...options }).map(([name, value]) => `--${name}=${value}`)
-];
-
 /** @param {string} line the server printed @returns {number|null} the port it says it listens on */
 function portOf(line) {
   const match = /http:\/\/127\.0\.0\.1:(\d+)/.exec(line);
@@ -54,7 +47,6 @@ function portOf(line) {
 }
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
-const ROOT = join(HERE, '..', '..');
 const BUILD = join(HERE, '.build');
 
 /** Milliseconds that a server may take to start, and to end before it is killed. */
@@ -64,6 +56,8 @@ const STOP_TIMEOUT = 5000;
 /** The core that only the server uses, and the one that only the load generator uses. */
 const SERVER_CORE = 0;
 const LOAD_CORE = 1;
+
+const coreOf = (pin) => (pin ? SERVER_CORE : null);
 
 /** Clients that sprites has room for. */
 const CAPACITY = 20000;
@@ -127,13 +121,23 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
   process.once(signal, () => process.exit(1));
 }
 
-function start(core, command, args, options) {
-  const [program, ...rest] = [...onCore(core), command, ...args];
-  const child = spawn(program, rest, options);
+/** This program's end is its end. */
+function keep(child) {
   running.add(child);
   child.once('exit', () => running.delete(child));
   child.once('error', () => running.delete(child));
   return child;
+}
+
+/**
+ * @param {?number} core see onCore
+ * @param {Array<string | number>} command
+ * @param {import('node:child_process').SpawnOptions} options
+ * @returns {import('node:child_process').ChildProcess} which ends with this program at the latest
+ */
+export function start(core, command, options) {
+  const [program, ...args] = [...onCore(core), ...command].map(String);
+  return keep(spawn(program, args, options));
 }
 
 async function stop(child) {
@@ -172,8 +176,8 @@ async function readPort(child, name) {
  */
 export async function startPrinting(name, pin, command, args, { probed = false } = {}) {
   // The test runner's loader is in NODE_OPTIONS: the server and its threads would load it.
-  const plain = ['-u', 'NODE_OPTIONS', command, ...args];
-  const child = start(pin ? SERVER_CORE : null, 'env', plain, {
+  const plain = ['env', '-u', 'NODE_OPTIONS', command, ...args];
+  const child = start(coreOf(pin), plain, {
     stdio: ['ignore', 'pipe', 'inherit', ...(probed ? ['ipc'] : [])]
   });
   const port = await readPort(child, name);
@@ -191,6 +195,45 @@ export async function startPrinting(name, pin, command, args, { probed = false }
 export function startNode(name, pin, args) {
   const [first, ...rest] = [...probedNode(), ...args];
   return startPrinting(name, pin, first, rest, { probed: true });
+}
+
+/**
+ * Starts bin/sprites.
+ *
+ * @param {Record<string, string | number>} options besides MEASURED, without their dashes
+ * @param {object} [how]
+ * @param {boolean} [how.pin]
+ * @param {boolean} [how.probed] whether probe.js is in it
+ * @param {string} [how.program]
+ * @returns {Promise<Server & {tlsPort?: number, adminPort?: number, status: () => Promise<object>}>}
+ */
+export async function startSprites(options, { pin, probed = true, program = SPRITES[1] } = {}) {
+  const core = coreOf(pin);
+  const node = probed ? probedNode(core) : [...onCore(core), process.execPath];
+  const how = { command: [...node, program], ipc: probed };
+  const { child, listening } = launch({ ...MEASURED, ...options }, how);
+  keep(child).stderr.pipe(process.stderr, { end: false });
+  const ports = await listening;
+  return {
+    ...{ ...ports, pids: [child.pid], probe: probed ? child : null, stop: () => stop(child) },
+    status: () => statusAt(ports.adminPort ?? ports.port)
+  };
+}
+
+/**
+ * Works with something that has a `stop()`, as a server has, and stops it whatever happens.
+ *
+ * @template T, R
+ * @param {T & {stop: () => Promise<void>}} started
+ * @param {(started: T) => Promise<R>} work
+ * @returns {Promise<R>}
+ */
+export async function during(started, work) {
+  try {
+    return await work(started);
+  } finally {
+    await started.stop();
+  }
 }
 
 /** @returns {Promise<boolean>} whether a port takes connections */
@@ -243,15 +286,10 @@ async function startNchan(pin) {
   if (process.getuid() === 0) text = `user root;\n${text}`;
   const file = join(folder, 'nginx.conf');
   writeFileSync(file, text);
-  const child = start(
-    pin ? SERVER_CORE : null,
-    'nginx',
-    ['-p', folder, '-c', file, '-e', 'stderr'],
-    {
-      stdio: ['ignore', 'ignore', 'inherit'],
-      env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` }
-    }
-  );
+  const child = start(coreOf(pin), ['nginx', '-p', folder, '-c', file, '-e', 'stderr'], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` }
+  });
   const isUp = () => {
     if (child.exitCode !== null) throw new Error(`nginx stopped at once, with ${child.exitCode}`);
     return isListening(port);
@@ -302,8 +340,8 @@ function startBare(name, pin) {
 export const contenders = {
   sprites: {
     title: 'sprites',
-    missing: () => (existsSync(join(ROOT, 'bin', 'sprites')) ? null : 'there is no bin/sprites'),
-    start: (pin) => startNode('bin/sprites', pin, spritesArgs({ capacity: CAPACITY }))
+    missing: () => null,
+    start: (pin) => startSprites({ capacity: CAPACITY }, { pin })
   },
   'node-http': {
     title: 'node:http, written the obvious way',
@@ -372,7 +410,7 @@ export function startLoad(server, pin, options, program) {
   const args = Object.entries({ port: server.port, ...options }).map(
     ([name, value]) => `--${name}=${value}`
   );
-  const child = start(pin ? LOAD_CORE : null, program, args, {
+  const child = start(pin ? LOAD_CORE : null, [program, ...args], {
     stdio: ['pipe', 'pipe', 'inherit']
   });
   child.stdin.on('error', () => {}); // Writing fails once it has ended; `ended` reports that.
@@ -436,27 +474,17 @@ export const packageMissing = (name) =>
     ? null
     : 'its package is not installed (npm install --prefix test/bench/transports)';
 
-async function startSprites(pin, more = {}) {
+async function startFeeds(pin, more = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'bench-feeds-'));
-  const tokens = join(folder, 'tokens');
+  const [tokens, keys] = [join(folder, 'tokens'), join(folder, 'keys.json')];
   writeFileSync(tokens, `${TOKEN}\n`);
-  const keys = join(folder, 'keys.json');
-  if (more.private) writeFileSync(keys, JSON.stringify(KEY_SET));
-  const options = {
-    'publish-token-file': tokens,
-    'address-held': 0,
-    'log-level': 'error',
-    ...(more.private && { grants: keys }),
-    ...more
-  };
-  const server = await startNode('bin/sprites', pin, spritesArgs(options));
-  return {
-    ...server,
-    async stop() {
-      await server.stop();
-      rmSync(folder, { recursive: true, force: true });
-    }
-  };
+  writeFileSync(keys, JSON.stringify(KEY_SET));
+  const options = { 'publish-token-file': tokens, 'address-held': 0, 'log-level': 'error' };
+  const grants = more.private ? { grants: keys } : {};
+  const server = await startSprites({ ...options, ...grants, ...more }, { pin });
+  // It has read them.
+  rmSync(folder, { recursive: true });
+  return server;
 }
 
 const never = () => null;
@@ -476,7 +504,7 @@ const inC = (way, protocol) => ({
 
 const ofSprites = (way, protocol) => ({
   ...{ title: `Sprites, ${way}`, protocol, patches: `${protocol}-delta`, missing: never },
-  start: startSprites
+  start: startFeeds
 });
 
 const ofNchan = (way, protocol) => ({
@@ -496,7 +524,7 @@ export const feedContenders = {
   'sprites-poll-grant': {
     ...ofSprites('long poll of a private feed', 'sprites-poll-grant'),
     token: () => reads('bench', { publish: ['bench'], exp: inSeconds(3600) }),
-    start: (pin) => startSprites(pin, { private: 'bench' })
+    start: (pin) => startFeeds(pin, { private: 'bench' })
   },
   'sprites-stream': ofSprites('event stream', 'sprites-stream'),
   ws: {
@@ -523,16 +551,13 @@ export const feedContenders = {
  * @returns {Promise<[object, object]>} what `measure` of startLoad gives, and what probe.js tells of its turns meanwhile
  */
 export async function measureFeed(contender, pin, options) {
-  const server = await contender.start(pin);
   // On a core of its own the load does not sleep while documents come: on one machine it is the server that would pay
   // for waking it.
   const all = { token: contender.token?.() ?? TOKEN, awake: pin ? 1 : 0, ...options };
-  const load = startLoad(server, pin, all, buildWatchers());
-  try {
-    const result = await load.measure(() => ask(server));
-    return [result, await ask(server)];
-  } finally {
-    await load.stop();
-    await server.stop();
-  }
+  return during(await contender.start(pin), (server) =>
+    during(startLoad(server, pin, all, buildWatchers()), async (load) => {
+      const result = await load.measure(() => ask(server));
+      return [result, await ask(server)];
+    })
+  );
 }

@@ -16,9 +16,16 @@
  */
 import process from 'node:process';
 
-import { buildWatchers, canPin, feedContenders, namesIn, startLoad, TOKEN } from './contenders.js';
+import {
+  buildWatchers,
+  canPin,
+  during,
+  feedContenders,
+  namesIn,
+  startLoad,
+  TOKEN
+} from './contenders.js';
 import { ask, memoryOf } from './server-memory.js';
-import { statusAt } from './usage.js';
 import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
 import { until } from '../support/until.js';
 
@@ -54,7 +61,7 @@ const program = buildWatchers();
  *     CPU, in milliseconds, and the seconds until then
  */
 async function publish(server) {
-  const answered = async () => (await statusAt(server.port).catch(() => null))?.documents ?? 0;
+  const answered = async () => (await server.status().catch(() => null))?.documents ?? 0;
   const before = await answered();
   await ask(server);
   const began = Date.now();
@@ -75,32 +82,25 @@ async function measure(protocol) {
   // after how long it may probe one: half a million probes at once took that kernel longer than they may.
   const names = ['hold', 'idle-time', 'head-time', 'body-time', 'write-time'];
   const times = Object.fromEntries(names.map((name) => [name, TIME]));
-  const server = await feedContenders['sprites-poll'].start(pin, times);
-  const load = startLoad(
-    server,
-    pin,
-    {
-      ...{ protocol: 'sprites-once', then: protocol, connections: watchers, bytes: DOCUMENT },
-      ...{ addresses: Math.ceil(watchers / ADDRESS_CONNECTIONS), token: TOKEN }
-    },
-    program
+  const work = {
+    ...{ protocol: 'sprites-once', then: protocol, connections: watchers, bytes: DOCUMENT },
+    ...{ addresses: Math.ceil(watchers / ADDRESS_CONNECTIONS), token: TOKEN }
+  };
+  return during(await feedContenders['sprites-poll'].start(pin, times), (server) =>
+    during(startLoad(server, pin, work, program), async (load) => {
+      await load.next('open');
+      const connected = await memoryOf(server, { settle });
+      load.child.stdin.write('ask\n');
+      await load.next('asked');
+      const watching = await memoryOf(server, { settle });
+      return {
+        resident: (watching.resident - connected.resident) / watchers,
+        connected: connected.resident,
+        heap: (watching.heap - connected.heap) / watchers,
+        turn: await publish(server)
+      };
+    })
   );
-  try {
-    await load.next('open');
-    const connected = await memoryOf(server, { settle });
-    load.child.stdin.write('ask\n');
-    await load.next('asked');
-    const watching = await memoryOf(server, { settle });
-    return {
-      resident: (watching.resident - connected.resident) / watchers,
-      connected: connected.resident,
-      heap: (watching.heap - connected.heap) / watchers,
-      turn: await publish(server)
-    };
-  } finally {
-    await load.stop();
-    await server.stop();
-  }
 }
 
 for (const way of ways) {

@@ -39,7 +39,7 @@ import { loadavg } from 'node:os';
 import { fileLimit } from '../../lib/base/file-limit.js';
 import { canPin, feedContenders, measureFeed, namesIn, thoseHere } from './contenders.js';
 import { CELLS, figuresOf, table, together, verdicts } from './feed-figures.js';
-import { machineOf, progress, rotated } from './figures.js';
+import { fail, inRounds, printHeld, whereOf } from './figures.js';
 import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
 
 answerHelp(import.meta.url);
@@ -94,13 +94,8 @@ async function measure(contender, of, { pin, seconds, share }) {
 }
 
 function describe(pin, { seconds, rounds }) {
-  const { processor, system, pinned } = machineOf(pin);
-  return [
-    `${rounds} × ${seconds} s a cell; ${processor}, ${system}; ${pinned};`,
-    `load average ${loadavg()
-      .map((load) => load.toFixed(1))
-      .join(' ')}.`
-  ].join(' ');
+  const loads = loadavg().map((load) => load.toFixed(1));
+  return `${rounds} × ${seconds} s a cell; ${whereOf(pin)} Load average ${loads.join(' ')}.`;
 }
 
 async function main() {
@@ -115,28 +110,22 @@ async function main() {
       continue;
     }
     for (const share of options.shares) {
-      const all = Object.fromEntries(names.map((name) => [name, []]));
-      // One after the other in each round, so that what else the machine does touches all of them alike.
-      for (let round = 0; round < options.rounds; ++round) {
-        for (const name of rotated(names, round)) {
-          progress(`${of.name}, ${share * 100}% stalled: ${name}`);
-          try {
-            const how = { pin, seconds: options.seconds, share };
-            all[name].push(await measure(feedContenders[name], of, how));
-          } catch (error) {
-            all[name].push({ failed: error.message.slice(0, 200) });
-          }
-        }
-      }
+      const how = { pin, seconds: options.seconds, share };
+      const all = await inRounds(
+        names,
+        options.rounds,
+        (name) =>
+          measure(feedContenders[name], of, how).catch(({ message }) => ({
+            failed: message.slice(0, 200)
+          })),
+        `${of.name}, ${share * 100}% stalled, `
+      );
       const rows = Object.fromEntries(names.map((name) => [name, together(all[name])]));
-      progress('');
       const held = verdicts(of, rows);
       console.log(`\n## ${of.name}${share > 0 ? ', a tenth reads nothing' : ''}\n`);
       console.log(table(rows, (name) => feedContenders[name].title));
       console.log('');
-      for (const { figure, value, holds } of held) {
-        console.log(`${holds ? 'holds' : 'DOES NOT HOLD'}: ${figure}: ${value}`);
-      }
+      printHeld(held);
       failures += Object.values(rows).filter(({ failed }) => failed !== undefined).length;
       if (options.strict) failures += held.filter(({ holds }) => !holds).length;
       results.push({ cell: of.name, stalled: share, rows, rounds: all, held });
@@ -152,8 +141,4 @@ async function main() {
   if (failures > 0) process.exitCode = 1;
 }
 
-main().catch((error) => {
-  progress('');
-  console.error(`bench: ${error.message}`);
-  process.exit(1);
-});
+main().catch(fail);

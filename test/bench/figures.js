@@ -33,6 +33,21 @@ const FIGURES = [
 ];
 
 /**
+ * @param {object[]} rounds
+ * @param {string[]} names of figures that they have
+ * @param {Record<string, (round: object, i: number) => number>} [more] figures that are worked out, as a ratio to
+ *   another's round of the same time
+ * @returns {Record<string, {median: number, min: number, max: number}>} the spread of each that a round has
+ */
+export function spreads(rounds, names, more = {}) {
+  const plain = Object.fromEntries(names.map((name) => [name, (round) => round[name]]));
+  const all = Object.entries({ ...plain, ...more })
+    .map(([name, of]) => [name, rounds.map(of).filter(Number.isFinite)])
+    .filter(([, values]) => values.length > 0);
+  return Object.fromEntries(all.map(([name, values]) => [name, spread(values)]));
+}
+
+/**
  * Sums up the rounds of each contender.
  *
  * @param {Record<string, object[]>} rounds by contender: {rate, cpuPerSprite, stall?,
@@ -42,31 +57,50 @@ const FIGURES = [
  */
 export function summarize(rounds) {
   const { epoll, 'node-http': node } = rounds;
-  const figures = {
-    ...Object.fromEntries(FIGURES.map((name) => [name, (round) => round[name]])),
+  const more = {
     heapGrowth: (round) => round.heapAfter - round.heapBefore,
     cpuOverEpoll: ({ cpuPerSprite }, i) => cpuPerSprite / epoll?.[i].cpuPerSprite,
     rateOverNode: ({ rate }, i) => rate / node?.[i].rate
   };
-  const summaryOf = (mine) =>
-    Object.entries(figures)
-      .map(([name, of]) => [name, mine.map(of).filter(Number.isFinite)])
-      .filter(([, values]) => values.length > 0)
-      .map(([name, values]) => [name, spread(values)]);
   return Object.fromEntries(
-    Object.entries(rounds).map(([name, mine]) => [name, Object.fromEntries(summaryOf(mine))])
+    Object.entries(rounds).map(([name, mine]) => [name, spreads(mine, FIGURES, more)])
   );
 }
 
-/** Names in another order each round, so that no one always runs after the same other. */
-export function rotated(names, round) {
-  const by = round % names.length;
-  return [...names.slice(by), ...names.slice(0, by)];
+/**
+ * Measures some side by side, in turn and in several rounds: each time in another order, so that none always runs after
+ * the same other.
+ *
+ * @template T
+ * @param {string[]} names
+ * @param {number} count of rounds
+ * @param {(name: string, round: number) => Promise<T>} measure
+ * @param {string} [what] is measured, for a terminal
+ * @returns {Promise<Record<string, T[]>>} the rounds of each
+ */
+export async function inRounds(names, count, measure, what = '') {
+  const rounds = Object.fromEntries(names.map((name) => [name, []]));
+  for (let round = 0; round < count; round += 1) {
+    const by = round % names.length;
+    for (const name of [...names.slice(by), ...names.slice(0, by)]) {
+      progress(`${what}round ${round + 1} of ${count}: ${name}`);
+      rounds[name].push(await measure(name, round));
+    }
+  }
+  progress('');
+  return rounds;
 }
 
 /** Says on a terminal how far a bench is. @param {string} text empty at its end */
 export function progress(text) {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+}
+
+/** Ends a bench that has failed. @param {Error} error */
+export function fail(error) {
+  progress('');
+  console.error(`bench: ${error.message}`);
+  process.exit(1);
 }
 
 /**
@@ -78,6 +112,16 @@ export const machineOf = (pin) => ({
   system: `Linux ${release()}, Node ${process.version}`,
   pinned: pin ? 'server on core 0, load on core 1' : 'server and load not pinned'
 });
+
+/** The same in words. */
+export const whereOf = (pin) => `${Object.values(machineOf(pin)).join('; ')}.`;
+
+/** Prints which figures are as they are held to be. @param {{figure: string, value: string, holds: boolean}[]} held */
+export function printHeld(held) {
+  for (const { figure, value, holds } of held) {
+    console.log(`${holds ? 'holds' : 'DOES NOT HOLD'}: ${figure}: ${value}`);
+  }
+}
 
 /** @returns {string} a median and, in brackets, the least and the most */
 export const show = ({ median, min, max }, digits) =>

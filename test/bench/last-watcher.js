@@ -16,8 +16,8 @@ import net from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-import { feedContenders, TOKEN } from './contenders.js';
-import { machineOf, markdown, rotated, show, spread } from './figures.js';
+import { during, feedContenders, TOKEN } from './contenders.js';
+import { inRounds, markdown, show, spread, whereOf } from './figures.js';
 import { cpuOf, threadsOf } from './usage.js';
 import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
 
@@ -85,26 +85,25 @@ async function publish(publisher, pid, bytes) {
 
 /** @returns {Promise<number[]>} what each publication of a round took */
 async function measure(workers, { watchers, bytes }) {
-  const server = await feedContenders['sprites-stream'].start(false, { workers });
-  const publisher = net.connect(server.port, '127.0.0.1').setNoDelay().resume();
-  let child;
-  try {
-    await publish(publisher, server.pids[0], bytes);
-    const args = ['watchers', server.port, watchers, bytes].map(String);
-    child = fork(fileURLToPath(import.meta.url), args);
-    await once(child, 'message');
-    await pause(QUIET);
-    child.kill('SIGSTOP');
-    const took = [];
-    for (let i = 0; i < PUBLICATIONS; i += 1) {
-      took.push(await publish(publisher, server.pids[0], bytes));
+  const started = await feedContenders['sprites-stream'].start(false, { workers });
+  return during(started, async ({ port, pids: [pid] }) => {
+    const publisher = net.connect(port, '127.0.0.1').setNoDelay().resume();
+    let child;
+    try {
+      await publish(publisher, pid, bytes);
+      const args = ['watchers', port, watchers, bytes].map(String);
+      child = fork(fileURLToPath(import.meta.url), args);
+      await once(child, 'message');
+      await pause(QUIET);
+      child.kill('SIGSTOP');
+      const took = [];
+      for (let i = 0; i < PUBLICATIONS; i += 1) took.push(await publish(publisher, pid, bytes));
+      return took;
+    } finally {
+      child?.kill('SIGKILL');
+      publisher.destroy();
     }
-    return took;
-  } finally {
-    child?.kill('SIGKILL');
-    publisher.destroy();
-    await server.stop();
-  }
+  });
 }
 
 async function main() {
@@ -118,12 +117,12 @@ async function main() {
     }
   );
   if (!/^\d(,\d)*$/.test(workers)) refuseUsage(import.meta.url, '--workers takes numbers to 9');
-  const took = Object.fromEntries(workers.split(',').map((number) => [number, []]));
-  for (let round = 0; round < numbers.rounds; round += 1) {
-    for (const number of rotated(Object.keys(took), round)) {
-      took[number].push(...(await measure(Number(number), numbers)));
-    }
-  }
+  const rounds = await inRounds(workers.split(','), numbers.rounds, (number) =>
+    measure(Number(number), numbers)
+  );
+  const took = Object.fromEntries(
+    Object.entries(rounds).map(([number, all]) => [number, all.flat()])
+  );
   const rows = Object.entries(took).map(([number, all]) => [number, spread(all)]);
   const [without, two] = [took[0], took[2]].map((all) => all && spread(all).median);
   const holds = !(two / without > HELD);
@@ -131,7 +130,7 @@ async function main() {
   else {
     const lines = rows.map(([number, all]) => [number, show(all, 1)]);
     console.log(markdown([['workers', 'the last has it after, ms'], ...lines]));
-    console.log(`\n${Object.values(machineOf(false)).join('; ')}.`);
+    console.log(`\n${whereOf(false)}`);
   }
   if (strict && !holds) process.exitCode = 1;
 }

@@ -12,8 +12,8 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { canPin, contenders, namesIn, thoseHere } from './contenders.js';
-import { machineOf, markdown, progress, rotated, show, spread } from './figures.js';
+import { canPin, contenders, during, namesIn, thoseHere } from './contenders.js';
+import { inRounds, machineOf, markdown, printHeld, show, spreads, whereOf } from './figures.js';
 import { Load } from './load.js';
 import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
 
@@ -42,54 +42,40 @@ const { only, json, strict, ...numbers } = takeNumbers(
 const pin = canPin();
 
 /** @returns {Promise<Record<string, number>>} the percentiles, in milliseconds */
-async function measure(contender, { clients, rate, warmup, seconds }) {
-  const server = await contender.start(pin);
-  try {
-    const part = { port: server.port, clients, lanes: LANES, throwing: 'rate', rate };
-    const load = new Load([{ ...part, ramp: 1e6, 'in-flight': OPENING }], pin);
-    try {
+const measure = async (contender, { clients, rate, warmup, seconds }) =>
+  during(await contender.start(pin), ({ port }) => {
+    const part = { port, clients, lanes: LANES, throwing: 'rate', rate };
+    return during(new Load([{ ...part, ramp: 1e6, 'in-flight': OPENING }], pin), async (load) => {
       await load.park();
       load.tell(`throw ${(warmup + seconds + 60) * 1000}`);
       await pause(warmup * 1000);
       load.tally.takeStage();
       await pause(seconds * 1000);
       const late = load.tally.takeStage();
-      const { missing, unanswered, repeated, wrong } = await load.finish();
-      const faults = Object.entries({ missing, unanswered, repeated, wrong }).filter(([, n]) => n);
-      if (faults.length > 0) throw new Error(`sprites: ${faults.join('; ')}`);
+      await load.finish();
       return late;
-    } finally {
-      await load.end();
-    }
-  } finally {
-    await server.stop();
-  }
-}
+    });
+  });
 
 const { here } = thoseHere(
   namesIn(only, contenders, (why) => refuseUsage(import.meta.url, why)),
   contenders
 );
-const rounds = Object.fromEntries(here.map((name) => [name, []]));
-for (let round = 0; round < numbers.rounds; round += 1) {
-  for (const name of rotated(here, round)) {
-    progress(`round ${round + 1} of ${numbers.rounds}: ${name}`);
-    rounds[name].push(await measure(contenders[name], numbers));
-  }
-}
-progress('');
+const rounds = await inRounds(here, numbers.rounds, (name) => measure(contenders[name], numbers));
 
-const figuresOf = (name) => PERCENTILES.map((one) => spread(rounds[name].map((late) => late[one])));
-const holds = !rounds.sprites || spread(rounds.sprites.map((late) => late['p99.9'])).median <= HELD;
+const figuresOf = (name) => spreads(rounds[name], PERCENTILES);
+const p999 = rounds.sprites ? figuresOf('sprites')['p99.9'] : null;
+const holds = p999 === null || p999.median <= HELD;
 if (json) {
   console.log(JSON.stringify({ held: HELD, holds, machine: machineOf(pin), rounds }));
 } else {
   const rows = here.map((name) => [
     contenders[name].title,
-    ...figuresOf(name).map((one) => show(one, 2))
+    ...Object.values(figuresOf(name)).map((one) => show(one, 2))
   ]);
   console.log(markdown([['server', ...PERCENTILES.map((one) => `${one}, ms`)], ...rows]));
-  console.log(`\n${Object.values(machineOf(pin)).join('; ')}.`);
-  console.log(`${holds ? 'holds' : 'DOES NOT HOLD'}: p99.9 of sprites at most ${HELD} ms`);
+  console.log(`\n${whereOf(pin)}`);
+  if (p999)
+    printHeld([{ figure: `p99.9 of sprites at most ${HELD} ms`, value: show(p999, 2), holds }]);
 }
 if (strict && !holds) process.exitCode = 1;

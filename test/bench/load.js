@@ -2,7 +2,7 @@
  * The load of sprites on a server that is measured: the engines of bin/sprites-swarm, step by step. Thousands of clients
  * are parked, and a few connections throw in the names of all of them, in closed loops or by the clock.
  */
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -11,7 +11,7 @@ import { Account, Tally } from '../../lib/swarm/tally.js';
 import { Engine } from '../../lib/swarm/engine.js';
 import { ROOT } from '../support/launch.js';
 import { until } from '../support/until.js';
-import { canPin, onCore } from './contenders.js';
+import { canPin, start } from './contenders.js';
 import { ask } from './server-memory.js';
 import { cpuSeconds } from './usage.js';
 
@@ -144,9 +144,10 @@ export class Load {
   /**
    * Throws no more, and waits for what is under way as long as some of it still comes.
    *
-   * @returns {Promise<{sent: number, received: number, refused: number, unanswered: number, missing: number,
-   *     repeated: number, uncalled: number, wrong: number}>} sprites: `uncalled` arrived though they were refused, `wrong`
-   *     are those changed or never thrown, answers out of the contract, and connections that the server ended
+   * @returns {Promise<{sent: number, received: number, refused: number, missing: number, repeated: number}>} sprites
+   * @throws {Error} where one was missing, came twice, had no answer or was `uncalled`: arrived though it was refused; and
+   *     where something was `wrong`: a sprite that was changed or never thrown, an answer out of the contract, a connection
+   *     that the server ended
    */
   async finish() {
     this.tell('stop');
@@ -165,7 +166,11 @@ export class Load {
     const { sent, received, refused, pending: unanswered, doubles } = counts;
     const wrong = counts.mangled + counts.foreign + counts.badAnswers + counts.closed;
     const repeated = doubles + this.#account.doubles;
-    return { sent, received, refused, unanswered, missing, repeated, uncalled, wrong };
+    const bad = Object.entries({ missing, unanswered, repeated, uncalled, wrong })
+      .filter(([, count]) => count > 0)
+      .map(([name, count]) => `${count} ${name}`);
+    if (bad.length > 0) throw new Error(`of ${sent} sprites ${bad.join(', ')}`);
+    return { sent, received, refused, missing, repeated };
   }
 
   /** Has every client leave. */
@@ -174,7 +179,8 @@ export class Load {
     await this.until(({ members }) => members === 0, 'all have left');
   }
 
-  async end() {
+  /** Ends the engines. */
+  async stop() {
     this.tell('quit');
     await Promise.all(this.#engines.map((engine) => engine.ended));
   }
@@ -192,8 +198,7 @@ export class Load {
 export function runSwarm(words, options, core) {
   const flags = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
   const command = [process.execPath, `${ROOT}bin/sprites-swarm`, ...words, '--json', ...flags];
-  const [program, ...args] = [...onCore(core), ...command].map(String);
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = start(core, command, { stdio: ['ignore', 'pipe', 'pipe'] });
   // By a pipe: it prints lines and no progress bar.
   child.stderr.pipe(process.stderr, { end: false });
   const result = Promise.all([text(child.stdout), once(child, 'close')]).then(([out, [code]]) => {

@@ -14,12 +14,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { certificate } from '../support/certificate.js';
 import { takeNumbers } from '../support/documents.js';
-import { launch, SPRITES } from '../support/launch.js';
+import { startSprites } from './contenders.js';
 import { verdictOf } from './figures.js';
-import { MEASURED, probedNode } from './contenders.js';
 import { runSwarm } from './load.js';
 import { ask } from './server-memory.js';
-import { residentBytes, socketBytes, statusAt, table } from './usage.js';
+import { residentBytes, socketBytes, table } from './usage.js';
 
 /** Milliseconds between two looks, and between two lines that say how far it is. */
 const LOOK = 1000;
@@ -60,8 +59,8 @@ function kernelMemory() {
   };
 }
 
-function look(pid) {
-  return { resident: residentBytes([pid]), kernel: kernelMemory() };
+function look({ pids }) {
+  return { resident: residentBytes(pids), kernel: kernelMemory() };
 }
 
 function say(line) {
@@ -71,37 +70,20 @@ function say(line) {
 async function startServer({ clients, hold, tls }) {
   const folder = mkdtempSync(join(tmpdir(), 'million-'));
   const by = tls ? { 'tls-port': 0, ...certificate(folder) } : {};
-  const [, ...program] = SPRITES;
-  const { child: server, listening } = launch(
-    { ...MEASURED, capacity: clients, hold, ...by },
-    { command: [...probedNode(), ...program], ipc: true }
-  );
-  server.stderr.pipe(process.stderr, { end: false });
-  const { port, tlsPort } = await listening;
+  const server = await startSprites({ capacity: clients, hold, ...by });
   rmSync(folder, { recursive: true });
-  const scheme = tls ? 'https' : 'http';
-  return { server, port, clientsUrl: `${scheme}://127.0.0.1:${tlsPort ?? port}` };
+  const url = `${tls ? 'https' : 'http'}://127.0.0.1:${server.tlsPort ?? server.port}`;
+  return { ...server, url };
 }
 
 function startSwarm(url, { clients, rate, time, ramp, processes }) {
   const words = ['throw', clients, '--stay', ...(url.startsWith('https:') ? ['--insecure'] : [])];
-  const options = {
-    url,
-    rate,
-    time,
-    ramp,
-    drain: 60,
-    wait: 60,
-    ...(processes > 0 && { processes })
-  };
-  return runSwarm(words, options);
+  const count = processes > 0 ? { processes } : {};
+  return runSwarm(words, { url, rate, time, ramp, drain: 60, wait: 60, ...count });
 }
 
-/** The server's counts, or null where it is too busy to tell. */
-const status = (port) => statusAt(port).catch(() => null);
-
 /** Looks at the server until the swarm has ended; resolves with the last look at all clients. */
-async function watch({ server, port }, { clients }, ended) {
+async function watch(server, { clients }, ended) {
   const seen = { full: null, fullFor: 0, heap: null, peak: 0 };
   let done = false;
   const over = () => {
@@ -110,7 +92,8 @@ async function watch({ server, port }, { clients }, ended) {
   ended.then(over, over);
   let said = 0;
   for (let since = 0; !done; await Promise.race([sleep(LOOK), ended])) {
-    const counts = await status(port);
+    // It may be too busy to tell.
+    const counts = await server.status().catch(() => null);
     if (!counts) continue;
     if (!since && Date.now() - said > SAY) {
       say(`${counts.clients} of ${clients} clients`);
@@ -118,14 +101,14 @@ async function watch({ server, port }, { clients }, ended) {
     }
     if (counts.parked < clients * MOST_OF_ALL || done) continue;
     since ||= Date.now();
-    seen.full = { ...look(server.pid), counts };
+    seen.full = { ...look(server), counts };
     seen.fullFor = (Date.now() - since) / 1000;
     if (!seen.heap) {
-      seen.heap = (await ask({ probe: server }, { collect: true })).heapUsed;
+      seen.heap = (await ask(server, { collect: true })).heapUsed;
       say(`all ${clients} are there`);
     }
   }
-  seen.peak = table(`/proc/${server.pid}/status`).VmHWM;
+  seen.peak = table(`/proc/${server.pids[0]}/status`).VmHWM;
   return seen;
 }
 
@@ -231,18 +214,11 @@ function checkMemory({ clients }) {
 async function main() {
   const options = readOptions();
   checkMemory(options);
-  const running = await startServer(options);
-  const { server, clientsUrl } = running;
-  let swarm;
-  process.once('exit', () => {
-    server.kill('SIGKILL');
-    swarm?.child.kill('SIGTERM');
-  });
-  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(130));
-  const { heapUsed } = await ask({ probe: server }, { collect: true });
-  const before = { ...look(server.pid), heap: heapUsed };
-  swarm = startSwarm(clientsUrl, options);
-  const seen = await watch(running, options, swarm.result);
+  const server = await startServer(options);
+  const { heapUsed } = await ask(server, { collect: true });
+  const before = { ...look(server), heap: heapUsed };
+  const swarm = startSwarm(server.url, options);
+  const seen = await watch(server, options, swarm.result);
   const { code, ...result } = await swarm.result;
   for (const fault of result.faults) say(fault);
   if (!seen.full) throw new Error('at no time were all clients there');

@@ -38,8 +38,8 @@
  */
 
 import { fileLimit } from '../../lib/base/file-limit.js';
-import { canPin, contenders, namesIn, thoseHere } from './contenders.js';
-import { machineOf, progress, rotated, summarize, table, verdicts } from './figures.js';
+import { canPin, contenders, during, namesIn, thoseHere } from './contenders.js';
+import { fail, inRounds, printHeld, summarize, table, verdicts, whereOf } from './figures.js';
 import { closedLoops, Load } from './load.js';
 import { atRest, memoryOf } from './server-memory.js';
 import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
@@ -82,56 +82,26 @@ function readOptions() {
   return options;
 }
 
-/** Runs `measure` over a fresh server and ends it, whatever happens. */
-async function withServer(contender, pin, measure) {
-  const server = await contender.start(pin);
-  try {
-    return await measure(server);
-  } finally {
-    await server.stop();
-  }
-}
-
-/** Runs `steps` over a load and ends it, whatever happens. */
-async function withLoad(contender, server, pin, work, steps) {
-  const { nchan } = contender;
-  const load = new Load([closedLoops({ port: server.port, nchan, ...work })], pin);
-  try {
+/** Runs `steps` over a load of its own and ends it, whatever happens. */
+const withLoad = ({ nchan }, { port }, pin, work, steps) =>
+  during(new Load([closedLoops({ port, nchan, ...work })], pin), async (load) => {
     await load.park();
-    return await steps(load);
-  } finally {
-    await load.end();
-  }
-}
+    return steps(load);
+  });
 
-/** Has the load throw, and returns what it has measured. */
-async function throwAll(server, load, how) {
-  const result = await load.throwAll(server, how);
-  const bad = ['missing', 'unanswered', 'repeated', 'uncalled', 'wrong'].filter(
-    (name) => result[name] > 0
-  );
-  if (bad.length > 0) {
-    throw new Error(
-      `of ${result.sent} sprites ${bad.map((name) => `${result[name]} ${name}`).join(', ')}`
-    );
-  }
-  return result;
-}
-
-function measureThrows(contender, pin, { clients, throwers, seconds }) {
-  return withServer(contender, pin, (server) =>
+const measureThrows = async (contender, pin, { clients, throwers, seconds }) =>
+  during(await contender.start(pin), (server) =>
     withLoad(contender, server, pin, { clients, throwers }, async (load) => {
       await atRest(server.pids);
-      return throwAll(server, load, { warmup: Math.min(1, seconds), seconds });
+      return load.throwAll(server, { warmup: Math.min(1, seconds), seconds });
     })
   );
-}
 
-function measureMemory(contender, pin, options) {
+async function measureMemory(contender, pin, options) {
   const { memoryClients: clients } = options;
-  return withServer(contender, pin, async (server) => {
+  return during(await contender.start(pin), async (server) => {
     await withLoad(contender, server, pin, WARM, async (load) => {
-      await throwAll(server, load, WARM);
+      await load.throwAll(server, WARM);
       if (!contender.nchan) await load.leave();
     });
     const before = await memoryOf(server, options);
@@ -147,44 +117,27 @@ function measureMemory(contender, pin, options) {
   });
 }
 
-async function runRounds(names, pin, options) {
-  const rounds = Object.fromEntries(names.map((name) => [name, []]));
-  for (let round = 0; round < options.rounds; round++) {
-    for (const name of rotated(names, round)) {
-      const contender = contenders[name];
-      progress(`round ${round + 1} of ${options.rounds}: ${name}`);
-      try {
-        const thrown = await measureThrows(contender, pin, options);
-        const memory =
-          options.memoryClients > 0 && round < MEMORY_ROUNDS
-            ? await measureMemory(contender, pin, options)
-            : {};
-        rounds[name].push({ ...thrown, ...memory });
-      } catch (error) {
-        throw new Error(`${name}, round ${round + 1}: ${error.message}`, { cause: error });
-      }
+const runRounds = (names, pin, options) =>
+  inRounds(names, options.rounds, async (name, round) => {
+    try {
+      const thrown = await measureThrows(contenders[name], pin, options);
+      const hasMemory = options.memoryClients > 0 && round < MEMORY_ROUNDS;
+      return { ...thrown, ...(hasMemory && (await measureMemory(contenders[name], pin, options))) };
+    } catch (error) {
+      throw new Error(`${name}, round ${round + 1}: ${error.message}`, { cause: error });
     }
-  }
-  progress('');
-  return rounds;
-}
+  });
 
 function describe(options, pin) {
   const { rounds, seconds, clients, throwers } = options;
-  const { processor, system, pinned } = machineOf(pin);
-  return (
-    `${rounds} rounds of ${seconds} s, ${clients} parked clients, ${throwers} throwers; ` +
-    `${processor}, ${system}; ${pinned}.`
-  );
+  return `${rounds} rounds of ${seconds} s, ${clients} parked clients, ${throwers} throwers; ${whereOf(pin)}`;
 }
 
 function show(options, pin, summary, held) {
   const titles = Object.fromEntries(options.names.map((name) => [name, contenders[name].title]));
   console.log(table(summary, titles, options.memoryClients));
   console.log(`\n${describe(options, pin)}`);
-  for (const { figure, value, holds } of held) {
-    console.log(`${holds ? 'holds' : 'DOES NOT HOLD'}: ${figure}: ${value}`);
-  }
+  printHeld(held);
 }
 
 async function main() {
@@ -202,8 +155,4 @@ async function main() {
   if (options.strict && held.some(({ holds }) => !holds)) process.exitCode = 1;
 }
 
-main().catch((error) => {
-  progress('');
-  console.error(`bench: ${error.message}`);
-  process.exit(1);
-});
+main().catch(fail);

@@ -24,18 +24,15 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 
-import { canPin, spritesArgs, startNode } from './contenders.js';
-import { markdown, show, spread } from './figures.js';
+import { canPin, during, startSprites } from './contenders.js';
+import { inRounds, markdown, show, spreads } from './figures.js';
 import { closedLoops, Load, runSwarm } from './load.js';
 import { ask } from './server-memory.js';
 import { measureMillion } from './state-million.js';
 import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
 
 answerHelp(import.meta.url);
-
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 /** CPU a sprite at most, as a multiple of the one before; where there is none, of that without a state. */
 const HELD = { second: 1.15, none: 1 };
@@ -76,32 +73,22 @@ async function withServer(kind, measure) {
   const folder = mkdtempSync(join(tmpdir(), 'bench-state-'));
   const kept = kind !== 'none' && kind !== 'before';
   const state = kept ? { state: join(folder, 'state'), sync: kind, ...STATE } : {};
-  let args = spritesArgs({ capacity: 20000, drain: 0, 'log-level': 'warn', ...state });
-  if (kind === 'before')
-    args = args.map((one) => one.replace(`${ROOT}bin/`, `${values.before}/bin/`));
-  const server = await startNode(kind, pin, args);
+  const program = kind === 'before' ? `${values.before}/bin/sprites` : undefined;
+  const options = { capacity: 20000, drain: 0, 'log-level': 'warn', ...state };
   try {
-    return await measure(server);
+    return await during(await startSprites(options, { pin, program }), measure);
   } finally {
-    await server.stop();
     rmSync(folder, { recursive: true });
   }
 }
 
-async function throwAll(server) {
+function throwAll(server) {
   const { clients, throwers, seconds } = values;
   const load = new Load([closedLoops({ port: server.port, clients, throwers })], pin);
-  try {
+  return during(load, async () => {
     await load.park();
-    const { rate, cpuPerSprite, missing, repeated } = await load.throwAll(server, {
-      warmup: 1,
-      seconds
-    });
-    if (missing + repeated > 0) throw new Error(`${missing} missing, ${repeated} repeated`);
-    return { rate, cpuPerSprite };
-  } finally {
-    await load.end();
-  }
+    return load.throwAll(server, { warmup: 1, seconds });
+  });
 }
 
 /** How late sprites come at a rate, in milliseconds; and the longest stall of the server's loop. */
@@ -115,27 +102,17 @@ async function lateness(server) {
 }
 
 async function measureRounds() {
-  const rounds = [];
-  for (let i = 0; i < values.rounds; i += 1) {
-    const round = {};
-    for (const kind of i % 2 ? kinds.toReversed() : kinds) {
-      round[kind] = values.lateOnly ? {} : await withServer(kind, throwAll);
-      Object.assign(round[kind], await withServer(kind, lateness));
-    }
-    rounds.push(round);
-  }
-  const [first] = kinds;
+  const all = await inRounds(kinds, values.rounds, async (kind) => ({
+    ...(!values.lateOnly && (await withServer(kind, throwAll))),
+    ...(await withServer(kind, lateness))
+  }));
+  const first = all[kinds[0]];
   const figures = ['p50', 'p99', 'stall', ...(values.lateOnly ? [] : ['cpuPerSprite', 'rate'])];
-  return kinds.map((kind) => {
-    const of = (value) => spread(rounds.map(value));
-    return {
-      kind,
-      ...Object.fromEntries(figures.map((figure) => [figure, of((round) => round[kind][figure])])),
-      ratios: Object.fromEntries(
-        figures.map((figure) => [figure, of((round) => round[kind][figure] / round[first][figure])])
-      )
-    };
-  });
+  const ratios = figures.map((name) => [name, (round, i) => round[name] / first[i][name]]);
+  return Object.entries(all).map(([kind, rounds]) => ({
+    ...{ kind, ...spreads(rounds, figures) },
+    ratios: spreads(rounds, [], Object.fromEntries(ratios))
+  }));
 }
 
 function showRounds(summary) {

@@ -7,19 +7,18 @@
  * over TLS in turn: the growth of its resident size a parked client, its CPU a sprite at 2,000 a second, and the CPU of
  * a handshake. One run; ratios hold better than times.
  */
-import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { certificate } from '../support/certificate.js';
-import { launch } from '../support/launch.js';
 import { untilCounts } from '../support/until.js';
 import { answerHelp } from '../support/documents.js';
+import { during, startSprites } from './contenders.js';
 import { markdown } from './figures.js';
 import { runSwarm } from './load.js';
-import { cpuOf, residentBytes, statusAt } from './usage.js';
+import { cpuOf, residentBytes } from './usage.js';
 
 answerHelp(import.meta.url);
 
@@ -40,50 +39,38 @@ const swarm = (url, words, time) =>
     time
   });
 
-/** Waits until so many are parked at a server. */
-const untilParked = (admin, count) =>
-  untilCounts(
-    () => statusAt(admin),
-    ({ parked }) => parked >= count,
-    PATIENCE
-  );
+const OPTIONS = { drain: 0, 'admin-port': 0, 'tls-port': 0, ...files, 'log-level': 'error' };
 
-async function measure(scheme) {
-  const { child, listening } = launch({
-    ...{ drain: 0, 'admin-port': 0, 'tls-port': 0, ...files },
-    ...{ 'address-joins': 0, 'address-clients': 0, 'log-level': 'error' }
-  });
-  const { port, tlsPort, adminPort } = await listening;
-  const url = scheme === 'https' ? `https://127.0.0.1:${tlsPort}` : `http://127.0.0.1:${port}`;
-  try {
+const measure = async (scheme) =>
+  during(await startSprites(OPTIONS, { probed: false }), async (server) => {
+    const url = `${scheme}://127.0.0.1:${scheme === 'https' ? server.tlsPort : server.port}`;
+    const untilParked = (count) =>
+      untilCounts(server.status, ({ parked }) => parked >= count, PATIENCE);
+    const [pid] = server.pids;
     const warm = swarm(url, ['park', WARM], 600);
-    await untilParked(adminPort, WARM);
+    await untilParked(WARM);
     await pause(2000);
-    const before = residentBytes([child.pid]);
-    const cpuBefore = cpuOf(child.pid) * 1e6;
+    const before = residentBytes([pid]);
+    const cpuBefore = cpuOf(pid) * 1e6;
     const crowd = swarm(url, ['park', CLIENTS], 600);
-    await untilParked(adminPort, WARM + CLIENTS);
-    const opened = (cpuOf(child.pid) * 1e6 - cpuBefore) / CLIENTS;
+    await untilParked(WARM + CLIENTS);
+    const opened = (cpuOf(pid) * 1e6 - cpuBefore) / CLIENTS;
     await pause(2000);
-    const bytes = (residentBytes([child.pid]) - before) / CLIENTS;
-    for (const { child: one, result } of [warm, crowd]) {
-      one.kill();
+    const bytes = (residentBytes([pid]) - before) / CLIENTS;
+    for (const { child, result } of [warm, crowd]) {
+      child.kill();
       await result;
     }
     const throwing = swarm(url, ['throw', 256, `--rate=${RATE}`], SECONDS + 4);
-    await untilParked(adminPort, 200);
+    await untilParked(200);
     await pause(2000);
-    const [began, from] = [performance.now(), cpuOf(child.pid) * 1e6];
+    const [began, from] = [performance.now(), cpuOf(pid) * 1e6];
     await pause((SECONDS - 3) * 1000);
     const sprites = ((performance.now() - began) / 1000) * RATE;
-    const sprite = (cpuOf(child.pid) * 1e6 - from) / sprites;
+    const sprite = (cpuOf(pid) * 1e6 - from) / sprites;
     await throwing.result;
     return { bytes, opened, sprite };
-  } finally {
-    child.kill();
-    await once(child, 'exit');
-  }
-}
+  });
 
 try {
   const rows = [];
