@@ -85,7 +85,7 @@ export function rowOf(of, result, turns) {
 }
 
 /** From here on it may be the load generator that is late, not the contender. */
-export const LOAD_LIMIT = 0.9;
+const LOAD_LIMIT = 0.9;
 
 /**
  * @param {object} row of `rowOf`, or {failed}

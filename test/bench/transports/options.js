@@ -28,7 +28,7 @@ function cappedAt(of, most) {
  *
  * @param {string} url run.js's own `import.meta.url`
  * @returns {object} `names` of contenders, `cells`, `seconds`, `rounds`, `most` clients, `held` and
- *     `minutes` as numbers, `search`: whether one is made; short, resume, json and report as they came
+ *     `minutes` as numbers, `search`: whether one is made; short, resume and json as they came
  */
 export function readOptions(url) {
   const usage = (message) => refuseUsage(url, message);
@@ -51,8 +51,7 @@ export function readOptions(url) {
       cells: { type: 'string', default: '' },
       'no-break': { type: 'boolean', default: false },
       resume: { type: 'boolean', default: false },
-      json: { type: 'string' },
-      report: { type: 'string' }
+      json: { type: 'string' }
     }
   );
   const names = namesIn(only, contenders, usage);
@@ -67,7 +66,7 @@ export function readOptions(url) {
 }
 
 /** Options that don't say what is measured: where it is written, and how much of it at a time. */
-const ASIDE = ['--json', '--report', '--minutes'];
+const ASIDE = ['--json', '--minutes'];
 
 /** What a shell takes apart stands in quotes. */
 const quoted = (one) => (/^[\w.,=:/-]+$/.test(one) ? one : `'${one}'`);

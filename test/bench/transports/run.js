@@ -3,7 +3,7 @@
  *
  *     node test/bench/transports/run.js [--short] [--plain] [--only ws,sprites-poll]
  *                                       [--cells 165] [--seconds 5] [--rounds 2] [--no-break]
- *                                       [--json FILE] [--report FILE] [--resume] [--minutes 30]
+ *                                       [--json FILE] [--resume] [--minutes 30]
  *                                       [--most CLIENTS] [--held SECONDS]
  *
  * The contenders run one after the other, each in a process of its own. One load generator
@@ -43,8 +43,7 @@ import { machineOf } from '../figures.js';
 import { addRound, CHANGING, mostOf, rowOf, searchBreak, STEPPED, STEPPED_CELL } from './cells.js';
 import { bare, barePoll, contenders } from './contenders.js';
 import { commandOf, readOptions } from './options.js';
-import { page } from './page.js';
-import { breakTable, cellTable, limitText, summaryTable } from './tables.js';
+import { breakTable, cellTable, limitText, summaryTable, verdict } from './tables.js';
 
 answerHelp(import.meta.url);
 
@@ -223,11 +222,11 @@ async function main() {
   console.log(limitText(study));
   if (options.search) console.log(breakTable(study));
   console.log(summaryTable(study));
+  console.log(`\n${verdict(study)}`);
   study.machine.loadAfter = loadavg()[0];
   console.log(`\n${study.minutes.toFixed(0)} minutes; ${study.versions.join('; ')}`);
   console.log(Object.values(study.machine).join('; '));
   if (options.json) writeFileSync(options.json, `${JSON.stringify(study, null, 2)}\n`);
-  if (options.report) writeFileSync(options.report, page(study));
   const failed = study.cells.flatMap(({ rows }) => Object.values(rows)).filter((row) => row.failed);
   if (failed.length > 0) process.exitCode = 1;
 }

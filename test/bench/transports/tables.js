@@ -7,9 +7,9 @@ import { contenders, isDelta, isOurs } from './contenders.js';
 
 const MEGABYTE = 2 ** 20;
 
-export const count = (value) => number(value, whole);
+const count = (value) => number(value, whole);
 const megabytes = (bytes) => tenth.format(bytes / MEGABYTE);
-export const percent = (share) => `${tenth.format(share * 100)}%`;
+const percent = (share) => `${tenth.format(share * 100)}%`;
 
 /** What the clients that were cut off got. */
 function cutText({ all, newest, next, wait }) {
@@ -50,12 +50,9 @@ const COLUMNS = [
 ];
 const CUT_COLUMN = ['reconnected clients got', (row) => cutText(row.cut)];
 
-/** @returns {(string | function)[][]} */
-export const columnsOf = (cell) => (cell.cut ? [...COLUMNS, CUT_COLUMN] : COLUMNS);
-
 /** @param {{name: string, rows: Record<string, object>}} cell @returns {string} */
 export function cellTable(cell) {
-  const columns = columnsOf(cell);
+  const columns = cell.cut ? [...COLUMNS, CUT_COLUMN] : COLUMNS;
   const rows = Object.entries(cell.rows).map(([name, row]) => [
     contenders[name].title,
     ...columns.map(([, of], i) => (row.failed === undefined ? of(row) : i > 0 ? '' : row.failed))
@@ -65,7 +62,7 @@ export function cellTable(cell) {
 }
 
 /** Where one broke, in words. */
-export const breaksAt = ({ breaks }, most) =>
+const breaksAt = ({ breaks }, most) =>
   breaks === null ? `more than ${count(most)}` : count(breaks);
 
 /** @returns {string} */
@@ -129,9 +126,7 @@ export function summaryTable({ cells, breaks, most }) {
   return `${title}\n${markdown([headings, ...rows])}`;
 }
 
-/**
- * Which contender wins what, in words: the first thing the report says.
- */
+/** Which contender wins what, in words. */
 
 /** What is compared in each cell: a figure of its rows, one with a range. */
 export const FIGURES = [
@@ -191,7 +186,7 @@ function comparisons(study) {
 
 const title = (name) => contenders[name].title;
 
-/** @param {object} study @returns {string} the first paragraph of the report */
+/** @param {object} study @returns {string} where another one wins, and where Sprites does */
 export function verdict(study) {
   const lost = [];
   const won = [];
