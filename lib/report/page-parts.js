@@ -51,6 +51,18 @@ style="width: ${digits((value / most) * 100)}%"></i><b>${escape(words)}</b></div
   return `<div class="bars">${lines.join('')}</div>`;
 }
 
+/**
+ * @param {string[]} head HTML: what a row is of, and the names of its figures
+ * @param {string[][]} rows HTML: what it is of, and its figures
+ * @returns {string} HTML: a table
+ */
+export function figures(head, rows) {
+  const row = (tag, [first, ...others]) =>
+    `<tr><th>${first}</th>${others.map((one) => `<${tag} class="number">${one}</${tag}>`).join('')}</tr>`;
+  const lines = rows.map((cells) => row('td', cells));
+  return `<table class="figures even">${row('th', head)}${lines.join('\n')}</table>`;
+}
+
 /** @param {string[]} lines escaped @param {string} [className] @returns {string} HTML */
 export function list(lines, className = '') {
   return `<ul class="${className}">${lines.map((line) => `<li>${line}</li>`).join('\n')}</ul>`;

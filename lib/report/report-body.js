@@ -1,5 +1,5 @@
-import { bars, box, list, percentileChart, tile, timeChart } from './page-parts.js';
-import { digits, escape, n, size, time } from './words.js';
+import { bars, box, figures, list, percentileChart, tile, timeChart } from './page-parts.js';
+import { digits, escape, n, named, size, thousandths, time } from './words.js';
 
 /**
  * The report of one run: one HTML file, nothing fetched, for light and dark, for a phone and for paper.
@@ -139,18 +139,15 @@ function latency({ latency, curves, command, throwing }, charts) {
         'all that should have been thrown meanwhile.'
       : 'Each thrower waits for its answer before it throws again: a server that stalls is asked ' +
         'less.';
-  const cell = (value, tag = 'td') => `<${tag} class="number">${value}</${tag}>`;
-  const rows = Object.keys(MARKS).map(
-    (mark) =>
-      `<tr><th>${mark}</th>${names.map((name) => cell(time(latency[name][mark]))).join('')}</tr>`
-  );
+  const rows = Object.keys(MARKS).map((mark) => [
+    mark,
+    ...names.map((name) => time(latency[name][mark]))
+  ]);
   return `<section><h2>How long a sprite flies</h2>
 <p class="soft">Both axes are logarithmic: as much room for the slowest in ten thousand as for the
 fastest half. ${from}</p>
 ${box('percentiles', 'Latency by percentile: the table below has the figures')}
-<table class="figures even"><tr><th scope="col">Of all sprites</th>${names
-    .map((name) => cell(CURVES[name], 'th'))
-    .join('')}</tr>${rows.join('')}</table>
+${figures(['Of all sprites', ...names.map((name) => CURVES[name])], rows)}
 </section>`;
 }
 
@@ -164,17 +161,13 @@ function stages({ stages = [], throwing }) {
         max: ({ max }) => time(max)
       }
     : { 'parked at its end': ({ parked }) => n(parked) };
-  const head = Object.keys(columns).map((name) => `<td class="number">${name}</td>`);
-  const rows = stages.map(
-    (stage) =>
-      `<tr><th>${n(stage.from)} to ${n(stage.target)} in ${time(stage.seconds * 1000)}</th>` +
-      `${Object.values(columns)
-        .map((tell) => `<td class="number">${tell(stage)}</td>`)
-        .join('')}</tr>`
-  );
+  const rows = stages.map((stage) => [
+    `${n(stage.from)} to ${n(stage.target)} in ${time(stage.seconds * 1000)}`,
+    ...Object.values(columns).map((tell) => tell(stage))
+  ]);
+  const head = [throwing ? 'Sprites a second' : 'Clients', ...Object.keys(columns)];
   return `<section><h2>Stage by stage</h2>
-<table class="figures even"><tr><th scope="col">${throwing ? 'Sprites a second' : 'Clients'}</th>${head.join('')}</tr>
-${rows.join('')}</table></section>`;
+${figures(head, rows)}</section>`;
 }
 
 function storm({ storm, clients, phases }, charts) {
@@ -213,7 +206,7 @@ ${bars(back)}</section>`;
 function fromDrop(track, from) {
   const points = track.map(([at, parked]) => [Math.max(0, at - from), Math.max(0, parked)]);
   if (points.length > 0) points.push([points.at(-1)[0] * 1.06, points.at(-1)[1]]);
-  return points.map(([at, parked]) => [Math.round(at * 1000) / 1000, parked]);
+  return points.map(([at, parked]) => [thousandths(at), parked]);
 }
 
 function overTime({ series, phases, throwing, interruptions, storm }, charts) {
@@ -295,49 +288,43 @@ ${cores ? box('cores', 'CPU of the server over time') : ''}
 ${memory ? box('memory', 'Memory of the server over time') : ''}</section>`;
 }
 
+/** Of the account's parts these are named where there are none, too. */
+const ALWAYS = ['arrived', 'missing', 'repeated'];
+
 function account({ account }) {
   if (account.sent === 0) return '';
+  const resent = `${n(account.resent)} more in answers sent again`;
+  const unanswered = account.unanswered - account.unconfirmed;
+  const refusals = named(account.refusals) || 'stayed with their throwers';
+  // Those with a colour make up the bar.
   const parts = [
-    {
-      className: 'arrival',
-      name: 'arrived',
-      count: account.received,
-      why: `came to one of the swarm's clients (${n(account.resent)} more in answers sent again)`
-    },
-    {
-      className: 'missing',
-      name: 'missing',
-      count: account.missing,
-      why: 'accepted by the server, never received'
-    },
-    {
-      className: 'probe',
-      name: 'landed elsewhere',
-      count: account.landedElsewhere,
-      why: 'at clients of others in the same torus'
-    },
-    {
-      className: 'answer',
-      name: 'refused',
-      count: account.refused,
-      why: named(account.refusals) || 'stayed with their throwers'
-    },
-    {
-      className: 'calm',
-      name: 'unanswered',
-      count: account.unanswered - account.unconfirmed,
-      why: 'sent without an answer: the server may have them'
-    }
-  ].filter(({ name, count }) => count > 0 || name === 'missing' || name === 'arrived');
-  const other = [
-    [account.repeated, 'repeated', 'received twice, under different sequence numbers'],
-    [account.duplicates, 'duplicate', 'throws repeated after a broken connection, and known'],
-    [account.mangled, 'changed', 'or in by the wrong side'],
-    [account.foreign, 'from others', 'thrown by other clients']
-  ].filter(([count, name]) => count > 0 || name === 'repeated');
-  const row = (count, name, why, className) => `<tr><td class="number">${n(count)}</td>
-<td>${className ? `<i class="${className} key"></i>` : ''}${escape(name)}
-<span class="why">${escape(why)}</span></td></tr>`;
+    ['arrived', account.received, `came to one of the swarm's clients (${resent})`, 'arrival'],
+    ['missing', account.missing, 'accepted by the server, never received', 'missing'],
+    [
+      'landed elsewhere',
+      account.landedElsewhere,
+      'at clients of others in the same torus',
+      'probe'
+    ],
+    ['refused', account.refused, refusals, 'answer'],
+    ['unanswered', unanswered, 'sent without an answer: the server may have them', 'calm'],
+    ['repeated', account.repeated, 'received twice, under different sequence numbers'],
+    ['duplicate', account.duplicates, 'throws repeated after a broken connection, and known'],
+    ['changed', account.mangled, 'or in by the wrong side'],
+    ['from others', account.foreign, 'thrown by other clients']
+  ].filter(([name, count]) => count > 0 || ALWAYS.includes(name));
+  const rows = parts.map(
+    ([name, count, why, color]) => `<tr><td class="number">${n(count)}</td>
+<td>${color ? `<i class="${color} key"></i>` : ''}${escape(name)}
+<span class="why">${escape(why)}</span></td></tr>`
+  );
+  // Every part is at least wide enough to be seen.
+  const bar = parts
+    .filter(([, count, , color]) => color && count > 0)
+    .map(
+      ([name, count, , color]) =>
+        `<i class="${color}" style="flex: ${count} 1 0" title="${escape(`${name}: ${n(count)}`)}"></i>`
+    );
   const ways =
     account.delivered === null
       ? '.'
@@ -345,20 +332,8 @@ function account({ account }) {
         'neighbor polled again.';
   return `<section><h2>Where the sprites are</h2>
 <p class="soft">${n(account.sent)} thrown, ${n(account.accepted)} accepted${ways}</p>
-<div class="bar">${bar(parts)}</div>
-<table class="figures">${parts.map(({ className, name, count, why }) => row(count, name, why, className)).join('')}
-${other.map(([count, name, why]) => row(count, name, why)).join('')}</table></section>`;
-}
-
-/** What became of the sprites: every part at least wide enough to be seen. */
-function bar(parts) {
-  return parts
-    .filter(({ count }) => count > 0)
-    .map(
-      ({ className, name, count }) =>
-        `<i class="${className}" style="flex: ${count} 1 0" title="${escape(`${name}: ${n(count)}`)}"></i>`
-    )
-    .join('');
+<div class="bar">${bar.join('')}</div>
+<table class="figures">${rows.join('\n')}</table></section>`;
 }
 
 function server({ server }) {
@@ -380,26 +355,9 @@ ${n(acked)} <small>acked</small> +
 ${n(waiting)} <small>waiting</small> + ${n(lost)} <small>lost</small>${plus(crossedOut, 'crossed out')}</p>${stall}</section>`;
 }
 
-function named(counts) {
-  return Object.entries(counts)
-    .map(([name, count]) => `${n(count)} ${name}`)
-    .join(', ');
-}
-
-function facts({
-  target,
-  engines,
-  opened,
-  throwing,
-  connections,
-  problems,
-  connectErrors,
-  seed,
-  parkedByServer,
-  version,
-  use,
-  engineCores
-}) {
+function facts(run) {
+  const { target, engines, opened, throwing, connections, problems, connectErrors } = run;
+  const { seed, parkedByServer, version, use, engineCores } = run;
   const list = [
     [
       'Server',

@@ -14,6 +14,15 @@ export function escape(text) {
   return String(text).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
 }
 
+/** @param {Record<string, number>} counts @returns {string} 3 of one name, 2 of another */
+export const named = (counts) =>
+  Object.entries(counts)
+    .map(([name, count]) => `${n(count)} ${name}`)
+    .join(', ');
+
+/** @param {number} value @returns {number} as seconds are kept: to the millisecond */
+export const thousandths = (value) => Math.round(value * 1000) / 1000;
+
 /** @param {number} value @returns {string} with three digits */
 export function digits(value) {
   return Number(value.toPrecision(3)).toString();

@@ -1,7 +1,7 @@
-import { box, percentileChart, timeChart } from '../report/page-parts.js';
+import { box, figures, percentileChart, timeChart } from '../report/page-parts.js';
 import { page } from '../report/page.js';
 import { contentOf, notes, titleOf } from '../report/report-body.js';
-import { changeWords, escape } from '../report/words.js';
+import { changeWords, escape, thousandths } from '../report/words.js';
 
 /**
  * @param {import('./result.js').Result} result
@@ -24,7 +24,7 @@ export function comparisonOf({ files, a, b, rows, remarks, faults }) {
     `<h1>Two runs compared</h1>`,
     ...runs.map((run, i) => introduction('AB'[i], COLORS[i], files[i], run)),
     notes({ faults, remarks }),
-    figures(rows),
+    table(rows),
     flight(runs, charts),
     overTime(runs, charts)
   ];
@@ -45,16 +45,14 @@ function introduction(name, color, file, run) {
 
 const CLASS = { better: 'good', worse: 'bad', same: 'soft' };
 
-function figures(rows) {
-  const lines = rows.map(
-    ({ name, words, change, verdict }) =>
-      `<tr><th>${escape(name)}</th><td class="number">${escape(words[0])}</td>
-<td class="number">${escape(words[1])}</td>
-<td class="number ${CLASS[verdict]}">${escape(changeWords(change))}${verdict === 'same' ? '' : `<small>${verdict}</small>`}</td></tr>`
-  );
+function table(rows) {
+  const lines = rows.map(({ name, words, change, verdict }) => {
+    const more = verdict === 'same' ? '' : `<small>${verdict}</small>`;
+    const changed = `<span class="${CLASS[verdict]}">${escape(changeWords(change))}${more}</span>`;
+    return [escape(name), ...words.map(escape), changed];
+  });
   return `<section><h2>The figures</h2>
-<table class="figures even"><tr><th scope="col">What</th><th class="number">A</th><th class="number">B</th>
-<th class="number">B to A</th></tr>${lines.join('')}</table></section>`;
+${figures(['What', 'A', 'B', 'B to A'], lines)}</section>`;
 }
 
 function named(runs, pick) {
@@ -88,7 +86,7 @@ function overTime(runs, charts) {
   if (runs.every(({ storm }) => storm)) {
     add('storm', 'Clients parked from the drop on', 'count', ({ storm, phases }) =>
       storm.track.map(([at, parked]) => [
-        Math.max(0, Math.round((at - phases.storm.from) * 1000) / 1000),
+        Math.max(0, thousandths(at - phases.storm.from)),
         Math.max(0, parked)
       ])
     );

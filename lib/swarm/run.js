@@ -11,6 +11,7 @@ import { StageLog, stageWords } from './stages.js';
 import { StatusReader } from './status.js';
 import { storm } from './storm.js';
 import { believedBy, hopeless, inUrl, targetOf, tlsOf } from './target.js';
+import { thousandths } from '../report/words.js';
 
 /**
  * One run of the swarm: the phases, over the engines.
@@ -287,7 +288,7 @@ export class Run {
     this.#facts.opened = {
       clients: parked,
       wanted: all,
-      seconds: round(seconds),
+      seconds: thousandths(seconds),
       perSecond: Math.round(parked / seconds)
     };
     if (complete) await this.#seeThemParked(all);
@@ -370,7 +371,7 @@ export class Run {
       this.tally.asked = null;
       this.#facts.stages = log.rows;
     }
-    this.#facts.phases[phase] = { from: round(started), to: round(this.tally.seconds) };
+    this.#facts.phases[phase] = { from: thousandths(started), to: thousandths(this.tally.seconds) };
     this.#progress.end();
   }
 
@@ -389,7 +390,7 @@ export class Run {
     await sleep(TICK_MS * 1.2);
     const after = this.tally.counts;
     this.#facts.throwing = {
-      seconds: round(seconds),
+      seconds: thousandths(seconds),
       thrown: after.accepted - before.accepted,
       arrived: after.received - before.received,
       perSecond: Math.round((after.accepted - before.accepted) / seconds)
@@ -478,7 +479,7 @@ export class Run {
       });
       this.#progress.end();
     }
-    this.#facts.drainSeconds = round((performance.now() - started) / 1000);
+    this.#facts.drainSeconds = thousandths((performance.now() - started) / 1000);
     if (this.#interrupts < 2) await sleep(ACK_MS);
     this.#facts.drained = await this.#lastStatus();
     // All that hold a place, and not those parked: one that pauses or is between two connections is
@@ -529,8 +530,4 @@ function openLimit({ clients, ramp }) {
 
 function leaveLimit({ clients }) {
   return 10 + clients / 1000;
-}
-
-function round(seconds) {
-  return Math.round(seconds * 1000) / 1000;
 }

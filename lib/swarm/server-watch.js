@@ -3,6 +3,7 @@ import { isIPv4 } from 'node:net';
 import { join, resolve } from 'node:path';
 
 import { interfacesHere } from '../base/lan-addresses.js';
+import { thousandths } from '../report/words.js';
 
 /**
  * What the server takes of its host while it is under load: CPU time and memory. On this host the
@@ -90,7 +91,7 @@ export class ServerWatch {
         ? useOf(this.#pid)
         : ((await this.#status.metrics())?.use ?? null);
     if (!use) return null;
-    const point = { at: Math.round(this.#clock() * 1000) / 1000, ...use };
+    const point = { at: thousandths(this.#clock()), ...use };
     this.most = Math.max(this.most, use.memory);
     this.points.push(point);
     if (this.points.length > MOST_POINTS) {

@@ -1,6 +1,8 @@
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { thousandths } from '../report/words.js';
+
 /**
  * The storm: all connections close at once, and all clients reconnect. The server is asked again and again
  * how many polls are parked, because a poll that the swarm has written is not parked yet; the swarm counts
@@ -76,8 +78,8 @@ export async function storm({
     spread,
     parked: now,
     seconds,
-    from: round(from),
-    to: round(clock()),
+    from: thousandths(from),
+    to: thousandths(clock()),
     track: track.points
   };
 }
@@ -91,9 +93,7 @@ async function until(done, ms, isOver) {
   return false;
 }
 
-const since = (started) => round((performance.now() - started) / 1000);
-
-const round = (seconds) => Math.round(seconds * 1000) / 1000;
+const since = (started) => thousandths((performance.now() - started) / 1000);
 
 /** How many were parked, look by look: a storm is over between two points of a longer series. */
 
@@ -111,7 +111,7 @@ class Track {
     const last = this.points.at(-1);
     // What stands still needs its ends alone.
     if (last?.[1] === parked && this.points.at(-2)?.[1] === parked) this.points.pop();
-    this.points.push([Math.round(at * 1000) / 1000, parked]);
+    this.points.push([thousandths(at), parked]);
     if (this.points.length > MOST_POINTS) this.#thin();
   }
 

@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks';
 
+import { thousandths } from '../report/words.js';
 import { Histogram } from './histogram.js';
 
 /** At most so many points of a series are kept, whatever the length of a run. */
@@ -108,7 +109,7 @@ export class Tally {
     const rate = (name) => (passed > 0 ? (counts[name] - before[name]) / passed : 0);
     const { p50, p99, max } = this.#interval.summary();
     this.series.push({
-      at: Math.round(at * 1000) / 1000,
+      at: thousandths(at),
       parked: counts.parked,
       ...(this.asked !== null && { asked: round(this.asked) }),
       accepted: Math.round(rate('accepted')),
@@ -170,13 +171,13 @@ export class Interruptions {
     this.#peak = Math.min(Math.max(this.#peak, parked), least);
     const back = parked >= this.#peak * 0.99;
     if (!this.#now && !back) {
-      this.#now = { at: Math.round(at * 100) / 100, lowest: parked, seconds: null };
+      this.#now = { at: round(at), lowest: parked, seconds: null };
       this.list.push(this.#now);
     }
     if (!this.#now) return;
     this.#now.lowest = Math.min(this.#now.lowest, parked);
     if (back) {
-      this.#now.seconds = Math.round((at - this.#now.at) * 100) / 100;
+      this.#now.seconds = round(at - this.#now.at);
       this.#now = null;
     }
   }

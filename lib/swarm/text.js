@@ -1,4 +1,4 @@
-import { digits, n, size, time } from '../report/words.js';
+import { digits, n, named, size, time } from '../report/words.js';
 
 /** The result as lines for a terminal. */
 
@@ -8,11 +8,6 @@ function latencyLine(label, { count, p50, p90, p99, 'p99.9': p999, max }) {
     `max ${time(max)}  (${n(count)})`
   );
 }
-
-const list = (counts) =>
-  Object.entries(counts)
-    .map(([name, count]) => `${n(count)} ${name}`)
-    .join(', ');
 
 /**
  * @param {import('./result.js').Result} result
@@ -84,7 +79,7 @@ function accountLines({ account }) {
   const accepted =
     `${n(account.accepted)} accepted (${n(account.delivered)} delivered, ` +
     `${n(account.queued)} queued, ${n(account.duplicates)} duplicate)`;
-  const refused = account.refused > 0 ? `, refused ${list(account.refusals)}` : '';
+  const refused = account.refused > 0 ? `, refused ${named(account.refusals)}` : '';
   const unanswered = account.unanswered > 0 ? `, ${n(account.unanswered)} unanswered` : '';
   const elsewhere =
     account.landedElsewhere > 0 ? `, ${n(account.landedElsewhere)} landed elsewhere` : '';
@@ -104,9 +99,9 @@ function troubleLines({ connections, problems, connectErrors }) {
         `clients joined again, ${n(connections.resends)} requests repeated`
     );
   }
-  if (told) lines.push(`problems           ${list(problems)}`);
+  if (told) lines.push(`problems           ${named(problems)}`);
   if (Object.keys(connectErrors).length > 0) {
-    lines.push(`connect errors     ${list(connectErrors)}`);
+    lines.push(`connect errors     ${named(connectErrors)}`);
   }
   return lines;
 }

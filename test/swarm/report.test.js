@@ -72,7 +72,7 @@ t.test('two files, a report and a JSON, are read and compared', async (t) => {
   t.match(told, { code: 0, out: /^in flight, p99 .* 3 times {2}worse$/m });
   t.match(told.out, /^in flight, p50 .* the same$/m);
   const html = readFileSync(both, 'utf8');
-  t.match(html, /<td class="number bad">3 times<small>worse<\/small>/);
+  t.match(html, /<span class="bad">3 times<small>worse<\/small><\/span>/);
   const charts = JSON.parse(/id="charts">(.*)<\/script>/.exec(html)[1]);
   t.same(Object.keys(charts).slice(0, 3), ['percentiles', 'rates', 'times']);
   t.equal(charts.percentiles.data.length, 3, 'both curves');
