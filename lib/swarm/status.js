@@ -66,9 +66,11 @@ export class StatusReader {
         response.on('end', () => resolve({ status: response.statusCode, text }));
         response.on('error', reject);
       });
-      request.on('error', (error) =>
-        reject(error.name === 'AbortError' ? new Error('no answer in time') : error)
-      );
+      request.on('error', (error) => {
+        // It was kept, and the server has closed it in the moment of this question.
+        if (request.reusedSocket && error.code === 'ECONNRESET') resolve(this.#get(path));
+        else reject(error.name === 'AbortError' ? new Error('no answer in time') : error);
+      });
       // A server that ends in mid-answer has Node's client say neither 'end' nor 'error' here.
       request.on('close', () => reject(new Error('the connection was closed')));
     });

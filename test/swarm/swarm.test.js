@@ -867,6 +867,22 @@ t.test('whatever a stranger says of itself, what is taken of it are figures', as
   clearInterval(timer);
 });
 
+t.test('a kept connection that ends in the moment of a question is no answer', async (t) => {
+  const asked = new Set();
+  const port = await startStranger(t, ({ socket }, body, response) => {
+    // As of a server that has waited long enough for the next request.
+    if (asked.has(socket)) return socket.destroy();
+    asked.add(socket);
+    return response.end('{"parked":7}');
+  });
+  const reader = new StatusReader({ address: '127.0.0.1', host: '127.0.0.1', port });
+  t.teardown(() => reader.close());
+  for (let i = 1; i <= 3; i += 1) {
+    t.strictSame(await reader.read(), { parked: 7 });
+    t.equal(asked.size, i);
+  }
+});
+
 t.test('a signal while the server has not answered ends it, and leaves no report', async (t) => {
   let asked = 0;
   const port = await startStranger(t, () => {
