@@ -1,9 +1,10 @@
 /**
  * A server with an arena, its panel and wrk (Debian's package), as the benches of the arena need them.
  */
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+
+import { start } from './contenders.js';
 
 const TOKEN = 'bench';
 
@@ -46,16 +47,15 @@ export async function statusOf(url) {
  * Runs wrk.
  *
  * @param {string} url
- * @param {{connections: number, seconds: number, script: string, before?: string[]}} how `script`: the file of its Lua;
- *     `before`: what stands before the command
+ * @param {{connections: number, seconds: number, script: string, core?: number}} how `script`: the file of its Lua
  * @returns {Promise<{refused: number}>}
  */
-export async function wrk(url, { connections, seconds, script, before = [] }) {
-  const flags = ['-t', 1, '-c', connections, '-d', `${seconds}s`, '-s', script, url].map(String);
-  const [program, ...args] = [...before, 'wrk', ...flags];
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+export async function wrk(url, { connections, seconds, script, core = null }) {
+  const command = ['wrk', '-t', 1, '-c', connections, '-d', `${seconds}s`, '-s', script, url];
+  const child = start(core, command, { stdio: ['ignore', 'pipe', 'inherit'] });
   const text = child.stdout.toArray();
-  await once(child, 'exit');
+  const [code] = await once(child, 'exit');
+  if (code !== 0) throw new Error(`wrk ended with ${code}`);
   const words = Buffer.concat(await text).toString();
   const [, refused = '0'] = /Non-2xx or 3xx responses: (\d+)/.exec(words) ?? [];
   return { refused: Number(refused) };

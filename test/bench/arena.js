@@ -19,7 +19,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { answerHelp, takeNumbers } from '../support/documents.js';
 import { arenaOptions, command, enter, statusOf, wrk } from './arena-rig.js';
-import { canPin, during, onCore, startSprites } from './contenders.js';
+import { canPin, during, startSprites } from './contenders.js';
 import { markdown, spread } from './figures.js';
 import { ask } from './server-memory.js';
 import { cpuSeconds } from './usage.js';
@@ -81,7 +81,7 @@ async function play(url) {
 async function load(url, seconds) {
   const how = { connections: CONNECTIONS, seconds, script: join(folder, 'inputs.lua') };
   let running = true;
-  const end = wrk(url, { ...how, before: onCore(1) }).finally(() => {
+  const end = wrk(url, { ...how, core: 1 }).finally(() => {
     running = false;
   });
   let looks = 0;

@@ -9,7 +9,6 @@
  * from them that the server would seem to have taken, and what is left of a core is what it attacks with. Ratios are to
  * the spell without an attack of the same round; medians, smallest and largest in brackets.
  */
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,8 +16,8 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-import { onCore } from './contenders.js';
-import { markdown, show, spread } from './figures.js';
+import { onCore, start } from './contenders.js';
+import { inRounds, markdown, show, spreads } from './figures.js';
 import { runSwarm } from './load.js';
 import { statusAt } from './usage.js';
 import { certificate } from '../support/certificate.js';
@@ -61,9 +60,8 @@ async function doneBy({ adminPort }) {
 /** One spell: an attack, or none. */
 async function measure(ports, attack) {
   let before = await doneBy(ports);
-  const [program, ...args] = [...onCore(1), 'nice', '-n', '19', process.execPath, ATTACKER, attack];
-  const where = ['--port', String(ports.port), '--tls', String(ports.tlsPort)];
-  const attacker = attack && spawn(program, [...args, ...where], { stdio: 'inherit' });
+  const command = ['nice', '-n', 19, process.execPath, ATTACKER, attack, '--port', ports.port];
+  const attacker = attack && start(1, [...command, '--tls', ports.tlsPort], { stdio: 'inherit' });
   // The attacker starts slowly: its priority is low.
   while (attacker && (await doneBy(ports)).connections < before.connections + 30) await pause(100);
   before = await doneBy(ports);
@@ -85,31 +83,27 @@ const server = launch(
 try {
   const ports = await server.listening;
   await measure(ports);
-  const rounds = [];
-  for (let round = 0; round < ROUNDS; round += 1) {
-    const figures = { none: await measure(ports) };
-    for (const attack of ATTACKS) figures[attack] = await measure(ports, attack);
-    rounds.push(figures);
-  }
-  const cell = (values, digits) => show(spread(values), digits);
-  const column = (attack, name) => rounds.map((figures) => figures[attack][name]);
-  const ratio = (attack, name) =>
-    rounds.map((figures) => figures[attack][name] / figures.none[name]);
-  const headings = [
-    ...['attack', 'connections a second', 'requests a second', 'sprites a second, of none'],
-    ...['p50 ms', 'p99 ms', 'p99, of none', 'refused', 'cores of the server']
-  ];
-  const rows = ['none', ...ATTACKS].map((attack) => [
-    attack,
-    cell(column(attack, 'connections'), 0),
-    cell(column(attack, 'requests'), 0),
-    cell(ratio(attack, 'rate'), 3),
-    cell(column(attack, 'p50'), 2),
-    cell(column(attack, 'p99'), 2),
-    cell(ratio(attack, 'p99'), 2),
-    cell(column(attack, 'refused'), 0),
-    cell(column(attack, 'cores'), 2)
-  ]);
+  const rounds = await inRounds(['none', ...ATTACKS], ROUNDS, (attack) =>
+    measure(ports, attack === 'none' ? null : attack)
+  );
+  const ratio = (name) => (figures, i) => figures[name] / rounds.none[i][name];
+  const columns = {
+    'connections a second': ['connections', 0],
+    'requests a second': ['requests', 0],
+    'sprites a second, of none': ['rateOfNone', 3],
+    'p50 ms': ['p50', 2],
+    'p99 ms': ['p99', 2],
+    'p99, of none': ['p99OfNone', 2],
+    refused: ['refused', 0],
+    'cores of the server': ['cores', 2]
+  };
+  const ratios = { rateOfNone: ratio('rate'), p99OfNone: ratio('p99') };
+  const names = ['connections', 'requests', 'p50', 'p99', 'refused', 'cores'];
+  const rows = Object.entries(rounds).map(([attack, all]) => {
+    const figures = spreads(all, names, ratios);
+    return [attack, ...Object.values(columns).map(([name, digits]) => show(figures[name], digits))];
+  });
+  const headings = ['attack', ...Object.keys(columns)];
   console.log(markdown([headings, ...rows]));
 } finally {
   server.child.kill();

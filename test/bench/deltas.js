@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { change, compress, wholeAnswer } from '../../lib/feeds/change.js';
 import { Random } from '../fuzz/random.js';
 import { answerHelp } from '../support/documents.js';
-import { markdown } from './figures.js';
+import { markdown, tenth, whole } from './figures.js';
 
 answerHelp(import.meta.url);
 
@@ -101,8 +101,7 @@ export function measure(seed) {
 function main() {
   const seed = Number(process.argv[2] ?? 1);
   const { versions, values, cpu, ...sums } = measure(seed);
-  const number = (value, digits = 0) =>
-    value.toLocaleString('en', { maximumFractionDigits: digits, minimumFractionDigits: digits });
+  const number = whole.format;
   console.log(`Match ${seed}, ${versions} versions of ${number(values / versions)} bytes.\n`);
   const names = {
     whole: 'whole',
@@ -111,7 +110,7 @@ function main() {
     patchesGzip: 'patches, gzip'
   };
   const rows = Object.entries(names).map(([name, title]) => {
-    const share = number((100 * sums[name]) / sums.whole, 1);
+    const share = tenth.format((100 * sums[name]) / sums.whole);
     const took = name in cpu ? `${number((1000 * cpu[name]) / versions)} µs` : '-';
     return [title, number(sums[name]), number(sums[name] / versions), `${share}%`, took];
   });
