@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 
 import { buildWhenWanted, ENGINE } from '../../lib/swarm/build.js';
+import { resultOf } from '../../lib/swarm/result.js';
+import { Tally } from '../../lib/swarm/tally.js';
 import { ROOT } from './server.js';
 import { until } from './until.js';
 
@@ -73,3 +75,14 @@ export async function reportFrom(t, server, args) {
   t.equal(code, 0, `${out} ${err}`);
   return join(cwd, 'report.html');
 }
+
+/** @returns {object} the result of a run without engines: what is judged of `facts`, and of `more` that was seen */
+export const resultWith = (options, facts, more = {}) =>
+  resultOf({
+    options,
+    facts: { phases: {}, plan: { engines: [1], sources: 0 }, throwing: {}, ...facts },
+    tally: new Tally(10),
+    account: { missing: 0, unconfirmed: 0, examples: [] },
+    ...{ engineDoubles: 0, interruptions: [], deaths: [], interrupted: false, accounted: true },
+    ...more
+  });

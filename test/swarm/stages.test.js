@@ -8,13 +8,12 @@ import { metricsOf, serveMetrics } from '../../lib/swarm/metrics.js';
 import { help, parse } from '../../lib/swarm/options.js';
 import { createProgress } from '../../lib/swarm/progress.js';
 import { contentOf } from '../../lib/report/report-body.js';
-import { resultOf } from '../../lib/swarm/result.js';
 import { Run } from '../../lib/swarm/run.js';
 import { secondsIn, StageLog, Stages } from '../../lib/swarm/stages.js';
 import { Interruptions, Tally } from '../../lib/swarm/tally.js';
 import { textOf } from '../../lib/swarm/text.js';
 import { startServer } from '../support/server.js';
-import { start, swarm } from '../support/swarm.js';
+import { resultWith, start, swarm } from '../support/swarm.js';
 
 /** Runs whose load changes, what they tell Prometheus, and the names that other load testers' users type. */
 
@@ -176,23 +175,13 @@ t.test('the number of clients goes through its stages, and all are told in the e
 
 t.test('fewer clients than the last stage asks for are a fault', async (t) => {
   const options = parsed('park 4 -s 1s:30');
-  const resultWith = (parked, interrupted = false) =>
-    resultOf({
-      options,
-      facts: {
-        ...{ phases: {}, plan: { engines: [1], sources: 0 }, throwing: {} },
-        ...{
-          opened: { clients: 4, wanted: 4 },
-          stages: [{ seconds: 1, from: 4, target: 30, parked }]
-        }
-      },
-      tally: new Tally(1),
-      account: { missing: 0, unconfirmed: 0, examples: [] },
-      ...{ engineDoubles: 0, interruptions: [], deaths: [], interrupted, accounted: true }
-    });
-  t.same(resultWith(10).faults, ['10 of 30 clients were parked at the end of the stages']);
-  t.same(resultWith(30).faults, []);
-  t.same(resultWith(10, true).faults, []);
+  const faults = (parked, more) => {
+    const stages = [{ seconds: 1, from: 4, target: 30, parked }];
+    return resultWith(options, { opened: { clients: 4, wanted: 4 }, stages }, more).faults;
+  };
+  t.same(faults(10), ['10 of 30 clients were parked at the end of the stages']);
+  t.same(faults(30), []);
+  t.same(faults(10, { interrupted: true }), []);
 });
 
 /** A scrape's samples by name, with their labels. */

@@ -18,19 +18,18 @@ import { text } from 'node:stream/consumers';
 
 import t from 'tap';
 
-import { Account, Interruptions, Tally } from '../../lib/swarm/tally.js';
+import { Account, Interruptions } from '../../lib/swarm/tally.js';
 import { ENGINE } from '../../lib/swarm/build.js';
-import { engineProgram, FrameReader } from '../../lib/swarm/engine.js';
+import { Engine, FrameReader } from '../../lib/swarm/engine.js';
 import { bucketOf, highestOf, Histogram } from '../../lib/swarm/histogram.js';
 import { plan } from '../../lib/swarm/needs.js';
 import { help, parse, table } from '../../lib/swarm/options.js';
-import { resultOf } from '../../lib/swarm/result.js';
 import { ServerWatch } from '../../lib/swarm/server-watch.js';
 import { StatusReader } from '../../lib/swarm/status.js';
 import { storm } from '../../lib/swarm/storm.js';
 import { childrenOf } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
-import { start, swarm } from '../support/swarm.js';
+import { resultWith, start, swarm } from '../support/swarm.js';
 import { startProxy } from '../support/proxies.js';
 import { until } from '../support/until.js';
 
@@ -439,29 +438,15 @@ t.test('of two servers with one port it looks at that of the address', async (t)
 /** The result of a run of 100 clients that missed 7 sprites, as `facts` has them. */
 function missingSeven(facts, more = {}) {
   const status = { clients: 100, thrown: 1000, acked: 1000, waiting: 0, lost: 0 };
-  return resultOf({
-    options: { command: 'throw', clients: 100, throwing: 'closed', throwers: 1, seed: 1 },
-    facts: {
-      phases: {},
-      plan: { engines: [1], sources: 0 },
-      opened: { clients: 100, wanted: 100 },
-      serverParked: 100,
-      before: { ...status, clients: 0, thrown: 0, acked: 0 },
-      drained: status,
-      after: status,
-      ours: 100,
-      throwing: {},
-      ...facts
-    },
-    tally: new Tally(10),
-    account: { missing: 7, unconfirmed: 0, examples: ['0/1'] },
-    engineDoubles: 0,
-    interruptions: [],
-    deaths: [],
-    interrupted: false,
-    accounted: true,
-    ...more
-  });
+  const all = {
+    opened: { clients: 100, wanted: 100 },
+    serverParked: 100,
+    before: { ...status, clients: 0, thrown: 0, acked: 0 },
+    ...{ drained: status, after: status, ours: 100, ...facts }
+  };
+  const options = { command: 'throw', clients: 100, throwing: 'closed', throwers: 1, seed: 1 };
+  const account = { missing: 7, unconfirmed: 0, examples: ['0/1'] };
+  return resultWith(options, all, { account, ...more });
 }
 
 t.test('a storm that the server has not noticed has no times', async (t) => {
@@ -652,27 +637,19 @@ t.test('too few files for one process: it takes more processes', async (t) => {
  *     tick that is done, and rejects when the engine ends before
  */
 function startEngine(t, options) {
-  const given = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
-  const child = spawn(engineProgram(), given, { stdio: ['pipe', 'pipe', 'inherit'] });
-  t.teardown(() => child.kill('SIGKILL'));
-  child.stdin.on('error', () => {}); // its end is told by 'close'
   let look = () => {};
-  const frames = new FrameReader((header) => header.type === 'tick' && look(header));
-  child.stdout.on('data', (chunk) => frames.push(chunk));
-  const ended = once(child, 'close');
-  return {
-    pid: child.pid,
-    tell: (line) => child.stdin.write(`${line}\n`),
-    until: (done) =>
-      new Promise((resolve, reject) => {
-        let last;
-        look = (tick) => {
-          last = tick;
-          if (done(tick)) resolve(tick);
-        };
-        ended.then(() => reject(new Error(`ended too early, at ${JSON.stringify(last)}`)), reject);
-      })
-  };
+  let last;
+  const engine = new Engine(options, { tick: (tick) => look(tick), died() {} });
+  t.teardown(() => engine.kill());
+  const until = (done) =>
+    new Promise((resolve, reject) => {
+      look = (tick) => {
+        last = tick;
+        if (done(tick)) resolve(tick);
+      };
+      engine.ended.then(() => reject(new Error(`ended too early, at ${JSON.stringify(last)}`)));
+    });
+  return { pid: engine.pid, tell: (line) => engine.tell(line), until };
 }
 
 /**
