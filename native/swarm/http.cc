@@ -3,8 +3,9 @@
 #include <strings.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
+
+#include "process.h"
 
 namespace swarm {
 
@@ -22,18 +23,12 @@ bool header(std::string_view line, std::string_view name, std::string_view* valu
   return true;
 }
 
-bool parseNumber(std::string_view text, uint64_t* number) {
-  const char* end = text.data() + text.size();
-  const auto [stop, code] = std::from_chars(text.data(), end, *number);
-  return code == std::errc() && stop == end;
-}
-
 /** Takes one line of a head. @return false where its value cannot be used */
 bool readLine(std::string_view line, Head* head) {
   std::string_view value;
   switch (line.front() | 0x20) {
     case 'c':
-      if (header(line, "content-length:", &value)) return parseNumber(value, &head->length);
+      if (header(line, "content-length:", &value)) return readNumber(value, &head->length);
       if (header(line, "content-type:", &value)) {
         head->isEventStream = value.starts_with("text/event-stream");
       } else if (header(line, "connection:", &value)) {
@@ -50,7 +45,7 @@ bool readLine(std::string_view line, Head* head) {
       if (header(line, "retry-after:", &value)) {
         uint64_t seconds;
         // A date is as good as "later".
-        head->retryAfter = parseNumber(value, &seconds) ? std::min<uint64_t>(seconds, 3600) : 1;
+        head->retryAfter = readNumber(value, &seconds) ? std::min<uint64_t>(seconds, 3600) : 1;
       }
       return true;
     case 't':
@@ -71,7 +66,7 @@ ReadState readHead(std::string_view bytes, Head* head) {
   std::string_view lines = bytes.substr(0, head->size - 2);
   uint64_t status;
   if (lines.size() < 14 || !lines.starts_with("HTTP/1.1 ") ||
-      !parseNumber(lines.substr(9, 3), &status)) {
+      !readNumber(lines.substr(9, 3), &status)) {
     return ReadState::kBad;
   }
   head->status = static_cast<int>(status);

@@ -26,8 +26,8 @@ Setter stages(std::vector<Stage>* target) {
       text.remove_prefix(std::min(text.size(), one.size() + 1));
       const size_t colon = one.find(':');
       Stage stage{};
-      if (colon == std::string_view::npos || !number(&stage.seconds)(one.substr(0, colon)) ||
-          !number(&stage.rate)(one.substr(colon + 1))) {
+      if (colon == std::string_view::npos || !readNumber(one.substr(0, colon), &stage.seconds) ||
+          !readNumber(one.substr(colon + 1), &stage.rate)) {
         return false;
       }
       target->push_back(stage);

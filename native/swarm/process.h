@@ -29,13 +29,17 @@ using Setter = std::function<bool(std::string_view)>;
 /** By the option's name, without its dashes. */
 using Setters = std::unordered_map<std::string_view, Setter>;
 
+/** @return whether all of `text` is a number, which is in `value` then */
+template <typename Number>
+bool readNumber(std::string_view text, Number* value) {
+  const char* end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, *value);
+  return code == std::errc() && stop == end;
+}
+
 template <typename Number>
 Setter number(Number* target) {
-  return [target](std::string_view text) {
-    const char* end = text.data() + text.size();
-    const auto [stop, code] = std::from_chars(text.data(), end, *target);
-    return code == std::errc() && stop == end;
-  };
+  return [target](std::string_view text) { return readNumber(text, target); };
 }
 Setter text(std::string* target);
 Setter flag(bool* target);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "../client/src/json.h"
+#include "process.h"
 
 namespace swarm {
 
@@ -87,9 +88,7 @@ ReadSprite readSprite(std::string_view text, std::string_view swarm) {
       read.to = sprites::json::raw(value);
     } else if (name == "t") {
       // Nanoseconds since a machine's start may be more than a JSON number is exact for.
-      const char* end = value.data() + value.size();
-      const auto [stop, code] = std::from_chars(value.data(), end, read.sprite.thrownAt);
-      hasTime = code == std::errc() && stop == end;
+      hasTime = readNumber(value, &read.sprite.thrownAt);
     }
   }
   read.ours = read.ours && members.ok() && hasTime && !read.to.empty();

@@ -9,6 +9,14 @@ namespace watchers {
 
 namespace {
 
+/** The text of a member, whose name is given up to its first quote; empty where there is none. */
+std::string textOf(const std::string& json, std::string_view name) {
+  const size_t at = json.find(name);
+  if (at == json.npos) return {};
+  const size_t begin = at + name.size();
+  return json.substr(begin, json.find('"', begin) - begin);
+}
+
 class SpritesProtocol : public HttpProtocol {
  public:
   struct How {
@@ -58,17 +66,9 @@ class SpritesProtocol : public HttpProtocol {
   }
 
   static void takeCursor(Connection& connection, Listener* listener) {
-    constexpr std::string_view kCursor = "\"cursor\":\"";
-    const size_t at = connection.sample.find(kCursor);
-    if (at == std::string::npos) listener->broken("no cursor in " + connection.sample);
-    const size_t begin = at + kCursor.size();
-    connection.cursor = connection.sample.substr(begin, connection.sample.find('"', begin) - begin);
-    constexpr std::string_view kTurn = "\"turn\":\"";
-    const size_t turn = connection.sample.find(kTurn);
-    connection.tag.clear();
-    if (turn == std::string::npos) return;
-    const size_t from = turn + kTurn.size();
-    connection.tag = connection.sample.substr(from, connection.sample.find('"', from) - from);
+    connection.cursor = textOf(connection.sample, R"("cursor":")");
+    if (connection.cursor.empty()) listener->broken("no cursor in " + connection.sample);
+    connection.tag = textOf(connection.sample, R"("turn":")");
   }
 
   void ask(const Connection& connection, std::string* out) const {
@@ -198,7 +198,7 @@ class SocketIo : public EngineIo {
   void packet(Connection& connection, Listener* listener) override {
     const std::string& sample = connection.sample;
     if (sample.starts_with("40")) {
-      connection.tag = between(sample, R"("pid":")");
+      connection.tag = textOf(sample, R"("pid":")");
     } else if (sample.starts_with("42")) {
       const std::string& tail = connection.tail;
       if (tail.ends_with("\"]") && !connection.tag.empty()) {
@@ -209,14 +209,6 @@ class SocketIo : public EngineIo {
     } else {
       listener->broken("a packet of Socket.IO: " + sample);
     }
-  }
-
- private:
-  static std::string between(const std::string& text, std::string_view name) {
-    const size_t at = text.find(name);
-    if (at == text.npos) return {};
-    const size_t begin = at + name.size();
-    return text.substr(begin, text.find('"', begin) - begin);
   }
 };
 
