@@ -7,6 +7,7 @@ import t from 'tap';
 import { openingComment } from '../support/documents.js';
 import { contenders } from './contenders.js';
 import { spread, summarize, table, verdicts } from './figures.js';
+import { ask } from './server-memory.js';
 
 const pathOf = (name) => fileURLToPath(new URL(name, import.meta.url));
 const RUN = pathOf('./run.js');
@@ -86,6 +87,15 @@ t.test('a contender that loses a sprite is found out', async (t) => {
   t.equal(code, 1);
   t.equal(stdout, '');
   t.match(stderr, /epoll, round 1: of \d+ sprites [1-9]\d* missing\n/);
+});
+
+t.test('a contender that ends tells nothing more of itself', async (t) => {
+  const { pids, probe, stop } = await contenders['node-http'].start(false);
+  t.teardown(stop);
+  probe.kill('SIGSTOP');
+  const asked = ask({ probe });
+  process.kill(pids[0], 'SIGKILL');
+  await t.rejects(asked, /^the server has ended$/);
 });
 
 t.test('a wrong option is answered with the right ones', async (t) => {

@@ -75,7 +75,16 @@ export async function memoryOf(server, { settle }) {
  */
 export async function ask({ probe }, { collect = false } = {}) {
   if (!probe) return {};
-  const answer = once(probe, 'message');
-  probe.send({ collect });
-  return (await answer)[0];
+  const ended = new AbortController();
+  const end = () => ended.abort();
+  probe.once('exit', end);
+  try {
+    const answer = once(probe, 'message', { signal: ended.signal });
+    probe.send({ collect });
+    return (await answer)[0];
+  } catch (cause) {
+    throw new Error('the server has ended', { cause });
+  } finally {
+    probe.off('exit', end);
+  }
 }
