@@ -1,12 +1,15 @@
 import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 import t from 'tap';
 
 import { openingComment } from '../support/documents.js';
+import { childrenOf } from '../support/processes.js';
 import { contenders } from './contenders.js';
 import { spread, summarize, table, verdicts } from './figures.js';
+import { closedLoops, Load } from './load.js';
 import { ask } from './server-memory.js';
 
 const pathOf = (name) => fileURLToPath(new URL(name, import.meta.url));
@@ -96,6 +99,17 @@ t.test('a contender that ends tells nothing more of itself', async (t) => {
   const asked = ask({ probe });
   process.kill(pids[0], 'SIGKILL');
   await t.rejects(asked, /^the server has ended$/);
+});
+
+t.test('a load whose engine dies is an error', async (t) => {
+  const server = await contenders.epoll.start(false);
+  t.teardown(server.stop);
+  const load = new Load([closedLoops({ port: server.port, clients: 5, throwers: 1 })]);
+  await load.park();
+  const isEngine = (pid) => readFileSync(`/proc/${pid}/comm`, 'utf8') === 'swarm\n';
+  process.kill(childrenOf(process.pid).find(isEngine), 'SIGKILL');
+  const throwing = load.throwAll(server, { warmup: 0, seconds: 0.1 });
+  await t.rejects(throwing, /engine 0 was killed by SIGKILL/);
 });
 
 t.test('a wrong option is answered with the right ones', async (t) => {

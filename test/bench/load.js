@@ -82,7 +82,10 @@ export class Load {
       },
       page: (header, bytes) => this.#account.add(header, bytes),
       account: () => this.#accounts++,
-      died: (why) => this.#died.push(why)
+      died: (why) => {
+        this.#died.push(why);
+        for (const seen of this.#ticks.splice(0)) seen();
+      }
     });
     if (this.#pinned) pinToLoad(engine.pid);
     return engine;
@@ -110,9 +113,11 @@ export class Load {
 
   /** @returns {Promise<{at: number, received: number, cpu: number, own: number}>} the counts of one moment, in seconds */
   async #look(pids) {
-    const { at } = await new Promise((resolve) => this.#ticks.push(resolve));
+    const tick =
+      this.#died.length === 0 && (await new Promise((resolve) => this.#ticks.push(resolve)));
+    if (!tick) throw new Error(this.#died.join());
     const own = cpuSeconds(this.#engines.map(({ pid }) => pid));
-    return { at: at / 1e9, received: this.tally.counts.received, cpu: cpuSeconds(pids), own };
+    return { at: tick.at / 1e9, received: this.tally.counts.received, cpu: cpuSeconds(pids), own };
   }
 
   /**
