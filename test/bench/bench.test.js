@@ -8,32 +8,34 @@ import t from 'tap';
 import { openingComment } from '../support/documents.js';
 import { childrenOf } from '../support/processes.js';
 import { contenders } from './contenders.js';
-import { spread, summarize, table, verdicts } from './figures.js';
+import { spread, summarize, table, verdictOf, verdicts } from './figures.js';
 import { closedLoops, Load } from './load.js';
 import { ask } from './server-memory.js';
 
 const pathOf = (name) => fileURLToPath(new URL(name, import.meta.url));
-const RUN = pathOf('./run.js');
 
-/**
- * Runs the benchmark for a moment, without the loader of the test runner; resolves with what it
- * printed and its exit status.
- */
-async function bench(args, env = {}) {
-  const short =
-    '--rounds 1 --seconds 0.3 --clients 200 --throwers 8 --memory-clients 1000 --settle 1'.split(
-      ' '
-    );
-  const command = ['-u', 'NODE_OPTIONS', process.execPath, RUN, ...short, ...args];
+const MILLION = pathOf('./million');
+const OWN_KERNEL = pathOf('./own-kernel');
+
+/** Runs a command, and the Nodes it starts, without the loader of the test runner. */
+async function run(command, env = {}) {
+  const how = { env: { ...process.env, ...env } };
   try {
     return {
       code: 0,
-      ...(await promisify(execFile)('env', command, { env: { ...process.env, ...env } }))
+      ...(await promisify(execFile)('env', ['-u', 'NODE_OPTIONS', ...command], how))
     };
   } catch ({ code, stdout, stderr }) {
     return { code, stdout, stderr };
   }
 }
+
+const SHORT =
+  '--rounds 1 --seconds 0.3 --clients 200 --throwers 8 --memory-clients 1000 --settle 1';
+
+/** Runs the benchmark for a moment. */
+const bench = (args, env) =>
+  run([process.execPath, pathOf('./run.js'), ...SHORT.split(' '), ...args], env);
 
 /** The cells of the table's row that starts with `title`. */
 function row(stdout, title) {
@@ -117,9 +119,8 @@ t.test('a wrong option is answered with the right ones', async (t) => {
   t.match(await bench(['--rounds', '0']), { code: 2, stderr: /--rounds is 1 to 100/ });
   t.match(await bench(['--fast']), { code: 2, stderr: /--fast.*\n.*--help/ });
   for (const name of ['./feeds-memory.js', './workers.js']) {
-    const args = ['-u', 'NODE_OPTIONS', process.execPath, pathOf(name), '--only', 'tea'];
-    const refused = { code: 2, stderr: /no contender "tea": there are (poll|full), / };
-    await t.rejects(promisify(execFile)('env', args), refused, name);
+    const refused = await run([process.execPath, pathOf(name), '--only', 'tea']);
+    t.match(refused, { code: 2, stderr: /no contender "tea": there are (poll|full), / }, name);
   }
 });
 
@@ -182,8 +183,14 @@ t.test('sprites is held to its figures, one by one', async (t) => {
 
 /** What a benchmark prints with --json. */
 async function jsonOf(file, ...args) {
-  const command = ['-u', 'NODE_OPTIONS', process.execPath, pathOf(file), '--json', ...args];
-  const { stdout } = await promisify(execFile)('env', [...command, '--rounds', '1']);
+  const { stdout } = await run([
+    process.execPath,
+    pathOf(file),
+    '--json',
+    ...args,
+    '--rounds',
+    '1'
+  ]);
   return JSON.parse(stdout);
 }
 
@@ -197,4 +204,72 @@ t.test('how late sprites and documents are', async (t) => {
   const { took } = await jsonOf('./last-watcher.js', '--watchers', '2000');
   t.strictSame(Object.keys(took), ['0', '2']);
   for (const all of Object.values(took)) t.ok(all.length === 4 && Math.min(...all) > 0, `${all}`);
+});
+
+/** The million, with few. */
+
+t.test('where the file limit is too low it says so at once, with the ways out', async (t) => {
+  const limited = ['bash', '-c', 'ulimit -n 5000 && exec "$0" --clients 10000', MILLION];
+  const { code, stdout, stderr } = await run(limited);
+  t.equal(code, 2);
+  t.equal(stdout, '');
+  t.match(stderr, /may open 5000 files, and the server needs 12000/);
+  t.match(stderr, /^ {2}sysctl -p \S+deploy\/sysctl\.conf$/m);
+  t.match(stderr, /ulimit -n 12000 && /);
+  t.match(stderr, /million --own-kernel --clients 10000$/m);
+});
+
+t.test('where memory is too little it says so at once', async (t) => {
+  const { code, stderr } = await run(['node', `${MILLION}.js`, '--clients', '900000000']);
+  t.equal(code, 2);
+  t.match(stderr, /900,000,000 clients and their server take some 6,300,000 MB/);
+});
+
+t.test('a wrong option is named', async (t) => {
+  t.match(await run([MILLION, '--clients', 'many']), { code: 2, stderr: /--clients/ });
+  t.match(await run([MILLION, '--clients', '10', '--speed', '9']), { code: 2, stderr: /--speed/ });
+  const size = ['--clients', '10', '--time', '1', '--most-resident', '10M'];
+  t.match(await run([MILLION, ...size]), { code: 2, stderr: /--most-resident/ });
+  t.match(await run([OWN_KERNEL, '--speed', '9', 'true']), { code: 2, stderr: /--speed/ });
+  t.match(await run([OWN_KERNEL]), { code: 2, stderr: /which command\?/ });
+});
+
+t.test('the same run with few clients holds them, throws, and reports', async (t) => {
+  const few = '--clients 200 --rate 200 --time 4 --json'.split(' ');
+  const { code, stdout, stderr } = await run([MILLION, ...few]);
+  t.equal(code, 0, stderr);
+  const { server, kernel, status, swarm, verdict } = JSON.parse(stdout);
+  t.equal(status.clients, 200);
+  t.match(swarm.account, { missing: 0, repeated: 0 });
+  t.equal(swarm.account.received, swarm.account.accepted);
+  t.ok(swarm.account.received > 0);
+  t.ok(server.resident > 1e7 && server.peak >= server.resident);
+  t.ok(server.heap > 1e6 && server.heap < 1e8);
+  t.equal(kernel.sockets, 400, 'both ends of each connection are here');
+  t.same(verdict, { resident: server.resident, most: 600e6, holds: true, counts: false });
+});
+
+t.test('a server that takes more memory than it may is an error', async (t) => {
+  const few = ['--clients', '50', '--rate', '50', '--time', '3', '--most-resident', '10'];
+  const [said, told] = await Promise.all([
+    run([MILLION, ...few]),
+    run([MILLION, ...few, '--json'])
+  ]);
+  t.match(said, { code: 1, stdout: /^DOES NOT HOLD: server resident size at most 10 MB$/m });
+  t.equal(told.code, 1);
+  const { verdict, swarm } = JSON.parse(told.stdout);
+  t.match(verdict, { most: 10e6, holds: false, counts: true });
+  t.same(swarm.faults, [], 'that alone');
+});
+
+t.test('from a million clients on the verdict counts', async (t) => {
+  t.same(verdictOf({ clients: 1e6 }, 600e6), {
+    resident: 600e6,
+    most: 600e6,
+    holds: true,
+    counts: true
+  });
+  t.match(verdictOf({ clients: 1e6 }, 600e6 + 1), { holds: false, counts: true });
+  t.match(verdictOf({ clients: 1e6 - 1 }, 600e6 + 1), { holds: false, counts: false });
+  t.match(verdictOf({ clients: 2, mostResident: 5e6 }, 5e6 + 1), { holds: false, counts: true });
 });
