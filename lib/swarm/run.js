@@ -20,7 +20,7 @@ import { thousandths } from '../report/words.js';
  *                        park, throw, latency, storm
  *
  * Every phase has an end of its own, whatever the server does. A signal ends the phase that is on
- * and goes on with the drain; a second one ends everything, with the account so far. While it looks there is
+ * and goes on with the drain; a second one ends everything, with the account so far. Until all engines have begun there is
  * nothing to end in order, and a third one is not waited for: these end the program.
  */
 
@@ -60,7 +60,9 @@ export class Run {
 
   /** Ends the phase that is on; a second time, the run. @returns {boolean} whether there is anything to end so */
   interrupt() {
-    if (this.#engines.length === 0 || this.#interrupts > 1) return false;
+    // An engine that has not begun may not know yet that signals are its parent's to hear.
+    const haveBegun = this.#engines.length > 0 && this.tally.engines === this.#engines.length;
+    if (!haveBegun || this.#interrupts > 1) return false;
     this.#interrupts++;
     if (this.#interrupts > 1) {
       for (const engine of this.#engines) engine.kill();

@@ -55,6 +55,11 @@ export class Tally {
     this.#stage.add(tick.arrival);
   }
 
+  /** How many engines have told anything. */
+  get engines() {
+    return this.#last.filter(Boolean).length;
+  }
+
   /** @returns {Record<string, number>} the counters, over all engines */
   get counts() {
     const sums = Object.fromEntries(COUNTERS.map((name) => [name, 0]));
@@ -125,8 +130,7 @@ export class Tally {
 
   /** @returns {number} seconds of the engines' clock, to which they have counted on average */
   get countedAt() {
-    const ticks = this.#last.filter(Boolean);
-    return ticks.reduce((sum, { at }) => sum + at / 1e9, 0) / (ticks.length || 1);
+    return this.#last.reduce((sum, { at }) => sum + at / 1e9, 0) / (this.engines || 1);
   }
 
   /** Halves a series that a run longer than planned has made too long. */

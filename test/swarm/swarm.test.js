@@ -873,6 +873,18 @@ t.test('a signal while the server has not answered ends it, and leaves no report
   t.notOk(existsSync(report));
 });
 
+t.test('a signal while an engine starts ends it', async (t) => {
+  const server = await startServer(t);
+  // As a Node takes its time to become one; a terminal tells them all.
+  const engine = join(t.testdir({ engine: '#!/bin/sh\nexec cat >/dev/null\n' }), 'engine');
+  chmodSync(engine, 0o755);
+  const env = { SPRITES_SWARM_ENGINE: engine };
+  const child = start(t, `park 5 --json --port ${server.port}`, { env });
+  const [pid] = await until(() => childrenOf(child.pid).length > 0 && childrenOf(child.pid));
+  for (const one of [pid, child.pid]) process.kill(one, 'SIGINT');
+  t.match(await child.result(), { code: null, signal: 'SIGINT', out: '' });
+});
+
 t.test('a signal between two phases ends the next one as well', async (t) => {
   let asked = 0;
   let child;
