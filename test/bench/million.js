@@ -42,7 +42,7 @@ function readOptions() {
     {
       ...{ clients: [1e6, 1], rate: [10000, 1], time: [60, 1], hold: [120, 5], ramp: [20000, 1] },
       // 0: none is given.
-      ...{ processes: [0], 'most-resident': [0] }
+      ...{ processes: [0], 'most-resident': [0], workers: [0] }
     },
     { tls: { type: 'boolean' }, json: { type: 'boolean' } }
   );
@@ -67,10 +67,10 @@ function say(line) {
   process.stderr.write(`million: ${line}\n`);
 }
 
-async function startServer({ clients, hold, tls }) {
+async function startServer({ clients, hold, workers, tls }) {
   const folder = mkdtempSync(join(tmpdir(), 'million-'));
   const by = tls ? { 'tls-port': 0, ...certificate(folder) } : {};
-  const server = await startSprites({ capacity: clients, hold, ...by });
+  const server = await startSprites({ capacity: clients, hold, workers, ...by });
   rmSync(folder, { recursive: true });
   const url = `${tls ? 'https' : 'http'}://127.0.0.1:${server.tlsPort ?? server.port}`;
   return { ...server, url };
