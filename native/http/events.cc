@@ -64,17 +64,12 @@ void EventSet::wakeIn(uint64_t microseconds) {
   timerfd_settime(timer_, 0, &once, nullptr);
 }
 
-void EventSet::sleepShortly(uint64_t microseconds) const {
+void EventSet::sleepUntilWoken(uint64_t microseconds) {
+  clears_ = true;
   const timespec time = {static_cast<time_t>(microseconds / 1000000),
                          static_cast<long>(microseconds % 1000000 * 1000)};
-  pollfd set = {.fd = set_, .events = POLLIN, .revents = 0};
-  ppoll(&set, 1, &time, nullptr);
-}
-
-void EventSet::sleepUntilWoken(int milliseconds) {
-  clears_ = true;
   pollfd wake = {.fd = wake_, .events = POLLIN, .revents = 0};
-  poll(&wake, 1, milliseconds);
+  ppoll(&wake, 1, &time, nullptr);
 }
 
 void EventSet::look() {

@@ -75,14 +75,11 @@ class EventSet {
   /** The next look may wait so many milliseconds for an event: where a thread has no other loop. */
   void sleep(int milliseconds) { sleep_ = milliseconds; }
 
-  /** Waits so many microseconds for an event. */
-  void sleepShortly(uint64_t microseconds) const;
-
   /**
-   * Waits so many milliseconds until it is woken, whatever events there are. The first of several
+   * Waits so many microseconds until it is woken, whatever events there are. The first of several
    * waits may end at once, by a wake that an earlier look has seen.
    */
-  void sleepUntilWoken(int milliseconds);
+  void sleepUntilWoken(uint64_t microseconds);
 
   /**
    * Takes the events there are, at most kEvents, for the next dispatch. Those that another look

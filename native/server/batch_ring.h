@@ -128,6 +128,9 @@ class BatchRing {
     return true;
   }
 
+  /** By the writer: whether the reader has taken all of it. */
+  bool isEmpty() const { return waiting() == 0; }
+
   /** By the writer: whether fewer than `most` batches wait; if not, it is woken at the next take.
    */
   bool hasRoom(uint32_t most) {

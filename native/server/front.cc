@@ -9,7 +9,7 @@ namespace server {
 namespace {
 
 /** How often workers wake the main thread at the most, under load. */
-constexpr uint32_t kWakeMicroseconds = 450;
+constexpr uint32_t kWakeMicroseconds = 550;
 
 /** Microseconds of a turn for what workers ask, and one batch in any case. */
 constexpr uint64_t kServeShare = 5000;

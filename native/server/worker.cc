@@ -87,15 +87,17 @@ void Worker::run() {
   uint64_t tickAt = milliseconds();
   while (!stops_.load()) {
     const uint64_t before = milliseconds();
-    // Until it wakes the main thread, or for the next tick.
-    const uint64_t pause = asked_ ? main_->wakeInTime(EventSet::now()) : 0;
+    // Until it wakes the main thread, which another may have woken meanwhile.
+    const bool asked = asked_ && !asksRing_.isEmpty();
+    const uint64_t pause = asked ? main_->wakeInTime(EventSet::now()) : 0;
     asked_ = pause > 0;
     if (!asks_.hasRoom() || behind_) {
       // No request is read until the main thread takes a batch, or says what it owes, which wakes
       // this thread; their sockets stay readable meanwhile.
-      events_.sleepUntilWoken(kTickMilliseconds);
-    } else if (asked_) {
-      events_.sleepShortly(pause);
+      events_.sleepUntilWoken(uint64_t{kTickMilliseconds} * 1000);
+    } else if (asked_ && !busy_) {
+      // What is read meanwhile would wait as well: in one turn it costs less.
+      events_.sleepUntilWoken(pause);
     } else if (!busy_ && tickAt > before) {
       events_.sleep(static_cast<int>(tickAt - before));
     }
