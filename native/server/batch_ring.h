@@ -58,17 +58,19 @@ class Waker {
     if (!asked_.exchange(true)) events_->wake();
   }
 
-  /**
-   * The same where the pace allows it at `now`, microseconds: 0; else the microseconds after which
-   * to try again.
-   */
-  uint64_t wakeInTime(uint64_t now) {
-    if (asked_.load()) return 0;
-    const uint64_t most = now + uint64_t{kAtOnce - 1} * pace_;
+  /** Microseconds from `now` on until the pace allows a waking; 0: it does, or needs none. */
+  uint64_t pause(uint64_t now) const {
     const uint64_t paid = paidAt_.load(std::memory_order_relaxed);
-    if (paid > most) return paid - most;
+    return asked_.load() || paid <= most(now) ? 0 : paid - most(now);
+  }
+
+  /** `wake` where the pace allows it at `now`, microseconds: 0; else the `pause` until it does. */
+  uint64_t wakeInTime(uint64_t now) {
+    const uint64_t wait = pause(now);
+    if (wait > 0 || asked_.load()) return wait;
+    const uint64_t paid = paidAt_.load(std::memory_order_relaxed);
     // Two threads may pay at once: then it is woken once too often, or once too seldom.
-    paidAt_.store(std::min(std::max(paid, now), most) + pace_, std::memory_order_relaxed);
+    paidAt_.store(std::min(std::max(paid, now), most(now)) + pace_, std::memory_order_relaxed);
     wake();
     return 0;
   }
@@ -77,6 +79,9 @@ class Waker {
   void looks() { asked_.store(false); }
 
  private:
+  /** The time up to which wakings may be owing at `now`. */
+  uint64_t most(uint64_t now) const { return now + uint64_t{kAtOnce - 1} * pace_; }
+
   EventSet* const events_;
   const uint32_t pace_;
   std::atomic<bool> asked_{false};

@@ -87,17 +87,18 @@ void Worker::run() {
   uint64_t tickAt = milliseconds();
   while (!stops_.load()) {
     const uint64_t before = milliseconds();
-    // Until it wakes the main thread, which another may have woken meanwhile.
-    const bool asked = asked_ && !asksRing_.isEmpty();
-    const uint64_t pause = asked ? main_->wakeInTime(EventSet::now()) : 0;
-    asked_ = pause > 0;
+    // Another worker may have woken the main thread meanwhile.
+    asked_ = asked_ && !asksRing_.isEmpty();
     if (!asks_.hasRoom() || behind_) {
+      if (std::exchange(asked_, false)) main_->wake();
       // No request is read until the main thread takes a batch, or says what it owes, which wakes
       // this thread; their sockets stay readable meanwhile.
       events_.sleepUntilWoken(uint64_t{kTickMilliseconds} * 1000);
     } else if (asked_ && !busy_) {
-      // What is read meanwhile would wait as well: in one turn it costs less.
-      events_.sleepUntilWoken(pause);
+      // What is read meanwhile would wait as well: in one turn it costs less. The main thread is
+      // woken behind that turn, for what it has read as well.
+      const uint64_t pause = main_->pause(EventSet::now());
+      if (pause > 0) events_.sleepUntilWoken(pause);
     } else if (!busy_ && tickAt > before) {
       events_.sleep(static_cast<int>(tickAt - before));
     }
@@ -135,10 +136,10 @@ void Worker::turn() {
 /** Puts what was asked into the ring, for the main thread to see. */
 void Worker::send() {
   const bool full = !asks_.hasRoom();
-  if (!asks_.send(&asksRing_)) return;
+  const bool sent = asks_.send(&asksRing_);
   // The door goes on.
-  if (full) events_.wake();
-  asked_ = main_->wakeInTime(EventSet::now()) > 0;
+  if (sent && full) events_.wake();
+  if (sent || asked_) asked_ = main_->wakeInTime(EventSet::now()) > 0;
 }
 
 void Worker::tick(uint64_t now) {
