@@ -140,7 +140,8 @@ class DoorObject : public Nan::ObjectWrap {
 
   void tick() {
     LoopScope scope(this);
-    front_.tick(clock_.advance(uv_now(Nan::GetCurrentEventLoop())));
+    front_.tick(clock_.advance(uv_now(Nan::GetCurrentEventLoop()), ticker_.planned()));
+    ticker_.setQuiet(front_.isQuiet(Ticker::kRestTicks));
   }
 
   ~DoorObject() override { stop(); }

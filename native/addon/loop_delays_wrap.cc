@@ -34,7 +34,6 @@ class LoopDelaysObject : public Nan::ObjectWrap, private SleepListener {
   LoopDelaysObject()
       : delays_(microseconds(), slept()),
         end_(makeQuietHandle<uv_prepare_t>(this, uv_prepare_init)) {
-    awaitTick();
     // Called at the end of every turn, before the loop sleeps.
     uv_prepare_start(end_.get(), [](uv_prepare_t* end) {
       static_cast<LoopDelaysObject*>(end->data)->onSleep(microseconds());
@@ -52,11 +51,10 @@ class LoopDelaysObject : public Nan::ObjectWrap, private SleepListener {
 
   /** Looks whether the loop was woken in time. */
   void tick() {
-    if (microseconds() > tickAt_ + kSlack) delays_.late(tickAt_);
-    awaitTick();
+    const uint64_t dueAt = ticker_.wasDueAt();
+    if (microseconds() > dueAt + kSlack) delays_.late(dueAt);
+    ticker_.setQuiet(true);
   }
-
-  void awaitTick() { tickAt_ = microseconds() + ticker_.dueIn() * 1000; }
 
   // new LoopDelays()
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
@@ -107,7 +105,6 @@ class LoopDelaysObject : public Nan::ObjectWrap, private SleepListener {
 
   base::LoopDelays delays_;
   Ticker ticker_{this, [](void* self) { static_cast<LoopDelaysObject*>(self)->tick(); }};
-  uint64_t tickAt_ = 0;  // microseconds: when the next tick is due
   LoopHandle<uv_prepare_t> end_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "loop_handle.h"
 #include "loop_scope.h"
+#include "ticker.h"
 
 namespace server {
 
@@ -115,12 +116,16 @@ class SleepingTurns final : public LoopTurns, private Watcher {
 
   /** Takes turns until the loop has something to do; one of them in any case. */
   void sleepAndTurn() {
+    // JavaScript may have set deadlines.
+    if (calledJavaScript) Ticker::stir();
     due_ = calledJavaScript = false;
     int timeout;
     do {
+      Ticker::rest();
       // None where the kernel does not know yet all that the loop waits for.
       timeout = uv_backend_timeout(loop_);
-      if (!sleep(timeout)) return;
+      // A tick may have closed the door.
+      if (!sleep(timeout) || paused_) return;
       front_->turn();
     } while (timeout != 0 && !due_ && !calledJavaScript && !paused_);
   }
@@ -134,6 +139,8 @@ class SleepingTurns final : public LoopTurns, private Watcher {
     events->look();
     sleptHere += microseconds() - began;
     uv_update_time(loop_);
+    Ticker::comeBack();
+    if (events->found()) Ticker::stir();
     return events->found();
   }
 

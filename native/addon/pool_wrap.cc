@@ -123,7 +123,8 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     const uint64_t now = uv_now(Nan::GetCurrentEventLoop());
     if (limits_ != nullptr) limits_->tick(now);
     // What is left over waits for one turn of the loop, not for a whole tick.
-    if (!turn_.tick(now, clock_.advance(now))) ticker_.hurry();
+    if (!turn_.tick(now, clock_.advance(now, ticker_.planned()))) ticker_.hurry();
+    ticker_.setQuiet(turn_.isQuiet(Ticker::kRestTicks));
   }
 
   static void reply(const Nan::FunctionCallbackInfo<Value>& info, Outcome outcome) {

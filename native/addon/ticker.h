@@ -1,10 +1,19 @@
 // The clock of a wrapped object: called by Node's loop at every tick, every kTickMilliseconds.
 //
-//   pool ──┬── 100 ms ──┬── 100 ms ──┬──     All of them are due in the same turn of the loop: an
-//   feeds ─┤            │            │       idle server wakes up ten times a second, and each
-//   door ──┘            │            │       wake-up costs some 50 µs.
+//   pool ──┬── 100 ms ──┬── 100 ms ──┬─────── up to 1 s ──────┬──     All of them are due in the
+//   feeds ─┤            │            │ all are quiet          │       same turn of the loop: a
+//   door ──┘            │            │                        │       wake-up costs some 70 µs.
+//
+// Where no object has a deadline within a second, a loop that sleeps by itself (loop_turns.h) puts
+// the ticks off to the next full second. Before it does anything else, whatever has woken it, the
+// ticks that were left out are made up as one: no object's time is older than a tick when it is
+// called. Rejected: a timer for the next deadline (every poll moves one).
 #ifndef SPRITES_TICKER_H_
 #define SPRITES_TICKER_H_
+
+#include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "loop_handle.h"
 #include "torus/pool.h"
@@ -15,48 +24,117 @@ class Ticker {
  public:
   using Tick = void (*)(void* owner);
 
+  /** Ticks that have to be unneeded for a rest: one more than are left out. */
+  static constexpr uint32_t kRestTicks = 11;
+
   /** Begins to call `tick(owner)`; it does not keep the process alive. */
   Ticker(void* owner, Tick tick)
-      : owner_(owner), tick_(tick), timer_(makeQuietHandle<uv_timer_t>(this, uv_timer_init)) {
-    startAfter(untilTick());
+      : owner_(owner),
+        tick_(tick),
+        timer_(makeQuietHandle<uv_timer_t>(this, uv_timer_init)),
+        tickedAt_(uv_now(timer_->loop)) {
+    all_.push_back(this);
+    startAfter(untilNext(kTickMilliseconds));
   }
+  ~Ticker() { stop(); }
   Ticker(const Ticker&) = delete;
   Ticker& operator=(const Ticker&) = delete;
 
   /** Ends it for good. */
-  void stop() { timer_.reset(); }
+  void stop() {
+    timer_.reset();
+    std::erase(all_, this);
+    std::erase(resting_, this);
+  }
 
   /** The next tick comes with the next turn of the loop. */
   void hurry() {
     if (timer_ != nullptr) startAfter(1);
   }
 
-  /** Milliseconds until the next tick. */
-  uint64_t dueIn() const { return timer_ == nullptr ? 0 : uv_timer_get_due_in(timer_.get()); }
+  /** By the owner in its tick: whether it has nothing to do in the next kRestTicks. */
+  void setQuiet(bool whether) { quiet_ = whether; }
+
+  /** Milliseconds after the one before for which the tick under way was planned; a tick at least.
+   */
+  uint64_t planned() const { return planned_; }
+
+  /** When the tick under way was to come, in microseconds of uv_hrtime. */
+  uint64_t wasDueAt() const { return wasDueAt_; }
+
+  // By a loop that sleeps by itself: it has all tickers that there are.
+
+  /** The loop is about to sleep: where all owners are quiet their ticks are put off. */
+  static void rest() {
+    if (!std::all_of(all_.begin(), all_.end(), [](Ticker* one) { return one->quiet_; })) return;
+    resting_ = all_;
+    for (Ticker* one : resting_) {
+      one->missesAt_ = uv_now(one->timer_->loop) + uv_timer_get_due_in(one->timer_.get());
+      one->startAfter(one->untilNext(kRest));
+    }
+  }
+
+  /** The loop has slept, and knows the time. */
+  static void comeBack() {
+    // A tick may end other tickers.
+    while (!resting_.empty()) {
+      Ticker* const one = resting_.back();
+      resting_.pop_back();
+      if (uv_now(one->timer_->loop) >= one->missesAt_) {
+        one->tick();
+      } else {
+        one->startAfter(one->untilNext(kTickMilliseconds));
+      }
+    }
+  }
+
+  /** Something happens of which no owner may know: none is quiet before its next tick. */
+  static void stir() {
+    for (Ticker* one : all_) one->quiet_ = false;
+  }
 
  private:
-  /** Milliseconds until the next tick of all, by the loop's clock. */
-  uint64_t untilTick() const {
+  /** Milliseconds: a rest ends with the next multiple of these. */
+  static constexpr uint64_t kRest = 10 * kTickMilliseconds;
+  static_assert(kRest < kRestTicks * kTickMilliseconds, "no deadline comes in a rest");
+
+  /** Milliseconds until the next multiple of `period`, which is the same for all. */
+  uint64_t untilNext(uint64_t period) const {
     const uint64_t now = uv_now(timer_->loop);
     static const uint64_t phase = now % kTickMilliseconds;
-    return kTickMilliseconds - (now - phase) % kTickMilliseconds;
+    return period - (now - phase) % period;
   }
 
   void startAfter(uint64_t milliseconds) {
+    span_ = uv_now(timer_->loop) - tickedAt_ + milliseconds;
+    dueAt_ = uv_hrtime() / 1000 + milliseconds * 1000;
     uv_timer_start(
-        timer_.get(),
-        [](uv_timer_t* timer) {
-          auto* const self = static_cast<Ticker*>(timer->data);
-          // First: the owner may be gone after its tick.
-          self->startAfter(self->untilTick());
-          self->tick_(self->owner_);
-        },
+        timer_.get(), [](uv_timer_t* timer) { static_cast<Ticker*>(timer->data)->tick(); },
         milliseconds, 0);
   }
+
+  void tick() {
+    planned_ = std::max(span_, uint64_t{kTickMilliseconds});
+    wasDueAt_ = dueAt_;
+    tickedAt_ = uv_now(timer_->loop);
+    // First: the owner may be gone after its tick.
+    startAfter(untilNext(kTickMilliseconds));
+    tick_(owner_);
+  }
+
+  static inline std::vector<Ticker*> all_;
+  static inline std::vector<Ticker*> resting_;
 
   void* const owner_;
   const Tick tick_;
   LoopHandle<uv_timer_t> timer_;
+  bool quiet_ = false;
+  uint64_t tickedAt_;      // milliseconds of the loop: the last tick
+  uint64_t missesAt_ = 0;  // the one that is put off
+  uint64_t span_ = 0;      // milliseconds from the last tick to the next
+  uint64_t dueAt_ = 0;     // microseconds: the next
+  uint64_t planned_ = 0;
+  uint64_t wasDueAt_ = 0;
 };
 
 }  // namespace server

@@ -117,6 +117,9 @@ class Arena {
   /** Ends the leases that are due at `now`, milliseconds; false: call again soon. */
   bool tick(uint64_t now);
 
+  /** Whether the next `ticks` have nothing to do, if nothing else comes. */
+  bool isQuiet(uint32_t ticks) const { return wheel_.isQuiet(ticks); }
+
   /** From now on joins are refused. */
   void drain() { draining_ = true; }
 

@@ -6,10 +6,10 @@
 //
 // A process that was stopped (SIGSTOP, a frozen container, a machine that was put to sleep) finds
 // its timers due before it has read what has arrived meanwhile. By the real time it would end
-// leases whose polls lie in its sockets. So a late tick counts as one tick. After a long one the
-// clock stands for a while longer, as long as the process was deaf or kCatchUp, so that what has
-// arrived is read first. It always goes on: a server that is late all the time is slower with its
-// deadlines, and does not forget them.
+// leases whose polls lie in its sockets. So a late tick counts as what was planned. After a long
+// one the clock stands for a while longer, as long as the process was deaf or kCatchUp, so that
+// what has arrived is read first. It always goes on: a server that is late all the time is slower
+// with its deadlines, and does not forget them.
 #ifndef BASE_DEADLINE_CLOCK_H_
 #define BASE_DEADLINE_CLOCK_H_
 
@@ -20,16 +20,19 @@ namespace base {
 
 class DeadlineClock {
  public:
-  /** `now` and `tick` in milliseconds: advance is called every `tick`. */
+  /** `now` and `tick` in milliseconds. */
   DeadlineClock(uint64_t now, uint64_t tick) : tick_(tick), real_(now), shown_(now) {}
 
-  /** The clock's time when the real time is `now`. */
-  uint64_t advance(uint64_t now) {
+  /** The clock's time when the real time is `now`; it is asked every `tick`. */
+  uint64_t advance(uint64_t now) { return advance(now, tick_); }
+
+  /** The same, where it was to be asked at most `planned` milliseconds after the last time. */
+  uint64_t advance(uint64_t now, uint64_t planned) {
     const uint64_t elapsed = now - real_;
     real_ = now;
-    if (elapsed > kLateTicks * tick_) {
-      if (elapsed > kLong) catchUp_ = std::min(elapsed, kCatchUp);
-      shown_ += tick_;
+    if (elapsed > planned + kLateTicks * tick_) {
+      if (elapsed > planned + kLong) catchUp_ = std::min(elapsed, kCatchUp);
+      shown_ += planned;
     } else {
       const uint64_t stands = std::min(elapsed, catchUp_);
       catchUp_ -= stands;
@@ -39,8 +42,8 @@ class DeadlineClock {
   }
 
  private:
-  /** Ticks after which one is late: no more than deadlines are late by anyway. */
-  static constexpr uint64_t kLateTicks = 3;
+  /** Ticks after its time when one is late: no more than deadlines are late by anyway. */
+  static constexpr uint64_t kLateTicks = 2;
 
   /** Milliseconds after which the clock stands a while longer, and how long at most. */
   static constexpr uint64_t kLong = 1000;

@@ -66,6 +66,14 @@ class Wheel {
   /** Whether `entry` is armed. */
   bool armed(uint32_t entry) const { return links_[entry + kFirstEntry].armed; }
 
+  /** Whether the next `ticks` slots are empty: a sweep of them would fire nothing. */
+  bool isQuiet(uint32_t ticks) const {
+    for (uint32_t i = 1; i <= ticks; ++i) {
+      if (!empty(slotOf(swept_ + i))) return false;
+    }
+    return empty(kAside);
+  }
+
   /**
    * Fires, through `fire(entry)`, what is due at `time`, at most `budget` entries looked at.
    * Returns false when the budget ran out first: sweep again with the same time soon.

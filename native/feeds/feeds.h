@@ -499,6 +499,11 @@ class Feeds {
   /** Ends the holds that are due at `now`; false: call again soon. */
   bool tick(uint64_t now);
 
+  /** Whether the next `ticks` have nothing to do, if nothing else comes. */
+  bool isQuiet(uint32_t ticks) const {
+    return lookFrom_ >= used_ && leaving_.empty() && telling_.empty() && wheel_.isQuiet(ticks);
+  }
+
   /**
    * Begins the end: every watcher is answered within `window` milliseconds, each at a moment of its
    * own, and told to come back after it. Watchers that come from now on are told so at once.

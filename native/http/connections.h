@@ -274,6 +274,9 @@ class Connections {
     wheel_.sweep(now, kTickBudget, [&](uint32_t index) { fire(connections_[index]); });
   }
 
+  /** Whether no deadline is over in the next `ticks`. */
+  bool isQuiet(uint32_t ticks) const { return wheel_.isQuiet(ticks); }
+
  private:
   /** Deadlines one tick looks at before it lets Node's loop go on. */
   static constexpr uint32_t kTickBudget = 8192;

@@ -516,6 +516,11 @@ void Door::tick(uint64_t now) {
   connections_.tick(now, [this](Connection& connection) { expire(connection); });
 }
 
+bool Door::isQuiet(uint32_t ticks) const {
+  const auto waits = [](const auto& port) { return !port->listening && port->listener.fd() >= 0; };
+  return std::none_of(ports_.begin(), ports_.end(), waits) && connections_.isQuiet(ticks);
+}
+
 /** The connection's deadline is over. */
 void Door::expire(Connection& connection) {
   // When it goes out, that has a deadline of its own.

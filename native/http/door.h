@@ -181,6 +181,9 @@ class Door : public PollResponder {
   /** Ends what is due at `now`, milliseconds. To be called every kTickMilliseconds. */
   void tick(uint64_t now);
 
+  /** Whether the next `ticks` have nothing to do, if nothing else comes. */
+  bool isQuiet(uint32_t ticks) const;
+
   /** Accepts no more connections. */
   void stopListening();
 

@@ -87,6 +87,9 @@ class Front : private FeedsWatcher {
   /** To be called every kTickMilliseconds; `deadlines` milliseconds, by the door's clock. */
   void tick(uint64_t deadlines);
 
+  /** Whether the next `ticks` have nothing to do, if nothing else comes. */
+  bool isQuiet(uint32_t ticks) const { return workers_.empty() && door_.isQuiet(ticks); }
+
   /** Listens on one more port. Returns 0 or errno; `taken` is the port. */
   int listen(const PortOptions& options, uint16_t* taken);
 

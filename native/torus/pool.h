@@ -334,6 +334,9 @@ class Pool {
    */
   bool tick(uint64_t now);
 
+  /** Whether the next `ticks` have nothing to do, if nothing else comes. */
+  bool isQuiet(uint32_t ticks) const { return leaving_.empty() && wheel_.isQuiet(ticks); }
+
   /**
    * Prepares the end of the server: answers every parked poll within `window` milliseconds, at
    * random moments. From now on joins are refused and polls are answered at once. Every answer has

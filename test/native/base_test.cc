@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/address_limits.h"
+#include "base/deadline_clock.h"
 #include "base/loop_delays.h"
 #include "base/wheel.h"
 #include "expect.h"
@@ -41,6 +42,7 @@ class Run {
   }
 
   uint64_t fired() const { return fired_; }
+  uint64_t quiet() const { return quiet_; }
 
  private:
   uint32_t below(uint64_t bound) { return static_cast<uint32_t>(random_() % bound); }
@@ -85,10 +87,18 @@ class Run {
     })) {
     }
     for (const auto& [entry, due] : due_) EXPECT(!isDue(due));
+    // Where slots are empty nothing is due by the time of the last.
+    const uint32_t ticks = below(30);
+    if (!wheel_.isQuiet(ticks)) return;
+    ++quiet_;
+    for (const auto& [entry, due] : due_) EXPECT(!isDue(due, now_ + kTick * ticks));
   }
 
   /** Not before its time, and a tick later at the most. */
-  bool isDue(uint32_t time) const { return (now_ - start_) / kTick > (time - start_) / kTick; }
+  bool isDue(uint32_t time, uint32_t now) const {
+    return (now - start_) / kTick > (time - start_) / kTick;
+  }
+  bool isDue(uint32_t time) const { return isDue(time, now_); }
 
   std::mt19937_64 random_;
   const uint32_t start_;
@@ -96,17 +106,19 @@ class Run {
   base::Wheel<kTick> wheel_;
   std::map<uint32_t, uint32_t> due_;
   uint64_t fired_ = 0;
+  uint64_t quiet_ = 0;
 };
 
 void test(uint64_t steps, uint64_t seed) {
-  uint64_t fired = 0;
+  uint64_t fired = 0, quiet = 0;
   for (uint64_t done = 0, run = 0; done < steps; ++run) {
     Run wheel(seed + run);
     for (int i = 0; i < 5000 && done < steps; ++i, ++done) wheel.step();
     fired += wheel.fired();
+    quiet += wheel.quiet();
   }
-  printf("wheel: %" PRIu64 " steps, %" PRIu64 " fired\n", steps, fired);
-  EXPECT(steps < 300000 || fired > 10000);  // there was enough to do
+  printf("wheel: %" PRIu64 " steps, %" PRIu64 " fired, %" PRIu64 " quiet\n", steps, fired, quiet);
+  EXPECT(steps < 300000 || (fired > 10000 && quiet > 100));  // there was enough to do
 }
 
 }  // namespace wheel
@@ -339,6 +351,41 @@ void test(uint64_t seed) {
 
 }  // namespace delays
 
+/** The clock by which leases end: it counts what was planned, and no time in which it was stopped.
+ */
+namespace deadlines {
+
+constexpr uint64_t kTick = 100;
+constexpr uint64_t kRest = 1000;
+
+void test() {
+  uint64_t now = 5000;
+  base::DeadlineClock clock(now, kTick);
+  uint64_t shown = now;
+  const auto passes = [&](uint64_t milliseconds, uint64_t planned, uint64_t counted) {
+    now += milliseconds;
+    shown += counted;
+    EXPECT(clock.advance(now, planned) == shown);
+  };
+  // In time, early, and up to two ticks late.
+  passes(kTick, kTick, kTick);
+  passes(kRest, kRest, kRest);
+  passes(1, kRest, 1);
+  passes(kRest + 2 * kTick, kRest, kRest + 2 * kTick);
+  // Stopped for a moment, in a tick and in a rest.
+  passes(301, kTick, kTick);
+  passes(kRest + 201, kRest, kRest);
+  // Stopped for long: it stands for as long as what was not read waits, at most.
+  passes(4000, kRest, kRest);
+  for (int i = 0; i < 4; ++i) passes(kRest, kRest, 0);
+  passes(kTick, kTick, kTick);
+  passes(3600000, kTick, kTick);
+  for (int i = 0; i < 50; ++i) passes(kTick, kTick, 0);
+  passes(kTick, kTick, kTick);
+}
+
+}  // namespace deadlines
+
 int main(int argc, char** argv) {
   const uint64_t steps = argc > 1 ? strtoull(argv[1], nullptr, 10) : 300000;
   const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : std::random_device{}();
@@ -347,4 +394,5 @@ int main(int argc, char** argv) {
   wheel::test(steps, seed);
   addresses::test();
   delays::test(seed);
+  deadlines::test();
 }

@@ -497,15 +497,34 @@ t.test('what JavaScript answers when the workers have ended goes nowhere', async
   door.close();
 });
 
-t.test('with nothing to do all threads sleep', async (t) => {
-  const server = await startWithWorkers(t);
-  // One that was looking for work to do each millisecond woke a thousand times a second.
-  await until(async () => {
-    const [before, begin] = [sleepsOf(server.pid), performance.now()];
-    await pause(500);
-    const seconds = (performance.now() - begin) / 1000;
-    return (sleepsOf(server.pid) - before) / seconds < 150;
-  }, 'it is at rest');
+// ---- At rest ------------------------------------------------------------------------------------
+
+/** How often a second all threads of a server with nothing to do are woken at the most: its workers have their ticks. */
+const WAKINGS = { 0: 5, 2: 150 };
+
+for (const [workers, most] of Object.entries(WAKINGS)) {
+  t.test(`with nothing to do all threads sleep, of ${workers} workers as well`, async (t) => {
+    const server = await startWithWorkers(t, { workers });
+    await until(async () => {
+      const [before, begin] = [sleepsOf(server.pid), performance.now()];
+      await pause(500);
+      const seconds = (performance.now() - begin) / 1000;
+      return (sleepsOf(server.pid) - before) / seconds < most;
+    }, 'it is at rest');
+    await server.stop();
+  });
+}
+
+t.test('a server that is woken knows the time: no hold ends early', async (t) => {
+  const server = await startServer(t, { options: { hold: 1 } });
+  const id = await server.join();
+  for (let round = 0; round < 2; ++round) {
+    // It sleeps until the next full second by then.
+    await pause(550);
+    const begin = performance.now();
+    t.strictSame((await server.poll(id)).body.sprites, []);
+    t.ok(performance.now() - begin >= 1000);
+  }
   await server.stop();
 });
 
