@@ -101,7 +101,9 @@ class Turn : private Keepers {
   bool tick(uint64_t now, uint64_t deadline);
 
   /** Whether the next `ticks` have nothing to do, if nothing else comes. */
-  bool isQuiet(uint32_t ticks) const { return store_ == nullptr && pool_->isQuiet(ticks); }
+  bool isQuiet(uint32_t ticks) const {
+    return (store_ == nullptr || store_->isQuiet()) && pool_->isQuiet(ticks);
+  }
 
   /** Has `released(end)` called when a turn that was kWait is over: kSend or kDrop. */
   void onReleased(std::function<void(TurnEnd)> released) {

@@ -471,6 +471,12 @@ void StateStore::tick(uint64_t now) {
   if (sound || rotate()) beginCompaction();
 }
 
+bool StateStore::isQuiet() const {
+  const bool safe = options_.sync == Sync::kNever || committed() <= synced_;
+  const bool busy = journal_.pending() || compactor_.joinable() || sync_.busySince() != 0;
+  return safe && !busy && blocked() == 0 && !failed() && !pool_->holdsBack();
+}
+
 /**
  * Seals the journal and begins the next one. What a file that fails has not taken whole goes into
  * the new one.

@@ -132,6 +132,9 @@ class StateStore {
   /** To be called every kTickMilliseconds: tries again what failed, begins what is due. */
   void tick(uint64_t now);
 
+  /** Whether nothing waits to be written, synced or tried again. */
+  bool isQuiet() const;
+
   /** errno of the failure for which nothing is promised, ETIMEDOUT for a slow disk; 0: no failure.
    */
   int blocked() const;

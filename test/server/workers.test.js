@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import t from 'tap';
@@ -499,12 +500,18 @@ t.test('what JavaScript answers when the workers have ended goes nowhere', async
 
 // ---- At rest ------------------------------------------------------------------------------------
 
-/** How often a second all threads of a server with nothing to do are woken at the most: its workers have their ticks. */
-const WAKINGS = { 0: 5, 2: 150 };
+/** How often a second the threads of a server with nothing to do are woken at the most, all together. */
+const WAKINGS = [
+  { options: {}, most: 5 },
+  { options: { state: true }, most: 5 },
+  // Each worker has its ticks.
+  { options: { workers: 2 }, most: 150 }
+];
 
-for (const [workers, most] of Object.entries(WAKINGS)) {
-  t.test(`with nothing to do all threads sleep, of ${workers} workers as well`, async (t) => {
-    const server = await startWithWorkers(t, { workers });
+for (const { options, most } of WAKINGS) {
+  t.test(`with nothing to do all threads sleep: ${Object.keys(options)}`, async (t) => {
+    if (options.state) options.state = join(t.testdir(), 'state');
+    const server = await startServer(t, { options: { drain: 0, ...options } });
     await until(async () => {
       const [before, begin] = [sleepsOf(server.pid), performance.now()];
       await pause(500);
