@@ -73,7 +73,8 @@ t.test('the admin page, in a browser', { skip }, async (t) => {
   t.match(await row('hall', 'pong'), ['pong, waiting', '0', '0']);
   t.match(await row('all', /\d/), [/^\d/, /^\d/, / B$/]);
   await page.getByText('on the disk within a second.').waitFor();
-  t.match(await page.locator('#disk').textContent(), /free[0-9.]+ .B of /);
+  // The file system has been asked by then.
+  await page.locator('#disk', { hasText: /free[0-9.]+ .B of / }).waitFor();
 
   const { id } = await (await fetch(at('join'), { method: 'POST' })).json();
   let over = false;
