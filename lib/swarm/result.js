@@ -231,6 +231,10 @@ function faultsOf(
     facts.gone !== undefined && !interrupted,
     `the clients were down to ${facts.gone} parked, and not back by the end`
   );
+  fault(
+    facts.staying > 0 && !interrupted,
+    `${facts.staying} clients could not leave: no answer said that they have`
+  );
   fault(!account.complete, 'the account is incomplete: not every engine gave its own');
   fault(
     account.complete && account.missing > (options.missing ?? 0),

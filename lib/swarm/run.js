@@ -496,11 +496,12 @@ export class Run {
     const all = this.#options.clients + this.#facts.probes;
     this.#progress.begin('leaving', all);
     this.#tell('clients 0');
-    await this.#until(
+    const haveLeft = await this.#until(
       () => this.tally.counts.members === 0,
       leaveLimit(this.#options),
       () => this.#progress.update(this.tally.counts.left, 'have left')
     );
+    if (!haveLeft) this.#facts.staying = this.tally.counts.members;
     this.#progress.end(`${this.tally.counts.left} have left`);
   }
 

@@ -217,8 +217,10 @@ function useOfOne(pid) {
   // The name, in brackets, may hold spaces and brackets.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [user, system] = [fields[11], fields[12]].map(Number);
-  const resident = Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0);
-  return { cpu: (user + system) / TICKS_A_SECOND, memory: resident * 1024 };
+  const resident = /^VmRSS:\s+(\d+) kB/m.exec(status)?.[1];
+  // One that has ended, and whose parent has not asked for its end yet, has none.
+  if (resident === undefined) return null;
+  return { cpu: (user + system) / TICKS_A_SECOND, memory: Number(resident) * 1024 };
 }
 
 /** @param {number} pid @returns {string} the name of its program */

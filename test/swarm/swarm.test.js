@@ -24,7 +24,7 @@ import { Engine, FrameReader } from '../../lib/swarm/engine.js';
 import { bucketOf, highestOf, Histogram } from '../../lib/swarm/histogram.js';
 import { plan } from '../../lib/swarm/needs.js';
 import { help, parse, table } from '../../lib/swarm/options.js';
-import { ServerWatch } from '../../lib/swarm/server-watch.js';
+import { ServerWatch, useOf } from '../../lib/swarm/server-watch.js';
 import { StatusReader } from '../../lib/swarm/status.js';
 import { storm } from '../../lib/swarm/storm.js';
 import { childrenOf } from '../support/processes.js';
@@ -435,6 +435,21 @@ t.test('of two servers with one port it looks at that of the address', async (t)
   t.match(new ServerWatch({ address: '127.0.0.1', port }).process, ` ${process.pid}`);
 });
 
+t.test('of a process that has ended nothing is known, and its memory is not 0', async (t) => {
+  const script = 'cat <&3 & echo $!; exec sleep 600';
+  const stdio = ['ignore', 'pipe', 'inherit', 'pipe'];
+  const parent = spawn('sh', ['-c', script], { stdio });
+  t.teardown(() => parent.kill());
+  const pid = Number(await once(parent.stdout, 'data'));
+  const says = (one, file, pattern) => pattern.test(readFileSync(`/proc/${one}/${file}`, 'utf8'));
+  // A shell would ask for the end of its child; this parent does not.
+  await until(() => says(parent.pid, 'comm', /^sleep$/m));
+  t.ok(useOf(pid).memory > 0);
+  parent.stdio[3].end();
+  await until(() => says(pid, 'status', /^State:\s+Z/m));
+  t.equal(useOf(pid), null);
+});
+
 /** The result of a run of 100 clients that missed 7 sprites, as `facts` has them. */
 function missingSeven(facts, more = {}) {
   const status = { clients: 100, thrown: 1000, acked: 1000, waiting: 0, lost: 0 };
@@ -496,6 +511,16 @@ for (const command of ['park 20', 'throw 20 --rate 20']) {
     );
   });
 }
+
+t.test('clients that get no answer to their leave are a fault', async (t) => {
+  const port = await startStranger(t, (request, body, response) => {
+    // Polls are parked, and nothing is said of what has left.
+    if (!/^.(poll|leave)/.test(request.url)) response.end('{}');
+  });
+  const { code, result } = await swarm(t, port, 'park 5 --time 0.1');
+  t.equal(code, 1);
+  t.same(result.faults, ['5 clients could not leave: no answer said that they have']);
+});
 
 t.test('what is missing is excused by strangers alone, and only by a law that holds', async (t) => {
   const status = { clients: 101, thrown: 1000, acked: 1000, waiting: 0, lost: 0 };
