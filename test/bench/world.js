@@ -12,7 +12,7 @@
  */
 import { Random } from '../fuzz/random.js';
 import { answerHelp, takeNumbers } from '../support/documents.js';
-import { healingOf, hopsOf, messages, shareThatCrosses } from '../support/world-virtual.js';
+import { healingOf, messages, shareThatCrosses } from '../support/world-virtual.js';
 
 answerHelp(import.meta.url);
 
@@ -63,21 +63,6 @@ for (const servers of RINGS) {
     (bytes / 1e6).toFixed(1),
     whole(renewals)
   );
-}
-
-heading(
-  'Hops: servers of 10,000 to 1,000,000 clients, rows known as of the last renewal',
-  ...['servers', 'rows changed since', 'hops, mean', 'at most'],
-  ...['rows that end at their own other end', 'hops if rows were not known']
-);
-for (const servers of RINGS) {
-  for (const drift of [0, 2, 20]) {
-    const random = new Random(seed + servers + drift);
-    const clients = [10_000, CLIENTS];
-    const { hops, most: farthest, own, blind } = hopsOf({ servers, random, clients, drift });
-    const share = `${(100 * own).toFixed(1)}%`;
-    print(servers, `±${drift}`, hops.toFixed(3), farthest, share, blind.toFixed(2));
-  }
 }
 
 heading(
