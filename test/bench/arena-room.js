@@ -39,7 +39,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import { Feeds } from '../../lib/client/client.js';
-import { answerHelp, takeNumbers } from '../support/documents.js';
+import { answerHelp, takeValues } from '../support/documents.js';
 import { Browser, CHROMIUM } from '../support/page-browser.js';
 import { arenaOptions, command, enter, statusOf, wrk } from './arena-rig.js';
 import { startSprites } from './contenders.js';
@@ -47,11 +47,10 @@ import { cpuSeconds } from './usage.js';
 
 answerHelp(import.meta.url);
 
-const values = takeNumbers(
-  import.meta.url,
-  { ...{ phones: [10], players: [2000], rate: [4, 0.1], seconds: [20, 1], width: [1920, 100] } },
-  { together: { type: 'boolean', default: false } }
-);
+const values = takeValues(import.meta.url, {
+  ...{ phones: [10], players: [2000], rate: [4, 0.1], seconds: [20, 1], width: [1920, 100] },
+  together: false
+});
 const { phones: PHONES, players: PLAYERS, rate: RATE, seconds: SECONDS, width: WIDTH } = values;
 const PROMISED = { p99: 100 };
 const PROBES = 12; // a second

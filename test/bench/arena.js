@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { answerHelp, takeNumbers } from '../support/documents.js';
+import { answerHelp, takeValues } from '../support/documents.js';
 import { arenaOptions, command, enter, statusOf, wrk } from './arena-rig.js';
 import { canPin, during, startSprites } from './contenders.js';
 import { markdown, spread } from './figures.js';
@@ -26,7 +26,7 @@ import { cpuSeconds } from './usage.js';
 
 answerHelp(import.meta.url);
 
-const values = takeNumbers(import.meta.url, {
+const values = takeValues(import.meta.url, {
   ...{ players: [200, 1], seconds: [8, 1], rounds: [3, 1], workers: [0, 0, 64] }
 });
 const { players: PLAYERS, seconds: SECONDS } = values;

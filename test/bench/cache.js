@@ -24,7 +24,7 @@ import { Histogram } from '../../lib/swarm/histogram.js';
 import { useOf } from '../../lib/swarm/server-watch.js';
 import { freePort } from '../support/addresses.js';
 import { CACHE_NAMES, cacheMissing, startCache } from '../support/caches.js';
-import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
+import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 import { buildWatchers, canPin, feedContenders, startLoad, TOKEN } from './contenders.js';
 import { fail, machineOf, markdown, printHeld, progress, tenth, whole } from './figures.js';
 
@@ -50,15 +50,10 @@ const CACHES_OF_MILLION = Math.ceil(MILLION.watchers / MILLION.each);
 const NONE = 'none';
 
 function readOptions() {
-  const { only, watchers, ...options } = takeNumbers(
-    import.meta.url,
-    { publications: [8, 1], every: [3, 0.1] },
-    {
-      only: { type: 'string', default: CACHE_NAMES.join(',') },
-      watchers: { type: 'string', default: '15,15000' },
-      strict: { type: 'boolean', default: false }
-    }
-  );
+  const { only, watchers, ...options } = takeValues(import.meta.url, {
+    ...{ publications: [8, 1], every: [3, 0.1] },
+    ...{ only: CACHE_NAMES.join(','), watchers: '15,15000', strict: false }
+  });
   const names = only.split(',');
   const counts = watchers.split(',').map(Number);
   const unknown = names.find((name) => !CACHE_NAMES.includes(name));

@@ -26,7 +26,7 @@ import {
   TOKEN
 } from './contenders.js';
 import { ask, memoryOf } from './server-memory.js';
-import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
+import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 import { until } from '../support/until.js';
 
 answerHelp(import.meta.url);
@@ -45,11 +45,9 @@ const TIME = 3600;
 
 const WAYS = { poll: 'a long poll', stream: 'an event stream' };
 
-const { watchers, settle, only, strict } = takeNumbers(
-  import.meta.url,
-  { watchers: [18000, 1], settle: [5] },
-  { only: { type: 'string', default: 'poll,stream' }, strict: { type: 'boolean', default: false } }
-);
+const { watchers, settle, only, strict } = takeValues(import.meta.url, {
+  ...{ watchers: [18000, 1], settle: [5], only: 'poll,stream', strict: false }
+});
 const ways = namesIn(only, WAYS, (wrong) => refuseUsage(import.meta.url, wrong));
 const pin = canPin();
 const program = buildWatchers();

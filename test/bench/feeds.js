@@ -40,7 +40,7 @@ import { fileLimit } from '../../lib/base/file-limit.js';
 import { canPin, feedContenders, measureFeed, namesIn, thoseHere } from './contenders.js';
 import { CELLS, figuresOf, table, together, verdicts } from './feed-figures.js';
 import { fail, inRounds, printHeld, whereOf } from './figures.js';
-import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
+import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 
@@ -61,18 +61,10 @@ const SHARES = { none: [0], tenth: [0.1], both: [0, 0.1] };
 const usage = (message) => refuseUsage(import.meta.url, message);
 
 function readOptions() {
-  const options = takeNumbers(
-    import.meta.url,
-    { rounds: [1, 1, 100], seconds: [process.argv.includes('--short') ? 3 : 6, 0.1] },
-    {
-      short: { type: 'boolean', default: false },
-      only: { type: 'string', default: USUAL.join(',') },
-      cells: { type: 'string', default: '' },
-      stalled: { type: 'string', default: 'both' },
-      json: { type: 'string' },
-      strict: { type: 'boolean', default: false }
-    }
-  );
+  const options = takeValues(import.meta.url, {
+    ...{ rounds: [1, 1, 100], seconds: [process.argv.includes('--short') ? 3 : 6, 0.1] },
+    ...{ short: false, only: USUAL.join(','), cells: '', stalled: 'both', json: '', strict: false }
+  });
   const names = namesIn(options.only, feedContenders, usage);
   if (!(options.stalled in SHARES)) usage('--stalled wants both, none or tenth');
   const cells = CELLS.filter(

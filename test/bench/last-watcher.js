@@ -19,7 +19,7 @@ import { fileURLToPath } from 'node:url';
 import { during, feedContenders, TOKEN } from './contenders.js';
 import { inRounds, markdown, show, spread, whereOf } from './figures.js';
 import { cpuOf, threadsOf } from './usage.js';
-import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
+import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 
 /** Two workers, of the time without. */
 const HELD = 0.6;
@@ -107,15 +107,11 @@ async function measure(workers, { watchers, bytes }) {
 }
 
 async function main() {
-  const { workers, json, strict, ...numbers } = takeNumbers(
-    import.meta.url,
+  const { workers, json, strict, ...numbers } = takeValues(import.meta.url, {
     // With fewer watchers a thread's ticks are more than a hundredth of what it does.
-    { rounds: [8, 1, 100], watchers: [4000, 2000, 9000], bytes: [5000, 100, 50000] },
-    {
-      workers: { type: 'string', default: '0,2' },
-      ...{ json: { type: 'boolean', default: false }, strict: { type: 'boolean', default: false } }
-    }
-  );
+    ...{ rounds: [8, 1, 100], watchers: [4000, 2000, 9000], bytes: [5000, 100, 50000] },
+    ...{ workers: '0,2', json: false, strict: false }
+  });
   if (!/^\d(,\d)*$/.test(workers)) refuseUsage(import.meta.url, '--workers takes numbers to 9');
   const rounds = await inRounds(workers.split(','), numbers.rounds, (number) =>
     measure(Number(number), numbers)

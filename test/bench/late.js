@@ -15,7 +15,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { canPin, contenders, during, namesIn, thoseHere } from './contenders.js';
 import { inRounds, machineOf, markdown, printHeld, show, spreads, whereOf } from './figures.js';
 import { Load } from './load.js';
-import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
+import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 
@@ -28,17 +28,11 @@ const OPENING = 64;
 
 const PERCENTILES = ['p50', 'p99', 'p99.9', 'max'];
 
-const { only, json, strict, ...numbers } = takeNumbers(
-  import.meta.url,
-  {
-    ...{ rounds: [5, 1, 100], seconds: [10, 1, 600], warmup: [18, 0, 600] },
-    ...{ clients: [5000, 1, 20000], rate: [8000, 1, 1e6] }
-  },
-  {
-    only: { type: 'string', default: 'sprites,epoll' },
-    ...{ json: { type: 'boolean', default: false }, strict: { type: 'boolean', default: false } }
-  }
-);
+const { only, json, strict, ...numbers } = takeValues(import.meta.url, {
+  ...{ rounds: [5, 1, 100], seconds: [10, 1, 600], warmup: [18, 0, 600] },
+  ...{ clients: [5000, 1, 20000], rate: [8000, 1, 1e6] },
+  ...{ only: 'sprites,epoll', json: false, strict: false }
+});
 const pin = canPin();
 
 /** @returns {Promise<Record<string, number>>} the percentiles, in milliseconds */

@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { certificate } from '../support/certificate.js';
-import { takeNumbers } from '../support/documents.js';
+import { takeValues } from '../support/documents.js';
 import { startSprites } from './contenders.js';
 import { verdictOf } from './figures.js';
 import { runSwarm } from './load.js';
@@ -37,15 +37,11 @@ function refuse(line) {
 }
 
 function readOptions() {
-  const { mostResident, ...options } = takeNumbers(
-    import.meta.url,
-    {
-      ...{ clients: [1e6, 1], rate: [10000, 1], time: [60, 1], hold: [120, 5], ramp: [20000, 1] },
-      // 0: none is given.
-      ...{ processes: [0], 'most-resident': [0], workers: [0] }
-    },
-    { tls: { type: 'boolean' }, json: { type: 'boolean' } }
-  );
+  const { mostResident, ...options } = takeValues(import.meta.url, {
+    ...{ clients: [1e6, 1], rate: [10000, 1], time: [60, 1], hold: [120, 5], ramp: [20000, 1] },
+    // 0: none is given.
+    ...{ processes: [0], 'most-resident': [0], workers: [0], tls: false, json: false }
+  });
   return { ...options, mostResident: mostResident > 0 ? mostResident * 1e6 : undefined };
 }
 

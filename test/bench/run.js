@@ -42,7 +42,7 @@ import { canPin, contenders, during, namesIn, thoseHere } from './contenders.js'
 import { fail, inRounds, printHeld, summarize, table, verdicts, whereOf } from './figures.js';
 import { closedLoops, Load } from './load.js';
 import { atRest, memoryOf } from './server-memory.js';
-import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
+import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 
 answerHelp(import.meta.url);
 
@@ -58,18 +58,11 @@ const MEMORY_ROUNDS = 3;
 const usage = (message) => refuseUsage(import.meta.url, message);
 
 function readOptions() {
-  const options = takeNumbers(
-    import.meta.url,
-    {
-      ...{ rounds: [5, 1, 100], seconds: [5, 0.1, 600], settle: [10, 0, 600] },
-      ...{ clients: [5000, 1, 1e6], throwers: [64, 1, 1000], 'memory-clients': [18000, 0, 1e6] }
-    },
-    {
-      only: { type: 'string', default: Object.keys(contenders).join() },
-      json: { type: 'boolean', default: false },
-      strict: { type: 'boolean', default: false }
-    }
-  );
+  const options = takeValues(import.meta.url, {
+    ...{ rounds: [5, 1, 100], seconds: [5, 0.1, 600], settle: [10, 0, 600] },
+    ...{ clients: [5000, 1, 1e6], throwers: [64, 1, 1000], 'memory-clients': [18000, 0, 1e6] },
+    ...{ only: Object.keys(contenders).join(), json: false, strict: false }
+  });
   options.names = namesIn(options.only, contenders, usage);
   const room = fileLimit() - SPARE_FILES;
   if (options.clients > room) {

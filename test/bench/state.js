@@ -23,7 +23,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { during, withTurns } from './contenders.js';
 import { fail } from './figures.js';
 import { statusAt } from './usage.js';
-import { answerHelp, takeNumbers } from '../support/documents.js';
+import { answerHelp, takeValues } from '../support/documents.js';
 import { launch, SPRITES, UNBOUND } from '../support/launch.js';
 import { until } from '../support/until.js';
 
@@ -248,12 +248,9 @@ function show(clients, { longest, dearest, slow, snapshots, snapshotBytes, start
   ].join('\n');
 }
 
-const flag = { type: 'boolean', default: false };
-const { json, strict, ...values } = takeNumbers(
-  import.meta.url,
-  { clients: [1000000, 1], snapshots: [6, 1] },
-  { json: flag, strict: flag }
-);
+const { json, strict, ...values } = takeValues(import.meta.url, {
+  ...{ clients: [1000000, 1], snapshots: [6, 1], json: false, strict: false }
+});
 const seen = await measure(values).catch(fail);
 console.log(json ? JSON.stringify({ held: HELD_TURN, ...seen }) : show(values.clients, seen));
 if (strict && seen.longest.took > HELD_TURN) process.exitCode = 1;

@@ -21,7 +21,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { canPin, during, namesIn, startSprites } from './contenders.js';
 import { inRounds, markdown, show, spreads } from './figures.js';
 import { runSwarm } from './load.js';
-import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
+import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 import { untilCounts } from '../support/until.js';
 import { cpuOf, cpuSeconds, threadsOf } from './usage.js';
 
@@ -54,19 +54,10 @@ const REST = 1;
 const usage = (message) => refuseUsage(import.meta.url, message);
 
 function readOptions() {
-  const flag = { type: 'boolean', default: false };
-  const { workers, only, ...options } = takeNumbers(
-    import.meta.url,
-    {
-      ...{ rounds: [5, 1], seconds: [4, 1], clients: [3000, 1] },
-      ...{ throwers: [128, 1], rate: [8000, 1] }
-    },
-    {
-      workers: { type: 'string', default: '1,2' },
-      only: { type: 'string', default: 'full,rate,lone' },
-      ...{ json: flag, strict: flag }
-    }
-  );
+  const { workers, only, ...options } = takeValues(import.meta.url, {
+    ...{ rounds: [5, 1], seconds: [4, 1], clients: [3000, 1], throwers: [128, 1], rate: [8000, 1] },
+    ...{ workers: '1,2', only: 'full,rate,lone', json: false, strict: false }
+  });
   if (!/^[1-9](,[1-9])*$/.test(workers)) usage('--workers takes numbers from 1 to 9');
   const loads = loadsOf(options);
   const names = namesIn(only, loads, usage);

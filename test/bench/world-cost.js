@@ -19,7 +19,7 @@ import { writeFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { startNats } from '../support/nats.js';
-import { answerHelp, refuseUsage, takeNumbers } from '../support/documents.js';
+import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 import { until } from '../support/until.js';
 import { canPin, startSprites } from './contenders.js';
 import { inRounds, markdown, show, spreads } from './figures.js';
@@ -38,15 +38,10 @@ const RAMP = 3000;
 
 const KINDS = ['one', 'apart', 'world'];
 
-const text = { type: 'string' };
-const values = takeNumbers(
-  import.meta.url,
-  {
-    ...{ servers: [3, 2, 9], rounds: [5, 1], seconds: [4, 1], warmup: [10, 1] },
-    ...{ clients: [3000, 1], throwers: [96, 1], rate: [6000, 1] }
-  },
-  { only: { ...text, default: '' }, json: text, strict: { type: 'boolean', default: false } }
-);
+const values = takeValues(import.meta.url, {
+  ...{ servers: [3, 2, 9], rounds: [5, 1], seconds: [4, 1], warmup: [10, 1] },
+  ...{ clients: [3000, 1], throwers: [96, 1], rate: [6000, 1], only: '', json: '', strict: false }
+});
 const { servers, rounds, seconds, warmup, clients, throwers, rate } = values;
 const LOADS = ['full', 'rate'].filter((name) => name.includes(values.only));
 if (LOADS.length === 0) refuseUsage(import.meta.url, '--only takes full or rate');

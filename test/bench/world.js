@@ -11,7 +11,7 @@
  *     --seed N      another world (1)
  */
 import { Random } from '../fuzz/random.js';
-import { answerHelp, takeNumbers } from '../support/documents.js';
+import { answerHelp, takeValues } from '../support/documents.js';
 import { healingOf, messages, shareThatCrosses } from '../support/world-virtual.js';
 
 answerHelp(import.meta.url);
@@ -22,7 +22,7 @@ const RINGS = [3, 10, 30, 100, 300, 1000];
 /** Of larger rings one history of each kind is played. */
 const OFTEN = 300;
 
-const { most, throws, lease, rounds, seed } = takeNumbers(import.meta.url, {
+const { most, throws, lease, rounds, seed } = takeValues(import.meta.url, {
   ...{ most: [1000, 1], throws: [10000, 1], lease: [10, 1], rounds: [3, 1], seed: [1, 1] }
 });
 const print = (...cells) => process.stdout.write(`| ${cells.join(' | ')} |\n`);

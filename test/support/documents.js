@@ -102,25 +102,25 @@ export function takeOptions(url, options) {
 }
 
 /**
- * The same of a program some of whose options are numbers.
+ * The same by what each option is where it is not given.
  *
  * @param {string} url the program's own `import.meta.url`
- * @param {Record<string, [usual: number, least?: number, most?: number]>} numbers by name
- * @param {import('node:util').ParseArgsConfig['options']} [others]
- * @returns {Record<string, number | string | boolean | undefined>} the values, by name in camel case
+ * @param {Record<string, [usual: number, least?: number, most?: number] | string | boolean>} table by name: a number
+ *     and its bounds, a text, or a switch
+ * @returns {Record<string, number | string | boolean>} the values, by name in camel case
  */
-export function takeNumbers(url, numbers, others = {}) {
-  const texts = Object.entries(numbers).map(([name, [usual]]) => [
-    name,
-    { type: 'string', default: String(usual) }
-  ]);
-  const values = takeOptions(url, { ...others, ...Object.fromEntries(texts) });
+export function takeValues(url, table) {
+  const types = Object.entries(table).map(([name, usual]) => {
+    const [first] = [usual].flat();
+    return [name, { type: typeof first === 'boolean' ? 'boolean' : 'string', default: first }];
+  });
   const read = ([name, value]) => {
-    if (!(name in numbers)) return value;
-    const [, least = 0, most = 1e9] = numbers[name];
+    if (!Array.isArray(table[name])) return value;
+    const [, least = 0, most = 1e9] = table[name];
     const isNumber = Number(value) >= least && Number(value) <= most;
     return isNumber ? Number(value) : refuseUsage(url, `--${name} is ${least} to ${most}`);
   };
   const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
-  return Object.fromEntries(Object.entries(values).map((one) => [camel(one[0]), read(one)]));
+  const values = Object.entries(takeOptions(url, Object.fromEntries(types)));
+  return Object.fromEntries(values.map((one) => [camel(one[0]), read(one)]));
 }

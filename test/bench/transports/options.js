@@ -2,7 +2,7 @@
  * The options of run.js, whose opening comment tells what each is for.
  */
 import { fileLimit } from '../../../lib/base/file-limit.js';
-import { refuseUsage, takeNumbers } from '../../support/documents.js';
+import { refuseUsage, takeValues } from '../../support/documents.js';
 import { namesIn } from '../contenders.js';
 import { cellsOf, HELD } from './cells.js';
 import { contenders } from './contenders.js';
@@ -38,22 +38,12 @@ export function readOptions(url) {
     cells: begin,
     noBreak,
     ...options
-  } = takeNumbers(
-    url,
-    {
-      ...{ seconds: [usual.seconds, 0.1], rounds: [usual.rounds, 1], most: [MOST, 1] },
-      ...{ held: [HELD, 0.1], minutes: [Infinity, 0.01, Infinity] }
-    },
-    {
-      short: { type: 'boolean', default: false },
-      plain: { type: 'boolean', default: false },
-      only: { type: 'string', default: Object.keys(contenders).join(',') },
-      cells: { type: 'string', default: '' },
-      'no-break': { type: 'boolean', default: false },
-      resume: { type: 'boolean', default: false },
-      json: { type: 'string' }
-    }
-  );
+  } = takeValues(url, {
+    ...{ seconds: [usual.seconds, 0.1], rounds: [usual.rounds, 1], most: [MOST, 1] },
+    ...{ held: [HELD, 0.1], minutes: [Infinity, 0.01, Infinity] },
+    ...{ short: false, plain: false, only: Object.keys(contenders).join(','), cells: '' },
+    ...{ 'no-break': false, resume: false, json: '' }
+  });
   const names = namesIn(only, contenders, usage);
   const most = Math.min(options.most, fileLimit() - SPARE_FILES, MOST);
   if (most < 1) usage('clients want as many files');
