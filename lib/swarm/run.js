@@ -30,6 +30,9 @@ const TICK_MS = 100;
 /** How often a phase looks whether it is over. */
 const LOOK_MS = 50;
 
+/** The first answer has so long, whatever --wait says. */
+const ANSWER_MS = 1000;
+
 /** After the last sprite has arrived, its ack has to. */
 const ACK_MS = 300;
 
@@ -141,7 +144,7 @@ export class Run {
     const end = performance.now() + wait * 1000;
     for (;;) {
       try {
-        return await this.status.read();
+        return await this.status.read(Math.max(ANSWER_MS, end - performance.now()));
       } catch (error) {
         const why = hopeless(error, host);
         if (why || performance.now() >= end) {

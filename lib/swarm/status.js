@@ -44,18 +44,19 @@ export class StatusReader {
   }
 
   /**
+   * @param {number} [patience] milliseconds, up to those that any answer has
    * @returns {Promise<?object>} the document, of whose figures none is anything but a number from 0 up; null when
    *     the server answers otherwise
    * @throws {Error} when nothing answers
    */
-  async read() {
-    return parse(await this.#get('/status'));
+  async read(patience) {
+    return parse(await this.#get('/status', patience));
   }
 
-  #get(path) {
+  #get(path, patience = TIMEOUT_MS) {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) throw new Error('it is closed');
-      const signal = AbortSignal.timeout(TIMEOUT_MS);
+      const signal = AbortSignal.timeout(Math.ceil(Math.min(patience, TIMEOUT_MS)));
       const request = this.#protocol.get({ ...this.#options, path, signal }, (response) => {
         let text = '';
         response.setEncoding('utf8');
@@ -68,7 +69,7 @@ export class StatusReader {
       });
       request.on('error', (error) => {
         // It was kept, and the server has closed it in the moment of this question.
-        if (request.reusedSocket && error.code === 'ECONNRESET') resolve(this.#get(path));
+        if (request.reusedSocket && error.code === 'ECONNRESET') resolve(this.#get(path, patience));
         else reject(error.name === 'AbortError' ? new Error('no answer in time') : error);
       });
       // A server that ends in mid-answer has Node's client say neither 'end' nor 'error' here.

@@ -885,6 +885,15 @@ t.test('a kept connection that ends in the moment of a question is no answer', a
   }
 });
 
+t.test('a first answer that comes after --wait is none', async (t) => {
+  const port = await startStranger(t, (request, body, response) => {
+    const timer = setTimeout(() => response.end('{}'), 5000);
+    response.on('close', () => clearTimeout(timer));
+  });
+  const late = await start(t, `park 5 --wait 0 --port ${port}`).result();
+  t.match(late, { code: 2, out: '', err: /^sprites-swarm: nothing answers at .* in time/ });
+});
+
 t.test('a signal while the server has not answered ends it, and leaves no report', async (t) => {
   let asked = 0;
   const port = await startStranger(t, () => {
