@@ -10,6 +10,7 @@ import { gunzipSync } from 'node:zlib';
 import t from 'tap';
 
 import { Histogram } from '../../lib/swarm/histogram.js';
+import { listening } from '../support/addresses.js';
 import { documentAt } from '../support/documents.js';
 import { buildWatchers, feedContenders, startLoad, TOKEN, withTurns } from './contenders.js';
 import * as feeds from './feed-figures.js';
@@ -192,10 +193,8 @@ t.test('what was due before the measuring is not counted, late or not', async (t
     if (request.method === 'POST') request.resume().on('end', () => publish(response));
     else response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(':\n\n');
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  t.teardown(() => server.close().closeAllConnections());
+  const port = await listening(t, server);
   const work = { protocol: 'sse', connections: 3, warmup: 10, 'warmup-every': 0.01 };
-  const { port } = server.address();
   const how = { ...work, every: 0.05, seconds: 0.1 };
   const load = startLoad({ port, pids: [process.pid] }, false, how, program);
   t.teardown(() => load.stop());

@@ -18,7 +18,7 @@ import { startSprites } from './contenders.js';
 import { verdictOf } from './figures.js';
 import { runSwarm } from './load.js';
 import { ask } from './server-memory.js';
-import { residentBytes, socketBytes, table } from './usage.js';
+import { residentBytes, table } from './usage.js';
 
 /** Milliseconds between two looks, and between two lines that say how far it is. */
 const LOOK = 1000;
@@ -47,12 +47,8 @@ function readOptions() {
 
 /** The kernel's memory: all that is neither free nor a process's or a file's page. */
 function kernelMemory() {
-  const { MemTotal, MemFree, Active, Inactive, Unevictable, Slab } = table('/proc/meminfo');
-  return {
-    total: MemTotal - MemFree - Active - Inactive - Unevictable,
-    slab: Slab,
-    buffers: socketBytes()
-  };
+  const { MemTotal, MemFree, Active, Inactive, Unevictable } = table('/proc/meminfo');
+  return MemTotal - MemFree - Active - Inactive - Unevictable;
 }
 
 function look({ pids }) {
@@ -112,7 +108,7 @@ async function watch(server, { clients }, ended) {
 function figures(options, before, seen, swarm) {
   const { clients } = options;
   const { full } = seen;
-  const growth = (name) => full.kernel[name] - before.kernel[name];
+  const bytes = full.kernel - before.kernel;
   const sockets = 2 * clients; // Both ends of a connection are here.
   return {
     clients,
@@ -125,15 +121,7 @@ function figures(options, before, seen, swarm) {
       heap: seen.heap,
       heapBefore: before.heap
     },
-    kernel: {
-      release: release(),
-      version: version(),
-      sockets,
-      bytes: growth('total'),
-      perSocket: growth('total') / sockets,
-      slabPerSocket: growth('slab') / sockets,
-      buffersPerSocket: growth('buffers') / sockets
-    },
+    kernel: { release: release(), version: version(), sockets, bytes, perSocket: bytes / sockets },
     status: full.counts,
     verdict: verdictOf(options, full.resident),
     swarm
@@ -166,8 +154,6 @@ function report({ clients, heldSeconds, server, kernel, verdict, swarm }) {
       `${megabytes(kernel.bytes)} for ${whole(kernel.sockets)} sockets, both ends of ` +
         `each connection: ${whole(kernel.perSocket)} bytes a socket`
     ],
-    ['  of it slab', `${whole(kernel.slabPerSocket)} bytes a socket`],
-    ['  of it data', `${whole(kernel.buffersPerSocket)} bytes a socket`],
     [
       'sprites thrown',
       `${whole(account.accepted)} in ${whole(throwing.seconds)} s, ` +

@@ -52,8 +52,7 @@ const residentAbout = (pids) =>
   sum(pids, (pid) => Number(read(`/proc/${pid}/statm`).split(' ')[1] ?? 0) * PAGE);
 
 /** @returns {number} bytes of kernel memory for all TCP sockets of this machine, both ends of each connection */
-export const socketBytes = () =>
-  Number(/^TCP: .* mem (\d+)$/m.exec(read('/proc/net/sockstat'))[1]) * PAGE;
+const socketBytes = () => Number(/^TCP: .* mem (\d+)$/m.exec(read('/proc/net/sockstat'))[1]) * PAGE;
 
 /** What processes take while they are measured: their memory from when it is made, their CPU from begin(). */
 export class Use {

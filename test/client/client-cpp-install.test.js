@@ -15,8 +15,8 @@ import {
   tool,
   UNITY
 } from '../support/cpp-build.js';
-import { ServerProcess } from '../support/cpp-servers.js';
 import { shown } from '../support/documents.js';
+import { startServer } from '../support/server.js';
 
 /**
  * The C++ client in programs of others: it compiles beside their macros, and is found once it is installed.
@@ -72,7 +72,7 @@ t.test(
   { skip: noClient },
   async (t) => {
     const dir = t.testdir({ static: {}, shared: {} });
-    const server = await ServerProcess.start(t);
+    const server = await startServer(t);
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
     const builds = {
       static: buildClient,

@@ -8,7 +8,7 @@ import { certificate } from '../support/certificate.js';
 import { buildClient, noClient, ROOT, SANITIZING, tool } from '../support/cpp-build.js';
 import { Probe } from '../support/cpp-probe.js';
 import { FaultProxy } from '../support/proxies.js';
-import { problem, ServerProcess, Stub } from '../support/cpp-servers.js';
+import { problem, Stub } from '../support/cpp-servers.js';
 import { put, TOKEN, tokenFile } from '../support/feeds.js';
 import { inSeconds, keyFile, reads } from '../support/grants.js';
 import { startServer } from '../support/server.js';
@@ -38,7 +38,6 @@ const sprite = (more = {}) => ({
   ...more
 });
 
-const urlOf = ({ port }) => `http://127.0.0.1:${port}`;
 const publishing = (t) => ({ 'publish-token-file': tokenFile(t) });
 
 /** What a server answers that is asked for a place. */
@@ -220,13 +219,13 @@ async function everything(t, { preset, mode, only }) {
 
   scenario('a server that was killed and has forgotten is joined anew', async (t) => {
     const options = { 'throw-rate': 0 };
-    const first = await ServerProcess.start(t, options);
+    const first = await startServer(t, { options });
     const proxy = await FaultProxy.start(t, first.port);
     const one = probe(t, proxy.url);
     await one.state('online');
     await first.kill();
     await one.state('offline');
-    const second = await ServerProcess.start(t, options);
+    const second = await startServer(t, { options });
     proxy.target = second.port;
     t.match(await one.state('online'), { newPlace: true });
     t.match(await one.throw('a', 'up', sprite()), { outcome: /delivered|queued/ });
@@ -239,7 +238,7 @@ async function everything(t, { preset, mode, only }) {
     'a server that is stopped and comes back with its state: places and sprites are kept',
     async (t) => {
       const options = { 'throw-rate': 0, state: join(t.testdir(), 'state'), drain: 1 };
-      const first = await ServerProcess.start(t, options);
+      const first = await startServer(t, { options });
       const proxy = await FaultProxy.start(t, first.port);
       const one = probe(t, proxy.url, '--backoff', 300);
       await one.state('online');
@@ -251,7 +250,7 @@ async function everything(t, { preset, mode, only }) {
       for (let i = 0; i < total; i++) {
         if (i === total / 2) {
           await first.stop();
-          back = ServerProcess.start(t, options).then(({ port }) => {
+          back = startServer(t, { options }).then(({ port }) => {
             proxy.target = port;
           });
         }
@@ -462,9 +461,7 @@ async function everything(t, { preset, mode, only }) {
   });
 
   scenario('empty answers that come at once are not asked for in a tight loop', async (t) => {
-    const stub = await Stub.start(t);
-    const one = probe(t, stub.url, '--backoff', 300);
-    await stub.join('first');
+    const { stub, one } = await onStub(t, '--backoff', 300);
     const old = { seq: 1, sprites: [{ seq: 1, from: 'up', sprite: { id: 'x' } }] };
     (await stub.next(/^\/poll/)).answer(200, old);
     let last = await stub.next(/^\/poll/);
@@ -483,9 +480,7 @@ async function everything(t, { preset, mode, only }) {
   });
 
   scenario('leaving acks what was handed over; what still comes flies on', async (t) => {
-    const server = await ServerProcess.start(t);
-    const other = probe(t, server.url);
-    await other.state('online');
+    const { server, one: other } = await onServer(t);
     const one = probe(t, server.url);
     await one.state('online');
     one.say('leave-inside');
@@ -506,9 +501,7 @@ async function everything(t, { preset, mode, only }) {
   scenario(
     'a client leaves only when an answer has proved that its last ack was taken',
     async (t) => {
-      const stub = await Stub.start(t);
-      const one = probe(t, stub.url);
-      await stub.join('first');
+      const { stub, one } = await onStub(t);
       (await stub.next(/^\/poll/)).answer(200, {
         seq: 1,
         sprites: [{ seq: 1, from: 'up', sprite: {} }]
@@ -528,9 +521,7 @@ async function everything(t, { preset, mode, only }) {
   scenario(
     'a client that leaves while sprites come in gets no more of them, and acks no more',
     async (t) => {
-      const stub = await Stub.start(t);
-      const one = probe(t, stub.url);
-      await stub.join('first');
+      const { stub, one } = await onStub(t);
       const poll = await stub.next(/^\/poll/);
       one.say('leave-inside');
       one.say('counts');
@@ -598,9 +589,7 @@ async function everything(t, { preset, mode, only }) {
   });
 
   scenario('a program that is started anew takes up its place, with what it kept', async (t) => {
-    const server = await ServerProcess.start(t, { lease: 600 });
-    const other = probe(t, server.url);
-    await other.state('online');
+    const { server, one: other } = await onServer(t, { lease: 600 });
     const one = probe(t, server.url);
     await one.state('online');
     other.say('throw', 'a', 'left', '{"id":"a"}');
@@ -697,7 +686,7 @@ async function everything(t, { preset, mode, only }) {
     'everything at once: cuts, a killed server, slow answers, floods, bouncing',
     async (t) => {
       const options = { 'throw-rate': 0, lease: 5 };
-      let server = await ServerProcess.start(t, options);
+      let server = await startServer(t, { options });
       const proxy = await FaultProxy.start(t, server.port);
       const clients = [1, 2, 3].map(() => probe(t, proxy.url, '--backoff', 200));
       for (const client of clients) await client.state('online');
@@ -710,7 +699,7 @@ async function everything(t, { preset, mode, only }) {
         if (round % 2 === 1) proxy.cut();
         if (round % 4 === 3) {
           await server.kill();
-          server = await ServerProcess.start(t, options);
+          server = await startServer(t, { options });
           proxy.target = server.port;
         }
       }
@@ -730,7 +719,7 @@ async function everything(t, { preset, mode, only }) {
     const server = await startServer(t, { options });
     await put(server, 'team/a', 1);
     const grants = [{ exp: inSeconds(4), sub: 'ann' }, { sub: 'ann' }, { sub: 'bea' }];
-    const one = watcher(t, urlOf(server), [
+    const one = watcher(t, server.url, [
       ...['--watch', 'team/a', '--watch', 'me/x'],
       ...grants.flatMap((more) => ['--grant', reads('team/*', more)])
     ]);
@@ -759,9 +748,9 @@ async function everything(t, { preset, mode, only }) {
   scenario('a place for clients with a grant only', async (t) => {
     const options = { grants: keyFile(t), 'private-join': 'yes' };
     const server = await startServer(t, { options });
-    const none = probe(t, urlOf(server), '--backoff', 300);
+    const none = probe(t, server.url, '--backoff', 300);
     t.equal((await none.state('offline')).why, 'grant-required');
-    const late = probe(t, urlOf(server), '--backoff', 300, '--grant', 'fails');
+    const late = probe(t, server.url, '--backoff', 300, '--grant', 'fails');
     t.equal((await late.state('offline')).why, 'no-grant');
     late.say('grant', reads('plan', { join: true }));
     t.equal((await late.state('online')).newPlace, true);
@@ -799,7 +788,7 @@ async function everything(t, { preset, mode, only }) {
         last += 1;
         const headers = { authorization: `Bearer ${TOKEN}` };
         const body = JSON.stringify({ n: last, text: 'é " \\' });
-        const { status } = await fetch(`${urlOf(server)}/feed/chat`, {
+        const { status } = await fetch(`${server.url}/feed/chat`, {
           ...{ method: 'POST', headers, body }
         });
         t.equal(status, last === 1 ? 201 : 200);
@@ -852,7 +841,7 @@ async function everything(t, { preset, mode, only }) {
 
   /** A client on a server that it has joined. */
   async function onServer(t, options) {
-    const server = await ServerProcess.start(t, options);
+    const server = await startServer(t, { options });
     const one = probe(t, server.url);
     await one.state('online');
     return { server, one };
@@ -862,7 +851,7 @@ async function everything(t, { preset, mode, only }) {
    * A server and two clients, one of which (or both) goes through a proxy with faults.
    */
   async function pair(t, { lossy = 'one', both = false, options = {} } = {}) {
-    const server = await ServerProcess.start(t, { 'throw-rate': 0, ...options });
+    const server = await startServer(t, { options: { 'throw-rate': 0, ...options } });
     const proxy = await FaultProxy.start(t, server.port);
     const through = (name) => (both || lossy === name ? proxy.url : server.url);
     const one = probe(t, through('one'), '--backoff', 500);

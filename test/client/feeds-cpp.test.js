@@ -119,7 +119,7 @@ t.test('the C++ client of feeds', { skip: noClient }, async (t) => {
     const server = await startServer(t, { options });
     const list = Array.from({ length: 100 }, (_, n) => ({ n, name: `player ${n}` }));
     await put(server, 'team/1', { list, '\u{1f600}': 1, '\ue000': 2 });
-    const client = new Probe(t, program, `http://127.0.0.1:${server.port}`, [
+    const client = new Probe(t, program, server.url, [
       ...['--watch', 'team/1', '--watch', 'later']
     ]);
     const change = (key, holds) =>
@@ -137,7 +137,7 @@ t.test('the C++ client of feeds', { skip: noClient }, async (t) => {
     await client.quit();
 
     const held = ['--held', cursor, text, '--watch', 'team/1'];
-    const next = new Probe(t, program, `http://127.0.0.1:${server.port}`, held);
+    const next = new Probe(t, program, server.url, held);
     await patch(server, 'team/1', 'merge-patch', { coach: 'Grace' });
     const newer = await next.until(({ event }) => event === 'change');
     t.equal(newer.text, text.replace('Ada', 'Grace'));

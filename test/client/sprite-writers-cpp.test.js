@@ -4,7 +4,7 @@ import { Client, EDGES, opposite } from 'sprites-server/protocol';
 import { PICTURES, writeSprite } from 'sprites-server/sprite';
 
 import { buildGate, Catcher, noClient, refusals, ROOT, tool } from '../support/cpp-build.js';
-import { ServerProcess } from '../support/cpp-servers.js';
+import { startServer } from '../support/server.js';
 import { start } from '../support/swarm.js';
 
 /**
@@ -35,7 +35,7 @@ t.test(
     } });
     client.start();
     console.log((await client.throw('left', { id: 'hello', picture: 'star' })).thrown);`;
-    const server = await ServerProcess.start(t);
+    const server = await startServer(t);
     const said = await tool(
       'env',
       ['-u', 'NODE_OPTIONS', process.execPath, '--input-type=module', '-e', code, server.url],
@@ -89,7 +89,7 @@ t.test('the sprites of every writer, before the judges', { skip: noClient }, asy
   });
 
   t.test("the swarm's, in every direction", async (t) => {
-    const server = await ServerProcess.start(t);
+    const server = await startServer(t);
     const catcher = await Catcher.join(server.url);
     const swarm = start(t, `throw 3 --port ${server.port} --rate 40 --time 600 --quiet`);
     const sprites = await catcher.until((entries) =>

@@ -6,8 +6,9 @@ import { imageSize } from '../../lib/client/image-size.js';
 import { decodeDataUrl, readSprite } from '../../lib/client/sprite.js';
 import { Catcher, plainEnvironment, ROOT, tool } from '../support/cpp-build.js';
 import { buildDesktop, DesktopProgram, noDesktop, Screen } from '../support/cpp-screen.js';
-import { problem, ServerProcess, Stub } from '../support/cpp-servers.js';
+import { problem, Stub } from '../support/cpp-servers.js';
 import { temporary } from '../support/processes.js';
+import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /**
@@ -47,7 +48,7 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
 
   /** A server, a screen, and a way to open desktops on them. */
   async function scene(t, options) {
-    const server = await ServerProcess.start(t, options);
+    const server = await startServer(t, { options });
     const screen = await Screen.start(t, { width: 1240, height: 480 });
     const open = async (area, ...args) => {
       const desktop = new DesktopProgram(t, program, screen, [

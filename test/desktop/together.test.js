@@ -6,7 +6,6 @@ import t from 'tap';
 
 import { buildGate, Catcher, refusals, ROOT, tool } from '../support/cpp-build.js';
 import { buildDesktop, DesktopProgram, noDesktop, Screen } from '../support/cpp-screen.js';
-import { ServerProcess } from '../support/cpp-servers.js';
 import {
   Browser,
   drag,
@@ -19,6 +18,7 @@ import {
   resting,
   until
 } from '../support/page-browser.js';
+import { startServer } from '../support/server.js';
 
 /**
  * Pages and a desktop on one server: a real browser, a real window, one real hand for each. With
@@ -48,7 +48,7 @@ t.test('pages and a desktop', { skip }, async (t) => {
 
   /** A server and a desktop on a screen, which has the torus' first place. */
   async function scene(t, ...args) {
-    const server = await ServerProcess.start(t);
+    const server = await startServer(t);
     const screen = await Screen.start(t, SIZE);
     const desktop = new DesktopProgram(t, join(build, 'sprites-desktop'), screen, [
       '--server',

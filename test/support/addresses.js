@@ -39,6 +39,22 @@ export async function askFrom(
   }
 }
 
+/**
+ * Has a server of a test's own listen on a free port of loopback, until the test's end.
+ *
+ * @param {import('tap').Test} t
+ * @param {import('node:net').Server} server
+ * @returns {Promise<number>} the port
+ */
+export async function listening(t, server) {
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.teardown(() => {
+    server.close();
+    server.closeAllConnections?.();
+  });
+  return server.address().port;
+}
+
 /** The first of the ports that the kernel gives to programs which ask for any. */
 const [FIRST] = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').split('\t');
 

@@ -1,76 +1,14 @@
-import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import http from 'node:http';
 import https from 'node:https';
 
+import { listening } from './addresses.js';
 import { resetSocket } from './http.js';
-import { launch } from './launch.js';
-import { untilCounts } from './until.js';
-
-/** bin/sprites as a process that a test may kill and start again. */
-export class ServerProcess {
-  #ended;
-
-  /**
-   * Starts one and waits until it listens; the test's end kills it if it still runs.
-   *
-   * @param {import('tap').Test} t
-   * @param {Record<string, string | number>} [options] of its command line, without the dashes
-   */
-  static async start(t, options = {}) {
-    const server = new ServerProcess();
-    const { child, ended, listening } = launch(options);
-    server.child = child;
-    server.#ended = ended;
-    t.teardown(() => server.kill());
-    ({ port: server.port } = await listening);
-    server.url = `http://127.0.0.1:${server.port}`;
-    return server;
-  }
-
-  /** SIGKILL, and waits until it is gone. */
-  async kill() {
-    this.child.kill('SIGKILL');
-    await this.#ended;
-  }
-
-  /** Stops it as an operator does, and waits until it is gone. */
-  async stop() {
-    this.child.kill('SIGTERM');
-    const [code] = await this.#ended;
-    assert.equal(code, 0, 'the server stopped well');
-  }
-
-  /** @returns {Promise<string>} the id of a client that never polls */
-  async join() {
-    const response = await fetch(`${this.url}/join`, { method: 'POST' });
-    assert.equal(response.status, 201);
-    return (await response.json()).id;
-  }
-
-  /** @returns {Promise<object>} the counts, which must be conserved */
-  async status() {
-    const status = await (await fetch(`${this.url}/status`)).json();
-    assert.equal(
-      status.thrown,
-      status.acked + status.waiting + status.lost,
-      'sprites are conserved'
-    );
-    return status;
-  }
-
-  /** Looks at /status until `holds(status)`. */
-  until(holds, seconds) {
-    return untilCounts(() => this.status(), holds, seconds);
-  }
-}
 
 /**
  * A server that says what a test tells it to: for answers that the real one gives only in rare
  * moments, or never.
  */
 export class Stub {
-  #server;
   #waiting = [];
 
   /** Requests so far: {method, path, query, headers, at}, `at` in milliseconds. */
@@ -83,14 +21,8 @@ export class Stub {
   static async start(t, tls) {
     const stub = new Stub();
     const onRequest = (request, response) => stub.#onRequest(request, response);
-    stub.#server = tls ? https.createServer(tls, onRequest) : http.createServer(onRequest);
-    stub.#server.listen(0, '127.0.0.1');
-    await once(stub.#server, 'listening');
-    stub.url = `http${tls ? 's' : ''}://127.0.0.1:${stub.#server.address().port}`;
-    t.teardown(() => {
-      stub.#server.close();
-      stub.#server.closeAllConnections();
-    });
+    const server = tls ? https.createServer(tls, onRequest) : http.createServer(onRequest);
+    stub.url = `http${tls ? 's' : ''}://127.0.0.1:${await listening(t, server)}`;
     return stub;
   }
 
@@ -172,13 +104,7 @@ export class Script {
     const script = new Script();
     script.#answers = new Map(Object.entries(answers).map(([route, list]) => [route, [...list]]));
     const server = http.createServer((request, response) => script.#onRequest(request, response));
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    script.url = `http://127.0.0.1:${server.address().port}`;
-    t.teardown(() => {
-      server.close();
-      server.closeAllConnections();
-    });
+    script.url = `http://127.0.0.1:${await listening(t, server)}`;
     return script;
   }
 

@@ -99,6 +99,10 @@ class Server {
     return this.#child;
   }
 
+  get url() {
+    return `http://${this.host}:${this.port}`;
+  }
+
   /** What it has logged, line by line. */
   get logged() {
     const lines = Buffer.concat(this.errors).toString().split('\n').slice(0, -1);

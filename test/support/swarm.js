@@ -67,6 +67,13 @@ export async function swarm(t, port, args, how) {
   return { code, err, result: out ? JSON.parse(out) : null };
 }
 
+/** @returns {Promise<object>} the result of a run against `port` that goes well */
+export async function goodRun(t, port, args, how) {
+  const { code, err, result } = await swarm(t, port, args, how);
+  t.equal(code, 0, result?.faults.join() ?? err);
+  return result;
+}
+
 /** @returns {Promise<string>} the file of the report of a run against `server` that went well */
 export async function reportFrom(t, server, args) {
   const cwd = t.testdir();

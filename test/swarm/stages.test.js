@@ -1,5 +1,4 @@
 import { createServer } from 'node:net';
-import { once } from 'node:events';
 
 import t from 'tap';
 
@@ -12,8 +11,9 @@ import { Run } from '../../lib/swarm/run.js';
 import { secondsIn, StageLog, Stages } from '../../lib/swarm/stages.js';
 import { Interruptions, Tally } from '../../lib/swarm/tally.js';
 import { textOf } from '../../lib/swarm/text.js';
+import { listening } from '../support/addresses.js';
 import { startServer } from '../support/server.js';
-import { resultWith, start, swarm } from '../support/swarm.js';
+import { goodRun, resultWith, start } from '../support/swarm.js';
 
 /** Runs whose load changes, what they tell Prometheus, and the names that other load testers' users type. */
 
@@ -132,8 +132,7 @@ t.test('a rate goes through its stages, and what it owes is known to the sprite'
   const server = await startServer(t, { options: { 'throw-rate': 0 } });
   const line =
     'throw 20 --processes 2 --stage 800ms:400 --stage 400ms:400 --stage 0s:100 -s 400ms:0';
-  const { code, result } = await swarm(t, server.port, line);
-  t.equal(code, 0, result.faults.join());
+  const result = await goodRun(t, server.port, line);
   // 160, 160 and 20, whatever the machine does; what came due in the last moment is not thrown.
   const due = result.account.sent + result.throwing.behind;
   t.ok(due >= 337 && due <= 340, `${due} of 340`);
@@ -162,8 +161,7 @@ t.test('a rate goes through its stages, and what it owes is known to the sprite'
 t.test('the number of clients goes through its stages, and all are told in the end', async (t) => {
   const server = await startServer(t);
   const line = 'park 3 --processes 2 -s 400ms:91 -s 200ms:20 -s 0s:45';
-  const { code, result } = await swarm(t, server.port, line);
-  t.equal(code, 0, result.faults.join());
+  const result = await goodRun(t, server.port, line);
   t.match(result, { clients: 91, opened: { wanted: 3, clients: 3 }, interruptions: [] });
   t.equal(result.stages.at(-1).parked, 45);
   const { joined, left } = result.connections;
@@ -244,10 +242,7 @@ t.test('what a stage asks for is among the figures', async (t) => {
 });
 
 t.test('a port that is taken is told before anything is opened', async (t) => {
-  const other = createServer().listen(0, '127.0.0.1');
-  await once(other, 'listening');
-  t.teardown(() => other.close());
-  const { port } = other.address();
+  const port = await listening(t, createServer());
   const { code, err } = await start(t, `park 1 --port 1 --wait 0 --prometheus ${port}`).result();
   t.equal(code, 2);
   t.match(err, `--prometheus ${port}: 127.0.0.1:${port} can't be listened at, it is taken`);

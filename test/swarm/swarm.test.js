@@ -27,9 +27,10 @@ import { help, parse, table } from '../../lib/swarm/options.js';
 import { ServerWatch, useOf } from '../../lib/swarm/server-watch.js';
 import { StatusReader } from '../../lib/swarm/status.js';
 import { storm } from '../../lib/swarm/storm.js';
+import { listening } from '../support/addresses.js';
 import { childrenOf } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
-import { resultWith, start, swarm } from '../support/swarm.js';
+import { goodRun, resultWith, start, swarm } from '../support/swarm.js';
 import { startProxy } from '../support/proxies.js';
 import { until } from '../support/until.js';
 
@@ -232,11 +233,7 @@ t.test('an interruption lasts until all but one in a hundred are back', async (t
 
 t.test('park opens its clients, holds them and leaves', async (t) => {
   const server = await startServer(t);
-  const child = start(t, `park 300 --port ${server.port} --time 2 --json --processes 2`);
-  const { code, out } = await child.result();
-  const result = JSON.parse(out);
-  t.equal(code, 0);
-  t.match(result, {
+  t.match(await goodRun(t, server.port, 'park 300 --time 2 --processes 2'), {
     opened: { clients: 300, wanted: 300 },
     parkedByServer: 300,
     faults: [],
@@ -254,24 +251,22 @@ t.test(
     const park = 'park 2 --time 0.2';
     // The admin port takes no name but its own: what the name of --host leads to is asked.
     const admin = `--host 127.1 --status-port ${server.adminPort}`;
-    const { result } = await swarm(t, server.port, `${park} ${admin}`);
-    t.type(result.server.longestStallMs, 'number');
-    t.ok(result.server.law.holds);
-    t.equal((await swarm(t, server.port, park)).result.server.longestStallMs, null);
+    const { server: told } = await goodRun(t, server.port, `${park} ${admin}`);
+    t.type(told.longestStallMs, 'number');
+    t.ok(told.law.holds);
+    t.equal((await goodRun(t, server.port, park)).server.longestStallMs, null);
   }
 );
 
 t.test('with --stay the clients just go', async (t) => {
   const server = await startServer(t);
-  const { code } = await swarm(t, server.port, 'park 20 --time 0.2 --stay');
-  t.equal(code, 0);
+  await goodRun(t, server.port, 'park 20 --time 0.2 --stay');
   t.match(await server.status(), { clients: 20, left: 0 });
 });
 
 t.test('throw by the clock keeps its rate, and every sprite arrives', async (t) => {
   const server = await startServer(t);
-  const { code, result } = await swarm(t, server.port, 'throw 200 --rate 400 --time 2 --size 500');
-  t.equal(code, 0, result.faults.join());
+  const result = await goodRun(t, server.port, 'throw 200 --rate 400 --time 2 --size 500');
   const due = result.account.sent + result.throwing.behind;
   // On a busy machine the end of its two seconds may come a tenth of a second late.
   t.ok(due >= 790 && due <= 841, `${due} of 800`);
@@ -289,8 +284,7 @@ for (const throwers of [6, 1]) {
       for (const { sprite } of sprites) seen.add(sprite.id.split('-', 3).join('-'));
     });
     const line = `throw 100 --throwers ${throwers} --time 1 --processes 2`;
-    const { code, result } = await swarm(t, proxy.port, line);
-    t.equal(code, 0, result.faults.join());
+    const result = await goodRun(t, proxy.port, line);
     t.equal(seen.size, throwers);
     // Each of them has thrown again: how often, in a second, is the machine's.
     t.ok(result.account.received > throwers, `${result.account.received} came`);
@@ -301,8 +295,7 @@ for (const throwers of [6, 1]) {
 
 t.test("throwers keep to the server's Retry-After", async (t) => {
   const server = await startServer(t, { options: { 'throw-rate': 5, 'throw-burst': 10 } });
-  const { code, result } = await swarm(t, server.port, 'throw 20 --throwers 2 --time 2');
-  t.equal(code, 0, result.faults.join());
+  const result = await goodRun(t, server.port, 'throw 20 --throwers 2 --time 2');
   const refused = result.account.refusals['too-many-throws'];
   t.ok(refused >= 2 && refused <= 8, `${refused} refusals`);
   t.match(result.remarks.join(), /--throw-rate bounds the [0-9]+ sprites a second/, 'it is told');
@@ -311,19 +304,13 @@ t.test("throwers keep to the server's Retry-After", async (t) => {
 
 t.test('one client alone catches what it throws', async (t) => {
   const server = await startServer(t);
-  const { code, result } = await swarm(t, server.port, 'throw 1 --rate 10 --time 1');
-  t.equal(code, 0, result.faults.join());
+  const result = await goodRun(t, server.port, 'throw 1 --rate 10 --time 1');
   t.ok(result.account.received > 0);
 });
 
 t.test('the probe has percentiles of its own', async (t) => {
   const server = await startServer(t);
-  const { code, result } = await swarm(
-    t,
-    server.port,
-    'latency 50 --rate 100 --time 2 --probe-rate 20'
-  );
-  t.equal(code, 0, result.faults.join());
+  const result = await goodRun(t, server.port, 'latency 50 --rate 100 --time 2 --probe-rate 20');
   t.ok(result.latency.probe.count >= 30 && result.latency.probe.count <= 42);
   t.equal(result.opened.wanted, 66);
   checkAccount(t, result);
@@ -331,8 +318,7 @@ t.test('the probe has percentiles of its own', async (t) => {
 
 t.test('a storm ends when the server counts everyone parked again', async (t) => {
   const server = await startServer(t);
-  const { code, result } = await swarm(t, server.port, 'storm 500');
-  t.equal(code, 0, result.faults.join());
+  const result = await goodRun(t, server.port, 'storm 500');
   const { countedBy, seconds } = result.storm;
   t.equal(countedBy, 'server');
   t.ok(seconds[50] <= seconds[90] && seconds[90] <= seconds[99] && seconds[99] <= seconds[100]);
@@ -352,8 +338,7 @@ t.test('every connection cut: the clients come back, and nothing is lost or doub
   const proxy = await startProxy(t, server.port, () => {
     if (++answers % 60 === 0) proxy.cut();
   });
-  const { code, result } = await swarm(t, proxy.port, 'throw 60 --rate 200 --time 3');
-  t.equal(code, 0, result.faults.join());
+  const result = await goodRun(t, proxy.port, 'throw 60 --rate 200 --time 3');
   t.ok(result.connections.closed >= 60);
   t.ok(result.connections.resends > 0 || result.account.resent > 0);
   t.match(result.account, { missing: 0, repeated: 0 });
@@ -417,10 +402,7 @@ t.test('clients that stay away are an interruption, whoever is there beside them
 });
 
 t.test('of two servers with one port it looks at that of the address', async (t) => {
-  const other = createServer().listen(0, '127.0.0.1');
-  t.teardown(() => other.close());
-  await once(other, 'listening');
-  const { port } = other.address();
+  const port = await listening(t, createServer());
   const listen = `require('net').createServer().listen(${port}, '127.0.0.2', () => console.log('${'x'.repeat(300)}'))`;
   const child = spawn(process.execPath, ['--eval', listen], {
     stdio: ['ignore', 'pipe', 'inherit']
@@ -578,10 +560,8 @@ t.test('a sprite that comes in changed is an error', async (t) => {
 
 t.test("sprites that land at others' clients are not missing", async (t) => {
   const server = await startServer(t);
-  const stayed = await swarm(t, server.port, 'park 40 --time 0.2 --stay');
-  t.equal(stayed.code, 0);
-  const { code, result } = await swarm(t, server.port, 'throw 40 --rate 100 --time 1 --drain 0.5');
-  t.equal(code, 0, result.faults.join());
+  await goodRun(t, server.port, 'park 40 --time 0.2 --stay');
+  const result = await goodRun(t, server.port, 'throw 40 --rate 100 --time 1 --drain 0.5');
   t.ok(result.account.landedElsewhere > 0);
   t.equal(result.account.missing, 0);
 });
@@ -648,8 +628,7 @@ t.test('too few files: it says what it needs and how to get it', async (t) => {
 
 t.test('too few files for one process: it takes more processes', async (t) => {
   const server = await startServer(t);
-  const { code, result } = await swarm(t, server.port, 'park 400 --time 0.2', { files: 200 });
-  t.equal(code, 0, result.faults.join());
+  const result = await goodRun(t, server.port, 'park 400 --time 0.2', { files: 200 });
   t.ok(result.engines.processes >= 3);
   t.equal(result.parkedByServer, 400);
 });
@@ -693,13 +672,7 @@ async function startStranger(t, answer, hold = '120') {
     response.statusCode = 201;
     return response.end(`{"id":"c${ids}","hold":${hold}}`);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return server.address().port;
+  return listening(t, server);
 }
 
 t.test('a hold that no clock can count is as good as the longest', async (t) => {
@@ -954,8 +927,7 @@ t.test('a server that does not say how many are parked has not said that none is
     response.statusCode = request.url === '/status' && told !== null ? 200 : 404;
     return response.end(`{"parked":${told}}`);
   });
-  const { code, result } = await swarm(t, port, 'storm 5 --stay');
-  t.equal(code, 0, result.faults.join());
+  await goodRun(t, port, 'storm 5 --stay');
   t.equal(untold, 0, 'it was asked until none was parked, before they came back');
 });
 

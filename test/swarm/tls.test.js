@@ -1,5 +1,4 @@
 import { connect, createServer } from 'node:net';
-import { once } from 'node:events';
 
 import t from 'tap';
 
@@ -8,7 +7,7 @@ import { fetchBy } from '../../lib/swarm/status.js';
 import { plan } from '../../lib/swarm/needs.js';
 import { parse } from '../../lib/swarm/options.js';
 import { certificate } from '../support/certificate.js';
-import { startHole } from '../support/addresses.js';
+import { listening, startHole } from '../support/addresses.js';
 import { openSockets, temporary } from '../support/processes.js';
 import { resetSocket } from '../support/http.js';
 import { startServer } from '../support/server.js';
@@ -88,14 +87,12 @@ t.test('TLS connections that are cut come back, and nothing is lost', async (t) 
       from.pipe(to);
     }
   });
-  proxy.listen(0, '127.0.0.1');
-  await once(proxy, 'listening');
+  const through = await listening(t, proxy);
   t.teardown(() => {
-    proxy.close();
     for (const pair of pairs) for (const socket of pair) socket.destroy();
   });
   const args = ['throw', 40, '--rate', 100, '--time', 6, '--ca', ca];
-  const running = run(args, `https://localhost:${proxy.address().port}`);
+  const running = run(args, `https://localhost:${through}`);
   await server.until(({ thrown }) => thrown >= 50);
   for (const [socket] of pairs) resetSocket(socket);
   const { code, result, err } = await running;
@@ -152,10 +149,7 @@ t.test("an agent's request ends in time, and its connection with it", alone, asy
     const server = createServer((socket) => {
       socket.on('error', () => {}).once('data', () => socket.write(answer));
     });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    t.teardown(() => server.close());
-    ports[name] = server.address().port;
+    ports[name] = await listening(t, server);
   }
   const fetch = fetchBy(parse(['agent', 'http://127.0.0.1/play/hall']));
   const requests = new Requests(fetch, globalTimers(), { requestTimeout: 500, answerMost: 100 });
