@@ -1,12 +1,12 @@
 // A client of feeds under test, driven line by line: commands come on stdin, events go out on
 // stdout as lines of JSON.
 //
-//   sprites_feeds_probe --server URL [--fd] [--whole] [--cached] [--backoff MS] [--watch KEY]...
+//   sprites_feeds_probe --server URL [--fd] [--cached] [--backoff MS] [--watch KEY]...
 //                       [--follow KEY]... [--held CURSOR VALUE]... [--grant GRANT]...
 //
-//   --watch, --follow: before it starts; --held: what was held of the key that comes next; --whole:
-//   no patches; --cached: FeedsOptions::cached; --grant: see probe_lines.h,
-//   and {"event":"grant"} when it is asked for one
+//   --watch, --follow: before it starts; --held: what was held of the key that comes next;
+//   --cached: FeedsOptions::cached; --grant: see probe_lines.h, and {"event":"grant"} when it is
+//   asked for one
 //
 //   watch KEY       {"event":"change","key":KEY,"cursor":…,"value":…,"patch":…,"problem":…} follow
 //   follow KEY      {"event":"change","key":KEY,"cursor":…,"items":[…],"gap":…,"problem":…} follow
@@ -124,7 +124,6 @@ int main(int argc, char** argv) {
     probe::Arguments arguments(argc, argv);
     arguments.obey(
         {{"--fd", [&] { polled = true; }},
-         {"--whole", [&] { options.patches = false; }},
          {"--cached", [&] { options.cached = true; }},
          {"--server", [&] { options.server = arguments.value(); }},
          {"--backoff", [&] { options.maxBackoff = arguments.milliseconds(); }},

@@ -1,10 +1,7 @@
 // Tests of what needs no window: how sprites move, how they are drawn, the command line.
 //
-//   desktop_unit [FOLDER]     with a folder: the stickers are written there as PAM images
-//
 // Prints one line for each check that fails and ends with their number (at most 100).
 #include <cmath>
-#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -397,17 +394,9 @@ void checkCommandLine(Checks& check) {
   }
 }
 
-void writeStickers(const std::string& folder) {
-  for (const std::string_view name : sprites::kDrawnPictures) {
-    std::ofstream out(folder + "/" + std::string(name) + ".pam", std::ios::binary);
-    out << "P7\nWIDTH 144\nHEIGHT 144\nDEPTH 4\nMAXVAL 255\nTUPLTYPE RGB_ALPHA\nENDHDR\n";
-    for (const uint8_t byte : drawSticker(name, 144).pixels) out.put(static_cast<char>(byte));
-  }
-}
-
 }  // namespace
 
-int main(int argc, char** argv) {
+int main() {
   Checks check;
   checkSliding(check);
   checkLeaving(check);
@@ -423,6 +412,5 @@ int main(int argc, char** argv) {
   checkDrawing(check);
   checkImages(check);
   checkCommandLine(check);
-  if (argc > 1) writeStickers(argv[1]);
   return check.end();
 }
