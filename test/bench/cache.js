@@ -20,12 +20,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { Histogram } from '../../lib/swarm/histogram.js';
 import { useOf } from '../../lib/swarm/server-watch.js';
 import { freePort } from '../support/addresses.js';
 import { CACHE_NAMES, cacheMissing, startCache } from '../support/caches.js';
 import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 import { buildWatchers, canPin, feedContenders, startLoad, TOKEN } from './contenders.js';
+import { figuresOf } from './feed-figures.js';
 import { fail, machineOf, markdown, printHeld, progress, tenth, whole } from './figures.js';
 
 answerHelp(import.meta.url);
@@ -108,19 +108,10 @@ async function measure(name, watchers, { publications, every, program }) {
       before.polls = await polls();
       before.cpu = cpuOf(cache);
     });
-    const [p50, p99] = new Histogram()
-      .add(result.lateness)
-      .percentiles([50, 99])
-      .map((ns) => ns / 1e6);
     return {
-      ...{ name, watchers, opened: before.polls, p50, p99 },
-      max: result.latest / 1000,
-      polls: (await polls()) - before.polls,
-      cpu: result.cpu * 1000,
-      cacheCpu: cpuOf(cache) - before.cpu,
-      documents: result.documents,
-      missing: result.missing,
-      repeated: result.repeated
+      ...figuresOf(result),
+      ...{ name, watchers, opened: before.polls, polls: (await polls()) - before.polls },
+      ...{ cpu: result.cpu * 1000, cacheCpu: cpuOf(cache) - before.cpu }
     };
   } finally {
     await load?.stop();

@@ -2,6 +2,7 @@
  * The options of run.js, whose opening comment tells what each is for.
  */
 import { fileLimit } from '../../../lib/base/file-limit.js';
+import { commandLine } from '../../../lib/report/words.js';
 import { refuseUsage, takeValues } from '../../support/documents.js';
 import { namesIn } from '../contenders.js';
 import { cellsOf, HELD } from './cells.js';
@@ -58,9 +59,6 @@ export function readOptions(url) {
 /** Options that don't say what is measured: where it is written, and how much of it at a time. */
 const ASIDE = ['--json', '--minutes'];
 
-/** What a shell takes apart stands in quotes. */
-const quoted = (one) => (/^[\w.,=:/-]+$/.test(one) ? one : `'${one}'`);
-
 /**
  * @param {string[]} [all] arguments of run.js
  * @returns {string} the command that measures the same
@@ -71,5 +69,5 @@ export function commandOf(all = process.argv.slice(2)) {
       one !== '--resume' && !ASIDE.includes(one.split('=')[0]) && !ASIDE.includes(all[i - 1])
   );
   const command = 'npm run bench:transports';
-  return saying.length > 0 ? `${command} -- ${saying.map(quoted).join(' ')}` : command;
+  return saying.length > 0 ? `${command} -- ${commandLine(saying)}` : command;
 }
