@@ -36,7 +36,7 @@ const ANSWER_MS = 1000;
 /** After the last sprite has arrived, its ack has to. */
 const ACK_MS = 300;
 
-/** With nothing but errors for so long the opening is given up. */
+/** With nothing but errors for so long the opening is given up, and so is the leave. */
 const HOPELESS_SECONDS = 10;
 
 export class Run {
@@ -499,12 +499,16 @@ export class Run {
     const all = this.#options.clients + this.#facts.probes;
     this.#progress.begin('leaving', all);
     this.#tell('clients 0');
-    const haveLeft = await this.#until(
-      () => this.tally.counts.members === 0,
-      leaveLimit(this.#options),
-      () => this.#progress.update(this.tally.counts.left, 'have left')
+    let last = { left: -1, at: 0 };
+    const isOver = () => {
+      const { left, members } = this.tally.counts;
+      if (left !== last.left) last = { left, at: performance.now() };
+      return members === 0 || performance.now() - last.at > HOPELESS_SECONDS * 1000;
+    };
+    await this.#until(isOver, leaveLimit(this.#options), () =>
+      this.#progress.update(last.left, 'have left')
     );
-    if (!haveLeft) this.#facts.staying = this.tally.counts.members;
+    this.#facts.staying = this.tally.counts.members;
     this.#progress.end(`${this.tally.counts.left} have left`);
   }
 
@@ -535,5 +539,5 @@ function openLimit({ clients, ramp }) {
 }
 
 function leaveLimit({ clients }) {
-  return 10 + clients / 1000;
+  return 60 + clients / 500;
 }
