@@ -202,20 +202,9 @@ std::string pictureOf(const Image& image, int side, size_t most) {
   return "";
 }
 
-/** What SDL_image calls the decoder of a type. */
-const char* decoderOf(PictureType type) {
-  switch (type) {
-    case PictureType::kPng:
-      return "PNG";
-    case PictureType::kJpeg:
-      return "JPG";
-    case PictureType::kWebp:
-      return "WEBP";
-    case PictureType::kGif:
-      break;
-  }
-  return "GIF";
-}
+/** By type: what SDL_image calls its decoder, and a file's ending. */
+constexpr const char* kDecoders[] = {"PNG", "JPG", "WEBP", "GIF"};
+constexpr const char* kEndings[] = {"png", "jpg", "webp", "gif"};
 
 constexpr char kHuge[] = "it has more than 120 million pixels";
 
@@ -292,7 +281,7 @@ std::optional<Image> imageOfPicture(const std::optional<Picture>& picture) {
   SDL_RWops* memory =
       SDL_RWFromConstMem(picture->bytes.data(), static_cast<int>(picture->bytes.size()));
   if (memory == nullptr) return std::nullopt;
-  Surface surface(IMG_LoadTyped_RW(memory, 1, decoderOf(picture->type)));
+  Surface surface(IMG_LoadTyped_RW(memory, 1, kDecoders[static_cast<size_t>(picture->type)]));
   if (!surface || surface->w > static_cast<int>(picture->width) ||
       surface->h > static_cast<int>(picture->height)) {
     return std::nullopt;
@@ -320,7 +309,6 @@ std::optional<SpriteFile> fileOfSprite(const Sprite& sprite) {
   }
   std::optional<Picture> picture = pictureOfSprite(sprite);
   if (!imageOfPicture(picture)) return std::nullopt;
-  static constexpr const char* kEndings[] = {"png", "jpg", "webp", "gif"};
   return SpriteFile{std::move(picture->bytes), kEndings[static_cast<size_t>(picture->type)]};
 }
 

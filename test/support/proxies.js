@@ -1,7 +1,7 @@
-import { once } from 'node:events';
 import http from 'node:http';
 import net from 'node:net';
 
+import { listening } from './addresses.js';
 import { resetSocket } from './http.js';
 
 /**
@@ -27,14 +27,8 @@ export async function startProxy(t, port, tamper = () => {}) {
     response.on('close', () => onward.destroy());
     request.pipe(onward);
   });
-  proxy.listen(0, '127.0.0.1', 4096);
-  await once(proxy, 'listening');
-  t.teardown(() => {
-    proxy.close();
-    proxy.closeAllConnections();
-    agent.destroy();
-  });
-  return { port: proxy.address().port, cut: () => proxy.closeAllConnections() };
+  t.teardown(() => agent.destroy());
+  return { port: await listening(t, proxy), cut: () => proxy.closeAllConnections() };
 }
 
 function change(path, body, tamper) {
@@ -105,13 +99,8 @@ export async function startFaultyProxy(t, { random, port }) {
       pass[what](client, bytes, behind);
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => {
-    server.close();
-    cut();
-  });
-  proxy.port = server.address().port;
+  t.teardown(cut);
+  proxy.port = await listening(t, server);
   return proxy;
 }
 
@@ -121,7 +110,6 @@ export async function startFaultyProxy(t, { random, port }) {
  *   client ──▶ FaultProxy ──▶ server      `target` may change: the server was started anew
  */
 export class FaultProxy {
-  #server;
   #pairs = new Set();
   #swallow = [];
 
@@ -134,15 +122,10 @@ export class FaultProxy {
   static async start(t, target) {
     const proxy = new FaultProxy();
     proxy.target = target;
-    proxy.#server = net.createServer((socket) => proxy.#accept(socket));
-    proxy.#server.listen(0, '127.0.0.1');
-    await once(proxy.#server, 'listening');
-    proxy.port = proxy.#server.address().port;
+    t.teardown(() => proxy.cut());
+    const server = net.createServer((socket) => proxy.#accept(socket));
+    proxy.port = await listening(t, server);
     proxy.url = `http://127.0.0.1:${proxy.port}`;
-    t.teardown(() => {
-      proxy.#server.close();
-      proxy.cut();
-    });
     return proxy;
   }
 
