@@ -101,10 +101,12 @@ function curveOf(histogram) {
 function throwingOf({ options, facts, tally }) {
   if (options.throwing === 'none') return {};
   const { throwing } = facts;
+  // Of a latency run the probe's sprites are among those that are thrown.
+  const probe = options.command === 'latency' ? options.probeRate : 0;
   return {
     throwing: {
       mode: options.throwing === 'rate' ? 'open loop' : 'closed loop',
-      rate: options.rate ?? null,
+      rate: options.rate === undefined ? null : options.rate + probe,
       throwers: options.throwers,
       size: options.size,
       ...throwing,

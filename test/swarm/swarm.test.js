@@ -313,6 +313,7 @@ t.test('the probe has percentiles of its own', async (t) => {
   const result = await goodRun(t, server.port, 'latency 50 --rate 100 --time 2 --probe-rate 20');
   t.ok(result.latency.probe.count >= 30 && result.latency.probe.count <= 42);
   t.equal(result.opened.wanted, 66);
+  t.equal(result.throwing.rate, 120, 'its sprites are among those that were asked for');
   checkAccount(t, result);
 });
 
