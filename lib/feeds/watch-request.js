@@ -24,13 +24,16 @@ export class WatchRequestError extends Error {
   }
 }
 
+/**
+ * Without blanks around it: two characters here, not all that trim() takes for one. One look at each: a search for
+ * blanks up to the end would look at those in the middle anew from each of them.
+ */
+const trimmed = (text) => /[^ \t](?:.*[^ \t])?/s.exec(text)?.[0] ?? '';
+
 /** The weight that a list such as Accept gives to a name; undefined when it is not in it. */
 function weightOf(list, name) {
   for (const member of list.split(',')) {
-    // Blanks are two characters here, not all that trim() takes for one.
-    const [value, ...parameters] = member
-      .split(';')
-      .map((part) => part.replace(/^[ \t]+|[ \t]+$/g, '').toLowerCase());
+    const [value, ...parameters] = member.split(';').map((part) => trimmed(part).toLowerCase());
     if (value !== name) continue;
     const weight = parameters.find((parameter) => parameter.startsWith('q='));
     return weight === undefined ? 1 : Number(weight.slice(2));

@@ -21,8 +21,8 @@ function readTarget(origin) {
   const mark = origin.indexOf('?');
   const path = mark < 0 ? origin : origin.slice(0, mark);
   const query = new URLSearchParams(mark < 0 ? '' : origin.slice(mark + 1));
-  // "*" and the like are no path of ours.
-  const segments = path.startsWith('/') ? path.split('/').slice(1) : [path];
+  // "*" and the like are no path of ours, and "join" is not "/join": no segment has a slash.
+  const segments = path.startsWith('/') ? path.split('/').slice(1) : [`/${path}`];
   return { path: segments, query };
 }
 

@@ -169,7 +169,8 @@ t.test('what the door has read is the request that a route gets', async (t) => {
     'HTTPS://a.example?n=1': [[''], 'n=1'],
     '//join': [['', 'join'], ''],
     '/a%2Fb': [['a%2Fb'], ''],
-    '*': [['*'], '']
+    '*': [['/*'], ''],
+    'join?n=1': [['/join'], 'n=1']
   };
   for (const [target, [path, query]] of Object.entries(targets)) {
     await begin('GET', target);

@@ -11,6 +11,7 @@ import { FetchTurns } from '../../lib/feeds/fetch-turns.js';
 import { isKey, LAST_VERSION } from '../../lib/feeds/names.js';
 import { JobTimeError, ThreadError, Threads } from '../../lib/feeds/threads.js';
 import { openUpstream } from '../../lib/feeds/upstream.js';
+import { readsGzip } from '../../lib/feeds/watch-request.js';
 import { Unanswerable } from '../../lib/torus/pool.js';
 import { problemOf } from '../support/contract.js';
 import { plainEnvironment } from '../support/cpp-build.js';
@@ -156,6 +157,16 @@ t.test(
     t.equal(scene.fetches, 2, 'what the first has fetched was compared with what is gone');
   }
 );
+
+t.test('blanks in a list such as Accept take no more time than what else is in it', (t) => {
+  const accepts = (list) => readsGzip({ 'accept-encoding': list });
+  // With a look at the rest from each of them these would take an hour.
+  const blanks = ' \t'.repeat(2 ** 19);
+  t.ok(accepts(`a${blanks}b,${blanks}gzip${blanks};${blanks}q=1${blanks}`));
+  t.notOk(accepts(`gzip${blanks};${blanks}q=0${blanks}`));
+  t.notOk(accepts(' ,;,\xa0gzip'));
+  t.end();
+});
 
 const source = (name, asker, first) => ({ name, asker, first });
 
