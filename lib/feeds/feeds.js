@@ -271,7 +271,9 @@ export class Feeds {
 
   async #takeNext(key, { created, cursor, now }, change, upstream) {
     const { unchanged, ...version } = change;
-    if (unchanged || (!created && this.native.holds(key, change.value))) {
+    // What was fetched and is published as it is changes hands, and is a version as well.
+    const stays = now?.upstream === upstream;
+    if (unchanged || (stays && this.native.holds(key, change.value))) {
       return { created, ...this.unchanged(key, now), unchanged: true };
     }
     return { created, ...(await this.take(key, cursor, version, upstream)) };
@@ -448,7 +450,8 @@ export class Feeds {
       const next = this.#next(key);
       if (next.now?.log) return { problem: 'other-kind' };
       if (next.created && kind !== 'value') return { problem: 'unknown-feed' };
-      const change = await this.workOut(key, next, { kind, body });
+      const always = next.now?.upstream;
+      const change = await this.workOut(key, next, { kind, body, always });
       return change.problem === undefined ? this.#takeNext(key, next, change, false) : change;
     });
   }

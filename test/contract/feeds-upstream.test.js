@@ -6,7 +6,7 @@ import t from 'tap';
 
 import { askFrom } from '../support/addresses.js';
 import { problemOf } from '../support/contract.js';
-import { EventStream, get, parkGet, parkMany, put, tokenFile } from '../support/feeds.js';
+import { EventStream, get, parkGet, parkMany, patch, put, tokenFile } from '../support/feeds.js';
 import { request, Wire } from '../support/http.js';
 import { refused, startServer, stopAtEnd } from '../support/server.js';
 import { until } from '../support/until.js';
@@ -248,10 +248,17 @@ t.test('a fetched feed that is published is the publisher’s from then on', asy
   const watcher = await parkGet(server, 'a', `after=${cursor}`);
   await put(server, 'a', '"published"');
   t.equal((await watcher.answer).body.value, 'published');
+  for (const key of ['as-it-is', 'by-a-patch']) await get(server, key);
+  await put(server, 'as-it-is', '"fetched"');
+  await patch(server, 'by-a-patch', 'merge-patch', '"fetched"');
+  upstream.answer = json('fetched later');
   const { fetches } = await server.status();
   await get(server, 'b');
-  await server.until((status) => status.feeds === 1);
+  await server.until((status) => status.feeds === 3);
   t.equal((await get(server, 'a')).body.value, 'published');
+  for (const key of ['as-it-is', 'by-a-patch']) {
+    t.equal((await get(server, key)).body.value, 'fetched', `published ${key}`);
+  }
   t.ok((await server.status()).fetches <= fetches + 2, 'it is not fetched any more');
 });
 
