@@ -106,37 +106,6 @@ contract(t, {}, (t, server) => {
     t.equal(headers['set-cookie'], undefined);
     t.equal(headers['access-control-allow-credentials'], undefined);
   });
-
-  t.test('fetch itself, as a page or Node has it', async (t) => {
-    const base = `http://127.0.0.1:${server.port}`;
-    const close = { headers: { connection: 'close' } };
-    const joined = await fetch(`${base}/join`, { method: 'POST', ...close });
-    t.equal(joined.status, 201);
-    const { id } = await joined.json();
-    const poll = fetch(`${base}/poll/${id}?ack=0`, close).then((answer) => answer.json());
-    await server.until(({ parked }) => parked === 1);
-    const thrown = await fetch(`${base}/throw/${id}/up?n=1`, {
-      method: 'POST',
-      body: '{"from":"fetch"}',
-      ...close
-    });
-    t.strictSame(await thrown.json(), { state: 'delivered' });
-    t.strictSame(await poll, {
-      seq: 1,
-      sprites: [{ seq: 1, from: 'down', sprite: { from: 'fetch' } }]
-    });
-    t.equal((await fetch(`${base}/leave/${id}`, { method: 'POST', ...close })).status, 204);
-  });
-
-  t.test('a poll that its page aborts is parked no more', async (t) => {
-    const id = await server.join();
-    const abort = new AbortController();
-    const poll = fetch(`http://127.0.0.1:${server.port}/poll/${id}`, { signal: abort.signal });
-    await server.until(({ parked }) => parked === 1);
-    abort.abort();
-    await t.rejects(poll);
-    await server.until(({ parked }) => parked === 0);
-  });
 });
 
 const strict = { cors: 'https://example.org', 'publish-token-file': tokenFile(t) };

@@ -53,9 +53,7 @@ contract(t, {}, (t, server) => {
   });
 
   t.test('curl with chunks, with Expect, with HTTP/1.0, with a request for HTTP/2', async (t) => {
-    const {
-      body: { id }
-    } = await curl('-X', 'POST', `${base}/join`);
+    const id = await server.join();
     const to = `${base}/throw/${id}/up`;
     for (const args of [
       ['-H', 'Transfer-Encoding: chunked', '-d', '{"a":1}'],
@@ -70,13 +68,10 @@ contract(t, {}, (t, server) => {
       t.equal((await curl(...args, to)).status, 202, args.join(' '));
     }
     t.equal((await curl(`${base}/poll/${id}`)).body.sprites.length, 8);
-    await curl('-X', 'POST', `${base}/leave/${id}`);
   });
 
   t.test('curl uploads files: small, and too large however it sends them', async (t) => {
-    const {
-      body: { id }
-    } = await curl('-X', 'POST', `${base}/join`);
+    const id = await server.join();
     const file = (name, size) => {
       const path = join(directory, name);
       writeFileSync(path, JSON.stringify({ x: '.'.repeat(size) }));
@@ -92,13 +87,10 @@ contract(t, {}, (t, server) => {
         t.equal(body.type, 'urn:sprites:sprite-too-large');
       }
     }
-    await curl('-X', 'POST', `${base}/leave/${id}`);
   });
 
   t.test('curl uses one connection for many requests', async (t) => {
-    const {
-      body: { id }
-    } = await curl('-X', 'POST', `${base}/join`);
+    const id = await server.join();
     const { stdout } = await run('curl', [
       '-sS',
       '-w',
@@ -116,18 +108,5 @@ contract(t, {}, (t, server) => {
       `${base}/status`
     ]);
     t.strictSame(stdout.trim().split('\n'), ['1', '0', '0']);
-    await curl('-X', 'POST', `${base}/leave/${id}`);
-  });
-
-  t.test('curl that is killed with its poll parked is missed', async (t) => {
-    const {
-      body: { id }
-    } = await curl('-X', 'POST', `${base}/join`);
-    const gone = run('curl', ['-sS', `${base}/poll/${id}`]);
-    await server.until(({ parked }) => parked === 1);
-    gone.child.kill('SIGKILL');
-    await t.rejects(gone);
-    await server.until(({ parked }) => parked === 0);
-    await curl('-X', 'POST', `${base}/leave/${id}`);
   });
 });

@@ -92,6 +92,7 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
     wire.send(
       Buffer.concat([
         request('POST', `/throw/${id}/left`, { body: '{"n":1}' }),
+        request('POST', `/throw/${id}/left`, { body: '[]' }),
         request('GET', '/status'),
         request('POST', `/throw/${id}/left`, { body: '{"n":2}' }),
         request('GET', `/poll/${id}?ack=0`),
@@ -101,12 +102,15 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
       ])
     );
     const answers = [];
-    for (let i = 0; i < 7; i += 1) answers.push(await server.read(wire));
+    for (let i = 0; i < 8; i += 1) answers.push(await server.read(wire));
     t.strictSame(
       answers.map(({ status }) => status),
-      [202, 200, 202, 200, 404, 204, 200]
+      [202, 400, 200, 202, 200, 404, 204, 200]
     );
-    t.equal((await server.poll(id)).body.seq, 2);
+    t.strictSame(
+      (await server.poll(id)).body.sprites.map(({ sprite }) => sprite),
+      [{ n: 1 }, { n: 2 }]
+    );
   });
 
   t.test('a thousand pipelined requests', async (t) => {
@@ -585,9 +589,10 @@ contract(t, { options: { 'head-time': 1, 'body-time': 60, 'idle-time': 1 } }, (t
     const other = await server.wire();
     other.send(request('GET', '/status'));
     await server.read(other);
-    await Promise.all([used.closed(), other.closed()]);
-    await silent.closed();
-    t.equal(silent.leftOver.length, 0, 'without a word: browsers connect ahead');
+    for (const wire of [used, other, silent]) {
+      await wire.closed();
+      t.equal(wire.leftOver.length, 0, 'without a word: browsers connect ahead');
+    }
     t.equal((await server.status()).parked, 1);
     await server.throw(id, 'left');
     t.equal((await parked.answer).body.seq, 1);
@@ -600,6 +605,8 @@ contract(t, { options: { 'head-time': 1, 'body-time': 2 } }, (t, server) => {
     const wire = await server.wire();
     wire.send(`POST /throw/${id}/left HTTP/1.1\r\n${HOST}Content-Length: 9\r\n\r\n{"a":`);
     t.equal(problemOf(await server.read(wire)), 'request-timeout');
+    // What comes too late is no throw.
+    wire.send('1  }');
     await wire.closed();
     const chunked = await server.wire();
     chunked.send(

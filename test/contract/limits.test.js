@@ -21,16 +21,6 @@ import { until } from '../support/until.js';
 /** A hot request that every client may make. */
 const LEAVE = '/leave/00000000-0000-4000-8000-000000000000';
 
-/** A sprite of so many bytes. */
-const spriteOf = (length) => `{"x":"${'x'.repeat(length - 8)}"}`;
-
-/** Asserts a refusal at a bound: the problem, and when to come again where that helps. */
-function refusal(t, answer, problem, status) {
-  t.equal(problemOf(answer), problem);
-  t.equal(answer.status, status);
-  if (status === 429 || status === 503) t.match(answer.headers['retry-after'], /^[1-9]\d*$/);
-}
-
 /** Runs one test against a server of its own that must come to nothing. */
 function bound(name, options, test) {
   t.test(name, async (t) => {
@@ -49,18 +39,6 @@ function bound(name, options, test) {
   });
 }
 
-bound('throws of one client', { 'throw-rate': 1, 'throw-burst': 3 }, async (t, server) => {
-  const id = await server.join();
-  const other = await server.join();
-  const answers = [];
-  // Three at once, and one more for each second that this takes.
-  do answers.push(await server.throw(id, 'left'));
-  while (answers.at(-1).status === 202 && answers.length < 40);
-  t.ok(answers.length > 3, `${answers.length - 1} were taken`);
-  refusal(t, answers.at(-1), 'too-many-throws', 429);
-  t.equal((await server.throw(other, 'left')).status, 202, 'another client is still welcome');
-});
-
 bound('joins from one source address', { 'address-joins': 1 }, async (t, server) => {
   const ids = [];
   let refused;
@@ -71,7 +49,7 @@ bound('joins from one source address', { 'address-joins': 1 }, async (t, server)
     else refused = answer;
   }
   t.ok(ids.length >= 10, `${ids.length} joined`);
-  refusal(t, refused, 'too-many-joins', 429);
+  t.equal(problemOf(refused), 'too-many-joins');
   const elsewhere = await askFrom(server, { address: '127.0.0.2' });
   t.equal(elsewhere.status, 201, 'another address is still welcome');
   t.equal((await server.throw(ids[0], 'left')).status, 202, 'and clients that have joined are');
@@ -103,7 +81,7 @@ bound('connections from one source address', { 'address-connections': 3 }, async
   // By two workers the last to connect may be the first to be let in.
   await until(async () => (await server.inside()).connections === 4, 'they are let in');
   const late = await server.wire();
-  refusal(t, await server.read(late), 'too-many-connections', 503);
+  t.equal(problemOf(await server.read(late)), 'too-many-connections');
   await late.closed();
   const status = request('GET', '/place/nobody');
   t.equal(
@@ -127,7 +105,7 @@ bound('connections in all', { connections: 4 }, async (t, server) => {
   const late = await server.wire();
   // What it sends all the same has no effect.
   late.send(request('POST', '/join'));
-  refusal(t, await server.read(late), 'too-many-connections', 503);
+  t.equal(problemOf(await server.read(late)), 'too-many-connections');
   await late.closed();
   t.equal(late.leftOver.length, 0, 'one answer and no other');
   await Promise.all([...wires, late].map((wire) => wire.destroy()));
@@ -146,7 +124,7 @@ bound(
     }
     const late = await server.wire();
     late.send(request('POST', '/join'));
-    refusal(t, await server.read(late), 'too-many-connections', 503);
+    t.equal(problemOf(await server.read(late)), 'too-many-connections');
     await late.destroy();
     await wires.pop().destroy();
     let next;
@@ -166,92 +144,7 @@ bound(
 bound('the bytes of a head', { 'head-bytes': '6K' }, async (t, server) => {
   const headers = (length) => ({ headers: { 'X-Long': 'x'.repeat(length) } });
   t.equal((await server.ask('GET', '/status', headers(5000))).status, 200);
-  refusal(t, await server.ask('GET', '/status', headers(7000)), 'head-too-large', 431);
-});
-
-bound('the time of a head', { 'head-time': 1, 'body-time': 60 }, async (t, server) => {
-  const wire = await server.wire();
-  wire.send('POST /join HTTP/1.1\r\nHost: a\r\n');
-  refusal(t, await server.read(wire), 'request-timeout', 408);
-  await wire.closed();
-});
-
-bound('the time of a body', { 'head-time': 1, 'body-time': 2 }, async (t, server) => {
-  const id = await server.join();
-  const wire = await server.wire();
-  wire.send(request('POST', `/throw/${id}/left`, { headers: { 'Content-Length': '20' } }));
-  wire.send('{"half":');
-  refusal(t, await server.read(wire), 'request-timeout', 408);
-  // What comes too late is no throw.
-  wire.send('         1}}');
-  await wire.closed();
-  t.equal((await server.status()).thrown, 0);
-});
-
-bound('the time between requests', { 'idle-time': 1 }, async (t, server) => {
-  const wire = await server.wire();
-  wire.send(request('POST', LEAVE));
-  t.equal((await server.read(wire)).status, 204);
-  await wire.closed();
-  t.equal(wire.leftOver.length, 0, 'closed without a word');
-});
-
-bound('the bytes of a sprite', { 'max-sprite': 100 }, async (t, server) => {
-  const id = await server.join();
-  t.equal((await server.throw(id, 'left', spriteOf(100))).status, 202);
-  refusal(t, await server.throw(id, 'left', spriteOf(101)), 'sprite-too-large', 413);
-});
-
-bound('the sprites of a mailbox', { mailbox: 2 }, async (t, server) => {
-  const id = await server.join();
-  for (let i = 0; i < 2; i++) t.equal((await server.throw(id, 'left')).body.state, 'queued');
-  refusal(t, await server.throw(id, 'left'), 'neighbor-busy', 503);
-  await server.poll(id);
-  const { answer } = await server.park(id, 'ack=2');
-  t.equal((await server.throw(id, 'left')).body.state, 'delivered', 'once it was read on');
-  t.equal((await answer).body.seq, 3);
-});
-
-bound('the bytes of a mailbox', { 'mailbox-bytes': 400, 'max-sprite': 200 }, async (t, server) => {
-  const id = await server.join();
-  t.equal((await server.throw(id, 'left', spriteOf(200))).body.state, 'queued');
-  refusal(t, await server.throw(id, 'left', spriteOf(200)), 'neighbor-busy', 503);
-  t.equal((await server.throw(id, 'left', spriteOf(50))).body.state, 'queued', 'a small one fits');
-  t.ok((await server.status()).mailboxBytes <= 400);
-});
-
-bound(
-  'the memory of all mailboxes',
-  { 'mailbox-memory': 600, 'mailbox-bytes': 400, 'max-sprite': 200, mailbox: 4 },
-  async (t, server) => {
-    const [one, other] = [await server.join(), await server.join()];
-    for (const id of [one, other]) {
-      t.equal((await server.throw(id, 'left', spriteOf(200))).body.state, 'queued');
-    }
-    refusal(t, await server.throw(one, 'left', spriteOf(150)), 'mailboxes-full', 503);
-    t.ok((await server.status()).mailboxBytes <= 600);
-  }
-);
-
-bound('places in the torus', { capacity: 2 }, async (t, server) => {
-  const id = await server.join();
-  await server.join();
-  refusal(t, await server.ask('POST', '/join'), 'torus-full', 503);
-  await server.leave(id);
-  t.equal(typeof (await server.join()), 'string', 'as soon as a client leaves there is a place');
-});
-
-bound('the bytes of an answer', { 'answer-bytes': 250, 'max-sprite': 100 }, async (t, server) => {
-  const id = await server.join();
-  for (let i = 0; i < 5; i++) await server.throw(id, 'left', spriteOf(100));
-  const seen = [];
-  for (let ack = 0; seen.length < 5;) {
-    const { body } = await server.poll(id, `ack=${ack}`);
-    t.ok(body.sprites.length > 0 && body.sprites.length <= 2, 'no more than fit');
-    seen.push(...body.sprites.map(({ seq }) => seq));
-    ack = body.seq;
-  }
-  t.strictSame(seen, [1, 2, 3, 4, 5], 'the others come in the next polls');
+  t.equal(problemOf(await server.ask('GET', '/status', headers(7000))), 'head-too-large');
 });
 
 t.test('the bytes of a state: a larger one is neither written nor read', async (t) => {
@@ -260,7 +153,7 @@ t.test('the bytes of a state: a larger one is neither written nor read', async (
   const fill = async (bytes) => {
     const server = await startServer(t, { options: { state, 'state-bytes': bytes, drain: 0 } });
     const id = await server.join();
-    await server.throw(id, 'left', spriteOf(2000));
+    await server.throw(id, 'left', `{"x":"${'x'.repeat(2000)}"}`);
     server.child.kill('SIGTERM');
     return { server, ...(await server.ended()) };
   };

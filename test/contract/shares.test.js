@@ -5,7 +5,7 @@ import t from 'tap';
 import { AddressLimits } from '../../lib/torus/address-limits.js';
 import { readOptions } from '../../lib/operator/options.js';
 import { Pool } from '../../lib/torus/pool.js';
-import { problemOf } from '../support/contract.js';
+import { checkAnswer, problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
 import { startServer } from '../support/server.js';
 
@@ -37,9 +37,7 @@ class Visitor {
     for (let i = 0; i < requests.length; i += 20) {
       const some = requests.slice(i, i + 20);
       this.#wire.send(Buffer.concat(some.map((one) => request(...one))));
-      for (const [method] of some) {
-        answers.push(await this.#wire.read({ head: method === 'HEAD' }));
-      }
+      while (answers.length < i + some.length) answers.push(checkAnswer(await this.#wire.read()));
     }
     return answers;
   }
@@ -60,12 +58,6 @@ class Visitor {
 
 const EDGES = ['left', 'right', 'up', 'down'];
 
-function refusal(t, answer, problem, status, what = problem) {
-  t.equal(problemOf(answer), problem, what);
-  t.equal(answer.status, status);
-  t.match(answer.headers['retry-after'], /^[1-9]\d*$/);
-}
-
 const share = (name, options, test) =>
   t.test(name, async (t) => {
     const server = await startServer(t, { options });
@@ -77,34 +69,12 @@ share('places of one address', { 'address-clients': 2 }, async (t, server) => {
   const hostile = await Visitor.at(server, HOSTILE);
   const honest = await Visitor.at(server, '127.0.1.1');
   const [first] = await hostile.join(2);
-  refusal(t, await hostile.ask('POST', '/join'), 'too-many-clients', 429);
+  t.equal(problemOf(await hostile.ask('POST', '/join')), 'too-many-clients');
   t.equal((await honest.ask('POST', '/join')).status, 201, 'others are still welcome');
   t.equal((await hostile.ask('POST', `/leave/${first}`)).status, 204);
   t.equal((await hostile.ask('POST', '/join')).status, 201, 'a place that was given back');
   t.equal((await server.status()).refused['too-many-clients'], 1);
   await Promise.all([hostile.close(), honest.close()]);
-});
-
-share('connections of one address', { 'address-connections': 2 }, async (t, server) => {
-  const wires = await Promise.all(
-    Array.from({ length: 3 }, () => Wire.open(server.port, server.host, HOSTILE))
-  );
-  // Whether a request is hot or JavaScript handles it.
-  const statuses = [];
-  for (const wire of wires) {
-    wire.send(request('OPTIONS', '/join'));
-    const answer = await wire.read();
-    statuses.push(answer.status);
-    if (answer.status === 503) refusal(t, answer, 'too-many-connections', 503);
-  }
-  t.strictSame(statuses, [204, 204, 503]);
-  const other = await Visitor.at(server, '127.0.1.1');
-  t.equal((await other.ask('OPTIONS', '/join')).status, 204, 'others are served');
-  await Promise.all([...wires.map((wire) => wire.destroy()), other.close()]);
-  await server.noConnectionBut(0);
-  const again = await Visitor.at(server, HOSTILE);
-  t.equal((await again.ask('OPTIONS', '/join')).status, 204, 'places that were given back');
-  await again.close();
 });
 
 share('what is held for one address', { 'address-held': '64K' }, async (t, server) => {
@@ -122,13 +92,13 @@ share('what is held for one address', { 'address-held': '64K' }, async (t, serve
     const { heldBytes } = await server.status();
     wire.send('x'.repeat(15000));
     wire.read().then(
-      (answer) => refused.push(answer),
+      (answer) => refused.push(checkAnswer(answer)),
       () => {}
     );
     await server.until((status) => status.heldBytes > heldBytes || refused.length > 0);
   }
   t.ok(refused.length > 0, 'the last are refused');
-  for (const answer of refused) refusal(t, answer, 'too-much-held', 503);
+  for (const answer of refused) t.equal(problemOf(answer), 'too-much-held');
   const { heldBytes, parked } = await server.status();
   t.ok(heldBytes <= 65536, `${heldBytes} bytes are held`);
   t.equal(parked, 6 - refused.length, 'what was parked there is no more');
@@ -155,12 +125,12 @@ share(
       else refused = answer;
     }
     t.equal(taken, 4, 'each counts as 1 KiB');
-    refusal(t, refused, 'too-many-sprites', 429);
+    t.equal(problemOf(refused), 'too-many-sprites');
     t.equal((await honest.throw(victim, 'left')).status, 202, 'others throw');
     // They go where they like: it is their thrower's address that has thrown them.
     for (const id of [thrower, other]) await hostile.ask('POST', `/leave/${id}`);
     const [again] = await hostile.join();
-    refusal(t, await hostile.throw(again, 'left'), 'too-many-sprites', 429, 'and still has');
+    t.equal(problemOf(await hostile.throw(again, 'left')), 'too-many-sprites', 'and still has');
     t.equal((await server.status()).waiting, 5);
     await hostile.ask('POST', `/leave/${again}`);
     const { body } = await honest.ask('GET', `/poll/${victim}`);
@@ -193,13 +163,8 @@ share(
     const [two] = await hostile.join();
     await hostile.ask('POST', `/leave/${one}`);
     t.strictSame(await throwAll(5), [202, 202, 202, 202, 429], 'it has its share again');
-    refusal(
-      t,
-      await hostile.throw(two, 'up'),
-      'too-many-sprites',
-      429,
-      'the client that left them has none'
-    );
+    const none = await hostile.throw(two, 'up');
+    t.equal(problemOf(none), 'too-many-sprites', 'the client that left them has none');
     await hostile.ask('POST', `/leave/${two}`);
     t.strictSame(await throwAll(4), [202, 202, 202, 202], 'nor does it end there');
     t.equal((await server.status()).waiting, 12, 'and none is lost');
@@ -233,7 +198,7 @@ share(
       if (answer.status === 200) t.same(answer.body, first.body, 'the same again');
       else refused = answer;
     }
-    refusal(t, refused, 'too-many-polls', 429);
+    t.equal(problemOf(refused), 'too-many-polls');
     t.equal((await server.status()).waiting, 4, 'and nothing is acked');
     // A client that acks may always poll: as often as sprites come.
     let { seq } = first.body;
@@ -259,13 +224,13 @@ share(
     const answers = [];
     for (let n = 0; n < 20; n += 1) answers.push(await hostile.throw(full, EDGES[n % 4]));
     t.equal(answers.filter(({ status }) => status === 202).length, 8, 'both mailboxes are full');
-    refusal(t, answers.at(-1), 'neighbor-busy', 503);
-    refusal(t, await hostile.throw(full, EDGES[0]), 'neighbor-busy', 503, 'for that address');
+    t.equal(problemOf(answers.at(-1)), 'neighbor-busy');
+    t.equal(problemOf(await hostile.throw(full, EDGES[0])), 'neighbor-busy', 'for that address');
     const taken = [];
     for (let n = 0; n < 20; n += 1) {
       const answer = await honest.throw(id, EDGES[n % 4]);
       if (answer.status === 202) taken.push(n);
-      else refusal(t, answer, 'neighbor-busy', 503);
+      else t.equal(problemOf(answer), 'neighbor-busy');
     }
     t.equal(taken.length, 8, 'as many again, and no more');
     await Promise.all([hostile.close(), honest.close()]);
