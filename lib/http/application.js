@@ -57,11 +57,14 @@ async function bytesOf(response, signal) {
   return Buffer.concat(chunks);
 }
 
-function fieldsOf(response, length) {
+/** The fields of an answer, `length` bytes long; to HEAD as long as the application says that GET's is. */
+function fieldsOf(response, method, length) {
   const fields = Object.fromEntries([...response.headers].filter(isPassed));
   const cookies = response.headers.getSetCookie();
   if (cookies.length > 0) fields['set-cookie'] = cookies;
-  if (response.status !== 204 && response.status !== 304) fields['Content-Length'] = length;
+  const said = method === 'HEAD' ? response.headers.get('content-length') : null;
+  const isSaid = /^\d{1,15}$/.test(said ?? '');
+  if (![204, 304].includes(response.status)) fields['Content-Length'] = isSaid ? said : length;
   return fields;
 }
 
@@ -95,11 +98,7 @@ export function openApplication(fetch) {
       if (gone.signal.aborted && error === gone.signal.reason) return null;
       throw error;
     }
-    const answer = { status: response.status, headers: fieldsOf(response, bytes.length) };
-    if (method !== 'HEAD') return { ...answer, body: bytes };
-    // The length of what GET would have answered, where the application says so.
-    const length = response.headers.get('content-length');
-    if (/^\d{1,15}$/.test(length ?? '')) answer.headers['Content-Length'] = length;
-    return answer;
+    const headers = fieldsOf(response, method, bytes.length);
+    return { status: response.status, headers, body: bytes };
   };
 }

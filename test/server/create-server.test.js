@@ -500,6 +500,8 @@ t.test('an application of its own, at the same port', async (t) => {
       }
       if (pathname === '/stream') return new Response(stream);
       if (pathname === '/odd') return new Response(null, { status: 299, headers: { 'X-A': 'ä' } });
+      if (pathname === '/204')
+        return new Response(null, { status: 204, headers: { 'Content-Length': '5' } });
       if (pathname === '/304') return new Response(null, { status: 304, headers: { ETag: '"a"' } });
       const headers = [
         ['Set-Cookie', 'a=1'],
@@ -548,6 +550,8 @@ t.test('an application of its own, at the same port', async (t) => {
     t.equal((await ask(path)).status, 500, path);
     t.match(lines, [/\w/], `${path} is logged`);
   }
+  const empty = await ask('204', { method: 'HEAD' });
+  t.equal(empty.headers.get('content-length'), null, 'a 204 has none');
   const same = await ask('304');
   t.strictSame([same.status, same.headers.get('etag')], [304, '"a"']);
 
