@@ -3,6 +3,7 @@ import { gunzipSync } from 'node:zlib';
 import t from 'tap';
 
 import {
+  append,
   askForPatches,
   EventStream,
   get,
@@ -13,7 +14,6 @@ import {
   parkMany,
   put,
   remove,
-  TOKEN,
   tokenFile,
   tryPut
 } from '../support/feeds.js';
@@ -189,10 +189,7 @@ contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server
     const { headers } = await server.ask('HEAD', `/feed/${key}`);
     t.match(headers, { etag: `"${cursor}"`, 'cache-control': NEWEST });
     const log = `${key}/log`;
-    for (const body of ['1', '2']) {
-      const headers = { Authorization: `Bearer ${TOKEN}` };
-      await server.ask('POST', `/feed/${log}`, { body, headers });
-    }
+    for (const item of [1, 2]) await append(server, log, item);
     const { etag, 'content-length': length } = (await get(server, log)).headers;
     const of = await server.ask('HEAD', `/feed/${log}`);
     t.match(of.headers, { etag, 'content-length': length });

@@ -6,6 +6,7 @@ import t from 'tap';
 import { problemOf } from '../support/contract.js';
 import {
   askForPatches,
+  authorized,
   EventStream,
   get,
   keptFeeds,
@@ -175,7 +176,7 @@ contract(t, { options }, async (t, server) => {
       const { headers } = await refused(t, server, 'bad-media-type', () =>
         server.ask('PATCH', `/feed/${key}`, {
           body: '[]',
-          headers: { Authorization: `Bearer ${TOKEN}`, 'Content-Type': type }
+          headers: authorized({ 'Content-Type': type })
         })
       );
       t.match(headers['accept-patch'], /json-patch.*merge-patch/);
@@ -193,12 +194,8 @@ contract(t, { options }, async (t, server) => {
     const wires = await Promise.all(Array.from({ length: 20 }, () => server.wire()));
     // Each is sent when the one before has left, over a connection of its own.
     for (const [i, one] of wires.entries()) {
-      one.send(
-        request('PUT', `/feed/${key}`, {
-          body: JSON.stringify({ i }),
-          headers: { Authorization: `Bearer ${TOKEN}` }
-        })
-      );
+      const body = JSON.stringify({ i });
+      one.send(request('PUT', `/feed/${key}`, { body, headers: authorized() }));
       wire.send(request('GET', '/status'));
       await server.read(wire);
     }
@@ -275,8 +272,7 @@ t.test('one publication too many at once is refused,', async (t) => {
   for (let burst = 0; burst < 20 && !answers.some(problemOf); burst += 1) {
     const wires = await Promise.all(Array.from({ length: 400 }, () => server.wire()));
     for (const [i, wire] of wires.entries()) {
-      const headers = { Authorization: `Bearer ${TOKEN}` };
-      wire.send(request('PUT', '/feed/a', { body: body(i + 1), headers }));
+      wire.send(request('PUT', '/feed/a', { body: body(i + 1), headers: authorized() }));
     }
     answers.push(...(await Promise.all(wires.map((wire) => server.read(wire)))));
     await Promise.all(wires.map((wire) => wire.destroy()));

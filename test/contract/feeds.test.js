@@ -4,16 +4,17 @@ import t from 'tap';
 
 import { problemOf } from '../support/contract.js';
 import {
+  append,
   askForPatches,
+  authorized,
   EventStream,
   get,
   park,
-  parkGetMany,
   parkGet,
+  parkGetMany,
   parkMany,
   put,
   remove,
-  TOKEN,
   tokenFile,
   tryPut
 } from '../support/feeds.js';
@@ -566,10 +567,7 @@ contract(t, { options }, async (t, server) => {
     await put(server, key, { padding, texts, last: 1 });
     const short = await get(server, key, `delta=1&after=${second.cursor}`, { headers });
     t.strictSame([short.headers['content-encoding'], short.body.patch.length], [undefined, 1]);
-    const published = { Authorization: `Bearer ${TOKEN}` };
-    for (const text of texts) {
-      await server.ask('POST', `/feed/${log}`, { headers: published, body: JSON.stringify(text) });
-    }
+    for (const text of texts) await append(server, log, text);
     const items = await park(server, request('GET', `/feed/${log}`, { headers }), { gzip: true });
     const { headers: said, bytes } = await items.answer;
     t.equal(said['content-encoding'], 'gzip');
@@ -659,8 +657,7 @@ contract(t, { options }, async (t, server) => {
   t.test('a publisher is told the keys there are, a page at a time', async (t) => {
     const own = await startServer(t, { options });
     stopAtEnd(t, own);
-    const list = (query, headers = { Authorization: `Bearer ${TOKEN}` }) =>
-      own.ask('GET', `/feeds?${query}`, { headers });
+    const list = (query, headers = authorized()) => own.ask('GET', `/feeds?${query}`, { headers });
     await refused(t, own, 'bad-token', () => list('', {}));
     t.strictSame((await list('')).body, { feeds: [] });
     const { body: first } = await put(own, 'b/1', [1, 2]);

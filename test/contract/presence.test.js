@@ -4,6 +4,8 @@ import { createServer } from '../../server.js';
 import { Feeds } from '../../lib/client/client.js';
 import { problemOf } from '../support/contract.js';
 import {
+  append,
+  authorized,
   EventStream,
   get,
   keptFeeds,
@@ -12,7 +14,6 @@ import {
   patch,
   put,
   remove,
-  TOKEN,
   tokenFile,
   tryPut
 } from '../support/feeds.js';
@@ -83,9 +84,7 @@ for (const workers of [0, 1]) {
         t.equal(problemOf(await tryPut(server, key, '1')), 'reserved-feed');
         t.equal(problemOf(await patch(server, key, 'merge-patch', {})), 'reserved-feed');
         t.equal(problemOf(await remove(server, key)), 'reserved-feed');
-        const headers = { Authorization: `Bearer ${TOKEN}` };
-        const item = await server.ask('POST', `/feed/${key}`, { body: '1', headers });
-        t.equal(problemOf(item), 'reserved-feed');
+        t.equal(problemOf(await append(server, key, 1)), 'reserved-feed');
       }
       const by = bearer(reads([], { publish: ['*'] }));
       const answer = await server.ask('PUT', '/feed/presence/open', { body: '1', ...by });
@@ -232,8 +231,7 @@ t.test('none is kept: a restart begins anew', async (t) => {
   first.child.kill('SIGTERM');
   await first.ended();
   const second = await startServer(t, { options });
-  const headers = { Authorization: `Bearer ${TOKEN}` };
-  const { feeds } = (await second.ask('GET', '/feeds', { headers })).body;
+  const { feeds } = (await second.ask('GET', '/feeds', { headers: authorized() })).body;
   t.strictSame(
     feeds.map(({ feed }) => feed),
     ['a']

@@ -64,7 +64,8 @@ export function keptFeeds(t) {
   return { 'publish-token-file': tokenFile(t), state: join(temporary(t), 'state'), drain: 1 };
 }
 
-const authorized = (headers = {}) => ({ Authorization: `Bearer ${TOKEN}`, ...headers });
+/** The headers of a publisher. */
+export const authorized = (headers = {}) => ({ Authorization: `Bearer ${TOKEN}`, ...headers });
 
 /** Publishes a value, text or anything JSON has; the answer must be 200 or 201. */
 export async function put(server, key, value, headers) {
@@ -82,6 +83,10 @@ export const patch = (server, key, type, value) =>
     body: typeof value === 'string' ? value : JSON.stringify(value),
     headers: authorized({ 'Content-Type': `application/${type}+json` })
   });
+
+/** Appends an item to a log. */
+export const append = (server, key, item, headers = authorized()) =>
+  server.ask('POST', `/feed/${key}`, { body: JSON.stringify(item), headers });
 
 export const remove = (server, key) =>
   server.ask('DELETE', `/feed/${key}`, { headers: authorized() });
