@@ -1,14 +1,11 @@
 import assert from 'node:assert/strict';
-import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 
 import { problemOf } from '../support/contract.js';
-import { plainEnvironment } from '../support/cpp-build.js';
 import { request, Wire } from '../support/http.js';
-import { ROOT } from '../support/server.js';
 import { until } from '../support/until.js';
 import { Scene, Skip, stopwatch } from './scene.js';
 import { UNBOUND } from '../support/launch.js';
@@ -134,44 +131,19 @@ export const silent = {
   }
 };
 
-const run = promisify(execFile);
-
 export const storm = {
   name: 'reconnect storm',
   promise: 'all are parked again, in their old places; nothing thrown meanwhile is missing',
   async run(scene) {
     const clients = scene.short ? 2000 : 10000;
     const server = await scene.server({ ...UNBOUND, 'throw-rate': 0 });
-    let out;
-    try {
-      out = await run(
-        process.execPath,
-        [
-          `${ROOT}bin/sprites-swarm`,
-          'storm',
-          String(clients),
-          '--port',
-          String(server.port),
-          '--rate',
-          '200',
-          '--time',
-          '60',
-          '--json',
-          '--quiet'
-        ],
-        { env: plainEnvironment(), maxBuffer: 2 ** 26, timeout: 150_000 }
-      );
-    } catch (error) {
-      assert.fail(
-        `the swarm says: ${error.stderr || error.stdout || error.message}`.slice(0, 2000)
-      );
-    }
+    const args = ['storm', clients, '--rate', 200, '--time', 60];
     const {
       storm,
       account,
       server: { law, after },
       connections
-    } = JSON.parse(out.stdout);
+    } = await scene.swarm(server, args).result();
     assert.equal(storm.parked, clients);
     assert.equal(account.missing, 0);
     assert.ok(law.holds, JSON.stringify(law));

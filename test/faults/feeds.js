@@ -1,30 +1,15 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import { join } from 'node:path';
 
-import { EventStream, get, parkGet, put, TOKEN } from '../support/feeds.js';
+import { authorized, EventStream, get, parkGet, put, tokenFile } from '../support/feeds.js';
 import { request, resetSocket } from '../support/http.js';
+import { resident } from '../support/processes.js';
 import { stopwatch } from './scene.js';
 
 /** Feeds whose sources fail: upstreams and publishers. */
 
 const MEGABYTE = 2 ** 20;
-
-/** @returns {Promise<string>} the path of a file with the tests' token in it */
-async function tokensOf(scene) {
-  const path = join(await scene.folder(), 'tokens');
-  await writeFile(path, `${TOKEN}\n`);
-  return path;
-}
-
-/** Bytes of memory that a process has resident. */
-function residentOf(pid) {
-  const [, kilobytes] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  return Number(kilobytes) * 1024;
-}
 
 /** What an upstream may do instead of answering. */
 const misdeeds = {
@@ -92,12 +77,12 @@ export const upstream = {
       upstream: source.url,
       'upstream-every': 1,
       'upstream-time': 1,
-      'publish-token-file': await tokensOf(scene)
+      'publish-token-file': tokenFile(scene)
     });
     await put(server, 'ours', 0);
     const stream = await EventStream.open(server, 'a');
     assert.deepEqual((await stream.news()).data.value, { version: 1 });
-    const before = residentOf(server.pid);
+    const before = resident(server.pid);
     const seen = [];
     let longest = 0;
     for (const [what, misdeed] of Object.entries(misdeeds)) {
@@ -114,7 +99,7 @@ export const upstream = {
       assert.deepEqual((await stream.news()).data.value, { version }, `back after it ${what}`);
       seen.push(what);
     }
-    const grown = (residentOf(server.pid) - before) / MEGABYTE;
+    const grown = (resident(server.pid) - before) / MEGABYTE;
     assert.ok(grown < 200, `${grown} MiB more are resident`);
     const { fetching, feeds, fetchesFailed } = await server.status();
     assert.equal(feeds, 2);
@@ -134,13 +119,13 @@ export const publisher = {
   promise:
     'the value stands and no watcher is told; the next publication succeeds; nothing is held',
   async run(scene) {
-    const options = { 'publish-token-file': await tokensOf(scene), 'head-time': 2, 'body-time': 3 };
+    const options = { 'publish-token-file': tokenFile(scene), 'head-time': 2, 'body-time': 3 };
     const server = await scene.server(options);
     const { cursor } = (await put(server, 'a', { score: 1 })).body;
     const watcher = await parkGet(server, 'a', `after=${cursor}`);
     const whole = request('PUT', '/feed/a', {
       body: JSON.stringify({ score: 2, padding: 'x'.repeat(MEGABYTE / 2) }),
-      headers: { Authorization: `Bearer ${TOKEN}` }
+      headers: authorized()
     });
     // At every place of it, by a reset, by an end, and by silence.
     const ends = ['reset', 'destroy', 'half'];

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { certificate } from '../support/certificate.js';
+import { authorized, tokenFile } from '../support/feeds.js';
 import { request, Wire } from '../support/http.js';
 import { resident } from '../support/processes.js';
 
@@ -25,8 +24,6 @@ const RECOVERY = 4;
 
 /** Seconds a throw may take until it has its 202, tried again as the contract says. */
 const PATIENCE = 10;
-
-const TOKEN = 'a-token-of-the-publisher';
 
 /** Looks at it from now on; `peak()` is the most so far. */
 function watchMemory(scene, pid) {
@@ -56,8 +53,8 @@ function operate(server) {
   const rounds = (async () => {
     for (let version = 0; running; version += 1) {
       const body = JSON.stringify({ version, text: String(version).padEnd(100_000, 'x') });
-      const headers = { Authorization: `Bearer ${TOKEN}` };
-      const published = await ask(server.port, 'PUT', '/feed/scores', { headers, body });
+      const publication = { headers: authorized(), body };
+      const published = await ask(server.port, 'PUT', '/feed/scores', publication);
       assert.ok(published === 200 || published === 201, `a publication: ${published}`);
       assert.equal(await ask(server.adminPort, 'GET', '/healthz'), 200, 'the admin port');
       await pause(500);
@@ -109,12 +106,10 @@ export const hostile = Object.entries(WAYS).map(([way, { options = () => ({}), p
     'the server grows by 300 MB at the most, and lives',
   async run(scene) {
     const folder = await scene.folder();
-    const tokens = join(folder, 'tokens');
-    writeFileSync(tokens, `${TOKEN}\n`, { mode: 0o600 });
     const seconds = scene.short ? 12 : 60;
     const lease = scene.short ? 8 : 30;
     const server = await scene.server({
-      'publish-token-file': tokens,
+      'publish-token-file': tokenFile(scene),
       lease,
       hold: 20,
       ...options(folder)

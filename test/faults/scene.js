@@ -171,8 +171,8 @@ export class Scene {
    *
    * @param {{port: number}} server
    * @param {(string | number)[]} args its command and options
-   * @returns {{over: () => boolean, end: () => Promise<object>}} `end` interrupts it, and gives its
-   *     result once everything under way has arrived
+   * @returns {{over: () => boolean, result: () => Promise<object>, end: () => Promise<object>}} `result` of one that
+   *     ends by itself; `end` interrupts it, and gives its result once everything under way has arrived
    */
   swarm({ port }, args) {
     const child = spawn(
@@ -186,14 +186,18 @@ export class Scene {
       child.kill('SIGKILL');
       await ended;
     });
+    const result = async () => {
+      await ended;
+      const [out, err] = await told;
+      assert.notEqual(out, '', `the swarm says: ${err}`);
+      return JSON.parse(out);
+    };
     return {
       over: () => child.exitCode !== null || child.signalCode !== null,
-      async end() {
+      result,
+      end() {
         child.kill('SIGINT');
-        await ended;
-        const [out, err] = await told;
-        assert.notEqual(out, '', `the swarm says: ${err}`);
-        return JSON.parse(out);
+        return result();
       }
     };
   }

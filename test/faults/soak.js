@@ -3,8 +3,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { request, Wire } from '../support/http.js';
 import { answerHelp, takeOptions } from '../support/documents.js';
+import { resident } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
-import { chart, COLLECTS, residentOf, slackOf, trend } from './trend.js';
+import { chart, COLLECTS, slackOf, trend } from './trend.js';
 import { UNBOUND } from '../support/launch.js';
 
 /**
@@ -202,7 +203,7 @@ async function sample() {
   const { clients, parked, mailboxBytes, heldBytes, waiting, connections, heapUsed } =
     await server.status();
   samples.push({
-    'resident size': residentOf(server.pid),
+    'resident size': resident(server.pid),
     'V8 heap': heapUsed,
     descriptors: readdirSync(`/proc/${server.pid}/fd`).length,
     connections,

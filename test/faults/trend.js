@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
@@ -74,11 +74,6 @@ export function trend(values, slack) {
  */
 export function slackOf(name) {
   return /size|heap/.test(name) ? 2 ** 20 : 16;
-}
-
-/** @returns {number} bytes that a process has resident */
-export function residentOf(pid) {
-  return 1024 * /^VmRSS:\s+([0-9]+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1];
 }
 
 /**

@@ -8,7 +8,7 @@ import { Scene, stopwatch } from '../faults/scene.js';
 import { Rig } from '../faults/world-rig.js';
 import { answerHelp, takeOptions } from '../support/documents.js';
 import { Asker, Load } from '../support/feed-load.js';
-import { TOKEN } from '../support/feeds.js';
+import { tokenFile } from '../support/feeds.js';
 import { startServer } from '../support/server.js';
 
 /**
@@ -88,10 +88,9 @@ const versionOf = (cursor) => Number(cursor?.slice(cursor.lastIndexOf('-') + 1) 
 
 async function playLists(scene) {
   const folder = await scene.folder();
-  writeFileSync(join(folder, 'tokens'), `${TOKEN}\n`);
   const options = {
     ...{ workers: 2, state: join(folder, 'state'), sync: 'never', drain: 1, hold: 5 },
-    ...{ 'publish-token-file': join(folder, 'tokens'), 'log-items': 100_000, 'throw-rate': 0 }
+    ...{ 'publish-token-file': tokenFile(scene), 'log-items': 100_000, 'throw-rate': 0 }
   };
   const start = () => startServer(scene, { options });
   const at = { server: await start() };

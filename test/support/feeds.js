@@ -52,9 +52,9 @@ export async function watchBy(ask, feeds, ...what) {
   return wire;
 }
 
-/** @returns {string} the path of a file with the token in it */
+/** @returns {string} the path of a file with the token in it, which goes with the test, or with a scene of faults */
 export function tokenFile(t) {
-  const path = join(t.testdir({}), 'tokens');
+  const path = join(temporary(t), 'tokens');
   writeFileSync(path, `old-token\n${TOKEN}\n`);
   return path;
 }
