@@ -196,21 +196,11 @@ export class Exchanges {
   }
 
   watch(connection, generation, wanted) {
-    const { hold = -1, delta = false, gzip = false, stream = false, many = false } = wanted;
-    const {
-      keys,
-      afters,
-      from,
-      last = -1,
-      noneMatch = '',
-      problems,
-      grant,
-      posted = false
-    } = wanted;
-    const given = {
-      ...{ problems: problems?.map(outcomeOf), grant: grant && nativeOf(grant) },
-      ...{ keys, afters, from, hold, delta, gzip, stream, many, posted, last, noneMatch }
-    };
-    this.door.watch(connection, generation, given);
+    const { hold = -1, last = -1, noneMatch = '', problems, grant, ...rest } = wanted;
+    this.door.watch(connection, generation, {
+      ...{ ...rest, hold, last, noneMatch },
+      problems: problems?.map(outcomeOf),
+      grant: grant && nativeOf(grant)
+    });
   }
 }
