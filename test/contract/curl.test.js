@@ -92,20 +92,9 @@ contract(t, {}, (t, server) => {
   t.test('curl uses one connection for many requests', async (t) => {
     const id = await server.join();
     const { stdout } = await run('curl', [
-      '-sS',
-      '-w',
-      '%{num_connects}\n',
-      '-o',
-      '/dev/null',
-      `${base}/status`,
-      '-o',
-      '/dev/null',
-      `${base}/place/${id}`,
-      '-o',
-      '/dev/null',
-      '-X',
-      'GET',
-      `${base}/status`
+      ...['-sS', '-w', '%{num_connects}\n', '-o', '/dev/null', `${base}/status`],
+      ...['-o', '/dev/null', `${base}/place/${id}`],
+      ...['-o', '/dev/null', '-X', 'GET', `${base}/status`]
     ]);
     t.strictSame(stdout.trim().split('\n'), ['1', '0', '0']);
   });

@@ -70,9 +70,7 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
       wire.send(request(...args));
       return server.read(wire, { head: args[0] === 'HEAD' });
     };
-    const {
-      body: { id }
-    } = await ask('POST', '/join');
+    const { id } = (await ask('POST', '/join')).body;
     for (let round = 0; round < 3; round += 1) {
       t.equal((await ask('POST', `/throw/${id}/left`, { body: '{}' })).status, 202);
       t.equal((await ask('GET', '/status')).body.clients, 1);
@@ -141,26 +139,18 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
   t.test('chunked bodies that are no sprite get their problems', async (t) => {
     const id = await server.join();
     const head = `POST /throw/${id}/left HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n`;
-    await refused(t, server, 'bad-sprite', () => first(`${head}0\r\n\r\n`), 'empty');
-    await refused(t, server, 'bad-sprite', () => first(`${head}1\r\n{\r\n0\r\n\r\n`), 'broken');
-    const big = '.'.repeat(20000);
-    await refused(
-      t,
-      server,
-      'sprite-too-large',
-      () => first(`${head}${big.length.toString(16)}\r\n${big}\r\n0\r\n\r\n`),
-      'too large'
-    );
-    await refused(
-      t,
-      server,
-      'sprite-too-large',
-      () => first(`${head}${`400\r\n${'.'.repeat(1024)}\r\n`.repeat(20)}`),
-      'too large, no end'
-    );
-    await refused(t, server, 'bad-request', () => last(`${head}zz\r\n{}\r\n0\r\n\r\n`), 'no size');
-    await refused(t, server, 'bad-request', () => last(`${head}-2\r\n{}\r\n0\r\n\r\n`), 'minus');
-    await refused(t, server, 'bad-request', () => last(`${head}2\r\n{}..0\r\n\r\n`), 'no end');
+    const chunk = (length) => `${length.toString(16)}\r\n${'.'.repeat(length)}\r\n`;
+    for (const [problem, why, body, ask] of [
+      ['bad-sprite', 'empty', '0\r\n\r\n', first],
+      ['bad-sprite', 'broken', '1\r\n{\r\n0\r\n\r\n', first],
+      ['sprite-too-large', 'too large', `${chunk(20000)}0\r\n\r\n`, first],
+      ['sprite-too-large', 'too large, no end', chunk(1024).repeat(20), first],
+      ['bad-request', 'no size', 'zz\r\n{}\r\n0\r\n\r\n', last],
+      ['bad-request', 'minus', '-2\r\n{}\r\n0\r\n\r\n', last],
+      ['bad-request', 'no end', '2\r\n{}..0\r\n\r\n', last]
+    ]) {
+      await refused(t, server, problem, () => ask(head + body), why);
+    }
   });
 
   t.test('a throw that expects 100-continue is told to', async (t) => {
@@ -310,37 +300,17 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
 
   t.test('a Host there must be, once', async (t) => {
     const id = await server.join();
-    for (const target of ['/status', `/poll/${id}`, `/place/${id}`]) {
-      await refused(
-        t,
-        server,
-        'bad-request',
-        () => last(`GET ${target} HTTP/1.1\r\n\r\n`),
-        `none: ${target}`
-      );
-      await refused(
-        t,
-        server,
-        'bad-request',
-        () => last(`GET ${target} HTTP/1.1\r\n` + 'Host: a\r\nHost: b\r\n\r\n'),
-        `two: ${target}`
-      );
-      await refused(
-        t,
-        server,
-        'bad-request',
-        () => last(`GET ${target} HTTP/1.1\r\n` + 'Host: a\r\nhost: a\r\n\r\n'),
-        `twice the same: ${target}`
-      );
+    const hosts = {
+      none: '',
+      two: 'Host: a\r\nHost: b\r\n',
+      'the same twice': 'Host: a\r\nhost: a\r\n'
+    };
+    for (const line of ['POST /join', `GET /poll/${id}`, `GET /place/${id}`, 'GET /status']) {
+      for (const [why, fields] of Object.entries(hosts)) {
+        const ask = () => last(`${line} HTTP/1.1\r\n${fields}\r\n`);
+        await refused(t, server, 'bad-request', ask, `${why}: ${line}`);
+      }
     }
-    await refused(t, server, 'bad-request', () => last('POST /join HTTP/1.1\r\n\r\n'), 'join');
-    await refused(
-      t,
-      server,
-      'bad-request',
-      () => last('POST /join HTTP/1.1\r\nHost: a\r\n' + 'Host: a\r\n\r\n'),
-      'join, two'
-    );
   });
 
   t.test('what is no HTTP is a bad-request and the end of the connection', async (t) => {
@@ -417,36 +387,18 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
 
   t.test('heads too large are 431', async (t) => {
     const id = await server.join();
+    const heads = {
+      'fields without number': `POST /join HTTP/1.1\r\n${HOST}${'Xyz: a\r\n'.repeat(8000)}\r\n`,
+      'a head that never ends': `POST /join HTTP/1.1\r\n${HOST}X: ${'x'.repeat(20000)}`
+    };
     for (const size of [17000, 60000]) {
-      await refused(
-        t,
-        server,
-        'head-too-large',
-        () => last(`GET /poll/${id} HTTP/1.1\r\n${HOST}` + `X: ${'x'.repeat(size)}\r\n\r\n`),
-        `a field of ${size} bytes`
-      );
-      await refused(
-        t,
-        server,
-        'head-too-large',
-        () => last(`GET /poll/${id}?${'x'.repeat(size)}` + ` HTTP/1.1\r\n${HOST}\r\n`),
-        `a target of ${size} bytes`
-      );
+      const long = 'x'.repeat(size);
+      heads[`a field of ${size}`] = `GET /poll/${id} HTTP/1.1\r\n${HOST}X: ${long}\r\n\r\n`;
+      heads[`a target of ${size}`] = `GET /poll/${id}?${long} HTTP/1.1\r\n${HOST}\r\n`;
     }
-    await refused(
-      t,
-      server,
-      'head-too-large',
-      () => last(`POST /join HTTP/1.1\r\n${HOST}` + `${'Xyz: a\r\n'.repeat(8000)}\r\n`),
-      'fields without number'
-    );
-    await refused(
-      t,
-      server,
-      'head-too-large',
-      () => last(`POST /join HTTP/1.1\r\n${HOST}` + `X: ${'x'.repeat(20000)}`),
-      'a head that never ends'
-    );
+    for (const [why, bytes] of Object.entries(heads)) {
+      await refused(t, server, 'head-too-large', () => last(bytes), why);
+    }
   });
 
   t.test('a head of eight thousand bytes is served', async (t) => {

@@ -113,21 +113,8 @@ contract(t, { options: { lease: 30, 'max-sprite': 4096 } }, (t, server) => {
   t.test("a hold outside 5 up to the server's is bad-hold", async (t) => {
     const id = await server.join();
     const bad = [
-      '',
-      '0',
-      '1',
-      '4',
-      '121',
-      '3600',
-      '-5',
-      '5.5',
-      '1e1',
-      '0x10',
-      'long',
-      '4294967301',
-      '9007199254740991',
-      '9007199254740992',
-      '9'.repeat(400)
+      ...['', '0', '1', '4', '121', '3600', '-5', '5.5', '1e1', '0x10', 'long', '4294967301'],
+      ...['9007199254740991', '9007199254740992', '9'.repeat(400)]
     ];
     for (const hold of bad) {
       await refused(

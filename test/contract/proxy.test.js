@@ -143,19 +143,27 @@ const PROXIES = {
   }
 };
 
-/** Server and proxy, and a way to speak TLS to it. */
-async function behind(t, name, options = []) {
+/** A proxy before what listens at a port. */
+async function startProxy(t, name, upstream) {
   const dir = openFolder(t);
   const ca = proxyCertificate(dir);
-  const [port, upstream] = [await freePort(), await freePort()];
-  const { file, trust, config, run } = PROXIES[name];
+  const port = await freePort();
+  const { file, config, run } = PROXIES[name];
   const written = path.join(dir, file);
   writeFileSync(written, config({ dir, port, upstream }));
-  const agent = new https.Agent({ keepAlive: true, ca, maxSockets: 100 });
-  t.teardown(() => agent.destroy());
-  const sprites = await startSprites(t, upstream, ['--trust-proxy', trust, ...options]);
   const proxy = program(t, name, run(written));
   await listening(proxy, port);
+  return { dir, ca, port, proxy };
+}
+
+/** Server and proxy, and a way to speak TLS to it. */
+async function behind(t, name, options = []) {
+  const upstream = await freePort();
+  const trust = ['--trust-proxy', PROXIES[name].trust];
+  const sprites = await startSprites(t, upstream, [...trust, ...options]);
+  const { dir, ca, port, proxy } = await startProxy(t, name, upstream);
+  const agent = new https.Agent({ keepAlive: true, ca, maxSockets: 100 });
+  t.teardown(() => agent.destroy());
 
   /** @returns {Promise<{ status: number, headers: object, body: object | null }>} */
   function ask(method, target, { body, headers } = {}) {
@@ -262,9 +270,7 @@ for (const name of Object.keys(PROXIES)) {
     });
 
     t.test('a sprite of the largest size passes', async (t) => {
-      const {
-        body: { id, maxSprite }
-      } = await ask('POST', '/join');
+      const { id, maxSprite } = (await ask('POST', '/join')).body;
       const sprite = JSON.stringify({ data: 'x'.repeat(maxSprite - 11) });
       t.equal(sprite.length, maxSprite);
       t.equal((await ask('POST', `/throw/${id}/up`, { body: sprite })).status, 202);
@@ -278,9 +284,7 @@ for (const name of Object.keys(PROXIES)) {
       t.equal(answer.status, 404);
       t.equal(answer.headers['content-type'], 'application/problem+json');
       t.equal(answer.body.type, 'urn:sprites:unknown-client');
-      const {
-        body: { id, maxSprite }
-      } = await ask('POST', '/join');
+      const { id, maxSprite } = (await ask('POST', '/join')).body;
       const large = JSON.stringify({ data: 'x'.repeat(maxSprite * 2) });
       t.match(await ask('POST', `/throw/${id}/up`, { body: large }), {
         status: 413,
@@ -309,9 +313,7 @@ for (const name of Object.keys(PROXIES)) {
     });
 
     t.test('a client that goes away takes its parked poll with it', async (t) => {
-      const {
-        body: { id }
-      } = await ask('POST', '/join');
+      const { id } = (await ask('POST', '/join')).body;
       const agent = new https.Agent({ ca: rest.ca });
       const request = https.get({
         host: '127.0.0.1',
@@ -351,9 +353,7 @@ for (const name of Object.keys(PROXIES)) {
       });
 
       t.test('while the server is away, a problem document says when to come again', async (t) => {
-        const {
-          body: { id }
-        } = await ask('POST', '/join');
+        const { id } = (await ask('POST', '/join')).body;
         sprites.kill('SIGTERM');
         await sprites.gone;
         const answer = await ask('GET', `/poll/${id}?ack=0`);
@@ -450,17 +450,6 @@ for (const name of Object.keys(PROXIES)) {
   });
 }
 
-/** A proxy before a listener of the test's. */
-async function before(t, name, upstream) {
-  const dir = openFolder(t);
-  const ca = proxyCertificate(dir);
-  const port = await freePort();
-  const { file, config, run } = PROXIES[name];
-  writeFileSync(path.join(dir, file), config({ dir, port, upstream }));
-  await listening(program(t, name, run(path.join(dir, file))), port);
-  return { ca, port };
-}
-
 t.test(
   "haproxy tells the client's address by the PROXY protocol, version 2",
   { skip: installed('haproxy') ? false : 'haproxy is not installed' },
@@ -482,7 +471,7 @@ t.test(
       .listen(0, '127.0.0.1');
     await once(backend, 'listening');
     t.teardown(() => backend.close());
-    const { ca, port } = await before(t, 'haproxy', backend.address().port);
+    const { ca, port } = await startProxy(t, 'haproxy', backend.address().port);
     const agent = new https.Agent({ ca, localAddress: '127.0.0.77' });
     const [response] = await once(
       https.get({ host: '127.0.0.1', port, path: '/status', agent }),
@@ -520,7 +509,7 @@ t.test(
       backend.close();
       backend.closeAllConnections();
     });
-    const { ca, port } = await before(t, 'nginx', backend.address().port);
+    const { ca, port } = await startProxy(t, 'nginx', backend.address().port);
     const agent = new https.Agent({ ca, localAddress: '127.0.0.77' });
     const claims = { 'X-Forwarded-For': '192.0.2.1', Forwarded: 'for=192.0.2.1' };
     const [response] = await once(

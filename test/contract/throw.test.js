@@ -134,18 +134,8 @@ contract(t, { options: { 'throw-rate': 0, 'max-sprite': 4096 } }, (t, server) =>
   t.test('an edge is left, right, up or down, and nothing else', async (t) => {
     const id = await server.join();
     for (const edge of [
-      'Left',
-      'LEFT',
-      'north',
-      '0',
-      'left%20',
-      'lef%74',
-      '%6ceft',
-      '..',
-      '__proto__',
-      'constructor',
-      'lefts',
-      'l'
+      ...['Left', 'LEFT', 'north', '0', 'left%20', 'lef%74', '%6ceft', '..', '__proto__'],
+      ...['constructor', 'lefts', 'l']
     ]) {
       await refused(t, server, 'bad-edge', () => server.throw(id, edge), edge);
     }
