@@ -21,6 +21,9 @@ async function readBody(response, most) {
   return Buffer.concat(chunks);
 }
 
+/** Codes of a connection that the source has closed, as it may a kept one at any time. */
+const CLOSED = ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'];
+
 /** As much of a Location as a log may show. */
 const LONGEST_LOCATION = 200;
 
@@ -57,7 +60,11 @@ export async function fetchValue({ url, time, etag, ...job }, work = change) {
     const headers = { Accept: 'application/json', 'User-Agent': 'sprites' };
     if (etag !== undefined) headers['If-None-Match'] = etag;
     // Not 'error': that does not tell a redirect from any other failure of the network.
-    const response = await fetch(url, { headers, signal, redirect: 'manual' });
+    const ask = () => fetch(url, { headers, signal, redirect: 'manual' });
+    const response = await ask().catch((error) => {
+      if (!CLOSED.includes(error.cause?.code)) throw error;
+      return ask();
+    });
     if (response.status === 304 && headers['If-None-Match'] !== undefined) {
       return { unchanged: true, etag };
     }

@@ -7,7 +7,7 @@ import t from 'tap';
 import { askFrom } from '../support/addresses.js';
 import { problemOf } from '../support/contract.js';
 import { EventStream, get, parkGet, parkMany, patch, put, tokenFile } from '../support/feeds.js';
-import { request, Wire } from '../support/http.js';
+import { request, resetSocket, Wire } from '../support/http.js';
 import { refused, startServer, stopAtEnd } from '../support/server.js';
 import { until } from '../support/until.js';
 
@@ -182,6 +182,20 @@ t.test('conditional requests', async (t) => {
   t.ok(conditional > 0);
   await watcher.wire.destroy();
 });
+
+t.test(
+  'a source that closes a kept connection when it is asked again has not failed',
+  async (t) => {
+    const asked = new WeakSet();
+    const upstream = await startUpstream(t, (request, response) => {
+      if (asked.has(request.socket)) return resetSocket(request.socket);
+      asked.add(request.socket);
+      return json(1)(request, response);
+    });
+    const server = await start(t, upstream, { 'feed-threads': 1 });
+    for (const key of ['a', 'b', 'c']) t.equal((await get(server, key)).body.value, 1);
+  }
+);
 
 t.test('a first fetch that fails, whatever is wrong with it', async (t) => {
   const failures = {
