@@ -6,10 +6,10 @@ import { AddressLimits } from '../../lib/torus/address-limits.js';
 import { readOptions } from '../../lib/operator/options.js';
 import { Pool } from '../../lib/torus/pool.js';
 import { problemOf } from '../support/contract.js';
-import { request } from '../support/http.js';
+import { request, Wire } from '../support/http.js';
 import { launchToEnd } from '../support/launch.js';
 import { startServer } from '../support/server.js';
-import { askFrom, from } from '../support/addresses.js';
+import { askFrom } from '../support/addresses.js';
 import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
 
@@ -74,7 +74,7 @@ t.test('IPv6 counts by its /64, IPv4 by the address, and a mapped one as IPv4', 
 });
 
 bound('connections from one source address', { 'address-connections': 3 }, async (t, server) => {
-  const elsewhere = await from('127.0.0.2', server.port);
+  const elsewhere = await Wire.open(server.port, server.host, '127.0.0.2');
   await server.noConnectionBut(1);
   // The connections of /status are this address's too: they have gone before the next comes.
   const wires = await Promise.all(Array.from({ length: 3 }, () => server.wire()));

@@ -10,18 +10,6 @@ import { until } from './until.js';
 
 /** Clients at addresses of their own, as far as the server can tell. */
 
-/** Connects from an address of the loopback network. */
-export function from(localAddress, port) {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ port, host: '127.0.0.1', localAddress, allowHalfOpen: true });
-    socket.once('error', reject);
-    socket.once('connect', () => {
-      socket.off('error', reject);
-      resolve(new Wire(socket));
-    });
-  });
-}
-
 /** One request over a connection of its own, from an address or behind a proxy's header. */
 export async function askFrom(
   server,
@@ -29,7 +17,7 @@ export async function askFrom(
   method = 'POST',
   target = '/join'
 ) {
-  const wire = await from(address, server.port);
+  const wire = await Wire.open(server.port, '127.0.0.1', address);
   if (before.length > 0) wire.send(before);
   wire.send(request(method, target, { headers, body }));
   try {

@@ -64,23 +64,20 @@ export class Wire {
    * @returns {Promise<Wire>}
    */
   static open(port, host = '127.0.0.1', localAddress = undefined) {
-    return new Promise((resolve, reject) => {
-      const socket = connect({ port, host, localAddress, allowHalfOpen: true });
-      socket.once('error', reject);
-      socket.once('connect', () => {
-        socket.off('error', reject);
-        resolve(new Wire(socket));
-      });
-    });
+    const socket = connect({ port, host, localAddress, allowHalfOpen: true });
+    return Wire.#connected(socket, 'connect');
   }
 
   /** The same inside of TLS, with any certificate. */
   static openTls(port, host = '127.0.0.1', localAddress = undefined) {
     const how = { port, host, localAddress, allowHalfOpen: true, rejectUnauthorized: false };
+    return Wire.#connected(connectTls(how), 'secureConnect');
+  }
+
+  static #connected(socket, event) {
     return new Promise((resolve, reject) => {
-      const socket = connectTls(how);
       socket.once('error', reject);
-      socket.once('secureConnect', () => {
+      socket.once(event, () => {
         socket.off('error', reject);
         resolve(new Wire(socket));
       });
@@ -161,9 +158,17 @@ export class Wire {
     for (;;) {
       const length = find(this.#received.bytes);
       if (length !== undefined) return this.#received.take(length);
-      assert.ok(!this.#ended, `the connection ended (${this.error?.code ?? 'cleanly'})`);
+      if (this.#ended) {
+        const after = this.#received.bytes.subarray(0, 1000).toString('latin1');
+        const why = this.error?.code ?? 'cleanly';
+        assert.fail(`the connection ended (${why}, after ${JSON.stringify(after)})`);
+      }
       await this.#more();
     }
+  }
+
+  #takeFirst(length) {
+    return this.#take((received) => (received.length < length ? undefined : length));
   }
 
   /** Takes the bytes up to and with `mark`. */
@@ -184,9 +189,7 @@ export class Wire {
     const line = (await this.#takeTo('\r\n')).toString('latin1');
     assert.match(line, /^[0-9a-f]+\r\n$/i, 'the length of a chunk');
     const length = parseInt(line, 16);
-    const chunk = await this.#take((received) =>
-      received.length < length + 2 ? undefined : length + 2
-    );
+    const chunk = await this.#takeFirst(length + 2);
     assert.equal(chunk.subarray(length).toString('latin1'), '\r\n', 'the end of a chunk');
     return chunk.subarray(0, length);
   }
@@ -198,19 +201,7 @@ export class Wire {
    * @returns {Promise<Answer>}
    */
   async read({ head = false } = {}) {
-    let end;
-    while ((end = this.#received.bytes.indexOf('\r\n\r\n')) < 0) {
-      assert.ok(
-        !this.#ended,
-        `the connection ended in mid-head (${this.error?.code ?? 'cleanly'},` +
-          ` after ${JSON.stringify(this.#received.bytes.toString('latin1'))})`
-      );
-      await this.#more();
-    }
-    const [first, ...lines] = this.#received.bytes
-      .subarray(0, end)
-      .toString('latin1')
-      .split('\r\n');
+    const [first, ...lines] = (await this.readHead()).slice(0, -4).split('\r\n');
     const [, code] = STATUS_LINE.exec(first) ?? assert.fail(`no status line: ${first}`);
     const status = Number(code);
     const headers = {};
@@ -228,14 +219,7 @@ export class Wire {
       assert.match(headers['content-length'] ?? 'none', /^(0|[1-9][0-9]*)$/, 'Content-Length');
       length = head ? 0 : Number(headers['content-length']);
     }
-    while (this.#received.length < end + 4 + length) {
-      assert.ok(
-        !this.#ended,
-        `the connection ended in mid-body (${this.error?.code ?? 'cleanly'})`
-      );
-      await this.#more();
-    }
-    const bytes = this.#received.take(end + 4 + length).subarray(end + 4);
+    const bytes = await this.#takeFirst(length);
     const answer = { status, headers, bytes };
     const isJson = /^application\/(problem\+)?json$/.test(headers['content-type']);
     if (isJson && length > 0 && headers['content-encoding'] === undefined) {
