@@ -22,18 +22,7 @@ const WHY = [
 ];
 
 /** The routes of native/http/http_reader.h, by their number. */
-const ROUTES = [
-  'join',
-  'poll',
-  'throw',
-  'leave',
-  'feed',
-  'feeds',
-  'place',
-  'status',
-  'fixed',
-  'arena'
-];
+const ROUTES = 'join poll throw leave feed feeds place status fixed arena'.split(' ');
 
 /**
  * @typedef {object} Refusals

@@ -206,12 +206,8 @@ t.test("no key leads out of the template's path, or to another host", (t) => {
     t.notOk(isKey(key), key);
   }
   for (const key of [
-    '...',
-    '.../..a/b..',
-    '~',
-    '-/_',
-    '.well-known/x',
-    'evil.example',
+    ...['...', '.../..a/b..', '~', '-/_'],
+    ...['.well-known/x', 'evil.example'],
     '8/score'
   ]) {
     t.ok(isKey(key));

@@ -40,20 +40,8 @@ function grow(random, room) {
       String.fromCodePoint(
         ...Array.from({ length: random.below(20) }, () =>
           random.pick([
-            0x20,
-            0x22,
-            0x5c,
-            0x41,
-            0x7a,
-            0x7f,
-            0xe9,
-            0x7ff,
-            0x800,
-            0xffff,
-            0x1f388,
-            10,
-            0xd800,
-            random.below(0x80)
+            ...[0x20, 0x22, 0x5c, 0x41, 0x7a, 0x7f, 0xe9, 0x7ff, 0x800, 0xffff, 0x1f388, 10],
+            ...[0xd800, random.below(0x80)]
           ])
         )
       )

@@ -38,14 +38,8 @@ const VERSIONS = ['1.1', '1.1', '1.1', '1.1', '1.1', '1.0', '1.0', '0.9', '1.2',
 const FIELDS = [
   ...['Accept: */*', 'Connection: close', 'Connection: keep-alive', 'Connection: x, Close ,y'],
   ...['Connection: Keep-Alive, close', 'Connection: upgrade', 'Upgrade: websocket', 'TE: trailers'],
-  ...[
-    'Expect: 100-continue',
-    'Expect: 100-Continue',
-    'Expect: more',
-    'Trailer: Sum',
-    'A:',
-    'A: \t'
-  ],
+  ...['Expect: 100-continue', 'Expect: 100-Continue', 'Expect: more', 'Trailer: Sum', 'A:'],
+  'A: \t',
   ...['X: \xff\x80', 'X: a\tb', 'A : b', ': b', 'A: b\r\n c', 'A: b\rC: d', 'A: b\nC: d', 'A: \0'],
   ...['Host: b', 'Host:', 'Host: a b', 'Host: a@b', 'Proxy-Connection: close', '(A): b', 'A\t: b']
 ];
@@ -56,11 +50,8 @@ const FRAMINGS = [
   ...['Transfer-Encoding: chunked, identity', 'Transfer-Encoding: xchunked'],
   ...['Transfer-Encoding: "chunked"', 'Transfer-Encoding : chunked', 'Transfer-Encoding\t:chunked'],
   ...['Transfer-Encoding: \vchunked', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked'],
-  ...[
-    'Transfer_Encoding: chunked',
-    'X: y\nTransfer-Encoding: chunked',
-    'Transfer-Encoding: chunke'
-  ],
+  ...['Transfer_Encoding: chunked', 'X: y\nTransfer-Encoding: chunked'],
+  'Transfer-Encoding: chunke',
   ...[' Transfer-Encoding: chunked', 'Transfer-Encoding:\r\n chunked', 'Content-Length: 0'],
   ...['Content-Length: 5', 'Content-Length: +5', 'Content-Length: 05', 'Content-Length: 5, 5'],
   ...['Content-Length: 5\r\nContent-Length: 5', 'Content-Length: 5\r\nContent-Length: 6'],
@@ -69,17 +60,8 @@ const FRAMINGS = [
   ...['Content-Length : 5', 'Content-Length: -1', 'Content-Length: 5\t', 'content-length:5']
 ];
 const EXTENSIONS = [
-  ';',
-  ';a',
-  ';a=b',
-  ';a="b;c"',
-  ' ;a=b',
-  '; a=b',
-  ' ',
-  '\t',
-  ';\x80',
-  ';a=\n',
-  '; '
+  ...[';', ';a', ';a=b', ';a="b;c"', ' ;a=b'],
+  ...['; a=b', ' ', '\t', ';\x80', ';a=\n', '; ']
 ];
 const TRAILERS = ['Sum: 7', 'Content-Length: 9', 'Host: b', 'A : b', 'A: b\r\n c', 'A', 'X: \x7f'];
 const SIZES = ['00000000005', '0x5', '+5', ' 5', '5 ', '', 'g', '0000000000005', 'fffffffffffff'];
@@ -113,10 +95,7 @@ function request(random) {
   const kind = random.below(4);
   if (kind === 1) {
     body = random.pick([
-      '',
-      'x',
-      'abcde',
-      '0\r\n\r\n',
+      ...['', 'x', 'abcde', '0\r\n\r\n'],
       'GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n'
     ]);
     lines.push(`Content-Length: ${body.length}`);
