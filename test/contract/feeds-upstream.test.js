@@ -1,12 +1,19 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
 import { join } from 'node:path';
 
 import t from 'tap';
 
 import { askFrom } from '../support/addresses.js';
 import { problemOf } from '../support/contract.js';
-import { EventStream, get, parkGet, parkMany, patch, put, tokenFile } from '../support/feeds.js';
+import {
+  EventStream,
+  get,
+  parkGet,
+  parkMany,
+  patch,
+  put,
+  startUpstream,
+  tokenFile
+} from '../support/feeds.js';
 import { request, resetSocket, Wire } from '../support/http.js';
 import { refused, startServer, stopAtEnd } from '../support/server.js';
 import { until } from '../support/until.js';
@@ -15,28 +22,6 @@ import { until } from '../support/until.js';
  * Feeds without a publisher, which are fetched; the upstream is a server of this file, which
  * answers whatever a test has it answer.
  */
-
-/** An upstream: `answer(request, response)` is called for each fetch. */
-async function startUpstream(t, answer) {
-  const upstream = { fetches: 0, atOnce: 0, most: 0, answer };
-  const server = createServer((request, response) => {
-    upstream.fetches += 1;
-    upstream.atOnce += 1;
-    upstream.most = Math.max(upstream.most, upstream.atOnce);
-    response.on('close', () => {
-      upstream.atOnce -= 1;
-    });
-    upstream.answer(request, response);
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  upstream.url = `http://127.0.0.1:${server.address().port}/api/{key}.json`;
-  return upstream;
-}
 
 const json = (value) => (request, response) => response.end(JSON.stringify(value));
 

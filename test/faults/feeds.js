@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
 
-import { authorized, EventStream, get, parkGet, put, tokenFile } from '../support/feeds.js';
+import {
+  authorized,
+  EventStream,
+  get,
+  parkGet,
+  put,
+  startUpstream,
+  tokenFile
+} from '../support/feeds.js';
 import { request, resetSocket } from '../support/http.js';
 import { resident } from '../support/processes.js';
 import { stopwatch } from './scene.js';
@@ -46,33 +52,15 @@ const misdeeds = {
   resets: ({ socket }) => resetSocket(socket)
 };
 
-/** An upstream that does as `upstream.answer` says. */
-async function startUpstream(scene) {
-  const upstream = { answer: undefined };
-  const server = createServer((request, response) => {
-    request.socket.on('error', () => {}); // the server hangs up: that is the point
-    upstream.answer(request, response);
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  scene.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  upstream.url = `http://127.0.0.1:${server.address().port}/{key}`;
-  return upstream;
-}
-
 export const upstream = {
   name: 'an upstream that hangs, lies, floods and flaps',
   promise:
     'the last value stands and no watcher is told of a failure; other feeds are served meanwhile; ' +
     'memory stays; what is new comes by itself',
   async run(scene) {
-    const source = await startUpstream(scene);
     let version = 1;
     const well = (request, response) => response.end(JSON.stringify({ version }));
-    source.answer = well;
+    const source = await startUpstream(scene, well);
     const server = await scene.server({
       upstream: source.url,
       'upstream-every': 1,

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { createGunzip } from 'node:zlib';
@@ -209,6 +211,28 @@ export class EventStream {
     while (event?.comment);
     return event;
   }
+}
+
+/** An upstream: `answer(request, response)`, which may be replaced, is called for each fetch. */
+export async function startUpstream(t, answer) {
+  const upstream = { fetches: 0, atOnce: 0, most: 0, answer };
+  const server = createServer((request, response) => {
+    upstream.fetches += 1;
+    upstream.atOnce += 1;
+    upstream.most = Math.max(upstream.most, upstream.atOnce);
+    response.on('close', () => {
+      upstream.atOnce -= 1;
+    });
+    upstream.answer(request, response);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  upstream.url = `http://127.0.0.1:${server.address().port}/api/{key}.json`;
+  return upstream;
 }
 
 /** What Feeds need of a pool that keeps no state. */
