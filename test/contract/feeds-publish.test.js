@@ -264,16 +264,19 @@ t.test('one publication too many at once is refused,', async (t) => {
   const server = await startServer(t, {
     options: { ...options, 'feed-bytes': '64K', 'feed-memory': '1M' }
   });
-  const body = (i) => JSON.stringify(Array.from({ length: 2000 }, (_, n) => i + n / 4));
+  const body = (i) => JSON.stringify(Array.from({ length: 8000 }, (_, n) => i + n / 4));
   await put(server, 'a', body(0));
   await askForPatches(server, 'a');
   const answers = [];
   // One thread works out what so many change, one by one, which takes its time where patches are made.
   for (let burst = 0; burst < 20 && !answers.some(problemOf); burst += 1) {
     const wires = await Promise.all(Array.from({ length: 400 }, () => server.wire()));
+    // All are there before the first is read, however slowly they are sent.
+    server.child.kill('SIGSTOP');
     for (const [i, wire] of wires.entries()) {
       wire.send(request('PUT', '/feed/a', { body: body(i + 1), headers: authorized() }));
     }
+    server.child.kill('SIGCONT');
     answers.push(...(await Promise.all(wires.map((wire) => server.read(wire)))));
     await Promise.all(wires.map((wire) => wire.destroy()));
   }
@@ -326,8 +329,7 @@ t.test('feeds survive a restart, and watchers go on with patches,', async (t) =>
   t.equal(third, second.replace(/-2$/, '-3'), 'versions go on');
   const both = (await get(two, 'a/b', `after=${first}&delta=1`)).body;
   t.equal(both.patch.length, 2);
-  two.child.kill('SIGKILL');
-  await two.ended();
+  await two.kill();
 
   const three = await startServer(t, how);
   t.equal((await get(three, 'a/b')).body.cursor, third, 'nor does a crash lose one');
@@ -338,8 +340,7 @@ t.test('feeds survive a restart, and watchers go on with patches,', async (t) =>
   t.equal(fourth, third.replace(/-3$/, '-4'), 'so do versions');
   t.match((await watcher.answer).body, { from: third, cursor: fourth });
   await remove(three, 'a/b');
-  three.child.kill('SIGKILL');
-  await three.ended();
+  await three.kill();
   const four = await startServer(t, how);
   t.equal(problemOf(await get(four, 'a/b')), 'unknown-feed', 'what has ended stays so');
   await four.stop();
