@@ -365,14 +365,12 @@ t.test('a restart keeps a revocation', async (t) => {
   const token = reads('plan', { sub: 'ann' });
   t.equal((await askBy(first, 'plan', token)).status, 200);
   t.equal((await revoke(first, 'sub/ann')).status, 204);
-  first.child.kill('SIGKILL');
-  await first.ended();
+  await first.kill();
   const second = await startServer(t, { options });
   t.equal(problemOf(await askBy(second, 'plan', token)), 'bad-grant');
   t.equal((await askBy(second, 'plan', reads('plan', { sub: 'bo' }))).status, 200);
   t.equal((await revoke(second, 'sub/ann', 'DELETE')).status, 204);
-  second.child.kill('SIGKILL');
-  await second.ended();
+  await second.kill();
   const third = await startServer(t, { options });
   t.equal((await askBy(third, 'plan', token)).status, 200);
 });

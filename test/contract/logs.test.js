@@ -289,8 +289,7 @@ t.test('an append is a promise: killed, no item is lost, and cursors go on', asy
   const { body } = await get(smaller, 'chat', 'from=start');
   t.equal(body.items.length, 3);
   t.equal(body.gap, true);
-  smaller.child.kill('SIGKILL');
-  await smaller.ended();
+  await smaller.kill();
   const again = await startServer(t, { options });
   t.strictSame((await get(again, 'chat')).body, body);
   await again.stop();

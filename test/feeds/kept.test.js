@@ -21,7 +21,7 @@ const value = (score) => ({ score, padding: 'x'.repeat(400) });
 
 const epochOf = (cursor) => cursor.split('-')[0];
 
-/** Options of a server with a state, and how it ends as by a crash. */
+/** Options of a server with a state. */
 function kept(t) {
   const folder = t.testdir({ tokens: `${TOKEN}\n` });
   const options = {
@@ -32,18 +32,13 @@ function kept(t) {
   return { options, folder, begin };
 }
 
-async function crash(server) {
-  server.child.kill('SIGKILL');
-  await server.ended();
-}
-
 t.test(
   'a journal that was copied back may be an old one: values stay, epochs are new',
   async (t) => {
     const { begin, folder } = kept(t);
     const one = await begin();
     const { body: first } = await put(one, 'a', value(1));
-    await crash(one);
+    await one.kill();
     const journal = join(folder, 'state.journal-0');
     copyFileSync(journal, `${journal}.copy`);
     renameSync(`${journal}.copy`, journal);
@@ -109,7 +104,7 @@ t.test('what version 0.1 kept in files of its own is taken over once', async (t)
   t.equal(patch.cursor, 'e25-5');
   t.equal(patch.patch.length, 1);
   t.equal((await get(two, 'b')).status, 404, 'what is no JSON is left out');
-  await crash(two);
+  await two.kill();
   t.strictSame(
     readdirSync(folder).filter((name) => /feeds|bans/.test(name)),
     ['state.bans.previous', 'state.feeds.previous']
