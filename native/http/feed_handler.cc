@@ -296,7 +296,9 @@ base::Ref<base::Message> FeedHandler::messageOf(const FeedAnswer& answer, bool o
     if (!made.isOf(answer)) continue;
     const bool isLong = made.message->length() >= kFileBytes;
     if (++made.again == kFileFrom && isLong) made.message->makeFile();
-    if (made.again == kOnePieceFrom && !isLong) made.message = made.message->inOnePiece();
+    if (made.again == kOnePieceFrom && !isLong) {
+      made.copied = std::exchange(made.message, made.message->inOnePiece());
+    }
     return made.message;
   }
   Made& made = made_[nextMade_++ % kMade];

@@ -106,7 +106,7 @@ class FeedHandler : public FeedResponder {
   /** A message that was made, and what of. */
   struct Made {
     base::Ref<base::Message> message;
-    // The message may have a copy of these, and not hold them: then the text names what they were.
+    base::Ref<base::Message> copied;  // of which that is a copy: no other bytes get its addresses
     std::vector<base::Piece> pieces;
     std::string text;  // around them
     std::string tag;

@@ -536,6 +536,29 @@ contract(t, { options }, async (t, server) => {
     t.equal((await (await ask('')).answer).headers['content-encoding'], undefined, 'too short');
   });
 
+  t.test(
+    'compressed versions in quick succession: each watcher is answered with the newest',
+    async (t) => {
+      const key = freshKey();
+      const headers = { 'Accept-Encoding': 'gzip' };
+      const wires = await Promise.all(Array.from({ length: 12 }, () => server.wire()));
+      let { cursor } = (await put(server, key, long(100))).body;
+      const versions = [];
+      for (let score = 101; score <= 130; score += 1) {
+        const bytes = request('GET', `/feed/${key}?after=${cursor}`, { headers });
+        for (const wire of wires) wire.send(bytes);
+        ({ cursor } = (await put(server, key, long(score))).body);
+        const answers = await Promise.all(wires.map((wire) => server.read(wire, { gzip: true })));
+        const cursors = answers.map((answer) => JSON.parse(gunzipSync(answer.bytes)).cursor);
+        versions.push(new Set([cursor, ...cursors]).size);
+      }
+      t.ok(
+        versions.every((size) => size === 1),
+        'all of them the one that was published last'
+      );
+    }
+  );
+
   t.test('patches, items and lists in gzip, where it is worth it', async (t) => {
     const [key, log] = [freshKey(), freshKey()];
     const headers = { 'Accept-Encoding': 'gzip' };
