@@ -45,7 +45,8 @@ using Context = std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>>;
 
 Bio reading(std::string_view pem) {
   if (pem.size() > INT_MAX) return nullptr;
-  return Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+  // No bytes may be nowhere, which OpenSSL takes for an error of the program's.
+  return Bio(BIO_new_mem_buf(pem.empty() ? "" : pem.data(), static_cast<int>(pem.size())));
 }
 
 /** Refuses to be asked for a password, and remembers that it was. */

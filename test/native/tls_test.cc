@@ -371,6 +371,9 @@ void identities() {
     EXPECT(talk.shake() == Handshake::kDone && nameAtClient(&talk) == ecdsa().certificate);
   }
 
+  // No bytes are nothing else than an empty text.
+  EXPECT(context.take({}, good.key) == context.take("", good.key));
+
   // A chain is sent whole; sessions that exist go on.
   use(&context, {good.certificate + "some words between\n" + ecdsa().certificate, good.key});
   Talk after(&context);
