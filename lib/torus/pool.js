@@ -377,18 +377,6 @@ export class Pool {
     return this.#native.save(path, most);
   }
 
-  /**
-   * Takes over the state in a file; the pool must be new, and is to be thrown away on failure.
-   *
-   * @param {string} path
-   * @param {number} most bytes it may have
-   * @returns {{clients: number, sprites: number, bytes: number}}
-   * @throws {Error} with code ENOENT where there is no file; else saying what is wrong with it
-   */
-  load(path, most) {
-    return this.#native.load(path, most);
-  }
-
   /** Stops the pool's clock, so that the process can end. */
   close() {
     this.#native.close();

@@ -46,7 +46,6 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
                     {"rescueState", rescueState},
                     {"stateStatus", stateStatus},
                     {"save", save},
-                    {"load", load},
                     {"attachFeeds", attachFeeds},
                     {"attachArena", attachArena},
                     {"note", note},
@@ -362,7 +361,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
 
   // finishState() → {clients, sprites, bytes}: one whole state, no journal; throws as save does
   static void finishState(const Nan::FunctionCallbackInfo<Value>& info) {
-    report(info, "save", unwrap<PoolObject>(info)->turn_.finish());
+    report(info, unwrap<PoolObject>(info)->turn_.finish());
   }
 
   // closeState(): nothing is written from now on
@@ -385,21 +384,12 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
 
   // save(path, most bytes) → {clients, sprites, bytes}; throws with code
   static void save(const Nan::FunctionCallbackInfo<Value>& info) {
-    report(info, "save",
-           unwrap<PoolObject>(info)->turn_.save(textOf(info[0]),
-                                                static_cast<uint64_t>(numberOf(info[1]))));
+    report(info, unwrap<PoolObject>(info)->turn_.save(textOf(info[0]),
+                                                      static_cast<uint64_t>(numberOf(info[1]))));
   }
 
-  // load(path, most bytes) → {clients, sprites, bytes}; throws with code
-  static void load(const Nan::FunctionCallbackInfo<Value>& info) {
-    report(info, "load",
-           unwrap<PoolObject>(info)->turn_.load(textOf(info[0]),
-                                                static_cast<uint64_t>(numberOf(info[1]))));
-  }
-
-  static void report(const Nan::FunctionCallbackInfo<Value>& info, const char* what,
-                     const SnapshotResult& result) {
-    if (result.error != 0) return Nan::ThrowError(Nan::ErrnoException(result.error, what));
+  static void report(const Nan::FunctionCallbackInfo<Value>& info, const SnapshotResult& result) {
+    if (result.error != 0) return Nan::ThrowError(Nan::ErrnoException(result.error, "save"));
     if (!result.problem.empty()) return Nan::ThrowError(result.problem.c_str());
     Local<Object> object = Nan::New<Object>();
     set(object, "clients", result.clients);

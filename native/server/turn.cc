@@ -104,12 +104,6 @@ SnapshotResult Turn::save(const std::string& path, uint64_t most) const {
   return Snapshot::save(*pool_, *this, path, most, {}, Replace::kNothing);
 }
 
-SnapshotResult Turn::load(const std::string& path, uint64_t most) {
-  SnapshotResult result = Snapshot::load(pool_, &left_, path, most);
-  notes_ = left_.takeNotes();
-  return result;
-}
-
 void Turn::each(Taker* taker) const {
   if (feeds_ == nullptr) {
     for (const auto& [key, feed] : left_.feeds()) taker->feed(key, feed);

@@ -81,9 +81,8 @@ class Turn : private Keepers {
   /** Nothing is written from now on. */
   void close();
 
-  /** Writes all of it to a file of its own, or reads it into a pool that is new: see Snapshot. */
+  /** Writes all of it to a file of its own: see Snapshot. */
   SnapshotResult save(const std::string& path, uint64_t most) const;
-  SnapshotResult load(const std::string& path, uint64_t most);
 
   // ---- The turn
 

@@ -2,8 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import t from 'tap';
 
-import { readOptions } from '../../lib/operator/options.js';
-import { Pool } from '../../lib/torus/pool.js';
+import { load, makePool } from '../support/pool.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
@@ -13,17 +12,6 @@ import { until } from '../support/until.js';
  */
 
 const SPRITE = Buffer.from('{}');
-
-/** A pool; it is awake until the test ends. */
-function makePool(t, given = {}) {
-  const pool = new Pool({ ...readOptions([]), throwRate: 0, capacity: 100, ...given });
-  const awake = setInterval(() => {}, 1000);
-  t.teardown(() => {
-    clearInterval(awake);
-    pool.close();
-  });
-  return pool;
-}
 
 /** How many sprites have waited for at most so many milliseconds, and how many for longer. */
 function split({ bounds, counts }, most) {
@@ -81,7 +69,7 @@ t.test('what a state has brought waits since the start', async (t) => {
   first.throw(id, 'left', -1, SPRITE);
   first.save(file, 1e6);
   const second = makePool(t);
-  second.load(file, 1e6);
+  load(second, file);
   await pause(60);
   second.poll(id, {}, nothing);
   const { sum, counts } = second.deliveryTimes();

@@ -11,6 +11,7 @@ import { createDoor } from '../../lib/http/door.js';
 import { readOptions } from '../../lib/operator/options.js';
 import { EDGES, Pool, Unanswerable } from '../../lib/torus/pool.js';
 import { request, Wire } from '../support/http.js';
+import { load, makePool } from '../support/pool.js';
 import { until } from '../support/until.js';
 
 /**
@@ -19,19 +20,6 @@ import { until } from '../support/until.js';
  */
 
 const UNKNOWN = '11111111-2222-8333-8444-000000000000';
-
-/** A pool with the usual options but these; closed and conserved at the end of the test. */
-function makePool(t, given = {}) {
-  const pool = new Pool({ ...readOptions([]), throwRate: 0, capacity: 1000, ...given });
-  // The pool's own clock delays nothing.
-  const awake = setInterval(() => {}, 1000);
-  t.teardown(() => {
-    clearInterval(awake);
-    pool.close();
-  });
-  t.equal(conserved(pool).clients, 0);
-  return pool;
-}
 
 function conserved(pool) {
   const status = pool.status();
@@ -207,7 +195,7 @@ t.test('a state kept while a client is leaving has all of it', async (t) => {
   const file = path.join(t.testdir(), 'state');
   t.match(pool.save(file, 2 ** 30), { clients: 1, sprites: waiting });
   const next = makePool(t, { mailbox: 3 * FLY_BUDGET, mailboxBytes: 2 ** 30 });
-  t.match(next.load(file, 2 ** 30), { clients: 1, sprites: waiting });
+  t.match(load(next, file), { clients: 1, sprites: waiting });
 });
 
 t.test('every refusal is counted by its reason', async (t) => {

@@ -24,6 +24,7 @@ import { EDGES, Pool } from '../../lib/torus/pool.js';
 import { problemOf } from '../support/contract.js';
 import { request } from '../support/http.js';
 import { launch, launchToEnd, SPRITES } from '../support/launch.js';
+import { ANY_SIZE, load, makePool } from '../support/pool.js';
 import { lengthOf } from '../support/until.js';
 import { lasting, startServer } from '../support/server.js';
 
@@ -40,22 +41,11 @@ const BESIDE = 4 + 16;
 /** Of one client: an address in the table of one, the client's number in it, and the checksum. */
 const TAIL = 4 + 16 + 4 + BESIDE + 4;
 
-const ANY_SIZE = 2 ** 40;
 const ROOM = 400;
 
 // ---- In process: the pool -----------------------------------------------------------------------
 
-function newPool(t, options = {}) {
-  const pool = new Pool({
-    ...readOptions([]),
-    capacity: ROOM,
-    lease: 3600,
-    throwRate: 0,
-    ...options
-  });
-  t.teardown(() => pool.close());
-  return pool;
-}
+const newPool = (t, options) => makePool(t, { capacity: ROOM, lease: 3600, ...options });
 
 /** What a poll says at once; null when it would be parked. */
 function look(pool, id, ack) {
@@ -113,7 +103,7 @@ function saved(t, pool) {
 
 function loaded(t, path, options) {
   const pool = newPool(t, options);
-  pool.load(path, ANY_SIZE);
+  load(pool, path);
   return pool;
 }
 
@@ -216,7 +206,7 @@ t.test('no part of a state that is cut off or damaged is taken', async (t) => {
     const fresh = new Pool({ ...readOptions([]), capacity: ROOM });
     try {
       assert.throws(
-        () => fresh.load(bad, ANY_SIZE),
+        () => load(fresh, bad),
         (error) => error.code === undefined && /^it (is|has) [ -~]+$/.test(error.message),
         why
       );
@@ -489,7 +479,7 @@ t.test('a state that another has put there meanwhile is not written over', async
   t.match(says, `this one's lies at ${aside}`);
   t.equal(readFileSync(state, 'utf8'), 'of another');
   const pool = newPool(t);
-  t.equal(pool.load(aside, ANY_SIZE).clients, 1, 'nothing is lost');
+  t.equal(load(pool, aside).clients, 1, 'nothing is lost');
 });
 
 t.test('no link is followed, neither to read a state nor to write one', async (t) => {
@@ -501,7 +491,7 @@ t.test('no link is followed, neither to read a state nor to write one', async (t
 
   symlinkSync(victim, `${state}.new`);
   pool.save(state, ANY_SIZE);
-  t.equal(newPool(t).load(state, ANY_SIZE).clients, 1);
+  t.equal(load(newPool(t), state).clients, 1);
   t.equal(readFileSync(victim, 'utf8'), 'precious', 'by FILE.new');
 
   rmSync(state);
@@ -559,7 +549,7 @@ t.test("a state's sprites, ids and numbers are checked like a stranger's", async
     const bytes = Buffer.from(whole);
     change(bytes);
     const path = join(t.testdir({ changed: signed(bytes) }), 'changed');
-    t.throws(() => newPool(t).load(path, ANY_SIZE), why, name);
+    t.throws(() => load(newPool(t), path), why, name);
   }
 });
 
