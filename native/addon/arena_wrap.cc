@@ -65,15 +65,11 @@ class ArenaObject : public Nan::ObjectWrap {
 
   // new Arena({rooms: [name, …], players, lease, rate, tag}, AddressLimits or undefined)
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
-    ArenaOptions options = {.rooms = {},
-                            .players = uint32In(info[0], "players"),
-                            .lease = uint32In(info[0], "lease"),
-                            .rate = uint32In(info[0], "rate"),
-                            .tag = tagIn(info[0])};
-    Local<Array> rooms = get(info[0], "rooms").As<Array>();
-    for (uint32_t i = 0; i < rooms->Length(); ++i) {
-      options.rooms.push_back(textOf(Nan::Get(rooms, i).ToLocalChecked()));
-    }
+    const ArenaOptions options = {.rooms = textsOf(get(info[0], "rooms")),
+                                  .players = uint32In(info[0], "players"),
+                                  .lease = uint32In(info[0], "lease"),
+                                  .rate = uint32In(info[0], "rate"),
+                                  .tag = tagIn(info[0])};
     try {
       auto* arena = new ArenaObject(options, info[1]);
       arena->Wrap(info.This());

@@ -51,7 +51,7 @@ void setList(Local<Object> object, const char* name, const Numbers& numbers) {
   set(object, name, list);
 }
 
-/** Sets a property to an array of texts: the names of an enumeration's values, in their order. */
+/** Sets a property to an array of texts. */
 template <typename Names>
 void setNames(Local<Object> object, const char* name, const Names& names) {
   Local<Array> list = Nan::New<Array>();

@@ -27,10 +27,8 @@ namespace {
  */
 Replies repliesOf(Local<Value> given) {
   Replies replies;
-  Local<Array> outcomes = get(given, "outcomes").As<Array>();
-  for (uint32_t i = 0; i < kOutcomes; ++i) {
-    replies.outcomes[i] = Reply(textOf(Nan::Get(outcomes, i).ToLocalChecked()));
-  }
+  const std::vector<std::string> outcomes = textsOf(get(given, "outcomes"));
+  for (uint32_t i = 0; i < kOutcomes; ++i) replies.outcomes[i] = Reply(outcomes[i]);
   replies.feed = Reply(textIn(given, "feed"));
   replies.feedGzip = Reply(textIn(given, "feedGzip"));
   replies.feedPublic = Reply(textIn(given, "feedPublic"));
@@ -38,9 +36,9 @@ Replies repliesOf(Local<Value> given) {
   replies.feedStream = Reply(textIn(given, "feedStream"));
   replies.feedStreamGzip = Reply(textIn(given, "feedStreamGzip"));
   replies.feedStreamPlain = Reply(textIn(given, "feedStreamPlain"));
-  Local<Array> joined = get(given, "joined").As<Array>();
-  replies.joined = Reply(textOf(Nan::Get(joined, 0).ToLocalChecked()));
-  replies.joinedEnd = textOf(Nan::Get(joined, 1).ToLocalChecked());
+  const std::vector<std::string> joined = textsOf(get(given, "joined"));
+  replies.joined = Reply(joined[0]);
+  replies.joinedEnd = joined[1];
   replies.json = Reply(textIn(given, "json"));
   replies.timedOut = Reply(textIn(given, "timedOut"));
   replies.refused = Reply(textIn(given, "refused"));

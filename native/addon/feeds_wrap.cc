@@ -308,13 +308,9 @@ class FeedsObject : public Nan::ObjectWrap {
       set(one, "heard", Nan::New(want.heard));
       set(one, "asks", Nan::New(want.asks));
       if (want.share) {
-        Local<Array> who = Nan::New<Array>();
-        for (const std::string& name : want.share->who) {
-          Nan::Set(who, who->Length(), Nan::New(name).ToLocalChecked()).Check();
-        }
         Local<Object> share = Nan::New<Object>();
         set(share, "watching", want.share->watching);
-        set(share, "who", who);
+        setNames(share, "who", want.share->who);
         set(one, "share", share);
       }
       set(one, "source", want.source);

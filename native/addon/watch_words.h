@@ -18,16 +18,9 @@ namespace server {
  */
 class WatchWords {
  public:
-  explicit WatchWords(Local<Value> given) {
-    Local<Array> keys = get(given, "keys").As<Array>();
-    Local<Array> afters = get(given, "afters").As<Array>();
-    // Reserved: the views point into these texts.
-    texts_.reserve(2 * size_t{keys->Length()});
-    for (uint32_t i = 0; i < keys->Length(); ++i) {
-      texts_.push_back(textOf(Nan::Get(keys, i).ToLocalChecked()));
-      texts_.push_back(textOf(Nan::Get(afters, i).ToLocalChecked()));
-      wanted_.push_back({texts_[2 * i], texts_[2 * i + 1]});
-    }
+  explicit WatchWords(Local<Value> given)
+      : keys_(textsOf(get(given, "keys"))), afters_(textsOf(get(given, "afters"))) {
+    for (size_t i = 0; i < keys_.size(); ++i) wanted_.push_back({keys_[i], afters_[i]});
     Local<Value> problems = get(given, "problems");
     for (uint32_t i = 0; problems->IsArray() && i < wanted_.size(); ++i) {
       const auto one = uint32Of(Nan::Get(problems.As<Array>(), i).ToLocalChecked());
@@ -69,8 +62,9 @@ class WatchWords {
   }
 
   GrantRights verified_;
-  std::vector<std::string> texts_;
-  std::vector<Wanted> wanted_;
+  const std::vector<std::string> keys_;
+  const std::vector<std::string> afters_;
+  std::vector<Wanted> wanted_;  // views of these
   std::string noneMatch_;
 };
 

@@ -3,10 +3,10 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/json_grammar.h"
+
 namespace server {
 namespace {
-
-bool isDigit(char c) { return c >= '0' && c <= '9'; }
 
 /** An input being read. Each method reads on from `at_`, and says whether it was as it must be. */
 class Reader {
@@ -35,9 +35,7 @@ class Reader {
     return true;
   }
 
-  void skipBlanks() {
-    while (at_ != end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) ++at_;
-  }
+  void skipBlanks() { at_ = base::json::skipSpace(at_, end_); }
 
   /** A name and its number, blanks around them included. */
   bool member() {
@@ -76,22 +74,11 @@ class Reader {
     return false;
   }
 
-  bool digits() {
-    const char* const first = at_;
-    while (at_ != end_ && isDigit(*at_)) ++at_;
-    return at_ != first;
-  }
-
-  /** RFC 8259, section 6; one that no double is near to is refused. */
+  /** One that no double is near to is refused. */
   bool number(double* value) {
     const char* const first = at_;
-    take('-');
-    if (!take('0') && !digits()) return false;
-    if (take('.') && !digits()) return false;
-    if (take('e') || take('E')) {
-      if (!take('+')) take('-');
-      if (!digits()) return false;
-    }
+    at_ = at_ == end_ ? nullptr : base::json::skipNumber(at_, end_);
+    if (at_ == nullptr) return false;
     const auto [end, error] = std::from_chars(first, at_, *value);
     return error == std::errc() && end == at_;
   }

@@ -79,6 +79,19 @@ long writeNow(int fd, std::string_view bytes) {
   return wrote < 0 ? -errno : wrote;
 }
 
+std::string directoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == path.npos ? "." : path.substr(0, slash + 1);
+}
+
+int syncDirectoryOf(const std::string& path) {
+  const int fd = ::open(directoryOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return errno;
+  const int error = fsync(fd) == 0 ? 0 : errno;
+  ::close(fd);
+  return error;
+}
+
 namespace {
 
 /** MADV_POPULATE_READ: older headers do not have it. */

@@ -37,6 +37,12 @@ void releaseFileLock(int fd, const std::string& path);
  */
 long writeNow(int fd, std::string_view bytes);
 
+/** The folder that a file is in. */
+std::string directoryOf(const std::string& path);
+
+/** Has the names in that folder written through to the disk. Returns 0 or errno. */
+int syncDirectoryOf(const std::string& path);
+
 // A file of the disk as bytes in memory, to be read.
 //
 // All of it is read when it is opened, part by part (memory_parts.h), so that a disk that fails is

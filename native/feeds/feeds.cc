@@ -363,11 +363,6 @@ uint64_t Feeds::answerLength(std::string_view key, std::string* tag) const {
 }
 
 void Feeds::compressed(std::string_view key, Cursor cursor, std::string_view gzip) {
-  Feed* const feed = lookUp(key);
-  if (feed == nullptr || feed->cursor.epoch != cursor.epoch ||
-      feed->cursor.version != cursor.version) {
-    return;
-  }
   base::Ref<base::Bytes> bytes;
   if (!gzip.empty() && counts_.memory + gzip.size() + sizeof(base::Bytes) <= options_.memory) {
     bytes = base::Bytes::copyOf(gzip, &shared_->ledger);

@@ -2,6 +2,7 @@
 #ifndef SPRITES_CHARACTERS_H_
 #define SPRITES_CHARACTERS_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string_view>
@@ -13,6 +14,12 @@ constexpr bool isBlank(char c) { return c == ' ' || c == '\t'; }
 constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
 
 constexpr bool isDigit(char c) { return c >= '0' && c <= '9'; }
+
+/** Whether a text is a word, in whatever case; the word is in lower case. */
+constexpr bool isWord(std::string_view text, std::string_view word) {
+  return std::equal(text.begin(), text.end(), word.begin(), word.end(),
+                    [](char a, char b) { return lower(a) == b; });
+}
 
 /** The text without the blanks around it. */
 constexpr std::string_view trimmed(std::string_view text) {

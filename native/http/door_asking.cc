@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "characters.h"
 #include "door.h"
 #include "forwarded.h"
 
@@ -18,7 +19,7 @@ constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 /** The first segment of a target's path, in origin or absolute form (RFC 9112, section 3.2). */
 std::string_view firstSegment(std::string_view target) {
   for (const std::string_view scheme : {"http://", "https://"}) {
-    if (!isFieldName(target.substr(0, scheme.size()), scheme)) continue;
+    if (!isWord(target.substr(0, scheme.size()), scheme)) continue;
     target.remove_prefix(scheme.size());
     target.remove_prefix(std::min(target.find_first_of("/?#"), target.size()));
     break;

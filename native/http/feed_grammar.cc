@@ -9,11 +9,6 @@ namespace server {
 
 namespace {
 
-bool isWord(std::string_view text, std::string_view word) {
-  return text.size() == word.size() && std::equal(text.begin(), text.end(), word.begin(),
-                                                  [](char a, char b) { return lower(a) == b; });
-}
-
 bool hasWord(std::string_view text, std::string_view word) {
   return std::search(text.begin(), text.end(), word.begin(), word.end(),
                      [](char a, char b) { return lower(a) == b; }) != text.end();

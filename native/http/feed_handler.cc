@@ -38,11 +38,7 @@ bool hasTag(std::string_view list, std::string_view tag) {
 /** The token of an Authorization header; empty: it is another one's, or has another form. */
 std::string_view bearerOf(std::string_view value) {
   constexpr std::string_view scheme = "bearer ";
-  const auto isSame = [](char a, char b) { return a == lower(b); };
-  const bool is =
-      value.size() > scheme.size() && std::equal(scheme.begin(), scheme.end(), value.begin(),
-                                                 value.begin() + scheme.size(), isSame);
-  if (!is) return {};
+  if (!isWord(value.substr(0, scheme.size()), scheme)) return {};
   value.remove_prefix(scheme.size());
   return value.find_first_of(" \t") == std::string_view::npos ? value : std::string_view();
 }

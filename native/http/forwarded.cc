@@ -1,7 +1,5 @@
 #include "forwarded.h"
 
-#include <strings.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -67,7 +65,7 @@ class ForwardedReader {
       value = token();
       if (value.empty()) return false;
     }
-    if (name.size() != 3 || strncasecmp(name.data(), "for", 3) != 0) return true;
+    if (!isWord(name, "for")) return true;
     if (hasFor_) return false;
     hasFor_ = true;
     *node = std::move(value);

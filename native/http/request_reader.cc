@@ -83,24 +83,24 @@ class Reader {
   bool judge(const Field& field) {
     switch (field.name.size()) {
       case 4:
-        return !isFieldName(field.name, "host") || (++hosts_ == 1 && isHost(field.value));
+        return !isWord(field.name, "host") || (++hosts_ == 1 && isHost(field.value));
       case 6:
-        if (isFieldName(field.name, "expect")) takeExpectation(field.value);
+        if (isWord(field.name, "expect")) takeExpectation(field.value);
         return true;
       case 10:
-        if (isFieldName(field.name, "connection")) takeConnection(field.value);
+        if (isWord(field.name, "connection")) takeConnection(field.value);
         return true;
       case 14:
-        return !isFieldName(field.name, "content-length") || takeLength(field.value);
+        return !isWord(field.name, "content-length") || takeLength(field.value);
       case 17:
-        return !isFieldName(field.name, "transfer-encoding") || takeCoding(field.value);
+        return !isWord(field.name, "transfer-encoding") || takeCoding(field.value);
       default:
         return true;
     }
   }
 
   void takeExpectation(std::string_view value) {
-    (isFieldName(value, "100-continue") ? out_->expects : strange_) = true;
+    (isWord(value, "100-continue") ? out_->expects : strange_) = true;
   }
 
   /** A list of options (RFC 9110, section 7.6.1); `close` goes before `keep-alive`. */
@@ -108,8 +108,8 @@ class Reader {
     while (!list.empty()) {
       const size_t comma = std::min(list.find(','), list.size());
       const std::string_view option = trimmed(list.substr(0, comma));
-      closes_ = closes_ || isFieldName(option, "close");
-      keeps_ = keeps_ || isFieldName(option, "keep-alive");
+      closes_ = closes_ || isWord(option, "close");
+      keeps_ = keeps_ || isWord(option, "keep-alive");
       list.remove_prefix(std::min(comma + 1, list.size()));
     }
   }
@@ -131,7 +131,7 @@ class Reader {
   bool takeCoding(std::string_view value) {
     if (out_->framing != Framing::kNone || out_->http10) return false;
     out_->framing = Framing::kChunked;
-    return isFieldName(value, "chunked");
+    return isWord(value, "chunked");
   }
 
   /** The empty line. */
@@ -160,16 +160,9 @@ class Reader {
 
 }  // namespace
 
-bool isFieldName(std::string_view name, std::string_view lowerCase) {
-  return name.size() == lowerCase.size() &&
-         std::equal(name.begin(), name.end(), lowerCase.begin(),
-                    [](char a, char b) { return lower(a) == b; });
-}
-
 std::string_view RequestHead::last(std::string_view name) const {
-  const auto found = std::find_if(fields.rbegin(), fields.rend(), [name](const Field& field) {
-    return isFieldName(field.name, name);
-  });
+  const auto found = std::find_if(fields.rbegin(), fields.rend(),
+                                  [name](const Field& field) { return isWord(field.name, name); });
   return found == fields.rend() ? std::string_view() : found->value;
 }
 

@@ -58,9 +58,6 @@ enum class Reading : uint8_t {
  */
 Reading readRequest(std::string_view data, size_t most, RequestHead* out);
 
-/** Whether two names are the same; the second is in lower case. */
-bool isFieldName(std::string_view name, std::string_view lowerCase);
-
 /**
  * Reads one field line, its CRLF included, and moves `*at` behind it.
  *

@@ -1,5 +1,7 @@
 #include "watch_reader.h"
 
+#include "base/json_grammar.h"
+
 namespace server {
 
 namespace {
@@ -52,9 +54,7 @@ class WatchReader {
   }
 
  private:
-  void skipBlanks() {
-    while (at_ != end_ && (*at_ == ' ' || *at_ == '\t' || *at_ == '\n' || *at_ == '\r')) ++at_;
-  }
+  void skipBlanks() { at_ = base::json::skipSpace(at_, end_); }
 
   bool atEnd() {
     skipBlanks();

@@ -53,14 +53,6 @@ int renameAside(const std::string& from, const std::string& to) {
   return rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
 }
 
-int syncDirectoryOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  const std::string name = slash == path.npos ? "." : path.substr(0, slash + 1);
-  const File directory(open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory.fd() < 0 || fsync(directory.fd()) != 0) return errno;
-  return 0;
-}
-
 SnapshotResult failed(int error) {
   SnapshotResult result;
   result.error = error;
@@ -398,7 +390,7 @@ SnapshotResult Snapshot::save(const Pool& pool, const Keepers& beside, const std
     unlink(temporary.c_str());
     return result;
   }
-  result.error = syncDirectoryOf(path);
+  result.error = base::syncDirectoryOf(path);
   result.clients = pool.counts().clients;
   result.sprites = pool.counts().waiting;
   result.generation = mark.generation;

@@ -50,14 +50,14 @@ uint64_t microseconds() {
   return now.tv_sec * uint64_t{1000000} + now.tv_nsec / 1000;
 }
 
-std::string directoryOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == path.npos ? "." : path.substr(0, slash + 1);
-}
-
 std::string nameOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == path.npos ? path : path.substr(slash + 1);
+}
+
+/** What is wrong with a file, for a person: a problem, or errno of what failed. */
+std::string said(const std::string& file, int error, const std::string& problem) {
+  return file + ": " + (problem.empty() ? strerror(error) : problem);
 }
 
 /** A number for a run of the server that no other run has: never 0. */
@@ -204,7 +204,7 @@ std::string StateStore::journalPath(uint64_t generation) const {
 /** The generations of the journals there are, in rising order. */
 std::vector<uint64_t> StateStore::journalsOnDisk(int* error) const {
   std::vector<uint64_t> found;
-  DIR* const directory = opendir(directoryOf(options_.path).c_str());
+  DIR* const directory = opendir(base::directoryOf(options_.path).c_str());
   *error = directory == nullptr ? errno : 0;
   if (directory == nullptr) return found;
   const std::string prefix = nameOf(options_.path) + kJournalMark;
@@ -323,14 +323,6 @@ Recovery StateStore::recover(Shelf* shelf) {
 
 // ---- Writing ------------------------------------------------------------------------------------
 
-int StateStore::syncDirectory() const {
-  const int fd = ::open(directoryOf(options_.path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return errno;
-  const int error = fsync(fd) == 0 ? 0 : errno;
-  ::close(fd);
-  return error;
-}
-
 void StateStore::removeJournalsBelow(uint64_t generation) const {
   int error;
   for (const uint64_t one : journalsOnDisk(&error)) {
@@ -356,7 +348,7 @@ void StateStore::takePromises() {
 int StateStore::start() {
   // Left over by a crash after the snapshot that has them in it: perhaps before that one's name was
   // on the disk.
-  if (const int error = syncDirectory()) return error;
+  if (const int error = base::syncDirectoryOf(options_.path)) return error;
   removeJournalsBelow(snapshotGeneration_);
   // A process that was killed has left them to the system: after a power cut this run's journal
   // must not go on from more than there is.
@@ -364,7 +356,7 @@ int StateStore::start() {
     if (const int error = syncFile(journalPath(left))) return error;
   }
   if (const int error = openJournal(generation_, lastWhole_)) return error;
-  if (const int error = syncDirectory()) return error;
+  if (const int error = base::syncDirectoryOf(options_.path)) return error;
   pool_->keepJournal(&journal_);
   // That the disk has no room for one turn is noticed at once.
   takePromises();
@@ -508,14 +500,13 @@ bool StateStore::rotate() {
 std::string StateStore::compact(uint64_t upTo, uint64_t whole) {
   unreadable_ = false;
   // The new journal has to be found after a crash, before what it goes on from is removed.
-  if (const int error = syncDirectory()) return strerror(error);
+  if (const int error = base::syncDirectoryOf(options_.path)) return strerror(error);
   Pool pool(pool_->options(), nullptr, 0);
   Shelf shelf;
   const Recovery recovery = read(&pool, &shelf, upTo, whole);
   if (!recovery.ok()) {
     unreadable_ = recovery.error == 0 || recovery.error == ENOENT || recovery.error == EIO;
-    return recovery.file + ": " +
-           (recovery.problem.empty() ? strerror(recovery.error) : recovery.problem);
+    return said(recovery.file, recovery.error, recovery.problem);
   }
   if (recovery.next != upTo) {
     unreadable_ = true;
@@ -525,9 +516,7 @@ std::string StateStore::compact(uint64_t upTo, uint64_t whole) {
       Snapshot::save(pool, shelf, options_.path, options_.stateBytes, {upTo, run_}, replace_);
   // It lies there, even where its folder could not be synced.
   if (saved.generation == upTo) replace_ = Replace::kOwn;
-  if (!saved.ok()) {
-    return options_.path + ": " + (saved.problem.empty() ? strerror(saved.error) : saved.problem);
-  }
+  if (!saved.ok()) return said(options_.path, saved.error, saved.problem);
   removeJournalsBelow(upTo);
   return {};
 }
@@ -574,9 +563,7 @@ std::string StateStore::rescue() {
   if (unlink(journalPath(next).c_str()) != 0 && errno != ENOENT) return strerror(errno);
   const SnapshotResult saved = Snapshot::save(*pool_, *beside_, options_.path, options_.stateBytes,
                                               {next, run_}, Replace::kOwn);
-  if (!saved.ok()) {
-    return options_.path + ": " + (saved.problem.empty() ? strerror(saved.error) : saved.problem);
-  }
+  if (!saved.ok()) return said(options_.path, saved.error, saved.problem);
   // What the old file has not taken is in the snapshot.
   journal_.forget();
   const uint64_t whole = journal_.bytes();
@@ -587,7 +574,7 @@ std::string StateStore::rescue() {
   generation_ = next;
   begunAt_ = now_;
   removeJournalsBelow(next);
-  if (const int error = syncDirectory()) return strerror(error);
+  if (const int error = base::syncDirectoryOf(options_.path)) return strerror(error);
   synced_ = earlier_;
   syncError_ = 0;
   lost_ = false;

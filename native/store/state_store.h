@@ -171,7 +171,6 @@ class StateStore {
   Recovery read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t count) const;
   void removeJournalsBelow(uint64_t generation) const;
   int openJournal(uint64_t generation, uint64_t previous);
-  int syncDirectory() const;
   int flush();
   bool rotate();
   std::string compact(uint64_t upTo, uint64_t whole);

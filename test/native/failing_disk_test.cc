@@ -95,6 +95,12 @@ class Stage : public StoredPool {
     return pool().join({}, 0, &id);
   }
 
+  /** A client joins, and that is written. */
+  void joins() {
+    EXPECT(join() == Outcome::kOk);
+    EXPECT(end() == Commit::kDone);
+  }
+
   /** Time passes until something holds. */
   void until(const std::function<bool()>& holds) {
     for (int i = 0; i < 2000 && !holds(); ++i) {
@@ -116,8 +122,7 @@ std::string afterACrash(const Folder& folder) { return AfterACrash(folder).state
 void aFileThatFails() {
   const Folder folder;
   Stage stage(storeOptions(folder));
-  EXPECT(stage.join() == Outcome::kOk);
-  EXPECT(stage.end() == Commit::kDone);
+  stage.joins();
   const std::string before = stateOf(stage.pool());
   struct stat info;
   EXPECT(stat(journalOf(folder, 0).c_str(), &info) == 0);
@@ -132,8 +137,7 @@ void aFileThatFails() {
   EXPECT(stage.store().blocked() == 0);
   EXPECT(stage.store().counts().generation == 1);
   EXPECT(access(journalOf(folder, 0).c_str(), F_OK) != 0);
-  EXPECT(stage.join() == Outcome::kOk);
-  EXPECT(stage.end() == Commit::kDone);
+  stage.joins();
   EXPECT(stage.pool().counts().clients == 3);
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
   failing = 0;
@@ -143,8 +147,7 @@ void aFileThatFails() {
 void aFileThatFailedIsReadAgain() {
   const Folder folder;
   Stage stage(storeOptions(folder));
-  EXPECT(stage.join() == Outcome::kOk);
-  EXPECT(stage.end() == Commit::kDone);
+  stage.joins();
   // In the place of the snapshot: it can't be made.
   EXPECT(mkdir((folder.file() + ".new").c_str(), S_IRWXU) == 0);
   struct stat info;
@@ -164,12 +167,10 @@ void aFileThatFailedIsReadAgain() {
 void aSyncThatFails() {
   const Folder folder;
   Stage stage(storeOptions(folder, Sync::kSecond));
-  EXPECT(stage.join() == Outcome::kOk);
-  EXPECT(stage.end() == Commit::kDone);
+  stage.joins();
   stage.until([&] { return stage.store().counts().unsyncedBytes == 0; });
   syncsThatFail = 1;
-  EXPECT(stage.join() == Outcome::kOk);
-  EXPECT(stage.end() == Commit::kDone);
+  stage.joins();
   stage.until([&] { return stage.store().counts().snapshots == 1; });
   EXPECT(syncsThatFail <= 0 && stage.store().blocked() == 0);
   EXPECT(stage.store().counts().generation == 1);
@@ -183,8 +184,7 @@ void aSyncThatFails() {
 void aDiskThatFails() {
   const Folder folder;
   Stage stage(storeOptions(folder, Sync::kSecond));
-  EXPECT(stage.join() == Outcome::kOk);
-  EXPECT(stage.end() == Commit::kDone);
+  stage.joins();
   // In the place of the snapshot: it can't be made.
   EXPECT(mkdir((folder.file() + ".new").c_str(), S_IRWXU) == 0);
   syncsThatFail = 1;
@@ -203,8 +203,7 @@ void aDiskThatFails() {
 void aFolderThatFails() {
   const Folder folder;
   Stage stage(storeOptions(folder));
-  EXPECT(stage.join() == Outcome::kOk);
-  EXPECT(stage.end() == Commit::kDone);
+  stage.joins();
   // The first is before the snapshot.
   failingFolderSync = 2;
   EXPECT(!stage.store().compactNow().empty());
@@ -230,8 +229,7 @@ void isRescued(const Folder& folder, Stage& stage) {
   EXPECT(stage.store().rescue().empty());
   EXPECT(!stage.store().lost() && stage.store().blocked() == 0);
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
-  EXPECT(stage.join() == Outcome::kOk);
-  EXPECT(stage.end() == Commit::kDone);
+  stage.joins();
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
   base::MappedFile file;
   EXPECT(file.open(journalOf(folder, stage.store().counts().generation), UINT64_MAX) == 0);
@@ -244,8 +242,7 @@ void isRescued(const Folder& folder, Stage& stage) {
 void aFileThatGoes() {
   const Folder folder;
   Stage stage(storeOptions(folder));
-  EXPECT(stage.join() == Outcome::kOk);
-  EXPECT(stage.end() == Commit::kDone);
+  stage.joins();
   EXPECT(unlink(journalOf(folder, 0).c_str()) == 0);
   isRescued(folder, stage);
 }
@@ -254,8 +251,7 @@ void aFileThatGoes() {
 void aFileThatIsReplaced() {
   const Folder folder;
   Stage stage(storeOptions(folder));
-  EXPECT(stage.join() == Outcome::kOk);
-  EXPECT(stage.end() == Commit::kDone);
+  stage.joins();
   const std::string copy = folder.file() + ".copy";
   std::filesystem::copy(journalOf(folder, 0), copy);
   std::filesystem::rename(copy, journalOf(folder, 0));
@@ -282,11 +278,9 @@ void aFileThatIsDamaged() {
   for (const bool gone : {false, true}) {
     const Folder folder;
     Stage stage(storeOptions(folder));
-    EXPECT(stage.join() == Outcome::kOk);
-    EXPECT(stage.end() == Commit::kDone);
+    stage.joins();
     EXPECT(stage.store().compactNow().empty());
-    EXPECT(stage.join() == Outcome::kOk);
-    EXPECT(stage.end() == Commit::kDone);
+    stage.joins();
     if (gone) {
       EXPECT(unlink(folder.file().c_str()) == 0 && unlink(journalOf(folder, 1).c_str()) == 0);
     } else {

@@ -128,19 +128,23 @@ void loseHeader(const std::string& path) {
       << std::string(sizeof(JournalBegin), '\0');
 }
 
+/** A run with one turn, and what `then` does with it; returns the state that it ends with. */
+std::string oneTurn(
+    const Folder& folder, const std::function<void(Life&)>& then = [](Life&) {}) {
+  Life life(1, 10, storeOptions(folder));
+  EXPECT(life.recover().ok() && life.start() == 0);
+  life.turn();
+  EXPECT(life.end());
+  then(life);
+  return stateOf(life);
+}
+
 /** No link is followed, neither to read a journal nor to begin one. */
 void noLinkIsFollowed() {
   const Folder folder;
   const Folder other;
   // A whole journal: a program that followed a link to it would replay it, and cut it.
-  const auto liveIn = [](const Folder& place, auto&& then) {
-    Life life(1, 10, storeOptions(place));
-    EXPECT(life.recover().ok() && life.start() == 0);
-    life.turn();
-    EXPECT(life.end());
-    then(life.store());
-  };
-  liveIn(other, [](StateStore&) {});
+  oneTurn(other);
   const std::string victim = other.file() + ".journal-0";
   EXPECT(std::filesystem::is_regular_file(victim));
   const std::string first = folder.file() + ".journal-0";
@@ -151,10 +155,10 @@ void noLinkIsFollowed() {
   }
   EXPECT(std::filesystem::remove(first));
 
-  liveIn(folder, [&](StateStore& store) {
+  oneTurn(folder, [&](Life& life) {
     const std::string nothing = other.path() + "/nothing";
     std::filesystem::create_symlink(nothing, folder.file() + ".journal-1");
-    EXPECT(!store.compactNow().empty());
+    EXPECT(!life.store().compactNow().empty());
     EXPECT(!std::filesystem::exists(nothing));
   });
 }
@@ -296,14 +300,7 @@ void whatAPowerCutHasTakenIsCut() {
 void aCutHeaderSaysNothing() {
   for (const size_t length : {0, 1, 60}) {
     const Folder folder;
-    std::string state;
-    {
-      Life life(1, 10, storeOptions(folder));
-      EXPECT(life.recover().ok() && life.start() == 0);
-      life.turn();
-      EXPECT(life.end());
-      state = stateOf(life);
-    }
+    const std::string state = oneTurn(folder);
     std::ofstream(folder.file() + ".journal-1") << std::string(length, 'x');
     Life next(1, 10, storeOptions(folder));
     const Recovery recovery = next.recover();
@@ -316,21 +313,9 @@ void aCutHeaderSaysNothing() {
 void aLostHeaderSaysNothing() {
   for (const bool isEmpty : {true, false}) {
     const Folder folder;
-    std::string state;
-    {
-      Life life(1, 10, storeOptions(folder));
-      EXPECT(life.recover().ok() && life.start() == 0);
-      life.turn();
-      EXPECT(life.end() && life.finish().ok());
-      state = stateOf(life);
-    }
+    const std::string state = oneTurn(folder, [](Life& life) { EXPECT(life.finish().ok()); });
     const std::string journal = folder.file() + ".journal-1";
-    {
-      Life life(1, 10, storeOptions(folder));
-      EXPECT(life.recover().ok() && life.start() == 0);
-      life.turn();
-      EXPECT(life.end());
-    }
+    oneTurn(folder);
     if (isEmpty) {
       std::filesystem::resize_file(journal, 0);
     } else {

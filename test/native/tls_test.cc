@@ -281,6 +281,12 @@ void use(TlsContext* context, const Credentials& identity = ecdsa()) {
   EXPECT(context->take(identity.certificate, identity.key).empty());
 }
 
+/** A context with a certificate. */
+class Certified : public TlsContext {
+ public:
+  Certified() { use(this); }
+};
+
 void versionsAndKeys() {
   for (const Credentials& identity : {ecdsa(), rsa()}) {
     TlsContext context;
@@ -305,8 +311,7 @@ void versionsAndKeys() {
 }
 
 void protocols() {
-  TlsContext context;
-  use(&context);
+  Certified context;
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     for (const char* offer : {"\x08http/1.1", "\x02h2\x08http/1.1", ""}) {
       Talk talk(&context, {.version = version, .protocols = offer});
@@ -465,8 +470,7 @@ void ticketKeys() {
 }
 
 void byteByByte() {
-  TlsContext context;
-  use(&context);
+  Certified context;
   context.rollTicketKeys(kNow);
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     Talk talk(&context, {.version = version});
@@ -499,8 +503,7 @@ void byteByByte() {
 }
 
 void requestBehindHandshake() {
-  TlsContext context;
-  use(&context);
+  Certified context;
   Talk talk(&context);
   SSL_do_handshake(talk.ssl);
   talk.flush();
@@ -514,8 +517,7 @@ void requestBehindHandshake() {
 }
 
 void sizes() {
-  TlsContext context;
-  use(&context);
+  Certified context;
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     Talk talk(&context, {.version = version});
     EXPECT(talk.shake() == Handshake::kDone);
@@ -547,8 +549,7 @@ void sizes() {
 }
 
 void noRoom() {
-  TlsContext context;
-  use(&context);
+  Certified context;
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     Talk talk(&context, {.version = version});
     const int small = 1;
@@ -584,8 +585,7 @@ void noRoom() {
 }
 
 void ends() {
-  TlsContext context;
-  use(&context);
+  Certified context;
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     {
       // close_notify behind a request, in one: first the request, then the end, then the answer.
@@ -655,8 +655,7 @@ void ends() {
 }
 
 void reset() {
-  TlsContext context;
-  use(&context);
+  Certified context;
   const auto [server, client] = tcpPair();
   const linger now = {1, 0};
   setsockopt(client, SOL_SOCKET, SO_LINGER, &now, sizeof now);
@@ -667,8 +666,7 @@ void reset() {
 }
 
 void lateHandshakes() {
-  TlsContext context;
-  use(&context);
+  Certified context;
   {
     Talk talk(&context, {.version = TLS1_2_VERSION});
     EXPECT(talk.shake() == Handshake::kDone);
@@ -736,8 +734,7 @@ void vectors() {
 
 /** What a client of TLS 1.3 may send behind its handshake, and what the server says to the rest. */
 void records() {
-  TlsContext context;
-  use(&context);
+  Certified context;
   context.rollTicketKeys(kNow);
   RecordTools tools;
   using Make = std::function<std::string(RecordKeys*)>;
@@ -947,8 +944,7 @@ void brokenRecords() {
 
 /** Three records, cut at every byte, for readers with room and without. */
 void cuts() {
-  TlsContext context;
-  use(&context);
+  Certified context;
   Talk talk(&context);
   EXPECT(talk.shake() == Handshake::kDone);
   const std::string text = "a request, then the next one, and the beginning of a third";
@@ -980,8 +976,7 @@ void cuts() {
 
 /** The end of the handshake, with what may come in one segment behind it, cut at every byte. */
 void handOver() {
-  TlsContext context;
-  use(&context);
+  Certified context;
   context.rollTicketKeys(kNow);
   size_t length = 1;
   for (size_t cut = 0; cut <= length; ++cut) {
@@ -1010,8 +1005,7 @@ void handOver() {
 
 /** The kernel takes so many bytes of what the server sends, then none until it has room. */
 void stalls() {
-  TlsContext context;
-  use(&context);
+  Certified context;
   context.rollTicketKeys(kNow);
   for (size_t room = 0; room < 300; ++room) {
     Talk talk(&context, {.suite = kSuites[room % 3]});
@@ -1148,8 +1142,7 @@ void exchanges() {
 void keyUpdates() {
   {
     // All that a client has asked for has one answer.
-    TlsContext context;
-    use(&context);
+    Certified context;
     for (const int asks : {SSL_KEY_UPDATE_NOT_REQUESTED, SSL_KEY_UPDATE_REQUESTED}) {
       Talk talk(&context);
       EXPECT(talk.shake() == Handshake::kDone);
@@ -1201,8 +1194,7 @@ void wipes() {
 }
 
 void strangers() {
-  TlsContext context;
-  use(&context);
+  Certified context;
   for (const char* text : {"GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\xff\xff"}) {
     Talk talk(&context);
     talk.put(text);

@@ -146,7 +146,10 @@ class Town {
     return found == received.end() ? 0 : found->second.size();
   }
 
-  bool once(std::initializer_list<uint64_t> sprites) const {
+  /** Whether each of these comes once, when all is carried and taken. */
+  bool arrive(std::initializer_list<uint64_t> sprites) {
+    carry();
+    takeAll();
     return std::ranges::all_of(sprites, [this](uint64_t sprite) { return times(sprite) == 1; });
   }
 
@@ -223,9 +226,7 @@ void aPowerCutAtTheSender(Then then, bool answered) {
   if (then == Then::kRestart || then == Then::kSnapshot) town.restart(0);
   if (then == Then::kRestartInOrder) town.restartInOrder(0);
   EXPECT(town.outbox(0, 1).size() == 2);
-  town.carry();
-  town.takeAll();
-  EXPECT(town.once({1, 2, 3, 4, 5, 7, 8}));
+  EXPECT(town.arrive({1, 2, 3, 4, 5, 7, 8}));
   // What was promised in the last moment, and had not crossed.
   EXPECT(town.times(6) == 0);
   EXPECT(town.outbox(0, 1).size() == 0);
@@ -247,9 +248,7 @@ void aPowerCutBeforeTheAcks(bool peerRestarts) {
   if (peerRestarts) town.restart(1);
   EXPECT(town.outbox(0, 1).size() == 3);
   town.throwFrom(0, {4});
-  town.carry();
-  town.takeAll();
-  EXPECT(town.once({1, 2, 3, 4}));
+  EXPECT(town.arrive({1, 2, 3, 4}));
   EXPECT(town.out(0) == 4 && town.in(1) == 4);
 }
 
@@ -273,9 +272,7 @@ void aPowerCutAtTheReceiver(bool senderRestarts) {
   if (senderRestarts) town.restart(0);
   town.carry();
   town.throwFrom(0, {7});
-  town.carry();
-  town.takeAll();
-  EXPECT(town.once({1, 2, 5, 6, 7}));
+  EXPECT(town.arrive({1, 2, 5, 6, 7}));
   EXPECT(town.times(3) == 0 && town.times(4) == 0);
   EXPECT(town.outbox(0, 1).size() == 0);
   EXPECT(town.out(0) == 7 && town.in(1) == 5);
@@ -301,9 +298,7 @@ void aPowerCutAtBoth(bool senderFurther) {
   town.cutPower(0, senderFurther ? first : second, thrower);
   town.cutPower(1, senderFurther ? second : first, receiver);
   town.throwFrom(0, {7, 8});
-  town.carry();
-  town.takeAll();
-  EXPECT(town.once({1, 2, 7, 8}));
+  EXPECT(town.arrive({1, 2, 7, 8}));
   for (const uint64_t sprite : {3, 4}) EXPECT(town.times(sprite) == (senderFurther ? 1 : 0));
   for (const uint64_t sprite : {5, 6}) EXPECT(town.times(sprite) == 0);
   EXPECT(town.outbox(0, 1).size() == 0);
@@ -322,9 +317,7 @@ void aPowerCutBeforeTheWorld() {
   town.sew({0, 1});
   town.throwFrom(1, {5});
   town.throwFrom(0, {6});
-  town.carry();
-  town.takeAll();
-  EXPECT(town.once({1, 2, 3, 4, 5, 6}));
+  EXPECT(town.arrive({1, 2, 3, 4, 5, 6}));
 }
 
 /** A server comes back with the state of another server of its name: for the others that is another
@@ -342,9 +335,7 @@ void anotherStateIsAnotherMemory() {
   EXPECT(town.outbox(0, 1).size() == 2);
   town.carry();
   town.throwFrom(0, {13});
-  town.carry();
-  town.takeAll();
-  EXPECT(town.once({1, 2, 3, 11, 12, 13}));
+  EXPECT(town.arrive({1, 2, 3, 11, 12, 13}));
 }
 
 // ---- Restarts -----------------------------------------------------------------------------------
@@ -372,9 +363,7 @@ void aRestartedServerAsksFirst(bool inOrder, bool taken) {
   // One answer is enough.
   (void)town.frames(0);
   EXPECT(town.outbox(0, 1).size() == 0);
-  town.carry();
-  town.takeAll();
-  EXPECT(town.once({1}));
+  EXPECT(town.arrive({1}));
   EXPECT(town.received[1][0].server == (taken ? 1 : 2));
   EXPECT(town.doubted(0) == 0);
 }
@@ -402,9 +391,7 @@ void theDoubtEndsAfterARestart() {
   town.sew({0, 1, 2});
   town.carry();
   town.throwFrom(0, {2});
-  town.carry();
-  town.takeAll();
-  EXPECT(town.once({1, 2}));
+  EXPECT(town.arrive({1, 2}));
   EXPECT(town.received[1][0].server == 2 && town.received[2][0].server == 1);
 }
 
@@ -421,9 +408,7 @@ void onlyWhatWasSentIsInDoubt(bool inOrder) {
   const std::string state = scene::stateOf(town.at(0).pool);
   inOrder ? town.restartInOrder(0) : town.restart(0);
   EXPECT(town.at(0).found == state);
-  town.carry();
-  town.takeAll();
-  EXPECT(town.once({1, 2, 3}));
+  EXPECT(town.arrive({1, 2, 3}));
   for (const uint64_t sprite : {1, 2, 3}) EXPECT(town.received[sprite][0].server == 2);
 }
 
@@ -484,7 +469,7 @@ void anOlderProcessStaysRefused(bool inOrder) {
   EXPECT(town.at(1).crossings.receive(0, frame, town.now(), &answer) == FrameRefusal::kOlderLife);
   EXPECT(town.in(1) == 2);
   town.takeAll();
-  EXPECT(town.once({1, 2}));
+  EXPECT(town.times(1) == 1 && town.times(2) == 1);
 }
 
 /** Whatever number an ack says: a server that goes on behind it can be restarted. */
@@ -502,9 +487,7 @@ void anAckedNumberPreventsNoRestart(bool inOrder) {
   town.at(0).settle();
   inOrder ? town.restartInOrder(0) : town.restart(0);
   town.throwFrom(0, {1});
-  town.carry();
-  town.takeAll();
-  EXPECT(town.once({1}));
+  EXPECT(town.arrive({1}));
 }
 
 /** Nor does it with a sprite's: a frame that goes beyond the last number is none. */
@@ -525,9 +508,7 @@ void aSpritesNumberPreventsNoRestart(bool inOrder) {
   town.at(0).settle();
   inOrder ? town.restartInOrder(0) : town.restart(0);
   town.throwFrom(1, {1});
-  town.carry();
-  town.takeAll();
-  EXPECT(town.once({1}));
+  EXPECT(town.arrive({1}));
 }
 
 /** Whichever server is restarted, and how: what the other one has taken stays taken. */
@@ -547,9 +528,7 @@ void whatWasTakenStaysTaken(bool inOrder) {
   town.takeAll();
   town.carry();
   town.throwFrom(0, {5});
-  town.carry();
-  town.takeAll();
-  EXPECT(town.once({1, 2, 3, 4, 5}));
+  EXPECT(town.arrive({1, 2, 3, 4, 5}));
   EXPECT(town.out(0) == 5 && town.in(1) == 5);
 }
 
@@ -613,9 +592,7 @@ void nothingIsSaidThatIsNotWritten(uint64_t cut, bool ends) {
     EXPECT(stuck.store->blocked() == 0 && stuck.guests[0].seen == seen + 1);
   }
   town.sew({0, 1, 2});
-  town.carry();
-  town.takeAll();
-  EXPECT(town.once({1, 10, 11}));
+  EXPECT(town.arrive({1, 10, 11}));
   EXPECT(town.received[1][0].server == 1 && town.received[10][0].server == 2);
   for (const size_t server : {0, 1, 2}) {
     town.at(server).check();
@@ -634,9 +611,7 @@ void aForgottenServerStaysForgotten(bool inOrder) {
   inOrder ? town.restartInOrder(0) : town.restart(0);
   EXPECT(town.at(0).seams.find("y") == 1 && town.at(0).seams.find("1") == 3);
   town.throwFrom(0, {1});
-  town.carry();
-  town.takeAll();
-  EXPECT(town.once({1}));
+  EXPECT(town.arrive({1}));
 }
 
 /** An acknowledgement that could not be written does not count after a restart. */
@@ -655,9 +630,7 @@ void anAckThatIsNotWritten() {
   scene::limitFiles(RLIM_INFINITY);
   town.restart(0);
   EXPECT(town.outbox(0, 1).size() == 1);
-  town.carry();
-  town.takeAll();
-  EXPECT(town.once({1}));
+  EXPECT(town.arrive({1}));
   EXPECT(town.out(0) == 1 && town.in(1) == 1);
 }
 

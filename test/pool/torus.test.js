@@ -237,47 +237,27 @@ t.test('a saved torus that is none is refused, and leaves an empty torus', async
   torus.leave(5);
   const [opened, ownRows, ownColumns, seats] = save(torus, 40);
   const edited = (edit) => {
-    const copy = [...seats];
+    const copy = Uint32Array.from(seats);
     edit(copy);
-    return Uint32Array.from(copy);
+    return [opened, ownRows, ownColumns, copy];
   };
   const bad = {
     'more slots than the capacity': [41, 6, 7, seats],
     'fewer slots than nodes': [9, 3, 3, seats],
     'no slots, but nodes': [0, 1, 1, seats],
     'slots, but no nodes': [opened, ownRows, ownColumns, new Uint32Array(0)],
-    'a slot twice': [
-      opened,
-      ownRows,
-      ownColumns,
-      edited((s) => {
-        s[3] = s[1];
-      })
-    ],
-    'a node twice': [
-      opened,
-      ownRows,
-      ownColumns,
-      edited((s) => {
-        s[2] = s[0];
-      })
-    ],
-    'a slot beyond the last': [
-      opened,
-      ownRows,
-      ownColumns,
-      edited((s) => {
-        s[1] = opened;
-      })
-    ],
-    'a node beyond the capacity': [
-      opened,
-      ownRows,
-      ownColumns,
-      edited((s) => {
-        s[0] = 40;
-      })
-    ],
+    'a slot twice': edited((s) => {
+      s[3] = s[1];
+    }),
+    'a node twice': edited((s) => {
+      s[2] = s[0];
+    }),
+    'a slot beyond the last': edited((s) => {
+      s[1] = opened;
+    }),
+    'a node beyond the capacity': edited((s) => {
+      s[0] = 40;
+    }),
     'the last slot empty': [opened + 1, ownRows, ownColumns, seats],
     'two holes in a block': [opened, ownRows, ownColumns, seats.subarray(2)],
     'too many rows of their own': [opened, ownRows + 1, ownColumns, seats],
