@@ -38,8 +38,7 @@ class ArenaObject : public Nan::ObjectWrap {
   ArenaObject(const ArenaOptions& options, Local<Value> limits)
       : kept_(limits),
         clock_(uv_now(Nan::GetCurrentEventLoop()), kTickMilliseconds),
-        arena_(options, limits->IsUndefined() ? nullptr : addressLimitsOf(limits),
-               uv_now(Nan::GetCurrentEventLoop())) {}
+        arena_(options, addressLimitsOf(limits), uv_now(Nan::GetCurrentEventLoop())) {}
 
   ~ArenaObject() override { stop(); }
 
@@ -63,7 +62,7 @@ class ArenaObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(static_cast<uint32_t>(outcome));
   }
 
-  // new Arena({rooms: [name, …], players, lease, rate, tag}, AddressLimits or undefined)
+  // new Arena({rooms: [name, …], players, lease, rate, tag}, AddressLimits)
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const ArenaOptions options = {.rooms = textsOf(get(info[0], "rooms")),
                                   .players = uint32In(info[0], "players"),

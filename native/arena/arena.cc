@@ -22,8 +22,7 @@ Arena::Arena(const ArenaOptions& options, AddressLimits* limits, uint64_t now)
       wheel_(capacity_, now),
       ids_(options.tag),
       now_(now) {
-  for (const std::string& name : options.rooms)
-    rooms_.push_back({.name = name, .fields = {}, .members = {}});
+  for (const std::string& name : options.rooms) rooms_.push_back({.name = name});
 }
 
 uint32_t Arena::roomOf(std::string_view name) const {
@@ -90,12 +89,10 @@ Outcome Arena::join(std::string_view name, const Address& address, uint64_t now,
   if (room == kNoRoom) return count(Outcome::kUnknownArena);
   if (draining_) return count(Outcome::kDraining);
   if (journal_ != nullptr && !journal_->promising()) return count(Outcome::kStateUnwritable);
-  if (limits_ != nullptr && !limits_->mayJoin(address, now / 1000)) {
-    return count(Outcome::kTooManyJoins);
-  }
+  if (!limits_->mayJoin(address, now / 1000)) return count(Outcome::kTooManyJoins);
   if (rooms_[room].members.size() >= options_.players) return count(Outcome::kArenaFull);
-  const Source source = limits_ == nullptr ? kNoSource : limits_->enter(address);
-  if (limits_ != nullptr && source == kNoSource) return count(Outcome::kTooManyClients);
+  const Source source = limits_->enter(address);
+  if (source == kNoSource) return count(Outcome::kTooManyClients);
   uint32_t record;
   if (freeRecord_ != 0) {
     record = freeRecord_ - 1;
@@ -195,7 +192,7 @@ void Arena::remove(Player* player) {
   members[player->place] = members.back();
   players_[members.back()].place = player->place;
   members.pop_back();
-  if (limits_ != nullptr) limits_->leave(player->source);
+  limits_->leave(player->source);
   wheel_.disarm(record);
   player->live = false;
   player->place = freeRecord_;
@@ -226,11 +223,10 @@ std::string Arena::playerNote(uint32_t record) const {
 std::string_view Arena::noteOf(uint32_t record) const {
   const Player& player = players_[record];
   const size_t fields = rooms_[player.room].fields.size();
-  const PlayerNote head = {
-      .newest = player.newest,
-      .address = limits_ == nullptr ? Address{} : limits_->addressOf(player.source),
-      .number = player.number,
-      .fields = static_cast<uint32_t>(fields)};
+  const PlayerNote head = {.newest = player.newest,
+                           .address = limits_->addressOf(player.source),
+                           .number = player.number,
+                           .fields = static_cast<uint32_t>(fields)};
   noted_.assign(reinterpret_cast<const char*>(&head), sizeof head);
   for (size_t i = 0; i < fields; ++i) {
     const double value = valueOf(record, i);
@@ -272,10 +268,8 @@ bool Arena::restore(std::string_view name, std::string_view bytes) {
   used_ = std::max(used_, record + 1);
   admit(record, id, room, head.number);
   players_[record].newest = head.newest;
-  if (limits_ != nullptr) {
-    players_[record].source = limits_->know(head.address);
-    limits_->settle(players_[record].source);
-  }
+  players_[record].source = limits_->know(head.address);
+  limits_->settle(players_[record].source);
   // Of a game that takes other inputs now: each has what it starts with.
   if (head.fields != in.fields.size()) return true;
   for (size_t i = 0; i < head.fields; ++i) {

@@ -54,8 +54,8 @@ class Arena {
   static constexpr uint32_t kNoRoom = UINT32_MAX;
 
   /**
-   * `limits`, which outlive it, count players as clients; nullptr: anything. `now`: milliseconds of
-   * the clock that tick will be given. Throws std::bad_alloc.
+   * `limits`, which outlive it, count players as clients. `now`: milliseconds of the clock that
+   * tick will be given. Throws std::bad_alloc.
    */
   Arena(const ArenaOptions& options, AddressLimits* limits, uint64_t now);
   ~Arena() = default;
@@ -169,8 +169,8 @@ class Arena {
 
   struct Room {
     std::string name;
-    std::vector<InputField> fields;
-    std::vector<uint32_t> members;
+    std::vector<InputField> fields = {};
+    std::vector<uint32_t> members = {};
     uint32_t newestNumber = 0;
   };
 

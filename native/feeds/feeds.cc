@@ -219,7 +219,6 @@ Outcome Feeds::publish(const Publication& publication, uint32_t* watching) {
   Staged staged = {.key = std::string(key),
                    .cursor = cursor,
                    .value = base::Bytes::copyOf(value, &shared_->ledger),
-                   .gzip = {},
                    .patch = std::string(patch),
                    .upstream = upstream,
                    .isNew = !hasPlace(feed)};
@@ -249,9 +248,6 @@ Outcome Feeds::append(std::string_view key, Cursor cursor, std::string_view item
   stage({.key = std::string(key),
          .cursor = cursor,
          .value = base::Bytes::copyOf(item, &shared_->ledger),
-         .gzip = {},
-         .patch = {},
-         .upstream = false,
          .isNew = !hasPlace(feed),
          .items = kept},
         most > before ? most - before : 0);
@@ -404,7 +400,6 @@ Outcome Feeds::remove(std::string_view key) {
   staged_.push_back({.key = std::string(key),
                      .cursor = {},
                      .value = {},
-                     .gzip = {},
                      .patch = {},
                      .upstream = false,
                      .isNew = false});

@@ -170,11 +170,11 @@ class FeedResponder {
 class Feeds;
 
 struct FeedsOptions {
-  uint32_t hold;      // seconds
-  uint32_t feeds;     // at most
-  uint64_t memory;    // bytes of all values, their compressed forms and patches
-  uint32_t watchers;  // at most
-  bool upstream;      // feeds without a publisher are fetched
+  uint32_t hold;          // seconds
+  uint32_t feeds;         // at most
+  uint64_t memory;        // bytes of all values, their compressed forms and patches
+  uint32_t watchers;      // at most
+  bool upstream = false;  // feeds without a publisher are fetched
   // The table of the main thread whose feeds this one shows, to a worker's watchers; nullptr: it is
   // that itself. It outlives this one.
   const Feeds* shows = nullptr;
@@ -206,9 +206,10 @@ struct Publication {
   std::string_view key;
   Cursor cursor;           // of the feed's epoch, its next version; of a new one: any epoch, 1
   std::string_view value;  // canonical JSON
-  std::string_view patch;  // operations from the version before, joined by commas; empty: none
-  std::string_view gzip;   // Feed::whole(cursor) compressed; empty: none
-  bool upstream;           // fetched, not published
+  // Operations from the version before, joined by commas; empty: none.
+  std::string_view patch = {};
+  std::string_view gzip = {};  // Feed::whole(cursor) compressed; empty: none
+  bool upstream = false;       // fetched, not published
 };
 
 /** Watchers of a feed at a worker, and until when patches are made without one that takes them. */
@@ -474,8 +475,8 @@ class Feeds {
   /** Something that JavaScript has to fetch or to compress. */
   struct Want {
     std::string key;
-    bool fetch;     // a first value; else the compressed form of `cursor`
-    Source source;  // of the client that asked first
+    bool fetch = false;         // a first value; else the compressed form of `cursor`
+    Source source = kNoSource;  // of the client that asked first
     Cursor cursor = {};
     uint32_t number = 0;  // of a first value: the Feed's `want`
     Address from = {};    // of the client that asks now
@@ -573,12 +574,12 @@ class Feeds {
   /** A publication, or the end of a feed, that is not known to be in the journal. */
   struct Staged {
     std::string key;
-    Cursor cursor;  // version 0: the end
-    base::Ref<base::Bytes> value;
-    base::Ref<base::Bytes> gzip;  // may be missing
-    std::string patch;
-    bool upstream;
-    bool isNew;          // a place is kept for it
+    Cursor cursor = {};  // version 0: the end
+    base::Ref<base::Bytes> value = {};
+    base::Ref<base::Bytes> gzip = {};  // may be missing
+    std::string patch = {};
+    bool upstream = false;
+    bool isNew = false;  // a place is kept for it
     uint32_t items = 0;  // of a log, whose newest is `value`; 0: it is none
     uint64_t bytes = 0;  // of stagedBytes_
   };

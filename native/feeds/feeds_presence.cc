@@ -263,7 +263,7 @@ void Feeds::askShare(std::string_view key) {
 void Feeds::share(Feed* feed, const Attendance& here) {
   if (!options_.shared) return;
   Presence& presence = *feed->presence;
-  Want one = {.key = feed->key, .fetch = false, .source = kNoSource, .cursor = {}};
+  Want one = {.key = feed->key};
   one.asks = presence.askAt <= now_ && isAsked(*feed);
   if (one.asks) {
     presence.askAt = now_ + kAskEvery;
@@ -346,14 +346,11 @@ void Feeds::tell(Feed* feed, Cursor cursor, Attendance told, std::string_view va
   apply({.key = feed->key,
          .cursor = cursor,
          .value = base::Bytes::copyOf(value, &shared_->ledger),
-         .gzip = {},
-         .patch = std::move(patch),
-         .upstream = false,
-         .isNew = false});
+         .patch = std::move(patch)});
   Presence& presence = *feed->presence;
   presence.told = std::move(told);
   if (std::exchange(presence.heard, false)) {
-    want({.key = feed->key, .fetch = false, .source = kNoSource, .cursor = cursor, .heard = true});
+    want({.key = feed->key, .cursor = cursor, .heard = true});
   }
   tellLater(feed);
 }  // NOLINT(clang-analyzer-unix.Malloc): a reference is counted, not leaked

@@ -255,9 +255,6 @@ class Connections {
   void watch(Connection& connection);
   void watchFor(Connection& connection, Interest interest);
 
-  /** The client has ended its half and may still read its answer: watches for its close only. */
-  void watchEnded(Connection& connection) { watchFor(connection, Interest::kReset); }
-
   // ---- Deadlines
 
   /** The connection's one deadline: `deadline`, `milliseconds` from now. */

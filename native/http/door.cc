@@ -298,7 +298,9 @@ void Door::read(Connection& connection) {
   }
   const ssize_t got = connections_.receive(connection, to, room);
   if (!connections_.countRecord(connection)) return connections_.close(connection);
-  if (got == 0 && awaitsAnswer(connection)) return connections_.watchEnded(connection);
+  if (got == 0 && awaitsAnswer(connection)) {
+    return connections_.watchFor(connection, Interest::kReset);
+  }
   if (got == 0 && connection.state == ConnectionState::kReading && connection.greeted &&
       (connection.inputLength > 0 || connection.arriving)) {
     // A request that has ended before it was whole.

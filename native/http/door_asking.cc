@@ -265,8 +265,7 @@ void Door::watch(Ticket ticket, const Wanted* wanted, uint32_t count, WatchHow h
   }
   noteOutcome(*connection, how.many ? Route::kFeeds : Route::kFeed, outcome);
   const Reply& reply = replies_.replies().outcomes[static_cast<size_t>(outcome)];
-  const bool last = connection->last;
-  if (answers_.send(*connection, last ? replies_.writeLast(reply) : replies_.write(reply))) {
+  if (answers_.send(*connection, replies_.write(reply, connection->last))) {
     resumeLater(*connection);
   }
 }

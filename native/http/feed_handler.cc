@@ -196,7 +196,7 @@ Outcome FeedHandler::watch(Connection& connection, const Wanted* wanted, uint32_
 void FeedHandler::sendUnchanged(Connection& connection, std::string_view tag) {
   const Ticket ticket = connections_->ticketOf(connection);
   const Reply& head = replies_->replies().feedUnchanged;
-  std::string text(connection.last ? replies_->writeLast(head) : replies_->write(head));
+  std::string text(replies_->write(head, connection.last));
   text.append(tag).append("\"\r\n\r\n");
   const bool whole = answers_->send(connection, text);
   if (whole && connections_->find(ticket) != nullptr) answered_(connection);
@@ -234,8 +234,7 @@ FeedResponder::Taken FeedHandler::answer(uint32_t token, const FeedAnswer& answe
   bool whole;
   if (problem) {
     const auto& reply = replies_->replies().outcomes[static_cast<size_t>(answer.outcome)];
-    whole = answers_->send(connection,
-                           connection.last ? replies_->writeLast(reply) : replies_->write(reply));
+    whole = answers_->send(connection, replies_->write(reply, connection.last));
   } else {
     whole = answers_->send(connection, messageOf(answer, opens, connection));
   }
@@ -322,7 +321,7 @@ base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool ope
     if (opens && to.plain) text_ += replies_->writeLast(replies.feedStreamPlain);
     if (opens && !to.plain) {
       const Reply& head = gzip ? replies.feedStreamGzip : replies.feedStream;
-      text_ += to.last ? replies_->writeLast(head) : replies_->write(head);
+      text_ += replies_->write(head, to.last);
     }
     if (opens && gzip) {
       beginChunk(kGzipHead.size());
@@ -454,7 +453,7 @@ void FeedHandler::addHead(const FeedAnswer& answer, bool packed, const Connectio
   const bool gzip = answer.gzip || packed;
   const Reply& plain = gzip ? replies.feedGzip : replies.feed;
   const Reply& head = answer.fresh > 0 ? replies.feedPublic : plain;
-  text_ += to.last ? replies_->writeLast(head) : replies_->write(head);
+  text_ += replies_->write(head, to.last);
   if (answer.fresh == 0) return;
   text_.append(answer.tag).append(packed ? kPackedTag : "");
   text_.append("\"\r\nCache-Control: public, s-maxage=");

@@ -87,15 +87,11 @@ class ReplyWriter {
     return found == replies_.fixed.end() ? nullptr : &found->second;
   }
 
-  /** The answer, valid until the next call; its connection stays open. */
-  std::string_view write(const Reply& reply) {
-    return compose(reply.statusLine, false, reply.rest, {});
+  /** The answer, valid until the next call; `last`: its connection closes behind it. */
+  std::string_view write(const Reply& reply, bool last = false) {
+    return compose(reply.statusLine, last, reply.rest, {});
   }
-
-  /** The same, and the connection closes behind it. */
-  std::string_view writeLast(const Reply& reply) {
-    return compose(reply.statusLine, true, reply.rest, {});
-  }
+  std::string_view writeLast(const Reply& reply) { return write(reply, true); }
 
   /** An answer of these parts; `last`: its connection closes behind it. */
   std::string_view compose(std::string_view statusLine, bool last, std::string_view rest,

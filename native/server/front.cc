@@ -26,7 +26,6 @@ Front::Front(const DoorOptions& options, const FrontParts& parts, const Replies&
       waker_(&events_, kWakeMicroseconds),
       door_(options, doorParts(), replies,
             {.ask = [this](const Question& question) { asker_.ask(0, question); },
-             .mayAsk = {},
              .gone =
                  [this](Ticket ticket) {
                    asker_.gone({0, ticket});

@@ -32,9 +32,9 @@ struct ServiceParts {
   Feeds* feeds;         // there may be none
   Arena* arena;         // there may be none
   uint64_t (*clock)();  // microseconds, never goes back
-  std::function<std::string_view()> counts;
-  std::function<void(const AskHead&, std::string_view)> request;  // has JavaScript asked
-  std::function<void(Ticket)> gone;  // tells JavaScript of a parked request's connection
+  std::function<std::string_view()> counts = {};
+  std::function<void(const AskHead&, std::string_view)> request = {};  // has JavaScript asked
+  std::function<void(Ticket)> gone = {};  // tells JavaScript of a parked request's connection
 };
 
 /** What became of the requests of a turn: as they were decided, or unknown. */

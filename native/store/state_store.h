@@ -158,10 +158,6 @@ class StateStore {
 
   Journal* journal() { return &journal_; }
 
-  /** The number of this run: what versions before kept beside the state tells by it whether it
-   * belongs to it. */
-  uint32_t run() const { return run_; }
-
   /** Makes a snapshot now and waits for it: for tests. Returns what went wrong, or nothing. */
   std::string compactNow();
 

@@ -80,7 +80,8 @@ void testReader() {
 
 /** What is refused for its rate changes nothing, and the allowance grows again. */
 void testRate() {
-  Arena arena({.rooms = {"hall"}, .players = 1, .lease = 2, .rate = 5}, nullptr, 0);
+  AddressLimits limits({});
+  Arena arena({.rooms = {"hall"}, .players = 1, .lease = 2, .rate = 5}, &limits, 0);
   arena.setFields(0, kFields);
   Id id;
   uint32_t number;
@@ -99,14 +100,15 @@ void testRate() {
 /** A restart brings players with their ids, and newcomers get the places between. */
 void testRestore() {
   const ArenaOptions options = {.rooms = {"hall"}, .players = 8, .lease = 2, .rate = 5};
-  Arena before(options, nullptr, 0);
+  AddressLimits limits({});
+  Arena before(options, &limits, 0);
   before.setFields(0, kFields);
   Id ids[6];
   uint32_t number;
   for (Id& id : ids) EXPECT(before.join("hall", {}, 0, &id, &number) == Outcome::kOk);
   EXPECT(before.input("hall", ids[4], 7, R"({"y":0.75})", 0) == Outcome::kOk);
   for (const int i : {0, 2, 5}) before.leave("hall", ids[i]);
-  Arena after(options, nullptr, 0);
+  Arena after(options, &limits, 0);
   after.setFields(0, kFields);
   const auto give = [&after](const std::string& name, std::string_view bytes) {
     EXPECT(after.restore(name, bytes));

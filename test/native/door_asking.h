@@ -85,7 +85,6 @@ class OddRoutes {
 
   Asker asker() {
     return {.ask = [this](const Question& question) { ask(question); },
-            .mayAsk = {},
             .gone = [this](Ticket ticket) { gone(ticket); },
             .bodies = {.most = {{"odd", kOddBody}}}};
   }

@@ -358,13 +358,9 @@ class DoorFeeds {
     const Feed* feed = feeds_->find(key);
     const uint64_t epoch = feed == nullptr ? 1 + below(1000) : feed->cursor.epoch;
     uint32_t watching;
-    const Outcome outcome = feeds_->publish({.key = key,
-                                             .cursor = {epoch, version},
-                                             .value = value,
-                                             .patch = patch,
-                                             .gzip = gzip,
-                                             .upstream = false},
-                                            &watching);
+    const Outcome outcome = feeds_->publish(
+        {.key = key, .cursor = {epoch, version}, .value = value, .patch = patch, .gzip = gzip},
+        &watching);
     EXPECT(outcome == Outcome::kOk);
   }
 

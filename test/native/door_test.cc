@@ -145,12 +145,8 @@ class Test {
       : random_(seed),
         pool_(poolOptions(), &limits_, now),
         handler_(&pool_, microseconds),
-        feeds_({.hold = kHold,
-                .feeds = 16,
-                .memory = 1 << 26,
-                .watchers = kConnections,
-                .upstream = false},
-               now, test::countingClock),
+        feeds_({.hold = kHold, .feeds = 16, .memory = 1 << 26, .watchers = kConnections}, now,
+               test::countingClock),
         door_(options(),
               {.events = &events_,
                .limits = &limits_,
@@ -683,13 +679,9 @@ class Test {
     ++oddVersion_;
     const std::string value = "{\"v\":" + std::to_string(oddVersion_) + "}";
     uint32_t watching;
-    EXPECT(feeds_.publish({.key = test::OddRoutes::kFeed,
-                           .cursor = {1, oddVersion_},
-                           .value = value,
-                           .patch = {},
-                           .gzip = {},
-                           .upstream = false},
-                          &watching) == Outcome::kOk);
+    EXPECT(
+        feeds_.publish({.key = test::OddRoutes::kFeed, .cursor = {1, oddVersion_}, .value = value},
+                       &watching) == Outcome::kOk);
   }
 
   std::string oddCursor() const {

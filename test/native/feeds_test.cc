@@ -32,7 +32,6 @@ class Behind : FeedResponder {
                 .feeds = 6,
                 .memory = 100000,
                 .watchers = 40,
-                .upstream = false,
                 .shows = whose == Whose::kShown ? &shown_ : nullptr,
                 .shared = whose == Whose::kWorld},
                0, [] { return clockNow; }),
@@ -96,12 +95,7 @@ class Behind : FeedResponder {
   void publish(Cursor cursor) {
     const std::string value = "[" + std::to_string(cursor.version) + "]";
     uint32_t watching;
-    EXPECT(feeds_.publish({.key = "a",
-                           .cursor = cursor,
-                           .value = value,
-                           .patch = {},
-                           .gzip = {},
-                           .upstream = true},
+    EXPECT(feeds_.publish({.key = "a", .cursor = cursor, .value = value, .upstream = true},
                           &watching) == Outcome::kOk);
     while (feeds_.step(1000)) clockNow += 10;
   }
@@ -126,9 +120,8 @@ class Behind : FeedResponder {
   }
 
   // Of another thread.
-  Feeds shown_{{.hold = 20, .feeds = 6, .memory = 100000, .watchers = 40, .upstream = false},
-               0,
-               [] { return clockNow; }};
+  Feeds shown_{
+      {.hold = 20, .feeds = 6, .memory = 100000, .watchers = 40}, 0, [] { return clockNow; }};
   Feeds feeds_;
   const bool many_;
   std::string said_;
@@ -142,7 +135,7 @@ class Behind : FeedResponder {
 class Times : FeedResponder {
  public:
   Times()
-      : feeds_({.hold = 60, .feeds = 2, .memory = 100000, .watchers = 4000, .upstream = false}, 0,
+      : feeds_({.hold = 60, .feeds = 2, .memory = 100000, .watchers = 4000}, 0,
                [] { return clockNow; }) {
     feeds_.setResponder(this);
     publish("a", 1);
@@ -172,12 +165,7 @@ class Times : FeedResponder {
 
   void publish(const char* key, uint64_t version, std::string_view value, std::string_view patch) {
     uint32_t watching;
-    EXPECT(feeds_.publish({.key = key,
-                           .cursor = {1, version},
-                           .value = value,
-                           .patch = patch,
-                           .gzip = {},
-                           .upstream = false},
+    EXPECT(feeds_.publish({.key = key, .cursor = {1, version}, .value = value, .patch = patch},
                           &watching) == Outcome::kOk);
   }
 
@@ -459,13 +447,7 @@ class Unfetched : FeedResponder {
 
   void publish(const char* key) {
     uint32_t watching;
-    EXPECT(feeds_.publish({.key = key,
-                           .cursor = {1, 1},
-                           .value = "1",
-                           .patch = {},
-                           .gzip = {},
-                           .upstream = false},
-                          &watching) == Outcome::kOk);
+    EXPECT(feeds_.publish({.key = key, .cursor = {1, 1}, .value = "1"}, &watching) == Outcome::kOk);
   }
 
   /** However often fetches fail, what is kept of that is no more than there are feeds. */
@@ -549,7 +531,6 @@ void testLogs() {
                .feeds = 2,
                .memory = 1000,
                .watchers = 10,
-               .upstream = false,
                .log = {.items = 1000, .bytes = 100000},
                .answerBytes = 100},
               0, [] { return clockNow; });
@@ -565,10 +546,7 @@ void testLogs() {
   EXPECT(feeds.append("c", {3, 1}, {}, &watching) == Outcome::kUnknownFeed);
   EXPECT(feeds.remove("a") == Outcome::kOk && feeds.counts().memory < 200);
   // A value in its place, and a log in that one's.
-  EXPECT(
-      feeds.publish(
-          {.key = "b", .cursor = {4, 1}, .value = "{}", .patch = {}, .gzip = {}, .upstream = false},
-          &watching) == Outcome::kOk);
+  EXPECT(feeds.publish({.key = "b", .cursor = {4, 1}, .value = "{}"}, &watching) == Outcome::kOk);
   EXPECT(!feeds.find("b")->isLog && feeds.find("b")->patches.empty());
 }
 
@@ -578,7 +556,6 @@ void testLogBounds() {
                .feeds = 2,
                .memory = 100000,
                .watchers = 10,
-               .upstream = false,
                .log = {.items = 4, .bytes = 30},
                .answerBytes = 100},
               0, [] { return clockNow; });

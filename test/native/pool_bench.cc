@@ -129,13 +129,7 @@ class Asked {
   explicit Asked(uint32_t clients)
       : pool_(options(clients), nullptr, 0),
         crowd_(&pool_, clients),
-        service_({.pool = &pool_,
-                  .feeds = nullptr,
-                  .arena = nullptr,
-                  .clock = EventSet::now,
-                  .counts = {},
-                  .request = {},
-                  .gone = {}},
+        service_({.pool = &pool_, .feeds = nullptr, .arena = nullptr, .clock = EventSet::now},
                  PollHolder::kFirstWorker, clients + kTurn) {
     for (uint32_t at = 0; at < clients; ++at) {
       park(at, 0);

@@ -29,7 +29,6 @@ FeedsOptions optionsOf(uint32_t feeds) {
           .feeds = feeds,
           .memory = 1 << 20,
           .watchers = 2000,
-          .upstream = false,
           .privates = std::make_shared<const KeyPatterns>(std::vector<std::string>{"room/*"}),
           .named = true,
           .lease = kLease};
@@ -50,10 +49,7 @@ class Table : public FeedResponder {
     return feeds.publish({.key = key,
                           .cursor = goesOn ? Cursor{feed->cursor.epoch, feed->cursor.version + 1}
                                            : Cursor{++epochs_, 1},
-                          .value = std::to_string(++values_),
-                          .patch = {},
-                          .gzip = {},
-                          .upstream = false},
+                          .value = std::to_string(++values_)},
                          &watching);
   }
 

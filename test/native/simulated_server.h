@@ -148,7 +148,6 @@ class Life {
                 .feeds = 16,
                 .memory = 1 << 24,
                 .watchers = 10000,
-                .upstream = false,
                 .privates = std::make_shared<KeyPatterns>(kPrivate),
                 .shared = plan.servers > 1,
                 .log = kLog,
@@ -623,13 +622,7 @@ class Life {
     Sheet before, next;
     std::string patch;
     if (isNext && before.read(feed->value->text()) && next.read(body)) patch = before.patchTo(next);
-    return feeds_.publish({.key = key,
-                           .cursor = cursor,
-                           .value = body,
-                           .patch = patch,
-                           .gzip = {},
-                           .upstream = false},
-                          &watching);
+    return feeds_.publish({.key = key, .cursor = cursor, .value = body, .patch = patch}, &watching);
   }
 
   /** As the reducer of a game: looks at what it gets, and publishes it. */
@@ -693,13 +686,9 @@ class Life {
         (void)feeds_.append(key, {newEpoch(), feed->cursor.version}, {}, &watching);
       } else {
         const std::string value(feed->value->text());
-        (void)feeds_.publish({.key = key,
-                              .cursor = {newEpoch(), feed->cursor.version + 1},
-                              .value = value,
-                              .patch = {},
-                              .gzip = {},
-                              .upstream = false},
-                             &watching);
+        (void)feeds_.publish(
+            {.key = key, .cursor = {newEpoch(), feed->cursor.version + 1}, .value = value},
+            &watching);
       }
     }
     (void)turn_.endOwn();

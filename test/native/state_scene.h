@@ -145,13 +145,8 @@ class Life : private PollResponder {
         inWorld_(where == Where::kInWorld),
         options_(std::move(options)),
         pool_(poolOptions(capacity), nullptr, 0),
-        feeds_({.hold = 60,
-                .feeds = 4,
-                .memory = 1 << 20,
-                .watchers = 10,
-                .upstream = false,
-                .log = kLogBounds},
-               0, [] { return uint64_t{0}; }),
+        feeds_({.hold = 60, .feeds = 4, .memory = 1 << 20, .watchers = 10, .log = kLogBounds}, 0,
+               [] { return uint64_t{0}; }),
         turn_(&pool_) {
     pool_.setResponder(PollHolder::kRoutes, this);
   }

@@ -245,7 +245,8 @@ void aPlaceOfAnArenaIsTheLastPlayers() {
   Journal journal(1, 1);
   EXPECT(journal.open(path, 0, 0) == 0);
   const ArenaOptions options = {.rooms = {"hall"}, .players = 8, .lease = 2, .rate = 5};
-  Arena before(options, nullptr, 0);
+  AddressLimits limits({});
+  Arena before(options, &limits, 0);
   before.keepJournal(&journal);
   Id left;
   Id stays = {};
@@ -271,7 +272,7 @@ void aPlaceOfAnArenaIsTheLastPlayers() {
   Pool pool(poolOptions(8), nullptr, 0);
   Shelf shelf;
   EXPECT(replayJournal(file.bytes(), UINT64_MAX, &pool, &shelf).problem.empty());
-  Arena after(options, nullptr, 0);
+  Arena after(options, &limits, 0);
   for (const auto& [name, bytes] : shelf.takeNotes()) after.restore(name, bytes);
   after.settled();
   EXPECT(after.playerNumber("hall", stays) == number);

@@ -41,13 +41,7 @@ class Main : public FeedsWatcher {
               &limits_, 0),
         feeds_({.hold = 30, .feeds = 200, .memory = kMemory, .watchers = 8, .upstream = upstream},
                0, microseconds),
-        service({.pool = &pool_,
-                 .feeds = &feeds_,
-                 .arena = nullptr,
-                 .clock = microseconds,
-                 .counts = {},
-                 .request = {},
-                 .gone = {}},
+        service({.pool = &pool_, .feeds = &feeds_, .arena = nullptr, .clock = microseconds},
                 PollHolder::kFirstWorker, 16) {
     feeds_.watchFor(this);
   }
@@ -59,13 +53,9 @@ class Main : public FeedsWatcher {
   /** Publishes a value of about `length` bytes, as e1-`version`; how many watch it. */
   uint32_t publish(std::string_view key, uint64_t version, size_t length = 10) {
     uint32_t watching;
-    EXPECT(feeds_.publish({.key = key,
-                           .cursor = {1, version},
-                           .value = '"' + std::string(length, 'x') + '"',
-                           .patch = {},
-                           .gzip = {},
-                           .upstream = false},
-                          &watching) == Outcome::kOk);
+    EXPECT(feeds_.publish(
+               {.key = key, .cursor = {1, version}, .value = '"' + std::string(length, 'x') + '"'},
+               &watching) == Outcome::kOk);
     return watching;
   }
 

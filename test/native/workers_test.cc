@@ -80,12 +80,7 @@ class Server {
   explicit Server(uint32_t maxSprite = 1000)
       : pool_(poolOptions(maxSprite), &limits_, milliseconds()),
         turn_(&pool_),
-        feeds_({.hold = 30,
-                .feeds = 8,
-                .memory = 1 << 26,
-                .watchers = 1000,
-                .upstream = false,
-                .cache = 7},
+        feeds_({.hold = 30, .feeds = 8, .memory = 1 << 26, .watchers = 1000, .cache = 7},
                milliseconds(), EventSet::now, &limits_),
         front_(
             test::doorOptions(2000, maxSprite), parts(), makeReplies(),
@@ -254,9 +249,7 @@ class Server {
     EXPECT(feeds_.publish({.key = "news",
                            .cursor = {1, version},
                            .value = value,
-                           .patch = version == 1 ? std::string_view() : patch,
-                           .gzip = {},
-                           .upstream = false},
+                           .patch = version == 1 ? std::string_view() : patch},
                           &watching) == Outcome::kOk);
     tell(version);
   }
@@ -521,8 +514,7 @@ void awaitsWhatItIsOwed() {
 /** A client that has ended its half gets a value that the worker does not have yet, and waits for
  * no news. */
 void awaitsFeedForHalf() {
-  const FeedsOptions options = {
-      .hold = 30, .feeds = 8, .memory = 1 << 20, .watchers = 8, .upstream = false};
+  const FeedsOptions options = {.hold = 30, .feeds = 8, .memory = 1 << 20, .watchers = 8};
   const Feeds shown(options, milliseconds(), EventSet::now);
   FeedsOptions shows = options;
   shows.shows = &shown;
