@@ -58,10 +58,6 @@ class ArenaObject : public Nan::ObjectWrap {
 
   static uint32_t roomIn(const Nan::FunctionCallbackInfo<Value>& info) { return uint32Of(info[0]); }
 
-  static void reply(const Nan::FunctionCallbackInfo<Value>& info, Outcome outcome) {
-    info.GetReturnValue().Set(static_cast<uint32_t>(outcome));
-  }
-
   // new Arena({rooms: [name, …], players, lease, rate, tag}, AddressLimits)
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const ArenaOptions options = {.rooms = textsOf(get(info[0], "rooms")),

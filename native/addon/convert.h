@@ -176,6 +176,11 @@ T* unwrap(const Nan::FunctionCallbackInfo<Value>& info) {
   return Nan::ObjectWrap::Unwrap<T>(info.This());
 }
 
+/** Returns an outcome to JavaScript, by its number. */
+inline void reply(const Nan::FunctionCallbackInfo<Value>& info, Outcome outcome) {
+  info.GetReturnValue().Set(static_cast<uint32_t>(outcome));
+}
+
 }  // namespace server
 
 #endif  // SPRITES_CONVERT_H_

@@ -213,9 +213,8 @@ class FeedsObject : public Nan::ObjectWrap {
 
   // roomFor(key, value: bytes, gzip: bytes) → outcome
   static void roomFor(const Nan::FunctionCallbackInfo<Value>& info) {
-    const Outcome outcome = unwrap<FeedsObject>(info)->feeds_.roomFor(
-        textOf(info[0]), uint32Of(info[1]), uint32Of(info[2]));
-    info.GetReturnValue().Set(static_cast<uint32_t>(outcome));
+    reply(info, unwrap<FeedsObject>(info)->feeds_.roomFor(textOf(info[0]), uint32Of(info[1]),
+                                                          uint32Of(info[2])));
   }
 
   // holds(key, value) → whether that is its value
@@ -226,8 +225,7 @@ class FeedsObject : public Nan::ObjectWrap {
 
   // unchanged(key) → outcome: counts a publication that changed nothing
   static void unchanged(const Nan::FunctionCallbackInfo<Value>& info) {
-    info.GetReturnValue().Set(
-        static_cast<uint32_t>(unwrap<FeedsObject>(info)->feeds_.unchanged(textOf(info[0]))));
+    reply(info, unwrap<FeedsObject>(info)->feeds_.unchanged(textOf(info[0])));
   }
 
   // compressed({key, epoch, version, gzip})
@@ -238,8 +236,7 @@ class FeedsObject : public Nan::ObjectWrap {
 
   // remove(key) → outcome
   static void remove(const Nan::FunctionCallbackInfo<Value>& info) {
-    info.GetReturnValue().Set(
-        static_cast<uint32_t>(unwrap<FeedsObject>(info)->feeds_.remove(textOf(info[0]))));
+    reply(info, unwrap<FeedsObject>(info)->feeds_.remove(textOf(info[0])));
   }
 
   // forget(key) → whether it was one to be forgotten
@@ -340,8 +337,7 @@ class FeedsObject : public Nan::ObjectWrap {
     feed.restore(cursorIn(info[0]), bytesIn(info[0], "value"), bytesIn(info[0], "log"), patches,
                  nullptr);
     feed.upstream = flagIn(info[0], "upstream");
-    const Outcome outcome = unwrap<FeedsObject>(info)->feeds_.restore(textIn(info[0], "key"), feed);
-    info.GetReturnValue().Set(static_cast<uint32_t>(outcome));
+    reply(info, unwrap<FeedsObject>(info)->feeds_.restore(textIn(info[0], "key"), feed));
   }
 
   // status() → the counts

@@ -126,10 +126,6 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     ticker_.setQuiet(turn_.isQuiet(Ticker::kRestTicks));
   }
 
-  static void reply(const Nan::FunctionCallbackInfo<Value>& info, Outcome outcome) {
-    info.GetReturnValue().Set(static_cast<uint32_t>(outcome));
-  }
-
   // new Pool({capacity, hold, …}, AddressLimits or undefined, onAnswer(token, body))
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const PoolOptions options = {

@@ -109,8 +109,7 @@ class AddressLimits {
 
   /** Counts one more client from `address`; kNoSource, and not counted, when it has enough. */
   Source enter(const Address& address) {
-    const Lock lock = own();
-    return add(address, &Entry::clients, 1, options_.clients) ? find(address) : kNoSource;
+    return oneMore(address, &Entry::clients, options_.clients);
   }
 
   /** The source of `address`; one with nothing counted may be forgotten at the next call. */
@@ -126,27 +125,14 @@ class AddressLimits {
   }
 
   /** Counts one fewer. */
-  void leave(Source source) {
-    const Lock lock = own();
-    if (source == kNoSource) return;
-    --entries_[source].clients;
-    eraseIfUnused(source);
-  }
+  void leave(Source source) { oneFewer(source, &Entry::clients); }
 
   /** Counts one more feed that is fetched for `address`; kNoSource, and not counted: it has enough.
    */
-  Source fetch(const Address& address) {
-    const Lock lock = own();
-    return add(address, &Entry::feeds, 1, options_.feeds) ? find(address) : kNoSource;
-  }
+  Source fetch(const Address& address) { return oneMore(address, &Entry::feeds, options_.feeds); }
 
   /** Counts one fewer. */
-  void forget(Source source) {
-    const Lock lock = own();
-    if (source == kNoSource) return;
-    --entries_[source].feeds;
-    eraseIfUnused(source);
-  }
+  void forget(Source source) { oneFewer(source, &Entry::feeds); }
 
   /** Charges `source` for a sprite that is to wait; false, and not charged, when it has enough. */
   bool charge(Source source, uint32_t bytes) {
@@ -315,6 +301,18 @@ class AddressLimits {
     if (source == kNoSource) return;
     Count& count = entries_[source].*what;
     count -= std::min<uint64_t>(count, fewer);
+    eraseIfUnused(source);
+  }
+
+  Source oneMore(const Address& address, uint32_t Entry::*what, uint64_t most) {
+    const Lock lock = own();
+    return add(address, what, 1, most) ? find(address) : kNoSource;
+  }
+
+  void oneFewer(Source source, uint32_t Entry::*what) {
+    const Lock lock = own();
+    if (source == kNoSource) return;
+    --(entries_[source].*what);
     eraseIfUnused(source);
   }
 
