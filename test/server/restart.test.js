@@ -25,7 +25,7 @@ import { problemOf } from '../support/contract.js';
 import { request } from '../support/http.js';
 import { launch, launchToEnd, SPRITES } from '../support/launch.js';
 import { ANY_SIZE, load, makePool } from '../support/pool.js';
-import { lengthOf } from '../support/until.js';
+import { lengthOf, until } from '../support/until.js';
 import { lasting, startServer } from '../support/server.js';
 
 // Some forty starts of a server, on a machine that may have other things to do.
@@ -184,7 +184,7 @@ t.test('leases start anew, and then they run', async (t) => {
   await sleep(2000);
   const after = loaded(t, path, { lease: 1 });
   t.ok(after.place(id), 'it is there, long after its lease would have been up');
-  while (after.place(id)) await sleep(20);
+  await until(() => !after.place(id));
   t.equal(after.status().expired, 1);
 });
 
@@ -737,17 +737,6 @@ function smallDisk(t) {
   }
 }
 
-/** Asks again and again until the answer has the status. */
-async function untilAnswered(ask, status) {
-  const end = performance.now() + 30_000;
-  for (;;) {
-    const answer = await ask();
-    if (answer.status === status) return answer;
-    assert.ok(performance.now() < end, `never ${status}, but ${answer.status}`);
-    await sleep(50);
-  }
-}
-
 t.test('a disk that is full: nothing is promised, which is said, and it heals', async (t) => {
   const directory = smallDisk(t);
   if (directory === null) return t.skip('no file system can be mounted here');
@@ -755,7 +744,7 @@ t.test('a disk that is full: nothing is promised, which is said, and it heals', 
   const server = await startServer(t, { options });
   t.equal(problemOf(await server.ask('POST', '/join')), 'state-unwritable');
   execFileSync('mount', ['-o', 'remount,size=32m', directory]);
-  await untilAnswered(() => server.ask('POST', '/join'), 201);
+  await until(async () => (await server.ask('POST', '/join')).status === 201);
   const id = await server.join();
   t.equal((await server.throw(id, 'left', '{"a":1}')).status, 202);
   await server.stop();
