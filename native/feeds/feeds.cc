@@ -397,12 +397,7 @@ Outcome Feeds::remove(std::string_view key) {
   }
   if (!mayStage(key)) return Outcome::kStateUnwritable;
   journal_->unpublish(key);
-  staged_.push_back({.key = std::string(key),
-                     .cursor = {},
-                     .value = {},
-                     .patch = {},
-                     .upstream = false,
-                     .isNew = false});
+  staged_.push_back({.key = std::string(key)});
   return Outcome::kOk;
 }
 

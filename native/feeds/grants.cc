@@ -46,8 +46,7 @@ uint32_t Grants::take(const GrantRights& rights, uint64_t now) {
                  .end = now + rights.left,
                  .read = KeyPatterns(rights.read),
                  .parts = rights.parts,
-                 .present = rights.present,
-                 .idle = {}};
+                 .present = rights.present};
   const uint64_t bytes = bytesOf(grant);
   while (bytes_ + bytes > kMostBytes || (free_.empty() && grants_.size() > kMost)) {
     if (idle_.empty()) return kNone;

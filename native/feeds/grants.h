@@ -111,7 +111,7 @@ class Grants {
     uint32_t watchers = 0;
     bool present = false;
     bool ended = false;
-    std::list<uint32_t>::iterator idle;  // where it has no watchers
+    std::list<uint32_t>::iterator idle = {};  // where it has no watchers
   };
 
   struct Hash {

@@ -27,13 +27,13 @@ namespace server {
 /** What a front works with; all of them outlive it. */
 struct FrontParts {
   AddressLimits* limits;
-  Feeds* feeds;         // nullptr: requests to watch are JavaScript's to refuse
-  uint64_t (*clock)();  // microseconds, never goes back
+  Feeds* feeds = nullptr;  // nullptr: requests to watch are JavaScript's to refuse
+  uint64_t (*clock)();     // microseconds, never goes back
   LiveCounts::Ask counts;
   Turn* turn;
   Pool* pool;
-  Arena* arena;      // there may be none
-  uint32_t workers;  // threads; 0: the main thread serves
+  Arena* arena = nullptr;  // there may be none
+  uint32_t workers = 0;    // threads; 0: the main thread serves
 };
 
 /** Names a request that JavaScript was asked for: of which thread, and its ticket there. */
@@ -56,9 +56,9 @@ class Front : private FeedsWatcher {
     std::string address;
     uint16_t port;
     int backlog;
-    bool tls;
-    bool transient;     // joins, throws and leaves alone
-    int reserved = -1;  // a socket that has the port already, and is the front's from now on
+    bool tls = false;
+    bool transient = false;  // joins, throws and leaves alone
+    int reserved = -1;       // a socket that has the port already, and is the front's from now on
   };
 
   /** `now` in milliseconds. Throws std::bad_alloc, std::system_error. */

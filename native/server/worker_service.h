@@ -29,9 +29,9 @@ constexpr uint32_t kMostAhead = 4;
 /** What the services of all workers work with; each of these outlives them. */
 struct ServiceParts {
   Pool* pool;
-  Feeds* feeds;         // there may be none
-  Arena* arena;         // there may be none
-  uint64_t (*clock)();  // microseconds, never goes back
+  Feeds* feeds = nullptr;  // there may be none
+  Arena* arena = nullptr;  // there may be none
+  uint64_t (*clock)();     // microseconds, never goes back
   std::function<std::string_view()> counts = {};
   std::function<void(const AskHead&, std::string_view)> request = {};  // has JavaScript asked
   std::function<void(Ticket)> gone = {};  // tells JavaScript of a parked request's connection

@@ -168,8 +168,6 @@ class Test {
                  .main = &waker_},
                 now),
         service_({.pool = &pool_,
-                  .feeds = nullptr,
-                  .arena = nullptr,
                   .clock = microseconds,
                   .counts = [] { return std::string_view("{}"); },
                   .request = [this](const AskHead& head,

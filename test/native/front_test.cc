@@ -104,13 +104,10 @@ class Stage {
  private:
   FrontParts parts() {
     return {.limits = &limits_,
-            .feeds = nullptr,
             .clock = microseconds,
             .counts = [] { return std::string("{}"); },
             .turn = &turn_,
-            .pool = &pool_,
-            .arena = nullptr,
-            .workers = 0};
+            .pool = &pool_};
   }
 
   const Folder& folder_;

@@ -374,12 +374,8 @@ class Life {
 
   void listen() {
     uint16_t port;
-    const int error = front_.listen({.address = "127.0.0.1",
-                                     .port = portOf(plan_.number),
-                                     .backlog = 1000,
-                                     .tls = false,
-                                     .transient = false},
-                                    &port);
+    const int error = front_.listen(
+        {.address = "127.0.0.1", .port = portOf(plan_.number), .backlog = 1000}, &port);
     expect(error == 0, "the server does not listen");
   }
 

@@ -41,8 +41,8 @@ class Main : public FeedsWatcher {
               &limits_, 0),
         feeds_({.hold = 30, .feeds = 200, .memory = kMemory, .watchers = 8, .upstream = upstream},
                0, microseconds),
-        service({.pool = &pool_, .feeds = &feeds_, .arena = nullptr, .clock = microseconds},
-                PollHolder::kFirstWorker, 16) {
+        service({.pool = &pool_, .feeds = &feeds_, .clock = microseconds}, PollHolder::kFirstWorker,
+                16) {
     feeds_.watchFor(this);
   }
 

@@ -90,12 +90,9 @@ class Server {
             milliseconds()) {
     front_.onWaits([](bool) {});
     for (const bool transient : {false, true}) {
-      EXPECT(front_.listen({.address = "127.0.0.1",
-                            .port = 0,
-                            .backlog = 256,
-                            .tls = false,
-                            .transient = transient},
-                           transient ? &transientPort_ : &port_) == 0);
+      EXPECT(
+          front_.listen({.address = "127.0.0.1", .port = 0, .backlog = 256, .transient = transient},
+                        transient ? &transientPort_ : &port_) == 0);
     }
   }
 
@@ -191,7 +188,6 @@ class Server {
             .counts = [] { return std::string("{}"); },
             .turn = &turn_,
             .pool = &pool_,
-            .arena = nullptr,
             .workers = kWorkers};
   }
 
