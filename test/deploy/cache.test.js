@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
 import t from 'tap';
 
 import { Feeds } from '../../lib/client/client.js';
@@ -115,6 +117,24 @@ for (const kind of CACHE_NAMES) {
     t.equal(await ask(50), 1);
     await cache.end();
     await server.stop();
+  });
+}
+
+for (const kind of CACHE_NAMES) {
+  t.test(`${kind} says itself where a client is`, { skip: cacheMissing(kind) }, async (t) => {
+    const seen = new Map();
+    const server = createServer(({ url, headers }, response) => {
+      seen.set(url, [headers['x-forwarded-for'], headers.forwarded]);
+      response.end('{}');
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    t.teardown(() => server.close());
+    const ports = { port: await freePort(), server: server.address().port };
+    await start(t, kind, ports);
+    const paths = ['/feed/scores', '/feed/scores?grant=a', '/feeds?watch=a', '/join'];
+    const headers = { 'X-Forwarded-For': '192.0.2.1', Forwarded: 'for=192.0.2.1' };
+    for (const path of paths) await fetch(`http://127.0.0.1:${ports.port}${path}`, { headers });
+    for (const path of paths) t.same(seen.get(path), ['127.0.0.1', undefined], path);
   });
 }
 
