@@ -97,8 +97,8 @@ export class World {
         this.#crossing.update(this.#view);
         directory.update(this.#view);
         this.#presence.update(this.#view);
-        const { state, problem } = this.#view;
-        if (state === 'gone' || OUTSIDE.includes(problem?.code)) this.#feeds.part();
+        const { problem } = this.#view;
+        if (OUTSIDE.includes(problem?.code)) this.#feeds.part();
       },
       log
     });
@@ -166,16 +166,14 @@ export class World {
   }
 
   /**
-   * Hands over what waits in outboxes, and leaves the ring.
+   * Hands over what waits in outboxes, and leaves the ring. Publications and revocations that come before `close` are still
+   * the world's.
    *
    * @param {number} within milliseconds after which what still waits is given up
    */
   async leave(within) {
     try {
       await this.#membership.leave((_, left) => this.#handOver(left), within);
-      this.#feeds.part();
-      this.#revocations.close();
-      await this.#feedStore.close();
     } catch (error) {
       this.#log.error({ err: error }, 'world');
     }

@@ -24,10 +24,12 @@ import {
   Publisher,
   put,
   remove,
+  TOKEN,
   tokenFile,
   tryPut,
   Watcher
 } from '../support/feeds.js';
+import { request } from '../support/http.js';
 import { skip, startNats } from '../support/nats.js';
 import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
@@ -201,14 +203,23 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
     t.match(metrics, /^sprites_world_feeds_unshared 0$/m);
   });
 
-  await t.test('a new server is ready when it has them all', async (t) => {
+  await t.test('a new server is ready when it has them all, and shares to its end', async (t) => {
     for (let n = 0; n < 80; n += 1) await put(a, `many/${n}`, n);
     await seen(b, 'many/79');
-    const { feeds } = await b.status();
-    const d = await enter(t, nats, 'd');
+    // It may have come before others of them.
+    const { feeds } = await b.until(({ worldFeedsBehind }) => worldFeedsBehind === 0);
+    const d = await enter(t, nats, 'd', { drain: 20 });
     await ready([d]);
     // But for arena/other, which was published at b.
     t.equal((await d.status()).feeds, feeds - 1);
+    const wire = await d.wire();
+    const headers = { Authorization: `Bearer ${TOKEN}`, 'Content-Length': 1 };
+    wire.send(request('PUT', '/feed/last', { headers: { ...headers, Expect: '100-continue' } }));
+    t.equal((await wire.read()).status, 100);
+    d.child.kill('SIGTERM');
+    await until(() => /has left the world/.test(logged(d)));
+    wire.send('1');
+    await seen(b, 'last', has((await d.read(wire)).body.cursor));
     await d.stop();
   });
 
