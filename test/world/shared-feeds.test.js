@@ -21,6 +21,9 @@ const SEED = Number(process.env.SEED ?? freshSeed());
 const KEYS = ['a', 'b/c', 'd'];
 const NONE = Buffer.alloc(0);
 
+/** Of news, so many of a hundred are lost. */
+const dropsOf = (seed) => (seed % 2 === 0 ? 0 : 10);
+
 function world(t, { seed = SEED, drops = 0, names = ['a', 'b', 'c'] } = {}) {
   const time = new VirtualTime();
   const random = new Random(seed);
@@ -488,7 +491,7 @@ t.test('a log that must be looked for is, whatever news there are of it', (t) =>
 
 /** Servers are cut off and killed, the store is away or hangs: what was promised is there once, in one order. */
 async function logHistory(t, seed) {
-  const { time, random, store, servers } = world(t, { seed, drops: random10(seed) });
+  const { time, random, store, servers } = world(t, { seed, drops: dropsOf(seed) });
   const someone = () => random.pick([...servers.all.values()]);
   const kept = new Map();
   const promised = [];
@@ -550,7 +553,7 @@ const LEAPS = [1, 2 ** 31, 2 ** 32, LAST_VERSION - 1, LAST_VERSION, LAST_VERSION
 
 /** A history of everything that may happen; in the end all have the same. */
 async function history(t, seed) {
-  const { time, random, store, servers } = world(t, { seed, drops: random10(seed) });
+  const { time, random, store, servers } = world(t, { seed, drops: dropsOf(seed) });
   const kept = new Map();
   const isHostile = seed % 3 === 0;
   store.doubles = isHostile;
@@ -651,9 +654,6 @@ async function history(t, seed) {
   if (JSON.parse(all[0]).length !== stored) t.fail(`seed ${seed}: the store has ${stored}`);
   for (const { shared } of servers.all.values()) shared.close();
 }
-
-/** Of news, so many of a hundred are lost. */
-const random10 = (seed) => (seed % 2 === 0 ? 0 : 10);
 
 t.test('a state keeps what was deleted in a world', async (t) => {
   const path = join(t.testdir(), 'state');
