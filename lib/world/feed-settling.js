@@ -198,7 +198,8 @@ export class FeedSettling {
         this.lost(error);
       }
       if (error instanceof WorldError || error instanceof Conflict) this.see(key, UNKNOWN);
-      else this.#failed(key, error);
+      // At its end the threads are gone.
+      else if (!this.#isEnded) this.#failed(key, error);
     }
     this.#busy.delete(key);
     this.#tell();

@@ -414,6 +414,23 @@ t.test('a write of which no answer comes may have been done', async (t) => {
   t.ok(servers.isQuiet());
 });
 
+t.test('what a server was taking when it ends is no fault', async (t) => {
+  const { time, servers } = world(t, { names: ['a'] });
+  const said = [];
+  servers.log = { info() {}, warn() {}, error: (_, text) => said.push(text) };
+  const { feeds, shared } = servers.start('b');
+  await time.run(100);
+  feeds.workOut = async () => {
+    await time.pause(50);
+    throw new Error('a worker thread has died');
+  };
+  await answered(time, servers.publish('a', 'x', 'value', 1));
+  await time.run(20);
+  shared.close();
+  await time.run(100);
+  t.strictSame(said, []);
+});
+
 t.test('what the disk takes late has its cursor, and what it refuses is done later', async (t) => {
   const { time, servers } = await begun(t, { names: ['a', 'b'] });
   const { end, feeds, shared } = servers.all.get('a');
