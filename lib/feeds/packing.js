@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 
-import { ValueError } from '../client/patch.js';
+import { RoomError, ValueError } from '../client/patch.js';
 
 /**
  * Values as one server sends them to another (lib/world/feed-store.js): compressed, where that is worth it. In
@@ -34,13 +34,14 @@ export function pack(value) {
  * @param {string} form
  * @param {number} most bytes
  * @returns {Uint8Array}
- * @throws {ValueError} when it is none, or unpacks to more than `most` bytes
+ * @throws {ValueError} when it is none; RoomError when it unpacks to more than `most` bytes
  */
 export function unpack(body, form, most) {
   if (form === 'plain') return body;
   try {
     return inflateRawSync(body, { maxOutputLength: most });
   } catch (error) {
-    throw new ValueError('It is damaged, or larger than it may be.', { cause: error });
+    if (error.code === 'ERR_BUFFER_TOO_LARGE') throw new RoomError('It is larger than it may be.');
+    throw new ValueError('It is damaged.', { cause: error });
   }
 }

@@ -189,6 +189,7 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
         return counts.worldFeedsRefused > 0 && counts;
       });
       t.ok(worldFeedsRefused >= 1 && worldFeedsBehind >= 1, 'more than its --feed-bytes');
+      t.match(logged(c), '"feed":"long","problem":"feed-too-large"');
     }
   );
 
