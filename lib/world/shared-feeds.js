@@ -396,7 +396,8 @@ export class SharedFeeds {
   async #meet(key, found) {
     const mark = this.#marks.get(key);
     const refused = this.#settling.refused(key);
-    if (refused && refused.revision !== found?.revision) this.#settling.accept(key);
+    // Where no version of the store was refused, but what came of it, that is tried anew.
+    if (!refused || refused.revision !== found?.revision) this.#settling.accept(key);
     if (found && (!mark || isNewer(found, mark))) return this.#take(key, found);
     if (!mark) return undefined;
     // The store remembers only so many deleted feeds.

@@ -364,7 +364,8 @@ t.test(
     const { end } = servers.all.get('b');
     end.isCut = true;
     await answered(time, servers.publish('a', 'x', 'value', { n: 2 }));
-    // A store that has given this version to another value: the write above is forgotten.
+    // A store that has given this version to another value: the write above is forgotten. The disk is full just then.
+    servers.all.get('a').feeds.disk = 'full';
     const message = store.messages.get('x');
     const other = Buffer.from('{"n":3}');
     const digest = digestOf(other);
@@ -372,9 +373,14 @@ t.test(
     store.stop();
     store.start();
     await time.run(5000);
+    const { feeds, shared } = servers.all.get('a');
+    t.equal(shared.status().behind, 1);
+    feeds.disk = 'well';
+    await time.run(40_000);
     t.match(servers.tables()[0], /"e[0-9a-z]+-3","{\\"n\\":2}"/);
     end.mend();
     await quiet(time, servers);
+    t.ok(servers.isQuiet());
     t.equal(servers.tables()[1], servers.tables()[0]);
   }
 );
