@@ -1,3 +1,6 @@
+import { X509Certificate } from 'node:crypto';
+import { createSecureContext } from 'node:tls';
+
 import { Broker } from './broker.js';
 import { Crossing } from './crossing.js';
 import { feedFigures } from './open.js';
@@ -235,13 +238,29 @@ function seamsOf(ring, name) {
 const graceOf = ({ state, drain, worldGrace }) =>
   state === 'none' || worldGrace === 0 ? 0 : (drain + worldGrace) * 1000;
 
-/** What is in the files that the options name, by NatsLink's names for them. */
+/**
+ * What is in the files that the options name, by NatsLink's names for them. With one that is something else no NATS server
+ * would ever let this one in.
+ */
 function filesOf({ worldCredentials, worldCa, worldCertificate, worldKey }) {
-  const read = (name, file) => (file === 'none' ? undefined : readOptionFile(name, file));
+  const read = (name, file, check) => {
+    if (file === 'none') return undefined;
+    const bytes = readOptionFile(name, file);
+    try {
+      check(bytes);
+    } catch (error) {
+      throw new Error(`--${name} ${file} can't be used (${error.message})`, { cause: error });
+    }
+    return bytes;
+  };
+  const isCertificate = (pem) => new X509Certificate(pem);
+  const cert = read('world-certificate', worldCertificate, isCertificate);
   return {
-    credentials: read('world-credentials', worldCredentials),
-    ca: read('world-ca', worldCa),
-    cert: read('world-certificate', worldCertificate),
-    key: read('world-key', worldKey)
+    credentials: read('world-credentials', worldCredentials, (text) => {
+      if (!text.includes('NKEY SEED')) throw new Error('it has no key of a user');
+    }),
+    ca: read('world-ca', worldCa, isCertificate),
+    cert,
+    key: read('world-key', worldKey, (key) => createSecureContext({ cert, key }))
   };
 }
