@@ -35,6 +35,13 @@ export async function startNats(t, more = '') {
   return server;
 }
 
+/** @returns {Promise<import('@nats-io/transport-node').NatsConnection>} a client of its own, until the end of the test */
+export async function enterNats(t, { url }) {
+  const connection = await connect({ servers: url });
+  t.teardown(() => connection.close());
+  return connection;
+}
+
 class NatsServer {
   #folder;
   #more;

@@ -6,7 +6,7 @@ import { digestOf } from '../../lib/feeds/packing.js';
 import { isNewer } from '../../lib/world/feed-message.js';
 import { SharedFeeds } from '../../lib/world/shared-feeds.js';
 import { Conflict, WorldError } from '../../lib/world/world-error.js';
-import { PlayedStore } from './world-virtual.js';
+import { PlayedStore, silent } from './world-virtual.js';
 
 /**
  * Servers that share feeds by a store, all of it without sockets and in played time (world-virtual.js): the store takes
@@ -283,8 +283,6 @@ class PlainFeeds {
   }
 }
 
-const quiet = { info() {}, warn() {}, error() {}, debug() {} };
-
 /** Servers of one world. */
 export class Servers {
   all = new Map();
@@ -294,7 +292,7 @@ export class Servers {
   #random;
   #t;
 
-  constructor({ t, time, random, store, log = quiet }) {
+  constructor({ t, time, random, store, log = silent }) {
     Object.assign(this, { store, log });
     this.#t = t;
     this.#time = time;

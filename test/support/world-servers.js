@@ -3,6 +3,7 @@ import { Membership } from '../../lib/world/membership.js';
 import { problemOf } from './contract.js';
 import { startServer } from './server.js';
 import { until } from './until.js';
+import { silent } from './world-virtual.js';
 
 /** Servers of one world: how they start, what they say, and what they owe. */
 
@@ -12,8 +13,6 @@ export async function enterWorld(t, nats, name, more = {}) {
   const server = await startServer(t, { options: { ...world, ...more } });
   return Object.assign(server, { name });
 }
-
-export const silent = { info() {}, warn() {}, error() {} };
 
 /** A server's membership alone, in this process. */
 export function enterMember(t, nats, name, how = {}) {

@@ -395,7 +395,8 @@ function follow({ real, from, row, next }) {
   return hops;
 }
 
-const silent = { info() {}, warn() {}, error() {} };
+/** A log that says nothing. */
+export const silent = { info() {}, warn() {}, error() {}, debug() {} };
 
 /**
  * How long a ring takes to be whole again after servers were killed at once.

@@ -12,7 +12,13 @@ import { Leases } from '../../lib/world/leases.js';
 import { Membership } from '../../lib/world/membership.js';
 import { WorldError } from '../../lib/world/world-error.js';
 import { Random } from '../fuzz/random.js';
-import { leadsTo, VirtualBroker, VirtualProcess, VirtualTime } from '../support/world-virtual.js';
+import {
+  leadsTo,
+  silent,
+  VirtualBroker,
+  VirtualProcess,
+  VirtualTime
+} from '../support/world-virtual.js';
 
 /** Memberships in virtual time: minutes of a world in milliseconds, and the same every time. */
 
@@ -20,8 +26,6 @@ const LEASE = 10_000;
 
 /** What the issue grants beyond the lease. */
 const GRACE = 2000;
-
-const silent = { info() {}, warn() {}, error() {} };
 
 class World {
   constructor(how = {}) {
@@ -164,14 +168,6 @@ t.test('a killed one is out after its lease and not before, at every server', as
     t.equal(world.broker.entries.get('b').entry.state, 'lost');
     t.equal(world.broker.counts.conflicts, 0, 'one took it out, and no other tried');
   }
-});
-
-t.test('several lost at once, neighbors among them, heal together', async (t) => {
-  const world = new World();
-  await world.begin([...'abcdefgh']);
-  for (const name of 'bcdgh') world.get(name).process.kill();
-  const took = await world.sewn('aef');
-  t.ok(took < LEASE + GRACE, `${took} ms`);
 });
 
 t.test('cut off from the broker: it knows before the others sew without it', async (t) => {
@@ -756,14 +752,6 @@ t.test('of more names than there may be the longest not renewed are forgotten', 
 t.test('an epoch is above every known one, and was never used', async (t) => {
   t.ok(nextEpoch([]) >= Math.floor(Date.now() / 1000) - 1);
   t.equal(nextEpoch([2 ** 32, 3]), 2 ** 32 + 1, 'whatever the clock says');
-});
-
-t.test('what is no entry is a free name', async () => {
-  const world = new World();
-  world.broker.entries.set('a', { entry: undefined, revision: 7 });
-  world.broker.revision = 7;
-  world.add('a');
-  await world.until(() => world.state('a') === 'member', 1000);
 });
 
 t.test(

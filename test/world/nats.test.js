@@ -4,7 +4,6 @@ import { createServer } from 'node:net';
 
 import { Kvm } from '@nats-io/kv';
 import { createUser } from '@nats-io/nkeys';
-import { connect } from '@nats-io/transport-node';
 import t from 'tap';
 
 import { BUCKET } from '../../lib/world/broker.js';
@@ -12,10 +11,11 @@ import { FeedStore, STREAM } from '../../lib/world/feed-store.js';
 import { NatsLink } from '../../lib/world/nats-link.js';
 import { certificate } from '../support/certificate.js';
 import { startHole } from '../support/addresses.js';
-import { credentialsOf, skip, startCluster, startNats } from '../support/nats.js';
+import { credentialsOf, enterNats, skip, startCluster, startNats } from '../support/nats.js';
 import { openSockets, temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
-import { enterMember, silent } from '../support/world-servers.js';
+import { enterMember } from '../support/world-servers.js';
+import { silent } from '../support/world-virtual.js';
 
 /** Memberships by a real nats-server. What depends on time to the millisecond is in membership.test.js. */
 
@@ -74,17 +74,6 @@ t.test('two that open a link at once have one connection', { skip }, async (t) =
   t.equal(opened.length, 1);
   await link.close();
   await until(() => openSockets() === before);
-});
-
-t.test('a name taken twice', { skip }, async (t) => {
-  const nats = await startNats(t);
-  const first = enterMember(t, nats, 'a');
-  await until(() => first.membership.state === 'member');
-  const second = enterMember(t, nats, 'a');
-  await until(() => second.problem() === 'name-taken');
-  t.equal(second.membership.state, 'alone');
-  await first.membership.leave();
-  await until(() => second.membership.state === 'member');
 });
 
 t.test('frames go to their receivers, and name their senders', { skip }, async (t) => {
@@ -188,8 +177,7 @@ t.test(
   { skip },
   async (t) => {
     const nats = await startNats(t);
-    const connection = await connect({ servers: nats.url });
-    t.teardown(() => connection.close());
+    const connection = await enterNats(t, nats);
     const kvm = new Kvm(connection);
     const foreign = await kvm.create(BUCKET);
     const member = enterMember(t, nats, 'a');
@@ -214,8 +202,7 @@ t.test('a bucket that is deleted is made again', { skip }, async (t) => {
   const members = ['a', 'b'].map((name) => enterMember(t, nats, name));
   const whole = () => isRing(members, 'ab');
   await until(whole);
-  const connection = await connect({ servers: nats.url });
-  t.teardown(() => connection.close());
+  const connection = await enterNats(t, nats);
   const kvm = new Kvm(connection);
   await (await kvm.open(BUCKET)).destroy();
   const isThere = () => kvm.open(BUCKET).then((kv) => kv.status());
@@ -253,9 +240,8 @@ t.test(
 
     const ids = [];
     for (const url of servers) {
-      const connection = await connect({ servers: url });
-      ids.push(connection.info.server_id);
-      await connection.close();
+      const { info } = await enterNats(t, { url });
+      ids.push(info.server_id);
     }
     const left = links[0].run;
     nats.cutOff(ids.indexOf(left));

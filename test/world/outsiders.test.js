@@ -1,6 +1,6 @@
 import { jetstream } from '@nats-io/jetstream';
 import { Kvm } from '@nats-io/kv';
-import { connect, headers } from '@nats-io/transport-node';
+import { headers } from '@nats-io/transport-node';
 import { join } from 'node:path';
 import t from 'tap';
 
@@ -8,7 +8,7 @@ import { digestOf } from '../../lib/feeds/packing.js';
 import { LAST_VERSION } from '../../lib/feeds/names.js';
 import { VERSION } from '../../lib/world/entry.js';
 import { get, patch, put, remove, tokenFile } from '../support/feeds.js';
-import { skip, startNats } from '../support/nats.js';
+import { enterNats, skip, startNats } from '../support/nats.js';
 import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
 import { enterMember, enterWorld, logged, sewn } from '../support/world-servers.js';
@@ -73,8 +73,7 @@ t.test('a server of another version stays alone, and says so', { skip }, async (
   t.equal((await server.inside()).worldServers, 1);
 
   // A client of the NATS server can't throw without being one of the ring.
-  const connection = await connect({ servers: nats.url });
-  t.teardown(() => connection.close());
+  const connection = await enterNats(t, nats);
   const frames = [
     frameOf(VERSION + 1, '{"evil":1}'),
     frameOf(VERSION, '{"evil":2}'),
@@ -99,8 +98,7 @@ t.test(
     let [a, b] = await Promise.all(['a', 'b'].map(enter));
     let [one, other] = await Promise.all([a, b].map((server) => server.join()));
     await sewn([a, b]);
-    const connection = await connect({ servers: nats.url });
-    t.teardown(() => connection.close());
+    const connection = await enterNats(t, nats);
     const kv = await new Kvm(jetstream(connection)).open('sprites-world');
     const entry = { version: VERSION, epoch: 5, state: 'member', lease: 3000, rows: 1 };
     const write = (name, what) => kv.put(name, JSON.stringify({ ...entry, ...what }));

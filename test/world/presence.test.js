@@ -1,9 +1,8 @@
-import { connect } from '@nats-io/transport-node';
 import t from 'tap';
 
 import { EventStream, get, parkGet, put, tokenFile } from '../support/feeds.js';
 import { bearer, keyFile, reads } from '../support/grants.js';
-import { skip, startNats } from '../support/nats.js';
+import { enterNats, skip, startNats } from '../support/nats.js';
 import { until } from '../support/until.js';
 import { enterWorld, ready, untilEach } from '../support/world-servers.js';
 
@@ -74,8 +73,7 @@ t.test('a watcher at any server is told of at all', { skip, timeout: 180_000 }, 
   });
 
   await t.test('what no server says is not taken', async (t) => {
-    const connection = await connect({ servers: nats.url });
-    t.teardown(() => connection.close());
+    const connection = await enterNats(t, nats);
     const say = (from, what) =>
       connection.publish(
         `sprites.presence.${from}`,

@@ -2,11 +2,10 @@ import { join } from 'node:path';
 
 import { jetstream } from '@nats-io/jetstream';
 import { Kvm } from '@nats-io/kv';
-import { connect } from '@nats-io/transport-node';
 import t from 'tap';
 
 import { problemOf } from '../support/contract.js';
-import { skip, startNats } from '../support/nats.js';
+import { enterNats, skip, startNats } from '../support/nats.js';
 import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
 import { enterWorld, sewn, untilAll } from '../support/world-servers.js';
@@ -57,11 +56,10 @@ t.test('a server that restarts in order', { skip, timeout: 240_000 }, async (t) 
     b.child.kill('SIGTERM');
     await untilAll(others, (all) => all.every(({ world }) => world.restarting.includes('b')));
     t.strictSame(await b.ended(), { code: 0, signal: null });
-    const connection = await connect({ servers: where.nats.url });
+    const connection = await enterNats(t, where.nats);
     const kv = await new Kvm(jetstream(connection)).open('sprites-world');
     const said = (await kv.get('b')).json();
     t.match(said, { state: 'gone', empty: true }, 'nothing that it has sent comes again');
-    await connection.close();
     for (const server of others) {
       const { refused: counted } = await server.inside();
       for (const [method, target, text] of requests(one)) {
@@ -130,14 +128,4 @@ t.test('a server that restarts in order', { skip, timeout: 240_000 }, async (t) 
     await b.ended();
     t.strictSame((await a.inside()).world.restarting, []);
   });
-});
-
-t.test('without a state no server is waited for', { skip, timeout: 120_000 }, async (t) => {
-  const where = { t, nats: await startNats(t) };
-  const [a, b] = await Promise.all([enter(where, 'a'), enter(where, 'b')]);
-  await sewn([a, b]);
-  const id = await b.join();
-  await b.stop();
-  await sewn([a]);
-  t.equal(problemOf(await a.poll(id)), 'unknown-client');
 });

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 
 import { jetstreamManager } from '@nats-io/jetstream';
-import { connect } from '@nats-io/transport-node';
 import t from 'tap';
 
 import { openRevocations } from '../../lib/grants/revocations.js';
@@ -12,7 +11,7 @@ import { randomOf } from '../fuzz/random.js';
 import { problemOf } from '../support/contract.js';
 import { EventStream, get, NO_STATE, parkGet, put, tokenFile } from '../support/feeds.js';
 import { bearer, keyFile, reads } from '../support/grants.js';
-import { skip, startNats } from '../support/nats.js';
+import { enterNats, skip, startNats } from '../support/nats.js';
 import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
 import { enterWorld, ready, sewn, untilEach } from '../support/world-servers.js';
@@ -271,8 +270,7 @@ t.test('a NATS server of a cluster that is behind the others is not believed', a
 
 t.test('the stream forgets what is over by the longest --grant-longest', { skip }, async (t) => {
   const nats = await startNats(t);
-  const connection = await connect({ servers: nats.url });
-  t.teardown(() => connection.close());
+  const connection = await enterNats(t, nats);
   const { streams } = await jetstreamManager(connection);
   // As releases before have made it.
   const republish = { src: 'sprites.revoked.>', dest: 'sprites.revoked-news.>' };

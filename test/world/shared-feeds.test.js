@@ -9,7 +9,7 @@ import { readOptions } from '../../lib/operator/options.js';
 import { Pool } from '../../lib/torus/pool.js';
 import { freshSeed, Random } from '../fuzz/random.js';
 import { FeedsStore, Servers } from '../support/world-feeds.js';
-import { VirtualTime } from '../support/world-virtual.js';
+import { silent, VirtualTime } from '../support/world-virtual.js';
 
 /**
  * Feeds of a world, in played time. Servers#took holds every version that a table takes to two laws: a cursor means one
@@ -133,16 +133,6 @@ t.test(
     t.equal(epoch(after), epoch(second));
   }
 );
-
-t.test('a new server has all feeds when it says so', async (t) => {
-  const { time, servers } = await begun(t);
-  for (let n = 0; n < 300; n += 1) servers.publish('a', `feed/${n}`, 'value', n);
-  await quiet(time, servers);
-  const d = servers.start('d');
-  await time.run(60_000, () => d.isHere);
-  t.ok(d.isHere);
-  t.equal(d.feeds.table.size, 300);
-});
 
 t.test(
   'one that comes back with what it had takes what is newer, and gives what is not there',
@@ -423,7 +413,7 @@ t.test('a write of which no answer comes may have been done', async (t) => {
 t.test('what a server was taking when it ends is no fault', async (t) => {
   const { time, servers } = world(t, { names: ['a'] });
   const said = [];
-  servers.log = { info() {}, warn() {}, error: (_, text) => said.push(text) };
+  servers.log = { ...silent, error: (_, text) => said.push(text) };
   const { feeds, shared } = servers.start('b');
   await time.run(100);
   feeds.workOut = async () => {
@@ -681,13 +671,12 @@ async function history(t, seed) {
 t.test('a state keeps what was deleted in a world', async (t) => {
   const path = join(t.testdir(), 'state');
   const options = { ...readOptions([]), capacity: 10, world: ['nats://a'] };
-  const log = { info() {}, warn() {}, error() {} };
   const state = { path, stateBytes: 1e6, journalBytes: 1e6, snapshotEvery: 600, sync: 'never' };
   function open() {
     const pool = new Pool(options);
     t.teardown(() => pool.close());
     pool.openState(state);
-    const feeds = new Feeds({ options, threads: {}, pool, log });
+    const feeds = new Feeds({ options, threads: {}, pool, log: silent });
     t.teardown(() => feeds.close());
     feeds.restore();
     return { pool, feeds };
