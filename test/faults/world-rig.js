@@ -172,8 +172,7 @@ class Member {
     let last;
     let same = 0;
     const look = async () => {
-      const { thrown, acked, waiting, lost, crossedIn, crossedOut } = await this.look();
-      const now = { thrown, acked, waiting, lost, crossedIn, crossedOut };
+      const now = pickCounts(await this.look());
       same = JSON.stringify(now) === JSON.stringify(last) ? same + 1 : 0;
       last = now;
       return same >= 3;

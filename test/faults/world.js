@@ -19,58 +19,67 @@ const LONGER = 1000;
 /** All servers but one. */
 const without = (name) => NAMES.filter((one) => one !== name);
 
-/** A fault that concerns one server: the others throw on, sew themselves together, and all is well at the end. */
-async function fault(rig, what, { victim, break: broken, mend, sewnOut = true, names }) {
+/**
+ * A fault that concerns one server: the others throw on, sew themselves together, and all is well at the end.
+ *
+ * @param {Rig} rig
+ * @param {string} victim
+ * @param {string} how it is broken, in words
+ * @param {object} by what breaks the server, and mends it: where nothing is said it is started again
+ */
+async function fault(
+  rig,
+  victim,
+  how,
+  { break: broken, mend = startAgain, sewnOut = true, names }
+) {
   const since = performance.now();
-  await broken();
+  const what = `${victim} ${how}`;
+  const member = rig.members.get(victim);
+  await broken(member);
   const others = without(victim);
   if (sewnOut) {
     await rig.heals(`${what}: without it`, others);
     await pause(LONGER);
   }
-  await mend();
+  await mend(member);
   await rig.heals(`${what}: with it again`, NAMES);
   rig.saw(what, names ?? others, since);
 }
 
+const startAgain = (member) => member.startAgain();
+const goOn = async (member) => member.signal('SIGCONT');
+
 const faults = {
   /** Killed, and started again when the others have sewn themselves together. */
   killed: (rig, victim) =>
-    fault(rig, `${victim} killed`, {
-      victim,
-      break: () => rig.members.get(victim).killThrowing(),
-      mend: () => rig.members.get(victim).startAgain()
-    }),
+    fault(rig, victim, 'killed', { break: (member) => member.killThrowing() }),
 
   /** Killed, and started again as its unit does: the one before it may still live, for all that the others know. */
   killedAndBack: (rig, victim) =>
-    fault(rig, `${victim} killed and back at once`, {
-      victim,
+    fault(rig, victim, 'killed and back at once', {
       sewnOut: false,
-      async break() {
-        await rig.members.get(victim).killThrowing();
+      async break(member) {
+        await member.killThrowing();
         await pause(1000);
-      },
-      mend: () => rig.members.get(victim).startAgain()
+      }
     }),
 
   /** Stopped and continued within its lease. */
   paused: (rig, victim) =>
-    fault(rig, `${victim} stopped for a third of its lease`, {
-      victim,
+    fault(rig, victim, 'stopped for a third of its lease', {
       sewnOut: false,
-      async break() {
-        rig.members.get(victim).signal('SIGSTOP');
+      async break(member) {
+        member.signal('SIGSTOP');
         await pause((LEASE * 1000) / 3);
       },
-      mend: async () => rig.members.get(victim).signal('SIGCONT')
+      mend: goOn
     }),
 
   stopped: (rig, victim) =>
-    fault(rig, `${victim} stopped for longer than its lease`, {
-      victim,
-      break: async () => rig.members.get(victim).signal('SIGSTOP'),
-      mend: async () => rig.members.get(victim).signal('SIGCONT')
+    fault(rig, victim, 'stopped for longer than its lease', {
+      break: async (member) => member.signal('SIGSTOP'),
+      mend: goOn
     }),
 
   /** Each of its connections to the broker is reset. */
@@ -80,21 +89,16 @@ const faults = {
   hung: (rig, victim) => cutOff(rig, victim, 'without a word of the broker', (way) => way.hang())
 };
 
-async function cutOff(rig, victim, what, act) {
-  const member = rig.members.get(victim);
-  await fault(rig, `${victim} ${what}`, {
-    victim,
+const cutOff = (rig, victim, how, act) =>
+  fault(rig, victim, how, {
     names: NAMES,
-    async break() {
-      act(member.way);
-    },
-    async mend() {
+    break: async ({ way }) => act(way),
+    async mend(member) {
       const { world } = await member.look();
       assert.equal(world.state, 'cut-off', `${victim} serves its own clients`);
       member.way.mend();
     }
   });
-}
 
 /** The same where servers keep states. */
 const statesFaults = {
@@ -106,46 +110,37 @@ const statesFaults = {
 
   /** The victim's disk takes nothing for longer than its lease. */
   full: (rig, victim) =>
-    stuck(rig, victim, 'its disk takes nothing for a while', async (member) =>
+    stuck(rig, victim, 'whose disk takes nothing for a while', async (member) =>
       member.limitFiles('unlimited')
     ),
 
   fullAndKilled: (rig, victim) =>
-    stuck(rig, victim, 'its disk takes nothing, and it is killed', async (member) => {
+    stuck(rig, victim, 'whose disk takes nothing, and which is killed', async (member) => {
       await member.kill();
       await member.startAgain();
     })
 };
 
-function silenced(rig, victim, side, what) {
-  const member = rig.members.get(victim);
-  return fault(rig, `${victim} ${what}`, {
-    victim,
-    sewnOut: false,
-    break: () => member.killSilenced(side),
-    mend: () => member.startAgain()
-  });
-}
+const silenced = (rig, victim, side, how) =>
+  fault(rig, victim, how, { sewnOut: false, break: (member) => member.killSilenced(side) });
 
 /** A server whose disk takes nothing stands still: it takes nothing from its clients and from other servers, and stays where it is. */
-async function stuck(rig, victim, what, mend) {
+async function stuck(rig, victim, how, mend) {
   if (noLimit) throw new Skip(noLimit);
-  const member = rig.members.get(victim);
   const blocked = ({ stateBlocked, world }) => stateBlocked === 1 && world.state === 'member';
-  const books = async () => {
-    const [{ thrown, crossedIn, crossedOut }] = await rig.every(blocked, [member]);
-    return { thrown, crossedIn, crossedOut };
-  };
-  await fault(rig, `${victim}: ${what}`, {
-    victim,
+  await fault(rig, victim, how, {
     sewnOut: false,
-    async break() {
+    async break(member) {
+      const books = async () => {
+        const [{ thrown, crossedIn, crossedOut }] = await rig.every(blocked, [member]);
+        return { thrown, crossedIn, crossedOut };
+      };
       member.limitFiles(1);
       const before = await books();
       await pause(LEASE * 1000 + LONGER);
       assert.deepEqual(await books(), before, `${victim} stands still`);
     },
-    mend: () => mend(member)
+    mend
   });
 }
 
@@ -325,86 +320,60 @@ async function run(scene, list, how) {
   return told(rig, account);
 }
 
-const promise =
-  'every 202 arrives once; only what a killed server held is missing; only throws over its seams are refused; ' +
-  'all is well within the lease and two seconds';
+/** A case of the suite: what happens in its short form, and in its long one; `how` is the rig's. */
+const caseOf = (name, promise, { short, long, how }) => ({
+  name: `world: ${name}`,
+  promise,
+  run: (scene) => run(scene, scene.short ? short : long, how)
+});
 
 /** All of these for all servers. */
 const each = (...kinds) => NAMES.flatMap((name) => kinds.map((kind) => (rig) => kind(rig, name)));
 
 const { killed, killedAndBack, paused, stopped, cut, hung } = faults;
-
-const servers = {
-  name: 'world: servers killed and stopped',
-  promise,
-  run: (scene) =>
-    run(
-      scene,
-      scene.short
-        ? [(rig) => killed(rig, 'b'), (rig) => paused(rig, 'a'), (rig) => stopped(rig, 'c')]
-        : each(killed, killedAndBack, paused, stopped)
-    )
-};
-
-const ways = {
-  name: 'world: servers cut off from the broker',
-  promise,
-  run: (scene) =>
-    run(scene, scene.short ? [(rig) => cut(rig, 'a'), (rig) => hung(rig, 'b')] : each(cut, hung))
-};
-
-const broker = {
-  name: 'world: broker killed and slow',
-  promise,
-  run: (scene) =>
-    run(scene, scene.short ? ['killed', 'slow'].map((one) => brokers[one]) : Object.values(brokers))
-};
-
 const { unheard, deaf, full, fullAndKilled } = statesFaults;
+
+const promise =
+  'every 202 arrives once; only what a killed server held is missing; only throws over its seams are refused; ' +
+  'all is well within the lease and two seconds';
 
 const kept =
   'every 202 arrives, and once, whenever a server is killed; every client keeps its place; a server whose disk takes nothing ' +
   'promises and acknowledges nothing; only throws over its seams are refused';
 
-const states = {
-  name: 'world: servers with states killed, their disks full',
-  promise: kept,
-  run: (scene) =>
-    run(
-      scene,
-      scene.short
-        ? [(rig) => killed(rig, 'b'), allKilled]
-        : [...each(killed, killedAndBack, unheard, deaf, full, fullAndKilled), allKilled],
-      { states: true }
-    )
-};
+const ofOne =
+  'every 202 arrives once; only throws over a seam are refused; a cursor is one value everywhere, and all ' +
+  'have the newest in the end';
 
-const statesAndWorkers = {
-  name: 'world: servers with states and workers',
-  promise: kept,
-  run: (scene) =>
-    run(
-      scene,
-      scene.short
-        ? [(rig) => unheard(rig, 'c'), (rig) => fullAndKilled(rig, 'b')]
-        : [...each(killed, killedAndBack, unheard, deaf, full, fullAndKilled), allKilled],
-      { states: true, workers: 2 }
-    )
-};
+const withStates = [...each(killed, killedAndBack, unheard, deaf, full, fullAndKilled), allKilled];
 
-const cluster = {
-  name: 'world: one NATS server of three killed, emptied, stopped, cut off and exchanged',
-  promise:
-    'every 202 arrives once; only throws over a seam are refused; a cursor is one value everywhere, and all ' +
-    'have the newest in the end',
-  run: (scene) =>
-    run(
-      scene,
-      scene.short
-        ? ['forgets', 'cut'].map((one) => members[one])
-        : [...Object.values(members), twoForget],
-      { cluster: true, feeds: ['one', 'two/three'] }
-    )
-};
-
-export const world = [servers, ways, broker, cluster, states, statesAndWorkers];
+/** What the fault suite plays in a world. */
+export const world = [
+  caseOf('servers killed and stopped', promise, {
+    short: [(rig) => killed(rig, 'b'), (rig) => paused(rig, 'a'), (rig) => stopped(rig, 'c')],
+    long: each(killed, killedAndBack, paused, stopped)
+  }),
+  caseOf('servers cut off from the broker', promise, {
+    short: [(rig) => cut(rig, 'a'), (rig) => hung(rig, 'b')],
+    long: each(cut, hung)
+  }),
+  caseOf('broker killed and slow', promise, {
+    short: [brokers.killed, brokers.slow],
+    long: Object.values(brokers)
+  }),
+  caseOf('one NATS server of three killed, emptied, stopped, cut off and exchanged', ofOne, {
+    short: [members.forgets, members.cut],
+    long: [...Object.values(members), twoForget],
+    how: { cluster: true, feeds: ['one', 'two/three'] }
+  }),
+  caseOf('servers with states killed, their disks full', kept, {
+    short: [(rig) => killed(rig, 'b'), allKilled],
+    long: withStates,
+    how: { states: true }
+  }),
+  caseOf('servers with states and workers', kept, {
+    short: [(rig) => unheard(rig, 'c'), (rig) => fullAndKilled(rig, 'b')],
+    long: withStates,
+    how: { states: true, workers: 2 }
+  })
+];
