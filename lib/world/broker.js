@@ -147,7 +147,7 @@ export class Broker {
     const name = subject.slice(subject.lastIndexOf('.') + 1);
     if (!NAME.test(name) || revision === 0) return;
     const isDeleted = Boolean(headers.get('KV-Operation'));
-    const entry = isDeleted ? undefined : readEntry(decode(data));
+    const entry = isDeleted ? undefined : readEntry(Buffer.from(data).toString());
     this.#watcher.seen(name, { entry, revision });
   }
 
@@ -216,8 +216,6 @@ export class Broker {
     return this.#link.close();
   }
 }
-
-const decode = (bytes) => Buffer.from(bytes).toString();
 
 /** What a key's newest value says; one that was deleted still has a revision. */
 function whatIs(found) {

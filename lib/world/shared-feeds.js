@@ -265,17 +265,14 @@ export class SharedFeeds {
       return IN_DOUBT;
     }
     this.#counts.out += 1;
-    if (begun) this.#forgetParts(key, cursor.epoch, this.#partsKept());
+    // Two parts, one behind the other, have more than PART_BYTES; and some may have been written for nothing.
+    const kept = 2 * Math.ceil(this.#feeds.keeps.bytes / PART_BYTES) + 8;
+    if (begun) this.#forgetParts(key, cursor.epoch, kept);
     const taken = await this.#feeds.takeItem(key, cursor, item, created);
     // The world has it, whether this server has room for it or not.
     if (holds(taken)) this.#marks.set(key, { ...head, revision, stored: true, exposed: true });
     else this.#settling.see(key, revision);
     return { created, cursor: cursorText(cursor), watching: taken.watching ?? 0 };
-  }
-
-  /** Two parts, one behind the other, have more than PART_BYTES; and some may have been written for nothing. */
-  #partsKept() {
-    return 2 * Math.ceil(this.#feeds.keeps.bytes / PART_BYTES) + 8;
   }
 
   #forgetParts(key, epoch, keep) {
