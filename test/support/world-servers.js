@@ -114,5 +114,17 @@ export async function unready(server) {
 export const ready = (servers) =>
   Promise.all(servers.map((server) => until(async () => !(await unready(server)))));
 
+/** @returns {[string, string, object][]} requests with an id, one for each target that has one: as Server#ask takes them */
+export const requestsOf = (id) =>
+  [
+    ...[`/poll/${id}`, `/poll/${id}?ack=3&hold=5`, `/place/${id}`, `/status/${id}`],
+    ...[`/throw/${id}/left`, `/throw/${id}/up?n=7`, `/leave/${id}`],
+    ...[`/arena/hall/${id}`, `/arena/hall/${id}?n=2`, `/arena/hall/${id}/leave`]
+  ].map((target) => [
+    /^.(poll|place|status)/.test(target) ? 'GET' : 'POST',
+    target,
+    /^.(throw|arena)/.test(target) ? { body: '{"y":0}' } : {}
+  ]);
+
 /** What a server has logged. */
 export const logged = (server) => Buffer.concat(server.errors).toString();

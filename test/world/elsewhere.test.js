@@ -3,29 +3,17 @@ import t from 'tap';
 import { problemOf } from '../support/contract.js';
 import { skip, startNats } from '../support/nats.js';
 import { until } from '../support/until.js';
-import { enterWorld, sewn } from '../support/world-servers.js';
+import { enterWorld, requestsOf, sewn } from '../support/world-servers.js';
 import { tagOf, tagText } from '../../lib/base/tag.js';
 
 /** A client that asks another server of its world than its own. */
 
-const POSTS = new Set(['throw', 'leave', 'arena']);
-
 const enter = (t, nats, name, more) => enterWorld(t, nats, name, { arena: 'hall', ...more });
 
-/** Every target that has an id in it. */
-const targets = (id) => [
-  ...[`/poll/${id}`, `/poll/${id}?ack=3&hold=5`, `/place/${id}`, `/status/${id}`],
-  ...[`/throw/${id}/left`, `/throw/${id}/up?n=7`, `/leave/${id}`],
-  ...[`/arena/hall/${id}`, `/arena/hall/${id}?n=2`, `/arena/hall/${id}/leave`]
-];
-
-/** Asks for each of them, with a body where there may be one. */
 async function askAll(server, id) {
   const answers = [];
-  for (const target of targets(id)) {
-    const method = POSTS.has(target.split('/')[1]) ? 'POST' : 'GET';
-    const body = /^.(throw|arena)/.test(target) ? { body: '{"y":0}' } : {};
-    answers.push({ target, answer: await server.ask(method, target, body) });
+  for (const request of requestsOf(id)) {
+    answers.push({ target: request[1], answer: await server.ask(...request) });
   }
   return answers;
 }

@@ -8,7 +8,7 @@ import { problemOf } from '../support/contract.js';
 import { enterNats, skip, startNats } from '../support/nats.js';
 import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
-import { enterWorld, sewn, untilAll } from '../support/world-servers.js';
+import { enterWorld, requestsOf, sewn, untilAll } from '../support/world-servers.js';
 
 /**
  * A server of a world that restarts in order, with its state: whose clients ask the others meanwhile, are
@@ -23,19 +23,6 @@ const enter = ({ t, nats }, name, more) => {
   const bounds = { 'world-lease': 60, 'throw-rate': 0, 'poll-rate': 0, lease: 600, drain: 1 };
   return enterWorld(t, nats, name, { arena: 'hall', ...bounds, ...more });
 };
-
-/** Everything that has an id in it. */
-const requests = (id) => [
-  ...[
-    ['GET', `/poll/${id}?ack=0&hold=5`],
-    ['GET', `/place/${id}`]
-  ],
-  ...[
-    ['POST', `/throw/${id}/left?n=1`, '{}'],
-    ['POST', `/leave/${id}`]
-  ],
-  ['POST', `/arena/hall/${id}`, '{"y":0}']
-];
 
 t.test('a server that restarts in order', { skip, timeout: 240_000 }, async (t) => {
   const where = { t, nats: await startNats(t) };
@@ -62,17 +49,17 @@ t.test('a server that restarts in order', { skip, timeout: 240_000 }, async (t) 
     t.match(said, { state: 'gone', empty: true }, 'nothing that it has sent comes again');
     for (const server of others) {
       const { refused: counted } = await server.inside();
-      for (const [method, target, text] of requests(one)) {
+      for (const request of requestsOf(one)) {
         const answer = await until(async () => {
-          const said = await server.ask(method, target, text ? { body: text } : {});
+          const said = await server.ask(...request);
           // Workers hear of it a little later.
           return problemOf(said) !== 'misdirected' && problemOf(said) !== 'unknown-client' && said;
         });
-        t.equal(problemOf(answer), 'restarting', `${method} ${target} at ${server.name}`);
+        t.equal(problemOf(answer), 'restarting', `${request} at ${server.name}`);
         t.equal(answer.headers['retry-after'], '5');
         t.equal(answer.headers.location, undefined);
       }
-      const many = requests(one).length + (counted.restarting ?? 0);
+      const many = requestsOf(one).length + (counted.restarting ?? 0);
       await until(async () => (await server.inside()).refused.restarting >= many);
     }
     const { world } = await a.inside();
