@@ -84,6 +84,25 @@ const PLOTS = [
 
 const element = (id) => document.getElementById(id);
 
+/** The heads of the tables, by the ids of their bodies. */
+const TABLES = {
+  servers: [
+    ...['server', 'its ids begin with', 'clients reach it at'],
+    ...['waiting for it', 'rows', 'clients']
+  ],
+  counts: ['what', 'now, or since the start', 'lately'],
+  refused: ['reason', 'since the start', 'lately'],
+  feeds: ['feed', 'watchers', 'bytes', 'version'],
+  arenas: ['arena', 'game', 'players', 'reductions'],
+  threads: ['process', 'connections', 'requests', 'held for them']
+};
+for (const [id, heads] of Object.entries(TABLES)) {
+  const table = make('table', { into: element(`${id}-rows`) });
+  const row = make('tr', { into: make('thead', { into: table }) });
+  for (const text of heads) make('th', { text, attributes: { scope: 'col' }, into: row });
+  make('tbody', { attributes: { id }, into: table });
+}
+
 /** The last hour, as the plots read it. */
 const track = {
   at: [],
