@@ -247,8 +247,8 @@ export class Membership {
       this.#touch();
     }
     const seen = this.#leases.get(this.#name);
-    if (!this.#isFree(seen)) return this.#stand('joining');
     refuseOthers(this.#how, this.#clock.now(), () => true);
+    if (!this.#isFree(seen)) return this.#stand('joining');
     this.#epoch = nextEpoch(
       [seen?.entry?.epoch, this.#epoch, this.#how.epochBefore].filter(Number.isSafeInteger)
     );

@@ -96,12 +96,15 @@ export class World {
       describe: () => ({ ...this.#crossing.describe(), url: this.#url }),
       prepare: () => Promise.all([this.#feeds.join(), this.#revocations.join()]),
       changed: (membership) => {
+        const before = this.#view.state;
         this.#view = membership.view();
         this.#crossing.update(this.#view);
         directory.update(this.#view);
         this.#presence.update(this.#view);
-        const { problem } = this.#view;
+        const { state, problem, epoch } = this.#view;
         if (OUTSIDE.includes(problem?.code)) this.#feeds.part();
+        // While the name may still be that of the process before, what is published is the world's already.
+        else if (before === 'alone' && state === 'joining' && !epoch) this.#feeds.join();
       },
       log
     });

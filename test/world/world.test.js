@@ -157,6 +157,8 @@ async function play(t, workers) {
     const again = await enter('d');
     await untilAll([again], ([one]) => one.world.state === 'joining');
     t.equal(await unready(again), 'joining', 'while the one before it may still live');
+    const { cursor } = (await put(again, 'late', 1)).body;
+    await until(async () => (await get(a, 'late')).body.cursor === cursor, 'it is the world’s');
     await again.stop();
   });
 
