@@ -53,44 +53,6 @@ async function answered(time, promise) {
 
 const quiet = (time, servers) => time.run(120_000, () => servers.isQuiet());
 
-t.test('what is published at one server is at all', async (t) => {
-  const { time, servers } = await begun(t);
-  const { created, cursor } = await answered(time, servers.publish('a', 'x', 'value', { n: 1 }));
-  t.ok(created);
-  await quiet(time, servers);
-  t.match(servers.tables()[1], `["x","${cursor}","{\\"n\\":1}"]`);
-  const again = await answered(time, servers.publish('b', 'x', 'value', { n: 1 }));
-  t.match(again, { created: false, cursor }, 'a value that did not change keeps its cursor');
-  await answered(time, servers.publish('b', 'x', 'value', { n: 2 }));
-  await answered(time, servers.remove('c', 'x'));
-  await quiet(time, servers);
-  t.strictSame(servers.tables(), ['[]', '[]', '[]']);
-  t.strictSame(await answered(time, servers.remove('a', 'x')), { problem: 'unknown-feed' });
-});
-
-t.test('patches at all servers at once are each applied once, in one order', async (t) => {
-  const { time, servers } = await begun(t, { drops: 20 });
-  await answered(time, servers.publish('a', 'list', 'value', []));
-  const ids = Array.from({ length: 60 }, (_, id) => id);
-  const add = (id) => [{ op: 'add', path: '/-', value: id }];
-  const all = ids.map((id) =>
-    servers.publish('abc'[id % 3], 'list', 'json-patch', add(id)).then((answer) => ({ id, answer }))
-  );
-  const answers = await answered(time, Promise.all(all));
-  const taken = answers.filter(({ answer }) => answer.cursor).map(({ id }) => id);
-  t.ok(taken.length >= 50, `${taken.length} of 60 were taken`);
-  for (const { answer } of answers) {
-    if (!answer.cursor) t.strictSame(answer, { problem: 'publishing-busy' });
-  }
-  await quiet(time, servers);
-  const [[, , text]] = JSON.parse(servers.tables()[0]);
-  t.strictSame(
-    JSON.parse(text).toSorted((a, b) => a - b),
-    taken
-  );
-  t.ok(servers.isQuiet());
-});
-
 t.test(
   'an answer is of the newest version, wherever that was published a moment ago',
   async (t) => {
