@@ -1,4 +1,3 @@
-import { readdirSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
@@ -28,23 +27,6 @@ function enter({ t, nats, folder }, name) {
   return startServer(t, { options: { ...BOUNDS, ...world, ...state } }).then((server) =>
     Object.assign(server, { name })
   );
-}
-
-/**
- * What a server's journal has by now: all that is on the disk, as far as a power cut is concerned.
- *
- * @returns {() => void} the power cut, once the server is killed
- */
-function journalOf({ folder }, name) {
-  const mark = `${name}.journal-`;
-  const files = readdirSync(folder).filter((file) => file.startsWith(mark));
-  const generation = Math.max(...files.map((file) => Number(file.slice(mark.length))));
-  const path = join(folder, `${mark}${generation}`);
-  const { size } = statSync(path);
-  return () => {
-    if (statSync(path).size <= size) throw new Error('nothing has come since');
-    truncateSync(path, size);
-  };
 }
 
 /** A client, wherever its server's process is by now. */
@@ -237,7 +219,7 @@ t.test(
 );
 
 t.test(
-  'a disk that takes nothing, and a power cut, at a server of a world',
+  'a disk that takes nothing, at a server of a world',
   { skip: skip || noLimit, timeout: 240_000 },
   async (t) => {
     const where = { t, nats: await startNats(t), folder: t.testdir() };
@@ -295,40 +277,6 @@ t.test(
       await ofD.take(t, d, 4);
       t.strictSame(ofD.got, [1, 2, 3, 4], 'once');
       t.match(await books(t, [a, d]), { thrown: 5, acked: 5, waiting: 0, lost: 0 });
-    });
-
-    t.test('what has crossed before a power cut at its sender has arrived once', async (t) => {
-      const [before] = await untilAll([a], ([one]) => one.outboxSprites === 0);
-      const cutPower = journalOf(where, 'a');
-      await ofA.throw(t, a, 'right', [5, 6, 7]);
-      await untilAll([a], ([one]) => one.crossedOut === before.crossedOut + 3);
-      await a.kill();
-      cutPower();
-      a = await enter(where, 'a');
-      await sewn([a, d]);
-      t.equal((await lookAt([a]))[0].thrown, before.thrown, 'it knows nothing of them');
-      await ofA.throw(t, a, 'right', [8, 9]);
-      await ofD.take(t, d, 9);
-      t.strictSame(ofD.got, numbers(1, 9), 'new ones come behind them');
-      const [one, other] = await untilAll([a, d], ([{ outboxSprites }]) => outboxSprites === 0);
-      t.equal(other.crossedIn, one.crossedOut + 3, 'its books have forgotten three');
-    });
-
-    t.test('what comes after a power cut at its receiver is taken', async (t) => {
-      const cutPower = journalOf(where, 'd');
-      await ofA.throw(t, a, 'right', [10, 11]);
-      await untilAll([a, d], ([one]) => one.outboxSprites === 0);
-      await d.kill();
-      cutPower();
-      d = await enter(where, 'd');
-      await sewn([a, d]);
-      await ofA.throw(t, a, 'right', [12]);
-      await ofD.throw(t, d, 'right', [2]);
-      await ofD.take(t, d, 10);
-      t.strictSame(ofD.got, [...numbers(1, 9), 12], 'two that it had acknowledged are missing');
-      await ofA.take(t, a, 2);
-      t.strictSame(ofA.got, [1, 2], 'its own go on behind what the other one has');
-      await untilAll([a, d], (all) => all.every(({ waiting }) => waiting === 0));
     });
   }
 );
