@@ -81,6 +81,7 @@ t.test(
       `sudo install -d -o ${user} -g ${user} -m 700 ${store}\n`,
       'the package has none'
     );
+    t.notMatch(text, /^ *max_file_store/m, 'the bound is of the account alone');
     // A path in nats.conf is beside it.
     const [, more] = /^include (.*)$/m.exec(text);
     t.match(text, `--config-file ${join(dirname(file), more)}\n`);
