@@ -171,24 +171,29 @@ export function findGames({ arena, games: more, play }) {
 
 const inOrder = (games) => new Map([...games].toSorted(([a], [b]) => (a < b ? -1 : 1)));
 
-/** @returns {Promise<string[]>} the folders of games that may change */
-async function foldersOf({ games, play }) {
-  if (play) return [resolve(play.folder)];
-  const entries = await readdir(resolve(games), { withFileTypes: true });
-  return entries.filter((one) => one.isDirectory()).map(({ name }) => join(resolve(games), name));
+/** @returns {Promise<{path: string, info?: import('node:fs').Stats}[]>} what is in a folder, and where links lead */
+async function entriesOf(folder) {
+  const names = (await readdir(folder)).filter(isSeen);
+  return Promise.all(
+    names.map(async (name) => {
+      const path = join(folder, name);
+      const info = await stat(path).catch((error) => {
+        if (error.code !== 'ENOENT') throw error; // Else a link leads to nothing.
+      });
+      return { path, info };
+    })
+  );
 }
 
 /** @returns {Promise<string>} another one whenever a file of a game that may change is another one */
-async function lookOf(options) {
-  const parts = [];
-  for (const folder of await foldersOf(options)) {
-    for (const file of (await readdir(folder)).filter(isSeen)) {
-      const path = join(folder, file);
-      const { mtimeMs, size, ino } = await stat(path);
-      parts.push(`${path} ${mtimeMs} ${size} ${ino}`);
-    }
-  }
-  return parts.join('\n');
+async function lookOf({ games, play }) {
+  const entries = play ? [] : await entriesOf(resolve(games));
+  const folders = entries.filter(({ info }) => info?.isDirectory()).map(({ path }) => path);
+  if (play) folders.push(resolve(play.folder));
+  const files = (await Promise.all(folders.map(entriesOf))).flat();
+  return files
+    .map(({ path, info }) => `${path} ${info?.mtimeMs} ${info?.size} ${info?.ino}`)
+    .join('\n');
 }
 
 /**

@@ -19,10 +19,14 @@ const withFormat = (change) => ({
 /** Games of one's own in a folder, as options. */
 const inFolder = (t, games) => ({ arena: ['hall'], games: t.testdir(games) });
 
-/** The one folder of this file's servers. */
+/** The one folder of this file's servers: a game may be a link to where its author has it, and have one to nothing. */
 const watched = arenaOptions(t, {
-  mirror: { ...MIRROR, 'a.svg': '<svg/>', more: { 'x.json': '1' } },
-  other: { ...MIRROR }
+  mirror: {
+    ...{ ...MIRROR, 'a.svg': '<svg/>', more: { 'x.json': '1' } },
+    notes: t.fixture('symlink', 'nowhere')
+  },
+  other: t.fixture('symlink', '.other'),
+  '.other': { ...MIRROR }
 });
 
 contract(t, { options: { ...watched, arena: 'hall,yard' } }, (t, server) => {
