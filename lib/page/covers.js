@@ -36,8 +36,12 @@ export class Covers {
   /** @returns {boolean} whether a body's picture is not to be seen */
   isCovered(body) {
     if (!this.isStrangers(body)) return false;
-    const { picture } = body.sprite;
-    return this.#coverAll() ? !this.#shown.has(picture) : this.#hidden.has(picture);
+    return this.#coverAll() ? !this.#shown.has(body.sprite.picture) : this.isHidden(body);
+  }
+
+  /** @returns {boolean} whether a body's picture was hidden, and not only covered as all are */
+  isHidden(body) {
+    return this.#hidden.has(body.sprite.picture);
   }
 
   /** A body is taken or chosen: offers to hide its picture, or to show it. */

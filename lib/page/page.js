@@ -379,7 +379,8 @@ function memory() {
         flight: body.flight,
         ticket: body.ticket,
         stranger: body.stranger,
-        hidden: covers.isCovered(body)
+        // True is for ever; all are covered as long as that is preferred.
+        hidden: covers.isHidden(body) || (covers.isCovered(body) && 'with-all')
       }))
   };
 }

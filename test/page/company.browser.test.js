@@ -322,6 +322,15 @@ alone(
     await until(page, 'caught', 1);
     await remembers(page, 5);
     t.same(await stays(), ['new'], 'the one that was asked for is shown, and so is its own');
+    await page.reload();
+    await online(page);
+    await remembers(page, 5);
+    t.same((await stays()).length, 3, 'after a reload none was asked for');
+    await settings(page, () => page.locator('#prefer-cover').uncheck());
+    await page.focus('#stage');
+    await page.keyboard.press('1');
+    await remembers(page, 6);
+    t.same(await stays(), [], 'of these none was hidden itself');
     await client.leave();
   }
 );
