@@ -1,4 +1,4 @@
-/* global WakeLock, dispatchEvent, document, innerHeight, innerWidth, location */
+/* global MutationObserver, WakeLock, dispatchEvent, document, innerHeight, innerWidth, location */
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -514,6 +514,32 @@ t.test(
   }
 );
 
+t.test(
+  'a name that is being written stays in its field, and may be of emoji',
+  { skip },
+  async (t) => {
+    const { base, visit } = await room(t);
+    const phone = await visit(PAGES.phone);
+    await call(phone, 'Ada');
+    await phone.click('#name-change');
+    await phone.fill('#name', 'G'.repeat(25));
+    await phone.click('#naming button');
+    await says(phone, '#name-wrong', 'Write a name, of up to 24 characters.');
+    const { player } = await phone.evaluate(() =>
+      JSON.parse(sessionStorage.getItem('sprites.arena.hall'))
+    );
+    const isTold = (answer) => answer.url().endsWith('/name') && answer.status() === 204;
+    const told = phone.waitForResponse(isTold);
+    await fetch(new URL(`arena/hall/${player}/leave`, base), { method: 'POST' });
+    await phone.evaluate(() => dispatchEvent(new Event('online'))); // By itself it comes a little later.
+    await told;
+    await says(phone, '#big', '2');
+    await phone.locator('#name-wrong').filter({ hasText: /^$/ }).waitFor({ state: 'attached' });
+    t.equal(await phone.isVisible('#name'), true);
+    await call(phone, '🦊'.repeat(24));
+  }
+);
+
 t.test('a name under the finger stays there until it is let go', { skip }, async (t) => {
   const { visit } = await room(t);
   const panel = await visit(PAGES.panel, 'desk');
@@ -606,6 +632,36 @@ t.test('a round has no result of an earlier one', { skip }, async (t) => {
     return [first, second ?? null, stage.result()];
   });
   t.strictSame(results, [1, null, 2]);
+});
+
+t.test('the figures of a server that has started anew begin anew', { skip }, async (t) => {
+  const { command, visit } = await room(t);
+  await command({ game: 'load', running: true });
+  const panel = await visit(PAGES.panel, 'desk');
+  const common = { rss: 1e8, recentStallMs: 1, parked: 0, clients: 0, lost: 0 };
+  const looks = [
+    { cpuSeconds: 8, inputs: 1000, reductions: 1000 },
+    { cpuSeconds: 9, inputs: 1100, reductions: 1100 },
+    { cpuSeconds: 1, inputs: 10, reductions: 10 },
+    { cpuSeconds: 2, inputs: 20, reductions: 20 }
+  ];
+  await panel.route(/hall\/status$/, (route) =>
+    route.fulfill({ json: { ...common, ...(looks.length > 1 ? looks.shift() : looks[0]) } })
+  );
+  await panel.evaluate(() => {
+    const figures = document.getElementById('figures');
+    globalThis.seen = '';
+    new MutationObserver(() => {
+      globalThis.seen += figures.textContent;
+    }).observe(figures, { subtree: true, childList: true });
+  });
+  await unlock(panel);
+  await until(() => looks.length === 1);
+  const cpu = /The server’s CPU: of one core\d+ %0 %/; // of the last two looks
+  await says(panel, '#load-figures tr', cpu);
+  const figures = await panel.evaluate(() => globalThis.seen);
+  t.match(figures, /Inputs a second[1-9]/);
+  t.notMatch(figures, /second-|core-/);
 });
 
 t.test('the screens of phones and of the field stay on', { skip }, async (t) => {
@@ -731,6 +787,7 @@ t.test('every page fits every screen, light and dark, and can be heard', { skip 
     const tree = await page.locator('body').ariaSnapshot();
     t.match(tree, /- (button|slider) "/, path);
     t.notMatch(tree, /- (button|slider|textbox|link|img|checkbox)(:| \[|$)/m, path);
+    t.notMatch(tree, '"Stop" [pressed]', 'what it does is no state');
     if (path === PAGES.field) {
       t.equal(await page.locator('#code').getAttribute('data-url'), `${base}play/hall`);
     }
@@ -738,25 +795,34 @@ t.test('every page fits every screen, light and dark, and can be heard', { skip 
   }
 });
 
+/** A game on phone or field that breaks in the first round. */
+const BREAKS = `export const start = ({ root }) => ({
+  value({ round, value }) {
+    if (value !== null && round === 1) null.x;
+    root.textContent = 'round ' + round;
+  },
+  stop() {}
+});`;
+
 t.test('a game that breaks is said on its page, and on the panel', { skip }, async (t) => {
   const broken = {
     ...MIRROR,
-    'phone.js': 'export const start = () => ({ value() { null.x; }, stop() {} });',
-    'reduce.js':
-      'export function reduce({ time }) { if (time > 300) throw new Error("no more"); return { time }; }'
+    ...{ 'phone.js': BREAKS, 'field.js': BREAKS },
+    'reduce.js': `export function reduce({ round, time }) {
+      if (round === 1 && time > 300) throw new Error("no more");
+      return { time };
+    }`
   };
   const { command, visit } = await room(t, { games: { broken } });
   const panel = await visit(PAGES.panel);
   await unlock(panel);
-  const phone = await visit(PAGES.phone);
+  const pages = [await visit(PAGES.phone), await visit(PAGES.field, 'big')];
   await command({ game: 'broken', running: true });
-  await says(panel, '#failed', 'Mirror was stopped: its reducer threw. no more (reduce.js:1)');
-  await says(phone, '#about', "broken can't be shown here");
-  const [complaint, ...others] = browser.complaints.splice(0);
-  t.match(complaint, 'null');
-  t.strictSame(others, []);
-  await command({ game: 'pong', running: true });
-  await says(phone, '.side', 'You are left');
+  await says(panel, '#failed', 'Mirror was stopped: its reducer threw. no more (reduce.js:2)');
+  for (const page of pages) await says(page, '#about', "broken can't be shown here");
+  t.match(browser.complaints.splice(0), [/null/, /null/]);
+  await command({ running: true });
+  for (const page of pages) await says(page, '#root', 'round 2');
   await panel.locator('#failed').waitFor({ state: 'hidden' });
 });
 

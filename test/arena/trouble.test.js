@@ -5,6 +5,7 @@ import t from 'tap';
 
 import { arenaRig, says } from '../support/arena-pages.js';
 import { MIRROR } from '../support/arena.js';
+import { keyFile, reads } from '../support/grants.js';
 import { contrast } from '../support/page-browser.js';
 import { TOKEN } from '../support/feeds.js';
 import { until } from '../support/until.js';
@@ -127,6 +128,22 @@ t.test('a list of games that comes late says nothing of the next game', { skip }
     t.equal(await titles[i].textContent(), 'Three');
   }
 });
+
+t.test(
+  'where a link must have a grant, field and panel say so; load takes it',
+  { skip },
+  async (t) => {
+    const args = ['--grants', keyFile(t), '--private', 'arena/*', '--private-join', 'yes'];
+    const { command, open, visit } = await room(t, { args });
+    await command({ game: 'load', running: true });
+    for (const path of ['field/hall', PANEL]) {
+      await says(await open(path), '#state', 'This game wants an invitation.');
+    }
+    const grant = reads('arena/*', { join: true });
+    const phone = await visit(`play/hall#grant=${grant}`);
+    await phone.waitForSelector('#root[data-connections="1"]', { timeout: 30_000 });
+  }
+);
 
 t.test('a command without an answer does not keep back the next ones', { skip }, async (t) => {
   const { visit } = await room(t);

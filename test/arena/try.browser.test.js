@@ -60,6 +60,8 @@ t.test('field, phone and panel in one window, bots, and what changes', { skip },
   writeFileSync(path, readFileSync(path, 'utf8').replace('first', 'second'));
   await says(phone, '#root', 'The second phone');
   await says(panel, '#round', 'Round 2, running');
+  writeFileSync(join(folder, 'inputs.json'), COUNT['inputs.json'].replace('Count', 'Counter'));
+  await says(panel, '#games', 'Counter');
   writeFileSync(
     join(folder, 'bot.js'),
     'export const play = () => { throw new Error("no bot"); };'
@@ -71,7 +73,7 @@ t.test('field, phone and panel in one window, bots, and what changes', { skip },
     join(folder, 'reduce.js'),
     'export const reduce = () => {\n  throw Error("oh"); };'
   );
-  await says(panel, '#failed-words', 'Count was stopped: its reducer threw. oh (reduce.js:2)');
+  await says(panel, '#failed-words', 'Counter was stopped: its reducer threw. oh (reduce.js:2)');
   await page.context().close();
   child.kill('SIGTERM');
   t.strictSame(await ended, [0, null]);

@@ -12,7 +12,7 @@ const WORDS = { 0: 'Nobody yet', 1: 'plays' };
 
 let control = null;
 let players; // not known yet
-let contact = 'asking';
+let contact = { state: 'asking', words: '' };
 let trouble = '';
 
 const stage = new GameStage({
@@ -36,8 +36,8 @@ const room = new Room({
     document.body.dataset.time = reduced.time;
     stage.reduced(reduced);
   },
-  state(state) {
-    contact = state;
+  state(state, says) {
+    contact = { state, words: says };
     words();
   }
 });
@@ -56,9 +56,7 @@ function count(now) {
 }
 
 function stateWords() {
-  if (contact === 'offline') return 'No contact, trying again';
-  if (contact !== 'online') return 'Connecting…';
-  if (!control) return 'There is no such arena';
+  if (contact.words || !control) return contact.words;
   if (control.failed) return 'The game has stopped';
   if (control.page === 'lobby') return 'Lobby';
   return control.running ? `Round ${control.round}` : 'The round is over';
@@ -79,7 +77,7 @@ async function words() {
   const lobby = isLobby();
   const failed = !lobby && control.failed !== null;
   const { dataset } = document.body;
-  dataset.state = { asking: 'joining' }[contact] ?? contact;
+  dataset.state = contact.state === 'asking' ? 'joining' : contact.state;
   dataset.page = lobby ? 'lobby' : control.page;
   dataset.running = Boolean(control?.running);
   dataset.players = players;

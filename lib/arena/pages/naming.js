@@ -5,6 +5,9 @@ import { ask } from './room.js';
 
 const KEY = 'sprites.name';
 
+/** Characters of a name, as in lib/arena/names.js: some take two of a field's. */
+const MOST = 24;
+
 /** Milliseconds until a name is told again that the server did not take just then: once more as long each time. */
 const AGAIN = 2000;
 const TIMES = 5;
@@ -41,7 +44,7 @@ export class Naming {
     this.#at = at;
     at('naming').addEventListener('submit', (event) => {
       event.preventDefault();
-      this.#take(at('name').value.trim().replace(/\s+/g, ' '));
+      this.#take(this.#written);
     });
     at('name-change').addEventListener('click', () => {
       this.#isAsked = true;
@@ -51,6 +54,11 @@ export class Naming {
     });
     at('name').value = this.#name;
     this.#show();
+  }
+
+  /** What stands in the field, as the server takes it. */
+  get #written() {
+    return this.#at('name').value.trim().replace(/\s+/g, ' ');
   }
 
   /** Shows the question where it is wanted: in the lobby, or with the result. @param {HTMLElement} section */
@@ -68,7 +76,9 @@ export class Naming {
   }
 
   #take(name) {
-    if (name === '') return put(this.#at('name-wrong'), 'Write a name, of up to 24 characters.');
+    const { length } = [...name];
+    if (length < 1 || length > MOST)
+      return put(this.#at('name-wrong'), `Write a name, of up to ${MOST} characters.`);
     return this.#send(name);
   }
 
@@ -92,12 +102,13 @@ export class Naming {
   #be(name) {
     this.#name = name;
     this.#told = name;
-    this.#isAsked = false;
+    // For another player it is told while the next one is being written.
+    this.#isAsked = this.#written !== name;
     put(this.#at('name-wrong'), '');
     keep(name);
     const hadFocus = this.#at('naming').contains(document.activeElement);
     this.#show();
-    if (hadFocus) this.#at('name-change').focus();
+    if (hadFocus && !this.#isAsked) this.#at('name-change').focus();
   }
 
   #refused(words) {

@@ -85,7 +85,7 @@ const SHOWN = [
   ['Longest stall, last minute', ({ status }) => `${Number(status.recentStallMs).toFixed(1)} ms`]
 ];
 
-export class Figures {
+class Figures {
   #root;
   #last = null;
 
@@ -104,7 +104,8 @@ export class Figures {
    * @param {{players: number, now: number}} look players of this arena; ms
    */
   show(status, { players, now }) {
-    const last = this.#last;
+    // What has taken less of the processor than before is a server that has started anew.
+    const last = this.#last?.status.cpuSeconds > status.cpuSeconds ? null : this.#last;
     this.#last = { status, now };
     const each = (name) =>
       last ? ((status[name] - last.status[name]) * 1000) / (now - last.now) : NaN;
@@ -129,7 +130,7 @@ const arenaUrl = (path) => new URL(`arena/${name}/${path}`, base);
 let control = null;
 let ahead = {};
 let players = 0;
-let contact = 'asking';
+let contact = { state: 'asking', words: '' };
 let token = String(read('sessionStorage', KEY) ?? '');
 const figures = new Figures($('figures'));
 
@@ -154,8 +155,8 @@ const room = new Room({
     names.onScreen(reduced.names);
     stage.reduced(reduced);
   },
-  state(state) {
-    contact = state;
+  state(state, words) {
+    contact = { state, words };
     show();
   }
 });
@@ -314,9 +315,8 @@ $('go').addEventListener('click', () => command({ running: !control?.running }))
 
 /** A row of buttons, of which one is chosen; they are made anew only when they are others. */
 function chips(root, choices, chosen, choose) {
-  const names = choices.map(([value]) => value).join(' ');
-  if (root.dataset.names !== names) {
-    root.dataset.names = names;
+  if (root.dataset.choices !== String(choices)) {
+    root.dataset.choices = choices;
     root.replaceChildren();
     for (const [value, text] of choices) {
       const attributes = { type: 'button', 'data-value': value };
@@ -403,12 +403,6 @@ function showFailed(games) {
   put($('failed-stack'), stack.length > 1 ? stack.map((line) => `at ${line}`).join('\n') : '');
 }
 
-function stateWords() {
-  if (contact === 'offline') return 'No contact, trying again';
-  if (contact !== 'online') return 'Connecting…';
-  return control === null ? 'There is no such arena' : 'Connected';
-}
-
 function showOwn(games) {
   hasPanel = (name) => games.some((game) => game.name === name && game.panel);
   $('own-sheet').hidden = !hasPanel(control?.game);
@@ -418,8 +412,8 @@ function showOwn(games) {
 const upper = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
 
 async function show() {
-  document.body.dataset.state = { asking: 'joining' }[contact] ?? contact;
-  put($('state'), stateWords());
+  document.body.dataset.state = contact.state === 'asking' ? 'joining' : contact.state;
+  put($('state'), contact.words || 'Connected');
   const now = control;
   const games = await listGames(now?.version);
   if (now !== control) return; // The list has come late.
@@ -435,7 +429,6 @@ async function show() {
       : 'Not started yet'
   );
   put($('go'), running ? 'Stop' : 'Start');
-  $('go').setAttribute('aria-pressed', running);
   $('go').disabled = !control?.game;
   const choices = games.map((one) => [one.name, one.title]);
   chips($('games'), choices, control?.game, (chosen) => command({ game: chosen }));

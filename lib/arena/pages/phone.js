@@ -8,6 +8,7 @@ import {
   describeGame,
   GameStage,
   goInto,
+  INVITATIONS,
   Room,
   stayAwake
 } from './room.js';
@@ -111,10 +112,7 @@ const REASONS = {
   'unknown-arena': 'There is no game at this address.',
   'too-many-joins': 'Many come at once. You are in soon.',
   'too-many-clients': 'Too many play from your network. You come in as soon as a player leaves.',
-  'grant-required': 'This game wants an invitation. Open the link you were given.',
-  'bad-grant': 'Your invitation is not valid. Ask for a new link.',
-  'grant-expired': 'Your invitation has ended. Ask for a new link.',
-  'not-granted': 'Your invitation does not let you play. Ask for another link.',
+  ...INVITATIONS,
   draining: 'The server is restarting.'
 };
 

@@ -27,6 +27,23 @@ export async function ask(url, init = {}) {
   }
 }
 
+/** Why a page gets no answer, or a phone does not get in, where its link is the reason. */
+export const INVITATIONS = {
+  'grant-required': 'This game wants an invitation. Open the link you were given.',
+  'bad-grant': 'Your invitation is not valid. Ask for a new link.',
+  'grant-expired': 'Your invitation has ended. Ask for a new link.',
+  'not-granted': 'Your invitation is not for this game. Ask for another link.'
+};
+
+/** How it stands with the contact, in words; empty where a control is there. */
+function contactWords({ state, why, control, problem }) {
+  const invitation = INVITATIONS[why ?? problem];
+  if (invitation !== undefined) return invitation;
+  if (state === 'offline') return 'No contact, trying again';
+  if (state !== 'online') return 'Connecting…';
+  return control === undefined ? 'There is no such arena' : '';
+}
+
 /**
  * Watches an arena. Only pages that show it watch the reduced feed: it has a version
  * some twenty times a second, and every one wakes all its watchers.
@@ -40,12 +57,24 @@ export class Room {
    * @param {object} on
    * @param {(control: object|undefined) => void} on.control each new one; undefined: there is no such arena
    * @param {(reduced: object) => void} on.reduced
-   * @param {(state: string, why?: string) => void} on.state of the contact, as lib/client says
+   * @param {(state: string, words: string) => void} on.state of the contact, as lib/client says; empty words: all is well
    */
   constructor({ control, reduced, state }) {
     this.#onReduced = reduced;
-    this.#feeds = new Feeds({ ...byLink, base, onState: (now, { why }) => state(now, why) });
-    this.#feeds.watch(`arena/${arenaName()}/control`, control);
+    const now = {};
+    const tell = (news) => {
+      Object.assign(now, news);
+      state(now.state, contactWords(now));
+    };
+    this.#feeds = new Feeds({
+      ...byLink,
+      base,
+      onState: (to, { why }) => tell({ state: to, why })
+    });
+    this.#feeds.watch(`arena/${arenaName()}/control`, (value, { problem }) => {
+      control(value);
+      tell({ control: value, problem });
+    });
     const wake = () => this.#feeds.wake();
     for (const event of ['online', 'offline']) addEventListener(event, wake);
     document.addEventListener('visibilitychange', () => document.hidden || wake());
@@ -112,7 +141,11 @@ export class GameStage {
   /** @param {object} control in the lobby no game is shown */
   control(control) {
     const before = this.#control;
-    const isNew = this.#isNew(control, before) || control.version !== before?.version;
+    // One that has thrown is tried again in the next round.
+    const isNew =
+      this.#isNew(control, before) ||
+      control.version !== before?.version ||
+      (this.#game === null && control.round !== before?.round);
     this.#control = control;
     const name = this.#nameOf(control);
     if (name !== this.#name || (isNew && name !== null)) this.#change(name);
@@ -163,7 +196,8 @@ export class GameStage {
       return this.#trouble(error);
     }
     this.#onChange(this.#game);
-    if (this.#reduced?.game === name) this.#call('value', this.#reduced);
+    const { game, round } = this.#reduced ?? {};
+    if (game === name && round >= this.#control.round) this.#call('value', this.#reduced);
     if (document.activeElement === this.#root) goInto(this.#root);
     return undefined;
   }

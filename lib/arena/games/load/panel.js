@@ -170,7 +170,7 @@ export function start({ root, control, command }) {
     for (const [name, one] of steppers) one.show(now.settings[name]);
   }
 
-  /** Another round begins anew. */
+  /** Another round begins anew, and so does a server: its counts begin at 0. */
   function restart() {
     track.clear();
     [last, began, first, seen] = [null, null, null, null];
@@ -188,6 +188,7 @@ export function start({ root, control, command }) {
 
   function status(now, at) {
     const { value = null } = reduced ?? {};
+    if (last?.now.cpuSeconds > now.cpuSeconds) restart();
     const each = (name) => (last ? ((now[name] - last.now[name]) * 1000) / (at - last.at) : null);
     const isRunning = value !== null;
     began ??= at;

@@ -1,5 +1,5 @@
 import { make, put, style } from '../../arena-pages/elements.js';
-import { arenaName, base } from '../../arena-pages/room.js';
+import { arenaName, base, byLink } from '../../arena-pages/room.js';
 import { say } from '../../arena-pages/units.js';
 import { Polls } from './polls.js';
 
@@ -37,7 +37,7 @@ export function start({ root, send, number, control: first }) {
     }
     round = control.round;
     if (!control.running || batch === 0) return;
-    polls ??= new Polls({ base, name: `${arenaName()}.${round}`, number });
+    polls ??= new Polls({ ...byLink, base, name: `${arenaName()}.${round}`, number });
     const { polls: wanted, phoneThrows } = control.settings;
     polls.steer({ polls: wanted, throws: phoneThrows, batch });
     put(

@@ -29,11 +29,9 @@ function percentile(times, percent) {
 }
 
 export class Polls {
-  #base;
+  #server;
   #name;
   #number;
-  #create;
-  #now;
   #clients = [];
   #rows = new Map();
   #older = [0, 0, 0];
@@ -46,7 +44,7 @@ export class Polls {
   #times = [];
   #accepted = 0;
   #counted = 0;
-  #since;
+  #since = performance.now();
   #refused = 0;
   #broken = 0;
   #seen = new Set();
@@ -56,22 +54,12 @@ export class Polls {
    * @param {string} parts.base URL of the server
    * @param {string} parts.name of the swarm: clients of the same name count its sprites
    * @param {number} parts.number of this player
-   * @param {(options: object) => Client} [parts.create]
-   * @param {() => number} [parts.now] ms
+   * @param {() => string} [parts.grant] of the page's link
    */
-  constructor({
-    base,
-    name,
-    number,
-    create = (all) => new Client(all),
-    now = () => performance.now()
-  }) {
-    this.#base = base;
+  constructor({ name, number, ...server }) {
+    this.#server = server;
     this.#name = name;
     this.#number = number;
-    this.#create = create;
-    this.#now = now;
-    this.#since = now();
   }
 
   /** @param {{polls: number, throws: number, batch: number}} load what there shall be from now on */
@@ -87,8 +75,8 @@ export class Polls {
   }
 
   #open() {
-    const client = this.#create({
-      base: this.#base,
+    const client = new Client({
+      ...this.#server,
       onSprite: (sprite) => this.#take(sprite),
       onState: (state) => {
         if (state === 'offline') this.#broken += 1;
@@ -129,7 +117,7 @@ export class Polls {
     const batch = this.#batch;
     this.#sprites += 1;
     const id = idOf(this.#name, this.#number, batch * OF_A_BATCH + (this.#sprites % OF_A_BATCH));
-    const began = this.#now();
+    const began = performance.now();
     const sprite = { id, picture: 'ball', at: 0.5, speed: [1, 0.2], name: 'phone', to: edge };
     this.#underWay += 1;
     const { thrown } = await client.throw(
@@ -139,7 +127,7 @@ export class Polls {
     );
     this.#underWay -= 1;
     if (thrown !== true) this.#refused += 1;
-    else this.#settle(batch, this.#now() - began);
+    else this.#settle(batch, performance.now() - began);
   }
 
   #settle(batch, time) {
@@ -150,7 +138,7 @@ export class Polls {
 
   /** @returns {object} the game's inputs, of the time since the last report */
   report() {
-    const now = this.#now();
+    const now = performance.now();
     const perSecond = ((this.#accepted - this.#counted) * 1000) / Math.max(1, now - this.#since);
     [this.#since, this.#counted] = [now, this.#accepted];
     const times = this.#times;
