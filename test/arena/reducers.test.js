@@ -577,6 +577,16 @@ t.test('after a standstill it begins to move, and does not creep', async (t) => 
   t.equal(drawn(smooth, 9000), 20, 'and stays at the newest');
 });
 
+t.test('a version of the same time, as when a player has come, moves nothing', async (t) => {
+  const smooth = new Smooth();
+  smooth.push(0, 0, 1000, INTERVAL);
+  smooth.push(50, 50, 1050, INTERVAL);
+  const before = drawn(smooth, 1100);
+  smooth.push(50, 50, 1100, INTERVAL);
+  t.ok(drawn(smooth, 1100) - before < 2);
+  t.equal(drawn(smooth, 2000), 50);
+});
+
 t.test('another round begins anew, with no way between', async (t) => {
   const smooth = new Smooth();
   smooth.push(9000, 1, 9100, INTERVAL);

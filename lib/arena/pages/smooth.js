@@ -26,7 +26,8 @@ export class Smooth {
    */
   push(time, value, now, interval) {
     const newest = this.#versions.at(-1);
-    if (newest !== undefined && time <= newest.time) this.reset();
+    // A name or a player more is told of with the same time: nothing has moved.
+    if (time < newest?.time) this.reset();
     const lag = now - time;
     const before = this.#lag ?? lag;
     this.#lag = lag < before ? lag : before + (lag - before) * DRIFT;
