@@ -211,32 +211,23 @@ for (const [name, failure, why] of [
   ['an answer that is cut off', CUT, 'network'],
   ['no answer at all', HANG, 'slow']
 ]) {
-  t.test(`${name} while polling: it asks for its place, and goes on`, async (t) => {
-    const { client, clock, fetch, seen } = start({ poll: [sprites(1), failure, sprites(2), HANG] });
-    await clock.until(() => client.resume?.ack === 2);
-    t.same(seen.sprites, [1, 2]);
-    t.same(seen.states, ['joining', 'online'], 'the program was not alarmed');
-    t.equal(fetch.of('place').length, 1);
-    t.equal(fetch.of('join').length, 1);
-    await client.leave();
-  });
-
-  t.test(`${name} while polling, and then for its place: it says so`, async (t) => {
-    const { client, clock, seen } = start({
-      poll: [sprites(1), RESET, sprites(2), HANG],
-      place: [failure, HERE]
+  t.test(`${name}, whatever is asked: it is as no connection`, async (t) => {
+    const { client, clock, fetch, seen } = start({
+      join: [failure, joined('one')],
+      poll: [sprites(1), failure, sprites(2), HANG],
+      place: [failure, HERE],
+      throw: [failure, answer(202, { state: 'duplicate' })]
     });
     await clock.until(() => client.resume?.ack === 2);
-    t.same(seen.states, ['joining', 'online', `offline: ${why}`, 'online']);
-    await client.leave();
-  });
-
-  t.test(`${name} while joining: it waits and joins again`, async (t) => {
-    const { client, clock, fetch, seen } = start({ join: [failure, joined('two')], poll: [HANG] });
-    await clock.until(() => client.state === 'online');
-    t.equal(client.id, 'two');
-    t.equal(fetch.of('join').length, 2);
-    t.equal(seen.states[1].startsWith('offline: '), true);
+    t.same(seen.sprites, [1, 2]);
+    const isOff = `offline: ${why}`;
+    t.same(seen.states, ['joining', isOff, 'online', isOff, 'online']);
+    const outcome = await inTime(clock, client.throw('left', {}));
+    t.match(outcome, { thrown: true, state: 'duplicate' });
+    t.same(
+      fetch.of('throw').map(({ url }) => url.search),
+      ['?n=1', '?n=1']
+    );
     await client.leave();
   });
 }
@@ -436,28 +427,6 @@ t.test('superseded: it says so, and joins anew; a program may stop it instead', 
   await client.leave();
 });
 
-t.test('it takes up a place it was given, without joining', async (t) => {
-  const resume = { id: 'old', ack: 7, n: 3, hold: 60, lease: 30, maxSprite: 100 };
-  const { client, clock, fetch, seen } = start(
-    { poll: [sprites(8), HANG], throw: [answer(202, { state: 'queued' })] },
-    { resume: JSON.parse(JSON.stringify(resume)) }
-  );
-  await clock.settle();
-  t.equal(fetch.of('join').length, 0);
-  t.same(
-    fetch.of('poll').map(({ url }) => url.search),
-    ['?ack=7&hold=60', '?ack=8&hold=60']
-  );
-  t.match(await client.throw('up', {}), { ticket: { n: 4 } }, 'numbers go on');
-  t.equal(seen.resumes.at(-1).n, 4, 'and were said before the throw was sent');
-  t.match(await client.throw('up', { name: 'x'.repeat(100) }), {
-    thrown: false,
-    state: 'refused',
-    problem: 'sprite-too-large'
-  });
-  await client.leave();
-});
-
 t.test('with a resume that is none it joins', async (t) => {
   const { client, clock, fetch } = start({ poll: [HANG] }, { resume: { id: 'a', ack: -1 } });
   await clock.settle();
@@ -537,17 +506,6 @@ t.test('place and status', async (t) => {
   t.equal(await client.place(), null, 'no client is nowhere');
 });
 
-t.test('a look that fails makes the parked poll doubtful, and is no proof itself', async (t) => {
-  const { client, clock, fetch, seen } = start({ poll: [HANG], status: [RESET] });
-  await clock.pass(20_000);
-  await client.status();
-  await clock.settle();
-  t.equal(fetch.of('place').length, 1);
-  t.equal(fetch.of('poll').length, 2);
-  t.same(seen.states, ['joining', 'online'], 'a slow count is no reason to say "offline"');
-  await client.leave();
-});
-
 for (const end of ['stop', 'leave']) {
   t.test(`a look under way ends without an answer after "${end}"`, async (t) => {
     const { client, clock } = start({ poll: [HANG], status: [HANG], place: [HANG] });
@@ -625,7 +583,7 @@ t.test(
 // ---- throwing ----
 
 t.test('a throw has a ticket, and a sprite may be text', async (t) => {
-  const { client, clock, fetch } = start({
+  const { client, clock, fetch, seen } = start({
     poll: [HANG],
     throw: [answer(202, { state: 'delivered' })]
   });
@@ -633,6 +591,7 @@ t.test('a throw has a ticket, and a sprite may be text', async (t) => {
   const ticket = { id: 'one', n: 1 };
   t.match(await client.throw('left', { id: 'x' }), { thrown: true, ticket });
   t.match(await client.throw('down', '{"id":"y"}'), { thrown: true });
+  t.equal(seen.resumes.at(-1).n, 2);
   t.same(
     fetch.of('throw').map(({ url, body }) => [url.pathname + url.search, body]),
     [
@@ -648,26 +607,6 @@ t.test('an edge that is none is a mistake of the program', async (t) => {
   await t.rejects(client.throw('north', {}), TypeError);
   await client.leave();
 });
-
-for (const [name, failure] of [
-  ['cut off', CUT],
-  ['never answered', HANG]
-]) {
-  t.test(`a throw that is ${name} is repeated with its number`, async (t) => {
-    const { client, clock, fetch } = start({
-      poll: [HANG],
-      throw: [failure, answer(202, { state: 'duplicate' })]
-    });
-    await clock.settle();
-    const outcome = await inTime(clock, client.throw('left', {}));
-    t.match(outcome, { thrown: true, state: 'duplicate' });
-    t.same(
-      fetch.of('throw').map(({ url }) => url.search),
-      ['?n=1', '?n=1']
-    );
-    await client.leave();
-  });
-}
 
 t.test('a throw that is never answered ends unknown, with a ticket to ask again', async (t) => {
   const { client, clock, fetch } = start({
