@@ -1,12 +1,13 @@
 import { parse, stringify, validate } from 'uuid';
 
 import { loadAddon } from '../base/addon.js';
-import { ContentError, readContent } from './content.js';
-import { CONTROL_BYTES, ControlError, readCommand, roleOf } from './control.js';
-import { NAME, NameError, Names, readAway, readName } from './names.js';
+import { readContent } from './content.js';
+import { readCommand } from './control.js';
+import { NAME, Names, readAway, readName } from './names.js';
 import { Room } from './room.js';
 import { tagOf } from '../base/tag.js';
 import { Unanswerable } from '../torus/pool.js';
+import { Unfit } from './unfit.js';
 
 /**
  * The arenas as the routes see them. Players and inputs are native (native/arena/arena.h), games are
@@ -30,9 +31,7 @@ const HERE = Buffer.from('{}');
 
 /** What is wrong with a request of a player's or the panel's, as a problem; else the error goes on. */
 function problemIn(error) {
-  if (error instanceof ControlError) return { problem: 'bad-control', detail: error.message };
-  if (error instanceof NameError) return { problem: 'bad-name', detail: error.message };
-  if (error instanceof ContentError) return { problem: 'bad-content', detail: error.message };
+  if (error instanceof Unfit) return { problem: error.problem, detail: error.message };
   if (error instanceof Unanswerable) return { problem: 'state-unwritable' };
   throw error;
 }
@@ -47,6 +46,9 @@ export class Arena {
   #rooms = new Map();
   /** What games are about where the host has said so, as JSON, by arena and game. @type {Map<string, string>} */
   #contents = new Map();
+
+  /** The largest command. */
+  commandBytes = 4096;
 
   /**
    * @param {object} parts
@@ -108,11 +110,6 @@ export class Arena {
     await Promise.all([...this.#rooms.values()].map((room) => room.start()));
   }
 
-  /** The largest command, in bytes. */
-  get commandBytes() {
-    return CONTROL_BYTES;
-  }
-
   /** The native arenas, for the native front door; undefined where there is none. */
   get native() {
     return this.#native;
@@ -125,7 +122,9 @@ export class Arena {
    * @returns {undefined | 'reduced' | 'control'}
    */
   owns(key) {
-    return roleOf(key, (name) => this.#rooms.has(name));
+    const [, name, control] = /^arena\/([^/]+)(\/control)?$/.exec(key) ?? [];
+    if (!this.#rooms.has(name)) return undefined;
+    return control === undefined ? 'reduced' : 'control';
   }
 
   // ---- Players

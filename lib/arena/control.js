@@ -1,22 +1,15 @@
-import { readJson } from './content.js';
+import { isObject } from '../client/answers.js';
+import { checkFor, readJson, Unfit } from './unfit.js';
 
 /**
  * The control of an arena: what is played, and how. A pure step from one to the next, by a command of
  * the panel's. README.md has the members.
  */
 
-/** The largest command, in bytes. */
-export const CONTROL_BYTES = 4096;
-
 /** Reductions a second there may be, by command. */
 const MOST_PACE = 60;
 
-/** A command that is none; its message is the `detail` of the problem. */
-export class ControlError extends Error {}
-
-function check(holds, says) {
-  if (!holds) throw new ControlError(says);
-}
+const check = checkFor('bad-control');
 
 const COMMANDS = ['game', 'page', 'rate', 'pace', 'running', 'settings'];
 
@@ -56,9 +49,8 @@ function readWhole(value, usual, most, name) {
 
 function readSettings(given, now, format) {
   if (given === null) return startOf(format.settings);
-  const isObject = typeof given === 'object' && !Array.isArray(given);
   check(
-    isObject,
+    isObject(given),
     '"settings" must be an object of numbers, or null for what they are at the start.'
   );
   const settings = { ...now };
@@ -81,17 +73,11 @@ function readSettings(given, now, format) {
 /**
  * @param {Uint8Array} body of a command
  * @returns {object}
- * @throws {ControlError}
+ * @throws {Unfit}
  */
 export function readCommand(body) {
-  let command;
-  try {
-    command = readJson(body);
-  } catch {
-    throw new ControlError('Send one JSON object in UTF-8.');
-  }
-  const isObject = typeof command === 'object' && command !== null && !Array.isArray(command);
-  check(isObject, 'Send one JSON object.');
+  const command = readJson(body);
+  check(isObject(command), 'Send one JSON object in UTF-8.');
   for (const name of Object.keys(command)) {
     const list = COMMANDS.join(', ');
     check(COMMANDS.includes(name), `${JSON.stringify(name)} is no command: there are ${list}.`);
@@ -112,7 +98,7 @@ export function renewed(now, game, mostRate) {
     try {
       next.settings = readSettings({ [name]: value }, next.settings, game.format);
     } catch (error) {
-      if (!(error instanceof ControlError)) throw error; // Else it is what it is at the start.
+      if (!(error instanceof Unfit)) throw error; // Else it is what it is at the start.
     }
   }
   return next;
@@ -126,7 +112,7 @@ export function renewed(now, game, mostRate) {
  * @param {Map<string, import('./games.js').Game>} games
  * @param {number} mostRate --arena-rate
  * @returns {object} another control
- * @throws {ControlError}
+ * @throws {Unfit}
  */
 export function command(now, { game, page, rate, pace, running, settings }, games, mostRate) {
   let next = { ...now };
@@ -158,17 +144,4 @@ export function command(now, { game, page, rate, pace, running, settings }, game
     next.page = page;
   }
   return next;
-}
-
-/**
- * What a feed is to the arenas, by its key.
- *
- * @param {string} key
- * @param {(name: string) => boolean} isArena
- * @returns {undefined | 'reduced' | 'control'}
- */
-export function roleOf(key, isArena) {
-  const [, name, control] = /^arena\/([^/]+)(\/control)?$/.exec(key) ?? [];
-  if (name === undefined || !isArena(name)) return undefined;
-  return control === undefined ? 'reduced' : 'control';
 }

@@ -1,3 +1,5 @@
+import { isObject } from '../client/answers.js';
+
 /**
  * What a game's inputs.json may say, with its bounds. README.md has an example.
  */
@@ -9,13 +11,9 @@ const PAGE = /^[a-z][a-z0-9-]{0,31}$/;
 const MOST = 16;
 
 /** What is wrong with an inputs.json, in words for its author. */
-class FormatError extends Error {}
-
 function check(holds, says) {
-  if (!holds) throw new FormatError(says);
+  if (!holds) throw new Error(says);
 }
-
-const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Refuses members that mean nothing: mostly a name is misspelt. */
 function checkMembers(value, known, what) {
@@ -90,7 +88,7 @@ export function readFormat(text) {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw new FormatError('it is no JSON', { cause: error });
+    throw new Error('it is no JSON', { cause: error });
   }
   checkMembers(value, ['title', 'about', 'rate', 'pace', 'pages', 'inputs', 'settings'], 'it');
   const { title, about = '', rate = 4, pace = 20, pages = ['play'], inputs, settings = {} } = value;

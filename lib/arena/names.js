@@ -1,4 +1,5 @@
-import { readJson } from './content.js';
+import { isObject } from '../client/answers.js';
+import { checkFor, readJson } from './unfit.js';
 
 /**
  * What the players of one arena call themselves, by their numbers; and which names the host has put away.
@@ -24,30 +25,19 @@ const FORBIDDEN = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
 /** What can be seen: some letters, and a symbol, are blanks. */
 const VISIBLE = /(?![\p{Default_Ignorable_Code_Point}\u2800])[\p{L}\p{N}\p{P}\p{S}]/u;
 
-/** A request that is none; its message is the `detail` of the problem. */
-export class NameError extends Error {}
-
-function check(holds, says) {
-  if (!holds) throw new NameError(says);
-}
+const check = checkFor('bad-name');
 
 /** @returns {object} what the JSON text of a request says: one object with one member */
 function readOne(body, member, says) {
-  let value;
-  try {
-    value = readJson(body);
-  } catch {
-    throw new NameError(says);
-  }
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  check(isObject && Object.keys(value).join() === member, says);
+  const value = readJson(body);
+  check(isObject(value) && Object.keys(value).join() === member, says);
   return value[member];
 }
 
 /**
  * @param {Uint8Array} body such as `{"name":"Ada"}`
  * @returns {string} without spaces around it, and with one where there are several
- * @throws {NameError}
+ * @throws {import('./unfit.js').Unfit}
  */
 export function readName(body) {
   const name = readOne(body, 'name', 'Send one JSON object in UTF-8: {"name":"Ada"}.');
@@ -66,7 +56,7 @@ export function readName(body) {
 /**
  * @param {Uint8Array} body such as `{"away":true}`
  * @returns {boolean}
- * @throws {NameError}
+ * @throws {import('./unfit.js').Unfit}
  */
 export function readAway(body) {
   const says = 'Send one JSON object: {"away":true}, or {"away":false}.';

@@ -12,7 +12,7 @@ const WORDS = { 0: 'Nobody yet', 1: 'plays' };
 
 let control = null;
 let players; // not known yet
-let contact = { state: 'asking', words: '' };
+let contact = { state: 'joining', words: '' };
 let trouble = '';
 
 const stage = new GameStage({
@@ -77,7 +77,7 @@ async function words() {
   const lobby = isLobby();
   const failed = !lobby && control.failed !== null;
   const { dataset } = document.body;
-  dataset.state = contact.state === 'asking' ? 'joining' : contact.state;
+  dataset.state = contact.state;
   dataset.page = lobby ? 'lobby' : control.page;
   dataset.running = Boolean(control?.running);
   dataset.players = players;

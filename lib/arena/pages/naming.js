@@ -1,5 +1,6 @@
 import { put } from './elements.js';
-import { ask } from './room.js';
+import { ask, pause } from './room.js';
+import { read, write } from '../page/store.js';
 
 /** The name that a phone has on the big screen: asked once, kept by the browser, told to the server for each player. */
 
@@ -12,27 +13,9 @@ const MOST = 24;
 const AGAIN = 2000;
 const TIMES = 5;
 
-function readKept() {
-  try {
-    return localStorage.getItem(KEY) ?? '';
-  } catch {
-    return ''; // Storage is switched off.
-  }
-}
-
-function keep(name) {
-  try {
-    localStorage.setItem(KEY, name);
-  } catch {
-    // Storage is switched off: it is asked for again in the next tab.
-  }
-}
-
-const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-
 export class Naming {
   #at;
-  #name = readKept();
+  #name = String(read('localStorage', KEY) ?? '');
   #isAsked = this.#name === '';
   /** Where it was told last, and what. */
   #url;
@@ -105,7 +88,7 @@ export class Naming {
     // For another player it is told while the next one is being written.
     this.#isAsked = this.#written !== name;
     put(this.#at('name-wrong'), '');
-    keep(name);
+    write('localStorage', KEY, name); // Where that is switched off, the next tab asks again.
     const hadFocus = this.#at('naming').contains(document.activeElement);
     this.#show();
     if (hadFocus && !this.#isAsked) this.#at('name-change').focus();

@@ -130,7 +130,7 @@ const arenaUrl = (path) => new URL(`arena/${name}/${path}`, base);
 let control = null;
 let ahead = {};
 let players = 0;
-let contact = { state: 'asking', words: '' };
+let contact = { state: 'joining', words: '' };
 let token = String(read('sessionStorage', KEY) ?? '');
 const figures = new Figures($('figures'));
 
@@ -412,7 +412,7 @@ function showOwn(games) {
 const upper = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
 
 async function show() {
-  document.body.dataset.state = contact.state === 'asking' ? 'joining' : contact.state;
+  document.body.dataset.state = contact.state;
   put($('state'), contact.words || 'Connected');
   const now = control;
   const games = await listGames(now?.version);

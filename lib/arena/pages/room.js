@@ -57,14 +57,14 @@ export class Room {
    * @param {object} on
    * @param {(control: object|undefined) => void} on.control each new one; undefined: there is no such arena
    * @param {(reduced: object) => void} on.reduced
-   * @param {(state: string, words: string) => void} on.state of the contact, as lib/client says; empty words: all is well
+   * @param {(state: string, words: string) => void} on.state of the contact: `joining`, `online` or `offline`; empty words: all is well
    */
   constructor({ control, reduced, state }) {
     this.#onReduced = reduced;
     const now = {};
     const tell = (news) => {
       Object.assign(now, news);
-      state(now.state, contactWords(now));
+      state(now.state === 'asking' ? 'joining' : now.state, contactWords(now));
     };
     this.#feeds = new Feeds({
       ...byLink,
@@ -259,7 +259,7 @@ const KEY = 'sprites.reloads';
 const FIRST = 1000;
 const MOST = 60_000;
 
-const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Whether the server gives the file now: a page that is loaded anew without it would be an error page. */
 async function isThere(url) {
