@@ -174,12 +174,9 @@ alone('a slow count, or a poll that breaks, is no reason to say "offline"', asyn
   t.same(await states.jsonValue(), []);
 });
 
-t.test(
+alone(
   'a tab that is closed leaves its sprites to the next one, photos too',
-  { skip },
-  async (t) => {
-    const server = await serve();
-    const page = await browser.visit(server.base);
+  async (t, { server, page }) => {
     await page.setInputFiles('#file', [
       { name: 'noise.png', mimeType: 'image/png', buffer: noisePng(300, 200) }
     ]);
@@ -203,7 +200,6 @@ t.test(
     await online(third);
     await third.waitForTimeout(2500); // by then it has looked at the shelf
     await holds(third, 1);
-    await end(server, next);
   }
 );
 
@@ -330,6 +326,4 @@ t.test('where joining wants a grant, the link has it', { skip }, async (t) => {
   await end(server);
 });
 
-t.test('nothing outside was asked for, and no page complained', { skip }, async (t) => {
-  nothingElse(t);
-});
+nothingElse();

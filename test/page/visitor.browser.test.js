@@ -359,9 +359,7 @@ alone(
   }
 );
 
-t.test('a double click opens one large, and so do two taps and Enter', { skip }, async (t) => {
-  const server = await serve();
-  const page = await browser.visit(server.base);
+alone('a double click, two taps and Enter open one large', async (t, { server, page }) => {
   await resting(page);
   const [one] = (await look(page)).list;
   const viewer = page.locator('#viewer');
@@ -390,7 +388,7 @@ t.test('a double click opens one large, and so do two taps and Enter', { skip },
   await phone.touchscreen.tap(other.x, other.y);
   await phone.touchscreen.tap(other.x, other.y);
   await phone.locator('#viewer').waitFor();
-  await end(server, phone);
+  await phone.context().close();
 });
 
 alone('a drag to the tray puts one away; a flick over it throws', async (t, { page }) => {
@@ -900,9 +898,7 @@ alone(
   }
 );
 
-t.test('nothing outside was asked for, and no page complained', { skip }, async (t) => {
-  nothingElse(t);
-});
+nothingElse();
 
 /** Keeps what is to be seen for the README, when asked to. */
 if (process.env.PICTURES) {
