@@ -129,15 +129,15 @@ export class Room {
     const before = this.#control;
     this.#control = next;
     const isOther = next.game !== before.game || next.version !== before.version;
-    if (isOther) {
+    const begins = next.round !== before.round;
+    if (begins || isOther) {
       this.#end();
       this.#value = 'null';
       this.#named = [];
       this.#time = 0;
       this.#memory = '{}';
+      this.#setFields();
     }
-    const begins = next.round !== before.round;
-    if (begins || isOther) this.#setFields();
     if (begins) this.#begin();
     else if (!next.running) this.#end();
     this.#keep();
@@ -210,21 +210,14 @@ export class Room {
   // ---- Reducing
 
   /** A round begins, or goes on where the last run of the server was. */
-  #begin(time = 0, memory = '{}') {
-    this.#end();
-    this.#memory = memory;
-    if (time === 0) {
-      this.#value = 'null';
-      this.#named = [];
-    }
-    this.#time = time;
+  #begin() {
     const now = performance.now();
-    this.#began = now - time;
+    this.#began = now - this.#time;
     this.#last = now;
     this.#due = now;
     const { game } = this.#control;
     const content = this.content(game);
-    this.#reducer = new Reducer({ ...this.#game, content }, memory, {
+    this.#reducer = new Reducer({ ...this.#game, content }, this.#memory, {
       value: (result) => this.#take(result),
       failed: (failed) => this.#fail(game, failed)
     });
@@ -344,7 +337,7 @@ export class Room {
         this.#say();
       }
     }, LOOK).unref();
-    if (this.#control.running) this.#begin(this.#time, this.#memory);
+    if (this.#control.running) this.#begin();
     this.#tell();
     const { problem } = await this.#say();
     if (problem !== undefined)

@@ -1,4 +1,5 @@
 import { opposite } from '../client/client.js';
+import { between } from './life.js';
 
 /**
  * Pip, who lives behind the edges of a desktop that is alone. On the torus a lone desktop catches
@@ -80,8 +81,4 @@ export class Companion {
     );
     return body;
   }
-}
-
-function between([least, most], share) {
-  return least + (most - least) * share;
 }

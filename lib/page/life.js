@@ -86,7 +86,8 @@ export function inward(speed, at, margin, length) {
   return at > length - margin ? -Math.abs(speed) : speed;
 }
 
-function between([least, most], share) {
+/** A number between two. */
+export function between([least, most], share) {
   return least + (most - least) * share;
 }
 

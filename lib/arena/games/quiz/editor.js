@@ -5,7 +5,8 @@ import { ANSWERS, CHARACTERS, readQuestions } from './questions.js';
 
 const EMPTY = { question: '', answers: ['', '', '', ''], right: 0 };
 
-function button(into, text, act) {
+/** A button as the panel has them. */
+export function button(into, text, act) {
   const one = make('button', { className: 'chip', text, attributes: { type: 'button' }, into });
   one.addEventListener('click', act);
   return one;

@@ -1,5 +1,5 @@
 import { make, put, style } from '../../arena-pages/elements.js';
-import { editor } from './editor.js';
+import { button, editor } from './editor.js';
 
 /** The quiz on the panel: which question is open, to end it, leave it out or go to the result; and the questions. */
 
@@ -24,20 +24,12 @@ export function start({ root, control: begun, command, content, slider }) {
   let control = begun;
   let value = null;
 
-  function button(text, act) {
-    const one = make('button', {
-      className: 'chip',
-      text,
-      attributes: { type: 'button' },
-      into: buttons
-    });
-    one.addEventListener('click', act);
-    return one;
-  }
   // By the step's number: a click that comes too late ends nothing else.
-  const end = button('Show the answer', () => command({ settings: { end: value.step } }));
-  const skip = button('Leave this question out', () => command({ settings: { skip: value.step } }));
-  const result = button('To the result', () => command({ page: 'result' }));
+  const end = button(buttons, 'Show the answer', () => command({ settings: { end: value.step } }));
+  const skip = button(buttons, 'Leave this question out', () =>
+    command({ settings: { skip: value.step } })
+  );
+  const result = button(buttons, 'To the result', () => command({ page: 'result' }));
 
   function show() {
     const isAsking = control.running && value?.step !== undefined;
