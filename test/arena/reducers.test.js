@@ -2,8 +2,6 @@ import { readFileSync } from 'node:fs';
 
 import t from 'tap';
 
-import { readFormat } from '../../lib/arena/format.js';
-
 import { account, batchAt, batchOf, through } from '../../lib/arena/games/load/batches.js';
 import { reduce as load } from '../../lib/arena/games/load/reduce.js';
 import { lawOf } from '../../lib/arena/games/load/report.js';
@@ -40,11 +38,6 @@ function rally(memory, ms, { left = 1, right = 1, more = {} } = {}) {
   });
   return values;
 }
-
-t.test('what inputs.json says is good', async (t) => {
-  const url = new URL('../../lib/arena/games/pong/inputs.json', import.meta.url);
-  t.strictSame(readFormat(readFileSync(url, 'utf8')).pages, ['play', 'result']);
-});
 
 t.test('each half moves its paddle to its mean, no quicker than a paddle moves', async (t) => {
   const memory = {};
@@ -143,16 +136,11 @@ t.test('memory is JSON, and goes on from it; a long step is not played', async (
   t.strictSame(back, short, 'a clock that went back moves nothing');
 });
 
-t.test('a thousand in each half are quick, and the value is small', async (t) => {
+t.test('of a thousand in each half the value is small', async (t) => {
   const thumbs = Object.fromEntries(
     Array.from({ length: 2000 }, (_, i) => [i + 1, { y: (i % 100) / 100 }])
   );
-  const memory = {};
-  const now = room(thumbs);
-  const begin = performance.now();
-  for (let i = 0; i < 100; i += 1) pong(now, memory);
-  t.ok(performance.now() - begin < 2000);
-  t.ok(JSON.stringify(pong(now, memory)).length < 250);
+  t.ok(JSON.stringify(pong(room(thumbs), {})).length < 250);
 });
 
 /** The worm as a pure function. */

@@ -10,7 +10,7 @@ export function start({ root, send, number }) {
   make('i', { className: 'rail', into: pad });
   make('i', { className: 'grip', into: pad });
   make('p', {
-    className: 'side',
+    className: 'end side',
     text: side === 'left' ? '← You are left' : 'You are right →',
     into: pad
   });
