@@ -1,6 +1,20 @@
 /** QR codes, drawn by script. */
 
 const QUIET = 4; // modules of white around a QR code, as its standard asks for
+const AGAIN = 2000; // ms until the library is asked for once more
+
+let library;
+
+/** Loads the library, as soon as it can be had: a browser keeps the failure of an address as long as the page lives. */
+async function load() {
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return (await import(`./qrcode.js${tries > 0 ? `?${tries}` : ''}`)).default;
+    } catch {
+      await new Promise((go) => void setTimeout(go, AGAIN)); // No contact.
+    }
+  }
+}
 
 /**
  * Draws module by module, in whole pixels, black on white whatever the colors of the page.
@@ -9,7 +23,7 @@ const QUIET = 4; // modules of white around a QR code, as its standard asks for
  * @param {HTMLCanvasElement} canvas
  */
 export async function drawQr(text, canvas) {
-  const { default: qrcode } = await import('./qrcode.js');
+  const qrcode = await (library ??= load());
   const code = qrcode(0, 'M');
   code.addData(text);
   code.make();

@@ -57,6 +57,15 @@ t.test('a game whose file did not come is shown when it can be had', { skip }, a
   for (const text of browser.complaints.splice(0)) t.match(text, 'dynamically imported module');
 });
 
+t.test('a QR code that could not be drawn is there when it can be', { skip }, async (t) => {
+  const { visit } = await room(t);
+  const field = await visit('field/hall', 'big');
+  const asked = await failOnce(field, '**/page/qrcode.js*', (route) => route.abort());
+  await field.reload();
+  await field.waitForFunction(() => document.getElementById('code').width > 100);
+  t.ok(asked() > 1);
+});
+
 t.test('a list of games that did not come is asked for again', { skip }, async (t) => {
   const { visit } = await room(t);
   const panel = await visit(PANEL);
