@@ -1,4 +1,5 @@
 import { make, put } from '../../arena-pages/elements.js';
+import { contentOf, fill } from '../../arena-pages/report.js';
 import { resultOf } from './report.js';
 
 /**
@@ -7,11 +8,7 @@ import { resultOf } from './report.js';
  */
 
 async function reportOf(run) {
-  const [{ contentOf }, { fill }, response] = await Promise.all([
-    import('../../swarm/report-body.js'),
-    import('../../swarm/page-parts.js'),
-    fetch(new URL('../../swarm/report.txt', import.meta.url))
-  ]);
+  const response = await fetch(new URL('../../swarm/report.txt', import.meta.url));
   if (!response.ok) throw new Error(`the report's page: ${response.status}`);
   return fill(await response.text(), contentOf(resultOf(run)));
 }
