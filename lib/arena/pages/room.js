@@ -32,7 +32,7 @@ export const INVITATIONS = {
   'grant-required': 'This game wants an invitation. Open the link you were given.',
   'bad-grant': 'Your invitation is not valid. Ask for a new link.',
   'grant-expired': 'Your invitation has ended. Ask for a new link.',
-  'not-granted': 'Your invitation is not for this game. Ask for another link.'
+  'not-granted': 'Your invitation does not let you in. Ask for another link.'
 };
 
 /** How it stands with the contact, in words; empty where a control is there. */
