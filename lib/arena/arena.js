@@ -5,9 +5,9 @@ import { readContent } from './content.js';
 import { readCommand } from './control.js';
 import { NAME, Names, readAway, readName } from './names.js';
 import { Room } from './room.js';
+import { Refusal } from '../base/refusal.js';
 import { tagOf } from '../base/tag.js';
 import { Unanswerable } from '../torus/pool.js';
-import { Unfit } from './unfit.js';
 
 /**
  * The arenas as the routes see them. Players and inputs are native (native/arena/arena.h), games are
@@ -31,7 +31,7 @@ const HERE = Buffer.from('{}');
 
 /** What is wrong with a request of a player's or the panel's, as a problem; else the error goes on. */
 function problemIn(error) {
-  if (error instanceof Unfit) return { problem: error.problem, detail: error.message };
+  if (error instanceof Refusal) return { problem: error.problem, detail: error.detail };
   if (error instanceof Unanswerable) return { problem: 'state-unwritable' };
   throw error;
 }

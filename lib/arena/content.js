@@ -1,5 +1,5 @@
 import { checkDepth, DEPTH } from '../client/patch.js';
-import { checkFor, readJson } from './unfit.js';
+import { checkFor, readJson } from './body.js';
 
 /**
  * What a game is about, where that is no number: the questions of a quiz. A game has it in `content.json`, which is
@@ -16,7 +16,7 @@ const check = checkFor('bad-content');
 /**
  * @param {Uint8Array} body
  * @returns {string} its JSON, without spaces
- * @throws {import('./unfit.js').Unfit}
+ * @throws {import('../base/refusal.js').Refusal}
  */
 export function readContent(body) {
   const value = readJson(body);

@@ -1,5 +1,6 @@
 import { isObject } from '../client/answers.js';
-import { checkFor, readJson, Unfit } from './unfit.js';
+import { Refusal } from '../base/refusal.js';
+import { checkFor, readJson } from './body.js';
 
 /**
  * The control of an arena: what is played, and how. A pure step from one to the next, by a command of
@@ -73,7 +74,7 @@ function readSettings(given, now, format) {
 /**
  * @param {Uint8Array} body of a command
  * @returns {object}
- * @throws {Unfit}
+ * @throws {import('../base/refusal.js').Refusal}
  */
 export function readCommand(body) {
   const command = readJson(body);
@@ -98,7 +99,7 @@ export function renewed(now, game, mostRate) {
     try {
       next.settings = readSettings({ [name]: value }, next.settings, game.format);
     } catch (error) {
-      if (!(error instanceof Unfit)) throw error; // Else it is what it is at the start.
+      if (!(error instanceof Refusal)) throw error; // Else it is what it is at the start.
     }
   }
   return next;
@@ -112,7 +113,7 @@ export function renewed(now, game, mostRate) {
  * @param {Map<string, import('./games.js').Game>} games
  * @param {number} mostRate --arena-rate
  * @returns {object} another control
- * @throws {Unfit}
+ * @throws {import('../base/refusal.js').Refusal}
  */
 export function command(now, { game, page, rate, pace, running, settings }, games, mostRate) {
   let next = { ...now };

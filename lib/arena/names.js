@@ -1,5 +1,5 @@
 import { isObject } from '../client/answers.js';
-import { checkFor, readJson } from './unfit.js';
+import { checkFor, readJson } from './body.js';
 
 /**
  * What the players of one arena call themselves, by their numbers; and which names the host has put away.
@@ -37,7 +37,7 @@ function readOne(body, member, says) {
 /**
  * @param {Uint8Array} body such as `{"name":"Ada"}`
  * @returns {string} without spaces around it, and with one where there are several
- * @throws {import('./unfit.js').Unfit}
+ * @throws {import('../base/refusal.js').Refusal}
  */
 export function readName(body) {
   const name = readOne(body, 'name', 'Send one JSON object in UTF-8: {"name":"Ada"}.');
@@ -56,7 +56,7 @@ export function readName(body) {
 /**
  * @param {Uint8Array} body such as `{"away":true}`
  * @returns {boolean}
- * @throws {import('./unfit.js').Unfit}
+ * @throws {import('../base/refusal.js').Refusal}
  */
 export function readAway(body) {
   const says = 'Send one JSON object: {"away":true}, or {"away":false}.';

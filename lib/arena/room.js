@@ -116,7 +116,7 @@ export class Room {
    *
    * @param {object} members as readCommand gives it
    * @returns {Promise<object>} what publishing the control answers
-   * @throws {import('./unfit.js').Unfit} and nothing is changed
+   * @throws {import('../base/refusal.js').Refusal} and nothing is changed
    */
   async command(members) {
     if (this.#closed) return ENDED;

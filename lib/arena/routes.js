@@ -1,6 +1,7 @@
 import { CONTENT_BYTES } from './content.js';
 import { describeGames } from './games.js';
 import { NAME_BYTES } from './names.js';
+import { Refusal } from '../base/refusal.js';
 
 /**
  * The arena's routes: joining, playing and leaving, names, and what there is to play. The native front
@@ -19,7 +20,7 @@ const INPUT_BYTES = 512;
  * @returns {[string, object][]} as the routes there: by how many segments, the functions that answer, by method
  */
 export function arenaRoutes({ arena, games, whole, tools }) {
-  const { Refusal, authorize, mayJoin, readBody, readNumber, json, nothing } = tools;
+  const { authorize, mayJoin, readBody, readNumber, json, nothing } = tools;
 
   function settle(outcome) {
     if (outcome !== 'ok') throw new Refusal(outcome);

@@ -1,3 +1,4 @@
+import { Refusal } from '../base/refusal.js';
 import { COMPRESS_FROM } from './change.js';
 import { isKey, isPrefix } from './names.js';
 import {
@@ -6,8 +7,7 @@ import {
   readListedWatch,
   readPostedWatch,
   readsGzip,
-  WATCH_BYTES,
-  WatchRequestError
+  WATCH_BYTES
 } from './watch-request.js';
 
 /**
@@ -53,20 +53,10 @@ const REFUSED = { 'bad-media-type': { headers: { 'Accept-Patch': [...KINDS.keys(
  *     the function that answers
  */
 export function feedRoutes({ publisher, feeds, grants, options, tools }) {
-  const { common, Refusal, authorize, authorizeFor, grantOf, readBody, json, nothing } = tools;
-
-  /** Calls what reads a watch request; a wrong one is refused. */
-  function reading(read) {
-    try {
-      return read();
-    } catch (error) {
-      if (error instanceof WatchRequestError) throw new Refusal(error.problem);
-      throw error;
-    }
-  }
+  const { common, authorize, authorizeFor, grantOf, readBody, json, nothing } = tools;
 
   const keyOf = (path) => path.slice(1).join('/');
-  const publishedKey = (path) => reading(() => readKey(keyOf(path)));
+  const publishedKey = (path) => readKey(keyOf(path));
 
   // ---- Watching
 
@@ -79,8 +69,7 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
 
   const isPrivate = (key) => grants?.isPrivate(key) ?? false;
 
-  const watchOf = (request) =>
-    reading(() => readFeedWatch(keyOf(request.path), request.query, request.headers));
+  const watchOf = (request) => readFeedWatch(keyOf(request.path), request.query, request.headers);
 
   /** Refuses a client that may not read a feed, before anything is said of it. */
   async function grantFor(request, key) {
@@ -114,7 +103,7 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
   }
 
   async function watchMany(request, read) {
-    const wanted = reading(read);
+    const wanted = read();
     const gzip = readsGzip(request.headers);
     return watch(request, { ...wanted, gzip, ...(await openedOf(request, wanted.keys)) });
   }

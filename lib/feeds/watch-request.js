@@ -1,3 +1,4 @@
+import { Refusal } from '../base/refusal.js';
 import { isCursor, isKey } from './names.js';
 
 /**
@@ -15,14 +16,6 @@ const DECIMAL = /^[0-9]{1,16}$/;
 const LAST = 1000000;
 
 const COUNT = /^[1-9][0-9]{0,6}$/;
-
-/** A watch request is not valid; `problem` is the name of the problem to answer with. */
-export class WatchRequestError extends Error {
-  constructor(problem) {
-    super(problem);
-    this.problem = problem;
-  }
-}
 
 /**
  * Without blanks around it: two characters here, not all that trim() takes for one. One look at each: a search for
@@ -46,12 +39,12 @@ const accepts = (list, name) => (weightOf(list ?? '', name) ?? 0) > 0;
 /** A member of the query that may be there once. */
 function readOnce(query, name, problem) {
   const values = query.getAll(name);
-  if (values.length > 1) throw new WatchRequestError(problem);
+  if (values.length > 1) throw new Refusal(problem);
   return values[0];
 }
 
 function readAfter(text) {
-  if (text !== '' && !isCursor(text)) throw new WatchRequestError('bad-cursor');
+  if (text !== '' && !isCursor(text)) throw new Refusal('bad-cursor');
   return text;
 }
 
@@ -62,13 +55,13 @@ function readPlace(query) {
   if (from === undefined && last === undefined) return undefined;
   const isStart = last === undefined && from === 'start';
   const isCount = from === undefined && COUNT.test(last) && Number(last) <= LAST;
-  if (!isStart && !isCount) throw new WatchRequestError('bad-from');
+  if (!isStart && !isCount) throw new Refusal('bad-from');
   return isStart ? 0 : Number(last);
 }
 
 function readHold(hold) {
   if (hold !== undefined && (!Number.isSafeInteger(hold) || hold < 0)) {
-    throw new WatchRequestError('bad-hold');
+    throw new Refusal('bad-hold');
   }
   return hold;
 }
@@ -76,22 +69,21 @@ function readHold(hold) {
 /** What a query says besides the feeds. */
 function readHow(query) {
   const hold = readOnce(query, 'hold', 'bad-hold');
-  if (hold !== undefined && !DECIMAL.test(hold)) throw new WatchRequestError('bad-hold');
+  if (hold !== undefined && !DECIMAL.test(hold)) throw new Refusal('bad-hold');
   const delta = readOnce(query, 'delta', 'bad-delta') ?? '0';
-  if (!['0', '1'].includes(delta)) throw new WatchRequestError('bad-delta');
+  if (!['0', '1'].includes(delta)) throw new Refusal('bad-delta');
   const turn = readOnce(query, 'turn', 'bad-turn');
   // It has the form of a cursor. It makes another address of the same request for the caches between, and says no more.
-  if (turn !== undefined && !isCursor(turn)) throw new WatchRequestError('bad-turn');
+  if (turn !== undefined && !isCursor(turn)) throw new Refusal('bad-turn');
   return { hold: readHold(hold === undefined ? undefined : Number(hold)), delta: delta === '1' };
 }
 
 /** Several feeds, each with a cursor. */
 function readFeeds(entries) {
-  if (entries.length === 0 || entries.length > FEEDS_AT_ONCE)
-    throw new WatchRequestError('bad-watch');
+  if (entries.length === 0 || entries.length > FEEDS_AT_ONCE) throw new Refusal('bad-watch');
   for (const [key, after] of entries) {
     readKey(key);
-    if (typeof after !== 'string') throw new WatchRequestError('bad-cursor');
+    if (typeof after !== 'string') throw new Refusal('bad-cursor');
     readAfter(after);
   }
   return {
@@ -104,10 +96,10 @@ function readFeeds(entries) {
 /**
  * @param {string} key
  * @returns {string} the same
- * @throws {WatchRequestError} when it is not a key
+ * @throws {Refusal} when it is not a key
  */
 export function readKey(key) {
-  if (!isKey(key)) throw new WatchRequestError('bad-key');
+  if (!isKey(key)) throw new Refusal('bad-key');
   return key;
 }
 
@@ -126,7 +118,7 @@ export const readsGzip = (headers) => accepts(headers['accept-encoding'], 'gzip'
  * @returns {{keys: string[], afters: string[], hold?: number, delta: boolean, gzip: boolean,
  *     stream: boolean, last?: number, noneMatch?: string}} seconds in `hold` are not yet compared with the server's
  *     `--hold`; `last`: so many items back in a log, 0 for all
- * @throws {WatchRequestError}
+ * @throws {Refusal}
  */
 export function readFeedWatch(key, query, headers) {
   readKey(key);
@@ -135,7 +127,7 @@ export function readFeedWatch(key, query, headers) {
   let after = readAfter(readOnce(query, 'after', 'bad-cursor') ?? '');
   // Last-Event-ID, which an event source sends when it reconnects, is newer than `after` in its URL.
   let last = readPlace(query);
-  if (last !== undefined && after !== '') throw new WatchRequestError('bad-from');
+  if (last !== undefined && after !== '') throw new Refusal('bad-from');
   if (stream && lastEvent !== undefined) {
     after = readAfter(lastEvent);
     if (after !== '') last = undefined;
@@ -157,15 +149,14 @@ export function readFeedWatch(key, query, headers) {
  * @param {URLSearchParams} query
  * @param {Record<string, string>} headers by their names in lower case
  * @returns {{keys: string[], afters: string[], hold?: number, delta: boolean, many: true, noneMatch?: string}}
- * @throws {WatchRequestError}
+ * @throws {Refusal}
  */
 export function readListedWatch(query, headers) {
   const entries = readOnce(query, 'watch', 'bad-watch')
     .split(',')
     .map((one) => one.split(/:(.*)/s, 2));
   const isTwice = new Set(entries.map(([key]) => key)).size < entries.length;
-  if (isTwice || entries.some(([, after]) => after === undefined))
-    throw new WatchRequestError('bad-watch');
+  if (isTwice || entries.some(([, after]) => after === undefined)) throw new Refusal('bad-watch');
   return { ...readFeeds(entries), ...readHow(query), noneMatch: headers['if-none-match'] };
 }
 
@@ -174,7 +165,7 @@ export function readListedWatch(query, headers) {
  *
  * @param {Uint8Array} bytes
  * @returns {{keys: string[], afters: string[], hold?: number, delta: boolean, many: true, posted: true}}
- * @throws {WatchRequestError}
+ * @throws {Refusal}
  */
 export function readPostedWatch(bytes) {
   let body;
@@ -182,11 +173,11 @@ export function readPostedWatch(bytes) {
     body = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
   } catch {
     // Every error of the syntax gets the same answer: it says what to send.
-    throw new WatchRequestError('bad-watch');
+    throw new Refusal('bad-watch');
   }
   const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
-  if (!isObject(body) || !isObject(body.feeds)) throw new WatchRequestError('bad-watch');
+  if (!isObject(body) || !isObject(body.feeds)) throw new Refusal('bad-watch');
   const { hold, delta = false, feeds } = body;
-  if (typeof delta !== 'boolean') throw new WatchRequestError('bad-delta');
+  if (typeof delta !== 'boolean') throw new Refusal('bad-delta');
   return { ...readFeeds(Object.entries(feeds)), hold: readHold(hold), delta, posted: true };
 }

@@ -3,6 +3,7 @@ import { openApi } from './openapi.js';
 import { problemAnswer } from './problem-answers.js';
 import { problems } from './problems.js';
 import { invitations } from '../base/lan-addresses.js';
+import { Refusal } from '../base/refusal.js';
 import { EDGES, Unanswerable } from '../torus/pool.js';
 import { NOTHING_TOLD } from './refusals.js';
 import { CONTENT_BYTES } from '../arena/content.js';
@@ -75,16 +76,6 @@ export const AWAITS = Symbol('the body is awaited');
 /** Where what is no token of a publisher was taken for a grant, the answer names both. */
 const AS_GRANT = ['grant-required', 'bad-grant'];
 const OR_TOKEN = 'A publisher sends a token of the file in --publish-token-file.';
-
-/** Thrown where a request is refused: the problem's name, and what else its answer says. */
-class Refusal extends Error {
-  constructor(problem, { detail, headers } = {}) {
-    super(problem);
-    this.problem = problem;
-    this.detail = detail;
-    this.headers = headers;
-  }
-}
 
 /**
  * Reads a query's number: absent is undefined, anything but one plain decimal is refused.
@@ -205,11 +196,8 @@ export function createRoutes({
     // To the pool 0 is "no hold given"; from a client it is a hold too short.
     if (hold === 0 || hold > options.hold) throw new Refusal('bad-hold');
     return new Promise((resolve, reject) => {
-      const { outcome, body, cancel } = pool.poll(
-        id,
-        { ack, hold },
-        (later) => resolve(text(200, JSON_TYPE, later)),
-        (why) => reject(why instanceof Unanswerable ? why : new Refusal(why))
+      const { outcome, body, cancel } = pool.poll(id, { ack, hold }, (later) =>
+        resolve(text(200, JSON_TYPE, later))
       );
       if (outcome !== 'ok') reject(new Refusal(outcome));
       else if (body !== undefined) resolve(text(200, JSON_TYPE, body));
@@ -269,7 +257,7 @@ export function createRoutes({
     problemAnswer(name, { ...how, headers: { ...common, ...how?.headers } });
 
   const tools = {
-    ...{ common, Refusal, authorize, authorizeFor, grantOf, mayJoin },
+    ...{ common, authorize, authorizeFor, grantOf, mayJoin },
     ...{ readBody, readNumber, json, nothing, problem }
   };
   const publisher = openPublisher({ feeds, arena, options });
