@@ -107,7 +107,11 @@ const inQuery = (hold) => ({
   version: COUNT
 });
 
-const GONE = ['unknown-client', 'misdirected', 'restarting'];
+/** What any request may be answered, whatever it asks for. */
+const ANY = ['bad-request', 'misdirected', 'too-many-connections', 'too-much-held'];
+/** In a world, of an id of another server's. */
+const AWAY = ['misdirected', 'restarting'];
+const GONE = ['unknown-client', ...AWAY];
 const GRANTED = ['grant-required', 'bad-grant', 'grant-expired', 'not-granted'];
 const PUBLISHER = ['bad-token', 'publishing-closed'];
 const PUBLISHED = [
@@ -121,12 +125,13 @@ const NO_ITEM = new Set(['feed-too-large', 'bad-control', 'unknown-game']);
 const WATCHED = [
   ...GRANTED,
   ...['bad-key', 'bad-cursor', 'bad-hold', 'bad-delta', 'bad-turn', 'unknown-feed'],
-  ...['upstream-failed', 'too-many-fetches', 'too-many-feeds', 'too-many-watchers', 'draining']
+  ...['upstream-failed', 'too-many-fetches', 'too-many-feeds', 'feed-memory-full'],
+  ...['too-many-watchers', 'draining']
 ];
 
 /**
- * The operations: what one is for, parameters in the query, the body, the answer (status and schema), and the problems that
- * are its own. `token`: a publisher's; `maybe`: one or none.
+ * The operations: what one is for, parameters in the query (with their schema's name where that is another), the body, the
+ * answer (status and schema), and the problems that are its own. `token`: a publisher's, or a grant; `maybe`: one or none.
  */
 function operations({ hold, maxSprite, feedBytes }) {
   const said = `At most ${feedBytes} bytes.`;
@@ -135,10 +140,12 @@ function operations({ hold, maxSprite, feedBytes }) {
     'application/json-patch+json': part('Patch'),
     'application/merge-patch+json': {}
   };
-  const changed = { token: true, answer: [200, part('Published')] };
+  const changed = { token: true, query: ['grant'], answer: [200, part('Published')] };
+  const granted = { token: 'maybe', query: ['grant'] };
   return {
     'POST /join': {
       about: 'Takes a place in the torus.',
+      ...granted,
       answer: [201, object({ id: part('Id'), hold: COUNT, lease: COUNT, maxSprite: COUNT })],
       problems: [
         ...[...GRANTED, 'too-many-joins', 'too-many-clients', 'torus-full', 'draining'],
@@ -162,7 +169,11 @@ function operations({ hold, maxSprite, feedBytes }) {
         'state-unwritable'
       ]
     },
-    'POST /leave/{id}': { about: 'Gives the place back.', answer: [204], problems: GONE },
+    'POST /leave/{id}': {
+      about: 'Gives the place back.',
+      answer: [204],
+      problems: [...AWAY, 'state-unwritable']
+    },
     'GET /place/{id}': {
       about: 'Where the place is.',
       answer: [200, object({ row: COUNT, column: COUNT, rows: COUNT, columns: COUNT })],
@@ -183,6 +194,7 @@ function operations({ hold, maxSprite, feedBytes }) {
     'GET /feed/{key}': {
       about:
         'A feed, or what is newer than `after`. As text/event-stream: an event for each version.',
+      token: 'maybe',
       query: ['after', 'hold', 'delta', 'turn', 'from', 'last', 'grant'],
       answer: [200, part('Item'), 'text/event-stream'],
       cached: true,
@@ -191,6 +203,7 @@ function operations({ hold, maxSprite, feedBytes }) {
     'HEAD /feed/{key}': {
       about:
         'Whether there is a value, and how long where it is not compressed. Nothing is fetched.',
+      ...granted,
       answer: [200],
       cached: true,
       problems: [...GRANTED, 'bad-key', 'unknown-feed']
@@ -223,11 +236,11 @@ function operations({ hold, maxSprite, feedBytes }) {
     },
     'DELETE /feed/{key}': {
       about: 'Ends a feed.',
-      token: true,
+      ...changed,
       answer: [204],
       problems: [
         ...[...PUBLISHER, ...GRANTED, 'bad-key', 'unknown-feed', 'reserved-feed'],
-        'state-unwritable'
+        ...['publishing-busy', 'state-unwritable', 'draining']
       ]
     },
     'GET /feeds': {
@@ -242,6 +255,7 @@ function operations({ hold, maxSprite, feedBytes }) {
     },
     'POST /feeds': {
       about: 'Waits for news of up to 32 feeds.',
+      ...granted,
       body: {
         'application/json': object(
           {
@@ -261,14 +275,20 @@ function operations({ hold, maxSprite, feedBytes }) {
     },
     'GET /arena': {
       about: 'The arenas.',
-      answer: [200, object({ arenas: list(object({ name: TEXT, game: TEXT, players: COUNT })) })]
+      answer: [
+        200,
+        object({
+          arenas: list(object({ name: TEXT, game: { type: ['string', 'null'] }, players: COUNT }))
+        })
+      ]
     },
     'POST /arena/{name}': {
       about: 'Joins as a player.',
+      ...granted,
       answer: [201, object({ player: part('Id'), number: COUNT, feed: part('Key') })],
       problems: [
         ...[...GRANTED, 'unknown-arena', 'arena-full', 'too-many-joins', 'too-many-clients'],
-        'draining'
+        ...['draining', 'state-unwritable']
       ]
     },
     'POST /arena/{name}/{player}': {
@@ -277,7 +297,7 @@ function operations({ hold, maxSprite, feedBytes }) {
       body: { 'application/json': part('Input') },
       answer: [204],
       problems: [
-        ...['unknown-arena', 'unknown-player', 'bad-input', 'bad-number'],
+        ...[...AWAY, 'unknown-arena', 'unknown-player', 'bad-input', 'bad-number'],
         ...['input-too-large', 'too-many-inputs']
       ]
     },
@@ -290,26 +310,33 @@ function operations({ hold, maxSprite, feedBytes }) {
     'GET /arena/{name}/names': {
       about: "The players' names, if they are newer.",
       token: true,
+      query: [['after', 'version']],
       answer: [200, part('Names')],
       problems: [...PUBLISHER, 'unknown-arena', 'bad-number']
     },
     'POST /arena/{name}/{player}/leave': {
       about: 'Leaves.',
       answer: [204],
-      problems: ['unknown-arena']
+      problems: [...AWAY, 'unknown-arena']
     },
     'POST /arena/{name}/{player}/name': {
       about: 'Gives the player a name.',
       body: { 'application/json': object({ name: { type: 'string', maxLength: 24 } }) },
       answer: [204],
-      problems: ['unknown-arena', 'unknown-player', 'bad-name', 'input-too-large']
+      problems: [
+        ...[...AWAY, 'unknown-arena', 'unknown-player', 'bad-name', 'input-too-large'],
+        ...['too-many-inputs', 'state-unwritable']
+      ]
     },
     'PUT /arena/{name}/names/{number}': {
       about: 'Hides a name, or shows it.',
       token: true,
       body: { 'application/json': object({ away: { type: 'boolean' } }) },
       answer: [204],
-      problems: [...PUBLISHER, 'unknown-arena', 'unknown-player', 'bad-name', 'input-too-large']
+      problems: [
+        ...[...PUBLISHER, 'unknown-arena', 'unknown-player', 'bad-name', 'input-too-large'],
+        'state-unwritable'
+      ]
     },
     'GET /arena/{name}/content/{game}': {
       about: 'What a game is about.',
@@ -322,7 +349,10 @@ function operations({ hold, maxSprite, feedBytes }) {
       token: true,
       body: { 'application/json': {} },
       answer: [204],
-      problems: [...PUBLISHER, 'unknown-arena', 'unknown-game', 'bad-content', 'content-too-large']
+      problems: [
+        ...[...PUBLISHER, 'unknown-arena', 'unknown-game', 'bad-content', 'content-too-large'],
+        'state-unwritable'
+      ]
     }
   };
 }
@@ -366,7 +396,7 @@ function responsesOf({ answer: [status, schema, other], created, cached, problem
     ...Object.fromEntries(
       [...statuses].map((one) => [
         one,
-        refusal([...new Set(names)].filter((name) => problems[name].status === one))
+        refusal([...new Set([...names, ...ANY])].filter((name) => problems[name].status === one))
       ])
     ),
     default: { $ref: '#/components/responses/Refused' }
@@ -377,7 +407,9 @@ function parametersOf(path, query = [], hold) {
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
   return [
     ...names.map((name) => ({ name, in: 'path', required: true, schema: IN_PATH[name] })),
-    ...query.map((name) => ({ name, in: 'query', schema: inQuery(hold)[name] }))
+    ...query
+      .map((one) => [one].flat())
+      .map(([name, of = name]) => ({ name, in: 'query', schema: inQuery(hold)[of] }))
   ];
 }
 
@@ -407,7 +439,9 @@ export function openApi(options, routes) {
       }
     };
   }
-  const others = Object.keys(problems).filter((name) => !problems[name].at && !named.has(name));
+  const others = Object.keys(problems).filter(
+    (name) => ANY.includes(name) || (!problems[name].at && !named.has(name))
+  );
   return {
     openapi: '3.1.0',
     info: {
@@ -421,7 +455,12 @@ export function openApi(options, routes) {
     components: {
       schemas,
       responses: { Refused: refusal(others) },
-      securitySchemes: { publisher: { type: 'http', scheme: 'bearer' } }
+      securitySchemes: {
+        publisher: {
+          ...{ type: 'http', scheme: 'bearer' },
+          description: "A publisher's token, or a grant."
+        }
+      }
     }
   };
 }

@@ -6,6 +6,7 @@ import { problems } from '../../lib/http/problems.js';
 import { Awaited, AWAITS, createRoutes } from '../../lib/http/routes.js';
 import { table } from '../../lib/operator/options.js';
 import { Unanswerable } from '../../lib/torus/pool.js';
+import { documentAt } from '../support/documents.js';
 
 /** The routes without a socket: a request is an object, and so is the answer. */
 
@@ -279,6 +280,11 @@ t.test('what is answered when the door is closed goes nowhere', async (t) => {
 
 t.test('the OpenAPI document has every route, and every problem', async (t) => {
   const names = (text) => text.match(/urn:sprites:[a-z-]+/g).map((name) => name.slice(12));
+  /** Requests with a query, as the manuals have them. */
+  const tables = ['lib/http/README.md', 'lib/arena/README.md'].flatMap((manual) => [
+    ...documentAt(manual).matchAll(/^\| `([A-Z]+) ([^`?]+)\?([^`]+)`/gm)
+  ]);
+  t.ok(tables.length > 5, `${tables.length} were seen`);
   for (const arena of [['hall'], []]) {
     const { ask, routes } = routesOver(t, {}, { feeds: { list() {} }, arena: {} }, { arena });
     const answer = await ask('GET', '/openapi.json');
@@ -299,5 +305,15 @@ t.test('the OpenAPI document has every route, and every problem', async (t) => {
     t.equal(new Set(ids.map(({ operationId }) => operationId)).size, ids.length);
     const all = Object.keys(problems).filter((name) => !problems[name].at);
     t.same([...new Set(names(answer.body))].sort(), all.sort());
+    if (arena.length === 0) continue;
+    for (const [what, method, path, query] of tables) {
+      const has = document.paths[path]?.[method.toLowerCase()].parameters.map(({ name }) => name);
+      const wanted = [...query.matchAll(/(?:^|&)(\w+)=/g)].map(([, name]) => name);
+      t.same(
+        wanted.filter((name) => !has?.includes(name)),
+        [],
+        what
+      );
+    }
   }
 });
