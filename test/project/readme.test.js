@@ -48,6 +48,14 @@ t.test('a problem that a document names has the status that it says', async (t) 
   t.ok(seen > 50, `${seen} were seen`);
 });
 
+t.test('a problem that a proxy answers in place of a server is one of its own', async (t) => {
+  const answered = ['deploy/nginx.conf', 'deploy/world/haproxy.cfg'].flatMap((path) => [
+    ...documentAt(path).matchAll(/urn:sprites:([a-z-]+).*?status\\?":(\d+)/g)
+  ]);
+  t.equal(answered.length, 2);
+  for (const [, name, status] of answered) t.equal(problems[name]?.status, Number(status), name);
+});
+
 t.test('the live counts are those of the table, every one, and nothing else is', async (t) => {
   const namesOf = (some) => some.map(({ name }) => name).toSorted();
   const all = namesOf(counts);
