@@ -39,9 +39,6 @@ export function cached(common) {
   return fields;
 }
 
-/** What the answer with a problem says besides. */
-const REFUSED = { 'bad-media-type': { headers: { 'Accept-Patch': [...KINDS.keys()].join(', ') } } };
-
 /**
  * @param {object} parts
  * @param {ReturnType<import('./publisher.js').openPublisher>} parts.publisher
@@ -167,7 +164,7 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
   /** Publishes what a request of a publisher has brought. */
   async function publish(request, key, kind) {
     const refusal = publisher.refuses(key, kind);
-    if (refusal !== undefined) throw new Refusal(refusal, REFUSED[refusal]);
+    if (refusal !== undefined) throw new Refusal(refusal);
     const body = readBody(request, publisher.most(key), 'feed-too-large');
     return published(await publisher.publish(key, kind, body));
   }
@@ -182,7 +179,11 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
     const key = publishedKey(request.path);
     const [type] = (request.headers['content-type'] ?? '').split(';');
     const kind = KINDS.get(type.trim().toLowerCase());
-    if (kind === undefined) throw new Refusal('bad-media-type', REFUSED['bad-media-type']);
+    const taken = [...KINDS].filter(([, one]) => publisher.refuses(key, one) !== 'bad-media-type');
+    if (!taken.some(([, one]) => one === kind)) {
+      const headers = { 'Accept-Patch': taken.map(([name]) => name).join(', ') };
+      throw new Refusal('bad-media-type', { headers });
+    }
     return publish(request, key, kind);
   }
 

@@ -237,7 +237,8 @@ export const problems = {
   'bad-media-type': {
     status: 415,
     title: 'Not a patch by its Content-Type',
-    detail: 'Send application/json-patch+json or application/merge-patch+json.'
+    detail:
+      "Send application/merge-patch+json or, except to an arena's control, application/json-patch+json."
   },
   'input-too-large': { status: 413, title: 'Input too large', detail: 'Send at most 512 bytes.' },
   'content-too-large': {

@@ -273,6 +273,7 @@ contract(t, { options }, (t, server) => {
     const patch = { body: '[]', headers: { 'Content-Type': 'application/json-patch+json' } };
     const by = await authorized(server, 'PATCH', `${feed}/control`, patch);
     t.equal(problemOf(by), 'bad-media-type');
+    t.equal(by.headers['accept-patch'], 'application/merge-patch+json');
     const other = await authorized(server, 'PUT', '/feed/arena/yard', put);
     t.equal(other.status, 201, 'a feed of another name is');
     await authorized(server, 'DELETE', '/feed/arena/yard');
