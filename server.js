@@ -112,9 +112,11 @@ export async function start(given, log = createLog('silent'), signal = undefined
       })
     );
 
+    let port;
     /** The problem that keeps the server from being one to send clients to, if any. */
     function unready() {
       if (life.draining) return 'draining';
+      if (port === undefined) return 'joining';
       return state.status()?.blocked > 0 ? 'state-unwritable' : world.unready();
     }
     const shown = { options, status: live.whole, unready };
@@ -132,7 +134,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     if (transient.port > 0) {
       await door.listen({ host, ...transient, option: 'transient-port', transient: true });
     }
-    const port = await door.listen({ host, port: options.port });
+    port = await door.listen({ host, port: options.port });
     // The start has kept the loop busy, but no client was waiting yet.
     live.metrics.forgetStalls();
     world.start(port);

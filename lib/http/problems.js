@@ -424,7 +424,7 @@ export const problems = {
   },
   joining: {
     status: 503,
-    title: 'The server is joining its world',
+    title: 'The server is starting, or joining its world',
     at: '`/readyz`',
     detail: 'Send clients to this server when it is ready, usually within seconds.',
     retryAfter: 1

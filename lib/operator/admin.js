@@ -17,9 +17,8 @@ import { problemAnswer } from '../http/problem-answers.js';
  *     GET /metrics   Prometheus' text format
  *     GET /status    the live counts, all of them, as JSON
  *     GET /healthz   200 "ok" while the process lives and its event loop turns
- *     GET /readyz    200 "ready", or 503 while draining, while the state can't be
- *                    written, or while it joins a world: take
- *                    it out of the balancer
+ *     GET /readyz    200 "ready", or 503 while it starts, joins a world or drains, and while the state
+ *                    can't be written: take it out of the balancer
  *
  * and what is about one client (lib/operator/admin-clients.js), from this host alone. On loopback a browser of
  * this host is the one way in for strangers: all but /healthz and /readyz, which balancers ask by any name,

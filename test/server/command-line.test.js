@@ -3,12 +3,15 @@ import { once } from 'node:events';
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 
 import t from 'tap';
 
 import { helpText } from '../../lib/operator/options.js';
+import { freePort } from '../support/addresses.js';
 import { certificate } from '../support/certificate.js';
 import { Wire } from '../support/http.js';
+import { launch } from '../support/launch.js';
 import { temporary } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
 import { start as startSwarm } from '../support/swarm.js';
@@ -39,6 +42,26 @@ function refusedWith(t, { code, out, err }, expected, pattern) {
   t.match(err, /^sprites: [^\n]+\n$/, 'one line on stderr');
   t.match(err, pattern);
 }
+
+t.test('one that is ready takes clients', async (t) => {
+  const options = { arena: 'hall', state: join(temporary(t), 'state'), drain: 0 };
+  // The first makes the state. That of an arena takes a while.
+  for (let time = 0; time < 2; time += 1) {
+    const [port, adminPort] = [await freePort(), await freePort()];
+    const server = launch({ ...options, port, 'admin-port': adminPort });
+    t.teardown(() => server.child.kill('SIGKILL'));
+    const asks = async (at, path) => {
+      const answer = await fetch(`http://127.0.0.1:${at}${path}`).catch(() => undefined);
+      return answer?.status === 200;
+    };
+    const ended = server.ended.then(() => true);
+    while (!(await asks(adminPort, '/readyz')) && !(await Promise.race([ended, pause(5)])));
+    t.ok(await asks(port, '/status'));
+    await server.listening;
+    server.child.kill();
+    t.same(await server.ended, [0, null]);
+  }
+});
 
 t.test('it starts in every documented way, says where it listens, and serves', async (t) => {
   const node = Number(process.versions.node.split('.')[0]);
