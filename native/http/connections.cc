@@ -160,6 +160,19 @@ ssize_t Connections::give(const Connection& connection, const char* bytes, size_
 
 ssize_t Connections::give(const Connection& connection, const base::Message& message,
                           uint64_t sent) {
+  if (sent > 0 || connection.secure || message.length() < SendCosts::kLong) {
+    return giveRest(connection, message, sent);
+  }
+  const SendWay way = message.file() >= 0 ? SendWay::kFile : SendWay::kCopy;
+  const uint64_t began = EventSet::now();
+  const ssize_t taken = giveRest(connection, message, 0);
+  const bool whole = taken == static_cast<ssize_t>(message.length());
+  if (whole) costs_.took(way, EventSet::now() - began, message.length());
+  return taken;
+}
+
+ssize_t Connections::giveRest(const Connection& connection, const base::Message& message,
+                              uint64_t sent) {
   // To a client that is gone this raises SIGPIPE, which Node ignores.
   if (!connection.secure && message.file() >= 0) {
     auto from = static_cast<off_t>(sent);

@@ -45,6 +45,7 @@
 #include "events.h"
 #include "http_reader.h"
 #include "request_handler.h"
+#include "send_costs.h"
 #include "tls.h"
 
 namespace server {
@@ -211,6 +212,9 @@ class Connections {
   /** The same with what is left of a message behind `sent` bytes of it. */
   ssize_t give(const Connection& connection, const base::Message& message, uint64_t sent);
 
+  /** What long messages have taken. */
+  SendCosts& sendCosts() { return costs_; }
+
   /** Whether there is more to receive that no event tells of. */
   bool hasMore(const Connection& connection) {
     return connection.secure && sessions_[indexOf(connection)].session->pending();
@@ -279,6 +283,7 @@ class Connections {
   static constexpr uint32_t kTickBudget = 8192;
 
   void forget(Connection& connection);
+  ssize_t giveRest(const Connection& connection, const base::Message& message, uint64_t sent);
 
   EventSet* const events_;
   AddressLimits* const limits_;
@@ -290,6 +295,7 @@ class Connections {
     TlsSession* session;
   };
   base::Reserved<Place> sessions_;
+  SendCosts costs_;
   base::Wheel<kTickMilliseconds> wheel_;
   uint64_t now_;  // milliseconds, of the last tick
   uint64_t heldBytes_ = 0;

@@ -14,9 +14,8 @@ namespace server {
 
 namespace {
 
-/** A message of so many bytes is sent from a file when it is needed so often again: then it is
- * likely to have many readers (memory_file.h has the costs). */
-constexpr uint64_t kFileBytes = 64 << 10;
+/** A long message is sent from a file, where that is cheaper, when it is needed so often again:
+ * then it is likely to have many readers. */
 constexpr uint32_t kFileFrom = 3;
 
 /** From how many readers on a shorter one is copied into one piece for those that follow. */
@@ -289,8 +288,10 @@ base::Ref<base::Message> FeedHandler::messageOf(const FeedAnswer& answer, bool o
   if (!shared) return compose(answer, opens, to);
   for (Made& made : made_) {
     if (!made.isOf(answer)) continue;
-    const bool isLong = made.message->length() >= kFileBytes;
-    if (++made.again == kFileFrom && isLong) made.message->makeFile();
+    const bool isLong = made.message->length() >= SendCosts::kLong;
+    if (++made.again == kFileFrom && isLong && connections_->sendCosts().wantsFile()) {
+      made.message->makeFile();
+    }
     if (made.again == kOnePieceFrom && !isLong) {
       made.copied = std::exchange(made.message, made.message->inOnePiece());
     }

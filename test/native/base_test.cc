@@ -17,6 +17,7 @@
 #include "base/loop_delays.h"
 #include "base/wheel.h"
 #include "expect.h"
+#include "http/send_costs.h"
 
 /** The timer wheel against a plain table: random arming, disarming, sweeping, also from callbacks.
  */
@@ -386,6 +387,40 @@ void test() {
 
 }  // namespace deadlines
 
+/** Which way long messages go: the one that has been cheaper, and now and then the other. */
+namespace costs {
+
+using server::SendCosts;
+using server::SendWay;
+
+constexpr uint64_t kBytes = 165000;
+
+uint32_t filesOf(SendCosts* costs, uint32_t messages) {
+  uint32_t files = 0;
+  for (uint32_t i = 0; i < messages; ++i) files += costs->wantsFile() ? 1 : 0;
+  return files;
+}
+
+void test() {
+  SendCosts costs;
+  EXPECT(filesOf(&costs, 100) == 100);
+  costs.took(SendWay::kCopy, 24, kBytes);
+  EXPECT(filesOf(&costs, 100) == 100);
+  costs.took(SendWay::kFile, 43, kBytes);
+  EXPECT(filesOf(&costs, 100 * SendCosts::kLookEvery) == 100);
+  // One that took long, as another process had the core, says little.
+  costs.took(SendWay::kCopy, 12000, kBytes);
+  EXPECT(filesOf(&costs, SendCosts::kLookEvery) == 1);
+  for (int i = 0; i < 100; ++i) costs.took(SendWay::kCopy, 85, kBytes);
+  EXPECT(filesOf(&costs, 100) == 100);
+  // By the byte.
+  for (int i = 0; i < 100; ++i) costs.took(SendWay::kFile, 200, 10 * kBytes);
+  for (int i = 0; i < 100; ++i) costs.took(SendWay::kCopy, 25, kBytes);
+  EXPECT(filesOf(&costs, 100) == 100);
+}
+
+}  // namespace costs
+
 int main(int argc, char** argv) {
   const uint64_t steps = argc > 1 ? strtoull(argv[1], nullptr, 10) : 300000;
   const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : std::random_device{}();
@@ -395,4 +430,5 @@ int main(int argc, char** argv) {
   addresses::test();
   delays::test(seed);
   deadlines::test();
+  costs::test();
 }
