@@ -30,8 +30,8 @@
 // A kFeedWant has a number, which all that is said of the feed until the next one has, too.
 //
 // Asks of one worker are served in the order in which they came. An outcome is said when the turn
-// that has decided it is in the journal, or not at all (kUnknown); all else is said at once, in
-// order. kRun is said unasked: something that the worker's thread is to do.
+// that has decided it is in the journal, or not at all (kUnknown), and kOver behind those; all else
+// is said at once, in order. kRun is said unasked: something that the worker's thread is to do.
 #ifndef SPRITES_ASKS_H_
 #define SPRITES_ASKS_H_
 

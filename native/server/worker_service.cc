@@ -71,8 +71,8 @@ void WorkerService::serve(const AskHead& head, std::string_view text) {
       drop(head.ticket);
       return;
     case Ask::kEnded:
-      drop(head.ticket);
-      return say({.say = Say::kOver, .ticket = head.ticket}, {});
+      ended_.push_back(head.ticket);
+      return;
     case Ask::kInput:
       return input(head, text);
     case Ask::kRequest:
@@ -165,6 +165,11 @@ void WorkerService::settle(Settled settled) {
     });
   }
   decided_.clear();
+  for (const Ticket& ticket : ended_) {
+    drop(ticket);
+    say({.say = Say::kOver, .ticket = ticket}, {});
+  }
+  ended_.clear();
 }
 
 void WorkerService::announce(BatchRing* ring) const {

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "arena/arena.h"
 #include "asks.h"
@@ -134,8 +135,9 @@ class WorkerService : public PollResponder {
   uint32_t used_ = 0;  // places of it that were ever used
   std::deque<std::pair<AskHead, std::string>> requests_;
   std::unordered_map<std::string, Watched> feeds_;
-  std::deque<Owed> owed_;  // in order; what the worker does not want any more is passed over
-  std::string decided_;    // outcomes that wait for the end of the turn
+  std::deque<Owed> owed_;      // in order; what the worker does not want any more is passed over
+  std::string decided_;        // outcomes that wait for the end of the turn
+  std::vector<Ticket> ended_;  // polls that end behind what the turn answers
   std::string gathered_;
   uint64_t hot_ = 0;
 };

@@ -199,6 +199,7 @@ class Test {
     endWhilePending();
     goneBeforeItsTurn();
     sendAheadOfAnswer();
+    pollAndEnd();
     sendAhead();
     sendAheadUnread();
     sufferSlowReaders();
@@ -290,6 +291,19 @@ class Test {
     std::string ignored;
     UNTIL(peer->take(&head, body == nullptr ? &ignored : body));
     return atoi(head.c_str() + 9);
+  }
+
+  /** A client that has ended its half hears why its poll is refused. */
+  void pollAndEnd() {
+    Wire peer(workerPort_);
+    peer.send(request("GET", "/poll/00000000-0000-4000-8000-000000000000"));
+    peer.end();
+    // The main thread hears of the poll and of the end at once.
+    for (int i = 0; i < 10; ++i) worker_.turn();
+    std::string head, body;
+    UNTIL(peer.take(&head, &body));
+    EXPECT(body.size() == kLongBody);
+    UNTIL((peer.read(), peer.over()));
   }
 
   /** Who sends many requests at once gets a few answers a turn, and in the end all of them. */
