@@ -99,7 +99,7 @@ async function takeLock({ path, options: { state, stateWait }, log, signal }) {
 }
 
 /** How often it is looked whether the state can be written, in milliseconds. */
-const WATCH = 500;
+const WATCH = 1000;
 
 /** Milliseconds before a lost state that could not be written anew is tried again. */
 const RETRY = 10_000;

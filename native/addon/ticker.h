@@ -24,8 +24,8 @@ class Ticker {
  public:
   using Tick = void (*)(void* owner);
 
-  /** Ticks that have to be unneeded for a rest: one more than are left out. */
-  static constexpr uint32_t kRestTicks = 11;
+  /** Ticks that have to be unneeded for a rest: more than are left out, and than it may be late. */
+  static constexpr uint32_t kRestTicks = 13;
 
   /** Begins to call `tick(owner)`; it does not keep the process alive. */
   Ticker(void* owner, Tick tick)

@@ -502,8 +502,8 @@ t.test('what JavaScript answers when the workers have ended goes nowhere', async
 
 /** How often a second the threads of a server with nothing to do are woken at the most, all together. */
 const WAKINGS = [
-  { options: {}, most: 5 },
-  { options: { state: true }, most: 5 },
+  { options: {}, most: 8 },
+  { options: { state: true }, most: 8 },
   // Each worker has its ticks.
   { options: { workers: 2 }, most: 150 }
 ];
