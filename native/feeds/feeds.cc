@@ -477,7 +477,8 @@ void Feeds::await(std::string_view key) {
   Feed* const feed = lookUp(key);
   if (feed == nullptr || feed->value) return;
   feed->wanted = feed->wantedByWaiter = false;
-  if (!std::exchange(feed->awaited, true)) {
+  const bool isFetched = mayBeFetched(key);
+  if (!isFetched && !std::exchange(feed->awaited, true)) {
     --counts_.feeds;
     ++counts_.awaited;
   }
@@ -486,7 +487,8 @@ void Feeds::await(std::string_view key) {
     const uint32_t watcher = at;
     const Watcher& one = watchers_[watcher];
     at = one.next;
-    if (one.waits && !one.stream) continue;
+    // Of a list something else may be known.
+    if (!one.many && (isFetched || (one.waits && !one.stream))) continue;
     unhang(watcher);
     hang(watcher, List::kDue);
   }
@@ -525,8 +527,8 @@ void Feeds::arrive(Feed* feed) {
     at = one.next;
     if (!afters_.contains(watcher)) continue;
     takeAfter(watcher);
-    // The head of a stream goes out at once, in any case.
-    if (!one.stream && (!hasNews(one) || awaitsCompression(one))) {
+    // The head of a stream goes out at once, in any case; of a list something else may be known.
+    if (!one.stream && !one.many && (!hasNews(one) || awaitsCompression(one))) {
       unhang(watcher);
       waiting.push_back(watcher);
     }

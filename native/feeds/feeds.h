@@ -371,7 +371,7 @@ class Feeds {
   void show(std::string_view key, FeedValue value, base::Ref<base::Bytes> gzip);
 
   /** It is not published there, but awaited: those that do not wait for that are told, and streams
-   * are opened. */
+   * are opened; or it is being fetched: lists do not wait for it. */
   void await(std::string_view key);
 
   /** Forgets a feed that is awaited, once it has no watchers. */
@@ -621,6 +621,7 @@ class Feeds {
     return feed.awaited && !feed.value && !watcher.waits;
   }
   bool shows() const { return options_.shows != nullptr; }
+  bool mayBeFetched(std::string_view key) const { return options_.upstream && toldBy(key).empty(); }
   bool mayBeBehind() const { return shows() || options_.shared; }
   uint32_t listOf(const Feed& feed, List list) const;
   bool empty(uint32_t list) const;

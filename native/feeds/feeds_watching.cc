@@ -33,7 +33,7 @@ Outcome Feeds::ask(const Wanted& wanted, const WatchHow& how, Feed** found) {
     if (outcome != Outcome::kOk && outcome != Outcome::kUnknownFeed) return outcome;
     feed = lookUp(wanted.key);
   }
-  const bool fetched = shows() || (options_.upstream && !tells);
+  const bool fetched = shows() || mayBeFetched(wanted.key);
   const bool waits = waitsFor(wanted, how);
   if (feed == nullptr) {
     if (!fetched && !waits) return Outcome::kUnknownFeed;
@@ -302,8 +302,7 @@ bool Feeds::awaitsValue(uint32_t first) const {
 /** Whether the table that is shown has not said yet whether there is such a feed. Where that
  * fetches it, this is not known. */
 bool Feeds::isUnheard(const Feed& feed) const {
-  const bool isFetched = options_.upstream && toldBy(feed.key).empty();
-  return shows() && !isFetched && feed.wanted && !feed.value && !feed.gone;
+  return shows() && !mayBeFetched(feed.key) && feed.wanted && !feed.value && !feed.gone;
 }
 
 /** Whether a watcher has nothing to be answered before that is said. */
@@ -317,11 +316,13 @@ bool Feeds::awaitsWord(uint32_t first) const {
   }
 }
 
-/** Whether a poll has the newest versions that are here: what it waits for is still to come. */
+/** Whether there is nothing to answer a poll: what it waits for is still to come. */
 bool Feeds::knowsAll(uint32_t first) const {
   for (uint32_t at = first;;) {
     const Watcher& one = watchers_[at];
-    if (!feeds_[one.feed]->value || hasNews(one)) return false;
+    const Feed& feed = *feeds_[one.feed];
+    const bool isMissing = feed.gone || feed.failedUntil > 0 || isUnknown(feed, one);
+    if (hasNews(one) || (!feed.value && isMissing)) return false;
     at = one.sibling;
     if (at == first) return true;
   }

@@ -133,7 +133,7 @@ enum class Say : uint8_t {
   kFeed,         // text: a pointer to a FeedNews
   kFeedGzip,     // the same; what is compressed of it
   kFeedEnd,      // text: its key
-  kFeedAwaited,  // text: its key
+  kFeedAwaited,  // the same; it may be being fetched
   kRun,          // text: a pointer to a Command
 };
 

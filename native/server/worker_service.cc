@@ -226,7 +226,8 @@ void WorkerService::want(std::string_view key, const AskHead& head) {
   const Outcome outcome =
       parts_.feeds->askForWorker(key, thread(), whoOf<Address>(head), head.number != 0);
   feed = parts_.feeds->find(key);
-  if (feed != nullptr && feed->awaited) {
+  const bool isFetched = outcome == Outcome::kOk && feed != nullptr && !feed->value;
+  if (isFetched || (feed != nullptr && feed->awaited)) {
     return say({.say = Say::kFeedAwaited, .ticket = {watched.want, 0}}, key);
   }
   if (outcome != Outcome::kOk) ended(key, outcome);

@@ -100,12 +100,14 @@ class Behind : FeedResponder {
     while (feeds_.step(1000)) clockNow += 10;
   }
 
+  /** A list waits for a feed besides that is not published. */
   void watch(const char* after) {
     said_.clear();
-    const Wanted wanted = {"a", after};
+    const Wanted wanted[] = {{"a", after}, {"b", "none"}};
     uint32_t watcher;
-    EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, false, false, false, many_}, 0, &watcher) ==
-           Outcome::kOk);
+    EXPECT(feeds_.watch(wanted, many_ ? 2 : 1, {kNoFeedHold, false, false, false, many_}, 0,
+                        &watcher) == Outcome::kOk);
+    if (many_ && feeds_.options().shows != nullptr) feeds_.await("b");
   }
 
   Taken answer(uint32_t, const FeedAnswer& answer) override {

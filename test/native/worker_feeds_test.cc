@@ -405,6 +405,42 @@ void waitsForTheMainThread() {
   EXPECT(both.worker.heard("upstream-failed"));
 }
 
+/** What is known of one feed of a list is said as soon as there is known to be nothing new of the
+ * other. */
+void saysWhatIsKnownOfOne() {
+  const Wanted refused = {"p", "", Outcome::kGrantRequired};
+  for (const Wanted& other : {Wanted{"a", "e1-1"}, Wanted{"b", kNoCursor}}) {
+    Both both;
+    both.main.publish("a", 1);
+    both.worker.watchBoth(other, refused);
+    EXPECT(both.worker.said.empty());
+    both.settle();
+    EXPECT(both.worker.heard("grant-required"));
+  }
+}
+
+/** A list does not wait for the fetch of one of its feeds. */
+void saysNewsBesideAFetch() {
+  Both both(true);
+  both.main.publish("a", 1);
+  both.worker.watchBoth({"a", ""}, {"b", ""});
+  both.settle();
+  EXPECT(both.worker.heard("e1-1"));
+  both.worker.watchBoth({"a", "e1-1"}, {"b", ""});
+  both.settle();
+  EXPECT(both.worker.said.empty());
+  both.main.publish("a", 2);
+  both.settle();
+  EXPECT(both.worker.heard("e1-2"));
+  both.worker.watch("b", "");
+  both.worker.watchBoth({"a", "e1-2"}, {"b", ""});
+  both.settle();
+  EXPECT(both.worker.said.empty());
+  both.main.publish("b", 3);
+  both.settle();
+  EXPECT(both.worker.said.size() == 2);
+}
+
 /** All threads have the same bytes, which are given back when none needs them. */
 void sharesBytes() {
   Both both;
@@ -607,6 +643,8 @@ int main() {
   crossesAsking();
   takesNoAnswerForAnother();
   waitsForTheMainThread();
+  saysWhatIsKnownOfOne();
+  saysNewsBesideAFetch();
   sharesBytes();
   skipsWhatItIsTooSlowFor();
   owesWhatTheRingHasNot();
