@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import t from 'tap';
 
 import { parse } from '../../lib/swarm/options.js';
+import { listening } from '../support/addresses.js';
 import { arenaOptions, tell, valueOf } from '../support/arena.js';
 import { childrenOf } from '../support/processes.js';
 import { startServer } from '../support/server.js';
@@ -132,13 +132,7 @@ async function startStranger(t, answers) {
     if (typeof answer === 'function') answer(response, request);
     else response.end(answer);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { asked, base: `http://127.0.0.1:${server.address().port}` };
+  return { asked, base: `http://127.0.0.1:${await listening(t, server)}` };
 }
 
 const redirect = (response) => response.writeHead(302, { Location: '/elsewhere' }).end();

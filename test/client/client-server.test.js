@@ -7,6 +7,7 @@ import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import { Client } from '../../lib/client/client.js';
 import { globalTimers, Requests } from '../../lib/client/requests.js';
+import { listening } from '../support/addresses.js';
 import { resetSocket } from '../support/http.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
@@ -282,14 +283,10 @@ t.test('an answer that stalls is given up in time, whatever garbage is collected
     socket.on('error', () => {}).on('close', () => (open -= 1));
     socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n'));
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => server.close());
+  const port = await listening(t, server);
   const requests = new Requests(fetch, globalTimers(), { requestTimeout: 500, answerMost: 100 });
   const collecting = setInterval(collect, 20);
-  await t.rejects(requests.ask(`http://127.0.0.1:${server.address().port}/`, {}), {
-    reason: 'slow'
-  });
+  await t.rejects(requests.ask(`http://127.0.0.1:${port}/`, {}), { reason: 'slow' });
   await until(() => open === 0);
   t.pass('its connection is closed');
   clearInterval(collecting);
@@ -299,10 +296,7 @@ t.test('a redirect is an answer that no Sprites server gives', async (t) => {
   const server = createHttpServer((request, response) => {
     response.writeHead(307, { location: '/elsewhere' }).end('{}');
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => server.close());
-  const { port } = server.address();
+  const port = await listening(t, server);
   const requests = new Requests(fetch, globalTimers(), { requestTimeout: 5000, answerMost: 100 });
   t.match(await requests.ask(`http://127.0.0.1:${port}/join`, {}), { status: 307 });
 });
@@ -323,14 +317,9 @@ t.test('an answer that is small as it is sent and huge as it is read is refused'
       response.writeHead(204).end();
     }
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => {
-    server.close();
-    server.closeAllConnections();
-  });
+  const port = await listening(t, server);
   const whys = [];
-  const catcher = new Catcher(t, `http://127.0.0.1:${server.address().port}`, {
+  const catcher = new Catcher(t, `http://127.0.0.1:${port}`, {
     onState: (state, { why }) => whys.push(why ?? state)
   });
   while (polls < 2 && !whys.includes('garbage'))

@@ -1,5 +1,4 @@
 /* global document */
-import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import http from 'node:http';
 import { createRequire } from 'node:module';
@@ -7,6 +6,7 @@ import { dirname, join } from 'node:path';
 
 import t from 'tap';
 
+import { listening } from '../support/addresses.js';
 import { put, remove, tokenFile } from '../support/feeds.js';
 import { launchBrowser, noBrowser } from '../support/page-browser.js';
 import { ROOT, startServer } from '../support/server.js';
@@ -50,10 +50,7 @@ async function serve(t, port) {
     else if (existsSync(file)) response.end(readFileSync(file));
     else response.writeHead(404).end();
   });
-  site.listen(0, '127.0.0.1');
-  await once(site, 'listening');
-  t.teardown(() => site.close());
-  return `http://127.0.0.1:${site.address().port}/`;
+  return `http://127.0.0.1:${await listening(t, site)}/`;
 }
 
 t.test('a component has the newest value of its feed', { skip: noBrowser() }, async (t) => {

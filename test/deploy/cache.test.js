@@ -1,9 +1,8 @@
-import { once } from 'node:events';
 import { createServer } from 'node:http';
 import t from 'tap';
 
 import { Feeds } from '../../lib/client/client.js';
-import { freePort } from '../support/addresses.js';
+import { freePort, listening } from '../support/addresses.js';
 import { CACHE_NAMES, cacheMissing, startCache } from '../support/caches.js';
 import { put, tokenFile } from '../support/feeds.js';
 import { temporary } from '../support/processes.js';
@@ -127,9 +126,7 @@ for (const kind of CACHE_NAMES) {
       seen.set(url, [headers['x-forwarded-for'], headers.forwarded]);
       response.end('{}');
     });
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    t.teardown(() => server.close());
-    const ports = { port: await freePort(), server: server.address().port };
+    const ports = { port: await freePort(), server: await listening(t, server) };
     await start(t, kind, ports);
     const paths = ['/feed/scores', '/feed/scores?grant=a', '/feeds?watch=a', '/join'];
     const headers = { 'X-Forwarded-For': '192.0.2.1', Forwarded: 'for=192.0.2.1' };

@@ -10,7 +10,7 @@ import { Client } from '../../lib/client/client.js';
 import { Feeds } from '../../lib/client/feeds.js';
 import { tagOf, tagText } from '../../lib/base/tag.js';
 import { certificate } from '../support/certificate.js';
-import { freePort } from '../support/addresses.js';
+import { freePort, listening } from '../support/addresses.js';
 import { createCredentials, skip as noNats, startNats } from '../support/nats.js';
 import { temporary } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
@@ -182,9 +182,7 @@ async function startSource(t) {
     const count = Math.floor((Date.now() - began) / 250);
     response.setHeader('Content-Type', 'application/json').end(JSON.stringify({ count }));
   });
-  t.teardown(() => source.close());
-  await new Promise((resolve) => void source.listen(0, '127.0.0.1', resolve));
-  return `http://127.0.0.1:${source.address().port}/{key}.json`;
+  return `http://127.0.0.1:${await listening(t, source)}/{key}.json`;
 }
 
 /** Three servers of one world, each with its name; and what a fourth would need. */

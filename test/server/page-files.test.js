@@ -1,9 +1,9 @@
 import { createServer } from 'node:http';
-import { once } from 'node:events';
 import t from 'tap';
 import { arenaFiles } from '../../lib/arena/files.js';
 import { findGames } from '../../lib/arena/games.js';
 import { contentSecurityPolicy, openPages, pageFiles } from '../../lib/base/page-files.js';
+import { listening } from '../support/addresses.js';
 
 /** Where a file's way to another one leads, under a path of a proxy's: nothing leads out of that. */
 function under(path, name) {
@@ -77,14 +77,8 @@ t.test('served over HTTP', async (t) => {
     response.writeHead(file?.status ?? 404, file?.headers);
     response.end(file?.body);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const ask = (path, method = 'GET') =>
-    fetch(`http://127.0.0.1:${server.address().port}${path}`, { method });
+  const port = await listening(t, server);
+  const ask = (path, method = 'GET') => fetch(`http://127.0.0.1:${port}${path}`, { method });
   const page = await ask('/');
   t.equal(page.status, 200);
   t.match(await page.text(), '<!doctype html>');

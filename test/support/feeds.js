@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
@@ -12,6 +11,7 @@ import { createDoor } from '../../lib/http/door.js';
 import { readOptions } from '../../lib/operator/options.js';
 import { AddressLimits } from '../../lib/torus/address-limits.js';
 import { Pool } from '../../lib/torus/pool.js';
+import { listening } from './addresses.js';
 import { request, Wire } from './http.js';
 import { temporary } from './processes.js';
 import { until } from './until.js';
@@ -225,13 +225,7 @@ export async function startUpstream(t, answer) {
     });
     upstream.answer(request, response);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  upstream.url = `http://127.0.0.1:${server.address().port}/api/{key}.json`;
+  upstream.url = `http://127.0.0.1:${await listening(t, server)}/api/{key}.json`;
   return upstream;
 }
 

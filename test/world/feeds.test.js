@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { cpSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
@@ -13,6 +12,7 @@ import { digestOf } from '../../lib/feeds/packing.js';
 import { FeedStore } from '../../lib/world/feed-store.js';
 import { NatsLink } from '../../lib/world/nats-link.js';
 import { randomOf } from '../fuzz/random.js';
+import { listening } from '../support/addresses.js';
 import { problemOf } from '../support/contract.js';
 import {
   EventStream,
@@ -58,10 +58,7 @@ const has = (cursor) => (answer) => answer.body.cursor === cursor;
 t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) => {
   const nats = await startNats(t, 'max_payload: 65536');
   const upstream = createServer((request, response) => response.end('{"from":"upstream"}'));
-  upstream.listen(0, '127.0.0.1');
-  await once(upstream, 'listening');
-  t.teardown(() => upstream.close());
-  const url = `http://127.0.0.1:${upstream.address().port}/{key}`;
+  const url = `http://127.0.0.1:${await listening(t, upstream)}/{key}`;
   const [a, b, c] = await Promise.all([
     enter(t, nats, 'a', { arena: 'hall' }),
     enter(t, nats, 'b'),

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 
@@ -10,7 +9,7 @@ import { BUCKET } from '../../lib/world/broker.js';
 import { FeedStore, STREAM } from '../../lib/world/feed-store.js';
 import { NatsLink } from '../../lib/world/nats-link.js';
 import { certificate } from '../support/certificate.js';
-import { startHole } from '../support/addresses.js';
+import { listening, startHole } from '../support/addresses.js';
 import { credentialsOf, enterNats, skip, startCluster, startNats } from '../support/nats.js';
 import { openSockets, temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
@@ -42,10 +41,7 @@ t.test('a NATS server that does not answer costs no descriptor', async (t) => {
       socket.on('error', () => {}).resume();
       socket.write(greeting);
     });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    t.teardown(() => server.close());
-    ports[name] = server.address().port;
+    ports[name] = await listening(t, server);
   }
   for (const [name, port] of Object.entries(ports)) {
     const before = openSockets();
