@@ -4,7 +4,7 @@ import { Refusal } from '../base/refusal.js';
 
 /**
  * @param {string} problem
- * @returns {(holds: boolean, says: string) => void} throws a Refusal where it does not hold
+ * @returns {(holds: boolean, detail: string) => void} throws a Refusal where it does not hold
  */
 export const checkFor = (problem) => (holds, detail) => {
   if (!holds) throw new Refusal(problem, { detail });

@@ -1,5 +1,6 @@
 import { gzipSync } from 'node:zlib';
 
+import { isObject } from '../client/answers.js';
 import {
   applyOperations,
   ConflictError,
@@ -58,8 +59,6 @@ export const COMPRESS_FROM = 1024;
 
 const NONE = new Uint8Array(0);
 const encoder = new TextEncoder();
-
-const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
  * Applies a merge patch (RFC 7396).

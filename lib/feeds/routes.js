@@ -99,15 +99,14 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
     return { grant, problems: keys.map(problemOf) };
   }
 
-  async function watchMany(request, read) {
-    const wanted = read();
+  async function watchMany(request, wanted) {
     const gzip = readsGzip(request.headers);
     return watch(request, { ...wanted, gzip, ...(await openedOf(request, wanted.keys)) });
   }
 
   function post(request) {
     const bytes = readBody(request, WATCH_BYTES, 'watch-too-large');
-    return watchMany(request, () => readPostedWatch(bytes));
+    return watchMany(request, readPostedWatch(bytes));
   }
 
   /** What GET without a cursor would answer, without it; nothing is fetched. */
@@ -143,7 +142,7 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
   function list(request) {
     const { query, headers } = request;
     if (query.has('watch')) {
-      return watchMany(request, () => readListedWatch(query, headers));
+      return watchMany(request, readListedWatch(query, headers));
     }
     authorize(request);
     const [prefix = '', ...others] = query.getAll('prefix');

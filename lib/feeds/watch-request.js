@@ -1,4 +1,5 @@
 import { Refusal } from '../base/refusal.js';
+import { isObject } from '../client/answers.js';
 import { isCursor, isKey } from './names.js';
 
 /**
@@ -175,7 +176,6 @@ export function readPostedWatch(bytes) {
     // Every error of the syntax gets the same answer: it says what to send.
     throw new Refusal('bad-watch');
   }
-  const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
   if (!isObject(body) || !isObject(body.feeds)) throw new Refusal('bad-watch');
   const { hold, delta = false, feeds } = body;
   if (typeof delta !== 'boolean') throw new Refusal('bad-delta');

@@ -1,8 +1,8 @@
+import { isObject } from '../client/answers.js';
+
 /** Strict reading of what a token is made of: what could be read in two ways is nothing. */
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
-const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** How many members the objects of a value have, together. */
 function membersOf(value) {

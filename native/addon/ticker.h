@@ -4,18 +4,18 @@
 //   feeds ─┤            │            │ all are quiet          │       same turn of the loop: a
 //   door ──┘            │            │                        │       wake-up costs some 70 µs.
 //
-// Where no object has a deadline within a second, a loop that sleeps by itself (loop_turns.h) puts
-// the ticks off to the next full second. Before it does anything else, whatever has woken it, the
-// ticks that were left out are made up as one: no object's time is older than a tick when it is
+// Where no object has a deadline within kRestTicks, a loop that sleeps by itself (loop_turns.h)
+// puts the ticks off to the next full second. Before it does anything else, whatever has woken it,
+// the ticks that were left out are made up as one: no object's time is older than a tick when it is
 // called. Rejected: a timer for the next deadline (every poll moves one).
 #ifndef SPRITES_TICKER_H_
 #define SPRITES_TICKER_H_
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "loop_handle.h"
+#include "loop_scope.h"
 #include "torus/pool.h"
 
 namespace server {
@@ -32,7 +32,7 @@ class Ticker {
       : owner_(owner),
         tick_(tick),
         timer_(makeQuietHandle<uv_timer_t>(this, uv_timer_init)),
-        tickedAt_(uv_now(timer_->loop)) {
+        tickedAt_(now()) {
     all_.push_back(this);
     startAfter(untilNext(kTickMilliseconds));
   }
@@ -68,10 +68,7 @@ class Ticker {
   static void rest() {
     if (!std::all_of(all_.begin(), all_.end(), [](Ticker* one) { return one->quiet_; })) return;
     resting_ = all_;
-    for (Ticker* one : resting_) {
-      one->missesAt_ = uv_now(one->timer_->loop) + uv_timer_get_due_in(one->timer_.get());
-      one->startAfter(one->untilNext(kRest));
-    }
+    for (Ticker* one : resting_) one->startAfter(one->untilNext(kRest));
   }
 
   /** The loop has slept, and knows the time. */
@@ -80,7 +77,7 @@ class Ticker {
     while (!resting_.empty()) {
       Ticker* const one = resting_.back();
       resting_.pop_back();
-      if (uv_now(one->timer_->loop) >= one->missesAt_) {
+      if (one->now() / kTickMilliseconds > one->tickedAt_ / kTickMilliseconds) {
         one->tick();
       } else {
         one->startAfter(one->untilNext(kTickMilliseconds));
@@ -98,16 +95,18 @@ class Ticker {
   static constexpr uint64_t kRest = 10 * kTickMilliseconds;
   static_assert(kRest < kRestTicks * kTickMilliseconds, "no deadline comes in a rest");
 
-  /** Milliseconds until the next multiple of `period`, which is the same for all. */
-  uint64_t untilNext(uint64_t period) const {
-    const uint64_t now = uv_now(timer_->loop);
-    static const uint64_t phase = now % kTickMilliseconds;
-    return period - (now - phase) % period;
+  /** Milliseconds of the loop's clock; all are due at multiples of kTickMilliseconds. */
+  uint64_t now() const {
+    static const uint64_t phase = uv_now(timer_->loop) % kTickMilliseconds;
+    return uv_now(timer_->loop) - phase;
   }
 
+  /** Milliseconds until the next multiple of `period`. */
+  uint64_t untilNext(uint64_t period) const { return period - now() % period; }
+
   void startAfter(uint64_t milliseconds) {
-    span_ = uv_now(timer_->loop) - tickedAt_ + milliseconds;
-    dueAt_ = uv_hrtime() / 1000 + milliseconds * 1000;
+    span_ = now() - tickedAt_ + milliseconds;
+    dueAt_ = microseconds() + milliseconds * 1000;
     uv_timer_start(
         timer_.get(), [](uv_timer_t* timer) { static_cast<Ticker*>(timer->data)->tick(); },
         milliseconds, 0);
@@ -116,7 +115,7 @@ class Ticker {
   void tick() {
     planned_ = std::max(span_, uint64_t{kTickMilliseconds});
     wasDueAt_ = dueAt_;
-    tickedAt_ = uv_now(timer_->loop);
+    tickedAt_ = now();
     // First: the owner may be gone after its tick.
     startAfter(untilNext(kTickMilliseconds));
     tick_(owner_);
@@ -129,10 +128,9 @@ class Ticker {
   const Tick tick_;
   LoopHandle<uv_timer_t> timer_;
   bool quiet_ = false;
-  uint64_t tickedAt_;      // milliseconds of the loop: the last tick
-  uint64_t missesAt_ = 0;  // the one that is put off
-  uint64_t span_ = 0;      // milliseconds from the last tick to the next
-  uint64_t dueAt_ = 0;     // microseconds: the next
+  uint64_t tickedAt_;   // by `now`: the last tick
+  uint64_t span_ = 0;   // milliseconds from the last tick to the next
+  uint64_t dueAt_ = 0;  // microseconds: the next
   uint64_t planned_ = 0;
   uint64_t wasDueAt_ = 0;
 };

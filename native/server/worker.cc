@@ -90,9 +90,9 @@ void Worker::run() {
     // Another worker may have woken the main thread meanwhile.
     asked_ = asked_ && !asksRing_.isEmpty();
     if (!asks_.hasRoom() || behind_) {
-      if (std::exchange(asked_, false)) main_->wake();
       // No request is read until the main thread takes a batch, or says what it owes, which wakes
-      // this thread; their sockets stay readable meanwhile.
+      // this thread; their sockets stay readable meanwhile. So it is woken whatever the pace.
+      if (std::exchange(asked_, false)) main_->wake();
       events_.sleepUntilWoken(uint64_t{kTickMilliseconds} * 1000);
     } else if (asked_ && !busy_) {
       // What is read meanwhile would wait as well: in one turn it costs less. The main thread is

@@ -502,16 +502,15 @@ t.test('what JavaScript answers when the workers have ended goes nowhere', async
 
 /** How often a second the threads of a server with nothing to do are woken at the most, all together. */
 const WAKINGS = [
-  { options: {}, most: 8 },
-  { options: { state: true }, most: 8 },
+  { of: 'a server', options: () => ({}), most: 8 },
+  { of: 'one with a state', options: (t) => ({ state: join(t.testdir(), 'state') }), most: 8 },
   // Each worker has its ticks.
-  { options: { workers: 2 }, most: 150 }
+  { of: 'one with workers', options: () => ({ workers: 2 }), most: 150 }
 ];
 
-for (const { options, most } of WAKINGS) {
-  t.test(`with nothing to do all threads sleep: ${Object.keys(options)}`, async (t) => {
-    if (options.state) options.state = join(t.testdir(), 'state');
-    const server = await startServer(t, { options: { drain: 0, ...options } });
+for (const { of, options, most } of WAKINGS) {
+  t.test(`with nothing to do all threads sleep: ${of}`, async (t) => {
+    const server = await startServer(t, { options: { drain: 0, ...options(t) } });
     await until(async () => {
       const [before, begin] = [sleepsOf(server.pid), performance.now()];
       await pause(500);
