@@ -608,8 +608,12 @@ t.test('a phone that nobody looks at does not come back into the game', { skip }
   t.equal(await players(), 1);
 });
 
-t.test('a round has no result of an earlier one', { skip }, async (t) => {
-  const phoneJs = 'export const start = () => ({ result: ({ round }) => round, stop() {} });';
+t.test('a round has no result of an earlier one, and no value', { skip }, async (t) => {
+  const phoneJs = `export const start = ({ root }) => ({
+    result: ({ round }) => round,
+    value: ({ round }) => root.append(round),
+    stop() {}
+  });`;
   const { visit } = await room(t, { games: { twice: { ...MIRROR, 'phone.js': phoneJs } } });
   const phone = await visit(PAGES.phone);
   const results = await phone.evaluate(async () => {
@@ -628,10 +632,14 @@ t.test('a round has no result of an earlier one', { skip }, async (t) => {
     const first = stage.result();
     stage.control({ game: 'twice', page: 'play', round: 2 });
     const second = stage.result();
+    stage.reduced({ game: 'twice', round: 1 }); // its feed comes behind the control's
     stage.reduced({ game: 'twice', round: 2 });
-    return [first, second ?? null, stage.result()];
+    const third = stage.result();
+    stage.reduced({ game: 'twice', round: 0 });
+    stage.control({ game: 'twice', page: 'play', round: 0 }); // the server has started anew
+    return [first, second ?? null, third, root.textContent];
   });
-  t.strictSame(results, [1, null, 2]);
+  t.strictSame(results, [1, null, 2, '120']);
 });
 
 t.test('the figures of a server that has started anew begin anew', { skip }, async (t) => {

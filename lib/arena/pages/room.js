@@ -150,12 +150,21 @@ export class GameStage {
     const name = this.#nameOf(control);
     if (name !== this.#name || (isNew && name !== null)) this.#change(name);
     else this.#call('control', control);
+    // A server that has started anew counts from the start, and its values may have come first.
+    if (control.round < before?.round) this.#tellReduced();
   }
 
   /** @param {object} reduced kept for a game that is still being loaded */
   reduced(reduced) {
     this.#reduced = reduced;
-    if (reduced.game === this.#name) this.#call('value', reduced);
+    this.#tellReduced();
+  }
+
+  /** The two feeds come in any order: what is left of an earlier round, or of another game, is not this one's. */
+  #tellReduced() {
+    const { game, round } = this.#reduced ?? {};
+    if (this.#game === null || game !== this.#name || round < this.#control.round) return;
+    this.#call('value', this.#reduced);
   }
 
   /** @param {number} now ms, of the screen's clock */
@@ -196,8 +205,7 @@ export class GameStage {
       return this.#trouble(error);
     }
     this.#onChange(this.#game);
-    const { game, round } = this.#reduced ?? {};
-    if (game === name && round >= this.#control.round) this.#call('value', this.#reduced);
+    this.#tellReduced();
     if (document.activeElement === this.#root) goInto(this.#root);
     return undefined;
   }
