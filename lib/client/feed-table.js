@@ -161,8 +161,10 @@ export class FeedTable {
 
   #takeProblem(entry, key, problem) {
     entry.misses += 1;
-    entry.due = this.#waits.now() + this.#waits.backoff(entry.misses);
-    if (problem === 'unknown-feed') Object.assign(entry, { cursor: NO_CURSOR, value: undefined });
+    const hasEnded = problem === 'unknown-feed' && entry.cursor !== NO_CURSOR;
+    // The server has a poll without a cursor wait for the next life.
+    entry.due = hasEnded ? -Infinity : this.#waits.now() + this.#waits.backoff(entry.misses);
+    if (hasEnded) Object.assign(entry, { cursor: NO_CURSOR, value: undefined });
     if (entry.problem === problem) return;
     entry.problem = problem;
     tell(entry, nothingOf(entry), { key, problem });

@@ -133,8 +133,10 @@ bool FeedTable::take(std::vector<FeedItem> items, const std::map<std::string, st
 void FeedTable::takeProblem(const std::string& key, Entry* entry, const std::string& problem,
                             Time now) {
   entry->misses++;
-  entry->due = now + backoff_(entry->misses);
-  if (problem == "unknown-feed") {
+  const bool hasEnded = problem == "unknown-feed" && !entry->cursor.empty();
+  // The server has a poll without a cursor wait for the next life.
+  entry->due = hasEnded ? Time() : now + backoff_(entry->misses);
+  if (hasEnded) {
     entry->cursor.clear();
     entry->value.clear();
   }
