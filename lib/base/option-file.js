@@ -15,3 +15,6 @@ export function readOptionFile(name, file) {
     throw new Error(`--${name} ${file} can't be read (${error.code})`, { cause: error });
   }
 }
+
+/** The same of a text, without the byte order mark that some editors put in front. @returns {string} */
+export const readOptionText = (name, file) => new TextDecoder().decode(readOptionFile(name, file));

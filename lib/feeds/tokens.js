@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 
-import { readOptionFile } from '../base/option-file.js';
+import { readOptionText } from '../base/option-file.js';
 
 /**
  * The tokens that may publish, in a file, one a line, so that a new one can be added before the old
@@ -18,7 +18,7 @@ const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
  * @throws {Error} in one line, when it can't be read, or has none, or what is none
  */
 function readTokens(file) {
-  const lines = readOptionFile('publish-token-file', file).toString().split(/\r?\n/);
+  const lines = readOptionText('publish-token-file', file).split(/\r?\n/);
   const tokens = lines.filter((line) => line !== '');
   if (tokens.length === 0 || !tokens.every((line) => TOKEN.test(line))) {
     throw new Error(

@@ -1,6 +1,6 @@
 import { createHash, createPublicKey, createSecretKey } from 'node:crypto';
 
-import { readOptionFile } from '../base/option-file.js';
+import { readOptionText } from '../base/option-file.js';
 import { bytesOf } from './json.js';
 import { NAME_BYTES } from './rights.js';
 
@@ -76,7 +76,7 @@ export function readKeySet(set) {
  * @throws {Error} in one line
  */
 export function readKeyFile(file) {
-  const text = readOptionFile('grants', file).toString();
+  const text = readOptionText('grants', file);
   let set;
   try {
     set = JSON.parse(text);

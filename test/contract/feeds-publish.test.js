@@ -347,7 +347,8 @@ t.test('feeds survive a restart, and watchers go on with patches,', async (t) =>
 });
 
 t.test('tokens are read anew on SIGUSR2,', async (t) => {
-  const directory = t.testdir({ tokens: `${TOKEN}\n` });
+  // An editor may have put a byte order mark in front.
+  const directory = t.testdir({ tokens: `\uFEFF${TOKEN}\r\n` });
   const file = join(directory, 'tokens');
   const server = await startServer(t, { options: { 'publish-token-file': file } });
   await put(server, 'a', 1);

@@ -339,7 +339,7 @@ for (const workers of [0, 1]) {
       server.child.kill('SIGUSR2');
       await says('the keys of grants stay as they were');
       t.equal((await askBy(server, 'team/a', token)).status, 200);
-      writeFileSync(file, JSON.stringify({ keys: [KEY_SET.keys[1]] }));
+      writeFileSync(file, `\uFEFF${JSON.stringify({ keys: [KEY_SET.keys[1]] })}`);
       server.child.kill('SIGUSR2');
       await says('the keys of grants are read anew');
       t.equal(problemOf(await gone.answer), 'bad-grant');
