@@ -112,7 +112,7 @@ export class Life {
     const end = performance.now() + window + PATIENCE;
     await this.#everyoneAnswered(feeds, door, end);
     await left;
-    await this.#requestsAnswered(end);
+    await this.#requestsAnswered(feeds, end);
     await arena.rest();
     await pause(LOOK);
   }
@@ -128,9 +128,10 @@ export class Life {
     while (left() > 0) await pause(LOOK);
   }
 
-  /** The rest of a body may take its time, and may never come. */
-  async #requestsAnswered(end) {
-    const left = () => this.#doors.reduce((sum, door) => sum + (door.closeIdle() ?? 0), 0);
+  /** The rest of a body may take its time, and may never come. What a program publishes comes by no door. */
+  async #requestsAnswered(feeds, end) {
+    const open = () => this.#doors.reduce((sum, door) => sum + (door.closeIdle() ?? 0), 0);
+    const left = () => open() + feeds.status().publishing;
     while (left() > 0 && performance.now() < end) await pause(LOOK);
   }
 

@@ -254,7 +254,9 @@ t.test('feeds as functions', async (t) => {
   await t.rejects(server.watch('c', undefined, { signal: off.signal }), { name: 'AbortError' });
   const left = server.watch('c');
   left.catch(() => {});
+  const underWay = Array.from({ length: 100 }, (_, n) => server.patch('b', { n }));
   await server.close();
+  t.equal(new Set((await Promise.all(underWay)).map(({ cursor }) => cursor)).size, 100);
   const ended = {
     ...{ code: 'ERR_SPRITES_FEED', problem: 'draining' },
     message: 'the server has ended'
