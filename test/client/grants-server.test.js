@@ -37,9 +37,7 @@ t.test('Feeds ask for a new grant when theirs ends, and when it is refused', asy
     held = value;
     if (problem) problems.push(problem);
   });
-  await until(() => held === 1);
-  t.equal(given, 1);
-  await until(() => given === 2);
+  await until(() => held === 1 && given === 2);
   await put(server, 'team/a', 2);
   await until(() => held === 2);
   await server.until(({ watching }) => watching === 1);
