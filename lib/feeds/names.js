@@ -30,32 +30,13 @@ export const PRESENCE = 'presence/';
  */
 export const toldBy = (key) => (key.startsWith(PRESENCE) ? key.slice(PRESENCE.length) : key);
 
-const KEY = /^[A-Za-z0-9._~/-]{1,200}$/;
-const CURSOR = /^[A-Za-z0-9-]{1,40}$/;
-
-/**
- * @param {string} key
- * @returns {boolean} whether it is one: no segment empty, none that is "." or ".."
- */
-export function isKey(key) {
-  return (
-    typeof key === 'string' &&
-    KEY.test(key) &&
-    !key.split('/').some((segment) => ['', '.', '..'].includes(segment))
-  );
-}
+export { isCursor, isKey } from '../client/feed-items.js';
 
 /**
  * @param {string} text
  * @returns {boolean} whether a key may begin with it
  */
-export const isPrefix = (text) => text === '' || KEY.test(text);
-
-/**
- * @param {string} text
- * @returns {boolean} whether it may be a cursor, of whatever server
- */
-export const isCursor = (text) => CURSOR.test(text);
+export const isPrefix = (text) => /^[A-Za-z0-9._~/-]{0,200}$/.test(text);
 
 /**
  * @param {{epoch: number, version: number}} cursor
