@@ -33,7 +33,7 @@ const TURN = /^[A-Za-z0-9-]{1,40}$/;
 const long = (score) => ({ score, padding: Array.from({ length: 200 }, (_, i) => `line ${i}`) });
 
 const cacheOf = ({ headers }) => headers['cache-control'];
-const options = { 'publish-token-file': tokenFile(t), 'feed-threads': 1, hold: 5 };
+const options = { 'publish-token-file': tokenFile(t), 'feed-threads': 1, hold: 60 };
 
 contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server) => {
   let last = 0;
@@ -110,7 +110,7 @@ contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server
     const ping = await get(server, key, 'after=none&hold=5');
     t.equal(ping.body.cursor, 'none');
     t.match(ping.body.turn, TURN);
-    const watcher = await parkGet(server, key, `after=none&hold=5&turn=${ping.body.turn}`);
+    const watcher = await parkGet(server, key, `after=none&turn=${ping.body.turn}`);
     await put(server, key, 3);
     t.equal((await watcher.answer).body.value, 3);
   });
@@ -146,7 +146,7 @@ contract(t, { options: { ...options, 'feed-cache': SECONDS } }, async (t, server
   t.test('several feeds by an address', async (t) => {
     const [a, b] = [await fresh(long(0)), await fresh(long(0))];
     const held = { [a.key]: a.cursor, [b.key]: b.cursor };
-    const watcher = await parkGetMany(server, held, 'delta=1&hold=5');
+    const watcher = await parkGetMany(server, held, 'delta=1');
     const next = (await put(server, b.key, long(1))).body.cursor;
     const news = await watcher.answer;
     const patch = [{ op: 'replace', path: '/score', value: 1 }];

@@ -32,7 +32,7 @@ const options = {
   'feed-memory': 10000,
   feeds: 8,
   'feed-watchers': 3,
-  hold: 5
+  hold: 60
 };
 
 contract(t, { options }, async (t, server) => {

@@ -105,7 +105,7 @@ t.test('what slow readers hold is bounded: the slowest is closed', async (t) => 
 });
 
 t.test('an event stream that is not read is ended', async (t) => {
-  const server = await startServer(t, { options: { ...options, 'write-time': 2 } });
+  const server = await startServer(t, { options: { ...options, 'write-time': 4 } });
   await put(server, 'a', value(1));
   const headers = { Accept: 'text/event-stream' };
   const stalled = await stall(server, '/feed/a', headers);

@@ -28,7 +28,7 @@ const options = {
   'publish-token-file': tokenFile(t),
   'feed-threads': 1,
   'feed-bytes': '10M',
-  'write-time': 2,
+  'write-time': 4,
   hold: 20
 };
 

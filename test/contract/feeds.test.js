@@ -31,7 +31,7 @@ const CURSOR = /^e[0-9a-z]+-[0-9]+$/;
 /** A value that patches of a few bytes are small beside. */
 const long = (score) => ({ score, padding: Array.from({ length: 200 }, (_, i) => `line ${i}`) });
 
-const options = { 'publish-token-file': tokenFile(t), 'feed-threads': 1, hold: 5 };
+const options = { 'publish-token-file': tokenFile(t), 'feed-threads': 1, hold: 60 };
 
 contract(t, { options }, async (t, server) => {
   await put(server, 'first', 1);
@@ -93,7 +93,7 @@ contract(t, { options }, async (t, server) => {
       cursor: cursors[3],
       patch: [1, 2, 3].map((value) => ({ op: 'replace', path: '/score', value }))
     });
-    const watcher = await parkGet(server, key, `delta=1&after=${cursors[3]}&hold=5`);
+    const watcher = await parkGet(server, key, `delta=1&after=${cursors[3]}`);
     await put(server, key, long(4));
     t.strictSame((await watcher.answer).body.patch, [{ op: 'replace', path: '/score', value: 4 }]);
     t.equal((await get(server, key, `after=${cursors[0]}&delta=0`)).body.value.score, 4);
@@ -186,7 +186,7 @@ contract(t, { options }, async (t, server) => {
 
   t.test('not yet published: a poll, a list and a stream wait for the first value', async (t) => {
     const [key, other] = [freshKey(), freshKey()];
-    const one = await parkGet(server, key, 'after=none&hold=5');
+    const one = await parkGet(server, key, 'after=none');
     const many = await parkMany(server, { feeds: { [key]: 'none', [other]: 'none' } });
     const stream = await EventStream.open(server, key, { headers: { 'Last-Event-ID': 'e7-42' } });
     t.match(stream.head, /^HTTP\/1\.1 200 OK\r\n/);
@@ -311,7 +311,7 @@ contract(t, { options }, async (t, server) => {
     for (const after of ['x_', 'a.b', 'x'.repeat(41), 'e7%20', 'e1-1&after=e1-2']) {
       await refused(t, server, 'bad-cursor', () => get(server, key, `after=${after}`), after);
     }
-    for (const hold of ['', '0', '4', '6', '5.0', '-5', '5&hold=5', '99999999999999']) {
+    for (const hold of ['', '0', '4', '61', '5.0', '-5', '5&hold=5', '99999999999999']) {
       await refused(t, server, 'bad-hold', () => get(server, key, `hold=${hold}`), `hold ${hold}`);
     }
     for (const delta of ['', '2', 'true', '01', '1&delta=1']) {
@@ -332,7 +332,7 @@ contract(t, { options }, async (t, server) => {
         [c, first[c], 0]
       ]
     );
-    const watcher = await parkMany(server, { delta: true, hold: 5, feeds: first });
+    const watcher = await parkMany(server, { delta: true, feeds: first });
     t.equal((await server.status()).watching, 3);
     const second = (await put(server, b, long(1))).body.cursor;
     t.strictSame((await watcher.answer).body, {
@@ -371,7 +371,7 @@ contract(t, { options }, async (t, server) => {
       { feed: a, cursor, value: 1 },
       { feed: 'no/body', problem: 'unknown-feed' }
     ]);
-    const watcher = await parkGetMany(server, { [a]: cursor, [b]: 'none' }, 'hold=5');
+    const watcher = await parkGetMany(server, { [a]: cursor, [b]: 'none' });
     const first = (await put(server, b, 2)).body.cursor;
     t.strictSame((await watcher.answer).body, { items: [{ feed: b, cursor: first, value: 2 }] });
     const escaped = await ask(encodeURIComponent(`${a}:,${b}:`));
@@ -386,7 +386,7 @@ contract(t, { options }, async (t, server) => {
       'bad-watch': ['', 'a', 'a:,', 'a:,b', 'a:,a:', 'a:&watch=b:', '%61', tooMany],
       'bad-key': [':', 'a//b:', 'a:,+:', `${'k'.repeat(201)}:`],
       'bad-cursor': ['a:_', 'a:b:c', `a:${'c'.repeat(41)}`],
-      'bad-hold': ['a:&hold=4', 'a:&hold=', 'a:&hold=6', 'a:&hold=4294967295', 'a:&hold=5&hold=5'],
+      'bad-hold': ['a:&hold=4', 'a:&hold=', 'a:&hold=61', 'a:&hold=4294967295', 'a:&hold=5&hold=5'],
       'bad-delta': ['a:&delta=', 'a:&delta=2', 'a:&delta=1&delta=1'],
       'bad-turn': ['a:&turn=', 'a:&turn=_', 'a:&turn=1&turn=1']
     };
