@@ -27,6 +27,7 @@ import { ValueError, applyPatch, freeze } from './patch.js';
  * @typedef {object} Entry one feed that is watched
  * @property {string} cursor NO_CURSOR without a value, or where the whole is to be asked for
  * @property {string} newest the cursor of the value told last
+ * @property {string|undefined} ended the cursor held when the feed ended last
  * @property {any} value
  * @property {boolean} isLog items are told, and no value
  * @property {boolean} gap of a log: its cursor was forgotten
@@ -70,7 +71,7 @@ export class FeedTable {
     let entry = this.#entries.get(key);
     if (!entry) {
       entry = {
-        ...{ cursor, newest: cursor, value, isLog },
+        ...{ cursor, newest: cursor, ended: undefined, value, isLog },
         gap: false,
         problem: undefined,
         misses: 0,
@@ -161,10 +162,12 @@ export class FeedTable {
 
   #takeProblem(entry, key, problem) {
     entry.misses += 1;
-    const hasEnded = problem === 'unknown-feed' && entry.cursor !== NO_CURSOR;
-    // The server has a poll without a cursor wait for the next life.
-    entry.due = hasEnded ? -Infinity : this.#waits.now() + this.#waits.backoff(entry.misses);
-    if (hasEnded) Object.assign(entry, { cursor: NO_CURSOR, value: undefined });
+    const { cursor, ended } = entry;
+    const ends = problem === 'unknown-feed' && cursor !== NO_CURSOR;
+    // At the server a poll without a cursor waits for the next life; a cache may have the last one.
+    const isFirst = ends && cursor !== ended;
+    entry.due = isFirst ? -Infinity : this.#waits.now() + this.#waits.backoff(entry.misses);
+    if (ends) Object.assign(entry, { ended: cursor, cursor: NO_CURSOR, value: undefined });
     if (entry.problem === problem) return;
     entry.problem = problem;
     tell(entry, nothingOf(entry), { key, problem });

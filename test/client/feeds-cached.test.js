@@ -52,6 +52,12 @@ t.test('a cache that says the same again is not hammered', async (t) => {
   await other.clock.settle();
   t.ok(other.asked().length < 15, 'nor one that always has another turn');
   other.client.close();
+  const gone = answer(404, { type: 'urn:sprites:unknown-feed' });
+  const late = start([value(1), gone, value(1), gone, value(1), HANG]);
+  late.watch();
+  await late.clock.settle();
+  t.same(late.seen, [1, 'unknown-feed', 1, 'unknown-feed'], 'nor one that has what has ended');
+  late.client.close();
 });
 
 t.test('what the server itself says counts, older or not', async (t) => {

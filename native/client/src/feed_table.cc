@@ -133,11 +133,12 @@ bool FeedTable::take(std::vector<FeedItem> items, const std::map<std::string, st
 void FeedTable::takeProblem(const std::string& key, Entry* entry, const std::string& problem,
                             Time now) {
   entry->misses++;
-  const bool hasEnded = problem == "unknown-feed" && !entry->cursor.empty();
-  // The server has a poll without a cursor wait for the next life.
-  entry->due = hasEnded ? Time() : now + backoff_(entry->misses);
-  if (hasEnded) {
-    entry->cursor.clear();
+  const bool ends = problem == "unknown-feed" && !entry->cursor.empty();
+  // At the server a poll without a cursor waits for the next life; a cache may have the last one.
+  const bool isFirst = ends && entry->cursor != entry->ended;
+  entry->due = isFirst ? Time() : now + backoff_(entry->misses);
+  if (ends) {
+    entry->ended = std::exchange(entry->cursor, {});
     entry->value.clear();
   }
   if (entry->problem == problem) return;

@@ -74,6 +74,7 @@ class FeedTable {
     FeedKind kind = FeedKind::kValue;
     std::string cursor;  // empty without a value
     std::string newest;  // the cursor of what was told last
+    std::string ended;   // the cursor held when the feed ended last
     std::string value;
     bool gap = false;     // of a log: its cursor was forgotten
     std::string problem;  // as it was told
