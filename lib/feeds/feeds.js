@@ -303,7 +303,7 @@ export class Feeds {
   async #taken(key, cursor, [outcome, watching]) {
     if (outcome !== 0) return { problem: this.outcomes[outcome] };
     this.#doubted.delete(key);
-    const problem = await this.#written();
+    const problem = await this.#written(key);
     this.#tell(key);
     return problem ?? { cursor: cursorText(cursor), watching };
   }
@@ -324,13 +324,14 @@ export class Feeds {
    * Ends the turn; resolves with a problem where it can't be written. It holds all the same in this run, `late`: as soon as
    * it is written; a start after a crash may not know of it.
    */
-  async #written() {
+  async #written(key) {
     try {
       await this.#pool.endTurn();
       return undefined;
     } catch (error) {
-      if (error instanceof Unanswerable) return { problem: 'state-unwritable', late: true };
-      throw error;
+      if (!(error instanceof Unanswerable)) throw error;
+      this.native.hear(key);
+      return { problem: 'state-unwritable', late: true };
     }
   }
 
@@ -353,7 +354,7 @@ export class Feeds {
   async takeAway(key) {
     const outcome = this.outcomes[this.native.remove(key)];
     if (outcome !== 'ok') return { problem: outcome };
-    const problem = await this.#written();
+    const problem = await this.#written(key);
     this.#tell(key);
     return problem ?? {};
   }

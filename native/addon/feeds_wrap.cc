@@ -272,7 +272,7 @@ class FeedsObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(result);
   }
 
-  // hear(key): `takeWants` says when it has another version, where it tells of another feed
+  // hear(key): as Feeds::hear; `takeWants` says it
   static void hear(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<FeedsObject>(info)->feeds_.hear(textOf(info[0]));
   }

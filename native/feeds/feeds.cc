@@ -272,6 +272,7 @@ void Feeds::reveal() {
     stagedBytes_ -= one->bytes;
     stagedFeeds_ -= one->isNew;
     apply(*one);
+    if (one->heard) want({.key = one->key, .heard = true});
   }
 }
 

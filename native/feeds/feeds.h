@@ -458,7 +458,8 @@ class Feeds {
   /** The same; one that tells of a feed that is there begins with that. */
   const Feed* seek(std::string_view key);
 
-  /** The same; a Want says when it has another version, where it tells of another feed. */
+  /** The same; a Want says when it has another version, where it tells of another feed, or where a
+   * change of it is staged. */
   const Feed* hear(std::string_view key);
 
   /** Calls `visit(feed)` for every feed that has a value and tells of no other. */
@@ -582,6 +583,7 @@ class Feeds {
     bool isNew = false;  // a place is kept for it
     uint32_t items = 0;  // of a log, whose newest is `value`; 0: it is none
     uint64_t bytes = 0;  // of stagedBytes_
+    bool heard = false;  // a Want is to say when it holds
   };
 
   Feed* lookUp(std::string_view key) const;

@@ -420,6 +420,7 @@ const Feed* Feeds::seek(std::string_view key) {
 const Feed* Feeds::hear(std::string_view key) {
   const Feed* const feed = seek(key);
   if (feed != nullptr && feed->presence) feed->presence->heard = true;
+  for (Staged& one : staged_) one.heard = one.heard || one.key == key;
   return feed;
 }
 

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -7,6 +8,7 @@ import t from 'tap';
 import { loadAddon } from '../../lib/base/addon.js';
 import { arenaOptions, controlOf, enter, MIRROR, tell, valueOf } from '../support/arena.js';
 import { problemOf } from '../support/contract.js';
+import { plainEnvironment } from '../support/cpp-build.js';
 import { get, keptFeeds, put, tryPut } from '../support/feeds.js';
 import { limitFiles, noLimit as skip, temporary } from '../support/processes.js';
 import { request, Wire } from '../support/http.js';
@@ -98,6 +100,26 @@ t.test('a publication that would change nothing waits for the one before', { ski
   await until(async () => (await get(server, 'a')).body.value === 2);
   t.equal((await tryPut(server, 'a', '1')).status, 200);
   t.equal((await get(server, 'a')).body.value, 1);
+});
+
+t.test('a program that watches hears of what holds late', { skip }, (t) => {
+  const at = (file) => JSON.stringify(new URL(file, import.meta.url));
+  const program = `
+    import { createServer } from ${at('../../server.js')};
+    import { limitFiles } from ${at('../support/processes.js')};
+    const state = process.argv[1];
+    const server = await createServer({ port: 0, host: '127.0.0.1', drain: 0, state });
+    const next = server.watch('a', (await server.publish('a', 1)).cursor);
+    limitFiles(process.pid, 1);
+    const why = await server.publish('a', 2).catch(({ problem }) => problem);
+    limitFiles(process.pid, 'unlimited');
+    console.log(why, (await next).value);
+    await server.close();`;
+  const args = ['--input-type=module', '-e', program, join(t.testdir(), 'state')];
+  const how = { env: plainEnvironment(), encoding: 'utf8', timeout: 60_000 };
+  const { stdout, stderr } = spawnSync(process.execPath, args, how);
+  t.strictSame([stdout, stderr], ['state-unwritable 2\n', '']);
+  t.end();
 });
 
 t.test('a poll that is held back keeps no server that ends', { skip }, async (t) => {
