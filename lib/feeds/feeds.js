@@ -602,7 +602,9 @@ export class Feeds {
    * @returns {boolean} false: not now, as it is watched, or the state can't be written
    */
   forget(key) {
-    return this.native.forget(key);
+    const isGone = this.native.forget(key);
+    if (isGone) this.#tell(key);
+    return isGone;
   }
 
   /** A first fetch has failed: it is not repeated for so many milliseconds. */

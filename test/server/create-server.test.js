@@ -28,6 +28,7 @@ import { tableForPrograms } from '../../lib/operator/program-options.js';
 import { Life } from '../../lib/server/life.js';
 import { certificate } from '../support/certificate.js';
 import { plainEnvironment } from '../support/cpp-build.js';
+import { startUpstream } from '../support/feeds.js';
 import { request, Wire } from '../support/http.js';
 import { shown } from '../support/documents.js';
 import { temporary } from '../support/processes.js';
@@ -271,6 +272,13 @@ t.test('feeds as functions', async (t) => {
     () => server.remove('b')
   ];
   for (const act of late) await t.rejects(act(), ended, 'nothing would keep it');
+});
+
+t.test('a program that watches hears that a fetched feed is forgotten', async (t) => {
+  const { url } = await startUpstream(t, (request, response) => response.end('1'));
+  const server = await serve(t, { upstream: url, upstreamEvery: 1, feedIdle: 1 });
+  const { cursor } = await (await fetch(`${server.addresses[0]}feed/a`)).json();
+  t.strictSame(await server.watch('a', cursor), { cursor: 'none', value: undefined });
 });
 
 t.test('nothing of a server goes on behind its end', async (t) => {
