@@ -239,6 +239,11 @@ export class Feeds {
     }
   }
 
+  /** @returns {Promise<void>} when all publications that are under way now are through */
+  async through() {
+    await Promise.all(this.#queues.values());
+  }
+
   /** Does what a caller waits for, in order, and says what is wrong with it. */
   async #inTurn(key, act) {
     if (this.#closed) return ENDED;

@@ -129,10 +129,11 @@ export class Life {
   }
 
   /** The rest of a body may take its time, and may never come. What a program publishes comes by no door. */
-  async #requestsAnswered(feeds, end) {
-    const open = () => this.#doors.reduce((sum, door) => sum + (door.closeIdle() ?? 0), 0);
-    const left = () => open() + feeds.status().publishing;
-    while (left() > 0 && performance.now() < end) await pause(LOOK);
+  async #requestsAnswered({ feeds }, end) {
+    let isThrough = false;
+    feeds.through().then(() => (isThrough = true));
+    const left = () => this.#doors.reduce((sum, door) => sum + (door.closeIdle() ?? 0), 0);
+    while ((left() > 0 || !isThrough) && performance.now() < end) await pause(LOOK);
   }
 
   #closings() {

@@ -395,7 +395,7 @@ t.test('all of a server is closed, also where a part can not be', async (t) => {
     return life;
   };
   const parts = {
-    feeds: { feeds: { drain() {} }, status: none },
+    feeds: { feeds: { drain() {}, async through() {} }, status: none },
     arena: { drain() {}, rest() {} },
     world: { leave() {} },
     door: { drain() {}, counts: () => ({ feeds: none() }) }
