@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { problems } from '../http/problems.js';
 import { version } from '../base/version.js';
+import { lawOf } from '../report/words.js';
 
 /**
  * What the admin port's page shows, in one document: the live counts, and what is too much, or too long, for them.
@@ -36,7 +37,7 @@ function roomOn(folder) {
  * @param {ReturnType<import('../http/door.js').createDoor>} parts.door
  * @param {import('../feeds/feeds.js').Feeds} parts.feeds
  * @param {import('../arena/arena.js').Arena} parts.arena
- * @returns {() => Promise<object>} GET /overview: `unready` is a problem's title, or null; `bounds` what has one; `disk`
+ * @returns {() => Promise<object>} GET /overview: `unready` is a problem's title, or null; `law` see lawOf; `bounds` what has one; `disk`
  *     null where no state is kept
  */
 export function createOverview({ options, status, unready, door, feeds, arena }) {
@@ -51,13 +52,15 @@ export function createOverview({ options, status, unready, door, feeds, arena })
     const room = await Promise.race([look(), late]);
     if (room !== undefined) disk = room;
     const problem = unready();
+    const counts = status();
     return {
       ...program,
       at: Date.now(),
       unready: problem === undefined ? null : problems[problem].title,
       state: file && { file, sync },
       bounds: { feeds: options.feeds, feedMemory, mailboxMemory },
-      status: status(),
+      status: counts,
+      law: lawOf(counts),
       feeds: feeds.most(FEEDS),
       arenas: arena.overview(),
       workers: door.each(),

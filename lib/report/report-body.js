@@ -1,5 +1,5 @@
 import { bars, box, figures, list, percentileChart, tile, timeChart } from './page-parts.js';
-import { digits, escape, n, named, size, thousandths, time } from './words.js';
+import { digits, escape, lawOf, n, named, size, thousandths, time } from './words.js';
 
 /**
  * The report of one run: one HTML file, nothing fetched, for light and dark, for a phone and for paper.
@@ -337,8 +337,9 @@ function account({ account }) {
 }
 
 function server({ server }) {
-  if (!server?.law) return '';
-  const { thrown, acked, waiting, lost, crossedIn, crossedOut, holds } = server.law;
+  const law = lawOf(server?.after);
+  if (law === null) return '';
+  const { thrown, acked, waiting, lost, crossedIn, crossedOut, holds } = law;
   const plus = (count, what) =>
     count === undefined ? '' : ` + ${n(count)} <small>${what}</small>`;
   const stall =

@@ -56,6 +56,22 @@ export function commandLine(args) {
     .join(' ');
 }
 
+/**
+ * The law of sprites: thrown = acked + waiting + lost; in a world thrown + crossedIn = acked + waiting + lost + crossedOut.
+ *
+ * @param {?object} status
+ * @returns {?{thrown: number, acked: number, waiting: number, lost: number, crossedIn?: number, crossedOut?: number,
+ *     holds: boolean}} what has crossed where anything has; null where a count is missing
+ */
+export function lawOf(status) {
+  const names = ['thrown', 'acked', 'waiting', 'lost'];
+  if (!status || !names.every((name) => name in status)) return null;
+  const { thrown, acked, waiting, lost, crossedIn = 0, crossedOut = 0 } = status;
+  const holds = thrown + crossedIn === acked + waiting + lost + crossedOut;
+  const crossed = crossedIn + crossedOut > 0 ? { crossedIn, crossedOut } : {};
+  return { thrown, acked, waiting, lost, ...crossed, holds };
+}
+
 /** How far a percentile is from the left of a chart: 90, 99, 99.9 … are equal steps. */
 export const nines = (percent) => -Math.log10(1 - percent / 100);
 

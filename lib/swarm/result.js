@@ -1,7 +1,6 @@
 import { boundsIn, judge } from './bounds.js';
 import { coresBetween } from './server-watch.js';
-import { lawOf } from './status.js';
-import { commandLine, n } from '../report/words.js';
+import { commandLine, lawOf, n } from '../report/words.js';
 
 /**
  * The result of a run, as `--json` prints it and the report shows it.

@@ -122,23 +122,6 @@ function parse({ status, text }) {
   return Object.fromEntries(Object.entries(document).filter(isTaken));
 }
 
-/**
- * The server's own law: thrown = acked + waiting + lost; in a world of several servers
- * thrown + crossedIn = acked + waiting + lost + crossedOut.
- *
- * @param {?object} status
- * @returns {?{thrown: number, acked: number, waiting: number, lost: number, crossedIn?: number, crossedOut?: number,
- *     holds: boolean}} what has crossed where anything has
- */
-export function lawOf(status) {
-  const names = ['thrown', 'acked', 'waiting', 'lost'];
-  if (!status || !names.every((name) => name in status)) return null;
-  const { thrown, acked, waiting, lost, crossedIn = 0, crossedOut = 0 } = status;
-  const holds = thrown + crossedIn === acked + waiting + lost + crossedOut;
-  const crossed = crossedIn + crossedOut > 0 ? { crossedIn, crossedOut } : {};
-  return { thrown, acked, waiting, lost, ...crossed, holds };
-}
-
 /** Answers that have no body. */
 const EMPTY = [204, 205, 304];
 

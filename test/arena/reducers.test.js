@@ -4,7 +4,6 @@ import t from 'tap';
 
 import { account, batchAt, batchOf, through } from '../../lib/arena/games/load/batches.js';
 import { reduce as load } from '../../lib/arena/games/load/reduce.js';
-import { lawOf } from '../../lib/arena/games/load/report.js';
 import {
   HEIGHT,
   PADDLE,
@@ -513,15 +512,6 @@ t.test('in words: others’ desktops, and players that went without a last repor
   const crossed = { clients: 50, lost: 7, crossedOut: 3 };
   t.match(says({ missing: 2 }, crossed), { count: 0, words: '2 sprites landed' });
   t.match(account(null, now, first), { count: null, is: 'none' });
-});
-
-t.test('the law of a server, alone and in a world', async (t) => {
-  const alone = { thrown: 10, acked: 7, waiting: 2, lost: 1 };
-  t.strictSame(lawOf({ ...alone, clients: 5 }), { ...alone, holds: true });
-  t.strictSame(lawOf({ ...alone, acked: 6 }).holds, false);
-  const world = { ...alone, acked: 8, crossedIn: 6, crossedOut: 5 };
-  t.strictSame(lawOf(world), { ...world, holds: true });
-  t.strictSame(lawOf({ ...world, crossedIn: 7 }).holds, false);
 });
 
 /** What the field draws between two versions. */

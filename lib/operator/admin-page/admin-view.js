@@ -1,6 +1,6 @@
 import { make, put } from './arena-pages/elements.js';
 import { Plot } from './arena-pages/plots.js';
-import { alarms, bytes, count, headline, lawOf, number, program, span } from './admin-words.js';
+import { alarms, bytes, count, headline, number, program, span } from './admin-words.js';
 import { between, quantile } from './quantile.js';
 import { drawRing, longWords, readWorld } from './ring.js';
 
@@ -174,22 +174,28 @@ function showRefused({ refused = {} }, before, seconds) {
   fill('refused', rows, 'nothing since the start');
 }
 
-function showLaw(status) {
-  const { promised, accounted, holds } = lawOf(status);
-  const terms = (all) =>
-    all.flatMap(([words, value], i) => [
-      ...(i > 0 ? [make('i', { text: '+' })] : []),
-      make('span', { text: `${words} ` }),
-      make('b', { text: number(value) })
-    ]);
+/** How the terms of the law are called where /status says it otherwise. */
+const TERMS = {
+  ...{ crossedIn: 'from other servers', acked: 'acknowledged', crossedOut: 'to other servers' }
+};
+
+function showLaw({ law }) {
+  const terms = (names) =>
+    names
+      .filter((name) => name in law)
+      .flatMap((name, i) => [
+        ...(i > 0 ? [make('i', { text: '+' })] : []),
+        make('span', { text: `${TERMS[name] ?? name} ` }),
+        make('b', { text: number(law[name]) })
+      ]);
   element('law').replaceChildren(
-    ...terms(promised),
-    make('i', { text: holds ? '=' : '≠' }),
-    ...terms(accounted)
+    ...terms(['thrown', 'crossedIn']),
+    make('i', { text: law.holds ? '=' : '≠' }),
+    ...terms(['acked', 'waiting', 'lost', 'crossedOut'])
   );
   put(
     element('law-words'),
-    holds ? 'It holds: every sprite is accounted for.' : 'It does not hold.'
+    law.holds ? 'It holds: every sprite is accounted for.' : 'It does not hold.'
   );
 }
 
@@ -376,7 +382,7 @@ async function look() {
     put(element('program'), program(overview));
     document.title = `${number(status.clients)} · Sprites: status`;
     showAlarms(overview);
-    showLaw(status);
+    showLaw(overview);
     showCounts(status, before, seconds);
     showRefused(status, before, seconds);
     showFeeds(overview);

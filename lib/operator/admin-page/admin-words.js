@@ -57,24 +57,6 @@ export function program({ version, node, pid, status: { uptime, world } }) {
   return `${where}Sprites ${version} on Node ${node}, process ${pid}, up ${span(uptime)}.`;
 }
 
-/**
- * The law of sprites.
- *
- * @returns {{promised: [string, number][], accounted: [string, number][], holds: boolean}}
- */
-export function lawOf({ thrown, acked, waiting, lost, crossedIn = 0, crossedOut = 0, world }) {
-  const crosses = world !== null || crossedIn + crossedOut > 0;
-  const promised = [['thrown', thrown], ...(crosses ? [['from other servers', crossedIn]] : [])];
-  const accounted = [
-    ['acknowledged', acked],
-    ['waiting', waiting],
-    ['lost', lost],
-    ...(crosses ? [['to other servers', crossedOut]] : [])
-  ];
-  const sum = (terms) => terms.reduce((all, [, value]) => all + value, 0);
-  return { promised, accounted, holds: sum(promised) === sum(accounted) };
-}
-
 /** Of what has a bound, how full it may be before that is said. */
 const FULL = 0.85;
 
@@ -88,13 +70,13 @@ const LITTLE = 2 ** 30;
  * @param {object} [latest] the newest sample of the history
  * @returns {string[]} empty: nothing does
  */
-export function alarms({ status, bounds, arenas, disk, unready, state }, latest = {}) {
+export function alarms({ status, law, bounds, arenas, disk, unready, state }, latest = {}) {
   const { world, feedMemory = 0, mailboxBytes, outOfFiles = 0 } = status;
   const share = (value, most) => Math.round((100 * value) / most);
   const all = [
     [unready !== null, `${unready}: no newcomers are sent here while /readyz says so.`],
     [
-      !lawOf(status).holds,
+      !law.holds,
       'The law of sprites does not hold: sprites are missing, or counted twice. Report it.'
     ],
     [

@@ -8,13 +8,6 @@ const SIZE = 256;
 
 const NONE = { count: 0, p50: null, p90: null, p99: null, 'p99.9': null, max: null };
 
-/** The server's own law. What has crossed is there in a world of several servers alone. */
-export function lawOf({ thrown, acked, waiting, lost, crossedIn = 0, crossedOut = 0 }) {
-  const crossed = crossedIn + crossedOut > 0 ? { crossedIn, crossedOut } : {};
-  const holds = thrown + crossedIn === acked + waiting + lost + crossedOut;
-  return { thrown, acked, waiting, lost, ...crossed, holds };
-}
-
 function accountOf({ counted = 0, missing = 0, refused = 0 }) {
   return {
     ...{ complete: true, sent: counted + refused, accepted: counted, refused, refusals: {} },
@@ -87,7 +80,7 @@ export function resultOf({ track, value, control, first, now, url, ended }) {
     problems: {},
     connectErrors: {},
     server: {
-      ...{ before: first, loaded: first, after: now, law: lawOf(now) },
+      ...{ before: first, loaded: first, after: now },
       ...{ longestStallMs: now.longestStallMs, stalledBeforeMs: first.longestStallMs }
     },
     version: now.version ?? null,
