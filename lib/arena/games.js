@@ -146,7 +146,7 @@ export function findGames({ arena, games: more, play }) {
     const game = findGame(play.folder);
     return found.set(game.name, game);
   }
-  for (const folder of more === 'none' ? [OWN] : [OWN, resolve(more)]) {
+  for (const folder of more === 'none' ? [OWN] : [OWN, more]) {
     let names;
     try {
       names = folder === OWN && !existsSync(OWN) ? [] : namesIn(folder);
@@ -187,7 +187,7 @@ async function entriesOf(folder) {
 
 /** @returns {Promise<string>} another one whenever a file of a game that may change is another one */
 async function lookOf({ games, play }) {
-  const entries = play ? [] : await entriesOf(resolve(games));
+  const entries = play ? [] : await entriesOf(games);
   const folders = entries.filter(({ info }) => info?.isDirectory()).map(({ path }) => path);
   if (play) folders.push(resolve(play.folder));
   const files = (await Promise.all(folders.map(entriesOf))).flat();

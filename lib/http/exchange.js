@@ -39,8 +39,8 @@ function readFields(fields) {
 
 const statusLine = (status) => `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`;
 
-/** What no field may have: it could end there, and another begin. */
-const UNFIT = /[^\t\x20-\x7e]/;
+/** What no field may have: it could end there, and another begin. Above ASCII a character is a byte, as `Headers` has it. */
+const UNFIT = /[^\t\x20-\x7e\x80-\xff]/;
 
 /**
  * The fields of an answer, and the empty line behind them.
@@ -129,7 +129,7 @@ class Exchange {
     }
     const { status, headers, body } = answer;
     const sent = this.method === 'HEAD' ? undefined : body;
-    const fields = fieldsText(headers);
+    const fields = Buffer.from(fieldsText(headers), 'latin1');
     door.respond(this.#connection, this.#generation, statusLine(status), fields, sent);
   }
 }

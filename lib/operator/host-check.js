@@ -1,5 +1,5 @@
 import { readFileSync, statfsSync } from 'node:fs';
-import { dirname, relative, resolve } from 'node:path';
+import { dirname, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { OWN_FILES, ownFiles } from '../base/file-limit.js';
@@ -343,7 +343,7 @@ function checkConntrack(clients, reader) {
 function checkState(clients, { state = 'none', journalBytes = 0 }, reader) {
   if (state === 'none') return [];
   const need = 2 * STATE_BYTES * clients + 2 * journalBytes;
-  const folder = dirname(resolve(state));
+  const folder = dirname(state);
   const have = reader.free?.(folder);
   const common = {
     name: 'room on the disk of --state',

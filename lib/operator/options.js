@@ -1,4 +1,5 @@
 import { isIPv4 } from 'node:net';
+import { resolve } from 'node:path';
 
 import {
   ArgumentError,
@@ -116,6 +117,13 @@ const text = (unit, pattern, expects) => ({
   expects
 });
 
+/** A file or a folder, where it is now: the program that the server is in may go to another folder. */
+const path = (unit, pattern) => ({
+  unit,
+  read: (value) => (value === 'none' ? value : pattern.test(value) ? resolve(value) : undefined),
+  expects: `a ${unit}`
+});
+
 /** The most that --grant-longest can be, in seconds: no server takes a grant that lasts longer. */
 export const MOST_GRANT_LONGEST = 31_536_000;
 
@@ -150,8 +158,8 @@ const TYPES = {
     read: readServerUrl,
     expects: 'http:// or https:// with a host, and perhaps a port, such as http://a.example:8080'
   },
-  file: text('file', /./, 'a file'),
-  folder: text('folder', /^[^\s\0]/, 'a folder'),
+  file: path('file', /./),
+  folder: path('folder', /^[^\s\0]/),
   address: text('address', /^[^\s]+$/, 'an address or a host name'),
   name: text('name', NAME, 'a-z, 0-9 and -, a letter first, 32 at most')
 };

@@ -1,5 +1,5 @@
 import { statfs } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { dirname } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { problems } from '../http/problems.js';
@@ -43,8 +43,7 @@ function roomOn(folder) {
 export function createOverview({ options, status, unready, door, feeds, arena }) {
   const program = { version: version(), node: process.version, pid: process.pid };
   const { feedMemory, mailboxMemory, sync, state } = options;
-  // The program that the server is in may go to another folder.
-  const file = state === 'none' ? null : resolve(state);
+  const file = state === 'none' ? null : state;
   const look = file === null ? () => null : roomOn(dirname(file));
   let disk = null;
   return async () => {

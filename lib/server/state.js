@@ -1,5 +1,5 @@
 import { accessSync, constants, readFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { dirname } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { getSystemErrorName } from 'node:util';
 
@@ -60,7 +60,7 @@ function holderOf(lock) {
  * @returns {Promise<{held: () => boolean, release: () => void}>} `held` takes it again where its file
  *     was removed, and says whether no other server has it
  */
-async function takeLock({ path, options: { state, stateWait }, log, signal }) {
+async function takeLock({ path, options: { stateWait }, log, signal }) {
   const { takeFileLock, holdsFileLock, releaseFileLock } = loadAddon();
   const lock = `${path}.lock`;
   const end = performance.now() + stateWait * 1000;
@@ -69,7 +69,7 @@ async function takeLock({ path, options: { state, stateWait }, log, signal }) {
     try {
       fd = takeFileLock(lock);
     } catch (error) {
-      throw new Error(`--state ${state}: ${lock} can't be locked (${error.message})`, {
+      throw new Error(`--state ${path}: ${lock} can't be locked (${error.message})`, {
         cause: error
       });
     }
@@ -89,7 +89,7 @@ async function takeLock({ path, options: { state, stateWait }, log, signal }) {
     const holder = holderOf(lock);
     if (performance.now() >= end) {
       throw new Error(
-        `--state ${state} is used by another server${holder ? ` (process ${holder})` : ''}:` +
+        `--state ${path} is used by another server${holder ? ` (process ${holder})` : ''}:` +
           ' end that one, or give this one a file of its own'
       );
     }
@@ -195,14 +195,13 @@ function leaveWorld(pool, log) {
  *     another server keeps it for too long; the file is left as it is
  */
 export async function takeState({ pool, options, log, signal }) {
-  const { state, stateBytes, journalBytes, snapshotEvery, sync } = options;
+  const { state: path, stateBytes, journalBytes, snapshotEvery, sync } = options;
   const world = options.world !== 'none';
-  if (state === 'none') return NOTHING;
-  const path = resolve(state);
+  if (path === 'none') return NOTHING;
   try {
     accessSync(dirname(path), constants.W_OK | constants.X_OK);
   } catch (error) {
-    throw new Error(`--state ${state}: its directory can't be written to (${error.code})`, {
+    throw new Error(`--state ${path}: its directory can't be written to (${error.code})`, {
       cause: error
     });
   }
@@ -227,7 +226,7 @@ export async function takeState({ pool, options, log, signal }) {
   } catch (error) {
     pool.closeState();
     lock.release();
-    throw new Error(`--state ${state} is not used, and left as it is: ${error.message}`, {
+    throw new Error(`--state ${path} is not used, and left as it is: ${error.message}`, {
       cause: error
     });
   }
@@ -248,7 +247,7 @@ export async function takeState({ pool, options, log, signal }) {
       log.info({ ...result, milliseconds: Math.round(performance.now() - begun) }, 'state kept');
     } catch (error) {
       throw new Error(
-        `--state ${state}: no snapshot can be written (${error.message}); the journal beside it stays,` +
+        `--state ${path}: no snapshot can be written (${error.message}); the journal beside it stays,` +
           ' and the next start goes on from there',
         { cause: error }
       );

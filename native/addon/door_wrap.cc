@@ -269,10 +269,10 @@ class DoorObject : public Nan::ObjectWrap {
     unwrap<DoorObject>(info)->front_.drain(uint32Of(info[0]));
   }
 
-  // respond(connection, generation, status line, other fields, body: text, bytes or undefined)
+  // respond(connection, generation, status line, other fields: bytes, body: text, bytes or none)
   static void respond(const Nan::FunctionCallbackInfo<Value>& info) {
     const std::string statusLine = textOf(info[2]);
-    const std::string fields = textOf(info[3]);
+    const std::string_view fields = bytesOf(info[3]);
     std::string text;
     std::string_view body;
     if (node::Buffer::HasInstance(info[4])) {

@@ -1,3 +1,5 @@
+import { resolve } from 'node:path';
+
 import t from 'tap';
 
 import { helpText, OptionError, readOptions, table } from '../../lib/operator/options.js';
@@ -291,7 +293,7 @@ t.test('what options must hold among each other', async (t) => {
     t.ok(readOptions(ports), ports.join(' '));
   }
   refused(t, ['--games', 'mine'], {}, /^--games needs --arena, the names of /, 'no arena');
-  t.equal(readOptions(['--games', 'mine', '--arena', 'hall']).games, 'mine');
+  t.equal(readOptions(['--games', 'mine', '--arena', 'hall']).games, resolve('mine'));
   const wrong = {
     'a mailbox too small for one sprite': '--max-sprite=4096 --mailbox-bytes=4096',
     'all mailboxes smaller than one': '--mailbox-memory=1K --mailbox-bytes=2K --max-sprite=1000'
