@@ -388,6 +388,9 @@ export class Run {
       const started = performance.now();
       this.#tell(`throw ${Math.round(time * 1000)}`);
       await this.#hold('throwing', time, () => this.#throwNote());
+      // Each engine throws for that long by its own clock, however late it has heard of it.
+      const over = before.over + this.#engines.length;
+      await this.#until(() => this.tally.counts.over >= over, time + HOPELESS_SECONDS);
       this.#tell('stop');
       seconds = Math.min(time, (performance.now() - started) / 1000);
     });

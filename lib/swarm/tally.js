@@ -11,7 +11,7 @@ const COUNTERS = [
   ...'connections closed joined rejoined left answers empty retries superseded sent'.split(' '),
   ...'resends accepted delivered queued duplicates refused unsettled received resent'.split(' '),
   ...'doubles unackedLosses foreign mangled badAnswers'.split(' '),
-  ...'parked members pending behind'.split(' ')
+  ...'parked members pending behind over'.split(' ')
 ];
 const round = (value) => Math.round(value * 100) / 100;
 

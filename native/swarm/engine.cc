@@ -170,6 +170,7 @@ void Engine::tick() {
   append(&json, "members", clients_.members());
   append(&json, "pending", lanes_.pending());
   append(&json, "behind", lanes_.behind());
+  append(&json, "over", lanes_.over());
   append(&json, "lateness", lateness_);
   const auto counts = std::bit_cast<std::array<uint64_t, kNames.size()>>(core_.count);
   for (size_t i = 0; i < kNames.size(); i++) append(&json, kNames[i], counts[i]);

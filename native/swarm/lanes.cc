@@ -33,9 +33,12 @@ Lanes::Lanes(Core* core, Clients* clients)
 }
 
 void Lanes::start(uint64_t duration) {
-  if (core_->options.throwing == Throwing::kNone) return;
-  throwing_ = true;
   const Options& options = core_->options;
+  if (options.throwing == Throwing::kNone) {
+    over_++;
+    return;
+  }
+  throwing_ = true;
   schedule_ = Schedule(core_->now, options.rate, options.phase, options.stages);
   endsAt_ = core_->now + duration;
   issued_ = 0;
@@ -54,6 +57,7 @@ void Lanes::setRate(double rate) {
 void Lanes::stop() {
   if (!throwing_) return;
   throwing_ = false;
+  over_++;
   if (core_->options.throwing == Throwing::kOpenLoop) countBehind();
 }
 

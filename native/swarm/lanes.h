@@ -53,6 +53,9 @@ class Lanes : public Connections {
   /** @return open loop: sprites that were due and not thrown, for want of an idle lane or client */
   uint64_t behind() const { return behind_; }
 
+  /** @return how often throwing has ended, by its time or by stop() */
+  uint32_t over() const { return over_; }
+
  private:
   enum class Errand : uint8_t { kNone, kThrow, kJoin, kLeave };
   enum class State : uint8_t { kIdle, kBusy, kWaiting };
@@ -106,6 +109,7 @@ class Lanes : public Connections {
   uint64_t nextSprite_ = 0;
   uint32_t turn_ = 0;  // the client that throws next, where they take turns
   uint32_t pending_ = 0;
+  uint32_t over_ = 0;
 };
 
 }  // namespace swarm

@@ -296,7 +296,7 @@ t.test('a session goes on by its ticket, after a restart with --state too', asyn
 });
 
 t.test('handshakes that stop cost others nothing, and are closed', async (t) => {
-  const server = await startTls(t, { options: { 'head-time': 2 } });
+  const server = await startTls(t, { options: { 'head-time': 6 } });
   const hello = await clientHello();
   const wires = await Promise.all(Array.from({ length: 200 }, () => Wire.open(server.tlsPort)));
   // Every other one is told the certificate, and never answers.
@@ -317,7 +317,7 @@ t.test('handshakes that stop cost others nothing, and are closed', async (t) => 
 // ---- Bounds -------------------------------------------------------------------------------------
 
 t.test('a connection that begins no handshake is bounded, and does not stay', async (t) => {
-  const server = await startTls(t, { options: { 'address-connections': 5, 'head-time': 2 } });
+  const server = await startTls(t, { options: { 'address-connections': 5, 'head-time': 6 } });
   const wires = await Promise.all(
     Array.from({ length: 200 }, () => Wire.open(server.tlsPort, '127.0.0.1', '127.0.0.9'))
   );

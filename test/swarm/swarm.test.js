@@ -19,7 +19,7 @@ import { text } from 'node:stream/consumers';
 import t from 'tap';
 
 import { Account, Interruptions } from '../../lib/swarm/tally.js';
-import { ENGINE } from '../../lib/swarm/build.js';
+import { builtFile, ENGINE } from '../../lib/swarm/build.js';
 import { Engine, FrameReader } from '../../lib/swarm/engine.js';
 import { bucketOf, highestOf, Histogram } from '../../lib/swarm/histogram.js';
 import { plan } from '../../lib/swarm/needs.js';
@@ -276,6 +276,24 @@ t.test('throw by the clock keeps its rate, and every sprite arrives', async (t) 
   checkAccount(t, result);
 });
 
+t.test(
+  'it throws for as long as it was asked to, however late its engine hears of it',
+  async (t) => {
+    const server = await startServer(t);
+    const program = `#!/bin/sh
+      while read -r line && [ "$line" != quit ]; do
+        case $line in throw*) sleep 2;; esac
+        echo "$line"
+      done | ${builtFile(ENGINE, 'swarm')} "$@"`;
+    const engine = join(t.testdir({ engine: program }), 'engine');
+    chmodSync(engine, 0o755);
+    const env = { SPRITES_SWARM_ENGINE: engine };
+    const args = 'throw 20 --rate 100 --time 1';
+    const { account, throwing } = await goodRun(t, server.port, args, { env });
+    t.ok(account.sent + throwing.behind >= 98, `${account.sent} of 100`);
+  }
+);
+
 for (const throwers of [6, 1]) {
   t.test(`throw in a closed loop by ${throwers}, over two engines`, async (t) => {
     const server = await startServer(t, { options: { 'throw-rate': 0 } });
@@ -283,10 +301,10 @@ for (const throwers of [6, 1]) {
     const proxy = await startProxy(t, server.port, ({ sprites }) => {
       for (const { sprite } of sprites) seen.add(sprite.id.split('-', 3).join('-'));
     });
-    const line = `throw 100 --throwers ${throwers} --time 1 --processes 2`;
+    const line = `throw 100 --throwers ${throwers} --time 3 --processes 2`;
     const result = await goodRun(t, proxy.port, line);
     t.equal(seen.size, throwers);
-    // Each of them has thrown again: how often, in a second, is the machine's.
+    // Each of them has thrown again: how often is the machine's.
     t.ok(result.account.received > throwers, `${result.account.received} came`);
     t.equal(result.account.missing, 0);
     checkAccount(t, result);
@@ -295,23 +313,26 @@ for (const throwers of [6, 1]) {
 
 t.test("throwers keep to the server's Retry-After", async (t) => {
   const server = await startServer(t, { options: { 'throw-rate': 5, 'throw-burst': 10 } });
-  const result = await goodRun(t, server.port, 'throw 20 --throwers 2 --time 2');
-  const refused = result.account.refusals['too-many-throws'];
-  t.ok(refused >= 2 && refused <= 8, `${refused} refusals`);
+  const result = await goodRun(t, server.port, 'throw 20 --throwers 2 --time 4');
+  const { accepted, refusals } = result.account;
+  // One behind the burst, and then one behind the five that a second's wait has brought.
+  const refused = refusals['too-many-throws'];
+  t.ok(refused >= 1 && refused <= accepted / 4, `${refused} refusals, ${accepted} accepted`);
   t.match(result.remarks.join(), /--throw-rate bounds the [0-9]+ sprites a second/, 'it is told');
   checkAccount(t, result);
 });
 
 t.test('one client alone catches what it throws', async (t) => {
   const server = await startServer(t);
-  const result = await goodRun(t, server.port, 'throw 1 --rate 10 --time 1');
+  const result = await goodRun(t, server.port, 'throw 1 --rate 10 --time 3');
   t.ok(result.account.received > 0);
 });
 
 t.test('the probe has percentiles of its own', async (t) => {
   const server = await startServer(t);
   const result = await goodRun(t, server.port, 'latency 50 --rate 100 --time 2 --probe-rate 20');
-  t.ok(result.latency.probe.count >= 30 && result.latency.probe.count <= 42);
+  const { count } = result.latency.probe;
+  t.ok(count + result.throwing.behind >= 30 && count <= 42, `${count} of 40`);
   t.equal(result.opened.wanted, 66);
   t.equal(result.throwing.rate, 120, 'its sprites are among those that were asked for');
   checkAccount(t, result);
@@ -353,7 +374,7 @@ t.test('a sprite that is swallowed on its way is missing, and an error', async (
     swallowed ??= answer.sprites[0]?.sprite.id;
     answer.sprites = answer.sprites.filter(({ sprite }) => sprite.id !== swallowed);
   });
-  const args = 'throw 10 --rate 50 --time 1 --drain 8';
+  const args = 'throw 10 --rate 50 --time 3 --drain 8';
   const { code, result } = await swarm(t, proxy.port, args);
   t.equal(code, 1);
   t.equal(result.account.missing, 1);
@@ -378,7 +399,7 @@ t.test('a client that pauses while all drains is no stranger to blame for it', a
     }
     answer.sprites = answer.sprites.filter(({ sprite }) => sprite.id !== swallowed.id);
   });
-  const args = 'throw 30 --rate 100 --time 1 --drain 1 --stay';
+  const args = 'throw 30 --rate 100 --time 3 --drain 1 --stay';
   const { code, result } = await swarm(t, proxy.port, args);
   t.equal(result.connections.retries, 1);
   t.equal(result.server.after.clients, 30, 'it has its place all the while');
@@ -397,7 +418,7 @@ t.test('clients that stay away are an interruption, whoever is there beside them
     away.add(path);
     answer.retry = 600_000;
   });
-  const args = 'latency 12 --probes 8 --rate 100 --time 1 --drain 0 --stay';
+  const args = 'latency 12 --probes 8 --rate 100 --time 3 --drain 0 --stay';
   const { result } = await swarm(t, proxy.port, args);
   t.match(result.interruptions, [{ seconds: null }], 'six of the twenty do');
 });
@@ -537,7 +558,7 @@ t.test('a sprite that comes twice is an error, not so an answer that comes again
     first ??= { client, sprite: entry.sprite };
     answer.sprites.push(entry);
   });
-  const args = 'throw 10 --rate 50 --time 1 --drain 8';
+  const args = 'throw 10 --rate 50 --time 3 --drain 8';
   const { code, result } = await swarm(t, proxy.port, args);
   t.equal(code, 1);
   t.equal(repeats, 1);
@@ -554,7 +575,7 @@ t.test('a sprite that comes in changed is an error', async (t) => {
     if (changes++ === 0) entry.sprite.pad = '';
     else entry.from = entry.from === 'left' ? 'up' : 'left';
   });
-  const { code, result } = await swarm(t, proxy.port, 'throw 30 --rate 100 --time 1');
+  const { code, result } = await swarm(t, proxy.port, 'throw 30 --rate 100 --time 3');
   t.equal(code, 1);
   t.ok(result.account.mangled === 2, `${result.account.mangled} of ${changes}`);
 });
@@ -562,7 +583,7 @@ t.test('a sprite that comes in changed is an error', async (t) => {
 t.test("sprites that land at others' clients are not missing", async (t) => {
   const server = await startServer(t);
   await goodRun(t, server.port, 'park 40 --time 0.2 --stay');
-  const result = await goodRun(t, server.port, 'throw 40 --rate 100 --time 1 --drain 0.5');
+  const result = await goodRun(t, server.port, 'throw 40 --rate 100 --time 3 --drain 0.5');
   t.ok(result.account.landedElsewhere > 0);
   t.equal(result.account.missing, 0);
 });
