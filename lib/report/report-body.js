@@ -272,8 +272,8 @@ another user's. By --status-port with its admin port it tells its CPU time and m
   if (memory) charts.memory = memory;
   const whose = {
     kernel: `By the kernel's account, of process ${escape(use.process)} and those below it.`,
-    metrics: 'By /metrics of its admin port, of its main process alone.',
-    arena: 'By its own account, of its main process alone.'
+    metrics: 'By /metrics of its admin port.',
+    arena: 'By its own account.'
   }[use.by];
   const busy =
     use.cores === null

@@ -7,8 +7,7 @@ import { thousandths } from '../report/words.js';
 
 /**
  * What the server takes of its host while it is under load: CPU time and memory. On this host the
- * kernel's account is asked, of all its processes; from another host /metrics of its admin port, which
- * knows the main process alone.
+ * kernel's account is asked, of all its processes; from another host /metrics of its admin port.
  */
 
 /** Between two looks, in milliseconds: the kernel's account is quick, a scrape is the server's work. */

@@ -78,7 +78,7 @@ export class StatusReader {
   }
 
   /**
-   * @returns {Promise<?{version: ?string, use: ?{cpu: number, memory: number}}>} of the main process, by
+   * @returns {Promise<?{version: ?string, use: ?{cpu: number, memory: number}}>} of the server, by
    *     /metrics of an admin port: its version, seconds of CPU time, bytes resident; null when this is
    *     no admin port
    */

@@ -109,7 +109,7 @@ function troubleLines({ connections, problems, connectErrors }) {
 function useLines({ use, version }) {
   const lines = version ? [`the server         Sprites ${version}`] : [];
   if (!use) return lines;
-  const whose = use.by === 'kernel' ? 'by the kernel' : 'its main process, by /metrics';
+  const whose = use.by === 'kernel' ? 'by the kernel' : 'by /metrics';
   const each = use.perSpriteMs === null ? '' : `, ${time(use.perSpriteMs)} a sprite`;
   const cpu = use.cores === null ? '' : `${use.cores} cores${each}; `;
   const memory = `memory ${size(use.memoryBefore)} → ${size(use.memory)}`;

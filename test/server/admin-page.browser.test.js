@@ -125,6 +125,17 @@ t.test('the admin page, in a browser', { skip }, async (t) => {
       t.same(await faultsOf(page), [], `${colorScheme}, ${width} pixels`);
     }
   }
+  // A server that has begun anew is seen once, and no more.
+  let looks = 0;
+  await page.route('**/overview', async (route) => {
+    looks += 1;
+    if (looks > 1) return;
+    const overview = await (await route.fetch()).json();
+    Object.assign(overview.status, { uptime: -1, thrown: 0, clients: 7 });
+    await route.fulfill({ json: overview });
+  });
+  await page.getByRole('heading', { name: /^Serving 7 clients/ }).waitFor();
+  t.strictSame(await row('thrown', '0'), ['0', ''], 'nothing was thrown backwards');
   t.same(browser.complaints, [], 'no error, and nothing that its policy forbids');
   await visitor.context().close();
   await server.close();

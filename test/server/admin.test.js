@@ -5,7 +5,13 @@ import t from 'tap';
 
 import { createServer } from 'sprites-server';
 
-import { alarms, bytes, headline, span } from '../../lib/operator/admin-page/admin-words.js';
+import {
+  alarms,
+  bytes,
+  headline,
+  number,
+  span
+} from '../../lib/operator/admin-page/admin-words.js';
 import { createAdmin } from '../../lib/operator/admin.js';
 import { History } from '../../lib/operator/history.js';
 import { lawOf } from '../../lib/report/words.js';
@@ -329,6 +335,7 @@ t.test('the first sentence says what it serves, and what a crash would cost', as
     [0, 1023, 1536, 2 ** 31, 2 ** 60].map(bytes).join('; '),
     '0 B; 1,023 B; 1.5 kB; 2 GB; 1,048,576 TB'
   );
+  t.equal([0, 0.42, 7, 12.6, 12_410].map(number).join('; '), '0; 0.4; 7; 13; 12,410');
 });
 
 t.test('the law of sprites, within a world too', async (t) => {

@@ -405,7 +405,7 @@ t.test('SIGUSR1 opens no inspector', async (t) => {
 
 t.test('nor does the swarm', async (t) => {
   const server = await startServer(t, { options: { drain: 0 } });
-  const swarm = startSwarm(t, `park 2 --port ${server.port} --time 2`);
+  const swarm = startSwarm(t, `park 2 --port ${server.port} --time 6`);
   await server.until(({ parked }) => parked === 2);
   swarm.kill('SIGUSR1');
   const { code, err } = await swarm.result();

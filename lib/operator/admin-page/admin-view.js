@@ -69,7 +69,7 @@ const PLOTS = [
     series: [line('p99', 'sprites', 'across')]
   },
   {
-    ...{ id: 'cpu', title: 'Processor of the main process', unit: 'cores', ...hour, most: 0.1 },
+    ...{ id: 'cpu', title: 'Processor', unit: 'cores', ...hour, most: 0.1 },
     series: [line('cpu', 'of a core', 'self')]
   },
   {
@@ -94,7 +94,7 @@ const TABLES = {
   refused: ['reason', 'since the start', 'lately'],
   feeds: ['feed', 'watchers', 'bytes', 'version'],
   arenas: ['arena', 'game', 'players', 'reductions'],
-  threads: ['process', 'connections', 'requests', 'held for them']
+  threads: ['thread', 'connections', 'requests', 'held for them']
 };
 for (const [id, heads] of Object.entries(TABLES)) {
   const table = make('table', { into: element(`${id}-rows`) });
@@ -120,8 +120,7 @@ const track = {
   }
 };
 
-const rateOf = (now, before, seconds) =>
-  `${number(Math.round(((now - before) / seconds) * 10) / 10)} /s`;
+const rateOf = (now, before, seconds) => `${number((now - before) / seconds)} /s`;
 
 /** Fills a table's body: in each row the first is its head. */
 function fill(id, rows, ifNone) {
@@ -378,6 +377,8 @@ async function look() {
     const at = performance.now();
     const { status } = overview;
     const seconds = (at - askedAt) / 1000;
+    // Another one has begun in its place.
+    if (status.uptime < before?.uptime) before = undefined;
     put(element('headline'), headline(overview));
     put(element('program'), program(overview));
     document.title = `${number(status.clients)} · Sprites: status`;

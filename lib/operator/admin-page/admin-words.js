@@ -8,7 +8,8 @@ const tenth = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
 /** @returns {string} such as `1 client`, `12,410 clients` */
 export const count = (many, what) => `${whole.format(many)} ${what}${many === 1 ? '' : 's'}`;
 
-export const number = (value) => whole.format(value);
+/** @returns {string} such as `0.4`, `12,410` */
+export const number = (value) => (value < 10 ? tenth : whole).format(value);
 
 /** @returns {string} such as `0.4 s`, `12 min`, `3 d 4 h` */
 export function span(seconds) {
