@@ -11,6 +11,21 @@ const WIDTH = 100;
 /** Columns of an option's name and unit; a longer one has a line of its own. */
 const NAMES = 28;
 
+/**
+ * @param {string} table a line an option, under the titles of their groups, which begin with #; a line that begins with a
+ *     space goes on with the one before
+ * @returns {[group: string, options: string[]][]}
+ */
+export const inGroups = (table) =>
+  table
+    .replaceAll(/\n +/g, ' ')
+    .split('\n# ')
+    .slice(1)
+    .map((lines) => {
+      const [group, ...options] = lines.trim().split('\n');
+      return [group, options];
+    });
+
 /** Breaks words into lines of at most `width` columns. */
 function wrap(words, width) {
   const lines = [''];

@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import {
   ArgumentError,
   formatHelp,
+  inGroups,
   readArguments,
   suggest,
   withoutPassword
@@ -296,16 +297,12 @@ function typeOf(name, of) {
  */
 
 /** @type {Option[]} */
-export const table = TABLE.replaceAll(/\n +/g, ' ')
-  .split('\n# ')
-  .slice(1)
-  .flatMap((lines) => {
-    const [group, ...options] = lines.trim().split('\n');
-    return options.map((line) => {
-      const [, name, usual, type, of, help] = /^(\S+) (\S+) ([\w-]+)(?: (\S+))?: (.+)$/.exec(line);
-      return { group, name, default: usual, type: typeOf(type, of), help };
-    });
-  });
+export const table = inGroups(TABLE).flatMap(([group, lines]) =>
+  lines.map((line) => {
+    const [, name, usual, type, of, help] = /^(\S+) (\S+) ([\w-]+)(?: (\S+))?: (.+)$/.exec(line);
+    return { group, name, default: usual, type: typeOf(type, of), help };
+  })
+);
 
 const SWITCHES = [
   { name: 'help', short: ['h'], help: 'print this and exit' },

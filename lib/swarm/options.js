@@ -1,4 +1,4 @@
-import { ArgumentError, entry, readArguments } from '../base/option-help.js';
+import { ArgumentError, entry, inGroups, readArguments } from '../base/option-help.js';
 import { bounds, checkBounds } from './bounds.js';
 import { UsageError } from './errors.js';
 import { PROCESSES } from './needs.js';
@@ -52,10 +52,7 @@ const url = {
   expects: 'http:// or https://, a host, and a port where it has another'
 };
 
-const PORT = { ...number(1, 65535), unit: 'PORT' };
-
 const CLIENTS = number(1, 16e6);
-const RATE = number(0.01, 1e7, false);
 
 /**
  * What each command does, the options that are its own defaults, and what a stage of it may reach.
@@ -115,153 +112,96 @@ const ARENA_NAME = new RegExp(`^${ARENA}$`);
  * @property {string} [shown] what the help says for a default that is worked out
  * @property {{unit: string, read: (text: string) => unknown, expects: string}} type
  * @property {string} group
+ * @property {boolean} [many] whether it may be repeated
  * @property {string} help
  */
 
-/** Options by group and name: the type, the help, and `default`, `shown` or `many` where it has one. */
-const GROUPS = {
-  'The server': {
-    host: [text('HOST'), 'host name or address of the server', { default: '127.0.0.1' }],
-    port: [PORT, 'port of the server', { default: '8080' }],
-    url: [url, 'instead of --host and --port, such as https://sprites.example; needed for TLS'],
-    ca: [
-      text('FILE'),
-      'https: trusted certificate authorities, or a self-signed certificate (PEM)',
-      { shown: "Node's authorities" }
-    ],
-    insecure: [flag, 'https: accepts any certificate'],
-    'transient-port': [PORT, "the server's port for throws, joins and leaves", { shown: '--port' }],
-    'status-port': [
-      PORT,
-      "the server's port for /status, by http; the admin port also gives longest stall and version, " +
-        'and CPU time and memory of a server on another host',
-      { shown: '--port' }
-    ],
-    wait: [seconds(0, 3600), 'how long to wait for its first answer', { default: '5' }]
-  },
-  'The load': {
-    time: [
-      duration(0.1, LONGEST),
-      'how long to hold, to throw, or to wait until all are parked again; also --duration, -d',
-      {
-        shown: Object.entries(commands)
-          .map(([name, { time }]) => `${name} ${time}`)
-          .join(', ')
-      }
-    ],
-    stage: [
-      stage,
-      'park, throw: within TIME the clients (park, from N), or the sprites per second (throw, from ' +
-        '--rate or 0), change evenly to TARGET; instead of --time, may be repeated; also -s',
-      { many: true }
-    ],
-    rate: [
-      RATE,
-      'open loop: sprites per second in total, thrown by all clients in turn',
-      { shown: 'latency 1000' }
-    ],
-    throwers: [
-      number(1, 100000),
-      'closed loop: clients that throw; with --rate the connections that throws share',
-      { shown: '32' }
-    ],
-    'every-client': [
-      flag,
-      'closed loop: the throwers throw for all clients in turn, not each for its own'
-    ],
-    size: [
-      { ...number(1, 1048576), unit: 'BYTES' },
-      'size of a sprite, at least some 140',
-      { default: '256' }
-    ],
-    drain: [
-      seconds(0, 3600),
-      'at the end, how long unreceived sprites may take to arrive',
-      { default: '10' }
-    ],
-    spread: [
-      seconds(0, 3600),
-      'storm: the clients reconnect at random within this time instead of at once',
-      { default: '0' }
-    ],
-    probes: [
-      number(1, 1000),
-      'latency: clients that are measured, which join last',
-      { default: '16' }
-    ],
-    'probe-rate': [
-      number(0.1, 1000, false),
-      'latency: sprites per second that these throw',
-      { default: '20' }
-    ],
-    hold: [
-      { ...number(5, 3600), unit: 'SECONDS' },
-      'hold that the polls ask for',
-      { shown: "the server's" }
-    ],
-    stay: [flag, 'do not leave at the end: close the connections'],
-    seed: [number(0, 2 ** 31), 'seed of random edges and pauses', { shown: 'a new one' }]
-  },
-  'This host': {
-    ramp: [number(0.1, 1e6, false), 'most clients opened per second', { default: '5000' }],
-    connecting: [
-      number(1, 65535),
-      "most clients that connect or join at the same time; keep it below the server's listen " +
-        'backlog',
-      { default: '256' }
-    ],
-    processes: [number(1, PROCESSES), 'engine processes', { shown: 'as the file limit needs' }],
-    'per-process': [
-      number(1, 1e7),
-      'clients in one process',
-      { shown: 'as the file limit allows' }
-    ],
-    addresses: [
-      number(1, 1e6),
-      'loopback source addresses, for a server in 127.0.0.0/8',
-      { shown: 'as the ports need' }
-    ],
-    'clients-max': [
-      number(1, 1e6),
-      'agent: most clients, whatever the panel says',
-      { shown: '10000, or what the file limit allows' }
-    ],
-    'rate-max': [
-      number(0, 1e6),
-      'agent: most sprites per second, whatever the panel says',
-      { default: '10000' }
-    ]
-  },
-  'Bounds, which set the exit code': {
-    ...Object.fromEntries(bounds.map(({ name, type, help }) => [name, [type, help]])),
-    worse: [
-      { ...number(0, 1e6, false), unit: 'PERCENT' },
-      'compare: how much worse a figure of B may be than of A'
-    ]
-  },
-  'What it says': {
-    json: [flag, 'prints only the result, as JSON'],
-    report: [text('FILE'), 'writes a report: one HTML file'],
-    prometheus: [
-      PORT,
-      'serves the figures for Prometheus at http://127.0.0.1:PORT/metrics during the run'
-    ],
-    'server-status': [flag, "includes the server's /status, before and after"],
-    quiet: [flag, 'no progress, no summary'],
-    help: [flag, 'prints this text']
-  }
+/** Types by their names in the table; those behind a name there are its bounds. */
+const TYPES = {
+  ...{ number, seconds, time: duration, url, switch: flag, stage },
+  fraction: (low, high) => number(low, high, false),
+  percent: (low, high) => ({ ...number(low, high, false), unit: 'PERCENT' }),
+  bytes: (low, high) => ({ ...number(low, high), unit: 'BYTES' }),
+  hold: (low, high) => ({ ...number(low, high), unit: 'SECONDS' }),
+  port: { ...number(1, 65535), unit: 'PORT' },
+  host: text('HOST'),
+  file: text('FILE')
 };
 
+const TIMES = Object.entries(commands).map(([name, { time }]) => `${name} ${time}`);
+
+const BOUNDS = 'Bounds, which set the exit code';
+
+/**
+ * The options, in the groups of the help text; among the bounds are those of bounds.js.
+ *
+ *     NAME TYPE = DEFAULT: what it is for; a line that begins with a space goes on with the one before
+ *
+ * Behind the name of a TYPE are its bounds. DEFAULT is as one would type it; with ~ it is worked out, and said so.
+ */
+const TABLE = `
+# The server
+host host = 127.0.0.1: host name or address of the server
+port port = 8080: port of the server
+url url: instead of --host and --port, such as https://sprites.example; needed for TLS
+ca file ~ Node's authorities: https: trusted certificate authorities, or a self-signed certificate (PEM)
+insecure switch: https: accepts any certificate
+transient-port port ~ --port: the server's port for throws, joins and leaves
+status-port port ~ --port: the server's port for /status, by http; the admin port also gives longest stall
+    and version, and CPU time and memory of a server on another host
+wait seconds 0..3600 = 5: how long to wait for its first answer
+# The load
+time time 0.1..${LONGEST} ~ ${TIMES.join(', ')}: how long to hold, to throw, or to wait until all are
+    parked again; also --duration, -d
+stage stage: park, throw: within TIME the clients (park, from N), or the sprites per second (throw, from
+    --rate or 0), change evenly to TARGET; instead of --time, may be repeated; also -s
+rate fraction 0.01..1e7 ~ latency 1000: open loop: sprites per second in total, thrown by all clients in
+    turn
+throwers number 1..100000 ~ 32: closed loop: clients that throw; with --rate the connections that throws
+    share
+every-client switch: closed loop: the throwers throw for all clients in turn, not each for its own
+size bytes 1..1048576 = 256: size of a sprite, at least some 140
+drain seconds 0..3600 = 10: at the end, how long unreceived sprites may take to arrive
+spread seconds 0..3600 = 0: storm: the clients reconnect at random within this time instead of at once
+probes number 1..1000 = 16: latency: clients that are measured, which join last
+probe-rate fraction 0.1..1000 = 20: latency: sprites per second that these throw
+hold hold 5..3600 ~ the server's: hold that the polls ask for
+stay switch: do not leave at the end: close the connections
+seed number 0..2147483648 ~ a new one: seed of random edges and pauses
+# This host
+ramp fraction 0.1..1e6 = 5000: most clients opened per second
+connecting number 1..65535 = 256: most clients that connect or join at the same time; keep it below the
+    server's listen backlog
+processes number 1..${PROCESSES} ~ as the file limit needs: engine processes
+per-process number 1..1e7 ~ as the file limit allows: clients in one process
+addresses number 1..1e6 ~ as the ports need: loopback source addresses, for a server in 127.0.0.0/8
+clients-max number 1..1e6 ~ 10000, or what the file limit allows: agent: most clients, whatever the panel
+    says
+rate-max number 0..1e6 = 10000: agent: most sprites per second, whatever the panel says
+# ${BOUNDS}
+worse percent 0..1e6: compare: how much worse a figure of B may be than of A
+# What it says
+json switch: prints only the result, as JSON
+report file: writes a report: one HTML file
+prometheus port: serves the figures for Prometheus at http://127.0.0.1:PORT/metrics during the run
+server-status switch: includes the server's /status, before and after
+quiet switch: no progress, no summary
+help switch: prints this text
+`;
+
+/** @returns {Omit<Option, 'group'>} */
+function optionOf(line) {
+  const [, name, of, low, high, usual, shown, help] =
+    /^(\S+) (\w+)(?: (\S+?)\.\.(\S+))?(?: = (\S+)| ~ (.+?))?: (.+)$/.exec(line);
+  const type = typeof TYPES[of] === 'function' ? TYPES[of](Number(low), Number(high)) : TYPES[of];
+  return { name, type, help, default: usual, shown, many: type === stage };
+}
+
 /** @type {Option[]} */
-export const table = Object.entries(GROUPS).flatMap(([group, options]) =>
-  Object.entries(options).map(([name, [type, help, more]]) => ({
-    group,
-    name,
-    type,
-    help,
-    ...more
-  }))
-);
+export const table = inGroups(TABLE).flatMap(([group, lines]) => [
+  ...(group === BOUNDS ? bounds.map(({ name, type, help }) => ({ group, name, type, help })) : []),
+  ...lines.map((line) => ({ group, ...optionOf(line) }))
+]);
 
 /** Names of these options in other load testers. */
 const ALIASES = { duration: 'time', d: 'time', z: 'time', s: 'stage' };
