@@ -125,7 +125,7 @@ const CONNECTIONS =
  */
 function accountOf({ facts, tally, account, engineDoubles, accounted }) {
   const { counts, named } = tally;
-  const { missing, elsewhere } = placeMissing(account.missing, facts);
+  const { missing, elsewhere } = placeMissing(account.missing, facts, counts);
   return {
     complete: accounted,
     ...pick(counts, 'sent accepted delivered queued duplicates refused'),
@@ -143,11 +143,14 @@ function accountOf({ facts, tally, account, engineDoubles, accounted }) {
   };
 }
 
-function placeMissing(missing, { before, drained, ours }) {
+function placeMissing(missing, { before, drained, ours }, { accepted, duplicates }) {
   if (missing === 0 || strangers({ before, drained, ours }) === 0) return { missing, elsewhere: 0 };
   const law = lawOf(drained);
-  if (!law?.holds) return { missing, elsewhere: 0 };
-  const lost = Math.min(missing, law.lost - (lawOf(before)?.lost ?? 0));
+  const { thrown, lost: lostBefore } = lawOf(before) ?? { thrown: 0, lost: 0 };
+  // One that has begun anew knows nothing of what was thrown before.
+  const knowsAll = law?.thrown - thrown >= accepted - duplicates;
+  if (!law?.holds || !knowsAll) return { missing, elsewhere: 0 };
+  const lost = Math.min(missing, law.lost - lostBefore);
   return { missing: lost, elsewhere: missing - lost };
 }
 

@@ -18,7 +18,7 @@ import { text } from 'node:stream/consumers';
 
 import t from 'tap';
 
-import { Account, Interruptions } from '../../lib/swarm/tally.js';
+import { Account, Interruptions, Tally } from '../../lib/swarm/tally.js';
 import { builtFile, ENGINE } from '../../lib/swarm/build.js';
 import { Engine, FrameReader } from '../../lib/swarm/engine.js';
 import { bucketOf, highestOf, Histogram } from '../../lib/swarm/histogram.js';
@@ -538,6 +538,10 @@ t.test('what is missing is excused by strangers alone, and only by a law that ho
     faults: [/^5 sprites are missing/]
   });
   t.match(missingSeven({ drained: { ...status, acked: 900 } }).account, missing);
+  const tally = new Tally(10);
+  tally.add({ process: 0, accepted: 1001, arrival: [], answer: [], probe: [] });
+  const anew = missingSeven({ drained: status }, { tally });
+  t.match(anew, { account: missing, faults: [/^7 sprites are missing/] }, 'it began anew');
   t.match(missingSeven({ drained: null }).account, missing);
   const early = missingSeven({ serverParked: 50 }, { interrupted: true });
   t.equal(early.faults.length, 1, 'a signal came before all were seen parked');
