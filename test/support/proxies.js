@@ -39,6 +39,23 @@ function change(path, body, tamper) {
   return JSON.stringify(answer);
 }
 
+/** Connects a client on to a server. The end of one is the other's; both are in `sockets` until then. */
+function onward(client, port, sockets) {
+  const server = net.connect(port, '127.0.0.1');
+  for (const [one, other] of [
+    [client, server],
+    [server, client]
+  ]) {
+    sockets.add(one);
+    one.on('error', () => {}); // `close` follows
+    one.on('close', () => {
+      sockets.delete(one);
+      other.destroy();
+    });
+  }
+  return server;
+}
+
 /**
  * A proxy of bytes in front of a server, which breaks what a network breaks: it loses answers, cuts
  * them in their middle, resets, and lets a reader stall. The server behind may change.
@@ -80,18 +97,7 @@ export async function startFaultyProxy(t, { random, port }) {
   };
 
   const server = net.createServer((client) => {
-    const behind = net.connect(port(), '127.0.0.1');
-    for (const [one, other] of [
-      [client, behind],
-      [behind, client]
-    ]) {
-      sockets.add(one);
-      one.on('error', () => {}); // `close` follows
-      one.on('close', () => {
-        sockets.delete(one);
-        other.destroy();
-      });
-    }
+    const behind = onward(client, port(), sockets);
     client.on('data', (bytes) => behind.write(bytes));
     behind.on('data', (bytes) => {
       const what = fate();
@@ -110,7 +116,7 @@ export async function startFaultyProxy(t, { random, port }) {
  *   client ──▶ FaultProxy ──▶ server      `target` may change: the server was started anew
  */
 export class FaultProxy {
-  #pairs = new Set();
+  #sockets = new Set();
   #swallow = [];
 
   /** Milliseconds that answers are held back, and whether connections are closed at once. */
@@ -131,9 +137,7 @@ export class FaultProxy {
 
   /** Resets every connection there is. */
   cut() {
-    for (const pair of this.#pairs) {
-      for (const socket of pair) resetSocket(socket);
-    }
+    for (const socket of this.#sockets) resetSocket(socket);
   }
 
   /**
@@ -149,15 +153,11 @@ export class FaultProxy {
   }
 
   #accept(client) {
-    client.on('error', () => {}); // cut by either side: the close below follows
     if (this.refusing) {
-      resetSocket(client);
+      resetSocket(client.on('error', () => {}));
       return;
     }
-    const server = net.connect(this.target, '127.0.0.1');
-    server.on('error', () => {});
-    const pair = [client, server];
-    this.#pairs.add(pair);
+    const server = onward(client, this.target, this.#sockets);
     let line = '';
     client.on('data', (chunk) => {
       const first = /^(GET|POST) \S+/.exec(chunk.toString('latin1'));
@@ -171,7 +171,7 @@ export class FaultProxy {
       const at = this.#swallow.findIndex(({ request }) => request.test(line));
       if (at >= 0) {
         const [{ resolve }] = this.#swallow.splice(at, 1);
-        for (const socket of pair) resetSocket(socket);
+        for (const socket of [client, server]) resetSocket(socket);
         resolve(line);
       } else if (this.delay > 0) {
         setTimeout(() => client.write(chunk), this.delay);
@@ -179,12 +179,5 @@ export class FaultProxy {
         client.write(chunk);
       }
     });
-    for (const socket of pair) {
-      socket.on('close', () => {
-        this.#pairs.delete(pair);
-        client.destroy();
-        server.destroy();
-      });
-    }
   }
 }

@@ -1,4 +1,4 @@
-import { connect, createServer } from 'node:net';
+import { createServer } from 'node:net';
 
 import t from 'tap';
 
@@ -9,7 +9,7 @@ import { parse } from '../../lib/swarm/options.js';
 import { certificate } from '../support/certificate.js';
 import { listening, startHole } from '../support/addresses.js';
 import { openSockets, temporary } from '../support/processes.js';
-import { resetSocket } from '../support/http.js';
+import { FaultProxy } from '../support/proxies.js';
 import { startServer } from '../support/server.js';
 import { start } from '../support/swarm.js';
 import { until } from '../support/until.js';
@@ -77,23 +77,11 @@ t.test('a storm by TLS, over two engines', async (t) => {
 
 t.test('TLS connections that are cut come back, and nothing is lost', async (t) => {
   const { server, port, ca, run } = await startTls(t);
-  const pairs = new Set();
-  const proxy = createServer((socket) => {
-    const pair = [socket, connect(port, '127.0.0.1')];
-    pairs.add(pair);
-    for (const [from, to] of [pair, pair.toReversed()]) {
-      from.on('error', () => to.destroy()).on('close', () => to.destroy());
-      from.pipe(to);
-    }
-  });
-  const through = await listening(t, proxy);
-  t.teardown(() => {
-    for (const pair of pairs) for (const socket of pair) socket.destroy();
-  });
+  const proxy = await FaultProxy.start(t, port);
   const args = ['throw', 40, '--rate', 100, '--time', 6, '--ca', ca];
-  const running = run(args, `https://localhost:${through}`);
+  const running = run(args, `https://localhost:${proxy.port}`);
   await server.until(({ thrown }) => thrown >= 50);
-  for (const [socket] of pairs) resetSocket(socket);
+  proxy.cut();
   const { code, result, err } = await running;
   t.equal(code, 0, err || result.faults.join());
   t.ok(result.connections.closed >= 40, `${result.connections.closed} broke`);
