@@ -116,13 +116,15 @@ export function suggest(word, names) {
 /** @returns {string} a text that may have URLs, without the passwords in them: what is said of an option gets into logs */
 export const withoutPassword = (text) => text.replace(/\/\/.*@/, '//…@');
 
-/** A wrong command line: `message` is one line for a person. */
-export class ArgumentError extends Error {}
+/** A wrong option, or what it asks for can't be had: `message` is for a person, a line for each thing. */
+export class UsageError extends Error {
+  code = 'ERR_SPRITES_OPTION';
+}
 
 /** What an option's value is, where none is there. */
 function missing({ name, type }, next) {
   const instead = next === undefined ? 'and nothing follows it' : `not the option ${next}`;
-  return new ArgumentError(`--${name} takes ${type.expects}, ${instead}`);
+  return new UsageError(`--${name} takes ${type.expects}, ${instead}`);
 }
 
 /**
@@ -139,7 +141,7 @@ function missing({ name, type }, next) {
  * @param {Record<string, string>} [known.aliases] other names of options, of one letter too (-d), and whose they are
  * @param {Record<string, string>} [known.unknown] names of other programs' options, or of earlier versions', and what to do instead
  * @returns {{values: Record<string, string | string[] | true>, words: string[]}}
- * @throws {ArgumentError} on an option that is unknown, lacks its value or has one too many, and on a word too many
+ * @throws {UsageError} on an option that is unknown, lacks its value or has one too many, and on a word too many
  */
 export function readArguments(
   args,
@@ -163,25 +165,25 @@ export function readArguments(
     const name = Object.hasOwn(aliases, given) ? aliases[given] : given;
     if (!names.includes(name)) {
       if (Object.hasOwn(unknown, name)) {
-        throw new ArgumentError(`there is no option ${rawName}: ${unknown[name]}`);
+        throw new UsageError(`there is no option ${rawName}: ${unknown[name]}`);
       }
       const meant = suggest(name, [
         ...names,
         ...Object.keys(aliases).filter(({ length }) => length > 1)
       ]);
       const advice = meant ? `did you mean --${meant}?` : 'see --help';
-      throw new ArgumentError(`there is no option ${rawName}; ${advice}`);
+      throw new UsageError(`there is no option ${rawName}; ${advice}`);
     }
     const option = byName.get(name);
     if (option === undefined) {
-      if (value !== undefined) throw new ArgumentError(`--${name} takes no value, not "${value}"`);
+      if (value !== undefined) throw new UsageError(`--${name} takes no value, not "${value}"`);
     } else if (value === undefined || (!inlineValue && value.startsWith('--'))) {
       throw missing(option, value);
     }
     values[name] = option?.many ? [...(values[name] ?? []), value] : (value ?? true);
   }
   if (words.length > 0 && !mayHaveWords) {
-    throw new ArgumentError(`"${withoutPassword(words[0])}" belongs to no option; see --help`);
+    throw new UsageError(`"${withoutPassword(words[0])}" belongs to no option; see --help`);
   }
   return { values, words };
 }

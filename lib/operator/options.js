@@ -2,11 +2,11 @@ import { isIPv4 } from 'node:net';
 import { resolve } from 'node:path';
 
 import {
-  ArgumentError,
   formatHelp,
   inGroups,
   readArguments,
   suggest,
+  UsageError,
   withoutPassword
 } from '../base/option-help.js';
 import { isPattern } from '../grants/patterns.js';
@@ -17,11 +17,6 @@ import { NAME, readServerUrl } from '../world/entry.js';
  * text all come. `--mailbox-memory 1G` and `SPRITES_MAILBOX_MEMORY=1G` say the same; the command
  * line wins, and a variable that is empty is as good as none.
  */
-
-/** A wrong option: `message` is one line for a person. */
-export class OptionError extends Error {
-  code = 'ERR_SPRITES_OPTION';
-}
 
 /** A type of option: a whole number. */
 export const whole = (low, high) => ({
@@ -416,7 +411,7 @@ const together = [
  * @param {Command} [command] has options besides
  * @returns {object} camel-case names to values; only `help` or `version` when asked for that,
  *     whatever else is wrong
- * @throws {OptionError} saying in one line which option is wrong and what it expects
+ * @throws {UsageError} saying in one line which option is wrong and what it expects
  */
 export function readOptions(args, environment = {}, command = {}) {
   for (const { name, short } of SWITCHES) {
@@ -438,7 +433,7 @@ export function readOptions(args, environment = {}, command = {}) {
  *     it, and where it comes from; undefined for its default
  * @param {Command} [command] has options besides
  * @returns {object} camel-case names to values
- * @throws {OptionError}
+ * @throws {UsageError}
  */
 export function readEach(find, { options: more = [], rules = [] } = {}) {
   const options = {};
@@ -450,12 +445,12 @@ export function readEach(find, { options: more = [], rules = [] } = {}) {
     const read = type.read(value);
     if (read === undefined) {
       const shown = withoutPassword(JSON.stringify(value));
-      throw new OptionError(`${where} takes ${type.expects}, not ${shown}`);
+      throw new UsageError(`${where} takes ${type.expects}, not ${shown}`);
     }
     options[camel(name)] = read;
   }
   for (const { holds, says } of [...rules, ...together]) {
-    if (!holds(options, given)) throw new OptionError(says);
+    if (!holds(options, given)) throw new UsageError(says);
   }
   return options;
 }
@@ -469,11 +464,7 @@ export const GONE = {
 
 function parse(args, more = []) {
   const switches = SWITCHES.map(({ name }) => name);
-  try {
-    return readArguments(args, { options: [...table, ...more], switches, unknown: GONE }).values;
-  } catch (error) {
-    throw error instanceof ArgumentError ? new OptionError(error.message) : error;
-  }
+  return readArguments(args, { options: [...table, ...more], switches, unknown: GONE }).values;
 }
 
 /**

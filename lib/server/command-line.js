@@ -1,7 +1,8 @@
 import { loadAddon } from '../base/addon.js';
 import { createLog, LineWriter, tellOfNoInspector } from '../base/log.js';
+import { UsageError } from '../base/option-help.js';
 import { check, printCheck } from '../operator/host-check.js';
-import { helpText, OptionError, readOptions, unknownVariables } from '../operator/options.js';
+import { helpText, readOptions, unknownVariables } from '../operator/options.js';
 import { describeFileLimit, fileLimit } from '../base/file-limit.js';
 import { urlsOf } from '../base/port-errors.js';
 import { version } from '../base/version.js';
@@ -51,7 +52,7 @@ export async function main(start, args, environment) {
   } catch (error) {
     // A signal has ended the start.
     if (error.name === 'AbortError') return;
-    process.exitCode = error instanceof OptionError ? 2 : 1;
+    process.exitCode = error instanceof UsageError ? 2 : 1;
     process.stderr.write(`sprites: ${error.message}\n`);
   }
 }

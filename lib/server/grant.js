@@ -1,8 +1,8 @@
-import { ArgumentError, readArguments } from '../base/option-help.js';
+import { readArguments, UsageError } from '../base/option-help.js';
 import { readKeyFile } from '../grants/keys.js';
 import { sign } from '../grants/sign.js';
 import { GRANT_BYTES } from '../grants/verify.js';
-import { MOST_GRANT_LONGEST, OptionError } from '../operator/options.js';
+import { MOST_GRANT_LONGEST } from '../operator/options.js';
 
 /** `sprites grant --grants FILE --read 'team/7/*' --for 1h`: prints a grant. */
 
@@ -25,7 +25,7 @@ function secondsOf(text) {
   const [, digits, unit] = /^([1-9][0-9]{0,7})([smhd])$/.exec(text) ?? [];
   const seconds = Number(digits) * UNITS[unit];
   if (!(seconds <= MOST_GRANT_LONGEST)) {
-    throw new OptionError(
+    throw new UsageError(
       `--for takes a time such as 90s, 15m, 1h or 7d, ${MOST_GRANT_LONGEST / UNITS.d}d at most, not ${JSON.stringify(text)}`
     );
   }
@@ -38,15 +38,10 @@ function secondsOf(text) {
  * @throws {Error} in one line
  */
 export async function grantCommand(args) {
-  let values;
-  try {
-    ({ values } = readArguments(args, { options: OPTIONS, switches: SWITCHES }));
-  } catch (error) {
-    throw error instanceof ArgumentError ? new OptionError(error.message) : error;
-  }
+  const { values } = readArguments(args, { options: OPTIONS, switches: SWITCHES });
   const { grants, read, publish, sub, jti, join, present, help, for: time = '1h' } = values;
   if (help) return USAGE;
-  if (grants === undefined) throw new OptionError('grant needs --grants FILE, the keys that sign');
+  if (grants === undefined) throw new UsageError('grant needs --grants FILE, the keys that sign');
   const given = Object.entries({
     ...{ sub, jti, join, present },
     read: read?.split(','),
@@ -54,6 +49,6 @@ export async function grantCommand(args) {
   }).filter(([, value]) => value !== undefined);
   const rights = { ...Object.fromEntries(given), seconds: secondsOf(time) };
   const token = await sign(readKeyFile(grants), rights);
-  if (token.length > GRANT_BYTES) throw new OptionError('this is too much for one grant');
+  if (token.length > GRANT_BYTES) throw new UsageError('this is too much for one grant');
   return token;
 }

@@ -1,11 +1,11 @@
 import { createLog } from '../base/log.js';
+import { UsageError } from '../base/option-help.js';
 import { isKey } from '../feeds/names.js';
 import { openPublisher } from '../feeds/publisher.js';
 import { areTokens } from '../feeds/tokens.js';
 import { readKeySet } from '../grants/keys.js';
 import { isPattern } from '../grants/patterns.js';
 import { problems } from '../http/problems.js';
-import { OptionError } from '../operator/options.js';
 import { asInPrograms } from '../operator/program-options.js';
 
 /** What a program that a server is in has besides the options and the ports: see createServer in types/server.d.ts. */
@@ -41,31 +41,31 @@ const checkKey = (key) => check(isKey(key) ? {} : { problem: 'bad-key' });
 /**
  * @param {Parameters<import('./types/server.js').createServer>[0]} wanted by a program
  * @returns {{log: object, signal?: AbortSignal, program: object, given: object}} what no command line can say, and the options
- * @throws {OptionError}
+ * @throws {UsageError}
  */
 export function checkProgram(wanted) {
   if (typeof wanted !== 'object' || wanted === null) {
-    throw new OptionError('createServer takes an object of options, such as { port: 8080 }');
+    throw new UsageError('createServer takes an object of options, such as { port: 8080 }');
   }
   const { log = createLog('silent'), signal, ...rest } = wanted;
   const { fetch, publishTokens, grants, private: patterns, ...options } = rest;
   if (!LEVELS.every((level) => typeof log?.[level] === 'function')) {
-    throw new OptionError(`log takes an object with the functions ${LEVELS.join(', ')}`);
+    throw new UsageError(`log takes an object with the functions ${LEVELS.join(', ')}`);
   }
   if (fetch !== undefined && typeof fetch !== 'function') {
-    throw new OptionError('fetch takes a function from a Request to a Response');
+    throw new UsageError('fetch takes a function from a Request to a Response');
   }
   if (publishTokens !== undefined && !areTokens(publishTokens)) {
-    throw new OptionError('publishTokens takes an array of tokens, of letters, digits and ._~+/-');
+    throw new UsageError('publishTokens takes an array of tokens, of letters, digits and ._~+/-');
   }
   const isSet = typeof grants === 'object' && grants !== null;
   try {
     if (isSet) readKeySet(grants);
   } catch (error) {
-    throw new OptionError(`grants: ${error.message}`, { cause: error });
+    throw new UsageError(`grants: ${error.message}`, { cause: error });
   }
   if (Array.isArray(patterns) && !patterns.every(isPattern)) {
-    throw new OptionError('private takes an array of keys, prefix/* or *');
+    throw new UsageError('private takes an array of keys, prefix/* or *');
   }
   const given = {
     ...options,

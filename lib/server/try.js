@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 
 import { startBots } from '../arena/bots.js';
 import { findGame } from '../arena/games.js';
-import { OptionError, readOptions, whole } from '../operator/options.js';
+import { UsageError } from '../base/option-help.js';
+import { readOptions, whole } from '../operator/options.js';
 import { urlsOf } from '../base/port-errors.js';
 
 /**
@@ -28,14 +29,14 @@ export const TRIAL = {
  * @param {string[]} args the folder, and options
  * @param {Record<string, string | undefined>} environment
  * @returns {object} the server's options, with `play`: the folder and the token of this run
- * @throws {Error} in one line: an option is wrong (OptionError), or the folder is no game
+ * @throws {Error} in one line: an option is wrong (UsageError), or the folder is no game
  */
 export function readTrial(args, environment) {
   const hasFolder = args.length > 0 && args[0] !== '' && !args[0].startsWith('-');
   const [folder] = args;
   const options = readOptions(args.slice(hasFolder || args[0] === '' ? 1 : 0), environment, TRIAL);
   if (options.help || options.version) return options;
-  if (!hasFolder) throw new OptionError('play takes the folder of a game: sprites play games/clap');
+  if (!hasFolder) throw new UsageError('play takes the folder of a game: sprites play games/clap');
   try {
     findGame(folder);
   } catch (error) {

@@ -5,7 +5,7 @@ import { Feeds } from '../client/feeds.js';
 import { Player } from '../client/player.js';
 import { globalTimers, ignoreFailure, Requests } from '../client/requests.js';
 import { Engine } from './engine.js';
-import { UsageError } from './errors.js';
+import { UsageError } from '../base/option-help.js';
 import { Histogram } from './histogram.js';
 import { lookAtHost, plan } from './needs.js';
 import { isArenaName } from './options.js';

@@ -1,4 +1,4 @@
-import { UsageError } from './errors.js';
+import { UsageError } from '../base/option-help.js';
 import { n, size, time } from '../report/words.js';
 
 /**

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { prebuilt } from '../base/addon.js';
-import { UsageError } from './errors.js';
+import { UsageError } from '../base/option-help.js';
 
 /**
  * Native programs that only some need are built when they are first wanted, and again when they are older than what

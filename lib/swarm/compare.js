@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 
-import { UsageError } from './errors.js';
+import { UsageError } from '../base/option-help.js';
 import { dataOf } from '../report/page.js';
 import { ReportFile } from './report-file.js';
 import { changeWords, digits, n, SAME, size, time } from '../report/words.js';

@@ -1,7 +1,7 @@
 import { runAgent } from './agent.js';
 import { compareFiles } from './compare.js';
 import { buildWhenWanted, ENGINE } from './build.js';
-import { UsageError } from './errors.js';
+import { UsageError } from '../base/option-help.js';
 import { help, parse } from './options.js';
 import { createProgress } from './progress.js';
 import { ReportFile } from './report-file.js';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 
 import { Counter, createNativeHistogram, Gauge, Registry } from '../base/native-histogram.js';
-import { UsageError } from './errors.js';
+import { UsageError } from '../base/option-help.js';
 import { highestOf } from './histogram.js';
 
 /**

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 
 import { fileLimit } from '../base/file-limit.js';
-import { UsageError } from './errors.js';
+import { UsageError } from '../base/option-help.js';
 
 /**
  * What this host must have for a swarm, worked out before anything is opened.

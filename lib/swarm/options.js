@@ -1,6 +1,5 @@
-import { ArgumentError, entry, inGroups, readArguments } from '../base/option-help.js';
+import { entry, inGroups, readArguments, UsageError } from '../base/option-help.js';
 import { bounds, checkBounds } from './bounds.js';
-import { UsageError } from './errors.js';
 import { PROCESSES } from './needs.js';
 import { LONGEST, secondsIn, stage, Stages } from './stages.js';
 
@@ -303,17 +302,13 @@ function comparison(given, options, files) {
 
 function split(args) {
   const isSwitch = ({ type }) => type === flag;
-  try {
-    return readArguments(args, {
-      options: table.filter((option) => !isSwitch(option)),
-      switches: table.filter(isSwitch).map(({ name }) => name),
-      words: true,
-      aliases: ALIASES,
-      unknown: UNKNOWN
-    });
-  } catch (error) {
-    throw error instanceof ArgumentError ? new UsageError(error.message) : error;
-  }
+  return readArguments(args, {
+    options: table.filter((option) => !isSwitch(option)),
+    switches: table.filter(isSwitch).map(({ name }) => name),
+    words: true,
+    aliases: ALIASES,
+    unknown: UNKNOWN
+  });
 }
 
 function value(option, given) {

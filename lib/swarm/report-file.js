@@ -12,7 +12,7 @@ import {
   writeSync
 } from 'node:fs';
 
-import { UsageError } from './errors.js';
+import { UsageError } from '../base/option-help.js';
 
 /**
  * The file of a report, opened before the run: where it can't be written, the program ends before a run whose

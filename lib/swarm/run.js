@@ -3,7 +3,7 @@ import { performance } from 'node:perf_hooks';
 
 import { Account, Interruptions, Tally } from './tally.js';
 import { Engine } from './engine.js';
-import { UsageError } from './errors.js';
+import { UsageError } from '../base/option-help.js';
 import { lookAtHost, partOf, plan } from './needs.js';
 import { coresBetween, ServerWatch, useOf } from './server-watch.js';
 import { resultOf } from './result.js';

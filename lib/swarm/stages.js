@@ -1,4 +1,4 @@
-import { UsageError } from './errors.js';
+import { UsageError } from '../base/option-help.js';
 
 /**
  * The stages of a run: in each one the number of clients (park) or the rate (throw) goes in a straight line to its target.

@@ -131,7 +131,7 @@ const EMPTY = [204, 205, 304];
  *
  * @param {object} options of parse()
  * @returns {typeof globalThis.fetch}
- * @throws {import('./errors.js').UsageError} when the authorities can't be read
+ * @throws {import('../base/option-help.js').UsageError} when the authorities can't be read
  */
 export function fetchBy(options) {
   const tls = tlsOf(options);

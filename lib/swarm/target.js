@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { isIP, isIPv6 } from 'node:net';
 import tls from 'node:tls';
 
-import { UsageError } from './errors.js';
+import { UsageError } from '../base/option-help.js';
 
 /** The server that a command line names. */
 

@@ -2,7 +2,8 @@ import { resolve } from 'node:path';
 
 import t from 'tap';
 
-import { helpText, OptionError, readOptions, table } from '../../lib/operator/options.js';
+import { UsageError } from '../../lib/base/option-help.js';
+import { helpText, readOptions, table } from '../../lib/operator/options.js';
 
 /** Asserts that options are refused with one line for a person. */
 function refused(t, args, environment, pattern, name) {
@@ -10,7 +11,7 @@ function refused(t, args, environment, pattern, name) {
     readOptions(args, environment);
     t.fail(`taken: ${name}`);
   } catch (error) {
-    t.ok(error instanceof OptionError, name);
+    t.ok(error instanceof UsageError, name);
     t.match(error.message, /^[^\n]+$/, 'one line');
     t.match(error.message, pattern);
   }
