@@ -121,7 +121,7 @@ const CONNECTIONS =
 
 /**
  * Where every sprite is. `missing` was accepted and did not arrive; `landedElsewhere` neither, but
- * other programs' clients are in the torus and the server says it delivered them.
+ * other programs' clients are in the torus and the server says it delivered them, or another server of its world has them.
  */
 function accountOf({ facts, tally, account, engineDoubles, accounted }) {
   const { counts, named } = tally;
@@ -143,15 +143,15 @@ function accountOf({ facts, tally, account, engineDoubles, accounted }) {
   };
 }
 
-function placeMissing(missing, { before, drained, ours }, { accepted, duplicates }) {
-  if (missing === 0 || strangers({ before, drained, ours }) === 0) return { missing, elsewhere: 0 };
-  const law = lawOf(drained);
-  const { thrown, lost: lostBefore } = lawOf(before) ?? { thrown: 0, lost: 0 };
+function placeMissing(missing, facts, { accepted, duplicates }) {
+  const law = lawOf(facts.drained);
+  const before = lawOf(facts.before);
+  const since = (name) => (law?.[name] ?? 0) - (before?.[name] ?? 0);
   // One that has begun anew knows nothing of what was thrown before.
-  const knowsAll = law?.thrown - thrown >= accepted - duplicates;
-  if (!law?.holds || !knowsAll) return { missing, elsewhere: 0 };
-  const lost = Math.min(missing, law.lost - lostBefore);
-  return { missing: lost, elsewhere: missing - lost };
+  if (!law?.holds || since('thrown') < accepted - duplicates) return { missing, elsewhere: 0 };
+  const away = strangers(facts) > 0 ? missing : Math.min(missing, since('crossedOut'));
+  const elsewhere = Math.max(0, Math.min(away, missing - since('lost')));
+  return { missing: missing - elsewhere, elsewhere };
 }
 
 /** @returns {number} clients in the torus that are not this swarm's */

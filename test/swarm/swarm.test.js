@@ -538,6 +538,14 @@ t.test('what is missing is excused by strangers alone, and only by a law that ho
     faults: [/^5 sprites are missing/]
   });
   t.match(missingSeven({ drained: { ...status, acked: 900 } }).account, missing);
+  const crossed = (crossedOut) => ({
+    ...status,
+    clients: 100,
+    acked: 1000 - crossedOut,
+    crossedOut
+  });
+  t.match(missingSeven({ drained: crossed(7) }), { account: excused, faults: { length: 0 } });
+  t.match(missingSeven({ drained: crossed(4) }).account, { missing: 3, landedElsewhere: 4 });
   const tally = new Tally(10);
   tally.add({ process: 0, accepted: 1001, arrival: [], answer: [], probe: [] });
   const anew = missingSeven({ drained: status }, { tally });
