@@ -126,7 +126,14 @@ void Crowd::run() {
   growsFrom_ = before;
   const auto publications =
       std::max<uint64_t>(1, static_cast<uint64_t>(std::llround(options_.seconds / options_.every)));
+  const auto areBack = [this] { return over_ || (again_.empty() && opening_ == 0); };
   for (uint64_t i = 0; i < publications && !over_; ++i) {
+    if (options_.cut > 0 && i + 1 == publications && !areBack()) {
+      // A load that stood still meanwhile: what those who were cut off have missed shows by what
+      // comes next.
+      turnUntil(areBack, kPatience);
+      turnUntil([this] { return over_; }, kSettle);
+    }
     publishNext(every);
     if (options_.cut == 0 || i != publications / 2) continue;
     turnUntil([this] { return over_; }, options_.every * kCutAfter);
