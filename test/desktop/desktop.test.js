@@ -38,6 +38,17 @@ const at = ({ x, y, width, height }) => `${width}x${height}+${x}+${y}`;
 /** Takes what lies in the middle of the left window to its right edge, and throws it over. */
 const throwRight = (screen, from = middle(LEFT)) =>
   screen.fling(from, { x: LEFT.x + LEFT.width - 40, y: from.y }, { dx: 24 });
+/** Opens a sprite large by a double click; again where a busy machine made two clicks of it. */
+async function openLarge(screen, color, area, { x, y, count }) {
+  for (let tries = 5; ; tries -= 1) {
+    await screen.hand('mousemove', x, y, 'click', '--repeat', 2, '--delay', 60, 1);
+    try {
+      return await screen.until(color, area, 10 * count, 10);
+    } catch (error) {
+      if (tries === 1) throw error;
+    }
+  }
+}
 /** Pixels of a window below the desktop, for the words. */
 const FOOTER = 70;
 const middle = ({ x, y, width, height }) => ({ x: x + width / 2, y: y + (height - FOOTER) / 2 });
@@ -143,8 +154,7 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
 
     t.comment('a double click opens one large, and a click beside it closes it');
     const fish = await screen.until(GILL, RIGHT, 20);
-    await screen.hand('mousemove', fish.x, fish.y, 'click', '--repeat', 2, '--delay', 60, 1);
-    await screen.until(GILL, RIGHT, 10 * fish.count);
+    await openLarge(screen, GILL, RIGHT, fish);
     await screen.hand('mousemove', RIGHT.x + 5, RIGHT.y + 60, 'click', 1);
     const again = await screen.until(GILL, RIGHT, 20);
     t.equal(again.count, fish.count);
@@ -268,8 +278,7 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     await screen.until(WHITE, label(came), 200);
     await screen.until(MAGENTA, LEFT, 0);
     t.comment('it opens large, from whom and how large it is, and is saved by its name');
-    await screen.hand('mousemove', came.x, came.y, 'click', '--repeat', 2, '--delay', 60, 1);
-    await screen.until(MAGENTA, RIGHT, 10 * came.count);
+    await openLarge(screen, MAGENTA, RIGHT, came);
     await two.focus();
     await screen.hand('key', 's');
     const saved = join(dir, 'Große Sache.webp');
@@ -418,12 +427,12 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     await screen.until(PETAL, LEFT, 20);
 
     t.comment('the pointer goes through where there is nothing');
-    await screen.hand('mousemove', flower.x, flower.y, 'click', '--repeat', 2, '--delay', 60, 1);
-    await screen.until(PETAL, LEFT, 10 * flower.count);
+    await openLarge(screen, PETAL, LEFT, flower);
     await screen.hand('mousemove', LEFT.x + 5, LEFT.y + 60, 'click', 1);
     await screen.until(PETAL, LEFT, 20);
     t.comment('and takes what is there');
-    await screen.fling(glass, { x: glass.x, y: LEFT.y + 40 }, { dy: -24 });
+    // Up to the edge, from where it flies also where the hand stood still before it let go.
+    await screen.fling(glass, { x: glass.x, y: LEFT.y + 16 }, { dy: -24 });
     await server.until(({ thrown }) => thrown >= 1);
     t.equal(over.errors, '', 'this system has transparent windows');
     await over.close();
