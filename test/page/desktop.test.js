@@ -1,7 +1,7 @@
 import t from 'tap';
 
 import { opposite } from '../../lib/client/client.js';
-import { publicWorld } from '../../lib/operator/status.js';
+import { publicWorld } from '../../lib/operator/live.js';
 import { called, from, what } from '../../lib/page/announcer.js';
 import { Desktop } from '../../lib/page/desktop.js';
 import { CLOSED, PACE } from '../../lib/page/life.js';
