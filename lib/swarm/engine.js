@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { buildWhenWanted, builtFile, ENGINE } from './build.js';
 
 /** SPRITES_SWARM_ENGINE names another build, as one under a sanitizer. */
-export const engineProgram = () => process.env.SPRITES_SWARM_ENGINE ?? builtFile(ENGINE, 'swarm');
+const engineProgram = () => process.env.SPRITES_SWARM_ENGINE ?? builtFile(ENGINE, 'swarm');
 
 /** The same inside a Node, for a server that speaks TLS. */
 const TLS_PROGRAM = fileURLToPath(new URL('tls-engine.js', import.meta.url));

@@ -15,16 +15,6 @@ export function highestOf(bucket) {
   return ((bucket % HALF) + HALF + 1) * 2 ** shift - 1;
 }
 
-/**
- * @param {number} value nanoseconds, from 0 up
- * @returns {number} the bucket it falls into
- */
-export function bucketOf(value) {
-  if (value < 2 * HALF) return Math.floor(value);
-  const shift = Math.floor(Math.log2(value)) - 10;
-  return shift * HALF + Math.floor(value / 2 ** shift);
-}
-
 /** Counts by bucket, merged from any number of engines and intervals. */
 export class Histogram {
   #counts = new Map();

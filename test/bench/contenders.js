@@ -107,7 +107,7 @@ export const withTurns = () => `LD_PRELOAD=${compile('turns.c', 'turns.so')}`;
  * @param {?number} [core] see onCore
  * @returns {string[]} arguments of `env` that run Node so, but for the program
  */
-export function probedNode(core = null) {
+function probedNode(core = null) {
   loadTestAddon();
   const node = [process.execPath, '--expose-gc', '--import', PROBE];
   return [withTurns(), ...onCore(core), ...node];
@@ -192,7 +192,7 @@ export async function startPrinting(name, pin, command, args, { probed = false }
  * @param {string[]} args
  * @returns {Promise<Server>}
  */
-export function startNode(name, pin, args) {
+function startNode(name, pin, args) {
   const [first, ...rest] = [...probedNode(), ...args];
   return startPrinting(name, pin, first, rest, { probed: true });
 }

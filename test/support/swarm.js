@@ -14,6 +14,13 @@ import { until } from './until.js';
 // Before anything waits for it: in a fresh clone, on a busy machine, the engine takes its time to build.
 buildWhenWanted(ENGINE);
 
+/** @returns {number} the bucket of an engine's histogram into which so many nanoseconds fall */
+export function bucketOf(value) {
+  if (value < 2048) return Math.floor(value);
+  const shift = Math.floor(Math.log2(value)) - 10;
+  return shift * 1024 + Math.floor(value / 2 ** shift);
+}
+
 const wordsOf = (args) => (typeof args === 'string' ? args.split(' ') : args);
 
 /**

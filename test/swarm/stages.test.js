@@ -2,7 +2,6 @@ import { createServer } from 'node:net';
 
 import t from 'tap';
 
-import { bucketOf } from '../../lib/swarm/histogram.js';
 import { metricsOf, serveMetrics } from '../../lib/swarm/metrics.js';
 import { help, parse } from '../../lib/swarm/options.js';
 import { createProgress } from '../../lib/swarm/progress.js';
@@ -13,7 +12,7 @@ import { Interruptions, Tally } from '../../lib/swarm/tally.js';
 import { textOf } from '../../lib/swarm/text.js';
 import { listening } from '../support/addresses.js';
 import { startServer } from '../support/server.js';
-import { goodRun, resultWith, start } from '../support/swarm.js';
+import { bucketOf, goodRun, resultWith, start } from '../support/swarm.js';
 
 /** Runs whose load changes, what they tell Prometheus, and the names that other load testers' users type. */
 

@@ -21,7 +21,7 @@ import t from 'tap';
 import { Account, Interruptions, Tally } from '../../lib/swarm/tally.js';
 import { builtFile, ENGINE } from '../../lib/swarm/build.js';
 import { Engine, FrameReader } from '../../lib/swarm/engine.js';
-import { bucketOf, highestOf, Histogram } from '../../lib/swarm/histogram.js';
+import { highestOf, Histogram } from '../../lib/swarm/histogram.js';
 import { plan } from '../../lib/swarm/needs.js';
 import { help, parse, table } from '../../lib/swarm/options.js';
 import { ServerWatch, useOf } from '../../lib/swarm/server-watch.js';
@@ -30,7 +30,7 @@ import { storm } from '../../lib/swarm/storm.js';
 import { listening } from '../support/addresses.js';
 import { childrenOf } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
-import { goodRun, resultWith, start, swarm } from '../support/swarm.js';
+import { bucketOf, goodRun, resultWith, start, swarm } from '../support/swarm.js';
 import { startProxy } from '../support/proxies.js';
 import { until } from '../support/until.js';
 
