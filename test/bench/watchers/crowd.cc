@@ -278,10 +278,7 @@ void Crowd::message(Connection& connection, std::string_view sample) {
   }
   const uint64_t before = std::exchange(connection.seen, stamp.version);
   if (connection.stalled) {
-    if (stamp.version > 1) {
-      epoll_ctl(epoll_, EPOLL_CTL_DEL, connection.fd, nullptr);
-      ++stalledNow_;
-    }
+    if (stamp.version > 1) epoll_ctl(epoll_, EPOLL_CTL_DEL, connection.fd, nullptr);
     return;
   }
   if (connection.target > 0) cameBackTo(connection, before, stamp.version);
@@ -477,6 +474,8 @@ void Crowd::report(double seconds) {
     if (connection.since == 0 || connection.stalled) continue;
     missing += version_ - std::max({connection.seen, connection.since, firstMeasured_ - 1});
   }
+  const auto stalled = std::count_if(connections_.begin(), connections_.end(),
+                                     [](const auto& one) { return one.stalled && one.seen > 1; });
   std::string lateness;
   lateness_.takeInterval(&lateness);
   printf("{\"event\":\"result\",\"seconds\":%.3f,\"published\":%" PRIu64
@@ -486,8 +485,8 @@ void Crowd::report(double seconds) {
          ",\"stalled\":%u,\"ended\":%u,\"cutAll\":%u,\"cutNewest\":%u,\"cutNext\":%u,"
          "\"cutWait\":%" PRIu64 ",\"loadCpu\":%.6f,\"latest\":%" PRIu64 ",\"lateness\":%s}\n",
          seconds, version_ + 1 - firstMeasured_, unpublished_, documents_, bytes_, skipped_,
-         missing, repeated_, stalledNow_, ended_, cutAll_, cutNewest_, cutNext_, cutWait_, ownCpu_,
-         latest_, lateness.c_str());
+         missing, repeated_, static_cast<unsigned>(stalled), ended_, cutAll_, cutNewest_, cutNext_,
+         cutWait_, ownCpu_, latest_, lateness.c_str());
   fflush(stdout);
 }
 

@@ -116,7 +116,6 @@ class Crowd : private Listener {
   uint32_t opened_ = 0;                            // and were there
   uint32_t opening_ = 0;                           // are on their way
   std::deque<std::pair<uint64_t, size_t>> again_;  // when it comes again, and which
-  uint32_t stalledNow_ = 0;
   bool go_ = false;
   bool over_ = false;
 
