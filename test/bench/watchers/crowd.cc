@@ -126,10 +126,14 @@ void Crowd::run() {
   growsFrom_ = before;
   const auto publications =
       std::max<uint64_t>(1, static_cast<uint64_t>(std::llround(options_.seconds / options_.every)));
-  const auto areBack = [this] { return over_ || (again_.empty() && opening_ == 0); };
+  const auto areBack = [this] {
+    return over_ || (again_.empty() && opening_ == 0 &&
+                     std::none_of(connections_.begin(), connections_.end(),
+                                  [](const auto& one) { return one.silent; }));
+  };
   for (uint64_t i = 0; i < publications && !over_; ++i) {
     if (options_.cut > 0 && i + 1 == publications && !areBack()) {
-      // A load that stood still meanwhile: what those who were cut off have missed shows by what
+      // Load or server stood still meanwhile: what those who were cut off have missed shows by what
       // comes next.
       turnUntil(areBack, kPatience);
       turnUntil([this] { return over_; }, kSettle);
@@ -241,6 +245,7 @@ void Crowd::opened(Connection& connection) {
   } else {
     connection.target = version_;
     connection.came = microseconds();
+    connection.silent = true;
   }
   if (!connection.opening) --opening_;
   watch(connection.fd, EPOLL_CTL_MOD, EPOLLIN, number);
@@ -264,6 +269,7 @@ void Crowd::serve(Connection& connection, uint32_t events) {
            " (" + std::to_string(opened_) + " were open)");
   }
   if (std::exchange(connection.opening, false)) --opening_;
+  connection.silent = false;
   if (firstMeasured_ <= version_) bytes_ += static_cast<uint64_t>(got);
   protocol_->read(connection, {buffer_.get(), static_cast<size_t>(got)}, this);
 }

@@ -32,6 +32,7 @@ struct Connection {
   uint64_t away = 0;     // the newest there was when it was last opened
   uint64_t came = 0;     // when it came again, microseconds
   bool stalled = false;  // it reads no more after its first document
+  bool silent = false;   // it came again, and the server has said nothing yet
   // Where all ask once before they watch: until it is answered. Only so many may be. A connection
   // is open before the server has taken it, and the kernel resets those above its backlog.
   bool opening = false;
