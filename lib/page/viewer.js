@@ -43,6 +43,7 @@ export class Viewer {
       this.#show();
     });
     panel.addEventListener('close', () => {
+      if (panel.open) return; // It comes a frame late: another one is open by now.
       this.#body = null;
       this.#clear();
     });
@@ -50,7 +51,7 @@ export class Viewer {
 
   /** @param {import('./desktop.js').Body} body */
   open(body) {
-    if (body.flight || this.#body) return;
+    if (body.flight || $('viewer').open) return;
     this.#body = body;
     this.#show();
     $('viewer').showModal();
