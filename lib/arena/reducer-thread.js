@@ -21,6 +21,8 @@ const stackOf = (error) => String(error?.stack ?? '');
 
 /** A value as JSON text of a bounded length. */
 function textOf(value, what) {
+  // JSON has `{}` for it.
+  if (value instanceof Promise) throw new TypeError('reduce is async: it must return its value');
   const text = JSON.stringify(value);
   if (text === undefined) throw new RangeError(`${what} is no JSON value`);
   const { most } = workerData;

@@ -29,6 +29,10 @@ const WRONG = {
   ],
   endless: [reducing('export const reduce = () => { for (;;); };'), { why: 'too-slow' }],
   nothing: [reducing('export const reduce = () => undefined;'), { why: 'bad-value' }],
+  promises: [
+    reducing('export const reduce = async () => 1;'),
+    { why: 'bad-value', message: /async/ }
+  ],
   circle: [
     reducing('export const reduce = () => { const a = {}; a.a = a; return a; };'),
     { why: 'bad-value' }
