@@ -120,6 +120,11 @@ export class Player {
     return this.#self ? `${this.#base}/${this.#self.player}/name` : undefined;
   }
 
+  /** @returns {Record<string, number>} all that was offered in this game */
+  get newest() {
+    return { ...this.#newest };
+  }
+
   /** Begins, or goes on after a stop. */
   start() {
     this.#go(++this.#run);

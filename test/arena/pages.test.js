@@ -90,6 +90,7 @@ t.test('pong, from join to end, by the panel', { skip }, async (t) => {
       await phones[0].evaluate(() => location.reload());
       await online(phones[0]);
       await says(phones[0], '#small', '1');
+      await phones[0].waitForSelector('[role=slider][aria-valuenow="100"]');
       await phones[1].close();
       await says(field, '#count', '1');
       await says(field, '.pong-halves', 'The machine');
@@ -180,7 +181,8 @@ t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   await phones[0].click('.choice[data-at="0"]');
   await says(field, '.top', '1 of 2 have answered');
   await phones[0].evaluate(() => location.reload());
-  await says(phones[0], '.verdict', 'Tap an answer');
+  await phones[0].waitForSelector('.choice[data-at="0"][aria-pressed=true]');
+  await says(phones[0], '.verdict', 'You may change your mind');
   await panel.click('text=Show the answer');
   await says(phones[0], '.verdict', /^Right! [\d,]+ points\. You are 1st of 2\.$/);
   await phones[0].evaluate(() => location.reload());
@@ -374,8 +376,8 @@ t.test(
 );
 
 t.test('what a phone shows is what the server has of it', { skip }, async (t) => {
-  const phoneJs = `export function start({ root, send }) {
-    let taps = 0;
+  const phoneJs = `export function start({ root, send, input }) {
+    let { taps = 0 } = input;
     for (const [name, act] of [['up', () => send({ y: 1 })], ['tap', () => send({ taps: ++taps })]]) {
       const button = document.createElement('button');
       button.id = name;
@@ -406,6 +408,18 @@ t.test('what a phone shows is what the server has of it', { skip }, async (t) =>
     await shows(phone, 'play');
     await press('tap');
     await has([[1], [2]]);
+  });
+
+  await t.test('after a reload, and one before the control has come', async () => {
+    await phone.route('**/feeds', () => {}); // Not answered as long as that page lives.
+    const loaded = phone.waitForEvent('load');
+    await phone.evaluate(() => location.reload());
+    await loaded;
+    await online(phone);
+    await phone.unroute('**/feeds');
+    await phone.evaluate(() => location.reload());
+    await press('tap');
+    await has([[1], [3]]);
   });
 
   await t.test('and as another player', async () => {

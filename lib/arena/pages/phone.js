@@ -23,9 +23,15 @@ const KEY = `sprites.arena.${arenaName()}`;
 
 // ---- the player, kept by the tab, so that a reload is the same one; a duplicated tab is another
 
-const keep = (kept) => write('sessionStorage', KEY, kept);
 const found = read('sessionStorage', KEY);
 const isCopy = await isHeld(KEY, found?.number ?? null, () => player.number);
+const kept = (!isCopy && found) || {};
+
+/** With the player: what it has sent, and in which round. Until the control has come that is what was found. */
+function keep(self) {
+  const { round, input } = control ? { round: control, input: player.newest } : kept;
+  write('sessionStorage', KEY, self && { ...self, round, input });
+}
 
 let control = null;
 let shownNumber; // that the game was begun with
@@ -38,7 +44,7 @@ let isResting = false; // out of the game until the page is looked at again
 const player = new Player({
   ...byLink,
   base: new URL(`arena/${arenaName()}`, base).href,
-  kept: isCopy ? null : found,
+  kept,
   keep,
   onState(state, about) {
     left = about;
@@ -57,7 +63,11 @@ const naming = new Naming($);
 const stage = new GameStage({
   file: 'phone.js',
   root: $('root'),
-  parts: () => ({ send: (input) => player.offer(input), number: player.number }),
+  parts: () => ({
+    send: (input) => player.offer(input),
+    number: player.number,
+    input: player.newest
+  }),
   isNew: isNewRound,
   // The lobby in the middle of a round only covers it: the server has its inputs still.
   nameOf: ({ page, running, game }) => (page === 'lobby' && !running ? null : game),
@@ -77,7 +87,8 @@ function isNewRound(control, before) {
 
 const room = new Room({
   control(value) {
-    if (isNewRound(value, control)) player.forget();
+    if (isNewRound(value, control ?? kept.round)) player.forget();
+    else if (control === null && player.number === kept.number) player.offer(kept.input);
     control = value ?? null;
     if (control) player.setRate(control.rate);
     showControl();

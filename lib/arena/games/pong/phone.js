@@ -3,7 +3,7 @@ import { thumb } from '../../arena-pages/thumb.js';
 
 /** Pong on the phone: the whole screen is the paddle's way, in the color of one's half. */
 
-export function start({ root, send, number }) {
+export function start({ root, send, number, input: { y = 0.5 } }) {
   const side = number % 2 === 1 ? 'left' : 'right';
   const sheet = style(import.meta.url);
   const pad = make('div', { className: `pong-pad ${side}`, into: root });
@@ -21,6 +21,7 @@ export function start({ root, send, number }) {
   });
   thumb(pad, {
     label: `The ${side} paddle`,
+    value: 1 - y,
     onMove: (value) => send({ y: 1 - value }),
     words: (value) => `${Math.round(value * 100)} of 100 up`
   });

@@ -6,7 +6,7 @@ import { many, ordinal, readStandings } from './standings.js';
 /** Seconds before the end at which a screen reader says how many are left. */
 const SAID = [10, 5];
 
-export function start({ root, send, number }) {
+export function start({ root, send, number, input }) {
   const sheet = style(import.meta.url);
   const quiz = make('div', { className: 'quiz phone-quiz', into: root });
   const head = make('div', { className: 'head', into: quiz });
@@ -96,7 +96,7 @@ export function start({ root, send, number }) {
     value({ round, value }) {
       if (!value || value.asked) return;
       const now = `${round} ${value.index}`;
-      if (now !== shown) chosen = -1;
+      if (now !== shown) chosen = input.question === value.index ? input.choice : -1;
       const words = JSON.stringify([now, value.question, value.answers]);
       if (words !== texts) {
         index = value.index;

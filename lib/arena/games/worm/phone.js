@@ -6,7 +6,7 @@ import { drawFace } from './face.js';
 
 const words = (mood) => (mood > 0.15 ? 'glad' : mood < -0.15 ? 'sad' : 'so-so');
 
-export function start({ root, send }) {
+export function start({ root, send, input: { mood = 0 } }) {
   const sheet = style(import.meta.url);
   const pad = make('div', { className: 'worm-pad', into: root });
   make('i', { className: 'rail', into: pad });
@@ -18,6 +18,7 @@ export function start({ root, send }) {
 
   const now = thumb(pad, {
     label: 'How do you feel?',
+    value: (mood + 1) / 2,
     onMove(value) {
       send({ mood: moodOf(value) });
       draw();
