@@ -151,6 +151,8 @@ t.test(
     const grant = reads('arena/*', { join: true });
     const phone = await visit(`play/hall#grant=${grant}`);
     await phone.waitForSelector('#root[data-connections="1"]', { timeout: 30_000 });
+    const blind = await visit(`play/hall#grant=${reads('other', { join: true })}`);
+    await says(blind, '#state', 'Your invitation does not let you in. Ask for another link.');
   }
 );
 

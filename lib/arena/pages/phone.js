@@ -35,7 +35,7 @@ function keep(self) {
 
 let control = null;
 let shownNumber; // that the game was begun with
-let contact = 'asking';
+let contact = { state: 'joining', words: '' };
 let shown = null; // the game
 let trouble = ''; // of the game, in words
 let left = null; // what the player's last state was about
@@ -99,8 +99,8 @@ const room = new Room({
     stage.reduced(reduced);
     if (isOver()) words();
   },
-  state(state) {
-    contact = state;
+  state(state, says) {
+    contact = { state, words: says };
     words();
   }
 });
@@ -135,7 +135,7 @@ function whyOut() {
 function stateWords() {
   if (player.state === 'joining') return 'Joining…';
   if (player.state === 'offline') return 'Out of the game';
-  if (contact === 'offline') return 'No news of the game…';
+  if (contact.words) return contact.words;
   if (left?.why === 'bad-input') return 'The server did not take what the game sent';
   if (!control?.game) return 'Waiting for a game';
   if (control.page === 'lobby') return 'It begins soon';
@@ -177,7 +177,7 @@ async function words() {
   const out = player.state === 'offline';
   const { number } = player;
   const lobby = isLobby();
-  document.body.dataset.state = contact === 'offline' && !out ? 'offline' : player.state;
+  document.body.dataset.state = contact.state === 'offline' && !out ? 'offline' : player.state;
   document.body.dataset.page = lobby ? 'lobby' : control.page;
   document.body.dataset.running = Boolean(control?.running);
   document.title = control?.game ? `${number ?? '–'} · ${control.game}` : 'Play';
