@@ -115,6 +115,11 @@ export class Arena {
     return this.#native;
   }
 
+  /** The most inputs a second of each player. */
+  get mostRate() {
+    return this.#options.arenaRate;
+  }
+
   /**
    * What a feed is to the arenas.
    *

@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+
 import { CONTENT_BYTES } from './content.js';
 import { describeGames } from './games.js';
 import { NAME_BYTES } from './names.js';
@@ -21,6 +23,8 @@ const INPUT_BYTES = 512;
  */
 export function arenaRoutes({ arena, games, whole, tools }) {
   const { authorize, mayJoin, readBody, readNumber, json, nothing } = tools;
+  /** By which a panel tells that the server has started anew. */
+  const run = randomUUID();
 
   function settle(outcome) {
     if (outcome !== 'ok') throw new Refusal(outcome);
@@ -93,7 +97,7 @@ export function arenaRoutes({ arena, games, whole, tools }) {
       return show(await arena.names(name, readNumber(request.query, 'after', 'bad-number')));
     }
     if (arena.owns(`arena/${name}`) === undefined) throw new Refusal('unknown-arena');
-    return json(200, await whole());
+    return json(200, { ...(await whole()), run, arenaRate: arena.mostRate });
   }
 
   return [

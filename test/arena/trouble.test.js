@@ -87,8 +87,8 @@ t.test('a panel stays open while the server is busy', { skip }, async (t) => {
 });
 
 t.test('what is set quickly is what holds in the end', { skip }, async (t) => {
-  const { base, command, visit } = await room(t);
-  await command({ game: 'load', pace: 20, settings: { clients: 0 } });
+  const { base, command, visit } = await room(t, { args: ['--arena-rate', '50'] });
+  await command({ game: 'load', pace: 20, rate: 49, settings: { clients: 0 } });
   const panel = await visit(PANEL, 'desk');
   await unlock(panel);
   await says(panel, '#pace-value', '20');
@@ -109,6 +109,9 @@ t.test('what is set quickly is what holds in the end', { skip }, async (t) => {
   for (let i = 0; i < 3; i += 1) await more.click();
   await until(async () => (await control()).settings.clients === 100);
   await says(panel, '[data-name=clients] [role=spinbutton]', '100');
+  await panel.locator('#rate[max="50"]').waitFor();
+  await panel.press('#rate', 'ArrowRight');
+  await until(async () => (await control()).rate === 50);
   // And what another panel sets is shown.
   await command({ pace: 7 });
   await says(panel, '#pace-value', '7');

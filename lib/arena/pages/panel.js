@@ -104,8 +104,7 @@ class Figures {
    * @param {{players: number, now: number}} look players of this arena; ms
    */
   show(status, { players, now }) {
-    // What has taken less of the processor than before is a server that has started anew.
-    const last = this.#last?.status.cpuSeconds > status.cpuSeconds ? null : this.#last;
+    const last = this.#last?.status.run === status.run ? this.#last : null;
     this.#last = { status, now };
     const each = (name) =>
       last ? ((status[name] - last.status[name]) * 1000) / (now - last.now) : NaN;
@@ -220,6 +219,9 @@ async function look() {
 function showLook(status, now) {
   figures.show(status, { players, now });
   stage.status(status, now);
+  if ($('rate').max === String(status.arenaRate)) return;
+  $('rate').max = status.arenaRate;
+  show();
 }
 
 async function keepLooking() {

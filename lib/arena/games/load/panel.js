@@ -188,7 +188,7 @@ export function start({ root, control, command }) {
 
   function status(now, at) {
     const { value = null } = reduced ?? {};
-    if (last?.now.cpuSeconds > now.cpuSeconds) restart();
+    if (last && last.now.run !== now.run) restart();
     const each = (name) => (last ? ((now[name] - last.now[name]) * 1000) / (at - last.at) : null);
     const isRunning = value !== null;
     began ??= at;
