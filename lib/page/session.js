@@ -198,7 +198,12 @@ export class Session {
       this.#look();
     });
     // Neither is believed: the client asks the server whether there is contact.
-    for (const event of ['online', 'offline']) addEventListener(event, () => client.wake());
+    for (const event of ['online', 'offline']) {
+      addEventListener(event, () => {
+        client.wake();
+        this.words(); // The client may have lost contact before the browser said why.
+      });
+    }
     globalThis.navigation?.addEventListener('navigate', (event) => {
       this.#reloading = event.navigationType === 'reload';
     });

@@ -15,7 +15,14 @@ import {
   SIZES,
   unlock
 } from '../support/arena-pages.js';
-import { amissTo, denyStorage, drag, online } from '../support/page-browser.js';
+import {
+  amissTo,
+  denyStorage,
+  drag,
+  duplicate,
+  online,
+  reloadItself
+} from '../support/page-browser.js';
 import { tool } from '../support/cpp-build.js';
 import { MIRROR } from '../support/arena.js';
 import { temporary } from '../support/processes.js';
@@ -33,7 +40,7 @@ const PICTURES = fileURLToPath(new URL('../pictures/', import.meta.url));
 const ballOf = (field) => field.evaluate(() => document.getElementById('root').dataset.ball);
 
 /** What a key moves has the focus, whatever has changed around it. */
-const playsByKey = (phone) => phone.waitForSelector('[role=slider]:focus', { timeout: 10_000 });
+const playsByKey = (phone) => phone.waitForSelector('[role=slider]:focus');
 
 t.test('pong, from join to end, by the panel', { skip }, async (t) => {
   const { visit } = await room(t);
@@ -46,7 +53,7 @@ t.test('pong, from join to end, by the panel', { skip }, async (t) => {
 
   const field = await visit(PAGES.field, 'big', { reducedMotion: 'no-preference' });
   await says(field, '#title', 'Pong');
-  t.equal(await field.textContent('#count'), '0');
+  await says(field, '#count', '0');
   const phones = [await visit(PAGES.phone, 'tall'), await visit(PAGES.phone, 'wide')];
   await says(phones[0], '#big', '1');
   await says(phones[1], '#big', '2');
@@ -87,7 +94,7 @@ t.test('pong, from join to end, by the panel', { skip }, async (t) => {
   await t.test(
     'a phone that is reloaded is the same player; one that is closed has left',
     async () => {
-      await phones[0].evaluate(() => location.reload());
+      await reloadItself(phones[0]);
       await online(phones[0]);
       await says(phones[0], '#small', '1');
       await phones[0].waitForSelector('[role=slider][aria-valuenow="100"]');
@@ -180,12 +187,12 @@ t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   await phones[1].locator('.choice[data-at="0"]:focus').waitFor(); // A player with a keyboard is not lost.
   await phones[0].click('.choice[data-at="0"]');
   await says(field, '.top', '1 of 2 have answered');
-  await phones[0].evaluate(() => location.reload());
+  await reloadItself(phones[0]);
   await phones[0].waitForSelector('.choice[data-at="0"][aria-pressed=true]');
   await says(phones[0], '.verdict', 'You may change your mind');
   await panel.click('text=Show the answer');
   await says(phones[0], '.verdict', /^Right! [\d,]+ points\. You are 1st of 2\.$/);
-  await phones[0].evaluate(() => location.reload());
+  await reloadItself(phones[0]);
   await says(phones[0], '.verdict', /^You are 1st of 2\.$/);
   await says(phones[1], '.verdict', 'Not answered. You are 2nd of 2.');
   await panel.click('text=To the result');
@@ -412,12 +419,10 @@ t.test('what a phone shows is what the server has of it', { skip }, async (t) =>
 
   await t.test('after a reload, and one before the control has come', async () => {
     await phone.route('**/feeds', () => {}); // Not answered as long as that page lives.
-    const loaded = phone.waitForEvent('load');
-    await phone.evaluate(() => location.reload());
-    await loaded;
+    await reloadItself(phone);
     await online(phone);
     await phone.unroute('**/feeds');
-    await phone.evaluate(() => location.reload());
+    await reloadItself(phone);
     await press('tap');
     await has([[1], [3]]);
   });
@@ -466,8 +471,8 @@ t.test('the server restarts mid-game, and the game goes on', { skip }, async (t)
     await says(phone, '#small', String(i + 1));
     await says(phone, '#state', 'You play');
   }
-  const { inputs } = await server.status();
-  t.ok(inputs >= 1, 'they are the same players, and play on');
+  // They are the same players, and play on.
+  await until(async () => (await server.status()).inputs >= 1);
   await says(panel, '#go', 'Stop');
   await panel.click('#go');
   await says(field, '#state', 'The round is over');
@@ -586,12 +591,9 @@ t.test('a phone that is duplicated in another tab is another player', { skip }, 
   await command({ game: 'quiz', running: true });
   const phone = await visit(PAGES.phone);
   await says(phone, '#small', '1');
-  const opened = phone.waitForEvent('popup');
-  await phone.evaluate(() => globalThis.open(location.href) !== null); // it has a copy of the sessionStorage
-  const copy = await opened;
-  await online(copy);
+  const copy = await duplicate(phone);
   await says(copy, '#small', '2');
-  await phone.evaluate(() => location.reload());
+  await reloadItself(phone);
   await online(phone);
   await says(phone, '#small', '1');
 });
@@ -697,7 +699,7 @@ t.test('the screens of phones and of the field stay on', { skip }, async (t) => 
       };
     });
     await page.reload();
-    await page.waitForSelector('[data-awake=screen]', { timeout: 10_000 });
+    await page.waitForSelector('[data-awake=screen]');
   }
 });
 

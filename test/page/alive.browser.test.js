@@ -1,7 +1,15 @@
 /* global document */
 import t from 'tap';
 
-import { browserRig, costOfFrame, fill, FRAME, resting, soon } from '../support/page-browser.js';
+import {
+  browserRig,
+  costOfFrame,
+  fill,
+  FRAME,
+  place,
+  resting,
+  soon
+} from '../support/page-browser.js';
 
 const { alone, browser, end, nothingElse, serve, skip } = browserRig(t);
 
@@ -20,13 +28,9 @@ t.test('twelve pages are parked natively, for 2 kB each', { skip }, async (t) =>
   for (let i = 0; i < PAGES; i += 1) pages.push(await browser.visit(server.base));
   // What pages do all the time, three idle times long: looks at the counts, at their place, polls.
   await pages[0].waitForTimeout(15_000);
-  const seen = async () => {
-    const status = await server.status();
-    return status.parked === PAGES;
-  };
-  t.ok(await soon(seen), JSON.stringify(await server.status()));
-  const status = await server.wholeStatus();
-  t.equal(status.parked, PAGES);
+  let status;
+  const seen = async () => (status = await server.wholeStatus()).parked === PAGES;
+  t.ok(await soon(seen), JSON.stringify(status));
   t.equal(status.handled, 0, 'JavaScript was never asked');
   const bytes =
     status.clients * CLIENT +
@@ -74,6 +78,7 @@ alone(
     await hurry(page, { rest: [0.1, 0.2], blink: [0.3, 0.6] });
     await page.focus('#stage');
     await page.keyboard.press('3');
+    await place(page); // What is known of the others has been said and drawn.
     await resting(page);
     const [frames, same] = await page.evaluate(
       () =>

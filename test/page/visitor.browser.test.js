@@ -1,5 +1,5 @@
 /* global CanvasRenderingContext2D, DataTransfer, DragEvent, Image, KeyboardEvent, MouseEvent,
-   MutationObserver, PointerEvent, addEventListener, createImageBitmap, dispatchEvent, document, location, requestAnimationFrame, window */
+   MutationObserver, PointerEvent, addEventListener, createImageBitmap, dispatchEvent, document, requestAnimationFrame */
 import { mkdirSync } from 'node:fs';
 import { readFile, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,6 +12,7 @@ import {
   costOfFrame,
   denyStorage,
   drag,
+  duplicate,
   edgeBetween,
   fill,
   FRAME,
@@ -22,6 +23,7 @@ import {
   noisePng,
   online,
   png,
+  reloadItself,
   remembers,
   resting,
   soon,
@@ -46,13 +48,7 @@ alone(
     const sprites = async () => (await look(page)).list.map((sprite) => sprite.id);
     const before = { id: await id(), sprites: await sprites() };
     const reloads = {
-      'by a script': () =>
-        Promise.all([
-          page.waitForEvent('load'),
-          page.evaluate(() => {
-            setTimeout(() => location.reload());
-          })
-        ]),
+      'by a script': () => reloadItself(page),
       'by a key': async () => {
         await page.keyboard.press('F5'); // Which a browser without a window only tells the page.
         await page.reload();
@@ -83,10 +79,7 @@ alone(
   'a duplicated tab joins anew and has no copies of the sprites',
   async (t, { server, page }) => {
     const [{ id }] = (await look(page)).list;
-    const opened = page.waitForEvent('popup');
-    await page.evaluate(() => window.open('/') !== null);
-    const copy = await opened;
-    await online(copy);
+    const copy = await duplicate(page);
     t.ok(await clients(server, 2));
     await holds(copy, 1);
     t.not((await look(copy)).list[0].id, id);

@@ -9,7 +9,7 @@ import { Client } from '../../lib/client/client.js';
 import { launch, SPRITES } from './launch.js';
 import { failWhenStuck } from './stuck.js';
 
-/* global axe, CSSTransition, LockManager, document, KeyboardEvent, dispatchEvent, requestAnimationFrame */
+/* global axe, CSSTransition, LockManager, document, KeyboardEvent, dispatchEvent, location, requestAnimationFrame */
 
 /** A real server and a real browser, for the tests of the page. */
 
@@ -200,9 +200,31 @@ export function denyStorage() {
   for (const name of ['request', 'query']) LockManager.prototype[name] = async () => deny();
 }
 
+/** Duplicates a page, as a browser does: the copy has its sessionStorage, and hears from it that it is a copy, however late. */
+export async function duplicate(page) {
+  await page.context().addInitScript(() => {
+    const { setTimeout: later } = globalThis;
+    const ANSWER_TIME = 160; // of store.js
+    globalThis.setTimeout = (act, ms, ...more) =>
+      later(act, ms === ANSWER_TIME ? 4000 : ms, ...more);
+  });
+  const opened = page.waitForEvent('popup');
+  await page.evaluate(() => globalThis.open(location.href) !== null);
+  const copy = await opened;
+  await online(copy);
+  return copy;
+}
+
 /** Waits until the page says it is in this state. */
 export function online(page, state = 'online') {
   return page.waitForSelector(`body[data-state=${state}]`, { timeout: 30_000 });
+}
+
+/** Has a page load itself anew, which it sees coming. Returns when that is another document. */
+export async function reloadItself(page) {
+  const loaded = page.waitForEvent('load');
+  await page.evaluate(() => void setTimeout(() => location.reload()));
+  await loaded;
 }
 
 /** @returns {Promise<object>} what the desktop says about itself: numbers, and `list` of sprites */
@@ -441,7 +463,8 @@ export function browserRig(t) {
     alone(name, how, test = how) {
       const { args = [], others = 0, visit } = how;
       t.test(name, { skip }, async (t) => {
-        const server = await serve(...args);
+        // For as long as the test takes: what is thrown to one that is gone flies on, and here in the end.
+        const server = await serve(...(others > 0 ? ['--lease', '300'] : []), ...args);
         await server.fill(others);
         const page = await browser.visit(server.base, visit);
         await test(t, { server, page });
