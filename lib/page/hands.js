@@ -90,8 +90,10 @@ export class Hands {
     this.#desktop.hold(body);
     const samples = Array.from({ length: SAMPLES }, () => ({ x: 0, y: 0, time: -1e9 }));
     // `entered`: it has been over the desktop; `dragged`: it has moved. Both tell what letting go means.
-    const home = { x: body.x, y: body.y };
-    const grip = { body, dx, dy, home, ...home, samples, next: 0, entered: false, dragged: false };
+    const { x, y } = body;
+    // Shares of the desktop, which may have another size when it goes back there.
+    const home = { x: x / this.#desktop.width, y: y / this.#desktop.height };
+    const grip = { body, dx, dy, home, x, y, samples, next: 0, entered: false, dragged: false };
     this.#grips.set(event.pointerId, grip);
     this.#canvas.setPointerCapture(event.pointerId);
     sample(grip, event);
@@ -153,7 +155,8 @@ export class Hands {
     const isSlow = body.vy < FLICK * this.#desktop.height;
     // What never came out of the tray goes back there, too.
     if (!grip.entered || (grip.dragged && isSlow && this.#isOverTray(event))) {
-      Object.assign(body, grip.home); // there it is had back
+      body.x = grip.home.x * this.#desktop.width; // there it is had back
+      body.y = grip.home.y * this.#desktop.height;
       this.#told.onAway(body);
     } else this.#overEdge(grip);
     this.#told.onLetGo();
