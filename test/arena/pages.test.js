@@ -837,7 +837,9 @@ t.test('a game that breaks is said on its page, and on the panel', { skip }, asy
       return { time };
     }`
   };
-  const { command, visit } = await room(t, { games: { broken } });
+  const start = 'export const start = async () => ({ stop() {} });';
+  const async = { ...MIRROR, 'phone.js': start, 'field.js': start };
+  const { command, visit } = await room(t, { games: { broken, async } });
   const panel = await visit(PAGES.panel);
   await unlock(panel);
   const pages = [await visit(PAGES.phone), await visit(PAGES.field, 'big')];
@@ -848,6 +850,9 @@ t.test('a game that breaks is said on its page, and on the panel', { skip }, asy
   await command({ running: true });
   for (const page of pages) await says(page, '#root', 'round 2');
   await panel.locator('#failed').waitFor({ state: 'hidden' });
+  await command({ game: 'async', running: true });
+  for (const page of pages) await says(page, '#about', 'start is async: it must return the game');
+  t.match(browser.complaints.splice(0), [/async/, /async/]);
 });
 
 nothingElse();

@@ -200,7 +200,9 @@ export class GameStage {
     const module = await this.#import(new URL(`${folder}/${this.#file}`, base).href, turn);
     if (module === undefined || turn !== this.#turn) return undefined;
     try {
-      this.#game = module.start({ root: this.#root, control: this.#control, ...this.#parts() });
+      const game = module.start({ root: this.#root, control: this.#control, ...this.#parts() });
+      if (game instanceof Promise) throw new TypeError('start is async: it must return the game');
+      this.#game = game;
     } catch (error) {
       return this.#trouble(error);
     }
