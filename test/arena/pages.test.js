@@ -272,9 +272,24 @@ t.test('the panel edits the questions, and loads a file', { skip }, async (t) =>
   await command({ game: 'quiz', settings: { seconds: 120 } });
   const panel = await visit(PAGES.panel, 'desk');
   await unlock(panel);
+  const late = [];
+  await panel.route('**/content/quiz', (route) => void late.push(route), { times: 1 });
   await panel.click('summary');
+  await until(() => late.length === 1);
   const first = panel.locator('fieldset').first();
-  await first.getByLabel('Question', { exact: true }).fill('Who?');
+  const asked = first.getByLabel('Question', { exact: true });
+  await panel.click('text=One more question');
+  await asked.fill('Mine?');
+  const came = panel.waitForResponse('**/content/quiz');
+  await late[0].continue();
+  await came;
+  await panel.evaluate(() => new Promise((go) => void setTimeout(go, 100))); // it is read
+  t.equal(await asked.inputValue(), 'Mine?', 'what is being written stays');
+  await first.getByText('Remove').click();
+  await panel.click('summary');
+  await panel.click('summary');
+  await panel.getByRole('group', { name: 'Question 1' }).waitFor();
+  await asked.fill('Who?');
   await first.getByLabel('A is right').check();
   await panel.click('text=One more question');
   await panel.click('text=Use these questions');

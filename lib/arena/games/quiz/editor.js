@@ -117,13 +117,15 @@ export function editor(root, content) {
     }
   }
 
-  const load = () =>
+  const isEmpty = () => form.children.length === 0;
+  const load = (isWanted = () => true) =>
     attempt(async () => {
       const questions = await content.read();
+      if (!isWanted()) return undefined; // It is being written already.
       if (!Array.isArray(questions)) return 'The questions can’t be read just now.';
       return show(questions);
     });
-  edit.addEventListener('toggle', () => edit.open && form.children.length === 0 && load());
+  edit.addEventListener('toggle', () => edit.open && isEmpty() && load(isEmpty));
   file.addEventListener('change', () =>
     attempt(async () => {
       const [chosen] = file.files;
