@@ -16,6 +16,12 @@ const withFormat = (change) => ({
   'inputs.json': JSON.stringify({ ...format, ...change })
 });
 
+/** Writes a file so that no look sees a part of it. */
+function putAt(path, text) {
+  writeFileSync(`${path}.part`, text);
+  renameSync(`${path}.part`, path);
+}
+
 /** Games of one's own in a folder, as options. */
 const inFolder = (t, games) => ({ arena: ['hall'], games: t.testdir(games) });
 
@@ -64,11 +70,7 @@ contract(t, { options: { ...watched, arena: 'hall,yard' } }, (t, server) => {
 });
 
 contract(t, { options: watched }, (t, server) => {
-  const put = (file, text) => {
-    const path = join(watched.games, file);
-    writeFileSync(`${path}.part`, text);
-    renameSync(`${path}.part`, path);
-  };
+  const put = (file, text) => putAt(join(watched.games, file), text);
   const textAt = async (path) => (await server.ask('GET', path)).bytes.toString();
   const served = (version) => textAt(`/games/mirror~${version}/phone.js`);
 
@@ -245,7 +247,7 @@ t.test('a game that is tried begins anew with each change, also after a fault', 
     [4, 'export const reduce = () => ({ over: true });'],
     [5, MIRROR['reduce.js']]
   ]) {
-    writeFileSync(join(folder, 'reduce.js'), text);
+    putAt(join(folder, 'reduce.js'), text);
     await becomes([round, round === 5, why]);
   }
   await server.stop();
