@@ -55,7 +55,15 @@ t.test('the examples with a page', { skip: noBrowser() }, async (t) => {
     if (name === 'chat') {
       await page.fill('#name', 'Ann');
       await page.fill('#text', 'hello <b>');
+      const isSaid = (text) =>
+        page.waitForFunction((part) => document.getElementById('state').value === part, text);
+      await page.route('**/say', (route) => route.abort(), { times: 1 });
       await page.click('button');
+      await isSaid('not sent: no contact');
+      t.equal(await page.inputValue('#text'), 'hello <b>', 'it can be sent again');
+      const twice = () => [1, 2].map(() => document.querySelector('button').click());
+      t.ok(await page.evaluate(twice), 'and is said once');
+      await isSaid('');
       for (const body of ['{}', '{"name":"","text":"x"}', 'none', 'x'.repeat(3000)]) {
         t.equal(
           (await fetch(`${base}say`, { method: 'POST', body })).status,
