@@ -57,6 +57,24 @@ t.test('a game whose file did not come is shown when it can be had', { skip }, a
   for (const text of browser.complaints.splice(0)) t.match(text, 'dynamically imported module');
 });
 
+t.test('a game whose own code fails as it begins is not asked for again', { skip }, async (t) => {
+  const { command, visit } = await room(t, {
+    games: { early: { ...MIRROR, 'phone.js': 'null.x' } }
+  });
+  const phone = await visit('play/hall');
+  let asked = 0;
+  phone.on('request', (request) => {
+    if (request.url().includes('/early')) asked += 1;
+  });
+  await phone.clock.install();
+  await command({ game: 'early', running: true });
+  await says(phone, '#about', "early can't be shown here: Cannot read properties of null");
+  await phone.clock.runFor(3000);
+  await phone.evaluate(async () => (await fetch('../games')).text()); // what would follow has followed
+  t.equal(asked, 1);
+  t.equal(browser.complaints.splice(0).length, 1);
+});
+
 t.test('a QR code that could not be drawn is there when it can be', { skip }, async (t) => {
   const { visit } = await room(t);
   const field = await visit('field/hall', 'big');

@@ -222,8 +222,9 @@ export class GameStage {
     } catch (error) {
       if (!isWanted()) return undefined;
       this.#trouble(error);
-      // What can't be fetched is a TypeError; one that can't be parsed is none, and stays as it is.
-      if (error instanceof TypeError) reloadFor(url, isWanted);
+      // What can't be fetched is a TypeError, another one each time; what is wrong with its own code stays as it is.
+      const again = error instanceof TypeError && (await import(url).catch((same) => same));
+      if (again && again !== error) reloadFor(url, isWanted);
       return undefined;
     }
   }
