@@ -6,9 +6,8 @@ import t from 'tap';
 
 import { dataOf } from '../../lib/report/page.js';
 
-import { arenaRig, says } from '../support/arena-pages.js';
+import { arenaRig, PAGES, says, unlock } from '../support/arena-pages.js';
 import { amissTo, noBrowser } from '../support/page-browser.js';
-import { TOKEN } from '../support/feeds.js';
 import { start } from '../support/swarm.js';
 
 /** Load, stepped up on the panel: two machines and three phones carry it, and the plots move. */
@@ -35,7 +34,7 @@ const rig = arenaRig(t);
 
 t.test('load', { skip: noBrowser() }, async (t) => {
   const { base, visit } = await rig.room(t);
-  const panel = await visit('control/hall', 'big');
+  const panel = await visit(PAGES.panel, 'big');
   const step = (name, button) =>
     panel.click(`.stepper[data-name=${name}] .step:${button === '+' ? 'last' : 'first'}-of-type`);
   const machines = (count) =>
@@ -46,8 +45,7 @@ t.test('load', { skip: noBrowser() }, async (t) => {
     );
 
   await t.test('the panel chooses it, and has its steps and plots', async (t) => {
-    await panel.fill('#token', TOKEN);
-    await panel.click('#token-form button');
+    await unlock(panel);
     await panel.click('[data-value=load]');
     await panel.waitForSelector('.stepper[data-name=clients]');
     t.strictSame(Object.keys(await plotsOf(panel)).sort(), PLOTS);
@@ -59,7 +57,7 @@ t.test('load', { skip: noBrowser() }, async (t) => {
   });
 
   const agents = [1, 2].map(() => start(t, ['agent', `${base}play/hall`, '--clients-max', '40']));
-  const phones = await Promise.all([1, 2, 3].map(() => visit('play/hall')));
+  const phones = await Promise.all([1, 2, 3].map(() => visit(PAGES.phone)));
 
   await t.test('two machines and three phones carry it', async (t) => {
     await panel.click('#go');

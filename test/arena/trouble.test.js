@@ -3,11 +3,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import t from 'tap';
 
-import { arenaRig, says } from '../support/arena-pages.js';
+import { arenaRig, PAGES, says, unlock } from '../support/arena-pages.js';
 import { MIRROR } from '../support/arena.js';
 import { keyFile, reads } from '../support/grants.js';
 import { contrast } from '../support/page-browser.js';
-import { TOKEN } from '../support/feeds.js';
 import { until } from '../support/until.js';
 
 /** What goes wrong between an arena's pages and its server, and is over without help. */
@@ -16,20 +15,12 @@ const { browser, room, skip } = arenaRig(t);
 
 t.setTimeout(300_000); // of all together, on a machine that does other things too
 
-const PANEL = 'control/hall';
-
 const BUSY = {
   status: 503,
   contentType: 'application/problem+json',
   headers: { 'Access-Control-Allow-Origin': '*' },
   body: JSON.stringify({ title: 'Too many connections', detail: 'Ask again.' })
 };
-
-async function unlock(panel) {
-  await panel.fill('#token', TOKEN);
-  await panel.click('#token-form button');
-  await panel.locator('#main').waitFor();
-}
 
 /** Has the first request for this fail, in this way. @returns {() => number} how many there were */
 async function failOnce(page, pattern, fail) {
@@ -43,8 +34,8 @@ async function failOnce(page, pattern, fail) {
 
 t.test('a game whose file did not come is shown when it can be had', { skip }, async (t) => {
   const { command, visit } = await room(t);
-  const phone = await visit('play/hall');
-  const field = await visit('field/hall', 'big');
+  const phone = await visit(PAGES.phone);
+  const field = await visit(PAGES.field, 'big');
   const first = await failOnce(phone, '**/games/worm/phone.js', (route) => route.abort());
   // One that the game imports: the browser keeps its failure, too.
   const second = await failOnce(field, '**/games/worm/face.js', (route) => route.fulfill(BUSY));
@@ -61,7 +52,7 @@ t.test('a game whose own code fails as it begins is not asked for again', { skip
   const { command, visit } = await room(t, {
     games: { early: { ...MIRROR, 'phone.js': 'null.x' } }
   });
-  const phone = await visit('play/hall');
+  const phone = await visit(PAGES.phone);
   let asked = 0;
   phone.on('request', (request) => {
     if (request.url().includes('/early')) asked += 1;
@@ -77,7 +68,7 @@ t.test('a game whose own code fails as it begins is not asked for again', { skip
 
 t.test('a QR code that could not be drawn is there when it can be', { skip }, async (t) => {
   const { visit } = await room(t);
-  const field = await visit('field/hall', 'big');
+  const field = await visit(PAGES.field, 'big');
   const asked = await failOnce(field, '**/page/qrcode.js*', (route) => route.abort());
   await field.reload();
   await field.waitForFunction(() => document.getElementById('code').width > 100);
@@ -86,7 +77,7 @@ t.test('a QR code that could not be drawn is there when it can be', { skip }, as
 
 t.test('a list of games that did not come is asked for again', { skip }, async (t) => {
   const { visit } = await room(t);
-  const panel = await visit(PANEL);
+  const panel = await visit(PAGES.panel);
   await unlock(panel);
   const asked = await failOnce(panel, '**/games', (route) => route.fulfill(BUSY));
   await panel.reload();
@@ -96,7 +87,7 @@ t.test('a list of games that did not come is asked for again', { skip }, async (
 
 t.test('a panel stays open while the server is busy', { skip }, async (t) => {
   const { visit } = await room(t);
-  const panel = await visit(PANEL);
+  const panel = await visit(PAGES.panel);
   await unlock(panel);
   const asked = await failOnce(panel, '**/arena/hall/status', (route) => route.fulfill(BUSY));
   await until(() => asked() >= 3);
@@ -107,7 +98,7 @@ t.test('a panel stays open while the server is busy', { skip }, async (t) => {
 t.test('what is set quickly is what holds in the end', { skip }, async (t) => {
   const { base, command, visit } = await room(t, { args: ['--arena-rate', '50'] });
   await command({ game: 'load', pace: 20, rate: 49, settings: { clients: 0 } });
-  const panel = await visit(PANEL, 'desk');
+  const panel = await visit(PAGES.panel, 'desk');
   await unlock(panel);
   await says(panel, '#pace-value', '20');
   await says(panel, '[data-name=clients] [role=spinbutton]', '0');
@@ -140,7 +131,11 @@ t.test('a list of games that comes late says nothing of the next game', { skip }
   const called = (title) => ({ ...MIRROR, 'inputs.json': inputs.replace('Mirror', title) });
   const games = { one: called('One'), two: called('Two'), three: called('Three') };
   const { command, visit } = await room(t, { games });
-  const pages = [await visit('play/hall'), await visit('field/hall', 'big'), await visit(PANEL)];
+  const pages = [
+    await visit(PAGES.phone),
+    await visit(PAGES.field, 'big'),
+    await visit(PAGES.panel)
+  ];
   await unlock(pages[2]);
   await pages[2].locator('.chip[data-value=two]').waitFor();
   const late = new Map();
@@ -166,7 +161,7 @@ t.test(
     const args = ['--grants', keyFile(t), '--private', 'arena/*', '--private-join', 'yes'];
     const { command, open, visit } = await room(t, { args });
     await command({ game: 'load', running: true });
-    for (const path of ['field/hall', PANEL]) {
+    for (const path of [PAGES.field, PAGES.panel]) {
       await says(await open(path), '#state', 'This game wants an invitation.');
     }
     const grant = reads('arena/*', { join: true });
@@ -179,7 +174,7 @@ t.test(
 
 t.test('a command without an answer does not keep back the next ones', { skip }, async (t) => {
   const { visit } = await room(t);
-  const panel = await visit(PANEL);
+  const panel = await visit(PAGES.panel);
   await unlock(panel);
   await says(panel, '#go', 'Start');
   const asked = await failOnce(panel, '**/feed/arena/hall/control', () => {}); // the network eats it
@@ -197,7 +192,7 @@ t.test('a right answer that came too late has no points, and says so', { skip },
     (await (await fetch(new URL('feed/arena/hall', base))).json()).value.value;
   await command({ game: 'quiz', settings: { seconds: 120 }, running: true });
   await fetch(new URL('arena/hall', base), { method: 'POST' }); // that is waited for
-  const phone = await visit('play/hall');
+  const phone = await visit(PAGES.phone);
   await phone.click('.choice[data-at="0"]');
   await until(async () => (await valueOf())?.answered === 1);
   await phone.route('**/arena/hall/*', () => {}); // the network eats it
@@ -208,9 +203,8 @@ t.test('a right answer that came too late has no points, and says so', { skip },
 
 t.test('what is wrong can be read by day and by night', { skip }, async (t) => {
   const { visit } = await room(t);
-  const panel = await visit(PANEL);
-  await panel.fill('#token', 'wrong');
-  await panel.click('#token-form button');
+  const panel = await visit(PAGES.panel);
+  await unlock(panel, 'wrong');
   await says(panel, '#token-wrong', 'not one of the server');
   for (const colorScheme of ['light', 'dark']) {
     await panel.emulateMedia({ colorScheme });
