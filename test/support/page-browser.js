@@ -277,15 +277,6 @@ export async function fill(page, count) {
   await until(page, 'sprites', count);
 }
 
-const AXE = readFileSync(new URL(import.meta.resolve('axe-core')), 'utf8');
-
-/** @returns {Promise<string[]>} what axe-core finds wrong with a page as it is now: the rule, and where */
-export async function faults(page) {
-  await page.evaluate(AXE);
-  const { violations } = await page.evaluate(() => axe.run());
-  return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`);
-}
-
 /** Waits until the page knows that it is not alone on the torus. */
 export function among(page) {
   return page.waitForFunction(() => !/ 1 1$/.test(document.body.dataset.place ?? ' 1 1'));
