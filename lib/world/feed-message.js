@@ -144,6 +144,11 @@ export class FeedMarks {
     return this.#live.get(key) ?? this.#deleted.get(key);
   }
 
+  /** @returns {number} versions that the store has, as far as is known */
+  get stored() {
+    return this.#live.size + this.#deleted.size - this.#unstored.size;
+  }
+
   /** @returns {number} versions that the store does not have */
   get unstored() {
     return this.#unstored.size;

@@ -239,7 +239,8 @@ export class FeedSettling {
     // Where the connection is lost it comes back by itself, and says so.
     if (!this.#isOpen || this.#parts.store.isLost) return;
     const heard = this.#heard;
-    const { identity, last } = await this.#parts.store.open();
+    const { stored } = this.#parts.marks;
+    const { identity, last, messages } = await this.#parts.store.open();
     if (!this.#isOpen) return;
     if (identity !== this.#identity || last < heard) {
       this.#parts.marks.unstoreAll();
@@ -249,6 +250,8 @@ export class FeedSettling {
     }
     // It had come that far a look ago: the news are not on their way any more.
     if (this.#seen > this.#heard || this.#overflowed) this.#mustRead = true;
+    // Some were purged; of what is behind one may be forgotten for another.
+    if (messages < stored && this.#behind.size + this.#busy.size === 0) this.#mustRead = true;
     this.#seen = last;
     if (!this.#answers) for (const key of this.#parts.marks.unstoredKeys()) this.#owe(key);
     this.#answers = true;

@@ -133,8 +133,8 @@ export class FeedStore {
   /**
    * Connects, where that has not been done.
    *
-   * @returns {Promise<{identity: string, last: number}>} which store it is, in which run of the NATS server, by which
-   *     leader, and the revision it has come to
+   * @returns {Promise<{identity: string, last: number, messages: number}>} which store it is, in which run of the NATS
+   *     server, by which leader; the revision it has come to, and how many messages it has
    * @throws {WorldError}
    */
   async open() {
@@ -143,7 +143,7 @@ export class FeedStore {
       await this.#link.stream(jsm, PARTS_CONFIG, () => true);
       const { config, state, identity } = await this.#link.stream(jsm, CONFIG, isOurs);
       this.#isReplicated = this.#link.replicas > 1 || config.num_replicas > 1;
-      return { identity, last: state.last_seq };
+      return { identity, last: state.last_seq, messages: state.messages };
     });
   }
 

@@ -190,7 +190,8 @@ export class SharedRevocations {
       this.#link.stream(jsm, this.#config, isOurs)
     );
     const last = state.last_seq;
-    const isOther = identity !== this.#identity || last < this.#upTo;
+    const isPurged = state.messages < this.#grants.revocations.all().size;
+    const isOther = identity !== this.#identity || last < this.#upTo || isPurged;
     this.#identity = identity;
     if (isOther || last > this.#upTo + FEW) this.#mustRead = true;
     // It may take long: looking goes on meanwhile.

@@ -135,7 +135,11 @@ class End {
     return this.connected ? this.#store.identity : undefined;
   }
 
-  open = () => this.#ask(() => ({ identity: this.#store.identity, last: this.#store.last }));
+  open = () =>
+    this.#ask(() => {
+      const { identity, last, messages } = this.#store;
+      return { identity, last, messages: messages.size };
+    });
   heads = () => this.#ask(() => new Map(this.#store.messages));
   get = (key) => this.#ask(() => this.#store.messages.get(key));
   put = (key, { epoch, version, digest, form, log, run }, body, revision) => {

@@ -5,11 +5,12 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 
+import { jetstreamManager } from '@nats-io/jetstream';
 import t from 'tap';
 
 import { canonical } from '../../lib/feeds/canonical.js';
 import { digestOf } from '../../lib/feeds/packing.js';
-import { FeedStore } from '../../lib/world/feed-store.js';
+import { FeedStore, STREAM } from '../../lib/world/feed-store.js';
 import { NatsLink } from '../../lib/world/nats-link.js';
 import { randomOf } from '../fuzz/random.js';
 import { listening } from '../support/addresses.js';
@@ -30,7 +31,7 @@ import {
   Watcher
 } from '../support/feeds.js';
 import { request } from '../support/http.js';
-import { skip, startNats } from '../support/nats.js';
+import { enterNats, skip, startNats } from '../support/nats.js';
 import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
 import { enterWorld, logged, ready } from '../support/world-servers.js';
@@ -206,6 +207,10 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
     await seen(b, 'many/79');
     // It may have come before others of them.
     const { feeds } = await b.until(({ worldFeedsBehind }) => worldFeedsBehind === 0);
+    const { streams } = await jetstreamManager(await enterNats(t, nats));
+    await streams.purge(STREAM);
+    const isFilled = async () => (await streams.info(STREAM)).state.messages === feeds - 1;
+    await until(isFilled, 'what an operator purges comes again');
     const d = await enter(t, nats, 'd', { drain: 20 });
     await ready([d]);
     // But for arena/other, which was published at b.

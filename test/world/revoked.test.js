@@ -87,6 +87,10 @@ t.test('at once, at every server, and after restarts', { skip, timeout: 120_000 
   await nats.start();
   await untilRevoked([a, b, c], ['sub/ann']);
 
+  const { streams } = await jetstreamManager(await enterNats(t, nats));
+  const { purged } = await streams.purge(STREAM);
+  const isFilled = async () => (await streams.info(STREAM)).state.messages === purged;
+  await until(isFilled, 'what an operator purges comes again');
   await nats.kill();
   nats.forget();
   await nats.start();

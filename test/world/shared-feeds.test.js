@@ -119,6 +119,10 @@ t.test(
     await time.run(10_000, () => store.messages.size === 2);
     t.equal(store.messages.get('old').version, 2);
     t.equal(store.messages.get('gone').digest, undefined, 'deleted ones too');
+    await quiet(time, servers);
+    store.messages.clear();
+    await time.run(10_000, () => store.messages.has('old'));
+    t.ok(store.messages.has('old'), 'and one that was purged, of what is not deleted');
     const d = servers.start('d');
     await time.run(10_000, () => d.isHere);
     t.equal(d.feeds.table.size, 1);
