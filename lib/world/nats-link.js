@@ -74,7 +74,8 @@ export class NatsLink {
    * @param {Buffer} [how.ca] the certificates that NATS's must be signed by; then it must be TLS
    * @param {Buffer} [how.cert] this server's certificate, for NATS servers that ask for one
    * @param {Buffer} [how.key] its key
-   * @param {boolean} [how.needsAll] whether it can do nothing where the NATS server refuses one of its subjects
+   * @param {boolean} [how.needsAll] whether it can do nothing where the NATS server refuses a subject that it publishes; no
+   *     link can where it refuses one that it listens to
    * @param {number} [how.replicas] NATS servers that are to have a copy of each stream
    * @param {number} [how.silence] for how long no answer may come, milliseconds: then the connection is given up
    */
@@ -175,7 +176,9 @@ export class NatsLink {
   /** Follows what becomes of a connection, until it is closed. */
   async #watch(connection) {
     for await (const { type, error } of connection.status()) {
-      if (this.#how.needsAll && error?.name === 'PermissionViolationError') {
+      const isRefused = error?.name === 'PermissionViolationError';
+      // A refused subscription stays without a word.
+      if (isRefused && (this.#how.needsAll || error.operation === 'subscription')) {
         this.#lastError = this.failure(error);
         this.#nextTry = performance.now() + REFUSED;
         connection.close();

@@ -152,6 +152,17 @@ t.test('a subject that NATS refuses is why a server is alone', { skip }, async (
   await nats.kill();
   await nats.start();
   await until(() => membership.state === 'member');
+  denied = 'subscribe: { deny: "sprites.feed-news.>" }';
+  await nats.kill();
+  await nats.start();
+  const store = new FeedStore(new NatsLink({ servers: [nats.url], name: 'b' }), 'b');
+  t.teardown(() => store.close());
+  const isRefused = () =>
+    store.open().then(
+      () => false,
+      ({ code }) => code === 'permissions'
+    );
+  await until(isRefused, 'news of feeds, too');
 });
 
 t.test('TLS', { skip }, async (t) => {
