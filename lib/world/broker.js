@@ -184,7 +184,7 @@ export class Broker {
       names = names.slice(-MOST_NAMES);
       const found = await Promise.all(names.map((name) => kv.get(name)));
       return new Map(names.map((name, at) => [name, whatIs(found[at])]));
-    });
+    }, 2 * PATIENCE);
   }
 
   /** @returns {Promise<{entry: import('./entry.js').Entry | undefined, revision: number}>} */
@@ -195,12 +195,12 @@ export class Broker {
   /** @returns {Promise<number>} the new revision */
   put(name, entry, revision) {
     const data = JSON.stringify(entry);
-    return this.#do((kv) => kv.put(name, data, { previousSeq: revision, timeout: PATIENCE }));
+    return this.#do((kv) => kv.put(name, data, { previousSeq: revision }));
   }
 
   /** Asks the bucket, and does not wait for ever. */
-  #do(ask) {
-    return this.#link.patiently(2 * PATIENCE, async () => {
+  #do(ask, patience = PATIENCE) {
+    return this.#link.patiently(patience, async () => {
       if (!this.#kv) throw this.#link.unreachable('the connection is lost');
       try {
         return await ask(this.#kv);

@@ -139,12 +139,13 @@ export class FeedStore {
    */
   async open() {
     await this.#link.open();
-    return this.#ask(async ({ jsm }) => {
+    const ask = async ({ jsm }) => {
       await this.#link.stream(jsm, PARTS_CONFIG, () => true);
       const { config, state, identity } = await this.#link.stream(jsm, CONFIG, isOurs);
       this.#isReplicated = this.#link.replicas > 1 || config.num_replicas > 1;
       return { identity, last: state.last_seq, messages: state.messages };
-    });
+    };
+    return this.#ask(ask, this.#patience() + PATIENCE);
   }
 
   /** @returns {Promise<Map<string, import('./feed-message.js').Head>>} all there are */
@@ -157,7 +158,7 @@ export class FeedStore {
       });
       return heads;
     };
-    return this.#ask(ask, PATIENCE_FOR_ALL);
+    return this.#link.ask(ask, PATIENCE_FOR_ALL, this.#patience());
   }
 
   /**
@@ -205,8 +206,7 @@ export class FeedStore {
     const ask = async ({ js, headersOf }) => {
       const { seq } = await js.publish(subject, body, {
         headers: headersOf(writeHead(head, this.#by)),
-        ...(expect && { expect }),
-        timeout: this.#patience()
+        ...(expect && { expect })
       });
       return seq;
     };
@@ -240,9 +240,8 @@ export class FeedStore {
     return this.#ask(({ jsm }) => jsm.streams.purge(STREAM, { filter, seq: revision + 1 }));
   }
 
-  #ask(ask, all) {
-    const each = this.#patience();
-    return this.#link.ask(ask, { each, all: all ?? each + PATIENCE });
+  #ask(ask, patience = this.#patience()) {
+    return this.#link.ask(ask, patience);
   }
 
   /** How long a request may take now, milliseconds: on a slow line it waits behind the values that are on their way. */

@@ -9,6 +9,12 @@ import { Conflict, WorldError } from './world-error.js';
 /** How long a request may take, and a try to connect, milliseconds. */
 export const PATIENCE = 2000;
 
+/**
+ * How long the client itself waits for an answer, milliseconds: `patiently` gives up earlier, but not before it has read what
+ * came while the process stood still.
+ */
+const LONG = 60_000;
+
 /** The time between two tries to connect, and as much again at random, milliseconds. */
 const RETRY = 250;
 
@@ -209,12 +215,13 @@ export class NatsLink {
    * @template Result
    * @param {(streams: {js: object, jsm: object, headersOf: (all: Record<string, string>) => object}) =>
    *     Promise<Result>} ask
-   * @param {{each?: number, all?: number}} [patience] milliseconds, for each request and for all of it
+   * @param {number} [patience] milliseconds, for all of it
+   * @param {number} [each] for each of many requests
    * @returns {Promise<Result>}
    * @throws {WorldError | Conflict}
    */
-  ask(ask, { each = PATIENCE, all = 2 * each } = {}) {
-    return this.patiently(all, async () => {
+  ask(ask, patience = 2 * PATIENCE, each = LONG) {
+    return this.patiently(patience, async () => {
       if (!this.#connected) throw this.unreachable('the connection is lost');
       const { headersOf, jetstream } = this.#client;
       const js = jetstream(this.#connection, { timeout: each });
@@ -234,7 +241,8 @@ export class NatsLink {
   async patiently(patience, act) {
     let timer;
     const late = new Promise((_, reject) => {
-      timer = setTimeout(() => reject(this.unreachable('no answer')), patience);
+      const giveUp = () => reject(this.unreachable('no answer'));
+      timer = setTimeout(() => setImmediate(giveUp), patience);
     });
     try {
       const result = await Promise.race([act(), late]);

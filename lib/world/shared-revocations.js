@@ -2,6 +2,7 @@ import { isLater, PARTS } from '../grants/revocations.js';
 import { isName } from '../grants/rights.js';
 import { clock as systemClock } from './clock.js';
 import { tokenOf } from './feed-message.js';
+import { PATIENCE } from './nats-link.js';
 import { PATIENCE_FOR_ALL, readNewest } from './read-newest.js';
 
 /**
@@ -151,7 +152,7 @@ export class SharedRevocations {
   /** Writes one to the stream. @returns {Promise<boolean>} whether it is there; else it is written later */
   async #share(what, end) {
     try {
-      await this.#link.ask(({ js }) => js.publish(subjectOf(what), String(end)));
+      await this.#link.ask(({ js }) => js.publish(subjectOf(what), String(end)), PATIENCE);
       return true;
     } catch (error) {
       this.#mustRead = true;
@@ -218,9 +219,8 @@ export class SharedRevocations {
     const found = new Set();
     const take = (message) => found.add(this.#take(message));
     try {
-      await this.#link.ask((jetstream) => readNewest(jetstream, STREAM, {}, take), {
-        all: PATIENCE_FOR_ALL
-      });
+      const ask = (jetstream) => readNewest(jetstream, STREAM, {}, take);
+      await this.#link.ask(ask, PATIENCE_FOR_ALL, PATIENCE);
       for (const [what, end] of this.#grants.revocations.all()) {
         if (!found.has(what)) this.#share(what, end);
       }

@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
 
 import { Kvm } from '@nats-io/kv';
 import { createUser } from '@nats-io/nkeys';
@@ -58,6 +60,24 @@ t.test('a NATS server that does not answer costs no descriptor', async (t) => {
     await until(() => openSockets() === before);
     await patient.close();
   }
+});
+
+t.test('what came while the process stood still was not late', async (t) => {
+  const server = createServer((socket) => socket.on('error', () => {}));
+  const client = connect(await listening(t, server), '127.0.0.1');
+  const [socket] = await once(server, 'connection');
+  const link = new NatsLink({ servers: ['nats://127.0.0.1:1'], name: 'a' });
+  const stand = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
+  const act = () => {
+    const answer = once(client, 'data');
+    socket.write('1');
+    stand();
+    return answer;
+  };
+  // Timers come next, and then what has come.
+  await turn();
+  t.match(await link.patiently(50, act), [/1/]);
+  client.destroy();
 });
 
 t.test('two that open a link at once have one connection', { skip }, async (t) => {
