@@ -184,11 +184,14 @@ export class Membership {
    */
   async #reach(phase, latest) {
     this.#target = phase;
-    const end = Math.min(this.#clock.now() + farewellOf(this.#lease), latest);
+    const pause = tickOf(this.#lease) / 4;
+    // Looks are counted, not the time: it may stand still in between.
+    let looks = farewellOf(this.#lease) / pause;
     do {
       this.#wake();
-      await new Promise((then) => this.#clock.after(tickOf(this.#lease) / 4, then));
-    } while (this.#phase !== phase && this.#clock.now() < end);
+      await new Promise((then) => this.#clock.after(pause, then));
+      looks -= 1;
+    } while (this.#phase !== phase && looks > 0 && this.#clock.now() < latest);
     return this.#phase === phase;
   }
 

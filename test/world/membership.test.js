@@ -504,6 +504,19 @@ t.test('leaving has a time, after which it is gone whatever still waits', async 
   t.equal(world.broker.entries.get('a').entry.state, 'gone');
 });
 
+t.test('one that stands still as it leaves hands over what waits', async (t) => {
+  const world = new World();
+  await world.begin(['a', 'b']);
+  const { process, membership } = world.get('a');
+  let seen;
+  membership.leave(async ({ state }) => (seen = state), 3 * LEASE);
+  process.stop();
+  await world.run(LEASE / 2);
+  process.continue();
+  await world.until(() => seen, 1000);
+  t.equal(seen, 'leaving');
+});
+
 t.test('ends at once, whatever the store is still asked', async (t) => {
   let isClosed = false;
   let refuse;
