@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { dirname, join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 
 import t from 'tap';
 
@@ -318,6 +319,12 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
     t.ok(asked <= seen.length + 2, `${asked} requests for ${seen.length} values`);
     const rising = [...new Set(seen)].toSorted((one, other) => one - other);
     t.strictSame(seen, rising, 'each once, and none is older than the one before');
+    // For longer than two checks of HAProxy's.
+    const { child } = servers[0];
+    child.kill('SIGSTOP');
+    await pause(2500);
+    child.kill('SIGCONT');
+    t.notMatch(said(), 'is DOWN', 'nor do watchers of one that stands still go to another');
   });
 
   t.test('an id of no client', async (t) => {
@@ -329,10 +336,11 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
 
   t.test('a client that goes takes its poll with it', async (t) => {
     const { client } = clients.pop();
-    const server = of[serverOf(client.id)];
-    const { parked } = await server.inside();
+    const home = serverOf(client.id);
+    const others = clients.filter((one) => serverOf(one.client.id) === home).length;
+    await of[home].until(({ parked }) => parked === others + 1);
     client.stop();
-    await server.until((now) => now.parked < parked);
+    await of[home].until(({ parked }) => parked === others);
     const response = await ask(`/leave/${client.id}`, { method: 'POST' });
     t.equal(response.status, 204);
   });
