@@ -7,12 +7,12 @@ import t from 'tap';
 import { randomOf } from '../fuzz/random.js';
 import { problemOf } from '../support/contract.js';
 import {
+  append,
   EventStream,
   get,
   parkGet,
   put,
   remove,
-  TOKEN,
   tokenFile,
   tryPut
 } from '../support/feeds.js';
@@ -25,11 +25,6 @@ import { enterWorld, ready } from '../support/world-servers.js';
 
 const enter = (t, nats, name, more) =>
   enterWorld(t, nats, name, { 'publish-token-file': tokenFile(t), drain: 0, ...more });
-
-const append = (server, key, item) => {
-  const headers = { Authorization: `Bearer ${TOKEN}` };
-  return server.ask('POST', `/feed/${key}`, { body: JSON.stringify(item), headers });
-};
 
 /** What a server has of a log, part by part, when it has come to a cursor. */
 async function logAt(server, key, cursor) {
