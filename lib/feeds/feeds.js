@@ -56,6 +56,8 @@ export class Feeds {
   /** Calls of this program that wait for a change, by key. @type {Map<string, Set<(error?: Error) => void>>} */
   #waiting = new Map();
   #closed = false;
+  /** Whether this program publishes nothing more: what is under way is waited for. */
+  rests = false;
   /** Keys whose epoch may have had versions that are not known here. @type {Set<string>} */
   #doubted = new Set();
   /** Told of keys to fetch. */
@@ -237,11 +239,6 @@ export class Feeds {
     } finally {
       if (this.#queues.get(key) === through) this.#queues.delete(key);
     }
-  }
-
-  /** @returns {Promise<void>} when all publications that are under way now are through */
-  async through() {
-    await Promise.all(this.#queues.values());
   }
 
   /** Does what a caller waits for, in order, and says what is wrong with it. */

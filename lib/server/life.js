@@ -15,6 +15,11 @@ const LOOK = 50;
 /** Milliseconds that event streams with slow readers, and requests under way, have beyond the drain window. */
 const PATIENCE = 5000;
 
+/** Waits until nothing is left, or the time is over. */
+async function over(left, end) {
+  while (left() > 0 && performance.now() < end) await pause(LOOK);
+}
+
 /** Does all of it in order, also where some of it fails. @returns {Promise<Error[]>} what has failed */
 async function failuresOf(acts) {
   const errors = [];
@@ -112,8 +117,11 @@ export class Life {
     const end = performance.now() + window + PATIENCE;
     await this.#everyoneAnswered(feeds, door, end);
     await left;
-    await this.#requestsAnswered(feeds, end);
+    // The rest of a body may take its time, and may never come.
+    await over(() => this.#doors.reduce((sum, door) => sum + (door.closeIdle() ?? 0), 0), end);
     await arena.rest();
+    feeds.feeds.rests = true;
+    await over(() => feeds.status().publishing, end);
     await pause(LOOK);
   }
 
@@ -126,14 +134,6 @@ export class Life {
       return (this.#state.status()?.blocked > 0 ? 0 : parked) + watching - streams;
     };
     while (left() > 0) await pause(LOOK);
-  }
-
-  /** The rest of a body may take its time, and may never come. What a program publishes comes by no door. */
-  async #requestsAnswered({ feeds }, end) {
-    let isThrough = false;
-    feeds.through().then(() => (isThrough = true));
-    const left = () => this.#doors.reduce((sum, door) => sum + (door.closeIdle() ?? 0), 0);
-    while ((left() > 0 || !isThrough) && performance.now() < end) await pause(LOOK);
   }
 
   #closings() {

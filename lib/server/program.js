@@ -109,6 +109,7 @@ export function programFeeds({ feeds, arena, options }) {
 
   /** @throws {Error} also where it was not done because the server ended */
   async function done(doing) {
+    if (feeds.rests) throw ended();
     const { problem, ...rest } = await doing();
     if (problem !== undefined && feeds.closed) throw ended();
     return check({ problem, ...rest });

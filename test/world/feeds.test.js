@@ -1,7 +1,7 @@
 import { cpSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer as createHttpServer } from 'node:http';
 import { join } from 'node:path';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as turn, setTimeout as pause } from 'node:timers/promises';
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 
@@ -12,6 +12,7 @@ import { canonical } from '../../lib/feeds/canonical.js';
 import { digestOf } from '../../lib/feeds/packing.js';
 import { FeedStore, STREAM } from '../../lib/world/feed-store.js';
 import { NatsLink } from '../../lib/world/nats-link.js';
+import { createServer } from '../../server.js';
 import { randomOf } from '../fuzz/random.js';
 import { listening } from '../support/addresses.js';
 import { problemOf } from '../support/contract.js';
@@ -31,7 +32,7 @@ import {
   Watcher
 } from '../support/feeds.js';
 import { request } from '../support/http.js';
-import { enterNats, skip, startNats } from '../support/nats.js';
+import { enterNats, skip, startNats, startWay } from '../support/nats.js';
 import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
 import { enterWorld, logged, ready } from '../support/world-servers.js';
@@ -58,7 +59,7 @@ const has = (cursor) => (answer) => answer.body.cursor === cursor;
 
 t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) => {
   const nats = await startNats(t, 'max_payload: 65536');
-  const upstream = createServer((request, response) => response.end('{"from":"upstream"}'));
+  const upstream = createHttpServer((request, response) => response.end('{"from":"upstream"}'));
   const url = `http://127.0.0.1:${await listening(t, upstream)}/{key}`;
   const [a, b, c] = await Promise.all([
     enter(t, nats, 'a', { arena: 'hall' }),
@@ -311,6 +312,26 @@ t.test('without the broker, and with it again', { skip, timeout: 120_000 }, asyn
       .find((line) => /has left the world/.test(line));
   t.match(JSON.parse(left(a)), { level: 40, sprites: 0, feeds: 1 }, 'it says what it takes away');
   t.match(JSON.parse(left(b)), { level: 30, sprites: 0, feeds: 0 });
+});
+
+t.test('what a program publishes as its server ends is done, or not', { skip }, async (t) => {
+  const nats = await startNats(t);
+  const way = await startWay(t, () => Number(new URL(nats.url).port));
+  const server = await createServer({ port: 0, world: way.url, name: 'a', drain: 0 });
+  await until(() => server.status().worldFeedsReachable === 1);
+  await server.publish('x', 1);
+  way.hang('in');
+  let isThrough = false;
+  const late = server.publish('x', 2).finally(() => (isThrough = true));
+  const { streams } = await jetstreamManager(await enterNats(t, nats));
+  await until(async () => isThrough || (await streams.info(STREAM)).state.last_seq === 2);
+  const closed = server.close();
+  // It would be through by then, and have said that it is not done.
+  await Promise.race([late.catch(() => {}), pause(1500)]);
+  way.mend();
+  t.match(await late, { cursor: /-2$/ });
+  await closed;
+  await t.rejects(server.publish('x', 3), { problem: 'draining' });
 });
 
 t.test(
