@@ -204,6 +204,7 @@ export class FeedSettling {
     this.#busy.delete(key);
     this.#tell();
     this.#work();
+    if (this.#answers) this.#tellAgain();
   }
 
   #failed(key, error) {
@@ -255,12 +256,18 @@ export class FeedSettling {
     this.#seen = last;
     if (!this.#answers) for (const key of this.#parts.marks.unstoredKeys()) this.#owe(key);
     this.#answers = true;
-    if (this.#said) this.#parts.log.info('feeds of the world: the store answers again');
-    this.#said = undefined;
     this.#parts.reached();
     if (this.#mustRead) await this.#read(last);
     this.#tryRefused();
     this.#work();
+    this.#tellAgain();
+  }
+
+  /** A store that is full can be asked, and takes nothing: it answers when nothing is behind. */
+  #tellAgain() {
+    if (this.#said === undefined || this.#behind.size + this.#busy.size > 0) return;
+    this.#said = undefined;
+    this.#parts.log.info('feeds of the world: the store answers again');
   }
 
   /** Reads all heads; keys of which something else is here have to be settled. */

@@ -25,7 +25,7 @@ t.test(
     const nats = await startNats(t);
     const [a, b, c, d] = await Promise.all([
       enter(t, nats, 'a'),
-      enter(t, nats, 'b'),
+      enter(t, nats, 'b', { 'world-lease': 5 }), // so long it may be back
       enter(t, nats, 'c', { 'world-url': 'https://c.example' }),
       enter(t, nats, 'd', { workers: 2 })
     ]);

@@ -9,6 +9,7 @@ import { readOptions } from '../../lib/operator/options.js';
 import { Pool } from '../../lib/torus/pool.js';
 import { FeedMarks } from '../../lib/world/feed-message.js';
 import { FeedSettling } from '../../lib/world/feed-settling.js';
+import { WorldError } from '../../lib/world/world-error.js';
 import { freshSeed, Random } from '../fuzz/random.js';
 import { FeedsStore, Servers } from '../support/world-feeds.js';
 import { silent, VirtualTime } from '../support/world-virtual.js';
@@ -355,6 +356,26 @@ t.test('what begins alone and ends with the store there is worked out anew', asy
   t.equal(shared.status().unstored, 0);
   await time.run(100);
   t.equal(servers.tables()[1], servers.tables()[0]);
+});
+
+t.test('a store that is full is said once, and once that it is not any more', async (t) => {
+  const { time, servers, store } = await begun(t, { names: [] });
+  const said = [];
+  servers.log = { ...silent, warn: (_, text) => said.push(text), info: (text) => said.push(text) };
+  servers.start('a');
+  await time.run(100);
+  const full = t.capture(store, 'write', () => {
+    throw new WorldError('unreachable', 'insufficient resources');
+  });
+  t.ok((await answered(time, servers.publish('a', 'x', 'value', 1))).cursor, 'it counts here');
+  await time.run(60_000);
+  t.match(said, [/insufficient/]);
+  full.restore();
+  await quiet(time, servers);
+  await time.run(5000);
+  t.match(said, [/insufficient/, /answers again/]);
+  t.equal(said.length, 2);
+  t.ok(servers.isQuiet());
 });
 
 t.test('a write of which no answer comes may have been done', async (t) => {
