@@ -321,7 +321,8 @@ export class Membership {
 
   /** Writes the entry where it is time to, or it says something else. */
   async #renew(state, seen) {
-    const due = this.#clock.now() - this.#sent >= this.#lease / RENEWALS;
+    const due =
+      this.#problem !== undefined || this.#clock.now() - this.#sent >= this.#lease / RENEWALS;
     const { rows } = this.#how.describe();
     if (due || seen.entry.state !== state || seen.entry.rows !== rows || this.state === 'cut-off') {
       await this.#write(state, seen);

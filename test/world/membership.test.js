@@ -478,6 +478,25 @@ t.test('a server that dies while it leaves in order is waited for as well', asyn
   t.ok(world.time.now() - begun < BACK + 1000, 'from its leaving on');
 });
 
+t.test('a store that takes nothing is a problem until it does, and said once', async (t) => {
+  const world = new World();
+  const said = [];
+  world.add('a', { log: { ...silent, warn: ({ problem }) => said.push(problem) } });
+  await world.until(() => world.state('a') === 'member', GRACE);
+  const full = t.capture(world.broker, 'write', () => {
+    throw new WorldError('unreachable', 'insufficient resources');
+  });
+  await world.until(() => said.length > 0, LEASE);
+  const seen = new Set();
+  for (let at = 0; at < LEASE; at += 100) {
+    seen.add(world.view('a').problem?.code);
+    await world.run(100);
+  }
+  t.strictSame([...seen, ...said], ['unreachable', 'unreachable']);
+  full.restore();
+  await world.until(() => world.view('a').problem === undefined, 1000);
+});
+
 t.test('leaving without the broker ends all the same', async (t) => {
   const world = new World();
   await world.begin(['a', 'b']);
