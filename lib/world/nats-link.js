@@ -10,10 +10,10 @@ import { Conflict, WorldError } from './world-error.js';
 export const PATIENCE = 2000;
 
 /**
- * How long the client itself waits for an answer, milliseconds: `patiently` gives up earlier, but not before it has read what
- * came while the process stood still.
+ * How much longer the client itself waits for an answer, milliseconds: `patiently` gives up earlier, but not before it has
+ * read what came while the process stood still.
  */
-const LONG = 60_000;
+const LONGER = 2000;
 
 /** The time between two tries to connect, and as much again at random, milliseconds. */
 const RETRY = 250;
@@ -133,7 +133,7 @@ export class NatsLink {
    * @throws {WorldError}
    */
   async open() {
-    if (this.isLost) throw this.unreachable('the connection is lost');
+    if (this.isLost) throw this.#lastError ?? this.unreachable('the connection is lost');
     if (!this.#connection) {
       this.#trying ??= this.#connect().finally(() => (this.#trying = undefined));
       await this.#trying;
@@ -187,6 +187,8 @@ export class NatsLink {
       if (isRefused && (this.#how.needsAll || error.operation === 'subscription')) {
         this.#lastError = this.failure(error);
         this.#nextTry = performance.now() + REFUSED;
+        // What it is asked from now on would wait for its time.
+        this.#connected = false;
         connection.close();
       }
       if (type === 'disconnect') this.#connected = false;
@@ -220,7 +222,7 @@ export class NatsLink {
    * @returns {Promise<Result>}
    * @throws {WorldError | Conflict}
    */
-  ask(ask, patience = 2 * PATIENCE, each = LONG) {
+  ask(ask, patience = 2 * PATIENCE, each = patience + LONGER) {
     return this.patiently(patience, async () => {
       if (!this.#connected) throw this.unreachable('the connection is lost');
       const { headersOf, jetstream } = this.#client;
