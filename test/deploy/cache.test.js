@@ -78,7 +78,7 @@ for (const { kind, keys } of cases) {
       await haveAll(clients, versions);
     }
     // Some turns with nothing new.
-    await server.until(({ feedPings }) => feedPings >= before.feedPings + 3, 60);
+    await server.until(({ feedPings }) => feedPings >= before.feedPings + 2, 60);
     const turns = Math.ceil((performance.now() - began) / (HOLD * 1000)) + 1;
     const { feedPolls, watching } = await server.status();
     const polls = feedPolls - before.feedPolls;
