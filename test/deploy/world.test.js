@@ -16,7 +16,7 @@ import { createCredentials, skip as noNats, startNats } from '../support/nats.js
 import { temporary } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
-import { sewn } from '../support/world-servers.js';
+import { logged, sewn } from '../support/world-servers.js';
 
 /**
  * The files of deploy/world: three real servers of one world with a real nats-server, and HAProxy in front. Only ports,
@@ -355,7 +355,7 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
       const { world, worldMember } = await outsider.until((now) => now.world.problem === problem);
       t.match(world, { state: 'alone', servers: [{ name }] });
       t.equal(worldMember, 0);
-      const log = () => Buffer.concat(outsider.errors).toString();
+      const log = () => logged(outsider);
       await until(() => log().includes(`"problem":"${problem}"`) && words.test(log()), log);
       const id = await outsider.join();
       t.equal((await outsider.throw(id, 'right')).status, 202, 'it serves its own all the same');
