@@ -514,6 +514,33 @@ void Feeds::takeAfter(uint32_t watcher) {
   if (found == afters_.end() || !feed.value) return;
   one.seen = seenOf(feed, one, found->second);
   afters_.erase(found);
+  noteAhead(watcher);
+}
+
+/** A watcher that is ahead of what is shown may have its version from another thread. */
+void Feeds::noteAhead(uint32_t watcher) {
+  const Watcher& one = watchers_[watcher];
+  const Feed& feed = *feeds_[one.feed];
+  const bool known = shows() && !options_.shared && feed.value;
+  if (known && one.seen > feed.cursor.version) ahead_.push_back(watcher);
+}
+
+void Feeds::caughtUp() {
+  for (const uint32_t watcher : std::exchange(ahead_, {})) {
+    Watcher& one = watchers_[watcher];
+    Feed* const feed = feeds_[one.feed].get();
+    if (!feed->value || one.seen <= feed->cursor.version) continue;
+    one.seen = 0;
+    // A stream's slow reader is looked at when it can take more.
+    if (!one.listed) continue;
+    unhang(watcher);
+    if (awaitsCompression(one)) {
+      park(watcher);
+    } else {
+      hang(watcher, List::kDue);
+      spread(feed);
+    }
+  }
 }
 
 /**

@@ -381,6 +381,10 @@ class Feeds {
    * it are told. */
   void end(std::string_view key, Outcome why);
 
+  /** All that any client may have heard before is shown: watchers that are ahead of it still have
+   * no version of this server's. To be called in every turn, before requests are read. */
+  void caughtUp();
+
   /** Has `watcher`, which outlives it, told of what becomes of feeds. */
   void watchFor(FeedsWatcher* watcher) { watcher_ = watcher; }
 
@@ -495,8 +499,8 @@ class Feeds {
    */
   bool step(uint64_t budget);
 
-  /** Whether watchers are due, or something is wanted. */
-  bool busy() const { return !spreading_.empty() || !wants_.empty(); }
+  /** Whether watchers are due, something is wanted, or `caughtUp` is. */
+  bool busy() const { return !spreading_.empty() || !wants_.empty() || !ahead_.empty(); }
 
   /** Ends the holds that are due at `now`; false: call again soon. */
   bool tick(uint64_t now);
@@ -640,6 +644,7 @@ class Feeds {
     return how.last == kNotLast ? Cursor::of(wanted.after) : Cursor{.version = how.last};
   }
   void takeAfter(uint32_t watcher);
+  void noteAhead(uint32_t watcher);
   bool hasNews(const Watcher& watcher) const;
   Watcher watcherOf(const Feed& feed, const Wanted& wanted, const WatchHow& how) const;
   /** Whether what it is answered with a value is that value's compressed form. */
@@ -738,6 +743,7 @@ class Feeds {
   std::unordered_map<uint32_t, Cursor> afters_;
   // Where this shows another: of a poll for many, what was known at once and waits for the rest.
   std::unordered_map<uint32_t, std::vector<std::pair<std::string, Outcome>>> refused_;
+  std::vector<uint32_t> ahead_;    // where this shows another: watchers that may be ahead of it
   std::vector<uint32_t> touched_;  // where this shows another: numbers of feeds; some may be gone
   base::Reserved<Watcher> watchers_;
   base::Wheel<kFeedTick> wheel_;

@@ -115,6 +115,7 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
     one.keep = keep;
     const bool hasAfter = shows() || one.reads || (options_.shared && one.knew);
     if (hasAfter && !feeds[i]->value) afters_[number] = afterOf(wanted[i], how);
+    noteAhead(number);
     if (grant != Grants::kNone) {
       one.grant = grant;
       grants_.watched(grant);
@@ -368,6 +369,7 @@ void Feeds::release(uint32_t watcher) {
     if (one.first) wheel_.disarm(at);
     if (!afters_.empty()) afters_.erase(at);
     if (!refused_.empty()) refused_.erase(at);
+    if (!ahead_.empty()) std::erase(ahead_, at);
     --feed->watching;
     if (one.delta) --feed->patching;
     asked(feed, one.delta);

@@ -121,14 +121,18 @@ void Worker::turn() {
   behind_ = saysRing_.owes();
   takeSays();
   if (!behind_) {
+    if (feeds_ != nullptr) feeds_->table().caughtUp();
     door_.turn();
     // The main thread can begin.
     send();
     // What was refused here comes before what the main thread says of the requests behind it.
     door_.sendAnswers();
   }
-  busy_ = feeds_ != nullptr && feeds_->table().busy() && feeds_->step();
-  if (feeds_ != nullptr) feeds_->turn();
+  if (feeds_ != nullptr) {
+    if (feeds_->table().busy()) feeds_->step();
+    feeds_->turn();
+    busy_ = feeds_->table().busy();
+  }
   send();
   tell();
 }

@@ -124,7 +124,7 @@ class Worker {
   Door door_;
   base::DeadlineClock clock_;
   std::string batch_;    // that is being read
-  bool busy_ = false;    // watchers are left that are due
+  bool busy_ = false;    // watchers are left that are due, or may be
   bool behind_ = false;  // the main thread owes it something
   bool asked_ = false;   // something is in the ring for which the main thread was not woken yet
   std::atomic<bool> stops_{false};

@@ -105,9 +105,7 @@ void WorkerService::join(const AskHead& head) {
 void WorkerService::poll(const AskHead& head) {
   Pool& pool = *parts_.pool;
   const uint32_t token = head.ticket.connection;
-  const PollResult result =
-      head.hold == kNotAHold ? PollResult{pool.count(Outcome::kBadHold), 0, {}}
-                             : pool.poll(whoOf<Id>(head), head.number, head.hold, holder_, token);
+  const PollResult result = pool.poll(whoOf<Id>(head), head.number, head.hold, holder_, token);
   if (result.outcome != Outcome::kOk) return decide(head.ticket, result.outcome);
   if (!result.answer.empty()) {
     return say({.say = Say::kAnswer, .ticket = head.ticket}, result.answer);

@@ -140,13 +140,11 @@ void Pool::admit(uint32_t record, const Id& id) {
 
 PollResult Pool::poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder holder,
                       uint32_t token) {
+  if (hold == kNoHold) hold = options_.hold;
+  if (!isHold(hold, options_.hold)) return {count(Outcome::kBadHold), kNoRecord, {}};
   Client* client = lookUp(id);
   if (client == nullptr) return {count(Outcome::kUnknownClient), kNoRecord, {}};
   const uint32_t record = numberOf(client);
-  if (hold == kNoHold) hold = options_.hold;
-  if (!isHold(hold, options_.hold)) {
-    return {count(Outcome::kBadHold), record, {}};
-  }
   if (ack > client->mailbox.sent()) return {count(Outcome::kAckAhead), record, {}};
   const bool frees = ack > client->mailbox.acked();
   if (frees && !mayRecord()) return {count(Outcome::kStateUnwritable), record, {}};

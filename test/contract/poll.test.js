@@ -126,6 +126,10 @@ contract(t, { options: { lease: 30, 'max-sprite': 4096 } }, (t, server) => {
       );
     }
     await refused(t, server, 'bad-hold', () => server.poll(id, 'hold=5&hold=5'), 'hold twice');
+    const unknown = '00000000-0000-4000-8000-000000000000';
+    for (const hold of [121, 65535]) {
+      await refused(t, server, 'bad-hold', () => server.poll(unknown, `hold=${hold}`), 'of any id');
+    }
   });
 
   t.test('a bad hold acks nothing, and a bad ack is told of before the client is', async (t) => {

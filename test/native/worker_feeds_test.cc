@@ -556,6 +556,27 @@ void crossesNames() {
   EXPECT(names().empty());
 }
 
+/** A cursor ahead of every version is none of this server's, once all is here that its client may
+ * have heard from another thread. */
+void answersThoseThatAreAhead() {
+  for (const bool isKnown : {false, true}) {
+    Both both;
+    both.main.publish("a", 1);
+    if (isKnown) both.worker.watch("a", "");
+    both.settle();
+    both.worker.said.clear();
+    both.worker.watch("a", "e1-2");
+    both.worker.watch("a", "e1-3");
+    both.ask();
+    both.main.publish("a", 2);
+    both.tell();
+    EXPECT(both.worker.said.empty());
+    both.worker.feeds.table().caughtUp();
+    both.worker.step();
+    EXPECT(both.worker.heard("\"cursor\":\"e1-2\",\"value\""));
+  }
+}
+
 /** A name is told of again with a request that waits, where the one before it was refused. */
 void crossesNamesOfThoseThatWait() {
   Both both;
@@ -631,6 +652,7 @@ void compressesForAWorkerThatIsBehind() {
 }  // namespace
 
 int main() {
+  answersThoseThatAreAhead();
   crossesThoseThatComeAfterOne();
   forgetsThoseThatHaveGone();
   compressesForAWorkerThatIsBehind();
