@@ -53,7 +53,7 @@ class ArenaObject : public Nan::ObjectWrap {
     const bool done = arena_.tick(clock_.advance(uv_now(uv_default_loop()), ticker_.planned()));
     // What is left over waits for one turn of the loop, not for a whole tick.
     if (!done) ticker_.hurry();
-    ticker_.setQuiet(arena_.isQuiet(Ticker::kRestTicks));
+    ticker_.setQuiet(arena_.isQuiet(kRestTicks));
   }
 
   static uint32_t roomIn(const Nan::FunctionCallbackInfo<Value>& info) { return uint32Of(info[0]); }

@@ -139,7 +139,7 @@ class DoorObject : public Nan::ObjectWrap {
   void tick() {
     LoopScope scope(this);
     front_.tick(clock_.advance(uv_now(Nan::GetCurrentEventLoop()), ticker_.planned()));
-    ticker_.setQuiet(front_.isQuiet(Ticker::kRestTicks));
+    ticker_.setQuiet(front_.isQuiet(kRestTicks));
   }
 
   ~DoorObject() override { stop(); }

@@ -103,7 +103,7 @@ class FeedsObject : public Nan::ObjectWrap {
     LoopScope scope(this);
     // What is left over waits for one turn of the loop, not for a whole tick.
     if (!feeds_.tick(uv_now(Nan::GetCurrentEventLoop()))) ticker_.hurry();
-    ticker_.setQuiet(feeds_.isQuiet(Ticker::kRestTicks));
+    ticker_.setQuiet(feeds_.isQuiet(kRestTicks));
   }
 
   /** nullptr where there are none. */

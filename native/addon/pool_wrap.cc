@@ -123,7 +123,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     if (limits_ != nullptr) limits_->tick(now);
     // What is left over waits for one turn of the loop, not for a whole tick.
     if (!turn_.tick(now, clock_.advance(now, ticker_.planned()))) ticker_.hurry();
-    ticker_.setQuiet(turn_.isQuiet(Ticker::kRestTicks));
+    ticker_.setQuiet(turn_.isQuiet(kRestTicks));
   }
 
   // new Pool({capacity, hold, …}, AddressLimits or undefined, onAnswer(token, body))

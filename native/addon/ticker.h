@@ -24,9 +24,6 @@ class Ticker {
  public:
   using Tick = void (*)(void* owner);
 
-  /** Ticks that have to be unneeded for a rest: more than are left out, and than it may be late. */
-  static constexpr uint32_t kRestTicks = 13;
-
   /** Begins to call `tick(owner)`; it does not keep the process alive. */
   Ticker(void* owner, Tick tick)
       : owner_(owner),
@@ -91,10 +88,6 @@ class Ticker {
   }
 
  private:
-  /** Milliseconds: a rest ends with the next multiple of these. */
-  static constexpr uint64_t kRest = 10 * kTickMilliseconds;
-  static_assert(kRest < kRestTicks * kTickMilliseconds, "no deadline comes in a rest");
-
   /** Milliseconds of the loop's clock; all are due at multiples of kTickMilliseconds. */
   uint64_t now() const {
     static const uint64_t phase = uv_now(timer_->loop) % kTickMilliseconds;

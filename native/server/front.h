@@ -87,9 +87,9 @@ class Front : private FeedsWatcher {
   /** To be called every kTickMilliseconds; `deadlines` milliseconds, by the door's clock. */
   void tick(uint64_t deadlines);
 
-  /** Whether the next `ticks` have nothing to do, if nothing else comes: those that send what found
-   * no room in a worker's ring are always wanted. */
-  bool isQuiet(uint32_t ticks) const { return workers_.empty() && door_.isQuiet(ticks); }
+  /** Whether the next `ticks` have nothing to do, if nothing else comes; a worker's ring wakes
+   * where there is room in it again. */
+  bool isQuiet(uint32_t ticks) const { return door_.isQuiet(ticks); }
 
   /** Listens on one more port. Returns 0 or errno; `taken` is the port. */
   int listen(const PortOptions& options, uint16_t* taken);

@@ -84,9 +84,7 @@ std::pair<std::vector<LogEvent>, uint64_t> Worker::takeLogEvents() {
 // ---- The thread ---------------------------------------------------------------------------------
 
 void Worker::run() {
-  uint64_t tickAt = milliseconds();
   while (!stops_.load()) {
-    const uint64_t before = milliseconds();
     // Another worker may have woken the main thread meanwhile.
     asked_ = asked_ && !asksRing_.isEmpty();
     if (!asks_.hasRoom() || behind_) {
@@ -99,14 +97,14 @@ void Worker::run() {
       // woken behind that turn, for what it has read as well.
       const uint64_t pause = main_->pause(EventSet::now());
       if (pause > 0) events_.sleepUntilWoken(pause);
-    } else if (!busy_ && tickAt > before) {
-      events_.sleep(static_cast<int>(tickAt - before));
+    } else if (!busy_) {
+      const uint64_t passed = milliseconds() - tickedAt_;
+      rests_ = quiet_;
+      const uint64_t span = rests_ ? kRest : kTickMilliseconds;
+      if (passed < span) events_.sleep(static_cast<int>(span - passed));
     }
     turn();
-    const uint64_t now = milliseconds();
-    if (now < tickAt) continue;
-    tickAt = now + kTickMilliseconds;
-    tick(now);
+    tickInTime();
   }
 }
 
@@ -117,6 +115,9 @@ void Worker::run() {
  */
 void Worker::turn() {
   events_.look();
+  if (rests_) tickInTime();
+  rests_ = false;
+  if (events_.found()) quiet_ = false;
   waker_.looks();
   behind_ = saysRing_.owes();
   takeSays();
@@ -146,9 +147,18 @@ void Worker::send() {
   if (sent || asked_) asked_ = main_->wakeInTime(EventSet::now()) > 0;
 }
 
+void Worker::tickInTime() {
+  const uint64_t now = milliseconds();
+  if (now - tickedAt_ >= kTickMilliseconds) tick(now);
+}
+
 void Worker::tick(uint64_t now) {
-  door_.tick(clock_.advance(now));
-  if (feeds_ != nullptr && !feeds_->tick(now)) events_.wake();
+  tickedAt_ = now;
+  door_.tick(clock_.advance(now, rests_ ? kRest : kTickMilliseconds));
+  quiet_ = door_.isQuiet(kRestTicks);
+  if (feeds_ == nullptr) return;
+  if (!feeds_->tick(now)) events_.wake();
+  quiet_ = quiet_ && feeds_->table().isQuiet(kRestTicks);
 }
 
 /** Publishes what was counted. */
@@ -175,6 +185,7 @@ void Worker::tell() {
 
 void Worker::takeSays() {
   while (saysRing_.take(&batch_)) {
+    quiet_ = false;
     eachMessage<SayHead>(batch_,
                          [this](const SayHead& head, std::string_view text) { take(head, text); });
   }

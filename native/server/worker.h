@@ -104,6 +104,7 @@ class Worker {
 
  private:
   void run();
+  void tickInTime();
   void takeSays();
   void take(const SayHead& head, std::string_view text);
   void respond(Ticket ticket, std::string_view text);
@@ -123,10 +124,13 @@ class Worker {
   TlsContext tls_;
   Door door_;
   base::DeadlineClock clock_;
-  std::string batch_;    // that is being read
-  bool busy_ = false;    // watchers are left that are due, or may be
-  bool behind_ = false;  // the main thread owes it something
-  bool asked_ = false;   // something is in the ring for which the main thread was not woken yet
+  uint64_t tickedAt_ = 0;  // milliseconds
+  std::string batch_;      // that is being read
+  bool busy_ = false;      // watchers are left that are due, or may be
+  bool behind_ = false;    // the main thread owes it something
+  bool quiet_ = false;     // nothing is due in the next ticks, and nothing has come
+  bool rests_ = false;     // ticks are left out
+  bool asked_ = false;     // something is in the ring for which the main thread was not woken yet
   std::atomic<bool> stops_{false};
   std::mutex mutex_;
   WorkerCounts counts_;  // under the lock

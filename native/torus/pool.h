@@ -74,6 +74,14 @@ constexpr uint64_t kNoNumber = UINT64_MAX;
 /** Milliseconds of one tick of the wheel: a hold or a lease ends up to three of them late. */
 constexpr uint32_t kTickMilliseconds = 100;
 
+/** Milliseconds for which a thread rests that has nothing to do: ticks are left out, and made up as
+ * one before anything else. */
+constexpr uint32_t kRest = 10 * kTickMilliseconds;
+
+/** Ticks that have to be unneeded for a rest: more than are left out, and than it may be late. */
+constexpr uint32_t kRestTicks = 13;
+static_assert(kRest < kRestTicks * kTickMilliseconds, "no deadline comes in a rest");
+
 /**
  * Sprites that fly on between two ticks, 60 ns each. There must be a bound: one mailbox may hold
  * millions that have flown into it, and one small request makes its owner leave.
