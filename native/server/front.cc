@@ -234,9 +234,10 @@ void Front::Served::send() const {
   if (service->send(&worker->says())) worker->wake();
 }
 
-/** Has a command done by the worker, in its thread. */
+/** Has a command done by the worker, in its thread, before any request that comes from now on. */
 void Front::Served::tell(const Command& command) const {
   service->say({.say = Say::kRun}, Handed(std::make_unique<Command>(command)));
+  service->announce(&worker->says());
   send();
 }
 
