@@ -523,6 +523,45 @@ void awaitsFeedForHalf() {
   }
 }
 
+/** Where slow readers hold too much, the slowest of all threads is closed, whichever looks first.
+ */
+void closesTheSlowestOfAll() {
+  FeedsOptions options = {.hold = 30, .feeds = 8, .memory = 1 << 27, .watchers = 8};
+  Feeds shown(options, milliseconds(), EventSet::now);
+  options.shows = &shown;
+  options.memory = 1 << 20;
+  Alone old(options);
+  Alone newer(options);
+  uint64_t version = 0;
+  const auto publish = [&] {
+    uint32_t watching;
+    // More than the kernel takes for a reader that does not read.
+    const std::string value = '"' + std::string(32 << 20, 'x') + '"';
+    EXPECT(shown.publish({.key = "news", .cursor = {1, ++version}, .value = value}, &watching) ==
+           Outcome::kOk);
+  };
+  for (Alone* one : {&old, &newer}) {
+    publish();
+    one->wire.send(request("GET", "/feed/news"));
+    std::string batch;
+    while (!one->worker.asks().take(&batch)) one->worker.turn();
+    batch.clear();
+    FeedNews news = {"news", *shown.find("news"), {}};
+    const SayHead head = {.length = sizeof(void*), .say = Say::kFeed, .ticket = {1, 0}};
+    addMessage(&batch, head, Handed(std::make_unique<FeedNews>(std::move(news))));
+    EXPECT(one->worker.says().put(&batch));
+    one->worker.turn();
+    one->worker.tick(milliseconds());
+    EXPECT(one->open == 1);
+    usleep(2000);
+  }
+  publish();
+  newer.worker.tick(milliseconds());
+  EXPECT(newer.open == 1);
+  old.worker.tick(milliseconds());
+  EXPECT(old.open == 0);
+}
+
 /** Threads that the system may start; negative: any number. */
 std::atomic<int> threadsLeft{-1};
 
@@ -601,4 +640,5 @@ int main(int argc, char** argv) {
   Server().endParked();
   awaitsWhatItIsOwed();
   awaitsFeedForHalf();
+  closesTheSlowestOfAll();
 }
