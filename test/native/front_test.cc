@@ -87,7 +87,7 @@ class Stage {
   /** Turns of the loop, until `holds`. */
   void until(const std::function<bool()>& holds) {
     for (int turns = 0; !holds(); ++turns) {
-      EXPECT(turns < 20000);
+      EXPECT(turns < 200000);
       if (turns > 100) usleep(100);
       if (!waits_) front_.turn();
       if (synced_.exchange(false)) turn_.caughtUp();

@@ -125,7 +125,7 @@ class Server {
     front_.drain(0);
     front_.stopListening();
     for (int turns = 0; open() > 0; ++turns) {
-      EXPECT(turns < 2000);
+      EXPECT(turns < 20000);
       front_.closeIdle();
       usleep(1000);
       front_.turn();
