@@ -517,22 +517,25 @@ void Feeds::takeAfter(uint32_t watcher) {
   noteAhead(watcher);
 }
 
-/** A watcher that is ahead of what is shown may have its version from another thread. */
-void Feeds::noteAhead(uint32_t watcher) {
+/** Whether a watcher is ahead of what is shown: it may have its version from another thread. */
+bool Feeds::noteAhead(uint32_t watcher) {
   const Watcher& one = watchers_[watcher];
   const Feed& feed = *feeds_[one.feed];
   const bool known = shows() && !options_.shared && feed.value;
-  if (known && one.seen > feed.cursor.version) ahead_.push_back(watcher);
+  if (!known || one.seen <= feed.cursor.version) return false;
+  ahead_.push_back(watcher);
+  return true;
 }
 
 void Feeds::caughtUp() {
   for (const uint32_t watcher : std::exchange(ahead_, {})) {
     Watcher& one = watchers_[watcher];
     Feed* const feed = feeds_[one.feed].get();
-    if (!feed->value || one.seen <= feed->cursor.version) continue;
-    one.seen = 0;
-    // A stream's slow reader is looked at when it can take more.
-    if (!one.listed) continue;
+    const bool isAhead = feed->value && one.seen > feed->cursor.version;
+    if (isAhead) one.seen = 0;
+    // Of a list the others' news have waited. A stream's slow reader is looked at when it can take
+    // more.
+    if (!one.listed || !(isAhead || one.many)) continue;
     unhang(watcher);
     if (awaitsCompression(one)) {
       park(watcher);

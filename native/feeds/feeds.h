@@ -644,7 +644,7 @@ class Feeds {
     return how.last == kNotLast ? Cursor::of(wanted.after) : Cursor{.version = how.last};
   }
   void takeAfter(uint32_t watcher);
-  void noteAhead(uint32_t watcher);
+  bool noteAhead(uint32_t watcher);
   bool hasNews(const Watcher& watcher) const;
   Watcher watcherOf(const Feed& feed, const Wanted& wanted, const WatchHow& how) const;
   /** Whether what it is answered with a value is that value's compressed form. */

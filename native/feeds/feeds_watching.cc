@@ -104,6 +104,7 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
   uint32_t last = kNoWatcher;
   bool news = unknown || draining();
   bool large = false;
+  bool ahead = false;
   const Keep keep = keepOf(wanted, count, how);
   for (uint32_t i = 0; i < count; ++i) {
     if (problems[i] != Outcome::kOk) continue;
@@ -115,7 +116,7 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
     one.keep = keep;
     const bool hasAfter = shows() || one.reads || (options_.shared && one.knew);
     if (hasAfter && !feeds[i]->value) afters_[number] = afterOf(wanted[i], how);
-    noteAhead(number);
+    if (noteAhead(number)) ahead = true;
     if (grant != Grants::kNone) {
       one.grant = grant;
       grants_.watched(grant);
@@ -140,9 +141,9 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
       large = large || newsLength(one) >= kLargeAnswer;
     }
   }
-  // What is known of the others comes within microseconds, and goes out with it.
-  const bool keeps = unknown && first != kNoWatcher && awaitsValue(first) && !draining();
-  if (keeps) {
+  // What another table says comes within microseconds: all of a list is answered together.
+  const bool together = how.many && first != kNoWatcher && (ahead || awaitsValue(first));
+  if (unknown && together && !draining()) {
     for (uint32_t i = 0; i < count; ++i) {
       if (problems[i] != Outcome::kOk)
         refused_[first].push_back({std::string(wanted[i].key), problems[i]});
@@ -171,8 +172,6 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
   // The head of a stream goes out at once.
   const bool opens = how.stream && (feeds[0]->value || feeds[0]->awaited);
   const bool compression = awaitsCompression(watchers_[first]);
-  // Values that another table has come within microseconds: they are answered together.
-  const bool together = how.many && awaitsValue(first);
   const bool waits = compression || together || (!news && !opens);
   parkAll(first);
   if (waits && !draining()) return Outcome::kOk;

@@ -27,10 +27,9 @@ Outcome checkSprite(std::string_view text, uint32_t maxSprite) {
 
 Outcome Pool::throwSprite(const Id& id, Edge edge, uint64_t number, std::string_view text,
                           uint64_t now) {
-  Client* client = lookUp(id);
-  if (client == nullptr) return count(Outcome::kUnknownClient);
+  // Before it is known whose it is, as where a worker has it checked.
   const Outcome check = checkSprite(text, options_.maxSprite);
-  return count(check == Outcome::kOk ? tryThrow(client, edge, number, text, now) : check);
+  return check == Outcome::kOk ? throwChecked(id, edge, number, text, now) : count(check);
 }
 
 Outcome Pool::throwChecked(const Id& id, Edge edge, uint64_t number, std::string_view text,

@@ -87,11 +87,12 @@ contract(t, { options: { 'throw-rate': 0, 'max-sprite': 4096 } }, (t, server) =>
   });
 
   t.test('a throw without a length, and so without a body, is no sprite', async (t) => {
-    const id = await server.join();
     const headers = { 'Content-Length': undefined };
-    await refused(t, server, 'bad-sprite', () =>
-      server.ask('POST', `/throw/${id}/left`, { headers })
-    );
+    for (const id of [await server.join(), '00000000-0000-4000-8000-000000000000']) {
+      await refused(t, server, 'bad-sprite', () =>
+        server.ask('POST', `/throw/${id}/left`, { headers })
+      );
+    }
   });
 
   t.test('a sprite of the largest size passes, one byte more is too large', async (t) => {

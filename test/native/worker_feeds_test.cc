@@ -575,6 +575,24 @@ void answersThoseThatAreAhead() {
     both.worker.step();
     EXPECT(both.worker.heard("\"cursor\":\"e1-2\",\"value\""));
   }
+  // Of a list it is answered together with the news of the others.
+  Both both;
+  both.main.publish("a", 1);
+  both.main.publish("b", 1);
+  both.worker.watchBoth({"a", ""}, {"b", ""});
+  both.settle();
+  both.worker.said.clear();
+  for (const char* const after : {"e1-9", "e1-2"}) {
+    both.worker.watchBoth({"a", ""}, {"b", after});
+    EXPECT(both.worker.said.empty());
+    if (after[3] == '2') both.main.publish("b", 2);
+    both.hand();
+    both.worker.feeds.table().caughtUp();
+    both.worker.step();
+    EXPECT(both.worker.said.size() == 1 && both.worker.said[0].find("\"a\"") != std::string::npos);
+    EXPECT((both.worker.said[0].find("\"b\"") != std::string::npos) == (after[3] == '9'));
+    both.worker.said.clear();
+  }
 }
 
 /** A name is told of again with a request that waits, where the one before it was refused. */
