@@ -81,6 +81,12 @@ class PollHandler {
   virtual void countsOf(Ticket, const Id&) {}
 };
 
+/** The hold of a poll, for the pool; a 0 that is given is none that it grants. */
+inline uint32_t holdOf(const HotRequest& request) {
+  if (!request.hasHold) return kNoHold;
+  return request.hold == kNoHold ? UINT32_MAX : request.hold;
+}
+
 /** The pool, in its own thread. */
 class PoolHandler : public RequestHandler, public PollHandler {
  public:
@@ -109,9 +115,8 @@ class PoolHandler : public RequestHandler, public PollHandler {
   }
 
   PollResult poll(Ticket ticket, const HotRequest& request) override {
-    const uint32_t hold = request.hasHold ? request.hold : kNoHold;
-    if (request.hasHold && hold == kNoHold) return {pool_->count(Outcome::kBadHold), 0, {}};
-    return pool_->poll(request.id, request.ack, hold, PollHolder::kDoor, ticket.connection);
+    return pool_->poll(request.id, request.ack, holdOf(request), PollHolder::kDoor,
+                       ticket.connection);
   }
 
   void drop(uint32_t record, Ticket ticket) override {

@@ -76,7 +76,7 @@ struct AskHead {
   uint32_t length = 0;  // of the text behind it
   Ask ask = Ask::kJoin;
   Edge edge = Edge::kLeft;           // of a throw
-  uint16_t hold = kNoHold;           // of a poll, seconds; kNotAHold: none that is granted
+  uint16_t hold = kNoHold;           // of a poll, seconds
   Ticket ticket = {};                // whose it is; of kFeedWant {number of the want}
   uint64_t number = kNoNumber;       // of a throw or an input, or the ack of a poll
   std::array<uint8_t, 16> who = {};  // an Id or an Address
@@ -115,9 +115,6 @@ constexpr char kEndOfName = '/';
 
 /** Ends the key of a feed, the same. */
 constexpr char kEndOfKey = ' ';
-
-/** A hold beyond every bound. */
-constexpr uint16_t kNotAHold = UINT16_MAX;
 
 enum class Say : uint8_t {
   kOutcome,

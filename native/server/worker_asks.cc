@@ -49,10 +49,9 @@ std::optional<Outcome> WorkerAsks::input(Ticket ticket, const HotRequest& reques
 }
 
 PollResult WorkerAsks::poll(Ticket ticket, const HotRequest& request) {
-  const uint32_t hold = request.hold == kNoHold ? kNotAHold : request.hold;
   AskHead head = askBy(Ask::kPoll, ticket, request.id);
-  head.hold =
-      request.hasHold ? static_cast<uint16_t>(std::min<uint32_t>(hold, kNotAHold)) : kNoHold;
+  // No server grants as much as this can't say.
+  head.hold = static_cast<uint16_t>(std::min<uint32_t>(holdOf(request), UINT16_MAX));
   head.number = request.ack;
   add(head, {});
   // Parked, for all that is known here.
