@@ -142,7 +142,8 @@ function exchangesOver(handle, { isThere = true } = {}) {
   const failed = () => ({ status: 500, headers: {}, body: 'failed' });
   const exchanges = new Exchanges({ handle, failed });
   exchanges.door = {
-    respond: (connection, generation, ...answer) => told.push(answer),
+    respond: (connection, generation, status, fields, body) =>
+      told.push([status, fields.toString('latin1'), body]),
     proceed: () => told.push('proceed'),
     abandon: () => told.push('abandon'),
     park: () => isThere
@@ -214,7 +215,10 @@ t.test('what a route returns goes to the door, if a field can carry it', async (
   t.strictSame(told.pop(), ['HTTP/1.1 404 Not Found\r\n', 'X-A: 1\r\nX-B: b\r\n\r\n', 'no']);
   await begin('HEAD', '/');
   t.strictSame(told.pop().at(-1), undefined, 'HEAD has no body');
-  for (const value of ['a\r\nb', 'é', '\0', '\x7f']) {
+  answer = { status: 200, headers: { Location: 'é' }, body: 'yes' };
+  await begin('GET', '/');
+  t.strictSame(told.pop()[1], 'Location: é\r\n\r\n', 'a byte');
+  for (const value of ['a\r\nb', '☃', '\0', '\x7f']) {
     answer = { status: 200, headers: { Location: value }, body: 'yes' };
     await begin('GET', '/');
     t.strictSame(told.pop().at(-1), 'failed', JSON.stringify(value));
