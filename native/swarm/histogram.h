@@ -2,7 +2,7 @@
 //
 //   value    0 .. 2047   one bucket each
 //         2048 .. 4095   1,024 buckets, 2 wide
-//         4096 .. 8191   1,024 buckets, 4 wide           ... and so on up to 2^42 ns, 73 minutes
+//         4096 .. 8191   1,024 buckets, 4 wide           ... and so on up to 2^43 ns, 146 minutes
 //
 // Every bucket is at most a thousandth of its value wide, so any percentile is right to three
 // digits. Recording is a count-leading-zeros and an increment. It keeps one interval: the parent
@@ -25,7 +25,7 @@ class Histogram {
  public:
   Histogram() : counts_(kBuckets) {}
 
-  /** @param nanoseconds above 2^42 it counts as 2^42 */
+  /** @param nanoseconds above 2^43 it counts as 2^43 */
   void record(uint64_t nanoseconds) {
     const uint32_t index = indexOf(nanoseconds);
     counts_[index]++;
