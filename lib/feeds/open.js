@@ -28,10 +28,10 @@ export function openFeeds({ options, limits, pool, state, log, publishTokens }) 
     feeds.close();
     throw new Error(`the feeds of the last run are not used (${error.message})`, { cause: error });
   }
+  const upstream = openUpstream({ feeds, options, log });
   const ready = state.doubtful ? feeds.renew() : Promise.resolve();
   // It may fail before a caller waits for it.
   ready.catch(() => {});
-  const upstream = openUpstream({ feeds, options, log });
   return {
     feeds,
     tokens,

@@ -8,7 +8,7 @@ import { FetchTurns } from './fetch-turns.js';
  *                                                    └▶ failed: later and later; the value stands
  *   no request for --feed-idle ─▶ forgotten
  *
- * What an earlier run has fetched goes on as if this one had.
+ * What an earlier run has fetched goes on as if this one had, and is forgotten where there is no upstream any more.
  */
 
 /** The longest wait between two fetches of a feed that fail, in milliseconds. */
@@ -113,7 +113,9 @@ export function openUpstream({ feeds, options, log }) {
     return source;
   }
 
-  if (options.upstream !== 'none') {
+  if (options.upstream === 'none') {
+    for (const key of feeds.fetched()) feeds.forget(key);
+  } else {
     for (const key of feeds.fetched()) after(begin(key), jitter(every));
     feeds.onFetch((key, asker) => {
       const source = sources.get(key) ?? begin(key);

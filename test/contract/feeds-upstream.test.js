@@ -76,6 +76,10 @@ t.test(
     const watcher = await parkGet(two, 'a', `after=${body.cursor}`);
     t.strictSame((await watcher.answer).body.value, { score: 2 });
     await two.until(({ feeds }) => feeds === 0, 20);
+    await get(two, 'a');
+    await two.stop();
+    const three = await startServer(t, { options: { state, drain: 0 } });
+    t.equal(problemOf(await get(three, 'a')), 'unknown-feed', 'without an upstream nothing stays');
   }
 );
 
