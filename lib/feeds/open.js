@@ -26,7 +26,8 @@ export function openFeeds({ options, limits, pool, state, log, publishTokens }) 
     feeds.restore(state.before.feeds);
   } catch (error) {
     feeds.close();
-    throw new Error(`the feeds of the last run are not used (${error.message})`, { cause: error });
+    const why = `there is no room for the feeds of the last run (${error.message})`;
+    throw new Error(`${why}: raise --feeds or --feed-memory`, { cause: error });
   }
   const upstream = openUpstream({ feeds, options, log });
   const ready = state.doubtful ? feeds.renew() : Promise.resolve();

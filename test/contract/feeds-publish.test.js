@@ -19,6 +19,7 @@ import {
   tryPut
 } from '../support/feeds.js';
 import { request } from '../support/http.js';
+import { launchToEnd } from '../support/launch.js';
 import { contract, refused, startServer, WORKERS } from '../support/server.js';
 
 /**
@@ -331,6 +332,8 @@ t.test('feeds survive a restart, and watchers go on with patches,', async (t) =>
   t.equal(both.patch.length, 2);
   await two.kill();
 
+  const { code, errors } = await launchToEnd(t, { ...how.options, feeds: 1 });
+  t.strictSame([code, /: raise --feeds or/.test(errors)], [1, true], 'nor a start without room');
   const three = await startServer(t, how);
   t.equal((await get(three, 'a/b')).body.cursor, third, 'nor does a crash lose one');
   const after = (await get(three, 'a/b', `after=${first}&delta=1`)).body;
