@@ -113,20 +113,19 @@ export function openUpstream({ feeds, options, log }) {
     return source;
   }
 
-  if (options.upstream === 'none') {
-    for (const key of feeds.fetched()) feeds.forget(key);
-  } else {
-    for (const key of feeds.fetched()) after(begin(key), jitter(every));
-    feeds.onFetch((key, asker) => {
-      const source = sources.get(key) ?? begin(key);
-      clearTimeout(source.timer);
-      turns.delete(source);
-      Object.assign(source, { asker, first: true });
-      // The fetch under way serves this request as well.
-      if (!source.busy) turns.add(source);
-      work();
-    });
+  for (const key of feeds.fetched()) {
+    if (options.upstream === 'none') feeds.forget(key);
+    else after(begin(key), jitter(every));
   }
+  feeds.onFetch((key, asker) => {
+    const source = sources.get(key) ?? begin(key);
+    clearTimeout(source.timer);
+    turns.delete(source);
+    Object.assign(source, { asker, first: true });
+    // The fetch under way serves this request as well.
+    if (!source.busy) turns.add(source);
+    work();
+  });
 
   return {
     status: () => ({ ...counts, fetching: turns.underWay, fetchesWaiting: turns.size }),

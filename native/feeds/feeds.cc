@@ -135,6 +135,8 @@ void Feeds::needNotMakeRoom(Feed* feed) {
 /** Takes a feed out of the table; it stays in memory until its watchers know, and know why. */
 void Feeds::erase(Feed* feed, Outcome why) {
   if (!feed->gone) {
+    makeDue(feed, List::kParked);
+    makeDue(feed, List::kUnready);
     byKey_.erase(byKey_.find(std::string_view(feed->key)));
     const uint64_t before = feed->cost();
     feed->value.reset();
@@ -406,8 +408,6 @@ Outcome Feeds::remove(std::string_view key) {
 void Feeds::end(Feed* feed) {
   counts_.deleted += !feed->presence;
   if (watcher_ != nullptr) watcher_->ended(feed->key, Outcome::kUnknownFeed);
-  makeDue(feed, List::kParked);
-  makeDue(feed, List::kUnready);
   erase(feed);
 }
 
@@ -570,10 +570,7 @@ void Feeds::arrive(Feed* feed) {
 
 void Feeds::end(std::string_view key, Outcome why) {
   Feed* const feed = lookUp(key);
-  if (feed == nullptr) return;
-  makeDue(feed, List::kParked);
-  makeDue(feed, List::kUnready);
-  erase(feed, why);
+  if (feed != nullptr) erase(feed, why);
 }
 
 Outcome Feeds::askForWorker(std::string_view key, uint32_t thread, const Address& from,
