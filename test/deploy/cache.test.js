@@ -4,7 +4,7 @@ import t from 'tap';
 import { Feeds } from '../../lib/client/client.js';
 import { freePort, listening } from '../support/addresses.js';
 import { CACHE_NAMES, cacheMissing, startCache } from '../support/caches.js';
-import { put, tokenFile } from '../support/feeds.js';
+import { put, remove, tokenFile } from '../support/feeds.js';
 import { temporary } from '../support/processes.js';
 import { FaultProxy } from '../support/proxies.js';
 import { startServer } from '../support/server.js';
@@ -114,6 +114,10 @@ for (const kind of CACHE_NAMES) {
     const answered = performance.now();
     await until(() => performance.now() > answered + 2000);
     t.equal(await ask(50), 1);
+    // As a browser it reads gzip.
+    const stream = await fetch(address, { headers: { Accept: 'text/event-stream' } });
+    await remove(server, 'scores');
+    t.match(await stream.text(), 'unknown-feed', 'a stream ends with its last event');
     await cache.end();
     await server.stop();
   });
