@@ -847,6 +847,7 @@ t.test('a game that breaks is said on its page, and on the panel', { skip }, asy
   const broken = {
     ...MIRROR,
     ...{ 'phone.js': BREAKS, 'field.js': BREAKS },
+    'panel.js': `export function start({ root, slider }) { slider(root, 'seconds'); return { stop() {} }; }`,
     'reduce.js': `export function reduce({ round, time }) {
       if (round === 1 && time > 300) throw new Error("no more");
       return { time };
@@ -865,6 +866,9 @@ t.test('a game that breaks is said on its page, and on the panel', { skip }, asy
   await command({ running: true });
   for (const page of pages) await says(page, '#root', 'round 2');
   await panel.locator('#failed').waitFor({ state: 'hidden' });
+  await says(panel, '#own output', '60');
+  await command({ settings: { seconds: 30 } });
+  await says(panel, '#own output', '30');
   await command({ game: 'async', running: true });
   for (const page of pages) await says(page, '#about', 'start is async: it must return the game');
   t.match(browser.complaints.splice(0), [/async/, /async/]);

@@ -351,11 +351,10 @@ let settings = {};
 let sliders = [];
 
 /**
- * A slider for a setting of the game.
+ * A slider for a setting of the game, which follows it until there is another game.
  *
  * @param {HTMLElement} into
  * @param {string} key
- * @returns {{place: (settings: Record<string, number>) => void}} shows what it is
  */
 function slider(into, key) {
   const { min, max, integer, title = key } = settings[key];
@@ -368,7 +367,9 @@ function slider(into, key) {
   const attributes = { type: 'range', id, min, max, step, name: key, 'aria-label': title };
   const input = make('input', { attributes, into: label });
   slide(input, output, (value) => command({ settings: { [key]: value } }));
-  return { place: (now) => place(input, output, now?.[key]) };
+  const follow = () => place(input, output, expected()?.settings[key]);
+  sliders.push(follow);
+  follow();
 }
 
 function showSettings(game) {
@@ -380,9 +381,10 @@ function showSettings(game) {
   if (root.dataset.game !== shown) {
     root.dataset.game = shown;
     root.replaceChildren();
-    sliders = has ? Object.keys(settings).map((key) => slider(root, key)) : [];
+    sliders = [];
+    if (has) for (const key of Object.keys(settings)) slider(root, key);
   }
-  for (const one of sliders) one.place(expected()?.settings);
+  for (const follow of sliders) follow();
 }
 
 // ---- what holds

@@ -19,7 +19,7 @@ export function start({ root, control: begun, command, content, slider }) {
   const now = make('p', { into: quiz });
   const buttons = make('div', { className: 'chips', into: quiz });
   const settings = make('div', { className: 'sliders', into: quiz });
-  const sliders = ['seconds', 'pause'].map((name) => slider(settings, name));
+  for (const name of ['seconds', 'pause']) slider(settings, name);
   editor(quiz, content);
   let control = begun;
   let value = null;
@@ -38,7 +38,6 @@ export function start({ root, control: begun, command, content, slider }) {
     skip.disabled = !isOpen;
     result.disabled = !control.running;
     put(end, isAsking && !isOpen ? 'Next question' : 'Show the answer');
-    for (const one of sliders) one.place(control.settings);
   }
 
   return {
