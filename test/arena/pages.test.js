@@ -763,8 +763,10 @@ async function amiss(page) {
 }
 
 t.test('each state of the field, on each screen', { skip }, async (t) => {
+  const word = 'Donaudampfschifffahrtsgesellschaft';
   const broken = {
     ...MIRROR,
+    'inputs.json': MIRROR['inputs.json'].replace('Mirror', word),
     'reduce.js': 'export const reduce = () => { throw new Error("no more"); };'
   };
   const { command, visit } = await room(t, { games: { broken } });
@@ -775,7 +777,7 @@ t.test('each state of the field, on each screen', { skip }, async (t) => {
     ['nobody', play, '#toast', 'Nobody plays yet: scan to join'],
     ['play', play, '#state', 'Round'],
     ['paused', { page: 'play', running: false }, '#toast', 'The round is over'],
-    ['failed', { game: 'broken', running: true }, '#over-title', 'Mirror has stopped'],
+    ['failed', { game: 'broken', running: true }, '#over-title', `${word} has stopped`],
     ['result', { game: 'pong', page: 'result', running: false }, '#state', 'The round is over']
   ];
   let phone;
