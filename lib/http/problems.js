@@ -43,8 +43,8 @@ export const problems = {
   },
   'bad-number': {
     status: 400,
-    title: 'Not a throw number',
-    detail: 'Give n once, as a plain decimal number that grows by one with each throw.'
+    title: 'Not a plain number',
+    detail: 'Give it once, as a plain decimal number; n grows by one with each throw or input.'
   },
   'stale-number': {
     status: 400,
