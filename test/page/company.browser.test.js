@@ -423,6 +423,10 @@ t.test(
     const link = await page.locator('#invitation-link').boundingBox();
     t.ok(words.y + words.height + 4 < link.y, "the field's ring is not over the words");
     t.notOk(await page.locator('#qr').isVisible(), 'no phone need scan it');
+    const window = page.viewportSize();
+    await page.setViewportSize({ width: 320, height: 256 }); // 1280 by 1024 at 400%
+    t.ok((await page.locator('#invitation-words').boundingBox()).width > 200);
+    await page.setViewportSize(window);
     await page.keyboard.press('Escape');
 
     const url = 'http://192.168.1.20:8080/';
