@@ -238,6 +238,8 @@ function reason(why) {
       'grant-expired': 'Your invitation has ended: ask for a new link',
       'not-granted': 'Your invitation does not let you in: ask for another link',
       'torus-full': 'The torus is full',
+      'state-unwritable': 'The server can keep nothing just now',
+      'too-many-clients': 'Too many are here from your network',
       'too-many-joins': 'Too many came at once',
       'too-many-connections': 'The server is full'
     }[why] ?? (navigator.onLine === false ? 'You are offline' : 'The server does not answer')

@@ -304,7 +304,7 @@ alone('what is had back fits the window as it is by now', async (t, { page }) =>
   t.equal((await look(page)).list[0].x, 180);
 });
 
-t.test('where joining wants a grant, the link has it', { skip }, async (t) => {
+t.test('why there is no way in; a grant is in the link', { skip }, async (t) => {
   const keys = keyFile(t);
   const server = await serve('--grants', keys, '--private-join', 'yes', '--arena', 'hall');
   const grant = (claims) => `#grant=${hmac({ exp: inSeconds(60), ...claims })}`;
@@ -316,11 +316,20 @@ t.test('where joining wants a grant, the link has it', { skip }, async (t) => {
     const page = await browser.open(at);
     const says = (what) => page.waitForSelector(`${words}:has-text("${what}")`);
     let self;
+    let why = 'state-unwritable';
     await page.route(/\/(join|arena\/hall)$/, async (route) => {
+      if (why) return route.fulfill({ status: 503, json: { type: `urn:sprites:${why}` } });
       const response = await route.fetch();
       if (response.status() === 201) self = await response.json();
-      await route.fulfill({ response });
+      return route.fulfill({ response });
     });
+    await page.reload();
+    await says('can keep nothing');
+    why = 'too-many-clients';
+    await page.reload();
+    await says('from your network');
+    why = '';
+    await page.reload();
     await says('wants an invitation');
     // A link that is opened where the page is: the fragment alone changes.
     await page.goto(at + grant({ join: false }));

@@ -124,6 +124,7 @@ const REASONS = {
   'too-many-joins': 'Many come at once. You are in soon.',
   'too-many-clients': 'Too many play from your network. You come in as soon as a player leaves.',
   ...INVITATIONS,
+  'state-unwritable': 'The server can keep nothing just now. You come in as soon as it can.',
   draining: 'The server is restarting.'
 };
 
