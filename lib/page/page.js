@@ -290,6 +290,11 @@ async function throwIt(body, edge) {
     stage.wake();
   } else if (outcome.state === 'unanswered') {
     body.ticket = outcome.ticket;
+    // There is contact: what is not answered in all this time is too much for the network.
+    if (body.sprite.photo && client.state === 'online' && !outcome.problem) {
+      body.sprite = { ...body.sprite, photo: undefined };
+      say('The network is too slow for that photo: it is thrown smaller.');
+    }
     setTimeout(
       () => {
         if (body.flight === edge && desktop.bodies.includes(body)) throwIt(body, edge);
