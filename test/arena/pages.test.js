@@ -20,6 +20,7 @@ import {
   denyStorage,
   drag,
   duplicate,
+  memory,
   online,
   reloadItself
 } from '../support/page-browser.js';
@@ -378,9 +379,7 @@ t.test(
     await command({ game: 'pong', running: true });
     const phone = await visit(PAGES.phone);
     await says(phone, '#small', '1');
-    const { player } = await phone.evaluate(() =>
-      JSON.parse(sessionStorage.getItem('sprites.arena.hall'))
-    );
+    const { player } = await memory(phone, 'arena.hall');
     await fetch(new URL(`arena/hall/${player}/leave`, base), { method: 'POST' });
     await phone.press('[role=slider]', 'ArrowUp');
     await says(phone, '#toast', 'You were out of the game');
@@ -446,9 +445,7 @@ t.test('what a phone shows is what the server has of it', { skip }, async (t) =>
   });
 
   await t.test('and as another player', async () => {
-    const { player } = await phone.evaluate(() =>
-      JSON.parse(sessionStorage.getItem('sprites.arena.hall'))
-    );
+    const { player } = await memory(phone, 'arena.hall');
     await fetch(new URL(`arena/hall/${player}/leave`, base), { method: 'POST' });
     await press('tap');
     await says(phone, '#small', '2');
@@ -525,9 +522,7 @@ t.test(
     await online(fourth);
 
     await t.test('a player that sends too many plays on', async (t) => {
-      const { player } = await fourth.evaluate(() =>
-        JSON.parse(sessionStorage.getItem('sprites.arena.hall'))
-      );
+      const { player } = await memory(fourth, 'arena.hall');
       const refused = fourth.waitForResponse((answer) => answer.status() === 429);
       let goOn = true;
       const sending = (async () => {
@@ -562,9 +557,7 @@ t.test(
     await phone.fill('#name', 'G'.repeat(25));
     await phone.click('#naming button');
     await says(phone, '#name-wrong', 'Write a name, of up to 24 characters.');
-    const { player } = await phone.evaluate(() =>
-      JSON.parse(sessionStorage.getItem('sprites.arena.hall'))
-    );
+    const { player } = await memory(phone, 'arena.hall');
     const isTold = (answer) => answer.url().endsWith('/name') && answer.status() === 204;
     const told = phone.waitForResponse(isTold);
     await fetch(new URL(`arena/hall/${player}/leave`, base), { method: 'POST' });
@@ -626,9 +619,7 @@ t.test('a phone that nobody looks at does not come back into the game', { skip }
       document.dispatchEvent(new Event('visibilitychange'));
     }, hidden);
   await look(true);
-  const { player } = await phone.evaluate(() =>
-    JSON.parse(sessionStorage.getItem('sprites.arena.hall'))
-  );
+  const { player } = await memory(phone, 'arena.hall');
   await fetch(new URL(`arena/hall/${player}/leave`, base), { method: 'POST' }); // as its lease does
   const gone = phone.waitForResponse((answer) => answer.status() === 404);
   await phone.press('[role=slider]', 'Home');

@@ -81,8 +81,7 @@ async function words() {
   dataset.page = lobby ? 'lobby' : control.page;
   dataset.running = Boolean(control?.running);
   dataset.players = players;
-  if (control?.failed) dataset.failed = '';
-  else delete dataset.failed;
+  document.body.toggleAttribute('data-failed', Boolean(control?.failed));
   $('lobby').hidden = !lobby;
   $('over').hidden = !failed;
   $('root').hidden = lobby || failed;
