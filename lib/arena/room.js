@@ -372,7 +372,9 @@ export class Room {
       this.#control = lobby(game ?? firstGame(games), mostRate, control.round);
     } else {
       const { version, settings } = renewed(control, game, mostRate);
-      this.#control = { ...control, version, settings, rate: Math.min(control.rate, mostRate) };
+      const page = game?.format.pages.includes(control.page) ? control.page : 'lobby';
+      const rate = Math.min(control.rate, mostRate);
+      this.#control = { ...control, version, settings, page, rate };
       this.#value = value;
       this.#named = named;
       this.#time = time;

@@ -71,18 +71,19 @@ for (const [how, end] of [
   });
 }
 
-t.test('a game that has other settings in the next run has all of them', async (t) => {
+t.test('a game that has other settings and pages in the next run has those', async (t) => {
   const options = { ...arenaOptions(t), state: join(temporary(t), 'state'), drain: 0 };
   const first = await startServer(t, { options });
-  await tell(first, { running: true, settings: { seconds: 600 } });
+  await tell(first, { running: true, page: 'end', settings: { seconds: 600 } });
   await first.stop();
   const format = JSON.parse(MIRROR['inputs.json']);
   format.settings.seconds.max = 300;
   format.settings.points = { min: 1, max: 9, start: 5 };
+  format.pages = ['play'];
   writeFileSync(join(options.games, 'a-mirror', 'inputs.json'), JSON.stringify(format));
   const second = await startServer(t, { options });
-  const { settings, running } = await controlOf(second);
-  t.strictSame({ settings, running }, { settings: { seconds: 60, points: 5 }, running: true });
+  const { settings, running, page } = await controlOf(second);
+  t.strictSame([settings, running, page], [{ seconds: 60, points: 5 }, true, 'lobby']);
   await second.stop();
 });
 
