@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import t from 'tap';
@@ -56,23 +56,17 @@ t.test('field, phone and panel in one window, bots, and what changes', { skip },
   t.notMatch(page.url(), '#', 'the token is in no history');
   t.strictSame(await amissTo(page), []);
 
-  const path = join(folder, 'phone.js');
-  writeFileSync(path, readFileSync(path, 'utf8').replace('first', 'second'));
+  const write = (name, text) => writeFileSync(join(folder, name), text);
+  write('phone.js', COUNT['phone.js'].replace('first', 'second'));
   await says(phone, '#root', 'The second phone');
   await says(panel, '#round', 'Round 2, running');
-  writeFileSync(join(folder, 'inputs.json'), COUNT['inputs.json'].replace('Count', 'Counter'));
+  write('inputs.json', COUNT['inputs.json'].replace('Count', 'Counter'));
   await says(panel, '#games', 'Counter');
-  writeFileSync(
-    join(folder, 'bot.js'),
-    'export const play = () => { throw new Error("no bot"); };'
-  );
+  write('bot.js', 'export const play = () => { throw new Error("no bot"); };');
   // Before the reducer stops the game, and the bots with it.
   const told = () => Buffer.concat(errors).toString();
   await until(() => told().includes('"why":"no bot"'), told);
-  writeFileSync(
-    join(folder, 'reduce.js'),
-    'export const reduce = () => {\n  throw Error("oh"); };'
-  );
+  write('reduce.js', 'export const reduce = () => {\n  throw Error("oh"); };');
   await says(panel, '#failed-words', 'Counter was stopped: its reducer threw. oh (reduce.js:2)');
   await page.context().close();
   child.kill('SIGTERM');
