@@ -849,8 +849,11 @@ t.test('a game that breaks is said on its page, and on the panel', { skip }, asy
       return { time };
     }`
   };
-  const start = 'export const start = async () => ({ stop() {} });';
-  const async = { ...MIRROR, 'phone.js': start, 'field.js': start };
+  const async = {
+    ...MIRROR,
+    'phone.js': 'export const start = async () => ({ stop() {} });',
+    'field.js': 'export const start = ({ root }) => void root.append("Hello");'
+  };
   const { command, visit } = await room(t, { games: { broken, async } });
   const panel = await visit(PAGES.panel);
   await unlock(panel);
@@ -866,8 +869,8 @@ t.test('a game that breaks is said on its page, and on the panel', { skip }, asy
   await command({ settings: { seconds: 30 } });
   await says(panel, '#own output', '30');
   await command({ game: 'async', running: true });
-  for (const page of pages) await says(page, '#about', 'start is async: it must return the game');
-  t.match(browser.complaints.splice(0), [/async/, /async/]);
+  for (const page of pages) await says(page, '#about', 'start must return the game at once');
+  t.match(browser.complaints.splice(0), [/at once/, /at once/]);
 });
 
 nothingElse();

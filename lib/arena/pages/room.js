@@ -201,7 +201,8 @@ export class GameStage {
     if (module === undefined || turn !== this.#turn) return undefined;
     try {
       const game = module.start({ root: this.#root, control: this.#control, ...this.#parts() });
-      if (game instanceof Promise) throw new TypeError('start is async: it must return the game');
+      const isGame = typeof game?.stop === 'function';
+      if (!isGame) throw new TypeError('start must return the game at once: an object with stop');
       this.#game = game;
     } catch (error) {
       return this.#trouble(error);
