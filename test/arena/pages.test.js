@@ -658,13 +658,15 @@ t.test('a round has no result of an earlier one, and no value', { skip }, async 
     stage.control({ game: 'twice', page: 'play', round: 2 });
     const second = stage.result();
     stage.reduced({ game: 'twice', round: 1 }); // its feed comes behind the control's
+    stage.reduced({ game: 'twice', round: 2, value: null }); // it has not begun
+    const none = stage.result();
     stage.reduced({ game: 'twice', round: 2 });
     const third = stage.result();
     stage.reduced({ game: 'twice', round: 0 });
     stage.control({ game: 'twice', page: 'play', round: 0 }); // the server has started anew
-    return [first, second ?? null, third, root.textContent];
+    return [first, second ?? null, none ?? null, third, root.textContent];
   });
-  t.strictSame(results, [1, null, 2, '120']);
+  t.strictSame(results, [1, null, null, 2, '1220']);
 });
 
 t.test('the figures of a server that has started anew begin anew', { skip }, async (t) => {

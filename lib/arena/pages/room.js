@@ -177,10 +177,10 @@ export class GameStage {
     this.#call('status', ...look);
   }
 
-  /** @returns {{title?: string, text?: string}|undefined} how the round ended, as the game says it */
+  /** @returns {{title?: string, text?: string}|undefined} how the round ended, as the game says it, if it has begun */
   result() {
-    const { game, round } = this.#reduced ?? {};
-    const isNow = game === this.#name && round === this.#control?.round;
+    const { game, round, value } = this.#reduced ?? {};
+    const isNow = game === this.#name && round === this.#control?.round && value !== null;
     return isNow ? this.#call('result', this.#reduced) : undefined;
   }
 

@@ -27,7 +27,7 @@ export function start({ root, send, number, input: { y = 0.5 } }) {
   });
   return {
     result({ value }) {
-      if (!value?.winner) return undefined;
+      if (!value.winner) return undefined;
       const [mine, theirs] = side === 'left' ? value.score : value.score.toReversed();
       const title = value.winner === side ? 'Your half has won!' : 'The other half has won';
       return { title, text: `${mine} to ${theirs}` };

@@ -109,7 +109,6 @@ export function start({ root, send, number, input }) {
       showAnswer(value);
     },
     result({ value }) {
-      if (!value) return undefined;
       const { own, of } = ownOf(value.standings);
       if (own === undefined) return { title: 'The quiz is over' };
       const rights = value.asked ? `${own.right} of ${value.asked.length} right, ` : '';

@@ -37,7 +37,6 @@ export function start({ root, send, input: { mood = 0 } }) {
 
   return {
     result({ value }) {
-      if (!value) return undefined;
       const mood = value.line.reduce((sum, one) => sum + one, 0) / (value.line.length || 1);
       return {
         title: 'Thank you',
