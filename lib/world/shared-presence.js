@@ -35,6 +35,8 @@ function read(message) {
 export class SharedPresence {
   #native;
   #shares;
+  /** Whether this server has its name in the ring: else that may be another one's, and so would be what it tells. */
+  #isIn = false;
   /** The other servers, and the epochs of their leases. @type {Map<string, number>} */
   #peers = new Map();
 
@@ -48,7 +50,8 @@ export class SharedPresence {
     this.#native = feeds.native;
     this.#shares = shares;
     feeds.onPresence(({ key, asks, share }) => {
-      if (shares(toldBy(key))) send(Buffer.from(JSON.stringify({ key, asks, ...share })));
+      if (!this.#isIn || !shares(toldBy(key))) return;
+      send(Buffer.from(JSON.stringify({ key, asks, ...share })));
     });
   }
 
@@ -58,7 +61,8 @@ export class SharedPresence {
    * @param {import('./ring.js').View} view
    */
   update({ state, peers }) {
-    const there = ['member', 'leaving'].includes(state) ? peers : new Map();
+    this.#isIn = ['member', 'leaving'].includes(state);
+    const there = this.#isIn ? peers : new Map();
     for (const [name, epoch] of this.#peers) {
       if (there.get(name)?.epoch !== epoch) this.#native.forgetShares(name);
     }

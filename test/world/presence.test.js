@@ -1,12 +1,16 @@
 import t from 'tap';
 
+import { SharedPresence } from '../../lib/world/shared-presence.js';
 import { EventStream, get, parkGet, put, tokenFile } from '../support/feeds.js';
-import { bearer, keyFile, reads } from '../support/grants.js';
+import { bearer, inSeconds, keyFile, reads as grantOf } from '../support/grants.js';
 import { enterNats, skip, startNats } from '../support/nats.js';
 import { until } from '../support/until.js';
 import { enterWorld, ready, untilEach } from '../support/world-servers.js';
 
 /** The watchers of a feed, at all servers of a world. A real nats-server, and servers of their own. */
+
+/** They outlive the test on any machine. */
+const reads = (keys, more) => grantOf(keys, { exp: inSeconds(600), ...more });
 
 const named = (sub) => reads('*', { sub, present: true });
 
@@ -22,6 +26,20 @@ async function untilTold(servers, key, watching, who) {
   const look = (server) => get(server, `presence/${key}`, '', bearer(reads('*')));
   await untilEach(servers, { watching, who }, async (server) => (await look(server)).body.value);
 }
+
+t.test('a server tells its watchers while the name is its own', (t) => {
+  const sent = [];
+  let tell;
+  const feeds = { native: { forgetShares() {} }, onPresence: (told) => (tell = told) };
+  const presence = new SharedPresence({ feeds, shares: () => true, send: (one) => sent.push(one) });
+  for (const state of ['alone', 'joining', 'member', 'leaving', 'alone']) {
+    presence.update({ state, peers: new Map() });
+    tell({ key: `presence/${state}`, share: { watching: 1, who: [] } });
+  }
+  const keys = sent.map((one) => JSON.parse(one).key);
+  t.strictSame(keys, ['presence/member', 'presence/leaving']);
+  t.end();
+});
 
 t.test('a watcher at any server is told of at all', { skip, timeout: 180_000 }, async (t) => {
   const nats = await startNats(t);
