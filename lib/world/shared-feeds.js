@@ -136,7 +136,7 @@ export class SharedFeeds {
    */
   async handOver(within) {
     const end = this.#clock.now() + within;
-    while (this.#marks.unstored > 0 && this.#settling.isReachable && this.#clock.now() < end) {
+    while (this.#marks.unstored > 0 && this.#clock.now() < end) {
       await new Promise((then) => this.#clock.after(20, then));
     }
   }

@@ -83,8 +83,12 @@ t.test(
     t.not(epoch(first), epoch(before), 'its own epoch');
     t.equal(epoch(first), epoch(second), 'one, so that patches go on');
     t.not(epoch(first), epoch(other));
-    t.equal(servers.all.get('a').shared.status().unstored, 1);
+    const { shared: leaving } = servers.all.get('a');
+    t.equal(leaving.status().unstored, 1);
+    const handedOver = leaving.handOver(10_000);
     store.start();
+    await answered(time, handedOver);
+    t.equal(leaving.status().unstored, 0, 'one that leaves waits for the store');
     await quiet(time, servers);
     t.ok(servers.isQuiet());
     t.match(
