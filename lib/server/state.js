@@ -156,6 +156,9 @@ function watch({ pool, lock, path, log }) {
   return () => clearInterval(timer);
 }
 
+/** What is noted in the state of a server of a world. */
+const WORLD = 'world';
+
 /** What waits for the other servers of a world has only this one left, when that is started without `--world`. */
 function leaveWorld(pool, log) {
   const servers = pool.outboxes().servers.filter(({ waiting }) => waiting > 0);
@@ -222,7 +225,13 @@ export async function takeState({ pool, options, log, signal }) {
     if (found.torn > 0) {
       log.warn({ bytes: found.torn }, 'the end of the journal was not whole, and is cut off');
     }
-    if (!world) leaveWorld(pool, log);
+    if (world) pool.note(WORLD, '');
+    else {
+      leaveWorld(pool, log);
+      // The others go on with the epochs of its feeds.
+      doubtful ||= pool.notes(WORLD).length > 0;
+      pool.unnote(WORLD);
+    }
   } catch (error) {
     pool.closeState();
     lock.release();

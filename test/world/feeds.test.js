@@ -19,6 +19,7 @@ import { problemOf } from '../support/contract.js';
 import {
   EventStream,
   get,
+  keptFeeds,
   KEYS,
   parkGet,
   parkMany,
@@ -34,6 +35,7 @@ import {
 import { request } from '../support/http.js';
 import { enterNats, skip, startNats, startWay } from '../support/nats.js';
 import { temporary } from '../support/processes.js';
+import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 import { enterWorld, logged, ready } from '../support/world-servers.js';
 
@@ -269,7 +271,11 @@ t.test('a state that may lack its end brings back no older value', { skip }, asy
   for (const server of [a, b]) {
     for (const key of keys) t.equal((await get(server, key)).body.value, 2, server.name);
   }
-  await Promise.all([a, b].map((server) => server.stop()));
+  await b.stop();
+  const outside = await startServer(t, { options: { ...keptFeeds(t), state: join(copy, 'b') } });
+  const { cursor } = (await put(outside, keys[0], 3)).body;
+  t.not(cursor, (await put(a, keys[0], 4)).body.cursor, 'without --world its epochs are its own');
+  await Promise.all([a, outside].map((server) => server.stop()));
 });
 
 t.test('without the broker, and with it again', { skip, timeout: 120_000 }, async (t) => {
