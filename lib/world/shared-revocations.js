@@ -198,6 +198,8 @@ export class SharedRevocations {
     // It may take long: looking goes on meanwhile.
     if (this.#mustRead && !this.#reading) this.#readAll(last);
     else if (last > this.#upTo) await this.#catchUp(Math.min(last, this.#upTo + FEW));
+    // What was to be written a look ago is by now, or has failed.
+    if (!this.#mustRead && !this.#reading) this.#said = undefined;
     this.#tell();
   }
 
@@ -234,7 +236,6 @@ export class SharedRevocations {
 
   #tell() {
     if (this.#mustRead || this.#reading) return;
-    this.#said = undefined;
     for (const told of this.#waiters.splice(0)) told();
   }
 }

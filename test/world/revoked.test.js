@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { setImmediate as turn } from 'node:timers/promises';
 
 import { jetstreamManager } from '@nats-io/jetstream';
 import t from 'tap';
@@ -133,12 +134,13 @@ t.test('taking it back is shared each time it is asked for', async (t) => {
 
 /** A server's grants, and what it shares them by. */
 function sharing(t, link, { grantLongest = 60, clock } = {}) {
-  const log = { warn() {}, error() {} };
+  const said = [];
+  const log = { warn: (...what) => said.push(what), error() {} };
   const revocations = openRevocations({ options: { grantLongest }, pool: NO_STATE, log });
   const grants = { revocations, takeRevoked: (what, end) => revocations.take(what, end) };
   const shared = new SharedRevocations({ link, grants, log, clock });
   t.teardown(() => shared.close());
-  return { revocations, shared };
+  return { revocations, shared, said };
 }
 
 /** The newest of each subject. */
@@ -155,6 +157,7 @@ class PlayedLink {
   #hear;
   #streams = {
     js: {
+      publish: () => turn().then(() => Promise.reject(new Error('there is no room'))),
       consumers: {
         get: async () => {
           let given = 0;
@@ -250,6 +253,15 @@ t.test('what is missed is found, whatever news say, and while all are read', asy
   link.write('cy');
   await look();
   t.ok(revocations.has('sub', 'cy'), 'after news with a number that is none');
+});
+
+t.test('a NATS server that takes none is logged once', async (t) => {
+  const { clock, look } = playedClock();
+  const { revocations, shared, said } = sharing(t, new PlayedLink(), { clock });
+  shared.start();
+  t.equal(await revocations.add('sub', 'ann'), 'here-only');
+  for (let n = 0; n < 4; n += 1) await look();
+  t.equal(said.length, 1);
 });
 
 t.test('a NATS server of a cluster that is behind the others is not believed', async (t) => {
