@@ -31,6 +31,9 @@ import { tagOf, tagText } from '../base/tag.js';
 /** How long a server that has just started, and finds no world to join, is not ready: milliseconds. */
 const PATIENCE = 5000;
 
+/** The version from which on a cluster of NATS accepts one of two writes that both expect the same revision. */
+const SAFE = '2.10.19';
+
 /** The problems for which this server's name, or version, is no part of the world: its feeds are not, either. */
 const OUTSIDE = ['name-taken', 'same-tag', 'other-version', 'world-full'];
 
@@ -74,6 +77,11 @@ export class World {
       send: (to, frame) => this.#send(to, frame)
     });
     const ofFeeds = new NatsLink({ ...nats, name: `sprites ${name} feeds`, silence: SILENCE });
+    const follow = ({ info: { version } }) => {
+      if (replicas === 1 || version.localeCompare(SAFE, 'en', { numeric: true }) >= 0) return;
+      log.warn({ version }, `a cluster of NATS before ${SAFE} loses items and patches: update it`);
+    };
+    ofFeeds.follow({ opened: follow, again() {} });
     this.#feedStore = new FeedStore(ofFeeds, name);
     this.#revocations = new SharedRevocations({ link: ofFeeds, grants, log });
     this.#feeds = new SharedFeeds({

@@ -17,6 +17,7 @@ import { openSockets, temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
 import { enterMember } from '../support/world-servers.js';
 import { silent } from '../support/world-virtual.js';
+import { createServer as startServer } from '../../server.js';
 
 /** Memberships by a real nats-server. What depends on time to the millisecond is in membership.test.js. */
 
@@ -60,6 +61,19 @@ t.test('a NATS server that does not answer costs no descriptor', async (t) => {
     await until(() => openSockets() === before);
     await patient.close();
   }
+});
+
+t.test('a NATS server that is too old for a cluster is named', async (t) => {
+  const fake = createServer((socket) => {
+    socket.on('error', () => {}).on('data', () => socket.write('PONG\r\n'));
+    socket.write('INFO {"server_id":"x","version":"2.9.10","max_payload":1048576}\r\n');
+  });
+  const said = [];
+  const log = { ...silent, warn: (_, text) => said.push(text) };
+  const world = `nats://127.0.0.1:${await listening(t, fake)}`;
+  const server = await startServer({ port: 0, world, worldReplicas: 3, name: 'a', log });
+  await until(() => said.some((text) => /before 2\.10\.19/.test(text)));
+  await server.close();
 });
 
 t.test('what came while the process stood still was not late', async (t) => {
