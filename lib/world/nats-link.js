@@ -282,7 +282,9 @@ export class NatsLink {
       throw new WorldError('bad-bucket', `the stream ${name} was not made by Sprites: delete it`);
     }
     await this.keep(jsm, info, config.max_age);
-    return { ...info, identity: [info.created, this.run, info.cluster?.leader].join(' ') };
+    // Of a stream without copies newer NATS servers say so at one time, and at another not.
+    const leader = info.config.num_replicas > 1 && info.cluster?.leader;
+    return { ...info, identity: [info.created, this.run, leader].join(' ') };
   }
 
   /**

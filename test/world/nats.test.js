@@ -106,6 +106,18 @@ t.test('two that open a link at once have one connection', { skip }, async (t) =
   await until(() => openSockets() === before);
 });
 
+t.test('a stream of one NATS server is the same, whether that says who leads it', async (t) => {
+  const link = new NatsLink({ servers: [], name: 'a' });
+  const identityOf = async (copies, cluster) => {
+    const info = { created: 'then', config: { num_replicas: copies }, cluster };
+    const jsm = { streams: { info: async () => info } };
+    return (await link.stream(jsm, { name: STREAM }, () => true)).identity;
+  };
+  const [one, other] = ['one', 'other'].map((leader) => ({ leader }));
+  t.equal(await identityOf(1, one), await identityOf(1));
+  t.not(await identityOf(3, one), await identityOf(3, other));
+});
+
 t.test('frames go to their receivers, and name their senders', { skip }, async (t) => {
   const nats = await startNats(t);
   const got = [];
