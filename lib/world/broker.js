@@ -162,17 +162,15 @@ export class Broker {
         description: 'The ring of Sprites servers'
       });
       const { streamInfo } = await kv.status();
-      if (streamInfo.config.republish?.dest !== `${ENTRIES}.>`) throw this.#badBucket();
+      if (streamInfo.config.republish?.dest !== `${ENTRIES}.>`) {
+        throw new WorldError(
+          'bad-bucket',
+          `the bucket ${BUCKET} was not made by Sprites: delete it, or make it with --republish-source '>' --republish-destination '${ENTRIES}.>'`
+        );
+      }
       await this.#link.keep(jsm, streamInfo);
       this.#kv = kv;
     });
-  }
-
-  #badBucket() {
-    return new WorldError(
-      'bad-bucket',
-      `the bucket ${BUCKET} was not made by Sprites: delete it, or make it with --republish-source '>' --republish-destination '${ENTRIES}.>'`
-    );
   }
 
   /** @returns {Promise<Map<string, {entry: import('./entry.js').Entry | undefined, revision: number}>>} */

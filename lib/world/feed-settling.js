@@ -90,9 +90,8 @@ export class FeedSettling {
   /** @returns {Promise<void>} when what the store has now is here */
   open() {
     this.#isOpen = true;
-    this.#mustRead = true;
     const complete = new Promise((then) => this.#waiters.push(then));
-    this.#look();
+    this.#missed();
     return complete;
   }
 

@@ -225,11 +225,8 @@ export class SharedFeeds {
     const place = await this.#write(key, next, head, change.body);
     if (place === undefined) return undefined;
     const taken = await this.#feeds.take(key, head, change);
-    if (holds(taken)) {
-      this.#marks.set(key, { ...head, ...place, exposed: place.stored });
-    } else if (place.stored) {
-      this.#settling.see(key, place.revision);
-    }
+    if (holds(taken)) this.#marks.set(key, { ...head, ...place, exposed: place.stored });
+    else if (place.stored) this.#settling.see(key, place.revision);
     return taken.problem === undefined ? { created, ...taken } : taken;
   }
 

@@ -35,10 +35,13 @@ function read(message) {
 export class SharedPresence {
   #native;
   #shares;
-  /** Whether this server has its name in the ring: else that may be another one's, and so would be what it tells. */
-  #isIn = false;
-  /** The other servers, and the epochs of their leases. @type {Map<string, number>} */
-  #peers = new Map();
+  /**
+   * The other servers, with the epochs of their leases; undefined: this one is not in the ring, and its name may be another
+   * one's, and so would be what it tells.
+   *
+   * @type {Map<string, {epoch: number}> | undefined}
+   */
+  #peers;
 
   /**
    * @param {object} parts
@@ -50,7 +53,7 @@ export class SharedPresence {
     this.#native = feeds.native;
     this.#shares = shares;
     feeds.onPresence(({ key, asks, share }) => {
-      if (!this.#isIn || !shares(toldBy(key))) return;
+      if (!this.#peers || !shares(toldBy(key))) return;
       send(Buffer.from(JSON.stringify({ key, asks, ...share })));
     });
   }
@@ -61,12 +64,11 @@ export class SharedPresence {
    * @param {import('./ring.js').View} view
    */
   update({ state, peers }) {
-    this.#isIn = ['member', 'leaving'].includes(state);
-    const there = this.#isIn ? peers : new Map();
-    for (const [name, epoch] of this.#peers) {
-      if (there.get(name)?.epoch !== epoch) this.#native.forgetShares(name);
+    const there = ['member', 'leaving'].includes(state) ? peers : undefined;
+    for (const [name, { epoch }] of this.#peers ?? []) {
+      if (there?.get(name)?.epoch !== epoch) this.#native.forgetShares(name);
     }
-    this.#peers = new Map([...there].map(([name, { epoch }]) => [name, epoch]));
+    this.#peers = there;
   }
 
   /**
@@ -74,7 +76,7 @@ export class SharedPresence {
    * @param {Uint8Array} message
    */
   received(from, message) {
-    if (!this.#peers.has(from)) return;
+    if (!this.#peers?.has(from)) return;
     const said = read(message);
     if (said === undefined || !this.#shares(toldBy(said.key))) return;
     if (said.asks === true) this.#native.askShare(said.key);

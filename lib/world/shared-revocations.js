@@ -119,9 +119,8 @@ export class SharedRevocations {
 
   /** @returns {Promise<void>} when what the stream has now is here */
   join() {
-    this.#mustRead = true;
     const complete = new Promise((then) => this.#waiters.push(then));
-    this.#look();
+    this.#missed();
     return complete;
   }
 
@@ -135,18 +134,14 @@ export class SharedRevocations {
     this.#look();
   }
 
-  /** @returns {string | undefined} what a message is about */
+  /** Takes what the stream says, or says what is later here. @returns {string | undefined} what a message is about */
   #take(message) {
     const { what, end } = read(message) ?? {};
-    if (what !== undefined) this.#meet(what, end);
-    return what;
-  }
-
-  /** Takes what the stream says, or says what is later here. */
-  #meet(what, end) {
+    if (what === undefined) return undefined;
     const known = this.#grants.revocations.endOf(what);
     if (isLater(known, end)) this.#share(what, known);
     else this.#grants.takeRevoked(what, end);
+    return what;
   }
 
   /** Writes one to the stream. @returns {Promise<boolean>} whether it is there; else it is written later */

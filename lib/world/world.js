@@ -186,8 +186,10 @@ export class World {
    * @param {number} within milliseconds after which what still waits is given up
    */
   async leave(within) {
+    const handOver = (_, left) =>
+      Promise.all([this.#crossing.handOver(left), this.#feeds.handOver(left)]);
     try {
-      await this.#membership.leave((_, left) => this.#handOver(left), within);
+      await this.#membership.leave(handOver, within);
     } catch (error) {
       this.#log.error({ err: error }, 'world');
     }
@@ -198,10 +200,6 @@ export class World {
       { state, sprites, feeds },
       'has left the world'
     );
-  }
-
-  #handOver(left) {
-    return Promise.all([this.#crossing.handOver(left), this.#feeds.handOver(left)]);
   }
 
   /** Ends at once. What it holds would keep no process. */
