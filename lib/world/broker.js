@@ -1,4 +1,4 @@
-import { ENTRY_BYTES, MOST_NAMES, NAME, readEntry } from './entry.js';
+import { ENTRY_BYTES, isName, MOST_NAMES, readEntry } from './entry.js';
 import { isNotEnabled, NatsLink, NO_STREAM, PATIENCE, revisionOf } from './nats-link.js';
 import { WorldError } from './world-error.js';
 
@@ -127,7 +127,7 @@ export class Broker {
     const given = (receive) =>
       told(({ subject, data }) => {
         const from = subject.slice(subject.lastIndexOf('.') + 1);
-        if (NAME.test(from) && data.length > 0) receive(from, data);
+        if (isName(from) && data.length > 0) receive(from, data);
       });
     const { frame, presence } = this.#receive;
     connection.subscribe(`${FRAMES}.${this.#name}.*`, { callback: given(frame) });
@@ -145,7 +145,7 @@ export class Broker {
   #hear({ subject, data, headers }) {
     const revision = revisionOf(headers);
     const name = subject.slice(subject.lastIndexOf('.') + 1);
-    if (!NAME.test(name) || revision === 0) return;
+    if (!isName(name) || revision === 0) return;
     const isDeleted = Boolean(headers.get('KV-Operation'));
     const entry = isDeleted ? undefined : readEntry(Buffer.from(data).toString());
     this.#watcher.seen(name, { entry, revision });
@@ -177,7 +177,7 @@ export class Broker {
   all() {
     return this.#do(async (kv) => {
       let names = [];
-      for await (const name of await kv.keys()) if (NAME.test(name)) names.push(name);
+      for await (const name of await kv.keys()) if (isName(name)) names.push(name);
       // Those written last come last.
       names = names.slice(-MOST_NAMES);
       const found = await Promise.all(names.map((name) => kv.get(name)));

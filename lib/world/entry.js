@@ -44,6 +44,9 @@ const MOST_TEXT = 64;
 /** A server's name: it is a key in the store and a token in subjects. */
 export const NAME = /^[a-z][a-z0-9-]{0,31}$/;
 
+/** @returns {boolean} whether a server of a world may have it; `none` is that of one without */
+export const isName = (text) => NAME.test(text) && text !== 'none';
+
 /** The states of a server that holds its name. */
 const LIVING = ['joining', 'member', 'leaving'];
 

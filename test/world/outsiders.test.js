@@ -122,6 +122,7 @@ t.test(
       const room = 4096 - JSON.stringify({ ...entry, lease: 1, more: '' }).length;
       await write('e', { lease: 1, more: 'x'.repeat(room) });
       await write('f', { state: 'gone', grace: 5000 });
+      await write('none', { lease: 60_000 });
       // The name of a server that has it.
       await write('a', { epoch: LAST_VERSION, run: 'x' });
       await cross(t);
