@@ -74,7 +74,7 @@ export function readItems(json) {
 }
 
 /** Problems of the feed, not of the request. */
-const OF_THE_FEED = new Set(['unknown-feed', 'upstream-failed']);
+const OF_THE_FEED = new Set(['unknown-feed', 'upstream-failed', 'grant-required']);
 
 /**
  * The same of an answer to GET /feed/{key}.

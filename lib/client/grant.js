@@ -40,7 +40,9 @@ export class Grant {
   async headers() {
     const now = Date.now();
     if (this.#token === undefined || now >= this.#renewAt) {
-      this.#token = (await this.#give()) ?? undefined;
+      const token = (await this.#give())?.trim() || undefined;
+      if (/[^!-~]/.test(token ?? '')) throw new TypeError('no header can have this grant');
+      this.#token = token;
       const end = this.#token === undefined ? now : endOf(this.#token);
       this.#renewAt = end - Math.min(AHEAD, (end - now) / 4);
       this.#held = false;

@@ -223,7 +223,7 @@ std::optional<FeedsAnswer> FeedsEngine::answerOf(const Reply& reply) const {
   FeedsAnswer answer;
   // Problems of the feed, not of the request.
   const Problem problem = readProblem(reply.body);
-  for (const char* name : {"unknown-feed", "upstream-failed"}) {
+  for (const char* name : {"unknown-feed", "upstream-failed", "grant-required"}) {
     if (reply.status < 400 || !isProblem(problem, name)) continue;
     answer.items.emplace_back();
     answer.items.front().feed = asking_;
