@@ -5,7 +5,7 @@ import { DEFAULTS } from './limits.js';
 import { Loop } from './loop.js';
 import { Moves } from './moves.js';
 import { Place } from './place.js';
-import { Requests, globalTimers, ignoreFailure } from './requests.js';
+import { Requests, globalTimers, ignoreFailure, serverOf } from './requests.js';
 import { Throws } from './throws.js';
 import { Waits } from './waits.js';
 
@@ -89,7 +89,7 @@ export class Client {
    * @param {import('./requests.js').Timers} [options.timers]
    * @param {() => number} [options.random] in [0, 1)
    * @param {Partial<import('./limits.js').Limits>} [options.limits] see limits.js
-   * @throws {TypeError} when base is no URL
+   * @throws {TypeError} when base is no http or https URL, or has a user
    */
   constructor({
     base,
@@ -104,7 +104,7 @@ export class Client {
     limits = {}
   }) {
     this.#limits = { ...DEFAULTS, ...limits };
-    this.#place = new Place(new URL(base), onResume, resume);
+    this.#place = new Place(serverOf(base), onResume, resume);
     const requests = new Requests(fetch, timers, this.#limits);
     this.#requests = new Moves(requests, this.#place, this.#limits);
     this.#waits = new Waits(timers, random, this.#limits);

@@ -4,7 +4,7 @@ import { FeedTable, readKept } from './feed-table.js';
 import { NO_CURSOR, isCursor, isKey } from './feed-items.js';
 import { grantBy } from './grant.js';
 import { DEFAULTS } from './limits.js';
-import { Requests, globalTimers } from './requests.js';
+import { Requests, globalTimers, serverOf } from './requests.js';
 import { Waits } from './waits.js';
 
 /**
@@ -69,7 +69,7 @@ export class Feeds {
    * @param {import('./requests.js').Timers} [options.timers]
    * @param {() => number} [options.random] in [0, 1)
    * @param {Partial<import('./limits.js').Limits>} [options.limits] see limits.js
-   * @throws {TypeError} when base is no URL
+   * @throws {TypeError} when base is no http or https URL, or has a user
    */
   constructor({
     base,
@@ -82,7 +82,7 @@ export class Feeds {
     limits = {}
   }) {
     this.#limits = { ...DEFAULTS, ...limits };
-    const url = new URL('feeds', new URL(base)).href;
+    const url = new URL('feeds', serverOf(base)).href;
     const { requestTimeout, feedAnswerMost: answerMost } = this.#limits;
     const requests = new Requests(fetch, timers, { requestTimeout, answerMost });
     const waits = new Waits(timers, random, this.#limits);

@@ -33,6 +33,17 @@ export function globalTimers() {
   };
 }
 
+/**
+ * @param {string} base the URL of a server
+ * @returns {URL}
+ * @throws {TypeError} when it is none that can be asked, such as `localhost:8080`
+ */
+export function serverOf(base) {
+  const url = new URL(base);
+  if (/^https?:$/.test(url.protocol) && !url.username && !url.password) return url;
+  throw new TypeError('base must be an http or https URL, without a user');
+}
+
 export class Requests {
   #fetch;
   #timers;

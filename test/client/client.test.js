@@ -1,5 +1,5 @@
 import t from 'tap';
-import { Client, EDGES, opposite } from '../../lib/client/client.js';
+import { Client, EDGES, Feeds, opposite } from '../../lib/client/client.js';
 import { globalTimers } from '../../lib/client/requests.js';
 import {
   CUT,
@@ -938,6 +938,9 @@ t.test('a server under a path of its own', async (t) => {
   client.stop();
 });
 
-t.test('a base that is no URL is a mistake of the program', async (t) => {
-  t.throws(() => new Client({ base: 'torus', onSprite() {} }), TypeError);
+t.test('a base that can be no server is a mistake of the program', async (t) => {
+  for (const base of ['torus', 'torus:8080', 'ftp://torus', 'http://ann:x@torus']) {
+    t.throws(() => new Client({ base, onSprite() {} }), TypeError, base);
+    t.throws(() => new Feeds({ base }), TypeError, base);
+  }
 });
