@@ -17,7 +17,7 @@ constexpr const char* kNoCursor = "none";
 
 bool FeedTable::add(Feeds::WatchId watch, const std::string& key, FeedKind kind, FeedHeld held) {
   FeedNews news;
-  news.watch = watch;
+  news.watches = {watch};
   FeedChange& change = news.change;
   change.key = key;
   const auto found = entries_.find(key);
@@ -205,10 +205,8 @@ bool FeedTable::takeItems(const std::string& key, Entry* entry, const FeedItem& 
 }
 
 void FeedTable::tell(const Entry& entry, FeedNews news) {
-  for (const Feeds::WatchId watch : entry.watches) {
-    news.watch = watch;
-    news_.push_back(news);
-  }
+  news.watches = entry.watches;
+  news_.push_back(std::move(news));
 }
 
 }  // namespace sprites

@@ -14,13 +14,13 @@
 
 namespace sprites {
 
-/** What a watch is to be told: of a log the items, and of `change` what is no value's alone. */
+/** What watches are to be told: of a log the items, and of `change` what is no value's alone. */
 struct FeedNews {
-  Feeds::WatchId watch = 0;
+  std::vector<Feeds::WatchId> watches;
   FeedChange change;
   std::vector<std::string> items;
   bool gap = false;
-  bool ends = false;  // the watch
+  bool ends = false;  // the watches
 };
 
 /** A value is watched, a log followed. */

@@ -281,15 +281,17 @@ void FeedsEngine::onFailure(const Reply& reply, bool wasCut, Time now) {
 void FeedsEngine::tellNews() {
   for (FeedNews& news : table_.news()) {
     events_.emplace_back([this, news = std::move(news)] {
-      TellNews tell;
-      {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        const auto found = watches_.find(news.watch);
-        if (found == watches_.end()) return;  // it has ended meanwhile
-        tell = news.ends ? std::move(found->second) : found->second;
-        if (news.ends) watches_.erase(found);
+      for (const Feeds::WatchId watch : news.watches) {
+        TellNews tell;
+        {
+          const std::lock_guard<std::mutex> lock(mutex_);
+          const auto found = watches_.find(watch);
+          if (found == watches_.end()) continue;  // it has ended meanwhile
+          tell = news.ends ? std::move(found->second) : found->second;
+          if (news.ends) watches_.erase(found);
+        }
+        tell(news);
       }
-      tell(news);
     });
   }
 }

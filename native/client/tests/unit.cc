@@ -25,6 +25,7 @@
 #include "checks.h"
 #include "engine_base.h"
 #include "feed_patch.h"
+#include "feed_table.h"
 #include "grant.h"
 #include "json.h"
 #include "sprites/client.h"
@@ -525,6 +526,11 @@ void checkFeeds(Checks& check) {
           sprites::Feeds feeds(options);
         }),
         "a header that is none");
+  sprites::FeedTable table([](uint64_t) { return sprites::Millis(0); });
+  for (const auto watch : {1, 2, 3}) table.add(watch, "a", sprites::FeedKind::kValue, {});
+  const auto answer = sprites::readFeeds(R"({"items":[{"feed":"a","cursor":"e-1","value":1}]})");
+  table.take(answer->items, {{"a", "none"}}, {});
+  check(table.news().size() == 1, "what many watches are told is kept once");
   sprites::Feeds idle{sprites::FeedsOptions()};
   idle.perform(sprites::Millis(0));
   check(idle.state() == sprites::FeedsState::kIdle, "nothing is watched");
