@@ -55,7 +55,7 @@ const SURE = new Set(['neighbor-busy', 'mailboxes-full']);
 export class Throws {
   #sender;
   #limits;
-  #pending = new Set(); // tickets of the throws under way
+  #sent = new Set(); // tickets of the throws under way that the server may have
   #rests = {}; // {until, problem} by edge, and of all of them
 
   /**
@@ -69,7 +69,7 @@ export class Throws {
 
   /** @returns {boolean} whether some were sent and have no outcome */
   get areSent() {
-    return [...this.#pending].some(({ tried }) => tried);
+    return this.#sent.size > 0;
   }
 
   /**
@@ -94,14 +94,15 @@ export class Throws {
       unanswered: 0,
       isLast: false // the client is leaving: it is not sent again
     };
-    this.#pending.add(ticket);
+    if (ticket.tried) this.#sent.add(ticket);
     try {
       for (;;) {
         const outcome = (await this.#wait(sending)) ?? (await this.#send(sending));
         if (outcome) return { ...outcome, ticket };
+        if (!ticket.tried) this.#sent.delete(ticket);
       }
     } finally {
-      this.#pending.delete(ticket);
+      this.#sent.delete(ticket);
       this.#sender.changed();
     }
   }
@@ -149,7 +150,7 @@ export class Throws {
 
   /** Whether the server may have forgotten a throw under way by the time it sees the next one. */
   #isFar(id) {
-    return [...this.#pending].some((one) => one.tried && one.id === id && this.#isOld(one));
+    return [...this.#sent].some((one) => one.id === id && this.#isOld(one));
   }
 
   /** Whether the server may not remember a number by the time it sees the next one. */
@@ -167,6 +168,7 @@ export class Throws {
     if (!doubtful && this.#isOld(ticket)) ticket.n = sender.number();
     ticket.id = id;
     ticket.tried = true;
+    this.#sent.add(ticket);
     let answer;
     try {
       answer = await sender.post(`throw/${ticket.id}/${edge}?n=${ticket.n}`, body);
