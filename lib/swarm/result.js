@@ -1,5 +1,6 @@
 import { boundsIn, judge } from './bounds.js';
 import { coresBetween } from './server-watch.js';
+import { inUrl } from './target.js';
 import { commandLine, lawOf, n } from '../report/words.js';
 
 /**
@@ -9,7 +10,7 @@ import { commandLine, lawOf, n } from '../report/words.js';
  * @property {string} command
  * @property {string} commandLine as it was given
  * @property {string} started ISO date
- * @property {object} target tls, host, port, transientPort
+ * @property {object} target tls, host as a URL writes it, port, transientPort
  * @property {number} clients
  * @property {{processes: number, addresses: number}} engines
  * @property {{clients: number, wanted: number, seconds: number, perSecond: number}} opened
@@ -48,7 +49,7 @@ export function resultOf(run) {
     commandLine: commandLine(['sprites-swarm', ...(options.args ?? [])]),
     started: new Date(Date.now() - tally.seconds * 1000).toISOString(),
     seconds: Math.round(tally.seconds * 100) / 100,
-    target: pick(options, 'tls host port transientPort'),
+    target: { ...pick(options, 'tls host port transientPort'), host: inUrl(options.host) },
     clients: options.clients,
     seed: options.seed,
     engines: { processes: facts.plan.engines.length, addresses: facts.plan.sources },

@@ -11,7 +11,7 @@ import { listening, startHole } from '../support/addresses.js';
 import { openSockets, temporary } from '../support/processes.js';
 import { FaultProxy } from '../support/proxies.js';
 import { startServer } from '../support/server.js';
-import { start } from '../support/swarm.js';
+import { resultWith, start } from '../support/swarm.js';
 import { until } from '../support/until.js';
 
 /** Https targets: the engine inside Node, by Node's OpenSSL. */
@@ -40,7 +40,9 @@ t.test('a URL is read whole, and TLS options need it', async (t) => {
   t.match(read('--url', 'https://sprites.example'), {
     ...{ tls: true, host: 'sprites.example', port: 443, transientPort: 443 }
   });
-  t.match(read('--url', 'http://[::1]:8080'), { tls: false, host: '::1', port: 8080 });
+  const v6 = read('--url', 'http://[::1]:8080');
+  t.match(v6, { tls: false, host: '::1', port: 8080 });
+  t.match(resultWith(v6, {}).target, { host: '[::1]', port: 8080 }, 'what a report shows');
   t.match(read(), { tls: false, host: '127.0.0.1', port: 8080 });
   for (const bad of ['sprites.example', 'ftp://a', 'https://a/b', 'https://u@a', 'https://a?b']) {
     t.throws(() => read('--url', bad), /--url .*: must be http:\/\/ or https:\/\/, a host/, bad);
