@@ -314,7 +314,7 @@ async function everything(t, { preset, mode, only }) {
     joins(stub, 'first');
     joins(other, 'second');
     prove(stub);
-    const one = probe(t, stub.url, '--answer-timeout', 600, '--patience', 3000);
+    const one = probe(t, stub.url, '--answer-timeout', 2500, '--patience', 6000);
     await one.state('online');
     const result = await one.throw('a', 'left', sprite());
     t.match(result, { outcome: 'unanswered', detail: /no answer/ });
