@@ -281,7 +281,8 @@ function remarksOf(result, { facts, options }) {
   remark(
     throwing?.behind > 0,
     `The swarm fell ${throwing?.behind} sprites behind its rate: ` +
-      'every thrower was waiting for an answer, or for its turn.'
+      'every thrower was waiting for an answer, or for its turn. What they had waited by the end ' +
+      'counts in the times.'
   );
   const limited = account.refusals['too-many-throws'] > 0;
   remark(limited, limited && throwRateRemark(result));

@@ -26,9 +26,9 @@ class Histogram {
   Histogram() : counts_(kBuckets) {}
 
   /** @param nanoseconds above 2^43 it counts as 2^43 */
-  void record(uint64_t nanoseconds) {
+  void record(uint64_t nanoseconds, uint64_t times = 1) {
     const uint32_t index = indexOf(nanoseconds);
-    counts_[index]++;
+    counts_[index] += times;
     if (index < low_) low_ = index;
     if (index >= high_) high_ = index + 1;
   }

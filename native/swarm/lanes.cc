@@ -15,8 +15,9 @@ namespace {
 
 constexpr uint64_t kAnswerNs = 30 * kSecond;
 constexpr uint64_t kMomentNs = 10 * kMs;
-constexpr size_t kHeadRoom = 512;  // before the sprite in a lane's buffer
-constexpr uint32_t kTries = 64;    // clients looked at for one that may throw
+constexpr size_t kHeadRoom = 512;     // before the sprite in a lane's buffer
+constexpr uint32_t kTries = 64;       // clients looked at for one that may throw
+constexpr uint64_t kTimed = 100'000;  // at most, of those that were due and not thrown
 
 }  // namespace
 
@@ -65,7 +66,15 @@ void Lanes::countBehind() {
   // What came due in the last moment is not behind, only next.
   const uint64_t until = std::min(core_->now, endsAt_) - kMomentNs;
   const uint64_t due = schedule_.dueBy(until);
-  if (due > issued_) behind_ += due - issued_;
+  if (due <= issued_) return;
+  behind_ += due - issued_;
+  // Each has waited at least so long: a server that stalls at the end must not be spared.
+  const Options& options = core_->options;
+  Histogram& times = options.process == options.probeProcess ? core_->probe : core_->arrival;
+  const uint64_t step = 1 + (due - issued_) / kTimed;
+  for (uint64_t i = issued_; i < due; i += step) {
+    times.record(core_->now - schedule_.dueAt(i), std::min(step, due - i));
+  }
 }
 
 uint64_t Lanes::untilDue() const {

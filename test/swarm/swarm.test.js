@@ -40,11 +40,12 @@ t.jobs = 4;
 const PAGE_BITS = 65536;
 
 /** Every figure in it agrees with every other, and with the server's. */
-function checkAccount(t, { account, server, latency }) {
+function checkAccount(t, { account, server, latency, throwing }) {
   t.equal(account.accepted, account.delivered + account.queued + account.duplicates);
   t.equal(account.sent, account.accepted + account.refused + account.unanswered);
   t.equal(account.received, account.accepted - account.missing + account.unconfirmed);
-  t.equal(latency.arrival.count + latency.probe.count, account.received, 'each was timed once');
+  const timed = latency.arrival.count + latency.probe.count;
+  t.equal(timed, account.received + throwing.behind, 'each was timed once');
   t.ok(server.law.holds);
 }
 
@@ -524,6 +525,17 @@ t.test('clients that get no answer to their leave are a fault', async (t) => {
   const { code, result } = await swarm(t, port, 'park 5 --time 0.1');
   t.equal(code, 1);
   t.same(result.faults, ['5 clients could not leave: no answer said that they have']);
+});
+
+t.test('what a server that stalls keeps from being thrown counts in the times', async (t) => {
+  const port = await startStranger(t, (request, body, response) => {
+    if (!/^.(poll|throw)/.test(request.url)) response.end('{}');
+  });
+  const line = 'throw 5 --rate 200 --throwers 2 --time 1 --drain 0 --stay --p50 1ms';
+  const { code, result } = await swarm(t, port, line);
+  t.equal(code, 3, result.faults.join());
+  t.ok(result.throwing.behind > 100);
+  t.equal(result.latency.arrival.count, result.throwing.behind);
 });
 
 t.test('what is missing is excused by strangers alone, and only by a law that holds', async (t) => {
