@@ -104,18 +104,11 @@ export class Client {
     limits = {}
   }) {
     this.#limits = { ...DEFAULTS, ...limits };
-    this.#place = new Place(serverOf(base), onResume, resume);
-    const requests = new Requests(fetch, timers, this.#limits);
-    this.#requests = new Moves(requests, this.#place, this.#limits);
-    this.#waits = new Waits(timers, random, this.#limits);
-    this.#loop = new Loop(
-      this.#place,
-      this.#requests,
-      this.#waits,
-      this.#limits,
-      onSprite,
-      onState
-    );
+    const place = new Place(serverOf(base), onResume, resume);
+    const requests = new Moves(new Requests(fetch, timers, this.#limits), place, this.#limits);
+    const waits = new Waits(timers, random, this.#limits);
+    [this.#place, this.#requests, this.#waits] = [place, requests, waits];
+    this.#loop = new Loop(place, requests, waits, this.#limits, onSprite, onState);
     this.#loop.grant = grantBy(grant);
     this.#throws = new Throws(this.#forThrows(), this.#limits);
   }
@@ -310,27 +303,19 @@ export class Client {
 
   /** @returns {import('./throws.js').Sender} */
   #forThrows() {
-    const place = this.#place;
     const waits = this.#waits;
     const isAway = () => this.state === 'left' || this.#leaving !== null;
     return {
-      id: () => place.id,
+      place: this.#place,
+      waits,
       state: () => (isAway() ? 'left' : this.state),
-      maxSprite: () => place.maxSprite,
-      last: () => place.n,
-      number: () => place.number(),
-      nextTry: () => this.nextTry?.ms,
       post: (path, body) => this.#post(path, body),
       isLeaving: () => this.#leaving !== null,
       forget: (id) => this.#forget(id),
       doubt: () => {
         if (this.state === 'online') this.wake();
       },
-      until: (isTrue, end) => waits.until(isTrue, end, isAway),
-      changed: () => waits.changed(),
-      backoff: (failures) => waits.backoff(failures),
-      spread: (ms) => waits.spread(ms),
-      now: () => waits.now()
+      until: (isTrue, end) => waits.until(isTrue, end, isAway)
     };
   }
 

@@ -34,21 +34,14 @@ const SURE = new Set(['neighbor-busy', 'mailboxes-full']);
  * What the throws need of their client.
  *
  * @typedef {object} Sender
- * @property {() => string|null} id
+ * @property {import('./place.js').Place} place
+ * @property {import('./waits.js').Waits} waits
  * @property {() => string} state the client's; `left` also while it is leaving
  * @property {() => boolean} isLeaving
- * @property {() => number|undefined} maxSprite
- * @property {() => number} last the last number given to a throw
- * @property {() => number} number the next one
- * @property {() => number|undefined} nextTry ms until the client tries again, where it waits
  * @property {(path: string, body: string) => Promise<import('./answers.js').Answer>} post
  * @property {(id: string) => void} forget the server does not know this place
  * @property {() => void} doubt a request got no answer
  * @property {(isTrue: () => boolean, end: number) => Promise<boolean>} until waits for a change
- * @property {() => void} changed lets callers that wait look again
- * @property {(failures: number) => number} backoff ms
- * @property {(ms: number) => number} spread what the server asked for, with jitter
- * @property {() => number} now ms
  */
 
 /** The throws of one client: each ends with an outcome, however the network is. */
@@ -84,7 +77,7 @@ export class Throws {
    */
   async throw(edge, body, patience, ticket) {
     if (!EDGES.includes(edge)) throw new TypeError(`${edge} is no edge: ${EDGES.join(', ')}`);
-    const start = this.#sender.now();
+    const start = this.#sender.waits.now();
     const sending = {
       edge,
       body,
@@ -103,7 +96,7 @@ export class Throws {
       }
     } finally {
       this.#sent.delete(ticket);
-      this.#sender.changed();
+      this.#sender.waits.changed();
     }
   }
 
@@ -112,7 +105,7 @@ export class Throws {
     const sender = this.#sender;
     const { edge, body, ticket, patient, end } = sending;
     const { tried } = ticket;
-    const most = sender.maxSprite();
+    const most = sender.place.maxSprite;
     if (most && new TextEncoder().encode(body).length > most) {
       return { ...this.#mine(ticket, 'refused'), problem: 'sprite-too-large' };
     }
@@ -120,22 +113,22 @@ export class Throws {
       const state = sender.state();
       const isLast = tried && !sending.isLast && sender.isLeaving();
       if (state === 'left' && !isLast) return this.#mine(ticket, 'offline');
-      const id = sender.id();
+      const id = sender.place.id;
       if (tried && ticket.id !== id) return { thrown: null, state: 'forgotten' };
       sending.isLast = isLast;
       if (isLast) return undefined;
-      if (sender.now() >= end) return this.#mine(ticket, 'offline');
+      if (sender.waits.now() >= end) return this.#mine(ticket, 'offline');
       const rest = this.#rest(edge);
       if (state === 'offline') {
         const most = tried ? end : patient;
         if (!(await sender.until(() => sender.state() !== 'offline', most))) {
-          return { ...this.#mine(ticket, 'offline'), retryAfter: sender.nextTry() };
+          return { ...this.#mine(ticket, 'offline'), retryAfter: sender.waits.nextTry?.ms };
         }
       } else if (!id) {
-        await sender.until(() => sender.id() !== null || sender.state() === 'offline', end);
+        await sender.until(() => sender.place.id !== null || sender.state() === 'offline', end);
       } else if (rest) {
         const { problem, until } = rest;
-        const retryAfter = until - sender.now();
+        const retryAfter = until - sender.waits.now();
         if (until > (tried ? end : patient)) {
           return { ...this.#mine(ticket, 'busy'), problem, retryAfter };
         }
@@ -155,7 +148,7 @@ export class Throws {
 
   /** Whether the server may not remember a number by the time it sees the next one. */
   #isOld({ n }) {
-    return n + this.#limits.numberWindow <= this.#sender.last();
+    return n + this.#limits.numberWindow <= this.#sender.place.n;
   }
 
   /** One attempt. @returns {Promise<object|undefined>} the outcome, if it is known by now */
@@ -163,9 +156,9 @@ export class Throws {
     const sender = this.#sender;
     const { edge, body, ticket } = sending;
     const doubtful = ticket.tried;
-    const id = sender.id();
+    const id = sender.place.id;
     if (!doubtful && this.#isFar(id)) return undefined; // Others have gone since it has waited.
-    if (!doubtful && this.#isOld(ticket)) ticket.n = sender.number();
+    if (!doubtful && this.#isOld(ticket)) ticket.n = sender.place.number();
     ticket.id = id;
     ticket.tried = true;
     this.#sent.add(ticket);
@@ -192,7 +185,9 @@ export class Throws {
     }
     if (answer?.status === 429 || answer?.status === 503) {
       if (!doubtful || SURE.has(problem)) ticket.tried = false;
-      const retryAfter = sender.spread(Math.max(answer.retryAfter ?? 1000, this.#limits.busyLeast));
+      const retryAfter = sender.waits.spread(
+        Math.max(answer.retryAfter ?? 1000, this.#limits.busyLeast)
+      );
       this.#restFor(problem === 'neighbor-busy' ? edge : 'all', retryAfter, problem);
       if (!ticket.tried && sender.state() === 'left') {
         return { thrown: false, state: 'busy', problem, retryAfter };
@@ -215,8 +210,8 @@ export class Throws {
     sender.doubt();
     if (sender.state() !== 'offline') sending.unanswered += 1;
     if (sending.unanswered >= this.#limits.attempts) return { thrown: null, state: 'unanswered' };
-    const pause = sender.backoff(Math.max(1, sending.unanswered));
-    await sender.until(() => false, sender.now() + pause);
+    const pause = sender.waits.backoff(Math.max(1, sending.unanswered));
+    await sender.until(() => false, sender.waits.now() + pause);
     return undefined;
   }
 
@@ -226,14 +221,14 @@ export class Throws {
   }
 
   #restFor(edge, ms, problem) {
-    this.#rests[edge] = { problem, until: this.#sender.now() + ms };
+    this.#rests[edge] = { problem, until: this.#sender.waits.now() + ms };
   }
 
   /** @returns {{until: number, problem?: string}|undefined} what keeps this edge from throwing */
   #rest(edge) {
     const { all, [edge]: one } = this.#rests;
     const until = Math.max(all?.until ?? 0, one?.until ?? 0);
-    if (until <= this.#sender.now()) return undefined;
+    if (until <= this.#sender.waits.now()) return undefined;
     return until === all?.until ? all : one;
   }
 }

@@ -170,10 +170,8 @@ export class Run {
       options.time + openLimit(options) + options.drain + leaveLimit(options) + options.wait + 120
     );
     const shared = {
-      address: target.address,
-      host: target.host,
+      ...target,
       'server-name': options.host,
-      port: options.port,
       'transient-port': options.transientPort,
       swarm,
       'probe-process': probeProcess,

@@ -153,13 +153,8 @@ function isHere(address) {
 function listenerOf(address, port) {
   const hex = (number, digits) => Number(number).toString(16).toUpperCase().padStart(digits, '0');
   // Of an address of IPv6 any will do.
-  const here = isIPv4(address)
-    ? address
-        .split('.')
-        .reverse()
-        .map((part) => hex(part, 2))
-        .join('')
-    : '';
+  const parts = isIPv4(address) ? address.split('.').reverse() : [];
+  const here = parts.map((part) => hex(part, 2)).join('');
   const local = new RegExp(`(^0+|${here}):${hex(port, 4)}$`);
   const inodes = new Set(
     ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => inodesIn(file, local))
@@ -181,10 +176,7 @@ function listenerOf(address, port) {
 }
 
 function inodesIn(file, where) {
-  const lines =
-    look(() => readFileSync(file, 'utf8'))
-      ?.split('\n')
-      .slice(1) ?? [];
+  const [, ...lines] = (look(() => readFileSync(file, 'utf8')) ?? '').split('\n');
   return lines
     .map((line) => line.trim().split(/\s+/))
     .filter(([, local, , state]) => state === LISTENING && where.test(local))
