@@ -42,6 +42,10 @@ class Catcher {
     this.client.start();
   }
 
+  get ids() {
+    return this.sprites.map(({ sprite }) => sprite.id);
+  }
+
   /** Waits until something about it is so. */
   until(isSo) {
     return new Promise((resolve) => {
@@ -145,10 +149,7 @@ t.test('against the server', async (t) => {
     });
     await one.client.throw('up', { id: 'then' });
     await one.until(({ sprites }) => sprites.length >= 2);
-    t.same(
-      one.sprites.map(({ sprite }) => sprite.id),
-      ['once', 'then']
-    );
+    t.same(one.ids, ['once', 'then']);
     await one.client.leave();
   });
 
@@ -190,10 +191,7 @@ t.test('against the server', async (t) => {
       const two = new Catcher(t, base, { resume: kept });
       await two.until(({ sprites }) => sprites.length === 1);
       t.equal(two.client.id, kept.id);
-      t.same(
-        two.sprites.map(({ sprite }) => sprite.id),
-        ['meanwhile']
-      );
+      t.same(two.ids, ['meanwhile']);
       t.match(
         await two.client.throw('up', { id: 'after' }),
         { state: /delivered|queued/ },
@@ -259,7 +257,7 @@ t.test('against the server', async (t) => {
       'no place was lost'
     );
     network.bad = false;
-    const caught = () => catchers.flatMap(({ sprites }) => sprites.map(({ sprite }) => sprite.id));
+    const caught = () => catchers.flatMap(({ ids }) => ids);
     await Promise.race([
       server.until(({ waiting }) => waiting === 0),
       ...catchers.map((catcher) => catcher.until(() => caught().length > 150))

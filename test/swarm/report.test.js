@@ -258,14 +258,8 @@ t.test('bounds set the exit code, and are told', async (t) => {
   const passed = await swarm(t, server.port, [...args, '--p99', '1us']);
   t.equal(passed.code, 3);
   t.same(passed.result.faults, []);
-  const quiet = await start(t, [
-    ...args,
-    '--port',
-    server.port,
-    '--p99',
-    '1us',
-    '--quiet'
-  ]).result();
+  const last = [...args, '--port', server.port, '--p99', '1us', '--quiet'];
+  const quiet = await start(t, last).result();
   t.match(quiet, { code: 3, out: '', err: /NOT KEPT: p99 .*, at most 1 µs asked/ });
 });
 
