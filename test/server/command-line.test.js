@@ -323,6 +323,28 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
   });
 }
 
+t.test('as the first process of a container it ends at a signal while it is loaded', async (t) => {
+  const tree = temporary(t);
+  for (const name of ['bin/sprites', 'lib/base/no-inspector.js', 'package.json']) {
+    cpSync(join(ROOT, name), join(tree, name));
+  }
+  const loads = 'process.stdout.write("."); await new Promise(() => setInterval(() => {}, 1e6));';
+  mkdirSync(join(tree, 'lib/server'));
+  writeFileSync(join(tree, 'lib/server/command-line.js'), loads);
+  writeFileSync(join(tree, 'server.js'), '');
+  const first = join(tree, 'first.cjs');
+  writeFileSync(first, 'Object.defineProperty(process, "pid", { value: 1 });');
+  const child = spawn('env', [
+    ...['-u', 'NODE_OPTIONS', process.execPath, '--require', first],
+    join(tree, 'bin/sprites')
+  ]);
+  t.teardown(() => child.kill('SIGKILL'));
+  const closed = once(child, 'close');
+  await once(child.stdout, 'data');
+  child.kill('SIGTERM');
+  t.strictSame(await closed, [143, null]);
+});
+
 t.test('signals that come to its very end change nothing of how it ends', async (t) => {
   const server = await startServer(t, { options: { drain: 0 } });
   const { child } = server;
