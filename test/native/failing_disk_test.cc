@@ -26,8 +26,9 @@ using namespace scene;
 std::atomic<ino_t> failing = 0;
 /** How many more syncs fail. */
 std::atomic<int> syncsThatFail = 0;
-/** The sync of a folder that fails, from 1 on; 0: none does. */
+/** The sync of a folder that fails, from 1 on, and how; 0: none does. */
 std::atomic<int> failingFolderSync = 0;
+std::atomic<int> folderError = EIO;
 /** Whether a signal interrupts the next fallocate. */
 bool isInterrupted = false;
 /** Whether the system has no more threads. */
@@ -65,7 +66,7 @@ int __wrap_fsync(int fd) {
   struct stat info;
   const bool isFolder = fstat(fd, &info) == 0 && S_ISDIR(info.st_mode);
   if (!isFolder || failingFolderSync <= 0 || --failingFolderSync > 0) return __real_fsync(fd);
-  errno = EIO;
+  errno = folderError.exchange(EIO);
   return -1;
 }
 int __wrap_fallocate(int fd, int mode, off_t from, off_t length) {
@@ -213,12 +214,14 @@ void aFolderThatFails() {
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
 
-/** A signal is no failure of the disk. */
-void anInterruption() {
+/** A signal is no failure of the disk, nor is a file system that syncs no folders. */
+void noFailure() {
   const Folder folder;
   isInterrupted = true;
+  folderError = EINVAL;
+  failingFolderSync = 1;
   Stage stage(storeOptions(folder));
-  EXPECT(!isInterrupted && stage.store().blocked() == 0);
+  EXPECT(!isInterrupted && failingFolderSync == 0 && stage.store().blocked() == 0);
 }
 
 /** Nothing is promised that would not be found, until all of it was written anew. */
@@ -364,7 +367,7 @@ int main() {
   aSyncThatFails();
   aDiskThatFails();
   aFolderThatFails();
-  anInterruption();
+  noFailure();
   aFileThatGoes();
   aFileThatIsReplaced();
   aFolderThatGoes();
