@@ -400,8 +400,11 @@ ReplayResult replayJournal(std::string_view bytes, uint64_t upTo, Pool* pool, Sh
       if (!nextRecord(&records, &record, &text) ||
           !(record.step >= JournalStep::kPublish ? shelf->apply(record, text)
                                                  : ReplayAccess::apply(pool, record, text))) {
+        const bool isBeyond =
+            record.step == JournalStep::kJoin && record.record >= pool->options().capacity;
         result.problem =
-            "a record in it makes no sense: in the batch at byte " + std::to_string(at);
+            isBeyond ? kTooManyClients
+                     : "a record in it makes no sense: in the batch at byte " + std::to_string(at);
         return result;
       }
       ++result.records;

@@ -152,9 +152,7 @@ class SnapshotAccess {
   /** Returns what is wrong, or nothing. */
   static std::string read(Pool* clients, Shelf* shelf, const Header& header, const MoreHeader& more,
                           SnapshotReader* reader) {
-    if (header.clients > clients->options_.capacity) {
-      return "it has " + std::to_string(header.clients) + " clients: give a --capacity of as many";
-    }
+    if (header.clients > clients->options_.capacity) return kTooManyClients;
     std::vector<uint32_t> holes;
     for (uint32_t i = 0; i < more.holes; ++i) {
       uint32_t slot;
@@ -167,9 +165,7 @@ class SnapshotAccess {
     for (uint64_t i = 0; i < header.clients; ++i) {
       ClientEntry entry;
       if (!reader->get(&entry)) return kTooEarly;
-      if (entry.record >= clients->options_.capacity) {
-        return "it needs a --capacity above " + std::to_string(entry.record);
-      }
+      if (entry.record >= clients->options_.capacity) return kTooManyClients;
       // Records come in rising order: none comes twice, and the free ones between are known.
       if (entry.record < clients->used_ || entry.id.record() != entry.record ||
           !entry.id.isWellFormed() || entry.unsent > entry.waiting ||

@@ -20,6 +20,9 @@ namespace server {
 /** What is wrong with a file in which something is missing at its end. */
 constexpr char kTooEarly[] = "it ends too early";
 
+/** What is wrong with a file of a server that had room for more clients. */
+constexpr char kTooManyClients[] = "it needs a larger --capacity: give as large a one as before";
+
 /** Never reads past the end of the file. */
 class SnapshotReader {
  public:

@@ -153,9 +153,9 @@ class Run {
   void report() const {
     verdicts_.print();
     if (steps_ < 3000) return;
-    for (const char* said : {"", "it ends too early", "a client in it makes no sense",
-                             "a sprite in it makes no sense", "its counts do not add up",
-                             "it needs a --capacity above ", "its torus does not hold together"}) {
+    for (const char* said :
+         {"", "it ends too early", "a client in it makes no sense", "a sprite in it makes no sense",
+          "its counts do not add up", kTooManyClients, "its torus does not hold together"}) {
       EXPECT(verdicts_.saw(said));
     }
   }

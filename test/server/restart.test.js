@@ -593,10 +593,10 @@ t.test("a state that can't be used is refused in one line, and left as it is", a
     'a version before the first': [change(VERSION, 0), /unknown version/],
     'another byte order': [swapped, /another byte order/],
     'another byte order, and a checksum': [change(BYTE_ORDER, 0x04030201), /another byte order/],
-    'more clients than there is room for': [whole, / --capacity /, { capacity: 5 }],
+    'more clients than there is room for': [whole, /larger --capacity/, { capacity: 5 }],
     'a record beyond the room there is': [
       whole,
-      /needs a --capacity above/,
+      /needs a larger --capacity/,
       { capacity: ids.length }
     ],
     'more bytes than allowed': [
@@ -693,12 +693,15 @@ t.test(
     const options = { ...QUICK, state: join(directory, 'state'), 'state-bytes': 1024 };
     const server = await startServer(t, { options });
     const id = await server.join();
+    await server.join();
     await server.throw(id, 'left', JSON.stringify({ long: 'x'.repeat(2000) }));
     const { code, says } = await stopInVain(server);
     t.equal(code, 1);
     t.match(says, LOST);
     t.match(says, /--state-bytes allows 1024/);
     t.strictSame(readdirSync(directory), ['state.journal-0']);
+    const less = await startAndEnd(t, { ...options, capacity: 1 });
+    t.match(less.says, /journal-0: it needs a larger --capacity: give as large a one as before\n$/);
     const larger = await startServer(t, { options: { ...options, 'state-bytes': '1M' } });
     t.equal((await larger.status()).waiting, 1, 'which the next start reads');
     await larger.stop();
