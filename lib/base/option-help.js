@@ -138,15 +138,17 @@ function missing({ name, type }, next) {
  *     one that may be there many times the values are a list
  * @param {string[]} known.switches that take none
  * @param {boolean} [known.words] whether there may be words besides
- * @param {Record<string, string>} [known.aliases] other names of options, of one letter too (-d), and whose they are
+ * @param {Record<string, string>} [known.aliases] other names of options, of one letter too (-d), and whose they are; -h is
+ *     that of a switch --help
  * @param {Record<string, string>} [known.unknown] names of other programs' options, or of earlier versions', and what to do instead
  * @returns {{values: Record<string, string | string[] | true>, words: string[]}}
  * @throws {UsageError} on an option that is unknown, lacks its value or has one too many, and on a word too many
  */
 export function readArguments(
   args,
-  { options, switches, words: mayHaveWords = false, aliases = {}, unknown = {} }
+  { options, switches, words: mayHaveWords = false, aliases: more = {}, unknown = {} }
 ) {
+  const aliases = { h: 'help', ...more };
   const byName = new Map(options.map((option) => [option.name, option]));
   const names = [...byName.keys(), ...switches];
   const types = [...names, ...Object.keys(aliases)].map((name) => [

@@ -168,5 +168,5 @@ t.test('the command prints a grant', async (t) => {
   }
   const only = keyFile(t, { keys: [KEY_SET.keys[1]] });
   t.match(run('--grants', only).stderr, /only an "oct" key signs/);
-  t.match(run('--help').stdout, /Usage: sprites grant/);
+  for (const help of ['--help', '-h']) t.match(run(help).stdout, /Usage: sprites grant/);
 });
