@@ -73,7 +73,7 @@ export async function openTls({ door, options, pool, log }) {
 
   read();
   const [[, kept] = []] = pool.notes(NOTE);
-  if (kept !== undefined) tls.takeTicketKeys(kept, now());
+  if (kept !== undefined) tls.takeTicketKeys(kept);
   roll();
   serve();
   const port = await door.listen({ host, port: tlsPort, option: 'tls-port', tls: true });

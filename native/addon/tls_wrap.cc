@@ -50,11 +50,9 @@ class TlsObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(Nan::CopyBuffer(keys.data(), keys.size()).ToLocalChecked());
   }
 
-  // takeTicketKeys(bytes, now in seconds) → whether they are such
+  // takeTicketKeys(bytes) → whether they are such
   static void takeTicketKeys(const Nan::FunctionCallbackInfo<Value>& info) {
-    const auto now = static_cast<uint64_t>(numberOf(info[1]));
-    info.GetReturnValue().Set(
-        unwrap<TlsObject>(info)->context_.takeTicketKeys(bytesOf(info[0]), now));
+    info.GetReturnValue().Set(unwrap<TlsObject>(info)->context_.takeTicketKeys(bytesOf(info[0])));
   }
 
   TlsContext context_;

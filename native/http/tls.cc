@@ -337,7 +337,7 @@ std::string TlsContext::ticketKeys() const {
   return bytes;
 }
 
-bool TlsContext::takeTicketKeys(std::string_view bytes, uint64_t nowSeconds) {
+bool TlsContext::takeTicketKeys(std::string_view bytes) {
   if (!bytes.starts_with(kTicketFormat)) return false;
   bytes.remove_prefix(kTicketFormat.size());
   if (bytes.size() % sizeof(TicketKey) != 0 || bytes.size() / sizeof(TicketKey) > kTicketKeys) {
@@ -350,7 +350,6 @@ bool TlsContext::takeTicketKeys(std::string_view bytes, uint64_t nowSeconds) {
   }
   std::swap(keys, ticketKeys_);
   for (TicketKey& key : keys) OPENSSL_cleanse(&key, sizeof key);
-  rollTicketKeys(nowSeconds);
   return true;
 }
 
@@ -524,9 +523,7 @@ std::string TlsContext::take(std::string_view /*certificate*/, std::string_view 
 }
 bool TlsContext::rollTicketKeys(uint64_t /*nowSeconds*/) { return false; }
 std::string TlsContext::ticketKeys() const { return {}; }
-bool TlsContext::takeTicketKeys(std::string_view /*bytes*/, uint64_t /*nowSeconds*/) {
-  return false;
-}
+bool TlsContext::takeTicketKeys(std::string_view /*bytes*/) { return false; }
 TlsSession* TlsContext::open(int /*fd*/) { return nullptr; }
 
 }  // namespace server

@@ -148,11 +148,12 @@ class TlsContext {
   std::string ticketKeys() const;
 
   /**
-   * Takes what `ticketKeys` gave, instead of the keys there are.
+   * Takes what `ticketKeys` gave, instead of the keys there are; `rollTicketKeys` drops those that
+   * are too old.
    *
    * @returns whether it was that; when not, nothing has changed
    */
-  bool takeTicketKeys(std::string_view bytes, uint64_t nowSeconds);
+  bool takeTicketKeys(std::string_view bytes);
 
   /**
    * Begins a session on a non-blocking socket; the caller deletes it before it closes the socket.

@@ -282,9 +282,8 @@ int Front::listen(const PortOptions& options, uint16_t* taken) {
 
 void Front::setTls(const std::string& certificate, const std::string& key,
                    const std::string& tickets) {
-  const auto now = static_cast<uint64_t>(time(nullptr));
   const auto set = [=](TlsContext* context) {
-    context->takeTicketKeys(tickets, now);
+    context->takeTicketKeys(tickets);
     context->take(certificate, key);
   };
   set(&tls_);

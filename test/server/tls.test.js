@@ -9,6 +9,7 @@ import { connect } from 'node:tls';
 
 import t from 'tap';
 
+import { openTls } from '../../lib/http/tls.js';
 import { certificate } from '../support/certificate.js';
 import { checkAnswer, problemOf } from '../support/contract.js';
 import { clientHello, request, Wire } from '../support/http.js';
@@ -292,6 +293,24 @@ t.test('a session goes on by its ticket, after a restart with --state too', asyn
     const second = await startTls(t, { options });
     t.equal(await resumed(second, sessions), times, options.state ? 'the same keys' : 'new keys');
     await second.stop();
+  }
+});
+
+t.test('a key of tickets that a start makes is kept for the next one', async (t) => {
+  const files = certificate(t.testdir());
+  const options = { tlsCert: files['tls-cert'], tlsKey: files['tls-key'] };
+  const kept = [];
+  const pool = {
+    notes: () => kept.slice(-1).map((keys) => ['', keys]),
+    note: (name, keys) => kept.push(keys)
+  };
+  const door = { setTls() {}, listen: async () => 1 };
+  const { now } = Date;
+  t.teardown(() => Object.assign(Date, { now }));
+  for (const [hours, times] of Object.entries({ 0: 1, 1: 1, 12: 2, 13: 2 })) {
+    Date.now = () => now() + hours * 3_600_000;
+    (await openTls({ door, options, pool })).close();
+    t.equal(kept.length, times, `${hours} hours later`);
   }
 });
 
