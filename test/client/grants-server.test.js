@@ -144,16 +144,8 @@ t.test('the command prints a grant', async (t) => {
   const file = keyFile(t);
   const run = (...args) =>
     spawnSync(join(ROOT, 'bin/sprites'), ['grant', ...args], { encoding: 'utf8' });
-  const { stdout, status } = run(
-    '--grants',
-    file,
-    '--read',
-    'team/7/*,plan',
-    '--for',
-    '1h',
-    '--sub',
-    'ann'
-  );
+  const rights = '--read team/7/*,plan --for 1h --sub ann';
+  const { stdout, status } = run('--grants', file, ...rights.split(' '));
   t.equal(status, 0);
   const claims = JSON.parse(Buffer.from(stdout.split('.')[1], 'base64url'));
   t.match(claims, { read: ['team/7/*', 'plan'], sub: 'ann', jti: /^[0-9a-f-]{36}$/ });
