@@ -105,6 +105,8 @@ void Worker::run() {
     }
     turn();
     tickInTime();
+    // What the tick has done, too: it may rest now.
+    tell();
   }
 }
 
@@ -135,7 +137,6 @@ void Worker::turn() {
     busy_ = feeds_->table().busy();
   }
   send();
-  tell();
 }
 
 /** Puts what was asked into the ring, for the main thread to see. */

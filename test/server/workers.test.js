@@ -6,6 +6,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import t from 'tap';
 
+import { createServer as createSprites } from 'sprites-server';
+
 import { addUp } from '../../lib/base/add-up.js';
 import { createDoor } from '../../lib/http/door.js';
 import { readOptions } from '../../lib/operator/options.js';
@@ -519,6 +521,21 @@ for (const { of, options, most } of WAKINGS) {
     await server.stop();
   });
 }
+
+t.test('what a worker has answered is counted when it rests', async (t) => {
+  const options = { port: 0, host: '127.0.0.1', drain: 0, workers: 1, hold: 1 };
+  const server = await createSprites(options);
+  t.teardown(() => server.close());
+  const own = '/proc/self/task';
+  const of = (id, file) => readFileSync(`${own}/${id}/${file}`, 'utf8');
+  const worker = readdirSync(own).find((id) => of(id, 'comm') === 'worker 1\n');
+  const wire = await Wire.open(server.port, '127.0.0.1');
+  wire.send(request('GET', '/feed/a?after=none'));
+  t.equal((await wire.read()).status, 200);
+  await until(() => of(worker, 'stat').includes(') S '));
+  t.equal(server.status().watching, 0);
+  await wire.destroy();
+});
 
 t.test('a server that is woken knows the time: no hold ends early', async (t) => {
   const hear = async (workers) => {
