@@ -189,12 +189,9 @@ t.test('a taken port is one line and exit code 1', async (t) => {
     ['::', '\\[::\\]']
   ]) {
     const port = await take(t, host);
-    refusedWith(
-      t,
-      await run(t, [SPRITES, '--host', host, '--port', `${port}`]),
-      1,
-      new RegExp(`^sprites: ${where}:${port} is taken .*choose another port by --port\\n`)
-    );
+    const said = await run(t, [SPRITES, '--host', host, '--port', `${port}`]);
+    const taken = `^sprites: ${where}:${port} is taken .*choose another port by --port\\n`;
+    refusedWith(t, said, 1, new RegExp(taken));
   }
 });
 
@@ -214,12 +211,8 @@ t.test('a port for the privileged only is one line and exit code 1', async (t) =
   const file = '/proc/sys/net/ipv4/ip_unprivileged_port_start';
   if (Number(readFileSync(file, 'utf8')) < 2) return;
   const ordinary = process.getuid() === 0 ? ['setpriv', '--bounding-set=-net_bind_service'] : [];
-  refusedWith(
-    t,
-    await run(t, [...ordinary, SPRITES, '--host', '127.0.0.1', '--port', '1']),
-    1,
-    /^sprites: 127\.0\.0\.1:1 takes a privilege: .*--port.*CAP_NET_BIND/
-  );
+  const said = await run(t, [...ordinary, SPRITES, '--host', '127.0.0.1', '--port', '1']);
+  refusedWith(t, said, 1, /^sprites: 127\.0\.0\.1:1 takes a privilege: .*--port.*CAP_NET_BIND/);
 });
 
 t.test("a certificate that can't be used is told by its option", async (t) => {
@@ -248,19 +241,12 @@ t.test("a port that can't be had is told by the option it is given by", async (t
     'transient-port': ['--workers', '1', '--transient-port', `${port}`]
   };
   for (const [name, args] of Object.entries(ways)) {
-    refusedWith(
-      t,
-      await run(t, [SPRITES, '--host', '127.0.0.1', '--port', '0', ...args]),
-      1,
-      new RegExp(`^sprites: 127\\.0\\.0\\.1:${port} is taken .*--${name}\\n`)
-    );
+    const said = await run(t, [SPRITES, '--host', '127.0.0.1', '--port', '0', ...args]);
+    const taken = `^sprites: 127\\.0\\.0\\.1:${port} is taken .*--${name}\\n`;
+    refusedWith(t, said, 1, new RegExp(taken));
   }
-  refusedWith(
-    t,
-    await run(t, [SPRITES, '--port=0', '--admin-port=0', '--admin-host=203.0.113.7']),
-    1,
-    /^sprites: 203\.0\.113\.7:0 is no .*--admin-host/
-  );
+  const said = await run(t, [SPRITES, '--port=0', '--admin-port=0', '--admin-host=203.0.113.7']);
+  refusedWith(t, said, 1, /^sprites: 203\.0\.113\.7:0 is no .*--admin-host/);
 });
 
 t.test('a missing or broken addon is one line that says what to do', async (t) => {

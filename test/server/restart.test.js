@@ -594,11 +594,7 @@ t.test("a state that can't be used is refused in one line, and left as it is", a
     'another byte order': [swapped, /another byte order/],
     'another byte order, and a checksum': [change(BYTE_ORDER, 0x04030201), /another byte order/],
     'more clients than there is room for': [whole, /larger --capacity/, { capacity: 5 }],
-    'a record beyond the room there is': [
-      whole,
-      /needs a larger --capacity/,
-      { capacity: ids.length }
-    ],
+    'a record beyond the room there is': [whole, /larger --capacity/, { capacity: ids.length }],
     'more bytes than allowed': [
       whole,
       /has \d+ bytes, and --state-bytes allows 1024/,
@@ -610,11 +606,8 @@ t.test("a state that can't be used is refused in one line, and left as it is", a
     const directory = t.testdir({ state: bytes });
     const state = join(directory, 'state');
     chmodSync(state, mode);
-    const { says, code } = await startAndEnd(
-      t,
-      { state, ...options },
-      mode === 0 ? AS_ANYBODY : []
-    );
+    const user = mode === 0 ? AS_ANYBODY : [];
+    const { says, code } = await startAndEnd(t, { state, ...options }, user);
     t.equal(code, 1, name);
     t.match(
       says,
