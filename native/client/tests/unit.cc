@@ -527,7 +527,7 @@ void checkFeeds(Checks& check) {
         }),
         "a header that is none");
   sprites::FeedTable table([](uint64_t) { return sprites::Millis(0); });
-  for (const auto watch : {1, 2, 3}) table.add(watch, "a", sprites::FeedKind::kValue, {});
+  for (const auto watch : {1U, 2U, 3U}) table.add(watch, "a", sprites::FeedKind::kValue, {});
   const auto answer = sprites::readFeeds(R"({"items":[{"feed":"a","cursor":"e-1","value":1}]})");
   table.take(answer->items, {{"a", "none"}}, {});
   check(table.news().size() == 1, "what many watches are told is kept once");
