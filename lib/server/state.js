@@ -156,8 +156,21 @@ function watch({ pool, lock, path, log }) {
   return () => clearInterval(timer);
 }
 
-/** What is noted in the state of a server of a world. */
+/** What is noted in the state of a server of a world: its name; of an earlier release's, nothing. */
 const WORLD = 'world';
+
+/** Ids begin with the tag of the name that they are made under (lib/base/tag.js). */
+function takeName(pool, name, log) {
+  const [[, noted] = ['', 'none']] = pool.notes(WORLD);
+  const { clients } = pool.status();
+  if (clients > 0 && !['', name].includes(String(noted))) {
+    log.warn(
+      { clients, before: String(noted), name },
+      'clients of this state have ids from before it had this --name: the other servers and a proxy do not send them here, and answer 503, then 404'
+    );
+  }
+  pool.note(WORLD, name);
+}
 
 /** What waits for the other servers of a world has only this one left, when that is started without `--world`. */
 function leaveWorld(pool, log) {
@@ -225,7 +238,7 @@ export async function takeState({ pool, options, log, signal }) {
     if (found.torn > 0) {
       log.warn({ bytes: found.torn }, 'the end of the journal was not whole, and is cut off');
     }
-    if (world) pool.note(WORLD, '');
+    if (world) takeName(pool, options.name, log);
     else {
       leaveWorld(pool, log);
       // The others go on with the epochs of its feeds.

@@ -21,9 +21,9 @@ const BOUNDS = { 'throw-rate': 0, 'poll-rate': 0, lease: 600, drain: 1 };
 const SYNC = { a: 'second', b: 'turn', c: 'never', d: 'second' };
 
 /** `t` is the whole test: its servers outlive parts of it. */
-function enter({ t, nats, folder }, name) {
+function enter({ t, nats, folder }, name, of = name) {
   const world = nats ? { world: nats.url, name, 'world-lease': LEASE } : {};
-  const state = { state: join(folder, name), sync: SYNC[name] };
+  const state = { state: join(folder, of), sync: SYNC[of] };
   return startServer(t, { options: { ...BOUNDS, ...world, ...state } }).then((server) =>
     Object.assign(server, { name })
   );
@@ -202,7 +202,7 @@ t.test(
       }
     );
 
-    t.test('a state that knows no world', async (t) => {
+    t.test('a state that knows no world, or another name', async (t) => {
       let d = await enter({ ...where, nats: undefined }, 'd');
       const ofD = new Client(await d.join());
       await ofD.throw(t, d, 'right', [1]);
@@ -214,6 +214,14 @@ t.test(
       ofA.got = [];
       await ofA.take(t, a, 1);
       t.strictSame([ofD.got, ofA.got], [[1], [2]]);
+      const says = (before) =>
+        until(() =>
+          new RegExp(`"clients":1,"before":"${before}".*ids from before`).test(logged(d))
+        );
+      await says('none');
+      await d.stop();
+      d = await enter(where, 'e', 'd');
+      await says('d');
     });
   }
 );
