@@ -76,7 +76,7 @@ export class NatsLink {
    * @param {object} how
    * @param {string[]} how.servers URLs, of any of the NATS servers of one cluster
    * @param {string} how.name what NATS's own tools list the connection by
-   * @param {Buffer} [how.credentials] user and key, as NATS's tools make the file
+   * @param {Buffer | (() => Buffer)} [how.credentials] user and key, as NATS's tools make the file
    * @param {Buffer} [how.ca] the certificates that NATS's must be signed by; then it must be TLS
    * @param {Buffer} [how.cert] this server's certificate, for NATS servers that ask for one
    * @param {Buffer} [how.key] its key

@@ -264,10 +264,13 @@ function filesOf({ worldCredentials, worldCa, worldCertificate, worldKey }) {
   };
   const isCertificate = (pem) => new X509Certificate(pem);
   const cert = read('world-certificate', worldCertificate, isCertificate);
-  return {
-    credentials: read('world-credentials', worldCredentials, (text) => {
+  const readCredentials = () =>
+    read('world-credentials', worldCredentials, (text) => {
       if (!text.includes('NKEY SEED')) throw new Error('it has no key of a user');
-    }),
+    });
+  return {
+    // Each connection reads them anew: they may have been rolled.
+    credentials: readCredentials() && readCredentials,
     ca: read('world-ca', worldCa, isCertificate),
     cert,
     key: read('world-key', worldKey, (key) => createSecureContext({ cert, key }))

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
+import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 
 import { Kvm } from '@nats-io/kv';
@@ -15,7 +16,7 @@ import { listening, startHole } from '../support/addresses.js';
 import { credentialsOf, enterNats, skip, startCluster, startNats } from '../support/nats.js';
 import { openSockets, temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
-import { enterMember } from '../support/world-servers.js';
+import { enterMember, enterWorld } from '../support/world-servers.js';
 import { silent } from '../support/world-virtual.js';
 import { createServer as startServer } from '../../server.js';
 
@@ -166,6 +167,22 @@ t.test('each server has its own credentials and permissions', { skip }, async (t
   await until(() => outsider.problem() === 'credentials');
   t.match(outsider.membership.view().problem.message, /--world-credentials/);
   t.equal(a.ring(), 'a');
+});
+
+t.test('credentials that are rolled hold from the next connection on', { skip }, async (t) => {
+  const file = join(temporary(t), 'creds');
+  let user;
+  const nats = await startNats(t, () => {
+    user = createUser();
+    writeFileSync(file, credentialsOf('none', user));
+    return `authorization { users: [{ nkey: ${user.getPublicKey()} }] }`;
+  });
+  const server = await enterWorld(t, nats, 'a', { 'world-credentials': file });
+  await server.until((now) => now.worldMember === 1);
+  await nats.kill();
+  await server.until((now) => now.worldMember === 0);
+  await nats.start();
+  await server.until((now) => now.worldMember === 1);
 });
 
 t.test('a subject that NATS refuses is why a server is alone', { skip }, async (t) => {
