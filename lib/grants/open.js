@@ -114,10 +114,10 @@ export class Grants {
     return token;
   }
 
-  /** As `add` of the revocations; what it ends, ends at once. */
+  /** As `add` of the revocations; what it ends, ends at once. One that is refused ends nothing. */
   async revoke(part, name) {
     const added = this.revocations.add(part, name);
-    this.#ended(part, name);
+    if (this.revocations.has(part, name)) this.#ended(part, name);
     return added;
   }
 

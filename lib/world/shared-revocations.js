@@ -4,6 +4,7 @@ import { clock as systemClock } from './clock.js';
 import { tokenOf } from './feed-message.js';
 import { PATIENCE } from './nats-link.js';
 import { PATIENCE_FOR_ALL, readNewest } from './read-newest.js';
+import { WorldError } from './world-error.js';
 
 /**
  * Grants that are revoked at one server of a world are at all: a stream of JetStream has the newest message of each name,
@@ -146,12 +147,19 @@ export class SharedRevocations {
 
   /** Writes one to the stream. @returns {Promise<boolean>} whether it is there; else it is written later */
   async #share(what, end) {
+    const subject = subjectOf(what);
+    const data = String(end);
+    if (!read({ subject, data })) {
+      this.#fail(new WorldError('clock', `the clock here says ${new Date().toISOString()}`));
+      return false;
+    }
     try {
-      await this.#link.ask(({ js }) => js.publish(subjectOf(what), String(end)), PATIENCE);
+      await this.#link.ask(({ js }) => js.publish(subject, data), PATIENCE);
       return true;
     } catch (error) {
       this.#mustRead = true;
-      this.#fail(error);
+      // So it is where there is no stream, too: looking finds out why.
+      if (error.code !== 'no-jetstream') this.#fail(error);
       return false;
     }
   }

@@ -4,6 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { jetstreamManager } from '@nats-io/jetstream';
 import t from 'tap';
 
+import { Grants } from '../../lib/grants/open.js';
 import { openRevocations } from '../../lib/grants/revocations.js';
 import { tokenOf } from '../../lib/world/feed-message.js';
 import { NatsLink } from '../../lib/world/nats-link.js';
@@ -105,10 +106,16 @@ t.test('at once, at every server, and after restarts', { skip, timeout: 120_000 
 t.test('the bound: one more is refused, also of another server', async (t) => {
   const logged = [];
   const log = { error: (text) => logged.push(text) };
-  const list = openRevocations({ options: { grantLongest: 60 }, pool: NO_STATE, log });
+  const options = { grants: 'none', private: [], grantLongest: 60 };
+  const grants = new Grants({ options, pool: NO_STATE, log });
+  const list = grants.revocations;
+  const ended = [];
+  grants.onEnded((_, name) => ended.push(name));
   for (let n = 0; n < 10_000; n += 1) await list.add('sub', `${n}`);
   const later = Date.now() + 90_000;
-  t.equal(await list.add('sub', 'more'), 'too-many');
+  t.equal(await grants.revoke('sub', 'more'), 'too-many');
+  await grants.revoke('sub', '7');
+  t.strictSame(ended, ['7'], 'what is refused ends nothing');
   t.notOk(list.take('sub/more', later));
   t.match(logged, [/not taken/]);
   t.ok(list.take('sub/7', later), 'one that is known goes on');
@@ -255,13 +262,33 @@ t.test('what is missed is found, whatever news say, and while all are read', asy
   t.ok(revocations.has('sub', 'cy'), 'after news with a number that is none');
 });
 
-t.test('a NATS server that takes none is logged once', async (t) => {
-  const { clock, look } = playedClock();
-  const { revocations, shared, said } = sharing(t, new PlayedLink(), { clock });
+t.test('what the others do not hear of is logged once', async (t) => {
+  for (const [problem, grantLongest] of [
+    ['unreachable', 60],
+    ['clock', 1e11] // The end is behind all that others take, as with a clock far ahead.
+  ]) {
+    const { clock, look } = playedClock();
+    const { revocations, shared, said } = sharing(t, new PlayedLink(), { clock, grantLongest });
+    shared.start();
+    t.equal(await revocations.add('sub', 'ann'), 'here-only');
+    for (let n = 0; n < 4; n += 1) await look();
+    t.match(said, [[{ problem }]]);
+    t.equal(said.length, 1);
+  }
+});
+
+t.test('a stream that NATS denies is logged as that', { skip }, async (t) => {
+  const denied = 'publish: { deny: "$JS.API.STREAM.CREATE.sprites-revoked" }';
+  const user = `{ user: u, password: u, permissions: { ${denied} } }`;
+  const nats = await startNats(t, `no_auth_user: u\nauthorization { users: [${user}] }`);
+  const link = new NatsLink({ servers: [nats.url], name: 'one' });
+  t.teardown(() => link.close());
+  const { revocations, shared, said } = sharing(t, link);
+  const isSaid = (code) => said.some(([{ problem }]) => problem === code);
   shared.start();
-  t.equal(await revocations.add('sub', 'ann'), 'here-only');
-  for (let n = 0; n < 4; n += 1) await look();
-  t.equal(said.length, 1);
+  await until(() => isSaid('permissions'));
+  await revocations.add('sub', 'ann');
+  t.notOk(isSaid('no-jetstream'), 'a revocation finds no stream, which is no other problem');
 });
 
 t.test('a NATS server of a cluster that is behind the others is not believed', async (t) => {
