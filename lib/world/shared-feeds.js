@@ -61,6 +61,9 @@ const IN_DOUBT = {
     'The NATS server of this world did not answer in time: the item may be in the log. Look before you append it again.'
 };
 
+/** What the log says of two logs of one key that were appended to apart. */
+const REPLACED = 'the log of another server takes the place of the one here, whose items are gone';
+
 /** What a patch is told where the newest value is none that this server can take. */
 const UNREAD = {
   problem: 'patch-conflict',
@@ -481,6 +484,7 @@ export class SharedFeeds {
       const taken = await this.#feeds.takeItem(key, { epoch, version: at }, item, isFresh);
       if (!holds(taken)) return this.#refuse(key, taken.problem, found) ?? false;
     }
+    if (now?.log && have === 0) this.#log.warn({ feed: key }, REPLACED);
     return true;
   }
 

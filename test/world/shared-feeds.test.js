@@ -187,6 +187,23 @@ t.test('items that the store has forgotten, and given their versions to others',
   t.strictSame([...new Set(epochs)], [`log ${now.split('-')[0]}`], 'and no other parts');
 });
 
+t.test('of a log that was appended to in two worlds one is left, and that is logged', async (t) => {
+  const [own, other] = [await begun(t, { names: ['a'] }), await begun(t, { names: ['b'] })];
+  for (const [{ time, servers }, name, items] of [
+    [own, 'a', [1, 2]],
+    [other, 'b', [3]]
+  ]) {
+    for (const n of items) await answered(time, servers.append(name, 'log', n));
+  }
+  const { time, servers } = own;
+  const said = [];
+  servers.log = { ...silent, warn: (...what) => said.push(what) };
+  servers.start('b', { kept: other.servers.kill('b') });
+  await quiet(time, servers);
+  t.equal(...servers.tables());
+  t.match(said, [[{ feed: 'log' }, /items are gone/]]);
+});
+
 t.test(
   'parts that a log keeps no more are forgotten, and all of one that is no more',
   async (t) => {
