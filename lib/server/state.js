@@ -161,15 +161,14 @@ const WORLD = 'world';
 
 /** Ids begin with the tag of the name that they are made under (lib/base/tag.js). */
 function takeName(pool, name, log) {
-  const [[, noted] = ['', 'none']] = pool.notes(WORLD);
+  const [[, noted] = [WORLD, 'none']] = pool.notes(WORLD);
+  const before = String(noted);
   const { clients } = pool.status();
-  if (clients > 0 && !['', name].includes(String(noted))) {
-    log.warn(
-      { clients, before: String(noted), name },
-      'clients of this state have ids from before it had this --name: the other servers and a proxy do not send them here, and answer 503, then 404'
-    );
-  }
   pool.note(WORLD, name);
+  if (clients === 0 || ['', name].includes(before)) return;
+  const text =
+    'clients of this state have ids from before it had this --name: the other servers and a proxy do not send them here, and answer 503, then 404';
+  log.warn({ clients, before, name }, text);
 }
 
 /** What waits for the other servers of a world has only this one left, when that is started without `--world`. */

@@ -34,7 +34,6 @@ export class Broker {
   #name;
   #kv;
   #watcher = { seen() {}, missed() {} };
-  #receive;
   #underWay = 0;
   #flushing = false;
 
@@ -46,22 +45,27 @@ export class Broker {
    */
   constructor({ name, receive = { frame() {}, presence() {} }, ...how }) {
     this.#name = name;
-    this.#receive = receive;
     this.#link = new NatsLink({ ...how, name: `sprites ${name}`, needsAll: true });
     this.#link.follow({
-      opened: (connection) => {
+      opened: () => {
         this.#underWay = 0;
-        this.#subscribe(connection);
-        this.#watcher.missed();
+        this.#tryToPublish();
       },
       again: () => {
         // The store may be another one now.
         this.#kv = undefined;
         this.#tryToPublish();
-        this.#watcher.missed();
       },
       ended: () => (this.#kv = undefined)
     });
+    const given = (take) => (message) => {
+      const from = message.subject.slice(message.subject.lastIndexOf('.') + 1);
+      if (isName(from) && message.data.length > 0) take(from, message.data);
+    };
+    this.#link.hear(`${FRAMES}.${name}.*`, given(receive.frame));
+    this.#link.hear(`${PRESENCE}.*`, given(receive.presence));
+    const missed = () => this.#watcher.missed();
+    this.#link.hear(`${ENTRIES}.>`, (message) => this.#hear(message), missed);
   }
 
   /** @param {Parameters<import('./membership.js').Store['watch']>[0]} watcher */
@@ -117,22 +121,6 @@ export class Broker {
   async open() {
     const { Kvm } = await this.#link.open();
     if (!this.#kv) await this.#openBucket(Kvm);
-  }
-
-  #subscribe(connection) {
-    const told = (what) => (error, message) => {
-      if (!error) what(message);
-    };
-    connection.subscribe(`${ENTRIES}.>`, { callback: told((message) => this.#hear(message)) });
-    const given = (receive) =>
-      told(({ subject, data }) => {
-        const from = subject.slice(subject.lastIndexOf('.') + 1);
-        if (isName(from) && data.length > 0) receive(from, data);
-      });
-    const { frame, presence } = this.#receive;
-    connection.subscribe(`${FRAMES}.${this.#name}.*`, { callback: given(frame) });
-    connection.subscribe(`${PRESENCE}.*`, { callback: given(presence) });
-    this.#tryToPublish();
   }
 
   /** Has the NATS server say now what it refuses, and not when a sprite waits: no server takes what is empty. */

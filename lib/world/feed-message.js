@@ -175,9 +175,8 @@ export class FeedMarks {
     if (isDeleted && known?.version !== version) this.#noteDeleted(key, { epoch, version });
     if (!isDeleted && known !== undefined) this.#noteDeleted(key);
     (isDeleted ? this.#live : this.#deleted).delete(key);
-    (isDeleted ? this.#deleted : this.#live).set(key, {
-      ...{ epoch, version, digest, revision, stored, exposed, from, run }
-    });
+    const mark = { epoch, version, digest, revision, stored, exposed, from, run };
+    (isDeleted ? this.#deleted : this.#live).set(key, mark);
     if (stored) this.#unstored.delete(key);
     else this.#unstored.add(key);
     if (this.#deleted.size <= this.#most) return undefined;

@@ -83,16 +83,8 @@ export class FeedStore {
   constructor(link, by) {
     this.#link = link;
     this.#by = by;
-    const callback = (error, message) => {
-      if (!error) this.#hear(message);
-    };
-    link.follow({
-      opened: (connection) => {
-        connection.subscribe(`${NEWS}.>`, { callback });
-        this.#watcher.missed();
-      },
-      again: () => this.#watcher.missed()
-    });
+    const missed = () => this.#watcher.missed();
+    link.hear(`${NEWS}.>`, (message) => this.#hear(message), missed);
   }
 
   /** @param {{news: (key: string, revision: number) => void, missed: () => void}} watcher */

@@ -103,6 +103,24 @@ export class NatsLink {
     this.#followers.push({ ended() {}, ...follower });
   }
 
+  /**
+   * Hears what others publish.
+   *
+   * @param {string} subject
+   * @param {(message: object) => void} heard
+   * @param {() => void} [missed] told when some may not have been heard
+   */
+  hear(subject, heard, missed = () => {}) {
+    const callback = (error, message) => {
+      if (!error) heard(message);
+    };
+    const opened = (connection) => {
+      connection.subscribe(subject, { callback });
+      missed();
+    };
+    this.follow({ opened, again: missed });
+  }
+
   /** @returns {boolean} whether there is a connection, as far as is known */
   get connected() {
     return this.#connected;
@@ -365,20 +383,16 @@ export class NatsLink {
 
 /** @returns {Promise<object>} the client's parts */
 async function loadClient() {
-  const [{ connect }, client, jetstream, kv] = await Promise.all([
+  const [{ connect }, { credsAuthenticator, headers }, { jetstream }, { Kvm }] = await Promise.all([
     import('./nats-transport.js'),
     import('@nats-io/transport-node'),
     import('@nats-io/jetstream'),
     import('@nats-io/kv')
   ]);
-  const { credsAuthenticator, headers } = client;
   function headersOf(all) {
     const made = headers();
     for (const [name, value] of Object.entries(all)) made.set(name, value);
     return made;
   }
-  return {
-    ...{ connect, credsAuthenticator, headersOf },
-    ...{ jetstream: jetstream.jetstream, Kvm: kv.Kvm }
-  };
+  return { connect, credsAuthenticator, headersOf, jetstream, Kvm };
 }

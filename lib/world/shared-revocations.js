@@ -102,16 +102,8 @@ export class SharedRevocations {
     this.#clock = clock;
     this.#config = { ...CONFIG, max_age: (grants.revocations.longest + LONGER) * 1e6 };
     grants.revocations.shareBy((what, end) => this.#share(what, end));
-    const callback = (error, message) => {
-      if (!error) this.#take(message);
-    };
-    link.follow({
-      opened: (connection) => {
-        connection.subscribe(`${NEWS}.>`, { callback });
-        this.#missed();
-      },
-      again: () => this.#missed()
-    });
+    const missed = () => this.#missed();
+    link.hear(`${NEWS}.>`, (message) => this.#take(message), missed);
   }
 
   start() {

@@ -192,8 +192,9 @@ class PlayedLink {
     }
   };
 
-  follow({ opened }) {
-    opened({ subscribe: (_, { callback }) => (this.#hear = callback) });
+  hear(_, heard, missed) {
+    this.#hear = heard;
+    missed();
   }
 
   async open() {}
@@ -214,7 +215,7 @@ class PlayedLink {
 
   tell(name, number) {
     const subject = `sprites.revoked-news.sub.${tokenOf(name)}`;
-    this.#hear(null, { subject, data: 'x', headers: { get: () => String(number) } });
+    this.#hear({ subject, data: 'x', headers: { get: () => String(number) } });
   }
 }
 
