@@ -189,12 +189,9 @@ t.test('items that the store has forgotten, and given their versions to others',
 
 t.test('of a log that was appended to in two worlds one is left, and that is logged', async (t) => {
   const [own, other] = [await begun(t, { names: ['a'] }), await begun(t, { names: ['b'] })];
-  for (const [{ time, servers }, name, items] of [
-    [own, 'a', [1, 2]],
-    [other, 'b', [3]]
-  ]) {
-    for (const n of items) await answered(time, servers.append(name, 'log', n));
-  }
+  const append = ({ time, servers }, name, n) => answered(time, servers.append(name, 'log', n));
+  for (const n of [1, 2]) await append(own, 'a', n);
+  await append(other, 'b', 3);
   const { time, servers } = own;
   const said = [];
   servers.log = { ...silent, warn: (...what) => said.push(what) };
