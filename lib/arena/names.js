@@ -1,4 +1,5 @@
 import { isObject } from '../client/answers.js';
+import { Refusal } from '../base/refusal.js';
 import { checkFor, readJson } from './body.js';
 
 /**
@@ -24,6 +25,9 @@ const FORBIDDEN = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
 
 /** What can be seen: some letters, and a symbol, are blanks. */
 const VISIBLE = /(?![\p{Default_Ignorable_Code_Point}\u2800])[\p{L}\p{N}\p{P}\p{S}]/u;
+
+/** What the host is told of a number without a name. */
+const NOBODY = 'No player of that number has a name: GET /arena/{name}/names lists them.';
 
 const check = checkFor('bad-name');
 
@@ -133,11 +137,12 @@ export class Names {
    *
    * @param {number} number the player's
    * @param {boolean} away
-   * @returns {string} `ok`, `unknown-player` where there is no such name, or `state-unwritable`
+   * @returns {string} `ok`, or `state-unwritable`
+   * @throws {Refusal} where there is no such name
    */
   put(number, away) {
     const known = this.#known.get(number);
-    if (known === undefined) return 'unknown-player';
+    if (known === undefined) throw new Refusal('unknown-player', { detail: NOBODY });
     return known.away === away ? 'ok' : this.#set(number, { ...known, away });
   }
 

@@ -77,9 +77,9 @@ export function arenaRoutes({ arena, games, whole, tools }) {
       const content = await readBody(request, CONTENT_BYTES, 'content-too-large');
       return conclude(await arena.putContent(name, which, content));
     }
-    if (!/^[1-9][0-9]{0,9}$/.test(which)) throw new Refusal('unknown-player');
+    const number = /^[1-9][0-9]{0,9}$/.test(which) ? Number(which) : NaN;
     const body = await readBody(request, NAME_BYTES, 'input-too-large');
-    return conclude(await arena.putName(name, Number(which), body));
+    return conclude(await arena.putName(name, number, body));
   }
 
   async function content(request) {

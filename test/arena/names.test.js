@@ -130,7 +130,9 @@ function names(t, server) {
       t.equal(problemOf(answer), 'bad-token', path);
     }
     for (const path of ['names/0', 'names/x', 'names/4000000000']) {
-      t.equal(problemOf(await put(server, path, { away: true })), 'unknown-player', path);
+      const answer = await put(server, path, { away: true });
+      t.equal(problemOf(answer), 'unknown-player', path);
+      t.match(answer.body.detail, 'No player of that number has a name');
     }
     for (const body of [{}, { away: 1 }, [true], null]) {
       t.equal(problemOf(await put(server, 'names/1', body)), 'bad-name');
