@@ -155,6 +155,7 @@ export function sentence(text) {
  */
 export function cameBack({ state, problem }, neighbor) {
   if (problem === 'neighbor-busy') return `The ${neighbor} has no room: it came back.`;
+  if (problem === 'state-unwritable') return 'The server can keep nothing just now: it came back.';
   if (state === 'busy') return 'Too much at once: it came back. Try again in a moment.';
   if (problem === 'sprite-too-large') {
     return 'That one is too large for this server: it came back.';

@@ -371,10 +371,11 @@ alone(
     t.same(await hidden(), [id], 'one that was thrown on, and comes back');
 
     await fill(page, 200);
-    const busy = { type: 'urn:sprites:neighbor-busy', status: 503 };
-    await page.route('**/throw/**', (route) => route.fulfill({ status: 503, json: busy }));
+    const json = { type: 'urn:sprites:state-unwritable', status: 503 };
+    await page.route('**/throw/**', (route) => route.fulfill({ status: 503, json }));
     await client.throw(edges[0], { id: 'passer', picture, at: 0.5, speed: [0.3, 0] });
     await until(page, 'bounced', 1);
+    t.match(await page.textContent('#toast'), /can keep nothing just now: it came back/);
     await remembers(page, 201);
     t.same((await hidden()).sort(), [id, 'passer'].sort());
     await client.leave();
