@@ -27,10 +27,10 @@ const found = read('sessionStorage', KEY);
 const isCopy = await isHeld(KEY, found?.number ?? null, () => player.number);
 const kept = (!isCopy && found) || {};
 
-/** With the player: what it has sent, and in which round. Until the control has come that is what was found. */
+/** With the player: what it has sent, and by which control. Until that has come it is what was found. */
 function keep(self) {
-  const { round, input } = control ? { round: control, input: player.newest } : kept;
-  write('sessionStorage', KEY, self && { ...self, round, input });
+  const has = control ? { control, input: player.newest } : kept;
+  write('sessionStorage', KEY, self && { ...has, ...self });
 }
 
 let control = null;
@@ -87,7 +87,7 @@ function isNewRound(control, before) {
 
 const room = new Room({
   control(value) {
-    if (isNewRound(value, control ?? kept.round)) player.forget();
+    if (isNewRound(value, control ?? kept.control)) player.forget();
     else if (control === null && player.number === kept.number) player.offer(kept.input);
     control = value ?? null;
     if (control) player.setRate(control.rate);
