@@ -770,6 +770,7 @@ t.test('each state of the field, on each screen', { skip }, async (t) => {
   const play = { game: 'pong', running: true };
   const states = [
     ['lobby', { game: 'pong', page: 'lobby', running: false }, '#title', 'Pong'],
+    ['before', { page: 'play' }, '#toast', 'It begins soon'],
     ['nobody', play, '#toast', 'Nobody plays yet: scan to join'],
     ['play', play, '#state', 'Round'],
     ['paused', { page: 'play', running: false }, '#toast', 'The round is over'],
@@ -800,9 +801,10 @@ t.test('each state of the field, on each screen', { skip }, async (t) => {
 
 t.test('every page fits every screen, light and dark, and can be heard', { skip }, async (t) => {
   const { base, command, visit } = await room(t);
-  await command({ game: 'pong' });
+  await command({ game: 'pong', page: 'play' });
   for (const path of Object.values(PAGES)) {
     const page = await visit(path, 'tall');
+    if (path === PAGES.phone) await says(page, '#state', 'It begins soon');
     if (path === PAGES.panel) {
       t.strictSame(await amissTo(page), [], 'the panel, locked');
       await unlock(page);

@@ -59,14 +59,16 @@ function stateWords() {
   if (contact.words || !control) return contact.words;
   if (control.failed) return 'The game has stopped';
   if (control.page === 'lobby') return 'Lobby';
-  return control.running ? `Round ${control.round}` : 'The round is over';
+  return control.running ? `Round ${control.round}` : pauseWords();
 }
+
+const pauseWords = () => (control.round === 0 ? 'It begins soon' : 'The round is over');
 
 /** What lies over a game that shows nothing of it itself. */
 function ribbonWords({ pages = [] }) {
   if (isLobby() || control.failed) return '';
   if (control.running) return players === 0 ? 'Nobody plays yet: scan to join' : '';
-  return control.page === pages[0] ? 'The round is over' : '';
+  return control.page === pages[0] ? pauseWords() : '';
 }
 
 function isLobby() {

@@ -139,12 +139,13 @@ function stateWords() {
   if (contact.words) return contact.words;
   if (left?.why === 'bad-input') return 'The server did not take what the game sent';
   if (!control?.game) return 'Waiting for a game';
-  if (control.page === 'lobby') return 'It begins soon';
+  if (control.page === 'lobby' || control.round === 0) return 'It begins soon';
   return control.running ? 'You play' : 'The round is over';
 }
 
+/** Before the first round there is nothing to play either, whatever page is shown. */
 function isLobby() {
-  return !control?.game || control.page === 'lobby' || trouble !== '';
+  return !control?.game || control.page === 'lobby' || control.round === 0 || trouble !== '';
 }
 
 function isOver() {
