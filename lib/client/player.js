@@ -186,9 +186,11 @@ export class Player {
   }
 
   async #send() {
-    const news = this.#news;
+    // Without contact the round may have become another: the page hears of that before what is not sent yet goes.
+    const isProof = this.state === 'offline';
+    const news = isProof ? {} : this.#news;
     const game = this.#game;
-    this.#news = {};
+    if (!isProof) this.#news = {};
     this.#last = this.#waits.now();
     this.#n += 1;
     if (this.#n - this.#saved >= SAVED) this.save();
@@ -196,7 +198,7 @@ export class Player {
     if (answer.status === 204) {
       this.#failures = 0;
       this.#become('online', { number: this.#self.number });
-      return undefined;
+      return isProof ? { ms: this.#interval } : undefined;
     }
     const why = answer.failure ?? problemOf(answer) ?? 'garbage';
     if (why === 'unknown-player') return this.#lost();
