@@ -1,5 +1,4 @@
 import { isObject } from '../client/answers.js';
-import { Refusal } from '../base/refusal.js';
 import { checkFor, readJson } from './body.js';
 
 /**
@@ -26,10 +25,8 @@ const FORBIDDEN = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
 /** What can be seen: some letters, and a symbol, are blanks. */
 const VISIBLE = /(?![\p{Default_Ignorable_Code_Point}\u2800])[\p{L}\p{N}\p{P}\p{S}]/u;
 
-/** What the host is told of a number without a name. */
-const NOBODY = 'No player of that number has a name: GET /arena/{name}/names lists them.';
-
 const check = checkFor('bad-name');
+const checkNumber = checkFor('unknown-player');
 
 /** @returns {object} what the JSON text of a request says: one object with one member */
 function readOne(body, member, says) {
@@ -138,11 +135,11 @@ export class Names {
    * @param {number} number the player's
    * @param {boolean} away
    * @returns {string} `ok`, or `state-unwritable`
-   * @throws {Refusal} where there is no such name
+   * @throws {import('../base/refusal.js').Refusal} where there is no such name
    */
   put(number, away) {
     const known = this.#known.get(number);
-    if (known === undefined) throw new Refusal('unknown-player', { detail: NOBODY });
+    checkNumber(known, 'No player of that number has a name: GET /arena/{name}/names lists all.');
     return known.away === away ? 'ok' : this.#set(number, { ...known, away });
   }
 

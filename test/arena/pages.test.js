@@ -244,14 +244,8 @@ t.test('the longest words of a quiz can be read on field and phone', { skip }, a
           .map((one) => `${one.className} ${one.textContent}`),
       selector
     );
-  const isWhole = async (page, selector) => {
-    let found = await cut(page, selector);
-    for (let i = 0; i < 40 && found.length > 0; i += 1) {
-      await page.waitForTimeout(50);
-      found = await cut(page, selector);
-    }
-    t.same(found, []);
-  };
+  const isWhole = async (page, selector) =>
+    t.same(await settled(page, () => cut(page, selector)), []);
   for (const at of questions.keys()) {
     await says(field, '.top', `Question ${at + 1} of 3`);
     await says(phone, '.choice', questions[at].answers[1]);
@@ -748,15 +742,17 @@ const amissNow = (page) =>
     return [...outside.map((one) => one.outerHTML), ...broken.map((one) => one.textContent)];
   });
 
-/** The same, once the page has had its frames to settle. */
-async function amiss(page) {
-  let found = await amissNow(page);
+/** What is still found once the page has had its frames to settle. */
+async function settled(page, find) {
+  let found = await find();
   for (let i = 0; i < 40 && found.length > 0; i += 1) {
     await page.waitForTimeout(50);
-    found = await amissNow(page);
+    found = await find();
   }
   return found;
 }
+
+const amiss = (page) => settled(page, () => amissNow(page));
 
 t.test('each state of the field, on each screen', { skip }, async (t) => {
   const word = 'Donaudampfschifffahrtsgesellschaft';

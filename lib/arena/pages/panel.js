@@ -426,12 +426,8 @@ async function show() {
   document.body.dataset.running = running;
   put($('game-title'), game?.title ?? control?.game ?? 'No game');
   put($('game-about'), game?.about ?? '');
-  put(
-    $('round'),
-    control?.round > 0
-      ? `Round ${control.round}, ${running ? 'running' : 'stopped'}`
-      : 'Not started yet'
-  );
+  const how = running ? 'running' : 'stopped';
+  put($('round'), control?.round > 0 ? `Round ${control.round}, ${how}` : 'Not started yet');
   put($('go'), running ? 'Stop' : 'Start');
   $('go').disabled = !control?.game;
   const choices = games.map((one) => [one.name, one.title]);
