@@ -108,7 +108,7 @@ function endSoon() {
 
 /**
  * The listeners stay, so that a second signal does not end the process while it drains and saves its state.
- * SIGQUIT has no listener: it ends the server at once, as a crash would.
+ * SIGQUIT has no listener here: it ends the server at once, as a crash would.
  *
  * @returns {{asked: Promise<void>, signal: AbortSignal}} `signal` ends a start that is under way
  */

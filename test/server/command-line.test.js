@@ -302,15 +302,17 @@ t.test('as the first process of a container it ends at a signal while it is load
   writeFileSync(join(tree, 'server.js'), '');
   const first = join(tree, 'first.cjs');
   writeFileSync(first, 'Object.defineProperty(process, "pid", { value: 1 });');
-  const child = spawn('env', [
-    ...['-u', 'NODE_OPTIONS', process.execPath, '--require', first],
-    join(tree, 'bin/sprites')
-  ]);
-  t.teardown(() => child.kill('SIGKILL'));
-  const closed = once(child, 'close');
-  await once(child.stdout, 'data');
-  child.kill('SIGTERM');
-  t.strictSame(await closed, [143, null]);
+  for (const [signal, code] of Object.entries({ SIGTERM: 143, SIGQUIT: 131 })) {
+    const child = spawn('env', [
+      ...['-u', 'NODE_OPTIONS', process.execPath, '--require', first],
+      join(tree, 'bin/sprites')
+    ]);
+    t.teardown(() => child.kill('SIGKILL'));
+    const closed = once(child, 'close');
+    await once(child.stdout, 'data');
+    child.kill(signal);
+    t.strictSame(await closed, [code, null]);
+  }
 });
 
 t.test('signals that come to its very end change nothing of how it ends', async (t) => {
