@@ -268,8 +268,8 @@ export async function takeState({ pool, options, log, signal }) {
       log.info({ ...result, milliseconds: Math.round(performance.now() - begun) }, 'state kept');
     } catch (error) {
       throw new Error(
-        `--state ${path}: no snapshot can be written (${error.message}); the journal beside it stays,` +
-          ' and the next start goes on from there',
+        `--state ${path}: no snapshot can be written (${error.message}); the next start goes on from` +
+          ' what is there',
         { cause: error }
       );
     }

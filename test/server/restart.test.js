@@ -677,7 +677,7 @@ async function stopInVain(server) {
 }
 
 const LOST =
-  /^sprites: --state \S+: no snapshot can be written \(.+\); the journal beside it stays, .*\n$/;
+  /^sprites: --state \S+: no snapshot can be written \(.+\); the next start goes on .*\n$/;
 
 t.test(
   'a state that grows too large for --state-bytes is said to be so, and stays in its journal',
