@@ -136,8 +136,10 @@ export function createClientRoutes({ pool, bans, grants, log }) {
       if (await ban(response, address, query)) done(response);
     },
     'DELETE bans/{}': async (response, address) => {
-      if ((await bans.ban(address, 0)) === null) return fail(response, 'bad-ban');
-      log.warn({ address }, 'an address is banned no more');
+      const count = () => bans.list().length;
+      const [before, answer, after] = [count(), bans.ban(address, 0), count()];
+      if ((await answer) === null) return fail(response, 'bad-ban');
+      if (after < before) log.warn({ address }, 'an address is banned no more');
       return done(response);
     },
     'GET revoked': (response) => sendJson(response, grants.revocations.list()),

@@ -51,15 +51,15 @@ const OF_CLIENTS = 'and from this host /clients/{id}, /bans and /revoked';
 export const COMMON = { 'Cache-Control': 'no-store' };
 
 /** Answers with a text; Node leaves it out where the request is a HEAD. */
-function sendText(response, text, { status = 200, type = 'text/plain; charset=utf-8' } = {}) {
+function sendText(response, text, type = 'text/plain; charset=utf-8') {
   const headers = { ...COMMON, 'Content-Type': type, 'Content-Length': Buffer.byteLength(text) };
-  response.writeHead(status, headers);
+  response.writeHead(200, headers);
   response.end(text);
 }
 
 /** Answers with JSON; the line's end is for a terminal. */
 export const sendJson = (response, value) =>
-  sendText(response, `${JSON.stringify(value)}\n`, { type: 'application/json' });
+  sendText(response, `${JSON.stringify(value)}\n`, 'application/json');
 
 /**
  * Answers with a problem.
@@ -177,7 +177,7 @@ function boundEachConnection(server, answer) {
  * @param {History} [options.history] what it plots
  * @param {(request: object, response: object) => boolean} [options.clients] answers what is about one
  *     client, and says whether it did
- * @param {(error: Error) => void} [options.onError] told when metrics could not be made
+ * @param {(error: Error) => void} [options.onError] told when an answer could not be made
  * @returns {import('node:http').Server}
  */
 export function createAdmin({
@@ -202,10 +202,7 @@ export function createAdmin({
         else sendProblem(response, problem);
       }
     ],
-    [
-      '/metrics',
-      async (response) => sendText(response, await metrics.text(), { type: metrics.contentType })
-    ],
+    ['/metrics', async (response) => sendText(response, await metrics.text(), metrics.contentType)],
     ['/status', (response) => sendJson(response, status())],
     ['/overview', async (response) => sendJson(response, await overview())],
     ['/history', (response) => sendJson(response, history.samples)]
@@ -234,7 +231,7 @@ export function createAdmin({
       } catch (error) {
         onError(error);
         if (response.headersSent) response.destroy();
-        else sendText(response, 'no metrics\n', { status: 500 });
+        else sendProblem(response, 'internal-error');
       }
     }
   }

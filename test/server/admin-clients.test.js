@@ -92,7 +92,10 @@ t.test('an address is banned, and no more', async (t) => {
   for (const far of ['31536001', '1e3', '-1', '']) {
     t.equal(problemOf(await ask('PUT', `/bans/1.2.3.4?seconds=${far}`)), 'bad-ban', far);
   }
+  t.equal((await ask('DELETE', '/bans/192.0.2.2')).status, 204);
   await server.stop();
+  const ended = server.logged.filter(({ msg }) => msg === 'an address is banned no more');
+  t.equal(ended.length, 1, 'the one that was banned');
 });
 
 t.test('with --state bans outlive a crash, and end when they are to', async (t) => {
