@@ -84,5 +84,7 @@ export function createLog(level, fd = 2) {
   const { pid } = process;
   const tellLost = (lost) =>
     `${JSON.stringify({ level: WARN, time: Date.now(), pid, lost, msg: 'lines of this log could not be written' })}\n`;
-  return pino({ level, base: { pid } }, new LineWriter(fd, tellLost));
+  // Its own way adds the causes to the message, which says them already.
+  const serializers = { err: pino.stdSerializers.errWithCause };
+  return pino({ level, base: { pid }, serializers }, new LineWriter(fd, tellLost));
 }
