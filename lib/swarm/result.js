@@ -329,7 +329,7 @@ function throwRateRemark({ account, throwing, clients }) {
   const times = n(account.refusals['too-many-throws']);
   if (throwing.rate !== null || throwing.perSecond === undefined) {
     return (
-      `The server's --throw-rate bounds this run: it refused ${times} throws (429 too-many-throws), since ` +
+      `The server's --throw-rate bounds this run: it refused ${times} of the throws (429 too-many-throws), since ` +
       'each client may throw so often only. More clients, a lower --rate, or a server with ' +
       '--throw-rate 0 show what it can do.'
     );
