@@ -564,7 +564,7 @@ uint32_t Door::closeIdle() {
   connections_.forEach([this](Connection& connection) {
     const bool idle = connection.state == ConnectionState::kReading &&
                       connection.output == nullptr && !connection.decided && !connection.arriving &&
-                      connection.inputLength == 0;
+                      !connection.resumes && connection.needed == 0;
     if (idle || connection.state == ConnectionState::kShaking) connections_.close(connection);
   });
   return connections_.count();

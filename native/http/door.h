@@ -196,7 +196,8 @@ class Door : public PollResponder {
     otherServers_ = std::move(tags);
   }
 
-  /** Closes the connections that nothing is owed to; returns how many are left. */
+  /** Closes the connections that nothing is owed to, as where a head is not whole; returns how many
+   * are left. */
   uint32_t closeIdle();
 
   /** Closes every connection. */

@@ -948,6 +948,7 @@ class Slow {
     hearTheEnd();
     refuseTheBody();
     pass(kIdleTime + 1000);
+    closeBegunHeads();
     EXPECT(door_.counts().open == 0 && door_.counts().timedOut == 0);
   }
 
@@ -1014,6 +1015,19 @@ class Slow {
     until([&] { return peer.read().starts_with("HTTP/1.1 200") && peer.over(); });
   }
 
+  /** Nothing is owed to a client whose head is not whole. */
+  void closeBegunHeads() {
+    Wire head(securePort_);
+    head.send("GET /lo");
+    until([&] { return (head.read(), door_.counts().heldBytes == 7); });
+    Wire body(port_);
+    body.send("POST /later HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo");
+    until([&] { return door_.counts().arriving == 1; });
+    EXPECT(door_.closeIdle() == 1);
+    body.close();
+    until([&] { return door_.counts().open == 0; });
+  }
+
   void answer(Ticket ticket) {
     door_.respond(ticket, "HTTP/1.1 200 OK\r\n", "Content-Length: 0\r\n\r\n", {});
   }
@@ -1038,11 +1052,10 @@ class Slow {
 
   /** What was sent ahead waits for room, too, and wakes no thread meanwhile. */
   void waitForRoom() {
-    constexpr int kAhead = 20;
+    // More than a turn serves.
+    constexpr int kAhead = 8 * test::kResumes;
     std::string ahead;
-    for (int i = 0; i < kAhead; ++i) {
-      ahead += request("POST", "/leave/00000000-0000-4000-8000-000000000000");
-    }
+    for (int i = 0; i < kAhead; ++i) ahead += request("POST", "/join");
     Wire peer(port_);
     peer.send(ahead);
     const uint64_t before = door_.counts().requests;
@@ -1052,6 +1065,7 @@ class Slow {
     door_.sendAnswers();
     until([&] { return !isAwake(events_); });
     EXPECT(door_.counts().requests == served);
+    door_.closeIdle();
     handler_.room = true;
     events_.wake();
     int answers = 0;
