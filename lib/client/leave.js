@@ -20,52 +20,47 @@ export async function leave({ place, requests, waits, limits, throwsAreOver, pol
   await waits.until(throwsAreOver, end - limits.leaveReserve, isOver);
   if (place.ack > place.ackTaken) await proveAck(end - limits.leaveReserve / 2);
   while (!isOver() && waits.now() < end) {
-    if (await tell()) return true;
+    if (await ask(place.leaveUrl, 'POST', 204, end)) return true;
+    place.transient = undefined; // Some networks let only the main port through.
   }
   return false;
 
   /**
    * What is not acked flies on when its receiver leaves, and would be there twice. Of two polls
-   * the server answers the earlier one at once, and has taken its ack. Where one of
-   * them ends without that, the other one is not waited for.
+   * the server answers the earlier one at once, and has taken its ack. One that ends without that
+   * is asked again.
    */
   async function proveAck(before) {
-    const parked = polls();
-    let asks = true;
+    const isOpen = () => place.ackTaken < place.ack;
     const url = place.pollUrl(limits.holdLeast);
-    const controller = new AbortController();
-    const most = Math.max(1, before - waits.now());
+    const asked = [];
     const poll = async () => {
-      try {
-        const { status } = await requests.ask(url, { method: 'GET' }, most, controller);
-        if (status === 200) place.ackTaken = place.ack;
-      } catch (error) {
-        ignoreFailure(error);
+      while (isOpen() && !isOver() && waits.now() < before) {
+        const controller = new AbortController();
+        asked.push(controller);
+        if (await ask(url, 'GET', 200, before, controller)) place.ackTaken = place.ack;
       }
-      asks = false;
       waits.changed();
     };
     poll();
-    if (!parked) poll();
-    const isOpen = () => place.ackTaken < place.ack && asks && polls() === parked;
+    waits.until(() => !polls(), before, isOver).then(poll);
     await waits.until(() => !isOpen(), before, isOver);
-    controller.abort();
+    for (const controller of asked) controller.abort();
   }
 
-  /** @returns {Promise<boolean>} whether the server knows; if not, the wait is over */
-  async function tell() {
+  /** @returns {Promise<boolean>} whether the server has said `good`, or a clear no; if not, a wait is over */
+  async function ask(url, method, good, before, controller) {
     let pause = limits.leaveRetry;
     try {
-      const most = Math.max(1, end - waits.now());
-      const answer = await requests.ask(place.leaveUrl, { method: 'POST' }, most);
+      const most = Math.max(1, before - waits.now());
+      const answer = await requests.ask(url, { method }, most, controller);
       const { status } = answer;
-      if (status === 204 || (status !== 429 && status < 500 && problemOf(answer))) return true;
+      if (status === good || (status !== 429 && status < 500 && problemOf(answer))) return true;
       pause = Math.max(pause, answer.retryAfter ?? 0);
     } catch (error) {
       ignoreFailure(error);
-      place.transient = undefined; // Some networks let only the main port through.
     }
-    await waits.until(() => false, Math.min(end, waits.now() + pause), isOver);
+    await waits.until(() => false, Math.min(before, waits.now() + pause), isOver);
     return false;
   }
 }

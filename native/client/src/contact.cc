@@ -99,12 +99,12 @@ void Engine::onProof(const Reply& reply, Time now) {
 }
 
 void Engine::onPoll(const Reply& reply, Time now) {
-  const std::optional<PollAnswer> answer =
-      reply.status == 200 ? readPoll(reply.body) : std::nullopt;
   if (leaving_ != Leaving::kNo) {
-    if (answer) ackTaken_ = place_.ack;
+    onAckPoll(reply, now);
     return;
   }
+  const std::optional<PollAnswer> answer =
+      reply.status == 200 ? readPoll(reply.body) : std::nullopt;
   endsCut(reply, now - pollStarted_);
   if (!answer) {
     onPollFailed(reply, now);

@@ -219,6 +219,12 @@ namespace {
 
 constexpr Millis kLeaveRetry{200};
 
+/** Whether it is a clear no. */
+bool isRefusal(const Reply& reply) {
+  return reply.status != 429 && reply.status < 500 &&
+         readProblem(reply.body).type.find(kProblemPrefix) == 0;
+}
+
 }  // namespace
 
 void Engine::startLeaving(Time now) {
@@ -234,16 +240,16 @@ void Engine::startLeaving(Time now) {
       return;
     }
     leaving_ = Leaving::kAck;
-    if (place_.ack > ackTaken_) {
-      // No answer has proved yet that the last ack was taken, and what is not acked would fly on
-      // from here and be there twice. Of two polls the server answers the earlier one at once.
-      if (poll_ == 0) poll_ = startPoll(kShortestHold);
-      ackPoll_ = startPoll(kShortestHold);
-    }
   }
   if (leaving_ == Leaving::kAck) {
-    const bool asking = poll_ != 0 && ackPoll_ != 0;
-    if (place_.ack > ackTaken_ && asking && now < leaveDeadline_ - kLeaveReserve / 2) return;
+    // No answer has proved yet that the last ack was taken, and what is not acked would fly on
+    // from here and be there twice. Of two polls the server answers the earlier one at once.
+    if (place_.ack > ackTaken_ && now < leaveDeadline_ - kLeaveReserve / 2) {
+      for (RequestId* poll : {&poll_, &ackPoll_}) {
+        if (*poll == 0 && now >= leaveDue_) *poll = startPoll(kShortestHold);
+      }
+      return;
+    }
     leaving_ = Leaving::kTelling;
     leaveDue_ = now;
   }
@@ -258,10 +264,17 @@ void Engine::tellLeaving(Time now) {
   }
 }
 
+/** A poll has ended after the client was told to leave. */
+void Engine::onAckPoll(const Reply& reply, Time now) {
+  if ((reply.status == 200 && readPoll(reply.body)) || isRefusal(reply)) {
+    ackTaken_ = place_.ack;
+  } else if (leaving_ == Leaving::kAck) {
+    leaveDue_ = now + std::max(kLeaveRetry, reply.retryAfter);
+  }
+}
+
 void Engine::onLeave(const Reply& reply, Time now) {
-  const bool refused = reply.status != 429 && reply.status < 500 &&
-                       readProblem(reply.body).type.find(kProblemPrefix) == 0;
-  if (reply.status == 204 || refused) {
+  if (reply.status == 204 || isRefusal(reply)) {
     finish();
   } else {
     leaveDue_ = now + std::max(kLeaveRetry, reply.retryAfter);

@@ -151,6 +151,7 @@ class Engine : public EngineBase {
   // The leave.
   void startLeaving(Time now);
   void tellLeaving(Time now);
+  void onAckPoll(const Reply& reply, Time now);
   void onLeave(const Reply& reply, Time now);
   void finish();
 
