@@ -55,7 +55,7 @@ export class Place {
    * @returns {boolean} whether it is one
    */
   join(json) {
-    const joined = readResume({ ...json, ack: 0, n: this.n });
+    const joined = readResume({ ...json, ack: 0, n: 0 });
     if (joined) this.#take(joined);
     return joined !== null;
   }
