@@ -35,11 +35,12 @@ export function globalTimers() {
 
 /**
  * @param {string} base the URL of a server
- * @returns {URL}
+ * @returns {URL} with a slash at its end: what is asked for is below it
  * @throws {TypeError} when it is none that can be asked, such as `localhost:8080`
  */
 export function serverOf(base) {
   const url = new URL(base);
+  if (!url.pathname.endsWith('/')) url.pathname += '/';
   if (/^https?:$/.test(url.protocol) && !url.username && !url.password) return url;
   throw new TypeError('base must be an http or https URL, without a user');
 }

@@ -51,7 +51,7 @@ export class Session {
     const { resume, onResume, onSprite, fetch } = options;
     this.#client = new Client({
       ...grantOfLink(),
-      base: location.href.replace(/[?#].*/, ''),
+      base: new URL('.', location.href).href,
       resume,
       fetch,
       onSprite,
