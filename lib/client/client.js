@@ -73,7 +73,7 @@ export class Client {
   /**
    * @param {object} options
    * @param {string} options.base the server's URL, such as `http://127.0.0.1:8080`
-   * @param {(sprite: any, entry: {from: string, seq: number}) => unknown} options.onSprite
+   * @param {(sprite: any, entry: {from: string, seq: number}) => unknown} [options.onSprite]
    *     called once per sprite. `false` leaves it in the mailbox, to be called with it again after
    *     a wait, which `wake` ends. What it throws is reported as an uncaught error; the sprite
    *     counts as handed out
@@ -94,7 +94,7 @@ export class Client {
   constructor({
     base,
     grant,
-    onSprite,
+    onSprite = () => {},
     onState = () => {},
     onResume = () => {},
     resume = null,

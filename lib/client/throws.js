@@ -105,10 +105,6 @@ export class Throws {
     const sender = this.#sender;
     const { edge, body, ticket, patient, end } = sending;
     const { tried } = ticket;
-    const most = sender.place.maxSprite;
-    if (most && new TextEncoder().encode(body).length > most) {
-      return { ...this.#mine(ticket, 'refused'), problem: 'sprite-too-large' };
-    }
     for (;;) {
       const state = sender.state();
       const isLast = tried && !sending.isLast && sender.isLeaving();
@@ -135,6 +131,8 @@ export class Throws {
         await sender.until(() => false, until);
       } else if (!tried && this.#isFar(id)) {
         await sender.until(() => !this.#isFar(id), end);
+      } else if (new TextEncoder().encode(body).length > (sender.place.maxSprite ?? Infinity)) {
+        return { ...this.#mine(ticket, 'refused'), problem: 'sprite-too-large' };
       } else {
         return undefined;
       }

@@ -109,7 +109,7 @@ t.test('what a program has no room for stays in the mailbox, and is asked for ag
 });
 
 t.test(
-  'a program that fails over a state, or over what it is to keep, stops nothing',
+  'a program that fails over states and what it is to keep, and takes no sprites, stops nothing',
   async (t) => {
     const caught = uncaught(t);
     const fail = (what) => () => {
@@ -117,7 +117,7 @@ t.test(
     };
     const { client, clock, fetch } = start(
       { poll: [sprites(1), HANG], throw: [answer(202, { state: 'queued' })] },
-      { onState: fail('state'), onResume: fail('resume') }
+      { onState: fail('state'), onResume: fail('resume'), onSprite: undefined }
     );
     await clock.settle();
     t.equal(fetch.of('poll').length, 2, 'it polls on');
@@ -602,6 +602,14 @@ t.test('a throw has a ticket, and a sprite may be text', async (t) => {
   await client.leave();
 });
 
+t.test('a throw that has waited for a place is held to what its server takes', async (t) => {
+  const { client, clock, fetch } = start({ join: [joined('one', { maxSprite: 9 })], poll: [HANG] });
+  const outcome = await inTime(clock, client.throw('left', '{"id":"x"}'));
+  t.match(outcome, { thrown: false, state: 'refused', problem: 'sprite-too-large' });
+  t.equal(fetch.of('throw').length, 0);
+  client.stop();
+});
+
 t.test('an edge that is none is a mistake of the program', async (t) => {
   const { client } = start({ poll: [HANG] });
   await t.rejects(client.throw('north', {}), TypeError);
@@ -932,7 +940,7 @@ t.test('a server under a path of its own', async (t) => {
   const { client, clock } = start(
     {},
     {
-      base: 'https://example.org/sprites/',
+      base: 'https://example.org/sprites',
       fetch: scripted({
         sprites: [({ url }) => (url.pathname.endsWith('/join') ? joined('one') : HANG)]
       })
