@@ -323,11 +323,11 @@ export class Client {
     const place = this.#place;
     const { transient } = place;
     try {
-      return await this.#requests.ask(place.url(path, { transient: true }), {
-        method: 'POST',
-        headers: { 'content-type': 'text/plain;charset=UTF-8' }, // needs no preflight
-        body
-      });
+      const headers = { 'content-type': 'text/plain;charset=UTF-8' }; // needs no preflight
+      const init = { method: 'POST', headers, body };
+      const { requestTimeout, throwSpeed } = this.#limits;
+      const most = requestTimeout + Math.floor(body.length / throwSpeed);
+      return await this.#requests.ask(place.url(path, { transient: true }), init, most);
     } catch (error) {
       // Some networks let only the main port through: from here on it will do.
       if (transient && place.transient === transient) place.transient = undefined;

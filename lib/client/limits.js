@@ -5,6 +5,7 @@ const LIMITS = {
   backoffLeast: 1000, // of backoffMost where few clients are known of
   pauseMost: 600_000, // of "retry" and Retry-After, whatever the server says
   requestTimeout: 10_000, // join, throw, leave, place, status
+  throwSpeed: 16, // characters a millisecond: a throw has so much more time
   proofTimeout: 5000, // of the request that proves contact
   pollSlack: 15_000, // how much longer than its hold, and a fourth of it, a poll may take
   pollTrust: 3, // failed polls in a row after which only an answered poll proves contact

@@ -329,6 +329,21 @@ async function everything(t, { preset, mode, only }) {
     await few.quit();
   });
 
+  scenario('a large throw has the time that its bytes take', async (t) => {
+    const stub = await Stub.start(t);
+    stub.always(/^\/join$/, 201, { id: 'one', hold: 120, lease: 30, maxSprite: 1e6 });
+    prove(stub);
+    const one = probe(t, stub.url, '--answer-timeout', 1000);
+    await one.state('online');
+    one.say('throw', 'a', 'left', JSON.stringify(sprite({ photo: 'x'.repeat(800_000) })));
+    const large = await stub.next(/^\/throw/);
+    one.say('status');
+    t.match(await one.until(({ event }) => event === 'status'), { clients: null });
+    large.answer(202, { state: 'queued' });
+    await one.until(({ outcome }) => outcome === 'queued');
+    await one.quit();
+  });
+
   scenario('too many throws: the server is heeded, and asked nothing meanwhile', async (t) => {
     const { stub, one } = await onStub(t);
     one.say('throw', 'a', 'left', '{}');

@@ -602,6 +602,18 @@ t.test('a throw has a ticket, and a sprite may be text', async (t) => {
   await client.leave();
 });
 
+t.test('a large throw has the time that its bytes take', async (t) => {
+  const join = [joined('one', { maxSprite: 200_000 })];
+  const { client, clock, fetch } = start({ join, poll: [HANG], throw: [HANG] });
+  await clock.settle();
+  client.throw('left', `{"photo":"${'x'.repeat(160_000)}"}`);
+  await clock.pass(19_990);
+  t.equal(fetch.of('throw').length, 1);
+  await clock.pass(1000);
+  t.equal(fetch.of('throw').length, 2);
+  client.stop();
+});
+
 t.test('a throw that has waited for a place is held to what its server takes', async (t) => {
   const { client, clock, fetch } = start({ join: [joined('one', { maxSprite: 9 })], poll: [HANG] });
   const outcome = await inTime(clock, client.throw('left', '{"id":"x"}'));

@@ -257,7 +257,8 @@ struct Options {
   /** For a connection to be made, name look-up and TLS included. */
   std::chrono::milliseconds connectTimeout{10000};
 
-  /** For each answer, a poll's apart (that has its hold, a fourth of it and 15 s more). */
+  /** For each answer, a poll's apart (that has its hold, a fourth of it and 15 s more); a throw has
+   * 1 s more for each 16 kB. */
   std::chrono::milliseconds answerTimeout{10000};
 
   /** How long a throw may wait for an answer, or for contact, before it is settled... */
