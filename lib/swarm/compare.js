@@ -73,23 +73,34 @@ function resultIn(file) {
     throw new UsageError(`${file} can't be read: ${error.message}`);
   }
   const result = parsed(text);
-  if (!isResult(result)) {
+  const lack = lackOf(result);
+  if (lack) {
     throw new UsageError(
-      `${file} is no result of a run: give a --report's file or what --json printed`
+      `${file} is no result of a run, it has no ${lack}: give a --report's file or what --json printed`
     );
   }
   return result;
 }
 
-/** Whether a result has every part that a comparison counts on. */
-function isResult({ latency, account, curves, series, target, ...rest }) {
-  const { connections, engines, faults, started } = rest;
-  const parts = [latency?.arrival, latency?.probe, account, target, connections, engines];
-  return (
-    parts.every((part) => typeof part === 'object' && part !== null) &&
-    [curves?.arrival, curves?.probe, series, faults].every(Array.isArray) &&
-    !Number.isNaN(Date.parse(started))
-  );
+/** What a comparison counts on in a result. */
+const PARTS = [
+  [(part) => typeof part === 'string', ['command', 'target.host']],
+  [(part) => !Number.isNaN(Date.parse(part)), ['started']],
+  [Number.isFinite, ['clients', 'target.port', 'engines.processes']],
+  [
+    (part) => typeof part === 'object' && part !== null,
+    ['latency.arrival', 'latency.probe', 'account', 'connections', 'phases']
+  ],
+  [
+    (part) => Array.isArray(part) && !part.includes(null),
+    ['curves.arrival', 'curves.probe', 'series', 'faults']
+  ]
+];
+
+/** @returns {string | undefined} the first part that a result lacks */
+function lackOf(result) {
+  const read = (name) => name.split('.').reduce((part, key) => part?.[key], result);
+  return PARTS.flatMap(([isGood, names]) => names.filter((name) => !isGood(read(name))))[0];
 }
 
 function parsed(text) {

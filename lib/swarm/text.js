@@ -92,16 +92,14 @@ function accountLines({ account }) {
 
 function troubleLines({ connections, problems, connectErrors }) {
   const lines = [];
-  const told = Object.keys(problems).length > 0;
   if (connections.closed > 0 || connections.rejoined > 0) {
     lines.push(
       `connections        ${n(connections.closed)} broke, ${n(connections.rejoined)} ` +
         `clients joined again, ${n(connections.resends)} requests repeated`
     );
   }
-  if (told) lines.push(`problems           ${named(problems)}`);
-  if (Object.keys(connectErrors).length > 0) {
-    lines.push(`connect errors     ${named(connectErrors)}`);
+  for (const [label, counts] of Object.entries({ problems, 'connect errors': connectErrors })) {
+    if (named(counts)) lines.push(label.padEnd(19) + named(counts));
   }
   return lines;
 }

@@ -89,6 +89,12 @@ t.test('two files, a report and a JSON, are read and compared', async (t) => {
     err: /--report .*link\.html is one of the two/
   });
   t.equal(readFileSync(report, 'utf8'), before, 'it is not written over');
+  delete after.target.host;
+  writeFileSync(json, JSON.stringify(after));
+  t.match(await start(t, ['compare', report, json]).result(), {
+    code: 2,
+    err: /b\.json is no result of a run, it has no target\.host: /
+  });
 });
 
 t.test('what is no result is told', async (t) => {
@@ -97,7 +103,7 @@ t.test('what is no result is told', async (t) => {
     const file = join(dir, name);
     const { code, err } = await start(t, ['compare', file, file]).result();
     t.equal(code, 2, name);
-    t.match(err, name === 'none' ? /can't be read/ : /is no result of a run/);
+    t.match(err, name === 'none' ? /can't be read/ : /is no result of a run, it has no /);
   }
   // A part of one, as of another program or an earlier version.
   const parts = { latency: { arrival: {} }, account: {}, curves: {} };
@@ -106,7 +112,7 @@ t.test('what is no result is told', async (t) => {
   const both = join(dir, 'both.html');
   t.match(await start(t, ['compare', part, part, '--report', both]).result(), {
     code: 2,
-    err: /^sprites-swarm: .*d\.json is no result of a run: /
+    err: /^sprites-swarm: .*d\.json is no result of a run, it has no command: /
   });
   t.notOk(existsSync(both));
   t.throws(() => parse(['compare', 'a']), /compare A B: two files/);

@@ -99,10 +99,6 @@ void Engine::onProof(const Reply& reply, Time now) {
 }
 
 void Engine::onPoll(const Reply& reply, Time now) {
-  if (leaving_ != Leaving::kNo) {
-    onAckPoll(reply, now);
-    return;
-  }
   const std::optional<PollAnswer> answer =
       reply.status == 200 ? readPoll(reply.body) : std::nullopt;
   endsCut(reply, now - pollStarted_);

@@ -138,7 +138,7 @@ void Engine::readReplies(Time now) {
       onProof(reply, now);
     } else if (reply.id == poll_ || reply.id == ackPoll_) {
       (reply.id == poll_ ? poll_ : ackPoll_) = 0;
-      onPoll(reply, now);
+      leaving_ == Leaving::kNo ? onPoll(reply, now) : onAckPoll(reply, now);
     } else if (reply.id == leave_) {
       leave_ = 0;
       onLeave(reply, now);
@@ -324,13 +324,10 @@ void Engine::startLooks(Time now) {
       continue;
     }
     if (each.request == 0) {
-      Request request;
       // By its id: of several servers behind one address its own is to answer.
       const bool any = !each.place && place_.id.empty();
-      request.path = any ? "/status" : (each.place ? "/place/" : "/status/") + place_.id;
-      request.ofPlace = !any;
-      request.timeout = options_.answerTimeout;
-      each.request = transport_.start(request);
+      const std::string path = any ? "/status" : (each.place ? "/place/" : "/status/") + place_.id;
+      each.request = transport_.start({Method::kGet, path, "", options_.answerTimeout, !any});
       each.id = place_.id;
     }
     looks_.push_back(std::move(each));

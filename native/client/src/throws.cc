@@ -86,14 +86,10 @@ bool Engine::sendThrow(Throw* pending, Time now) {
     pending->n = ++place_.n;
     tellResume();
   }
-  Request request;
-  request.method = Method::kPost;
-  request.path = "/throw/" + pending->place + "/" + toString(pending->edge) +
-                 "?n=" + std::to_string(pending->n);
-  request.body = pending->json;
-  request.ofPlace = true;
-  request.timeout = options_.answerTimeout + Millis(request.body.size() / kThrowSpeed);
-  pending->request = transport_.start(request);
+  const std::string path = "/throw/" + pending->place + "/" + toString(pending->edge) +
+                           "?n=" + std::to_string(pending->n);
+  const Millis time = options_.answerTimeout + Millis(pending->json.size() / kThrowSpeed);
+  pending->request = transport_.start({Method::kPost, path, pending->json, time, true});
   pending->due = now;
   pending->isLast = leaving_ != Leaving::kNo;
   if (pending->tries++ > 0) count([](Counts* counts) { counts->resent++; });
