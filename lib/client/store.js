@@ -10,7 +10,7 @@ import { callBack } from './call-back.js';
  *
  * @typedef {object} FeedStore
  * @property {(listener: () => void) => () => void} subscribe has `listener` called after each change; what it returns ends
- *     that. The feed is watched as long as there is a listener
+ *     that. The feed is watched as long as there is a listener, or until `close` of its `Feeds`
  * @property {() => Snapshot} getSnapshot
  */
 
