@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 
 import { UsageError } from '../base/option-help.js';
+import { isObject } from '../client/answers.js';
 import { dataOf } from '../report/page.js';
 import { ReportFile } from './report-file.js';
 import { changeWords, digits, n, SAME, size, time } from '../report/words.js';
@@ -87,10 +88,7 @@ const PARTS = [
   [(part) => typeof part === 'string', ['command', 'target.host']],
   [(part) => !Number.isNaN(Date.parse(part)), ['started']],
   [Number.isFinite, ['clients', 'target.port', 'engines.processes']],
-  [
-    (part) => typeof part === 'object' && part !== null,
-    ['latency.arrival', 'latency.probe', 'account', 'connections', 'phases']
-  ],
+  [isObject, ['latency.arrival', 'latency.probe', 'account', 'connections', 'phases']],
   [
     (part) => Array.isArray(part) && !part.includes(null),
     ['curves.arrival', 'curves.probe', 'series', 'faults']
