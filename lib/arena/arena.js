@@ -85,7 +85,15 @@ export class Arena {
       },
       limits.native
     );
-    const publish = (key, text) => feeds.publish(key, 'value', Buffer.from(text));
+    const publish = async (key, text) => {
+      const say = () => feeds.publish(key, 'value', Buffer.from(text));
+      const said = await say();
+      if (said.problem !== 'other-kind') return said;
+      // No client may delete it, now that the arena has its key.
+      log.warn({ feed: key }, 'a log of a run without this arena is deleted');
+      await feeds.remove(key);
+      return say();
+    };
     for (const [number, name] of options.arena.entries()) {
       const room = new Room({
         ...{ name, number, native: this.#native, games, mostRate: options.arenaRate },

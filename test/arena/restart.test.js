@@ -3,7 +3,15 @@ import { join } from 'node:path';
 
 import t from 'tap';
 
-import { arenaOptions, controlOf, enter, MIRROR, tell, valueOf } from '../support/arena.js';
+import {
+  arenaOptions,
+  authorized,
+  controlOf,
+  enter,
+  MIRROR,
+  tell,
+  valueOf
+} from '../support/arena.js';
 import { problemOf } from '../support/contract.js';
 import { request } from '../support/http.js';
 import { temporary } from '../support/processes.js';
@@ -87,16 +95,23 @@ t.test('a game that has other settings and pages in the next run has those', asy
   await second.stop();
 });
 
-t.test('in a run without arenas all players leave', async (t) => {
-  const playing = arenaOptions(t);
-  const rest = { state: join(temporary(t), 'state'), drain: 0 };
+t.test('in a run without arenas all players leave, and its logs go with it', async (t) => {
+  const { arena, games, ...publishing } = arenaOptions(t);
+  const playing = { arena, games };
+  const rest = { ...publishing, state: join(temporary(t), 'state'), drain: 0 };
   const first = await startServer(t, { options: { ...rest, ...playing } });
   const player = await enter(first);
   await first.stop();
   const second = await startServer(t, { options: rest });
+  for (const feed of ['/feed/arena/hall', '/feed/arena/hall/control']) {
+    await authorized(second, 'DELETE', feed);
+    t.equal((await authorized(second, 'POST', feed, { body: '1' })).status, 201);
+  }
   await second.stop();
   const third = await startServer(t, { options: { ...rest, ...playing } });
   t.equal(problemOf(await resume(player, third).send({})), 'unknown-player');
+  await controlOf(third);
+  await valueOf(third, ({ players }) => players === 0);
   await third.stop();
 });
 
