@@ -355,8 +355,8 @@ const together = [
     says: '--mailbox-memory must be at least --mailbox-bytes'
   },
   {
-    holds: ({ feedBytes, feedMemory }) => 3 * feedBytes <= feedMemory,
-    says: '--feed-memory must have room for three values of --feed-bytes'
+    holds: ({ feedBytes, logBytes, feedMemory }) => 3 * Math.max(feedBytes, logBytes) <= feedMemory,
+    says: '--feed-memory must have room for three values of --feed-bytes, and for three times --log-bytes'
   },
   {
     holds: ({ state, drain, lease }) => state === 'none' || 2 * drain < lease,

@@ -30,6 +30,7 @@ const options = {
   'publish-token-file': tokenFile(t),
   'feed-threads': 1,
   'feed-bytes': 2048,
+  'log-bytes': 2048,
   'feed-memory': 10000,
   feeds: 8,
   'feed-watchers': 3,

@@ -288,7 +288,8 @@ t.test('what options must hold among each other', async (t) => {
   t.equal(readOptions(['--games', 'mine', '--arena', 'hall']).games, resolve('mine'));
   const wrong = {
     'a mailbox too small for one sprite': '--max-sprite=4096 --mailbox-bytes=4096',
-    'all mailboxes smaller than one': '--mailbox-memory=1K --mailbox-bytes=2K --max-sprite=1000'
+    'all mailboxes smaller than one': '--mailbox-memory=1K --mailbox-bytes=2K --max-sprite=1000',
+    'a log that must be moved to grow': '--feed-bytes=1M --feed-memory=4M --log-bytes=2M'
   };
   for (const [name, args] of Object.entries(wrong)) refused(t, args.split(' '), {}, /--/, name);
 });
