@@ -54,3 +54,13 @@ sub vcl_backend_response {
     }
     return (deliver);
 }
+
+sub vcl_backend_error {
+    # While the server restarts: a problem document, as from the server itself.
+    set beresp.http.Content-Type = "application/problem+json";
+    set beresp.http.Retry-After = "2";
+    set beresp.http.Cache-Control = "no-store";
+    set beresp.http.Access-Control-Allow-Origin = "*";
+    synthetic("""{"type":"urn:sprites:draining","title":"The server is about to restart","status":503,"detail":"Try the same again as soon as Retry-After says."}""");
+    return (deliver);
+}

@@ -136,6 +136,14 @@ for (const kind of CACHE_NAMES) {
     const headers = { 'X-Forwarded-For': '192.0.2.1', Forwarded: 'for=192.0.2.1' };
     for (const path of paths) await fetch(`http://127.0.0.1:${ports.port}${path}`, { headers });
     for (const path of paths) t.same(seen.get(path), ['127.0.0.1', undefined], path);
+    server.close();
+    server.closeAllConnections();
+    // None of these has been answered before.
+    for (const path of paths) {
+      const away = await fetch(`http://127.0.0.1:${ports.port}${path}&away`);
+      t.match([away.status, away.headers.get('retry-after')], [503, '2'], path);
+      t.equal((await away.json()).type, 'urn:sprites:draining');
+    }
   });
 }
 
