@@ -82,6 +82,13 @@ struct FeedValue {
     return static_cast<uint32_t>(count - first + 1);
   }
 
+  /** Forgets items that are above the bounds: those of the last run were others. */
+  void keepWithin(LogBounds most) {
+    while (patches.size() > 1 && (patches.size() > most.items || length() > most.bytes)) {
+      patches.pop_front();
+    }
+  }
+
   /** Bytes of the newest `count` items of a log, with a comma before each. */
   uint32_t bytesOf(uint32_t count) const {
     return count == 0 ? 0 : logEnd - patches[patches.size() - count];

@@ -448,6 +448,7 @@ Outcome Feeds::restore(std::string_view key, const FeedValue& kept) {
   feed->restore(kept.cursor, kept.value->text(), log, kept.patches, &shared_->ledger);
   feed->upstream = kept.upstream;
   feed->isLog = kept.isLog;
+  if (feed->isLog) feed->keepWithin(options_.log);
   // Those that take its patches come back.
   feed->patchesUntil = now_ + kPatchesKept;
   account(feed, 0);

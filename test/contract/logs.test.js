@@ -282,9 +282,11 @@ t.test('an append is a promise: killed, no item is lost, and cursors go on', asy
   );
   t.strictSame(heard, all.slice(0, heard.length), 'what was heard is what is there, in its order');
   t.ok(all.length > 100, `${all.length} items`);
-  // With other bounds the state is read, and the next item applies them.
+  // With other bounds the state is read, and they hold.
   await server.stop();
   const smaller = await startServer(t, { options: { ...options, 'log-items': 3 } });
+  const { body: kept } = await get(smaller, 'chat');
+  t.strictSame([kept.items.map((item) => item.n), kept.gap], [all.slice(-3), true]);
   await append(smaller, 'chat', { n: 'newest' });
   const { body } = await get(smaller, 'chat', 'from=start');
   t.equal(body.items.length, 3);
