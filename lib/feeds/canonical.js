@@ -29,7 +29,7 @@ export function parse(bytes) {
   try {
     text = utf8.decode(bytes);
   } catch (error) {
-    throw new ValueError('Send UTF-8.', { cause: error });
+    throw new ValueError('Send UTF-8, uncompressed.', { cause: error });
   }
   try {
     return JSON.parse(text);

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 
 import t from 'tap';
 
@@ -103,12 +104,14 @@ contract(t, { options }, async (t, server) => {
       'half of one': '{"a":',
       'two of them': '1 2',
       'not UTF-8': Buffer.from([0x22, 0xff, 0x22]),
+      compressed: gzipSync('1'),
       'a byte order mark': Buffer.from('\ufeff1'),
       'a number no double holds': '1e400',
       'nested 65 deep': deep(65)
     };
     for (const [why, body] of Object.entries(bad)) {
-      await refused(t, server, 'bad-value', () => tryPut(server, key, body), why);
+      const answer = await refused(t, server, 'bad-value', () => tryPut(server, key, body), why);
+      if (why === 'compressed') t.match(answer.body.detail, /uncompressed/);
     }
     t.equal((await tryPut(server, key, deep(64))).status, 200);
     await refused(t, server, 'bad-key', () => tryPut(server, 'a//b', '1'));
