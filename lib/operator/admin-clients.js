@@ -14,7 +14,7 @@ import { COMMON, sendJson, sendProblem } from './admin.js';
  *     GET    /revoked                     the grants that are revoked
  *     PUT    /revoked/jti/{jti}           refuses the grant of that id; polls by it end at once
  *     PUT    /revoked/sub/{sub}           the same of all grants of a subject
- *     DELETE /revoked/jti/{jti}, /revoked/sub/{sub}
+ *     DELETE /revoked/jti/{jti}, /revoked/sub/{sub}; by ?name= as well, since no URL's path has a `.` or `..`
  *
  * The port may be open to others on purpose, for metrics (--admin-host). These requests are taken
  * from this host alone, and from no page that another site has shown in a browser here.
@@ -148,11 +148,13 @@ export function createClientRoutes({ pool, bans, grants, log }) {
   };
 
   return (request, response) => {
-    const [path, search = ''] = request.url.split('?');
+    const [path, search] = request.url.split('?');
+    const query = new URLSearchParams(search);
     const [, first, ...others] = path.split('/');
     if (!['clients', 'bans', 'revoked'].includes(first)) return false;
     // What a name is of is a part of the route.
     const what = first === 'revoked' && others[0] ? `${first}/${others.shift()}` : first;
+    if (what !== first && query.has('name')) others[0] = encodeURIComponent(query.get('name'));
     const [which = '', ...more] = others;
     const name = [what, ...(which === '' ? [] : ['{}']), ...more].join('/');
     const route = routes[`${request.method} ${name}`];
@@ -165,7 +167,7 @@ export function createClientRoutes({ pool, bans, grants, log }) {
       } catch {
         // No escape of ours: then it is no id and no address either.
       }
-      route(response, value, new URLSearchParams(search));
+      route(response, value, query);
     } else {
       const methods = Object.keys(routes)
         .map((key) => key.split(' '))
