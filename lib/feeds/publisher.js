@@ -15,8 +15,9 @@ export function openPublisher({ feeds, arena, options }) {
 
   /** @returns {string | undefined} the problem for which a publication is not looked at */
   function refuses(key, kind) {
-    if (['reduced', 'presence'].includes(roleOf(key))) return 'reserved-feed';
-    return controls(key) && kind === 'json-patch' ? 'bad-media-type' : undefined;
+    const role = roleOf(key);
+    if (role !== undefined && (role !== 'control' || kind === 'item')) return 'reserved-feed';
+    return role === 'control' && kind === 'json-patch' ? 'bad-media-type' : undefined;
   }
 
   return {
@@ -25,28 +26,20 @@ export function openPublisher({ feeds, arena, options }) {
     /** @returns {number} the bytes that a publication may have */
     most: (key) => (controls(key) ? arena.commandBytes : options.feedBytes),
 
+    /** @returns {string} the problem of one that has more */
+    tooLarge: (kind) => (kind === 'item' ? 'item-too-large' : 'feed-too-large'),
+
     /**
      * @param {string} key isKey
-     * @param {'value' | 'json-patch' | 'merge-patch'} kind
+     * @param {'value' | 'json-patch' | 'merge-patch' | 'item'} kind
      * @param {Uint8Array} body of at most `most(key)` bytes
      * @returns {Promise<{created?: boolean, cursor: string, watching: number} | {problem: string, detail?: string}>}
      */
     async publish(key, kind, body) {
       const problem = refuses(key, kind);
       if (problem !== undefined) return { problem };
+      if (kind === 'item') return feeds.append(key, body);
       return controls(key) ? arena.command(key, body) : feeds.publish(key, kind, body);
-    },
-
-    /** @returns {string | undefined} the problem for which an item is not looked at */
-    refusesItem: (key) => (roleOf(key) === undefined ? undefined : 'reserved-feed'),
-
-    /**
-     * @param {string} key isKey
-     * @param {Uint8Array} body an item, of at most `most(key)` bytes
-     * @returns {ReturnType<import('./feeds.js').Feeds['append']>}
-     */
-    async append(key, body) {
-      return roleOf(key) === undefined ? feeds.append(key, body) : { problem: 'reserved-feed' };
     },
 
     /** @returns {Promise<{problem?: string}>} */

@@ -53,7 +53,6 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
   const { common, authorize, authorizeFor, grantOf, readBody, json, nothing } = tools;
 
   const keyOf = (path) => path.slice(1).join('/');
-  const publishedKey = (path) => readKey(keyOf(path));
 
   // ---- Watching
 
@@ -160,22 +159,26 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
     return json(created ? 201 : 200, { cursor, watching });
   }
 
+  /** The key that a request may publish. */
+  async function publishedKey(request) {
+    const key = keyOf(request.path);
+    await authorizeFor(request, key);
+    return readKey(key);
+  }
+
   /** Publishes what a request of a publisher has brought. */
   async function publish(request, key, kind) {
     const refusal = publisher.refuses(key, kind);
     if (refusal !== undefined) throw new Refusal(refusal);
-    const body = readBody(request, publisher.most(key), 'feed-too-large');
+    const body = readBody(request, publisher.most(key), publisher.tooLarge(kind));
     return published(await publisher.publish(key, kind, body));
   }
 
-  async function put(request) {
-    await authorizeFor(request, keyOf(request.path));
-    return publish(request, publishedKey(request.path), 'value');
-  }
+  const put = async (request) => publish(request, await publishedKey(request), 'value');
+  const append = async (request) => publish(request, await publishedKey(request), 'item');
 
   async function patch(request) {
-    await authorizeFor(request, keyOf(request.path));
-    const key = publishedKey(request.path);
+    const key = await publishedKey(request);
     const [type] = (request.headers['content-type'] ?? '').split(';');
     const kind = KINDS.get(type.trim().toLowerCase());
     const taken = [...KINDS].filter(([, one]) => publisher.refuses(key, one) !== 'bad-media-type');
@@ -186,18 +189,8 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
     return publish(request, key, kind);
   }
 
-  async function append(request) {
-    await authorizeFor(request, keyOf(request.path));
-    const key = publishedKey(request.path);
-    const refusal = publisher.refusesItem(key);
-    if (refusal !== undefined) throw new Refusal(refusal);
-    const body = readBody(request, publisher.most(key), 'item-too-large');
-    return published(await publisher.append(key, body));
-  }
-
   async function remove(request) {
-    await authorizeFor(request, keyOf(request.path));
-    const { problem } = await publisher.remove(publishedKey(request.path));
+    const { problem } = await publisher.remove(await publishedKey(request));
     if (problem !== undefined) throw new Refusal(problem);
     return nothing();
   }

@@ -118,8 +118,8 @@ export function programFeeds({ feeds, arena, options }) {
   function publishAs(kind, key, value) {
     return done(async () => {
       checkKey(key);
-      const body = bodyOf(value, kind === 'value' ? 'bad-value' : 'bad-patch');
-      if (body.length > publisher.most(key)) throw fault('feed-too-large');
+      const body = bodyOf(value, kind.endsWith('patch') ? 'bad-patch' : 'bad-value');
+      if (body.length > publisher.most(key)) throw fault(publisher.tooLarge(kind));
       return publisher.publish(key, kind, body);
     });
   }
@@ -128,13 +128,7 @@ export function programFeeds({ feeds, arena, options }) {
     publish: (key, value) => publishAs('value', key, value),
     patch: (key, patch) =>
       publishAs(Array.isArray(patch) ? 'json-patch' : 'merge-patch', key, patch),
-    append: (key, item) =>
-      done(async () => {
-        checkKey(key);
-        const body = bodyOf(item, 'bad-value');
-        if (body.length > publisher.most(key)) throw fault('item-too-large');
-        return publisher.append(key, body);
-      }),
+    append: (key, item) => publishAs('item', key, item),
     async remove(key) {
       await done(async () => {
         checkKey(key);
