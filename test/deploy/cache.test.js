@@ -94,7 +94,8 @@ for (const { kind, keys } of cases) {
 }
 
 for (const kind of CACHE_NAMES) {
-  t.test(`equal requests are one through ${kind}`, { skip: cacheMissing(kind) }, async (t) => {
+  const skip = cacheMissing(kind);
+  t.test(`equal requests are one through ${kind}`, { skip }, async (t) => {
     const server = await startServer(t, { options: { ...options, 'feed-cache': 1 } });
     const ports = { port: await freePort(), server: server.port };
     const cache = await start(t, kind, ports);
@@ -121,10 +122,8 @@ for (const kind of CACHE_NAMES) {
     await cache.end();
     await server.stop();
   });
-}
 
-for (const kind of CACHE_NAMES) {
-  t.test(`${kind} says itself where a client is`, { skip: cacheMissing(kind) }, async (t) => {
+  t.test(`${kind} says itself where a client is`, { skip }, async (t) => {
     const seen = new Map();
     const server = createServer(({ url, headers }, response) => {
       seen.set(url, [headers['x-forwarded-for'], headers.forwarded]);
@@ -145,57 +144,51 @@ for (const kind of CACHE_NAMES) {
       t.equal((await away.json()).type, 'urn:sprites:draining');
     }
   });
-}
 
-for (const kind of CACHE_NAMES) {
-  t.test(
-    `${kind} is killed, slow, and gives what is old`,
-    { skip: cacheMissing(kind) },
-    async (t) => {
-      const server = await startServer(t, { options });
-      const ports = { port: await freePort(), server: server.port };
-      let cache = await start(t, kind, ports);
-      const proxy = await FaultProxy.start(t, ports.port);
-      let version = 0;
-      let last;
-      const publish = async () => {
-        version += 1;
-        last = (await put(server, 'scores', version)).body;
-      };
+  t.test(`${kind} is killed, slow, and gives what is old`, { skip }, async (t) => {
+    const server = await startServer(t, { options });
+    const ports = { port: await freePort(), server: server.port };
+    let cache = await start(t, kind, ports);
+    const proxy = await FaultProxy.start(t, ports.port);
+    let version = 0;
+    let last;
+    const publish = async () => {
+      version += 1;
+      last = (await put(server, 'scores', version)).body;
+    };
+    await publish();
+    const clients = watchBy(t, proxy.port, ONE, 30);
+    await haveAll(clients, version);
+
+    const restart = async (how) => {
+      await cache.end('SIGKILL');
       await publish();
-      const clients = watchBy(t, proxy.port, ONE, 30);
+      cache = await start(t, kind, ports, how);
+    };
+    const slow = () => {
+      proxy.cut();
+      proxy.delay = 700;
+    };
+    const quick = () => {
+      proxy.cut();
+      proxy.delay = 0;
+    };
+    const faults = { restart, slow, quick, blind: () => restart({ blind: true }) };
+    for (const [name, fault] of Object.entries(faults)) {
+      await publish();
+      await fault();
+      clients.push(...watchBy(t, proxy.port, ONE, 5));
+      for (let i = 0; i < 3; i += 1) await publish();
       await haveAll(clients, version);
-
-      const restart = async (how) => {
-        await cache.end('SIGKILL');
-        await publish();
-        cache = await start(t, kind, ports, how);
-      };
-      const slow = () => {
-        proxy.cut();
-        proxy.delay = 700;
-      };
-      const quick = () => {
-        proxy.cut();
-        proxy.delay = 0;
-      };
-      const faults = { restart, slow, quick, blind: () => restart({ blind: true }) };
-      for (const [name, fault] of Object.entries(faults)) {
-        await publish();
-        await fault();
-        clients.push(...watchBy(t, proxy.port, ONE, 5));
-        for (let i = 0; i < 3; i += 1) await publish();
-        await haveAll(clients, version);
-        // The cache has what is old now, and some come back with what they have kept.
-        await publish();
-        clients.push(...watchBy(t, proxy.port, ONE, 5, { cursor: last.cursor, value: version }));
-        await haveAll(clients, version);
-        t.pass(name);
-      }
-      t.same(wentBack(clients), []);
-      for (const { client } of clients) client.close();
-      await cache.end();
-      await server.stop();
+      // The cache has what is old now, and some come back with what they have kept.
+      await publish();
+      clients.push(...watchBy(t, proxy.port, ONE, 5, { cursor: last.cursor, value: version }));
+      await haveAll(clients, version);
+      t.pass(name);
     }
-  );
+    t.same(wentBack(clients), []);
+    for (const { client } of clients) client.close();
+    await cache.end();
+    await server.stop();
+  });
 }
