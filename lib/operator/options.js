@@ -257,7 +257,7 @@ world-grace 60 seconds 0..3600: with --state, how long after SIGTERM and --drain
     places of its clients
 world-url none none-or-server-url: URL of this server in 421 answers of the others; none: its own address
     and port
-world-credentials none file: user and key for the NATS server, in a .creds file of the NATS tools
+world-credentials none file: user and key for NATS, a .creds file of its tools; each connection reads it
 world-ca none file: certificates (PEM) that must have signed the NATS server's; requires TLS
 world-certificate none file: this server's certificate (PEM), for a NATS server that asks for one
 world-key none file: private key (PEM) of --world-certificate

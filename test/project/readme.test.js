@@ -165,7 +165,7 @@ t.test('the module of feeds follows what is published', async (t) => {
   createInterface({ input: watching.stdout }).on('line', (line) => lines.push(line));
   const errors = [];
   watching.stderr.on('data', (chunk) => errors.push(chunk));
-  const [define, ...puts] = shown(document, 'a token publishes, and the program follows')
+  const [define, ...puts] = shown(document, 'a client with a token publishes')
     .replaceAll('localhost:8080', `127.0.0.1:${server.port}`)
     .trim()
     .split('\n');
