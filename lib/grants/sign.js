@@ -29,8 +29,8 @@ export async function sign(keys, { seconds, jti = randomUUID(), ...rights }) {
   const claims = { jti, ...rights, iat: now, exp: now + seconds };
   if (!areClaims(claims)) {
     throw new Error(
-      'read and publish take up to 64 keys or prefix/*; sub and jti take up to' +
-        ` ${NAME_BYTES} bytes`
+      'read and publish take up to 64 keys, prefix/* or *; sub and jti 1 to' +
+        ` ${NAME_BYTES} bytes; join and present true or false`
     );
   }
   const { kid } = secret;

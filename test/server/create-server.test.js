@@ -427,6 +427,7 @@ t.test('a grant that would be none is not signed', async (t) => {
   for (const seconds of [0, -1, NaN, '60', null]) {
     await t.rejects(server.grant({ seconds }), { message: /^seconds takes a number above 0/ });
   }
+  await t.rejects(server.grant({ join: 'yes' }), { message: /; join and present true or false$/ });
   await t.rejects(server.grant({ red: ['a'] }), { message: /^a grant has no "red": it has read,/ });
 });
 
