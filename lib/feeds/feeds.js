@@ -69,8 +69,8 @@ export class Feeds {
 
   /**
    * @param {object} parts
-   * @param {object} parts.options hold, feeds, feedBytes, feedMemory, feedWatchers, logItems, logBytes, answerBytes,
-   *     upstream, world: see lib/operator/options.js
+   * @param {object} parts.options hold, feeds, feedBytes, feedMemory, feedWatchers, feedCache, logItems, logBytes,
+   *     answerBytes, upstream, world, grants, private, lease: see lib/operator/options.js
    * @param {import('./threads.js').Threads} parts.threads
    * @param {import('../torus/pool.js').Pool} parts.pool whose turn writes them, where a state is kept
    * @param {import('pino').Logger} parts.log
@@ -586,8 +586,8 @@ export class Feeds {
 
   /**
    * @param {string} key
-   * @returns {{watching: number, idle: number, upstream: boolean, length: number} | null} `idle`:
-   *     milliseconds since the last request for it; `length` 0 while there is no value
+   * @returns {object | null} as `find` of native/addon/feeds_wrap.cc has it, without the value; `idle`: milliseconds
+   *     since the last request for it
    */
   find(key) {
     return this.native.find(key, false);

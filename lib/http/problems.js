@@ -2,7 +2,7 @@
  * Every problem the server can answer with: RFC 9457 documents of type `urn:sprites:NAME`.
  *
  * A problem's `detail` tells the caller what to do. `retryAfter`, in seconds, is there where doing
- * the same again later can help (429 and 503). lib/http/problem-answers.js writes them.
+ * the same again later can help (429, 502 and 503). lib/http/problem-answers.js writes them.
  */
 
 /**
