@@ -150,8 +150,8 @@ export function createClientRoutes({ pool, bans, grants, log }) {
   };
 
   return (request, response) => {
-    const [path, search] = request.url.split('?');
-    const query = new URLSearchParams(search);
+    const [path] = request.url.split('?', 1);
+    const query = new URLSearchParams(request.url.slice(path.length));
     const [, first, ...others] = path.split('/');
     if (!['clients', 'bans', 'revoked'].includes(first)) return false;
     // What a name is of is a part of the route.

@@ -298,6 +298,7 @@ for (const workers of [0, 1]) {
     t.test('a revocation ends what is parked, and its deletion lets in again', async (t) => {
       for (const [part, name, what] of [
         ['jti', 'one', 'jti/one'],
+        ['jti', 'one?', 'jti?name=one?'],
         ['sub', 'ann@example/ü', `sub/${encodeURIComponent('ann@example/ü')}`],
         ['sub', '..', 'sub?name=..']
       ]) {
