@@ -121,8 +121,8 @@ export class Pool {
    *     default the server's
    * @param {(body: Buffer) => void} answer called once with the JSON text when a parked poll is
    *     answered, and not after `cancel`
-   * @returns {{outcome: string, body?: Buffer, cancel: () => void}} `ok`, `unknown-client`,
-   *     `bad-hold`, `ack-ahead` or `too-many-polls`; `body` is the answer if there is one at once,
+   * @returns {{outcome: string, body?: Buffer, cancel: () => void}} `ok`, `unknown-client`, `bad-hold`,
+   *     `ack-ahead`, `too-many-polls` or `state-unwritable`; `body` is the answer if there is one at once,
    *     else an `ok` poll is parked; `cancel` takes a parked poll back when its connection is gone
    */
   poll(id, { ack = 0, hold = 0 }, answer) {
@@ -308,12 +308,11 @@ export class Pool {
   }
 
   /**
-   * @returns {{blocked: number, lost: number, journalBytes: number, unsyncedBytes: number,
-   *     backlogBytes: number, snapshots: number, snapshotsFailed: number, longestWrite: number, problem: string} | null} how the writing of
-   *     the state fares; `blocked`: errno of what keeps promises from being made, or 0; `lost`: 1
-   *     when a start would not find the state, until `rescueState`;
-   *     `longestWrite` in microseconds; `problem`: why the last snapshot was not made; null where no
-   *     state is kept
+   * @returns {{blocked: number, lost: number, journalBytes: number, unsyncedBytes: number, backlogBytes: number,
+   *     unsafe: number, snapshots: number, snapshotsFailed: number, longestWrite: number, problem: string} | null} how
+   *     the writing of the state fares; `blocked`: errno of what keeps promises from being made, or 0; `lost`: 1 when a
+   *     start would not find the state, until `rescueState`; `unsafe`: milliseconds since all was on the disk;
+   *     `longestWrite` in microseconds; `problem`: why the last snapshot was not made; null where no state is kept
    */
   stateStatus() {
     return this.#native.stateStatus();
