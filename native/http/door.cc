@@ -275,6 +275,9 @@ void Door::event(Connection& connection, uint32_t events) {
       read(connection);
       if (connections_.find(ticket) != nullptr) resumeMore(connection);
     }
+  } else if (events == EPOLLRDHUP && awaitsAnswer(connection)) {
+    // Of what it has sent ahead so much is unread that the end of its half is heard before.
+    connections_.watchFor(connection, Interest::kReset);
   } else if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
     // The client is gone: what it has sent before needs no answer.
     connections_.close(connection);
