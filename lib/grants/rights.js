@@ -11,9 +11,12 @@ export const NAME_BYTES = 200;
 const isTime = (value) =>
   typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
 
-/** @returns {boolean} whether it may be a `sub` or a `jti` */
+/** @returns {boolean} whether it may be a `sub` or a `jti`: a half of a surrogate pair has no bytes of its own to revoke it by */
 export const isName = (value) =>
-  typeof value === 'string' && value !== '' && Buffer.byteLength(value) <= NAME_BYTES;
+  typeof value === 'string' &&
+  value !== '' &&
+  value.isWellFormed() &&
+  Buffer.byteLength(value) <= NAME_BYTES;
 
 const isList = (value) => Array.isArray(value) && value.length <= LIST && value.every(isPattern);
 

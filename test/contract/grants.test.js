@@ -169,6 +169,7 @@ for (const workers of [0, 1]) {
         'too many patterns': hmac({ exp, read: Array(65).fill('a') }),
         'join a number': hmac({ ...claims, join: 1 }),
         'sub empty': hmac({ ...claims, sub: '' }),
+        'sub of half a pair': hmac({ ...claims, sub: 'a\ud83d' }),
         'jti too long': hmac({ ...claims, jti: 'x'.repeat(201) }),
         'claims a list': raw('[]'),
         'claims null': raw('null'),
