@@ -106,8 +106,9 @@ export function createClientRoutes({ pool, bans, grants, log }) {
         return doneWhere(response, outcome);
       },
       [`DELETE revoked/${part}/{}`]: async (response, name) => {
+        const wasRevoked = grants.revocations.has(part, name);
         const outcome = await grants.revocations.remove(part, name);
-        log.warn({ [part]: name }, 'grants are revoked no more');
+        if (wasRevoked) log.warn({ [part]: name }, 'grants are revoked no more');
         return doneWhere(response, outcome);
       }
     };

@@ -149,7 +149,8 @@ function watch({ pool, lock, path, log }) {
     }
     if (now.problem !== problem) {
       problem = now.problem;
-      if (problem !== '') log.error({ problem }, 'no snapshot of the state could be made');
+      if (problem === '') log.info('snapshots of the state can be made again');
+      else log.error({ problem }, 'no snapshot of the state could be made');
     }
   }, WATCH);
   timer.unref();

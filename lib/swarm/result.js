@@ -337,7 +337,7 @@ function throwRateRemark({ account, throwing, clients }) {
   const each = throwing.perSecond / throwing.throwers;
   return (
     `The server's --throw-rate bounds the ${n(throwing.perSecond)} sprites a second, not what it can do: ` +
-    `${n(throwing.throwers)} throwers were told ${times} times to wait (429 too-many-throws), and waited; ` +
+    `${n(throwing.throwers)} throwers were told to wait with ${times} of the throws (429 too-many-throws), and did; ` +
     `that leaves ${Number(each.toPrecision(3))} a second to each. To see what it can do: --every-client, ` +
     `which has all ${n(clients)} clients throw in turn, or a server with --throw-rate 0.`
   );

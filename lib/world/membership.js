@@ -431,6 +431,8 @@ export class Membership {
 
   #stand(phase) {
     this.#phase = phase;
+    // The log says that it is over, also where the state has stayed.
+    if (this.#problem !== undefined) this.#logged = undefined;
     this.#problem = undefined;
   }
 

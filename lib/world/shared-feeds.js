@@ -450,7 +450,7 @@ export class SharedFeeds {
       if (!holds(taken)) return this.#refuse(key, taken.problem, found);
       this.#counts.in += 1;
     }
-    if (mark && !mark.stored) this.#counts.overruled += 1;
+    if (mark?.from && !mark.stored) this.#counts.overruled += 1;
     this.#settling.accept(key);
     this.#marks.set(key, { ...found, ...place });
     return undefined;

@@ -83,6 +83,8 @@ export class SharedRevocations {
   #looking = false;
   #closed = false;
   #timer = () => {};
+  /** Those that could not be written. @type {Set<string>} */
+  #unshared = new Set();
   /** The problem that the log has. */
   #said;
   /** Told when all are here. @type {(() => void)[]} */
@@ -141,15 +143,15 @@ export class SharedRevocations {
   async #share(what, end) {
     const subject = subjectOf(what);
     const data = String(end);
-    if (!read({ subject, data })) {
-      this.#fail(new WorldError('clock', `the clock here says ${new Date().toISOString()}`));
-      return false;
-    }
     try {
+      if (!read({ subject, data })) {
+        throw new WorldError('clock', `the clock here says ${new Date().toISOString()}`);
+      }
       await this.#link.ask(({ js }) => js.publish(subject, data), PATIENCE);
+      if (this.#grants.revocations.endOf(what) === end) this.#unshared.delete(what);
       return true;
     } catch (error) {
-      this.#mustRead = true;
+      this.#unshared.add(what);
       // So it is where there is no stream, too: looking finds out why.
       if (error.code !== 'no-jetstream') this.#fail(error);
       return false;
@@ -186,16 +188,29 @@ export class SharedRevocations {
       this.#link.stream(jsm, this.#config, isOurs)
     );
     const last = state.last_seq;
-    const isPurged = state.messages < this.#grants.revocations.all().size;
+    const written = this.#grants.revocations.all().size - this.#unshared.size;
+    const isPurged = state.messages < written;
     const isOther = identity !== this.#identity || last < this.#upTo || isPurged;
     this.#identity = identity;
     if (isOther || last > this.#upTo + FEW) this.#mustRead = true;
     // It may take long: looking goes on meanwhile.
     if (this.#mustRead && !this.#reading) this.#readAll(last);
     else if (last > this.#upTo) await this.#catchUp(Math.min(last, this.#upTo + FEW));
-    // What was to be written a look ago is by now, or has failed.
-    if (!this.#mustRead && !this.#reading) this.#said = undefined;
+    this.#shareAgain();
     this.#tell();
+  }
+
+  /** Writes what could not be. */
+  #shareAgain() {
+    for (const what of this.#unshared) {
+      const end = this.#grants.revocations.endOf(what);
+      if (end === 0) this.#unshared.delete(what);
+      else this.#share(what, end);
+    }
+    if (this.#said === undefined || this.#mustRead || this.#reading || this.#unshared.size > 0)
+      return;
+    this.#said = undefined;
+    this.#log.info('revocations are shared again');
   }
 
   /** Asks for what is new. */

@@ -481,11 +481,15 @@ t.test('a server that dies while it leaves in order is waited for as well', asyn
 t.test('a store that takes nothing is a problem until it does, and said once', async (t) => {
   const world = new World();
   const said = [];
-  world.add('a', { log: { ...silent, warn: ({ problem }) => said.push(problem) } });
+  const states = [];
+  const info = ({ state }) => states.push(state);
+  world.add('a', { log: { ...silent, info, warn: ({ problem }) => said.push(problem) } });
   await world.until(() => world.state('a') === 'member', GRACE);
-  const full = t.capture(world.broker, 'write', () => {
-    throw new WorldError('unreachable', 'insufficient resources');
-  });
+  const fill = () =>
+    t.capture(world.broker, 'write', () => {
+      throw new WorldError('unreachable', 'insufficient resources');
+    });
+  const full = fill();
   await world.until(() => said.length > 0, LEASE);
   const seen = new Set();
   for (let at = 0; at < LEASE; at += 100) {
@@ -495,6 +499,14 @@ t.test('a store that takes nothing is a problem until it does, and said once', a
   t.strictSame([...seen, ...said], ['unreachable', 'unreachable']);
   full.restore();
   await world.until(() => world.view('a').problem === undefined, 1000);
+  await world.run(LEASE);
+  t.equal(states.at(-1), 'member');
+  states.length = 0;
+  const again = fill();
+  await world.until(() => said.length > 1, LEASE);
+  again.restore();
+  await world.run(LEASE);
+  t.strictSame(states, ['member'], 'its end is said where the server has stayed a member');
 });
 
 t.test('leaving without the broker ends all the same', async (t) => {

@@ -142,7 +142,8 @@ t.test('taking it back is shared each time it is asked for', async (t) => {
 /** A server's grants, and what it shares them by. */
 function sharing(t, link, { grantLongest = 60, clock } = {}) {
   const said = [];
-  const log = { warn: (...what) => said.push(what), error() {} };
+  const say = (...what) => said.push(what);
+  const log = { warn: say, info: say, error() {} };
   const revocations = openRevocations({ options: { grantLongest }, pool: NO_STATE, log });
   const grants = { revocations, takeRevoked: (what, end) => revocations.take(what, end) };
   const shared = new SharedRevocations({ link, grants, log, clock });
@@ -160,13 +161,20 @@ class PlayedLink {
   mayRead;
   /** How many messages the NATS server that is read from has not yet. */
   lag = 0;
+  hasRoom = false;
+  reads = 0;
   #messages = [];
   #hear;
   #streams = {
     js: {
-      publish: () => turn().then(() => Promise.reject(new Error('there is no room'))),
+      publish: async (subject, data) => {
+        await turn();
+        if (!this.hasRoom) throw new Error('there is no room');
+        this.#messages.push({ subject, data, seq: this.#messages.length + 1 });
+      },
       consumers: {
         get: async () => {
+          this.reads += 1;
           let given = 0;
           const fetch = async () => {
             await this.mayRead;
@@ -181,10 +189,7 @@ class PlayedLink {
     },
     jsm: {
       streams: {
-        info: async () => ({
-          config: { num_replicas: 3 },
-          state: { messages: newestOf(this.#messages).length, last_seq: this.#messages.length }
-        }),
+        info: async () => ({ config: { num_replicas: 3 }, state: this.#state() }),
         getMessage: async (_, { seq }) =>
           newestOf(this.#messages).find((one) => one.seq === seq) ?? null
       },
@@ -204,7 +209,11 @@ class PlayedLink {
   }
 
   async stream() {
-    return { identity: 'one', state: { last_seq: this.#messages.length } };
+    return { identity: 'one', state: this.#state() };
+  }
+
+  #state() {
+    return { messages: newestOf(this.#messages).length, last_seq: this.#messages.length };
   }
 
   /** A message of which no news come. */
@@ -263,18 +272,24 @@ t.test('what is missed is found, whatever news say, and while all are read', asy
   t.ok(revocations.has('sub', 'cy'), 'after news with a number that is none');
 });
 
-t.test('what the others do not hear of is logged once', async (t) => {
+t.test('what the others do not hear of is logged once, as is its end', async (t) => {
   for (const [problem, grantLongest] of [
     ['unreachable', 60],
     ['clock', 1e11] // The end is behind all that others take, as with a clock far ahead.
   ]) {
     const { clock, look } = playedClock();
-    const { revocations, shared, said } = sharing(t, new PlayedLink(), { clock, grantLongest });
+    const link = new PlayedLink();
+    const { revocations, shared, said } = sharing(t, link, { clock, grantLongest });
     shared.start();
     t.equal(await revocations.add('sub', 'ann'), 'here-only');
     for (let n = 0; n < 4; n += 1) await look();
     t.match(said, [[{ problem }]]);
     t.equal(said.length, 1);
+    t.equal(link.reads, 1, 'not all are read for one that can not be written');
+    if (problem === 'clock') continue;
+    link.hasRoom = true;
+    for (let n = 0; n < 4; n += 1) await look();
+    t.strictSame(said.slice(1), [['revocations are shared again']]);
   }
 });
 

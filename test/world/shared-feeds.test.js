@@ -117,6 +117,7 @@ t.test(
     await quiet(time, servers);
     t.ok(servers.isQuiet());
     t.match(servers.tables()[2], /^\[\["old","e[0-9a-z]+-2","2"\]\]$/);
+    t.equal(servers.all.get('c').shared.status().overruled, 0, 'nothing was published apart');
     // A store that has lost everything is filled again by a server that has it.
     store.stop();
     store.forget();
