@@ -1,4 +1,34 @@
-import { readFileSync } from 'node:fs';
+import { closeSync, constants, openSync, readFileSync, readSync, statSync } from 'node:fs';
+
+/** How often it is looked whether a program has written to its pipe, in milliseconds. */
+const LOOK = 10;
+
+/** Reads all that comes by a pipe, such as `<(program)` of a shell, or a FIFO: one without a writer would be waited for for ever. */
+function readPipe(file) {
+  const fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
+  const room = Buffer.alloc(65536);
+  const parts = [];
+  try {
+    for (;;) {
+      try {
+        const bytes = readSync(fd, room);
+        if (bytes === 0) break;
+        parts.push(Buffer.from(room.subarray(0, bytes)));
+      } catch (error) {
+        if (error.code !== 'EAGAIN') throw error;
+        // The program has not written yet: it may ask a person for a password.
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOOK);
+      }
+    }
+  } finally {
+    closeSync(fd);
+  }
+  if (parts.length === 0) {
+    const code = 'no program writes to this pipe';
+    throw Object.assign(new Error(code), { code });
+  }
+  return Buffer.concat(parts);
+}
 
 /**
  * Reads the file that an option names.
@@ -10,7 +40,7 @@ import { readFileSync } from 'node:fs';
  */
 export function readOptionFile(name, file) {
   try {
-    return readFileSync(file);
+    return statSync(file).isFIFO() ? readPipe(file) : readFileSync(file);
   } catch (error) {
     throw new Error(`--${name} ${file} can't be read (${error.code})`, { cause: error });
   }

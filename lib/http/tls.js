@@ -9,7 +9,7 @@ import { readOptionFile } from '../base/option-file.js';
 /** Where the ticket keys are noted. */
 const NOTE = 'tls/tickets';
 
-/** How often it is looked whether the ticket keys are to be rolled, in milliseconds. */
+/** How often it is looked at the end of the certificate and the age of the ticket keys, in milliseconds. */
 const LOOK = 60_000;
 
 const now = () => Math.floor(Date.now() / 1000);
@@ -63,9 +63,16 @@ export async function openTls({ door, options, pool, log }) {
   }
   /** @type {() => void} */
   const serve = () => door.setTls({ ...files, tickets: tls.ticketKeys() });
+  let said;
 
-  /** Makes new ticket keys where it is time to. */
-  function roll() {
+  /** Says once that the certificate has ended, and makes new ticket keys where it is time to. */
+  function look() {
+    const end = tls.validUntil();
+    if (end <= now() && end !== said) {
+      said = end;
+      const ended = new Date(end * 1000).toISOString();
+      log.error({ ended }, 'the TLS certificate has ended: renew it, then reload');
+    }
     if (!tls.rollTicketKeys(now())) return;
     pool.note(NOTE, tls.ticketKeys());
     serve();
@@ -74,19 +81,20 @@ export async function openTls({ door, options, pool, log }) {
   read();
   const [[, kept] = []] = pool.notes(NOTE);
   if (kept !== undefined) tls.takeTicketKeys(kept);
-  roll();
+  look();
   serve();
   const port = await door.listen({ host, port: tlsPort, option: 'tls-port', tls: true });
-  const rolling = setInterval(roll, LOOK).unref();
+  const looking = setInterval(look, LOOK).unref();
   return {
     port,
     certificateEnd: () => tls.validUntil(),
-    close: () => clearInterval(rolling),
+    close: () => clearInterval(looking),
     reload() {
       try {
         read();
         serve();
         log.info('TLS certificate and key read anew');
+        look();
       } catch (error) {
         log.error({ err: error }, 'TLS certificate and key not changed');
       }

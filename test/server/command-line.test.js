@@ -220,7 +220,10 @@ t.test("a certificate that can't be used is told by its option", async (t) => {
   const { 'tls-cert': cert, 'tls-key': key } = certificate(dir);
   const { 'tls-cert': other } = certificate(dir, 'other');
   const listen = ['--port', '0', '--host', '127.0.0.1', '--tls-port', '0'];
+  const fifo = join(dir, 'fifo');
+  execFileSync('mkfifo', [fifo]);
   const wrong = [
+    [fifo, key, /^sprites: --tls-cert \S+ can't be read \(no program writes to this pipe\)\n/],
     ['/nope', key, /^sprites: --tls-cert \/nope can't be read \(ENOENT\)\n/],
     [cert, '/nope', /^sprites: --tls-key \/nope can't be read \(ENOENT\)\n/],
     [SPRITES, key, /^sprites: --tls-cert \S+ and --tls-key \S+ are no certificate with its key/],
@@ -230,6 +233,9 @@ t.test("a certificate that can't be used is told by its option", async (t) => {
     const args = ['--tls-cert', one, '--tls-key', two];
     refusedWith(t, await run(t, [SPRITES, ...listen, ...args]), 1, pattern);
   }
+  const late = ['sh', '-c', '{ sleep 0.1; cat "$0"; } | "$@"', key, SPRITES, ...listen];
+  const byPipe = [...late, '--tls-cert', other, '--tls-key', '/dev/stdin'];
+  refusedWith(t, await run(t, byPipe), 1, /the key is not the certificate's/);
 });
 
 t.test("a port that can't be had is told by the option it is given by", async (t) => {

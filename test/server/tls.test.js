@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect as connectPlainly } from 'node:net';
@@ -208,6 +209,12 @@ t.test('a pair that does not fit, or is not there, leaves the old one', async (t
   server.child.kill('SIGUSR2');
   await until(() => logged(server, READ_ANEW).length === 1, 'it is read');
   t.equal(await shown(server), 'new', 'and the next that fits is taken');
+  const again = ['-in', server.cert, '-signkey', server.key, '-days', '-1', '-out', server.cert];
+  t.equal(spawnSync('openssl', ['x509', ...again]).status, 0);
+  server.child.kill('SIGUSR2');
+  await until(() => logged(server, READ_ANEW).length === 2, 'it is read');
+  const ended = 'the TLS certificate has ended: renew it, then reload';
+  await until(() => logged(server, ended).length === 1, 'it says so');
   await server.stop();
 });
 
