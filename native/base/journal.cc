@@ -56,8 +56,10 @@ int Journal::open(const std::string& path, uint64_t generation, uint64_t previou
   origin.checksum = checksumBefore(&origin.checksum, &origin);
   const JournalBegin begin = {header, origin};
   if (::write(fd, &begin, sizeof begin) != sizeof begin) return abandon(fd, path);
-  close();
-  fd_ = fd;
+  file_ = {new int(fd), [](const int* file) {
+             ::close(*file);
+             delete file;
+           }};
   written_ = sizeof begin;
   room_ = 0;
   sequence_ = 0;
@@ -76,11 +78,6 @@ void Journal::forget() {
   sealed_ = false;
   batchWritten_ = 0;
   blocked_ = 0;
-}
-
-void Journal::close() {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
 }
 
 void Journal::join(uint32_t record, const Id& id, const Address& address) {
@@ -136,7 +133,7 @@ int Journal::takeRoom(uint64_t upTo) {
   const uint64_t wanted = upTo + kJournalAhead;
   int failed;
   do {
-    failed = fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(wanted));
+    failed = fallocate(*file_, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(wanted));
   } while (failed != 0 && errno == EINTR);
   if (failed == 0) {
     room_ = wanted;
@@ -171,8 +168,9 @@ int Journal::write(uint64_t synced) {
     sealed_ = true;
   }
   while (batchWritten_ < batch_.size()) {
-    const ssize_t wrote = pwrite(fd_, batch_.data() + batchWritten_, batch_.size() - batchWritten_,
-                                 static_cast<off_t>(written_ + batchWritten_));
+    const ssize_t wrote =
+        pwrite(*file_, batch_.data() + batchWritten_, batch_.size() - batchWritten_,
+               static_cast<off_t>(written_ + batchWritten_));
     if (wrote > 0) {
       batchWritten_ += wrote;
     } else if (wrote == 0 || errno != EINTR) {

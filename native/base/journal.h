@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -40,7 +41,6 @@ class Journal {
   /** `run`: of the server; `backlog`: bytes that may wait in memory while the disk takes none. */
   explicit Journal(uint32_t run = 0, uint64_t backlog = kJournalBacklog)
       : run_(run), backlog_(backlog) {}
-  ~Journal() { close(); }
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
@@ -52,10 +52,11 @@ class Journal {
    */
   int open(const std::string& path, uint64_t generation, uint64_t previous,
            JournalOrigin origin = {});
-  void close();
+  void close() { file_.reset(); }
 
-  bool isOpen() const { return fd_ >= 0; }
-  int fd() const { return fd_; }
+  bool isOpen() const { return file_ != nullptr; }
+  /** Its descriptor: open as long as one has it. */
+  const std::shared_ptr<const int>& file() const { return file_; }
 
   void join(uint32_t record, const Id& id, const Address& address);
   void thrown(uint32_t thrower, uint32_t receiver, uint64_t number, uint8_t from,
@@ -166,7 +167,7 @@ class Journal {
 
   const uint32_t run_;
   const uint64_t backlog_;
-  int fd_ = -1;
+  std::shared_ptr<const int> file_;
   std::string batch_;        // a head, to be filled in, and the records behind it
   size_t batchWritten_ = 0;  // bytes of it that are in the file already, after a write cut short
   bool sealed_ = false;      // its head is filled in: what is added waits in next_

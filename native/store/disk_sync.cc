@@ -1,6 +1,5 @@
 #include "disk_sync.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -36,20 +35,11 @@ void DiskSync::stop() {
   thread_.join();
 }
 
-void DiskSync::request(uint64_t file, int fd, Done done) {
-  // Behind the end: no thread would close the copy.
+void DiskSync::request(uint64_t file, std::shared_ptr<const int> descriptor, Done done) {
   if (!thread_.joinable()) return;
   const std::lock_guard lock(mutex_);
-  if (jobs_.empty() || jobs_.back().file != file) {
-    const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (copy < 0) {
-      // Out of files: the next request has another chance, this one is answered.
-      const int error = errno;
-      if (done) done(error);
-      return;
-    }
-    jobs_.push_back({file, copy, {}});
-  }
+  if (jobs_.empty() || jobs_.back().file != file)
+    jobs_.push_back({file, std::move(descriptor), {}});
   if (done) jobs_.back().done.push_back(std::move(done));
   wake_.notify_one();
 }
@@ -59,13 +49,13 @@ void DiskSync::run() {
   for (;;) {
     wake_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
     if (jobs_.empty()) return;
-    const Job job = std::move(jobs_.front());
+    Job job = std::move(jobs_.front());
     jobs_.pop_front();
     lock.unlock();
     busySince_.store(syncClock(), std::memory_order_release);
-    const int error = fdatasync(job.fd) == 0 ? 0 : errno;
+    const int error = fdatasync(*job.descriptor) == 0 ? 0 : errno;
     busySince_.store(0, std::memory_order_release);
-    ::close(job.fd);
+    job.descriptor.reset();
     for (const Done& done : job.done) done(error);
     lock.lock();
   }

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -34,9 +35,9 @@ class DiskSync {
   int start();
   void stop();
 
-  /** Asks, between `start` and `stop`, for what `fd` has taken so far; `file` names it. The
-   * descriptor may be closed at once. */
-  void request(uint64_t file, int fd, Done done);
+  /** Asks, between `start` and `stop`, for what the descriptor has taken so far; `file` names it.
+   * It is no copy of it: for that there may be no descriptor left. */
+  void request(uint64_t file, std::shared_ptr<const int> descriptor, Done done);
 
   /** Milliseconds of `clock` since when the thread waits for the disk; 0 when it does not. */
   uint64_t busySince() const { return busySince_.load(std::memory_order_acquire); }
@@ -44,7 +45,7 @@ class DiskSync {
  private:
   struct Job {
     uint64_t file;
-    int fd;  // a copy, the job's own
+    std::shared_ptr<const int> descriptor;
     std::vector<Done> done;
   };
 

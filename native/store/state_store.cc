@@ -404,18 +404,20 @@ int StateStore::flush() {
 void StateStore::requestSync() {
   const uint64_t upTo = committed();
   syncedAt_ = now_;
-  sync_.request(generation_, journal_.fd(), [this, upTo, at = now_, file = generation_](int error) {
-    // After a failed sync the system may have dropped the pages, and the next sync says that all is
-    // well: nothing counts as synced until a snapshot has it. Files are synced in their order.
-    if (error != 0) {
-      unsafeFile_ = file;
-      syncError_ = error;
-    } else if (syncError_ == 0) {
-      synced_ = upTo;
-      safeAt_ = at;
-    }
-    if (notify_) notify_();
-  });
+  sync_.request(generation_, journal_.file(),
+                [this, upTo, at = now_, file = generation_](int error) {
+                  // After a failed sync the system may have dropped the pages, and the next sync
+                  // says that all is well: nothing counts as synced until a snapshot has it. Files
+                  // are synced in their order.
+                  if (error != 0) {
+                    unsafeFile_ = file;
+                    syncError_ = error;
+                  } else if (syncError_ == 0) {
+                    synced_ = upTo;
+                    safeAt_ = at;
+                  }
+                  if (notify_) notify_();
+                });
 }
 
 /** Whether a start would find the journal: what is written to a file without a name is lost. */
@@ -425,7 +427,7 @@ bool StateStore::isThere() const {
   if (stat(journalPath(generation_).c_str(), &named) != 0) {
     return errno != ENOENT && errno != ENOTDIR;
   }
-  return fstat(journal_.fd(), &open) != 0 ||
+  return fstat(*journal_.file(), &open) != 0 ||
          (named.st_dev == open.st_dev && named.st_ino == open.st_ino);
 }
 

@@ -181,6 +181,25 @@ void aSyncThatFails() {
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
 
+/** What is written is synced also where the system has no more descriptors. */
+void noDescriptor() {
+  const Folder folder;
+  Stage stage(storeOptions(folder, Sync::kSecond));
+  stage.joins();
+  stage.until([&] { return stage.store().counts().unsyncedBytes == 0; });
+  rlimit before;
+  EXPECT(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  rlimit none = before;
+  none.rlim_cur = dup(STDERR_FILENO);
+  EXPECT(close(static_cast<int>(none.rlim_cur)) == 0);
+  EXPECT(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  stage.joins();
+  stage.until([&] { return stage.store().counts().unsyncedBytes == 0; });
+  EXPECT(stage.store().blocked() == 0);
+  EXPECT(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  EXPECT(afterACrash(folder) == stateOf(stage.pool()));
+}
+
 /** As long as the folder fails as well, one new file is begun, and the next after a while. */
 void aDiskThatFails() {
   const Folder folder;
@@ -365,6 +384,7 @@ int main() {
   aFileThatFails();
   aFileThatFailedIsReadAgain();
   aSyncThatFails();
+  noDescriptor();
   aDiskThatFails();
   aFolderThatFails();
   noFailure();
