@@ -31,6 +31,9 @@ import { Conflict, WorldError } from './world-error.js';
 /** Renewals in a lease. */
 const RENEWALS = 4;
 
+/** What is logged of one problem at the most: messages. */
+const MOST_SAID = 8;
+
 /** How often it looks at the time, milliseconds; below `marginOf` for every lease. */
 const tickOf = (lease) => Math.min(lease / 20, 400);
 
@@ -92,6 +95,8 @@ export class Membership {
   /** What was told last: undefined when it has to be told again. */
   #told = { state: 'alone' };
   #logged = 'alone';
+  /** What the log has of the problem there is: why the store can't be reached again may be known later. @type {Set<string>} */
+  #said = new Set();
   #wake = () => {};
   #loop;
 
@@ -433,6 +438,7 @@ export class Membership {
     this.#phase = phase;
     // The log says that it is over, also where the state has stayed.
     if (this.#problem !== undefined) this.#logged = undefined;
+    this.#said.clear();
     this.#problem = undefined;
   }
 
@@ -440,7 +446,10 @@ export class Membership {
     if (error instanceof Conflict) return;
     if (!(error instanceof WorldError)) this.#how.log.error({ err: error }, 'world');
     const { code = 'unreachable', message } = error;
-    if (this.#problem?.code !== code) this.#how.log.warn({ problem: code }, `world: ${message}`);
+    if (!this.#said.has(message) && this.#said.size < MOST_SAID) {
+      this.#said.add(message);
+      this.#how.log.warn({ problem: code }, `world: ${message}`);
+    }
     this.#problem = { code, message };
     if (this.state === 'joining' || code === 'name-taken') this.#phase = 'alone';
   }

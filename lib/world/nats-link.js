@@ -170,6 +170,9 @@ export class NatsLink {
     try {
       const how = {
         ...{ servers, name },
+        failed: (error) => {
+          if (this.isLost) this.#lastError = this.failure(error);
+        },
         maxReconnectAttempts: -1,
         reconnectTimeWait: RETRY,
         reconnectJitter: RETRY,
@@ -219,6 +222,7 @@ export class NatsLink {
           continue;
         }
         this.#connected = true;
+        this.#lastError = undefined;
         this.#largest = connection.info.max_payload;
         for (const follower of this.#followers) follower.again();
       }

@@ -23,6 +23,15 @@ class Transport extends NodeTransport {
     });
   }
 
+  async connect(server, options) {
+    try {
+      await super.connect(server, options);
+    } catch (error) {
+      options.failed(error);
+      throw error;
+    }
+  }
+
   async close(error) {
     if (!this.connected) this.socket?.destroy();
     return super.close(error);
@@ -32,7 +41,8 @@ class Transport extends NodeTransport {
 /**
  * As the client's own, which waits for a name to be looked up as long as that takes.
  *
- * @param {import('@nats-io/transport-node').NodeConnectionOptions} options
+ * @param {import('@nats-io/transport-node').NodeConnectionOptions & {failed: (error: Error) => void}} options `failed` is told
+ *     why a try has failed: of those after the first one the client says nothing
  * @param {AbortSignal} signal gives it up at once
  * @returns {Promise<import('@nats-io/transport-node').NatsConnection>}
  * @throws {Error} the client's own, or the signal's reason

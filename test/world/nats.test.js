@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
@@ -232,7 +233,9 @@ t.test('TLS', { skip }, async (t) => {
   const made = certificate(temporary(t), 'localhost', ['IP:127.0.0.1']);
   const [cert, key] = [made['tls-cert'], made['tls-key']];
   const nats = await startNats(t, `tls { cert_file: "${cert}", key_file: "${key}" }`);
-  const member = enterMember(t, nats, 'a', { ca: readFileSync(cert) });
+  const said = [];
+  const log = { ...silent, warn: (_, text) => said.push(text) };
+  const member = enterMember(t, nats, 'a', { ca: readFileSync(cert), log });
   await until(
     () => member.membership.state === 'member',
     () => member.membership.view().problem
@@ -240,6 +243,10 @@ t.test('TLS', { skip }, async (t) => {
   const stranger = enterMember(t, nats, 'x');
   await until(() => stranger.problem() === 'unreachable');
   t.equal(stranger.membership.state, 'alone');
+  await nats.kill();
+  execFileSync('openssl', ['x509', '-in', cert, '-signkey', key, '-days', '-1', '-out', cert]);
+  await nats.start();
+  await until(() => said.some((text) => /certificate has expired/.test(text)));
 });
 
 t.test(
