@@ -436,8 +436,8 @@ export class Membership {
 
   #stand(phase) {
     this.#phase = phase;
-    // The log says that it is over, also where the state has stayed.
-    if (this.#problem !== undefined) this.#logged = undefined;
+    // The log says that it is over, also where the server has stayed a member.
+    if (this.#problem !== undefined && phase === 'member') this.#logged = undefined;
     this.#said.clear();
     this.#problem = undefined;
   }
