@@ -17,11 +17,31 @@ const LONGEST_BACKOFF = 300000;
 /** Doublings after which a wait is the longest, whatever it began with. */
 const MOST_DOUBLINGS = 20;
 
+/** Lines of the log in so many milliseconds: an upstream may fail for all feeds, and clients may ask for any key. */
+const MOST_LINES = 10;
+const LINES_TIME = 60_000;
+
 /** In place of the number of an address. */
 const NOBODY = 0;
 
 /** A random share, between half and all, of a wait: feeds that failed together are retried apart. */
 const jitter = (milliseconds) => milliseconds * (0.5 + Math.random() / 2);
+
+/** @returns {(level: string, fields: object, message: string) => void} logs at most so many, and how many were left out */
+function fewLines(log) {
+  let began = -Infinity;
+  let lines = 0;
+  return (level, fields, message) => {
+    if (performance.now() - began >= LINES_TIME) {
+      const omitted = lines - MOST_LINES;
+      if (omitted > 0) log.warn({ omitted }, 'the upstream has failed, or answers again, for more');
+      began = performance.now();
+      lines = 0;
+    }
+    lines += 1;
+    if (lines <= MOST_LINES) log[level](fields, message);
+  };
+}
 
 /**
  * @param {object} parts
@@ -37,6 +57,10 @@ export function openUpstream({ feeds, options, log }) {
   const sources = new Map();
   /** Those that are to be fetched, and are not being fetched. */
   const turns = new FetchTurns(options.upstreamAtOnce);
+  // Feeds that were never fetched leave the others their lines.
+  const [ofFirst, ofOthers] = [fewLines(log), fewLines(log)];
+  const tell = ({ key, first }, level, message, more) =>
+    (first ? ofFirst : ofOthers)(level, { feed: key, ...more }, message);
   const counts = { fetches: 0, fetchesUnchanged: 0, fetchesFailed: 0 };
   let closed = false;
 
@@ -86,7 +110,7 @@ export function openUpstream({ feeds, options, log }) {
   }
 
   function succeeded(source, { etag, unchanged }) {
-    if (source.failures > 0) log.info({ feed: source.key }, 'the upstream answers again');
+    if (source.failures > 0) tell(source, 'info', 'the upstream answers again');
     if (unchanged) counts.fetchesUnchanged += 1;
     source.failures = 0;
     source.first = false;
@@ -100,7 +124,7 @@ export function openUpstream({ feeds, options, log }) {
     const wait = Math.min(every * 2 ** Math.min(source.failures, MOST_DOUBLINGS), LONGEST_BACKOFF);
     const milliseconds = Math.round(jitter(wait));
     // Logged once, not at every try: the failure may last for days.
-    if (source.failures === 0) log.warn({ feed: source.key, reason }, 'the upstream has failed');
+    if (source.failures === 0) tell(source, 'warn', 'the upstream has failed', { reason });
     source.failures += 1;
     const feed = feeds.find(source.key);
     if (feed !== null && feed.length === 0) feeds.fail(source.key, milliseconds);

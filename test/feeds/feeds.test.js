@@ -30,10 +30,10 @@ function open(t) {
   mock.timers.enable({ apis: ['setTimeout'] });
   t.teardown(() => mock.timers.reset());
   const scene = { now: 0, fetches: 0, forgotten: false, watching: 1, lastAsked: 0, failed: false };
-  Object.assign(scene, { mayForget: true, length: 7, underWay: null });
-  let ask;
+  Object.assign(scene, { mayForget: true, length: 7, underWay: null, said: [] });
+  const say = (_, text) => scene.said.push(text);
   const feeds = {
-    onFetch: (fetch) => (ask = fetch),
+    onFetch: (fetch) => (scene.ask = fetch),
     find: () =>
       scene.forgotten
         ? null
@@ -59,7 +59,7 @@ function open(t) {
     upstreamTime: 10,
     feedIdle: IDLE
   };
-  const upstream = openUpstream({ feeds, options, log: pino({ level: 'silent' }) });
+  const upstream = openUpstream({ feeds, options, log: { info: say, warn: say } });
   t.teardown(() => upstream.close());
   /** Lets so many seconds go by, and what is due then be done. */
   scene.pass = async (seconds) => {
@@ -71,7 +71,7 @@ function open(t) {
     }
   };
   scene.start = async () => {
-    ask('a');
+    scene.ask('a');
     await scene.pass(0.1);
   };
   return scene;
@@ -140,6 +140,15 @@ t.test('a source that fails is asked later and later, five minutes at the most',
   const back = scene.fetches;
   await scene.pass(60);
   t.ok(scene.fetches >= back + 11, 'and as before when it answers again');
+});
+
+t.test('however many feeds fail, the log has few lines', async (t) => {
+  const scene = open(t);
+  scene.failed = true;
+  for (let n = 0; n < 30; n += 1) scene.ask(`${n}`);
+  await scene.pass(10);
+  t.ok(scene.fetches >= 30);
+  t.strictSame(scene.said, Array(10).fill('the upstream has failed'));
 });
 
 t.test(
