@@ -17,7 +17,7 @@ const LONGEST_BACKOFF = 300000;
 /** Doublings after which a wait is the longest, whatever it began with. */
 const MOST_DOUBLINGS = 20;
 
-/** Lines of the log in so many milliseconds: an upstream may fail for all feeds, and clients may ask for any key. */
+/** Lines of the log of one level in so many milliseconds: an upstream may fail for all feeds, and clients may ask for any key. */
 const MOST_LINES = 10;
 const LINES_TIME = 60_000;
 
@@ -30,16 +30,18 @@ const jitter = (milliseconds) => milliseconds * (0.5 + Math.random() / 2);
 /** @returns {(level: string, fields: object, message: string) => void} logs at most so many, and how many were left out */
 function fewLines(log) {
   let began = -Infinity;
-  let lines = 0;
+  let lines = { warn: 0, info: 0 };
+  let omitted = 0;
   return (level, fields, message) => {
     if (performance.now() - began >= LINES_TIME) {
-      const omitted = lines - MOST_LINES;
       if (omitted > 0) log.warn({ omitted }, 'the upstream has failed, or answers again, for more');
       began = performance.now();
-      lines = 0;
+      lines = { warn: 0, info: 0 };
+      omitted = 0;
     }
-    lines += 1;
-    if (lines <= MOST_LINES) log[level](fields, message);
+    lines[level] += 1;
+    if (lines[level] <= MOST_LINES) log[level](fields, message);
+    else omitted += 1;
   };
 }
 
