@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs';
  * How many files this process may have open. Every connection is one, so this bounds them.
  */
 
-/** Descriptors the program needs for itself: the loop, the listener, the log, a spare. */
-export const OWN_FILES = 64;
+/** Descriptors the program needs for itself: 64 for the admin port, 32 for refusals, the rest for loops, listeners and files. */
+export const OWN_FILES = 128;
 
 /** @returns {number} the same with so many workers, each of which has an event set and sockets that listen */
 export const ownFiles = (workers) => OWN_FILES + 16 * workers;

@@ -415,9 +415,9 @@ async function parkSome(server, count) {
   return parked;
 }
 
-t.test('the places run out: 192 of 256 files, and a thousand clients more', async (t) => {
+t.test('the places run out: 192 of 320 files, and a thousand clients more', async (t) => {
   // The server wants 16 more for each worker.
-  const server = await limited(t, 256 + 16 * WORKERS);
+  const server = await limited(t, 320 + 16 * WORKERS);
   const status = await server.wire();
   await statusBy(server, status);
   const parked = await parkSome(server, 10);

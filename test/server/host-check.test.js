@@ -170,18 +170,18 @@ t.test('the limit of files', async (t) => {
   t.test('below the clients stands in the way, and says how many there is room for', async (t) => {
     const result = look(1e6, limited(1024, 20000));
     t.same(inTheWay(result), ['files of this process']);
-    t.equal(result.room, 20000 - 64);
+    t.equal(result.room, 20000 - 128);
     const { text } = printed(result);
-    t.match(text, /ulimit -n 1000064/);
-    t.match(text, /this host takes 19,936 clients: files of this process says so/);
+    t.match(text, /ulimit -n 1000128/);
+    t.match(text, /this host takes 19,872 clients: files of this process says so/);
   });
   t.test('counts its spare ones, and those of the workers', async (t) => {
     t.equal(look(100_000, limited(1024, 100_000)).ok, false);
-    t.equal(look(100_000, limited(1024, 100_064)).ok, true);
-    const reader = reads(limited(1024, 100_064));
+    t.equal(look(100_000, limited(1024, 100_128)).ok, true);
+    const reader = reads(limited(1024, 100_128));
     const result = check(100_000, { reader, settings: CONF, workers: 2 });
     t.equal(result.room, 99_968);
-    t.match(named(result, 'files of this process').mend, 'ulimit -n 100096');
+    t.match(named(result, 'files of this process').mend, 'ulimit -n 100160');
   });
   t.test('may be unlimited', async (t) => {
     t.equal(look(1e6, limited('unlimited', 'unlimited')).ok, true);
@@ -189,7 +189,7 @@ t.test('the limit of files', async (t) => {
   t.test('of the whole host counts what others have open', async (t) => {
     const busy = { ...UNTUNED, '/proc/sys/fs/file-nr': '1500000\t0\t1620000\n' };
     t.ok(inTheWay(look(200_000, busy)).includes('fs.file-max'));
-    t.equal(look(200_000, busy).room, 1620000 - 1500000 - 64);
+    t.equal(look(200_000, busy).room, 1620000 - 1500000 - 128);
   });
 });
 
@@ -254,7 +254,7 @@ t.test('a firewall that tracks connections must have room for them', async (t) =
   const tracking = (max) => ({ ...TUNED, '/proc/sys/net/netfilter/nf_conntrack_max': `${max}\n` });
   const result = look(1e6, tracking(262144));
   t.same(inTheWay(result), ['net.netfilter.nf_conntrack_max']);
-  t.match(named(result, 'net.netfilter.nf_conntrack_max').mend, /=1250064 /);
+  t.match(named(result, 'net.netfilter.nf_conntrack_max').mend, /=1250128 /);
   t.equal(look(1e6, tracking(1310720)).ok, true, 'the value that deploy/sysctl.conf names will do');
   t.equal(look(100_000, tracking(262144)).ok, true);
 });
