@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { closeSync, constants, openSync, readSync } from 'node:fs';
+import { closeSync, constants, mkdirSync, openSync, readSync, rmdirSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 
@@ -132,6 +132,25 @@ async function says(server, wanted) {
   const fits = (line) => Object.entries(wanted).every(([name, value]) => line[name] === value);
   await server.until(() => server.logged.some(fits));
 }
+
+t.test('it says that no snapshot can be made, and when one can', async (t) => {
+  const state = join(temporary(t), 'state');
+  const options = { state, 'journal-bytes': 65536, lease: 600, drain: 0 };
+  const server = await startServer(t, { options });
+  // In the place of the snapshot.
+  mkdirSync(`${state}.new`);
+  const id = await server.join();
+  const sprite = JSON.stringify({ text: 'x'.repeat(12_000) });
+  const fill = async () => {
+    for (let n = 1; n <= 6; n += 1) await server.throw(id, 'left', sprite);
+  };
+  await fill();
+  await says(server, { level: 50, msg: 'no snapshot of the state could be made' });
+  rmdirSync(`${state}.new`);
+  await fill();
+  await says(server, { level: 30, msg: 'snapshots of the state can be made again' });
+  await server.stop();
+});
 
 t.test('where stderr is no terminal, the log says where it listens', async (t) => {
   const server = await startServer(t, { options: { 'admin-port': 0, drain: 0 } });
