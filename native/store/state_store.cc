@@ -404,20 +404,18 @@ int StateStore::flush() {
 void StateStore::requestSync() {
   const uint64_t upTo = committed();
   syncedAt_ = now_;
-  sync_.request(generation_, journal_.file(),
-                [this, upTo, at = now_, file = generation_](int error) {
-                  // After a failed sync the system may have dropped the pages, and the next sync
-                  // says that all is well: nothing counts as synced until a snapshot has it. Files
-                  // are synced in their order.
-                  if (error != 0) {
-                    unsafeFile_ = file;
-                    syncError_ = error;
-                  } else if (syncError_ == 0) {
-                    synced_ = upTo;
-                    safeAt_ = at;
-                  }
-                  if (notify_) notify_();
-                });
+  sync_.request(generation_, journal_.file(), [this, upTo, at = now_, of = generation_](int error) {
+    // After a failed sync the system may have dropped the pages, and the next sync says that all is
+    // well: nothing counts as synced until a snapshot has it. Files are synced in their order.
+    if (error != 0) {
+      unsafeFile_ = of;
+      syncError_ = error;
+    } else if (syncError_ == 0) {
+      synced_ = upTo;
+      safeAt_ = at;
+    }
+    if (notify_) notify_();
+  });
 }
 
 /** Whether a start would find the journal: what is written to a file without a name is lost. */
