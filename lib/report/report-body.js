@@ -170,7 +170,8 @@ function stages({ stages = [], throwing }) {
 ${figures(head, rows)}</section>`;
 }
 
-function storm({ storm, clients, phases }, charts) {
+function storm(result, charts) {
+  const { storm, clients } = result;
   if (!storm) return '';
   const noticed =
     storm.dropNoticed === null
@@ -183,7 +184,7 @@ function storm({ storm, clients, phases }, charts) {
       color: 'arrival',
       filled: true,
       stepped: true,
-      points: fromDrop(storm.track, phases.storm?.from ?? 0)
+      points: fromDrop(result)
     }
   ]);
   if (chart) charts.storm = chart;
@@ -202,8 +203,9 @@ ${chart ? box('storm', 'Clients parked from the drop on') : ''}
 ${bars(back)}</section>`;
 }
 
-/** The track in seconds from the drop on, and a little longer than it took: how it stays. */
-function fromDrop(track, from) {
+/** A storm's track in seconds from the drop on, and a little longer than it took: how it stays. */
+export function fromDrop({ storm: { track }, phases }) {
+  const from = phases.storm?.from ?? 0;
   const points = track.map(([at, parked]) => [Math.max(0, at - from), Math.max(0, parked)]);
   if (points.length > 0) points.push([points.at(-1)[0] * 1.06, points.at(-1)[1]]);
   return points.map(([at, parked]) => [thousandths(at), parked]);

@@ -83,22 +83,29 @@ function resultIn(file) {
   return result;
 }
 
+const isList = (isGood) => (part) => Array.isArray(part) && part.every(isGood);
+
 /** What a comparison counts on in a result. */
 const PARTS = [
   [(part) => typeof part === 'string', ['command', 'target.host']],
   [(part) => !Number.isNaN(Date.parse(part)), ['started']],
   [Number.isFinite, ['clients', 'target.port', 'engines.processes']],
   [isObject, ['latency.arrival', 'latency.probe', 'account', 'connections', 'phases']],
-  [
-    (part) => Array.isArray(part) && !part.includes(null),
-    ['curves.arrival', 'curves.probe', 'series', 'faults']
-  ]
+  [isList(Array.isArray), ['curves.arrival', 'curves.probe', 'storm.track']],
+  [isList(isObject), ['series', 'use.series', 'stages']],
+  [Array.isArray, ['faults']]
 ];
+
+/** What not every result has. */
+const OPTIONAL = ['storm', 'use', 'stages'];
 
 /** @returns {string | undefined} the first part that a result lacks */
 function lackOf(result) {
   const read = (name) => name.split('.').reduce((part, key) => part?.[key], result);
-  return PARTS.flatMap(([isGood, names]) => names.filter((name) => !isGood(read(name))))[0];
+  const isNone = (name) => OPTIONAL.some((part) => name.startsWith(part) && !result[part]);
+  return PARTS.flatMap(([isGood, names]) =>
+    names.filter((name) => !isGood(read(name)) && !isNone(name))
+  )[0];
 }
 
 function parsed(text) {

@@ -1,7 +1,7 @@
 import { box, figures, percentileChart, timeChart } from '../report/page-parts.js';
 import { page } from '../report/page.js';
-import { contentOf, notes, titleOf } from '../report/report-body.js';
-import { changeWords, escape, thousandths } from '../report/words.js';
+import { contentOf, fromDrop, notes, titleOf } from '../report/report-body.js';
+import { changeWords, escape } from '../report/words.js';
 
 /**
  * @param {import('./result.js').Result} result
@@ -84,12 +84,7 @@ function overTime(runs, charts) {
   add('rates', 'Sprites a second', 'count', pick('received'));
   add('times', '99% in flight', 'time', pick('p99'));
   if (runs.every(({ storm }) => storm)) {
-    add('storm', 'Clients parked from the drop on', 'count', ({ storm, phases }) =>
-      storm.track.map(([at, parked]) => [
-        Math.max(0, thousandths(at - phases.storm.from)),
-        Math.max(0, parked)
-      ])
-    );
+    add('storm', 'Clients parked from the drop on', 'count', fromDrop);
   }
   const used = (name) => (run) => (run.use?.series ?? []).map((point) => [point.at, point[name]]);
   add('cores', "The server's CPU", 'cores', used('cores'));

@@ -89,12 +89,15 @@ t.test('two files, a report and a JSON, are read and compared', async (t) => {
     err: /--report .*link\.html is one of the two/
   });
   t.equal(readFileSync(report, 'utf8'), before, 'it is not written over');
-  delete after.target.host;
-  writeFileSync(json, JSON.stringify(after));
-  t.match(await start(t, ['compare', report, json]).result(), {
-    code: 2,
-    err: /b\.json is no result of a run, it has no target\.host: /
-  });
+  for (const [lack, part] of Object.entries({
+    'storm.track': { storm: {} },
+    command: { command: 1 }
+  })) {
+    writeFileSync(json, JSON.stringify({ ...after, ...part }));
+    const { code, err } = await start(t, ['compare', json, json, '--report', both]).result();
+    t.equal(code, 2);
+    t.match(err, `b.json is no result of a run, it has no ${lack}: `);
+  }
 });
 
 t.test('what is no result is told', async (t) => {
