@@ -441,7 +441,7 @@ export class Run {
     const all = facts.seconds[100];
     this.#progress.end(
       all === null
-        ? `${facts.parked} of ${clients} parked again after ${time} s`
+        ? `${facts.parked} of ${clients} parked again by the end`
         : `all parked again after ${all} s`
     );
   }

@@ -312,8 +312,8 @@ bool Lanes::refused(uint32_t index, const Response& response) {
     core_->count.unsettled++;
   } else {
     core_->count.refused++;
+    core_->refusals.add(problem.empty() ? "throw " + std::to_string(response.status) : problem);
   }
-  core_->refusals.add(problem.empty() ? "throw " + std::to_string(response.status) : problem);
   if (response.status == 429 || problem == "neighbor-busy") {
     clients_->holdBack(lane.client, pause);
   } else if (later) {

@@ -39,10 +39,13 @@ t.jobs = 4;
 
 const PAGE_BITS = 65536;
 
+const sum = (counts) => Object.values(counts).reduce((all, one) => all + one, 0);
+
 /** Every figure in it agrees with every other, and with the server's. */
 function checkAccount(t, { account, server, latency, throwing }) {
   t.equal(account.accepted, account.delivered + account.queued + account.duplicates);
   t.equal(account.sent, account.accepted + account.refused + account.unanswered);
+  t.equal(sum(account.refusals), account.refused);
   t.equal(account.received, account.accepted - account.missing + account.unconfirmed);
   const timed = latency.arrival.count + latency.probe.count;
   t.equal(timed, account.received + throwing.behind, 'each was timed once');
@@ -518,13 +521,20 @@ for (const command of ['park 20', 'throw 20 --rate 20']) {
 }
 
 t.test('clients that get no answer to their leave are a fault', async (t) => {
-  const port = await startStranger(t, (request, body, response) => {
-    // Polls are parked, and nothing is said of what has left.
-    if (!/^.(poll|leave)/.test(request.url)) response.end('{}');
+  const thrown = new Set();
+  const port = await startStranger(t, ({ url, socket }, body, response) => {
+    // Polls are parked, a throw is cut off and then refused, and nothing is said of what has left.
+    if (/^.(poll|leave)/.test(url)) return undefined;
+    if (!url.startsWith('/throw')) return response.end('{}');
+    if (!thrown.has(url)) return socket.destroy(void thrown.add(url));
+    response.statusCode = 400;
+    return response.end('{}');
   });
-  const { code, result } = await swarm(t, port, 'park 5 --time 0.1');
+  const { code, result } = await swarm(t, port, 'throw 5 --rate 20 --time 1 --drain 0');
   t.equal(code, 1);
   t.same(result.faults, ['5 clients could not leave: no answer said that they have']);
+  const { sent, unanswered, refusals } = result.account;
+  t.same([sent, refusals], [unanswered, {}], 'none is told as unanswered and as refused');
 });
 
 t.test('what a server that stalls keeps from being thrown counts in the times', async (t) => {
