@@ -305,6 +305,11 @@ async function everything(t, { preset, mode, only }) {
     t.equal(again.query.get('n'), first.query.get('n'));
     again.answer(202, { state: 'queued' });
     await one.until(({ outcome }) => outcome === 'queued');
+    one.say('throw', 'b', 'left', '{"id":"y"}');
+    (await stub.next(/^\/throw/)).cut(); // of a kept connection: curl by itself sends it again
+    (await stub.next(/^\/throw/)).answer(429, problem('too-many-throws'), { 'retry-after': 1 });
+    stub.always(/^\/throw/, 202, { state: 'duplicate' });
+    t.match(await one.until(({ tag }) => tag === 'b'), { outcome: 'duplicate' });
     await one.quit();
   });
 

@@ -30,7 +30,7 @@ export class Stub {
    * The next request to a path that matches, with a way to answer it.
    *
    * @returns {Promise<{path: string, query: URLSearchParams, body: string, at: number,
-   *     answer: (status: number, body?: object | string, headers?: object) => void}>}
+   *     cut: () => void, answer: (status: number, body?: object | string, headers?: object) => void}>}
    */
   next(path) {
     return new Promise((resolve) => {
@@ -68,6 +68,7 @@ export class Stub {
       body: Buffer.concat(chunks).toString(),
       at: performance.now(),
       taken: false,
+      cut: () => resetSocket(request.socket),
       answer(status, body = '', headers = {}) {
         const text = typeof body === 'string' ? body : JSON.stringify(body);
         response.writeHead(status, { 'content-length': Buffer.byteLength(text), ...headers });

@@ -98,6 +98,7 @@ bool Engine::sendThrow(Throw* pending, Time now) {
 
 void Engine::onThrow(Throws::iterator pending, const Reply& reply, Time now) {
   pending->request = 0;
+  pending->maybeTaken |= reply.resent;
   const Problem problem = readProblem(reply.body);
   const Why why = whyOf(reply, problem);
   const std::optional<ThrowAnswer> answer =

@@ -217,6 +217,7 @@ struct Transport::Transfer {
   std::string body;
   size_t bodyAt = 0;
   bool bodyAsked = false;
+  bool resent = false;
   std::string answer;
   std::string location;
   std::string retryAfter;
@@ -278,6 +279,7 @@ struct Transport::Transfer {
     if (origin != SEEK_SET || offset < 0 || static_cast<size_t>(offset) > transfer->body.size()) {
       return CURL_SEEKFUNC_CANTSEEK;
     }
+    transfer->resent |= transfer->bodyAt > 0;
     transfer->bodyAt = static_cast<size_t>(offset);
     return CURL_SEEKFUNC_OK;
   }
@@ -308,7 +310,7 @@ struct Transport::State {
     transfer->location.clear();
     transfer->retryAfter.clear();
     transfer->bodyAt = 0;
-    transfer->bodyAsked = false;
+    transfer->bodyAsked = transfer->resent = false;
     curl_easy_setopt(transfer->easy.get(), CURLOPT_URL, (server + transfer->path).c_str());
     if (curl_multi_add_handle(multi.get(), transfer->easy.get()) != CURLM_OK)
       throw std::bad_alloc();
@@ -353,6 +355,7 @@ struct Transport::State {
     reply.tooLong = code == CURLE_WRITE_ERROR;
     reply.line = transfer->line;
     reply.sent = transfer->bodyAsked;
+    reply.resent = transfer->resent;
     if (code != CURLE_OK) {
       reply.error = reply.tooLong                ? "the server's answer is too long"
                     : transfer->error[0] != '\0' ? transfer->error

@@ -52,6 +52,7 @@ struct Reply {
   int status = 0;        // of a whole answer; 0: there is none, and `error` says why
   std::string body;      // of a whole answer
   bool sent = false;     // bytes of the request's body may have reached the server
+  bool resent = false;   // curl has sent it again by itself: it may have reached the server before
   Millis retryAfter{0};  // Retry-After of 429 and 503, at most an hour
   bool slow = false;     // not answered in time
   bool tooLong = false;  // an answer longer than is taken
