@@ -293,11 +293,12 @@ export class Client {
    *     while there is no contact; 0 to be told at once
    * @param {Ticket} [options.ticket] of an earlier outcome, to throw the same sprite again
    * @returns {Promise<Outcome>}
-   * @throws {TypeError} on an edge that isn't one
+   * @throws {TypeError} on an edge that isn't one, and on what JSON has not
    */
   async throw(edge, sprite, options) {
     const { patience = 5000, ticket = this.ticket() } = options ?? {};
     const body = typeof sprite === 'string' ? sprite : JSON.stringify(sprite);
+    if (body === undefined) throw new TypeError(`${typeof sprite} is no sprite: give an object`);
     return this.#throws.throw(edge, body, patience, ticket);
   }
 

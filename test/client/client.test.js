@@ -622,9 +622,10 @@ t.test('a throw that has waited for a place is held to what its server takes', a
   client.stop();
 });
 
-t.test('an edge that is none is a mistake of the program', async (t) => {
+t.test('an edge or a sprite that is none is a mistake of the program', async (t) => {
   const { client } = start({ poll: [HANG] });
   await t.rejects(client.throw('north', {}), TypeError);
+  await t.rejects(client.throw('left', undefined), /undefined is no sprite/);
   await client.leave();
 });
 
