@@ -35,6 +35,7 @@ export function lobby(game, mostRate, round = 0) {
     rate: Math.min(rate, mostRate),
     pace,
     running: false,
+    begun: false,
     round,
     settings: startOf(settings),
     failed: null
@@ -135,7 +136,8 @@ export function command(now, { game, page, rate, pace, running, settings }, game
     check(typeof running === 'boolean', '"running" must be true or false.');
     check(!running || format !== undefined, 'Choose a game before you start it.');
     if (running && !next.running) {
-      next = { ...next, running, round: next.round + 1, page: format.pages[0], failed: null };
+      const [page] = format.pages;
+      next = { ...next, running, begun: true, round: next.round + 1, page, failed: null };
     }
     next.running = running;
   }

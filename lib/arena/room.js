@@ -374,7 +374,8 @@ export class Room {
       const { version, settings } = renewed(control, game, mostRate);
       const page = game?.format.pages.includes(control.page) ? control.page : 'lobby';
       const rate = Math.min(control.rate, mostRate);
-      this.#control = { ...control, version, settings, page, rate };
+      const { begun = control.round > 0 } = control; // Earlier versions have kept none.
+      this.#control = { ...control, begun, version, settings, page, rate };
       this.#value = value;
       this.#named = named;
       this.#time = time;

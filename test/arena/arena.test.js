@@ -203,7 +203,7 @@ contract(t, { options }, (t, server) => {
       {
         version: '',
         ...{ game: 'a-mirror', page: 'lobby', rate: 4, pace: 60, running: false, round: 0 },
-        ...{ settings: { seconds: 60 }, failed: null }
+        ...{ settings: { seconds: 60 }, begun: false, failed: null }
       }
     );
     t.equal((await tell(server, { rate: 7, pace: 30, settings: { seconds: 90 } })).status, 200);

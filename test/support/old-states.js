@@ -132,9 +132,9 @@ export async function ask(server, { clients, feeds, players, log, revoked }) {
   }
   if (revoked) seen.revoked = (await inside(server, 'GET', '/revoked')).body.map(({ sub }) => sub);
   seen.gone = (await get(server, 'gone')).status;
-  // The version of a game is told since a later version of the server.
+  // A game's version, and whether it has begun, are told since later versions of the server.
   seen.control = await controlOf(server);
-  delete seen.control.version;
+  for (const later of ['version', 'begun']) delete seen.control[later];
   seen.inputs = (await valueOf(server, ({ value }) => value?.y.length === players.length)).value;
   const { inputsRepeated } = await server.status();
   for (const path of players) await server.ask('POST', `${path}?n=3`, { body: '{"y":1}' });

@@ -62,7 +62,7 @@ function stateWords() {
   return control.running ? `Round ${control.round}` : pauseWords();
 }
 
-const pauseWords = () => (control.round === 0 ? 'It begins soon' : 'The round is over');
+const pauseWords = () => (control.begun ? 'The round is over' : 'It begins soon');
 
 /** What lies over a game that shows nothing of it itself. */
 function ribbonWords({ pages = [] }) {

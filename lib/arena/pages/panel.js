@@ -427,7 +427,7 @@ async function show() {
   put($('game-title'), game?.title ?? control?.game ?? 'No game');
   put($('game-about'), game?.about ?? '');
   const how = running ? 'running' : 'stopped';
-  put($('round'), control?.round > 0 ? `Round ${control.round}, ${how}` : 'Not started yet');
+  put($('round'), control?.begun ? `Round ${control.round}, ${how}` : 'Not started yet');
   put($('go'), running ? 'Stop' : 'Start');
   $('go').disabled = !control?.game;
   const choices = games.map((one) => [one.name, one.title]);

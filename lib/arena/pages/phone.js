@@ -47,7 +47,9 @@ const player = new Player({
   kept,
   keep,
   onState(state, about) {
-    left = about;
+    // Not every browser tells that the network is back: what hears it first wakes the other.
+    if (state === 'online' && left?.out) room.wake();
+    left = { ...about, out: state === 'offline' };
     // In a hidden page timers sleep longer than a lease: it would come and go all the time, and nobody plays there.
     isResting = about.why === 'unknown-player' && document.hidden;
     if (isResting) player.stop();
@@ -100,6 +102,7 @@ const room = new Room({
     if (isOver()) words();
   },
   state(state, says) {
+    if (state === 'online' && contact.state === 'offline') player.wake();
     contact = { state, words: says };
     words();
   }
@@ -139,13 +142,13 @@ function stateWords() {
   if (contact.words) return contact.words;
   if (left?.why === 'bad-input') return 'The server did not take what the game sent';
   if (!control?.game) return 'Waiting for a game';
-  if (control.page === 'lobby' || control.round === 0) return 'It begins soon';
+  if (control.page === 'lobby' || !control.begun) return 'It begins soon';
   return control.running ? 'You play' : 'The round is over';
 }
 
-/** Before the first round there is nothing to play either, whatever page is shown. */
+/** Before a game's first round there is nothing to play either, whatever page is shown. */
 function isLobby() {
-  return !control?.game || control.page === 'lobby' || control.round === 0 || trouble !== '';
+  return !control?.game || control.page === 'lobby' || !control.begun || trouble !== '';
 }
 
 function isOver() {

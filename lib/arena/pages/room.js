@@ -75,9 +75,13 @@ export class Room {
       control(value);
       tell({ control: value, problem });
     });
-    const wake = () => this.#feeds.wake();
-    for (const event of ['online', 'offline']) addEventListener(event, wake);
-    document.addEventListener('visibilitychange', () => document.hidden || wake());
+    for (const event of ['online', 'offline']) addEventListener(event, () => this.wake());
+    document.addEventListener('visibilitychange', () => document.hidden || this.wake());
+  }
+
+  /** Trying now is worthwhile. */
+  wake() {
+    this.#feeds.wake();
   }
 
   /** @param {boolean} wanted whether the reduced feed is */
