@@ -88,7 +88,11 @@ t.test('load', { skip: noBrowser() }, async (t) => {
     }
     t.match(after.connections.label, /^Connections over time: of the load 86, at most 86/);
     t.match(await panel.textContent('#load-who'), /machine, at its bound.*phone/);
-    for (const page of [panel, phones[0]]) t.strictSame(await amissTo(page), []);
+    const field = await visit(PAGES.field, 'wide', { viewport: { width: 640, height: 300 } });
+    await says(field, '.load-who', 'phones');
+    for (const page of [panel, phones[0], field]) t.strictSame(await amissTo(page), []);
+    t.ok((await field.locator('.load-tiles').boundingBox()).y >= 0);
+    await field.close();
   });
 
   await t.test('nothing is missing', async (t) => {

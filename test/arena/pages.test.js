@@ -229,9 +229,14 @@ t.test('the longest words of a quiz can be read on field and phone', { skip }, a
   const { command, visit } = await room(t, { games: { quiz: quizWith(questions) } });
   const [field, phone] = [await visit(PAGES.field, 'big'), await visit(PAGES.phone, 'tall')];
   await command({ game: 'quiz', running: true, settings: { pause: 60 } });
-  await phone.setViewportSize({ width: 320, height: 256 }); // 1280 by 1024 at 400%
-  t.ok((await phone.locator('.choice').first().boundingBox()).width > 200);
-  await phone.setViewportSize(SIZES.tall);
+  for (const [page, answer, size] of [
+    [phone, '.choice', 'tall'],
+    [field, '.bar', 'big']
+  ]) {
+    await page.setViewportSize({ width: 320, height: 256 }); // 1280 by 1024 at 400%
+    t.ok((await page.locator(answer).first().boundingBox()).width > 200);
+    await page.setViewportSize(SIZES[size]);
+  }
   /** Elements whose text is cut off. */
   const cut = (page, selector) =>
     page.evaluate(

@@ -31,7 +31,8 @@ const PLOT = {
 export function start({ root }) {
   const sheet = style(import.meta.url);
   const linesSheet = plotStyle();
-  const box = make('div', { className: 'load-field', into: root });
+  const attributes = { tabindex: 0, role: 'region', 'aria-label': 'Load' };
+  const box = make('div', { className: 'load-field', attributes, into: root });
   const tiles = make('dl', { className: 'load-tiles', into: box });
   const values = SHOWN.map(([name, title]) => {
     const tile = make('div', { attributes: { 'data-name': name }, into: tiles });
