@@ -350,6 +350,15 @@ t.test('the worm follows the mood of the room', { skip }, async (t) => {
   await says(field, '#state', 'The round is over');
   await says(phones[1], '#over-text', 'the room was');
   await says(field, '.worm-mood b', '-100');
+  const told = await phones[1].evaluateHandle(() => {
+    const all = [];
+    const title = document.getElementById('over-title');
+    new MutationObserver(() => all.push(title.textContent)).observe(title, { childList: true });
+    return all;
+  });
+  await command({ running: true });
+  await says(phones[1], '#state', 'You play');
+  t.strictSame(await told.jsonValue(), [], 'a round that begins tells of no end');
 });
 
 t.test('the game of the README is played', { skip }, async (t) => {
@@ -797,6 +806,7 @@ t.test('each state of the field, on each screen', { skip }, async (t) => {
     if (state === 'play') phone = await visit(PAGES.phone);
     await command(members);
     await says(field, selector, text);
+    t.ok((await field.getByRole('status').filter({ hasText: text }).count()) <= 1, 'said once');
     await field.waitForSelector(`body[data-players="${phone ? 1 : 0}"]`);
     const { failed } = await field.evaluate(() => ({ ...document.body.dataset }));
     t.equal(failed !== undefined, state === 'failed');

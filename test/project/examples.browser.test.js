@@ -78,6 +78,13 @@ t.test('the examples with a page', { skip: noBrowser() }, async (t) => {
       [selector, pattern.source, pattern.flags],
       { timeout: 60_000 }
     );
+    if (name === 'football') {
+      const event = await page.waitForSelector('#events li', { timeout: 60_000 });
+      const was = await page.textContent('#score');
+      const isOther = (then) => document.getElementById('score').textContent !== then;
+      await page.waitForFunction(isOther, was);
+      t.ok(await event.evaluate((one) => one.isConnected), 'an event is read aloud once');
+    }
     t.strictSame(faults, [], `${name} runs`);
     t.strictSame(await amissTo(page), [], `${name} is accessible`);
     t.equal((await fetch(`${base}client/..%2fpackage.json`)).status, 404);

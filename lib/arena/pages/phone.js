@@ -99,7 +99,7 @@ const room = new Room({
   },
   reduced(reduced) {
     stage.reduced(reduced);
-    if (isOver()) words();
+    if (isOver() && stage.result()) words(); // What is of the next round comes before its control.
   },
   state(state, says) {
     if (state === 'online' && contact.state === 'offline') player.wake();

@@ -139,11 +139,7 @@ export function start({ root, control, command }) {
     stepper(steps, { name, title, values, choose: set(name) })
   ]);
   const news = make('p', { className: 'load-who', attributes: { role: 'status' }, into: root });
-  const verdict = make('p', {
-    className: 'load-missing',
-    attributes: { role: 'status' },
-    into: root
-  });
+  const verdict = make('p', { className: 'load-missing', into: root });
   const grid = make('div', { className: 'load-plots', into: root });
   const track = new Track(SERIES.map(({ name }) => name));
   const plots = PLOTS.map((kind) => new Plot(grid, kind, track));
