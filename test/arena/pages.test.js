@@ -405,19 +405,31 @@ t.test(
     t.equal(await phone.textContent('#small'), '2');
     await playsByKey(phone);
 
-    // No event tells of this network, and the poll that it eats would hang for more than a minute.
+    // No event tells of this network, and it eats a poll.
+    const panel = await visit(PAGES.panel, 'desk');
+    await unlock(panel);
+    const chosen = (page) => panel.locator(`[data-value=${page}][aria-pressed=true]`).waitFor();
     await command({ page: 'result' });
     await shows(phone, 'result');
+    await chosen('result');
     let isGone = true;
-    await phone.route('**/feeds', () => {}, { times: 1 });
-    await phone.route('**/arena/hall/**', (route) => (isGone ? route.abort() : route.continue()));
+    for (const page of [phone, panel]) {
+      const eat = (route) => t.ok(route.request().postDataJSON().hold < 20, 'noticed by itself');
+      await page.route('**/feeds', eat, { times: 1 });
+      await page.route('**/arena/hall/**', (route) => (isGone ? route.abort() : route.continue()));
+    }
     await command({ page: 'play' });
     await shows(phone, 'play');
+    await chosen('play');
+    const old = () => new Promise((go) => void setTimeout(go, 1100)); // A younger poll is not doubted.
+    for (const page of [phone, panel]) await page.evaluate(old);
     await command({ page: 'result' });
     await phone.press('[role=slider]', 'ArrowUp');
     await says(phone, '#out', 'No contact');
+    await says(panel, '#state', 'No contact');
     isGone = false;
     await shows(phone, 'result');
+    await chosen('result');
   }
 );
 

@@ -130,6 +130,7 @@ let control = null;
 let ahead = {};
 let players = 0;
 let contact = { state: 'joining', words: '' };
+let isOut = false; // the last look got no answer
 let token = String(read('sessionStorage', KEY) ?? '');
 const figures = new Figures($('figures'));
 
@@ -209,6 +210,11 @@ async function look() {
   const used = token;
   const { status, json } = await ask(arenaUrl('status'), { headers: bearer() });
   if (used !== token) return false;
+  if (isOut !== (status === 0)) {
+    isOut = !isOut;
+    if (!isOut) room.wake();
+    show();
+  }
   if (status === 401) forget('This token is not one of the server’s.');
   else if (status === 200) showLook(json, performance.now());
   // Of a server that is busy or starts anew: the token may be good, and what is shown stays.
@@ -416,8 +422,8 @@ function showOwn(games) {
 const upper = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
 
 async function show() {
-  document.body.dataset.state = contact.state;
-  put($('state'), contact.words || 'Connected');
+  document.body.dataset.state = isOut ? 'offline' : contact.state;
+  put($('state'), isOut ? 'No contact, trying again' : contact.words || 'Connected');
   const now = control;
   const games = await listGames(now?.version);
   if (now !== control) return; // The list has come late.

@@ -69,6 +69,7 @@ export class Room {
     this.#feeds = new Feeds({
       ...byLink,
       base,
+      limits: { feedHold: 15 }, // A screen that all look at is not to stand still where a connection has died unseen.
       onState: (to, { why }) => tell({ state: to, why })
     });
     this.#feeds.watch(`arena/${arenaName()}/control`, (value, { problem }) => {
