@@ -52,6 +52,9 @@ t.test('load', { skip: noBrowser() }, async (t) => {
     t.equal(await panel.isVisible('#settings-sheet'), false);
     const spin = panel.locator('.stepper[data-name=clients] output');
     await spin.press('Home');
+    await step('clients', '+');
+    await panel.press('.stepper[data-name=clients] .step', 'Enter');
+    await panel.locator('.stepper[data-name=clients] .step:first-of-type:focus').waitFor();
     await spin.press('ArrowUp');
     await says(panel, '.stepper[data-name=clients] output', '10');
   });

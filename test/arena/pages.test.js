@@ -196,8 +196,9 @@ t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   await reloadItself(phones[0]);
   await says(phones[0], '.verdict', /^You are 1st of 2\.$/);
   await says(phones[1], '.verdict', 'Not answered. You are 2nd of 2.');
-  await panel.click('text=To the result');
+  await panel.press('text=To the result', 'Enter');
   await shows(field, 'result');
+  await panel.locator('[aria-disabled=true]:has-text("To the result"):focus').waitFor();
   await says(field, '.big', '<b>Ada</b> has won');
   await says(field, '.podium', 'Rude');
   await says(field, '.asked', 'Which one?That50 % knew it');
@@ -288,7 +289,8 @@ t.test('the panel edits the questions, and loads a file', { skip }, async (t) =>
   await came;
   await panel.evaluate(() => new Promise((go) => void setTimeout(go, 100))); // it is read
   t.equal(await asked.inputValue(), 'Mine?', 'what is being written stays');
-  await first.getByText('Remove').click();
+  await first.getByText('Remove').press('Enter');
+  await panel.locator('button:has-text("One more question"):focus').waitFor();
   await panel.click('summary');
   await panel.click('summary');
   await panel.getByRole('group', { name: 'Question 1' }).waitFor();

@@ -74,7 +74,7 @@ export const PAGES = { phone: 'play/hall', field: 'field/hall', panel: 'control/
 export async function unlock(panel, token = TOKEN) {
   await panel.fill('#token', token);
   await panel.click('#token-form button');
-  if (token === TOKEN) await panel.locator('#main').waitFor();
+  if (token === TOKEN) await panel.locator('#main:focus').waitFor();
 }
 
 /** Gives a phone a name, as a person does. */

@@ -197,6 +197,7 @@ $('token-form').addEventListener('submit', async (event) => {
     $('token').value = '';
     write('sessionStorage', KEY, token);
     open();
+    $('main').focus();
   }
 });
 $('forget').addEventListener('click', () => forget(''));

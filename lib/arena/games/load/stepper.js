@@ -60,8 +60,9 @@ export function stepper(root, { name, title, values, choose }) {
     now = value;
     put(spin, value.toLocaleString('en'));
     spin.setAttribute('aria-valuenow', value);
-    less.disabled = value <= values[0];
-    more.disabled = value >= values.at(-1);
+    // Not `disabled`: that would take the focus away.
+    less.setAttribute('aria-disabled', value <= values[0]);
+    more.setAttribute('aria-disabled', value >= values.at(-1));
   }
 
   more.addEventListener('click', () => go(up()));

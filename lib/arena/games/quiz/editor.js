@@ -8,9 +8,12 @@ const EMPTY = { question: '', answers: ['', '', '', ''], right: 0 };
 /** A button as the panel has them. */
 export function button(into, text, act) {
   const one = make('button', { className: 'chip', text, attributes: { type: 'button' }, into });
-  one.addEventListener('click', act);
+  one.addEventListener('click', () => one.getAttribute('aria-disabled') !== 'true' && act());
   return one;
 }
+
+/** Not `disabled`: that would take the focus away. */
+export const allow = (one, isAllowed) => one.setAttribute('aria-disabled', !isAllowed);
 
 function textIn(into, label, value) {
   const attributes = { type: 'text', maxlength: CHARACTERS, 'aria-label': label };
@@ -51,7 +54,7 @@ function fieldOf(form, { question, answers, right }) {
     const next = field.nextElementSibling ?? field.previousElementSibling;
     field.remove();
     count(form);
-    next?.querySelector('.asked-text').focus();
+    (next?.querySelector('.asked-text') ?? form.nextElementSibling.firstElementChild).focus();
   });
   count(form);
   return field;

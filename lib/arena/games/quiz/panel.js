@@ -1,5 +1,5 @@
 import { make, put, style } from '../../arena-pages/elements.js';
-import { button, editor } from './editor.js';
+import { allow, button, editor } from './editor.js';
 
 /** The quiz on the panel: which question is open, to end it, leave it out or go to the result; and the questions. */
 
@@ -34,9 +34,9 @@ export function start({ root, control: begun, command, content, slider }) {
   function show() {
     const isAsking = control.running && value?.step !== undefined;
     const isOpen = isAsking && value.right === undefined;
-    end.disabled = !isAsking;
-    skip.disabled = !isOpen;
-    result.disabled = !control.running;
+    allow(end, isAsking);
+    allow(skip, isOpen);
+    allow(result, control.running);
     put(end, isAsking && !isOpen ? 'Next question' : 'Show the answer');
   }
 
