@@ -174,82 +174,79 @@ t.test('a signal while the server does not answer ends it', async (t) => {
   t.match(await child.result(), { code: null, signal: 'SIGTERM' });
 });
 
-t.test(
-  'nothing that the feeds of a stranger hold ends it, or has it do more than it shall',
-  async (t) => {
-    const hall = { feed: 'arena/hall/control', cursor: 'a-1' };
-    const good = { game: 'load', running: true, round: 1, settings: { clients: 1, throws: 1 } };
-    const controls = [
-      good,
-      null,
-      7,
-      [],
-      { ...good, round: '1\0' },
-      { ...good, round: 'x'.repeat(300_000) },
-      ...[-1, 1.5, 2 ** 53, 1e300, null, [], '1'].map((round) => ({ ...good, round })),
-      { ...good, settings: null, running: 'yes' },
-      { ...good, round: 2, settings: { clients: '5\nquit', throws: -1 } },
-      { ...good, round: 3, settings: { clients: 1e300, throws: [] } },
-      // More rounds than there may be engines.
-      ...Array.from({ length: 14 }, (_, n) => ({ ...good, round: 100 + n })),
-      { ...good, game: 'over' }
-    ];
-    const joins = [
-      { player: '../x', number: 0 },
-      { player: 'x', number: '7' },
-      { player: 'me', number: 1, lease: 1e300, rate: 1e300 }
-    ];
-    let version = 0;
-    let players = 0;
-    const json = (value) => (response) => {
-      response.setHeader('Content-Type', 'application/json');
-      response.end(JSON.stringify(value));
-    };
-    const { base, asked } = await startStranger(t, {
-      'GET /arena': '{"arenas":[{"name":"hall"}]}',
-      'POST /feeds': async (response) => {
-        const value = controls[version];
-        version += 1;
-        if (version > controls.length) return;
-        // It is in before the next one comes; and there is time for engines to begin.
-        if (version > 1) await until(() => players >= joins.length);
-        if (version > 15) await pause(400);
-        const reduced = { game: 'load', round: value?.round, value: { batch: 7 } };
-        const items = [
-          { ...hall, cursor: `a-${version}`, value },
-          { feed: 'arena/hall', cursor: `b-${version}`, value: reduced }
-        ];
-        json({ items })(response);
-      },
-      'POST /arena/hall': (response) => {
-        response.statusCode = 201;
-        json(joins[Math.min(players, joins.length - 1)])(response);
-        players += 1;
-      },
-      'POST /arena/hall/me/leave': redirect,
-      'POST /join': (response) => {
-        response.statusCode = 201;
-        json({ id: 'c', hold: 120 })(response);
-      },
-      // Inputs are taken; polls are parked, and no client of an engine's gets away.
-      else: (response, { method, url }) => {
-        if (method === 'POST' && url.startsWith('/arena')) response.writeHead(204).end();
-      }
-    });
-    const child = start(t, `agent ${base}/play/hall --clients-max 2 --rate-max 2`);
-    let most = 0;
-    await until(() => {
-      most = Math.max(most, childrenOf(child.pid).length);
-      return asked.includes('POST /arena/hall/me/leave') && version > controls.length;
-    });
-    t.ok(most <= 5, `${most} engines at once`);
-    child.kill('SIGTERM');
-    const { code, err } = await child.result();
-    t.equal(code, 0, err.slice(0, 2000));
-    t.notMatch(err, /Error|node:|\.js:/, 'no stack');
-    t.notOk(
-      asked.some((what) => what.includes('elsewhere')),
-      'its leave follows no redirect either'
-    );
-  }
-);
+t.test('no feed of a stranger’s ends it, or has it do more than it shall', async (t) => {
+  const hall = { feed: 'arena/hall/control', cursor: 'a-1' };
+  const good = { game: 'load', running: true, round: 1, settings: { clients: 1, throws: 1 } };
+  const controls = [
+    good,
+    null,
+    7,
+    [],
+    { ...good, round: '1\0' },
+    { ...good, round: 'x'.repeat(300_000) },
+    ...[-1, 1.5, 2 ** 53, 1e300, null, [], '1'].map((round) => ({ ...good, round })),
+    { ...good, settings: null, running: 'yes' },
+    { ...good, round: 2, settings: { clients: '5\nquit', throws: -1 } },
+    { ...good, round: 3, settings: { clients: 1e300, throws: [] } },
+    // More rounds than there may be engines.
+    ...Array.from({ length: 14 }, (_, n) => ({ ...good, round: 100 + n })),
+    { ...good, game: 'over' }
+  ];
+  const joins = [
+    { player: '../x', number: 0 },
+    { player: 'x', number: '7' },
+    { player: 'me', number: 1, lease: 1e300, rate: 1e300 }
+  ];
+  let version = 0;
+  let players = 0;
+  const json = (value) => (response) => {
+    response.setHeader('Content-Type', 'application/json');
+    response.end(JSON.stringify(value));
+  };
+  const { base, asked } = await startStranger(t, {
+    'GET /arena': '{"arenas":[{"name":"hall"}]}',
+    'POST /feeds': async (response) => {
+      const value = controls[version];
+      version += 1;
+      if (version > controls.length) return;
+      // It is in before the next one comes; and there is time for engines to begin.
+      if (version > 1) await until(() => players >= joins.length);
+      if (version > 15) await pause(400);
+      const reduced = { game: 'load', round: value?.round, value: { batch: 7 } };
+      const items = [
+        { ...hall, cursor: `a-${version}`, value },
+        { feed: 'arena/hall', cursor: `b-${version}`, value: reduced }
+      ];
+      json({ items })(response);
+    },
+    'POST /arena/hall': (response) => {
+      response.statusCode = 201;
+      json(joins[Math.min(players, joins.length - 1)])(response);
+      players += 1;
+    },
+    'POST /arena/hall/me/leave': redirect,
+    'POST /join': (response) => {
+      response.statusCode = 201;
+      json({ id: 'c', hold: 120 })(response);
+    },
+    // Inputs are taken; polls are parked, and no client of an engine's gets away.
+    else: (response, { method, url }) => {
+      if (method === 'POST' && url.startsWith('/arena')) response.writeHead(204).end();
+    }
+  });
+  const child = start(t, `agent ${base}/play/hall --clients-max 2 --rate-max 2`);
+  let most = 0;
+  await until(() => {
+    most = Math.max(most, childrenOf(child.pid).length);
+    return asked.includes('POST /arena/hall/me/leave') && version > controls.length;
+  });
+  t.ok(most <= 5, `${most} engines at once`);
+  child.kill('SIGTERM');
+  const { code, err } = await child.result();
+  t.equal(code, 0, err.slice(0, 2000));
+  t.notMatch(err, /Error|node:|\.js:/, 'no stack');
+  t.notOk(
+    asked.some((what) => what.includes('elsewhere')),
+    'its leave follows no redirect either'
+  );
+});

@@ -138,17 +138,14 @@ contract(t, { options: arenaOptions(t, games) }, (t, server) => {
     t.match(control, { game: 'ender', page: 'end', running: false, failed: null });
   });
 
-  t.test(
-    'a game that is at work does not turn back the page that the panel has turned',
-    async (t) => {
-      await tell(server, { game: 'slow', running: true });
-      await valueOf(server, ({ game, value }) => game === 'slow' && value?.page === 'play');
-      // By now the next one is under way.
-      await pause(100);
-      await tell(server, { page: 'end' });
-      await valueOf(server, ({ value }) => value?.page === 'end');
-      t.match(await controlOf(server), { page: 'end', running: true });
-      await tell(server, { running: false });
-    }
-  );
+  t.test('a game at work does not turn back the page that the panel has turned', async (t) => {
+    await tell(server, { game: 'slow', running: true });
+    await valueOf(server, ({ game, value }) => game === 'slow' && value?.page === 'play');
+    // By now the next one is under way.
+    await pause(100);
+    await tell(server, { page: 'end' });
+    await valueOf(server, ({ value }) => value?.page === 'end');
+    t.match(await controlOf(server), { page: 'end', running: true });
+    await tell(server, { running: false });
+  });
 });

@@ -134,18 +134,15 @@ contract(t, {}, (t, server) => {
   });
 });
 
-t.test(
-  'games are found, those of the operator before those that come with the server',
-  async (t) => {
-    const games = findGames(
-      inFolder(t, { pong: { ...MIRROR }, 'a-1': { ...MIRROR }, 'note.txt': 'x', '.git': {} })
-    );
-    t.equal(games.get('pong').format.title, 'Mirror');
-    const names = [...games.keys()];
-    t.strictSame(names, names.toSorted());
-    t.strictSame([...findGames({ arena: [], games: 'none' }).keys()], []);
-  }
-);
+t.test('games are found, the operator’s before the server’s own', async (t) => {
+  const games = findGames(
+    inFolder(t, { pong: { ...MIRROR }, 'a-1': { ...MIRROR }, 'note.txt': 'x', '.git': {} })
+  );
+  t.equal(games.get('pong').format.title, 'Mirror');
+  const names = [...games.keys()];
+  t.strictSame(names, names.toSorted());
+  t.strictSame([...findGames({ arena: [], games: 'none' }).keys()], []);
+});
 
 t.test('a folder that is no game says so in one line', async (t) => {
   const { 'field.js': field, ...rest } = MIRROR;

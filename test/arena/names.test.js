@@ -143,41 +143,33 @@ function names(t, server) {
     t.equal(problemOf(await put(server, 'what/1', {})), 'not-found');
   });
 
-  t.test(
-    'what a game is about: its own, or the host’s, in a round that runs as well',
-    async (t) => {
-      const content = async () =>
-        (await authorized(server, 'GET', '/arena/hall/content/named')).body;
-      const shown = (value) =>
-        valueOf(server, (now) => JSON.stringify(now.value?.content) === JSON.stringify(value));
-      t.equal(
-        (await server.ask('GET', '/games/named/content.json')).status,
-        404,
-        'no phone has it'
+  t.test('a game’s content: its own, or the host’s, in a running round too', async (t) => {
+    const content = async () => (await authorized(server, 'GET', '/arena/hall/content/named')).body;
+    const shown = (value) =>
+      valueOf(server, (now) => JSON.stringify(now.value?.content) === JSON.stringify(value));
+    t.equal((await server.ask('GET', '/games/named/content.json')).status, 404, 'no phone has it');
+    t.strictSame(await content(), { content: ['the game’s own'] });
+    await tell(server, { game: 'named', running: true });
+    await shown(['the game’s own']);
+    t.equal((await put(server, 'content/named', { other: [1] })).status, 204);
+    await shown({ other: [1] });
+    t.strictSame(await content(), { content: { other: [1] } });
+    t.equal((await put(server, 'content/named', null)).status, 204);
+    await shown(['the game’s own']);
+    const answer = await authorized(server, 'GET', '/arena/hall/content/other');
+    t.strictSame(answer.body, { content: null }, 'a game without');
+    t.equal(problemOf(await put(server, 'content/nothing', [])), 'unknown-game');
+    const deep = '['.repeat(66) + ']'.repeat(66);
+    for (const body of ['', '{', '\xff', deep, `"${'é'.repeat(CONTENT_BYTES / 2)}"`]) {
+      const answer = await authorized(server, 'PUT', '/arena/hall/content/named', { body });
+      t.match(
+        problemOf(answer),
+        body.length > 100 && body !== deep ? 'content-too-large' : 'bad-content'
       );
-      t.strictSame(await content(), { content: ['the game’s own'] });
-      await tell(server, { game: 'named', running: true });
-      await shown(['the game’s own']);
-      t.equal((await put(server, 'content/named', { other: [1] })).status, 204);
-      await shown({ other: [1] });
-      t.strictSame(await content(), { content: { other: [1] } });
-      t.equal((await put(server, 'content/named', null)).status, 204);
-      await shown(['the game’s own']);
-      const answer = await authorized(server, 'GET', '/arena/hall/content/other');
-      t.strictSame(answer.body, { content: null }, 'a game without');
-      t.equal(problemOf(await put(server, 'content/nothing', [])), 'unknown-game');
-      const deep = '['.repeat(66) + ']'.repeat(66);
-      for (const body of ['', '{', '\xff', deep, `"${'é'.repeat(CONTENT_BYTES / 2)}"`]) {
-        const answer = await authorized(server, 'PUT', '/arena/hall/content/named', { body });
-        t.match(
-          problemOf(answer),
-          body.length > 100 && body !== deep ? 'content-too-large' : 'bad-content'
-        );
-      }
-      t.strictSame(await content(), { content: ['the game’s own'] });
-      await tell(server, { running: false });
     }
-  );
+    t.strictSame(await content(), { content: ['the game’s own'] });
+    await tell(server, { running: false });
+  });
 }
 
 contract(t, { options: options(t) }, names);

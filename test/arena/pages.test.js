@@ -92,18 +92,15 @@ t.test('pong, from join to end, by the panel', { skip }, async (t) => {
     await says(panel, '#go', 'Stop');
   });
 
-  await t.test(
-    'a phone that is reloaded is the same player; one that is closed has left',
-    async () => {
-      await reloadItself(phones[0]);
-      await online(phones[0]);
-      await says(phones[0], '#small', '1');
-      await phones[0].waitForSelector('[role=slider][aria-valuenow="100"]');
-      await phones[1].close();
-      await says(field, '#count', '1');
-      await says(field, '.pong-halves', 'The machine');
-    }
-  );
+  await t.test('a phone reloaded is the same player; one closed has left', async () => {
+    await reloadItself(phones[0]);
+    await online(phones[0]);
+    await says(phones[0], '#small', '1');
+    await phones[0].waitForSelector('[role=slider][aria-valuenow="100"]');
+    await phones[1].close();
+    await says(field, '#count', '1');
+    await says(field, '.pong-halves', 'The machine');
+  });
 
   await t.test('it ends, and says which half has won', async () => {
     await phones[0].press('[role=slider]', 'End');
@@ -381,56 +378,52 @@ t.test('the game of the README is played', { skip }, async (t) => {
   await field.waitForFunction(() => document.querySelector('.whole').textContent === '1');
 });
 
-t.test(
-  'a phone that was forgotten joins again, and says so; offline it says that, too',
-  { skip },
-  async (t) => {
-    const { base, command, visit } = await room(t);
-    await command({ game: 'pong', running: true });
-    const phone = await visit(PAGES.phone);
-    await says(phone, '#small', '1');
-    const { player } = await memory(phone, 'arena.hall');
-    await fetch(new URL(`arena/hall/${player}/leave`, base), { method: 'POST' });
-    await phone.press('[role=slider]', 'ArrowUp');
-    await says(phone, '#toast', 'You were out of the game');
-    await says(phone, '#small', '2');
-    await says(phone, '.side', 'You are right');
-    await playsByKey(phone);
+t.test('a phone that was forgotten, or is offline, says so and joins', { skip }, async (t) => {
+  const { base, command, visit } = await room(t);
+  await command({ game: 'pong', running: true });
+  const phone = await visit(PAGES.phone);
+  await says(phone, '#small', '1');
+  const { player } = await memory(phone, 'arena.hall');
+  await fetch(new URL(`arena/hall/${player}/leave`, base), { method: 'POST' });
+  await phone.press('[role=slider]', 'ArrowUp');
+  await says(phone, '#toast', 'You were out of the game');
+  await says(phone, '#small', '2');
+  await says(phone, '.side', 'You are right');
+  await playsByKey(phone);
 
-    await phone.context().setOffline(true);
-    await phone.press('[role=slider]', 'ArrowUp');
-    await says(phone, '#out', 'Your phone is offline');
-    await phone.focus('#now');
-    await phone.context().setOffline(false);
-    await online(phone);
-    await phone.locator('#out').waitFor({ state: 'hidden' });
-    t.equal(await phone.textContent('#small'), '2');
-    await playsByKey(phone);
+  await phone.context().setOffline(true);
+  await phone.press('[role=slider]', 'ArrowUp');
+  await says(phone, '#out', 'Your phone is offline');
+  await phone.focus('#now');
+  await phone.context().setOffline(false);
+  await online(phone);
+  await phone.locator('#out').waitFor({ state: 'hidden' });
+  t.equal(await phone.textContent('#small'), '2');
+  await playsByKey(phone);
 
-    // No event tells of this network, and it eats a poll.
-    const panel = await visit(PAGES.panel, 'desk');
-    await unlock(panel);
-    let isGone = true;
-    const eaten = [];
-    for (const page of [phone, panel]) {
-      const eat = (route) => void eaten.push(route.request().postDataJSON().hold);
-      await page.route('**/feeds', eat, { times: 1 });
-      await page.route('**/arena/hall/**', (route) => (isGone ? route.abort() : route.continue()));
-    }
-    await command({ page: 'result' });
-    await until(() => eaten.length === 2);
-    t.ok(Math.max(...eaten) < 20, 'it ends by itself');
-    const old = () => new Promise((go) => void setTimeout(go, 1100)); // A younger poll is not doubted.
-    for (const page of [phone, panel]) await page.evaluate(old);
-    await command({ page: 'lobby' });
-    await phone.press('[role=slider]', 'ArrowUp');
-    await says(phone, '#out', 'No contact');
-    await says(panel, '#state', 'No contact');
-    isGone = false;
-    await shows(phone, 'lobby');
-    await panel.locator('[data-value=lobby][aria-pressed=true]').waitFor();
+  // No event tells of this network, and it eats a poll.
+  const panel = await visit(PAGES.panel, 'desk');
+  await unlock(panel);
+  let isGone = true;
+  const eaten = [];
+  for (const page of [phone, panel]) {
+    const eat = (route) => void eaten.push(route.request().postDataJSON().hold);
+    await page.route('**/feeds', eat, { times: 1 });
+    await page.route('**/arena/hall/**', (route) => (isGone ? route.abort() : route.continue()));
   }
-);
+  await command({ page: 'result' });
+  await until(() => eaten.length === 2);
+  t.ok(Math.max(...eaten) < 20, 'it ends by itself');
+  const old = () => new Promise((go) => void setTimeout(go, 1100)); // A younger poll is not doubted.
+  for (const page of [phone, panel]) await page.evaluate(old);
+  await command({ page: 'lobby' });
+  await phone.press('[role=slider]', 'ArrowUp');
+  await says(phone, '#out', 'No contact');
+  await says(panel, '#state', 'No contact');
+  isGone = false;
+  await shows(phone, 'lobby');
+  await panel.locator('[data-value=lobby][aria-pressed=true]').waitFor();
+});
 
 t.test('what a phone shows is what the server has of it', { skip }, async (t) => {
   const phoneJs = `export function start({ root, send, input }) {
@@ -526,82 +519,74 @@ t.test('the server restarts mid-game, and the game goes on', { skip }, async (t)
   await says(field, '#state', 'The round is over');
 });
 
-t.test(
-  'a full arena, and too many at once: the phone says why, and comes in by itself',
-  { skip },
-  async (t) => {
-    const { base, command, open, visit } = await room(t, {
-      args: ['--arena-players', '2', '--address-joins', '1']
-    });
-    await command({ game: 'pong', settings: { points: 21 }, running: true });
-    const phones = [await visit(PAGES.phone), await visit(PAGES.phone)];
-    const third = await open(PAGES.phone);
-    await says(third, '#out-words', 'The game is full. You come in as soon as a player leaves.');
-    await says(third, '#state', 'Out of the game');
-    await phones[0].close();
-    await online(third);
-    await third.locator('#out').waitFor({ state: 'hidden' });
+t.test('out of a full or busy arena a phone says why, and comes in later', { skip }, async (t) => {
+  const { base, command, open, visit } = await room(t, {
+    args: ['--arena-players', '2', '--address-joins', '1']
+  });
+  await command({ game: 'pong', settings: { points: 21 }, running: true });
+  const phones = [await visit(PAGES.phone), await visit(PAGES.phone)];
+  const third = await open(PAGES.phone);
+  await says(third, '#out-words', 'The game is full. You come in as soon as a player leaves.');
+  await says(third, '#state', 'Out of the game');
+  await phones[0].close();
+  await online(third);
+  await third.locator('#out').waitFor({ state: 'hidden' });
 
-    const join = () => fetch(new URL('arena/hall', base), { method: 'POST' });
-    let exhaust = true;
-    const exhausted = (async () => {
-      while (exhaust) await (await join()).arrayBuffer();
+  const join = () => fetch(new URL('arena/hall', base), { method: 'POST' });
+  let exhaust = true;
+  const exhausted = (async () => {
+    while (exhaust) await (await join()).arrayBuffer();
+  })();
+  const fourth = await open(PAGES.phone);
+  await says(fourth, '#out-words', 'Many come at once. You are in soon.');
+  exhaust = false;
+  await exhausted;
+  await phones[1].close();
+  await online(fourth);
+
+  await t.test('a player that sends too many plays on', async (t) => {
+    const { player } = await memory(fourth, 'arena.hall');
+    const refused = fourth.waitForResponse((answer) => answer.status() === 429);
+    let goOn = true;
+    const sending = (async () => {
+      while (goOn) {
+        const input = { method: 'POST', body: '{}' };
+        await (await fetch(new URL(`arena/hall/${player}`, base), input)).arrayBuffer();
+      }
     })();
-    const fourth = await open(PAGES.phone);
-    await says(fourth, '#out-words', 'Many come at once. You are in soon.');
-    exhaust = false;
-    await exhausted;
-    await phones[1].close();
-    await online(fourth);
+    const moving = (async () => {
+      while (goOn) await fourth.press('[role=slider]', 'ArrowUp', { delay: 50 });
+    })();
+    await refused;
+    t.equal(await fourth.getAttribute('body', 'data-state'), 'online');
+    goOn = false;
+    await Promise.all([sending, moving]);
+    const taken = fourth.waitForResponse((answer) => answer.status() === 204);
+    await fourth.press('[role=slider]', 'Home');
+    await taken;
+    await says(fourth, '#state', 'You play');
+  });
+});
 
-    await t.test('a player that sends too many plays on', async (t) => {
-      const { player } = await memory(fourth, 'arena.hall');
-      const refused = fourth.waitForResponse((answer) => answer.status() === 429);
-      let goOn = true;
-      const sending = (async () => {
-        while (goOn) {
-          const input = { method: 'POST', body: '{}' };
-          await (await fetch(new URL(`arena/hall/${player}`, base), input)).arrayBuffer();
-        }
-      })();
-      const moving = (async () => {
-        while (goOn) await fourth.press('[role=slider]', 'ArrowUp', { delay: 50 });
-      })();
-      await refused;
-      t.equal(await fourth.getAttribute('body', 'data-state'), 'online');
-      goOn = false;
-      await Promise.all([sending, moving]);
-      const taken = fourth.waitForResponse((answer) => answer.status() === 204);
-      await fourth.press('[role=slider]', 'Home');
-      await taken;
-      await says(fourth, '#state', 'You play');
-    });
-  }
-);
-
-t.test(
-  'a name that is being written stays in its field, and may be of emoji',
-  { skip },
-  async (t) => {
-    const { base, visit } = await room(t);
-    const phone = await visit(PAGES.phone);
-    await call(phone, 'Ada');
-    await phone.click('#name-change');
-    await phone.fill('#name', 'G'.repeat(25));
-    await phone.click('#naming button');
-    await says(phone, '#name-wrong', 'Write a name, of up to 24 characters.');
-    const { player } = await memory(phone, 'arena.hall');
-    const isTold = (answer) => answer.url().endsWith('/name') && answer.status() === 204;
-    const told = phone.waitForResponse(isTold);
-    await fetch(new URL(`arena/hall/${player}/leave`, base), { method: 'POST' });
-    await phone.evaluate(() => dispatchEvent(new Event('online'))); // By itself it comes a little later.
-    await told;
-    await says(phone, '#big', '2');
-    await phone.locator('#name-wrong').filter({ hasText: /^$/ }).waitFor({ state: 'attached' });
-    t.equal(await phone.isVisible('#name'), true);
-    await call(phone, '🦊'.repeat(24));
-  }
-);
+t.test('a name being written stays in its field, and may be of emoji', { skip }, async (t) => {
+  const { base, visit } = await room(t);
+  const phone = await visit(PAGES.phone);
+  await call(phone, 'Ada');
+  await phone.click('#name-change');
+  await phone.fill('#name', 'G'.repeat(25));
+  await phone.click('#naming button');
+  await says(phone, '#name-wrong', 'Write a name, of up to 24 characters.');
+  const { player } = await memory(phone, 'arena.hall');
+  const isTold = (answer) => answer.url().endsWith('/name') && answer.status() === 204;
+  const told = phone.waitForResponse(isTold);
+  await fetch(new URL(`arena/hall/${player}/leave`, base), { method: 'POST' });
+  await phone.evaluate(() => dispatchEvent(new Event('online'))); // By itself it comes a little later.
+  await told;
+  await says(phone, '#big', '2');
+  await phone.locator('#name-wrong').filter({ hasText: /^$/ }).waitFor({ state: 'attached' });
+  t.equal(await phone.isVisible('#name'), true);
+  await call(phone, '🦊'.repeat(24));
+});
 
 t.test('a name under the finger stays there until it is let go', { skip }, async (t) => {
   const { visit } = await room(t);

@@ -276,24 +276,21 @@ t.test('the panel ends a step, once, and leaves a question out', async (t) => {
   t.not(play()({}, 0, { round: 4 }).step, step, 'another round has other steps');
 });
 
-t.test(
-  'the end: what was asked, in words, and the standings; the panel is there at any time',
-  async (t) => {
-    const quiz = play();
-    quiz({ 1: 1, 2: 0 }, 0);
-    t.strictSame(quiz({ 1: 1, 2: 0 }, 900, { page: 'result' }).asked, []);
-    quiz({ 1: 1, 2: 0 }, 1000);
-    t.match(quiz({ 1: 1, 2: 0 }, 7000), { index: 1 });
-    quiz({}, 27_000, { question: 1 });
-    t.strictSame(quiz({}, 33_000), {
-      ...{ page: 'result', over: true, standings: [1, 1000, 1, 2, 0, 0], named: [1, 2] },
-      asked: [
-        { question: 'One and one?', answer: '2', share: 50 },
-        { question: 'And one?', answer: '3', share: 0 }
-      ]
-    });
-  }
-);
+t.test('the end: what was asked, in words, and the standings, at any time', async (t) => {
+  const quiz = play();
+  quiz({ 1: 1, 2: 0 }, 0);
+  t.strictSame(quiz({ 1: 1, 2: 0 }, 900, { page: 'result' }).asked, []);
+  quiz({ 1: 1, 2: 0 }, 1000);
+  t.match(quiz({ 1: 1, 2: 0 }, 7000), { index: 1 });
+  quiz({}, 27_000, { question: 1 });
+  t.strictSame(quiz({}, 33_000), {
+    ...{ page: 'result', over: true, standings: [1, 1000, 1, 2, 0, 0], named: [1, 2] },
+    asked: [
+      { question: 'One and one?', answer: '2', share: 50 },
+      { question: 'And one?', answer: '3', share: 0 }
+    ]
+  });
+});
 
 t.test('other questions hold at once; fewer of them are the end', async (t) => {
   const quiz = play();
@@ -306,15 +303,12 @@ t.test('other questions hold at once; fewer of them are the end', async (t) => {
   t.throws(() => quiz({ 1: 1 }, 0, { content: [] }), /list of 1 to 1000/);
 });
 
-t.test(
-  'what is chosen of answers that there are not, or of another question, is not counted',
-  async (t) => {
-    const quiz = play();
-    t.equal(quiz({ 1: 3, 2: 5, 3: -1 }, 0).answered, 0);
-    t.equal(quiz({ 1: 1, 2: 1 }, 0, { question: 1 }).answered, 0);
-    t.equal(quiz({}, 100).answered, 0, 'no player is there');
-  }
-);
+t.test('an answer that there is not, or of another question, is not counted', async (t) => {
+  const quiz = play();
+  t.equal(quiz({ 1: 3, 2: 5, 3: -1 }, 0).answered, 0);
+  t.equal(quiz({ 1: 1, 2: 1 }, 0, { question: 1 }).answered, 0);
+  t.equal(quiz({}, 100).answered, 0, 'no player is there');
+});
 
 t.test('with a room full of people, and the longest questions, it has room', async (t) => {
   const content = Array.from({ length: 20 }, () => ({
@@ -465,15 +459,12 @@ t.test('a player that comes later has nothing before', async (t) => {
   t.match(load(at(12, joined), memory), { counted: 5, missing: 0 });
 });
 
-t.test(
-  'a player that has said all of it stays in the sum; one that is gone without a word is told',
-  async (t) => {
-    const memory = {};
-    load(at(9, { 1: { accepted: 9, done: 1 }, 2: { received: 9 } }), memory);
-    t.match(load(at(10, { 2: { received: 9 } }), memory), { counted: 9, missing: 0, torn: 0 });
-    t.match(load(at(11, {}), memory), { counted: 9, missing: 0, torn: 1 });
-  }
-);
+t.test('a player that has said all stays in the sum; one gone without is told', async (t) => {
+  const memory = {};
+  load(at(9, { 1: { accepted: 9, done: 1 }, 2: { received: 9 } }), memory);
+  t.match(load(at(10, { 2: { received: 9 } }), memory), { counted: 9, missing: 0, torn: 0 });
+  t.match(load(at(11, {}), memory), { counted: 9, missing: 0, torn: 1 });
+});
 
 t.test('a player that says nothing new is waited for no longer', async (t) => {
   const memory = {};

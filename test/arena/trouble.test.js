@@ -154,23 +154,19 @@ t.test('a list of games that comes late says nothing of the next game', { skip }
   }
 });
 
-t.test(
-  'where a link must have a grant, field and panel say so; load takes it',
-  { skip },
-  async (t) => {
-    const args = ['--grants', keyFile(t), '--private', 'arena/*', '--private-join', 'yes'];
-    const { command, open, visit } = await room(t, { args });
-    await command({ game: 'load', running: true });
-    for (const path of [PAGES.field, PAGES.panel]) {
-      await says(await open(path), '#state', 'This game wants an invitation.');
-    }
-    const grant = reads('arena/*', { join: true });
-    const phone = await visit(`play/hall#grant=${grant}`);
-    await phone.waitForSelector('#root[data-connections="1"]', { timeout: 30_000 });
-    const blind = await visit(`play/hall#grant=${reads('other', { join: true })}`);
-    await says(blind, '#state', 'Your invitation does not let you in. Ask for another link.');
+t.test('field and panel say that a link must have a grant; load takes it', { skip }, async (t) => {
+  const args = ['--grants', keyFile(t), '--private', 'arena/*', '--private-join', 'yes'];
+  const { command, open, visit } = await room(t, { args });
+  await command({ game: 'load', running: true });
+  for (const path of [PAGES.field, PAGES.panel]) {
+    await says(await open(path), '#state', 'This game wants an invitation.');
   }
-);
+  const grant = reads('arena/*', { join: true });
+  const phone = await visit(`play/hall#grant=${grant}`);
+  await phone.waitForSelector('#root[data-connections="1"]', { timeout: 30_000 });
+  const blind = await visit(`play/hall#grant=${reads('other', { join: true })}`);
+  await says(blind, '#state', 'Your invitation does not let you in. Ask for another link.');
+});
 
 t.test('a command without an answer does not keep back the next ones', { skip }, async (t) => {
   const { visit } = await room(t);
