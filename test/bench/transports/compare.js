@@ -6,7 +6,7 @@
  *     node test/bench/transports/compare.js FIRST.json [SECOND.json]
  *
  * The files are those of run.js --json, as they are or gzipped. With one file it is compared with
- * measured.json.gz beside this one, a whole run of an earlier version. Figures of one contender
+ * measured.json.gz beside this one, a run of an earlier version. Figures of one contender
  * that failed in one run are left out.
  *
  * Exit status: 0; 2 where a file is not of a study.
