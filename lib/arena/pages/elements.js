@@ -35,6 +35,9 @@ export function put(element, text) {
   if (element.textContent !== words) element.textContent = words;
 }
 
+/** Says whether a button can do something now. Not by `disabled`: that would take the focus away. */
+export const allow = (button, isAllowed) => button.setAttribute('aria-disabled', !isAllowed);
+
 /** The colors that were asked for, until others hold: no frame asks the style again. */
 const known = new Map();
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => known.clear());

@@ -1,4 +1,4 @@
-import { make, put } from '../../arena-pages/elements.js';
+import { allow, make, put } from '../../arena-pages/elements.js';
 
 /**
  * A number that goes up and down by steps: two buttons and what holds. A spin button for keys and screen
@@ -60,9 +60,8 @@ export function stepper(root, { name, title, values, choose }) {
     now = value;
     put(spin, value.toLocaleString('en'));
     spin.setAttribute('aria-valuenow', value);
-    // Not `disabled`: that would take the focus away.
-    less.setAttribute('aria-disabled', value <= values[0]);
-    more.setAttribute('aria-disabled', value >= values.at(-1));
+    allow(less, value > values[0]);
+    allow(more, value < values.at(-1));
   }
 
   more.addEventListener('click', () => go(up()));

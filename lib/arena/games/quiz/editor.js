@@ -12,9 +12,6 @@ export function button(into, text, act) {
   return one;
 }
 
-/** Not `disabled`: that would take the focus away. */
-export const allow = (one, isAllowed) => one.setAttribute('aria-disabled', !isAllowed);
-
 function textIn(into, label, value) {
   const attributes = { type: 'text', maxlength: CHARACTERS, 'aria-label': label };
   const input = make('input', { attributes, into });

@@ -1,5 +1,5 @@
-import { make, put, style } from '../../arena-pages/elements.js';
-import { allow, button, editor } from './editor.js';
+import { allow, make, put, style } from '../../arena-pages/elements.js';
+import { button, editor } from './editor.js';
 
 /** The quiz on the panel: which question is open, to end it, leave it out or go to the result; and the questions. */
 
