@@ -33,17 +33,22 @@ constexpr uint64_t kHighs = 0x8080808080808080;
 inline uint64_t zeroBytes(uint64_t word) { return (word - kOnes) & ~word & kHighs; }
 
 /**
- * Skips bytes that stand for themselves inside a string: printable ASCII but for `"` and `\`.
- * Returns where the first other byte is, or `end`.
+ * Marks the bytes of `word` that do not stand for themselves inside a string: all but printable
+ * ASCII, and `"` and `\`. The lowest mark is exact.
  */
+inline uint64_t notPlain(uint64_t word) {
+  const uint64_t control = (word - kOnes * 0x20) & ~word & kHighs;
+  return (word & kHighs) | control | zeroBytes(word ^ (kOnes * '"')) |
+         zeroBytes(word ^ (kOnes * '\\'));
+}
+
+/** Skips bytes that stand for themselves inside a string, to the first other one, or `end`. */
 inline const char* skipPlain(const char* at, const char* end) {
   if constexpr (std::endian::native == std::endian::little) {
     while (end - at >= 8) {
       uint64_t word;
       memcpy(&word, at, sizeof word);
-      const uint64_t control = (word - kOnes * 0x20) & ~word & kHighs;
-      const uint64_t other = (word & kHighs) | control | zeroBytes(word ^ (kOnes * '"')) |
-                             zeroBytes(word ^ (kOnes * '\\'));
+      const uint64_t other = notPlain(word);
       if (other != 0) return at + (std::countr_zero(other) >> 3);
       at += 8;
     }
