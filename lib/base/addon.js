@@ -34,7 +34,7 @@ export function prebuilt(product) {
  *
  * @returns {object} its exports: the classes Pool, AddressLimits, Door, Feeds, Arena, Tls, World and
  *     LoopDelays; the functions canonical, reservePort, writeNow, takeFileLock, holdsFileLock, releaseFileLock,
- *     giveBackHeap and endNow; the lists outcomes and refusals
+ *     giveBackHeap, release and endNow; the lists outcomes and refusals
  * @throws {Error} with code `ERR_SPRITES_ADDON` and a message of one line, when there is none for this Node and
  *     platform, or in another thread than the main one
  */

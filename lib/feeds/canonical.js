@@ -136,7 +136,7 @@ export function canonical(value, depth = DEPTH) {
  */
 export function nativelyCanonical(bytes) {
   writeCanonical ??= loadCanonical();
-  const out = new Uint8Array(bytes.length);
+  const out = Buffer.allocUnsafeSlow(bytes.length);
   const length = writeCanonical(bytes, DEPTH, out);
   return length > 0 ? out.subarray(0, length) : undefined;
 }

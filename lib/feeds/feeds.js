@@ -47,6 +47,7 @@ export class Feeds {
   #mostOfItem;
   /** What a log keeps at most. @type {{items: number, bytes: number}} */
   keeps;
+  #free;
   #log;
   /** The last publication of each key that has one under way. @type {Map<string, Promise>} */
   #queues = new Map();
@@ -80,6 +81,7 @@ export class Feeds {
   constructor({ options, threads, pool, log, limits }) {
     const addon = loadAddon();
     this.outcomes = addon.outcomes;
+    this.#free = addon.release;
     this.native = new addon.Feeds(
       {
         hold: options.hold,
@@ -293,13 +295,15 @@ export class Feeds {
    *
    * @param {string} key
    * @param {{epoch: number, version: number}} cursor
-   * @param {import('./change.js').Change} change
+   * @param {import('./change.js').Change} change its value is released
    * @param {boolean} [upstream] it was fetched
    * @returns {Promise<{cursor: string, watching: number} | {problem: string, late?: true}>} `late`: see #written
    */
   async take(key, cursor, { value, patch, gzip }, upstream = false) {
     const version = { key, ...cursor, value, patch, gzip, upstream };
-    return this.#taken(key, cursor, this.native.publish(version));
+    const published = this.native.publish(version);
+    this.#release(value);
+    return this.#taken(key, cursor, published);
   }
 
   async #taken(key, cursor, [outcome, watching]) {
@@ -443,12 +447,12 @@ export class Feeds {
    *
    * @param {string} key
    * @param {'value' | 'json-patch' | 'merge-patch'} kind
-   * @param {Uint8Array} body
+   * @param {Uint8Array} body which is released
    * @returns {Promise<{created: boolean, cursor: string, watching: number} |
    *     {problem: string, detail?: string}>}
    */
-  publish(key, kind, body) {
-    return this.#inTurn(key, async () => {
+  async publish(key, kind, body) {
+    const answer = await this.#inTurn(key, async () => {
       if (this.#shared?.shares(key)) return this.#shared.publish(key, kind, body);
       const next = this.#next(key);
       if (next.now?.log) return { problem: 'other-kind' };
@@ -457,6 +461,8 @@ export class Feeds {
       const change = await this.workOut(key, next, { kind, body, always });
       return change.problem === undefined ? this.#takeNext(key, next, change, false) : change;
     });
+    this.#release(body);
+    return answer;
   }
 
   /**
@@ -522,8 +528,19 @@ export class Feeds {
    * @param {{kind: string, body: Uint8Array}} what and more parts of a Job
    * @returns {Promise<import('./change.js').Change>}
    */
-  workOut(key, next, what) {
-    return this.#changeBy({ ...this.#job(key, next, what.kind), ...what });
+  async workOut(key, next, what) {
+    const job = this.#job(key, next, what.kind);
+    const change = await this.#changeBy({ ...job, ...what });
+    if (job.before !== undefined) this.#release(job.before);
+    return change;
+  }
+
+  /**
+   * Frees bytes that are read no more: V8's collector would let those of some fifty publications come together. A small
+   * Buffer shares its memory with others, and is left to it.
+   */
+  #release(bytes) {
+    if (2 * bytes.byteLength > bytes.buffer.byteLength) this.#free(bytes);
   }
 
   /** @returns {Promise<{body: Uint8Array, form: string, digest: string}>} a feed's value for other servers */

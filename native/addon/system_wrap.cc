@@ -61,11 +61,17 @@ void endNowCall(const Nan::FunctionCallbackInfo<Value>& info) {
 // giveBackHeap(): collects all garbage there is, and gives its memory to the system: 20 ms, 4 MB.
 void giveBackHeapCall(const Nan::FunctionCallbackInfo<Value>&) { Nan::LowMemoryNotification(); }
 
+// release(bytes): frees their memory, which is theirs alone; they are empty then
+void releaseCall(const Nan::FunctionCallbackInfo<Value>& info) {
+  info[0].As<v8::Uint8Array>()->Buffer()->Detach(Local<Value>()).Check();
+}
+
 }  // namespace
 
 void initSystem(Local<Object> target) {
   Nan::SetMethod(target, "endNow", endNowCall);
   Nan::SetMethod(target, "giveBackHeap", giveBackHeapCall);
+  Nan::SetMethod(target, "release", releaseCall);
   Nan::SetMethod(target, "reservePort", reservePortCall);
   Nan::SetMethod(target, "writeNow", writeNowCall);
   Nan::SetMethod(target, "takeFileLock", takeFileLockCall);

@@ -56,6 +56,7 @@ struct Arrival {
   /** Takes from `*data`, which it moves on, what belongs to the body. */
   Chunks::State take(std::string_view* data) {
     if (framing == Framing::kChunked) return chunks.take(data, most, &body);
+    if (body.empty()) body.reserve(length);
     const size_t more = std::min<uint64_t>(length - body.size(), data->size());
     body.append(data->data(), more);
     data->remove_prefix(more);

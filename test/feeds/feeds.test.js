@@ -597,3 +597,18 @@ t.test('what can not be written in its turn holds late, and a caller is told', a
   t.strictSame(await feeds.publish('a', 'value', Buffer.from('1')), { created: true, ...late });
   t.strictSame(await feeds.remove('a'), late);
 });
+
+t.test('what a publication has brought is released with its answer', async (t) => {
+  const feeds = feedsOf(t, new Threads(1));
+  const taken = t.capture(feeds.native, 'publish', feeds.native.publish);
+  const publish = async (kind, text) => {
+    const body = Buffer.from(text);
+    t.notHas(await feeds.publish('a', kind, body), { problem: String });
+    const [{ args }] = taken();
+    return [body.length, args[0].value.length];
+  };
+  t.strictSame(await publish('value', JSON.stringify({ text: 'x'.repeat(1e5) })), [0, 0]);
+  // A small Buffer has its memory together with others.
+  t.strictSame(await publish('merge-patch', '{"i":1}'), [7, 0]);
+  t.match(feeds.valueOf('a').toString(), /^\{"i":1,"text":"xxx/);
+});
