@@ -6,9 +6,6 @@ import { DEPTH, ValueError } from '../client/patch.js';
  * numbers and strings as JavaScript writes them. Two values are the same when their texts are.
  */
 
-/** Names in the list for V8, for each member there is: a longer list takes longer than it saves. */
-const DENSE = 4;
-
 /** Loaded when it is wanted: `--help` needs no addon. */
 let writeCanonical;
 const encoder = new TextEncoder();
@@ -48,49 +45,30 @@ function checkPlain(value) {
   if (typeof value !== 'string' && typeof value !== 'boolean') throw new TypeError(NO_JSON);
 }
 
-/** What canonical writing has to know of a value. */
-class Survey {
-  /** Whether the members of every object are in order. */
-  inOrder = true;
-  /** The names there are. */
-  names = new Set();
-  objects = 0;
-  members = 0;
-
-  constructor(value, depth) {
-    this.#look(value, depth);
+/**
+ * Checks a value that may nest so deep.
+ *
+ * @returns {boolean} whether the members of every object are in order
+ */
+function isInOrder(value, depth) {
+  if (value === null) return true;
+  if (typeof value !== 'object') {
+    checkPlain(value);
+    return true;
   }
-
-  #look(value, depth) {
-    if (value === null) return;
-    if (typeof value !== 'object') {
-      checkPlain(value);
-      return;
-    }
-    if (depth === 0) throw new ValueError(`Nest objects and arrays at most ${DEPTH} deep.`);
-    if (Array.isArray(value)) {
-      for (const one of value) this.#look(one, depth - 1);
-      return;
-    }
-    if (Object.getPrototypeOf(value) !== Object.prototype) throw new TypeError(NO_JSON);
-    this.objects += 1;
-    let last = '';
-    for (const name of Object.keys(value)) {
-      if (name < last) this.inOrder = false;
-      last = name;
-      this.members += 1;
-      this.names.add(name);
-      this.#look(value[name], depth - 1);
-    }
+  if (depth === 0) throw new ValueError(`Nest objects and arrays at most ${DEPTH} deep.`);
+  let inOrder = true;
+  if (Array.isArray(value)) {
+    for (const one of value) inOrder = isInOrder(one, depth - 1) && inOrder;
+    return inOrder;
   }
-
-  /**
-   * Whether V8 may look for every name in every object: most objects have most of them. What each
-   * object inherits under that name would be written as its own.
-   */
-  get isDense() {
-    return this.names.size * this.objects <= DENSE * this.members && !this.names.has('__proto__');
+  if (Object.getPrototypeOf(value) !== Object.prototype) throw new TypeError(NO_JSON);
+  let last = '';
+  for (const name of Object.keys(value)) {
+    inOrder = isInOrder(value[name], depth - 1) && name >= last && inOrder;
+    last = name;
   }
+  return inOrder;
 }
 
 function written(value) {
@@ -121,11 +99,12 @@ function written(value) {
  * @throws {TypeError} when JSON.parse gives no such thing: undefined, a function, a Date, a hole
  */
 export function canonical(value, depth = DEPTH) {
-  const survey = new Survey(value, depth);
-  // V8 writes several times as quickly: what is in order already, as most programs write it again
-  // and again, and what it is given a list of names for, which then is the order.
-  if (survey.inOrder) return JSON.stringify(value);
-  return survey.isDense ? JSON.stringify(value, [...survey.names].sort()) : written(value);
+  const inOrder = isInOrder(value, depth);
+  // V8 writes quickly, and what is out of order is put in order natively: half the time of `written`.
+  const text = JSON.stringify(value);
+  if (inOrder) return text;
+  const bytes = nativelyCanonical(encoder.encode(text));
+  return bytes === undefined ? written(value) : utf8.decode(bytes);
 }
 
 /**

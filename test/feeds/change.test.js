@@ -11,7 +11,7 @@ import { change } from '../../lib/feeds/change.js';
 import { compare } from '../../lib/feeds/compare.js';
 import { randomOf } from '../fuzz/random.js';
 import { lengthOf } from '../support/until.js';
-import { randomlyChanged, randomPatch, randomValue } from '../support/json-cases.js';
+import { plainly, randomlyChanged, randomPatch, randomValue } from '../support/json-cases.js';
 
 /**
  * What a publication makes of a feed, as the worker threads work it out.
@@ -142,35 +142,25 @@ t.test('canonical JSON: members in order at every level, whatever they are calle
   const random = randomOf(t);
   const names = [
     ...['b', 'a', '10', '9', '', 'constructor'],
-    ...['toString', 'toJSON', '\u20ac'],
-    '__proto__'
+    ...['toString', 'toJSON', '\u20ac', '__proto__'],
+    ...['\ue000', '\n']
   ];
   const make = (depth) => {
     if (depth > 3 || random.oneIn(4)) return random.pick([1.5, 'x', null, true, -0, '"']);
     if (random.oneIn(3)) return Array.from({ length: random.below(5) }, () => make(depth + 1));
     const members = Array.from({ length: random.below(5) }, () => [
-      // Now and then one that has __proto__, which is looked for in no other.
-      names[random.below(names.length - (random.oneIn(20) ? 0 : 1))],
+      // Now and then one that is left to JavaScript.
+      names[random.below(names.length - (random.oneIn(20) ? 0 : 2))],
       make(depth + 1)
     ]);
     return Object.fromEntries(members);
   };
-  const plainly = (value) => {
-    if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-    if (Array.isArray(value)) return `[${value.map(plainly).join()}]`;
-    const members = Object.keys(value).sort();
-    return `{${members.map((name) => `${JSON.stringify(name)}:${plainly(value[name])}`).join()}}`;
-  };
   let wrong = 0;
   for (let i = 0; i < PAIRS; i += 1) {
-    const value = JSON.parse(plainly(make(0)));
-    // Most objects of it have the same names; or hardly any two have one.
-    const many = random.oneIn(2) ? Array(20).fill(value) : { z: value, ...make(0), b: [value] };
-    if (canonical(many) !== plainly(many)) wrong += 1;
+    const value = JSON.parse(JSON.stringify(make(0)));
+    if (canonical(value) !== plainly(value)) wrong += 1;
   }
   t.equal(wrong, 0);
-  const each = Array.from({ length: 3000 }, (_, i) => ({ [`name${i}`]: i, a: i }));
-  t.equal(canonical(each), plainly(each), 'and where no two have the same');
 });
 
 t.test('a patch is made where one is asked for', async (t) => {

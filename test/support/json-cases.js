@@ -313,6 +313,14 @@ function randomPointer(random, value) {
   return pointer;
 }
 
+/** @returns {string} a value as canonical text, written as RFC 8785 says it */
+export function plainly(value) {
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(plainly).join()}]`;
+  const members = Object.keys(value).sort();
+  return `{${members.map((name) => `${JSON.stringify(name)}:${plainly(value[name])}`).join()}}`;
+}
+
 /**
  * @param {import('../fuzz/random.js').Random} random
  * @param {unknown} value to which it may fit or not
