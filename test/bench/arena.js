@@ -20,7 +20,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { answerHelp, takeValues } from '../support/documents.js';
 import { arenaOptions, command, enter, statusOf, wrk } from './arena-rig.js';
 import { canPin, during, startSprites } from './contenders.js';
-import { markdown, spread } from './figures.js';
+import { judged, report, spread, tableOf, tenth, whereOf, whole } from './figures.js';
 import { ask } from './server-memory.js';
 import { cpuSeconds } from './usage.js';
 
@@ -113,31 +113,35 @@ async function round(server) {
   };
 }
 
+const COLUMNS = {
+  'inputs/s': ({ rate }) => whole.format(rate),
+  'CPU an input': ({ micros }) => `${tenth.format(micros)} µs`,
+  'V8 heap': ({ heap }) => `${heap >= 0 ? '+' : ''}${whole.format(heap / 1000)} kB`,
+  'reductions/s': ({ reductions }) => tenth.format(reductions),
+  'longest stall': ({ longestStall }) => `${tenth.format(longestStall)} ms`,
+  refused: ({ refused }) => refused,
+  'looks at the law': ({ looks }) => looks
+};
+
 async function main(server) {
   await play(server.url);
   await load(server.url, 1);
   const rounds = [];
   for (let i = 0; i < values.rounds; i += 1) rounds.push(await round(server));
-  const headings = [
-    ...['inputs/s', 'CPU an input', 'V8 heap', 'reductions/s', 'longest stall', 'refused'],
-    'looks at the law'
-  ];
-  const rows = rounds.map((one) => [
-    Math.round(one.rate).toLocaleString('en'),
-    `${one.micros.toFixed(1)} µs`,
-    `${one.heap >= 0 ? '+' : ''}${(one.heap / 1000).toFixed(0)} kB`,
-    one.reductions.toFixed(1),
-    `${one.longestStall.toFixed(1)} ms`,
-    ...[one.refused, one.looks]
-  ]);
-  console.log(markdown([headings, ...rows]));
   const middle = (name) => spread(rounds.map((one) => one[name])).median;
-  const holds =
-    middle('rate') >= PROMISED.rate &&
-    middle('micros') <= PROMISED.micros &&
-    middle('heap') <= PROMISED.heap;
-  console.log(`${holds ? 'holds' : 'does not hold'}: ${JSON.stringify(PROMISED)} at the median`);
-  process.exitCode = holds ? 0 : 1;
+  const [rate, micros, heap] = ['rate', 'micros', 'heap'].map(middle);
+  report(
+    { strict: true },
+    {
+      table: tableOf(COLUMNS, rounds),
+      about: whereOf(canPin()),
+      held: judged([
+        [`at least ${PROMISED.rate} inputs/s`, rate, whole.format, rate >= PROMISED.rate],
+        [`at most ${PROMISED.micros} µs each`, micros, tenth.format, micros <= PROMISED.micros],
+        [`heap grows by at most ${PROMISED.heap}`, heap, whole.format, heap <= PROMISED.heap]
+      ])
+    }
+  );
 }
 
 try {

@@ -17,8 +17,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import { onCore, start } from './contenders.js';
-import { inRounds, markdown, show, spreads } from './figures.js';
-import { runSwarm } from './load.js';
+import { fine, inRounds, report, show, spreads, tableOf, whereOf, whole } from './figures.js';
+import { byClock, withLoad } from './load.js';
 import { statusAt } from './usage.js';
 import { certificate } from '../support/certificate.js';
 import { launch, SPRITES } from '../support/launch.js';
@@ -35,20 +35,15 @@ const ATTACKS = process.argv.length > 4 ? process.argv.slice(4) : ALL;
 const ATTACKER = fileURLToPath(new URL('attacker.js', import.meta.url));
 
 /** The honest clients' account of one spell. */
-async function throwSprites({ port, adminPort }) {
-  // The swarm ends with 1 unless all sprites have arrived.
-  const { throwing, latency, account, use } = await runSwarm(
-    ['throw', CLIENTS, '--quiet'],
-    { rate: RATE, time: SECONDS, port, 'status-port': adminPort, wait: 30 },
-    1
-  ).result;
-  return {
-    rate: throwing.perSecond,
-    p50: latency.arrival.p50,
-    p99: latency.arrival.p99,
-    refused: account.refused + account.unanswered,
-    cores: use.cores
-  };
+function throwSprites(server) {
+  const part = byClock({ port: server.port, clients: CLIENTS, lanes: 64, rate: RATE });
+  return withLoad([part], true, async (load) => {
+    const seen = await load.throwAll(server, { warmup: 0, seconds: SECONDS });
+    // The next spell's sprites must not land at those that were here.
+    await load.leave();
+    const { rate, late, refused, grown, seconds } = seen;
+    return { rate, p50: late.p50, p99: late.p99, refused, cores: grown.cpu / seconds };
+  });
 }
 
 /** What the front door has done so far. */
@@ -58,15 +53,15 @@ async function doneBy({ adminPort }) {
 }
 
 /** One spell: an attack, or none. */
-async function measure(ports, attack) {
-  let before = await doneBy(ports);
-  const command = ['nice', '-n', 19, process.execPath, ATTACKER, attack, '--port', ports.port];
-  const attacker = attack && start(1, [...command, '--tls', ports.tlsPort], { stdio: 'inherit' });
+async function measure(server, attack) {
+  let before = await doneBy(server);
+  const command = ['nice', '-n', 19, process.execPath, ATTACKER, attack, '--port', server.port];
+  const attacker = attack && start(1, [...command, '--tls', server.tlsPort], { stdio: 'inherit' });
   // The attacker starts slowly: its priority is low.
-  while (attacker && (await doneBy(ports)).connections < before.connections + 30) await pause(100);
-  before = await doneBy(ports);
-  const figures = await throwSprites(ports);
-  const after = await doneBy(ports);
+  while (attacker && (await doneBy(server)).connections < before.connections + 30) await pause(100);
+  before = await doneBy(server);
+  const figures = await throwSprites(server);
+  const after = await doneBy(server);
   if (attacker) {
     attacker.kill();
     await once(attacker, 'exit');
@@ -75,38 +70,39 @@ async function measure(ports, attack) {
   return { ...figures, connections: aSecond('connections'), requests: aSecond('requests') };
 }
 
+const COLUMNS = {
+  attack: ({ attack }) => attack,
+  'connections a second': ({ connections }) => show(connections, whole),
+  'requests a second': ({ requests }) => show(requests, whole),
+  'sprites a second, of none': ({ rateOfNone }) => show(rateOfNone, fine),
+  'p50 ms': ({ p50 }) => show(p50, fine),
+  'p99 ms': ({ p99 }) => show(p99, fine),
+  'p99, of none': ({ p99OfNone }) => show(p99OfNone, fine),
+  refused: ({ refused }) => show(refused, whole),
+  'cores of the server': ({ cores }) => show(cores, fine)
+};
+
 const folder = mkdtempSync(join(tmpdir(), 'sprites-attacks-'));
-const server = launch(
+const { child, ended, listening } = launch(
   { ...{ drain: 0, 'admin-port': 0, 'tls-port': 0, 'log-level': 'error' }, ...certificate(folder) },
   { command: [...onCore(0), ...SPRITES] }
 );
 try {
-  const ports = await server.listening;
-  await measure(ports);
+  const server = { ...(await listening), pids: [child.pid] };
+  await measure(server);
   const rounds = await inRounds(['none', ...ATTACKS], ROUNDS, (attack) =>
-    measure(ports, attack === 'none' ? null : attack)
+    measure(server, attack === 'none' ? null : attack)
   );
   const ratio = (name) => (figures, i) => figures[name] / rounds.none[i][name];
-  const columns = {
-    'connections a second': ['connections', 0],
-    'requests a second': ['requests', 0],
-    'sprites a second, of none': ['rateOfNone', 3],
-    'p50 ms': ['p50', 2],
-    'p99 ms': ['p99', 2],
-    'p99, of none': ['p99OfNone', 2],
-    refused: ['refused', 0],
-    'cores of the server': ['cores', 2]
-  };
   const ratios = { rateOfNone: ratio('rate'), p99OfNone: ratio('p99') };
   const names = ['connections', 'requests', 'p50', 'p99', 'refused', 'cores'];
-  const rows = Object.entries(rounds).map(([attack, all]) => {
-    const figures = spreads(all, names, ratios);
-    return [attack, ...Object.values(columns).map(([name, digits]) => show(figures[name], digits))];
-  });
-  const headings = ['attack', ...Object.keys(columns)];
-  console.log(markdown([headings, ...rows]));
+  const rows = Object.entries(rounds).map(([attack, all]) => ({
+    attack,
+    ...spreads(all, names, ratios)
+  }));
+  report({}, { table: tableOf(COLUMNS, rows), about: whereOf(true) });
 } finally {
-  server.child.kill();
-  await server.ended;
+  child.kill();
+  await ended;
   rmSync(folder, { recursive: true });
 }

@@ -26,6 +26,7 @@ import { fileLimit } from '../../lib/base/file-limit.js';
 import { buildWhenWanted, builtFile } from '../../lib/swarm/build.js';
 import { loadTestAddon } from '../support/addon.js';
 import { freePort } from '../support/addresses.js';
+import { refuseUsage } from '../support/documents.js';
 import { inSeconds, KEY_SET, reads } from '../support/grants.js';
 import { launch, SPRITES, UNBOUND } from '../support/launch.js';
 import { until } from '../support/until.js';
@@ -364,15 +365,15 @@ export const contenders = {
 /**
  * @param {string} only names with commas between them
  * @param {Record<string, object>} all by name
- * @param {(wrong: string) => never} usage
+ * @param {string} url of the program, which ends as `refuseUsage` does where there is no such name
  * @returns {string[]}
  */
-export function namesIn(only, all, usage) {
+export function namesIn(only, all, url) {
   const names = only.split(',');
   const unknown = names.find((name) => !Object.hasOwn(all, name));
   return unknown === undefined
     ? names
-    : usage(`no contender "${unknown}": there are ${Object.keys(all).join(', ')}`);
+    : refuseUsage(url, `no contender "${unknown}": there are ${Object.keys(all).join(', ')}`);
 }
 
 /**

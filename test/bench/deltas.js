@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { change, compress, wholeAnswer } from '../../lib/feeds/change.js';
 import { Random } from '../fuzz/random.js';
 import { answerHelp } from '../support/documents.js';
-import { markdown, tenth, whole } from './figures.js';
+import { tableOf, tenth, whole } from './figures.js';
 
 answerHelp(import.meta.url);
 
@@ -103,19 +103,19 @@ function main() {
   const { versions, values, cpu, ...sums } = measure(seed);
   const number = whole.format;
   console.log(`Match ${seed}, ${versions} versions of ${number(values / versions)} bytes.\n`);
-  const names = {
-    whole: 'whole',
-    wholeGzip: 'whole, gzip',
-    patches: 'patches',
-    patchesGzip: 'patches, gzip'
+  const titles = {
+    ...{ whole: 'whole', wholeGzip: 'whole, gzip' },
+    ...{ patches: 'patches', patchesGzip: 'patches, gzip' }
   };
-  const rows = Object.entries(names).map(([name, title]) => {
-    const share = tenth.format((100 * sums[name]) / sums.whole);
-    const took = name in cpu ? `${number((1000 * cpu[name]) / versions)} µs` : '-';
-    return [title, number(sums[name]), number(sums[name] / versions), `${share}%`, took];
-  });
-  const head = ['sent', 'bytes in all', 'a version', 'of whole', 'compressing a version'];
-  console.log(markdown([head, ...rows]));
+  const columns = {
+    sent: (name) => titles[name],
+    'bytes in all': (name) => number(sums[name]),
+    'a version': (name) => number(sums[name] / versions),
+    'of whole': (name) => `${tenth.format((100 * sums[name]) / sums.whole)}%`,
+    'compressing a version': (name) =>
+      name in cpu ? `${number((1000 * cpu[name]) / versions)} µs` : '-'
+  };
+  console.log(tableOf(columns, Object.keys(titles)));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) main();

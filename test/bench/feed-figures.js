@@ -2,7 +2,7 @@
  * What npm run bench:feeds measures, what of it is held to what, and its tables.
  */
 import { Histogram } from '../../lib/swarm/histogram.js';
-import { markdown, number as cell, tenth, whole } from './figures.js';
+import { fine, judged, number as cell, tableOf, tenth, whole } from './figures.js';
 
 const MEGABYTE = 2 ** 20;
 
@@ -80,35 +80,31 @@ export function together(rounds) {
   return row;
 }
 
+const COLUMNS = {
+  'documents/s': ({ rate }) => cell(rate, whole),
+  'CPU a document': ({ cpu }) => `${cell(cpu)} µs`,
+  'resident (growth)': ({ resident, growth }) =>
+    `${megabytes(resident)} MB (+${megabytes(growth)})`,
+  sockets: ({ sockets }) => `${megabytes(sockets)} MB`,
+  'late p50': ({ p50 }) => `${cell(p50)} ms`,
+  p99: ({ p99 }) => cell(p99),
+  max: ({ max }) => cell(max),
+  skipped: ({ skipped }) => cell(skipped, whole),
+  missing: ({ missing }) => cell(missing, whole),
+  'stall (CPU)': ({ stall, work }) =>
+    stall === undefined ? '-' : `${cell(stall)} ms (${cell(work)})`
+};
+
 /**
  * @param {Record<string, object>} rows by contender: figuresOf, or {failed}
  * @param {(name: string) => string} titleOf
  * @returns {string} the table of one cell, in Markdown
  */
-export function table(rows, titleOf) {
-  const headings = [
-    ...['server', 'documents/s', 'CPU a document', 'resident (growth)', 'sockets', 'late p50'],
-    ...['p99', 'max', 'skipped', 'missing', 'stall (CPU)']
-  ];
-  const lines = Object.entries(rows).map(([name, row]) =>
-    row.failed === undefined
-      ? [
-          titleOf(name),
-          cell(row.rate, whole),
-          `${cell(row.cpu)} µs`,
-          `${megabytes(row.resident)} MB (+${megabytes(row.growth)})`,
-          `${megabytes(row.sockets)} MB`,
-          `${cell(row.p50)} ms`,
-          cell(row.p99),
-          cell(row.max),
-          cell(row.skipped, whole),
-          cell(row.missing, whole),
-          row.stall === undefined ? '-' : `${cell(row.stall)} ms (${cell(row.work)})`
-        ]
-      : [titleOf(name), row.failed, ...Array(9).fill('')]
+export const table = (rows, titleOf) =>
+  tableOf(
+    { server: ({ name }) => titleOf(name), ...COLUMNS },
+    Object.entries(rows).map(([name, row]) => ({ name, ...row }))
   );
-  return markdown([headings, ...lines]);
-}
 
 /**
  * Compares the figures of Sprites in one cell with what is promised.
@@ -117,45 +113,43 @@ export function table(rows, titleOf) {
  * @param {Record<string, object>} rows
  * @returns {{figure: string, value: string, holds: boolean}[]}
  */
-export function verdicts(of, rows) {
-  const list = [];
-  for (const [name, row] of Object.entries(rows)) {
-    if (!name.startsWith('sprites')) continue;
-    const judge = (figure, value, holds) =>
-      list.push({ figure: `${name}: ${figure}`, value, holds });
-    if (row.failed !== undefined) {
-      judge('is served', row.failed, false);
-      continue;
-    }
-    const ws = rows.ws?.cpu;
-    if (of.ws !== undefined && ws) {
-      const times = row.cpu / ws;
-      judge(`CPU a document at most ${of.ws} × ws's`, times.toFixed(2), times <= of.ws);
-    }
-    const without = rows['sprites-poll']?.cpu;
-    if (name === 'sprites-poll-grant' && without) {
-      const times = row.cpu / without;
-      judge(
-        `CPU a document at most ${HELD.grant} × that without a grant`,
-        times.toFixed(2),
-        times <= HELD.grant
-      );
-    }
-    judge('resident size grows by at most 60 MB', megabytes(row.growth), row.growth <= HELD.growth);
-    judge(
-      'none is later than 2 s',
-      `${cell(row.max)} ms`,
-      row.max !== null && row.max <= HELD.late
+export const verdicts = (of, rows) =>
+  Object.entries(rows)
+    .filter(([name]) => name.startsWith('sprites'))
+    .flatMap(([name, row]) =>
+      judged(heldOf(of, name, row, rows)).map((one) => ({
+        ...one,
+        figure: `${name}: ${one.figure}`
+      }))
     );
-    judge(
+
+/** What one of them is held to: see judged(). */
+function heldOf(of, name, row, { ws, 'sprites-poll': poll }) {
+  if (row.failed !== undefined) return [['is served', row.failed, String, false]];
+  const { cpu, growth, max, missing, repeated, stall, work } = row;
+  const times = (other) => (other?.cpu ? cpu / other.cpu : undefined);
+  const ofWs = of.ws && times(ws);
+  const ofPoll = name === 'sprites-poll-grant' ? times(poll) : undefined;
+  const ms = (value) => `${cell(value)} ms`;
+  return [
+    [`CPU a document at most ${of.ws} × ws's`, ofWs, fine.format, ofWs <= of.ws],
+    [
+      `CPU a document at most ${HELD.grant} × that without a grant`,
+      ...[ofPoll, fine.format, ofPoll <= HELD.grant]
+    ],
+    ['resident size grows by at most 60 MB', growth, megabytes, growth <= HELD.growth],
+    ['none is later than 2 s', max, ms, max !== null && max <= HELD.late],
+    [
       'none misses what is newest, none has it twice',
-      `${row.missing}, ${row.repeated}`,
-      row.missing === 0 && row.repeated === 0
-    );
-    if (row.stall !== undefined) {
-      const value = `${cell(row.stall)} ms, ${cell(row.work)} of them its own CPU`;
-      judge('no stall above 10 ms', value, row.stall <= HELD.stall);
-    }
-  }
-  return list;
+      missing + repeated,
+      () => `${missing}, ${repeated}`,
+      missing + repeated === 0
+    ],
+    [
+      'no stall above 10 ms',
+      stall,
+      () => `${ms(stall)}, ${cell(work)} of them its own CPU`,
+      stall <= HELD.stall
+    ]
+  ];
 }

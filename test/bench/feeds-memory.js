@@ -26,7 +26,7 @@ import {
   TOKEN
 } from './contenders.js';
 import { ask, memoryOf } from './server-memory.js';
-import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
+import { answerHelp, takeValues } from '../support/documents.js';
 import { until } from '../support/until.js';
 
 answerHelp(import.meta.url);
@@ -48,7 +48,7 @@ const WAYS = { poll: 'a long poll', stream: 'an event stream' };
 const { watchers, settle, only, strict } = takeValues(import.meta.url, {
   ...{ watchers: [18000, 1], settle: [5], only: 'poll,stream', strict: false }
 });
-const ways = namesIn(only, WAYS, (wrong) => refuseUsage(import.meta.url, wrong));
+const ways = namesIn(only, WAYS, import.meta.url);
 const pin = canPin();
 const program = buildWatchers();
 

@@ -39,7 +39,7 @@ import { loadavg } from 'node:os';
 import { fileLimit } from '../../lib/base/file-limit.js';
 import { canPin, feedContenders, measureFeed, namesIn, thoseHere } from './contenders.js';
 import { CELLS, figuresOf, table, together, verdicts } from './feed-figures.js';
-import { fail, inRounds, printHeld, whereOf } from './figures.js';
+import { fail, inRounds, tellHeld, whereOf } from './figures.js';
 import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 
 answerHelp(import.meta.url);
@@ -65,7 +65,7 @@ function readOptions() {
     ...{ rounds: [1, 1, 100], seconds: [process.argv.includes('--short') ? 3 : 6, 0.1] },
     ...{ short: false, only: USUAL.join(','), cells: '', stalled: 'both', json: '', strict: false }
   });
-  const names = namesIn(options.only, feedContenders, usage);
+  const names = namesIn(options.only, feedContenders, import.meta.url);
   if (!(options.stalled in SHARES)) usage('--stalled wants both, none or tenth');
   const cells = CELLS.filter(
     ({ name, short }) => name.startsWith(options.cells) && (short || !options.short)
@@ -91,11 +91,10 @@ function describe(pin, { seconds, rounds }) {
 }
 
 async function main() {
-  const options = readOptions();
+  const { json: file, ...options } = readOptions();
   const pin = canPin();
   const { here: names } = thoseHere(options.names, feedContenders);
   const results = [];
-  let failures = 0;
   for (const of of options.cells) {
     if (of.connections + SPARE_FILES > fileLimit()) {
       console.error(`bench: ${of.name} is left out: ulimit -n is ${fileLimit()}`);
@@ -117,20 +116,14 @@ async function main() {
       console.log(`\n## ${of.name}${share > 0 ? ', a tenth reads nothing' : ''}\n`);
       console.log(table(rows, (name) => feedContenders[name].title));
       console.log('');
-      printHeld(held);
-      failures += Object.values(rows).filter(({ failed }) => failed !== undefined).length;
-      if (options.strict) failures += held.filter(({ holds }) => !holds).length;
+      tellHeld(options, held);
+      if (Object.values(rows).some(({ failed }) => failed !== undefined)) process.exitCode = 1;
       results.push({ cell: of.name, stalled: share, rows, rounds: all, held });
     }
   }
-  console.log(`\n${describe(pin, options)}`);
-  if (options.json) {
-    writeFileSync(
-      options.json,
-      JSON.stringify({ about: describe(pin, options), results }, null, 2)
-    );
-  }
-  if (failures > 0) process.exitCode = 1;
+  const about = describe(pin, options);
+  console.log(`\n${about}`);
+  if (file) writeFileSync(file, JSON.stringify({ about, results }, null, 2));
 }
 
 main().catch(fail);

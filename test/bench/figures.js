@@ -116,40 +116,81 @@ export const machineOf = (pin) => ({
 /** The same in words. */
 export const whereOf = (pin) => `${Object.values(machineOf(pin)).join('; ')}.`;
 
-/** Prints which figures are as they are held to be. @param {{figure: string, value: string, holds: boolean}[]} held */
-export function printHeld(held) {
-  for (const { figure, value, holds } of held) {
+/**
+ * Says which figures are as they are held to be.
+ *
+ * @param {{json?: boolean, strict?: boolean}} options `json`: it is said otherwise; `strict`: the exit code is 1 where
+ *     one is not
+ * @param {{figure: string, value: string, holds: boolean}[]} held
+ */
+export function tellHeld({ json = false, strict = false }, held) {
+  for (const { figure, value, holds } of json ? [] : held) {
     console.log(`${holds ? 'holds' : 'DOES NOT HOLD'}: ${figure}: ${value}`);
   }
+  if (strict && held.some(({ holds }) => !holds)) process.exitCode = 1;
 }
 
-/** @returns {string} a median and, in brackets, the least and the most */
-export const show = ({ median, min, max }, digits) =>
-  `${median.toFixed(digits)} (${min.toFixed(digits)}–${max.toFixed(digits)})`;
+/**
+ * Says what a bench has found: a table and which figures hold, or all of it as JSON.
+ *
+ * @param {{json?: boolean, strict?: boolean}} options see tellHeld
+ * @param {object} found
+ * @param {string} found.table in Markdown
+ * @param {string} found.about where and how it was measured
+ * @param {{figure: string, value: string, holds: boolean}[]} [found.held]
+ * @param {object} found.rest what only the JSON has besides
+ */
+export function report(options, { table, about, held = [], ...rest }) {
+  const json = () => JSON.stringify({ about, held, ...rest }, null, 2);
+  console.log(options.json ? json() : `${table}\n\n${about}`);
+  tellHeld(options, held);
+}
 
-/** @param {Array<Array<string | number>>} rows the headings first @returns {string} a table in Markdown */
-export const markdown = ([headings, ...rows]) =>
-  [headings, headings.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n');
+/**
+ * @param {Array<[figure: string, value: number, say: (value: number) => string, holds: boolean]>} rows
+ * @returns {{figure: string, value: string, holds: boolean}[]} of those whose value is known
+ */
+export const judged = (rows) =>
+  rows
+    .filter(([, value]) => value !== undefined)
+    .map(([figure, value, say, holds]) => ({ figure, value: say(value), holds }));
+
+const decimals = (digits) =>
+  new Intl.NumberFormat('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits });
 
 /** Numbers as the tables have them. */
-export const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
-export const tenth = new Intl.NumberFormat('en-US', {
-  minimumFractionDigits: 1,
-  maximumFractionDigits: 1
-});
+export const whole = decimals(0);
+export const tenth = decimals(1);
+export const fine = decimals(2);
+
 /** @param {?number} value @returns {string} - where there is none */
 export const number = (value, format = tenth) =>
   Number.isFinite(value) ? format.format(value) : '-';
 
-const fine = new Intl.NumberFormat('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
-
-function cell(figure, format, unit = '') {
+/** @returns {string} a median and, in brackets, the least and the most where they differ; - where there is none */
+export function show(figure, format = tenth, unit = '') {
   if (!figure) return '-';
-  const show = (value) => format.format(value);
-  const { median, min, max } = figure;
-  return show(min) === show(max)
-    ? `${show(median)}${unit}`
-    : `${show(median)}${unit} (${show(min)}–${show(max)})`;
+  const [median, min, max] = [figure.median, figure.min, figure.max].map(format.format);
+  return min === max ? `${median}${unit}` : `${median}${unit} (${min}–${max})`;
+}
+
+/**
+ * @template T
+ * @param {Record<string, (row: T) => string | number>} columns by their headings
+ * @param {T[]} rows of one that has `failed` that is said, behind its first cell
+ * @returns {string} a table in Markdown
+ */
+export function tableOf(columns, rows) {
+  const headings = Object.keys(columns);
+  const [first, ...others] = Object.values(columns);
+  const cells = (row) =>
+    row.failed === undefined
+      ? others.map((of) => of(row))
+      : others.map((_, i) => (i === 0 ? row.failed : ''));
+  const lines = rows.map((row) => [first(row), ...cells(row)]);
+  return [headings, headings.map(() => '---'), ...lines]
+    .map((line) => `| ${line.join(' | ')} |`)
+    .join('\n');
 }
 
 function heapCell({ heapBefore, heapAfter }) {
@@ -164,22 +205,20 @@ function heapCell({ heapBefore, heapAfter }) {
  * @returns {string} the table, in Markdown
  */
 export function table(summary, titles, memoryClients) {
-  const heap = `V8 heap, 0 → ${whole.format(memoryClients)} parked`;
-  const headings = [
-    ...['server', 'sprites/s', '× node:http', 'server CPU per sprite', '× epoll'],
-    ...['bytes per parked client', heap, 'longest stall']
-  ];
-  const rows = Object.entries(summary).map(([name, figures]) => [
-    titles[name],
-    cell(figures.rate, whole),
-    cell(figures.rateOverNode, tenth),
-    cell(figures.cpuPerSprite, tenth, ' µs'),
-    cell(figures.cpuOverEpoll, fine),
-    cell(figures.bytesPerClient, whole),
-    heapCell(figures),
-    cell(figures.stall, tenth, ' ms')
-  ]);
-  return markdown([headings, ...rows]);
+  const columns = {
+    server: ({ name }) => titles[name],
+    'sprites/s': ({ rate }) => show(rate, whole),
+    '× node:http': ({ rateOverNode }) => show(rateOverNode),
+    'server CPU per sprite': ({ cpuPerSprite }) => show(cpuPerSprite, tenth, ' µs'),
+    '× epoll': ({ cpuOverEpoll }) => show(cpuOverEpoll, fine),
+    'bytes per parked client': ({ bytesPerClient }) => show(bytesPerClient, whole),
+    [`V8 heap, 0 → ${whole.format(memoryClients)} parked`]: heapCell,
+    'longest stall': ({ stall }) => show(stall, tenth, ' ms')
+  };
+  return tableOf(
+    columns,
+    Object.entries(summary).map(([name, figures]) => ({ name, ...figures }))
+  );
 }
 
 /**
@@ -189,45 +228,38 @@ export function table(summary, titles, memoryClients) {
  * @param {number} memoryClients how many were parked for the memory figures
  * @returns {{figure: string, value: string, holds: boolean}[]} one for each figure that was measured
  */
-export function verdicts(summary, memoryClients) {
-  const { sprites, nchan } = summary;
-  const list = [];
-  if (!sprites) return list;
-  const judge = (known, figure, value, holds) => {
-    if (known) list.push({ figure, value: value(), holds: holds() });
-  };
-  judge(
-    summary.epoll,
-    `CPU per sprite at most ${HELD.cpuOverEpoll} × epoll's`,
-    () => `${fine.format(sprites.cpuOverEpoll.median)} ×`,
-    () => sprites.cpuOverEpoll.median <= HELD.cpuOverEpoll
-  );
-  judge(
-    nchan,
-    "CPU per sprite less than nchan's",
-    () =>
-      `${tenth.format(sprites.cpuPerSprite.median)} µs to ${tenth.format(nchan?.cpuPerSprite.median)} µs`,
-    () => sprites.cpuPerSprite.median < nchan.cpuPerSprite.median
-  );
-  judge(
-    summary['node-http'],
-    `at least ${HELD.rateOverNode} × node:http's sprites/s`,
-    () => `${tenth.format(sprites.rateOverNode.median)} ×`,
-    () => sprites.rateOverNode.median >= HELD.rateOverNode
-  );
-  judge(
-    sprites.bytesPerClient,
-    `at most ${HELD.bytesPerClient} bytes per parked client`,
-    () => whole.format(sprites.bytesPerClient.median),
-    () => sprites.bytesPerClient.median <= HELD.bytesPerClient
-  );
-  judge(
-    sprites.heapGrowth,
-    'V8 heap unchanged by parked clients',
-    () => `${whole.format(sprites.heapGrowth.median / 1000)} kB more`,
-    () => sprites.heapGrowth.median <= HELD.heapPerClient * memoryClients
-  );
-  return list;
+export function verdicts({ sprites = {}, nchan }, memoryClients) {
+  const medianOf = (name) => sprites[name]?.median;
+  const [overEpoll, cpu, overNode] = ['cpuOverEpoll', 'cpuPerSprite', 'rateOverNode'].map(medianOf);
+  const [bytes, heap] = ['bytesPerClient', 'heapGrowth'].map(medianOf);
+  const theirs = nchan?.cpuPerSprite.median;
+  const { cpuOverEpoll, rateOverNode, bytesPerClient, heapPerClient } = HELD;
+  return judged([
+    [
+      `CPU per sprite at most ${cpuOverEpoll} × epoll's`,
+      ...[overEpoll, (value) => `${fine.format(value)} ×`, overEpoll <= cpuOverEpoll]
+    ],
+    [
+      "CPU per sprite less than nchan's",
+      nchan && cpu,
+      (value) => `${tenth.format(value)} µs to ${tenth.format(theirs)} µs`,
+      cpu < theirs
+    ],
+    [
+      `at least ${rateOverNode} × node:http's sprites/s`,
+      ...[overNode, (value) => `${tenth.format(value)} ×`, overNode >= rateOverNode]
+    ],
+    [
+      `at most ${bytesPerClient} bytes per parked client`,
+      ...[bytes, whole.format, bytes <= bytesPerClient]
+    ],
+    [
+      'V8 heap unchanged by parked clients',
+      heap,
+      (value) => `${whole.format(value / 1000)} kB more`,
+      heap <= heapPerClient * memoryClients
+    ]
+  ]);
 }
 
 /** What the server's resident size is held to, where there are a million clients or more. */

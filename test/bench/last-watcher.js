@@ -9,17 +9,16 @@
  *
  * Exit status: 0, or 1 with --strict where two workers take more than HELD of the time without; 2 on a wrong option.
  */
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import net from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 
-import { during, feedContenders, TOKEN } from './contenders.js';
-import { inRounds, markdown, show, spread, whereOf } from './figures.js';
+import { buildWatchers, during, feedContenders, startLoad, TOKEN } from './contenders.js';
+import { fine, inRounds, judged, report, show, spread, tableOf, whereOf } from './figures.js';
 import { cpuOf, threadsOf } from './usage.js';
 import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
+
+answerHelp(import.meta.url);
 
 /** Two workers, of the time without. */
 const HELD = 0.6;
@@ -30,27 +29,6 @@ const QUIET = 250;
 
 /** Milliseconds between two looks: they take a core's time as well. */
 const LOOK = 2;
-
-/** Watchers that connect at the same time. */
-const OPENING = 100;
-
-const isWatchers = process.argv[2] === 'watchers';
-if (!isWatchers) answerHelp(import.meta.url);
-
-const request = (head) => `${head}\r\nHost: localhost\r\nAuthorization: Bearer ${TOKEN}\r\n`;
-
-/** The other process: opens event streams, and says so once each has the value that there is. */
-async function watch(port, watchers, bytes) {
-  const open = async () => {
-    const socket = net.connect(port, '127.0.0.1');
-    socket.write(`${request('GET /feed/bench HTTP/1.1')}Accept: text/event-stream\r\n\r\n`);
-    for (let got = 0; got < bytes;) got += (await once(socket, 'data'))[0].length;
-  };
-  for (let left = watchers; left > 0; left -= OPENING) {
-    await Promise.all(Array.from({ length: Math.min(left, OPENING) }, open));
-  }
-  process.send('open');
-}
 
 /** @returns {number[]} the threads of a server that send: the main one and the workers */
 const sendersOf = (pid) =>
@@ -64,7 +42,9 @@ async function publish(publisher, pid, bytes) {
   const threads = sendersOf(pid);
   const cpu = () => threads.map((thread) => cpuOf(pid, thread) * 1000);
   const body = JSON.stringify({ text: String(Math.random()).padEnd(bytes, 'x') });
-  const head = `${request('PUT /feed/bench HTTP/1.1')}Content-Length: ${body.length}\r\n\r\n`;
+  const head =
+    `PUT /feed/bench HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${TOKEN}\r\n` +
+    `Content-Length: ${body.length}\r\n\r\n`;
   const before = cpu();
   const began = performance.now();
   publisher.write(head + body);
@@ -84,52 +64,54 @@ async function publish(publisher, pid, bytes) {
 }
 
 /** @returns {Promise<number[]>} what each publication of a round took */
-async function measure(workers, { watchers, bytes }) {
-  const started = await feedContenders['sprites-stream'].start(false, { workers });
-  return during(started, async ({ port, pids: [pid] }) => {
-    const publisher = net.connect(port, '127.0.0.1').setNoDelay().resume();
-    let child;
+async function measure(workers, { watchers: connections, bytes }) {
+  const { protocol, start } = feedContenders['sprites-stream'];
+  return during(await start(false, { workers }), async (server) => {
+    const publisher = net.connect(server.port, '127.0.0.1').setNoDelay().resume();
+    const work = { protocol, connections, bytes, token: TOKEN };
+    const load = startLoad(server, false, work, buildWatchers());
     try {
-      await publish(publisher, pid, bytes);
-      const args = ['watchers', port, watchers, bytes].map(String);
-      child = fork(fileURLToPath(import.meta.url), args);
-      await once(child, 'message');
+      await load.next('open');
       await pause(QUIET);
-      child.kill('SIGSTOP');
+      load.child.kill('SIGSTOP');
       const took = [];
-      for (let i = 0; i < PUBLICATIONS; i += 1) took.push(await publish(publisher, pid, bytes));
+      for (let i = 0; i < PUBLICATIONS; i += 1) {
+        took.push(await publish(publisher, server.pids[0], bytes));
+      }
       return took;
     } finally {
-      child?.kill('SIGKILL');
+      load.child.kill('SIGKILL');
       publisher.destroy();
     }
   });
 }
 
-async function main() {
-  const { workers, json, strict, ...numbers } = takeValues(import.meta.url, {
-    // With fewer watchers a thread's ticks are more than a hundredth of what it does.
-    ...{ rounds: [8, 1, 100], watchers: [4000, 2000, 9000], bytes: [5000, 100, 50000] },
-    ...{ workers: '0,2', json: false, strict: false }
-  });
-  if (!/^\d(,\d)*$/.test(workers)) refuseUsage(import.meta.url, '--workers takes numbers to 9');
-  const rounds = await inRounds(workers.split(','), numbers.rounds, (number) =>
-    measure(Number(number), numbers)
-  );
-  const took = Object.fromEntries(
-    Object.entries(rounds).map(([number, all]) => [number, all.flat()])
-  );
-  const rows = Object.entries(took).map(([number, all]) => [number, spread(all)]);
-  const [without, two] = [took[0], took[2]].map((all) => all && spread(all).median);
-  const holds = !(two / without > HELD);
-  if (json) console.log(JSON.stringify({ held: HELD, holds, took }));
-  else {
-    const lines = rows.map(([number, all]) => [number, show(all, 1)]);
-    console.log(markdown([['workers', 'the last has it after, ms'], ...lines]));
-    console.log(`\n${whereOf(false)}`);
+const { workers, json, strict, ...numbers } = takeValues(import.meta.url, {
+  // With fewer watchers a thread's ticks are more than a hundredth of what it does.
+  ...{ rounds: [8, 1, 100], watchers: [4000, 2000, 9000], bytes: [5000, 100, 50000] },
+  ...{ workers: '0,2', json: false, strict: false }
+});
+if (!/^\d(,\d)*$/.test(workers)) refuseUsage(import.meta.url, '--workers takes numbers to 9');
+const rounds = await inRounds(workers.split(','), numbers.rounds, (number) =>
+  measure(Number(number), numbers)
+);
+const took = Object.fromEntries(
+  Object.entries(rounds).map(([number, all]) => [number, all.flat()])
+);
+const rows = Object.entries(took).map(([number, all]) => ({ number, took: spread(all) }));
+const [without, two] = [took[0], took[2]].map((all) => all && spread(all).median);
+const ratio = without && two && two / without;
+report(
+  { json, strict },
+  {
+    table: tableOf(
+      { workers: ({ number }) => number, 'the last has it after, ms': (row) => show(row.took) },
+      rows
+    ),
+    about: whereOf(false),
+    held: judged([
+      [`two workers take at most ${HELD} of the time`, ratio, fine.format, ratio <= HELD]
+    ]),
+    took
   }
-  if (strict && !holds) process.exitCode = 1;
-}
-
-if (isWatchers) await watch(...process.argv.slice(3).map(Number));
-else await main();
+);

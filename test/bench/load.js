@@ -3,17 +3,14 @@
  * are parked, and a few connections throw in the names of all of them, in closed loops or by the clock.
  */
 import { execFileSync } from 'node:child_process';
-import { once } from 'node:events';
-import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { Account, Tally } from '../../lib/swarm/tally.js';
 import { Engine } from '../../lib/swarm/engine.js';
-import { ROOT } from '../support/launch.js';
 import { until } from '../support/until.js';
-import { canPin, start } from './contenders.js';
+import { canPin, during } from './contenders.js';
 import { ask } from './server-memory.js';
-import { cpuSeconds } from './usage.js';
+import { cpuOf, cpuSeconds } from './usage.js';
 
 /** The core of the load, where a server has another to itself. */
 const LOAD_CORE = 1;
@@ -44,9 +41,12 @@ export function pinToLoad(pid) {
  */
 export const closedLoops = ({ port, clients, throwers, nchan = false }) => ({
   ...{ port, clients, lanes: throwers, throwing: 'closed', 'every-client': 1 },
-  ...{ ramp: 1e6, 'in-flight': OPENING, nchan: nchan ? 1 : 0 },
+  nchan: nchan ? 1 : 0,
   sources: clients > CLIENTS_OF_AN_ADDRESS ? Math.ceil(clients / CLIENTS_OF_AN_ADDRESS) : 0
 });
+
+/** @returns {Record<string, string | number>} the same by the clock: `rate` sprites a second over so many `lanes` */
+export const byClock = (how) => ({ lanes: 32, throwing: 'rate', ...how });
 
 export class Load {
   #engines;
@@ -61,21 +61,24 @@ export class Load {
    *
    * @param {Array<Record<string, string | number>>} parts options as native/swarm/options.h names them
    * @param {boolean} [pinned] whether the load has a core
+   * @param {?string} [believed] certificates, for a server with TLS: see lib/swarm/engine.js
    */
-  constructor(parts, pinned = false) {
+  constructor(parts, pinned = false, believed = null) {
     this.tally = new Tally(60);
     this.clients = parts.reduce((sum, { clients }) => sum + clients, 0);
     this.#pinned = pinned;
     const swarm = Math.random().toString(36).slice(2, 8).padEnd(6, '0');
-    const same = { address: '127.0.0.1', host: '127.0.0.1', 'server-name': 'localhost' };
-    this.#engines = parts.map((part, i) => {
-      const how = { ...same, swarm, process: i, seed: 1 + i, tick: TICK, limit: LIMIT, ...part };
-      return this.#start({ 'transient-port': part.port, ...how });
-    });
+    const same = {
+      ...{ address: '127.0.0.1', host: '127.0.0.1', 'server-name': 'localhost', swarm },
+      ...{ ramp: 1e6, 'in-flight': OPENING, tick: TICK, limit: LIMIT }
+    };
+    this.#engines = parts.map((part, i) =>
+      this.#start({ ...same, process: i, seed: 1 + i, ...part }, believed)
+    );
   }
 
-  #start(how) {
-    const engine = new Engine(how, {
+  #start(how, believed) {
+    const events = {
       tick: (tick) => {
         this.tally.add(tick);
         for (const seen of this.#ticks.splice(0)) seen(tick);
@@ -86,7 +89,8 @@ export class Load {
         this.#died.push(why);
         for (const seen of this.#ticks.splice(0)) seen();
       }
-    });
+    };
+    const engine = new Engine(how, events, believed);
     if (this.#pinned) pinToLoad(engine.pid);
     return engine;
   }
@@ -111,37 +115,50 @@ export class Load {
     await this.until(({ parked }) => parked >= this.clients, 'all are parked');
   }
 
-  /** @returns {Promise<{at: number, received: number, cpu: number, own: number}>} the counts of one moment, in seconds */
-  async #look(pids) {
+  /** @returns {Promise<Record<string, number>>} the counts of one moment, in seconds, and what `more` looks at */
+  async #look(pids, more) {
     const tick =
       this.#died.length === 0 && (await new Promise((resolve) => this.#ticks.push(resolve)));
     if (!tick) throw new Error(this.#died.join());
     const own = cpuSeconds(this.#engines.map(({ pid }) => pid));
-    return { at: tick.at / 1e9, received: this.tally.counts.received, cpu: cpuSeconds(pids), own };
+    const cpu = { cpu: cpuSeconds(pids), main: cpuOf(pids[0]), own };
+    return { at: tick.at / 1e9, received: this.tally.counts.received, ...cpu, ...(await more()) };
   }
 
   /**
-   * Throws, with one engine, and accounts for every sprite.
+   * Throws, and accounts for every sprite.
    *
    * @param {import('./contenders.js').Server} server
-   * @param {{warmup: number, seconds: number}} how seconds before what is measured, and of it
-   * @returns {Promise<object>} microseconds of CPU a sprite, the server's and the load's; sprites that arrived in that
-   *     time, and a second; its longest `stall`, where it tells; and the account of finish()
+   * @param {object} how
+   * @param {number} how.warmup seconds before what is measured
+   * @param {number} how.seconds
+   * @param {() => Promise<Record<string, number>>} [how.look] at what else grows meanwhile
+   * @returns {Promise<object>} microseconds of CPU a sprite, the server's, its main thread's and the load's; sprites that
+   *     arrived in that time, and a second; how `late` they were; its longest `stall`, where it tells; by how much has
+   *     `grown` what was looked at; and the account of finish()
    */
-  async throwAll(server, { warmup, seconds }) {
+  async throwAll(server, { warmup, seconds, look = async () => ({}) }) {
     this.tell(`throw ${(warmup + seconds + PATIENCE) * 1000}`);
     await pause(warmup * 1000);
     await ask(server);
-    const before = await this.#look(server.pids);
+    this.tally.takeStage();
+    const before = await this.#look(server.pids, look);
     await pause(seconds * 1000);
-    const after = await this.#look(server.pids);
+    const after = await this.#look(server.pids, look);
     const { longestStall: stall } = await ask(server);
-    const sprites = after.received - before.received;
-    const each = (name) => ((after[name] - before[name]) / Math.max(1, sprites)) * 1e6;
-    const took = after.at - before.at;
+    const grown = Object.fromEntries(
+      Object.entries(after).map(([name, value]) => [name, value - before[name]])
+    );
+    const sprites = grown.received;
+    const each = (name) => (grown[name] / Math.max(1, sprites)) * 1e6;
     return {
-      ...{ sprites, seconds: took, rate: sprites / took, stall },
-      ...{ cpuPerSprite: each('cpu'), loadCpuPerSprite: each('own') },
+      ...{ sprites, seconds: grown.at, rate: sprites / grown.at, stall, grown },
+      ...{
+        cpuPerSprite: each('cpu'),
+        mainCpuPerSprite: each('main'),
+        loadCpuPerSprite: each('own')
+      },
+      late: this.tally.takeStage(),
       ...(await this.finish())
     };
   }
@@ -192,24 +209,16 @@ export class Load {
 }
 
 /**
- * Runs bin/sprites-swarm.
+ * Works with a load whose clients are parked, and ends it whatever happens.
  *
- * @param {Array<string | number>} words its command and what else is no option with a value
- * @param {Record<string, string | number>} options without their dashes
- * @param {?number} [core] it gets, where there are two
- * @returns {{child: import('node:child_process').ChildProcess, result: Promise<object>}} `result`: what --json prints,
- *     and the exit code
+ * @template T
+ * @param {Array<Record<string, string | number>>} parts see Load
+ * @param {boolean} pinned
+ * @param {(load: Load) => Promise<T>} work
+ * @returns {Promise<T>}
  */
-export function runSwarm(words, options, core) {
-  const flags = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
-  const command = [process.execPath, `${ROOT}bin/sprites-swarm`, ...words, '--json', ...flags];
-  const child = start(core, command, { stdio: ['ignore', 'pipe', 'pipe'] });
-  // By a pipe: it prints lines and no progress bar.
-  child.stderr.pipe(process.stderr, { end: false });
-  const result = Promise.all([text(child.stdout), once(child, 'close')]).then(([out, [code]]) => {
-    if (out.trim() === '') throw new Error(`the swarm ended with ${code} and no result`);
-    return { code, ...JSON.parse(out) };
+export const withLoad = (parts, pinned, work) =>
+  during(new Load(parts, pinned), async (load) => {
+    await load.park();
+    return work(load);
   });
-  result.catch(() => {});
-  return { child, result };
-}

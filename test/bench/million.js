@@ -7,16 +7,18 @@
  * A look is the server's resident size and the kernel's memory, from /proc; V8's heap can be measured only after a
  * garbage collection; so that is done twice: before the clients come, and when all are there.
  */
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, release, tmpdir, version } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { certificate } from '../support/certificate.js';
 import { takeValues } from '../support/documents.js';
-import { startSprites } from './contenders.js';
+import { ROOT } from '../support/launch.js';
+import { start, startSprites } from './contenders.js';
 import { verdictOf } from './figures.js';
-import { runSwarm } from './load.js';
 import { ask } from './server-memory.js';
 import { residentBytes, table } from './usage.js';
 
@@ -68,10 +70,19 @@ async function startServer({ clients, hold, workers, tls }) {
   return { ...server, url };
 }
 
-function startSwarm(url, { clients, rate, time, ramp, processes }) {
-  const words = ['throw', clients, '--stay', ...(url.startsWith('https:') ? ['--insecure'] : [])];
-  const count = processes > 0 ? { processes } : {};
-  return runSwarm(words, { url, rate, time, ramp, drain: 60, wait: 60, ...count });
+/** @returns {Promise<object>} what the swarm prints with --json, and its exit code */
+async function runSwarm(url, { clients, rate, time, ramp, processes }) {
+  const words = ['throw', clients, '--stay', '--json', '--url', url, '--drain', 60, '--wait', 60];
+  if (url.startsWith('https:')) words.push('--insecure');
+  if (processes > 0) words.push('--processes', processes);
+  words.push('--rate', rate, '--time', time, '--ramp', ramp);
+  const command = [process.execPath, `${ROOT}bin/sprites-swarm`, ...words];
+  const child = start(null, command, { stdio: ['ignore', 'pipe', 'pipe'] });
+  // By a pipe: it prints lines and no progress bar.
+  child.stderr.pipe(process.stderr, { end: false });
+  const [out, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
+  if (out.trim() === '') throw new Error(`the swarm ended with ${code} and no result`);
+  return { code, ...JSON.parse(out) };
 }
 
 /** Looks at the server until the swarm has ended; resolves with the last look at all clients. */
@@ -199,9 +210,9 @@ async function main() {
   const server = await startServer(options);
   const { heapUsed } = await ask(server, { collect: true });
   const before = { ...look(server), heap: heapUsed };
-  const swarm = startSwarm(server.url, options);
-  const seen = await watch(server, options, swarm.result);
-  const { code, ...result } = await swarm.result;
+  const swarm = runSwarm(server.url, options);
+  const seen = await watch(server, options, swarm);
+  const { code, ...result } = await swarm;
   for (const fault of result.faults) say(fault);
   if (!seen.full) throw new Error('at no time were all clients there');
   const all = figures(options, before, seen, result);

@@ -39,8 +39,8 @@
 
 import { fileLimit } from '../../lib/base/file-limit.js';
 import { canPin, contenders, during, namesIn, thoseHere } from './contenders.js';
-import { fail, inRounds, printHeld, summarize, table, verdicts, whereOf } from './figures.js';
-import { closedLoops, Load } from './load.js';
+import { fail, inRounds, report, summarize, table, verdicts, whereOf } from './figures.js';
+import { closedLoops, withLoad } from './load.js';
 import { atRest, memoryOf } from './server-memory.js';
 import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 
@@ -63,7 +63,7 @@ function readOptions() {
     ...{ clients: [5000, 1, 1e6], throwers: [64, 1, 1000], 'memory-clients': [18000, 0, 1e6] },
     ...{ only: Object.keys(contenders).join(), json: false, strict: false }
   });
-  options.names = namesIn(options.only, contenders, usage);
+  options.names = namesIn(options.only, contenders, import.meta.url);
   const room = fileLimit() - SPARE_FILES;
   if (options.clients > room) {
     usage(`--clients ${options.clients} wants a higher \`ulimit -n\` than ${fileLimit()}`);
@@ -75,16 +75,13 @@ function readOptions() {
   return options;
 }
 
-/** Runs `steps` over a load of its own and ends it, whatever happens. */
-const withLoad = ({ nchan }, { port }, pin, work, steps) =>
-  during(new Load([closedLoops({ port, nchan, ...work })], pin), async (load) => {
-    await load.park();
-    return steps(load);
-  });
+/** Works with a load of the contender. */
+const loadOf = ({ nchan }, { port }, pin, how, work) =>
+  withLoad([closedLoops({ port, nchan, ...how })], pin, work);
 
 const measureThrows = async (contender, pin, { clients, throwers, seconds }) =>
   during(await contender.start(pin), (server) =>
-    withLoad(contender, server, pin, { clients, throwers }, async (load) => {
+    loadOf(contender, server, pin, { clients, throwers }, async (load) => {
       await atRest(server.pids);
       return load.throwAll(server, { warmup: Math.min(1, seconds), seconds });
     })
@@ -93,12 +90,12 @@ const measureThrows = async (contender, pin, { clients, throwers, seconds }) =>
 async function measureMemory(contender, pin, options) {
   const { memoryClients: clients } = options;
   return during(await contender.start(pin), async (server) => {
-    await withLoad(contender, server, pin, WARM, async (load) => {
+    await loadOf(contender, server, pin, WARM, async (load) => {
       await load.throwAll(server, WARM);
       if (!contender.nchan) await load.leave();
     });
     const before = await memoryOf(server, options);
-    return withLoad(contender, server, pin, { clients, throwers: 1 }, async () => {
+    return loadOf(contender, server, pin, { clients, throwers: 1 }, async () => {
       const after = await memoryOf(server, options);
       return {
         bytesPerClient: (after.resident - before.resident) / clients,
@@ -126,26 +123,19 @@ function describe(options, pin) {
   return `${rounds} rounds of ${seconds} s, ${clients} parked clients, ${throwers} throwers; ${whereOf(pin)}`;
 }
 
-function show(options, pin, summary, held) {
-  const titles = Object.fromEntries(options.names.map((name) => [name, contenders[name].title]));
-  console.log(table(summary, titles, options.memoryClients));
-  console.log(`\n${describe(options, pin)}`);
-  printHeld(held);
-}
-
 async function main() {
   const options = readOptions();
   const pin = canPin();
   options.names = thoseHere(options.names, contenders).here;
   const rounds = await runRounds(options.names, pin, options);
   const summary = summarize(rounds);
-  const held = verdicts(summary, options.memoryClients);
-  if (options.json) {
-    console.log(JSON.stringify({ about: describe(options, pin), summary, held, rounds }, null, 2));
-  } else {
-    show(options, pin, summary, held);
-  }
-  if (options.strict && held.some(({ holds }) => !holds)) process.exitCode = 1;
+  const titles = Object.fromEntries(options.names.map((name) => [name, contenders[name].title]));
+  report(options, {
+    table: table(summary, titles, options.memoryClients),
+    about: describe(options, pin),
+    held: verdicts(summary, options.memoryClients),
+    ...{ summary, rounds }
+  });
 }
 
 main().catch(fail);

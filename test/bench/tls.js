@@ -9,14 +9,13 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 
 import { certificate } from '../support/certificate.js';
-import { untilCounts } from '../support/until.js';
 import { answerHelp } from '../support/documents.js';
 import { during, startSprites } from './contenders.js';
-import { markdown } from './figures.js';
-import { runSwarm } from './load.js';
+import { tableOf } from './figures.js';
+import { Load } from './load.js';
+import { atRest } from './server-memory.js';
 import { residentBytes } from './usage.js';
 
 answerHelp(import.meta.url);
@@ -24,8 +23,6 @@ answerHelp(import.meta.url);
 const CLIENTS = Number(process.argv[2] ?? 3000);
 /** Clients that are there before the measuring begins, so that what every server has is not counted. */
 const WARM = 500;
-/** Seconds in which all are parked. */
-const PATIENCE = 600;
 
 const directory = mkdtempSync(join(tmpdir(), 'sprites-tls-'));
 const files = certificate(directory);
@@ -33,29 +30,31 @@ const OPTIONS = { drain: 0, 'admin-port': 0, 'tls-port': 0, ...files, 'log-level
 
 const measure = async (scheme) =>
   during(await startSprites(OPTIONS, { probed: false }), async (server) => {
-    const url = `${scheme}://127.0.0.1:${scheme === 'https' ? server.tlsPort : server.port}`;
-    const swarms = [];
-    /** Parks so many more; the resident size once they are at rest. */
-    const park = async (clients, all) => {
-      const words = ['park', clients, '--quiet', ...(scheme === 'https' ? ['--insecure'] : [])];
-      swarms.push(runSwarm(words, { url, time: 600 }));
-      await untilCounts(server.status, ({ parked }) => parked >= all, PATIENCE);
-      await pause(2000);
-      return residentBytes(server.pids);
-    };
-    const before = await park(WARM, WARM);
-    const after = await park(CLIENTS, WARM + CLIENTS);
-    for (const { child, result } of swarms) {
-      child.kill();
-      await result;
+    const [port, believed] = scheme === 'https' ? [server.tlsPort, 'any'] : [server.port, null];
+    const loads = [];
+    try {
+      /** Parks so many more; the resident size once they are at rest. */
+      const park = async (clients) => {
+        loads.push(new Load([{ port, clients }], false, believed));
+        await loads.at(-1).park();
+        await atRest(server.pids);
+        return residentBytes(server.pids);
+      };
+      const before = await park(WARM);
+      return Math.round(((await park(CLIENTS)) - before) / CLIENTS);
+    } finally {
+      await Promise.all(loads.map((load) => load.stop()));
     }
-    return Math.round((after - before) / CLIENTS);
   });
 
 try {
-  const rows = [['way in', `bytes a parked client (${CLIENTS})`]];
-  for (const scheme of ['http', 'https']) rows.push([scheme, await measure(scheme)]);
-  console.log(markdown(rows));
+  const rows = [];
+  for (const scheme of ['http', 'https']) rows.push({ scheme, bytes: await measure(scheme) });
+  const columns = {
+    'way in': ({ scheme }) => scheme,
+    [`bytes a parked client (${CLIENTS})`]: ({ bytes }) => bytes
+  };
+  console.log(tableOf(columns, rows));
 } finally {
   rmSync(directory, { recursive: true });
 }

@@ -2,7 +2,7 @@
  * What a world of several servers costs beside one server with the same clients and the same load: `npm run bench:world`.
  *
  *     node test/bench/world-cost.js [--servers 3] [--rounds 5] [--seconds 4] [--warmup 10] [--clients 3000]
- *                                   [--throwers 96] [--rate 6000] [--only full|rate] [--json FILE] [--strict]
+ *                                   [--throwers 96] [--rate 6000] [--only full|rate] [--json] [--strict]
  *
  * One server (`one`), --servers of one world with a real nats-server (`world`), and as many that know nothing of each other
  * (`apart`: what it costs to be several, without a world), in turn and in several rounds; ratios are of neighbors in time. The
@@ -15,16 +15,23 @@
  * Exit status: 0, or 1 where a sprite was missing or came twice or, with --strict, a figure is above what it is held to; 2
  * on a wrong option.
  */
-import { writeFileSync } from 'node:fs';
-import { setTimeout as pause } from 'node:timers/promises';
-
 import { startNats } from '../support/nats.js';
 import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 import { until } from '../support/until.js';
 import { canPin, startSprites } from './contenders.js';
-import { inRounds, markdown, show, spreads } from './figures.js';
+import {
+  fine,
+  inRounds,
+  judged,
+  report,
+  show,
+  spreads,
+  tableOf,
+  whereOf,
+  whole
+} from './figures.js';
 import { Load, pinToLoad } from './load.js';
-import { cpuOf, cpuSeconds } from './usage.js';
+import { cpuSeconds } from './usage.js';
 
 answerHelp(import.meta.url);
 
@@ -40,7 +47,14 @@ const KINDS = ['one', 'apart', 'world'];
 
 const values = takeValues(import.meta.url, {
   ...{ servers: [3, 2, 9], rounds: [5, 1], seconds: [4, 1], warmup: [10, 1] },
-  ...{ clients: [3000, 1], throwers: [96, 1], rate: [6000, 1], only: '', json: '', strict: false }
+  ...{
+    clients: [3000, 1],
+    throwers: [96, 1],
+    rate: [6000, 1],
+    only: '',
+    json: false,
+    strict: false
+  }
 });
 const { servers, rounds, seconds, warmup, clients, throwers, rate } = values;
 const LOADS = ['full', 'rate'].filter((name) => name.includes(values.only));
@@ -90,18 +104,7 @@ function startLoad(all, load) {
   return new Load(parts, pins);
 }
 
-/** CPU seconds, sprites and time so far. */
-async function look({ all, nats }) {
-  const looks = await Promise.all(all.map((one) => one.status()));
-  const sum = (name) => looks.reduce((total, one) => total + one[name], 0);
-  return {
-    at: performance.now(),
-    thrown: sum('thrown'),
-    crossed: sum('crossedOut'),
-    cpu: all.reduce((total, { pids: [pid] }) => total + cpuOf(pid), 0),
-    nats: nats ? cpuSeconds([nats.pid]) : 0
-  };
-}
+const sum = (numbers) => numbers.reduce((total, one) => total + one, 0);
 
 /** One kind under one load. */
 async function measure(kind, load) {
@@ -115,20 +118,18 @@ async function measure(kind, load) {
     await swarm.park();
     // The others know of all rows, and nothing is compiled any more that is needed for it.
     if (kind === 'world') await untilSewn(world.all);
-    swarm.tell(`throw ${(warmup + seconds + 5) * 1000}`);
-    await pause(warmup * 1000);
-    const begin = await look(world);
-    await pause(seconds * 1000);
-    const end = await look(world);
-    await swarm.finish();
-    const thrown = end.thrown - begin.thrown;
-    const [late, crossing] = [swarm.tally.arrival, swarm.tally.probe].map((one) => one.summary());
+    const { all, nats } = world;
+    const look = async () => ({
+      crossed: sum(await Promise.all(all.map(async (one) => (await one.status()).crossedOut))),
+      nats: nats ? cpuSeconds([nats.pid]) : 0
+    });
+    const pids = all.flatMap((server) => server.pids);
+    const seen = await swarm.throwAll({ pids }, { warmup, seconds, look });
+    const { sprites, grown, late } = seen;
+    const crossing = swarm.tally.probe.summary();
     return {
-      cpu: ((end.cpu - begin.cpu) * 1e6) / thrown,
-      nats: ((end.nats - begin.nats) * 1e6) / thrown,
-      rate: (thrown / (end.at - begin.at)) * 1000,
-      crossed: (end.crossed - begin.crossed) / thrown,
-      ...{ p50: late.p50, p99: late.p99 },
+      ...{ cpu: seen.cpuPerSprite, nats: (grown.nats * 1e6) / sprites, rate: seen.rate },
+      ...{ crossed: grown.crossed / sprites, p50: late.p50, p99: late.p99 },
       ...{ p50Crossing: crossing.p50 ?? 0, p99Crossing: crossing.p99 ?? 0 }
     };
   } finally {
@@ -159,34 +160,36 @@ for (const load of LOADS) {
   summary.push(summarize(load, all));
 }
 
-const headings = [
-  ...['load', 'servers', 'CPU a sprite, all servers, µs', 'of one server', "nats-server's, µs"],
-  ...['sprites/s', 'that cross', 'p50 and p99, ms', 'of those that cross']
-];
-const rowOf = (load, [name, kind, ofOne]) => [
-  ...[load, name, show(kind.cpu, 2), ofOne ? show(ofOne, 2) : '1', show(kind.nats, 2)],
-  ...[show(kind.rate, 0), `${(100 * kind.crossed.median).toFixed(2)}%`],
-  `${show(kind.p50, 2)}, ${show(kind.p99, 2)}`,
-  ofOne && kind.crossed.median > 0
-    ? `${show(kind.p50Crossing, 2)}, ${show(kind.p99Crossing, 2)}`
-    : '–'
-];
-const rows = summary.flatMap(({ load, one, apart, world, ratio, ratioApart }) =>
-  [
-    ['1', one],
-    [`${servers}, apart`, apart, ratioApart],
-    [`${servers}, one world`, world, ratio]
-  ].map((kind) => rowOf(load, kind))
+/** Of one kind of servers under a load; `ofOne` is its CPU, of one server's. */
+const COLUMNS = {
+  load: ({ load }) => load,
+  servers: ({ name }) => name,
+  'CPU a sprite, all servers, µs': ({ cpu }) => show(cpu, fine),
+  'of one server': ({ ofOne }) => (ofOne ? show(ofOne, fine) : '1'),
+  "nats-server's, µs": ({ nats }) => show(nats, fine),
+  'sprites/s': (row) => show(row.rate, whole),
+  'that cross': ({ crossed }) => `${fine.format(100 * crossed.median)}%`,
+  'p50 and p99, ms': ({ p50, p99 }) => `${show(p50, fine)}, ${show(p99, fine)}`,
+  'of those that cross': ({ ofOne, crossed, p50Crossing, p99Crossing }) =>
+    ofOne && crossed.median > 0 ? `${show(p50Crossing, fine)}, ${show(p99Crossing, fine)}` : '–'
+};
+const rows = summary.flatMap(({ load, one, apart, world, ratio, ratioApart }) => [
+  { ...one, load, name: '1' },
+  { ...apart, load, name: `${servers}, apart`, ofOne: ratioApart },
+  { ...world, load, name: `${servers}, one world`, ofOne: ratio }
+]);
+const toApart = summary.map(
+  ({ load, ratioToApart }) =>
+    `${load}: a world takes ${show(ratioToApart, fine)} times what the same servers take apart\n`
 );
-console.log(markdown([headings, ...rows]));
-for (const { load, ratioToApart } of summary) {
-  console.log(
-    `${load}: a world takes ${show(ratioToApart, 2)} times what the same servers take apart`
-  );
-}
-if (values.json) writeFileSync(values.json, JSON.stringify({ held: HELD, pinned: pins, summary }));
-const high = summary.filter(({ ratio }) => ratio.median > HELD);
-for (const { load, ratio } of high) {
-  console.error(`${load}: ${ratio.median.toFixed(2)} times one server's CPU, held to ${HELD}`);
-}
-if (values.strict && high.length > 0) process.exitCode = 1;
+report(values, {
+  table: tableOf(COLUMNS, rows),
+  about: `${toApart.join('')}\n${whereOf(pins)}`,
+  held: judged(
+    summary.map(({ load, ratio: { median } }) => [
+      `${load}: CPU at most ${HELD} times one server's`,
+      ...[median, fine.format, median <= HELD]
+    ])
+  ),
+  summary
+});

@@ -16,7 +16,7 @@ import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 
 import { answerHelp, refuseUsage } from '../../support/documents.js';
-import { markdown } from '../figures.js';
+import { tableOf } from '../figures.js';
 import { areApart, STEPPED } from './cells.js';
 import { contenders } from './contenders.js';
 import { FIGURES } from './tables.js';
@@ -104,18 +104,19 @@ export function comparison(studies) {
   const found = figuresOf(studies)
     .map(({ what, where, values }) => ({ what, where, ...agreement(...values) }))
     .filter(({ pairs }) => pairs > 0);
-  const headings = [
-    ...['figure', 'cell', 'pairs in the same order', 'of those that both tell apart'],
-    'the farthest apart of the others'
-  ];
-  const rows = found.map(({ what, where, pairs, same, both, bothSame, swapped: [farthest] }) => {
-    const names = farthest?.pair.map((name) => contenders[name].title).join(' and ');
-    const others = farthest ? `${names}: ${farthest.times.toFixed(2)} times` : '-';
-    return [what, where, `${same} of ${pairs}`, `${bothSame} of ${both}`, others];
-  });
+  const columns = {
+    figure: ({ what }) => what,
+    cell: ({ where }) => where,
+    'pairs in the same order': ({ same, pairs }) => `${same} of ${pairs}`,
+    'of those that both tell apart': ({ bothSame, both }) => `${bothSame} of ${both}`,
+    'the farthest apart of the others': ({ swapped: [farthest] }) =>
+      farthest
+        ? `${farthest.pair.map((name) => contenders[name].title).join(' and ')}: ${farthest.times.toFixed(2)} times`
+        : '-'
+  };
   const sum = (of) => found.reduce((total, one) => total + of(one), 0);
   return (
-    `${markdown([headings, ...rows])}\n\n` +
+    `${tableOf(columns, found)}\n\n` +
     `${sum(({ same }) => same)} of ${sum(({ pairs }) => pairs)} pairs are in the same order; of those ` +
     `that the first run tells apart, ${sum(({ firstSame }) => firstSame)} of ` +
     `${sum((one) => one.first)}; of those that both do, ${sum(({ bothSame }) => bothSame)} of ` +

@@ -45,7 +45,7 @@ export function readOptions(url) {
     ...{ short: false, plain: false, only: Object.keys(contenders).join(','), cells: '' },
     ...{ 'no-break': false, resume: false, json: '' }
   });
-  const names = namesIn(only, contenders, usage);
+  const names = namesIn(only, contenders, url);
   const most = Math.min(options.most, fileLimit() - SPARE_FILES, MOST);
   if (most < 1) usage('clients want as many files');
   if (options.resume && !options.json) usage('--resume wants the --json FILE to go on with');

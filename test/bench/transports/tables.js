@@ -1,7 +1,7 @@
 /**
  * The study as text, in Markdown.
  */
-import { markdown, number, tenth, whole } from '../figures.js';
+import { number, tableOf, tenth, whole } from '../figures.js';
 import { areApart, STEPPED } from './cells.js';
 import { contenders, isDelta, isOurs } from './contenders.js';
 
@@ -36,29 +36,27 @@ function ranged({ ranges }, figure) {
  */
 const NOISE = 0.005;
 
-/** The columns of a cell: a heading, and what of a row is under it. */
-const COLUMNS = [
-  ['CPU a document', (row) => `${ranged(row, 'cpu')} µs`],
-  ['resident (growth)', (row) => `${megabytes(row.resident)} MB (+${megabytes(row.growth)})`],
-  ['sockets', (row) => `${megabytes(row.sockets)} MB`],
-  ['late p50', (row) => `${number(row.p50)} ms`],
-  ['p99', (row) => `${ranged(row, 'p99')} ms`],
-  ['p99.9', (row) => `${number(row.p999)} ms`],
-  ['replaced', (row) => count(row.skipped)],
-  ['missed', (row) => `${count(row.missing)}${row.missing > 0 ? ` (${percent(row.missed)})` : ''}`],
-  ['load', (row) => (row.load < NOISE ? `< ${percent(NOISE)}` : percent(row.load))]
-];
-const CUT_COLUMN = ['reconnected clients got', (row) => cutText(row.cut)];
+/** What of a row is in a cell's table. */
+const COLUMNS = {
+  server: ({ name }) => contenders[name].title,
+  'CPU a document': (row) => `${ranged(row, 'cpu')} µs`,
+  'resident (growth)': (row) => `${megabytes(row.resident)} MB (+${megabytes(row.growth)})`,
+  sockets: (row) => `${megabytes(row.sockets)} MB`,
+  'late p50': (row) => `${number(row.p50)} ms`,
+  p99: (row) => `${ranged(row, 'p99')} ms`,
+  'p99.9': (row) => `${number(row.p999)} ms`,
+  replaced: (row) => count(row.skipped),
+  missed: (row) => `${count(row.missing)}${row.missing > 0 ? ` (${percent(row.missed)})` : ''}`,
+  load: (row) => (row.load < NOISE ? `< ${percent(NOISE)}` : percent(row.load))
+};
+const CUT_COLUMN = { 'reconnected clients got': ({ cut }) => cutText(cut) };
+
+const named = (rows) => Object.entries(rows).map(([name, row]) => ({ name, ...row }));
 
 /** @param {{name: string, rows: Record<string, object>}} cell @returns {string} */
-export function cellTable(cell) {
-  const columns = cell.cut ? [...COLUMNS, CUT_COLUMN] : COLUMNS;
-  const rows = Object.entries(cell.rows).map(([name, row]) => [
-    contenders[name].title,
-    ...columns.map(([, of], i) => (row.failed === undefined ? of(row) : i > 0 ? '' : row.failed))
-  ]);
-  const headings = ['server', ...columns.map(([heading]) => heading)];
-  return `\n## ${cell.name}\n\n${markdown([headings, ...rows])}`;
+export function cellTable({ name, rows, cut }) {
+  const columns = { ...COLUMNS, ...(cut && CUT_COLUMN) };
+  return `\n## ${name}\n\n${tableOf(columns, named(rows))}`;
 }
 
 /** Where one broke, in words. */
@@ -67,12 +65,14 @@ const breaksAt = ({ breaks }, most) =>
 
 /** @returns {string} */
 export function breakTable({ breaks, most, held }) {
-  const rows = Object.entries(breaks).map(([name, found]) => {
-    return [contenders[name].title, count(found.holds), breaksAt(found, most), found.why ?? '-'];
-  });
-  const headings = ['server', `held for ${held} s`, 'breaks at', 'by'];
+  const columns = {
+    server: COLUMNS.server,
+    [`held for ${held} s`]: ({ holds }) => count(holds),
+    'breaks at': (found) => breaksAt(found, most),
+    by: ({ why }) => why ?? '-'
+  };
   const title = `\n## ${STEPPED.bytes / 1000} KB a second, until it breaks\n`;
-  return `${title}\n${markdown([headings, ...rows])}`;
+  return `${title}\n${tableOf(columns, named(breaks))}`;
 }
 
 /** What the load generator's work takes, and what it could do with a whole core. */
@@ -111,19 +111,23 @@ export function limitText({ limit, bareBreak, most }) {
 export function summaryTable({ cells, breaks, most }) {
   const plain = cells.filter(({ stalled, cut }) => !stalled && !cut);
   if (plain.length === 0) return '';
-  const searched = Object.keys(breaks).length > 0;
-  const rows = Object.keys(plain[0].rows).map((name) => {
-    const figures = plain.map(({ rows }) => {
-      const row = rows[name];
-      return row.failed === undefined ? `${number(row.cpu)}; ${number(row.p99)}` : row.failed;
-    });
-    const broken = searched ? [breaksAt(breaks[name], most)] : [];
-    return [contenders[name].title, ...figures, ...broken];
-  });
-  const ends = searched ? ['breaks at'] : [];
-  const headings = ['server', ...plain.map(({ name }) => name), ...ends];
+  const ofCell = ({ name, rows }) => [
+    name,
+    ({ name }) => {
+      const { failed, cpu, p99 } = rows[name];
+      return failed ?? `${number(cpu)}; ${number(p99)}`;
+    }
+  ];
+  const columns = {
+    server: COLUMNS.server,
+    ...Object.fromEntries(plain.map(ofCell)),
+    ...(Object.keys(breaks).length > 0 && {
+      'breaks at': ({ name }) => breaksAt(breaks[name], most)
+    })
+  };
+  const names = Object.keys(plain[0].rows).map((name) => ({ name }));
   const title = '\n## All in one: server CPU a document in µs; p99 in ms\n';
-  return `${title}\n${markdown([headings, ...rows])}`;
+  return `${title}\n${tableOf(columns, names)}`;
 }
 
 /** Which contender wins what, in words. */
