@@ -89,36 +89,26 @@ t.test('two files, a report and a JSON, are read and compared', async (t) => {
     err: /--report .*link\.html is one of the two/
   });
   t.equal(readFileSync(report, 'utf8'), before, 'it is not written over');
-  for (const [lack, part] of Object.entries({
-    'target.host': { target: { ...after.target, host: undefined } },
-    'storm.track': { storm: {} },
-    command: { command: 1 }
-  })) {
-    writeFileSync(json, JSON.stringify({ ...after, ...part }));
-    const { code, err } = await start(t, ['compare', json, json, '--report', both]).result();
-    t.equal(code, 2);
-    t.match(err, `b.json is no result of a run, it has no ${lack}: `);
+  const changed = (part) => JSON.stringify({ ...after, ...part });
+  const other = join(dir, 'other.html');
+  for (const [lack, text] of [
+    ['target.host', changed({ target: { ...after.target, host: undefined } })],
+    ['storm.track', changed({ storm: {} })],
+    // Of another program or an earlier version; or of none.
+    ['command', '{"latency":{"arrival":{}},"account":{},"curves":{}}'],
+    ...['{', '<html></html>'].map((text) => ['command', text])
+  ]) {
+    writeFileSync(json, text);
+    const refused = await start(t, ['compare', json, json, '--report', other]).result();
+    t.match(refused, { code: 2, err: `b.json is no result of a run, it has no ${lack}: ` });
   }
+  rmSync(json);
+  const none = await start(t, ['compare', json, json, '--report', other]).result();
+  t.match(none, { code: 2, err: /b\.json can't be read: / });
+  t.notOk(existsSync(other));
 });
 
-t.test('what is no result is told', async (t) => {
-  const dir = t.testdir({ 'a.html': '<html></html>', 'b.json': '{"latency":{}}', 'c.json': '{' });
-  for (const name of ['a.html', 'b.json', 'c.json', 'none']) {
-    const file = join(dir, name);
-    const { code, err } = await start(t, ['compare', file, file]).result();
-    t.equal(code, 2, name);
-    t.match(err, name === 'none' ? /can't be read/ : /is no result of a run, it has no /);
-  }
-  // A part of one, as of another program or an earlier version.
-  const parts = { latency: { arrival: {} }, account: {}, curves: {} };
-  const part = join(dir, 'd.json');
-  writeFileSync(part, JSON.stringify(parts));
-  const both = join(dir, 'both.html');
-  t.match(await start(t, ['compare', part, part, '--report', both]).result(), {
-    code: 2,
-    err: /^sprites-swarm: .*d\.json is no result of a run, it has no command: /
-  });
-  t.notOk(existsSync(both));
+t.test("a comparison's arguments", async (t) => {
   t.throws(() => parse(['compare', 'a']), /compare A B: two files/);
   t.throws(() => parse(['compare', 'a', 'b', '--rate', '5']), /--rate is no option of compare/);
   t.throws(() => parse(['park', '5', '--worse', '5']), /--worse is an option of compare/);
@@ -155,20 +145,6 @@ t.test("where --throw-rate bounds a run, the report says so in 'To know'", async
   const html = readFileSync(file, 'utf8');
   t.match(html, /<h2>To know<\/h2>[^]*--throw-rate bounds the [0-9]+ sprites a second, not what/);
   t.match(html, /sprites a second, as --throw-rate lets/);
-});
-
-t.test("the storm's charts show the drop", async (t) => {
-  const server = await startServer(t);
-  const charts = chartsIn(readFileSync(await reportFrom(t, server, ['storm', 200]), 'utf8'));
-  for (const id of ['storm', 'parked']) {
-    const [, parked] = charts[id].data;
-    // The end of the run, when all leave, may go down to 0 as well.
-    const all = parked.indexOf(200);
-    t.ok(all >= 0, `${id} comes from all`);
-    const bottom = parked.indexOf(0, all);
-    t.ok(bottom > all, `${id} goes down to 0`);
-    t.equal(Math.max(...parked.slice(bottom)), 200, `${id} goes back to all`);
-  }
 });
 
 t.test('the report shows a fault as one, and trusts no text', async (t) => {

@@ -103,6 +103,16 @@ t.test('what each stage has reached is told by the clock of the engines', async 
   ]);
 });
 
+t.test('an interruption lasts until all but one in a hundred are back', async (t) => {
+  const seen = new Interruptions(1000);
+  const parked = { 1: 1000, 2: 995, 3: 400, 4: 0, 5: 900, 6.5: 990, 7: 985 };
+  for (const at of Object.keys(parked).map(Number).sort()) seen.see(at, parked[at]);
+  t.same(seen.list, [
+    { at: 3, lowest: 0, seconds: 3.5 },
+    { at: 7, lowest: 985, seconds: null }
+  ]);
+});
+
 t.test('clients that come or go by a stage interrupt nothing, those that break do', async (t) => {
   const seen = new Interruptions(100);
   const looks = [
