@@ -20,7 +20,7 @@
       # The same inside Node, for https by Node's own OpenSSL.
       'target_name': 'swarm_tls',
       'dependencies': ['core'],
-      'sources': ['tls/openssl_tls.cc', 'tls/swarm_tls.cc'],
+      'sources': ['tls/swarm_tls.cc'],
     },
   ],
 }

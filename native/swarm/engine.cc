@@ -15,6 +15,9 @@
 #include <exception>
 #include <string>
 
+#include "clients.h"
+#include "core.h"
+#include "lanes.h"
 #include "options.h"
 
 namespace swarm {
@@ -48,151 +51,169 @@ Number argument(const std::string& command) {
   return number;
 }
 
+// One engine: the loop around the clients and the lanes, the parent's commands, and the news it
+// gets.
+class Engine {
+ public:
+  /** @param tls what connections go through, nullptr for plain TCP; outlives the engine */
+  Engine(const Options& options, Tls* tls)
+      : core_(options, tls),
+        clients_(&core_),
+        lanes_(&core_, &clients_),
+        endsAt_(core_.now + options.limit * kSecond) {
+    epoll_event event = {};
+    event.events = EPOLLIN;
+    event.data.u64 = Token{Token::kParent, 0, 0}.pack();
+    epoll_ctl(core_.epoll, EPOLL_CTL_ADD, STDIN_FILENO, &event);
+  }
+
+  /** Runs until the parent says quit, is gone, or the limit has passed. */
+  void run() {
+    nextTick_ = core_.now;
+    while (running_) {
+      wait();
+      core_.wheel.sweep(core_.now, UINT32_MAX, [this](uint32_t item) {
+        if (item < clients_.size()) {
+          clients_.timeout(item);
+        } else {
+          lanes_.timeout(item - clients_.size());
+        }
+      });
+      clients_.pump();
+      lanes_.pump();
+      if (core_.now >= nextTick_) tick();
+      if (core_.now >= endsAt_) running_ = false;
+    }
+  }
+
+ private:
+  /** Waits for events, the next turn of the wheel, the next sprite or the next tick, and handles
+   * events. */
+  void wait() {
+    const uint64_t now = clockNow();
+    const uint64_t worked = now - core_.now;
+    uint64_t nanoseconds = clients_.returning() ? 0 : std::min(kTickNs, lanes_.untilDue());
+    nanoseconds = std::min(nanoseconds, nextTick_ > now ? nextTick_ - now : 0);
+    epoll_event events[kEvents];
+    int count = -1;
+    if (hasFineWait_) {
+      const timespec timeout = {0, static_cast<long>(nanoseconds)};
+      count = static_cast<int>(
+          syscall(SYS_epoll_pwait2, core_.epoll, events, kEvents, &timeout, nullptr, 0));
+      if (count < 0 && errno == ENOSYS) hasFineWait_ = false;
+    }
+    if (!hasFineWait_) {
+      count =
+          epoll_wait(core_.epoll, events, kEvents, static_cast<int>((nanoseconds + kMs - 1) / kMs));
+    }
+    core_.now = clockNow();
+    // Ready events end the sleep early, so what goes beyond it is this process kept from running.
+    const uint64_t slept = core_.now - now;
+    lateness_ = std::max(lateness_, worked + (slept > nanoseconds ? slept - nanoseconds : 0));
+    for (int i = 0; i < count; i++) dispatch(events[i]);
+  }
+
+  void dispatch(const epoll_event& event) {
+    const Token token = Token::unpack(event.data.u64);
+    switch (token.kind) {
+      case Token::kClient:
+        clients_.handle(token.index, token.generation, event.events);
+        return;
+      case Token::kLane:
+        lanes_.handle(token.index, token.generation, event.events);
+        return;
+      case Token::kParent:
+        running_ = readCommands();
+        return;
+    }
+  }
+
+  /** @return whether to go on: the parent is there, and has not said quit */
+  bool readCommands() {
+    char bytes[4096];
+    const ssize_t got = read(STDIN_FILENO, bytes, sizeof(bytes));
+    if (got <= 0) return got < 0 && (errno == EAGAIN || errno == EINTR);
+    commands_.append(bytes, got);
+    for (size_t end; running_ && (end = commands_.find('\n')) != std::string::npos;) {
+      obey(commands_.substr(0, end));
+      commands_.erase(0, end + 1);
+    }
+    return running_;
+  }
+
+  void obey(const std::string& command) {
+    const std::string word = command.substr(0, command.find(' '));
+    if (word == "open") {
+      clients_.open();
+    } else if (word == "throw") {
+      lanes_.start(argument(command) * kMs);
+      lateness_ = 0;
+    } else if (word == "stop") {
+      lanes_.stop();
+    } else if (word == "drop") {
+      clients_.drop();
+    } else if (word == "back") {
+      clients_.back(argument(command) * kMs);
+    } else if (word == "account") {
+      tick();
+      core_.account.write(core_.options.process, STDOUT_FILENO);
+      running_ = writeAll(STDOUT_FILENO, "{\"type\":\"account\",\"bytes\":0}\n");
+    } else if (word == "clients") {
+      clients_.aim(static_cast<uint32_t>(argument(command)));
+    } else if (word == "rate") {
+      lanes_.setRate(argument<double>(command));
+    } else if (word == "batch") {
+      core_.batches.begin(argument(command));
+    } else if (word == "quit") {
+      running_ = false;
+    }
+  }
+
+  void tick() {
+    nextTick_ = core_.now + core_.options.tick * kMs;
+    std::string json = "{\"type\":\"tick\",\"bytes\":0";
+    append(&json, "process", core_.options.process);
+    append(&json, "at", core_.now);
+    append(&json, "parked", clients_.in(Clients::kParked));
+    append(&json, "members", clients_.members());
+    append(&json, "pending", lanes_.pending());
+    append(&json, "behind", lanes_.behind());
+    append(&json, "over", lanes_.over());
+    append(&json, "lateness", lateness_);
+    const auto counts = std::bit_cast<std::array<uint64_t, kNames.size()>>(core_.count);
+    for (size_t i = 0; i < kNames.size(); i++) append(&json, kNames[i], counts[i]);
+    for (const auto& [name, tally] :
+         {std::pair{"refusals", &core_.refusals}, std::pair{"problems", &core_.problems},
+          std::pair{"connectErrors", &core_.connectErrors}}) {
+      json.append(",\"" + std::string(name) + "\":");
+      tally->print(&json);
+    }
+    for (const auto& [name, histogram] :
+         {std::pair{"arrival", &core_.arrival}, std::pair{"answer", &core_.answer},
+          std::pair{"probe", &core_.probe}}) {
+      json.append(",\"" + std::string(name) + "\":");
+      histogram->takeInterval(&json);
+    }
+    if (core_.options.batched) {
+      json.append(",\"batches\":");
+      core_.batches.print(&json);
+    }
+    json.append("}\n");
+    if (!writeAll(STDOUT_FILENO, json)) running_ = false;
+  }
+
+  Core core_;
+  Clients clients_;
+  Lanes lanes_;
+  std::string commands_;  // what has come of them, up to a line that is not whole
+  uint64_t endsAt_;
+  uint64_t nextTick_ = 0;
+  uint64_t lateness_ = 0;  // the longest turn of the loop since throwing began, less what it slept
+  bool running_ = true;
+  bool hasFineWait_ = true;  // the kernel knows epoll_pwait2
+};
+
 }  // namespace
-
-Engine::Engine(const Options& options, Tls* tls)
-    : core_(options, tls),
-      clients_(&core_),
-      lanes_(&core_, &clients_),
-      endsAt_(core_.now + options.limit * kSecond) {
-  epoll_event event = {};
-  event.events = EPOLLIN;
-  event.data.u64 = Token{Token::kParent, 0, 0}.pack();
-  epoll_ctl(core_.epoll, EPOLL_CTL_ADD, STDIN_FILENO, &event);
-}
-
-void Engine::run() {
-  nextTick_ = core_.now;
-  while (running_) {
-    wait();
-    core_.wheel.sweep(core_.now, UINT32_MAX, [this](uint32_t item) {
-      if (item < clients_.size()) {
-        clients_.timeout(item);
-      } else {
-        lanes_.timeout(item - clients_.size());
-      }
-    });
-    clients_.pump();
-    lanes_.pump();
-    if (core_.now >= nextTick_) tick();
-    if (core_.now >= endsAt_) running_ = false;
-  }
-}
-
-/** Waits for events, the next turn of the wheel, the next sprite or the next tick, and handles
- * events. */
-void Engine::wait() {
-  const uint64_t now = clockNow();
-  const uint64_t worked = now - core_.now;
-  uint64_t nanoseconds = clients_.returning() ? 0 : std::min(kTickNs, lanes_.untilDue());
-  nanoseconds = std::min(nanoseconds, nextTick_ > now ? nextTick_ - now : 0);
-  epoll_event events[kEvents];
-  int count = -1;
-  if (hasFineWait_) {
-    const timespec timeout = {0, static_cast<long>(nanoseconds)};
-    count = static_cast<int>(
-        syscall(SYS_epoll_pwait2, core_.epoll, events, kEvents, &timeout, nullptr, 0));
-    if (count < 0 && errno == ENOSYS) hasFineWait_ = false;
-  }
-  if (!hasFineWait_) {
-    count =
-        epoll_wait(core_.epoll, events, kEvents, static_cast<int>((nanoseconds + kMs - 1) / kMs));
-  }
-  core_.now = clockNow();
-  // Ready events end the sleep early, so what goes beyond it is this process kept from running.
-  const uint64_t slept = core_.now - now;
-  lateness_ = std::max(lateness_, worked + (slept > nanoseconds ? slept - nanoseconds : 0));
-  for (int i = 0; i < count; i++) dispatch(events[i]);
-}
-
-void Engine::dispatch(const epoll_event& event) {
-  const Token token = Token::unpack(event.data.u64);
-  switch (token.kind) {
-    case Token::kClient:
-      clients_.handle(token.index, token.generation, event.events);
-      return;
-    case Token::kLane:
-      lanes_.handle(token.index, token.generation, event.events);
-      return;
-    case Token::kParent:
-      running_ = readCommands();
-      return;
-  }
-}
-
-/** @return whether to go on: the parent is there, and has not said quit */
-bool Engine::readCommands() {
-  char bytes[4096];
-  const ssize_t got = read(STDIN_FILENO, bytes, sizeof(bytes));
-  if (got <= 0) return got < 0 && (errno == EAGAIN || errno == EINTR);
-  commands_.append(bytes, got);
-  for (size_t end; running_ && (end = commands_.find('\n')) != std::string::npos;) {
-    obey(commands_.substr(0, end));
-    commands_.erase(0, end + 1);
-  }
-  return running_;
-}
-
-void Engine::obey(const std::string& command) {
-  const std::string word = command.substr(0, command.find(' '));
-  if (word == "open") {
-    clients_.open();
-  } else if (word == "throw") {
-    lanes_.start(argument(command) * kMs);
-    lateness_ = 0;
-  } else if (word == "stop") {
-    lanes_.stop();
-  } else if (word == "drop") {
-    clients_.drop();
-  } else if (word == "back") {
-    clients_.back(argument(command) * kMs);
-  } else if (word == "account") {
-    tick();
-    core_.account.write(core_.options.process, STDOUT_FILENO);
-    running_ = writeAll(STDOUT_FILENO, "{\"type\":\"account\",\"bytes\":0}\n");
-  } else if (word == "clients") {
-    clients_.aim(static_cast<uint32_t>(argument(command)));
-  } else if (word == "rate") {
-    lanes_.setRate(argument<double>(command));
-  } else if (word == "batch") {
-    core_.batches.begin(argument(command));
-  } else if (word == "quit") {
-    running_ = false;
-  }
-}
-
-void Engine::tick() {
-  nextTick_ = core_.now + core_.options.tick * kMs;
-  std::string json = "{\"type\":\"tick\",\"bytes\":0";
-  append(&json, "process", core_.options.process);
-  append(&json, "at", core_.now);
-  append(&json, "parked", clients_.in(Clients::kParked));
-  append(&json, "members", clients_.members());
-  append(&json, "pending", lanes_.pending());
-  append(&json, "behind", lanes_.behind());
-  append(&json, "over", lanes_.over());
-  append(&json, "lateness", lateness_);
-  const auto counts = std::bit_cast<std::array<uint64_t, kNames.size()>>(core_.count);
-  for (size_t i = 0; i < kNames.size(); i++) append(&json, kNames[i], counts[i]);
-  for (const auto& [name, tally] :
-       {std::pair{"refusals", &core_.refusals}, std::pair{"problems", &core_.problems},
-        std::pair{"connectErrors", &core_.connectErrors}}) {
-    json.append(",\"" + std::string(name) + "\":");
-    tally->print(&json);
-  }
-  for (const auto& [name, histogram] :
-       {std::pair{"arrival", &core_.arrival}, std::pair{"answer", &core_.answer},
-        std::pair{"probe", &core_.probe}}) {
-    json.append(",\"" + std::string(name) + "\":");
-    histogram->takeInterval(&json);
-  }
-  if (core_.options.batched) {
-    json.append(",\"batches\":");
-    core_.batches.print(&json);
-  }
-  json.append("}\n");
-  if (!writeAll(STDOUT_FILENO, json)) running_ = false;
-}
 
 int run(int argc, char** argv, const OpenTls& openTls) {
   Options options;

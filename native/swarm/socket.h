@@ -1,6 +1,5 @@
 // What a connection's bytes go through where the server speaks TLS. The engine knows this interface
-// alone; tls/openssl_tls.h is the only one that implements it, and only the engine that runs inside
-// Node has it (tls/swarm_tls.cc).
+// alone; only the engine that runs inside Node has what implements it (tls/swarm_tls.cc).
 #ifndef SPRITES_SWARM_SOCKET_H_
 #define SPRITES_SWARM_SOCKET_H_
 

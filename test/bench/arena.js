@@ -21,8 +21,7 @@ import { answerHelp, takeValues } from '../support/documents.js';
 import { arenaOptions, command, enter, statusOf, wrk } from './arena-rig.js';
 import { canPin, during, startSprites } from './contenders.js';
 import { judged, report, spread, tableOf, tenth, whereOf, whole } from './figures.js';
-import { ask } from './server-memory.js';
-import { cpuSeconds } from './usage.js';
+import { ask, cpuSeconds } from './usage.js';
 
 answerHelp(import.meta.url);
 

@@ -24,7 +24,15 @@ import { useOf } from '../../lib/swarm/server-watch.js';
 import { freePort } from '../support/addresses.js';
 import { CACHE_NAMES, cacheMissing, startCache } from '../support/caches.js';
 import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
-import { buildWatchers, canPin, feedContenders, startLoad, TOKEN } from './contenders.js';
+import {
+  buildWatchers,
+  canPin,
+  feedContenders,
+  onCore,
+  SERVER_CORE,
+  startLoad,
+  TOKEN
+} from './contenders.js';
 import { figuresOf } from './feed-figures.js';
 import { fail, judged, tellHeld, progress, tableOf, tenth, whereOf, whole } from './figures.js';
 
@@ -37,7 +45,6 @@ const KEPT = 5;
 const HOLD = 55;
 /** Source addresses of the watchers. */
 const ADDRESSES = 4;
-const CACHE_CORE = 0;
 
 /** Held to: polls a version, milliseconds, and milliseconds of the server's CPU a version more than with few watchers. */
 const HELD = { polls: 2, p99: 100, cpu: 5 };
@@ -84,8 +91,7 @@ async function measure(name, watchers, { publications, every, program }) {
   let load;
   try {
     if (name !== NONE) {
-      const before = pin ? ['taskset', '-c', String(CACHE_CORE)] : [];
-      cache = await startCache(name, folder, ports, { before });
+      cache = await startCache(name, folder, ports, { before: onCore(SERVER_CORE) });
       running.add(cache.pid);
     }
     load = startLoad(

@@ -16,7 +16,6 @@ import {
   statSync,
   writeFileSync
 } from 'node:fs';
-import net from 'node:net';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -30,8 +29,7 @@ import { refuseUsage } from '../support/documents.js';
 import { inSeconds, KEY_SET, reads } from '../support/grants.js';
 import { launch, SPRITES, UNBOUND } from '../support/launch.js';
 import { until } from '../support/until.js';
-import { ask } from './server-memory.js';
-import { statusAt, Use } from './usage.js';
+import { ask, statusAt, Use } from './usage.js';
 
 const PROBE = new URL('probe.js', import.meta.url).href;
 
@@ -41,12 +39,6 @@ const PROBE = new URL('probe.js', import.meta.url).href;
  */
 export const MEASURED = { host: '127.0.0.1', port: 0, 'throw-rate': 0, ...UNBOUND };
 
-/** @param {string} line the server printed @returns {number|null} the port it says it listens on */
-function portOf(line) {
-  const match = /http:\/\/127\.0\.0\.1:(\d+)/.exec(line);
-  return match && Number(match[1]);
-}
-
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const BUILD = join(HERE, '.build');
 
@@ -55,8 +47,8 @@ const START_TIMEOUT = 15000;
 const STOP_TIMEOUT = 5000;
 
 /** The core that only the server uses, and the one that only the load generator uses. */
-const SERVER_CORE = 0;
-const LOAD_CORE = 1;
+export const SERVER_CORE = 0;
+export const LOAD_CORE = 1;
 
 const coreOf = (pin) => (pin ? SERVER_CORE : null);
 
@@ -159,8 +151,8 @@ async function readPort(child, name) {
     child.once('error', reject);
     child.once('exit', (code) => reject(new Error(`${name} stopped at once, with ${code}`)));
     lines.on('line', (line) => {
-      const port = portOf(line);
-      if (port) resolve(port);
+      const [, port] = /http:\/\/127\.0\.0\.1:(\d+)/.exec(line) ?? [];
+      if (port) resolve(Number(port));
     });
   });
 }
@@ -237,19 +229,6 @@ export async function during(started, work) {
   }
 }
 
-/** @returns {Promise<boolean>} whether a port takes connections */
-async function isListening(port) {
-  const socket = net.connect(port, '127.0.0.1');
-  try {
-    await once(socket, 'connect');
-    return true;
-  } catch {
-    return false;
-  } finally {
-    socket.destroy();
-  }
-}
-
 /** Where nginx keeps its modules, or null where there is no nginx with nchan. */
 function nchanModules() {
   let about;
@@ -293,7 +272,10 @@ async function startNchan(pin) {
   });
   const isUp = () => {
     if (child.exitCode !== null) throw new Error(`nginx stopped at once, with ${child.exitCode}`);
-    return isListening(port);
+    return fetch(`http://127.0.0.1:${port}/`).then(
+      () => true,
+      () => false
+    );
   };
   await until(isUp, 'nginx comes up', START_TIMEOUT / 1000);
   // nginx listens before its worker process exists.

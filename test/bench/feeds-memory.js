@@ -25,7 +25,7 @@ import {
   startLoad,
   TOKEN
 } from './contenders.js';
-import { ask, memoryOf } from './server-memory.js';
+import { ask, memoryOf } from './usage.js';
 import { answerHelp, takeValues } from '../support/documents.js';
 import { until } from '../support/until.js';
 

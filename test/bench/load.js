@@ -8,12 +8,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Account, Tally } from '../../lib/swarm/tally.js';
 import { Engine } from '../../lib/swarm/engine.js';
 import { until } from '../support/until.js';
-import { canPin, during } from './contenders.js';
-import { ask } from './server-memory.js';
-import { cpuOf, cpuSeconds } from './usage.js';
-
-/** The core of the load, where a server has another to itself. */
-const LOAD_CORE = 1;
+import { canPin, during, LOAD_CORE } from './contenders.js';
+import { ask, cpuOf, cpuSeconds } from './usage.js';
 
 /** Milliseconds between two looks at what an engine has counted. */
 const TICK = 50;

@@ -19,8 +19,7 @@ import { takeValues } from '../support/documents.js';
 import { ROOT } from '../support/launch.js';
 import { start, startSprites } from './contenders.js';
 import { verdictOf } from './figures.js';
-import { ask } from './server-memory.js';
-import { residentBytes, table } from './usage.js';
+import { ask, residentBytes, table } from './usage.js';
 
 /** Milliseconds between two looks, and between two lines that say how far it is. */
 const LOOK = 1000;

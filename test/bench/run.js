@@ -41,7 +41,7 @@ import { fileLimit } from '../../lib/base/file-limit.js';
 import { canPin, contenders, during, namesIn, thoseHere } from './contenders.js';
 import { fail, inRounds, report, summarize, table, verdicts, whereOf } from './figures.js';
 import { closedLoops, withLoad } from './load.js';
-import { atRest, memoryOf } from './server-memory.js';
+import { atRest, memoryOf } from './usage.js';
 import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 
 answerHelp(import.meta.url);

@@ -15,8 +15,7 @@ import { answerHelp } from '../support/documents.js';
 import { during, startSprites } from './contenders.js';
 import { tableOf } from './figures.js';
 import { Load } from './load.js';
-import { atRest } from './server-memory.js';
-import { residentBytes } from './usage.js';
+import { atRest, residentBytes } from './usage.js';
 
 answerHelp(import.meta.url);
 

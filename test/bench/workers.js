@@ -17,7 +17,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
-import { canPin, during, namesIn, startSprites } from './contenders.js';
+import { canPin, during, LOAD_CORE, namesIn, startSprites } from './contenders.js';
 import {
   fail,
   fine,
@@ -54,9 +54,6 @@ const WARMUP = 1.5;
 /** A lone sprite: so many a second, among so many clients. */
 const LONE = { rate: 20, clients: 100 };
 
-/** The core of everything but the main thread, where that has its own. */
-const REST = 1;
-
 function readOptions() {
   const { workers, only, ...options } = takeValues(import.meta.url, {
     ...{ rounds: [5, 1], seconds: [4, 1], clients: [3000, 1], throwers: [128, 1], rate: [8000, 1] },
@@ -83,12 +80,12 @@ const loadsOf = ({ clients, throwers, rate }) => ({
 
 const pins = canPin();
 
-/** Keeps the workers on the core of everything but the main thread. */
+/** Keeps the workers on the load's core: the main thread has its own. */
 function pinWorkers(pid) {
   for (const thread of threadsOf(pid)) {
     const name = readFileSync(`/proc/${pid}/task/${thread}/comm`, 'utf8');
     if (!name.startsWith('worker')) continue;
-    execFileSync('taskset', ['-p', '-c', String(REST), String(thread)]);
+    execFileSync('taskset', ['-p', '-c', String(LOAD_CORE), String(thread)]);
   }
 }
 

@@ -7,12 +7,10 @@
       'target_name': 'watchers',
       'type': 'executable',
       'sources': [
-        '../../../native/swarm/histogram.cc',
         '../../../native/swarm/http.cc',
         '../../../native/swarm/process.cc',
         '../../../native/swarm/socket.cc',
         'crowd.cc',
-        'http.cc',
         'main.cc',
         'protocols.cc',
       ],

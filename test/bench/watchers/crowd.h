@@ -22,16 +22,10 @@
 #define SPRITES_BENCH_CROWD_H_
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "protocol.h"
-#include "swarm/histogram.h"
-#include "swarm/socket.h"
 
 namespace watchers {
 
@@ -58,90 +52,13 @@ struct Options {
   std::string token;
 };
 
-class Crowd : private Listener {
- public:
-  /** `then`: of `options.then`, or nothing. */
-  Crowd(const Options& options, std::unique_ptr<Protocol> protocol, std::unique_ptr<Protocol> then);
-  ~Crowd() override;
-
-  void run();
-
- private:
-  // Connections.
-  int connectTo(uint32_t number, uint64_t tag);
-  void openMore();
-  void askThen();
-  /** Seconds of CPU of this process so far, but those in which it looked and nothing had come. */
-  double ownWorkSeconds() const;
-  void openFirst();
-  void openAgain();
-  void opened(Connection& connection);
-  void lose(size_t number, uint64_t due);
-  void cut();
-  void serve(Connection& connection, uint32_t events);
-  void watch(int fd, int operation, uint32_t events, uint64_t tag);
-  bool stalls(size_t number) const;
-
-  // Listener.
-  void message(Connection& connection, std::string_view sample) override;
-  void cameBackTo(Connection& connection, uint64_t before, uint64_t version);
-  void send(Connection& connection, std::string_view bytes) override;
-  [[noreturn]] void broken(const std::string& why) override;
-
-  // Publishing.
-  void publish();
-  void servePublisher(uint32_t events);
-  void flushPublication();
-  std::string document(const std::string& stamp, const std::string& patch) const;
-
-  // Running.
-  bool isTold();
-  void turn(int wait);
-  template <typename Done>
-  void turnUntil(Done done, double seconds);
-  bool everybodyHasSeen(uint64_t version) const;
-  void report(double seconds);
-
-  const Options options_;
-  std::unique_ptr<Protocol> protocol_;
-  std::unique_ptr<Protocol> then_;
-  std::vector<Connection> connections_;
-  std::unique_ptr<char[]> buffer_;
-  swarm::Target target_;
-  int epoll_ = -1;
-  uint64_t began_ = 0;
-  uint64_t growsFrom_ = 0;                         // when those that grow began to; 0: not yet
-  size_t startWith_ = 0;                           // connections before that
-  uint32_t begun_ = 0;                             // connections that were begun
-  uint32_t opened_ = 0;                            // and were there
-  uint32_t opening_ = 0;                           // are on their way
-  std::deque<std::pair<uint64_t, size_t>> again_;  // when it comes again, and which
-  bool go_ = false;
-  bool over_ = false;
-
-  int publisher_ = -1;
-  bool publisherReady_ = false;
-  std::string publication_;  // what is still to be sent
-  std::string answers_;
-  uint32_t unanswered_ = 0;
-  uint32_t unpublished_ = 0;  // were due while too many were unanswered
-  uint64_t version_ = 0;
-  uint64_t firstMeasured_ = UINT64_MAX;
-  std::string fill_;
-  size_t entries_ = 0;  // of fill_
-
-  swarm::Histogram lateness_;  // nanoseconds
-  uint64_t latest_ = 0;        // the largest lateness, microseconds
-  uint64_t documents_ = 0, bytes_ = 0, skipped_ = 0, repeated_ = 0;
-  double ownCpu_ = 0;
-  uint32_t ended_ = 0;  // connections that the server ended
-  // Of those that were cut off and came again: how many got every version they had missed, only the
-  // newest, or nothing before the next one; and microseconds until it came.
-  uint32_t cutAll_ = 0, cutNewest_ = 0, cutNext_ = 0;
-  uint64_t cutWait_ = 0;
-  uint64_t lastEvent_ = 0;      // when something last came
-  double awakeForNothing_ = 0;  // seconds of CPU in which it looked, and nothing had come
-};
+/**
+ * Runs them to their end.
+ *
+ * @param then of `options.then`, or nothing
+ */
+void runCrowd(const Options& options, std::unique_ptr<Protocol> protocol,
+              std::unique_ptr<Protocol> then);
 
 }  // namespace watchers
 

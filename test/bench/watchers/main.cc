@@ -116,6 +116,6 @@ int main(int argc, char** argv) {
   if (options.read > 0) {
     readRecording(*protocol, options.read);
   } else {
-    watchers::Crowd(options, std::move(protocol), std::move(then)).run();
+    watchers::runCrowd(options, std::move(protocol), std::move(then));
   }
 }

@@ -75,7 +75,15 @@ class Listener {
 };
 
 /** A request with a body. */
-std::string withBody(std::string_view firstLine, std::string_view headers, std::string_view body);
+inline std::string withBody(std::string_view firstLine, std::string_view headers,
+                            std::string_view body) {
+  std::string text(firstLine);
+  text += " HTTP/1.1\r\nHost: 127.0.0.1\r\n";
+  text += headers;
+  text += "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n";
+  text += body;
+  return text;
+}
 
 class Protocol {
  public:
