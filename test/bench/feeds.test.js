@@ -29,7 +29,7 @@ import {
 } from './transports/cells.js';
 import { agreement, comparison, MEASURED, studyIn } from './transports/compare.js';
 import { contenders } from './transports/contenders.js';
-import { commandOf } from './transports/options.js';
+import { commandOf } from './transports/run.js';
 import { breakTable, cellTable, limitText, summaryTable, verdict } from './transports/tables.js';
 
 /**

@@ -120,7 +120,8 @@ const chartsIn = (html) =>
 t.test('the report has the command line, the server, its CPU and memory', async (t) => {
   const server = await startServer(t);
   const args = ['throw', 50, '--rate', 100, '--time', 1, '--status-port', server.adminPort];
-  const file = await reportFrom(t, server, [...args, '--p99', '20s']);
+  // The admin port takes no name but its own: what the name of --host leads to is asked.
+  const file = await reportFrom(t, server, [...args, '--p99', '20s', '--host', '127.1']);
   const html = readFileSync(file, 'utf8');
   t.match(html, /Every sprite accounted for/);
   t.match(html, `sprites-swarm throw 50 --rate 100 --time 1`);
@@ -129,7 +130,9 @@ t.test('the report has the command line, the server, its CPU and memory', async 
   t.match(html, /<b>[0-9.]+ MB<\/b><span>the server&#39;s memory/);
   t.match(html, /✓ kept<\/span> p99 /);
   t.notMatch(/<main>[^]*<\/main>/.exec(html)[0], /NaN|undefined|Infinity/);
-  const { use, version, commandLine } = dataOf(html);
+  const { use, version, commandLine, server: told } = dataOf(html);
+  t.type(told.longestStallMs, 'number');
+  t.ok(told.law.holds);
   t.equal(use.by, 'kernel');
   t.match(commandLine, /--p99 20s/);
   t.match(version, /^[0-9]/);
