@@ -24,17 +24,10 @@ import { useOf } from '../../lib/swarm/server-watch.js';
 import { freePort } from '../support/addresses.js';
 import { CACHE_NAMES, cacheMissing, startCache } from '../support/caches.js';
 import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
-import {
-  buildWatchers,
-  canPin,
-  feedContenders,
-  onCore,
-  SERVER_CORE,
-  startLoad,
-  TOKEN
-} from './contenders.js';
+import { canPin, onCore, SERVER_CORE, startLoad, TOKEN } from './contenders.js';
 import { figuresOf } from './feed-figures.js';
 import { fail, judged, tellHeld, progress, tableOf, tenth, whereOf, whole } from './figures.js';
+import { feedContenders } from './transports/contenders.js';
 
 answerHelp(import.meta.url);
 
@@ -81,7 +74,7 @@ process.on('exit', () => {
 });
 
 /** One cache, or NONE, and so many watchers. @returns {Promise<object>} its figures */
-async function measure(name, watchers, { publications, every, program }) {
+async function measure(name, watchers, { publications, every }) {
   const pin = canPin();
   const server = await feedContenders['sprites-poll'].start(pin, { 'feed-cache': KEPT });
   const folder = mkdtempSync(join(tmpdir(), 'bench-cache-'));
@@ -94,21 +87,16 @@ async function measure(name, watchers, { publications, every, program }) {
       cache = await startCache(name, folder, ports, { before: onCore(SERVER_CORE) });
       running.add(cache.pid);
     }
-    load = startLoad(
-      { port: ports.port, pids: server.pids },
-      pin,
-      {
-        protocol: 'sprites-cached',
-        connections: watchers,
-        addresses: ADDRESSES,
-        bytes: BYTES,
-        every,
-        warmup: WARMUP,
-        seconds: publications * every,
-        token: TOKEN
-      },
-      program
-    );
+    load = startLoad({ port: ports.port, pids: server.pids }, pin, {
+      protocol: 'sprites-cached',
+      connections: watchers,
+      addresses: ADDRESSES,
+      bytes: BYTES,
+      every,
+      warmup: WARMUP,
+      seconds: publications * every,
+      token: TOKEN
+    });
     const before = {};
     const result = await load.measure(async () => {
       before.polls = await polls();
@@ -190,7 +178,6 @@ function atServer(row, { publications, every }) {
 
 async function main() {
   const options = readOptions();
-  const program = buildWatchers();
   for (const name of options.names) {
     const missing = cacheMissing(name);
     if (missing) {
@@ -200,7 +187,7 @@ async function main() {
     const rows = [];
     for (const watchers of options.counts) {
       progress(`${name}: ${watchers}`);
-      rows.push(await measure(name, watchers, { ...options, program }));
+      rows.push(await measure(name, watchers, options));
     }
     progress('');
     console.log(`${tableOf(COLUMNS, rows)}\n`);
@@ -208,7 +195,7 @@ async function main() {
     console.log(`\n${atCaches(rows.at(-1))}\n`);
   }
   progress('the server of a million');
-  const row = await measure(NONE, HELD.polls * CACHES_OF_MILLION, { ...options, program });
+  const row = await measure(NONE, HELD.polls * CACHES_OF_MILLION, options);
   progress('');
   console.log(`${tableOf(COLUMNS, [row])}\n\n${atServer(row, options)}\n`);
   console.log(`${options.publications} versions; ${whereOf(canPin())}`);

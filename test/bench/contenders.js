@@ -1,5 +1,5 @@
 /**
- * The servers that are measured, and how each is started and stopped: the one place that knows their options.
+ * The servers that are measured, and how each is started and stopped. Those of feeds are in transports/contenders.js.
  *
  * A contender listens on loopback, on a port of its own. It prints that port, or is given it as an option. Node
  * servers are started with probe.js preloaded, which reports what only the process itself can know.
@@ -26,7 +26,6 @@ import { buildWhenWanted, builtFile } from '../../lib/swarm/build.js';
 import { loadTestAddon } from '../support/addon.js';
 import { freePort } from '../support/addresses.js';
 import { refuseUsage } from '../support/documents.js';
-import { inSeconds, KEY_SET, reads } from '../support/grants.js';
 import { launch, SPRITES, UNBOUND } from '../support/launch.js';
 import { until } from '../support/until.js';
 import { ask, statusAt, Use } from './usage.js';
@@ -185,7 +184,7 @@ export async function startPrinting(name, pin, command, args, { probed = false }
  * @param {string[]} args
  * @returns {Promise<Server>}
  */
-function startNode(name, pin, args) {
+export function startNode(name, pin, args) {
   const [first, ...rest] = [...probedNode(), ...args];
   return startPrinting(name, pin, first, rest, { probed: true });
 }
@@ -244,7 +243,7 @@ function nchanModules() {
 }
 
 /** @returns {string | null} why there is no nchan here */
-const nchanMissing = () =>
+export const nchanMissing = () =>
   nchanModules() ? null : 'there is no nginx with nchan (Debian: libnginx-mod-nchan)';
 
 /**
@@ -253,7 +252,7 @@ const nchanMissing = () =>
  * @param {boolean} pin
  * @returns {Promise<Server>}
  */
-async function startNchan(pin) {
+export async function startNchan(pin) {
   const folder = mkdtempSync(join(tmpdir(), 'bench-nchan-'));
   const port = await freePort();
   const names = { modules: nchanModules(), folder, port, files: fileLimit(), connections: 20000 };
@@ -299,7 +298,7 @@ async function startNchan(pin) {
  * @param {boolean} pin
  * @returns {Promise<Server>}
  */
-function startBare(name, pin) {
+export function startBare(name, pin) {
   return startPrinting(name, pin, compile(`contenders/${name}.c`, name), []);
 }
 
@@ -382,18 +381,17 @@ export function thoseHere(names, all) {
  * @param {Server} server
  * @param {boolean} pin whether to give the load a core of its own
  * @param {Record<string, string|number>} options of the program, without their dashes
- * @param {string} program of buildWatchers()
  * @returns {{child: import('node:child_process').ChildProcess, next: (name: string) => Promise<object>,
  *   measure: (begin?: () => Promise<unknown>) => Promise<object>, ended: Promise<number>, stop: () => void}} `next`
  *   resolves with the load's next event of that name and rejects with its error, or when it ends without one; `measure`
  *   lets a load of feeds go, once all its connections are open, and resolves with its result and what the server took
  *   meanwhile (usage.js); `begin` is called when it is warm, before what is measured
  */
-export function startLoad(server, pin, options, program) {
+export function startLoad(server, pin, options) {
   const args = Object.entries({ port: server.port, ...options }).map(
     ([name, value]) => `--${name}=${value}`
   );
-  const child = start(pin ? LOAD_CORE : null, [program, ...args], {
+  const child = start(pin ? LOAD_CORE : null, [buildWatchers(), ...args], {
     stdio: ['pipe', 'pipe', 'inherit']
   });
   child.stdin.on('error', () => {}); // Writing fails once it has ended; `ended` reports that.
@@ -426,8 +424,6 @@ export function startLoad(server, pin, options, program) {
   return { child, next, measure, ended, stop: () => stop(child) };
 }
 
-const TRANSPORTS = join(HERE, 'transports');
-
 /** The publisher's token of the server that is measured. */
 export const TOKEN = 'bench-token-0123456789';
 
@@ -449,83 +445,6 @@ export function buildWatchers() {
 }
 
 /**
- * @param {string} name of a package that only a contender needs
- * @returns {string | null} why it can't be used here
- */
-export const packageMissing = (name) =>
-  existsSync(join(TRANSPORTS, 'node_modules', name))
-    ? null
-    : 'its package is not installed (npm install --prefix test/bench/transports)';
-
-async function startFeeds(pin, more = {}) {
-  const folder = mkdtempSync(join(tmpdir(), 'bench-feeds-'));
-  const [tokens, keys] = [join(folder, 'tokens'), join(folder, 'keys.json')];
-  writeFileSync(tokens, `${TOKEN}\n`);
-  writeFileSync(keys, JSON.stringify(KEY_SET));
-  const options = { 'publish-token-file': tokens, 'address-held': 0, 'log-level': 'error' };
-  const grants = more.private ? { grants: keys } : {};
-  const server = await startSprites({ ...options, ...grants, ...more }, { pin });
-  // It has read them.
-  rmSync(folder, { recursive: true });
-  return server;
-}
-
-const never = () => null;
-
-/**
- * @param {string} name in transports/servers.js
- * @param {boolean} pin
- * @returns {Promise<Server>}
- */
-export const startLibrary = (name, pin) =>
-  startNode(name, pin, [join(TRANSPORTS, 'servers.js'), name]);
-
-const inC = (way, protocol) => ({
-  ...{ title: `bare epoll in C, ${way}`, protocol, patches: protocol, missing: never },
-  start: (pin) => startBare('epoll-feed', pin)
-});
-
-const ofSprites = (way, protocol) => ({
-  ...{ title: `Sprites, ${way}`, protocol, patches: `${protocol}-delta`, missing: never },
-  start: startFeeds
-});
-
-const ofNchan = (way, protocol) => ({
-  ...{ title: `nchan, ${way}`, protocol, patches: protocol, missing: nchanMissing },
-  start: startNchan
-});
-
-/**
- * The contenders, by name: `protocol` and `patches`, what the load generator speaks where documents
- * are published whole, and where what has changed in them is; `missing()` and `start(pin)` as in
- * contenders.js; `token`, where it is another one than TOKEN, publishes.
- */
-export const feedContenders = {
-  'epoll-poll': inC('long poll', 'sprites-poll'),
-  'epoll-stream': inC('event stream', 'sprites-stream'),
-  'sprites-poll': ofSprites('long poll', 'sprites-poll'),
-  'sprites-poll-grant': {
-    ...ofSprites('long poll of a private feed', 'sprites-poll-grant'),
-    token: () => reads('bench', { publish: ['bench'], exp: inSeconds(3600) }),
-    start: (pin) => startFeeds(pin, { private: 'bench' })
-  },
-  'sprites-stream': ofSprites('event stream', 'sprites-stream'),
-  ws: {
-    ...{ title: 'ws', protocol: 'ws', patches: 'ws' },
-    missing: () => packageMissing('ws'),
-    start: (pin) => startLibrary('ws', pin)
-  },
-  sse: {
-    ...{ title: 'node:http, event stream', protocol: 'sse', patches: 'sse' },
-    missing: never,
-    start: (pin) => startLibrary('sse', pin)
-  },
-  'nchan-stream': ofNchan('event stream', 'nchan-stream'),
-  'nchan-ws': ofNchan('WebSocket', 'nchan-ws'),
-  'nchan-poll': ofNchan('long poll', 'nchan-poll')
-};
-
-/**
  * Measures one contender with a load of feeds: a server of its own, from its start to its end.
  *
  * @param {{start: (pin: boolean) => Promise<Server>}} contender
@@ -538,7 +457,7 @@ export async function measureFeed(contender, pin, options) {
   // for waking it.
   const all = { token: contender.token?.() ?? TOKEN, awake: pin ? 1 : 0, ...options };
   return during(await contender.start(pin), (server) =>
-    during(startLoad(server, pin, all, buildWatchers()), async (load) => {
+    during(startLoad(server, pin, all), async (load) => {
       const result = await load.measure(() => ask(server));
       return [result, await ask(server)];
     })

@@ -16,15 +16,8 @@
  */
 import process from 'node:process';
 
-import {
-  buildWatchers,
-  canPin,
-  during,
-  feedContenders,
-  namesIn,
-  startLoad,
-  TOKEN
-} from './contenders.js';
+import { canPin, during, namesIn, startLoad, TOKEN } from './contenders.js';
+import { feedContenders } from './transports/contenders.js';
 import { ask, memoryOf } from './usage.js';
 import { answerHelp, takeValues } from '../support/documents.js';
 import { until } from '../support/until.js';
@@ -50,7 +43,6 @@ const { watchers, settle, only, strict } = takeValues(import.meta.url, {
 });
 const ways = namesIn(only, WAYS, import.meta.url);
 const pin = canPin();
-const program = buildWatchers();
 
 /**
  * Publishes a document.
@@ -85,7 +77,7 @@ async function measure(protocol) {
     ...{ addresses: Math.ceil(watchers / ADDRESS_CONNECTIONS), token: TOKEN }
   };
   return during(await feedContenders['sprites-poll'].start(pin, times), (server) =>
-    during(startLoad(server, pin, work, program), async (load) => {
+    during(startLoad(server, pin, work), async (load) => {
       await load.next('open');
       const connected = await memoryOf(server, { settle });
       load.child.stdin.write('ask\n');

@@ -37,9 +37,10 @@ import { writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 
 import { fileLimit } from '../../lib/base/file-limit.js';
-import { canPin, feedContenders, measureFeed, namesIn, thoseHere } from './contenders.js';
+import { canPin, measureFeed, namesIn, thoseHere } from './contenders.js';
 import { CELLS, figuresOf, table, together, verdicts } from './feed-figures.js';
 import { fail, inRounds, tellHeld, whereOf } from './figures.js';
+import { feedContenders } from './transports/contenders.js';
 import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 
 answerHelp(import.meta.url);

@@ -12,7 +12,7 @@ import t from 'tap';
 import { Histogram } from '../../lib/swarm/histogram.js';
 import { listening } from '../support/addresses.js';
 import { documentAt } from '../support/documents.js';
-import { buildWatchers, feedContenders, startLoad, TOKEN, withTurns } from './contenders.js';
+import { buildWatchers, startLoad, TOKEN, withTurns } from './contenders.js';
 import * as feeds from './feed-figures.js';
 import {
   addRound,
@@ -28,7 +28,7 @@ import {
   whyBroken
 } from './transports/cells.js';
 import { agreement, comparison, MEASURED, studyIn } from './transports/compare.js';
-import { contenders } from './transports/contenders.js';
+import { contenders, feedContenders } from './transports/contenders.js';
 import { commandOf } from './transports/run.js';
 import { breakTable, cellTable, limitText, summaryTable, verdict } from './transports/tables.js';
 
@@ -102,7 +102,7 @@ async function loaded(t, contender, more) {
     ...{ connections: CONNECTIONS, bytes: 70000, stalled: STALLED / CONNECTIONS },
     ...{ every: EVERY, seconds: PUBLICATIONS * EVERY, warmup: 2, ...more }
   };
-  const load = startLoad(server, false, work, program);
+  const load = startLoad(server, false, work);
   t.teardown(() => load.stop());
   const result = await load.measure();
   t.equal(await load.ended, 0);
@@ -169,7 +169,7 @@ for (const [name, again] of Object.entries(LIVE)) {
 
 t.test('a server that goes away is told of, and ends the load', async (t) => {
   const server = await feedContenders.sse.start(false);
-  const load = startLoad(server, false, { protocol: 'sse', connections: 5 }, program);
+  const load = startLoad(server, false, { protocol: 'sse', connections: 5 });
   t.teardown(() => load.stop());
   await load.next('open');
   const ended = once(load.child, 'exit');
@@ -196,7 +196,7 @@ t.test('what was due before the measuring is not counted, late or not', async (t
   const port = await listening(t, server);
   const work = { protocol: 'sse', connections: 3, warmup: 10, 'warmup-every': 0.01 };
   const how = { ...work, every: 0.05, seconds: 0.1 };
-  const load = startLoad({ port, pids: [process.pid] }, false, how, program);
+  const load = startLoad({ port, pids: [process.pid] }, false, how);
   t.teardown(() => load.stop());
   const measured = await load.measure(async () => {
     isMeasured = true;

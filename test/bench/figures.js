@@ -75,7 +75,7 @@ export function summarize(rounds) {
  * @param {string[]} names
  * @param {number} count of rounds
  * @param {(name: string, round: number) => Promise<T>} measure
- * @param {string} [what] is measured, for a terminal
+ * @param {string} [what] is measured, to say how far it is
  * @returns {Promise<Record<string, T[]>>} the rounds of each
  */
 export async function inRounds(names, count, measure, what = '') {
@@ -91,9 +91,9 @@ export async function inRounds(names, count, measure, what = '') {
   return rounds;
 }
 
-/** Says on a terminal how far a bench is. @param {string} text empty at its end */
+/** Says how far a bench is. @param {string} text empty at its end */
 export function progress(text) {
-  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+  process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${text}` : text && `${text}\n`);
 }
 
 /** Ends a bench that has failed. @param {Error} error */

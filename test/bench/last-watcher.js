@@ -13,8 +13,9 @@ import { readFileSync } from 'node:fs';
 import net from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { buildWatchers, during, feedContenders, startLoad, TOKEN } from './contenders.js';
+import { during, startLoad, TOKEN } from './contenders.js';
 import { fine, inRounds, judged, report, show, spread, tableOf, whereOf } from './figures.js';
+import { feedContenders } from './transports/contenders.js';
 import { cpuOf, threadsOf } from './usage.js';
 import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 
@@ -69,7 +70,7 @@ async function measure(workers, { watchers: connections, bytes }) {
   return during(await start(false, { workers }), async (server) => {
     const publisher = net.connect(server.port, '127.0.0.1').setNoDelay().resume();
     const work = { protocol, connections, bytes, token: TOKEN };
-    const load = startLoad(server, false, work, buildWatchers());
+    const load = startLoad(server, false, work);
     try {
       await load.next('open');
       await pause(QUIET);

@@ -42,7 +42,7 @@ import { fileLimit } from '../../../lib/base/file-limit.js';
 import { commandLine } from '../../../lib/report/words.js';
 import { canPin, measureFeed, namesIn, thoseHere } from '../contenders.js';
 import { answerHelp, refuseUsage, takeValues } from '../../support/documents.js';
-import { machineOf } from '../figures.js';
+import { fail, machineOf, progress } from '../figures.js';
 import {
   addRound,
   cellsOf,
@@ -138,10 +138,6 @@ const WARMUP = { seconds: 16, short: 2, documents: 8000, pace: 0.15 };
  * grow with what comes: after 3 publications bare epoll breaks with fewer clients than after 5.
  */
 const WARMUP_SEARCH = { warmup: 6 };
-
-function progress(text) {
-  process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${text}` : text && `${text}\n`);
-}
 
 /** @returns {{warmup: number, 'warmup-every': number}} publications, seconds: the load's options */
 function warmupOf({ connections }, seconds) {
@@ -306,10 +302,4 @@ async function main() {
   if (failed.length > 0) process.exitCode = 1;
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  main().catch((error) => {
-    progress('');
-    console.error(`bench: ${error.stack}`);
-    process.exit(1);
-  });
-}
+if (process.argv[1] === fileURLToPath(import.meta.url)) main().catch(fail);
