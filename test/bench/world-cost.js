@@ -30,7 +30,7 @@ import {
   whereOf,
   whole
 } from './figures.js';
-import { Load, pinToLoad } from './load.js';
+import { pinToLoad, withLoad } from './load.js';
 import { cpuSeconds } from './usage.js';
 
 answerHelp(import.meta.url);
@@ -90,18 +90,17 @@ const untilSewn = (all) =>
   }, 'the servers are one ring');
 
 /** The load: an engine for each part of the clients. */
-function startLoad(all, load) {
+function partsOf(all, load) {
   const each = Math.floor(clients / servers);
   const how =
     load === 'rate'
       ? { throwing: 'rate', rate: rate / servers }
       : { throwing: 'closed', 'every-client': 1 };
-  const parts = Array.from({ length: servers }, (_, i) => ({
+  return Array.from({ length: servers }, (_, i) => ({
     ...{ ...how, port: all[i % all.length].port, apart: all.length > 1 ? 1 : 0 },
     ...{ clients: each, 'first-client': i * each, ramp: RAMP / servers, phase: i / servers },
     lanes: Math.max(1, Math.floor(throwers / servers))
   }));
-  return new Load(parts, pins);
 }
 
 const sum = (numbers) => numbers.reduce((total, one) => total + one, 0);
@@ -112,26 +111,24 @@ async function measure(kind, load) {
   // As tap's: what takes a test to end with takes this. The last begun is ended first.
   const endings = { teardown: (end) => ends.unshift(end) };
   try {
-    const world = await startServers(kind, endings);
-    const swarm = startLoad(world.all, load);
-    endings.teardown(() => swarm.stop());
-    await swarm.park();
-    // The others know of all rows, and nothing is compiled any more that is needed for it.
-    if (kind === 'world') await untilSewn(world.all);
-    const { all, nats } = world;
+    const { all, nats } = await startServers(kind, endings);
     const look = async () => ({
       crossed: sum(await Promise.all(all.map(async (one) => (await one.status()).crossedOut))),
       nats: nats ? cpuSeconds([nats.pid]) : 0
     });
     const pids = all.flatMap((server) => server.pids);
-    const seen = await swarm.throwAll({ pids }, { warmup, seconds, look });
-    const { sprites, grown, late } = seen;
-    const crossing = swarm.tally.probe.summary();
-    return {
-      ...{ cpu: seen.cpuPerSprite, nats: (grown.nats * 1e6) / sprites, rate: seen.rate },
-      ...{ crossed: grown.crossed / sprites, p50: late.p50, p99: late.p99 },
-      ...{ p50Crossing: crossing.p50 ?? 0, p99Crossing: crossing.p99 ?? 0 }
-    };
+    return await withLoad(partsOf(all, load), pins, async (swarm) => {
+      // The others know of all rows, and nothing is compiled any more that is needed for it.
+      if (kind === 'world') await untilSewn(all);
+      const seen = await swarm.throwAll({ pids }, { warmup, seconds, look });
+      const { sprites, grown, late } = seen;
+      const crossing = swarm.tally.probe.summary();
+      return {
+        ...{ cpu: seen.cpuPerSprite, nats: (grown.nats * 1e6) / sprites, rate: seen.rate },
+        ...{ crossed: grown.crossed / sprites, p50: late.p50, p99: late.p99 },
+        ...{ p50Crossing: crossing.p50 ?? 0, p99Crossing: crossing.p99 ?? 0 }
+      };
+    });
   } finally {
     for (const end of ends) await end();
   }
