@@ -11,7 +11,7 @@ import { parse } from '../../lib/swarm/options.js';
 import { ReportFile } from '../../lib/swarm/report-file.js';
 import { reportOf } from '../../lib/swarm/report.js';
 import { startServer } from '../support/server.js';
-import { reportFrom, start, swarm } from '../support/swarm.js';
+import { reportFrom, resultWith, start, swarm } from '../support/swarm.js';
 
 /** A result with the figures that matter here. */
 function result({ p99 = 5, perSecond = 100, missing = 0, clients = 10 } = {}) {
@@ -151,34 +151,15 @@ t.test("where --throw-rate bounds a run, the report says so in 'To know'", async
 });
 
 t.test('the report shows a fault as one, and trusts no text', async (t) => {
-  const latency = { count: 0, p50: null, p90: null, p99: null, 'p99.9': null, max: null };
+  const options = { command: 'park', args: ['park', '<i>'], clients: 10, throwing: 'none' };
+  const facts = { opened: { clients: 9, wanted: 10, seconds: 1, perSecond: 9 } };
   const run = {
-    command: 'park',
-    commandLine: "sprites-swarm park '<i>'",
-    started: '2026-01-01T00:00:00.000Z',
-    seconds: 3,
-    clients: 10,
-    target: { host: '<b>', port: 1, transientPort: 1 },
-    opened: { clients: 9, wanted: 10, seconds: 1, perSecond: 9 },
-    latency: { arrival: latency, answer: latency, probe: latency },
-    account: { sent: 0 },
-    faults: ['9 of 10 clients got parked'],
+    ...resultWith({ ...options, host: '<b>', port: 1, transientPort: 1 }, facts),
     remarks: ['<script>'],
-    series: [],
-    phases: {},
-    curves: { arrival: [], answer: [], probe: [] },
-    interruptions: [],
-    engines: {},
-    connections: {},
     problems: { 'torus-full': 3 },
-    connectErrors: {},
-    server: null,
-    use: null,
-    version: null,
-    engineCores: null,
-    bounds: [{ holds: false, words: '</script>\u2028<script>' }],
-    parkedByServer: null
+    bounds: [{ holds: false, words: '</script>\u2028<script>' }]
   };
+  t.equal(run.commandLine, "sprites-swarm park '<i>'");
   const some = { faults: [], bounds: [], account: { sent: 9, missing: 3, refusals: {} } };
   t.match(reportOf({ ...run, ...some }), /class="verdict good">No more missing than may be</);
   t.equal(titleOf({ command: 'latency', clients: 5 }), 'Quiet clients beside 5 clients');
