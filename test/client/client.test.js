@@ -350,13 +350,6 @@ t.test('a time to wait counts beside 429 and 503 alone, and none is no wait', as
   }
 });
 
-t.test('a server that forgets every id at once is not hammered', async (t) => {
-  const { client, clock, fetch } = start({ poll: [problem(404, 'unknown-client')] });
-  await clock.pass(60_000);
-  t.ok(fetch.of('join').length < 20, `${fetch.of('join').length} joins in a minute`);
-  await client.leave();
-});
-
 t.test('empty answers that come at once are not asked for in a tight loop', async (t) => {
   const { client, clock, fetch } = start({ poll: [sprites()] });
   await clock.pass(60_000);
@@ -809,17 +802,6 @@ t.test('no place to throw from: yours, at once or after some patience', async (t
   t.equal(clock.now(), 9000);
   await client.leave();
   t.match(await client.throw('left', {}), { thrown: false, state: 'offline' });
-});
-
-t.test('leaving while a throw waits to be repeated sends it once more', async (t) => {
-  const { client, clock, fetch } = start({ poll: [HANG], throw: [RESET] });
-  await clock.settle();
-  const thrown = client.throw('left', {});
-  await clock.settle();
-  await client.leave();
-  t.match(await thrown, { thrown: null, state: 'unanswered' });
-  t.equal(fetch.of('throw').length, 2);
-  t.equal(clock.pending, 0, 'no timer is left');
 });
 
 for (const [state, ...said] of [

@@ -258,7 +258,7 @@ t.test('wake ends a wait of its own, and none that the server asked for', async 
   const own = start([RESET, items(value(1)), HANG]);
   own.feeds.watch('a', () => {});
   await own.clock.settle();
-  t.match(own.feeds.nextTry, { asked: false });
+  t.match(own.feeds, { why: 'network', nextTry: { asked: false } });
   own.feeds.wake();
   await own.clock.settle();
   t.same(own.states, ['asking', 'offline: network', 'online']);

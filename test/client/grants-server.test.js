@@ -58,48 +58,6 @@ t.test('Feeds ask for a new grant when theirs ends, and when it is refused', asy
   await client.leave();
 });
 
-t.test('a feed that a new grant opens again has the value it had', async (t) => {
-  const options = { 'publish-token-file': tokenFile(t), grants: keyFile(t), private: 'team/*' };
-  const server = await startServer(t, { options });
-  await put(server, 'team/a', 1);
-  const grants = ['team/*', 'other/*', 'team/*'];
-  let given = 0;
-  const feeds = new Feeds({
-    base: `http://127.0.0.1:${server.port}`,
-    grant: () => reads(grants[given++] ?? 'team/*', { sub: `s${given}` })
-  });
-  t.teardown(() => feeds.close());
-  const told = [];
-  feeds.watch('team/a', (value, { problem }) => told.push(problem ?? value));
-  for (const [n, what] of [1, 'not-granted', 1].entries()) {
-    await until(() => told.length > n);
-    t.equal(told[n], what);
-    const { adminPort } = server;
-    await fetch(`http://127.0.0.1:${adminPort}/revoked/sub/s${n + 1}`, { method: 'PUT' });
-  }
-});
-
-t.test('a grant that can not be had is told, and asked for again', async (t) => {
-  const options = { grants: keyFile(t), private: 'team/*', 'publish-token-file': tokenFile(t) };
-  const server = await startServer(t, { options });
-  await put(server, 'team/a', 1);
-  let fails = true;
-  const feeds = new Feeds({
-    base: `http://127.0.0.1:${server.port}`,
-    limits: { backoffMost: 200 },
-    grant: async () => {
-      if (fails) throw new Error('no');
-      return reads('team/*');
-    }
-  });
-  t.teardown(() => feeds.close());
-  let held;
-  feeds.watch('team/a', (value) => (held = value));
-  await until(() => feeds.why === 'no-grant');
-  fails = false;
-  await until(() => held === 1);
-});
-
 t.test('a server in a program takes a key set, and signs', async (t) => {
   const server = await createServer({
     ...{ port: 0, host: '127.0.0.1', grants: KEY_SET, private: ['team/*', 'plan'] }
