@@ -4,10 +4,11 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
-import { Client, EDGES, opposite } from '../../lib/client/client.js';
+import { EDGES, opposite } from '../../lib/client/client.js';
 import { globalTimers, Requests } from '../../lib/client/requests.js';
 import { randomOf } from '../fuzz/random.js';
 import { listening } from '../support/addresses.js';
+import { joinAndCatch } from '../support/catcher.js';
 import { playUntilHeard } from '../support/feeds-history.js';
 import { startFaultyProxy } from '../support/proxies.js';
 import { startServer } from '../support/server.js';
@@ -20,22 +21,11 @@ t.setTimeout(300_000);
 /** Failures are waited out quickly here: the waits themselves are tested by a clock by hand. */
 const LIMITS = { backoffFirst: 20, backoffMost: 100, busyLeast: 20 };
 
-/** A client that is online, and the sprites it has caught: each with the edge it came by. */
-async function join(t, base) {
-  const caught = [];
-  const onSprite = (sprite, { from }) => caught.push({ ...sprite, from });
-  const client = new Client({ base, limits: LIMITS, onSprite });
-  t.teardown(() => client.leave());
-  client.start();
-  await until(() => client.state === 'online');
-  return { client, caught };
-}
-
 t.test('against the server', async (t) => {
   const server = await startServer(t, { options: { 'throw-rate': 0 } });
 
   t.test('alone, a client catches what it throws', async (t) => {
-    const { client, caught } = await join(t, server.url);
+    const { client, caught } = await joinAndCatch(t, server.url);
     t.match(client.id, /^[0-9a-f-]{36}$/);
     t.equal(client.lease, 30);
     t.same(await client.place(), { row: 0, column: 0, rows: 1, columns: 1 });
@@ -46,7 +36,7 @@ t.test('against the server', async (t) => {
     await until(() => caught.length === EDGES.length);
     t.same(
       caught,
-      EDGES.map((edge) => ({ edge, text: 'Grüße 🚀', from: opposite(edge) }))
+      EDGES.map((edge) => ({ sprite: { edge, text: 'Grüße 🚀' }, from: opposite(edge) }))
     );
     t.equal(await client.leave(), true);
     await server.until(({ clients }) => clients === 0);
@@ -57,7 +47,7 @@ t.test('against the server', async (t) => {
     const network = await startFaultyProxy(t, { random, port: () => server.port });
     network.faults = false;
     const base = `http://127.0.0.1:${network.port}/`;
-    const all = await Promise.all(Array.from({ length: 6 }, () => join(t, base)));
+    const all = await Promise.all(Array.from({ length: 6 }, () => joinAndCatch(t, base, LIMITS)));
     // From here on: a join whose answer is lost leaves a client behind without a program.
     network.faults = true;
     const places = all.map(({ client }) => client.id);
@@ -80,7 +70,7 @@ t.test('against the server', async (t) => {
     );
     network.faults = false;
     await server.until(({ waiting }) => waiting === 0);
-    const ids = all.flatMap(({ caught }) => caught.map(({ id }) => id));
+    const ids = all.flatMap(({ caught }) => caught.map(({ sprite }) => sprite.id));
     t.equal(ids.length, 150, 'none too many, none missing');
     t.equal(new Set(ids).size, 150, 'each of them once');
     const { lost, cut, reset } = network.counts;

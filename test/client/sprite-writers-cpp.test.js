@@ -3,9 +3,11 @@ import t from 'tap';
 import { Client, EDGES, opposite } from 'sprites-server/protocol';
 import { PICTURES, writeSprite } from 'sprites-server/sprite';
 
-import { buildGate, Catcher, noClient, refusals, ROOT, tool } from '../support/cpp-build.js';
+import { joinAndCatch } from '../support/catcher.js';
+import { buildGate, noClient, refusals, ROOT, tool } from '../support/cpp-build.js';
 import { startServer } from '../support/server.js';
 import { start } from '../support/swarm.js';
+import { until } from '../support/until.js';
 
 /**
  * Writers of sprites keep to the one format: what the swarm and the libraries throw is held
@@ -90,15 +92,13 @@ t.test('the sprites of every writer, before the judges', { skip: noClient }, asy
 
   t.test("the swarm's, in every direction", async (t) => {
     const server = await startServer(t);
-    const catcher = await Catcher.join(server.url);
+    const { client, caught } = await joinAndCatch(t, server.url);
     const swarm = start(t, `throw 3 --port ${server.port} --rate 40 --time 600 --quiet`);
-    const sprites = await catcher.until((entries) =>
-      EDGES.every((edge) => entries.some(({ sprite }) => sprite.to === edge))
-    );
-    await catcher.leave();
+    const thrownTo = (edge) => caught.find(({ sprite }) => sprite.to === edge);
+    await until(() => EDGES.every(thrownTo));
+    await client.leave();
     for (const edge of EDGES) {
-      const thrown = sprites.find(({ to }) => to === edge);
-      t.same(await refusals(gate, [thrown]), [], `thrown ${edge}`);
+      t.same(await refusals(gate, [thrownTo(edge).sprite]), [], `thrown ${edge}`);
     }
     swarm.kill('SIGTERM');
     await swarm.result();

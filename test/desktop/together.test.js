@@ -4,7 +4,8 @@ import { join } from 'node:path';
 
 import t from 'tap';
 
-import { buildGate, Catcher, refusals, ROOT, tool } from '../support/cpp-build.js';
+import { joinAndCatch } from '../support/catcher.js';
+import { buildGate, refusals, ROOT, tool } from '../support/cpp-build.js';
 import { buildDesktop, DesktopProgram, noDesktop, Screen } from '../support/cpp-screen.js';
 import {
   Browser,
@@ -19,6 +20,7 @@ import {
   until
 } from '../support/page-browser.js';
 import { startServer } from '../support/server.js';
+import { until as eventually } from '../support/until.js';
 
 /**
  * Pages and a desktop on one server: a real browser, a real window, one real hand for each. With
@@ -32,9 +34,8 @@ t.setTimeout(900_000);
 /** How often a hand tries. */
 const HURLS = 5;
 
-// One color of each picture, as the desktop draws it, that is nowhere else in its window.
+// A color, as the desktop draws it, that is nowhere else in its window.
 const GLASS = [0x45, 0xc8, 0xf1]; // of the rocket
-const GILL = [0x7f, 0xe3, 0xd2]; // of the fish
 
 const SIZE = { width: 640, height: 480 };
 const WINDOW = { x: 0, y: 0, ...SIZE };
@@ -105,44 +106,6 @@ t.test('pages and a desktop', { skip }, async (t) => {
     await until(page, 'thrown', thrown + 1);
   }
 
-  t.test('a sprite thrown from the window is seen in the page, and the other way', async (t) => {
-    const { server, screen, desktop, visit, fling } = await scene(t, '--sprite', 'rocket');
-    const page = await visit();
-    const [row, column, rows, columns] = await place(page);
-    t.same({ row, rows, columns }, { row: 0, rows: 1, columns: 2 }, 'they are neighbors in a row');
-    t.equal(column, 1);
-    t.equal((await look(page)).sprites, 1);
-
-    await fling(await screen.until(GLASS, WINDOW, 20), 'right');
-    const rocket = await caught(page, 1);
-    await holds(page, 2);
-    t.match(await look(page), { caught: 1, thrown: 0 });
-    await screen.until(GLASS, WINDOW, 0);
-    const { height } = await page.locator('#stage').boundingBox();
-    t.ok(Math.abs(rocket.y / height - 0.5) < 0.2, `at the height where it left: ${rocket.y}`);
-
-    t.comment('and back, by the mouse');
-    await hurlAway(page, rocket, 'left');
-    await until(page, 'thrown', 1);
-    await screen.until(GLASS, WINDOW, 20);
-    await holds(page, 1);
-
-    t.comment('and another one, by the keyboard');
-    t.equal((await screen.find(GILL, WINDOW)).count, 0);
-    await page.focus('#stage');
-    await page.keyboard.press('5');
-    await until(page, 'sprites', 2);
-    await page.keyboard.press('Shift+ArrowLeft');
-    await until(page, 'thrown', 2);
-    await screen.until(GILL, WINDOW, 20);
-
-    await server.until(({ acked }) => acked === 3);
-    await desktop.close();
-    await page.context().close();
-    t.equal(desktop.errors, '');
-    t.match(await server.until(({ clients }) => clients === 0), { thrown: 3, acked: 3, lost: 0 });
-  });
-
   t.test('a sprite goes through two pages and a desktop', async (t) => {
     const { server, screen, desktop, visit, fling } = await scene(t, '--sprite', 'rocket');
     const right = await visit();
@@ -179,26 +142,26 @@ t.test('pages and a desktop', { skip }, async (t) => {
 
     t.comment('the desktop: a drawn one, and an image');
     const { server, screen, desktop, fling } = await scene(t, '--sprite', 'rocket');
-    const neighbor = await Catcher.join(server.url);
+    const neighbor = await joinAndCatch(t, server.url);
     await fling(await screen.until(GLASS, WINDOW, 20), 'right');
-    const [rocket] = await neighbor.until(({ length }) => length === 1);
+    const { sprite: rocket } = await eventually(() => neighbor.caught[0]);
     t.match(rocket, { picture: 'rocket' });
     t.same(await refusals(gate, [rocket]), []);
-    await neighbor.leave();
+    await neighbor.client.leave();
     await desktop.close();
 
     const other = await scene(t, image);
-    const next = await Catcher.join(other.server.url);
+    const next = await joinAndCatch(t, other.server.url);
     await other.fling({ x: SIZE.width / 2, y: SIZE.height / 2 }, 'right');
-    const [sticker] = await next.until(({ length }) => length === 1);
+    const { sprite: sticker } = await eventually(() => next.caught[0]);
     t.match(sticker, { picture: /^data:image\//, name: 'Große Sache' });
     t.same(await refusals(gate, [sticker]), []);
-    await next.leave();
+    await next.client.leave();
     await other.desktop.close();
 
     t.comment('the page: a drawn one, and an image');
     const page = await browser.visit(`${server.url}/`, { viewport: SIZE, deviceScaleFactor: 1 });
-    const catcher = await Catcher.join(server.url);
+    const { client, caught: came } = await joinAndCatch(t, server.url);
     await page.waitForFunction(() => document.body.dataset.place === '0 0 1 2');
     await page.setInputFiles('#file', {
       name: 'Größe.png',
@@ -211,10 +174,11 @@ t.test('pages and a desktop', { skip }, async (t) => {
     await until(page, 'thrown', 1);
     await page.keyboard.press('n');
     await page.keyboard.press('Shift+ArrowRight');
-    const sprites = await catcher.until(({ length }) => length === 2);
+    await eventually(() => came.length === 2);
+    const sprites = came.map(({ sprite }) => sprite);
     t.same(sprites.map(({ picture }) => picture.startsWith('data:')).sort(), [false, true]);
     t.same(await refusals(gate, sprites), []);
-    await catcher.leave();
+    await client.leave();
     await page.context().close();
   });
 

@@ -1,9 +1,9 @@
 // A client under test, driven line by line: commands come on stdin, events go out on stdout as
 // lines of JSON.
 //
-//   sprites_probe --server URL [--loop] [--hold S] [--pending N] [--parallel N] [--patience MS]
+//   sprites_probe --server URL [--fd] [--hold S] [--pending N] [--parallel N] [--patience MS]
 //                 [--attempts N] [--answer-timeout MS] [--answer-bytes N] [--backoff MS]
-//                 [--fd] [--resume JSON] [--no-room TEXT] [--proxy URL] [--header LINE] [--log]
+//                 [--resume JSON] [--no-room TEXT] [--proxy URL] [--header LINE] [--log]
 //                 [--grant GRANT]... [--ca FILE]
 //
 //   throw TAG EDGE JSON   {"event":"result","tag":TAG,...} follows; "taken":false if not accepted
@@ -21,7 +21,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <iostream>
@@ -49,9 +48,6 @@ struct Shared {
   std::atomic<long> slow{0};
   std::atomic<int> bounce{-1};
   std::atomic<bool> leaveInside{false};
-  std::mutex lines;
-  std::deque<std::string> queue;
-  bool ended = false;
   std::string noRoom;       // said once for a sprite with this text in it
   unsigned long turns = 0;  // of the loop that polls
 
@@ -156,46 +152,15 @@ bool command(const std::string& line, sprites::Client* client, Shared* shared) {
   return verb != "quit";
 }
 
-/** The caller's own loop: a reader thread wakes it, as a window system's events would. */
-void runLoop(sprites::Client* client, Shared* shared) {
-  std::thread reader([&] {
-    std::string line;
-    bool more = true;
-    while (more) {
-      more = static_cast<bool>(std::getline(std::cin, line)) && line != "quit";
-      {
-        const std::lock_guard<std::mutex> lock(shared->lines);
-        shared->ended = !more;
-        if (more) shared->queue.push_back(line);
-      }
-      client->wake();
-    }
-  });
-  for (bool ended = false; !ended;) {
-    const bool alive = client->perform(Millis(200));
-    if (!alive) std::this_thread::sleep_for(Millis(5));  // only commands are left
-    std::deque<std::string> lines;
-    {
-      const std::lock_guard<std::mutex> lock(shared->lines);
-      lines.swap(shared->queue);
-      ended = shared->ended;
-    }
-    for (const std::string& line : lines) command(line, client, shared);
-  }
-  reader.join();
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
     Shared shared;
     sprites::Options options;
-    bool loop = false;
     [[maybe_unused]] bool polled = false;
     probe::Arguments arguments(argc, argv);
     const std::map<std::string, std::function<void()>> known = {
-        {"--loop", [&] { loop = true; }},
         {"--fd", [&] { polled = true; }},
         {"--log",
          [&] {
@@ -254,12 +219,7 @@ int main(int argc, char** argv) {
       return 0;
     }
 #endif
-    if (loop) {
-      runLoop(&*client, &shared);
-    } else {
-      probe::runThreaded(&*client, obey);
-    }
-    client.reset();
+    probe::runThreaded(&*client, obey);
     return 0;
   } catch (const std::exception& error) {
     std::cerr << error.what() << std::endl;
