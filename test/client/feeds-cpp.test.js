@@ -11,7 +11,7 @@ import { compare } from '../../lib/feeds/compare.js';
 import { Random, freshSeed } from '../fuzz/random.js';
 import { buildClient, noClient, plainEnvironment, tool } from '../support/cpp-build.js';
 import { playScenarios, Probe } from '../support/cpp-probe.js';
-import { Script, Stub } from '../support/cpp-servers.js';
+import { Script } from '../support/cpp-servers.js';
 import { playUntilHeard } from '../support/feeds-history.js';
 import { patch, put, TOKEN, tokenFile } from '../support/feeds.js';
 import { keyFile, reads } from '../support/grants.js';
@@ -62,7 +62,7 @@ async function play(t, program, args, scenario) {
   await until(
     () =>
       asks().length >= Math.max(wanted.length, grants.length) &&
-      script.of('feed').length >= gets.length &&
+      script.gets.length >= gets.length &&
       toldOf(client).length >= changes.length &&
       client.states.length >= wantedStates.length,
     () => JSON.stringify([asks(), client.events])
@@ -75,7 +75,7 @@ async function play(t, program, args, scenario) {
     changes: toldOf(client),
     asks: first.map(({ feeds }) => feeds),
     holds: first.map(({ hold = null }) => hold),
-    gets: script.of('feed'),
+    gets: script.gets,
     grants: script.grantsOf('feeds')
   };
 }
@@ -144,39 +144,6 @@ t.test('the C++ client of feeds', { skip: noClient }, async (t) => {
     t.equal(newer.patch.length, 1, 'another run goes on with patches');
     await next.quit();
     await server.stop();
-  });
-
-  await t.test('behind a cache, several feeds', async (t) => {
-    const stub = await Stub.start(t);
-    const client = new Probe(t, program, stub.url, [
-      '--cached',
-      '--backoff',
-      '100',
-      '--watch',
-      'a'
-    ]);
-    const value = (n) => ({ feed: 'a', cursor: `e1-${n}`, value: n });
-    /** Answers the next request. @returns {Promise<string>} what it was */
-    async function reply(body) {
-      const seen = await stub.next(/^\/feeds?/);
-      seen.answer(200, body);
-      return `${seen.method} ${seen.path}?${seen.query}`;
-    }
-    t.equal(await reply(value(11)), 'GET /feed/a?after=none&hold=5&delta=1');
-    await stub.next(/^\/feeds?/);
-    client.say('watch B');
-    // The stub writes what it has read with escapes.
-    const listed = (a, b) => encodeURIComponent(`B:${b},a:${a}`);
-    const both = (a, b) => `GET /feeds?watch=${listed(a, b)}&hold=55&delta=1`;
-    const other = (n) => ({ feed: 'B', cursor: `e1-${n}`, value: n });
-    t.equal(await reply({ items: [other(2)] }), both('e1-11', 'none'), 'several, by their keys');
-    t.equal(await reply({ items: [], turn: 'x9' }), both('e1-11', 'e1-2'));
-    t.equal(await reply({ items: [other(4)] }), `${both('e1-11', 'e1-2')}&turn=x9`);
-    t.equal(await reply({ items: [value(12), other(3)] }), both('e1-11', 'e1-4'));
-    t.equal(await reply({ items: [other(5)] }), 'POST /feeds?', 'one of them is older');
-    t.equal(await reply({ items: [value(13)] }), both('e1-11', 'e1-5'));
-    await until(() => toldOf(client).length === 5);
-    await client.quit();
   });
 
   await t.test('a client that watches has the newest value in the end', (t) =>

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import t from 'tap';
 
 import { Feeds, feedStore } from '../../lib/client/client.js';
+import { isOlder } from '../../lib/client/feed-items.js';
 import { applyPatch } from '../../lib/client/patch.js';
 import { Clock, HANG, RESET, answer, problem, scripted, uncaught } from '../support/page-fakes.js';
 import { failWhenStuck } from '../support/stuck.js';
@@ -16,10 +17,10 @@ const require = createRequire(import.meta.url);
 const items = (...list) => answer(200, { items: list });
 const value = (n, key = 'a') => ({ feed: key, cursor: `e1-${n}`, value: { n, list: [n] } });
 
-/** A client on a scripted server; what it says is collected. */
-function start(script, options = {}) {
+/** A client on a scripted server, or with `feed`, behind a scripted cache; what it says is collected. */
+function start(script, options = {}, feed = undefined) {
   const clock = new Clock();
-  const fetch = scripted({ feeds: script });
+  const fetch = scripted({ feeds: script, feed });
   const states = [];
   const feeds = new Feeds({
     base: 'http://feeds.test',
@@ -411,4 +412,51 @@ t.test('a log that is followed says its cursor', async (t) => {
   log.close();
   t.equal(log.cursor, null);
   t.equal(feeds.state, 'idle');
+});
+
+/** Behind a cache with these answers: what a watch is told in no time, and how often the cache is asked. */
+async function cached(feed) {
+  const { feeds, clock, fetch } = start([HANG], { cached: true }, feed);
+  const seen = [];
+  feeds.watch('a', (value, { problem }) => seen.push(value ?? problem));
+  await clock.settle();
+  feeds.close();
+  return { seen, asked: fetch.of('feed').length };
+}
+
+t.test('a cache that says the same again is not hammered', async (t) => {
+  const first = answer(200, { feed: 'a', cursor: 'e1-1', value: 1 });
+  const ping = (turn) => answer(200, { feed: 'a', cursor: 'e1-1', turn });
+  t.equal((await cached([first, ping('x7')])).asked, 3, 'the turn once, then it waits');
+  let last = 0;
+  const { asked } = await cached([first, () => ping(`x${(last += 1)}`)]);
+  t.ok(asked < 15, 'nor one that always has another turn');
+  const gone = problem(404, 'unknown-feed');
+  const { seen } = await cached([first, gone, first, gone, first, HANG]);
+  t.same(seen, [1, 'unknown-feed', 1, 'unknown-feed'], 'nor one that has what has ended');
+});
+
+t.test('an address that is too long for some caches is not asked for', async (t) => {
+  const keys = Array.from({ length: 19 }, (_, i) => `${i + 10}/${'k'.repeat(191)}`);
+  // The last key fills what is left.
+  const { length } = `s?watch=${keys.map((key) => `${key}:none`)},:none&hold=5&delta=1`;
+  for (const [more, method] of [
+    [0, 'GET'],
+    [1, 'POST']
+  ]) {
+    const { feeds, clock, fetch } = start([HANG], { cached: true });
+    for (const key of [...keys, 'z'.repeat(4000 - length + more)]) feeds.watch(key, () => {});
+    await clock.settle();
+    t.equal(fetch.of('feeds')[0].method ?? 'GET', method);
+    feeds.close();
+  }
+});
+
+t.test('which cursor is older', async (t) => {
+  t.ok(isOlder('e1-9', 'e1-10'));
+  t.ok(isOlder('e1-9007199254740991', 'e1-9007199254740992'));
+  const others = ['e1-10 e1-9', 'e1-9 e1-9', 'e2-1 e1-9', 'none e1-9', 'e1-1 none'];
+  for (const pair of [...others, 'e1-x e1-y', '1 2', 'e1-01 e1-2']) {
+    t.notOk(isOlder(...pair.split(' ')), pair);
+  }
 });

@@ -150,7 +150,7 @@ function give(left) {
   return grant ?? undefined;
 }
 
-const bearerIn = ({ authorization }) => authorization?.replace('Bearer ', '') ?? null;
+const bearerIn = (headers) => headers?.authorization?.replace('Bearer ', '') ?? null;
 
 /** Plays one scenario, on a clock moved by hand. @returns {Promise<object>} as its `sees` */
 async function playFeeds(scenario) {
@@ -185,8 +185,12 @@ async function playFeeds(scenario) {
   };
   watches.forEach(watch);
   follows.forEach(follow);
-  const asks = () => fetch.of('feeds').map(({ body }) => JSON.parse(body));
-  const gets = () => fetch.of('feed').map(({ url }) => url.pathname.slice(6) + url.search);
+  const asks = () =>
+    fetch.of('feeds').flatMap(({ body }) => (body === undefined ? [] : [JSON.parse(body)]));
+  const gets = () =>
+    fetch.calls
+      .filter(({ body }) => body === undefined)
+      .map(({ url }) => url.pathname.slice(6) + url.search);
   for (const { afterAsks = 0, watch: key, follow: log, close } of does) {
     await clock.until(() => asks().length >= afterAsks);
     if (close !== undefined) open.get(close).close();

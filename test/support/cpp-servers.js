@@ -117,7 +117,12 @@ export class Script {
   /** The bodies of the requests to a route so far, as JSON; of those that have come whole. */
   bodiesOf(route) {
     const bodies = this.#requests.filter((each) => each.route === route && each.isWhole);
-    return bodies.map(({ body }) => JSON.parse(body));
+    return bodies.filter(({ method }) => method === 'POST').map(({ body }) => JSON.parse(body));
+  }
+
+  /** The GETs so far, as `of` has them. */
+  get gets() {
+    return this.#requests.filter(({ method }) => method === 'GET').map(({ rest }) => rest);
   }
 
   /** The grants that requests to a route have carried so far; null: none. */
@@ -137,7 +142,9 @@ export class Script {
     const [, route, ...rest] = pathname.split('/');
     const at = request.headers.host.startsWith(OTHER) ? '@' : '';
     const grant = request.headers.authorization?.replace('Bearer ', '') ?? null;
-    const one = { route, rest: at + rest.join('/') + search, grant, body: '', isWhole: false };
+    const { method } = request;
+    const target = at + rest.join('/') + search;
+    const one = { method, route, rest: target, grant, body: '', isWhole: false };
     this.#requests.push(one);
     const list = this.#answers.get(route);
     const answer = list.length > 1 ? list.shift() : list[0];
