@@ -1,11 +1,11 @@
 import { isObject, positive, problemOf, readPlace } from './answers.js';
-import { grantBy } from './grant.js';
+import { askBy, grantBy } from './grant.js';
 import { leave } from './leave.js';
 import { DEFAULTS } from './limits.js';
 import { Loop } from './loop.js';
 import { Moves } from './moves.js';
 import { Place } from './place.js';
-import { Requests, globalTimers, ignoreFailure, serverOf } from './requests.js';
+import { Requests, globalTimers, serverOf } from './requests.js';
 import { Throws } from './throws.js';
 import { Waits } from './waits.js';
 
@@ -237,8 +237,7 @@ export class Client {
    */
   async place() {
     const { id } = this;
-    const answer = id && (await this.#look(`place/${id}`));
-    return answer ? readPlace(answer) : null;
+    return id && readPlace(await this.#look(`place/${id}`));
   }
 
   /**
@@ -249,7 +248,7 @@ export class Client {
    */
   async status() {
     const answer = await this.#look(this.id ? `status/${this.id}` : 'status');
-    if (answer?.status !== 200 || !isObject(answer.json)) return null;
+    if (answer.status !== 200 || !isObject(answer.json)) return null;
     this.#waits.clients = positive(answer.json.clients) ?? null;
     return answer.json;
   }
@@ -260,17 +259,14 @@ export class Client {
     const { run } = this.#loop;
     const look = new AbortController();
     this.#looks.add(look);
-    let answer = null;
-    try {
-      answer = await this.#requests.ask(this.#place.url(path), { method: 'GET' }, undefined, look);
-    } catch (error) {
-      ignoreFailure(error);
-    }
+    const url = this.#place.url(path);
+    const send = (headers) => this.#requests.ask(url, { method: 'GET', headers }, undefined, look);
+    const answer = await askBy(null, send);
     this.#looks.delete(look);
     if (run !== this.#loop.run) return answer;
-    if (answer === null && this.state === 'online') this.wake();
-    else if (answer?.status === 200 && this.state === 'offline') this.#waits.endNap();
-    else if (id && answer && problemOf(answer) === 'unknown-client') this.#forget(id);
+    if (answer.failure && this.state === 'online') this.wake();
+    else if (answer.status === 200 && this.state === 'offline') this.#waits.endNap();
+    else if (id && problemOf(answer) === 'unknown-client') this.#forget(id);
     return answer;
   }
 

@@ -2,7 +2,6 @@ import { positive, problemOf } from './answers.js';
 import { callBack } from './call-back.js';
 import { readItem, readItems, turnOf } from './feed-items.js';
 import { askBy } from './grant.js';
-import { ignoreFailure } from './requests.js';
 
 /**
  * @typedef {'idle'|'asking'|'online'|'offline'} FeedsState
@@ -196,8 +195,8 @@ export class FeedLoop {
     return { path, key: isOne ? key : undefined, turn };
   }
 
-  /** The poll itself; a failure becomes a value. */
-  async #ask(body, poll, { path, turn }) {
+  /** The poll itself. */
+  #ask(body, poll, { path, turn }) {
     const slack = (body.hold ?? this.#limits.holdUnknown) * 1250 + this.#limits.pollSlack;
     const send = (url, init) => {
       poll.since = this.#waits.now();
@@ -205,14 +204,10 @@ export class FeedLoop {
     };
     const turned = path + (turn === undefined ? '' : `&turn=${turn}`);
     const text = JSON.stringify(body);
-    try {
-      if (path !== '') return await send(this.#url.replace(/s$/, turned), {});
-      return await askBy(this.#grant, (granted) =>
-        send(this.#url, { method: 'POST', headers: { ...TEXT, ...granted }, body: text })
-      );
-    } catch (error) {
-      return { status: 0, failure: ignoreFailure(error).reason };
-    }
+    if (path !== '') return askBy(null, () => send(this.#url.replace(/s$/, turned), {}));
+    return askBy(this.#grant, (granted) =>
+      send(this.#url, { method: 'POST', headers: { ...TEXT, ...granted }, body: text })
+    );
   }
 
   /**

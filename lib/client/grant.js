@@ -1,4 +1,4 @@
-import { Failure } from './requests.js';
+import { ignoreFailure } from './requests.js';
 
 /**
  * The grant of a client: what it sends where feeds are private, or joining is. The application gives it; this asks for a new
@@ -71,20 +71,23 @@ export class Grant {
 /**
  * Asks with a grant, where there is one.
  *
- * @template T
  * @param {Grant | null} grant
- * @param {(headers: Record<string, string>) => Promise<T>} ask
- * @returns {Promise<T>} its answer
- * @throws {Failure} `no-grant` where the application fails
+ * @param {(headers: Record<string, string>) => Promise<import('./answers.js').Answer>} ask
+ * @returns {Promise<import('./answers.js').Answer & {failure?: string}>} its answer; with `failure` there is none: the reason
+ *     of a Failure, or `no-grant` where the application fails
  */
 export async function askBy(grant, ask) {
   let headers = {};
   try {
     if (grant) headers = await grant.headers();
-  } catch (cause) {
-    throw new Failure('no-grant', { cause });
+  } catch {
+    return { status: 0, failure: 'no-grant' };
   }
-  return ask(headers);
+  try {
+    return await ask(headers);
+  } catch (error) {
+    return { status: 0, failure: ignoreFailure(error).reason };
+  }
 }
 
 /** @param {unknown} give */

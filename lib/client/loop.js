@@ -250,18 +250,14 @@ export class Loop {
     this.#asks?.abort();
   }
 
-  /** A request that `wake` and `halt` may abort, its grant included; a failure becomes a value. */
+  /** A request that `wake` and `halt` may abort, its grant included. */
   async #ask(url, method, most, grant = null) {
     const controller = new AbortController();
     this.#asks = controller;
     const send = (headers) => this.#requests.ask(url, { method, headers }, most, controller);
-    try {
-      return await askBy(grant, send);
-    } catch (error) {
-      return { failure: ignoreFailure(error).reason };
-    } finally {
-      if (this.#asks === controller) this.#asks = null;
-    }
+    const answer = await askBy(grant, send);
+    if (this.#asks === controller) this.#asks = null;
+    return answer;
   }
 
   // ---- failures, and waits ----

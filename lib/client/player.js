@@ -1,6 +1,6 @@
 import { callBack } from './call-back.js';
 import { askBy, grantBy } from './grant.js';
-import { ignoreFailure, globalTimers, Requests } from './requests.js';
+import { globalTimers, Requests } from './requests.js';
 import { positive, problemOf } from './answers.js';
 import { DEFAULTS } from './limits.js';
 import { Waits } from './waits.js';
@@ -266,14 +266,10 @@ export class Player {
       const init = { method: 'POST', headers, body };
       return this.#requests.ask(`${this.#base}${path}`, init, undefined, asking);
     };
-    try {
-      return await askBy(grant, send);
-    } catch (error) {
-      const { reason } = ignoreFailure(error);
-      return { status: 0, failure: this.#asking === asking ? reason : STOPPED };
-    } finally {
-      if (this.#asking === asking) this.#asking = null;
-    }
+    const answer = await askBy(grant, send);
+    const isStopped = this.#asking !== asking;
+    if (!isStopped) this.#asking = null;
+    return isStopped && answer.failure ? { status: 0, failure: STOPPED } : answer;
   }
 
   #become(state, about) {
