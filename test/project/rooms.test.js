@@ -112,7 +112,7 @@ const NEEDS = {
     /\.browser\.test\.js$|^(arena\/(.*pages|trouble)|bench\/.*|desktop\/together)\.test\.js$/
   ],
   'C++ programs': [
-    /\b(cmakeBuild|sharedBuild|buildGate)\b|support\/cpp-(probe|screen)\.js'/,
+    /\b(cmakeBuild|sharedBuild)\b|support\/cpp-(probe|screen)\.js'/,
     /^client\/.*cpp.*\.test\.js$|^desktop\//
   ],
   'a broker': [

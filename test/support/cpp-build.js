@@ -1,23 +1,18 @@
-import { execFile, spawn, spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import {
   copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
-  readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync
 } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-
-import Ajv2020 from 'ajv/dist/2020.js';
-import { readSprite } from 'sprites-server/sprite';
 
 import { fetchWheel } from '../../.github/pack.js';
 
@@ -194,58 +189,4 @@ export async function buildForWindows(t) {
     writeFileSync(join(into, name.slice(0, -4)), text, { mode: 0o755 });
   }
   return into;
-}
-
-/**
- * The written format's three judges: the schema, the page's reader and the C++ reader.
- */
-
-const schema = JSON.parse(readFileSync(join(ROOT, 'lib/client/sprite.schema.json'), 'utf8'));
-const validate = new Ajv2020({ allErrors: true, strictTuples: false }).compile(schema);
-
-/**
- * Builds the C++ reader, with all of the client.
- *
- * @returns {Promise<string>} its path
- */
-export async function buildGate() {
-  return join(await buildClient(), 'sprites_gate');
-}
-
-/**
- * What the judges have against sprites.
- *
- * @param {string} program by `buildGate`
- * @param {object[]} sprites as JSON.parse made them of what was on the wire
- * @returns {Promise<string[]>} one line for each refusal: who, why, and what
- */
-export async function refusals(program, sprites) {
-  const said = [];
-  const say = (who, why, sprite) => said.push(`${who}: ${why}: ${JSON.stringify(sprite)}`);
-  for (const sprite of sprites) {
-    if (!validate(sprite)) {
-      say(
-        'schema',
-        validate.errors.map((error) => `${error.instancePath} ${error.message}`),
-        sprite
-      );
-    }
-    try {
-      readSprite(sprite);
-    } catch (error) {
-      say('page', error.message, sprite);
-    }
-  }
-  const child = spawn(program, [], { env: plainEnvironment(), stdio: ['pipe', 'pipe', 'inherit'] });
-  child.stdin.end(sprites.map((sprite) => `${JSON.stringify(sprite)}\n`).join(''));
-  const answers = (await text(child.stdout)).split('\n').slice(0, -1);
-  if (answers.length !== sprites.length) throw new Error('the C++ reader gave up');
-  for (const [i, answer] of answers.entries()) {
-    if (answer.startsWith('refused: ')) {
-      say('C++', answer.slice(9), sprites[i]);
-    } else if (!validate(JSON.parse(answer))) {
-      say('C++', `what it writes of it is none: ${answer}`, sprites[i]);
-    }
-  }
-  return said;
 }
