@@ -96,3 +96,15 @@ t.test('packed and installed elsewhere it throws, and TypeScript knows it', asyn
   );
   await server.leaveNothing();
 });
+
+t.test('the package of the server has it, too, and nothing else of its files', async (t) => {
+  const resolved = (name) => import.meta.resolve(name).replace(/^.*(?=\/lib\/)/, '');
+  for (const name of ['client', 'protocol']) {
+    t.equal(resolved(`sprites-server/${name}`), '/lib/client/client.js');
+  }
+  t.equal(resolved('sprites-server/sprite'), '/lib/client/sprite.js');
+  t.throws(
+    () => import.meta.resolve('sprites-server/lib/client/client.js'),
+    /PATH_NOT_EXPORTED|not defined by "exports"/
+  );
+});
