@@ -115,6 +115,8 @@ t.test('writing brings numbers into their bounds and refuses the rest', async (t
     speed: [0, 0.333333],
     name: 'x'
   });
+  const thirds = JSON.parse(writeSprite({ ...sprite, at: 1 / 3, speed: [2 / 3, 0] }));
+  t.match(thirds, { at: 0.333333, speed: [0.666667, 0] });
   t.throws(() => writeSprite({ ...sprite, id: '' }), SpriteError);
   t.throws(() => writeSprite({ ...sprite, at: NaN }), SpriteError);
 });
