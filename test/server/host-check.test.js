@@ -125,12 +125,6 @@ t.test('a million on a tuned host: nothing stands in the way', async (t) => {
   t.match(lines[0], /1,000,000 clients on this host: nothing stands in the way/);
 });
 
-t.test('a thousand need no tuning', async (t) => {
-  const result = look(1000, { ...UNTUNED, '/proc/sys/net/ipv4/tcp_syncookies': '1\n' });
-  t.same(inTheWay(result), []);
-  t.equal(printed(result).code, 0);
-});
-
 t.test('settings that scale are asked for as N needs them', async (t) => {
   const result = look(200_000, UNTUNED);
   t.equal(named(result, 'net.core.somaxconn').need, '13107');
@@ -162,101 +156,87 @@ t.test('tcp_mem for a small host is brought down to its memory, not to the file'
   t.ok(low < pressure && pressure < most);
 });
 
-t.test('the limit of files', async (t) => {
-  const limited = (soft, hard) => ({
-    ...TUNED,
-    '/proc/self/limits': `Max open files            ${soft}     ${hard}     files\n`
-  });
-  t.test('below the clients stands in the way, and says how many there is room for', async (t) => {
-    const result = look(1e6, limited(1024, 20000));
-    t.same(inTheWay(result), ['files of this process']);
-    t.equal(result.room, 20000 - 128);
-    const { text } = printed(result);
-    t.match(text, /ulimit -n 1000128/);
-    t.match(text, /this host takes 19,872 clients: files of this process says so/);
-  });
-  t.test('counts its spare ones, and those of the workers', async (t) => {
-    t.equal(look(100_000, limited(1024, 100_000)).ok, false);
-    t.equal(look(100_000, limited(1024, 100_128)).ok, true);
-    const reader = reads(limited(1024, 100_128));
-    const result = check(100_000, { reader, settings: CONF, workers: 2 });
-    t.equal(result.room, 99_968);
-    t.match(named(result, 'files of this process').mend, 'ulimit -n 100160');
-  });
-  t.test('may be unlimited', async (t) => {
-    t.equal(look(1e6, limited('unlimited', 'unlimited')).ok, true);
-  });
-  t.test('of the whole host counts what others have open', async (t) => {
-    const busy = { ...UNTUNED, '/proc/sys/fs/file-nr': '1500000\t0\t1620000\n' };
-    t.ok(inTheWay(look(200_000, busy)).includes('fs.file-max'));
-    t.equal(look(200_000, busy).room, 1620000 - 1500000 - 128);
-  });
+const limited = (hard) => ({
+  '/proc/self/limits': `Max open files            1024     ${hard}     files\n`
+});
+const tracking = (most) => ({ '/proc/sys/net/netfilter/nf_conntrack_max': `${most}\n` });
+const inGroup = (group, most) => ({ [`/sys/fs/cgroup${group}memory.max`]: `${most}\n` });
+const OF_UNIT = '/system.slice/sprites.service/';
+const IN_CONTAINER = { '/proc/self/cgroup': '0::/\n' };
+const FIRST_VERSION = {
+  '/proc/self/cgroup': '4:memory:/docker/abc\n1:name=systemd:/docker/abc\n0::/\n',
+  '/sys/fs/cgroup/memory/memory.limit_in_bytes': '9223372036854771712\n'
+};
+const OF_FIRST = '/sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes';
+const OWN = 'kernel.pid_max = 4194304\n-net.core.foo = a b\n';
+const have = (pids, foo) => ({
+  '/proc/sys/kernel/pid_max': `${pids}\n`,
+  '/proc/sys/net/core/foo': `${foo}\n`
 });
 
-t.test('memory', async (t) => {
-  t.test('too little available stands in the way', async (t) => {
-    const result = look(1e6, {
-      ...TUNED,
-      '/proc/meminfo': 'MemTotal: 16301284 kB\nMemAvailable:    2000000 kB\n'
-    });
-    t.same(inTheWay(result), ['memory available']);
-    t.match(named(result, 'memory available').have, '2.0 GB');
-    t.match(named(result, 'memory available').need, '4.3 GB');
-    t.match(named(result, 'memory available').mend, `--capacity ${result.room}`);
-    t.ok(result.room > 400_000 && result.room < 500_000);
-  });
-  t.test('full mailboxes are reckoned with, as large as they may be', async (t) => {
-    const reader = reads(TUNED);
-    const result = check(1e6, { reader, settings: CONF, mailboxMemory: 16 * 2 ** 30 });
-    t.same(inTheWay(result), ['memory available']);
-    t.match(named(result, 'memory available').need, '21.2 GB');
-  });
-  const group = '/sys/fs/cgroup/system.slice/sprites.service/memory.max';
-  t.test('a control group may limit it', async (t) => {
-    const result = look(1e6, { ...TUNED, [group]: '1073741824\n' });
-    t.same(inTheWay(result), ['memory limit of the control group']);
-    t.match(named(result, 'memory limit of the control group').mend, group);
-    t.equal(look(100_000, { ...TUNED, [group]: '1073741824\n' }).ok, true);
-  });
-  t.test('so may a group above it', async (t) => {
-    const slice = '/sys/fs/cgroup/system.slice/memory.max';
-    const result = look(1e6, { ...TUNED, [slice]: '1000000000\n' });
-    t.match(named(result, 'memory limit of the control group').mend, slice);
-  });
-  t.test('in a container the group is the root', async (t) => {
-    const result = look(1e6, {
-      ...TUNED,
-      '/proc/self/cgroup': '0::/\n',
-      '/sys/fs/cgroup/memory.max': '536870912\n'
-    });
-    t.same(inTheWay(result), ['memory limit of the control group']);
-  });
-  t.test('in the first version of control groups too', async (t) => {
-    const v1 = {
-      ...TUNED,
-      '/proc/self/cgroup': '4:memory:/docker/abc\n1:name=systemd:/docker/abc\n0::/\n',
-      '/sys/fs/cgroup/memory/memory.limit_in_bytes': '9223372036854771712\n'
-    };
-    t.equal(look(1e6, v1).ok, true, 'where a huge number is no limit');
-    t.same(
-      inTheWay(
-        look(1e6, {
-          ...v1,
-          '/sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes': '268435456\n'
-        })
-      ),
-      ['memory limit of the control group']
-    );
-  });
+const FILES = 'files of this process';
+const AVAILABLE = 'memory available';
+const GROUP = 'memory limit of the control group';
+const TRACKED = 'net.netfilter.nf_conntrack_max';
+
+const LITTLE = { '/proc/meminfo': 'MemTotal: 16301284 kB\nMemAvailable:    2000000 kB\n' };
+const BUSY = { '/proc/sys/fs/file-nr': '1500000\t0\t1620000\n' };
+
+/** On a tuned host where something is otherwise. */
+const but = (clients, other, settings) => look(clients, { ...TUNED, ...other }, settings);
+
+t.test('what stands in the way', async (t) => {
+  for (const [what, clients, other, name, settings] of [
+    ['a limit of files', 1e6, limited(20_000), FILES],
+    ['which counts spare ones', 100_000, limited(100_000), FILES],
+    ['and no more', 100_000, limited(100_128)],
+    ['no limit', 1e6, limited('unlimited')],
+    ['too little memory', 1e6, LITTLE, AVAILABLE],
+    ['a control group', 1e6, inGroup(OF_UNIT, 1073741824), GROUP],
+    ['which has room for fewer', 100_000, inGroup(OF_UNIT, 1073741824)],
+    ['a group above it', 1e6, inGroup('/system.slice/', 1000000000), GROUP],
+    ['in a container the root', 1e6, { ...IN_CONTAINER, ...inGroup('/', 536870912) }, GROUP],
+    ['a huge number, which is no limit', 1e6, FIRST_VERSION],
+    ['a first version', 1e6, { ...FIRST_VERSION, [OF_FIRST]: '268435456\n' }, GROUP],
+    ['a firewall that tracks connections', 1e6, tracking(262144), TRACKED],
+    ['by the value that deploy/sysctl.conf names', 1e6, tracking(1310720)],
+    ['or for fewer', 100_000, tracking(262144)],
+    ['a line of the file without a rule', 10, have(32768, 'a b'), 'kernel.pid_max', OWN],
+    ['which is held to its value', 10, have(4194304, 'a b'), undefined, OWN],
+    ['number by number at least', 10, have(5000000, 'a c'), 'net.core.foo', OWN]
+  ]) {
+    const result = but(clients, other, settings);
+    t.same(inTheWay(result), name ? [name] : [], what);
+    t.equal(printed(result).code, name ? 1 : 0, what);
+  }
+  const shows = (clients, files) => inTheWay(look(clients, files));
+  t.same(shows(1000, { ...UNTUNED, '/proc/sys/net/ipv4/tcp_syncookies': '1\n' }), []);
+  t.same(shows(1e6, {}), [], 'a host that shows nothing');
+  t.equal(look(1e6, {}).room, Infinity);
+  t.ok(shows(200_000, { ...UNTUNED, ...BUSY }).includes('fs.file-max'), 'files that others have');
+  t.equal(look(200_000, { ...UNTUNED, ...BUSY }).room, 1620000 - 1500000 - 128);
 });
 
-t.test('a firewall that tracks connections must have room for them', async (t) => {
-  const tracking = (max) => ({ ...TUNED, '/proc/sys/net/netfilter/nf_conntrack_max': `${max}\n` });
-  const result = look(1e6, tracking(262144));
-  t.same(inTheWay(result), ['net.netfilter.nf_conntrack_max']);
-  t.match(named(result, 'net.netfilter.nf_conntrack_max').mend, /=1250128 /);
-  t.equal(look(1e6, tracking(1310720)).ok, true, 'the value that deploy/sysctl.conf names will do');
-  t.equal(look(100_000, tracking(262144)).ok, true);
+t.test('each says what there is, what it takes, and how many it takes as it is', async (t) => {
+  const files = but(1e6, limited(20_000));
+  t.equal(files.room, 20000 - 128);
+  t.match(printed(files).text, /ulimit -n 1000128/);
+  t.match(printed(files).text, /this host takes 19,872 clients: files of this process says so/);
+  const of = (other, options) =>
+    check(100_000, { reader: reads({ ...TUNED, ...other }), settings: CONF, ...options });
+  const workers = of(limited(100_128), { workers: 2 });
+  t.equal(workers.room, 99_968, 'workers have files of their own');
+  t.match(named(workers, FILES).mend, 'ulimit -n 100160');
+  const memory = but(1e6, LITTLE);
+  t.match(named(memory, AVAILABLE), { have: '2.0 GB', need: '4.3 GB' });
+  t.match(named(memory, AVAILABLE).mend, `--capacity ${memory.room}`);
+  t.ok(memory.room > 400_000 && memory.room < 500_000);
+  const full = of({}, { mailboxMemory: 16 * 2 ** 30 });
+  t.match(named(full, AVAILABLE).need, '17.7 GB', 'mailboxes as large as they may be');
+  for (const group of [OF_UNIT, '/system.slice/']) {
+    t.match(named(but(1e6, inGroup(group, 1e9)), GROUP).mend, `/sys/fs/cgroup${group}memory.max`);
+  }
+  t.match(named(but(1e6, tracking(262144)), TRACKED).mend, /=1250128 /);
 });
 
 t.test('in a container that hides settings, says so and does not fail for them', async (t) => {
@@ -267,25 +247,6 @@ t.test('in a container that hides settings, says so and does not fail for them',
   t.equal(result.ok, true);
   t.equal(named(result, 'net.ipv4.tcp_mem').state, 'unseen');
   t.match(printed(result).text, /\?\? {2}net\.ipv4\.tcp_mem +not to be seen from here, needs/);
-});
-
-t.test('a host of which nothing is to be seen fails nothing', async (t) => {
-  const result = look(1e6, {});
-  t.equal(result.ok, true);
-  t.equal(result.room, Infinity);
-  t.equal(printed(result).code, 0);
-});
-
-t.test('a line of the file without a rule of its own is held to its value', async (t) => {
-  const own = 'kernel.pid_max = 4194304\n-net.core.foo = a b\n';
-  const have = (pids, foo) => ({
-    ...TUNED,
-    '/proc/sys/kernel/pid_max': `${pids}\n`,
-    '/proc/sys/net/core/foo': `${foo}\n`
-  });
-  t.same(inTheWay(look(10, have(32768, 'a b'), own)), ['kernel.pid_max']);
-  t.same(inTheWay(look(10, have(4194304, 'a b'), own)), []);
-  t.same(inTheWay(look(10, have(5000000, 'a c'), own)), ['net.core.foo']);
 });
 
 t.test('numbers that are no number of clients are refused', async (t) => {
