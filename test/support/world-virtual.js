@@ -1,5 +1,4 @@
 import { Membership } from '../../lib/world/membership.js';
-import { Ring } from '../../lib/world/ring.js';
 import { Conflict, WorldError } from '../../lib/world/world-error.js';
 
 /**
@@ -288,17 +287,13 @@ const ENTRY = 300;
 
 /**
  * @param {number} clients of one server
- * @returns {{rows: number, columns: number}} of its torus when it is full: slots are opened in shells, a column and a row
- *     in turn (native/torus/torus.h)
+ * @returns {number} rows of its torus when it is full: slots are opened in shells, a column and a row in turn
+ *     (native/torus/torus.h)
  */
-export function shapeOf(clients) {
-  const side = Math.floor(Math.sqrt(clients));
-  const rest = clients - side * side;
-  return { rows: rest > side ? side + 1 : side, columns: rest > 0 ? side + 1 : side };
-}
+export const rowsOf = (clients) => Math.round(Math.sqrt(clients));
 
 /** @returns {number} of all throws, each over one of four edges, the share that leads to another server */
-export const shareThatCrosses = (clients) => (2 * shapeOf(clients).rows) / (4 * clients);
+export const shareThatCrosses = (clients) => (2 * rowsOf(clients)) / (4 * clients);
 
 /** @returns {string} a server's; ids of s0233 and of s0700 would begin alike */
 export const nameOf = (at) => `n${String(at).padStart(4, '0')}`;
@@ -314,85 +309,18 @@ export const leadsTo = (ring, side, name, row) => ring.seams(name, row + 1)[side
  * @param {number} world.clients of each
  * @param {number} world.throws a second at each server
  * @param {number} world.lease seconds
- * @param {number} [world.hops] messages a sprite takes to arrive
  * @returns {{crossing: number, sprites: number, members: number, bytes: number}} sprites that cross; messages in and out
  *     for them, each acknowledged by a message of its own; messages in and out for membership; bytes out for membership
  */
-export function messages({ servers, clients, throws, lease, hops = 1 }) {
+export function messages({ servers, clients, throws, lease }) {
   const crossing = servers * throws * shareThatCrosses(clients);
   const renewals = (servers * 4) / lease;
   return {
     crossing,
-    sprites: 2 * 2 * hops * crossing,
+    sprites: 2 * 2 * crossing,
     members: renewals * (2 + servers),
     bytes: renewals * servers * (ENTRY + MESSAGE)
   };
-}
-
-/**
- * Sprites that cross between servers of different sizes, each by what its server knows of the others' rows, which is as
- * old as their last renewal.
- *
- * @param {object} how
- * @param {number} how.servers
- * @param {import('../fuzz/random.js').Random} how.random
- * @param {[number, number]} how.clients the smallest server's, the largest one's; between them every size is as
- *     likely as its double
- * @param {number} how.drift by how many rows a server may have grown or shrunk since it was heard of
- * @param {number} [how.sprites]
- * @returns {{hops: number, most: number, own: number, blind: number}} messages a sprite takes, at the mean and at most;
- *     the share of those at a row's end that come back to their own row's other end; messages it would take if it were
- *     handed to the next in the ring
- */
-export function hopsOf({ servers, random, clients: [least, most], drift, sprites = 2000 }) {
-  const known = Array.from({ length: servers }, (_, at) => ({
-    name: nameOf(at),
-    rows: shapeOf(least * (most / least) ** (random.below(2 ** 20) / 2 ** 20)).rows
-  }));
-  const moved = () => random.below(2 * drift + 1) - drift;
-  const real = new Map(known.map(({ name, rows }) => [name, Math.max(1, rows + moved())]));
-  const ring = new Ring(known);
-  const blindRing = new Ring(known.map(({ name }) => ({ name, rows: Infinity })));
-  const total = [...real.values()].reduce((sum, rows) => sum + rows, 0);
-  const sums = { hops: 0, most: 0, own: 0, crossed: 0, blind: 0 };
-  for (let i = 0; i < sprites; i++) {
-    const { from, row } = endOf(real, random.below(total));
-    const way = (at) => leadsTo(ring, 'right', at, row);
-    const next = (at) => (way(at) === at ? from : way(at));
-    const hops = follow({ real, from, row, next });
-    sums.own += hops === 0 ? 1 : 0;
-    sums.crossed += hops === 0 ? 0 : 1;
-    sums.hops += hops;
-    sums.most = Math.max(sums.most, hops);
-    const blind = (at) => leadsTo(blindRing, 'right', at, 0);
-    if (hops > 0) sums.blind += follow({ real, from, row, next: blind });
-  }
-  return {
-    hops: sums.hops / sums.crossed,
-    most: sums.most,
-    own: sums.own / sprites,
-    blind: sums.blind / sums.crossed
-  };
-}
-
-/** The row's end that has this number, of all there are. */
-function endOf(real, number) {
-  for (const [from, rows] of real) {
-    if (number < rows) return { from, row: number };
-    number -= rows;
-  }
-  throw new RangeError('no such row');
-}
-
-/** From server to server until one has the row, or it is back. */
-function follow({ real, from, row, next }) {
-  let hops = 0;
-  for (let at = next(from); at !== from; at = next(at)) {
-    hops++;
-    if (real.get(at) > row) return hops;
-    if (hops > real.size) throw new Error(`a sprite circles in row ${row}`);
-  }
-  return hops;
 }
 
 /** A log that says nothing. */
