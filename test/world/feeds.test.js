@@ -1,36 +1,31 @@
 import { cpSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import { join } from 'node:path';
-import { setImmediate as turn, setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 
 import { jetstreamManager } from '@nats-io/jetstream';
 import t from 'tap';
 
-import { canonical } from '../../lib/feeds/canonical.js';
 import { digestOf } from '../../lib/feeds/packing.js';
 import { FeedStore, STREAM } from '../../lib/world/feed-store.js';
 import { NatsLink } from '../../lib/world/nats-link.js';
 import { createServer } from '../../server.js';
-import { randomOf } from '../fuzz/random.js';
 import { listening } from '../support/addresses.js';
 import { problemOf } from '../support/contract.js';
 import {
   EventStream,
   get,
   keptFeeds,
-  KEYS,
   parkGet,
   parkMany,
   patch,
-  Publisher,
   put,
   remove,
   TOKEN,
   tokenFile,
-  tryPut,
-  Watcher
+  tryPut
 } from '../support/feeds.js';
 import { request } from '../support/http.js';
 import { enterNats, skip, startNats, startWay } from '../support/nats.js';
@@ -339,86 +334,3 @@ t.test('what a program publishes as its server ends is done, or not', { skip }, 
   await closed;
   await t.rejects(server.publish('x', 3), { problem: 'draining' });
 });
-
-t.test(
-  'whatever happens, all watchers have the newest in the end',
-  { skip, timeout: 240_000 },
-  async (t) => {
-    const random = randomOf(t);
-    const nats = await startNats(t);
-    const servers = await Promise.all(['a', 'b', 'c'].map((name) => enter(t, nats, name)));
-    await ready(servers);
-    const publishers = servers.map(() => new Publisher());
-    // A cursor means one value, wherever it is from.
-    const [{ values }] = publishers;
-    for (const publisher of publishers) publisher.values = values;
-    const watchers = Array.from({ length: 9 }, () => new Watcher(t, random, publishers[0]));
-    let going = true;
-    const loops = watchers.map(async (watcher, at) => {
-      while (going) {
-        try {
-          // Two of three stay at their server; the others go to another one each time.
-          await watcher.ask(at % 3 === 0 ? random.pick(servers) : servers[at % 3]);
-        } catch {
-          await turn(); // The server is killed: the watcher asks again.
-        }
-      }
-    });
-    const anywhere = () => random.below(3);
-    const steps = Number(process.env.FEED_STEPS ?? 50);
-    for (let step = 0; step < steps; step += 1) {
-      const at = anywhere();
-      await publishers[at].publish(servers[at], random, random.pick(KEYS)).catch(() => {});
-      if (random.oneIn(20)) await remove(servers[anywhere()], KEYS[2]).catch(() => {});
-      const turnOf = step % 45;
-      if (turnOf === 10) await nats.kill();
-      if (turnOf === 20) await nats.start();
-      if (turnOf === 30) {
-        await servers[2].kill();
-        servers[2] = await enter(t, nats, 'c');
-      }
-    }
-    await ready(servers);
-    // What was published alone is the world's again: from now on the last one wins.
-    for (const server of servers) {
-      await until(async () => {
-        const { worldFeedsUnshared, worldFeedsBehind } = await server.inside();
-        return worldFeedsUnshared === 0 && worldFeedsBehind === 0;
-      });
-    }
-    const newest = new Map();
-    let n = 0;
-    async function publishAll() {
-      n += 1;
-      for (const key of KEYS) {
-        const value = { list: [], n };
-        const { body } = await put(servers[n % 3], key, value);
-        values.set(`${key} ${body.cursor}`, canonical(value));
-        newest.set(key, body.cursor);
-      }
-    }
-    going = false;
-    let through = false;
-    Promise.all(loops).then(() => (through = true));
-    // Watchers that are parked, or read a stream, hear of more until they have enough.
-    await until(async () => {
-      await publishAll();
-      return through;
-    });
-    for (const [at, watcher] of watchers.entries()) {
-      const server = servers[at % 3];
-      const feeds = () => Object.fromEntries(KEYS.map((key) => [key, watcher.after(key)]));
-      await until(async () => {
-        if (KEYS.every((key) => watcher.after(key) === newest.get(key))) return true;
-        const body = JSON.stringify({ delta: true, hold: 5, feeds: feeds() });
-        const answer = await server.ask('POST', '/feeds', { body });
-        for (const item of answer.body.items) watcher.take(item);
-        return false;
-      });
-      for (const key of KEYS) {
-        t.strictSame(watcher.held.get(key).value, { list: [], n });
-      }
-    }
-    await Promise.all(servers.map((server) => server.stop()));
-  }
-);

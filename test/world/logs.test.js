@@ -1,10 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { setImmediate as turn } from 'node:timers/promises';
 
 import t from 'tap';
 
-import { randomOf } from '../fuzz/random.js';
 import { problemOf } from '../support/contract.js';
 import {
   append,
@@ -167,84 +165,4 @@ t.test('a server that was away, and a broker', { skip, timeout: 120_000 }, async
     'a broker that has lost it all is filled again'
   );
   await Promise.all([a, b, c].map((server) => server.stop()));
-});
-
-t.test('random histories, as a plain list has them', { skip, timeout: 240_000 }, async (t) => {
-  const random = randomOf(t);
-  const nats = await startNats(t);
-  const state = join(temporary(t), 'c');
-  const names = ['a', 'b', 'c'];
-  const start = (name) => enter(t, nats, name, name === 'c' ? { state } : {});
-  const servers = await Promise.all(names.map(start));
-  await ready(servers);
-  let going = true;
-  /** All readers: two at each server, and one that goes from one to the next. */
-  const listeners = Array.from({ length: 7 }, () => ({ cursor: 'none', heard: [] }));
-  const loops = listeners.map(async (one, at) => {
-    while (going) {
-      const server = at < 6 ? servers[at % 3] : random.pick(servers);
-      try {
-        const { body } = await get(server, 'chat', `after=${one.cursor}&hold=5`);
-        if (!body.items) continue;
-        if (body.from !== one.cursor) t.equal(body.from, one.cursor, `${at}: goes on`);
-        if (body.gap) t.fail(`${at}: a gap behind ${one.cursor}`);
-        one.heard.push(...body.items.map(({ n }) => n));
-        one.cursor = body.cursor;
-      } catch {
-        await turn(); // The server is killed: it asks again.
-      }
-    }
-  });
-  const promised = [];
-  const doubtful = new Set();
-  let n = 0;
-  async function say() {
-    n += 1;
-    const item = { n, fill: 'x'.repeat(random.below(3000)) };
-    const mine = n;
-    try {
-      const { status } = await append(random.pick(servers), 'chat', item);
-      if (status < 300) promised.push(mine);
-      else doubtful.add(mine);
-    } catch {
-      doubtful.add(mine);
-    }
-  }
-  for (let step = 0; step < 120; step += 1) {
-    const many = random.oneIn(3) ? 5 : 1;
-    const said = Array.from({ length: many }, say);
-    if (step % 40 === 15) await nats.kill();
-    if (step % 40 === 20) await nats.start();
-    if (step % 40 === 30) {
-      await servers[2].kill();
-      servers[2] = await start('c');
-    }
-    await Promise.all(said);
-  }
-  await ready(servers);
-  let last;
-  await until(async () => {
-    last = await append(servers[1], 'chat', { n: 0 });
-    return last.status === 200;
-  });
-  const logs = [];
-  for (const server of servers) logs.push(await logAt(server, 'chat', last.body.cursor));
-  const order = logs[0].items.map((item) => item.n);
-  for (const { items } of logs)
-    t.strictSame(
-      items.map((item) => item.n),
-      order,
-      'one order'
-    );
-  t.equal(new Set(order).size, order.length, 'none twice');
-  const missing = promised.filter((one) => !order.includes(one));
-  t.strictSame(missing, [], `none left out of ${promised.length}`);
-  t.ok(order.every((one) => one === 0 || promised.includes(one) || doubtful.has(one)));
-  t.ok(promised.length > 100, `${promised.length} were promised, ${doubtful.size} in doubt`);
-  await until(() => listeners.every(({ heard }) => heard.at(-1) === 0));
-  for (const [at, { heard }] of listeners.entries()) t.strictSame(heard, order, `listener ${at}`);
-  going = false;
-  await append(servers[1], 'chat', { n: -1 });
-  await Promise.all(loops);
-  await Promise.all(servers.map((server) => server.stop()));
 });

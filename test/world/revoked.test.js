@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 
 import { jetstreamManager } from '@nats-io/jetstream';
@@ -9,12 +8,10 @@ import { openRevocations } from '../../lib/grants/revocations.js';
 import { tokenOf } from '../../lib/world/feed-message.js';
 import { NatsLink } from '../../lib/world/nats-link.js';
 import { SharedRevocations, STREAM } from '../../lib/world/shared-revocations.js';
-import { randomOf } from '../fuzz/random.js';
 import { problemOf } from '../support/contract.js';
 import { EventStream, get, NO_STATE, parkGet, put, tokenFile } from '../support/feeds.js';
 import { bearer, keyFile, reads } from '../support/grants.js';
 import { enterNats, skip, startNats } from '../support/nats.js';
-import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
 import { enterWorld, ready, sewn, untilEach } from '../support/world-servers.js';
 
@@ -345,66 +342,4 @@ t.test('the stream forgets what is over by the longest --grant-longest', { skip 
     await sharing(t, link, { grantLongest }).shared.join();
     t.equal((await streams.info(STREAM)).config.max_age, (most + 3600) * 1e9);
   }
-});
-
-t.test('random histories, as a plain model has them', { skip, timeout: 240_000 }, async (t) => {
-  const random = randomOf(t);
-  const nats = await startNats(t);
-  const folder = temporary(t);
-  const enter = worldOf(t, nats);
-  const start = (name) => enter(name, { state: join(folder, name) });
-  const names = ['a', 'b', 'c'];
-  const servers = await Promise.all(names.map(start));
-  await ready(servers);
-  /** What each server knows: when and where each name was last revoked, and whether that was taken back. */
-  const models = names.map(() => new Map());
-  let time = 0;
-  const isLater = (one, two) =>
-    two === undefined || one.at > two.at || (one.at === two.at && one.back && !two.back);
-  function meet() {
-    for (const from of models) {
-      for (const to of models) {
-        for (const [what, one] of from) if (isLater(one, to.get(what))) to.set(what, one);
-      }
-    }
-  }
-  const revokedIn = (model) => [...model].filter(([, { back }]) => !back).map(([what]) => what);
-  let isCut = false;
-  for (let step = 0; step < 90; step += 1) {
-    let at = random.below(3);
-    const what = `${random.pick(['sub', 'jti'])}/${random.below(4)}`;
-    if (random.oneIn(2)) {
-      await revoke(servers[at], what);
-      time += 1;
-      models[at].set(what, { at: time, by: at, back: false });
-    } else {
-      // By the server that has revoked it: that another one has heard of it can't be seen where the name was revoked before.
-      const by = models.findIndex((one, server) => one.get(what)?.by === server);
-      if (by >= 0) at = by;
-      await restore(servers[at], what);
-      if (by >= 0) models[at].set(what, { ...models[at].get(what), back: true });
-    }
-    const model = models[at];
-    if (!isCut) {
-      meet();
-      await untilRevoked(servers, revokedIn(models[0]));
-    }
-    if (random.oneIn(15)) {
-      await servers[at].kill();
-      servers[at] = await start(names[at]);
-      t.strictSame(await revokedAt(servers[at]), revokedIn(model).toSorted(), 'the state keeps it');
-    }
-    if (random.oneIn(12)) {
-      await (isCut ? nats.start() : nats.kill());
-      isCut = !isCut;
-      if (!isCut) {
-        meet();
-        await untilRevoked(servers, revokedIn(models[0]));
-      }
-    }
-  }
-  if (isCut) await nats.start();
-  meet();
-  await untilRevoked(servers, revokedIn(models[0]));
-  await Promise.all(servers.map((server) => server.stop()));
 });
