@@ -210,6 +210,29 @@ struct Message {
   std::string bytes;
 };
 
+/** Gives a server what another one answers it, if it does. */
+inline void hear(Server* to, size_t from, const std::string& answer, uint64_t now) {
+  if (answer.empty()) return;
+  std::string none;
+  to->crossings.receive(static_cast<PeerNumber>(from), answer, now, &none);
+  EXPECT(none.empty());
+}
+
+/** Has one server send the other all that is due, which answers it at once. Gives the messages. */
+inline uint64_t carry(Server* from, Server* to, uint64_t now) {
+  uint64_t messages = 0;
+  const auto sender = static_cast<PeerNumber>(from->number);
+  std::string frame;
+  for (; from->crossings.next(static_cast<PeerNumber>(to->number), now, &frame); frame.clear()) {
+    std::string answer;
+    EXPECT(to->crossings.receive(sender, frame, now, &answer) != FrameRefusal::kMalformed);
+    to->settle();
+    hear(from, to->number, answer, now);
+    messages += answer.empty() ? 1 : 2;
+  }
+  return messages;
+}
+
 /** What `me` has to know of the ring: `in` are the servers in it, in order, with their rows. */
 inline Ring ringOf(const std::vector<std::pair<size_t, uint32_t>>& in, size_t me, bool open) {
   Ring ring;

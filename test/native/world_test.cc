@@ -22,13 +22,47 @@ using namespace server::test;
 
 constexpr uint64_t kNever = uint64_t{1} << 40;
 
-/** Gives a server what it is answered, if it is. */
-void hear(Server& to, size_t from, const std::string& answer, uint64_t now) {
-  if (answer.empty()) return;
-  std::string none;
-  to.crossings.receive(static_cast<PeerNumber>(from), answer, now, &none);
-  EXPECT(none.empty());
-}
+constexpr SeamsOptions kOptions = {.outboxBytes = 1 << 20, .doubt = kNever};
+
+/** Two servers of one client each, which are one ring; `memory`: see worldOptions. */
+struct Two {
+  explicit Two(uint64_t memory = 60000)
+      : from(0, 2, 5, kOptions, 0, nullptr, memory), to(1, 2, 9, kOptions, 0, nullptr, memory) {
+    for (Server* one : {&from, &to}) EXPECT(one->join());
+    sew(&from);
+    sew(&to);
+  }
+
+  /** A server knows of the ring from now on. */
+  void sew(Server* one) const { one->seams.set(ringOf({{0, 1}, {1, 1}}, one->number, true), now); }
+
+  Server& at(size_t server) { return server == 0 ? from : to; }
+
+  /** The other one throws to a server, and must be promised. */
+  void throwTo(size_t server) {
+    EXPECT(at(1 - server).throwOne(0, Edge::kRight, ++sprite, 0) == Outcome::kQueued);
+  }
+
+  /** All that is due arrives, and the clients of both take it. */
+  void turn() {
+    messages += carry(&from, &to, now) + carry(&to, &from, now);
+    for (int twice = 0; twice < 2; ++twice) {
+      from.poll(0, &received);
+      to.poll(0, &received);
+    }
+  }
+
+  /** Some time passes. */
+  void run(uint64_t milliseconds) {
+    for (; milliseconds > 0; --milliseconds, ++now) turn();
+  }
+
+  Server from, to;
+  std::map<uint64_t, std::vector<Reception>> received;
+  uint64_t now = 0;
+  uint64_t sprite = 0;
+  uint64_t messages = 0;
+};
 
 // ---- Where a throw lands ------------------------------------------------------------------------
 
@@ -37,8 +71,7 @@ class Still {
  public:
   explicit Still(const std::vector<size_t>& sizes) {
     for (size_t i = 0; i < sizes.size(); ++i) {
-      servers_.push_back(std::make_unique<Server>(
-          i, sizes.size(), 1, SeamsOptions{.outboxBytes = 1 << 20, .doubt = kNever}, 0));
+      servers_.push_back(std::make_unique<Server>(i, sizes.size(), 1, kOptions, 0));
       for (size_t n = 0; n < sizes[i]; ++n) EXPECT(servers_[i]->join());
     }
     std::vector<std::pair<size_t, uint32_t>> in;
@@ -73,14 +106,7 @@ class Still {
     now_ += 20;
     for (size_t from = 0; from < size(); ++from) {
       for (size_t to = 0; to < size(); ++to) {
-        std::string frame;
-        while (servers_[from]->crossings.next(static_cast<PeerNumber>(to), now_, &frame)) {
-          std::string answer;
-          servers_[to]->crossings.receive(static_cast<PeerNumber>(from), frame, now_, &answer);
-          servers_[to]->settle();
-          hear(*servers_[from], to, answer, now_);
-          frame.clear();
-        }
+        carry(servers_[from].get(), servers_[to].get(), now_);
       }
     }
   }
@@ -164,22 +190,13 @@ void checkBusy() {
   const uint32_t end = from.pool.torus().lastOfCycle(0);
   size_t guest = 0;
   while (from.guests[guest].id.record() != end) ++guest;
-  const auto carry = [&](uint64_t now) {
-    std::string frame;
-    while (from.crossings.next(1, now, &frame)) {
-      std::string answer;
-      to.crossings.receive(0, frame, now, &answer);
-      hear(from, 1, answer, now);
-      frame.clear();
-    }
-  };
   uint64_t taken = 0;
   uint64_t now = 0;
   for (int i = 0; i < 50; ++i, now += 50) {
     const Outcome outcome = from.throwOne(guest, Edge::kRight, i + 1, 0);
     taken += outcome == Outcome::kQueued;
     EXPECT(outcome == Outcome::kQueued || outcome == Outcome::kNeighborBusy);
-    carry(now);
+    carry(&from, &to, now);
   }
   EXPECT(taken >= 4 && taken <= 8);
   EXPECT(from.throwOne(guest, Edge::kRight, 100, 0) == Outcome::kNeighborBusy);
@@ -192,7 +209,7 @@ void checkBusy() {
   for (int round = 0; round < 4; ++round) {
     for (size_t at = 0; at < to.guests.size(); ++at) to.poll(at, &received);
     now += 300;
-    carry(now);
+    carry(&from, &to, now);
   }
   EXPECT(from.throwOne(guest, Edge::kRight, 102, 0) == Outcome::kQueued);
   // Too much in the outbox of a peer that does not answer.
@@ -205,38 +222,20 @@ void checkBusy() {
 
 /** Two servers whose memory is full of what waits to cross to the other take it from each other. */
 void checkFullOfCrossers() {
-  std::vector<std::unique_ptr<Server>> servers;
-  for (size_t i = 0; i < 2; ++i) {
-    const SeamsOptions options = {.outboxBytes = 1 << 20, .doubt = kNever};
-    servers.push_back(std::make_unique<Server>(i, 2, 1, options, 0, nullptr, 3000));
-    servers[i]->join();
-  }
+  constexpr uint64_t kMemory = 3000;
+  Two two(kMemory);
   uint64_t sprite = 0;
   uint64_t taken = 0;
-  for (size_t i = 0; i < 2; ++i) {
-    servers[i]->seams.set(ringOf({{0, 1}, {1, 1}}, i, true), 0);
-    while (servers[i]->throwOne(0, Edge::kRight, ++sprite, 100) == Outcome::kQueued) ++taken;
-    EXPECT(servers[i]->throwOne(0, Edge::kUp, ++sprite, 100) == Outcome::kMailboxesFull);
+  for (const size_t i : {0, 1}) {
+    while (two.at(i).throwOne(0, Edge::kRight, ++sprite, 100) == Outcome::kQueued) ++taken;
+    EXPECT(two.at(i).throwOne(0, Edge::kUp, ++sprite, 100) == Outcome::kMailboxesFull);
   }
   EXPECT(taken > 10);
-  std::map<uint64_t, std::vector<Reception>> received;
-  for (uint64_t now = 0; now < 20000; now += 100) {
-    for (size_t i = 0; i < 2; ++i) {
-      Server& from = *servers[i];
-      Server& to = *servers[1 - i];
-      std::string frame;
-      while (from.crossings.next(static_cast<PeerNumber>(1 - i), now, &frame)) {
-        std::string answer;
-        to.crossings.receive(static_cast<PeerNumber>(i), frame, now, &answer);
-        EXPECT(to.pool.counts().mailboxBytes <= 2 * 3000);
-        hear(from, 1 - i, answer, now);
-        frame.clear();
-      }
-      to.settle();
-      to.poll(0, &received);
-    }
+  for (; two.now < 20000; two.now += 100) {
+    two.turn();
+    for (const size_t i : {0, 1}) EXPECT(two.at(i).pool.counts().mailboxBytes <= 2 * kMemory);
   }
-  EXPECT(received.size() == taken);
+  EXPECT(two.received.size() == taken);
 }
 
 /**
@@ -245,14 +244,10 @@ void checkFullOfCrossers() {
  * one likes.
  */
 void checkFar(uint64_t delay, uint64_t width, uint64_t most) {
-  Server from(0, 2, 5, {.outboxBytes = 1 << 20, .doubt = kNever}, 0, nullptr, 10 << 20);
-  Server to(1, 2, 9, {.outboxBytes = 1 << 20, .doubt = kNever}, 0, nullptr, 10 << 20);
-  from.join();
-  to.join();
-  from.seams.set(ringOf({{0, 1}, {1, 1}}, 0, true), 0);
-  to.seams.set(ringOf({{0, 1}, {1, 1}}, 1, true), 0);
+  Two two(10 << 20);
+  Server& from = two.from;
+  Server& to = two.to;
   std::deque<std::pair<uint64_t, std::string>> there, back;
-  std::map<uint64_t, std::vector<Reception>> received;
   uint64_t free = 0;
   uint64_t sent = 0;
   uint64_t taken = 0;
@@ -278,12 +273,12 @@ void checkFar(uint64_t delay, uint64_t width, uint64_t most) {
     std::string late;
     if (to.crossings.next(0, now, &late)) back.emplace_back(now + delay, late);
     for (; !back.empty() && back.front().first <= now; back.pop_front()) {
-      hear(from, 1, back.front().second, now);
+      hear(&from, 1, back.front().second, now);
     }
     to.settle();
-    to.poll(0, &received);
+    to.poll(0, &two.received);
   }
-  EXPECT(received.size() == taken && from.seams.sprites() == 0);
+  EXPECT(two.received.size() == taken && from.seams.sprites() == 0);
   const uint64_t once = taken * 300;
   fprintf(stderr,
           "world_test: %" PRIu64 " ms away: %" PRIu64 " bytes for %" PRIu64 ", %" PRIu64
@@ -293,57 +288,17 @@ void checkFar(uint64_t delay, uint64_t width, uint64_t most) {
   EXPECT(longest <= most);
 }
 
-/** Two servers of one node each, which have met: each knows the other's life. */
-struct Met {
+/** The same when they have met: each knows the other's life, and some more than one sprite may be
+ * on its way. */
+struct Met : Two {
   Met() {
-    for (size_t i = 0; i < 2; ++i) {
-      const SeamsOptions options = {.outboxBytes = 1 << 20, .doubt = kNever};
-      servers.push_back(std::make_unique<Server>(i, 2, 5 + i, options, 0));
-      servers[i]->join();
-      servers[i]->seams.set(ringOf({{0, 1}, {1, 1}}, i, true), 0);
-    }
-    // Some more than that one sprite may be on its way.
     for (now = 1; now < 3000; ++now) {
       if (now % 20 == 0 && now < 2000) throwTo(now / 20 % 2);
       turn();
     }
-    EXPECT(servers[0]->seams.sprites() + servers[1]->seams.sprites() == 0);
+    EXPECT(from.seams.sprites() + to.seams.sprites() == 0);
     messages = 0;
   }
-
-  Server& at(size_t server) { return *servers[server]; }
-
-  void throwTo(size_t server) {
-    EXPECT(at(1 - server).throwOne(0, Edge::kRight, ++sprite, 0) == Outcome::kQueued);
-  }
-
-  /** All that is due arrives; receivers ack. */
-  void turn() {
-    for (size_t from = 0; from < 2; ++from) {
-      for (std::string message; at(from).crossings.next(1 - from, now, &message); message.clear()) {
-        ++messages;
-        std::string answer;
-        const auto peer = static_cast<PeerNumber>(from);
-        EXPECT(at(1 - from).crossings.receive(peer, message, now, &answer) !=
-               FrameRefusal::kMalformed);
-        messages += answer.empty() ? 0 : 1;
-        hear(at(from), 1 - from, answer, now);
-        at(1 - from).settle();
-        for (int twice = 0; twice < 2; ++twice) at(1 - from).poll(0, &received);
-      }
-    }
-  }
-
-  /** Some time passes. */
-  void run(uint64_t milliseconds) {
-    for (; milliseconds > 0; --milliseconds, ++now) turn();
-  }
-
-  std::vector<std::unique_ptr<Server>> servers;
-  std::map<uint64_t, std::vector<Reception>> received;
-  uint64_t now = 0;
-  uint64_t sprite = 0;
-  uint64_t messages = 0;
 };
 
 /** Acks wait for each other, or ride; no sender waits for them. */
@@ -417,7 +372,7 @@ void checkHaste() {
   again.turn();
   EXPECT(again.at(1).crossings.dueAt() == again.now + kAckDelay);
   std::string question;
-  FrameWriter({.atOnce = true, .life = 50, .peerLife = 6, .serial = 1, .number = 1, .memory = 77},
+  FrameWriter({.atOnce = true, .life = 50, .peerLife = 9, .serial = 1, .number = 1, .memory = 77},
               &question)
       .finish();
   EXPECT(again.at(1).crossings.receive(0, question, again.now, &answer) == FrameRefusal::kNone);
@@ -426,9 +381,8 @@ void checkHaste() {
 
 /** What rides on an ack that makes no sense, or on what is no ack, is not taken. */
 void checkRiders() {
-  Server to(1, 2, 9, {.outboxBytes = 1 << 20, .doubt = kNever}, 0);
-  to.join();
-  to.seams.set(ringOf({{0, 1}, {1, 1}}, 1, true), 0);
+  Two two;
+  Server& to = two.to;
   const auto write = [](std::string* text, FrameHead head) {
     head.life = 5;
     head.peerLife = 9;
@@ -466,10 +420,10 @@ void checkRiders() {
   Met met;
   const uint64_t taken = met.at(1).seams.peer(0).taken;
   std::string nonsense;
-  FrameWriter({.kind = FrameKind::kAck, .life = 5, .peerLife = 6, .number = 1 << 20}, &nonsense)
+  FrameWriter({.kind = FrameKind::kAck, .life = 5, .peerLife = 9, .number = 1 << 20}, &nonsense)
       .finish();
   FrameWriter rider(
-      {.life = 5, .peerLife = 6, .serial = 1 << 20, .number = taken + 1, .base = taken + 1},
+      {.life = 5, .peerLife = 9, .serial = 1 << 20, .number = taken + 1, .base = taken + 1},
       &nonsense);
   rider.add({.length = 2}, "{}");
   rider.finish();
@@ -522,13 +476,9 @@ void checkDoubt() {
 
 /** A frame that was sent before a fence is void, however late it comes. */
 void checkFence() {
-  Server from(0, 2, 5, {.outboxBytes = 1 << 20, .doubt = kNever}, 0);
-  Server to(1, 2, 9, {.outboxBytes = 1 << 20, .doubt = kNever}, 0);
-  from.join();
-  to.join();
-  const Ring ring = ringOf({{0, 1}, {1, 1}}, 0, true);
-  from.seams.set(ring, 0);
-  to.seams.set(ringOf({{0, 1}, {1, 1}}, 1, true), 0);
+  Two two;
+  Server& from = two.from;
+  Server& to = two.to;
   std::string hello, ack, late;
   EXPECT(from.throwOne(0, Edge::kRight, 1, 0) == Outcome::kQueued);
   // The first frame does not know its receiver yet.
@@ -553,39 +503,24 @@ void checkFence() {
 /** A server that is out of the ring gives its number to another one, where nothing waits for it and
  * nothing can come from it that was taken before. Should it come back, each sprite arrives once. */
 void checkForgetting(bool receiverForgets) {
-  const SeamsOptions options = {.outboxBytes = 1 << 20, .doubt = kNever};
-  Server from(0, 2, 5, options, 0);
-  Server to(1, 2, 9, options, 0);
-  uint64_t now = 0;
-  const auto sew = [&](bool together) {
-    for (Server* one : {&from, &to}) {
-      one->seams.set(together ? ringOf({{0, 1}, {1, 1}}, one->number, true) : Ring(), ++now);
-    }
-  };
-  const auto carry = [&] {
+  Two two;
+  Server& from = two.from;
+  Server& to = two.to;
+  const auto carryAll = [&two] {
     for (int rounds = 0; rounds < 10; ++rounds) {
-      now += kAckDelay;
-      for (auto [one, other] : {std::pair{&from, &to}, std::pair{&to, &from}}) {
-        const auto peer = static_cast<PeerNumber>(other->number);
-        for (std::string frame; one->crossings.next(peer, now, &frame); frame.clear()) {
-          std::string answer;
-          other->crossings.receive(static_cast<PeerNumber>(one->number), frame, now, &answer);
-          hear(*one, other->number, answer, now);
-        }
-      }
+      two.now += kAckDelay;
+      carry(&two.from, &two.to, two.now);
+      carry(&two.to, &two.from, two.now);
     }
   };
-  from.join();
-  to.join();
-  sew(true);
   for (const uint64_t sprite : {1, 2, 3}) {
     EXPECT(from.throwOne(0, Edge::kRight, sprite, 0) == Outcome::kQueued);
   }
   EXPECT(!from.pool.replace(1, "y", true));
-  carry();
+  carryAll();
   EXPECT(to.pool.counts().crossedIn == 3 && from.seams.sprites() == 0);
   EXPECT(!from.pool.replace(1, "y", true) && !to.pool.replace(0, "y", true));
-  sew(false);
+  for (Server* one : {&from, &to}) one->seams.set({}, ++two.now);
   EXPECT(!to.pool.replace(0, "y", false) && !to.pool.replace(0, "1", true));
   const auto replace = [](Server& one, PeerNumber number, const char* name, bool emptied) {
     EXPECT(one.pool.replace(number, name, emptied));
@@ -598,10 +533,10 @@ void checkForgetting(bool receiverForgets) {
   }
   replace(from, 1, "y", false);
   replace(from, 1, "1", false);
-  sew(true);
+  for (Server* one : {&from, &to}) two.sew(one);
   EXPECT(from.throwOne(0, Edge::kRight, 4, 0) == Outcome::kQueued);
   std::string question, late;
-  EXPECT(from.crossings.next(1, now, &question));
+  EXPECT(from.crossings.next(1, two.now, &question));
   // An ack of before, of the first sprite alone.
   const FrameHead head = {.kind = FrameKind::kAck,
                           .life = 9,
@@ -610,8 +545,8 @@ void checkForgetting(bool receiverForgets) {
                           .number = 1,
                           .memory = to.seams.self().memory};
   FrameWriter(head, &late).finish();
-  hear(from, 1, late, now);
-  carry();
+  hear(&from, 1, late, two.now);
+  carryAll();
   EXPECT(to.pool.counts().crossedIn == 4 && from.seams.sprites() == 0);
   from.check();
   to.check();
@@ -619,11 +554,10 @@ void checkForgetting(bool receiverForgets) {
 
 /** Frames of another version, of an older life, and from outside the ring are refused by name. */
 void checkRefusals() {
-  Server from(0, 2, 5, {.outboxBytes = 1 << 20, .doubt = kNever}, 0);
-  Server to(1, 2, 9, {.outboxBytes = 1 << 20, .doubt = kNever}, 0);
-  from.join();
-  to.join();
-  from.seams.set(ringOf({{0, 1}, {1, 1}}, 0, true), 0);
+  Two two;
+  Server& from = two.from;
+  Server& to = two.to;
+  to.seams.set({}, 0);
   EXPECT(from.throwOne(0, Edge::kRight, 1, 0) == Outcome::kQueued);
   const auto frame = [&](uint64_t life, uint64_t peerLife = 9) {
     std::string text;
@@ -667,11 +601,9 @@ void checkRefusals() {
  * that goes on as before is heard again. */
 void checkLeaps() {
   constexpr uint64_t kLast = kMostFrameNumber - 1;
-  const SeamsOptions options = {.outboxBytes = 1 << 20, .doubt = kNever};
-  Server from(0, 2, 5, options, 0);
-  Server to(1, 2, 9, options, 0);
-  from.join();
-  to.join();
+  Two two;
+  Server& from = two.from;
+  Server& to = two.to;
   for (Server* one : {&from, &to}) {
     Ring ring = ringOf({{0, 1}, {1, 1}}, one->number, true);
     ring.told = {{static_cast<PeerNumber>(1 - one->number), 9}};
