@@ -1,14 +1,24 @@
+import { join } from 'node:path';
+
+import { jetstream } from '@nats-io/jetstream';
+import { Kvm } from '@nats-io/kv';
 import t from 'tap';
 
 import { problemOf } from '../support/contract.js';
-import { skip, startNats } from '../support/nats.js';
+import { enterNats, skip, startNats } from '../support/nats.js';
+import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
-import { enterWorld, requestsOf, sewn } from '../support/world-servers.js';
+import { enterWorld, requestsOf, sewn, untilAll } from '../support/world-servers.js';
 import { tagOf, tagText } from '../../lib/base/tag.js';
 
-/** A client that asks another server of its world than its own. */
+/** A client that asks another server of its world than its own: one that is there, restarts in order, or has gone. */
 
-const enter = (t, nats, name, more) => enterWorld(t, nats, name, { arena: 'hall', ...more });
+/** Whatever the machine does meanwhile, no server is sewn out but where the test says so, and each has the time to leave. */
+const BOUNDS = { 'world-lease': 60, 'throw-rate': 0, 'poll-rate': 0, lease: 600, drain: 20 };
+
+/** Seconds after the drain; longer than any restart here takes, and over when the test wants it to be. */
+const LONG = { 'world-grace': 300 };
+const SHORT = { 'world-grace': 1, drain: 4 };
 
 async function askAll(server, id) {
   const answers = [];
@@ -20,15 +30,18 @@ async function askAll(server, id) {
 
 t.test(
   'a client that asks the wrong server is told the right one',
-  { skip, timeout: 120_000 },
+  { skip, timeout: 240_000 },
   async (t) => {
     const nats = await startNats(t);
-    const [a, b, c, d] = await Promise.all([
-      enter(t, nats, 'a'),
-      enter(t, nats, 'b', { 'world-lease': 5 }), // so long it may be back
-      enter(t, nats, 'c', { 'world-url': 'https://c.example' }),
-      enter(t, nats, 'd', { workers: 2 })
+    /** A server that outlives the part of the test that starts it. */
+    const enter = (name, more) => enterWorld(t, nats, name, { arena: 'hall', ...BOUNDS, ...more });
+    const [a, first, c, d] = await Promise.all([
+      enter('a'),
+      enter('b', { 'world-lease': 5 }), // so long it may be back
+      enter('c', { 'world-url': 'https://c.example' }),
+      enter('d', { workers: 2 })
     ]);
+    let b = first;
     await sewn([a, b, c, d]);
     const { world } = await a.inside();
     t.strictSame(
@@ -152,13 +165,88 @@ t.test(
         return until(told, `${problem} at ${server.name}`);
       };
       for (const server of [a, d]) await says(server, 'unknown-client');
-      const again = await enter(t, nats, 'b');
-      await sewn([a, again, c, d]);
+      b = await enter('b');
+      await sewn([a, b, c, d]);
       for (const server of [a, d]) {
         const { headers } = await says(server, 'misdirected');
-        t.equal(headers.location, `http://127.0.0.1:${again.port}/poll/${ids.b}`, 'its new place');
+        t.equal(headers.location, `http://127.0.0.1:${b.port}/poll/${ids.b}`, 'its new place');
       }
-      t.equal(problemOf(await again.poll(ids.b)), 'unknown-client');
+      t.equal(problemOf(await b.poll(ids.b)), 'unknown-client');
+    });
+
+    const kept = { state: join(temporary(t), 'e') };
+    let e, one, before;
+
+    t.test('while a server restarts in order its clients are told to wait', async (t) => {
+      e = await enter('e', { ...kept, ...LONG });
+      await sewn([a, b, c, d, e]);
+      await e.join();
+      // The second of a row: up of it is itself.
+      one = await e.join();
+      for (const n of [1, 2, 3]) t.equal((await e.throw(one, 'up', `{"n":${n}}`)).status, 202);
+      before = (await e.ask('GET', `/place/${one}`)).body;
+      e.child.kill('SIGTERM');
+      await untilAll([a, c, d], (all) => all.every(({ world }) => world.restarting.includes('e')));
+      t.strictSame(await e.ended(), { code: 0, signal: null });
+      const kv = await new Kvm(jetstream(await enterNats(t, nats))).open('sprites-world');
+      const said = (await kv.get('e')).json();
+      t.match(said, { state: 'gone', empty: true }, 'nothing that it has sent comes again');
+      for (const server of [a, c, d]) {
+        const { refused: counted } = await server.inside();
+        for (const request of requestsOf(one)) {
+          const answer = await until(async () => {
+            const said = await server.ask(...request);
+            // Workers hear of it a little later.
+            return !['misdirected', 'unknown-client'].includes(problemOf(said)) && said;
+          });
+          t.equal(problemOf(answer), 'restarting', `${request} at ${server.name}`);
+          t.equal(answer.headers['retry-after'], '5');
+          t.equal(answer.headers.location, undefined);
+        }
+        const many = requestsOf(one).length + (counted.restarting ?? 0);
+        await until(async () => (await server.inside()).refused.restarting >= many);
+      }
+      await sewn([a, b, c, d]);
+    });
+
+    t.test('a server that starts meanwhile says the same', async (t) => {
+      const f = await enter('f');
+      await sewn([a, b, c, d, f]);
+      t.equal(problemOf(await f.poll(one)), 'restarting');
+      await f.stop();
+      // It has no state, and comes back without places.
+      await sewn([a, b, c, d]);
+      t.strictSame((await a.inside()).world.restarting, ['e']);
+    });
+
+    t.test('it is back: the same id, place and mailbox', async (t) => {
+      e = await enter('e', { ...kept, ...SHORT });
+      await sewn([a, b, c, d, e]);
+      for (const server of [a, c, d]) {
+        const { headers } = await until(async () => {
+          const answer = await server.ask('GET', `/poll/${one}`);
+          return problemOf(answer) === 'misdirected' && answer;
+        });
+        t.equal(headers.location, `http://127.0.0.1:${e.port}/poll/${one}`);
+      }
+      t.strictSame((await a.inside()).world.restarting, []);
+      const { row, column } = (await e.ask('GET', `/place/${one}`)).body;
+      t.strictSame({ row, column }, { row: before.row, column: before.column });
+      const { body } = await e.poll(one, 'hold=5');
+      const got = body.sprites.map(({ sprite }) => sprite.n);
+      t.strictSame(got, [1, 2, 3]);
+    });
+
+    t.test('its grace over, its clients are unknown', async (t) => {
+      const began = performance.now();
+      e.child.kill('SIGTERM');
+      for (const server of [a, c, d]) {
+        await until(async () => problemOf(await server.poll(one)) === 'unknown-client');
+        t.ok(performance.now() - began >= 5000, server.name);
+        t.equal((await server.ask('POST', `/leave/${one}`)).status, 204);
+      }
+      await e.ended();
+      t.strictSame((await a.inside()).world.restarting, []);
     });
   }
 );
