@@ -1,16 +1,16 @@
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 
 import t from 'tap';
 
-import { problemOf } from '../support/contract.js';
-import { limitFiles, noLimit } from '../support/processes.js';
 import { skip, startNats } from '../support/nats.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 import { books, logged, lookAt, sewn, untilAll } from '../support/world-servers.js';
 
-/** Servers of a world that keep a state: processes, a real nats-server, SIGKILL. */
+/**
+ * Servers of a world that keep a state: processes, a real nats-server, SIGKILL. Killed while all throw, and with a disk that
+ * takes nothing, the faults have them (test/faults/world.js).
+ */
 
 /** Seconds: no server is sewn out while the test lasts, and a name would be taken for as long. */
 const LEASE = 300;
@@ -107,52 +107,6 @@ t.test(
       t.match(await books(t, [a, b, c]), { thrown: 14, acked: 14, waiting: 0, lost: 0 });
     });
 
-    t.test('killed in the middle of it, one after the other', async (t) => {
-      const servers = { a, b, c };
-      const clients = Object.entries({ a: ofA, b: ofB, c: ofC });
-      for (const [, client] of clients) client.got = [];
-      const got = () => clients.flatMap(([, client]) => client.got);
-      let n = 100;
-      let over = false;
-      let end = Infinity;
-      // A server that is killed answers nothing, or never: its clients ask the next process.
-      const ask = (asked) => Promise.race([asked.catch(() => pause(20)), pause(8000)]);
-      const taken = clients.map(async ([name, client]) => {
-        while (end === Infinity || (performance.now() < end && got().length < 3 * (n - 100))) {
-          const query = `ack=${client.seq}&hold=5`;
-          const answer = await ask(servers[name].poll(client.id, query));
-          if (answer?.status !== 200) continue;
-          client.seq = answer.body.seq;
-          client.got.push(...answer.body.sprites.map(({ sprite }) => sprite.n));
-        }
-      });
-      const throwOne = async ([name, { id }]) => {
-        const text = JSON.stringify({ n: `${name} ${n}` });
-        const isTaken = async () =>
-          (await ask(servers[name].throw(id, 'right', text, `n=${n}`)))?.status === 202;
-        await until(isTaken, `${name} throws`);
-      };
-      const thrown = (async () => {
-        for (; !over; n += 1) await Promise.all(clients.map(throwOne));
-      })();
-      for (const name of ['a', 'b', 'c', 'b']) {
-        const before = n;
-        await until(() => n > before + 5);
-        await servers[name].kill();
-        servers[name] = await enter(where, name);
-      }
-      over = true;
-      await thrown;
-      end = performance.now() + 40_000;
-      await Promise.all(taken);
-      [a, b, c] = Object.values(servers);
-      const all = clients.flatMap(([name]) => numbers(100, n - 1).map((at) => `${name} ${at}`));
-      t.strictSame(got().toSorted(), all.toSorted(), 'each once');
-      for (const [name, client] of clients) await client.take(t, servers[name], 0);
-      const { thrown: promised, acked, lost, waiting } = await books(t, [a, b, c]);
-      t.strictSame({ acked, lost, waiting }, { acked: promised, lost: 0, waiting: 0 });
-    });
-
     t.test('a server that leaves in order keeps what it could not hand over', async (t) => {
       c.child.kill('SIGSTOP');
       await ofB.throw(t, b, 'right', [5000]);
@@ -219,69 +173,6 @@ t.test(
       await d.stop();
       d = await enter(where, 'e', 'd');
       await says('d');
-    });
-  }
-);
-
-t.test(
-  'a disk that takes nothing, at a server of a world',
-  { skip: skip || noLimit, timeout: 240_000 },
-  async (t) => {
-    const where = { t, nats: await startNats(t), folder: t.testdir() };
-    let [a, d] = await Promise.all(['a', 'd'].map((name) => enter(where, name)));
-    const [ofA, ofD] = [new Client(await a.join()), new Client(await d.join())];
-    await sewn([a, d]);
-    await ofA.throw(t, a, 'right', [1]);
-    await ofD.throw(t, d, 'right', [1]);
-    await ofD.take(t, d, 1);
-    await ofA.take(t, a, 1);
-
-    /** Its disk takes nothing from now on, as it finds out when something of the other one's comes. */
-    async function block(t, sprites) {
-      t.ok(limitFiles(d.pid, 1));
-      await ofA.throw(t, a, 'right', sprites);
-      await untilAll([d], ([one]) => one.stateBlocked === 1);
-    }
-
-    /** It stands still for longer than the other one takes to send twice; `answer` is of a poll there. */
-    async function standsStill(t, answer, sprites) {
-      const [before] = await lookAt([d]);
-      t.equal(await Promise.race([answer, pause(1500)]), undefined, 'nothing is delivered');
-      const [one, other] = await lookAt([a, d]);
-      t.equal(one.outboxSprites, sprites, 'nothing is acknowledged');
-      t.equal(other.crossedIn, before.crossedIn, 'nothing more is taken');
-      t.strictSame([other.world.state, other.stateBlocked], ['member', 1]);
-      for (const edge of ['right', 'up']) {
-        t.equal(problemOf(await d.throw(ofD.id, edge)), 'state-unwritable', edge);
-      }
-      t.equal(problemOf(await d.ask('POST', '/join')), 'state-unwritable');
-      t.equal(one.world.servers.length, 2, 'and it is in the ring');
-    }
-
-    t.test('nothing is acknowledged that is not written; then it goes on', async (t) => {
-      const { answer } = await d.park(ofD.id, `ack=${ofD.seq}&hold=60`);
-      await block(t, [2, 3]);
-      await standsStill(t, answer, 2);
-      t.ok(limitFiles(d.pid, 'unlimited'));
-      const { body } = await answer;
-      ofD.seq = body.seq;
-      ofD.got.push(...body.sprites.map(({ sprite }) => sprite.n));
-      await ofD.take(t, d, 3);
-      t.strictSame(ofD.got, [1, 2, 3], 'each once');
-      t.match(await books(t, [a, d]), { thrown: 4, acked: 4, waiting: 0, lost: 0 });
-    });
-
-    t.test('killed in the middle of it, it has taken nothing', async (t) => {
-      const { answer } = await d.park(ofD.id, `ack=${ofD.seq}&hold=60`);
-      answer.catch(() => {}); // with the process
-      await block(t, [4]);
-      await standsStill(t, answer, 1);
-      await d.kill();
-      d = await enter(where, 'd');
-      await sewn([a, d]);
-      await ofD.take(t, d, 4);
-      t.strictSame(ofD.got, [1, 2, 3, 4], 'once');
-      t.match(await books(t, [a, d]), { thrown: 5, acked: 5, waiting: 0, lost: 0 });
     });
   }
 );
