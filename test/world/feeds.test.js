@@ -120,26 +120,6 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
     t.strictSame(old.body, body, 'of another epoch: the whole value');
   });
 
-  await t.test('patches at three servers at once are all applied', async (t) => {
-    await put(a, 'list', []);
-    const add = (value) => [{ op: 'add', path: '/-', value }];
-    const servers = [a, b, c];
-    const all = Array.from({ length: 18 }, async (_, n) => {
-      let answer;
-      do answer = await patch(servers[n % 3], 'list', 'json-patch', add(n));
-      while (answer.status === 503);
-      return answer;
-    });
-    for (const { status } of await Promise.all(all)) t.equal(status, 200);
-    for (const server of servers) {
-      const { body } = await seen(server, 'list', ({ body: { value } }) => value.length === 18);
-      t.strictSame(
-        body.value.toSorted((x, y) => x - y),
-        Array.from({ length: 18 }, (_, n) => n)
-      );
-    }
-  });
-
   await t.test('deleted at one, gone at all', async (t) => {
     const { body } = await put(a, 'short', 1);
     await seen(c, 'short', has(body.cursor));
