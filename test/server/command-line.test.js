@@ -167,13 +167,6 @@ t.test('--version prints the version and exits 0, whatever is in the environment
   }
 });
 
-t.test('a wrong option is one line and exit code 2', async (t) => {
-  const given = await run(t, [SPRITES, '--prot', '1']);
-  refusedWith(t, given, 2, /--prot.*did you mean --port\?/);
-  const set = await run(t, [SPRITES], { env: { SPRITES_PORT: 'x' } });
-  refusedWith(t, set, 2, /SPRITES_PORT/);
-});
-
 /** Takes a port that is free. */
 async function take(t, host) {
   const other = createServer();
@@ -183,27 +176,52 @@ async function take(t, host) {
   return other.address().port;
 }
 
-t.test('a taken port is one line and exit code 1', async (t) => {
-  for (const [host, where] of [
-    ['127.0.0.1', '127\\.0\\.0\\.1'],
-    ['::', '\\[::\\]']
+t.test('a wrong option is exit code 2, and what can not be had 1', async (t) => {
+  const [port, v6] = [await take(t, '127.0.0.1'), await take(t, '::')];
+  const dir = temporary(t);
+  const { 'tls-cert': cert, 'tls-key': key } = certificate(dir);
+  const { 'tls-cert': other } = certificate(dir, 'other');
+  const fifo = join(dir, 'fifo');
+  execFileSync('mkfifo', [fifo]);
+  const listen = ['--port', '0', '--host', '127.0.0.1', '--tls-port', '0'];
+  const tls = (one, two) => [...listen, '--tls-cert', one, '--tls-key', two];
+  const beside = (...args) => ['--port', '0', '--host', '127.0.0.1', ...args];
+  const noPair = /^sprites: --tls-cert \S+ and --tls-key \S+ are no certificate with its key/;
+  const taken = (name, where = `127\\.0\\.0\\.1:${port}`) =>
+    new RegExp(`^sprites: ${where} is taken .*choose another port by --${name}\\n`);
+  for (const [args, pattern] of [
+    [['--host', '127.0.0.1', '--port', `${port}`], taken('port')],
+    [['--host', '::', '--port', `${v6}`], taken('port', `\\[::\\]:${v6}`)],
+    [beside('--admin-port', `${port}`), taken('admin-port')],
+    [[...tls(cert, key), '--tls-port', `${port}`], taken('tls-port')],
+    [beside('--workers', '1', '--transient-port', `${port}`), taken('transient-port')],
+    [
+      ['--host', '203.0.113.7', '--port', '0'],
+      /^sprites: 203\.0\.113\.7:0 is no address of this host: .* --host/
+    ],
+    [['--host', '2001:db8::7', '--port', '0'], /^sprites: \[2001:db8::7\]:0 is .*--host/],
+    [
+      ['--host', 'nowhere.invalid', '--port', '0'],
+      /^sprites: nowhere\.invalid:0 is an unknown name: .*--host/
+    ],
+    [
+      beside('--admin-port', '0', '--admin-host', '203.0.113.7'),
+      /^sprites: 203\.0\.113\.7:0 is no .*--admin-host/
+    ],
+    [tls(fifo, key), /^sprites: --tls-cert \S+ can't be read \(no program writes to this pipe\)\n/],
+    [tls('/nope', key), /^sprites: --tls-cert \/nope can't be read \(ENOENT\)\n/],
+    [tls(cert, '/nope'), /^sprites: --tls-key \/nope can't be read \(ENOENT\)\n/],
+    [tls(SPRITES, key), noPair],
+    [tls(other, key), noPair]
   ]) {
-    const port = await take(t, host);
-    const said = await run(t, [SPRITES, '--host', host, '--port', `${port}`]);
-    const taken = `^sprites: ${where}:${port} is taken .*choose another port by --port\\n`;
-    refusedWith(t, said, 1, new RegExp(taken));
+    refusedWith(t, await run(t, [SPRITES, ...args]), 1, pattern);
   }
-});
-
-t.test('a host that is not there is one line and exit code 1', async (t) => {
-  const hosts = {
-    '203.0.113.7': /^sprites: 203\.0\.113\.7:0 is no address of this host: .* --host/,
-    '2001:db8::7': /^sprites: \[2001:db8::7\]:0 is .*--host/,
-    'nowhere.invalid': /^sprites: nowhere\.invalid:0 is an unknown name: .*--host/
-  };
-  for (const [host, pattern] of Object.entries(hosts)) {
-    refusedWith(t, await run(t, [SPRITES, '--host', host, '--port', '0']), 1, pattern);
-  }
+  const late = ['sh', '-c', '{ sleep 0.1; cat "$0"; } | "$@"', key, SPRITES];
+  const byPipe = await run(t, [...late, ...tls(other, '/dev/stdin')]);
+  refusedWith(t, byPipe, 1, /the key is not the certificate's/);
+  const set = await run(t, [SPRITES], { env: { SPRITES_PORT: 'x' } });
+  refusedWith(t, set, 2, /SPRITES_PORT/);
+  refusedWith(t, await run(t, [SPRITES, '--prot', '1']), 2, /--prot.*did you mean --port\?/);
 });
 
 t.test('a port for the privileged only is one line and exit code 1', async (t) => {
@@ -213,46 +231,6 @@ t.test('a port for the privileged only is one line and exit code 1', async (t) =
   const ordinary = process.getuid() === 0 ? ['setpriv', '--bounding-set=-net_bind_service'] : [];
   const said = await run(t, [...ordinary, SPRITES, '--host', '127.0.0.1', '--port', '1']);
   refusedWith(t, said, 1, /^sprites: 127\.0\.0\.1:1 takes a privilege: .*--port.*CAP_NET_BIND/);
-});
-
-t.test("a certificate that can't be used is told by its option", async (t) => {
-  const dir = temporary(t);
-  const { 'tls-cert': cert, 'tls-key': key } = certificate(dir);
-  const { 'tls-cert': other } = certificate(dir, 'other');
-  const listen = ['--port', '0', '--host', '127.0.0.1', '--tls-port', '0'];
-  const fifo = join(dir, 'fifo');
-  execFileSync('mkfifo', [fifo]);
-  const wrong = [
-    [fifo, key, /^sprites: --tls-cert \S+ can't be read \(no program writes to this pipe\)\n/],
-    ['/nope', key, /^sprites: --tls-cert \/nope can't be read \(ENOENT\)\n/],
-    [cert, '/nope', /^sprites: --tls-key \/nope can't be read \(ENOENT\)\n/],
-    [SPRITES, key, /^sprites: --tls-cert \S+ and --tls-key \S+ are no certificate with its key/],
-    [other, key, /^sprites: --tls-cert \S+ and --tls-key \S+ are no certificate with its key/]
-  ];
-  for (const [one, two, pattern] of wrong) {
-    const args = ['--tls-cert', one, '--tls-key', two];
-    refusedWith(t, await run(t, [SPRITES, ...listen, ...args]), 1, pattern);
-  }
-  const late = ['sh', '-c', '{ sleep 0.1; cat "$0"; } | "$@"', key, SPRITES, ...listen];
-  const byPipe = [...late, '--tls-cert', other, '--tls-key', '/dev/stdin'];
-  refusedWith(t, await run(t, byPipe), 1, /the key is not the certificate's/);
-});
-
-t.test("a port that can't be had is told by the option it is given by", async (t) => {
-  const port = await take(t, '127.0.0.1');
-  const { 'tls-cert': cert, 'tls-key': key } = certificate(temporary(t));
-  const ways = {
-    'admin-port': ['--admin-port', `${port}`],
-    'tls-port': ['--tls-port', `${port}`, '--tls-cert', cert, '--tls-key', key],
-    'transient-port': ['--workers', '1', '--transient-port', `${port}`]
-  };
-  for (const [name, args] of Object.entries(ways)) {
-    const said = await run(t, [SPRITES, '--host', '127.0.0.1', '--port', '0', ...args]);
-    const taken = `^sprites: 127\\.0\\.0\\.1:${port} is taken .*--${name}\\n`;
-    refusedWith(t, said, 1, new RegExp(taken));
-  }
-  const said = await run(t, [SPRITES, '--port=0', '--admin-port=0', '--admin-host=203.0.113.7']);
-  refusedWith(t, said, 1, /^sprites: 203\.0\.113\.7:0 is no .*--admin-host/);
 });
 
 t.test('a missing or broken addon is one line that says what to do', async (t) => {
