@@ -11,7 +11,7 @@ export class VirtualTime {
   #now = 0;
   /** Events by their time, in whole milliseconds. */
   #events = new Map();
-  /** The times there are, a heap. */
+  /** The times there are, the next one last. */
   #times = [];
 
   now = () => this.#now;
@@ -22,7 +22,8 @@ export class VirtualTime {
     if (!list) {
       list = [];
       this.#events.set(time, list);
-      push(this.#times, time);
+      const later = this.#times.findLastIndex((other) => other > time);
+      this.#times.splice(later + 1, 0, time);
     }
     const event = { then };
     list.push(event);
@@ -41,8 +42,8 @@ export class VirtualTime {
   async run(ms, holds = () => false) {
     const end = this.#now + ms;
     await settled();
-    while (!holds() && this.#times.length > 0 && this.#times[0] <= end) {
-      const time = pop(this.#times);
+    while (!holds() && this.#times.at(-1) <= end) {
+      const time = this.#times.pop();
       this.#now = Math.max(this.#now, time);
       const list = this.#events.get(time);
       this.#events.delete(time);
@@ -55,34 +56,6 @@ export class VirtualTime {
 
 /** Until all wait for time again. */
 const settled = () => new Promise(setImmediate);
-
-function push(heap, value) {
-  let at = heap.push(value) - 1;
-  while (at > 0) {
-    const above = (at - 1) >> 1;
-    if (heap[above] <= heap[at]) return;
-    [heap[above], heap[at]] = [heap[at], heap[above]];
-    at = above;
-  }
-}
-
-function pop(heap) {
-  const top = heap[0];
-  const last = heap.pop();
-  if (heap.length > 0) {
-    heap[0] = last;
-    for (let at = 0; ;) {
-      let least = at;
-      for (const below of [2 * at + 1, 2 * at + 2]) {
-        if (below < heap.length && heap[below] < heap[least]) least = below;
-      }
-      if (least === at) break;
-      [heap[at], heap[least]] = [heap[least], heap[at]];
-      at = least;
-    }
-  }
-  return top;
-}
 
 /** A store that takes its time, is away, or hangs: then what it is asked waits until it starts again. */
 export class PlayedStore {
