@@ -180,12 +180,15 @@ t.test('a wrong option is exit code 2, and what can not be had 1', async (t) => 
   const [port, v6] = [await take(t, '127.0.0.1'), await take(t, '::')];
   const dir = temporary(t);
   const { 'tls-cert': cert, 'tls-key': key } = certificate(dir);
-  const { 'tls-cert': other } = certificate(dir, 'other');
+  const { 'tls-cert': other, 'tls-key': otherKey } = certificate(dir, 'other');
   const fifo = join(dir, 'fifo');
   execFileSync('mkfifo', [fifo]);
+  const empty = join(dir, 'empty');
+  writeFileSync(empty, '');
   const listen = ['--port', '0', '--host', '127.0.0.1', '--tls-port', '0'];
   const tls = (one, two) => [...listen, '--tls-cert', one, '--tls-key', two];
   const beside = (...args) => ['--port', '0', '--host', '127.0.0.1', ...args];
+  const world = (...args) => ['--world', 'nats://127.0.0.1:1', '--name', 'a', ...beside(...args)];
   const noPair = /^sprites: --tls-cert \S+ and --tls-key \S+ are no certificate with its key/;
   const taken = (name, where = `127\\.0\\.0\\.1:${port}`) =>
     new RegExp(`^sprites: ${where} is taken .*choose another port by --${name}\\n`);
@@ -212,7 +215,25 @@ t.test('a wrong option is exit code 2, and what can not be had 1', async (t) => 
     [tls('/nope', key), /^sprites: --tls-cert \/nope can't be read \(ENOENT\)\n/],
     [tls(cert, '/nope'), /^sprites: --tls-key \/nope can't be read \(ENOENT\)\n/],
     [tls(SPRITES, key), noPair],
-    [tls(other, key), noPair]
+    [tls(other, key), noPair],
+    [
+      world('--world-credentials', '/nope'),
+      /^sprites: --world-credentials \/nope can't be read \(ENOENT\)\n/
+    ],
+    [
+      world('--world-credentials', key),
+      /^sprites: --world-credentials \S+ can't be used \(it has no key of a user\)\n/
+    ],
+    [world('--world-ca', '/'), /^sprites: --world-ca \/ can't be read \(EISDIR\)\n/],
+    [world('--world-ca', empty), /^sprites: --world-ca \S+ can't be used \(/],
+    [
+      world('--world-certificate', key, '--world-key', key),
+      /^sprites: --world-certificate \S+ can't be used \(/
+    ],
+    [
+      world('--world-certificate', cert, '--world-key', otherKey),
+      /^sprites: --world-key \S+ can't be used \(/
+    ]
   ]) {
     refusedWith(t, await run(t, [SPRITES, ...args]), 1, pattern);
   }

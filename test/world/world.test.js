@@ -1,15 +1,10 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import t from 'tap';
 
-import { certificate as makeCertificate } from '../support/certificate.js';
 import { problemOf } from '../support/contract.js';
 import { get, put, tokenFile } from '../support/feeds.js';
-import { launchToEnd } from '../support/launch.js';
 import { skip, startNats } from '../support/nats.js';
-import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
 import {
   books,
@@ -199,24 +194,3 @@ async function play(t, workers) {
     t.equal((await b.throw(ofB.id, 'up')).status, 202, 'all else goes on');
   });
 }
-
-t.test('a file that is not there, or not what it must be', async (t) => {
-  const empty = join(temporary(t), 'empty');
-  writeFileSync(empty, '');
-  const { 'tls-cert': certificate, 'tls-key': key } = makeCertificate(temporary(t));
-  const other = makeCertificate(temporary(t))['tls-key'];
-  for (const [options, says] of [
-    [{ credentials: '/no/such/file' }, "credentials /no/such/file can't be read (ENOENT)\n"],
-    [{ credentials: key }, `credentials ${key} can't be used (it has no key of a user)\n`],
-    [{ ca: '/' }, "ca / can't be read (EISDIR)\n"],
-    [{ ca: empty }, `ca ${empty} can't be used (`],
-    [{ certificate: key, key }, `certificate ${key} can't be used (`],
-    [{ certificate, key: other }, `key ${other} can't be used (`]
-  ]) {
-    const files = Object.entries(options).map(([name, file]) => [`world-${name}`, file]);
-    const world = { world: 'nats://127.0.0.1:1', name: 'a', ...Object.fromEntries(files) };
-    const { code, errors } = await launchToEnd(t, world);
-    t.equal(code, 1);
-    t.match(errors, `sprites: --world-${says}`);
-  }
-});
