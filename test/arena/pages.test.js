@@ -5,16 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 import t from 'tap';
 
-import {
-  arenaRig,
-  call,
-  clapOfTheReadme,
-  PAGES,
-  says,
-  shows,
-  SIZES,
-  unlock
-} from '../support/arena-pages.js';
+import { arenaRig, call, PAGES, says, shows, SIZES, unlock } from '../support/arena-pages.js';
 import {
   amissTo,
   denyStorage,
@@ -25,6 +16,7 @@ import {
   reloadItself
 } from '../support/page-browser.js';
 import { tool } from '../support/cpp-build.js';
+import { shown } from '../support/documents.js';
 import { MIRROR } from '../support/arena.js';
 import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
@@ -46,8 +38,6 @@ const playsByKey = (phone) => phone.waitForSelector('[role=slider]:focus');
 t.test('pong, from join to end, by the panel', { skip }, async (t) => {
   const { visit } = await room(t);
   const panel = await visit(PAGES.panel, 'tall');
-  await unlock(panel, 'wrong');
-  await says(panel, '#token-wrong', 'not one of the server');
   await unlock(panel);
   await panel.click('.chip[data-value=pong]');
   await says(panel, '#game-title', 'Pong');
@@ -137,7 +127,9 @@ function quizWith(questions) {
 t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   const quiz = quizWith([
     { question: 'Which one?', answers: ['This', 'That', 'Neither', 'Both', 'All'], right: 1 },
-    { question: 'And now?', answers: ['Yes', 'No'], right: 0 }
+    ...['And now?', 'Why this?', 'The last?'].map((question) => {
+      return { question, answers: ['Yes', 'No'], right: 0 };
+    })
   ]);
   const { command, visit } = await room(t, { games: { quiz } });
   await command({ game: 'quiz', settings: { seconds: 120, pause: 60 } });
@@ -181,7 +173,7 @@ t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   await says(field, '.front', 'In front: <b>Ada</b>');
   await phones[1].focus('.choice[data-at="2"]');
   await panel.click('text=Next question');
-  await says(field, '.top', 'Question 2 of 2');
+  await says(field, '.top', 'Question 2 of 4');
   await phones[1].locator('.choice[data-at="0"]:focus').waitFor(); // A player with a keyboard is not lost.
   await phones[0].click('.choice[data-at="0"]');
   await says(field, '.top', '1 of 2 have answered');
@@ -193,6 +185,12 @@ t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   await reloadItself(phones[0]);
   await says(phones[0], '.verdict', /^You are 1st of 2\.$/);
   await says(phones[1], '.verdict', 'Not answered. You are 2nd of 2.');
+  await panel.click('text=Next question');
+  await says(field, '.top', 'Question 3 of 4');
+  await panel.click('text=Leave this question out');
+  await says(field, '.top', 'Question 4 of 4');
+  const late = await visit(PAGES.phone); // It answers nothing.
+  await says(late, '.ask', 'The last?');
   await panel.press('text=To the result', 'Enter');
   await shows(field, 'result');
   await panel.locator('[aria-disabled=true]:has-text("To the result"):focus').waitFor();
@@ -202,6 +200,7 @@ t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   await says(phones[0], '#over-title', 'You are 1st of 2');
   await says(phones[0], '#over-text', '2 of 2 right');
   await says(phones[1], '#over-title', 'You are 2nd of 2');
+  await says(late, '#over-title', 'The quiz is over');
   for (const page of [field, panel, ...phones]) t.strictSame(await amissTo(page), []);
 
   await t.test('a click puts a name away, on the podium as well', async () => {
@@ -210,7 +209,7 @@ t.test('the quiz, from the names to the podium', { skip }, async (t) => {
     await panel.locator('#names [aria-pressed=true]').filter({ hasText: 'Rude' }).click();
     await says(field, '.podium', 'Rude');
   });
-  await command({ page: 'lobby' });
+  await panel.click('[data-value=lobby]');
   await shows(field, 'lobby');
   t.equal(await field.locator('.quiz').count(), 0, 'nothing is left of it');
 });
@@ -361,8 +360,10 @@ t.test('the worm follows the mood of the room', { skip }, async (t) => {
 });
 
 t.test('the game of the README is played', { skip }, async (t) => {
-  const { clap, lines } = clapOfTheReadme();
-  t.ok(lines <= 30);
+  const names = ['inputs.json', 'reduce.js', 'phone.js', 'field.js'];
+  const texts = names.map((name) => shown('lib/arena/README.md', `\nIn \`${name}\``).trim());
+  t.ok(texts.join('\n').split('\n').length <= 30);
+  const clap = Object.fromEntries(names.map((name, at) => [name, texts[at]]));
   const { command, visit } = await room(t, { games: { clap } });
   const field = await visit(PAGES.field, 'big');
   const phones = [await visit(PAGES.phone, 'tall'), await visit(PAGES.phone, 'wide')];
@@ -827,6 +828,8 @@ t.test('every page fits every screen, light and dark, and can be heard', { skip 
     const page = await visit(path, 'tall');
     if (path === PAGES.phone) await says(page, '#state', 'It begins soon');
     if (path === PAGES.panel) {
+      await unlock(page, 'wrong');
+      await says(page, '#token-wrong', 'not one of the server');
       t.strictSame(await amissTo(page), [], 'the panel, locked');
       await unlock(page);
     }

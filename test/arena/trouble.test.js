@@ -1,4 +1,4 @@
-/* global document, getComputedStyle */
+/* global document */
 import { setTimeout as pause } from 'node:timers/promises';
 
 import t from 'tap';
@@ -6,7 +6,6 @@ import t from 'tap';
 import { arenaRig, PAGES, says, unlock } from '../support/arena-pages.js';
 import { MIRROR } from '../support/arena.js';
 import { keyFile, reads } from '../support/grants.js';
-import { contrast } from '../support/page-browser.js';
 import { until } from '../support/until.js';
 
 /** What goes wrong between an arena's pages and its server, and is over without help. */
@@ -195,30 +194,6 @@ t.test('a right answer that came too late has no points, and says so', { skip },
   await phone.click('.choice[data-at="1"]');
   await command({ settings: { end: (await valueOf()).step } });
   await says(phone, '.verdict', 'Right, but too late. You are 1st of 1.');
-});
-
-t.test('what is wrong can be read by day and by night', { skip }, async (t) => {
-  const { visit } = await room(t);
-  const panel = await visit(PAGES.panel);
-  await unlock(panel, 'wrong');
-  await says(panel, '#token-wrong', 'not one of the server');
-  for (const colorScheme of ['light', 'dark']) {
-    await panel.emulateMedia({ colorScheme });
-    const [words, ground] = await panel.evaluate(() => {
-      const context = document
-        .createElement('canvas')
-        .getContext('2d', { willReadFrequently: true });
-      const { color } = getComputedStyle(document.getElementById('token-wrong'));
-      const { backgroundColor } = getComputedStyle(document.getElementById('token-form'));
-      return [color, backgroundColor].map((one) => {
-        context.fillStyle = one;
-        context.fillRect(0, 0, 1, 1);
-        return `rgb(${context.getImageData(0, 0, 1, 1).data.join(',')})`;
-      });
-    });
-    const found = contrast(words, ground);
-    t.ok(found >= 4.5, `${colorScheme}: ${words} on ${ground}: ${found.toFixed(2)}`);
-  }
 });
 
 t.test('nothing else was complained of', { skip }, async (t) => {

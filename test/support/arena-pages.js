@@ -2,7 +2,6 @@ import { join } from 'node:path';
 
 import { TOKEN } from './feeds.js';
 import { browserRig } from './page-browser.js';
-import { shown } from './documents.js';
 
 /** What the browser tests of the arena share. */
 
@@ -82,14 +81,6 @@ export async function call(phone, name) {
   await phone.fill('#name', name);
   await phone.click('#naming button');
   await says(phone, '#named', `You are ${name}`);
-}
-
-/** The game of lib/arena/README.md, which has it in so many lines. */
-export function clapOfTheReadme() {
-  const names = ['inputs.json', 'reduce.js', 'phone.js', 'field.js'];
-  const texts = names.map((name) => [name, shown('lib/arena/README.md', `\nIn \`${name}\``)]);
-  const lines = texts.map(([, text]) => text.trim().split('\n').length);
-  return { clap: Object.fromEntries(texts), lines: lines.reduce((sum, one) => sum + one, 0) };
 }
 
 /** Waits until an element says this. */
