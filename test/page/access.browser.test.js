@@ -28,40 +28,53 @@ const heard = (page, text) =>
     timeout: 30_000
   });
 
-alone(
-  'the words lie over no sprite, on any screen, whatever they say',
-  { args: ['--drain', '0'], visit: PHONE },
-  async (t, { server, page }) => {
-    const check = async (what) => {
-      for (const [width, height] of [
-        [740, 360], // a phone across
-        [640, 360], // 1280 by 720 at 200%
-        [568, 320],
-        [360, 740],
-        [640, 480],
-        [1280, 800]
-      ]) {
-        await page.setViewportSize({ width, height });
-        const [stage, state] = [
-          await page.locator('#stage').boundingBox(),
-          await page.locator('#state').boundingBox()
-        ];
-        const text = `${what} at ${width} by ${height}: ${JSON.stringify({ stage, state })}`;
-        t.ok(stage.y + stage.height <= state.y, text);
-        t.ok(
-          state.x >= 0 && state.x + state.width <= width && state.y + state.height <= height,
-          text
-        );
-        t.ok(stage.height >= height * 0.54, `the larger part is the desktop's: ${text}`);
-      }
-    };
-    await page.waitForFunction(() => /Only you/.test(document.getElementById('state').textContent));
-    await check('alone');
-    await server.stop();
-    await online(page, 'offline');
-    await check('offline');
-  }
-);
+for (const [by, visit] of [
+  ['fingers', PHONE],
+  ['a mouse', {}]
+]) {
+  alone(
+    `the words lie over no sprite, on any screen, whatever they say, by ${by}`,
+    { args: ['--drain', '0'], visit },
+    async (t, { server, page }) => {
+      const check = async (what) => {
+        for (const [width, height] of [
+          [740, 360], // a phone across
+          [640, 360], // 1280 by 720 at 200%
+          [568, 320],
+          [320, 568],
+          [360, 740],
+          [640, 480],
+          [600, 520],
+          [768, 1024],
+          [920, 500],
+          [1280, 800],
+          [1920, 1080]
+        ]) {
+          await page.setViewportSize({ width, height });
+          const [stage, state] = [
+            await page.locator('#stage').boundingBox(),
+            await page.locator('#state').boundingBox()
+          ];
+          const text = `${what} at ${width} by ${height}: ${JSON.stringify({ stage, state })}`;
+          t.ok(stage.y + stage.height <= state.y, text);
+          t.equal(stage.width, width, text);
+          t.ok(stage.height >= height * 0.54, `the larger part is the desktop's: ${text}`);
+          for (const part of await page.locator('#count, #state, #map, #place, .pick').all()) {
+            const box = await part.boundingBox();
+            const isInside = box.x >= 0 && box.y >= 0 && box.x + box.width <= width + 0.5;
+            t.ok(isInside && box.y + box.height <= height + 0.5, `${JSON.stringify(box)} ${text}`);
+          }
+        }
+      };
+      await page.waitForFunction(() => document.body.dataset.people === '1');
+      await heard(page, 'Only you');
+      await check('alone');
+      await server.stop();
+      await online(page, 'offline');
+      await check('offline');
+    }
+  );
+}
 
 alone('the words say what there is to do until it was done', async (t, { server, page }) => {
   const { client, edges } = await beside(server, page);
@@ -81,7 +94,9 @@ alone('the words say what there is to do until it was done', async (t, { server,
 alone('a screen reader hears what the keys do', { others: 11 }, async (t, { page }) => {
   await among(page);
   t.equal(await page.getByRole('heading', { level: 1 }).count(), 1);
-  await page.focus('#stage');
+  const stage = page.getByRole('application', { name: 'Your desktop' });
+  t.match(await page.textContent(`#${await stage.getAttribute('aria-describedby')}`), /walk/);
+  await stage.focus();
   await page.keyboard.press('3');
   await heard(page, 'You took a ghost.');
   await resting(page);
@@ -107,10 +122,13 @@ alone('a screen reader hears what the keys do', { others: 11 }, async (t, { page
   await page.keyboard.press('n');
   await page.keyboard.press('Delete');
   await heard(page, 'You put away the ');
-  await page.fill('#name', 'Boo');
+  await page.keyboard.press('ArrowLeft'); // With none there is nothing to walk.
+  await page.focus('#name');
+  await page.keyboard.type('Boo 4');
+  t.equal((await look(page)).sprites, 0, 'what is typed elsewhere is not for the desktop');
   await page.focus('#stage');
   await page.keyboard.press('2');
-  await heard(page, 'You took a star “Boo”.');
+  await heard(page, 'You took a star “Boo 4”.');
 });
 
 alone(
@@ -187,6 +205,7 @@ alone('the tray is one stop of the tab key, and arrows go along it', async (t, {
   await page.keyboard.press('ArrowLeft');
   await page.keyboard.press('ArrowLeft');
   t.equal(await focused(), 'file', 'around');
+  t.equal(await page.getByLabel('An image of your own').count(), 1);
   await page.keyboard.press('Home');
   t.equal(await focused(), 'Take a ball');
   await page.keyboard.press('End');

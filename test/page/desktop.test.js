@@ -13,19 +13,37 @@ import { Clock } from '../support/page-fakes.js';
 
 const SPRITE = { id: 'x', picture: 'ball', at: 0.5, speed: [0, 0] };
 
-/** A desktop of 1000 by 500 whose leavers are collected. */
+const FRAME = 1 / 60;
+
+/** A random that is the same every time. */
+function seeded() {
+  let seed = 7;
+  return () => {
+    seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0;
+    return seed / 2 ** 32;
+  };
+}
+
+/** A desktop of 1000 by 500 whose leavers and bumps are collected. */
 function make({ open = true } = {}) {
   const left = [];
-  const desktop = new Desktop((body, edge) =>
-    left.push({ body, edge, ...desktop.crossing(body, edge) })
+  const bumps = [];
+  const desktop = new Desktop(
+    (body, edge) => left.push({ body, edge, ...desktop.crossing(body, edge) }),
+    (strength) => bumps.push(strength),
+    seeded()
   );
   desktop.resize(1000, 500);
   desktop.open = open;
-  const run = (seconds) => {
-    for (let time = 0; time < seconds; time += 1 / 60) desktop.step(1 / 60);
+  const run = (seconds, lively = false) => {
+    for (let time = 0; time < seconds; time += FRAME) desktop.step(FRAME, lively);
   };
-  return { desktop, left, run };
+  return { desktop, left, bumps, run };
 }
+
+const edgesOf = (left) => left.map(({ edge }) => edge);
+
+const inside = ({ x, y }) => x >= 0 && x <= 1000 && y >= 0 && y <= 500;
 
 t.test('a sprite slides, slows down and rests', async (t) => {
   const { desktop, left, run } = make();
@@ -33,7 +51,7 @@ t.test('a sprite slides, slows down and rests', async (t) => {
   t.equal(desktop.moving, true);
   run(8);
   t.equal(desktop.moving, false);
-  t.equal(desktop.step(1 / 60), false);
+  t.equal(desktop.step(FRAME), false);
   t.ok(body.x > 450 && body.x < 600, `${body.x}`);
   t.equal(left.length, 0);
 });
@@ -102,25 +120,6 @@ t.test('a sprite in flight stays out of sight, then looks back over its edge', a
   t.ok(body.x > 1000 && body.x < 1030, 'half to be seen');
 });
 
-t.test('one that could not leave comes back, from every edge', async (t) => {
-  for (const [vx, vy] of [
-    [-3000, 0],
-    [3000, 0],
-    [0, -3000],
-    [0, 3000]
-  ]) {
-    const { desktop, left, run } = make();
-    const body = desktop.add(SPRITE, { x: 500, y: 250, half: 30, vx, vy });
-    run(0.7);
-    t.equal(left.length, 1);
-    desktop.back(body);
-    t.equal(body.flight, '');
-    run(0.25);
-    t.ok(body.x >= 0 && body.x <= 1000 && body.y >= 0 && body.y <= 500, `${body.x} ${body.y}`);
-    t.equal(left.length, 1, 'it does not leave again by itself at once');
-  }
-});
-
 t.test('closed edges are walls', async (t) => {
   const { desktop, left, run } = make({ open: false });
   for (const [vx, vy] of [
@@ -140,25 +139,29 @@ t.test('closed edges are walls', async (t) => {
   t.ok(inTheEdge.x > 25, 'what stood in an edge is pushed in');
 });
 
-t.test('it walks, and over an edge it is thrown; it hops and lands', async (t) => {
-  const { desktop, left, run } = make();
-  const body = desktop.add(SPRITE, { x: 500, y: 250, half: 30 });
-  desktop.selected = body;
-  desktop.walkX = 1;
-  run(0.5);
-  t.ok(body.x > 560 && body.y === 250);
-  desktop.jump();
-  run(0.1);
-  t.ok(body.z > 10);
-  const { vz } = body;
-  desktop.jump();
-  t.equal(body.vz, vz, 'not from the air');
-  run(1);
-  t.equal(body.z, 0);
-  run(3);
-  t.equal(left[0].edge, 'right');
-  desktop.walkX = 0;
-});
+t.test(
+  'it walks, aside goes what is in its way, and over an edge it is thrown; it hops and lands',
+  async (t) => {
+    const { desktop, left, run } = make();
+    const body = desktop.add(SPRITE, { x: 500, y: 250, half: 30 });
+    const other = desktop.add(SPRITE, { x: 850, y: 255, half: 30 });
+    desktop.selected = body;
+    desktop.walkX = 1;
+    run(0.5);
+    t.ok(body.x > 560 && body.y === 250);
+    desktop.jump();
+    run(0.1);
+    t.ok(body.z > 10);
+    const { vz } = body;
+    desktop.jump();
+    t.equal(body.vz, vz, 'not from the air');
+    run(1);
+    t.equal(body.z, 0);
+    run(6);
+    t.same(edgesOf(left), ['right']);
+    t.ok(inside(other) && other.x !== 850);
+  }
+);
 
 t.test('a jump survives a first frame in which no time has passed', async (t) => {
   const { desktop } = make();
@@ -166,7 +169,7 @@ t.test('a jump survives a first frame in which no time has passed', async (t) =>
   desktop.selected = body;
   desktop.jump();
   t.equal(desktop.step(0), true, 'it moves');
-  desktop.step(1 / 60);
+  desktop.step(FRAME);
   t.ok(body.z > 0);
 });
 
@@ -227,10 +230,7 @@ t.test('what hangs over an edge, and what was dragged past it, is pushed over', 
     });
     desktop.push(body, edge);
     run(0.3);
-    t.same(
-      left.map((one) => one.edge),
-      [edge]
-    );
+    t.same(edgesOf(left), [edge]);
     t.ok(left[0].speed[0] > 0.7, 'as fast as a throw');
   }
   const { desktop } = make();
@@ -251,7 +251,7 @@ t.test('a window squeezed to nothing and opened again keeps every place', async 
     [0, 0]
   ]) {
     desktop.resize(width, height);
-    desktop.step(1 / 60);
+    desktop.step(FRAME);
     desktop.resize(800, 600);
     t.ok(Math.abs(body.x - 200) < 1e-6, `${body.x}`);
     t.ok(Math.abs(body.y - 480) < 1e-6, `${body.y}`);
@@ -275,41 +275,16 @@ for (const from of ['left', 'right', 'up', 'down']) {
     const { at } = desktop.crossing(body, body.flight);
     t.ok(Math.abs(at - 0.25) < 1e-9);
     desktop.back(body);
+    t.equal(body.flight, '');
     run(0.3);
-    t.ok(body.x >= 0 && body.x <= 1000 && body.y >= 0 && body.y <= 500, 'it can come back');
+    t.ok(inside(body), 'it can come back');
+    t.equal(left.length, 0, 'it does not leave again by itself at once');
     t.ok(desktop.pass({ ...SPRITE, speed: [0, 0] }, from, 30).time < 2, 'the slowest is helped');
     t.ok(desktop.pass({ ...SPRITE, speed: [20, 0] }, from, 30).time > 0.2);
   });
 }
 
-/** What sprites do to each other and by themselves, in numbers: no browser. */
-
-const FRAME = 1 / 60;
-
-/** A random that is the same every time. */
-function seeded() {
-  let seed = 7;
-  return () => {
-    seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0;
-    return seed / 2 ** 32;
-  };
-}
-
-/** A desktop of 1000 by 500 that counts sprites that leave and bump. */
-function makeLively() {
-  const seen = { left: [], bumps: [] };
-  const desktop = new Desktop(
-    (body, edge) => seen.left.push(edge),
-    (strength) => seen.bumps.push(strength),
-    seeded()
-  );
-  desktop.resize(1000, 500);
-  desktop.open = true;
-  const run = (seconds, lively = false) => {
-    for (let time = 0; time < seconds; time += FRAME) desktop.step(FRAME, lively);
-  };
-  return { desktop, run, ...seen };
-}
+/** What sprites do to each other and by themselves. */
 
 /** @returns {number} how far the two that are nearest each other are apart */
 function nearest(bodies) {
@@ -320,29 +295,23 @@ function nearest(bodies) {
   return least;
 }
 
-const inside = ({ x, y }) => x >= 0 && x <= 1000 && y >= 0 && y <= 500;
-
-t.test('what lies on another one is parted from it, and both rest', async (t) => {
-  const { desktop, run, left, bumps } = makeLively();
-  for (const x of [300, 300, 320]) desktop.add(SPRITE, { x, y: 250, half: 30 });
-  run(3);
-  t.ok(nearest(desktop.bodies) > 48, `${nearest(desktop.bodies)}`);
-  t.equal(desktop.step(FRAME), false, 'at rest');
-  t.same([left, bumps], [[], []], 'no sprite has left, and nothing was heard');
-});
-
-t.test('a heap finds room, and rests', async (t) => {
-  const { desktop, run, left } = makeLively();
-  for (let i = 0; i < 20; i += 1) desktop.add(SPRITE, { x: 20, y: 480, half: 30 });
-  run(10);
-  t.ok(nearest(desktop.bodies) > 47, `${nearest(desktop.bodies)}`);
-  t.ok(desktop.bodies.every(inside));
-  t.equal(desktop.step(FRAME), false, 'at rest');
-  t.equal(left.length, 0);
-});
+for (const [what, seconds, xs, y] of [
+  ['what lies on another one', 3, [300, 300, 320], 250],
+  ['a heap in a corner', 10, Array(20).fill(20), 480]
+]) {
+  t.test(`${what} finds room, and rests`, async (t) => {
+    const { desktop, run, left, bumps } = make();
+    for (const x of xs) desktop.add(SPRITE, { x, y, half: 30 });
+    run(seconds);
+    t.ok(nearest(desktop.bodies) > 47, `${nearest(desktop.bodies)}`);
+    t.ok(desktop.bodies.every(inside));
+    t.equal(desktop.step(FRAME), false, 'at rest');
+    t.same([left, bumps], [[], []], 'no sprite has left, and nothing was heard');
+  });
+}
 
 t.test('a heap that finds no room in a while lies as it lies', async (t) => {
-  const { desktop, run, left } = makeLively();
+  const { desktop, run, left } = make();
   for (let i = 0; i < 80; i += 1) desktop.add(SPRITE, { x: 20, y: 480, half: 30 });
   run(10);
   t.equal(desktop.step(FRAME), false, 'at rest');
@@ -353,14 +322,14 @@ t.test('a heap that finds no room in a while lies as it lies', async (t) => {
 });
 
 t.test('where there is no room they lie as they lie, and rest at once', async (t) => {
-  const { desktop } = makeLively();
+  const { desktop } = make();
   for (let i = 0; i < 200; i += 1) desktop.add(SPRITE, { x: 500, y: 250, half: 30 });
   t.equal(desktop.step(FRAME), false);
   t.ok(desktop.bodies.every(({ x, y }) => x === 500 && y === 250));
 });
 
 t.test('one that rolls gives its speed to the one it meets', async (t) => {
-  const { desktop, run, bumps } = makeLively();
+  const { desktop, run, bumps } = make();
   const one = desktop.add(SPRITE, { x: 300, y: 250, half: 30, vx: 300 });
   const other = desktop.add(SPRITE, { x: 400, y: 250, half: 30 });
   run(0.3);
@@ -377,7 +346,7 @@ t.test('nothing goes over an edge because it was bumped into', async (t) => {
     [500, 30, 0, -300],
     [500, 470, 0, 300]
   ]) {
-    const { desktop, run, left, bumps } = makeLively();
+    const { desktop, run, left, bumps } = make();
     const one = desktop.add(SPRITE, { x: x - vx / 3, y: y - vy / 3, half: 30, vx, vy });
     const other = desktop.add(SPRITE, { x, y, half: 30 });
     run(5);
@@ -390,16 +359,16 @@ t.test('nothing goes over an edge because it was bumped into', async (t) => {
     other.x = 10;
     desktop.push(other, 'left');
     run(2);
-    t.same(left, ['left']);
+    t.same(edgesOf(left), ['left']);
   }
 });
 
 t.test('a throw flies over the others, and so does one that is held or jumps', async (t) => {
-  const { desktop, run, left, bumps } = makeLively();
+  const { desktop, run, left, bumps } = make();
   desktop.add(SPRITE, { x: 500, y: 250, half: 30, vx: 1500 });
   const lying = desktop.add(SPRITE, { x: 800, y: 250, half: 30 });
   run(0.5);
-  t.same([left, bumps], [['right'], []]);
+  t.same([edgesOf(left), bumps], [['right'], []]);
   t.equal(lying.x, 800);
   const held = desktop.add(SPRITE, { x: 800, y: 250, half: 30 });
   desktop.hold(held);
@@ -407,19 +376,8 @@ t.test('a throw flies over the others, and so does one that is held or jumps', a
   t.equal(lying.x, 800, 'a hand carries over it');
 });
 
-t.test('a sprite that walks by key pushes others aside, and leaves over the edge', async (t) => {
-  const { desktop, run, left } = makeLively();
-  const body = desktop.add(SPRITE, { x: 700, y: 250, half: 30 });
-  const other = desktop.add(SPRITE, { x: 850, y: 255, half: 30 });
-  desktop.selected = body;
-  desktop.walkX = 1;
-  run(6);
-  t.same(left, ['right']);
-  t.ok(inside(other) && other.x !== 850);
-});
-
 t.test('they stroll and rest by themselves, and never leave', async (t) => {
-  const { desktop, run, left } = makeLively();
+  const { desktop, run, left } = make();
   for (let i = 0; i < 12; i += 1) desktop.add(SPRITE, { x: 40 + i * 70, y: 470, half: 30 });
   const before = desktop.bodies.map(({ x, y }) => [x, y]);
   let strolled = new Set();
@@ -444,7 +402,7 @@ t.test('they stroll and rest by themselves, and never leave', async (t) => {
 });
 
 t.test('what was touched stays where it is for a while', async (t) => {
-  const { desktop, run } = makeLively();
+  const { desktop, run } = make();
   const body = desktop.add(SPRITE, { x: 500, y: 250, half: 30 });
   for (let i = 0; i < 600 && !(body.stroll > 0); i += 1) desktop.step(FRAME, true);
   t.ok(body.stroll > 0);
@@ -458,7 +416,7 @@ t.test('what was touched stays where it is for a while', async (t) => {
 });
 
 t.test('eyes are closed for a moment, again and again', async (t) => {
-  const { desktop } = makeLively();
+  const { desktop } = make();
   const body = desktop.add(SPRITE, { x: 500, y: 250, half: 30 });
   let closed = 0;
   let blinks = 0;
@@ -480,7 +438,7 @@ t.test('eyes are closed for a moment, again and again', async (t) => {
 t.test(
   'it says when something will happen by itself, so that no look is needed before',
   async (t) => {
-    const { desktop } = makeLively();
+    const { desktop } = make();
     t.equal(desktop.due, Infinity);
     const body = desktop.add(SPRITE, { x: 500, y: 250, half: 30 });
     desktop.step(FRAME, true);

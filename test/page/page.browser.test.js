@@ -84,44 +84,6 @@ alone(
   }
 );
 
-t.test('two pages throw to each other, both ways', { skip }, async (t) => {
-  const server = await serve();
-  const one = await browser.visit(server.base);
-  const two = await browser.visit(server.base, { viewport: { width: 700, height: 900 } });
-  await clients(server, 2);
-  for (const page of [one, two]) {
-    await page.waitForFunction(() => document.getElementById('count').textContent === '2');
-    t.match(await page.textContent('#state'), /Throw something over an edge/);
-  }
-  await among(one);
-  const [there, back] = await edgeBetween(one, two);
-  // Higher up, so that over there it doesn't come to lie on the other one.
-  const [{ id, x, y }] = (await look(one)).list;
-  const sprite = { id, x, y: y / 3 };
-  await drag(one, { x, y }, sprite, { still: 300 });
-  await resting(one);
-  await hurl(one, sprite, there);
-  await until(two, 'caught', 1);
-  await holds(two, 2);
-  t.ok(
-    (await look(two)).list.some(({ id }) => id === sprite.id),
-    'it is over there'
-  );
-  t.notOk(
-    (await look(one)).list.some(({ id }) => id === sprite.id),
-    'and no longer here'
-  );
-  const caught = (await look(one)).caught;
-  await resting(two);
-  const other = (await look(two)).list.find(({ id }) => id !== sprite.id);
-  await hurl(two, other, back);
-  await until(one, 'caught', caught + 1);
-  t.ok((await look(one)).list.some(({ id }) => id === other.id));
-  const counts = await server.status();
-  t.equal(counts.lost, 0);
-  await end(server, one, two);
-});
-
 alone(
   'it enters by the opposite edge, at the same height and as fast',
   async (t, { server, page }) => {
@@ -251,31 +213,22 @@ alone(
   }
 );
 
-t.test('a restart that keeps the state: every page has its place again', { skip }, async (t) => {
-  const server = await serve('--drain', '1', '--state', `${t.testdir()}/state`);
-  const one = await browser.visit(server.base);
-  const two = await browser.visit(server.base);
-  await clients(server, 2);
-  await among(one);
-  const [there] = await edgeBetween(one, two);
-  const before = [(await memory(one, 'place')).id, (await memory(two, 'place')).id];
-  await server.stop();
-  await server.start();
-  await Promise.all([online(one), online(two)]);
-  const [sprite] = (await look(one)).list;
-  for (let tries = 0; tries < 20 && (await look(one)).thrown === 0; tries += 1) {
-    // It bounces back as long as the page has not noticed that the server is there again.
-    await online(one);
-    await resting(one);
-    const [{ x, y }] = (await look(one)).list;
-    await hurl(one, { x, y }, there);
-    await resting(one);
+alone(
+  'a restart that keeps the state: the page has its place again',
+  { args: ['--drain', '1', '--state', `${t.testdir()}/state`] },
+  async (t, { server, page }) => {
+    const { id } = await memory(page, 'place');
+    await server.stop();
+    await online(page, 'offline');
+    await server.start();
+    await online(page);
+    await resting(page);
+    await hurl(page, (await look(page)).list[0], 'left');
+    await until(page, 'caught', 1);
+    t.equal((await memory(page, 'place')).id, id);
+    t.match(await server.status(), { clients: 1, thrown: 1 });
   }
-  await until(two, 'caught', 1);
-  t.ok((await look(two)).list.some(({ id }) => id === sprite.id));
-  t.same([(await memory(one, 'place')).id, (await memory(two, 'place')).id], before);
-  await end(server, one, two);
-});
+);
 
 alone(
   'where there is a transient port, it throws and leaves there',
