@@ -325,9 +325,14 @@ t.test('why there is no way in; a grant is in the link', { skip }, async (t) => 
     });
     await page.reload();
     await says('can keep nothing');
-    why = 'too-many-clients';
-    await page.reload();
-    await says('from your network');
+    for (const [problem, what] of [
+      ['too-many-clients', 'from your network'],
+      ['too-many-joins', 'at once']
+    ]) {
+      why = problem;
+      await page.reload();
+      await says(what);
+    }
     why = '';
     await page.reload();
     await says('wants an invitation');
