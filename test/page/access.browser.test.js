@@ -10,6 +10,7 @@ import {
   hurl,
   look,
   online,
+  reads,
   resting,
   until
 } from '../support/page-browser.js';
@@ -21,12 +22,6 @@ const { alone, beside, nothingElse } = browserRig(t);
 t.setTimeout(300_000); // of all together, on a machine that does other things too
 
 const PHONE = { isMobile: true, hasTouch: true };
-
-/** Waits until a screen reader has heard something. */
-const heard = (page, text) =>
-  page.waitForFunction((part) => document.getElementById('news').textContent.includes(part), text, {
-    timeout: 30_000
-  });
 
 for (const [by, visit] of [
   ['fingers', PHONE],
@@ -67,7 +62,7 @@ for (const [by, visit] of [
         }
       };
       await page.waitForFunction(() => document.body.dataset.people === '1');
-      await heard(page, 'Only you');
+      await reads(page, '#news', 'Only you');
       await check('alone');
       await server.stop();
       await online(page, 'offline');
@@ -77,18 +72,15 @@ for (const [by, visit] of [
 }
 
 alone('the words say what there is to do until it was done', async (t, { server, page }) => {
-  const { client, edges } = await beside(server, page);
-  await page.waitForFunction(() =>
-    /Throw something over an edge/.test(document.getElementById('state').textContent)
-  );
+  const { client, edge, back } = await beside(server, page);
+  await reads(page, '#state', 'Throw something over an edge');
   await resting(page);
-  await hurl(page, (await look(page)).list[0], { left: 'right', up: 'down' }[edges[0]]);
+  await hurl(page, (await look(page)).list[0], back);
   await until(page, 'thrown', 1);
   t.match(await page.textContent('#state'), /You threw 1, and 0 came in/);
-  await client.throw(edges[0], { id: 'x', picture: 'fish', at: 0.5, speed: [0, 0] });
+  await client.throw(edge, { id: 'x', picture: 'fish', at: 0.5, speed: [0, 0] });
   await until(page, 'caught', 1);
   t.match(await page.textContent('#state'), /You threw 1, and 1 came in/);
-  await client.leave();
 });
 
 alone('a screen reader hears what the keys do', { others: 11 }, async (t, { page }) => {
@@ -98,13 +90,13 @@ alone('a screen reader hears what the keys do', { others: 11 }, async (t, { page
   t.match(await page.textContent(`#${await stage.getAttribute('aria-describedby')}`), /walk/);
   await stage.focus();
   await page.keyboard.press('3');
-  await heard(page, 'You took a ghost.');
+  await reads(page, '#news', 'You took a ghost.');
   await resting(page);
   await page.focus('#stage');
   await page.keyboard.press('n');
-  await heard(page, ', 1 of 2, at the ');
+  await reads(page, '#news', ', 1 of 2, at the ');
   await page.keyboard.press('n');
-  await heard(page, 'The ghost, 2 of 2, at the lower');
+  await reads(page, '#news', 'The ghost, 2 of 2, at the lower');
   // The page's own clock holds the key: held from here, on a busy machine, the ghost walks over the edge.
   await page.evaluate(
     () =>
@@ -115,20 +107,20 @@ alone('a screen reader hears what the keys do', { others: 11 }, async (t, { page
         setTimeout(() => then(send('keyup')), 1200);
       })
   );
-  await heard(page, 'The ghost is ');
+  await reads(page, '#news', 'The ghost is ');
   await page.keyboard.press('Shift+ArrowLeft');
-  await heard(page, 'You threw the ghost over the left edge.');
+  await reads(page, '#news', 'You threw the ghost over the left edge.');
   await holds(page, 1);
   await page.keyboard.press('n');
   await page.keyboard.press('Delete');
-  await heard(page, 'You put away the ');
+  await reads(page, '#news', 'You put away the ');
   await page.keyboard.press('ArrowLeft'); // With none there is nothing to walk.
   await page.focus('#name');
   await page.keyboard.type('Boo 4');
   t.equal((await look(page)).sprites, 0, 'what is typed elsewhere is not for the desktop');
   await page.focus('#stage');
   await page.keyboard.press('2');
-  await heard(page, 'You took a star “Boo 4”.');
+  await reads(page, '#news', 'You took a star “Boo 4”.');
 });
 
 alone(
@@ -148,7 +140,7 @@ alone(
     for (const key of ['4', 'n', 'p', 'h']) await page.keyboard.press(key);
     t.equal(await sprites(), 2, 'switched off');
     await page.keyboard.press('PageDown');
-    await heard(page, ', 1 of 2, ');
+    await reads(page, '#news', ', 1 of 2, ');
     await page.keyboard.press('Enter');
     await page.keyboard.press('Delete');
     await holds(page, 1);
@@ -222,16 +214,15 @@ alone('the tray is one stop of the tab key, and arrows go along it', async (t, {
 alone(
   'a button that other news take away leaves the focus to the desktop',
   async (t, { server, page }) => {
-    const { client, edges } = await beside(server, page);
+    const { client, edge } = await beside(server, page);
     await page.focus('#stage');
     await page.keyboard.press('n');
     await page.keyboard.press('Delete');
     await page.getByRole('button', { name: 'Undo' }).focus();
-    await client.throw(edges[0], { none: true });
+    await client.throw(edge, { none: true });
     await until(page, 'refused', 1);
     t.match(await page.textContent('#toast'), /is no sprite/);
     t.equal(await page.evaluate(() => document.activeElement.id), 'stage');
-    await client.leave();
   }
 );
 

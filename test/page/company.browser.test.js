@@ -12,6 +12,7 @@ import {
   memory,
   noisePng,
   online,
+  reads,
   reloadItself,
   remembers,
   resting,
@@ -26,13 +27,6 @@ const { alone, beside, browser, clients, end, nothingElse, serve, skip } = brows
 t.setTimeout(300_000); // of all together, on a machine that does other things too
 
 const LIVELY = { reducedMotion: 'no-preference' };
-
-const said = (page, text) =>
-  page.waitForFunction(
-    (part) => document.getElementById('state').textContent.includes(part),
-    text,
-    { timeout: 30_000 }
-  );
 
 /** Opens the settings, does something there, and closes them again. */
 async function settings(page, act) {
@@ -78,15 +72,13 @@ const holdPip = (page) =>
 alone(
   'Pip throws back by the same edge to a desktop that is alone, and to no other',
   async (t, { server, page }) => {
-    await said(page, 'Pip');
+    await reads(page, '#state', 'Pip');
     const [sprite] = (await look(page)).list;
     const { width } = await page.locator('#stage').boundingBox();
     await holdPip(page);
     await hurl(page, sprite, 'left');
     await until(page, 'thrown', 1);
-    await page.waitForFunction(() =>
-      document.getElementById('news').textContent.includes('Pip has')
-    );
+    await reads(page, '#news', 'Pip has');
     t.equal((await look(page)).caught, 0, 'Pip has it for a moment');
     await page.evaluate(() => globalThis.letPipGo());
     await until(page, 'caught', 1);
@@ -99,20 +91,19 @@ alone(
 
     // Without Pip the torus is bare.
     await settings(page, () => page.locator('#prefer-companion').uncheck());
-    await said(page, 'comes back by the other');
+    await reads(page, '#state', 'comes back by the other');
     await hurl(page, back, 'left');
     await until(page, 'caught', 2);
     t.notMatch(await page.textContent('#news'), /Pip has/);
     await settings(page, () => page.locator('#prefer-companion').check());
 
     // With a neighbor Pip does not appear.
-    const { client, edges } = await beside(server, page);
-    await client.throw(edges[0], { id: 'guest', picture: 'fish', at: 0.3, speed: [0.5, 0] });
+    const { client, edge } = await beside(server, page);
+    await client.throw(edge, { id: 'guest', picture: 'fish', at: 0.3, speed: [0.5, 0] });
     await page.waitForFunction(() =>
       document.getElementById('stage').dataset.where.includes('guest')
     );
     t.pass('a guest comes in as it came');
-    await client.leave();
   }
 );
 
@@ -124,7 +115,7 @@ alone('a page that goes while Pip has its sprite has it again', async (t, { page
     await route.fetch();
   });
   await hurl(page, sprite, 'up');
-  await page.waitForFunction(() => document.getElementById('news').textContent.includes('Pip has'));
+  await reads(page, '#news', 'Pip has');
   await page.unroute('**/throw/**');
   await page.reload();
   await online(page);
@@ -142,9 +133,7 @@ t.test("a desktop's name goes with what it throws", { skip }, async (t) => {
   const [there] = await edgeBetween(one, two);
   await resting(one);
   await hurl(one, (await look(one)).list[0], there);
-  await two.waitForFunction(() =>
-    / from Ada <b> came in by the /.test(document.getElementById('news').textContent)
-  );
+  await reads(two, '#news', ' from Ada <b> came in by the ');
   await remembers(two, 2);
   const { sprites } = await memory(two, 'desktop');
   t.equal(sprites.at(-1).sprite.by, 'Ada <b>');
@@ -176,7 +165,7 @@ alone(
         }
       });
     });
-    const { client, edges } = await beside(server, page);
+    const { client, edge } = await beside(server, page);
     // What it says by itself is said: no timer of before the clock is pending.
     await page.waitForFunction(() => {
       const text = (selector) => document.querySelector(selector).textContent;
@@ -192,7 +181,7 @@ alone(
       by: 'Ada',
       name: 'Boo'
     };
-    await client.throw(edges[0], guest);
+    await client.throw(edge, guest);
     await until(page, 'caught', 1);
     const labels = async (ms) => {
       await page.clock.runFor(ms);
@@ -213,7 +202,6 @@ alone(
     await page.keyboard.press('Enter');
     await page.locator('#viewer').waitFor();
     t.equal(await page.textContent('#viewer-words'), 'A ghost from Ada');
-    await client.leave();
   }
 );
 
@@ -261,9 +249,7 @@ for (const [how, options] of [
     await page.clock.pauseAt(Date.now() + 2000); // And it stands still but where it is told.
     await page.keyboard.press('Shift+ArrowLeft');
     await page.clock.runFor(1000);
-    await page.waitForFunction(() =>
-      document.getElementById('state').textContent.includes('You threw 1')
-    );
+    await reads(page, '#state', 'You threw 1');
     await page.clock.runFor(1000);
     const places = await page.evaluate(() => globalThis.seen.size);
     t.equal(places > 2, options === LIVELY, `${places} places`);
@@ -274,10 +260,10 @@ alone(
   "a stranger's picture can be hidden, and stays so",
   { args: ['--throw-rate', '0'] },
   async (t, { server, page }) => {
-    const { client, edges } = await beside(server, page);
+    const { client, edge } = await beside(server, page);
     const picture = `data:image/png;base64,${noisePng(40, 40).toString('base64')}`;
     const guest = { picture, at: 0.3, speed: [0.3, 0], by: 'Mallory' };
-    await client.throw(edges[0], { ...guest, id: 'guest' });
+    await client.throw(edge, { ...guest, id: 'guest' });
     await until(page, 'caught', 1);
     await resting(page);
     const { x, y } = (await look(page)).list.find(({ id }) => id === 'guest');
@@ -301,7 +287,7 @@ alone(
     t.notSame(await page.locator('#stage').screenshot(), before);
 
     // The same picture again, by whomever; and after a reload.
-    await client.throw(edges[0], { ...guest, id: 'again', at: 0.7 });
+    await client.throw(edge, { ...guest, id: 'again', at: 0.7 });
     await until(page, 'caught', 2);
     await remembers(page, 3);
     t.same((await stays()).sort(), ['again', 'guest']);
@@ -322,7 +308,7 @@ alone(
     ]);
     await holds(page, 4);
     await settings(page, () => page.locator('#prefer-cover').check());
-    await client.throw(edges[0], { ...guest, picture: picture.replace('AAAA', 'AAAB'), id: 'new' });
+    await client.throw(edge, { ...guest, picture: picture.replace('AAAA', 'AAAB'), id: 'new' });
     await until(page, 'caught', 1);
     await remembers(page, 5);
     t.same(await stays(), ['new'], 'the one that was asked for is shown, and so is its own');
@@ -335,7 +321,6 @@ alone(
     await page.keyboard.press('1');
     await remembers(page, 6);
     t.same(await stays(), [], 'of these none was hidden itself');
-    await client.leave();
   }
 );
 
@@ -344,15 +329,15 @@ alone(
   { args: ['--throw-rate', '0'] },
   async (t, { server, page }) => {
     const caught = [];
-    const { client, edges } = await beside(server, page, (sprite) => void caught.push(sprite));
+    const { client, edge, back } = await beside(server, page, (sprite) => void caught.push(sprite));
     await settings(page, () => page.locator('#prefer-cover').check());
     const [{ id, x, y }] = (await look(page)).list;
-    await hurl(page, { x, y }, edges[1]);
+    await hurl(page, { x, y }, back);
     await until(page, 'thrown', 1);
     t.ok(await soon(() => caught.length === 1));
     await remembers(page, 0);
     const picture = `data:image/png;base64,${noisePng(40, 40).toString('base64')}`;
-    await client.throw(edges[0], { ...caught[0], picture, at: 0.5, speed: [0.3, 0] });
+    await client.throw(edge, { ...caught[0], picture, at: 0.5, speed: [0.3, 0] });
     await until(page, 'caught', 1);
     await remembers(page, 1);
     const hidden = async () =>
@@ -362,10 +347,10 @@ alone(
     t.same(await hidden(), [id], 'another picture than the one that was thrown');
 
     await resting(page);
-    await hurl(page, (await look(page)).list[0], edges[1]);
+    await hurl(page, (await look(page)).list[0], back);
     t.ok(await soon(() => caught.length === 2));
     await remembers(page, 0);
-    await client.throw(edges[0], { ...caught[1], at: 0.5, speed: [0.3, 0] });
+    await client.throw(edge, { ...caught[1], at: 0.5, speed: [0.3, 0] });
     await until(page, 'caught', 2);
     await remembers(page, 1);
     t.same(await hidden(), [id], 'one that was thrown on, and comes back');
@@ -373,12 +358,11 @@ alone(
     await fill(page, 200);
     const json = { type: 'urn:sprites:state-unwritable', status: 503 };
     await page.route('**/throw/**', (route) => route.fulfill({ status: 503, json }));
-    await client.throw(edges[0], { id: 'passer', picture, at: 0.5, speed: [0.3, 0] });
+    await client.throw(edge, { id: 'passer', picture, at: 0.5, speed: [0.3, 0] });
     await until(page, 'bounced', 1);
     t.match(await page.textContent('#toast'), /can keep nothing just now: it came back/);
     await remembers(page, 201);
     t.same((await hidden()).sort(), [id, 'passer'].sort());
-    await client.leave();
   }
 );
 
@@ -446,9 +430,7 @@ t.test(
       .trim();
     t.equal(read, url, 'a phone reads the address');
     await page.locator('#copy').click();
-    await page.waitForFunction(() =>
-      /Copied|by hand/.test(document.getElementById('copy').textContent)
-    );
+    await reads(page, '#copy', /Copied|by hand/);
     t.equal((await look(page)).sprites, 1, 'no key or click of this was for the desktop');
     await end(server, page);
   }

@@ -11,6 +11,7 @@ import {
   memory,
   online,
   place,
+  reads,
   resting,
   soon,
   until
@@ -91,7 +92,8 @@ alone(
     const {
       client,
       rows,
-      edges: [back, there]
+      edge: back,
+      back: there
     } = await beside(server, page, (sprite, { from }) => seen.push({ ...sprite, from }));
     const { width, height } = await page.locator('#stage').boundingBox();
     const [sprite] = (await look(page)).list;
@@ -112,7 +114,6 @@ alone(
     const found = (await look(page)).list.find(({ id }) => id === 'from-node');
     const at = rows === 1 ? found.y / height : found.x / width;
     t.ok(Math.abs(at - 0.25) < 0.01, `thrown at 0.25, found at ${at}`);
-    await client.leave();
   }
 );
 
@@ -146,9 +147,7 @@ t.test('a server restart in between: nothing gets lost, and it goes on', { skip 
   await clients(server, 2);
   await server.stop();
   await Promise.all([online(one, 'offline'), online(two, 'offline')]);
-  await one.waitForFunction(() =>
-    document.getElementById('state').textContent.includes('does not answer')
-  );
+  await reads(one, '#state', 'does not answer');
   const [sprite] = (await look(one)).list;
   await hurl(one, sprite, 'right');
   await resting(one);

@@ -11,6 +11,7 @@ import {
   look,
   noisePng,
   online,
+  reads,
   remembers,
   resting,
   soon,
@@ -94,18 +95,17 @@ t.test(
 );
 
 alone('alone, a tab polls as ever', async (t, { server, page }) => {
-  const { client, edges } = await beside(server, page);
+  const { client, edge } = await beside(server, page);
   const held = [];
   page.on('request', (request) => {
     const url = new URL(request.url());
     if (url.pathname.startsWith('/poll/')) held.push(url.searchParams.get('hold'));
   });
   const thrown = { id: 'one', picture: 'ghost', at: 0.5, speed: [0.2, 0] };
-  t.match(await client.throw(edges[0], thrown), { thrown: true });
+  t.match(await client.throw(edge, thrown), { thrown: true });
   await until(page, 'caught', 1);
   t.ok(await soon(async () => held.length === 1));
   t.same(held, ['120']);
-  await client.leave();
 });
 
 /** How a page keeps its place, and what becomes of its sprites when it goes. */
@@ -117,12 +117,8 @@ alone('contact is proven by what is answered at once, and never by a poll', asyn
   // The network is gone: what is parked breaks, and nothing gets through.
   await page.context().setOffline(true);
   await online(page, 'offline');
-  await page.waitForFunction(() =>
-    /You are offline.*edges are walls/.test(document.getElementById('state').textContent)
-  );
-  await page.waitForFunction(() =>
-    /Trying (again in 1 s|now)/.test(document.getElementById('state').textContent)
-  );
+  await reads(page, '#state', /You are offline.*edges are walls/);
+  await reads(page, '#state', /Trying (again in 1 s|now)/);
   t.notOk(await hidden(page, '#state .act'), 'one may try now');
   // The network is back, but no poll is answered: the page is online all the same.
   await page.route('**/poll/**', () => {});
@@ -213,7 +209,7 @@ alone(
   'a sprite that is still seen leaving is not doubled by a reload',
   async (t, { server, page }) => {
     const seen = [];
-    const { client, edges } = await beside(server, page, ({ id }) => seen.push(id));
+    const { back } = await beside(server, page, ({ id }) => seen.push(id));
     await resting(page);
     const [sprite] = (await look(page)).list;
     // Once it has been noted as thrown no frame is drawn, and the wait for its flight never ends: it is seen leaving
@@ -228,7 +224,7 @@ alone(
       globalThis.setTimeout = (act, time, ...rest) =>
         time === 250 ? 0 : setTimeout(act, time, ...rest);
     });
-    await hurl(page, sprite, { left: 'right', up: 'down' }[edges[0]]);
+    await hurl(page, sprite, back);
     t.ok(await soon(async () => /You threw 1/.test(await page.textContent('#state'))));
     t.equal((await look(page)).flying, 1, 'it is still seen');
     // As by the browser's button: the page leaves and joins anew, and no server knows the number of that throw.
@@ -242,7 +238,6 @@ alone(
     );
     t.ok(await soon(() => seen.length > 0));
     t.same(seen, [sprite.id], 'the thrown one is there, once');
-    await client.leave();
   }
 );
 

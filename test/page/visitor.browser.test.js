@@ -20,6 +20,7 @@ import {
   noisePng,
   online,
   png,
+  reads,
   reloadItself,
   remembers,
   resting,
@@ -93,9 +94,7 @@ alone(
   async (t, { server, page }) => {
     const resume = await memory(page, 'place');
     const other = new Client({ base: server.base, resume, onSprite() {} });
-    const said = page.waitForFunction(() =>
-      /Another tab has taken over/.test(document.getElementById('toast').textContent)
-    );
+    const said = reads(page, '#toast', 'Another tab has taken over');
     other.start();
     await said;
     await online(page);
@@ -204,18 +203,14 @@ alone("what can't be taken is said: too many files, too large ones", async (t, {
     '#file',
     'abcdefghij'.split('').map((name) => image(`${name}.png`))
   );
-  await page.waitForFunction(() =>
-    /Eight at a time: 2/.test(document.querySelector('#toast').textContent)
-  );
+  await reads(page, '#toast', 'Eight at a time: 2');
   await holds(page, 9);
 
   const large = join(t.testdir(), 'large.png');
   await writeFile(large, '');
   await truncate(large, 32 * 1024 * 1024 + 1);
   await page.setInputFiles('#file', large);
-  await page.waitForFunction(
-    () => document.querySelector('#toast').textContent === 'large.png is too large: 32 MB at most.'
-  );
+  await reads(page, '#toast', /^large.png is too large: 32 MB at most.$/);
 
   // A drawing, with a script that doesn't run and a picture that is never requested.
   const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 20 10" width="20" height="10"
@@ -243,10 +238,7 @@ alone("what can't be taken is said: too many files, too large ones", async (t, {
     ['text.png', 'image/png', 'this is no image']
   ]) {
     await page.setInputFiles('#file', [{ name, mimeType, buffer: Buffer.from(text) }]);
-    await page.waitForFunction(
-      (file) => document.querySelector('#toast').textContent.includes(`${file} is no image`),
-      name
-    );
+    await reads(page, '#toast', `${name} is no image`);
   }
   t.notOk(browser.requests.some((url) => /owned|outside/.test(url)));
 });
@@ -255,10 +247,7 @@ alone(
   'a screen reader hears the news while they pour in',
   { args: ['--throw-rate', '0'] },
   async (t, { server, page }) => {
-    const {
-      client,
-      edges: [edge]
-    } = await beside(server, page);
+    const { client, edge } = await beside(server, page);
     // What it says by itself is said: no timer of before the clock is pending.
     await page.waitForFunction(() => {
       const text = (selector) => document.querySelector(selector).textContent;
@@ -279,7 +268,6 @@ alone(
       await page.clock.runFor(300);
     }
     t.match(await page.textContent('#news'), /A fish came in by the (right|lower) edge/);
-    await client.leave();
   }
 );
 
@@ -573,10 +561,7 @@ alone(
   'what comes in is never trusted',
   { args: ['--throw-rate', '0'] },
   async (t, { server, page }) => {
-    const {
-      client,
-      edges: [edge]
-    } = await beside(server, page);
+    const { client, edge } = await beside(server, page);
     const good = { id: 'x', picture: 'ball', at: 0.5, speed: [0, 0] };
     const url = (type, bytes) => `data:image/${type};base64,${bytes.toString('base64')}`;
     const bomb = png(30_000, 30_000, Buffer.alloc(40));
@@ -613,7 +598,6 @@ alone(
     await holds(page, 3);
     t.equal(await page.locator('img').count(), 0, 'names are drawn, not parsed');
     t.not(await page.title(), 'owned');
-    await client.leave();
   }
 );
 
@@ -671,7 +655,8 @@ alone(
     const seen = [];
     const {
       client,
-      edges: [edge, from]
+      edge,
+      back: from
     } = await beside(server, page, (sprite, { from: by }) => seen.push({ ...sprite, from: by }));
     const guest = { id: 'guest', picture: 'ghost', at: 0.25, speed: [2.5, 0], name: 'Boo' };
     t.match(await client.throw(edge, guest), { thrown: true });
@@ -711,7 +696,6 @@ alone(
     // 400 and the 6 that waited, without the 12 put away and the guest, which was seen before.
     const kept = async () => (await look(page)).sprites + seen.length - 1;
     t.ok(await soon(async () => (await kept()) === 394), `none is missing: ${await kept()}`);
-    await client.leave();
   }
 );
 

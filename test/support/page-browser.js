@@ -244,6 +244,18 @@ export async function look(page) {
   };
 }
 
+/** Waits until an element says this, seen by the page itself: what is said for a while is not missed. */
+export function reads(page, selector, text) {
+  return page.waitForFunction(
+    ([which, part]) => {
+      const { textContent } = document.querySelector(which);
+      return part instanceof RegExp ? part.test(textContent) : textContent.includes(part);
+    },
+    [selector, text],
+    { timeout: 30_000 }
+  );
+}
+
 /** Waits until a number of the desktop is at least so much. */
 export function until(page, name, least) {
   return page.waitForFunction(
@@ -407,14 +419,15 @@ function chunk(type, data) {
  *     test; `end(server, ...pages)` ends it and its visitors; `alone(name, [how], test)` is a test with
  *     one visitor, `page`, on a `server` of its own, which end with it. `how.args`: the server's,
  *     `how.others`: idle clients on it, `how.visit`: options of the visit; `clients(server, count)` waits until
- *     it knows so many; `beside(server, page, onSprite)` joins the one other client there is, whose
- *     throws over the first of `edges` the page gets by the second; `nothingElse()` is the last test: no page has complained or asked another host
+ *     it knows so many; `beside(server, page, onSprite)` joins the one other client there is, until the server ends: what it
+ *     throws over `edge` the page gets by `back`; `nothingElse()` is the last test: no page has complained or asked another host
  */
 export function browserRig(t) {
   const clients = (server, count) => soon(async () => (await server.status()).clients === count);
   const skip = noBrowser();
   const browser = new Browser();
   const servers = [];
+  const guests = [];
   t.before(async () => {
     if (!skip) await browser.start();
   });
@@ -435,6 +448,7 @@ export function browserRig(t) {
   };
   const end = async (server, ...pages) => {
     for (const page of pages) await page.context().close();
+    for (const client of guests.splice(0)) client.stop();
     await server.stop('SIGKILL');
   };
   return {
@@ -456,11 +470,13 @@ export function browserRig(t) {
     clients,
     async beside(server, page, onSprite = () => {}) {
       const client = new Client({ base: server.base, onSprite });
+      guests.push(client);
       client.start();
       await clients(server, 2);
       await among(page);
       const [, , rows] = await place(page);
-      return { client, rows, edges: rows === 1 ? ['left', 'right'] : ['up', 'down'] };
+      const [edge, back] = rows === 1 ? ['left', 'right'] : ['up', 'down'];
+      return { client, rows, edge, back };
     },
     nothingElse() {
       t.test('nothing outside was asked for, and no page complained', { skip }, async (t) => {
