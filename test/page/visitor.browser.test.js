@@ -564,23 +564,10 @@ alone(
     const { client, edge } = await beside(server, page);
     const good = { id: 'x', picture: 'ball', at: 0.5, speed: [0, 0] };
     const url = (type, bytes) => `data:image/${type};base64,${bytes.toString('base64')}`;
-    const bomb = png(30_000, 30_000, Buffer.alloc(40));
+    // What else is none: test/vectors/sprites.json.
     const bad = [
       { ...good, picture: 'javascript:document.title="owned"' },
-      { ...good, picture: 'https://example.org/track.png' },
-      { ...good, picture: 'data:image/svg+xml;base64,PHN2ZyBvbmxvYWQ9ImFsZXJ0KDEpIi8+' },
-      { ...good, picture: 'data:text/html;base64,PHNjcmlwdD4=' },
-      // In the written format, but no image of the type it claims, or one of gigabytes.
-      { ...good, picture: url('png', bomb) },
-      { ...good, picture: url('jpeg', png(9, 9, Buffer.alloc(40))) },
-      { ...good, picture: url('png', Buffer.alloc(3)) },
-      { ...good, picture: url('gif', Buffer.from('GIF89a')) },
-      { ...good, picture: url('webp', Buffer.from('<svg onload=alert(1)>')) },
-      { ...good, speed: [1e6, 0] },
-      { ...good, at: 2 },
-      { ...good, id: '<b>' },
-      {},
-      '{"id":"x","picture":"ball","at":1e999,"speed":[0,0]}',
+      { ...good, picture: url('png', png(30_000, 30_000, Buffer.alloc(40))) },
       '{"__proto__":{"picture":"ball"},"id":"x","at":0.5,"speed":[0,0]}'
     ];
     for (const sprite of bad) t.match(await client.throw(edge, sprite), { thrown: true });
