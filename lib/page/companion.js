@@ -16,18 +16,15 @@ const REMEMBERED = 100; // sprites thrown last: only these are Pip's to throw ba
 export class Companion {
   #desktop;
   #onBack;
-  #random;
   #thrown = new Map(); // what was thrown, by its id
 
   /**
    * @param {import('./desktop.js').Desktop} desktop
    * @param {(body: import('./desktop.js').Body, edge: string) => void} onBack Pip has thrown it back
-   * @param {() => number} [random] in [0, 1)
    */
-  constructor(desktop, onBack, random = Math.random) {
+  constructor(desktop, onBack) {
     this.#desktop = desktop;
     this.#onBack = onBack;
-    this.#random = random;
   }
 
   /** This desktop has thrown a sprite. @param {import('./desktop.js').Body} body */
@@ -58,13 +55,13 @@ export class Companion {
    */
   take(sprite, from, half) {
     const edge = opposite(from);
-    const at = sprite.at + (this.#random() - 0.5) * 2 * ASIDE;
+    const at = sprite.at + (Math.random() - 0.5) * 2 * ASIDE;
     const body = this.#desktop.enter(
       { ...sprite, at: Math.min(0.9, Math.max(0.1, at)) },
       edge,
       half
     );
-    const speed = between(SPEED, this.#random());
+    const speed = between(SPEED, Math.random());
     const out = edge === 'left' || edge === 'up' ? -1 : 1;
     const level = edge === 'left' || edge === 'right';
     body.vx = level ? out * speed * this.#desktop.width : 0;
@@ -77,7 +74,7 @@ export class Companion {
         this.#desktop.back(body);
         this.#onBack(body, edge);
       },
-      between(HOLD, this.#random())
+      between(HOLD, Math.random())
     );
     return body;
   }

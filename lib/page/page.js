@@ -13,7 +13,6 @@ import { Sound } from './sound.js';
 import { Stage } from './stage.js';
 import { Store, makeName } from './store.js';
 import { furnishTray, takeDrops } from './tray.js';
-import { UNDO_TIME, Undos } from './undos.js';
 import { Viewer } from './viewer.js';
 
 /**
@@ -33,6 +32,7 @@ const MOST_OF_ALL = 400; // with those flying: then what comes in waits in the m
 const AGAIN = 4000; // ms until a throw without an answer is thrown again
 const PHOTOS = 64_000_000; // characters of all photos on a desktop: what comes above that is seen by its picture
 const KEPT_PHOTOS = 2_000_000; // and of those that a tab remembers: browsers keep 5 MB for a site
+const UNDO = 8000; // ms for which what was put away can be had back
 const ADOPT = 2000; // ms after the start: until then a tab that is opened again may claim its own
 
 const ALONE = 'Only you, right now: what you throw over one edge comes back by the other.';
@@ -44,7 +44,6 @@ const preferences = new Preferences();
 const still = () => reduced.matches || !preferences.get('lively');
 const sound = new Sound(() => preferences.get('sound'));
 const store = new Store();
-const undos = new Undos();
 const announcer = new Announcer($('toast'), $('news'), $('stage'));
 const covers = new Covers(
   () => preferences.get('cover'),
@@ -81,6 +80,7 @@ let client;
 let saving = 0;
 let toldFull = false;
 let keptWaiting = false;
+let away = []; // what can be had back, the last one last
 
 // ---- sprites ----
 
@@ -148,9 +148,13 @@ function putAway(body) {
   // In flight it may be the neighbor's already; and by key it is put away out of the hand that then puts it away.
   if (body.flight || !desktop.bodies.includes(body)) return;
   desktop.gone(body);
-  undos.keep({ ...body, x: body.x / desktop.width, y: body.y / desktop.height });
+  const kept = { ...body, x: body.x / desktop.width, y: body.y / desktop.height };
+  away.push(kept);
+  setTimeout(() => {
+    away = away.filter((other) => other !== kept);
+  }, UNDO);
   sound.play('away');
-  announcer.offer(`You put away ${what(body.sprite)}.`, 'Undo', UNDO_TIME, {
+  announcer.offer(`You put away ${what(body.sprite)}.`, 'Undo', UNDO, {
     act: undo,
     key: 'Control and Z'
   });
@@ -160,14 +164,14 @@ function putAway(body) {
 
 /** Brings back what was put away last. */
 function undo() {
-  if (undos.isEmpty) return;
+  if (away.length === 0) return;
   if (isFull()) {
     sayFull();
     return;
   }
   // However it was asked for: there is nothing left for a button to do.
   announcer.withdraw(undo);
-  const { sprite, x, y, stranger } = undos.take();
+  const { sprite, x, y, stranger } = away.pop();
   const body = desktop.add(sprite, {
     x: x * desktop.width,
     y: y * desktop.height,

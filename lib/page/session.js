@@ -1,6 +1,6 @@
 import { Client } from '../client/client.js';
 import { grantOfLink } from '../client/link-grant.js';
-import { WorldView } from './world.js';
+import { WorldView } from './ring.js';
 
 /**
  * The page's place in the torus: its client, what is said of it, and how the page comes and goes.

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 
 import t from 'tap';
 
-import { CONTENT_BYTES } from '../../lib/arena/content.js';
+import { CONTENT_BYTES } from '../../lib/arena/body.js';
 import { arenaOptions, authorized, enter, MIRROR, tell, valueOf } from '../support/arena.js';
 import { problemOf } from '../support/contract.js';
 import { temporary } from '../support/processes.js';

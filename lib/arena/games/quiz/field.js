@@ -1,7 +1,6 @@
 import { make, put, style } from '../../arena-pages/elements.js';
-import { nameOf } from '../../arena-pages/names.js';
 import { showResult } from './result.js';
-import { many, readStandings } from './standings.js';
+import { many, nameOf, readStandings } from './standings.js';
 
 /** The quiz on the big screen: the question and its time, then how many chose which answer; in the end the result. */
 

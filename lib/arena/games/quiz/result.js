@@ -1,6 +1,5 @@
 import { make, put } from '../../arena-pages/elements.js';
-import { nameOf } from '../../arena-pages/names.js';
-import { many, ordinal, readStandings } from './standings.js';
+import { many, nameOf, ordinal, readStandings } from './standings.js';
 
 /** The result on the big screen: the podium, the next places, and what was asked with the right answers in words. */
 
