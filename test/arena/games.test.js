@@ -1,13 +1,12 @@
-import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 
 import t from 'tap';
 
 import { findGames, firstGame } from '../../lib/arena/games.js';
 import { readFormat } from '../../lib/arena/format.js';
-import { arenaOptions, controlOf, MIRROR, tell } from '../support/arena.js';
-import { SPRITES } from '../support/launch.js';
-import { contract, startServer } from '../support/server.js';
+import { arenaOptions, controlOf, MIRROR, putAt, tell } from '../support/arena.js';
+import { contract } from '../support/server.js';
 import { until } from '../support/until.js';
 
 const format = JSON.parse(MIRROR['inputs.json']);
@@ -15,12 +14,6 @@ const withFormat = (change) => ({
   ...MIRROR,
   'inputs.json': JSON.stringify({ ...format, ...change })
 });
-
-/** Writes a file so that no look sees a part of it. */
-function putAt(path, text) {
-  writeFileSync(`${path}.part`, text);
-  renameSync(`${path}.part`, path);
-}
 
 /** Games of one's own in a folder, as options. */
 const inFolder = (t, games) => ({ arena: ['hall'], games: t.testdir(games) });
@@ -225,28 +218,4 @@ t.test('inputs.json: what is not as it must be is said', async (t) => {
     t.throws(() => read(change), says, JSON.stringify(change).slice(0, 60));
   }
   for (const text of ['', 'null', '[]', '1']) t.throws(() => readFormat(text), text);
-});
-
-t.test('a game that is tried begins anew with each change, also after a fault', async (t) => {
-  const folder = join(t.testdir({ mirror: { ...MIRROR } }), 'mirror');
-  const env = { SPRITES_BOTS: '0' };
-  const server = await startServer(t, { command: [...SPRITES, 'play', folder], env });
-  const becomes = (state) =>
-    until(async () => {
-      const { body } = await server.ask('GET', '/feed/arena/try/control');
-      const { round, running, failed } = body.value;
-      return JSON.stringify([round, running, failed?.why]) === JSON.stringify(state);
-    });
-  await becomes([1, true, undefined]);
-  for (const [round, text, why] of [
-    [2, 'export const reduce = () => none;', 'threw'],
-    [3, 'export const reduce = (', 'not-loaded'],
-    [4, 'export const reduce = () => ({ over: true });'],
-    [5, MIRROR['reduce.js']]
-  ]) {
-    putAt(join(folder, 'reduce.js'), text);
-    await becomes([round, round === 5, why]);
-  }
-  await server.stop();
-  t.notMatch(Buffer.concat(server.errors).toString(), 'SPRITES_BOTS', 'it is an option of play');
 });

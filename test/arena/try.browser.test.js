@@ -1,10 +1,9 @@
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import t from 'tap';
 
 import { says } from '../support/arena-pages.js';
-import { MIRROR } from '../support/arena.js';
+import { MIRROR, putAt } from '../support/arena.js';
 import { amissTo, browserRig } from '../support/page-browser.js';
 import { launch, SPRITES } from '../support/launch.js';
 import { until } from '../support/until.js';
@@ -31,7 +30,10 @@ const COUNT = {
 
 /** Starts it. @returns {Promise<{url: string}>} where its window is, and what `launch` gives */
 async function play(t, folder) {
-  const started = launch({ 'log-level': 'warn' }, { command: [...SPRITES, 'play', folder] });
+  const started = launch(
+    { 'log-level': 'warn' },
+    { command: [...SPRITES, 'play', folder], env: { SPRITES_BOTS: '4' } }
+  );
   t.teardown(() => started.child.kill('SIGKILL'));
   await started.listening;
   const said = () => /^Try count: (http:\S+)$/m.exec(started.lines.join('\n'));
@@ -50,13 +52,13 @@ t.test('field, phone and panel in one window, bots, and what changes', { skip },
     page.frameLocator(`iframe.${name}`)
   );
   await says(field, '#root', 'Bots count, Bot');
-  await says(field, '#count', '6');
+  await says(field, '#count', '5');
   await says(phone, '#root', 'The first phone');
   await says(panel, '#go', 'Stop');
   t.notMatch(page.url(), '#', 'the token is in no history');
   t.strictSame(await amissTo(page), []);
 
-  const write = (name, text) => writeFileSync(join(folder, name), text);
+  const write = (name, text) => putAt(join(folder, name), text);
   write('phone.js', COUNT['phone.js'].replace('first', 'second'));
   await says(phone, '#root', 'The second phone');
   await says(panel, '#round', 'Round 2, running');
@@ -68,6 +70,11 @@ t.test('field, phone and panel in one window, bots, and what changes', { skip },
   await until(() => told().includes('"why":"no bot"'), told);
   write('reduce.js', 'export const reduce = () => {\n  throw Error("oh"); };');
   await says(panel, '#failed-words', 'Counter was stopped: its reducer threw. oh (reduce.js:2)');
+  write('reduce.js', 'export const reduce = () => ({ over: true });');
+  await says(panel, '#round', 'Round 5, stopped');
+  write('reduce.js', COUNT['reduce.js']);
+  await says(panel, '#round', 'Round 6, running');
+  t.notMatch(told(), 'SPRITES_BOTS', 'it is an option of play');
   await page.context().close();
   child.kill('SIGTERM');
   t.strictSame(await ended, [0, null]);

@@ -22,48 +22,26 @@ t.setTimeout(300_000); // of all together, on a machine that does other things t
 process.env.PATH += ':/usr/sbin:/sbin';
 
 /** What is asked for under /s/ is the server's; under /half/ the page itself alone. */
-const PROXIES = {
-  nginx: {
-    file: ({ dir, port, upstream }) => `
-      daemon off; master_process off; pid ${dir}/pid; error_log ${dir}/error.log;
-      events {}
-      http {
-        access_log off; proxy_http_version 1.1; proxy_set_header Connection "";
-        server {
-          listen 127.0.0.1:${port};
-          location /s/ { proxy_pass http://${upstream}/; }
-          location = /half/ { proxy_pass http://${upstream}/; }
-          location = /half/play/hall { proxy_pass http://${upstream}/play/hall; }
-        }
-      }`,
-    args: (file) => ['-e', '/dev/null', '-c', file]
-  },
-  haproxy: {
-    file: ({ port, upstream }) => `
-defaults
-  mode http
-  timeout connect 5s
-  timeout client 60s
-  timeout server 60s
-frontend pages
-  bind 127.0.0.1:${port}
-  http-request return status 404 unless { path_beg /s/ } or { path /half/ /half/play/hall }
-  http-request replace-path /(s|half)/(.*) /\\2
-  default_backend server
-backend server
-  server one ${upstream}
-`,
-    args: (file) => ['-db', '-f', file]
-  }
-};
+const configOf = ({ dir, port, upstream }) => `
+  daemon off; master_process off; pid ${dir}/pid; error_log ${dir}/error.log;
+  events {}
+  http {
+    access_log off; proxy_http_version 1.1; proxy_set_header Connection "";
+    server {
+      listen 127.0.0.1:${port};
+      location /s/ { proxy_pass http://${upstream}/; }
+      location = /half/ { proxy_pass http://${upstream}/; }
+      location = /half/play/hall { proxy_pass http://${upstream}/play/hall; }
+    }
+  }`;
 
-/** Starts a proxy before a server. @returns {Promise<string>} its URL */
-async function startProxy(t, name, base) {
+/** Starts nginx before a server. @returns {Promise<string>} its URL */
+async function startProxy(t, base) {
   const dir = temporary(t);
   const port = await freePort();
   const file = join(dir, 'proxy.conf');
-  writeFileSync(file, PROXIES[name].file({ dir, port, upstream: new URL(base).host }));
-  const child = spawn(name, PROXIES[name].args(file), { stdio: 'ignore' });
+  writeFileSync(file, configOf({ dir, port, upstream: new URL(base).host }));
+  const child = spawn('nginx', ['-e', '/dev/null', '-c', file], { stdio: 'ignore' });
   const ended = once(child, 'close');
   t.teardown(async () => {
     child.kill('SIGKILL');
@@ -71,62 +49,56 @@ async function startProxy(t, name, base) {
   });
   const url = `http://127.0.0.1:${port}`;
   await soon(async () => {
-    if (child.exitCode !== null) throw new Error(`${name} has ended: ${child.exitCode}`);
+    if (child.exitCode !== null) throw new Error(`nginx has ended: ${child.exitCode}`);
     return (await fetch(`${url}/s/status`).catch(() => ({ ok: false }))).ok;
   });
   return url;
 }
 
-for (const name of Object.keys(PROXIES)) {
-  const absent = spawnSync(name, ['-v']).error ? `${name} is not installed` : false;
-  t.test(`under a path, behind ${name}`, { skip: skip || absent }, async (t) => {
-    const folder = t.testdir({ tokens: `${TOKEN}\n` });
-    const arena = ['--arena', 'hall', '--publish-token-file', join(folder, 'tokens')];
-    const server = await serve(...arena);
-    const proxy = await startProxy(t, name, server.base);
-    const page = await browser.visit(`${proxy}/s/`);
-    await resting(page);
-    await hurl(page, (await look(page)).list[0], 'left');
-    await until(page, 'caught', 1);
-    await page.click('#invite');
-    await page.waitForFunction(() => document.getElementById('qr').width > 100);
-    t.notOk(await page.locator('.late').isVisible());
-    await page.context().close();
+const absent = spawnSync('nginx', ['-v']).error ? 'nginx is not installed' : false;
+t.test('under a path, behind a proxy', { skip: skip || absent }, async (t) => {
+  const folder = t.testdir({ tokens: `${TOKEN}\n` });
+  const arena = ['--arena', 'hall', '--publish-token-file', join(folder, 'tokens')];
+  const server = await serve(...arena);
+  const proxy = await startProxy(t, server.base);
+  const page = await browser.visit(`${proxy}/s/`);
+  await resting(page);
+  await hurl(page, (await look(page)).list[0], 'left');
+  await until(page, 'caught', 1);
+  await page.click('#invite');
+  await page.waitForFunction(() => document.getElementById('qr').width > 100);
+  t.notOk(await page.locator('.late').isVisible());
+  await page.context().close();
 
-    const headers = { Authorization: `Bearer ${TOKEN}`, 'Content-Type': 'application/json' };
-    const control = {
-      method: 'PUT',
-      headers,
-      body: '{"game":"load","page":"play","running":true}'
-    };
-    t.equal((await fetch(`${proxy}/s/feed/arena/hall/control`, control)).status, 200);
-    for (const path of ['play/hall', 'field/hall', 'control/hall']) {
-      const one = await browser.open(`${proxy}/s/${path}`);
-      await online(one);
-      if (path.startsWith('control')) {
-        await one.fill('#token', TOKEN);
-        await one.click('#token-form button');
-      }
-      await one.locator('#root > *, #own > *').first().waitFor(); // what the game's own files show
-      t.notOk(await one.locator('.late').isVisible(), path);
-      await one.context().close();
+  const headers = { Authorization: `Bearer ${TOKEN}`, 'Content-Type': 'application/json' };
+  const control = { method: 'PUT', headers, body: '{"game":"load","page":"play","running":true}' };
+  t.equal((await fetch(`${proxy}/s/feed/arena/hall/control`, control)).status, 200);
+  for (const path of ['play/hall', 'field/hall', 'control/hall']) {
+    const one = await browser.open(`${proxy}/s/${path}`);
+    await online(one);
+    if (path.startsWith('control')) {
+      await one.fill('#token', TOKEN);
+      await one.click('#token-form button');
     }
-    const astray = browser.requests.filter(
-      (url) => url.startsWith(proxy) && !url.startsWith(`${proxy}/s/`)
-    );
-    t.same(astray, [], 'every address is under the path');
+    await one.locator('#root > *, #own > *').first().waitFor(); // what the game's own files show
+    t.notOk(await one.locator('.late').isVisible(), path);
+    await one.context().close();
+  }
+  const astray = browser.requests.filter(
+    (url) => url.startsWith(proxy) && !url.startsWith(`${proxy}/s/`)
+  );
+  t.same(astray, [], 'every address is under the path');
 
-    for (const path of ['', 'play/hall']) {
-      const half = await browser.open(`${proxy}/half/${path}`);
-      // Without its style sheet it would say so at once; with it, when it has waited.
-      const late = half.getByText('This page needs JavaScript, and its own has not loaded.');
-      await late.waitFor();
-      t.equal(await half.getAttribute('body', 'data-state'), 'loading');
-      await half.context().close();
-    }
-    await end(server);
-  });
-}
+  for (const path of ['', 'play/hall']) {
+    const half = await browser.open(`${proxy}/half/${path}`);
+    // Without its style sheet it would say so at once; with it, when it has waited.
+    const late = half.getByText('This page needs JavaScript, and its own has not loaded.');
+    await late.waitFor();
+    t.equal(await half.getAttribute('body', 'data-state'), 'loading');
+    await half.context().close();
+  }
+  await end(server);
+});
 
 t.test('scripts that do not load say so, after a while', { skip }, async (t) => {
   const server = await serve();

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { TOKEN } from './feeds.js';
@@ -26,6 +27,12 @@ export const MIRROR = {
   'phone.js': 'export const start = () => ({ stop() {} });',
   'field.js': 'export const start = () => ({ stop() {} });'
 };
+
+/** Writes a file of a game so that no look sees a part of it. */
+export function putAt(path, text) {
+  writeFileSync(`${path}.part`, text);
+  renameSync(`${path}.part`, path);
+}
 
 /** Options of a server with the arena "hall" and games of the test's own, by name. */
 export function arenaOptions(t, games = { 'a-mirror': MIRROR }) {
