@@ -88,12 +88,11 @@ export class Hands {
   grab(body, event, dx = 0, dy = 0) {
     if (body.held) return;
     this.#desktop.hold(body);
-    const samples = Array.from({ length: SAMPLES }, () => ({ x: 0, y: 0, time: -1e9 }));
     // `entered`: it has been over the desktop; `dragged`: it has moved. Both tell what letting go means.
     const { x, y } = body;
     // Shares of the desktop, which may have another size when it goes back there.
     const home = { x: x / this.#desktop.width, y: y / this.#desktop.height };
-    const grip = { body, dx, dy, home, x, y, samples, next: 0, entered: false, dragged: false };
+    const grip = { body, dx, dy, home, x, y, samples: [], entered: false, dragged: false };
     this.#grips.set(event.pointerId, grip);
     this.#canvas.setPointerCapture(event.pointerId);
     sample(grip, event);
@@ -142,7 +141,7 @@ export class Hands {
     this.#tray.classList.remove('taking');
     const { body, samples } = grip;
     body.held = false;
-    const last = samples[(grip.next + SAMPLES - 1) % SAMPLES];
+    const last = samples.at(-1);
     const first = since(samples, last);
     // Held still before it was let go, it was put down and not thrown.
     if (first && event.timeStamp - last.time <= STILL_FOR) {
@@ -186,12 +185,9 @@ function since(samples, last) {
   return first;
 }
 
-function sample(grip, event) {
-  const one = grip.samples[grip.next];
-  grip.next = (grip.next + 1) % SAMPLES;
-  one.x = event.clientX;
-  one.y = event.clientY;
-  one.time = event.timeStamp;
+function sample({ samples }, { clientX: x, clientY: y, timeStamp: time }) {
+  samples.push({ x, y, time });
+  if (samples.length > SAMPLES) samples.shift();
 }
 
 /**

@@ -720,14 +720,11 @@ alone(
   }
 );
 
-for (const reducedMotion of ['reduce', 'no-preference']) {
-  const name = {
-    reduce: 'reduced motion: no ornament moves, and it still throws',
-    'no-preference': 'else a throw leaves a ripple, and what is quick leans'
-  }[reducedMotion];
-  t.test(name, { skip }, async (t) => {
-    const server = await serve();
-    const page = await browser.visit(server.base, { reducedMotion });
+for (const [reducedMotion, name] of [
+  ['reduce', 'reduced motion: no ornament moves, and it still throws'],
+  ['no-preference', 'else a throw leaves a ripple, and what is quick leans']
+]) {
+  alone(name, { visit: { reducedMotion } }, async (t, { page }) => {
     await page.waitForFunction(() => document.getElementById('count').textContent === '1');
     if (reducedMotion === 'reduce') {
       t.equal(await page.evaluate(() => document.getAnimations().length), 0);
@@ -754,7 +751,6 @@ for (const reducedMotion of ['reduce', 'no-preference']) {
     const moves = reducedMotion !== 'reduce';
     t.equal(rings > 0, moves, `${rings} rings`);
     t.equal(leaning > 0, moves, `${leaning} leaning`);
-    await end(server, page);
   });
 }
 
@@ -766,7 +762,6 @@ if (process.env.PICTURES) {
     mkdirSync(PICTURES, { recursive: true });
     const server = await serve();
     await server.fill(40);
-    const clip = { timeout: 10_000 };
     for (const [name, options] of [
       ['page-desktop', { viewport: { width: 1200, height: 750 }, colorScheme: 'light' }],
       [
@@ -785,13 +780,8 @@ if (process.env.PICTURES) {
       await holds(page, 5);
       await page.evaluate(() => document.activeElement.blur());
       await page.mouse.move(0, 0);
-      await page.evaluate(
-        () =>
-          new Promise((go) => {
-            setTimeout(go, 3500);
-          })
-      );
-      await page.screenshot({ path: `${PICTURES}${name}.png`, ...clip });
+      await page.waitForTimeout(3500);
+      await page.screenshot({ path: `${PICTURES}${name}.png`, timeout: 10_000 });
       await page.context().close();
       t.pass(name);
     }

@@ -15,12 +15,11 @@ import { allow, make, put } from '../../arena-pages/elements.js';
 export function stepper(root, { name, title, values, choose }) {
   const box = make('div', { className: 'stepper', attributes: { 'data-name': name }, into: root });
   const label = make('p', { text: title, attributes: { id: `step-${name}` }, into: box });
-  const less = make('button', {
-    className: 'step',
-    text: '−',
-    attributes: { type: 'button', 'aria-label': `Less: ${title}` },
-    into: box
-  });
+  const step = (text, words) => {
+    const attributes = { type: 'button', 'aria-label': `${words}: ${title}` };
+    return make('button', { className: 'step', text, attributes, into: box });
+  };
+  const less = step('−', 'Less');
   const spin = make('output', {
     attributes: {
       role: 'spinbutton',
@@ -31,12 +30,7 @@ export function stepper(root, { name, title, values, choose }) {
     },
     into: box
   });
-  const more = make('button', {
-    className: 'step',
-    text: '+',
-    attributes: { type: 'button', 'aria-label': `More: ${title}` },
-    into: box
-  });
+  const more = step('+', 'More');
   let now = 0;
 
   const up = () => values.find((value) => value > now) ?? values.at(-1);

@@ -28,7 +28,7 @@ export function start({ root, control }) {
   const halves = make('div', { className: 'pong-halves', into: root });
   const people = [make('span', { into: halves }), make('span', { into: halves })];
   const words = make('div', {
-    className: 'pong-words',
+    className: 'whole pong-words',
     attributes: { role: 'status' },
     into: root
   });

@@ -26,17 +26,11 @@ export function showResult(root) {
     className: 'big',
     into: make('div', { attributes: { role: 'status' }, into: root })
   });
-  const podium = make('ol', {
-    className: 'podium',
-    attributes: { 'aria-label': 'Podium' },
-    into: root
-  });
-  const rest = make('ol', { className: 'rest', attributes: { 'aria-label': 'Then' }, into: root });
-  const table = make('ol', {
-    className: 'asked',
-    attributes: { 'aria-label': 'What was asked' },
-    into: root
-  });
+  const list = (className, label) =>
+    make('ol', { className, attributes: { 'aria-label': label }, into: root });
+  const podium = list('podium', 'Podium');
+  const rest = list('rest', 'Then');
+  const table = list('asked', 'What was asked');
   let shown = '';
   let asked = [];
   let from = 0; // the first question that is shown,
@@ -66,12 +60,12 @@ export function showResult(root) {
   return {
     show(reduced) {
       const { value, names } = reduced;
-      const list = readStandings(value.standings);
+      const players = readStandings(value.standings);
       const words = JSON.stringify([value.standings, value.asked, names]);
       if (words === shown) return;
       shown = words;
-      const [winner] = list;
-      const first = list.filter(({ place }) => place === 1).length;
+      const [winner] = players;
+      const first = players.filter(({ place }) => place === 1).length;
       put(
         title,
         winner === undefined || winner.points === 0
@@ -81,9 +75,9 @@ export function showResult(root) {
             : `${nameOf(reduced, winner.number)} has won`
       );
       podium.replaceChildren();
-      for (const one of list.slice(0, PODIUM)) entryOf(podium, reduced, one);
+      for (const one of players.slice(0, PODIUM)) entryOf(podium, reduced, one);
       rest.replaceChildren();
-      for (const one of list.slice(PODIUM, LISTED)) entryOf(rest, reduced, one);
+      for (const one of players.slice(PODIUM, LISTED)) entryOf(rest, reduced, one);
       asked = value.asked ?? [];
       showAsked(0);
     },
