@@ -481,7 +481,7 @@ export function browserRig(t) {
     nothingElse() {
       t.test('nothing outside was asked for, and no page complained', { skip }, async (t) => {
         t.ok(browser.requests.length > 50);
-        const isOwn = (url) => /^(http:\/\/127\.0\.0\.1:\d+\/|data:|blob:)/.test(url);
+        const isOwn = (url) => /^(http:\/\/127\.0\.0\.1:\d+\/|data:|blob:|file:)/.test(url);
         t.same(
           browser.requests.filter((url) => !isOwn(url)),
           []
