@@ -150,31 +150,4 @@ contract(t, {}, (t, server) => {
     }
     await refused(t, server, 'not-found', () => server.ask('POST', '/nowhere', { body: '{}' }));
   });
-
-  t.test('HEAD of the status has the fields of a GET and no body', async (t) => {
-    const { status, headers } = await server.ask('HEAD', '/status');
-    t.equal(status, 200);
-    t.ok(Number(headers['content-length']) > 100);
-  });
-
-  t.test('the page is there', async (t) => {
-    const { status, headers, bytes } = await server.ask('GET', '/');
-    t.equal(status, 200);
-    t.match(headers['content-type'], /^text\//);
-    t.ok(bytes.length > 0);
-  });
-
-  t.test('nothing is compressed, however much it is asked for', async (t) => {
-    const id = await server.join();
-    const options = { headers: { 'Accept-Encoding': 'gzip;q=1.0, br, identity;q=0' } };
-    for (const [method, target] of [
-      ['GET', '/'],
-      ['GET', '/status'],
-      ['GET', `/place/${id}`],
-      ['POST', '/leave/x'],
-      ['GET', '/nowhere']
-    ]) {
-      t.equal((await server.ask(method, target, options)).headers['content-encoding'], undefined);
-    }
-  });
 });

@@ -113,34 +113,6 @@ bound('connections in all', { connections: 4 }, async (t, server) => {
   t.equal((await server.status()).joined, 0, 'no client has joined');
 });
 
-bound(
-  'connections in all, whose requests JavaScript handles',
-  { connections: 8 },
-  async (t, server) => {
-    const wires = await Promise.all(Array.from({ length: 8 }, () => server.wire()));
-    for (const wire of wires) {
-      wire.send(request('GET', '/place/nobody'));
-      t.equal((await server.read(wire)).status, 404);
-    }
-    const late = await server.wire();
-    late.send(request('POST', '/join'));
-    t.equal(problemOf(await server.read(late)), 'too-many-connections');
-    await late.destroy();
-    await wires.pop().destroy();
-    let next;
-    await until(async () => {
-      next = await server.wire();
-      next.send(request('POST', LEAVE));
-      if ((await server.read(next)).status === 204) return true;
-      await next.destroy();
-      return false;
-    }, 'one that goes makes room');
-    await Promise.all([...wires, next].map((wire) => wire.destroy()));
-    await server.noConnectionBut(0);
-    t.equal((await server.status()).joined, 0, 'no client has joined');
-  }
-);
-
 bound('the bytes of a head', { 'head-bytes': '6K' }, async (t, server) => {
   const headers = (length) => ({ headers: { 'X-Long': 'x'.repeat(length) } });
   t.equal((await server.ask('GET', '/status', headers(5000))).status, 200);

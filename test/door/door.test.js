@@ -63,28 +63,6 @@ function against(name, options, test) {
 
 // ---- Sending ahead ------------------------------------------------------------------------------
 
-against('requests behind a parked poll are answered after it, in order', {}, async (t, server) => {
-  const id = await server.join();
-  const { wire, answer } = await server.park(id);
-  wire.send(
-    Buffer.concat([
-      LEAVE,
-      request('POST', `/throw/${id}/nowhere`, { body: '{}' }),
-      LEAVE,
-      request('GET', '/status')
-    ])
-  );
-  await server.until(({ heldBytes }) => heldBytes > 0);
-  t.equal((await server.status()).parked, 1);
-  t.equal(wire.leftOver.length, 0, 'nothing is answered before its turn');
-  await server.throw(id, 'left');
-  t.equal((await answer).body.sprites.length, 1);
-  t.equal((await server.read(wire)).status, 204);
-  t.equal(problemOf(await server.read(wire)), 'bad-edge');
-  t.equal((await server.read(wire)).status, 204);
-  t.equal((await server.read(wire)).body.clients, 1);
-});
-
 against('however much is sent ahead, little is held and nothing lost', {}, async (t, server) => {
   const id = await server.join();
   const { wire, answer } = await server.park(id);
@@ -101,36 +79,6 @@ against('however much is sent ahead, little is held and nothing lost', {}, async
   t.equal(wire.leftOver.length, 0);
   t.equal((await server.status()).heldBytes, 0);
 });
-
-against(
-  'a client that sends ahead and does not read gets every answer whole, in order, once it reads',
-  {},
-  async (t, server) => {
-    const wire = await server.wire();
-    const times = 10000;
-    const unknown = request('POST', '/throw/00000000-0000-4000-8000-000000000000/up', {
-      body: '{}'
-    });
-    wire.pause();
-    wire.send(Buffer.concat(Array.from({ length: times }, () => Buffer.concat([LEAVE, unknown]))));
-    // Many turns of the server's loop: the answers fill what the kernel takes for one connection.
-    const other = await server.wire();
-    for (let i = 0; i < 2000; i++) {
-      other.send(LEAVE);
-      await server.read(other);
-    }
-    other.destroy();
-    wire.resume();
-    for (let i = 0; i < times; i++) {
-      if ((await server.read(wire)).status !== 204) t.fail(`answer ${2 * i}`);
-      const answer = await server.read(wire);
-      if (answer.status !== 404 || problemOf(answer) !== 'unknown-client') {
-        t.fail(`answer ${2 * i + 1}`);
-      }
-    }
-    t.equal(wire.leftOver.length, 0);
-  }
-);
 
 // ---- Not reading --------------------------------------------------------------------------------
 
@@ -257,22 +205,6 @@ against(
     t.equal((await server.status()).thrown, MEGABYTES, 'and nothing half-sent was thrown');
   }
 );
-
-against('hundreds that vanish in the middle of everything', {}, async (t, server) => {
-  const ids = [];
-  for (let i = 0; i < 20; i++) ids.push(await server.join());
-  for (let round = 0; round < 3; round++) {
-    const wires = await Promise.all(Array.from({ length: 200 }, () => server.wire()));
-    wires.forEach((wire, i) => {
-      const poll = request('GET', `/poll/${ids[i % 20]}`);
-      wire.send(i % 3 === 0 ? poll.subarray(0, 5 + (i % 40)) : poll);
-    });
-    await server.until(({ parked }) => parked > 0);
-    await Promise.all(wires.map((wire, i) => (i % 2 === 0 ? wire.reset() : wire.destroy())));
-    await server.noConnectionBut(0);
-  }
-  t.equal((await server.until(({ parked }) => parked === 0)).clients, 20);
-});
 
 // ---- Coming in numbers --------------------------------------------------------------------------
 

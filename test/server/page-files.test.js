@@ -1,9 +1,7 @@
-import { createServer } from 'node:http';
 import t from 'tap';
 import { arenaFiles } from '../../lib/arena/files.js';
 import { findGames } from '../../lib/arena/games.js';
-import { contentSecurityPolicy, openPages, pageFiles } from '../../lib/base/page-files.js';
-import { listening } from '../support/addresses.js';
+import { contentSecurityPolicy, pageFiles } from '../../lib/base/page-files.js';
 
 /** Where a file's way to another one leads, under a path of a proxy's: nothing leads out of that. */
 function under(path, name) {
@@ -67,38 +65,4 @@ t.test('a Host that is none does not get into the policy', async (t) => {
   ]) {
     t.match(contentSecurityPolicy(host, 9090), "connect-src 'self';");
   }
-});
-
-t.test('served over HTTP', async (t) => {
-  const pages = openPages();
-  const server = createServer((request, response) => {
-    const { pathname } = new URL(request.url, 'http://x');
-    const file = pages.answer(request, pathname, { transientPort: 9090 });
-    response.writeHead(file?.status ?? 404, file?.headers);
-    response.end(file?.body);
-  });
-  const port = await listening(t, server);
-  const ask = (path, method = 'GET') => fetch(`http://127.0.0.1:${port}${path}`, { method });
-  const page = await ask('/');
-  t.equal(page.status, 200);
-  t.match(await page.text(), '<!doctype html>');
-  t.match(page.headers.get('content-security-policy'), 'http://127.0.0.1:9090');
-  t.equal(page.headers.get('content-encoding'), null);
-  t.equal(page.headers.get('referrer-policy'), 'no-referrer');
-  const head = await ask('/page/page.js', 'HEAD');
-  t.equal(head.status, 200);
-  t.equal(await head.text(), '');
-  t.equal(
-    Number(head.headers.get('content-length')),
-    (await (await ask('/page/page.js')).arrayBuffer()).byteLength
-  );
-  for (const path of [
-    ...['/index.html', '/page/index.html', '/nothing.js', '/page.js', '/page/', '/page/page.js/'],
-    ...['/../server.js', '/%2e%2e/server.js', '/constructor']
-  ]) {
-    t.equal((await ask(path)).status, 404, path);
-  }
-  t.equal((await ask('/', 'POST')).status, 404, 'another method is for the routes to refuse');
-  t.equal(pages.has('/'), true);
-  t.equal(pages.has('/index.html'), false);
 });

@@ -1,18 +1,15 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { connect as connectPlainly } from 'node:net';
 import { constants } from 'node:os';
 import path from 'node:path';
-import { Duplex } from 'node:stream';
-import { setImmediate as immediate } from 'node:timers/promises';
 import { connect } from 'node:tls';
 
 import t from 'tap';
 
 import { openTls } from '../../lib/http/tls.js';
 import { certificate } from '../support/certificate.js';
-import { checkAnswer, problemOf } from '../support/contract.js';
+import { checkAnswer } from '../support/contract.js';
 import { clientHello, request, Wire } from '../support/http.js';
 import { launch } from '../support/launch.js';
 import { startServer } from '../support/server.js';
@@ -74,8 +71,6 @@ t.test('SIGUSR2 while it starts is no end either', async (t) => {
   t.ok(lines.some((line) => line.includes('listens on')));
   t.match(Buffer.concat(errors).toString(), NOTHING);
 });
-
-const NOBODY = '11111111-2222-8333-8444-000000000000';
 
 // ---- The port -----------------------------------------------------------------------------------
 
@@ -231,49 +226,6 @@ t.test('SIGTERM answers a poll parked over TLS', async (t) => {
 
 // ---- Handshakes ---------------------------------------------------------------------------------
 
-t.test('TLS 1.2 and 1.3 are spoken, nothing older, and no HTTP/2', async (t) => {
-  const server = await startTls(t);
-  for (const version of ['TLSv1.2', 'TLSv1.3']) {
-    const wire = await secure(server.tlsPort, { minVersion: version, maxVersion: version });
-    t.equal(wire.socket.getProtocol(), version);
-    t.equal((await ask(wire, 'GET', '/status')).status, 200, version);
-    await wire.destroy();
-  }
-  const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' };
-  await t.rejects(secure(server.tlsPort, old), { code: /ALERT_PROTOCOL_VERSION/ });
-  await t.rejects(secure(server.tlsPort, { ALPNProtocols: ['h2'] }), {
-    code: /ALERT_NO_APPLICATION_PROTOCOL/
-  });
-  const wire = await secure(server.tlsPort, { ALPNProtocols: ['h2', 'http/1.1'] });
-  t.equal(wire.socket.alpnProtocol, 'http/1.1');
-  t.equal((await ask(wire, 'GET', '/status')).status, 200);
-  await wire.destroy();
-  const { handshakes, handshakesFailed, handshakesResumed } = await server.status();
-  t.strictSame([handshakes, handshakesFailed, handshakesResumed], [3, 2, 0]);
-  await server.stop();
-});
-
-t.test('a handshake and a request that come byte by byte', async (t) => {
-  const server = await startTls(t);
-  const below = connectPlainly({ port: server.tlsPort, host: '127.0.0.1', noDelay: true });
-  const socket = new Duplex({
-    read() {},
-    async write(bytes, encoding, done) {
-      for (const byte of bytes) {
-        below.write(Uint8Array.of(byte));
-        await immediate();
-      }
-      done();
-    }
-  });
-  below.on('data', (bytes) => socket.push(bytes));
-  const wire = await secure(server.tlsPort, { socket });
-  t.equal((await ask(wire, 'POST', `/leave/${NOBODY}`)).status, 204);
-  below.destroy();
-  await server.until(({ tlsConnections }) => tlsConnections === 0);
-  await server.stop();
-});
-
 t.test('a session goes on by its ticket, after a restart with --state too', async (t) => {
   const versions = ['TLSv1.2', 'TLSv1.3'];
   const sessionOf = async (server, maxVersion) => {
@@ -356,6 +308,10 @@ t.test('a connection that begins no handshake is bounded, and does not stay', as
   );
   t.equal((await secure(server.tlsPort)).shown, 'old', 'another address is still welcome');
   await Promise.all(wires.map((wire) => wire.closed()));
+  t.ok(
+    wires.every(({ leftOver }) => leftOver.length === 0),
+    'without a word that is no TLS'
+  );
   const counted = await secure(server.tlsPort, { localAddress: '127.0.0.9' });
   t.equal((await ask(counted, 'GET', '/place/nobody')).status, 404, 'and so is this one again');
   await server.stop();
@@ -381,23 +337,6 @@ t.test('what is no handshake is closed', async (t) => {
   await server.stop();
 });
 
-t.test('connections by TLS are connections as all others', async (t) => {
-  const server = await startTls(t, { options: { connections: 4 } });
-  const wires = [];
-  for (let i = 0; i < 4; i += 1) wires.push(await secure(server.tlsPort));
-  await t.rejects(secure(server.tlsPort), 'one more is closed');
-  const late = await server.wire();
-  late.send(request('POST', '/join'));
-  t.equal(problemOf(await server.read(late)), 'too-many-connections');
-  for (const wire of wires) {
-    t.equal((await ask(wire, 'GET', '/place/nobody')).status, 404, 'those that are there stay');
-  }
-  await Promise.all([...wires, late].map((wire) => wire.destroy()));
-  await server.noConnectionBut(0);
-  t.equal((await server.status()).joined, 0);
-  await server.stop();
-});
-
 // ---- Workers ------------------------------------------------------------------------------------
 
 /** Enough that each worker has some. */
@@ -411,26 +350,6 @@ const untilAllShow = (server, name) =>
     for (let i = 0; i < WIRES; i += 1) if ((await shown(server)) !== name) return false;
     return true;
   }, `all show ${name}`);
-
-t.test('a poll by TLS is parked in a worker, and answered there', async (t) => {
-  const server = await startWithWorkers(t);
-  const wires = [];
-  for (let i = 0; i < WIRES; i += 1) wires.push(await Wire.openTls(server.tlsPort));
-  const ids = [];
-  for (const wire of wires) ids.push((await wire.send(request('POST', '/join')).read()).body.id);
-  for (const [i, wire] of wires.entries()) wire.send(request('GET', `/poll/${ids[i]}`));
-  await server.until(({ parked, tlsConnections }) => parked === WIRES && tlsConnections === WIRES);
-  for (const id of ids) t.equal((await server.throw(id, 'left', `"not"`)).status, 400);
-  for (const id of ids) t.equal((await server.throw(id, 'left', '{"a":1}')).status, 202);
-  for (const wire of wires) {
-    t.match((await wire.read()).body, { sprites: [{ sprite: { a: 1 } }] });
-    await wire.destroy();
-  }
-  await server.until(({ parked }) => parked === 0);
-  for (const id of ids) await server.leave(id);
-  await server.leaveNothing();
-  await server.stop();
-});
 
 t.test('SIGUSR2 has every worker show another certificate', async (t) => {
   const server = await startWithWorkers(t, { 'log-level': 'warn' });
@@ -456,38 +375,3 @@ t.test('SIGUSR2 has every worker show another certificate', async (t) => {
   await untilAllShow(server, 'new');
   await server.stop();
 });
-
-/** Ways to the workers: a connection is counted once, whichever of them has it. */
-const OPEN = {
-  'by TLS': (server) => Wire.openTls(server.tlsPort, '127.0.0.1', '127.0.0.9'),
-  plain: (server) => Wire.open(server.port, '127.0.0.1', '127.0.0.9')
-};
-
-for (const [name, openAt] of Object.entries(OPEN)) {
-  t.test(`connections ${name} are those of their address`, (t) => oneTooMany(t, openAt));
-}
-
-async function oneTooMany(t, openAt) {
-  const server = await startWithWorkers(t, { 'address-connections': 4, 'idle-time': 60 });
-  /** A connection that is served, or undefined where it was refused: 503, or closed. */
-  async function served() {
-    const wire = await openAt(server).catch(() => undefined);
-    const { status } =
-      (await wire
-        ?.send(request('OPTIONS', '/join'))
-        .read()
-        .catch(() => {})) ?? {};
-    if (status === 204) return wire;
-    await wire?.destroy();
-    return undefined;
-  }
-  const wires = (await Promise.all(Array.from({ length: WIRES }, served))).filter(Boolean);
-  t.equal(wires.length, 4, 'as many as an address may have');
-  await Promise.all(wires.map((wire) => wire.destroy()));
-  await until(async () => {
-    const wire = await served();
-    await wire?.destroy();
-    return wire !== undefined;
-  }, 'others have their places');
-  await server.stop();
-}
