@@ -67,25 +67,6 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
     t.equal(after.waiting, 2);
   });
 
-  t.test('what flies on answers a parked poll at once', async (t) => {
-    const [one, other] = [await server.join(), await server.join()];
-    const before = await server.status();
-    // With two clients some edge leads back to the thrower, and its sprite waits there.
-    for (const edge of ['left', 'up']) await server.throw(one, edge, `{"e":"${edge}"}`);
-    const { waiting } = await server.status();
-    const first = (await server.poll(one)).body.sprites;
-    t.equal(first.length, 1);
-    t.equal(waiting, 2);
-    const { body } = await server.poll(other);
-    const { answer } = await server.park(other, `ack=${body.seq}`);
-    await server.leave(one);
-    t.strictSame(
-      (await answer).body.sprites.map(({ sprite }) => sprite),
-      [first[0].sprite]
-    );
-    t.equal((await server.status()).lost, before.lost);
-  });
-
   t.test('with no client left to fly to it is lost, and the reason is counted', async (t) => {
     const id = await server.join();
     const before = await server.status();
@@ -98,16 +79,6 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
       after.lost
     );
     t.equal(after.mailboxBytes, 0);
-  });
-
-  t.test('what an answer carried but no ack freed flies on as well', async (t) => {
-    const [one, other] = [await server.join(), await server.join()];
-    await server.throw(one, 'left', '{"seen":1}');
-    await server.throw(one, 'up', '{"seen":2}');
-    await server.poll(one);
-    await server.poll(other);
-    await server.leave(one);
-    t.equal((await server.poll(other)).body.sprites.length, 2);
   });
 
   t.test('place tells row and column within rows and columns', async (t) => {
@@ -226,18 +197,6 @@ contract(t, { options: { lease: LEASE, hold: 30 } }, (t, server) => {
     t.strictSame({ clients, expired }, { clients: 0, expired: 1 });
   });
 
-  t.test('a parked client outlives its lease, and begins another when its poll ends', async (t) => {
-    const id = await server.join();
-    const other = await server.join();
-    const { wire } = await server.park(id);
-    await server.until(({ clients }) => clients === 1);
-    t.equal(problemOf(await server.poll(other)), 'unknown-client');
-    const begin = performance.now();
-    await wire.destroy();
-    await server.until(({ clients }) => clients === 0);
-    t.ok(performance.now() - begin >= LEASE * 1000);
-  });
-
   t.test('a client that comes back in time has its place and its sprites', async (t) => {
     const id = await server.join();
     const { body: place } = await server.ask('GET', `/place/${id}`);
@@ -272,42 +231,6 @@ contract(t, { options: { lease: LEASE, hold: 30 } }, (t, server) => {
       { expired: expired - before.expired, flown: flown - before.flown, lost },
       { expired: 1, flown: 2, lost: before.lost },
       'and what it was given flies on'
-    );
-  });
-
-  t.test('one that acks what it was given stays, however much comes', async (t) => {
-    const id = await server.join();
-    await server.throw(id, 'left');
-    const end = performance.now() + 1500 * LEASE;
-    let { seq } = (await server.poll(id)).body;
-    while (performance.now() < end) {
-      // Thrown before the ack: the poll is answered at once, and never parked.
-      await server.throw(id, 'left');
-      const answer = await server.poll(id, `ack=${seq}`);
-      t.equal(answer.status, 200);
-      ({ seq } = answer.body);
-      await pause(100);
-    }
-  });
-
-  t.test('the sprites of one whose lease has ended fly on to one that polls', async (t) => {
-    const [stays, goes] = [await server.join(), await server.join()];
-    const before = await server.status();
-    for (const edge of ['left', 'up', 'right', 'down']) {
-      await server.throw(goes, edge, `{"over":"${edge}"}`);
-    }
-    const caught = [];
-    let seq = 0;
-    while (caught.length < 4) {
-      const { body } = await server.poll(stays, `ack=${seq}`);
-      caught.push(...body.sprites.map(({ sprite }) => sprite.over));
-      ({ seq } = body);
-    }
-    t.strictSame(caught.sort(), ['down', 'left', 'right', 'up']);
-    const { clients, flown, lost } = await server.status();
-    t.strictSame(
-      { clients, flown, lost },
-      { clients: 1, flown: before.flown + 2, lost: before.lost }
     );
   });
 });

@@ -73,14 +73,6 @@ contract(t, { options: { lease: 30, 'max-sprite': 4096 } }, (t, server) => {
     });
   });
 
-  t.test('an ack frees although its poll is the one that parks', async (t) => {
-    const id = await server.join();
-    await server.throw(id, 'up');
-    await server.poll(id);
-    await server.park(id, 'ack=1');
-    t.equal((await server.status()).mailboxBytes, 0);
-  });
-
   t.test('an ack above what was ever sent is ack-ahead', async (t) => {
     const id = await server.join();
     await refused(t, server, 'ack-ahead', () => server.poll(id, 'ack=1'), 'nothing was sent');
@@ -180,18 +172,6 @@ contract(t, { options: { lease: 30, 'max-sprite': 4096 } }, (t, server) => {
     for (let i = 0; i < 3; i += 1) t.strictSame((await server.read(wire)).body, sprite);
     const status = await server.status();
     t.strictSame({ parked: status.parked, polls: status.polls - polls }, { parked: 0, polls: 3 });
-  });
-
-  t.test('a poll behind a request that JavaScript has handled is parked', async (t) => {
-    const id = await server.join();
-    const wire = await server.wire();
-    wire.send(request('GET', '/status?by=handling'));
-    t.equal((await server.read(wire)).status, 200);
-    const { polls } = await server.status();
-    wire.send(Buffer.concat([1, 2].map(() => request('GET', `/poll/${id}`))));
-    await server.until((status) => status.polls > polls);
-    await server.throw(id, 'left');
-    for (let i = 0; i < 2; i += 1) t.equal((await server.read(wire)).body.seq, 1);
   });
 
   t.test('a poll whose connection is lost is parked no more; sprites wait for it', async (t) => {

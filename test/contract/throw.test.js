@@ -179,37 +179,6 @@ contract(t, { options: { 'throw-rate': 0, 'max-sprite': 4096 } }, (t, server) =>
     await refused(t, server, 'stale-number', () => server.throw(id, 'left', '{}', 'n=99'));
   });
 
-  t.test('numbers may come in any order within the window, and start anywhere', async (t) => {
-    const id = await server.join();
-    for (const n of [1000, 940, 999, 937]) {
-      t.equal((await server.throw(id, 'left', '{}', `n=${n}`)).body.state, 'queued', `${n}`);
-    }
-    for (const n of [937, 1000, 940, 999]) {
-      t.equal((await server.throw(id, 'left', '{}', `n=${n}`)).body.state, 'duplicate', `${n}`);
-    }
-    await refused(t, server, 'stale-number', () => server.throw(id, 'left', '{}', 'n=936'));
-  });
-
-  t.test('the numbers 0 and 1 are numbers like any other', async (t) => {
-    const id = await server.join();
-    for (const n of [0, 1]) {
-      t.equal((await server.throw(id, 'left', '{}', `n=${n}`)).body.state, 'queued', `${n}`);
-      t.equal((await server.throw(id, 'left', '{}', `n=${n}`)).body.state, 'duplicate', `${n}`);
-    }
-    t.equal((await server.throw(id, 'left', '{}', 'n=0')).body.state, 'duplicate');
-  });
-
-  t.test('a throw without a number is never a duplicate', async (t) => {
-    const id = await server.join();
-    for (let i = 0; i < 3; i += 1) t.equal((await server.throw(id, 'left')).body.state, 'queued');
-  });
-
-  t.test("numbers are each client's own", async (t) => {
-    const [one, other] = [await server.join(), await server.join()];
-    t.equal((await server.throw(one, 'left', '{}', 'n=5')).body.state, 'queued');
-    t.equal((await server.throw(other, 'left', '{}', 'n=5')).body.state, 'queued');
-  });
-
   t.test('what was refused is not remembered: its number may come again', async (t) => {
     const id = await server.join();
     await refused(t, server, 'bad-sprite', () => server.throw(id, 'left', '[]', 'n=8'));

@@ -119,19 +119,6 @@ t.test('taking back a poll after its client left leaves the next one in its reco
   t.equal(conserved(pool).clients, 1);
 });
 
-t.test('ids are found by all their bytes', async (t) => {
-  const pool = makePool(t);
-  const [id] = join(pool);
-  for (const other of [UNKNOWN, '', 'x', `${id} `, id.replaceAll('-', ''), undefined, null, 5]) {
-    t.equal(poll(pool, other).outcome, 'unknown-client');
-    t.equal(pool.throw(other, 'left', -1, sprite({})), 'unknown-client');
-    t.equal(pool.place(other), null);
-    pool.leave(other);
-  }
-  t.equal(poll(pool, id.toUpperCase()).outcome, 'ok');
-  t.equal(conserved(pool).clients, 1);
-});
-
 /** Sprites that fly on between two ticks: see kFlyBudget in native/torus/pool.h. */
 const FLY_BUDGET = 8192;
 

@@ -73,41 +73,6 @@ t.test('a second leave from one block takes the newest node into the gap', async
   t.equal(torus.state().opened, 24);
 });
 
-t.test('the torus counts the nodes it touched', async (t) => {
-  const torus = torusOf(25);
-  const before = torus.touches();
-  const touched = [torus.leave(0), torus.leave(8), torus.join(0)];
-  t.same(touched, [4, 9, 4]);
-  t.same(torus.touches(), { steps: before.steps + 3, total: before.total + 17, most: 9 });
-});
-
-t.test('wrong arguments are refused and change nothing', async (t) => {
-  const torus = torusOf(4, 5);
-  for (const bad of [undefined, null, 'x', 1.5, -1, 2 ** 32, NaN, {}]) {
-    t.throws(() => torus.join(bad), TypeError);
-    t.throws(() => torus.leave(bad), TypeError);
-    t.throws(() => torus.neighbor(bad, 0), TypeError);
-    t.throws(() => torus.neighbor(0, bad), TypeError);
-    t.throws(() => torus.place(bad), TypeError);
-    t.throws(() => new Torus(bad), TypeError);
-  }
-  t.throws(() => torus.join(3), RangeError, 'it is in already');
-  t.throws(() => torus.join(5), RangeError, 'not below the capacity');
-  t.throws(() => torus.leave(4), RangeError, 'it is not in');
-  t.throws(() => torus.neighbor(4, 0), RangeError);
-  t.throws(() => torus.neighbor(0, 4), RangeError);
-  t.throws(() => torus.slot(4), RangeError);
-  t.throws(() => torus.links(new Uint8Array(4)), TypeError);
-  t.throws(() => torus.links(new Uint32Array(21)), RangeError);
-  t.throws(() => torus.slots(new Uint32Array(6)), RangeError);
-  t.throws(() => torus.restore(4, 2, 2, [0, 0]), TypeError);
-  t.throws(() => new Torus(2 ** 31), RangeError, 'no torus is that large');
-  t.throws(() => Torus(4), TypeError);
-  t.equal(torus.state().size, 4);
-  t.same(neighbors(torus, 3), [2, 2, 1, 1]);
-  t.throws(() => new Torus(0).join(0), RangeError);
-});
-
 /** Random steps toward one random population after the other, up to a limit. */
 function wander(rig, limit, steps) {
   let target = limit;

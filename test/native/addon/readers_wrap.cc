@@ -16,13 +16,6 @@
 namespace server {
 namespace {
 
-/** Whether the call's first argument has bytes, a Buffer or other view; throws when it has none. */
-bool hasBytes(const Nan::FunctionCallbackInfo<Value>& info) {
-  if (info.Length() > 0 && node::Buffer::HasInstance(info[0])) return true;
-  Nan::ThrowTypeError("the first argument must be a Buffer or Uint8Array");
-  return false;
-}
-
 Local<Value> stringOf(std::string_view text) {
   return Nan::New(text.data(), static_cast<int>(text.size())).ToLocalChecked();
 }
@@ -89,7 +82,6 @@ Local<Object> requestObject(std::string_view bytes, const HotRequest& request) {
 
 /** readHead(buffer): null when incomplete, false when it is not hot, or the request read. */
 NAN_METHOD(readHeadMethod) {
-  if (!hasBytes(info)) return;
   const std::string_view bytes = bytesOf(info[0]);
   HotRequest request;
   switch (readHead(bytes.data(), bytes.size(), &request)) {
@@ -135,7 +127,6 @@ Chunks::State readBody(const RequestHead& head, std::string_view bytes, size_t c
  */
 NAN_METHOD(readRequestMethod) {
   constexpr size_t kHeadBytes = 16384;
-  if (!hasBytes(info)) return;
   const std::string_view bytes = bytesOf(info[0]);
   RequestHead head;
   const Reading reading = readRequest(bytes, kHeadBytes, &head);
@@ -178,7 +169,6 @@ NAN_METHOD(readRequestMethod) {
 
 /** isJsonObject(buffer[, depth]): whether the bytes are one JSON object nested no deeper. */
 NAN_METHOD(isJsonObjectMethod) {
-  if (!hasBytes(info)) return;
   const std::string_view bytes = bytesOf(info[0]);
   const unsigned depth = info.Length() > 1
                              ? Nan::To<uint32_t>(info[1]).FromMaybe(base::kSpriteDepth)
@@ -191,7 +181,6 @@ NAN_METHOD(isJsonObjectMethod) {
  * of GET /feeds, asks for.
  */
 NAN_METHOD(readWatchMethod) {
-  if (!hasBytes(info)) return;
   WatchRequest watch;
   const bool isList = Nan::To<bool>(info[1]).FromJust();
   if (!(isList ? readWatchList : readWatch)(bytesOf(info[0]), &watch)) {
