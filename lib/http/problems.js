@@ -2,7 +2,7 @@
  * Every problem the server can answer with: RFC 9457 documents of type `urn:sprites:NAME`.
  *
  * A problem's `detail` tells the caller what to do. `retryAfter`, in seconds, is there where doing
- * the same again later can help (429, 502 and 503). lib/http/problem-answers.js writes them.
+ * the same again later can help (429, 502 and 503). `problemAnswer` writes them.
  */
 
 /**
@@ -442,3 +442,32 @@ export const problems = {
     retryAfter: 5
   }
 };
+
+/**
+ * A problem's answer, in its parts.
+ *
+ * @param {string} name one of lib/http/problems.js
+ * @param {{detail?: string, headers?: object}} [how] `detail`: what to do, when more can be said than
+ *     the table does; `headers`: further fields of the answer
+ * @returns {{status: number, headers: Record<string, string | number>, body: string}}
+ */
+export function problemAnswer(name, { detail, headers } = {}) {
+  const { status, title, detail: usual, retryAfter } = problems[name];
+  const body = JSON.stringify({
+    type: `urn:sprites:${name}`,
+    title,
+    status,
+    detail: detail ?? usual
+  });
+  return {
+    status,
+    headers: {
+      ...headers,
+      'Content-Type': 'application/problem+json',
+      'Content-Length': Buffer.byteLength(body),
+      ...(status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {}),
+      ...(retryAfter === undefined ? {} : { 'Retry-After': retryAfter })
+    },
+    body
+  };
+}

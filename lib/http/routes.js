@@ -1,7 +1,6 @@
 import { REQUEST_BYTES, openApplication } from './application.js';
 import { openApi } from './openapi.js';
-import { problemAnswer } from './problem-answers.js';
-import { problems } from './problems.js';
+import { problemAnswer, problems } from './problems.js';
 import { invitations } from '../base/lan-addresses.js';
 import { Refusal } from '../base/refusal.js';
 import { EDGES, Unanswerable } from '../torus/pool.js';

@@ -6,7 +6,7 @@ import { isByOwnName, isLoopback } from '../base/lan-addresses.js';
 import { contentSecurityPolicy, fileAt } from '../base/page-files.js';
 import { explained } from '../base/port-errors.js';
 import { answerText } from '../http/exchange.js';
-import { problemAnswer } from '../http/problem-answers.js';
+import { problemAnswer } from '../http/problems.js';
 
 /**
  * The admin listener: what operators and their machines ask, on a port of its own that strangers

@@ -15,9 +15,8 @@ import {
 import { problemOf } from '../support/contract.js';
 import { request } from '../support/http.js';
 import { temporary } from '../support/processes.js';
-import { startServer } from '../support/server.js';
+import { startServer, startWithEveryWay } from '../support/server.js';
 import { untilCounts } from '../support/until.js';
-import { startWithEveryWay } from '../support/ways.js';
 
 /** A game that counts its reductions. */
 const COUNTER = {

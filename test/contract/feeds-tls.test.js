@@ -16,7 +16,7 @@ import {
 import { request } from '../support/http.js';
 import { resident } from '../support/processes.js';
 
-import { startWithEveryWay } from '../support/ways.js';
+import { startWithEveryWay } from '../support/server.js';
 
 /**
  * Feeds by TLS: watching and publishing are the same there.

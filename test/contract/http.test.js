@@ -3,8 +3,7 @@ import t from 'tap';
 import { checkAnswer, problemOf } from '../support/contract.js';
 import { put, tokenFile } from '../support/feeds.js';
 import { request } from '../support/http.js';
-import { contract, refused } from '../support/server.js';
-import { startWithEveryWay } from '../support/ways.js';
+import { contract, refused, startWithEveryWay } from '../support/server.js';
 
 const NOBODY = '11111111-2222-8333-8444-000000000000';
 const HOST = 'Host: sprites.test\r\n';

@@ -2,9 +2,6 @@ import { statSync } from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 
-import { AddressLimits } from '../../lib/torus/address-limits.js';
-import { readOptions } from '../../lib/operator/options.js';
-import { Pool } from '../../lib/torus/pool.js';
 import { problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
 import { launchToEnd } from '../support/launch.js';
@@ -54,23 +51,6 @@ bound('joins from one source address', { 'address-joins': 1 }, async (t, server)
   t.equal(elsewhere.status, 201, 'another address is still welcome');
   t.equal((await server.throw(ids[0], 'left')).status, 202, 'and clients that have joined are');
   for (const id of [...ids, elsewhere.body.id]) await server.leave(id);
-});
-
-t.test('IPv6 counts by its /64, IPv4 by the address, and a mapped one as IPv4', async (t) => {
-  const limits = new AddressLimits({ ...readOptions([]), addressJoins: 1 });
-  const pool = new Pool({ ...readOptions([]), capacity: 100 }, limits);
-  t.teardown(() => pool.close());
-  // An address may join ten times its rate at once.
-  const may = (address) =>
-    Array.from({ length: 10 }, () => pool.join(address).outcome).every((it) => it === 'ok');
-  t.equal(may('2001:db8:0:1::1'), true);
-  t.equal(may('2001:db8:0:1:ffff::2'), false, 'the same /64');
-  t.equal(may('2001:db8:0:2::1'), true, 'another one');
-  t.equal(may('192.0.2.1'), true);
-  t.equal(may('::ffff:192.0.2.1'), false, 'the same, mapped');
-  t.equal(may('192.0.2.2'), true);
-  t.equal(may('::1'), true);
-  t.equal(may('0.0.0.0'), true, "the loopback network is not IPv4's");
 });
 
 bound('connections from one source address', { 'address-connections': 3 }, async (t, server) => {

@@ -75,7 +75,9 @@ t.test('--trust-proxy x-forwarded-for: by that header alone', (t) =>
         { ...many, 'X-Forwarded-For': '192.0.2.1' }
       ],
       [{ 'X-Forwarded-For': '2001:db8::1' }, { 'X-Forwarded-For': '[2001:db8::2]:443' }],
-      [{ 'X-Forwarded-For': '192.0.2.1, 192.0.2.3' }]
+      [{ 'X-Forwarded-For': '192.0.2.1, 192.0.2.3' }],
+      [{ 'X-Forwarded-For': '::1' }],
+      [{ 'X-Forwarded-For': '0.0.0.0' }]
     ],
     [
       { 'X-Forwarded-For': 'unknown' },

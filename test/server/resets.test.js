@@ -7,8 +7,7 @@ import t from 'tap';
 import { each, lengthOf } from '../support/until.js';
 import { put, tokenFile } from '../support/feeds.js';
 import { clientHello, request, resetSocket } from '../support/http.js';
-import { startServer } from '../support/server.js';
-import { startWithEveryWay } from '../support/ways.js';
+import { startServer, startWithEveryWay } from '../support/server.js';
 
 /**
  * Peers that reset their connection, at every moment of every kind of answer, by every port. A
