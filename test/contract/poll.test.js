@@ -174,30 +174,6 @@ contract(t, { options: { lease: 30, 'max-sprite': 4096 } }, (t, server) => {
     t.strictSame({ parked: status.parked, polls: status.polls - polls }, { parked: 0, polls: 3 });
   });
 
-  t.test('a poll whose connection is lost is parked no more; sprites wait for it', async (t) => {
-    const id = await server.join();
-    const ends = { closed: (wire) => wire.destroy(), reset: (wire) => wire.reset() };
-    let seq = 0;
-    for (const [name, end] of Object.entries(ends)) {
-      const { wire } = await server.park(id, `ack=${seq}`);
-      await end(wire);
-      await server.until(({ parked }) => parked === 0);
-      t.strictSame((await server.throw(id, 'left')).body, { state: 'queued' }, name);
-      ({ seq } = (await server.poll(id, `ack=${seq}`)).body);
-    }
-    t.equal(seq, 2);
-  });
-
-  t.test('polls pipelined by several clients are all let go with their connection', async (t) => {
-    const ids = [await server.join(), await server.join(), await server.join()];
-    const wire = await server.wire();
-    wire.send(Buffer.concat(ids.map((id) => request('GET', `/poll/${id}`))));
-    await server.until(({ parked }) => parked === 1);
-    await wire.destroy();
-    await server.until(({ parked }) => parked === 0);
-    t.equal((await server.throw(ids[0], 'left')).body.state, 'queued');
-  });
-
   t.test('an answer is shut into a byte bound, and the next one goes on', async (t) => {
     const id = await server.join();
     const big = `{"x":"${'.'.repeat(4000)}"}`;
