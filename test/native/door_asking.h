@@ -28,6 +28,7 @@ namespace server::test {
 
 constexpr uint32_t kOddBody = 40000;
 constexpr uint32_t kOddHead = 8192;
+inline const BodyBounds kOddBodies = {.most = {{"odd", kOddBody}}};
 
 /** What is done with a request that was asked. */
 enum class How : uint8_t {
@@ -82,12 +83,6 @@ class OddRoutes {
   /** `cursor` is that of the feed's newest version. */
   OddRoutes(std::mt19937* random, Odds* odds, std::function<std::string()> cursor)
       : random_(*random), odds_(*odds), cursor_(std::move(cursor)) {}
-
-  Asker asker() {
-    return {.ask = [this](const Question& question) { ask(question); },
-            .gone = [this](Ticket ticket) { gone(ticket); },
-            .bodies = {.most = {{"odd", kOddBody}}}};
-  }
 
   void setDoor(Door* door) { door_ = door; }
 

@@ -1,7 +1,5 @@
-// Watchers of feeds at the front door, a part of door_test: polls that are parked, compressed
-// and of many feeds, event streams, heads and bodies in pieces, connections that close at any
-// moment, stalled readers. No watcher may see versions out of order, and one that keeps asking has
-// the newest in the end.
+// Watchers of feeds at the front door, a part of door_test: what is a matter of time, of sockets
+// that stall, and of bytes that many share. (test/native/simulate.cc has their histories.)
 #ifndef SPRITES_TEST_NATIVE_DOOR_FEEDS_H_
 #define SPRITES_TEST_NATIVE_DOOR_FEEDS_H_
 
@@ -9,11 +7,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
-#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,7 +17,6 @@
 
 #include "expect.h"
 #include "feeds/feeds.h"
-#include "http/replies.h"
 #include "peer.h"
 #include "simulated_documents.h"
 
@@ -41,117 +36,27 @@ inline void stepFeeds(Feeds* feeds) {
   }
 }
 
-/** The words of the table's answers. */
-inline void addFeedReplies(Replies* replies) {
-  replies->feed = Reply("HTTP/1.1 200 OK\r\nContent-Length: ");
-  replies->feedGzip = Reply("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ");
-  replies->feedStream = Reply("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
-}
-
-/** How an answer names its outcome. */
-inline std::string problem(Outcome outcome) {
-  return "Outcome: " + std::to_string(static_cast<int>(outcome)) + "\r\n";
-}
-
 class DoorFeeds {
  public:
   using Turn = std::function<void()>;
   using Pass = std::function<void(uint64_t milliseconds)>;
 
   /** `secure` is a port by TLS. */
-  DoorFeeds(Feeds* feeds, Port port, Port secure, std::mt19937* random, Turn turn, Pass pass)
+  DoorFeeds(Feeds* feeds, Port port, Port secure, Turn turn, Pass pass)
       : feeds_(feeds),
         port_(port),
         secure_(secure),
-        random_(*random),
         turn_(std::move(turn)),
         pass_(std::move(pass)) {}
 
-  /** Versions come while all kinds of watchers come, go and ask again. */
-  void parkAndPublish() {
-    for (const char* key : kKeys) publish(key);
-    std::vector<Reader> readers(48);
-    for (size_t i = 0; i < readers.size(); ++i) {
-      readers[i].kind = static_cast<Kind>(i % kKinds);
-      ask(&readers[i]);
-    }
-    for (int round = 0; round < 120; ++round) {
-      publish(kKeys[below(2)]);
-      for (uint32_t turns = below(4); turns > 0; --turns) turn_();
-      for (Reader& reader : readers) {
-        if (below(40) == 0) {
-          below(2) == 0 ? reader.wire->reset() : reader.wire->close();
-          ask(&reader);
-        } else if (below(3) == 0) {
-          listen(&reader);
-        }
-      }
-    }
-    until([&] {
-      bool all = true;
-      for (Reader& reader : readers) {
-        listen(&reader);
-        all = all && reader.seen == version_[reader.key];
-      }
-      return all;
-    });
-    // Those of them that are streams, and nothing but the value's end, are told so.
-    EXPECT(feeds_->counts().streams > 0);
-    publish(kGone);
-    Wire poll(port_);
-    Wire stream(port_);
-    poll.send(get(kGone, "?after=" + cursor(kGone)));
-    stream.send(get(kGone, "", "Accept: text/event-stream\r\n"));
-    until([&] { return stream.read().find("\"v\":1") != std::string::npos; });
-    until([&] { return feeds_->find(kGone)->watching == 2; });
-    feeds_->remove(kGone);
-    version_.erase(kGone);
-    until([&] { return poll.read().find(problem(Outcome::kUnknownFeed)) != std::string::npos; });
-    until([&] {
-      return stream.read().find("unknown-feed\"}\n\n\r\n0\r\n\r\n") != std::string::npos;
-    });
-    readers.clear();
-    until([&] { return feeds_->counts().watching == 0; });
-  }
-
-  /** What the table refuses, and what is for JavaScript to answer. */
-  void askOddly(Port worker) {
-    Wire refused(port_);
-    refused.send(get("nobody", ""));
-    until([&] { return refused.read().find(problem(Outcome::kUnknownFeed)) != std::string::npos; });
-    refused.read().clear();
-    refused.send(get(kKeys[0], "?hold=99"));
-    until([&] { return refused.read().find(problem(Outcome::kBadHold)) != std::string::npos; });
-    Wire many(port_);
-    many.send(post("{\"feeds\":{\"nobody\":\"\",\"" + std::string(kKeys[0]) + "\":\"\"}}"));
-    until([&] { return many.read().find("unknown-feed\"},{") != std::string::npos; });
-    const std::string odd[] = {
-        get("a//b", ""),
-        get(kKeys[0], "?after=a_b"),
-        get(kKeys[0], "", "Accept: text/event-stream;q=1\r\n"),
-        post("{}"),
-        post("{\"feeds\":{\"\\u0061\":\"\"}}"),
-        post("{\"feeds\":{\"a\":\"\",\"a\":\"\"}}"),
-        post(std::string(20000, ' ')),
-    };
-    for (const std::string& text : odd) {
-      Wire wire(port_);
-      wire.send(text);
-      until([&] { return wire.read().starts_with("HTTP/1.1 404"); });
-    }
-    // A worker has no feeds.
-    Wire elsewhere(worker);
-    elsewhere.send(get(kKeys[0], ""));
-    until([&] { return elsewhere.read().starts_with("HTTP/1.1 404"); });
-  }
-
   /** A poll's hold ends; a quiet stream is given a comment in every 25 seconds. */
   void comment() {
-    Wire stream(port_);
-    stream.send(get(kKeys[0], "?after=" + cursor(kKeys[0]), "Accept: text/event-stream\r\n"));
+    publish(kScores);
+    Wire stream(secure_);
+    stream.send(get(kScores, "?after=" + cursor(kScores), "Accept: text/event-stream\r\n"));
     Wire poll(port_);
-    poll.send(get(kKeys[0], "?hold=20&after=" + cursor(kKeys[0])));
-    until([&] { return feeds_->find(kKeys[0])->watching == 2; });
+    poll.send(get(kScores, "?hold=20&after=" + cursor(kScores)));
+    until([&] { return (stream.read(), feeds_->find(kScores)->watching == 2); });
     constexpr std::string_view kComment = "3\r\n:\n\n\r\n";
     const auto comments = [&] {
       size_t count = 0;
@@ -167,7 +72,7 @@ class DoorFeeds {
     std::string body;
     until([&] { return poll.take(&head, &body); });
     EXPECT(body ==
-           "{\"feed\":\"" + std::string(kKeys[0]) + "\",\"cursor\":\"" + cursor(kKeys[0]) + "\"}");
+           "{\"feed\":\"" + std::string(kScores) + "\",\"cursor\":\"" + cursor(kScores) + "\"}");
     pass_(1500);
     until([&] { return comments() == 2; });
     pass_(25500);
@@ -252,9 +157,9 @@ class DoorFeeds {
       const std::string header = i % 3 == 0 ? "" : kGzip;
       std::string text = i % 3 < 2 ? get(key, "?delta=1&after=" + cursor(key), header) : list;
       if (i % 3 == 2) text.insert(text.find("\r\n") + 2, header);
-      peers[i] = std::make_unique<Wire>(port_);
+      peers[i] = std::make_unique<Wire>(i < 3 ? secure_ : port_);
       peers[i]->send(text);
-      until([&] { return feeds_->find(key)->watching == i + 1; });
+      until([&] { return (peers[i]->read(), feeds_->find(key)->watching == i + 1); });
     }
     publish(key, 4 * kRemembered * kPatch, kPatch);
     std::string bodies[3];
@@ -274,7 +179,7 @@ class DoorFeeds {
     const auto isPacked = [&](uint64_t version) {
       std::string head;
       std::string body;
-      peers[0]->send(get(key, "?delta=1&after=" + cursorOf(key, version), kGzip));
+      peers[0]->send(get(key, "?delta=1&after=" + cursorOf(version), kGzip));
       until([&] { return peers[0]->take(&head, &body); });
       EXPECT(head.find("Content-Encoding: gzip") != head.npos || body.ends_with("]}"));
       return head.find("Content-Encoding: gzip") != head.npos;
@@ -299,27 +204,12 @@ class DoorFeeds {
   }
 
  private:
-  static constexpr const char* kKeys[] = {"scores", "match/8"};
-  static constexpr const char* kGone = "gone";
+  static constexpr const char* kScores = "scores";
   static constexpr const char* kGzip = "Accept-Encoding: gzip\r\n";
   static constexpr const char* kLarge = "large";
   /** More than the kernel buffers for a stalled reader. */
   static constexpr size_t kLargeValue = 6000000;
   static constexpr size_t kValue = 2000;
-
-  enum class Kind { kPoll, kDelta, kGzip, kMany, kPieces, kStream, kStreamOfPatches };
-  static constexpr size_t kKinds = 7;
-
-  /** A watcher that asks again after an answer, and reconnects when it was cut off. */
-  struct Reader {
-    Kind kind;
-    std::unique_ptr<Wire> wire;
-    std::string key;
-    uint64_t seen = 0;  // the version that it has
-    bool headed = false;
-  };
-
-  uint32_t below(uint32_t bound) { return random_() % bound; }
 
   template <typename Holds>
   void until(Holds&& holds) {
@@ -337,12 +227,12 @@ class DoorFeeds {
 
   static std::string post(const std::string& body) { return request("POST", "/feeds", body); }
 
-  std::string cursorOf(const std::string& key, uint64_t version) const {
+  static std::string cursorOf(uint64_t version) {
     std::string text;
-    Cursor{feeds_->find(key)->cursor.epoch, version}.appendTo(&text);
+    Cursor{1, version}.appendTo(&text);
     return text;
   }
-  std::string cursor(const std::string& key) const { return cursorOf(key, version_.at(key)); }
+  std::string cursor(const std::string& key) const { return cursorOf(version_.at(key)); }
 
   /** `more`: bytes of another member, which the patch changes, too. */
   void publish(const std::string& key, size_t length = kValue, size_t more = 0) {
@@ -353,67 +243,10 @@ class DoorFeeds {
     if (more > 0) {
       patch += R"(,{"op":"add","path":"/more","value":")" + std::string(more, 'm') + "\"}";
     }
-    // Some versions have their compressed form ready.
-    const std::string gzip = below(2) == 0 ? "compressed " + std::to_string(version) : "";
-    const Feed* feed = feeds_->find(key);
-    const uint64_t epoch = feed == nullptr ? 1 + below(1000) : feed->cursor.epoch;
     uint32_t watching;
     const Outcome outcome = feeds_->publish(
-        {.key = key, .cursor = {epoch, version}, .value = value, .patch = patch, .gzip = gzip},
-        &watching);
+        {.key = key, .cursor = {1, version}, .value = value, .patch = patch}, &watching);
     EXPECT(outcome == Outcome::kOk);
-  }
-
-  /** Watches from the reader's version on, over a new connection where there is none. */
-  void ask(Reader* reader, bool anew = true) {
-    if (reader->key.empty()) reader->key = kKeys[below(2)];
-    if (anew) {
-      reader->wire = std::make_unique<Wire>(below(4) == 0 ? secure_ : port_);
-      reader->headed = false;
-    }
-    const std::string& key = reader->key;
-    const std::string after = reader->seen == 0 ? "" : cursorOf(key, reader->seen);
-    const std::string query = "?after=" + after;
-    std::string text;
-    switch (reader->kind) {
-      case Kind::kPoll:
-      case Kind::kPieces:
-        text = get(key, query);
-        break;
-      case Kind::kDelta:
-        text = get(key, query + "&delta=1&hold=30");
-        break;
-      case Kind::kGzip:
-        text = get(key, query, kGzip);
-        break;
-      case Kind::kMany:
-        text = post("{\"delta\":true,\"feeds\":{\"" + key + "\":\"" + after + "\"}}");
-        break;
-      case Kind::kStream:
-        text = get(key, query, "Accept: text/event-stream\r\n");
-        break;
-      case Kind::kStreamOfPatches:
-        text = get(key, query + "&delta=1", "Accept: text/event-stream\r\n");
-        break;
-    }
-    const bool pieces = reader->kind == Kind::kPieces || below(8) == 0;
-    const uint32_t cut = pieces ? 1 + below(text.size() - 1) : 0;
-    if (cut > 0) {
-      reader->wire->send(std::string_view(text).substr(0, cut));
-      turn_();
-    }
-    reader->wire->send(std::string_view(text).substr(cut));
-  }
-
-  /** The last version that some text tells of; 0 for none. */
-  static uint64_t versionIn(std::string_view text) {
-    uint64_t version = 0;
-    for (const std::string_view sign : {"{\"v\":", "/v\",\"value\":", "compressed "}) {
-      const size_t at = text.rfind(sign);
-      if (at == text.npos) continue;
-      version = std::max<uint64_t>(version, strtoull(text.data() + at + sign.size(), nullptr, 10));
-    }
-    return version;
   }
 
   static std::string unpacked(std::string_view bytes) {
@@ -423,50 +256,9 @@ class DoorFeeds {
     return text;
   }
 
-  void see(Reader* reader, uint64_t version) {
-    EXPECT(version > reader->seen && version <= version_[reader->key]);
-    reader->seen = version;
-  }
-
-  void listen(Reader* reader) {
-    if (reader->kind >= Kind::kStream) return listenToEvents(reader);
-    std::string head;
-    std::string body;
-    if (!reader->wire->take(&head, &body)) return;
-    EXPECT(head.compare(0, 12, "HTTP/1.1 200") == 0);
-    EXPECT(head.find("gzip") == head.npos || reader->kind == Kind::kGzip);
-    see(reader, versionIn(body));
-    ask(reader, false);
-  }
-
-  void listenToEvents(Reader* reader) {
-    std::string& text = reader->wire->read();
-    if (!reader->headed) {
-      const size_t end = text.find("\r\n\r\n");
-      if (end == text.npos) return;
-      EXPECT(text.find("chunked") < end);
-      text.erase(0, end + 4);
-      reader->headed = true;
-    }
-    // An event is one chunk.
-    for (;;) {
-      const size_t line = text.find("\r\n");
-      if (line == text.npos) return;
-      const size_t length = strtoul(text.c_str(), nullptr, 16);
-      if (text.size() < line + 2 + length + 2) return;
-      const std::string event = text.substr(line + 2, length);
-      text.erase(0, line + 2 + length + 2);
-      EXPECT(event.compare(event.size() - 2, 2, "\n\n") == 0);
-      if (event == ":\n\n") continue;
-      EXPECT(event.compare(0, 4, "id: ") == 0);
-      see(reader, versionIn(event));
-    }
-  }
-
   Feeds* const feeds_;
   const Port port_;
   const Port secure_;
-  std::mt19937& random_;
   const Turn turn_;
   const Pass pass_;
   std::map<std::string, uint64_t> version_;  // the newest of each feed

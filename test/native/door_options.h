@@ -1,6 +1,8 @@
-// A door's options where no bound of it is tested.
+// A door's options where no bound of it is tested, and its answers where no word of them is.
 #ifndef SPRITES_TEST_NATIVE_DOOR_OPTIONS_H_
 #define SPRITES_TEST_NATIVE_DOOR_OPTIONS_H_
+
+#include <string>
 
 #include "http/door.h"
 
@@ -16,6 +18,32 @@ inline DoorOptions doorOptions(uint32_t connections, uint32_t maxSprite) {
           .writeTime = 10000,
           .keepIdle = 60,
           .trust = Trust::kNobody};
+}
+
+/** Each names its outcome, or is as short as it may be. */
+inline Replies doorReplies() {
+  const auto bare = [](const std::string& status) {
+    return Reply("HTTP/1.1 " + status + "\r\nContent-Length: 0\r\n\r\n");
+  };
+  Replies replies;
+  for (size_t i = 0; i < kOutcomes; ++i) {
+    const auto outcome = static_cast<Outcome>(i);
+    const std::string status = outcome == Outcome::kOk          ? "204 "
+                               : outcome <= Outcome::kDuplicate ? "202 "
+                                                                : "400 ";
+    replies.outcomes[i] = bare(status + kOutcomeNames[i]);
+  }
+  replies.joined = Reply("HTTP/1.1 201 Created\r\nContent-Length: 36\r\n\r\n");
+  replies.json = replies.feed = Reply("HTTP/1.1 200 OK\r\nContent-Length: ");
+  replies.feedGzip = Reply("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ");
+  replies.feedPublic = Reply("HTTP/1.1 200 OK\r\nETag: \"");
+  replies.feedStream = Reply("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+  replies.timedOut = bare("408 Request Timeout");
+  replies.refused = replies.tooMuchHeld = bare("503 Service Unavailable");
+  replies.badRequest = bare("400 Bad Request");
+  replies.headTooLarge = bare("431 Request Header Fields Too Large");
+  replies.expectationFailed = bare("417 Expectation Failed");
+  return replies;
 }
 
 }  // namespace server::test

@@ -51,17 +51,6 @@ namespace {
 
 uint64_t microseconds() { return 1'000'000; }
 
-Replies makeReplies() {
-  Replies replies;
-  for (size_t i = 0; i < kOutcomes; ++i) {
-    const char* status = i <= static_cast<size_t>(Outcome::kDuplicate) ? "202" : "400";
-    replies.outcomes[i] = Reply(std::string("HTTP/1.1 ") + status + " " + kOutcomeNames[i] +
-                                "\r\nContent-Length: 0\r\n\r\n");
-  }
-  replies.joined = Reply("HTTP/1.1 201 Created\r\nContent-Length: 36\r\n\r\n");
-  return replies;
-}
-
 /** A front with a state, as the main process has it. */
 class Stage {
  public:
@@ -69,7 +58,7 @@ class Stage {
       : folder_(folder),
         pool_(poolOptions(100), &limits_, 0),
         turn_(&pool_),
-        front_(test::doorOptions(16, 1000), parts(), makeReplies(),
+        front_(test::doorOptions(16, 1000), parts(), test::doorReplies(),
                {.ask = {}, .gone = {}, .bodies = {}}, 0) {
     EXPECT(turn_.open(storeOptions(folder, sync)).ok());
     EXPECT(turn_.start([this] { synced_ = true; }) == 0);

@@ -502,20 +502,6 @@ void byteByByte() {
   }
 }
 
-void requestBehindHandshake() {
-  Certified context;
-  Talk talk(&context);
-  SSL_do_handshake(talk.ssl);
-  talk.flush();
-  EXPECT(talk.session->handshake() == Handshake::kReads);
-  talk.fill();
-  EXPECT(SSL_do_handshake(talk.ssl) == 1);
-  SSL_write(talk.ssl, "early bird", 10);
-  talk.flush();
-  EXPECT(talk.session->handshake() == Handshake::kDone && talk.session->pending());
-  EXPECT(talk.receive() == "early bird" && !talk.session->pending());
-}
-
 void sizes() {
   Certified context;
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
@@ -545,42 +531,6 @@ void sizes() {
     for (int i = 0; i < 5; ++i) SSL_write(talk.ssl, "", 0);
     talk.exchange();
     EXPECT(talk.session->send("", 0) == 0);
-  }
-}
-
-void noRoom() {
-  Certified context;
-  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
-    Talk talk(&context, {.version = version});
-    const int small = 1;
-    setsockopt(talk.serverFd(), SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
-    while (talk.session->handshake() != Handshake::kDone) {
-      SSL_do_handshake(talk.ssl);
-      talk.flush();
-      const Handshake state = talk.session->handshake();
-      EXPECT(state != Handshake::kFailed);
-      talk.fill();
-    }
-    std::string text(300'000, 'x');
-    for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 17 >> 5);
-    std::string heard;
-    size_t sent = 0;
-    int refused = 0;
-    while (sent < text.size()) {
-      // Each time at another place, and more than the last time.
-      const std::string rest = text.substr(sent, 40'000 + static_cast<size_t>(refused));
-      const ssize_t now = talk.send(rest);
-      EXPECT(now >= 0);
-      sent += static_cast<size_t>(now);
-      if (now > 0) continue;
-      ++refused;
-      // Reading and ending go on meanwhile.
-      EXPECT(talk.receive().empty() && talk.error == EAGAIN);
-      heard += talk.hear();
-    }
-    heard += talk.hear();
-    EXPECT(heard == text && refused > 0);
-    talk.exchange();
   }
 }
 
@@ -1233,9 +1183,7 @@ int run() {
   tickets();
   ticketKeys();
   byteByByte();
-  requestBehindHandshake();
   sizes();
-  noRoom();
   ends();
   reset();
   lateHandshakes();

@@ -44,25 +44,6 @@ constexpr uint32_t kWorkers = 2;
 
 uint64_t milliseconds() { return EventSet::now() / 1000; }
 
-Replies makeReplies() {
-  Replies replies;
-  for (size_t i = 0; i < kOutcomes; ++i) {
-    const auto outcome = static_cast<Outcome>(i);
-    const char* status = outcome == Outcome::kOk          ? "204"
-                         : outcome <= Outcome::kDuplicate ? "202"
-                                                          : "400";
-    replies.outcomes[i] = Reply(std::string("HTTP/1.1 ") + status + " " + kOutcomeNames[i] +
-                                "\r\nContent-Length: 0\r\n\r\n");
-  }
-  const char* const open = "HTTP/1.1 200 OK\r\nContent-Length: ";
-  replies.json = replies.feed = replies.feedGzip = Reply(open);
-  replies.feedPublic = Reply("HTTP/1.1 200 OK\r\nETag: \"");
-  replies.joined = Reply("HTTP/1.1 201 Created\r\nContent-Length: 36\r\n\r\n");
-  replies.refused = replies.tooMuchHeld = replies.badRequest = replies.timedOut =
-      Reply("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");
-  return replies;
-}
-
 /** Times that a thread has asked its epoll set. */
 std::atomic<uint64_t> waits{0};
 
@@ -83,7 +64,7 @@ class Server {
         feeds_({.hold = 30, .feeds = 8, .memory = 1 << 26, .watchers = 1000, .cache = 7},
                milliseconds(), EventSet::now, &limits_),
         front_(
-            test::doorOptions(2000, maxSprite), parts(), makeReplies(),
+            test::doorOptions(2000, maxSprite), parts(), test::doorReplies(),
             {.ask = [this](uint32_t worker, const Question& question) { handle(worker, question); },
              .gone = [this](Caller) { ++gone_; },
              .bodies = {}},
@@ -465,7 +446,7 @@ struct Alone {
                {.door = test::doorOptions(2000, 1000),
                 .limits = &limits,
                 .open = &open,
-                .replies = makeReplies(),
+                .replies = test::doorReplies(),
                 .bodies = {},
                 .feeds = std::move(feeds),
                 .inputs = false,
