@@ -31,14 +31,6 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
     t.strictSame([after.clients, after.left], [before.clients, before.left]);
   });
 
-  t.test('leaving answers the parked poll', async (t) => {
-    const id = await server.join();
-    const { answer } = await server.park(id);
-    await server.leave(id);
-    t.strictSame((await answer).body, { seq: 0, sprites: [] });
-    t.equal((await server.status()).parked, 0);
-  });
-
   t.test('what waited for a leaver flies on, the way it was going', async (t) => {
     const ids = [];
     for (let i = 0; i < 16; i += 1) ids.push(await server.join());

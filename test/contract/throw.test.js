@@ -2,7 +2,6 @@ import t from 'tap';
 
 import { NO_NUMBERS, problemOf } from '../support/contract.js';
 import { jsonCases } from '../support/json-cases.js';
-import { request } from '../support/http.js';
 import { contract, refused } from '../support/server.js';
 
 const OPPOSITE = { left: 'right', right: 'left', up: 'down', down: 'up' };
@@ -194,13 +193,6 @@ contract(t, { options: { 'throw-rate': 0, 'max-sprite': 4096 } }, (t, server) =>
     t.match((await server.read(wire)).body, { type: 'urn:sprites:bad-request', status: 400 });
     await wire.closed();
     t.equal((await server.status()).thrown, before.thrown);
-  });
-
-  t.test('a thrower that half-closes after its throw is answered', async (t) => {
-    const id = await server.join();
-    const wire = await server.wire();
-    wire.send(request('POST', `/throw/${id}/left`, { body: '{}' })).half();
-    t.equal((await server.read(wire)).status, 202);
   });
 });
 

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, rmSync } from 'node:fs';
 import { constants } from 'node:os';
 import path from 'node:path';
 import { connect } from 'node:tls';
@@ -156,33 +156,44 @@ async function shown(server) {
   return wire.shown;
 }
 
-t.test('a new certificate is for new handshakes, and drops no connection', async (t) => {
-  const server = await startTls(t);
-  certificate(server.dir, 'new');
-  const id = await server.join();
-  const wire = await secure(server.tlsPort);
-  t.equal(wire.shown, 'old');
-  const { answer } = await server.park(id, '', wire);
-  for (const [times, name] of [
-    [1, 'new'],
-    [2, 'old']
-  ]) {
-    install(server, name);
-    server.child.kill('SIGUSR2');
-    await until(() => logged(server, READ_ANEW).length === times, 'it is read');
-    t.equal(await shown(server), name);
-    t.equal((await server.status()).parked, 1, 'a parked client stays');
-  }
-  await server.throw(id, 'left', '{"still":"here"}');
-  t.strictSame(
-    (await answer).body.sprites.map(({ sprite }) => sprite),
-    [{ still: 'here' }]
-  );
-  t.equal((await ask(wire, 'POST', `/leave/${id}`)).status, 204, 'and goes on being served');
-  await wire.destroy();
-  await server.leaveNothing();
-  await server.stop();
-});
+/** Waits until newcomers are shown this name, at every worker: of so many each has some. */
+const untilShown = (server, name) =>
+  until(async () => {
+    for (let i = 0; i < 12; i += 1) if ((await shown(server)) !== name) return false;
+    return true;
+  }, `all show ${name}`);
+
+for (const workers of [0, 2]) {
+  t.test(`a new certificate drops no connection, with ${workers} workers`, async (t) => {
+    const server = await startTls(t, { options: { workers } });
+    certificate(server.dir, 'new');
+    const id = await server.join();
+    const wire = await secure(server.tlsPort);
+    t.equal(wire.shown, 'old');
+    const { answer } = await server.park(id, '', wire);
+    install(server, 'new');
+    t.equal(await shown(server), 'old', 'not before it is told to');
+    for (const [times, name] of [
+      [1, 'new'],
+      [2, 'old']
+    ]) {
+      install(server, name);
+      server.child.kill('SIGUSR2');
+      await until(() => logged(server, READ_ANEW).length === times, 'it is read');
+      await untilShown(server, name);
+      t.equal((await server.status()).parked, 1, 'a parked client stays');
+    }
+    await server.throw(id, 'left', '{"still":"here"}');
+    t.strictSame(
+      (await answer).body.sprites.map(({ sprite }) => sprite),
+      [{ still: 'here' }]
+    );
+    t.equal((await ask(wire, 'POST', `/leave/${id}`)).status, 204, 'and goes on being served');
+    await wire.destroy();
+    await server.leaveNothing();
+    await server.stop();
+  });
+}
 
 t.test('a pair that does not fit, or is not there, leaves the old one', async (t) => {
   const server = await startTls(t);
@@ -211,17 +222,6 @@ t.test('a pair that does not fit, or is not there, leaves the old one', async (t
   const ended = 'the TLS certificate has ended: renew it, then reload';
   await until(() => logged(server, ended).length === 1, 'it says so');
   await server.stop();
-});
-
-t.test('SIGTERM answers a poll parked over TLS', async (t) => {
-  const server = await startTls(t);
-  const wire = await secure(server.tlsPort);
-  const { answer } = await server.park(await server.join(), '', wire);
-  await server.stop();
-  const { status, body } = await answer;
-  t.strictSame([status, body.sprites], [200, []]);
-  t.type(body.retry, 'number');
-  await wire.destroy();
 });
 
 // ---- Handshakes ---------------------------------------------------------------------------------
@@ -334,44 +334,5 @@ t.test('what is no handshake is closed', async (t) => {
   wire.send(request('POST', '/join'));
   await wire.closed();
   await server.until(({ tlsConnections }) => tlsConnections === 0);
-  await server.stop();
-});
-
-// ---- Workers ------------------------------------------------------------------------------------
-
-/** Enough that each worker has some. */
-const WIRES = 12;
-
-const startWithWorkers = (t, options = {}) => startTls(t, { options: { workers: 2, ...options } });
-
-/** Waits until so many connections in a row are shown this name: every worker shows it. */
-const untilAllShow = (server, name) =>
-  until(async () => {
-    for (let i = 0; i < WIRES; i += 1) if ((await shown(server)) !== name) return false;
-    return true;
-  }, `all show ${name}`);
-
-t.test('SIGUSR2 has every worker show another certificate', async (t) => {
-  const server = await startWithWorkers(t, { 'log-level': 'warn' });
-  certificate(server.dir, 'new');
-  await untilAllShow(server, 'old');
-  const stays = await Wire.openTls(server.tlsPort);
-  install(server, 'new');
-  t.equal(await shown(server), 'old', 'not before it is told to');
-  server.child.kill('SIGUSR2');
-  await untilAllShow(server, 'new');
-  t.equal(
-    (await stays.send(request('POST', '/join')).read()).status,
-    201,
-    'the connection from before stays'
-  );
-  await stays.destroy();
-
-  // What can't be read changes nothing.
-  writeFileSync(server.cert, 'no certificate');
-  rmSync(server.key);
-  server.child.kill('SIGUSR2');
-  await until(() => Buffer.concat(server.errors).includes('not changed'), 'it says so');
-  await untilAllShow(server, 'new');
   await server.stop();
 });

@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
@@ -15,8 +13,7 @@ import { AddressLimits } from '../../lib/torus/address-limits.js';
 import { Pool } from '../../lib/torus/pool.js';
 import { checkAnswer, problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
-import { launchToEnd } from '../support/launch.js';
-import { ROOT, startServer } from '../support/server.js';
+import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /** Workers, and the transient port. */
@@ -243,32 +240,4 @@ t.test('a server that is woken knows the time: no hold ends early', async (t) =>
     await server.stop();
   };
   await Promise.all([0, 1].map(hear));
-});
-
-// ---- The start ----------------------------------------------------------------------------------
-
-t.test('a start that fails says why in one line', async (t) => {
-  const taken = createServer().listen(0, '127.0.0.1');
-  t.teardown(() => taken.close());
-  await once(taken, 'listening');
-  const { port } = taken.address();
-  const failures = {
-    'the transient port is taken': { port: 0, 'transient-port': port },
-    'the main port is taken': { port, 'transient-port': 0 },
-    'the certificate is none': {
-      port: 0,
-      'transient-port': 0,
-      'tls-cert': `${ROOT}package.json`,
-      'tls-key': `${ROOT}package.json`,
-      'tls-port': 0
-    }
-  };
-  for (const [why, options] of Object.entries(failures)) {
-    t.test(why, async (t) => {
-      const { code, errors } = await launchToEnd(t, { workers: 2, ...options });
-      t.equal(code, 1);
-      t.match(errors, /^sprites: [^\n]+\n$/, 'one line');
-      if (why.includes('port')) t.match(errors, `127.0.0.1:${port} is taken`);
-    });
-  }
 });
