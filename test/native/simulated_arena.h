@@ -6,18 +6,14 @@
 #include <string>
 #include <string_view>
 
-#include "simulated_http.h"
+#include "simulated_clients.h"
 
 namespace sim {
 
-class ArenaPlayer : public Client, private PipeOwner {
+class ArenaPlayer : public Client {
  public:
-  explicit ArenaPlayer(uint32_t address) : pipe_(this, address) {
-    machine->after(machine->below(2 * kSecond), this, 0);
-  }
+  using Client::Client;
 
-  void expectInTime() const override { pipe_.expectInTime(); }
-  void close() override { pipe_.cut(false); }
   bool isUpToDate() const override { return player_.empty() || (newest_ > 0 && pending_ == 0); }
 
   void act(uint64_t) override {
@@ -30,16 +26,14 @@ class ArenaPlayer : public Client, private PipeOwner {
   void join() {
     if (crowd->calm) return;
     askedAt_ = machine->now();
-    pipe_.ask("POST /arena/hall HTTP/1.1\r\nHost: s\r\nContent-Length: 0\r\n\r\n", kAnswerTime);
+    pipe_.ask(post("/arena/hall"), {.within = kAnswerTime});
   }
 
   void play() {
     if (crowd->calm && newest_ > 0 && pending_ == 0) return;
     if (!crowd->calm && machine->below(100) == 0) {
       // The player may have left already, without an answer.
-      leaves_ |= pipe_.ask(
-          "POST /arena/hall/" + player_ + "/leave HTTP/1.1\r\nHost: s\r\nContent-Length: 0\r\n\r\n",
-          kAnswerTime);
+      leaves_ |= pipe_.ask(post("/arena/hall/" + player_ + "/leave"), {.within = kAnswerTime});
       return;
     }
     // Some pause for as long as a lease, or longer.
@@ -50,18 +44,16 @@ class ArenaPlayer : public Client, private PipeOwner {
     asked_ = pending_;
     if (newest_ > 1 && machine->below(5) == 0) asked_ = 1 + machine->below(newest_ - 1);
     const std::string number = std::to_string(asked_);
-    const std::string body = "{\"x\":" + number + "}";
-    const std::string request =
-        "POST /arena/hall/" + player_ + "?n=" + number +
-        " HTTP/1.1\r\nHost: s\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
-        body;
-    if (!pipe_.ask(request, kAnswerTime)) return;
+    if (!pipe_.ask(post("/arena/hall/" + player_ + "?n=" + number, "{\"x\":" + number + "}"),
+                   {.within = kAnswerTime})) {
+      return;
+    }
     Inputs& its = (*inputs)[number_];
     its.sent = std::max(its.sent, asked_);
     machine->say("player %" PRIu64 " sends its input %" PRIu64, number_, asked_);
   }
 
-  void answered(const Answer& answer) override {
+  void answered(const Asked&, const Answer& answer) override {
     if (answer.status == 503) return;
     if (answer.status == 200 && leaves_) return forget();
     if (answer.status == 200) {
@@ -96,10 +88,6 @@ class ArenaPlayer : public Client, private PipeOwner {
     leaves_ = false;
   }
 
-  void streamed(std::string_view) override {}
-  void lost() override {}
-
-  Pipe pipe_;
   std::string player_;   // its id; empty: it has not joined
   bool leaves_ = false;  // or has, as far as it knows
   uint64_t number_ = 0;

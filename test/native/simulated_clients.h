@@ -1,42 +1,113 @@
 // The clients of a simulation, each of which knows what it was promised, and the laws that they see
 // broken.
 //
-//   Wire       one connection: its requests, each answered once and in time, or closed
-//   Player     joins, throws, polls, acks, leaves
-//   Publisher  puts values, or appends items, one after the other
-//   Reader    asks for what is newer than it has
-//   Ledger     of every sprite: promised, refused, to whom it came, and by what number
-//   Records    of every version of a feed: its one value
+//   Pipe     one connection: its requests, each answered in order, once and in time, or closed
+//   Client   an actor with such a connection
+//   Ledger   of every sprite: promised, refused, to whom it came, and by what number
+//   Player   joins, throws, polls, acks, leaves
+//
+//   ask, ask, ask ─▶ [ 1 │ 2 │ 3 ] ─▶ server ─▶ answers, in this order; or a stream of events
 #ifndef TEST_NATIVE_SIMULATED_CLIENTS_H_
 #define TEST_NATIVE_SIMULATED_CLIENTS_H_
 
+#include <algorithm>
 #include <charconv>
 #include <deque>
 #include <map>
-#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "simulated_documents.h"
 #include "simulated_server.h"
 
 namespace sim {
 
-/** An actor with a connection, over which it asks. */
-class Asking {
- public:
-  virtual ~Asking() = default;
-  virtual void answered(uint32_t wire, int status, std::string_view reason,
-                        std::string_view body) = 0;
-  /** The connection is gone, and with it the answer to what was asked. */
-  virtual void lost(uint32_t wire) = 0;
+/** How long an answer may take that is not held: the disk may need ten seconds. */
+constexpr uint64_t kAnswerTime = 90 * kSecond;
+
+/** The number behind the next `behind` in a text, from `at` on, which then is there. */
+inline uint64_t numberIn(std::string_view text, std::string_view behind, size_t* at) {
+  *at = text.find(behind, *at);
+  if (*at == text.npos) return UINT64_MAX;
+  *at += behind.size();
+  uint64_t number = UINT64_MAX;
+  std::from_chars(text.data() + *at, text.data() + text.size(), number);
+  return number;
+}
+
+inline std::string textIn(std::string_view text, std::string_view behind, char until = '"') {
+  const size_t at = text.find(behind);
+  if (at == text.npos) return {};
+  const size_t begin = at + behind.size();
+  return std::string(text.substr(begin, text.find(until, begin) - begin));
+}
+
+inline std::string get(const std::string& target, const std::string& fields = {}) {
+  return "GET " + target + " HTTP/1.1\r\nHost: s\r\n" + fields + "\r\n";
+}
+inline std::string post(const std::string& target, const std::string& body = {},
+                        const char* method = "POST") {
+  return std::string(method) + " " + target +
+         " HTTP/1.1\r\nHost: s\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
+         body;
+}
+
+// ---- Connections --------------------------------------------------------------------------------
+
+/** A request, as its client knows it. */
+struct Asked {
+  uint32_t kind = 0;
+  uint32_t session = 0;
+  uint64_t number = 0;
+  uint64_t within = 0;  // microseconds from when it is the oldest: then it is to be answered
 };
 
-/** A client's connection: it is opened again where it is gone. */
-class Line : public Peer {
+struct Answer {
+  int status;
+  std::string_view reason;
+  std::string_view body;
+};
+
+/** The owner of a connection. */
+class PipeOwner {
  public:
+  virtual ~PipeOwner() = default;
+  /** The answer to the oldest request. */
+  virtual void answered(const Asked& asked, const Answer& answer) = 0;
+  /** What a stream has sent, which is the answer to the oldest request. */
+  virtual void streamed(std::string_view) {}
+  /** The connection is gone, and with it the answer to this. */
+  virtual void lost(const Asked&) {}
+};
+
+/** A client's connection, whose answers may be compressed; it is opened again where it is gone. */
+class Pipe : public Peer {
+ public:
+  Pipe(PipeOwner* owner, uint32_t address, uint32_t server)
+      : owner_(owner), address_(address), port_(portOf(server)) {}
+
+  /** How many requests have no answer. */
+  size_t asked() const { return asked_.size(); }
+  bool streams() const { return streams_; }
+
+  /** False: there is no server, or its client has ended its half of the connection. */
+  bool ask(std::string_view request, const Asked& what) {
+    if (crowd->over || ended_) return false;
+    if (stream_ == kNoStream) {
+      stream_ = network->connect(port_, address_, this);
+      if (stream_ == kNoStream) return false;
+    }
+    ++crowd->requests;
+    asked_.push_back(what);
+    if (asked_.size() == 1) until_ = machine->now() + what.within;
+    network->send(stream_, request);
+    return true;
+  }
+
   /** Closes it: at once, or behind what was asked. */
   void cut(bool reset) {
     if (stream_ == kNoStream) return;
@@ -44,106 +115,187 @@ class Line : public Peer {
     forget();
   }
 
+  /** Some connections are cut, or half of them; some are not read from for a while. */
+  void misbehave() {
+    if (stopped_) stop(false);
+    if (crowd->calm || stream_ == kNoStream) return;
+    if (machine->chance(crowd->odds.resets)) {
+      machine->say("connection %" PRIu64 " is cut by its client", stream_);
+      cut(machine->below(2) == 0);
+    } else if (machine->chance(crowd->odds.resets)) {
+      machine->say("connection %" PRIu64 " is ended by half by its client", stream_);
+      ended_ = true;
+      network->end(stream_);
+    } else if (machine->chance(crowd->odds.stops)) {
+      machine->say("connection %" PRIu64 " is not read from", stream_);
+      stop(true);
+    }
+  }
+
+  void expectInTime() const {
+    if (asked_.empty() || stopped_ || machine->now() < until_) return;
+    machine->say("what it was asked for: connection %" PRIu64 ", kind %" PRIu64, stream_,
+                 asked_.front().kind);
+    machine->broken(streams_ ? "streams: one says nothing any more, and its connection stays"
+                             : "requests: one is not answered, and its connection stays");
+  }
+
+  void came(std::string_view bytes) override {
+    text_ += bytes;
+    while (streams_ ? takeChunk() : takeAnswer()) {
+    }
+  }
+
   void over() override {
     stream_ = kNoStream;
     forget();
   }
 
- protected:
-  Line(uint32_t address, uint32_t server) : address_(address), port_(portOf(server)) {}
-
-  /** Whether a request may be sent now; false: there is no server. */
-  bool open() {
-    if (crowd->over) return false;
-    if (stream_ == kNoStream) {
-      text_.clear();
-      stream_ = network->connect(port_, address_, this);
-      if (stream_ == kNoStream) return false;
-    }
-    ++crowd->requests;
-    return true;
-  }
-
-  /** The connection is gone. */
-  virtual void forget() = 0;
-
-  StreamNumber stream_ = kNoStream;
-  std::string text_;      // what has come
-  bool stopped_ = false;  // it is not read from
-  uint64_t until_ = 0;    // when there is to be an answer
-
  private:
-  const uint32_t address_;
-  const uint16_t port_;
-};
-
-class Wire : public Line {
- public:
-  Wire(Asking* owner, uint32_t number, uint32_t address, uint32_t server = 0)
-      : Line(address, server), owner_(owner), number_(number) {}
-
-  bool asks() const { return asked_; }
-
-  /** Asks for something that is to be answered within so many microseconds; false: no server. */
-  bool ask(std::string_view request, uint64_t within) {
-    if (!open()) return false;
-    asked_ = true;
-    until_ = machine->now() + within;
-    network->send(stream_, request);
-    return true;
-  }
-
-  void endHalf() {
-    if (stream_ != kNoStream) network->end(stream_);
-  }
+  static constexpr uint64_t kCommentEvery = 25 * kSecond;
 
   void stop(bool whether) {
     stopped_ = whether;
-    if (stream_ != kNoStream) network->reads(stream_, !whether);
-  }
-  bool stopped() const { return stopped_; }
-
-  void expectInTime() const {
-    if (!asked_ || machine->now() < until_ || stopped_) return;
-    machine->say("what it was asked for: connection %" PRIu64 " of kind %" PRIu64, stream_,
-                 number_);
-    machine->broken("requests: one is not answered, and its connection stays");
+    network->reads(stream_, !whether);
   }
 
-  void came(std::string_view bytes) override {
-    text_ += bytes;
+  static bool has(std::string_view head, std::string_view field) {
+    return head.find(field) != head.npos;
+  }
+
+  /** The oldest request is answered. */
+  Asked next() {
+    const Asked answered = asked_.front();
+    asked_.pop_front();
+    if (!asked_.empty()) until_ = machine->now() + asked_.front().within;
+    return answered;
+  }
+
+  /** Takes one answer from what has come; false: it is not whole. */
+  bool takeAnswer() {
     const size_t end = text_.find("\r\n\r\n");
-    if (end == std::string::npos) return;
-    const size_t field = text_.find("Content-Length: ");
-    expect(field < end, "answers: one has no length");
-    const size_t length = strtoul(text_.c_str() + field + 16, nullptr, 10);
-    const size_t whole = end + 4 + length;
-    if (text_.size() < whole) return;
-    expect(asked_, "answers: one comes to no request");
-    expect(text_.size() == whole, "answers: more comes than was asked for");
-    const bool last = text_.find("Connection: close") < end;
-    const std::string answer = std::exchange(text_, {});
-    asked_ = false;
-    if (last) cut(false);
-    const std::string_view line = std::string_view(answer).substr(13, answer.find("\r\n") - 13);
-    owner_->answered(number_, atoi(answer.c_str() + 9), line,
-                     std::string_view(answer).substr(end + 4));
+    if (end == std::string::npos) return false;
+    const std::string_view head = std::string_view(text_).substr(0, end + 2);
+    expect(!asked_.empty(), "answers: one comes to no request");
+    expect(head.starts_with("HTTP/1.1 "), "answers: one has another form");
+    last_ = has(head, "\r\nConnection: close\r\n");
+    const bool gzip = has(head, "\r\nContent-Encoding: gzip\r\n");
+    if (has(head, "\r\nTransfer-Encoding: chunked\r\n")) {
+      streams_ = true;
+      unpacked_.reset();
+      if (gzip) unpacked_.emplace();
+      text_.erase(0, end + 4);
+      return true;
+    }
+    size_t at = 0;
+    const uint64_t length = numberIn(head, "\r\nContent-Length: ", &at);
+    expect(length != UINT64_MAX, "answers: one has no length");
+    if (text_.size() < end + 4 + length) return false;
+    const std::string answer = text_.substr(0, end + 4 + length);
+    text_.erase(0, answer.size());
+    const Asked asked = next();
+    std::string body = answer.substr(end + 4);
+    if (gzip) body = unpacked(body);
+    if (last_) cut(false);
+    const size_t line = answer.find("\r\n");
+    owner_->answered(
+        asked, {atoi(answer.c_str() + 9), std::string_view(answer).substr(13, line - 13), body});
+    return true;
   }
 
- private:
-  void forget() override {
-    stopped_ = false;
+  bool takeChunk() {
+    const size_t end = text_.find("\r\n");
+    if (end == std::string::npos) return false;
+    size_t length = 0;
+    const auto parsed = std::from_chars(text_.data(), text_.data() + end, length, 16);
+    expect(parsed.ptr == text_.data() + end && end > 0, "streams: a chunk has no length");
+    if (text_.size() < end + 2 + length + 2) return false;
+    expect(text_.compare(end + 2 + length, 2, "\r\n") == 0,
+           "streams: a chunk is longer than it says");
+    std::string piece = text_.substr(end + 2, length);
+    text_.erase(0, end + 2 + length + 2);
+    if (length == 0) {
+      streams_ = false;
+      next();
+      if (last_) cut(false);
+      return true;
+    }
+    until_ = machine->now() + kCommentEvery + kAnswerTime;
+    if (unpacked_) {
+      std::string text;
+      expect(unpacked_->add(piece, &text), "streams: one in gzip is no gzip");
+      piece = text;
+    }
+    owner_->streamed(piece);
+    return true;
+  }
+
+  static std::string unpacked(std::string_view bytes) {
+    std::string text;
+    Inflater inflater;
+    expect(inflater.add(bytes, &text) && inflater.ended(), "answers: one in gzip is no gzip");
+    return text;
+  }
+
+  /** The connection is gone. */
+  void forget() {
+    stopped_ = streams_ = ended_ = false;
     text_.clear();
-    if (std::exchange(asked_, false)) owner_->lost(number_);
+    for (const Asked& one : std::exchange(asked_, {})) owner_->lost(one);
   }
 
-  Asking* const owner_;
-  const uint32_t number_;
-  bool asked_ = false;
+  PipeOwner* const owner_;
+  const uint32_t address_;
+  const uint16_t port_;
+  StreamNumber stream_ = kNoStream;
+  std::string text_;         // what has come
+  std::deque<Asked> asked_;  // without an answer
+  uint64_t until_ = 0;       // when there is to be an answer to the oldest
+  bool streams_ = false;     // the oldest is being answered by a stream
+  std::optional<Inflater> unpacked_;
+  bool last_ = false;     // it closes behind the answer that comes
+  bool stopped_ = false;  // it is not read from
+  bool ended_ = false;    // its client sends nothing more
 };
 
-/** How long an answer may take that is not held: the disk may need ten seconds. */
-constexpr uint64_t kAnswerTime = 90 * kSecond;
+/** The events of a stream, which come in pieces. */
+class Events {
+ public:
+  /** Calls `take(event)` for each that is whole now. */
+  template <typename Take>
+  void add(std::string_view text, Take&& take) {
+    text_ += text;
+    for (size_t end; (end = text_.find("\n\n")) != text_.npos; text_.erase(0, end + 2)) {
+      const std::string_view event = std::string_view(text_).substr(0, end);
+      if (event != ":") take(event);
+    }
+  }
+  void clear() { text_.clear(); }
+
+ private:
+  std::string text_;
+};
+
+/** A client as the run has it. */
+class Client : public Actor, protected PipeOwner {
+ public:
+  explicit Client(uint32_t address, uint32_t server = 0) : pipe_(this, address, server) {
+    machine->after(machine->below(2 * kSecond), this, 0);
+  }
+
+  virtual void expectInTime() const { pipe_.expectInTime(); }
+  /** Whether something it was promised, or has begun, is still to come. */
+  virtual bool owes() const { return false; }
+  /** Whether it has what is newest, now that nothing new is begun. */
+  virtual bool isUpToDate() const { return true; }
+  /** Whether it is gone, now that all are to go. */
+  virtual bool isDone() const { return true; }
+  /** In the end. */
+  virtual void close() { pipe_.cut(false); }
+
+ protected:
+  Pipe pipe_;
+};
 
 // ---- Sprites ------------------------------------------------------------------------------------
 
@@ -152,7 +304,6 @@ struct Session {
   Id id = {};
   uint32_t server = 0;
   std::string text;
-  bool gone = false;              // it has left, or the server has said so
   uint64_t acked = 0;             // by any poll
   uint64_t confirmed = 0;         // acked, and the server has said that it knows
   std::vector<uint32_t> sprites;  // by their numbers
@@ -270,214 +421,226 @@ class Ledger {
 };
 inline Ledger* ledger = nullptr;
 
-inline uint64_t numberIn(std::string_view text, std::string_view behind, size_t* at) {
-  *at = text.find(behind, *at);
-  if (*at == text.npos) return UINT64_MAX;
-  *at += behind.size();
-  uint64_t number = UINT64_MAX;
-  std::from_chars(text.data() + *at, text.data() + text.size(), number);
-  return number;
-}
-
-class Player : public Actor, private Asking {
+/** A client of the torus. */
+class Player : public Client {
  public:
-  enum : uint32_t { kHand, kPoll };
+  /** One thing after the other, and polls on a connection of their own; or all on one, several
+   * requests ahead of their answers. */
+  enum class Way : uint8_t { kInTurn, kAhead };
 
-  Player(uint32_t number, uint32_t address, uint32_t server)
-      : number_(number),
+  Player(uint32_t number, uint32_t address, uint32_t server, Way way)
+      : Client(address, server),
+        number_(number),
         server_(server),
-        hand_(this, kHand, address, server),
-        poll_(this, kPoll, address, server) {
-    machine->after(machine->below(crowd->odds.think / 4 + 1), this, 0);
-  }
+        isAhead_(way == Way::kAhead),
+        polls_(this, address, server) {}
 
   /** What a client does next. */
   void act(uint64_t) override {
-    begun_ = false;
-    misbehave();
-    if (!hand_.asks()) useHand();
-    if (session_ != kNobody && !poll_.asks()) poll();
-    soon(crowd->calm ? kSecond : crowd->odds.think);
+    pipe_.misbehave();
+    polls_.misbehave();
+    if (session_ == kNobody) {
+      if (pipe_.asked() == 0 && !crowd->leaving) ask(Kind::kJoin, 0, post("/join"));
+    } else {
+      go();
+    }
+    const uint64_t pause = crowd->odds.think / (isAhead_ ? 4 : 1);
+    machine->after(1 + machine->below(crowd->calm ? kSecond : pause), this, 0);
   }
 
-  void expectInTime() const {
-    hand_.expectInTime();
-    poll_.expectInTime();
+  void expectInTime() const override {
+    pipe_.expectInTime();
+    polls_.expectInTime();
   }
-
-  bool isDone() const { return session_ == kNobody && !hand_.asks() && !poll_.asks(); }
-  bool owes() const { return sprite_ != kNone; }
-
-  /** In the end. */
-  void close() {
-    hand_.cut(false);
-    poll_.cut(false);
+  bool owes() const override { return !throws_.empty(); }
+  bool isDone() const override {
+    return session_ == kNobody && pipe_.asked() == 0 && polls_.asked() == 0;
+  }
+  void close() override {
+    pipe_.cut(false);
+    polls_.cut(false);
   }
 
  private:
   static constexpr uint32_t kNobody = UINT32_MAX;
-  static constexpr uint32_t kNone = UINT32_MAX;
-  enum class Did : uint8_t { kJoin, kThrow, kLeave };
+  static constexpr size_t kMostAhead = 12;
+  enum class Kind : uint8_t { kJoin, kLeave, kThrow, kPoll, kPlace, kFeed, kCold };
 
-  /** Not later than that. */
-  void soon(uint64_t within) {
-    if (std::exchange(begun_, true)) return;
-    machine->after(1 + machine->below(within), this, 0);
+  /** A sprite whose throw has no answer. */
+  struct Throw {
+    uint32_t sprite;
+    uint64_t number;
+    uint8_t edge;
+    size_t fill;
+    uint64_t tries = 0;
+    bool sent = false;
+  };
+
+  const std::string& id() const { return ledger->session(session_).text; }
+
+  /** `number`: of a throw's sprite, of a poll's ack, or drawn. */
+  bool ask(Kind kind, uint64_t number, const std::string& request) {
+    Pipe& by = kind == Kind::kPoll && !isAhead_ ? polls_ : pipe_;
+    const uint64_t holds = kind == Kind::kPoll || isAhead_ ? kHold * kSecond : 0;
+    return by.ask(request, {.kind = static_cast<uint32_t>(kind),
+                            .session = session_,
+                            .number = number,
+                            .within = holds + kAnswerTime});
   }
 
-  void misbehave() {
-    for (Wire* wire : {&hand_, &poll_}) {
-      if (wire->stopped()) wire->stop(false);
-      if (crowd->calm) continue;
-      if (machine->chance(crowd->odds.resets)) {
-        machine->say("client %" PRIu64 " cuts a connection", number_);
-        wire->cut(machine->below(2) == 0);
-      } else if (machine->chance(crowd->odds.resets)) {
-        machine->say("client %" PRIu64 " ends its half", number_);
-        wire->endHalf();
-      } else if (machine->chance(crowd->odds.stops)) {
-        machine->say("client %" PRIu64 " stops reading", number_);
-        wire->stop(true);
+  /** What has joined goes on. */
+  void go() {
+    for (Throw& one : throws_) {
+      if (!one.sent) send(&one);
+    }
+    const bool leaves = crowd->leaving || (!crowd->calm && machine->chance(crowd->odds.leaves));
+    if (leaves && pipe_.asked() == 0 && throws_.empty()) {
+      if (ask(Kind::kLeave, 0, post("/leave/" + id()))) {
+        machine->say("client %" PRIu64 " leaves", number_);
+      }
+    } else if (!crowd->calm) {
+      begin();
+    }
+    if (polling_ == 0 || (isAhead_ && !crowd->calm && machine->below(3) == 0)) poll();
+  }
+
+  void begin() {
+    for (uint64_t more = isAhead_ ? machine->below(6) : 1; more > 0; --more) {
+      // Of more throws without an answer than a server remembers one may be stale.
+      if (std::max(pipe_.asked(), throws_.size()) >= (isAhead_ ? kMostAhead : 1)) return;
+      const uint64_t what = isAhead_ ? machine->below(6) : 0;
+      const uint64_t number = machine->below(1000000);
+      if (what < 3) {
+        throwNew();
+      } else if (what == 3) {
+        ask(Kind::kPlace, 0, get("/place/" + id()));
+      } else if (what == 4) {
+        ask(Kind::kFeed, 0, get("/feed/value/a"));
+      } else {
+        ask(Kind::kCold, number, get("/cold/" + std::to_string(number)));
       }
     }
   }
 
-  void useHand() {
-    if (session_ == kNobody) {
-      if (!crowd->leaving)
-        ask(Did::kJoin, "POST /join HTTP/1.1\r\nHost: s\r\nContent-Length: 0\r\n\r\n");
-      return;
-    }
-    if (sprite_ != kNone) return throwIt();
-    if (crowd->leaving || (!crowd->calm && machine->chance(crowd->odds.leaves))) {
-      const std::string request = "POST /leave/" + ledger->session(session_).text +
-                                  " HTTP/1.1\r\nHost: s\r\nContent-Length: 0\r\n\r\n";
-      return ask(Did::kLeave, request);
-    }
-    if (crowd->calm) return;
-    edge_ = static_cast<uint8_t>(machine->below(4));
-    sprite_ = ledger->thrown(number_, edge_);
-    ++throwNumber_;
-    tries_ = 0;
-    fill_ = machine->below(20) == 0 ? machine->below(3000) : machine->below(60);
-    throwIt();
+  void throwNew() {
+    const auto edge = static_cast<uint8_t>(machine->below(4));
+    const size_t fill = machine->below(20) == 0 ? machine->below(3000) : machine->below(60);
+    const uint32_t sprite = ledger->thrown(isAhead_ ? Ledger::kUnordered : number_, edge);
+    throws_.push_back({sprite, ++thrown_, edge, fill});
+    send(&throws_.back());
   }
 
-  void throwIt() {
-    static constexpr const char* kEdges[] = {"left", "right", "up", "down"};
-    char body[64];
-    const int length = snprintf(body, sizeof body, "{\"u\":%" PRIu32 ",\"f\":\"", sprite_);
-    char head[160];
-    snprintf(head, sizeof head,
-             "POST /throw/%s/%s?n=%" PRIu64 " HTTP/1.1\r\nHost: s\r\nContent-Length: %zu\r\n\r\n",
-             ledger->session(session_).text.c_str(), kEdges[edge_], throwNumber_,
-             length + fill_ + 2);
-    ++tries_;
-    ask(Did::kThrow, head + std::string(body) + std::string(fill_, 'x') + "\"}");
-  }
-
-  void ask(Did what, std::string_view request) {
-    did_ = what;
-    asked_ = sprite_;
-    if (!hand_.ask(request, kAnswerTime)) return;
-    machine->say(what == Did::kJoin    ? "client %" PRIu64 " joins"
-                 : what == Did::kLeave ? "client %" PRIu64 " leaves"
-                                       : "client %" PRIu64 " throws %" PRIu64 ", its %" PRIu64 ".",
-                 number_, sprite_, throwNumber_);
+  void send(Throw* one) {
+    static constexpr const char* kEdges[] = {"/left?n=", "/right?n=", "/up?n=", "/down?n="};
+    one->sent = ask(Kind::kThrow, one->sprite,
+                    post("/throw/" + id() + kEdges[one->edge] + std::to_string(one->number),
+                         "{\"u\":" + std::to_string(one->sprite) + ",\"f\":\"" +
+                             std::string(one->fill, 'x') + "\"}"));
+    if (!one->sent) return;
+    ++one->tries;
+    machine->say("client %" PRIu64 " throws %" PRIu64 ", its %" PRIu64 ".", number_, one->sprite,
+                 one->number);
   }
 
   void poll() {
+    if (crowd->leaving) return;
     Session& session = ledger->session(session_);
-    pollAck_ = session.sprites.size();
+    uint64_t ack = session.sprites.size();
     // Some ack less than they have.
-    if (!crowd->calm && pollAck_ > session.acked && machine->below(20) == 0) {
-      pollAck_ = session.acked + machine->below(pollAck_ - session.acked);
+    if (!crowd->calm && ack > session.acked && machine->below(20) == 0) {
+      ack = session.acked + machine->below(ack - session.acked);
     }
-    session.acked = pollAck_;
-    const uint64_t hold = machine->below(3) == 0 ? 5 + machine->below(kHold - 4) : 0;
-    char request[160];
+    const uint64_t hold = isAhead_ ? 5 : machine->below(3) == 0 ? 5 + machine->below(kHold - 4) : 0;
     const std::string held = hold == 0 ? "" : "&hold=" + std::to_string(hold);
-    snprintf(request, sizeof request, "GET /poll/%s?ack=%" PRIu64 "%s HTTP/1.1\r\nHost: s\r\n\r\n",
-             session.text.c_str(), pollAck_, held.c_str());
-    polled_ = session_;
-    if (poll_.ask(request, kHold * kSecond + kAnswerTime)) {
-      machine->say("client %" PRIu64 " polls, ack %" PRIu64, number_, pollAck_);
-    }
+    session.acked = ack;
+    if (!ask(Kind::kPoll, ack, get("/poll/" + id() + "?ack=" + std::to_string(ack) + held))) return;
+    ++polling_;
+    machine->say("client %" PRIu64 " polls, ack %" PRIu64, number_, ack);
   }
 
-  void answered(uint32_t wire, int status, std::string_view reason,
-                std::string_view body) override {
-    if (status == 503) return;
-    if (wire == kPoll) {
-      polledAnswer(status, reason, body);
-    } else {
-      handAnswer(status, reason, body);
-    }
-  }
-
-  void handAnswer(int status, std::string_view reason, std::string_view body) {
-    switch (did_) {
-      case Did::kJoin:
-        if (status != 201) return expectRefusal(status, reason);
-        session_ = ledger->open();
-        ledger->session(session_).text = body;
-        ledger->session(session_).id = idOf(body);
-        ledger->session(session_).server = server_;
-        throwNumber_ = 0;
-        machine->say("client %" PRIu64 " has joined: session %" PRIu64, number_, session_);
-        return soonPoll();
-      case Did::kLeave:
-        if (status != 204) return expectRefusal(status, reason);
-        machine->say("client %" PRIu64 " has left", number_);
-        return end();
-      case Did::kThrow:
-        return thrown(status, reason);
-    }
-  }
-
-  void thrown(int status, std::string_view reason) {
-    if (status == 202) {
-      machine->say(reason == "duplicate" ? "sprite %" PRIu64 " is promised: it was already"
-                                         : "sprite %" PRIu64 " is promised",
-                   asked_);
-      expect(reason != "duplicate" || tries_ > 1, "throws: the first is called a duplicate");
-      ledger->promised(asked_);
-      sprite_ = kNone;
+  void answered(const Asked& asked, const Answer& answer) override {
+    const auto kind = Kind{static_cast<uint8_t>(asked.kind)};
+    if (answer.status == 503) return lost(asked);
+    if (kind == Kind::kPoll) --polling_;
+    if (kind != Kind::kJoin && asked.session != session_) {
+      // Of a session before: a promise holds.
+      if (kind == Kind::kThrow && answer.status == 202) {
+        ledger->promised(static_cast<uint32_t>(asked.number));
+      }
       return;
     }
-    if (reason == "unknown-client") return end();
-    expectRefusal(status, reason);
-    machine->say("sprite %" PRIu64 " is refused", asked_);
-    // An earlier try of it may have been taken.
-    if (tries_ == 1) ledger->refused(asked_);
-    sprite_ = kNone;
-  }
-
-  void expectRefusal(int status, std::string_view reason) {
-    const bool known = reason == "torus-full" || reason == "neighbor-busy" ||
-                       reason == "mailboxes-full" || reason == "state-unwritable" ||
-                       reason == "too-many-joins" || reason == "draining";
-    if (status == 400 && known) return;
-    machine->broken("requests: refused for no reason, by " + std::to_string(status) + " " +
-                    std::string(reason));
-  }
-
-  void polledAnswer(int status, std::string_view reason, std::string_view body) {
-    // Of a session before.
-    if (polled_ != session_) return;
-    if (status != 200) {
-      if (reason == "unknown-client") return end();
-      if (reason == "state-unwritable") return;
-      machine->broken("polls: refused for no reason, by " + std::string(reason));
+    if (answer.reason == "unknown-client") return end();
+    const auto& [status, reason, body] = answer;
+    switch (kind) {
+      case Kind::kJoin:
+        return status == 201 ? join(body) : expectRefusal(answer);
+      case Kind::kLeave:
+        return status == 204 ? end() : expectRefusal(answer);
+      case Kind::kThrow:
+        return thrown(asked.number, answer);
+      case Kind::kPoll:
+        return status == 200 ? polled(asked.number, body) : expectRefusal(answer);
+      case Kind::kPlace:
+        return expect(status == 200 && body.starts_with("{\"row\":"), kOrder);
+      case Kind::kFeed:
+        return expect(reason == "unknown-feed" || body.starts_with("{\"feed\":\"value/a\""),
+                      kOrder);
+      case Kind::kCold:
+        return expect(body == "/cold/" + std::to_string(asked.number), kOrder);
     }
+  }
+
+  void join(std::string_view body) {
+    session_ = ledger->open();
     Session& session = ledger->session(session_);
-    session.confirmed = std::max(session.confirmed, pollAck_);
+    session.text = body;
+    session.id = idOf(body);
+    session.server = server_;
+    thrown_ = 0;
+    machine->say("client %" PRIu64 " has joined: session %" PRIu64, number_, session_);
+    pollSoon();
+  }
+
+  auto findThrow(uint64_t sprite) {
+    return std::find_if(throws_.begin(), throws_.end(),
+                        [&](const Throw& one) { return one.sprite == sprite; });
+  }
+
+  void thrown(uint64_t sprite, const Answer& answer) {
+    const auto found = findThrow(sprite);
+    if (answer.status == 202) {
+      const bool again = answer.reason == "duplicate";
+      machine->say(again ? "sprite %" PRIu64 " is promised: it was already"
+                         : "sprite %" PRIu64 " is promised",
+                   sprite);
+      expect(!again || found->tries > 1, "throws: the first is called a duplicate");
+      ledger->promised(found->sprite);
+    } else {
+      expectRefusal(answer);
+      machine->say("sprite %" PRIu64 " is refused", sprite);
+      // An earlier try of it may have been taken.
+      if (found->tries == 1) ledger->refused(found->sprite);
+    }
+    throws_.erase(found);
+  }
+
+  static void expectRefusal(const Answer& answer) {
+    static constexpr const char* kKnown[] = {"torus-full",       "neighbor-busy",  "mailboxes-full",
+                                             "state-unwritable", "too-many-joins", "draining"};
+    const bool known = std::ranges::find(kKnown, answer.reason) != std::end(kKnown);
+    if (answer.status == 400 && known) return;
+    machine->broken("requests: refused for no reason, by " + std::to_string(answer.status) + " " +
+                    std::string(answer.reason));
+  }
+
+  void polled(uint64_t ack, std::string_view body) {
+    Session& session = ledger->session(session_);
+    session.confirmed = std::max(session.confirmed, ack);
+    expect(body.starts_with("{\"seq\":"), kOrder);
     size_t at = 0;
     const uint64_t newest = numberIn(body, "{\"seq\":", &at);
-    uint64_t last = pollAck_;
-    for (;;) {
-      const uint64_t sequence = numberIn(body, "{\"seq\":", &at);
-      if (sequence == UINT64_MAX) break;
+    uint64_t last = ack;
+    for (uint64_t sequence; (sequence = numberIn(body, "{\"seq\":", &at)) != UINT64_MAX;) {
       const uint64_t sprite = numberIn(body, "\"sprite\":{\"u\":", &at);
       expect(sequence == last + 1, "polls: an answer leaves a number out");
       last = sequence;
@@ -486,259 +649,40 @@ class Player : public Actor, private Asking {
       ledger->came(session_, sequence, sprite);
     }
     expect(newest >= last, "polls: an answer names an older number than it has");
-    soonPoll();
-  }
-
-  void lost(uint32_t wire) override {
-    machine->say(wire == kPoll ? "client %" PRIu64 " has no answer to its poll"
-                               : "client %" PRIu64 " has no answer",
-                 number_);
-  }
-
-  void end() {
-    if (session_ == kNobody) return;
-    ledger->session(session_).gone = true;
-    session_ = kNobody;
-    sprite_ = kNone;
+    pollSoon();
   }
 
   /** Most ask again at once. */
-  void soonPoll() {
-    if (session_ == kNobody || poll_.asks()) return;
-    if (machine->below(50) == 0) return;
-    poll();
+  void pollSoon() {
+    if (!isAhead_ && polling_ == 0 && machine->below(50) != 0) poll();
   }
+
+  void lost(const Asked& asked) override {
+    const auto kind = Kind{static_cast<uint8_t>(asked.kind)};
+    machine->say("client %" PRIu64 " has no answer", number_);
+    if (kind == Kind::kPoll) --polling_;
+    if (kind != Kind::kThrow) return;
+    // It is thrown once more.
+    const auto found = findThrow(asked.number);
+    if (found != throws_.end()) found->sent = false;
+  }
+
+  void end() {
+    machine->say("client %" PRIu64 " has left", number_);
+    session_ = kNobody;
+    throws_.clear();
+  }
+
+  static constexpr const char* kOrder = "answers: one is to another request than the oldest";
 
   const uint32_t number_;
   const uint32_t server_;
-  Wire hand_;
-  Wire poll_;
+  const bool isAhead_;
+  Pipe polls_;
   uint32_t session_ = kNobody;
-  uint32_t polled_ = kNobody;
-  uint64_t pollAck_ = 0;
-  Did did_ = Did::kJoin;
-  uint32_t sprite_ = kNone;  // that it throws
-  uint32_t asked_ = kNone;   // the one that the last request was about
-  uint64_t throwNumber_ = 0;
-  uint32_t tries_ = 0;
-  uint8_t edge_ = 0;
-  size_t fill_ = 0;
-  bool begun_ = true;
-};
-
-// ---- Feeds --------------------------------------------------------------------------------------
-
-/** What every version of every feed has: the number that its publisher has written into it. */
-class Records {
- public:
-  void saw(const std::string& key, uint32_t server, Cursor cursor, uint64_t number) {
-    const auto [found, isNew] =
-        seen_.emplace(std::tuple(key, cursor.epoch, cursor.version), number);
-    expect(isNew || found->second == number, "feeds: one cursor has two values");
-    uint64_t& newest = newest_[{key, server}];
-    newest = std::max(newest, cursor.version);
-  }
-
-  /** The newest version that a server has told a client of. */
-  uint64_t newest(const std::string& key, uint32_t server = 0) { return newest_[{key, server}]; }
-
-  /** An item has one place in a log, also after the log's epoch was renewed. */
-  void sawItem(const std::string& key, uint32_t server, Cursor cursor, uint64_t number) {
-    saw(key, server, cursor, number);
-    const auto [found, isNew] = items_.emplace(std::pair(key, number), cursor.version);
-    expect(isNew || found->second == cursor.version, "logs: an item has two places");
-  }
-
- private:
-  std::map<std::pair<std::string, uint64_t>, uint64_t> items_;
-  std::map<std::tuple<std::string, uint64_t, uint64_t>, uint64_t> seen_;
-  std::map<std::pair<std::string, uint32_t>, uint64_t> newest_;
-};
-inline Records* records = nullptr;
-
-/** One at a time publishes under a key: a value, or items of a log where the key begins with l. */
-class Publisher : public Actor, private Asking {
- public:
-  Publisher(std::string key, uint32_t address, uint32_t server = 0)
-      : key_(std::move(key)), server_(server), wire_(this, 0, address, server) {
-    machine->after(machine->below(2 * kSecond), this, 0);
-  }
-
-  const std::string& key() const { return key_; }
-  uint32_t server() const { return server_; }
-  bool isLog() const { return key_[0] == 'l'; }
-  /** The newest version that it knows to hold: versions go on through lives and epochs. */
-  uint64_t held() const { return held_; }
-  bool asks() const { return wire_.asks(); }
-  /** Whether it knows that one of its publications holds. */
-  bool holds() const { return held_ > 0; }
-  /** When it has begun to publish a number. */
-  uint64_t askedAt(uint64_t number) const { return asked_.at(number); }
-  void expectInTime() const { wire_.expectInTime(); }
-  void close() { wire_.cut(false); }
-
-  void act(uint64_t) override {
-    if (!crowd->calm && machine->chance(crowd->odds.resets)) wire_.cut(machine->below(2) == 0);
-    if (!wire_.asks() && !crowd->calm) publish();
-    machine->after(1 + machine->below(crowd->odds.think), this, 0);
-  }
-
- private:
-  virtual std::string bodyOf(uint64_t number) {
-    return "{\"n\":" + std::to_string(number) + ",\"f\":\"" +
-           std::string(machine->below(200), 'x') + "\"}";
-  }
-
-  void publish() {
-    const std::string body = bodyOf(++tried_);
-    const std::string head =
-        (isLog() ? "POST" : "PUT") + (" /feed/" + key_) +
-        " HTTP/1.1\r\nHost: s\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n";
-    asked_[tried_] = machine->now();
-    if (!wire_.ask(head + body, kAnswerTime)) return;
-    machine->say("number %" PRIu64 " is published", tried_);
-  }
-
-  void answered(uint32_t, int status, std::string_view reason, std::string_view body) override {
-    if (status == 503) return;
-    if (status == 200) {
-      const Cursor cursor = Cursor::of(body);
-      held_ = std::max(held_, cursor.version);
-      isLog() ? records->sawItem(key_, server_, cursor, tried_)
-              : records->saw(key_, server_, cursor, tried_);
-      machine->say("number %" PRIu64 " holds", tried_);
-      return;
-    }
-    // Of an item: the store may have it.
-    if (isLog() && reason == "publishing-busy") return lost(0);
-    expect(reason == "state-unwritable", "publications: refused for no reason");
-  }
-
-  void lost(uint32_t) override {
-    machine->say("it is unknown whether number %" PRIu64 " holds", tried_);
-  }
-
-  const std::string key_;
-  const uint32_t server_;
-  Wire wire_;
-  uint64_t tried_ = server_ * uint64_t{1000000000};
-  uint64_t held_ = 0;  // a version
-  std::map<uint64_t, uint64_t> asked_;
-};
-
-class Reader : public Actor, private Asking {
- public:
-  Reader(const Publisher* publisher, uint32_t address, uint32_t server)
-      : publisher_(publisher), server_(server), wire_(this, 0, address, server) {
-    machine->after(machine->below(2 * kSecond), this, 0);
-  }
-
-  void expectInTime() const { wire_.expectInTime(); }
-  void close() {
-    closed_ = true;
-    wire_.cut(false);
-  }
-
-  /** Whether it has the newest, and that is no older than its publisher knows to hold. */
-  bool isUpToDate() const {
-    const Life* const life = hosts[server_]->life();
-    const Life* const other = hosts[publisher_->server()]->life();
-    if (life == nullptr || other == nullptr) return false;
-    const Cursor newest = life->newest(publisher_->key());
-    const Cursor there = other->newest(publisher_->key());
-    expect(there.version >= publisher_->held(), "feeds: a publication is lost that was to hold");
-    const Cursor here = {publisher_->isLog() ? newest.epoch : epoch_, version_};
-    const auto isSame = [&](const Cursor& one) {
-      return !isNewer(one, newest) && !isNewer(newest, one);
-    };
-    return isSame(here) && isSame(there);
-  }
-
-  void act(uint64_t) override {
-    if (closed_) return;
-    if (wire_.stopped()) wire_.stop(false);
-    if (!crowd->calm && machine->chance(crowd->odds.resets)) wire_.cut(machine->below(2) == 0);
-    if (!crowd->calm && machine->chance(crowd->odds.stops)) wire_.stop(true);
-    if (!wire_.asks()) ask();
-    machine->after(1 + machine->below(kSecond), this, 0);
-  }
-
- private:
-  void ask() {
-    const std::string after = "?after=" + (cursor_.empty() ? "none" : cursor_);
-    const std::string request =
-        "GET /feed/" + publisher_->key() + after + " HTTP/1.1\r\nHost: s\r\n\r\n";
-    asked_ = cursor_;
-    told_ = records->newest(publisher_->key(), server_);
-    if (wire_.ask(request, kHold * kSecond + kAnswerTime)) {
-      machine->say("a watcher of version %" PRIu64 " asks for more", version_);
-    }
-  }
-
-  void answered(uint32_t, int status, std::string_view reason, std::string_view body) override {
-    if (status == 503) return;
-    if (status != 200) return expect(reason == "unknown-feed", "watchers: refused for no reason");
-    const std::string cursor = textIn(body, "\"cursor\":\"");
-    const bool pings = body.find("\"value\":") == body.npos && body.find("\"items\":") == body.npos;
-    if (pings) {
-      expect(cursor == (asked_.empty() ? "none" : asked_),
-             "watchers: nothing new has a new cursor");
-      expect(version_ >= told_, "watchers: there is something new that another was told of before");
-    } else if (publisher_->isLog()) {
-      takeItems(body, Cursor::of(cursor));
-      cursor_ = cursor;
-    } else {
-      takeValue(body, Cursor::of(cursor));
-      cursor_ = cursor;
-    }
-    if (machine->below(10) != 0) ask();
-  }
-
-  void takeValue(std::string_view body, Cursor cursor) {
-    size_t at = 0;
-    const uint64_t number = numberIn(body, "\"value\":{\"n\":", &at);
-    machine->say("a watcher gets version %" PRIu64 ", number %" PRIu64, cursor.version, number);
-    records->saw(publisher_->key(), server_, cursor, number);
-    expect(isNewer(cursor, {epoch_, version_}), "watchers: an older value comes after a newer one");
-    expect(cursor.version >= told_, "watchers: an older value than another was told of before");
-    version_ = cursor.version;
-    epoch_ = cursor.epoch;
-  }
-
-  void takeItems(std::string_view body, Cursor to) {
-    const Cursor from = Cursor::of(textIn(body, "\"from\":\""));
-    const bool gap = body.find("\"gap\":true") != body.npos;
-    expect(gap || asked_.empty() || textIn(body, "\"from\":\"") == asked_,
-           "logs: an answer does not go on from where it was asked");
-    uint64_t version = from.version;
-    size_t at = body.find("\"items\":[");
-    for (;;) {
-      const uint64_t number = numberIn(body, "{\"n\":", &at);
-      if (number == UINT64_MAX) break;
-      records->sawItem(publisher_->key(), server_, {to.epoch, ++version}, number);
-    }
-    machine->say("a watcher gets items up to version %" PRIu64, version);
-    expect(gap || version > version_, "logs: an item comes twice");
-    version_ = version;
-    expect(version == to.version, "logs: an answer has not as many items as its cursors say");
-  }
-
-  void lost(uint32_t) override {}
-
-  static std::string textIn(std::string_view body, std::string_view behind) {
-    const size_t at = body.find(behind);
-    if (at == body.npos) return {};
-    const size_t begin = at + behind.size();
-    return std::string(body.substr(begin, body.find('"', begin) - begin));
-  }
-
-  const Publisher* const publisher_;
-  const uint32_t server_;
-  Wire wire_;
-  std::string cursor_, asked_;
-  bool closed_ = false;
-  uint64_t version_ = 0, epoch_ = 0;
-  uint64_t told_ = 0;  // to any client, before it has asked
+  uint32_t polling_ = 0;  // polls without an answer
+  std::deque<Throw> throws_;
+  uint64_t thrown_ = 0;
 };
 
 }  // namespace sim

@@ -24,50 +24,35 @@ class Drawing {
   /** The page; `end`: the law that is broken, or that none is. */
   std::string page(const std::string& end, bool broken) {
     const size_t from = lines_.size() > kMost ? lines_.size() - kMost : 0;
-    // The thrower of a sprite may be said in an earlier line.
-    for (size_t i = 0; i < lines_.size(); ++i) place(i, i >= from);
-    const int height = kTop + static_cast<int>(lines_.size() - from) * kHigh + 40;
-    const int width = xOf(columns_.size()) + 500;
-    std::string svg;
-    for (const auto& [name, column] : columns_) {
-      const std::string x = std::to_string(xOf(column));
-      svg.append("<line class=life x1=").append(x).append(" x2=").append(x);
-      svg += " y1=" + std::to_string(kTop) + " y2=" + std::to_string(height - 40) + " />";
-      svg += text("name", xOf(column), kTop - 10, name);
-    }
-    for (size_t i = from; i < lines_.size(); ++i) {
-      const int y = kTop + static_cast<int>(i - from) * kHigh + kHigh / 2;
+    std::string rows;
+    for (size_t i = 0; i < lines_.size(); ++i) {
       const std::string said = wordsOf(lines_[i]);
-      const int x = xOf(columnOf_[i]);
-      const bool crash = said == "a kill" || said == "a power cut";
-      const char* const kind = crash                                 ? "crash"
-                               : said.starts_with("a server begins") ? "begin"
-                                                                     : "step";
-      if (crash) {
-        svg += "<line class=crash x1=" + std::to_string(kLeft) + " x2=" + std::to_string(width) +
-               " y1=" + std::to_string(y) + " y2=" + std::to_string(y) + " />";
-      }
-      svg += std::string("<circle class=") + kind + " r=4 cx=" + std::to_string(x) +
-             " cy=" + std::to_string(y) + " />" +
-             text("time", 70, y + 4, lines_[i].substr(0, lines_[i].find(' ', 10))) +
-             text(kind, x + 10, y + 4, said);
+      // The thrower of a sprite may be said in an earlier line.
+      const std::string name = nameOf(said);
+      if (i < from) continue;
+      const size_t column = columns_.emplace(name, columns_.size()).first->second;
+      const char* const kind = said == "a kill" || said == "a power cut" ? "crash"
+                               : said.starts_with("a server begins")     ? "begin"
+                                                                         : "step";
+      rows += std::string("<tr class=") + kind + "><th>" +
+              lines_[i].substr(0, lines_[i].find(' ', 10)) + "</th>";
+      for (size_t before = 0; before < column; ++before) rows += "<td></td>";
+      rows += "<td colspan=99>" + escaped(said) + "</td></tr>\n";
     }
-    svg += text(broken ? "law" : "name", kLeft, height - 12, end);
+    std::vector<std::string> names(columns_.size());
+    for (const auto& [name, column] : columns_) names[column] = name;
+    std::string head = "<tr><th></th>";
+    for (const std::string& name : names) head += "<th>" + name + "</th>";
     return "<!doctype html><html lang=en><meta charset=utf-8><title>" + escaped(end) +
-           "</title><style>body{font:13px sans-serif;margin:16px}text{paint-order:stroke;stroke:"
-           "#fff;stroke-width:4}.name{text-anchor:middle;font-weight:bold}.time{text-anchor:end;"
-           "fill:#667}.life{stroke:#ccd}.step{fill:#246}line.crash{stroke:#c22;stroke-width:2}"
-           ".crash{fill:#c22}.begin{fill:#183}circle{stroke:none}.law{fill:#c22;font:bold 16px sans"
-           "-serif}svg .name:last-child{text-anchor:start}</style><h1>" +
-           escaped(end) + "</h1><svg width=" + std::to_string(width) +
-           " height=" + std::to_string(height) + ">" + svg + "</svg></html>\n";
+           "</title><style>body{font:13px sans-serif}table{border-collapse:collapse}th,td{height:"
+           "18px;min-width:90px;text-align:left;white-space:nowrap}td{border-left:1px solid #ccd;"
+           "padding-left:4px;max-width:90px}.begin td{color:#183}.crash td,.law{color:#c22}.crash{"
+           "border-top:2px solid #c22}</style><h1>" +
+           escaped(end) + "</h1><table>" + head + "</tr>\n" + rows + "</table><p" +
+           (broken ? " class=law>" : ">") + escaped(end) + "</p></html>\n";
   }
 
  private:
-  static constexpr int kLeft = 120, kTop = 40, kWide = 90, kHigh = 18;
-
-  static int xOf(size_t column) { return kLeft + static_cast<int>(column) * kWide; }
-
   static std::string wordsOf(const std::string& line) {
     size_t at = line.find_first_not_of(' ');
     for (int i = 0; i < 2 && at != line.npos; ++i) {
@@ -80,11 +65,6 @@ class Drawing {
     std::string text;
     for (const char c : raw) text += c == '<' ? "&lt;" : c == '&' ? "&amp;" : std::string(1, c);
     return text;
-  }
-
-  static std::string text(const std::string& kind, int x, int y, const std::string& words) {
-    return "<text class=" + kind + " x=" + std::to_string(x) + " y=" + std::to_string(y) + ">" +
-           escaped(words) + "</text>";
   }
 
   /** The actor of a step: "client 3", "worker 1", the thrower of a sprite, otherwise the server. */
@@ -111,13 +91,7 @@ class Drawing {
     return name;
   }
 
-  void place(size_t line, bool drawn) {
-    const std::string name = nameOf(wordsOf(lines_[line]));
-    columnOf_.push_back(drawn ? columns_.emplace(name, columns_.size()).first->second : 0);
-  }
-
   std::vector<std::string> lines_;
-  std::vector<size_t> columnOf_;
   std::map<std::string, size_t> columns_ = {{"server", 0}, {"disk", 1}};
   std::map<std::string, std::string> thrower_;
 };

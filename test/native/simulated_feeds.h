@@ -1,30 +1,104 @@
-// Clients of feeds that take them by every way there is: polls with patches, lists of feeds, event
-// streams, each compressed now and then. Every one knows what it has of each feed, so that patches
-// have something to be applied to.
+// The publishers of feeds, and clients that take feeds by every way there is: polls with patches,
+// lists of feeds, event streams, each compressed now and then. Every one knows what it has of each
+// feed, so that patches have something to be applied to.
+//
+//   Records      of every version of a feed: its one value
+//   Publisher    puts values, or appends items, one after the other
+//   FeedWatcher  asks for what is newer than it has
+//   Headcount    watches how many watch a feed
 #ifndef TEST_NATIVE_SIMULATED_FEEDS_H_
 #define TEST_NATIVE_SIMULATED_FEEDS_H_
 
+#include <algorithm>
+#include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "simulated_http.h"
+#include "simulated_clients.h"
 
 namespace sim {
 
-/** Publishes documents that differ in a few places. */
-class SheetPublisher : public Publisher {
+/** What every version of every feed has: the number that its publisher has written into it. */
+class Records {
  public:
-  SheetPublisher(std::string key, uint32_t address, uint64_t cells)
-      : Publisher(std::move(key), address), most_(cells) {}
+  void saw(const std::string& key, uint32_t server, Cursor cursor, uint64_t number) {
+    const auto [found, isNew] =
+        seen_.emplace(std::tuple(key, cursor.epoch, cursor.version), number);
+    expect(isNew || found->second == number, "feeds: one cursor has two values");
+    uint64_t& newest = newest_[{key, server}];
+    newest = std::max(newest, cursor.version);
+  }
+
+  /** The newest version that a server has told a client of. */
+  uint64_t newest(const std::string& key, uint32_t server = 0) { return newest_[{key, server}]; }
+
+  /** An item has one place in a log, also after the log's epoch was renewed. */
+  void sawItem(const std::string& key, uint32_t server, Cursor cursor, uint64_t number) {
+    saw(key, server, cursor, number);
+    const auto [found, isNew] = items_.emplace(std::pair(key, number), cursor.version);
+    expect(isNew || found->second == cursor.version, "logs: an item has two places");
+  }
 
  private:
-  std::string bodyOf(uint64_t number) override {
+  std::map<std::pair<std::string, uint64_t>, uint64_t> items_;
+  std::map<std::tuple<std::string, uint64_t, uint64_t>, uint64_t> seen_;
+  std::map<std::pair<std::string, uint32_t>, uint64_t> newest_;
+};
+inline Records* records = nullptr;
+
+/** One at a time publishes under a key: a value, or items of a log where the key begins with l. */
+class Publisher : public Client {
+ public:
+  /** `cells`: of the sheets that are its values, at most; 0: they are something else. */
+  Publisher(std::string key, uint32_t address, uint32_t server = 0, uint64_t cells = 0)
+      : Client(address, server), key_(std::move(key)), server_(server), most_(cells) {}
+
+  const std::string& key() const { return key_; }
+  /** Whether it knows that one of its publications holds. */
+  bool holds() const { return held_ > 0; }
+  /** When it has begun to publish a number. */
+  uint64_t askedAt(uint64_t number) const { return asked_.at(number); }
+
+  /** What it knows to hold its server has: versions go on through lives and epochs. */
+  bool isUpToDate() const override {
+    const Life* const life = hosts[server_]->life();
+    if (life == nullptr) return false;
+    expect(life->newest(key_).version >= held_, "feeds: a publication is lost that was to hold");
+    return true;
+  }
+
+  void act(uint64_t) override {
+    pipe_.misbehave();
+    if (pipe_.asked() == 0 && !crowd->calm) publish();
+    machine->after(1 + machine->below(crowd->odds.think), this, 0);
+  }
+
+ private:
+  bool isLog() const { return key_[0] == 'l'; }
+
+  void publish() {
+    const std::string body = most_ > 0 ? sheetOf(++tried_) : textOf(++tried_);
+    asked_[tried_] = machine->now();
+    if (pipe_.ask(post("/feed/" + key_, body, isLog() ? "POST" : "PUT"),
+                  {.number = tried_, .within = kAnswerTime})) {
+      machine->say("number %" PRIu64 " is published", tried_);
+    }
+  }
+
+  static std::string textOf(uint64_t number) {
+    return "{\"n\":" + std::to_string(number) + ",\"f\":\"" +
+           std::string(machine->below(200), 'x') + "\"}";
+  }
+
+  /** A document that differs from the one before in a few places. */
+  std::string sheetOf(uint64_t number) {
     sheet_.number = number;
     auto& cells = sheet_.cells;
     // Seldom all is new.
-    if (number == 1 || machine->below(50) == 0) {
+    if (cells.empty() || machine->below(50) == 0) {
       cells.resize(1 + machine->below(most_));
       for (uint64_t& cell : cells) cell = machine->below(100000);
     }
@@ -43,29 +117,46 @@ class SheetPublisher : public Publisher {
       }
     }
     std::string text = sheet_.text();
-    sheets->emplace(std::pair(key(), number), text);
+    sheets->emplace(std::pair(key_, number), text);
     return text;
   }
 
+  void answered(const Asked& asked, const Answer& answer) override {
+    if (answer.status == 503) return;
+    if (answer.status != 200) {
+      return expect(answer.reason == "state-unwritable", "publications: refused for no reason");
+    }
+    const Cursor cursor = Cursor::of(answer.body);
+    held_ = std::max(held_, cursor.version);
+    isLog() ? records->sawItem(key_, server_, cursor, asked.number)
+            : records->saw(key_, server_, cursor, asked.number);
+    machine->say("number %" PRIu64 " holds", asked.number);
+  }
+
+  void lost(const Asked& asked) override {
+    machine->say("it is unknown whether number %" PRIu64 " holds", asked.number);
+  }
+
+  const std::string key_;
+  const uint32_t server_;
   const uint64_t most_;
   Sheet sheet_;
+  uint64_t tried_ = server_ * uint64_t{1000000000};
+  uint64_t held_ = 0;  // a version
+  std::map<uint64_t, uint64_t> asked_;
 };
 
-class FeedWatcher : public Client, private PipeOwner {
+class FeedWatcher : public Client {
  public:
   enum class Way : uint8_t { kPoll, kList, kStream };
 
-  FeedWatcher(Way way, const std::vector<std::string>& keys, uint32_t address)
-      : way_(way), pipe_(this, address) {
+  FeedWatcher(Way way, const std::vector<std::string>& keys, uint32_t address, uint32_t server = 0)
+      : Client(address, server), way_(way), server_(server) {
     for (const std::string& key : keys) feeds_.emplace_back().key = key;
-    machine->after(machine->below(2 * kSecond), this, 0);
   }
 
-  void expectInTime() const override { pipe_.expectInTime(); }
-  void close() override { pipe_.cut(false); }
-
   bool isUpToDate() const override {
-    const Life* const life = hosts[0]->life();
+    const Life* const life = hosts[server_]->life();
     if (life == nullptr) return false;
     for (const Has& one : feeds_) {
       const Feed* const feed = life->feeds().find(one.key);
@@ -105,17 +196,16 @@ class FeedWatcher : public Client, private PipeOwner {
 
   void ask() {
     for (Has& one : feeds_) {
-      one.told = records->newest(one.key);
+      one.told = records->newest(one.key, server_);
       one.waits = one.cursor.empty() && machine->below(2) == 0;
     }
-    machine->say(way_ == Way::kStream ? "a stream of version %" PRIu64 " is asked for"
+    machine->say(way_ == Way::kStream ? "a watcher asks for a stream behind version %" PRIu64
                  : way_ == Way::kList
-                     ? "a list is asked for, its first feed behind version %" PRIu64
-                     : "patches behind version %" PRIu64 " are asked for",
+                     ? "a watcher asks for a list, its first feed behind version %" PRIu64
+                     : "a watcher asks for patches behind version %" PRIu64,
                  feeds_[0].version);
-    const bool waits = pipe_.ask(way_ == Way::kList ? requestForAll() : requestForOne(),
-                                 kHold * kSecond + kAnswerTime);
-    if (!waits) machine->say("no server is there");
+    pipe_.ask(way_ == Way::kList ? requestForAll() : requestForOne(),
+              {.within = kHold * kSecond + kAnswerTime});
   }
 
   std::string requestForOne() {
@@ -127,11 +217,11 @@ class FeedWatcher : public Client, private PipeOwner {
     if (machine->below(8) != 0) target += "?delta=1";
     if (!byHeader && !after.empty())
       target += (target.ends_with("=1") ? "&after=" : "?after=") + after;
-    std::string head = "GET " + target + " HTTP/1.1\r\nHost: s\r\n";
-    if (stream) head += "Accept: text/event-stream\r\n";
-    if (byHeader) head += "Last-Event-ID: " + after + "\r\n";
-    if (machine->below(2) == 0) head += "Accept-Encoding: gzip\r\n";
-    return head + "\r\n";
+    std::string fields;
+    if (stream) fields += "Accept: text/event-stream\r\n";
+    if (byHeader) fields += "Last-Event-ID: " + after + "\r\n";
+    if (machine->below(2) == 0) fields += "Accept-Encoding: gzip\r\n";
+    return get(target, fields);
   }
 
   std::string requestForAll() const {
@@ -142,19 +232,16 @@ class FeedWatcher : public Client, private PipeOwner {
       const std::string& key = one.key;
       list += posts ? "\"" + key + "\":\"" + afterOf(one) + "\"" : key + ":" + afterOf(one);
     }
-    if (!posts) return "GET /feeds?watch=" + list + "&delta=1 HTTP/1.1\r\nHost: s\r\n\r\n";
-    const std::string body =
-        "{\"delta\":true,\"hold\":" + std::to_string(5 + machine->below(kHold - 4)) +
-        ",\"feeds\":{" + list + "}}";
-    return "POST /feeds HTTP/1.1\r\nHost: s\r\nContent-Length: " + std::to_string(body.size()) +
-           "\r\n\r\n" + body;
+    if (!posts) return get("/feeds?watch=" + list + "&delta=1");
+    const std::string hold = std::to_string(5 + machine->below(kHold - 4));
+    return post("/feeds", "{\"delta\":true,\"hold\":" + hold + ",\"feeds\":{" + list + "}}");
   }
 
   static std::string afterOf(const Has& one) {
     return one.cursor.empty() && one.waits ? "none" : one.cursor;
   }
 
-  void answered(const Answer& answer) override {
+  void answered(const Asked&, const Answer& answer) override {
     if (answer.status == 503) return;
     if (way_ == Way::kStream && answer.status == 200) return;
     if (answer.status != 200) {
@@ -200,24 +287,21 @@ class FeedWatcher : public Client, private PipeOwner {
     for (const Has& one : feeds_) {
       expect(one.version >= one.told, "lists: a feed is left out of which another was told before");
     }
-    machine->say("a list has %" PRIu64 " feeds", last);
+    machine->say("a watcher gets a list of %" PRIu64 " feeds", last);
   }
 
   /** An event of a stream, or some; each comes whole. */
   void streamed(std::string_view text) override {
-    events_ += text;
-    for (size_t end; (end = events_.find("\n\n")) != events_.npos; events_.erase(0, end + 2)) {
-      const std::string_view event = std::string_view(events_).substr(0, end);
-      if (event == ":") continue;
+    events_.add(text, [this](std::string_view event) {
       const size_t data = event.find("\ndata: ");
       expect(event.starts_with("id: ") && data != event.npos, "streams: an event has another form");
       const std::string id(event.substr(4, data - 4));
       takeItem(&feeds_[0], event.substr(data + 7));
       expect(feeds_[0].cursor == id, "streams: an event's id is not its cursor");
-    }
+    });
   }
 
-  void lost() override { events_.clear(); }
+  void lost(const Asked&) override { events_.clear(); }
 
   void takeItem(Has* one, std::string_view item) {
     const std::string& key = one->key;
@@ -252,10 +336,11 @@ class FeedWatcher : public Client, private PipeOwner {
              patch != item.npos ? "patches: one ends at another value than was published"
                                 : "watchers: another value comes than was published");
     }
-    machine->say(patch == item.npos ? "version %" PRIu64 " comes, number %" PRIu64
-                                    : "a patch to version %" PRIu64 " comes, number %" PRIu64,
+    machine->say(patch == item.npos ? "a watcher gets version %" PRIu64 ", number %" PRIu64
+                                    : "a watcher gets a patch to version %" PRIu64
+                                      ", number %" PRIu64,
                  cursor.version, number);
-    records->saw(key, 0, cursor, number);
+    records->saw(key, server_, cursor, number);
     expect(cursor.version > one->version, "watchers: an older value comes after a newer one");
     expect(cursor.version >= one->told, "watchers: an older value than another was told of before");
     one->version = cursor.version;
@@ -272,9 +357,9 @@ class FeedWatcher : public Client, private PipeOwner {
     uint64_t version = Cursor::of(fromText).version;
     size_t at = item.find("\"items\":[");
     for (uint64_t number; (number = numberIn(item, "{\"n\":", &at)) != UINT64_MAX;) {
-      records->sawItem(key, 0, {to.epoch, ++version}, number);
+      records->sawItem(key, server_, {to.epoch, ++version}, number);
     }
-    machine->say("items up to version %" PRIu64 " come", version);
+    machine->say("a watcher gets items up to version %" PRIu64, version);
     expect(gap || version > one->version, "logs: an item comes twice");
     expect(version == to.version, "logs: an answer has not as many items as its cursors say");
     one->version = version;
@@ -282,17 +367,56 @@ class FeedWatcher : public Client, private PipeOwner {
     one->told = 0;  // there may be more
   }
 
-  static std::string textIn(std::string_view body, std::string_view behind) {
-    const size_t at = body.find(behind);
-    if (at == body.npos) return {};
-    const size_t begin = at + behind.size();
-    return std::string(body.substr(begin, body.find('"', begin) - begin));
+  const Way way_;
+  const uint32_t server_;
+  std::vector<Has> feeds_;
+  Events events_;
+};
+
+/** Watches how many watch a feed, at all servers of a world together. */
+class Headcount : public Client {
+ public:
+  /** In the end `watching` watch the feed. */
+  Headcount(std::string key, uint64_t watching, uint32_t server)
+      : Client(0x11000000, server), key_(std::move(key)), all_(watching), server_(server) {}
+
+  /** Of a feed that was never published nothing is told. */
+  bool isUpToDate() const override {
+    const Life* const life = hosts[server_]->life();
+    return life != nullptr && (watching_ == all_ || life->newest(key_).version == 0);
   }
 
-  const Way way_;
-  Pipe pipe_;
-  std::vector<Has> feeds_;
-  std::string events_;  // that is not whole yet
+  void act(uint64_t) override {
+    pipe_.misbehave();
+    if (pipe_.asked() == 0) {
+      pipe_.ask(get("/feed/presence/" + key_ + "?after=" + cursor_),
+                {.within = kHold * kSecond + kAnswerTime});
+    }
+    machine->after(1 + machine->below(kSecond), this, 0);
+  }
+
+ private:
+  void answered(const Asked&, const Answer& answer) override {
+    if (answer.status == 503) return;
+    if (answer.status != 200) {
+      cursor_ = kNone;
+      return expect(answer.reason == "unknown-feed", "watchers: refused for no reason");
+    }
+    size_t at = 0;
+    const uint64_t watching = numberIn(answer.body, "\"watching\":", &at);
+    if (watching == UINT64_MAX) return;
+    watching_ = watching;
+    machine->say("%" PRIu64 " are told to watch in all the world", watching_);
+    cursor_ = textIn(answer.body, "\"cursor\":\"");
+  }
+
+  inline static const std::string kNone = "none";
+
+  const std::string key_;
+  const uint64_t all_;
+  const uint32_t server_;
+  std::string cursor_ = kNone;
+  uint64_t watching_ = 0;  // that it was told of last
 };
 
 }  // namespace sim

@@ -129,7 +129,6 @@ class Life {
     kReady,
     kMember,
     kCrossing,
-    kOfferAll,
   };
   using Later = std::function<void(uint64_t delay, Due due)>;
 
@@ -186,10 +185,8 @@ class Life {
     if (plan_.servers > 1) {
       member_ = std::make_unique<Member>(plan_.number, plan_.servers, plan_.doubt, &pool_, &turn_,
                                          [this](uint64_t delay) { later_(delay, Due::kCrossing); });
-      member_->onFeed([this](const Parcel& feed) { adopt(feed); });
       member_->tellOf(&feeds_);
       tickLater(Due::kMember);
-      later_(kSecond, Due::kOfferAll);
     }
     if (feeds_.busy()) stepSoon();
     if (!machine->dead) listen();
@@ -227,8 +224,9 @@ class Life {
     return turn_.store() == nullptr ? 0 : turn_.store()->counts().snapshots;
   }
 
-  /** The end in order. */
+  /** The end in order: no client hears of what only its snapshot has. */
   void finish() {
+    front_.close();
     if (turn_.store() == nullptr) return;
     expect(turn_.finish().ok() || machine->dead || crowd->lossy,
            "an end in order has left no state");
@@ -281,12 +279,6 @@ class Life {
         return tickLater(due);
       case Due::kCrossing:
         return member_->work();
-      case Due::kOfferAll:
-        feeds_.forEach([this](const Feed& feed) {
-          if (!feed.isLog) offer(feed, feed.cursor);
-        });
-        member_->watchAll();
-        return later_(2 * kSecond, due);
     }
   }
 
@@ -307,15 +299,12 @@ class Life {
   }
 
  private:
-  enum class JobKind : uint8_t { kValue, kItem, kPlayer, kTaken };
+  enum class JobKind : uint8_t { kValue, kItem, kPlayer };
 
   struct Job {
     std::optional<Caller> caller;  // none: it is the server's own
     std::string key, body;
     JobKind kind;
-    // Of kTaken, an item of the store's log:
-    Cursor cursor = {};
-    bool begins = false;  // the log begins with it here, whatever is there
   };
 
   static uint64_t milliseconds() { return machine->now() / kMillisecond; }
@@ -432,10 +421,6 @@ class Life {
       jobs_.pop_front();
       if (publishing_->kind == JobKind::kPlayer) {
         carryOut(play());
-      } else if (publishing_->kind == JobKind::kTaken) {
-        carryOut(takeItem());
-      } else if (member_) {
-        return share();
       } else {
         hold(nextOf(publishing_->key));
       }
@@ -447,122 +432,11 @@ class Life {
     return {known.version > 0 ? known.epoch : newEpoch(), known.version + 1};
   }
 
-  /** The publication holds when the broker's store has it; without the store, at this server. */
-  void share() {
-    if (publishing_->kind == JobKind::kItem) return shareItem();
-    const std::string& key = publishing_->key;
-    Cursor next = nextOf(key);
-    // The store may have forgotten a version that others have: no two servers share an epoch.
-    if (next.epoch != epochs_[key]) epochs_[key] = next.epoch = newEpoch();
-    // A version that was given out may be staged here still, and the store may have forgotten it.
-    next.version = given_[key] = std::max(next.version, given_[key] + 1);
-    member_->share({.bytes = publishing_->body, .key = key, .known = newest(key), .cursor = next},
-                   [this, next](const Parcel* there) {
-                     if (there != nullptr && there->refused) {
-                       adopt(*there);
-                       return share();
-                     }
-                     // Without the store it counts here, in another epoch.
-                     Cursor fork = nextOf(publishing_->key);
-                     fork.epoch = newEpoch();
-                     hold(there != nullptr ? next : fork);
-                     nextJob();
-                   });
-  }
-
-  /** The same of an item: without the store there is none. */
-  void shareItem() {
-    const std::string& key = publishing_->key;
-    const Cursor next = nextOf(key);
-    member_->share({.bytes = publishing_->body,
-                    .key = key,
-                    .known = newest(key),
-                    .cursor = next,
-                    .isLog = true},
-                   [this, next](const Parcel* there) {
-                     if (there != nullptr && !there->refused) {
-                       hold(next);
-                     } else {
-                       const Job job = *std::exchange(publishing_, std::nullopt);
-                       if (there != nullptr) {
-                         adoptLog(*there, &job);
-                       } else {
-                         respond(*job.caller, "400 publishing-busy", "");
-                       }
-                     }
-                     nextJob();
-                   });
-  }
-
-  /** Has the items of the store's log taken that are not here. `own` is to become one of them, and
-   * may be one already, whose answer was lost. */
-  void adoptLog(const Parcel& there, const Job* own) {
-    const Cursor known = newest(there.key);
-    uint64_t version = there.cursor.version - there.items.size();
-    const bool isOther = known.epoch != there.cursor.epoch || known.version < version;
-    std::vector<Job> jobs;
-    bool isThere = own == nullptr;
-    for (const std::string& item : there.items) {
-      ++version;
-      const bool isOwn = own != nullptr && own->body == item;
-      if (!isOther && version <= known.version && !isOwn) continue;
-      isThere |= isOwn;
-      jobs.push_back({isOwn ? own->caller : std::nullopt,
-                      there.key,
-                      item,
-                      JobKind::kTaken,
-                      {there.cursor.epoch, version},
-                      isOther && jobs.empty()});
-    }
-    if (!isThere) jobs.push_back(*own);
-    jobs_.insert(jobs_.begin(), jobs.begin(), jobs.end());
-    if (!jobs_.empty()) later_(1, Due::kScript);
-  }
-
-  Outcome takeItem() {
-    const auto& [caller, key, body, kind, cursor, begins] = *publishing_;
-    const Cursor known = newest(key);
-    const bool isSame = known.epoch == cursor.epoch;
-    says_.clear();
-    cursor.appendTo(&says_);
-    if (isSame && cursor.version <= known.version) return Outcome::kOk;
-    const bool isNext = known.version + 1 == cursor.version && (isSame || known.version == 0);
-    if (!isNext && !begins) return Outcome::kStateUnwritable;
-    machine->say("server %" PRIu64 " takes item %" PRIu64 " of another", plan_.number,
-                 cursor.version);
-    uint32_t watching;
-    return feeds_.append(key, cursor, body, &watching, !isNext);
-  }
-
-  /** What is newer at the store than here is taken, and the other way round. */
-  void adopt(const Parcel& there) {
-    if (there.isLog) return adoptLog(there, nullptr);
-    const Cursor known = newest(there.key);
-    if (isNewer(known, there.cursor)) return offer(*feeds_.find(there.key), there.cursor);
-    if (!isNewer(there.cursor, known)) return;
-    machine->say("server %" PRIu64 " takes version %" PRIu64 " of another", plan_.number,
-                 there.cursor.version);
-    (void)publish(there.key, there.cursor, there.bytes, false);
-    (void)turn_.endOwn();
-  }
-
-  void offer(const Feed& feed, Cursor known) {
-    member_->share({.bytes = std::string(feed.value->text()),
-                    .key = feed.key,
-                    .known = known,
-                    .cursor = feed.cursor},
-                   [this](const Parcel* there) {
-                     if (there != nullptr && there->refused) adopt(*there);
-                   });
-  }
-
   void hold(Cursor cursor) {
     says_.clear();
     cursor.appendTo(&says_);
-    const bool isItem = publishing_->kind == JobKind::kItem;
-    // Another server may have gone on behind it already.
-    const bool isLate = !isItem && !isNewer(cursor, newest(publishing_->key));
-    carryOut(isLate ? Outcome::kOk : publish(publishing_->key, cursor, publishing_->body, isItem));
+    const auto& [caller, key, body, kind] = *publishing_;
+    carryOut(publish(key, cursor, body, kind == JobKind::kItem));
   }
 
   /** What is under way is done, or refused: its answer waits for the end of the turn. */
@@ -676,8 +550,6 @@ class Life {
     for (const std::string& key : keys) {
       const Feed* const feed = feeds_.find(key);
       uint32_t watching;
-      // The store of a world has every item that any client was told of.
-      if (feed->isLog && plan_.servers > 1) continue;
       if (feed->isLog) {
         (void)feeds_.append(key, {newEpoch(), feed->cursor.version}, {}, &watching);
       } else {
@@ -707,9 +579,7 @@ class Life {
   std::string says_;  // the answer of what is being published, when it holds
   uint64_t reduced_ = 0;
   const uint64_t bornAt_ = machine->steps();
-  bool holds_ = false;                      // when the turn is written
-  std::map<std::string, uint64_t> epochs_;  // of this process, by keys
-  std::map<std::string, uint64_t> given_;   // the newest versions that it has given out
+  bool holds_ = false;  // when the turn is written
   std::set<uint64_t> parked_;
   Front front_;
   Admission admission_;

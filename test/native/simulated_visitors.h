@@ -1,5 +1,5 @@
-// Visitors of a simulation: clients that watch private feeds by grants, and presence feeds;
-// and the operator, which revokes grants.
+// Visitors of a simulation: clients that watch private feeds by grants, by polls or by an event
+// stream, and presence feeds; and the operator, which revokes grants.
 //
 //   Attendance  of each feed: how many may have been watching at a moment, and under which names
 //   Visitor     asks for its feed, by a grant that is good, over, forged, another's, or none
@@ -7,7 +7,8 @@
 //
 // The laws that a visitor sees broken:
 //   - an answer to what was asked behind a grant's end is a refusal, also after a crash
-//   - a value that was published behind its end does not come by it; its poll ends with it
+//   - a value that was published behind its end does not come by it; its poll, or its stream, ends
+//     with it
 //   - a grant that is good is not refused
 //   - what an outsider is told is the same whether the feed exists or not, and comes at once
 //   - a presence feed has no more watchers than were there within a lease, and no other names
@@ -23,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "simulated_clients.h"
+#include "simulated_feeds.h"
 #include "simulated_grants.h"
 
 namespace sim {
@@ -100,24 +101,19 @@ class Attendances : public Actor {
 };
 inline Attendances* attendances = nullptr;
 
-class Visitor : public Actor, private Asking {
+class Visitor : public Client {
  public:
+  enum class Way : uint8_t { kPoll, kStream };
+
   /** `publisher`: of the feed `key`, or of that of which it tells; nullptr: there is none. */
-  Visitor(uint32_t number, std::string key, const Publisher* publisher)
-      : number_(number),
+  Visitor(uint32_t number, Way way, std::string key, const Publisher* publisher)
+      : Client(0x0d000000 + number),
+        number_(number),
+        way_(way),
         own_(std::move(key)),
-        publisher_(publisher),
-        wire_(this, 0, 0x0d000000 + number) {
-    machine->after(machine->below(2 * kSecond), this, 0);
-  }
+        publisher_(publisher) {}
 
   const std::string& key() const { return own_; }
-  void close() { wire_.cut(false); }
-
-  /** With an end its poll ends within half a second, and what delays that. */
-  static uint64_t after(uint64_t end) {
-    return end >= kNever - kHour ? kNever : end + 500 * kMillisecond + crowd->late;
-  }
 
   /** The name under which it watches in the end; empty: none. */
   std::string name() const { return isSettled_ && grant_->present ? grant_->sub : ""; }
@@ -127,24 +123,37 @@ class Visitor : public Actor, private Asking {
     return watching_ == watching && who_ == who;
   }
 
-  void expectInTime() const {
-    wire_.expectInTime();
-    if (!wire_.asks() || grant_ == nullptr || !binds()) return;
-    // A poll that was sent behind its grant's end lasts until the grant is verified.
-    if (machine->now() <= after(std::max(book->endOf(*grant_), sentAt_ + kVerifies))) return;
-    machine->say("that is the poll of visitor %" PRIu64, number_);
-    machine->broken("grants: a poll goes on behind its end");
+  void expectInTime() const override {
+    pipe_.expectInTime();
+    if (pipe_.asked() == 0 || grant_ == nullptr || !binds() || machine->now() <= latest()) return;
+    machine->say("that is of visitor %" PRIu64, number_);
+    machine->broken("grants: a poll, or a stream, goes on behind its end");
+  }
+
+  /** Of presence it is asked otherwise: see Lobby::isRight. */
+  bool isUpToDate() const override {
+    const Life* const life = hosts[0]->life();
+    return life != nullptr && (tells(own_) || version_ == life->newest(own_).version);
   }
 
   void act(uint64_t) override {
     expectInTime();
-    if (!crowd->calm && machine->chance(crowd->odds.resets)) wire_.cut(machine->below(2) == 0);
-    if (!wire_.asks()) ask();
-    machine->after(1 + machine->below(kSecond), this, 0);
+    pipe_.misbehave();
+    if (pipe_.asked() == 0) ask();
+    machine->after(1 + machine->below(kPause), this, 0);
   }
 
  private:
   static constexpr uint64_t kHour = 3600 * kSecond;
+  /** For so long it does not read, where it stops. */
+  static constexpr uint64_t kPause = kSecond;
+
+  /** When its poll has ended with its grant: within half a second, and what delays that. One that
+   * was sent behind that end lasts until the grant is verified. */
+  uint64_t latest() const {
+    const uint64_t end = std::max(book->endOf(*grant_), sentAt_ + kVerifies);
+    return end >= kNever - kHour ? kNever : end + 500 * kMillisecond + kPause + crowd->late;
+  }
 
   static bool tells(std::string_view key) { return !toldBy(key).empty(); }
   static bool isPrivate(std::string_view key) {
@@ -217,14 +226,19 @@ class Visitor : public Actor, private Asking {
                                            "presence/secret/none"};
     // To an outsider all of them are the same.
     key_ = asOutsider_ ? kAny[machine->below(4)] : own_;
-    std::string query;
+    std::string query, fields;
     const bool waits = machine->below(5) != 0;
-    if (waits) query = "?after=" + (cursor_.empty() ? "none" : cursor_);
-    std::string field;
+    after_ = waits && cursor_.empty() ? "none" : waits ? cursor_ : "";
+    if (way_ == Way::kStream) {
+      fields = "Accept: text/event-stream\r\n";
+      if (!cursor_.empty()) fields += "Last-Event-ID: " + (after_ = cursor_) + "\r\n";
+    } else if (waits) {
+      query = "?after=" + after_;
+    }
     if (grant_ != nullptr && machine->below(2) == 0) {
       query += (query.empty() ? "?grant=" : "&grant=") + grant_->token;
     } else if (grant_ != nullptr) {
-      field = "Authorization: Bearer " + grant_->token + "\r\n";
+      fields += "Authorization: Bearer " + grant_->token + "\r\n";
     }
     sentAt_ = machine->now();
     wasPublished_ = publisher_ != nullptr && publisher_->holds();
@@ -233,32 +247,48 @@ class Visitor : public Actor, private Asking {
     const uint64_t within = refusedAtOnce ? kVerifies + crowd->late : kHold * kSecond + kAnswerTime;
     attendances->came(key_, nameHere());
     watches_ = true;
-    if (!wire_.ask("GET /feed/" + key_ + query + " HTTP/1.1\r\nHost: s\r\n" + field + "\r\n",
-                   within)) {
-      return lost(0);
-    }
+    if (!pipe_.ask(get("/feed/" + key_ + query, fields), {.within = within})) return goes(true);
     machine->say(asOutsider_ ? "visitor %" PRIu64 " asks as an outsider"
                              : "visitor %" PRIu64 " asks for more than version %" PRIu64,
                  number_, version_);
   }
 
-  void answered(uint32_t, int status, std::string_view reason, std::string_view body) override {
+  void answered(const Asked&, const Answer& answer) override {
     goes(false);
-    if (status == 503) return;
-    if (status != 200) return refusedBy(reason, body);
+    if (answer.status == 503) return;
+    if (answer.status != 200) {
+      expect(answer.body.empty(), "grants: a refusal has a body");
+      return refusedBy(answer.reason);
+    }
+    expectGranted();
+    take(answer.body);
+    if (machine->below(10) != 0) ask();
+  }
+
+  void streamed(std::string_view text) override {
+    events_.add(text, [this](std::string_view event) {
+      const std::string problem = textIn(event, "\"problem\":\"");
+      if (!problem.empty()) {
+        goes(false);
+        return refusedBy(problem);
+      }
+      expectGranted();
+      take(event);
+    });
+  }
+
+  /** Something comes that is no refusal, or is told of a feed that it may read. */
+  void expectGranted() const {
     if (isPrivate(key_)) {
       expect(reads(), "grants: a private feed is told without a grant that reads it");
       expect(sentAt_ < book->endOf(*grant_), "grants: one opens a feed behind its end");
     }
     if (grant_ != nullptr && binds()) {
-      expect(machine->now() <= after(std::max(book->endOf(*grant_), sentAt_ + kVerifies)),
-             "grants: an answer comes long behind its end");
+      expect(machine->now() <= latest(), "grants: an answer comes long behind its end");
     }
-    take(body);
-    if (machine->below(10) != 0) ask();
   }
 
-  void refusedBy(std::string_view reason, std::string_view body) {
+  void refusedBy(std::string_view reason) {
     machine->say(reason == "not-granted"     ? "visitor %" PRIu64 " is refused: not granted"
                  : reason == "bad-grant"     ? "visitor %" PRIu64 " is refused: a bad grant"
                  : reason == "grant-expired" ? "visitor %" PRIu64 " is refused: an old grant"
@@ -282,23 +312,22 @@ class Visitor : public Actor, private Asking {
       fits = grant_ != nullptr && grant_->end <= now + 2 * kMillisecond;
     }
     if (!fits) machine->broken("grants: refused for no reason, by " + std::string(reason));
-    expect(body.empty(), "grants: a refusal has a body");
     refused_ = reason != "unknown-feed";
   }
 
   void take(std::string_view body) {
-    const std::string behind = "\"cursor\":\"";
-    const size_t at = body.find(behind) + behind.size();
-    const std::string cursor(body.substr(at, body.find('"', at) - at));
     if (body.find("\"value\":") == body.npos) return;
-    cursor_ = cursor;
-    version_ = Cursor::of(cursor).version;
+    cursor_ = textIn(body, "\"cursor\":\"");
+    const uint64_t before = std::exchange(version_, Cursor::of(cursor_).version);
     if (tells(key_)) return takePresence(body);
+    const bool isNew = after_.empty() || after_ == "none" || version_ > before;
+    expect(isNew, "watchers: an older value comes after a newer one");
+    after_ = cursor_;
     size_t place = 0;
     const uint64_t value = numberIn(body, "\"value\":{\"n\":", &place);
     machine->say("visitor %" PRIu64 " gets version %" PRIu64 ", number %" PRIu64, number_, version_,
                  value);
-    records->saw(key_, 0, Cursor::of(cursor), value);
+    records->saw(key_, 0, Cursor::of(cursor_), value);
     if (!isPrivate(key_)) return;
     // What is published while a worker is told of the end may still come.
     expect(publisher_->askedAt(value) <= book->endOf(*grant_) + kSecond,
@@ -339,12 +368,16 @@ class Visitor : public Actor, private Asking {
     if (std::exchange(watches_, false)) attendances->went(key_, nameHere(), lost);
   }
 
-  void lost(uint32_t) override { goes(true); }
+  void lost(const Asked&) override {
+    events_.clear();
+    goes(true);
+  }
 
   const uint32_t number_;
+  const Way way_;
   const std::string own_;  // the feed that it watches
   const Publisher* const publisher_;
-  Wire wire_;
+  Events events_;
   std::string sub_;
   uint64_t names_ = 0;
   const SignedGrant* grant_ = nullptr;
@@ -356,6 +389,7 @@ class Visitor : public Actor, private Asking {
   bool wasPublished_ = false;  // when it asked
   std::string key_;            // that it has asked for
   std::string cursor_;
+  std::string after_;  // the cursor that it has asked with, or has had since
   uint64_t version_ = 0;
   uint64_t sentAt_ = 0;
   uint64_t watching_ = 0;
@@ -384,8 +418,6 @@ class Operator : public Actor {
   }
 };
 
-constexpr const char* kSubscribed = "secret/c";
-
 /** All of them, with the publishers of their feeds. */
 class Lobby {
  public:
@@ -394,29 +426,33 @@ class Lobby {
     attendances = &attendances_;
   }
 
-  void open() {
-    for (const char* key : {"secret/a", "secret/b", "hall/a", kSubscribed}) {
-      publishers_.push_back(std::make_unique<Publisher>(key, 0x0e000000));
+  /** Lets them come, among the run's `clients`. */
+  void open(std::vector<std::unique_ptr<Client>>* clients) {
+    static constexpr const char* kKeys[] = {"secret/a", "secret/b", "hall/a", "secret/c"};
+    for (const char* key : kKeys) {
+      clients->push_back(std::make_unique<Publisher>(key, 0x0e000000));
+      publishers_.push_back(static_cast<const Publisher*>(clients->back().get()));
     }
-    static constexpr std::pair<const char*, int> kVisitors[] = {
-        {"secret/a", 0},        {"secret/a", 0},       {"secret/a", 0},
-        {"secret/b", 1},        {"hall/a", 2},         {"hall/a", 2},
-        {"hall/a", 2},          {"secret/none", -1},   {"presence/secret/a", 0},
-        {"presence/hall/a", 2}, {"presence/hall/a", 2}};
-    for (const auto& [key, publisher] : kVisitors) {
-      const Publisher* const of = publisher < 0 ? nullptr : publishers_[publisher].get();
-      visitors_.push_back(
-          std::make_unique<Visitor>(static_cast<uint32_t>(visitors_.size()), key, of));
+    struct Some {
+      uint32_t count;
+      const char* key;
+      int publisher;
+      Visitor::Way way = Visitor::Way::kPoll;
+    };
+    static constexpr Some kVisitors[] = {
+        {3, "secret/a", 0},       {1, "secret/b", 1},
+        {3, "hall/a", 2},         {3, "secret/c", 3, Visitor::Way::kStream},
+        {1, "secret/none", -1},   {1, "presence/secret/a", 0},
+        {2, "presence/hall/a", 2}};
+    for (const auto& [count, key, publisher, way] : kVisitors) {
+      for (uint32_t i = 0; i < count; ++i) {
+        clients->push_back(
+            std::make_unique<Visitor>(static_cast<uint32_t>(visitors_.size()), way, key,
+                                      publisher < 0 ? nullptr : publishers_[publisher]));
+        visitors_.push_back(static_cast<const Visitor*>(clients->back().get()));
+      }
     }
     operator_ = std::make_unique<Operator>();
-  }
-
-  /** Of a feed that visitors do not watch. */
-  const Publisher* subscribed() const { return publishers_.back().get(); }
-
-  void expectInTime() const {
-    for (const auto& one : publishers_) one->expectInTime();
-    for (const auto& one : visitors_) one->expectInTime();
   }
 
   /** In the end: whether watchers of presence know of exactly the watchers that are there. */
@@ -438,16 +474,11 @@ class Lobby {
     return true;
   }
 
-  void close() {
-    for (const auto& one : publishers_) one->close();
-    for (const auto& one : visitors_) one->close();
-  }
-
  private:
   Book book_;
   Attendances attendances_;
-  std::vector<std::unique_ptr<Publisher>> publishers_;
-  std::vector<std::unique_ptr<Visitor>> visitors_;
+  std::vector<const Publisher*> publishers_;
+  std::vector<const Visitor*> visitors_;
   std::unique_ptr<Operator> operator_;
 };
 

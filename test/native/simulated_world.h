@@ -2,12 +2,10 @@
 //
 //   Member ─ask─▶ Broker: leases, by compare-and-set ─▶ answer, news ─▶ Member ─ring─▶ native
 //   native ─frame, when its turn is written─▶ Broker: late, lost, doubled ─▶ the other's Member
-//   Life ─publication─▶ Broker: the newest of each feed ─▶ answer, news ─▶ Life
 //
 // Frames, and what is sent and taken, are native/world's. JavaScript decides which servers are in
 // the ring (lib/world/membership.js, leases.js): a few lines here say the same, without versions,
-// tags, and preparing; and so of shared-feeds.js, where a store that loses its data keeps logs.
-// test/world has the real ones in virtual time.
+// tags, and preparing. test/world has the real ones in virtual time, and feeds that are shared.
 #ifndef TEST_NATIVE_SIMULATED_WORLD_H_
 #define TEST_NATIVE_SIMULATED_WORLD_H_
 
@@ -54,40 +52,20 @@ using Leases = std::array<Lease, kMostServers>;
 
 /** What goes to the broker, and what comes from it. */
 struct Parcel {
-  enum class Kind : uint8_t {
-    kFrame,
-    kAll,
-    kPut,
-    kAnswer,
-    kNews,
-    kShare,
-    kShared,
-    kFeed,
-    kWatch,
-    kPresence
-  };
+  enum class Kind : uint8_t { kFrame, kAll, kPut, kAnswer, kNews, kPresence };
 
   Kind kind = Kind::kFrame;
-  uint32_t from = 0, to = 0;  // servers, or the broker
-  std::string bytes = {};     // kFrame; of a feed its value
-  uint64_t question = 0;      // kAll, kPut, kAnswer, kShare, kShared: by whom and which
-  uint32_t name = 0;          // kPut, kNews: whose lease
-  Lease lease = {};           // kPut: with the revision that it is to be written over
-  Leases leases = {};         // kAnswer to kAll
-  bool refused = false;       // kAnswer to kPut, kShared: something else is there
-  std::string key = {};       // kShare, kShared, kFeed
-  Cursor known = {};          // kShare: the newest that its sender knows
-  Cursor cursor = {};
-  bool asks = false;                       // kPresence: the others' shares of a feed
+  uint32_t from = 0, to = 0;               // servers, or the broker
+  std::string bytes = {};                  // kFrame
+  uint64_t question = 0;                   // kAll, kPut, kAnswer: by whom and which
+  uint32_t name = 0;                       // kPut, kNews: whose lease
+  Lease lease = {};                        // kPut: with the revision that it is to be written over
+  Leases leases = {};                      // kAnswer to kAll
+  bool refused = false;                    // kAnswer to kPut: something else is there
+  std::string key = {};                    // kPresence: of a feed
+  bool asks = false;                       // the same: for the others' shares of it
   std::optional<Attendance> present = {};  // the same: its sender's share
-  bool isLog = false;                      // of a feed
-  std::vector<std::string> items = {};     // of a log those that are kept, the newest last
 };
-
-/** The newest of a feed is the higher version, then the higher epoch. */
-inline bool isNewer(const Cursor& one, const Cursor& other) {
-  return std::pair(one.version, one.epoch) > std::pair(other.version, other.epoch);
-}
 
 /** A server's end of its connection to the broker. */
 class Connected {
@@ -106,7 +84,6 @@ class Broker : public Actor {
  public:
   static constexpr uint32_t kSelf = kMostServers;
   static constexpr uint64_t kLate = 10 * kSecond;  // when what is doubled comes again, at most
-  static constexpr size_t kItems = 60;             // that are kept of a log
 
   BrokerOdds odds;
   Connected* ends[kMostServers] = {};
@@ -136,15 +113,12 @@ class Broker : public Actor {
   void loseAll() {
     leases_ = before_ = {};
     revision_ = 0;
-    feedsBefore_ = {};
-    bringBack({});
   }
 
   /** Another one leads, which has not what was written last, though it was acknowledged. */
   void forget() {
     leases_ = before_;
     revision_ = beforeRevision_;
-    bringBack(feedsBefore_);
   }
 
  private:
@@ -154,8 +128,6 @@ class Broker : public Actor {
   }
 
   void answer(const Parcel& asked) {
-    if (asked.kind == Parcel::Kind::kShare) return share(asked);
-    if (asked.kind == Parcel::Kind::kWatch) return tellAll(asked.from);
     Parcel told = {.kind = Parcel::Kind::kAnswer,
                    .from = kSelf,
                    .to = asked.from,
@@ -183,53 +155,6 @@ class Broker : public Actor {
     send(told);
   }
 
-  void tellAll(uint32_t to) {
-    for (const auto& [key, feed] : feeds_) {
-      Parcel told = feed;
-      told.kind = Parcel::Kind::kFeed;
-      told.from = kSelf;
-      told.to = to;
-      send(told);
-    }
-  }
-
-  /** Logs stay as they are. */
-  void bringBack(std::map<std::string, Parcel> before) {
-    for (const auto& [key, feed] : feeds_) {
-      if (feed.isLog) before[key] = feed;
-    }
-    feeds_ = std::move(before);
-  }
-
-  /** Takes a publication, where its sender knows the newest one. */
-  void share(const Parcel& asked) {
-    Parcel& feed = feeds_[asked.key];
-    const bool refused = isNewer(feed.cursor, asked.known);
-    const bool isNew = !refused && isNewer(asked.cursor, feed.cursor);
-    if (isNew) {
-      feedsBefore_ = feeds_;
-      std::vector<std::string> items = std::move(feed.items);
-      feed = asked;
-      if (asked.isLog) items.push_back(asked.bytes);
-      if (items.size() > kItems) items.erase(items.begin());
-      feed.items = std::move(items);
-    }
-    Parcel told = feed;
-    told.from = kSelf;
-    if (isNew) {
-      told.kind = Parcel::Kind::kFeed;
-      for (told.to = 0; told.to < kMostServers; ++told.to) {
-        if (told.to != asked.from) send(told);
-      }
-    }
-    told.kind = Parcel::Kind::kShared;
-    told.to = asked.from;
-    told.question = asked.question;
-    told.refused = refused;
-    send(told);
-  }
-
-  std::map<std::string, Parcel> feeds_, feedsBefore_;
   std::map<uint64_t, Parcel> onTheWay_;
   uint64_t sent_ = 0;
   Leases leases_;
@@ -239,10 +164,6 @@ class Broker : public Actor {
   std::array<std::array<bool, kMostServers + 1>, kMostServers + 1> cut_ = {};
 };
 inline Broker* broker = nullptr;
-
-/** What becomes of a publication that goes to the store: `newest` is of the store, nullptr: it does
- * not answer. */
-using Shared = std::function<void(const Parcel* newest)>;
 
 /** A server's part in the world. */
 class Member : private Connected {
@@ -284,24 +205,6 @@ class Member : private Connected {
     return leaveBy_ != kNeverDue && (gone || milliseconds() > leaveBy_);
   }
 
-  /** Offers a version to the store, where that has none newer than `known`. */
-  void share(Parcel offer, Shared shared) {
-    offer.kind = Parcel::Kind::kShare;
-    offer.from = number_;
-    offer.to = Broker::kSelf;
-    offer.question = run_ << 32 | ++questions_;
-    offers_[offer.question] = {milliseconds() + kPatience, std::move(shared)};
-    broker->send(offer);
-  }
-
-  /** Has the store tell of all that it has: some may have been lost on the way. */
-  void watchAll() const {
-    broker->send({.kind = Parcel::Kind::kWatch, .from = number_, .to = Broker::kSelf});
-  }
-
-  /** Has `came(feed)` called with each version that another server has published. */
-  void onFeed(std::function<void(const Parcel&)> came) { feedCame_ = std::move(came); }
-
   /** Tells the others of this server's share of a feed's watchers, or asks for theirs. */
   void tellPresence(const Feeds::Want& want) const {
     for (uint32_t to = 0; to < servers_; ++to) {
@@ -321,8 +224,6 @@ class Member : private Connected {
   /** Looks at the server's lease, and at the others'. */
   void tick() {
     const uint64_t now = milliseconds();
-    while (!offers_.empty() && offers_.begin()->second.first < now)
-      take(offers_.begin()->first, nullptr);
     if (asked_ == 0 || now > askedAt_ + kPatience) {
       if (std::exchange(asked_, 0) != 0) mustReload_ = true;
       turn(now);
@@ -341,12 +242,6 @@ class Member : private Connected {
           break;
         case Parcel::Kind::kNews:
           hear(parcel.name, parcel.lease);
-          break;
-        case Parcel::Kind::kFeed:
-          feedCame_(parcel);
-          break;
-        case Parcel::Kind::kShared:
-          take(parcel.question, &parcel);
           break;
         case Parcel::Kind::kPresence:
           hearOf(parcel);
@@ -377,14 +272,6 @@ class Member : private Connected {
     callAt_ = at;
     const uint64_t time = at * kMillisecond;
     wake_(time > machine->now() ? time - machine->now() : machine->below(300));
-  }
-
-  void take(uint64_t question, const Parcel* newest) {
-    const auto found = offers_.find(question);
-    if (found == offers_.end()) return;
-    const Shared shared = std::move(found->second.second);
-    offers_.erase(found);
-    shared(newest);
   }
 
   // ---- As lib/world/membership.js
@@ -644,8 +531,6 @@ class Member : private Connected {
   std::unique_ptr<Crossings> crossings_;
   std::vector<Parcel> inbox_;
   Messages answers_, waiting_;
-  std::map<uint64_t, std::pair<uint64_t, Shared>> offers_;  // until when they are waited for
-  std::function<void(const Parcel&)> feedCame_;
   Feeds* feeds_ = nullptr;
   std::array<uint64_t, kMostServers> peers_ = {};  // epochs of the others that are there
   uint64_t callAt_ = kNeverDue;
