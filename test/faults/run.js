@@ -1,7 +1,6 @@
 import { cut, killed, silent, slow, stopped, storm } from './clients.js';
-import { clock, mailboxes, signals } from './signals.js';
+import { clock, signals } from './signals.js';
 import { crashes } from './crash.js';
-import { damaged, full } from './disk.js';
 import { publisher, upstream } from './feeds.js';
 import { hostile } from './hostile.js';
 import { Scene, Skip, stopwatch } from './scene.js';
@@ -31,7 +30,7 @@ const { short, only, jobs, strict } = takeOptions(import.meta.url, {
 /** The long waits come first: cases run a few at a time. */
 const cases = [
   ...[...world, cut, stopped, storm, ...crashes, ...hostile],
-  ...[signals, killed, clock, slow, silent, full, damaged, mailboxes],
+  ...[signals, killed, clock, slow, silent],
   ...[upstream, publisher],
   // This case needs the machine for itself: strace has to hold a thread.
   ...(short ? [] : [workers])
