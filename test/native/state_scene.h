@@ -154,6 +154,8 @@ class Life : private PollResponder {
   Pool& pool() { return pool_; }
   const Pool& pool() const { return pool_; }
   StateStore& store() { return *turn_.store(); }
+  /** Of its clients, some of which have left. */
+  const std::vector<Id>& ids() const { return ids_; }
 
   Recovery recover() {
     Recovery recovery = turn_.open(options_);
