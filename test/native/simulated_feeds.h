@@ -378,12 +378,17 @@ class Headcount : public Client {
  public:
   /** In the end `watching` watch the feed. */
   Headcount(std::string key, uint64_t watching, uint32_t server)
-      : Client(0x11000000, server), key_(std::move(key)), all_(watching), server_(server) {}
+      : Client(0x11000000, server), key_(std::move(key)), all_(watching) {}
 
-  /** Of a feed that was never published nothing is told. */
+  /** A server of which no client has published the feed tells nothing of it, to none. */
   bool isUpToDate() const override {
-    const Life* const life = hosts[server_]->life();
-    return life != nullptr && (watching_ == all_ || life->newest(key_).version == 0);
+    bool isEverywhere = true;
+    for (const Host* const host : hosts) {
+      if (host == nullptr) continue;
+      if (host->life() == nullptr) return false;
+      isEverywhere = isEverywhere && host->life()->newest(key_).version > 0;
+    }
+    return watching_ == all_ || !isEverywhere;
   }
 
   void act(uint64_t) override {
@@ -414,7 +419,6 @@ class Headcount : public Client {
 
   const std::string key_;
   const uint64_t all_;
-  const uint32_t server_;
   std::string cursor_ = kNone;
   uint64_t watching_ = 0;  // that it was told of last
 };

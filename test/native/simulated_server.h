@@ -597,7 +597,7 @@ class Host : public Actor {
   Disk disk;
   uint64_t doubted = 0;  // sprites, by the last life
 
-  Life* life() { return life_.get(); }
+  Life* life() const { return life_.get(); }
 
   void begin() {
     machine->server = plan_.number;

@@ -152,7 +152,8 @@ class Visitor : public Client {
    * was sent behind that end lasts until the grant is verified. */
   uint64_t latest() const {
     const uint64_t end = std::max(book->endOf(*grant_), sentAt_ + kVerifies);
-    return end >= kNever - kHour ? kNever : end + 500 * kMillisecond + kPause + crowd->late;
+    const uint64_t pause = crowd->odds.stops > 0 ? kPause : 0;
+    return end >= kNever - kHour ? kNever : end + 500 * kMillisecond + pause + crowd->late;
   }
 
   static bool tells(std::string_view key) { return !toldBy(key).empty(); }
@@ -227,13 +228,15 @@ class Visitor : public Client {
     // To an outsider all of them are the same.
     key_ = asOutsider_ ? kAny[machine->below(4)] : own_;
     std::string query, fields;
-    const bool waits = machine->below(5) != 0;
-    after_ = waits && cursor_.empty() ? "none" : waits ? cursor_ : "";
+    after_ = cursor_;
     if (way_ == Way::kStream) {
       fields = "Accept: text/event-stream\r\n";
-      if (!cursor_.empty()) fields += "Last-Event-ID: " + (after_ = cursor_) + "\r\n";
-    } else if (waits) {
+      if (!after_.empty()) fields += "Last-Event-ID: " + after_ + "\r\n";
+    } else if (machine->below(5) != 0) {
+      if (after_.empty()) after_ = "none";
       query = "?after=" + after_;
+    } else {
+      after_.clear();
     }
     if (grant_ != nullptr && machine->below(2) == 0) {
       query += (query.empty() ? "?grant=" : "&grant=") + grant_->token;

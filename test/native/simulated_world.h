@@ -1,11 +1,12 @@
 // The world of a simulation: the broker between its servers, and what a server has of it.
 //
-//   Member ─ask─▶ Broker: leases, by compare-and-set ─▶ answer, news ─▶ Member ─ring─▶ native
+//   Member ─lease─▶ Broker: which servers there are ─▶ its books, to all ─▶ Member ─ring─▶ native
 //   native ─frame, when its turn is written─▶ Broker: late, lost, doubled ─▶ the other's Member
 //
-// Frames, and what is sent and taken, are native/world's. JavaScript decides which servers are in
-// the ring (lib/world/membership.js, leases.js): a few lines here say the same, without versions,
-// tags, and preparing. test/world has the real ones in virtual time, and feeds that are shared.
+// Frames, and what is sent and taken, are native/world's. In the place of what JavaScript decides
+// (lib/world/membership.js, by a store's compare-and-set), the broker itself judges the leases: the
+// same rings come of it, and test/world has the real one, and feeds that are shared, in virtual
+// time.
 #ifndef TEST_NATIVE_SIMULATED_WORLD_H_
 #define TEST_NATIVE_SIMULATED_WORLD_H_
 
@@ -30,20 +31,19 @@ constexpr uint64_t kLeaseTime = 4000;  // milliseconds
 constexpr uint64_t kLeaseMargin = kLeaseTime / 8;
 constexpr uint64_t kRenewEvery = kLeaseTime / 4;
 constexpr uint64_t kFarewell = 8000;  // milliseconds that a server leaves for, at most
-constexpr uint64_t kPatience = 2000;  // milliseconds that an answer of the broker is waited for
 
-/** What a server says of itself in the broker's store. */
+/** What a server says of itself. */
 struct Lease {
-  enum class State : uint8_t { kNone, kJoining, kMember, kLeaving, kGone, kLost };
+  enum class State : uint8_t { kNone, kMember, kLeaving, kGone, kLost };
 
   State state = State::kNone;
   uint64_t epoch = 0;
   uint64_t run = 0;     // the process
   uint64_t memory = 0;  // whose state it is
   uint32_t rows = 0;
-  uint64_t revision = 0;  // the store's
+  uint64_t saidAt = 0;  // milliseconds
 
-  bool isLiving() const { return state >= State::kJoining && state <= State::kLeaving; }
+  bool isLiving() const { return state == State::kMember || state == State::kLeaving; }
   bool isSaidAsIn(const Lease& other) const {
     return state == other.state && epoch == other.epoch && run == other.run && rows == other.rows;
   }
@@ -52,16 +52,14 @@ using Leases = std::array<Lease, kMostServers>;
 
 /** What goes to the broker, and what comes from it. */
 struct Parcel {
-  enum class Kind : uint8_t { kFrame, kAll, kPut, kAnswer, kNews, kPresence };
+  enum class Kind : uint8_t { kFrame, kLease, kBooks, kPresence };
 
   Kind kind = Kind::kFrame;
   uint32_t from = 0, to = 0;               // servers, or the broker
   std::string bytes = {};                  // kFrame
-  uint64_t question = 0;                   // kAll, kPut, kAnswer: by whom and which
-  uint32_t name = 0;                       // kPut, kNews: whose lease
-  Lease lease = {};                        // kPut: with the revision that it is to be written over
-  Leases leases = {};                      // kAnswer to kAll
-  bool refused = false;                    // kAnswer to kPut: something else is there
+  Lease lease = {};                        // kLease: its sender's
+  Leases leases = {};                      // kBooks
+  uint64_t revision = 0;                   // the same: how often one has changed
   std::string key = {};                    // kPresence: of a feed
   bool asks = false;                       // the same: for the others' shares of it
   std::optional<Attendance> present = {};  // the same: its sender's share
@@ -105,20 +103,8 @@ class Broker : public Actor {
   void act(uint64_t what) override {
     const Parcel parcel = std::move(onTheWay_.extract(what).mapped());
     if (cut_[parcel.from][parcel.to]) return;
-    if (parcel.to == kSelf) return answer(parcel);
+    if (parcel.to == kSelf) return hear(parcel.from, parcel.lease);
     if (ends[parcel.to] != nullptr) ends[parcel.to]->came(parcel);
-  }
-
-  /** The broker's disk is lost: revisions begin anew. */
-  void loseAll() {
-    leases_ = before_ = {};
-    revision_ = 0;
-  }
-
-  /** Another one leads, which has not what was written last, though it was acknowledged. */
-  void forget() {
-    leases_ = before_;
-    revision_ = beforeRevision_;
   }
 
  private:
@@ -127,40 +113,40 @@ class Broker : public Actor {
     machine->after(1 + machine->below(within), this, sent_);
   }
 
-  void answer(const Parcel& asked) {
-    Parcel told = {.kind = Parcel::Kind::kAnswer,
-                   .from = kSelf,
-                   .to = asked.from,
-                   .question = asked.question,
-                   .name = asked.name,
-                   .lease = asked.lease,
-                   .leases = leases_};
-    if (asked.kind == Parcel::Kind::kPut) {
-      Lease& lease = leases_[asked.name];
-      told.refused = lease.revision != asked.lease.revision;
-      if (!told.refused) {
-        before_ = leases_;
-        beforeRevision_ = revision_;
-        lease = asked.lease;
-        told.lease.revision = lease.revision = ++revision_;
-        for (uint32_t to = 0; to < kMostServers; ++to) {
-          send({.kind = Parcel::Kind::kNews,
-                .from = kSelf,
-                .to = to,
-                .name = asked.name,
-                .lease = lease});
-        }
-      }
+  /** A server goes on, or begins: with the state of the process before, or when that is lost. */
+  void hear(uint32_t from, const Lease& lease) {
+    const uint64_t now = machine->now() / kMillisecond;
+    const uint64_t before = revision_;
+    Lease& known = leases_[from];
+    const bool goesOn = known.isLiving() && lease.run == known.run && lease.saidAt > known.saidAt;
+    const bool begins =
+        lease.epoch > known.epoch && (!known.isLiving() || lease.memory == known.memory);
+    if (lease.state != Lease::State::kNone && (goesOn || begins)) {
+      if (!lease.isSaidAsIn(known)) ++revision_;
+      known = lease;
+      heardAt_[from] = now;
     }
-    send(told);
+    for (uint32_t name = 0; name < kMostServers; ++name) {
+      if (!leases_[name].isLiving() || now <= heardAt_[name] + kLeaseTime + kLeaseMargin) continue;
+      machine->say("server %" PRIu64 " is taken out of the ring", name);
+      leases_[name].state = Lease::State::kLost;
+      ++revision_;
+    }
+    for (uint32_t to = 0; to < kMostServers; ++to) {
+      if (to != from && revision_ == before) continue;
+      send({.kind = Parcel::Kind::kBooks,
+            .from = kSelf,
+            .to = to,
+            .leases = leases_,
+            .revision = revision_});
+    }
   }
 
   std::map<uint64_t, Parcel> onTheWay_;
   uint64_t sent_ = 0;
   Leases leases_;
-  uint64_t revision_ = 0;
-  Leases before_;  // the last write
-  uint64_t beforeRevision_ = 0;
+  std::array<uint64_t, kMostServers> heardAt_ = {};  // milliseconds
+  uint64_t revision_ = 1;
   std::array<std::array<bool, kMostServers + 1>, kMostServers + 1> cut_ = {};
 };
 inline Broker* broker = nullptr;
@@ -201,7 +187,7 @@ class Member : private Connected {
 
   /** The server has left, or has given up waiting for that. */
   bool hasLeft() const {
-    const bool gone = seen_[number_].lease.state == Lease::State::kGone;
+    const bool gone = leases_[number_].state == Lease::State::kGone;
     return leaveBy_ != kNeverDue && (gone || milliseconds() > leaveBy_);
   }
 
@@ -221,12 +207,27 @@ class Member : private Connected {
   /** Has `feeds` know of the others' shares. */
   void tellOf(Feeds* feeds) { feeds_ = feeds; }
 
-  /** Looks at the server's lease, and at the others'. */
+  /** Says what is to be known of the server: now and then, and where it is something else. */
   void tick() {
     const uint64_t now = milliseconds();
-    if (asked_ == 0 || now > askedAt_ + kPatience) {
-      if (std::exchange(asked_, 0) != 0) mustReload_ = true;
-      turn(now);
+    const Lease& own = leases_[number_];
+    const bool isLeaving = leaveBy_ != kNeverDue;
+    Lease next = {.run = run_, .memory = seams_.self().memory, .rows = rows(), .saidAt = now};
+    if (revision_ > 0 && (isOurs(own) || !isLeaving)) {
+      // Its epoch was never taken, or is over.
+      if (!isOurs(own) && own.epoch >= epoch_) {
+        epoch_ = std::max({1700000000 + now / 1000, own.epoch + 1, seams_.self().life + 1});
+      }
+      const bool hasLeft = own.state == Lease::State::kLeaving && seams_.sprites() == 0;
+      next.epoch = epoch_;
+      next.state = !isLeaving ? Lease::State::kMember
+                   : hasLeft  ? Lease::State::kGone
+                              : Lease::State::kLeaving;
+    }
+    if (now >= said_.saidAt + kRenewEvery || !next.isSaidAsIn(said_)) {
+      said_ = next;
+      broker->send(
+          {.kind = Parcel::Kind::kLease, .from = number_, .to = Broker::kSelf, .lease = next});
     }
     look();
   }
@@ -240,24 +241,20 @@ class Member : private Connected {
         case Parcel::Kind::kFrame:
           receive(parcel.from, parcel.bytes);
           break;
-        case Parcel::Kind::kNews:
-          hear(parcel.name, parcel.lease);
-          break;
         case Parcel::Kind::kPresence:
           hearOf(parcel);
           break;
         default:
-          answered(parcel);
+          if (parcel.revision < revision_) break;
+          revision_ = parcel.revision;
+          leases_ = parcel.leases;
+          look();
       }
     }
     pump();
   }
 
  private:
-  struct Seen {
-    Lease lease;
-    uint64_t at = 0;  // milliseconds
-  };
   using Messages = std::vector<std::pair<uint32_t, std::string>>;
 
   static uint64_t milliseconds() { return machine->now() / kMillisecond; }
@@ -274,120 +271,16 @@ class Member : private Connected {
     wake_(time > machine->now() ? time - machine->now() : machine->below(300));
   }
 
-  // ---- As lib/world/membership.js
-
   bool isOurs(const Lease& lease) const {
     return lease.isLiving() && lease.run == run_ && lease.epoch == epoch_;
   }
   bool isInRing() const {
-    return isOurs(seen_[number_].lease) && seen_[number_].lease.state == Lease::State::kMember;
+    const Lease& own = leases_[number_];
+    return isOurs(own) && own.state == Lease::State::kMember;
   }
-  bool isMember() const { return isInRing() && milliseconds() < leaseEnd_; }
-  bool isOverdue(uint32_t name, uint64_t now) const {
-    return seen_[name].lease.isLiving() && now > seen_[name].at + kLeaseTime + kLeaseMargin;
-  }
-
-  void turn(uint64_t now) {
-    if (mustReload_) return ask({.kind = Parcel::Kind::kAll, .name = number_});
-    const Seen& own = seen_[number_];
-    if (!isOurs(own.lease)) return leaveBy_ == kNeverDue ? claim(now) : void();
-    const bool due = now >= sentAt_ + kRenewEvery || own.lease.rows != rows() || now >= leaseEnd_;
-    if (leaveBy_ != kNeverDue) {
-      const bool left = own.lease.state == Lease::State::kLeaving;
-      if (left && seams_.sprites() == 0) return put(Lease::State::kGone);
-      if (due || !left) put(Lease::State::kLeaving);
-      return;
-    }
-    if (due || own.lease.state == Lease::State::kJoining) return put(Lease::State::kMember);
-    // A server that has lost touch with the store finds no other lost.
-    if (!isMember() || now > contact_ + kLeaseTime / 2) return;
-    for (uint32_t name = 0; name < servers_; ++name) {
-      const uint64_t turns = (number_ + servers_ - name - 1) % servers_;
-      if (name == number_ || !isOverdue(name, now)) continue;
-      if (!isOverdue(name, now - turns * kLeaseTime / 16)) continue;
-      machine->say("server %" PRIu64 " takes %" PRIu64 " out of the ring", number_, name);
-      Lease lost = seen_[name].lease;
-      lost.state = Lease::State::kLost;
-      return ask({.kind = Parcel::Kind::kPut, .name = name, .lease = lost});
-    }
-  }
-
-  void claim(uint64_t now) {
-    const Lease& lease = seen_[number_].lease;
-    const bool sameState = lease.memory == seams_.self().memory && lease.run != run_ && epoch_ == 0;
-    if (lease.isLiving() && !sameState && !isOverdue(number_, now)) return;
-    epoch_ =
-        std::max({1700000000 + now / 1000, lease.epoch + 1, epoch_ + 1, seams_.self().life + 1});
-    put(Lease::State::kJoining);
-  }
-
-  void put(Lease::State state) {
-    sentAt_ = milliseconds();
-    ask({.kind = Parcel::Kind::kPut,
-         .name = number_,
-         .lease = {.state = state,
-                   .epoch = epoch_,
-                   .run = run_,
-                   .memory = seams_.self().memory,
-                   .rows = rows(),
-                   .revision = seen_[number_].lease.revision}});
-  }
-
-  void ask(Parcel parcel) {
-    asked_ = run_ << 32 | ++questions_;
-    askedAt_ = milliseconds();
-    mustReload_ = false;
-    parcel.from = number_;
-    parcel.to = Broker::kSelf;
-    parcel.question = asked_;
-    asks_ = parcel.kind;
-    broker->send(parcel);
-  }
-
-  void answered(const Parcel& told) {
-    if (told.question != asked_) return;
-    asked_ = 0;
-    const uint64_t now = milliseconds();
-    if (asks_ == Parcel::Kind::kAll) {
-      // The store may be another one now, or have forgotten something.
-      for (uint32_t name = 0; name < servers_; ++name) {
-        Seen& seen = seen_[name];
-        const Lease& there = told.leases[name];
-        if (seen.at <= askedAt_ && there.revision < seen.lease.revision) seen = {};
-        see(name, there);
-      }
-    } else if (told.refused) {
-      mustReload_ = true;
-    } else {
-      if (told.name == number_) leaseEnd_ = askedAt_ + kLeaseTime;
-      // What was written before that must be known before it is a member.
-      mustReload_ = told.lease.state == Lease::State::kJoining;
-      see(told.name, told.lease);
-    }
-    // What was seen while the store was away is judged from now on.
-    if (now > contact_ + kLeaseTime / 2) {
-      for (Seen& seen : seen_) seen.at = now;
-    }
-    contact_ = now;
-    look();
-    tick();
-  }
-
-  void hear(uint32_t name, const Lease& lease) {
-    const Lease& known = seen_[name].lease;
-    const bool denied = name == number_ && isOurs(known) && !isOurs(lease);
-    if (lease.revision < known.revision || denied) {
-      mustReload_ = true;
-    } else {
-      see(name, lease);
-      look();
-    }
-  }
-
-  void see(uint32_t name, const Lease& lease) {
-    Seen& seen = seen_[name];
-    if (seen.lease.revision >= lease.revision) return;
-    seen = {lease, milliseconds()};
+  /** Where the broker is away, no longer than its lease. */
+  bool isMember() const {
+    return isInRing() && milliseconds() < leases_[number_].saidAt + kLeaseTime;
   }
 
   uint32_t rows() const { return pool_.torus().cycles(); }
@@ -399,10 +292,10 @@ class Member : private Connected {
   }
 
   /** Forgets the shares of those that are not what they were. */
-  void meetPeers(const Leases& leases) {
+  void meetPeers() {
     for (uint32_t name = 0; name < servers_; ++name) {
-      const bool there = isOurs(seen_[number_].lease) && leases[name].isLiving();
-      const uint64_t epoch = there && name != number_ ? leases[name].epoch : 0;
+      const bool there = isOurs(leases_[number_]) && leases_[name].isLiving();
+      const uint64_t epoch = there && name != number_ ? leases_[name].epoch : 0;
       if (std::exchange(peers_[name], epoch) != epoch) feeds_->forgetShares(nameOf(name));
     }
   }
@@ -426,27 +319,25 @@ class Member : private Connected {
       pool_.openSeams({.outboxBytes = 1 << 14, .doubt = doubt_},
                       [this] { callAt(milliseconds()); });
     }
-    Leases leases;
-    for (uint32_t i = 0; i < servers_; ++i) leases[i] = seen_[i].lease;
     const bool open = isMember();
     const auto isSaid = [](const Lease& one, const Lease& other) { return one.isSaidAsIn(other); };
-    if (open == toldOpen_ && std::ranges::equal(leases, told_, isSaid)) return;
-    told_ = leases;
+    if (open == toldOpen_ && std::ranges::equal(leases_, told_, isSaid)) return;
+    told_ = leases_;
     toldOpen_ = open;
     ++rings_;
-    meetPeers(leases);
+    meetPeers();
     if (leaveBy_ != kNeverDue) return lookBack();
     std::vector<std::pair<size_t, uint32_t>> in;
     for (uint32_t i = 0; i < servers_; ++i) {
-      const bool other = isInRing() && leases[i].state == Lease::State::kMember;
-      if (i == number_ || other) in.emplace_back(i, i == number_ ? rows() : leases[i].rows);
+      const bool other = isInRing() && leases_[i].state == Lease::State::kMember;
+      if (i == number_ || other) in.emplace_back(i, i == number_ ? rows() : leases_[i].rows);
     }
     Ring ring = test::ringOf(in, number_, open);
     ring.accepted.clear();
     for (PeerNumber i = 0; i < servers_; ++i) {
-      if (i == number_ || leases[i].epoch == 0) continue;
-      ring.told.push_back({i, leases[i].epoch});
-      if (leases[i].isLiving()) ring.accepted.push_back(i);
+      if (i == number_ || leases_[i].epoch == 0) continue;
+      ring.told.push_back({i, leases_[i].epoch});
+      if (leases_[i].isLiving()) ring.accepted.push_back(i);
     }
     machine->say("server %" PRIu64 " knows a ring of %" PRIu64 ", open %" PRIu64, number_,
                  in.size(), open ? 1 : 0);
@@ -536,20 +427,14 @@ class Member : private Connected {
   uint64_t callAt_ = kNeverDue;
   uint64_t rings_ = 0;
   // Of its lease, and the others':
-  std::array<Seen, kMostServers> seen_;
+  Leases leases_;  // as the broker has told it
+  uint64_t revision_ = 0;
+  Lease said_;  // by itself
   Leases told_;
   bool toldOpen_ = false;
   Ring ring_;
   uint64_t leaveBy_ = kNeverDue;
-  bool mustReload_ = true;
   uint64_t epoch_ = 0;
-  uint64_t leaseEnd_ = 0;
-  uint64_t contact_ = 0;
-  uint64_t sentAt_ = 0;
-  uint64_t asked_ = 0;  // what is not answered
-  uint64_t askedAt_ = 0;
-  uint64_t questions_ = 0;
-  Parcel::Kind asks_ = Parcel::Kind::kAll;
 };
 
 }  // namespace sim
