@@ -550,6 +550,13 @@ void testLogs() {
   // A value in its place, and a log in that one's.
   EXPECT(feeds.publish({.key = "b", .cursor = {4, 1}, .value = "{}"}, &watching) == Outcome::kOk);
   EXPECT(!feeds.find("b")->isLog && feeds.find("b")->patches.empty());
+  // A log that is begun anew, as another server of a world has it: of the items before none is
+  // kept.
+  for (const uint64_t one : {1, 2, 3}) {
+    EXPECT(feeds.append("a", {5, one}, "1", &watching) == Outcome::kOk);
+  }
+  EXPECT(feeds.append("a", {6, 9}, "2", &watching, true) == Outcome::kOk);
+  EXPECT(feeds.find("a")->cursor.version == 9 && feeds.find("a")->patches.size() == 1);
 }
 
 /** A log keeps the newest items up to both of its bounds, and always one. */
