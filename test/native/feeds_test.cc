@@ -295,6 +295,9 @@ class Times : FeedResponder {
     feeds_.takeWants();
     for (uint32_t i = 0; i < kMany; ++i) watchCompressed("e1-4");
     EXPECT(answers_[0] == 0 && feeds_.takeWants().size() == 1);
+    // What comes late is none of this version.
+    feeds_.compressed("b", {1, 4}, "of the version before");
+    EXPECT(!feeds_.step(kShare) && answers_[0] == 0);
     feeds_.compressed("b", {1, 5}, "compressed");
     while (feeds_.step(kShare)) {
     }
@@ -527,6 +530,41 @@ class Unfetched : FeedResponder {
   Feeds feeds_;
 };
 
+/** What one address awaits is bounded, and so is what all await; no publisher is kept out. */
+void testAwaited() {
+  struct : FeedResponder {
+    Taken answer(uint32_t, const FeedAnswer&) override { return Taken::kWhole; }
+  } responder;
+  AddressLimits limits({.feeds = 2});
+  Feeds feeds(
+      {.hold = 20, .feeds = 3, .memory = 10000, .watchers = 10}, 0, [] { return clockNow; },
+      &limits);
+  feeds.setResponder(&responder);
+  std::vector<uint32_t> watchers;
+  const auto awaits = [&](uint32_t host, const char* key) {
+    const Wanted wanted = {key, kNoCursor};
+    return feeds.watch(&wanted, 1, {.from = {.host = host}}, 0, &watchers.emplace_back());
+  };
+  const auto publish = [&](const char* key) {
+    uint32_t watching;
+    return feeds.publish({.key = key, .cursor = {1, 1}, .value = "1"}, &watching);
+  };
+  constexpr uint32_t kHostile = 1;
+  constexpr uint32_t kOther = 2;
+  for (const char* key : {"a", "b"}) EXPECT(awaits(kHostile, key) == Outcome::kOk);
+  EXPECT(awaits(kHostile, "c") == Outcome::kTooManyFetches);
+  for (const char* key : {"b", "c"}) EXPECT(awaits(kOther, key) == Outcome::kOk);
+  EXPECT(awaits(kOther, "d") == Outcome::kTooManyFeeds);
+  for (const char* key : {"x", "y", "a"}) EXPECT(publish(key) == Outcome::kOk);
+  EXPECT(publish("c") == Outcome::kTooManyFeeds);
+  while (feeds.step(1000)) continue;
+  // What is published counts for no address.
+  EXPECT(awaits(kHostile, "d") == Outcome::kOk && feeds.counts().awaited == 3);
+  for (const uint32_t watcher : watchers) feeds.drop(watcher);
+  EXPECT(feeds.counts().awaited == 0);
+  for (const char* key : {"e", "f"}) EXPECT(awaits(kHostile, key) == Outcome::kOk);
+}
+
 /** What a log may take of memory and of places; a value may take its key. */
 void testLogs() {
   Feeds feeds({.hold = 20,
@@ -589,6 +627,7 @@ int main() {
   }
   Times().run();
   Unfetched().run();
+  testAwaited();
   testLogs();
   testLogBounds();
   printf("feeds_test: tables behind others, times, bounds\n");
