@@ -127,42 +127,11 @@ contract(t, { options }, async (t, server) => {
     ]);
     t.equal(answer.status, 200);
     t.strictSame((await get(server, key)).body.value, { a: [1, 2, 3], c: 1 });
-    const root = [{ op: 'replace', path: '', value: 7 }];
-    t.equal((await patch(server, key, 'json-patch', root)).status, 200);
-    t.equal((await get(server, key)).body.value, 7);
-    const conflicts = [
-      [{ op: 'test', path: '', value: 8 }],
-      [{ op: 'remove', path: '/nobody' }],
-      [
-        { op: 'replace', path: '', value: [] },
-        { op: 'add', path: '/5', value: 1 }
-      ]
-    ];
-    for (const one of conflicts) {
-      const ask = () => patch(server, key, 'json-patch', one);
-      await refused(t, server, 'patch-conflict', ask, JSON.stringify(one));
+    const conflict = [{ op: 'test', path: '/c', value: 8 }];
+    await refused(t, server, 'patch-conflict', () => patch(server, key, 'json-patch', conflict));
+    for (const bad of ['{}', '[{"op":"add"}]', '[']) {
+      await refused(t, server, 'bad-patch', () => patch(server, key, 'json-patch', bad), bad);
     }
-    const bad = ['{}', '7', '[7]', '[null]', '[{"op":"add"}]', '[{"op":"_get","path":""}]', '['];
-    for (const one of bad) {
-      await refused(t, server, 'bad-patch', () => patch(server, key, 'json-patch', one), one);
-    }
-  });
-
-  t.test('what objects inherit is in no value: it neither moves nor goes out', async (t) => {
-    const key = freshKey(t);
-    const { cursor } = (await put(server, key, { s: 'x' })).body;
-    const { answer } = await parkGet(server, key, `after=${cursor}`);
-    for (const from of ['/toString', '/__proto__', '/constructor/name', '/s/0']) {
-      for (const path of ['', '/a']) {
-        const move = () => patch(server, key, 'json-patch', [{ op: 'move', from, path }]);
-        await refused(t, server, 'patch-conflict', move, `${from} to "${path}"`);
-      }
-    }
-    t.strictSame((await get(server, key)).body, { feed: key, cursor, value: { s: 'x' } });
-    const member = [{ op: 'add', path: '/__proto__', value: { a: 1 } }];
-    t.equal((await patch(server, key, 'json-patch', member)).status, 200);
-    t.match(String((await answer).bytes), '"value":{"__proto__":{"a":1},"s":"x"}}');
-    t.equal((await put(server, key, 1)).status, 200, 'and whatever comes next is published');
   });
 
   t.test('a merge patch (RFC 7396)', async (t) => {

@@ -65,18 +65,6 @@ const share = (name, options, test) =>
     await server.stop();
   });
 
-share('places of one address', { 'address-clients': 2 }, async (t, server) => {
-  const hostile = await Visitor.at(server, HOSTILE);
-  const honest = await Visitor.at(server, '127.0.1.1');
-  const [first] = await hostile.join(2);
-  t.equal(problemOf(await hostile.ask('POST', '/join')), 'too-many-clients');
-  t.equal((await honest.ask('POST', '/join')).status, 201, 'others are still welcome');
-  t.equal((await hostile.ask('POST', `/leave/${first}`)).status, 204);
-  t.equal((await hostile.ask('POST', '/join')).status, 201, 'a place that was given back');
-  t.equal((await server.status()).refused['too-many-clients'], 1);
-  await Promise.all([hostile.close(), honest.close()]);
-});
-
 share('what is held for one address', { 'address-held': '64K' }, async (t, server) => {
   // Each parks a poll, and sends 15 kB ahead behind it.
   const wires = [];
@@ -274,31 +262,6 @@ share('the junk of clients that have left keeps no client from throwing', {}, as
   t.ok((await server.status()).waiting > 5000, 'while the junk still waits');
   t.equal((await server.status()).lost, 0);
   await Promise.all([hostile, ...honest].map((one) => one.close()));
-});
-
-share('a crowd of a thousand that goes home together loses nothing', {}, async (t, server) => {
-  const crowd = await Visitor.at(server, '127.0.3.1');
-  const ids = await crowd.join(1000);
-  const throws = ids.flatMap((id, n) =>
-    EDGES.map((edge) => ['POST', `/throw/${id}/${edge}`, { body: `{"n":${n}}` }])
-  );
-  const taken = (await crowd.askAll(throws)).filter(({ status }) => status === 202).length;
-  t.equal(taken, 4000);
-  const last = await Visitor.at(server, '127.0.3.2');
-  const [id] = await last.join();
-  await crowd.askAll(ids.map((one) => ['POST', `/leave/${one}`]));
-  const { waiting, lost } = await server.until(
-    (status) => status.clients === 1 && status.waiting === 4000
-  );
-  t.strictSame({ waiting, lost }, { waiting: 4000, lost: 0 });
-  const sprites = [];
-  for (let ack = 0; sprites.length < 4000;) {
-    const { body } = await last.ask('GET', `/poll/${id}?ack=${ack}`);
-    sprites.push(...body.sprites);
-    ack = body.seq;
-  }
-  t.equal(sprites.length, 4000, 'the one that is left has them all');
-  await Promise.all([crowd.close(), last.close()]);
 });
 
 t.test('an address is known once while its allowance of joins is not whole', async (t) => {
