@@ -1,8 +1,8 @@
 import { createHash, createPublicKey, createSecretKey } from 'node:crypto';
 
 import { readOptionText } from '../base/option-file.js';
-import { bytesOf } from './json.js';
 import { NAME_BYTES } from './rights.js';
+import { bytesOf } from './token.js';
 
 /**
  * The keys that sign grants: a JSON Web Key Set (RFC 7517) of secrets (`oct`, HS256) and public keys (`OKP`, Ed25519).

@@ -2,10 +2,9 @@ import { createHash } from 'node:crypto';
 
 import { toldBy } from '../feeds/names.js';
 import { readKeyFile, readKeySet } from './keys.js';
-import { Patterns } from './patterns.js';
 import { openRevocations, PARTS } from './revocations.js';
-import { sign } from './sign.js';
-import { GRANT_BYTES, loadJose, verify } from './verify.js';
+import { Patterns } from './rights.js';
+import { loadJose, sign, verify } from './token.js';
 
 /**
  * Grants: what a client needs to read private feeds, and may use to publish and to join.
@@ -109,9 +108,7 @@ export class Grants {
     if (rights.seconds > this.#options.grantLongest) {
       throw new Error(`a grant lasts at most --grant-longest, ${this.#options.grantLongest} s`);
     }
-    const token = await sign(this.#keys, rights);
-    if (token.length > GRANT_BYTES) throw new Error(`a grant has at most ${GRANT_BYTES} bytes`);
-    return token;
+    return sign(this.#keys, rights);
   }
 
   /** As `add` of the revocations; what it ends, ends at once. One that is refused ends nothing. */

@@ -9,7 +9,7 @@ import {
   UsageError,
   withoutPassword
 } from '../base/option-help.js';
-import { isPattern } from '../grants/patterns.js';
+import { isPattern } from '../grants/rights.js';
 import { NAME, readServerUrl } from '../world/entry.js';
 
 /**

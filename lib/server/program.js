@@ -4,7 +4,7 @@ import { isKey } from '../feeds/names.js';
 import { openPublisher } from '../feeds/publisher.js';
 import { areTokens } from '../feeds/tokens.js';
 import { readKeySet } from '../grants/keys.js';
-import { isPattern } from '../grants/patterns.js';
+import { isPattern } from '../grants/rights.js';
 import { problems } from '../http/problems.js';
 import { asInPrograms } from '../operator/program-options.js';
 
