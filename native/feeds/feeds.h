@@ -617,6 +617,16 @@ class Feeds {
   void giveBack(Feed* feed);
   void asked(Feed* feed, bool delta);
   void arrive(Feed* feed);
+  /** Whether `is(watcher, feed)` of any watcher of a poll. */
+  template <typename Is>
+  bool isAny(uint32_t first, Is&& is) const {
+    for (uint32_t at = first;;) {
+      const Watcher& one = watchers_[at];
+      if (is(one, *feeds_[one.feed])) return true;
+      at = one.sibling;
+      if (at == first) return false;
+    }
+  }
   bool awaitsValue(uint32_t first) const;
   bool isUnheard(const Feed& feed) const;
   bool awaitsWord(uint32_t first) const;

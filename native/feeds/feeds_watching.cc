@@ -290,13 +290,9 @@ void Feeds::want(Want want) {
 
 /** Whether a feed of a poll is on its way here from the process that has it. */
 bool Feeds::awaitsValue(uint32_t first) const {
-  if (!shows()) return false;
-  for (uint32_t at = first;;) {
-    const Feed& feed = *feeds_[watchers_[at].feed];
-    if (feed.wanted && !feed.value && !feed.gone) return true;
-    at = watchers_[at].sibling;
-    if (at == first) return false;
-  }
+  return shows() && isAny(first, [](const Watcher&, const Feed& feed) {
+           return feed.wanted && !feed.value && !feed.gone;
+         });
 }
 
 /** Whether the table that is shown has not said yet whether there is such a feed. Where that
@@ -307,25 +303,15 @@ bool Feeds::isUnheard(const Feed& feed) const {
 
 /** Whether a watcher has nothing to be answered before that is said. */
 bool Feeds::awaitsWord(uint32_t first) const {
-  for (uint32_t at = first;;) {
-    const Watcher& one = watchers_[at];
-    const Feed& feed = *feeds_[one.feed];
-    if (isUnheard(feed)) return true;
-    at = one.sibling;
-    if (at == first) return false;
-  }
+  return isAny(first, [this](const Watcher&, const Feed& feed) { return isUnheard(feed); });
 }
 
 /** Whether there is nothing to answer a poll: what it waits for is still to come. */
 bool Feeds::knowsAll(uint32_t first) const {
-  for (uint32_t at = first;;) {
-    const Watcher& one = watchers_[at];
-    const Feed& feed = *feeds_[one.feed];
+  return !isAny(first, [this](const Watcher& one, const Feed& feed) {
     const bool isMissing = feed.gone || feed.failedUntil > 0 || isUnknown(feed, one);
-    if (hasNews(one) || (!feed.value && isMissing)) return false;
-    at = one.sibling;
-    if (at == first) return true;
-  }
+    return hasNews(one) || (!feed.value && isMissing);
+  });
 }
 
 /** Parks all watchers of a poll; those in other lists leave these. */
