@@ -20,7 +20,8 @@ constexpr uint64_t kCount = 300000;
 std::string nest(Random& random) {
   std::string text = "1";
   for (size_t depth = 28 + random.below(6); depth > 0; --depth) {
-    text = random.oneIn(2) ? "{\"b\":" + text + "}" : "[" + text + "]";
+    const bool object = random.oneIn(2);
+    text.insert(0, object ? "{\"b\":" : "[").append(object ? "}" : "]");
   }
   return "{\"a\":" + text + "}";
 }
