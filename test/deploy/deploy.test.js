@@ -127,20 +127,13 @@ const TRIED = {
   pkey_alloc: 'V8 looks whether the processor has memory protection keys, and does without'
 };
 
-/** Whether strace can write what a program calls; else the test is skipped. */
-function mayTrace(t, log) {
-  const may = run('strace', ['-o', log, 'true'])?.status === 0;
-  if (!may) t.skip('strace is not installed, or may not trace here');
-  return may;
-}
-
-/** What runs a server, and has its calls written. */
-const traced = (log, ...how) => ['strace', '-D', '-f', '-qq', ...how, '-o', log, ...SPRITES];
-
-t.test('the unit allows every system call of the server and its workers', async (t) => {
+t.test('the unit allows every call and socket of the server and its workers', async (t) => {
   const dir = temporary(t);
   const log = path.join(dir, 'calls');
-  if (!mayTrace(t, log)) return;
+  if (run('strace', ['-o', log, 'true'])?.status !== 0) {
+    t.skip('strace is not installed, or may not trace here');
+    return;
+  }
   if (run('systemd-analyze', ['syscall-filter', '@default'])?.status !== 0) {
     t.skip('systemd-analyze is not installed');
     return;
@@ -151,13 +144,14 @@ t.test('the unit allows every system call of the server and its workers', async 
   }
   const options = {
     ...{ workers: 1, 'transient-port': 0, 'tls-port': 0, drain: 0, ...certificate(dir) },
-    ...{ state: path.join(dir, 'state'), 'snapshot-every': 1 }
+    ...{ host: '0.0.0.0', state: path.join(dir, 'state'), 'snapshot-every': 1 }
   };
-  const seen = new Set();
+  let traced = '';
   let id;
   // The first run writes the state, the second one reads it.
   for (const round of ['first', 'second']) {
-    const server = await startServer(t, { options, command: traced(log, '-c') });
+    const command = ['strace', '-D', '-f', '-qq', '-o', log, ...SPRITES];
+    const server = await startServer(t, { options, command });
     const post = (at, body) =>
       fetch(`http://127.0.0.1:${server.transientPort}${at}`, { method: 'POST', body });
     id ??= (await (await post('/join')).json()).id;
@@ -189,12 +183,9 @@ t.test('the unit allows every system call of the server and its workers', async 
       );
     }
     await server.stop();
-    const calls = readFileSync(log, 'utf8')
-      .split('\n')
-      .slice(2, -2)
-      .map((line) => line.trim().split(/\s+/).at(-1));
-    for (const call of calls) if (/^\w+$/.test(call)) seen.add(call);
+    traced += readFileSync(log, 'utf8');
   }
+  const seen = new Set([...traced.matchAll(/^\d+ +(\w+)\(/gm)].map(([, call]) => call));
   t.ok(
     ['accept4', 'epoll_ctl', 'fsync', 'rename', 'clone3', 'execve'].filter((call) => seen.has(call))
       .length >= 4,
@@ -206,37 +197,18 @@ t.test('the unit allows every system call of the server and its workers', async 
     [],
     'none is refused'
   );
-});
 
-t.test('the units allow every family of sockets that the server opens', async (t) => {
-  const families = ['sprites.service', 'cloud-init.yaml'].map((name) =>
+  const [families, ofTheSwarm] = ['sprites.service', 'cloud-init.yaml'].map((name) =>
     /^ *RestrictAddressFamilies=(.+)$/m.exec(deployed(name))[1].split(' ')
   );
-  t.strictSame(families[0], families[1], 'the swarm asks for its addresses by the same call');
-  const log = path.join(temporary(t), 'calls');
-  if (!mayTrace(t, log)) return;
-  const server = await startServer(t, {
-    options: { host: '0.0.0.0', drain: 0 },
-    command: traced(log, '-e', 'trace=socket')
-  });
-  await server.stop();
-  const opened = [...readFileSync(log, 'utf8').matchAll(/socket\((AF_\w+),/g)];
-  const seen = new Set(opened.map(([, family]) => family));
-  t.ok(seen.has('AF_INET') && seen.has('AF_NETLINK'), [...seen].join(' '));
-  for (const family of seen) t.ok(families[0].includes(family), family);
-});
+  t.strictSame(ofTheSwarm, families, 'the swarm asks for its addresses by the same call');
+  const opened = new Set([...traced.matchAll(/ socket\((AF_\w+),/g)].map(([, family]) => family));
+  t.ok(opened.has('AF_INET') && opened.has('AF_NETLINK'), [...opened].join(' '));
+  for (const family of opened) t.ok(families.includes(family), family);
 
-t.test('a reload that comes before the server is loaded is no end', async (t) => {
-  const log = path.join(temporary(t), 'calls');
-  if (!mayTrace(t, log)) return;
-  const server = await startServer(t, {
-    options: { drain: 0 },
-    command: traced(log, '-e', 'trace=rt_sigaction,openat')
-  });
-  await server.stop();
-  const calls = readFileSync(log, 'utf8');
-  const listens = calls.search(/rt_sigaction\(SIGUSR2, \{sa_handler=0x/);
-  t.ok(listens > 0 && listens < calls.indexOf('/lib/http/routes.js"'));
+  const listens = traced.search(/rt_sigaction\(SIGUSR2, \{sa_handler=0x/);
+  const loads = traced.indexOf('/lib/http/routes.js"');
+  t.ok(listens > 0 && listens < loads, 'a reload that comes before the server is loaded is no end');
 });
 
 t.test('the cloud-init file', async (t) => {
