@@ -4,18 +4,21 @@ import { fileURLToPath } from 'node:url';
 import { outcomes } from '../http/outcomes.js';
 import { problems } from '../http/problems.js';
 import { counts } from './counts.js';
-import { table as options } from './options.js';
+import { camel, table as options } from './options.js';
+import { tableForPrograms } from './program-options.js';
 
 /**
  * Makes what is said twice of the one table that says it:
  *
  *     npm run tables        the C++ enum of outcomes; problems, options and live counts in the manuals
+ *     npm run types         TypeScript's declarations of the options, which are not committed
  *
  * A test compares what is committed with what this makes.
  */
 
 const CONTRACT = 'lib/http/README.md';
 const MANUAL = 'lib/server/README.md';
+const TYPES = 'lib/server/types/options.d.ts';
 
 /** unknown-client → kUnknownClient */
 const constantOf = (name) => `k-${name}`.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
@@ -104,7 +107,33 @@ function withMade(text, name, make) {
   return text.replace(made, (_, head, old) => head + make(old.split('\n')).join(''));
 }
 
-/** Path and content of each file that is made, from the root of the repository. */
+/** TypeScript's type of an option's values, as a program may give them. */
+function typeOf({ unit, read }) {
+  if (unit === 'bytes') return 'number | string';
+  if (unit.includes('|'))
+    return unit
+      .split('|')
+      .map((value) => `'${value}'`)
+      .join(' | ');
+  if (!['number', 'seconds'].includes(unit)) return 'string';
+  return read('none') === 'none' ? "number | 'none'" : 'number';
+}
+
+/** The declarations of the options that a program may give. */
+export function optionTypes() {
+  const members = tableForPrograms.map(({ name, default: usual, type, help }) => {
+    const unit = ['seconds', 'bytes'].includes(type.unit) ? `; ${type.unit}` : '';
+    return `  /** ${help[0].toUpperCase()}${help.slice(1)}${unit}. By default ${usual}. */
+  ${camel(name)}?: ${typeOf(type)};
+`;
+  });
+  return `/** Made from lib/operator/options.js by \`npm run types\`. */
+export interface Options {
+${members.join('')}}
+`;
+}
+
+/** Path and content of each file that is made and committed, from the root of the repository. */
 export function madeFiles(read) {
   return [
     ['native/base/outcome.h', outcomeHeader()],
@@ -120,4 +149,5 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   for (const [path, text] of madeFiles((file) => readFileSync(file, 'utf8'))) {
     writeFileSync(path, text);
   }
+  writeFileSync(TYPES, optionTypes());
 }

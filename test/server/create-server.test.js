@@ -25,6 +25,7 @@ import { fileLimit } from '../../lib/base/file-limit.js';
 import { behind } from '../../lib/examples/behind.js';
 import { camel } from '../../lib/operator/options.js';
 import { tableForPrograms } from '../../lib/operator/program-options.js';
+import { optionTypes } from '../../lib/operator/tables.js';
 import { Life } from '../../lib/server/life.js';
 import { certificate } from '../support/certificate.js';
 import { plainEnvironment } from '../support/cpp-build.js';
@@ -59,6 +60,69 @@ async function run(t, text, environment = {}) {
     timeout: 120_000
   });
 }
+
+/** How many sockets this process has: the first test knows, before there are clients whose connections end by themselves. */
+function sockets() {
+  const isSocket = (fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`).startsWith('socket:');
+    } catch {
+      // It was that of the listing.
+      return false;
+    }
+  };
+  return readdirSync('/proc/self/fd').filter(isSocket).length;
+}
+
+t.test('a wrong option says which it is, and opens nothing', async (t) => {
+  const { port } = await serve(t);
+  const before = sockets();
+  const wrong = [
+    [{ prot: 1 }, 'ERR_SPRITES_OPTION', 'there is no option prot; did you mean port?'],
+    [{ door: 'node' }, 'ERR_SPRITES_OPTION', 'door is no option here: there is one door'],
+    [{ 'throw-rate': 1 }, 'ERR_SPRITES_OPTION', /no option throw-rate; did you mean throwRate\?/],
+    [{ port: 65536 }, 'ERR_SPRITES_OPTION', 'port takes a whole number from 0 to 65535'],
+    [{ port: 1.5 }, 'ERR_SPRITES_OPTION', 'not "1.5"'],
+    [{ port: NaN }, 'ERR_SPRITES_OPTION', 'not "NaN"'],
+    [{ port: null }, 'ERR_SPRITES_OPTION', 'not null'],
+    [{ port: [80] }, 'ERR_SPRITES_OPTION', 'not [ 80 ]'],
+    [{ port: true }, 'ERR_SPRITES_OPTION', 'not true'],
+    [{ capacity: 10n }, 'ERR_SPRITES_OPTION', 'not 10n'],
+    [{ world: ['nats://me:secret@a'] }, 'ERR_SPRITES_OPTION', /not \[ 'nats:\/\/…@a' \]$/],
+    [{ mailboxMemory: '9X' }, 'ERR_SPRITES_OPTION', 'mailboxMemory takes a size'],
+    [{ mailboxBytes: 4096 }, 'ERR_SPRITES_OPTION', /^mailboxBytes must have .* of maxSprite bytes/],
+    [{ tlsPort: 0 }, 'ERR_SPRITES_OPTION', 'tlsPort needs tlsCert and tlsKey'],
+    [{ logLevel: 'info' }, 'ERR_SPRITES_OPTION', 'logLevel is no option here: give a log'],
+    [{ fetch: 'none' }, 'ERR_SPRITES_OPTION', 'fetch takes a function'],
+    [{ publishTokens: 'a' }, 'ERR_SPRITES_OPTION', 'publishTokens takes an array'],
+    [{ publishTokens: ['a b'] }, 'ERR_SPRITES_OPTION', 'publishTokens takes an array'],
+    [{ check: 5 }, 'ERR_SPRITES_OPTION', 'check is no option here: run "sprites" with it'],
+    [{ log: 'info' }, 'ERR_SPRITES_OPTION', 'log takes an object with the functions debug,'],
+    [{ log: { info() {} } }, 'ERR_SPRITES_OPTION', 'log takes an object with the functions debug,'],
+    [{ log: null }, 'ERR_SPRITES_OPTION', 'log takes an object with the functions debug,'],
+    [
+      { port: 0, transientPort: 0, tlsPort: 0, tlsCert: '/nope', tlsKey: '/nope' },
+      ...[undefined, "tlsCert /nope can't be read"]
+    ],
+    [{ port }, 'EADDRINUSE', 'choose another port by port']
+  ];
+  for (const [options, code, message] of wrong) {
+    const error = await createServer({ host: '127.0.0.1', ...options }).catch((reason) => reason);
+    t.equal(error.code, code, String(error.message));
+    t.match(error.message, message);
+    t.notMatch(error.message, '--', 'in the words of a program');
+    t.equal(sockets(), before, 'no port is taken');
+  }
+  for (const none of [null, 8080, '8080']) {
+    const refused = { code: 'ERR_SPRITES_OPTION', message: /^createServer takes an object of/ };
+    await t.rejects(createServer(none), refused);
+  }
+  t.same(
+    (await serve(t, { port: undefined, cors: undefined, ...{ port: 0 } })).status().clients,
+    0,
+    'undefined is the default'
+  );
+});
 
 t.test('the example of the manual runs, and ends by itself', async (t) => {
   const { stdout, stderr } = await run(t, shown('lib/server/README.md', 'as `beside.mjs`'));
@@ -107,51 +171,6 @@ t.test('nothing of the process is touched', async (t) => {
   t.equal(stderr, '');
 });
 
-t.test('a wrong option says which it is, and opens nothing', async (t) => {
-  const { port } = await serve(t);
-  const wrong = [
-    [{ prot: 1 }, 'ERR_SPRITES_OPTION', 'there is no option prot; did you mean port?'],
-    [{ door: 'node' }, 'ERR_SPRITES_OPTION', 'door is no option here: there is one door'],
-    [{ 'throw-rate': 1 }, 'ERR_SPRITES_OPTION', /no option throw-rate; did you mean throwRate\?/],
-    [{ port: 65536 }, 'ERR_SPRITES_OPTION', 'port takes a whole number from 0 to 65535'],
-    [{ port: 1.5 }, 'ERR_SPRITES_OPTION', 'not "1.5"'],
-    [{ port: NaN }, 'ERR_SPRITES_OPTION', 'not "NaN"'],
-    [{ port: null }, 'ERR_SPRITES_OPTION', 'not null'],
-    [{ port: [80] }, 'ERR_SPRITES_OPTION', 'not [ 80 ]'],
-    [{ port: true }, 'ERR_SPRITES_OPTION', 'not true'],
-    [{ capacity: 10n }, 'ERR_SPRITES_OPTION', 'not 10n'],
-    [{ world: ['nats://me:secret@a'] }, 'ERR_SPRITES_OPTION', /not \[ 'nats:\/\/…@a' \]$/],
-    [{ mailboxMemory: '9X' }, 'ERR_SPRITES_OPTION', 'mailboxMemory takes a size'],
-    [{ mailboxBytes: 4096 }, 'ERR_SPRITES_OPTION', /^mailboxBytes must have .* of maxSprite bytes/],
-    [{ tlsPort: 0 }, 'ERR_SPRITES_OPTION', 'tlsPort needs tlsCert and tlsKey'],
-    [{ logLevel: 'info' }, 'ERR_SPRITES_OPTION', 'logLevel is no option here: give a log'],
-    [{ fetch: 'none' }, 'ERR_SPRITES_OPTION', 'fetch takes a function'],
-    [{ publishTokens: 'a' }, 'ERR_SPRITES_OPTION', 'publishTokens takes an array'],
-    [{ publishTokens: ['a b'] }, 'ERR_SPRITES_OPTION', 'publishTokens takes an array'],
-    [{ check: 5 }, 'ERR_SPRITES_OPTION', 'check is no option here: run "sprites" with it'],
-    [{ log: 'info' }, 'ERR_SPRITES_OPTION', 'log takes an object with the functions debug,'],
-    [{ log: { info() {} } }, 'ERR_SPRITES_OPTION', 'log takes an object with the functions debug,'],
-    [{ log: null }, 'ERR_SPRITES_OPTION', 'log takes an object with the functions debug,'],
-    [{ tlsCert: '/nope', tlsKey: '/nope', port: 0 }, undefined, "tlsCert /nope can't be read"],
-    [{ port }, 'EADDRINUSE', 'choose another port by port']
-  ];
-  for (const [options, code, message] of wrong) {
-    const error = await createServer({ host: '127.0.0.1', ...options }).catch((reason) => reason);
-    t.equal(error.code, code, String(error.message));
-    t.match(error.message, message);
-    t.notMatch(error.message, '--', 'in the words of a program');
-  }
-  for (const none of [null, 8080, '8080']) {
-    const refused = { code: 'ERR_SPRITES_OPTION', message: /^createServer takes an object of/ };
-    await t.rejects(createServer(none), refused);
-  }
-  t.same(
-    (await serve(t, { port: undefined, cors: undefined, ...{ port: 0 } })).status().clients,
-    0,
-    'undefined is the default'
-  );
-});
-
 t.test('a start waits for a state, can be called off, and logs where it is told to', async (t) => {
   const state = join(t.testdir(), 'state');
   const lines = [];
@@ -180,22 +199,23 @@ t.test('a start waits for a state, can be called off, and logs where it is told 
   await t.rejects(second.close(), { message: /^state .* no snapshot can be written/ });
 });
 
-t.test('files are where the program was when it began', async (t) => {
+t.test('tokens are an option; files are where the program was when it began', async (t) => {
   const [from, folder] = [process.cwd(), temporary(t)];
   writeFileSync(join(folder, 'tokens'), 'old\n');
   process.chdir(folder);
-  const server = await serve(t, { state: 'state', publishTokenFile: 'tokens', adminPort: 0 });
+  const files = { state: 'state', publishTokenFile: 'tokens' };
+  const server = await serve(t, { ...files, publishTokens: ['x', 'y'], adminPort: 0 });
   process.chdir(from);
   writeFileSync(join(folder, 'tokens'), 'new\n');
   server.reload();
-  const put = (token) =>
-    fetch(`${server.addresses[0]}feed/a`, {
-      method: 'PUT',
-      headers: { Authorization: `Bearer ${token}` },
-      body: '1'
-    });
-  t.equal((await put('new')).status, 201, 'a file is read anew where it was');
-  t.equal((await put('old')).status, 401);
+  const put = async ({ addresses: [base] }, token) => {
+    const headers = { Authorization: `Bearer ${token}` };
+    return (await fetch(`${base}feed/a`, { method: 'PUT', headers, body: '1' })).status;
+  };
+  t.equal(await put(server, 'new'), 201, 'a file is read anew where it was');
+  t.equal(await put(server, 'old'), 401);
+  t.strictSame([await put(server, 'x'), await put(server, 'y')], [200, 200], 'beside the option');
+  t.equal(await put(await serve(t, { publishTokens: [] }), 'x'), 403);
   const { state, disk } = await (await fetch(`${server.adminAddresses[0]}overview`)).json();
   t.strictSame([state.file, disk.folder], [join(folder, 'state'), folder]);
 });
@@ -371,23 +391,6 @@ t.test('the memory of a server that has ended is given back', async (t) => {
   await until(() => space() < before + 600);
 });
 
-t.test('a start that fails leaves no port taken', async (t) => {
-  const isSocket = (fd) => {
-    try {
-      return readlinkSync(`/proc/self/fd/${fd}`).startsWith('socket:');
-    } catch {
-      // It was that of the listing.
-      return false;
-    }
-  };
-  const sockets = () => readdirSync('/proc/self/fd').filter(isSocket).length;
-  const before = sockets();
-  const options = { port: 0, host: '127.0.0.1', transientPort: 0, tlsPort: 0 };
-  const none = join(t.testdir(), 'none');
-  await t.rejects(createServer({ ...options, tlsCert: none, tlsKey: none }), /can't be read/);
-  t.equal(sockets(), before);
-});
-
 t.test('all of a server is closed, also where a part can not be', async (t) => {
   const done = [];
   const note = (name) => () => done.push(name);
@@ -483,24 +486,6 @@ t.test('answers are as the OpenAPI document says', async (t) => {
     const check = ajv.getSchema(`api#${encodeURI(pointer(...schema, 'content', kind, 'schema'))}`);
     t.ok(check(said), `${method} ${target}: ${answer.status} ${JSON.stringify(check.errors)}`);
   }
-});
-
-t.test('tokens as an option', async (t) => {
-  const file = join(t.testdir({ tokens: 'of-a-file\n' }), 'tokens');
-  const put = async (server, token) => {
-    const headers = { Authorization: `Bearer ${token}` };
-    const how = { method: 'PUT', body: '1', headers };
-    return (await fetch(`${server.addresses[0]}feed/a`, how)).status;
-  };
-  const one = await serve(t, { publishTokens: ['x', 'y'] });
-  t.same([await put(one, 'x'), await put(one, 'y'), await put(one, 'z')], [201, 200, 401]);
-  const both = await serve(t, { publishTokens: ['x'], publishTokenFile: file });
-  both.reload();
-  t.same(
-    [await put(both, 'x'), await put(both, 'of-a-file'), await put(both, 'y')],
-    [201, 200, 401]
-  );
-  t.equal(await put(await serve(t, { publishTokens: [] }), 'x'), 403);
 });
 
 t.test('an application of its own, at the same port', async (t) => {
@@ -688,11 +673,7 @@ t.test('in a thread that is not the main one it says so', async (t) => {
 });
 
 t.test('the declarations have every option, and TypeScript holds a program to them', async (t) => {
-  const made = execFileSync(process.execPath, ['lib/operator/option-types.js'], {
-    cwd: ROOT,
-    encoding: 'utf8',
-    env: plainEnvironment()
-  });
+  const made = optionTypes();
   writeFileSync(join(ROOT, 'lib/server/types/options.d.ts'), made);
   for (const { name } of tableForPrograms) t.match(made, ` ${camel(name)}?: `);
 
