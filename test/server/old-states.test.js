@@ -1,4 +1,4 @@
-import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
@@ -12,7 +12,7 @@ import { temporary } from '../support/processes.js';
 import { startServer } from '../support/server.js';
 
 /**
- * States that earlier versions have written, each with what it has promised (test/server/states/write.js).
+ * States that earlier versions have written, and what they have promised (test/server/states/write.js).
  *
  *     files             552a78c, version 0.1: feeds, arena and bans in files beside the state
  *     one-journal       ec02156: one snapshot and one journal, before grants and logs
@@ -28,7 +28,6 @@ function copyOf(t, name) {
   const options = optionsIn(temporary(t));
   const folder = dirname(options.state);
   cpSync(join(STATES, name), folder, { recursive: true });
-  rmSync(join(folder, 'promised.json'));
   return { options, folder };
 }
 
@@ -50,7 +49,9 @@ function ofLater(file, bytes) {
 const damaged = (file, bytes) =>
   /\.bans$/.test(file) ? bytes.subarray(0, 50) : bytes.fill(bytes[60] ^ 4, 60, 61);
 
-const NAMES = readdirSync(STATES).filter((one) => !one.endsWith('.js'));
+/** By the name of each state what to ask, and what is answered. */
+const PROMISED = JSON.parse(readFileSync(join(STATES, 'promised.json')));
+const NAMES = Object.keys(PROMISED);
 
 t.test(
   'of the format that is written now there is a state, for the versions to come',
@@ -91,7 +92,7 @@ function killedAt(step) {
 
 for (const name of NAMES.filter((one) => one.startsWith('files'))) {
   t.test(`${name}: a crash while it is taken over loses nothing`, async (t) => {
-    const { asked, seen } = JSON.parse(readFileSync(join(STATES, name, 'promised.json')));
+    const { asked, seen } = PROMISED[name];
     const beside = readdirSync(join(STATES, name)).filter((one) => /^state\.[a-z]+$/.test(one));
     for (let step = 0; step <= beside.length; ++step) {
       const { options, folder } = copyOf(t, name);
@@ -110,7 +111,7 @@ for (const name of NAMES.filter((one) => one.startsWith('files'))) {
 for (const name of NAMES) {
   t.test(`${name}: all that was promised is there, in this run and in the next`, async (t) => {
     const { options, folder } = copyOf(t, name);
-    const { asked, seen } = JSON.parse(readFileSync(join(STATES, name, 'promised.json')));
+    const { asked, seen } = PROMISED[name];
     for (const run of ['first', 'second']) {
       const server = await startServer(t, { options });
       t.strictSame(await ask(server, asked), seen, `the ${run} run`);

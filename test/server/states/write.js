@@ -57,7 +57,9 @@ try {
   for (const file of readdirSync(join(folder, 'kept')).filter((one) => !one.endsWith('.lock'))) {
     copyFileSync(join(folder, 'kept', file), join(to, file));
   }
-  writeFileSync(join(to, 'promised.json'), `${JSON.stringify({ asked, seen })}\n`);
+  const file = fileURLToPath(new URL('promised.json', import.meta.url));
+  const promised = { ...JSON.parse(readFileSync(file)), [name]: { asked, seen } };
+  writeFileSync(file, `${JSON.stringify(promised)}\n`);
 } finally {
   for (const end of ended) await end();
   rmSync(folder, { recursive: true });
