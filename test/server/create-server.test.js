@@ -1,5 +1,4 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { once } from 'node:events';
 import {
   closeSync,
   mkdirSync,
@@ -27,6 +26,7 @@ import { camel } from '../../lib/operator/options.js';
 import { tableForPrograms } from '../../lib/operator/program-options.js';
 import { optionTypes } from '../../lib/operator/tables.js';
 import { Life } from '../../lib/server/life.js';
+import { listening } from '../support/addresses.js';
 import { certificate } from '../support/certificate.js';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { startUpstream } from '../support/feeds.js';
@@ -47,6 +47,12 @@ async function serve(t, options = {}) {
   const server = await createServer({ port: 0, host: '127.0.0.1', drain: 0, ...options });
   t.teardown(() => server.close());
   return server;
+}
+
+/** A log that notes the words of each line. */
+function noting(lines) {
+  const note = (fields, message = fields) => lines.push(fields.err?.message ?? message);
+  return { debug: note, info: note, warn: note, error: note };
 }
 
 /** Runs a program of this checkout, and gives what it has said. */
@@ -174,11 +180,7 @@ t.test('nothing of the process is touched', async (t) => {
 t.test('a start waits for a state, can be called off, and logs where it is told to', async (t) => {
   const state = join(t.testdir(), 'state');
   const lines = [];
-  const note = (fields, message = fields) => lines.push(message);
-  const options = {
-    ...{ port: 0, host: '127.0.0.1', drain: 0, state },
-    log: { debug: note, info: note, warn: note, error: note }
-  };
+  const options = { port: 0, host: '127.0.0.1', drain: 0, state, log: noting(lines) };
   const waits = () => lines.includes('waits for the state of another server');
   const first = await createServer(options);
   await fetch(`${first.addresses[0]}join`, { method: 'POST' });
@@ -324,19 +326,15 @@ t.test('nothing of a server goes on behind its end', async (t) => {
     });
   }
   const files = certificate(t.testdir());
-  let fetches = 0;
-  const upstream = createHttpServer(() => (fetches += 1)).listen(0, '127.0.0.1');
-  await once(upstream, 'listening');
+  const upstream = await startUpstream(t, () => {});
   const lines = [];
-  const note = (fields, message) => lines.push(message);
   const server = await createServer({
     ...{ port: 0, host: '127.0.0.1', adminPort: 0, drain: 0, arena: 'hall', feedThreads: 1 },
     ...{ tlsPort: 0, tlsCert: files['tls-cert'], tlsKey: files['tls-key'] },
-    upstream: `http://127.0.0.1:${upstream.address().port}/{key}`,
-    log: { debug: note, info: note, warn: note, error: note }
+    ...{ upstream: upstream.url, log: noting(lines) }
   });
   const reader = fetch(`${server.addresses[0]}feed/a`).catch(() => {});
-  await until(() => fetches === 1);
+  await until(() => upstream.fetches === 1);
   lines.length = 0;
   await server.close();
   await reader;
@@ -349,8 +347,6 @@ t.test('nothing of a server goes on behind its end', async (t) => {
     'no timer'
   );
   t.strictSame(lines, [], 'and nothing has failed');
-  upstream.closeAllConnections();
-  upstream.close();
 });
 
 t.test('the memory of a server that has ended is given back', async (t) => {
@@ -497,37 +493,40 @@ t.test('an application of its own, at the same port', async (t) => {
     }
   });
   const page = new Response('once');
+  const empty = (status, headers) => new Response(null, { status, headers });
+  /** By the path what is special there. */
+  const answers = {
+    '/fails': () => Promise.reject(new Error('a fault of the application')),
+    '/wordless': () => Promise.reject(),
+    '/none': () => undefined,
+    '/again': () => page,
+    '/long': () => new Response(new Uint8Array(16 * 2 ** 20 + 1)),
+    '/error': () => Response.error(),
+    '/waits': ({ signal }) =>
+      new Promise((_, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason));
+      }),
+    '/stream': () => new Response(stream),
+    '/latin': () => new Response('', { headers: { 'X-A': 'ä' } }),
+    '/204': () => empty(204, { 'Content-Length': '5' }),
+    '/304': () => empty(304, { ETag: '"a"' })
+  };
+  const headers = [
+    ['Set-Cookie', 'a=1'],
+    ['Set-Cookie', 'b=2'],
+    ['X-Of', 'it'],
+    ['Connection', 'close']
+  ];
   const lines = [];
-  const note = (fields, message = fields) => lines.push(fields.err?.message ?? message);
   const server = await serve(t, {
     // At `debug` it tells of joins and refusals, a second late.
-    log: { debug() {}, info: note, warn: note, error: note },
+    log: { ...noting(lines), debug() {} },
     async fetch(request, about) {
       asked = { request, about };
-      const { pathname } = new URL(request.url);
-      if (pathname === '/fails') throw new Error('a fault of the application');
-      if (pathname === '/wordless') throw undefined;
-      if (pathname === '/none') return undefined;
-      if (pathname === '/again') return page;
-      if (pathname === '/long') return new Response(new Uint8Array(16 * 2 ** 20 + 1));
-      if (pathname === '/error') return Response.error();
-      if (pathname === '/waits') {
-        return new Promise((_, reject) => {
-          request.signal.addEventListener('abort', () => reject(request.signal.reason));
-        });
-      }
-      if (pathname === '/stream') return new Response(stream);
-      if (pathname === '/latin') return new Response('', { headers: { 'X-A': 'ä' } });
-      if (pathname === '/204')
-        return new Response(null, { status: 204, headers: { 'Content-Length': '5' } });
-      if (pathname === '/304') return new Response(null, { status: 304, headers: { ETag: '"a"' } });
-      const headers = [
-        ['Set-Cookie', 'a=1'],
-        ['Set-Cookie', 'b=2'],
-        ['X-Of', 'it'],
-        ['Connection', 'close']
-      ];
-      return new Response(await request.text(), { status: 218, headers });
+      const answer = answers[new URL(request.url).pathname];
+      return answer
+        ? answer(request)
+        : new Response(await request.text(), { status: 218, headers });
     }
   });
   const base = server.addresses[0];
@@ -569,8 +568,8 @@ t.test('an application of its own, at the same port', async (t) => {
     t.equal((await ask(path)).status, 500, path);
     t.match(lines, [/\w/], `${path} is logged`);
   }
-  const empty = await ask('204', { method: 'HEAD' });
-  t.equal(empty.headers.get('content-length'), null, 'a 204 has none');
+  const nothing = await ask('204', { method: 'HEAD' });
+  t.equal(nothing.headers.get('content-length'), null, 'a 204 has none');
   const same = await ask('304');
   t.strictSame([same.status, same.headers.get('etag')], [304, '"a"']);
 
@@ -617,12 +616,7 @@ t.test('an application of its own, at the same port', async (t) => {
 });
 
 t.test('no path leads to another host than the site in front of which it is', async (t) => {
-  const listen = async (answer) => {
-    const site = createHttpServer(answer).listen(0, '127.0.0.1');
-    t.teardown(() => site.close());
-    await once(site, 'listening');
-    return `127.0.0.1:${site.address().port}`;
-  };
+  const listen = async (answer) => `127.0.0.1:${await listening(t, createHttpServer(answer))}`;
   const site = await listen(({ url }, response) => response.end(url));
   const secret = await listen((request, response) => response.end('secret'));
   const server = await serve(t, { fetch: behind(`http://${site}`) });
