@@ -749,75 +749,59 @@ const series = (job, counts) =>
     values: Array.isArray(value) ? `${value[0]}+${value[1]}x40` : `${value}+0x40`
   }));
 
-/**
- * Has promtool see to it that after half an hour an alert speaks for these jobs, and not for those.
- *
- * @param {string} alertname
- * @param {Record<string, object>} silent
- * @param {Record<string, object>} loud
- */
-function speaks(t, alertname, silent, loud) {
-  const rule = deployed('prometheus-rules.yml')
-    .split('- alert: ')
-    .find((one) => one.startsWith(alertname));
-  const said = (name) => new RegExp(` ${name}: (.*)`).exec(rule)[1];
-  const alerts = Object.keys(loud).map((job) => ({
-    exp_labels: { severity: said('severity'), job },
-    exp_annotations: { summary: said('summary'), runbook: said('runbook') }
-  }));
-  const file = path.join(t.testdir(), `${alertname}.json`);
-  const given = Object.entries({ ...silent, ...loud });
+const SENT = { thrown_total: 10, acked_total: 7, waiting: 2, lost_total: 1 };
+const ALONE = { ...SENT, crossed_in_total: 0, crossed_out_total: 0 };
+const CROSSED = { ...SENT, acked_total: 8, crossed_in_total: 6, crossed_out_total: 5 };
+const feeds = (memory) => ({ feed_memory: memory, feed_memory_limit: 1000 });
+const fetches = (failed) => ({ fetches_total: [0, 10], fetches_failed_total: [0, failed] });
+const member = (is, servers) => ({ world_member: is, world_servers: servers });
+const reach = (is, servers) => ({ world_feeds_reachable: is, world_servers: servers });
+
+/** By the alert the jobs for which it is silent, and those for which it speaks after half an hour. */
+const ALERTS = {
+  SpritesNotConserved: [
+    { alone: ALONE, world: CROSSED },
+    {
+      'alone-missing': { ...ALONE, acked_total: 6 },
+      'world-missing': { ...CROSSED, crossed_in_total: 7 }
+    }
+  ],
+  SpritesFeedMemoryFull: [{ room: feeds(899) }, { full: feeds(901) }],
+  SpritesFetchesFail: [
+    { few: fetches(1), none: { fetches_total: 0, fetches_failed_total: 0 } },
+    { many: fetches(5) }
+  ],
+  SpritesGameStopped: [
+    { games: { games_stopped_total: 3 } },
+    { failing: { games_stopped_total: [0, 1] } }
+  ],
+  SpritesWorldLeft: [{ member: member(1, 3), alone: member(0, 0) }, { left: member(0, 1) }],
+  SpritesWorldFeedsAlone: [{ reached: reach(1, 3), alone: reach(0, 0) }, { cut: reach(0, 1) }]
+};
+
+t.test('alerts are silent when all is well, and speak when it is not', async (t) => {
+  const rules = deployed('prometheus-rules.yml').split('- alert: ');
+  const tests = Object.entries(ALERTS).map(([alertname, [silent, loud]]) => {
+    const rule = rules.find((one) => one.startsWith(alertname));
+    const said = (name) => new RegExp(` ${name}: (.*)`).exec(rule)[1];
+    const alerts = Object.keys(loud).map((job) => ({
+      exp_labels: { severity: said('severity'), job },
+      exp_annotations: { summary: said('summary'), runbook: said('runbook') }
+    }));
+    const given = Object.entries({ ...silent, ...loud });
+    return {
+      interval: '1m',
+      input_series: given.flatMap(([job, counts]) => series(job, counts)),
+      alert_rule_test: [{ eval_time: '30m', alertname, exp_alerts: alerts }]
+    };
+  });
+  const file = path.join(t.testdir(), 'alerts.json');
   // JSON is YAML.
   writeFileSync(
     file,
-    JSON.stringify({
-      rule_files: [path.join(ROOT, 'deploy/prometheus-rules.yml')],
-      tests: [
-        {
-          interval: '1m',
-          input_series: given.flatMap(([job, counts]) => series(job, counts)),
-          alert_rule_test: [{ eval_time: '30m', alertname, exp_alerts: alerts }]
-        }
-      ]
-    })
+    JSON.stringify({ rule_files: [path.join(ROOT, 'deploy/prometheus-rules.yml')], tests })
   );
   contented(t, 'promtool', ['test', 'rules', file]);
-}
-
-t.test('alerts are silent when all is well, and speak when it is not', async (t) => {
-  const here = { thrown_total: 10, acked_total: 7, waiting: 2, lost_total: 1 };
-  const alone = { ...here, crossed_in_total: 0, crossed_out_total: 0 };
-  const world = { ...here, acked_total: 8, crossed_in_total: 6, crossed_out_total: 5 };
-  speaks(
-    t,
-    'SpritesNotConserved',
-    { alone, world },
-    {
-      'alone-missing': { ...alone, acked_total: 6 },
-      'world-missing': { ...world, crossed_in_total: 7 }
-    }
-  );
-  const feeds = (memory) => ({ feed_memory: memory, feed_memory_limit: 1000 });
-  speaks(t, 'SpritesFeedMemoryFull', { room: feeds(899) }, { full: feeds(901) });
-  const fetches = (failed) => ({ fetches_total: [0, 10], fetches_failed_total: [0, failed] });
-  const none = { fetches_total: 0, fetches_failed_total: 0 };
-  speaks(t, 'SpritesFetchesFail', { few: fetches(1), none }, { many: fetches(5) });
-  const games = { games_stopped_total: 3 };
-  speaks(t, 'SpritesGameStopped', { games }, { failing: { games_stopped_total: [0, 1] } });
-  const world0 = (member, servers) => ({ world_member: member, world_servers: servers });
-  speaks(
-    t,
-    'SpritesWorldLeft',
-    { member: world0(1, 3), alone: world0(0, 0) },
-    { left: world0(0, 1) }
-  );
-  const reach = (is, servers) => ({ world_feeds_reachable: is, world_servers: servers });
-  speaks(
-    t,
-    'SpritesWorldFeedsAlone',
-    { reached: reach(1, 3), alone: reach(0, 0) },
-    { cut: reach(0, 1) }
-  );
 });
 
 t.test('a key that a command writes is readable for its user alone', async (t) => {
