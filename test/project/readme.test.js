@@ -86,14 +86,14 @@ t.test('the live counts are those of the table, every one, and nothing else is',
 });
 
 t.test('the session with curl shows a throw arriving, and can be repeated at once', async (t) => {
-  const [session] = /^ {4}A=\$\(curl[^]*?(?=\n\n)/m.exec(readme);
+  const [example] = /^ {4}A=\$\(curl[^]*?(?=\n\n)/m.exec(readme);
   const server = await startServer(t);
+  const session = example.replaceAll('localhost:8080', `127.0.0.1:${server.port}`);
   // What a person has time for, a busy machine may not: here the throw waits until the poll is parked.
   t.match(session, '& sleep 1\n');
-  const parked = `until curl -s localhost:8080/status | grep -q '"parked":1,'; do sleep 0.05; done`;
-  const script = session
-    .replace('sleep 1', parked)
-    .replaceAll('localhost:8080', `127.0.0.1:${server.port}`);
+  const status = `127.0.0.1:${server.port}/status`;
+  const parked = `until curl -s ${status} | grep -q '"parked":1,'; do sleep 0.05; done`;
+  const script = session.replace('sleep 1', parked);
   for (const time of ['first', 'second']) {
     const { stdout } = await promisify(execFile)('bash', ['-c', script]);
     t.match(stdout, '{"state":"delivered"}', time);
@@ -105,14 +105,9 @@ t.test('the session with curl shows a throw arriving, and can be repeated at onc
       'no client and no sprite is left'
     );
   }
-});
-
-t.test('the session with curl ends on a server where others are, too', async (t) => {
-  const [session] = /^ {4}A=\$\(curl[^]*?(?=\n\n)/m.exec(readme);
-  const server = await startServer(t);
+  // Where others are it ends, too.
   await server.park(await server.join());
-  const script = session.replaceAll('localhost:8080', `127.0.0.1:${server.port}`);
-  const { stdout } = await promisify(execFile)('timeout', ['30', 'bash', '-c', script]);
+  const { stdout } = await promisify(execFile)('timeout', ['30', 'bash', '-c', session]);
   t.match(stdout, /"state":"(delivered|queued)"/);
   t.equal((await server.status()).clients, 1);
 });
