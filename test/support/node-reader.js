@@ -14,10 +14,8 @@ const PATIENCE = 5000;
  * @typedef {object} NodeRequest
  * @property {string} method
  * @property {string} url
- * @property {http.IncomingHttpHeaders} headers
  * @property {string[]} rawHeaders
  * @property {string} body one character a byte
- * @property {number} bodyLength bytes of body that came
  * @property {boolean} complete whether the body ended
  */
 
@@ -57,18 +55,15 @@ export class NodeReader {
   }
 
   /**
-   * Reads the bytes until the request for `lastUrl` is answered, the connection ended, or
-   * `bodyBytes` of body came; by `ends` each chunk comes when the one before has been dealt with, and the client
-   * ends its half behind them.
+   * Reads the bytes until the connection has ended: each chunk comes when the one before has been dealt with, and the
+   * client ends its half behind them.
    *
    * @param {Buffer[]} chunks as they arrive
-   * @param {{lastUrl?: string, bodyBytes?: number, ends?: boolean}} until
    * @returns {Promise<Reading>}
    */
-  read(chunks, { lastUrl, bodyBytes = Infinity, ends = false }) {
+  read(chunks) {
     const wire = new Wire();
     const requests = [];
-    let bodySeen = 0;
     return new Promise((resolve) => {
       const impatience = setTimeout(() => {
         wire.reading.error = 'STALLED';
@@ -85,36 +80,24 @@ export class NodeReader {
           const request = {
             method: req.method,
             url: req.url,
-            headers: req.headers,
             rawHeaders: req.rawHeaders,
             body: '',
-            bodyLength: 0,
             complete: false
           };
           requests.push(request);
           req.on('data', (chunk) => {
-            request.bodyLength += chunk.length;
             request.body += chunk.toString('latin1');
-            bodySeen += chunk.length;
-            if (bodySeen >= bodyBytes) done();
           });
           req.on('end', () => {
             request.complete = true;
             // A length keeps a connection of 1.0 open.
             res.setHeader('Content-Length', 0).end();
           });
-          res.on('finish', () => {
-            if (req.url === lastUrl) done();
-          });
         }
       };
       wire.on('finish', done);
       wire.on('close', done);
       this.#server.emit('connection', wire);
-      if (!ends) {
-        for (const chunk of chunks) wire.push(chunk);
-        return;
-      }
       // An error, or the end, cuts off what has been read and not answered.
       const left = [...chunks, null];
       const pushNext = () => {
