@@ -1,3 +1,5 @@
+import { setTimeout as pause } from 'node:timers/promises';
+
 import t from 'tap';
 
 import { checkAnswer, problemOf } from '../support/contract.js';
@@ -350,6 +352,19 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
   });
 });
 
+/** @returns {Promise<object>} the answer to a request that never ends, and goes on by a byte at a time */
+async function dripping(server, wire) {
+  let over = false;
+  const answer = server.read(wire).finally(() => {
+    over = true;
+  });
+  while (!over) {
+    wire.send('1');
+    await pause(50);
+  }
+  return answer;
+}
+
 // The time of the body is far off, so that it cannot stand in for that of the head.
 contract(t, { options: { 'head-time': 1, 'body-time': 60, 'idle-time': 1 } }, (t, server) => {
   t.test('a head that does not come to its end is 408', async (t) => {
@@ -365,17 +380,7 @@ contract(t, { options: { 'head-time': 1, 'body-time': 60, 'idle-time': 1 } }, (t
   t.test('dripping bytes do not lengthen it', async (t) => {
     const wire = await server.wire();
     wire.send(`GET /status HTTP/1.1\r\n${HOST}X: `);
-    let over = false;
-    const answer = server.read(wire).finally(() => {
-      over = true;
-    });
-    while (!over) {
-      wire.send('x');
-      await new Promise((resolve) => {
-        setTimeout(resolve, 50);
-      });
-    }
-    t.equal(problemOf(await answer), 'request-timeout');
+    t.equal(problemOf(await dripping(server, wire)), 'request-timeout');
   });
 
   t.test('an idle connection is closed, one with a parked poll is not', async (t) => {
@@ -412,6 +417,10 @@ contract(t, { options: { 'head-time': 1, 'body-time': 2 } }, (t, server) => {
     );
     t.equal(problemOf(await server.read(chunked)), 'request-timeout');
     await chunked.closed();
+    const slow = await server.wire();
+    slow.send(`POST /throw/${id}/left HTTP/1.1\r\n${HOST}Content-Length: 9999\r\n\r\n{"a":`);
+    t.equal(problemOf(await dripping(server, slow)), 'request-timeout', 'nor by a byte at a time');
+    await slow.closed();
     t.equal((await server.status()).thrown, 0);
   });
 });

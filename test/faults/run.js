@@ -1,4 +1,4 @@
-import { cut, killed, silent, slow, stopped, storm } from './clients.js';
+import { cut, killed, silent, stopped, storm } from './clients.js';
 import { clock, signals } from './signals.js';
 import { crashes } from './crash.js';
 import { publisher, upstream } from './feeds.js';
@@ -30,7 +30,7 @@ const { short, only, jobs, strict } = takeOptions(import.meta.url, {
 /** The long waits come first: cases run a few at a time. */
 const cases = [
   ...[...world, cut, stopped, storm, ...crashes, ...hostile],
-  ...[signals, killed, clock, slow, silent],
+  ...[signals, killed, clock, silent],
   ...[upstream, publisher],
   // This case needs the machine for itself: strace has to hold a thread.
   ...(short ? [] : [workers])
