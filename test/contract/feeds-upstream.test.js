@@ -175,32 +175,57 @@ t.test(
   }
 );
 
-t.test('a first fetch that fails, whatever is wrong with it', async (t) => {
-  const failures = {
-    'a 404': (request, response) => response.writeHead(404).end('{}'),
-    'a 500': (request, response) => response.writeHead(500).end(),
-    'no JSON': (request, response) => response.end('<html>'),
-    nothing: (request, response) => response.end(),
-    'an end in the middle': (request, response) => {
-      response.writeHead(200, { 'Content-Length': 100 });
-      response.write('{"a":');
-      setTimeout(() => response.destroy(), 10);
-    },
-    'a length that is a lie': (request) => {
-      request.socket.end(
-        'HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 9\r\n\r\n{"a":1}'
-      );
-    },
-    'no HTTP': (request) => request.socket.end('hello'),
-    'gigabytes, without an end': (request, response) => {
-      const more = () => {
-        while (!response.destroyed && response.write(Buffer.alloc(65536, ' ')));
-      };
-      response.on('drain', more);
-      more();
-    },
-    'a time without an end': () => {}
+/** Writes a piece again and again, as long as it is read. */
+function flood(stream, piece) {
+  const more = () => {
+    while (!stream.destroyed && stream.write(piece));
   };
+  stream.on('drain', more);
+  more();
+}
+
+/** Answers that are more than may be. */
+const floods = {
+  'gigabytes, without an end': (request, response) => flood(response, Buffer.alloc(65536, ' ')),
+  'gigabytes in chunks of nothing': ({ socket }) => {
+    socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n');
+    flood(socket, Buffer.from('1\r\n \r\n'.repeat(10_000)));
+  }
+};
+
+/** What may be wrong with an answer. */
+const failures = {
+  'a 404': (request, response) => response.writeHead(404).end('{}'),
+  'a 500': (request, response) => response.writeHead(500).end(),
+  'no JSON': (request, response) => response.end('<html>'),
+  nothing: (request, response) => response.end(),
+  'an end in the middle': (request, response) => {
+    response.writeHead(200, { 'Content-Length': 100 });
+    response.write('{"a":');
+    setTimeout(() => response.destroy(), 10);
+  },
+  'an end behind a value, before its length': (request, response) => {
+    response.writeHead(200, { 'Content-Length': 100 });
+    response.write('{"a":1}');
+    setTimeout(() => response.destroy(), 10);
+  },
+  'a length that is a lie': ({ socket }) => {
+    socket.end('HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 9\r\n\r\n{"a":1}');
+  },
+  'a length that is too short': ({ socket }) => {
+    socket.end('HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{"a":1}');
+  },
+  'no HTTP': ({ socket }) => socket.end('hello'),
+  'a time without an end': () => {},
+  'a time without an end, in the middle': (request, response) => {
+    response.writeHead(200, { 'Content-Length': 100 });
+    response.write('{"a":');
+  },
+  'a reset': ({ socket }) => resetSocket(socket),
+  ...floods
+};
+
+t.test('a first fetch that fails, whatever is wrong with it', async (t) => {
   const upstream = await startUpstream(t, (request, response) => {
     const [, index] = /f([0-9]+)s?\.json$/.exec(request.url);
     Object.values(failures)[index](request, response);
@@ -212,25 +237,49 @@ t.test('a first fetch that fails, whatever is wrong with it', async (t) => {
     t.equal(answer.status, 502);
   }
   const { fetches } = await server.status();
-  t.equal(problemOf(await get(server, 'f8')), 'upstream-failed', 'again at once');
-  const many = await server.ask('POST', '/feeds', { body: '{"feeds":{"f8":""}}' });
-  t.strictSame(many.body.items, [{ feed: 'f8', problem: 'upstream-failed' }]);
+  t.equal(problemOf(await get(server, 'f9')), 'upstream-failed', 'again at once');
+  const many = await server.ask('POST', '/feeds', { body: '{"feeds":{"f9":""}}' });
+  t.strictSame(many.body.items, [{ feed: 'f9', problem: 'upstream-failed' }]);
   t.ok((await server.status()).fetches - fetches < 9, 'the upstream is not asked at every request');
   const headers = { Accept: 'text/event-stream' };
   t.equal(problemOf(await get(server, 'f0s', '', { headers })), 'upstream-failed');
 });
 
+t.test('what is more than may be is read no further', async (t) => {
+  for (const [why, answer] of Object.entries(floods)) {
+    const server = await start(t, await startUpstream(t, answer));
+    t.equal(problemOf(await get(server, 'a')), 'upstream-failed', why);
+    const reason = /"reason":"it answered more than 4096 bytes"/;
+    await until(() => reason.test(Buffer.concat(server.errors)));
+  }
+});
+
 t.test('a source that fails later leaves the last value standing', async (t) => {
-  const upstream = await startUpstream(t, json([1]));
-  const server = await start(t, upstream);
-  const stream = await EventStream.open(server, 'a');
-  t.strictSame((await stream.news()).data.value, [1]);
-  upstream.answer = (request, response) => response.writeHead(503).end();
-  await server.until(({ fetchesFailed }) => fetchesFailed >= 2);
-  t.strictSame((await get(server, 'a')).body.value, [1]);
-  upstream.answer = json([2]);
-  t.strictSame((await stream.news()).data.value, [2], 'and it comes back by itself');
-  await stream.wire.destroy();
+  let version = 1;
+  let fails = false;
+  const failed = Object.keys(failures).map(() => 0);
+  const upstream = await startUpstream(t, (request, response) => {
+    const [, index] = /f([0-9]+)\.json$/.exec(request.url);
+    if (!fails) return json([version])(request, response);
+    failed[index] += 1;
+    return Object.values(failures)[index](request, response);
+  });
+  // A machine that stands still for a while fails no fetch that is well.
+  const server = await start(t, upstream, { 'upstream-time': 4 });
+  const streams = await Promise.all(failed.map((_, n) => EventStream.open(server, `f${n}`)));
+  for (const stream of streams) t.strictSame((await stream.news()).data.value, [1]);
+  fails = true;
+  await until(() => failed.every((times) => times >= 2), 'each has failed, and is tried again', 60);
+  for (const [n, why] of Object.keys(failures).entries()) {
+    t.strictSame((await get(server, `f${n}`)).body.value, [1], why);
+  }
+  t.ok((await server.status()).fetchesFailed >= failed.length);
+  version = 2;
+  fails = false;
+  for (const stream of streams) {
+    t.strictSame((await stream.news()).data.value, [2], 'and it comes back by itself');
+    await stream.wire.destroy();
+  }
 });
 
 t.test('a fetched feed that is published is the publisher’s from then on', async (t) => {

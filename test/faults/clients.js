@@ -4,7 +4,8 @@ import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-import { Wire } from '../support/http.js';
+import { authorized, get, parkGet, put, tokenFile } from '../support/feeds.js';
+import { request, Wire } from '../support/http.js';
 import { until } from '../support/until.js';
 import { Scene, Skip, stopwatch } from './scene.js';
 import { UNBOUND } from '../support/launch.js';
@@ -83,6 +84,55 @@ export const silent = {
     assert.ok(closed >= 9.9, `closed before their time, after ${closed} s`);
     const account = await scene.account(server);
     return `${count} closed after ${closed} s; meanwhile ${account}`;
+  }
+};
+
+/** Of a publication that is broken off, bytes. */
+const LARGE = 2 ** 19;
+
+export const publisher = {
+  name: 'a publisher killed half way',
+  promise:
+    'the value stands and no watcher is told; the next publication succeeds; nothing is held',
+  async run(scene) {
+    const options = { 'publish-token-file': tokenFile(scene), 'head-time': 2, 'body-time': 3 };
+    const server = await scene.server(options);
+    const { cursor } = (await put(server, 'a', { score: 1 })).body;
+    const watcher = await parkGet(server, 'a', `after=${cursor}`);
+    const whole = request('PUT', '/feed/a', {
+      body: JSON.stringify({ score: 2, padding: 'x'.repeat(LARGE) }),
+      headers: authorized()
+    });
+    // At every place of it, by a reset, by an end, and by silence.
+    const ends = ['reset', 'destroy', 'half'];
+    const wires = [];
+    for (let i = 0; i < 60; i += 1) {
+      const wire = await server.wire();
+      wire.send(whole.subarray(0, 1 + Math.floor(((whole.length - 2) * i) / 60)));
+      wires.push(wire);
+    }
+    await Promise.all(wires.map((wire, i) => wire[ends[i % 3]]()));
+    const silent = await server.wire();
+    silent.send(whole.subarray(0, whole.length / 2));
+    await silent.closed();
+    const { published, watching, heldBytes } = await server.until(
+      ({ publishing, heldBytes: held }) => publishing === 0 && held === 0
+    );
+    assert.deepEqual(
+      { published, watching, heldBytes },
+      { published: 1, watching: 1, heldBytes: 0 }
+    );
+    assert.equal((await get(server, 'a')).body.cursor, cursor, 'the value stands');
+    // Killed behind the last byte: it may be published, and then only whole.
+    const last = await server.wire();
+    last.send(whole);
+    await last.reset();
+    const second = (await put(server, 'a', { score: 3 })).body.cursor;
+    const told = (await watcher.answer).body;
+    assert.ok([2, 3].includes(told.value.score), 'the watcher hears of what is whole');
+    assert.deepEqual((await get(server, 'a')).body.value, { score: 3 });
+    await server.leaveNothing();
+    return `61 publications broken off, none taken; then ${cursor} to ${second}`;
   }
 };
 

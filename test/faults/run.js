@@ -1,7 +1,6 @@
-import { cut, killed, silent, stopped, storm } from './clients.js';
+import { cut, killed, publisher, silent, stopped, storm } from './clients.js';
 import { clock, signals } from './signals.js';
 import { crashes } from './crash.js';
-import { publisher, upstream } from './feeds.js';
 import { hostile } from './hostile.js';
 import { Scene, Skip, stopwatch } from './scene.js';
 import { workers } from './workers.js';
@@ -30,8 +29,7 @@ const { short, only, jobs, strict } = takeOptions(import.meta.url, {
 /** The long waits come first: cases run a few at a time. */
 const cases = [
   ...[...world, cut, stopped, storm, ...crashes, ...hostile],
-  ...[signals, killed, clock, silent],
-  ...[upstream, publisher],
+  ...[signals, killed, clock, silent, publisher],
   // This case needs the machine for itself: strace has to hold a thread.
   ...(short ? [] : [workers])
 ];
