@@ -24,12 +24,12 @@ function makeWorld(t, sizes, given = {}) {
     servers,
     /** What happens to a frame; by default it arrives soon. */
     carry: (from, to, frame) => setImmediate(() => servers.get(to)?.crossing.received(from, frame)),
-    /** Has every server know those of the names as the ring, of their rows or of others. */
-    sew(names = [...servers.keys()], heights = {}) {
+    /** Has every server know all of them as the ring. */
+    sew() {
+      const names = [...servers.keys()];
+      const rows = (one) => servers.get(one).crossing.describe().rows;
       for (const [name, { crossing, epoch }] of servers) {
-        const inRing = names.includes(name) ? names : [name];
-        const rows = (one) => heights[one] ?? servers.get(one).crossing.describe().rows;
-        const ring = new Ring(inRing.map((one) => ({ name: one, rows: rows(one) })));
+        const ring = new Ring(names.map((one) => ({ name: one, rows: rows(one) })));
         const others = names.filter((one) => one !== name);
         const peers = new Map(others.map((one) => [one, {}]));
         const epochs = new Map([...servers].map(([one, its]) => [one, its.epoch]));
@@ -95,22 +95,6 @@ t.test('without answers the outbox fills up, and then the neighbor is busy', asy
   await until(() => a.crossing.status().waiting === 0);
   t.equal(throwOne(a, a.ids[0], 'right', { x: taken }), 'queued', 'it heals by itself');
   await until(() => b.pool.status().crossedIn === taken + 1);
-});
-
-t.test('each row leads where its seam does, however many rows others have', async (t) => {
-  const world = makeWorld(t, { a: 9, b: 1, c: 9 });
-  const [a, b, c] = ['a', 'b', 'c'].map((name) => world.servers.get(name));
-  t.equal(a.crossing.describe().rows, 3);
-  world.sew(['a', 'b', 'c'], { b: 1, c: 2 ** 15 });
-  const first = (row) =>
-    a.ids.find((id) => {
-      const place = a.pool.place(id);
-      return place.row === row && place.column === place.columns - 1;
-    });
-  for (const row of [0, 1, 2]) t.equal(throwOne(a, first(row), 'right', { row }), 'queued');
-  await until(() => world.sums().crossedOut === 3);
-  t.equal(b.pool.status().crossedIn, 1, 'the first row goes on at b');
-  t.equal(c.pool.status().crossedIn, 2, 'the others, which b has not, at c');
 });
 
 t.test('a sprite for a server whose clients have left goes on around the ring', async (t) => {
