@@ -1,7 +1,7 @@
 /** Elements, made by script: the pages' Content-Security-Policy lets none be written into them as text. */
 
 /**
- * @param {string} tag
+ * @param {string} tag a `button` submits nothing unless its attributes say so
  * @param {object} [how]
  * @param {string} [how.className]
  * @param {string} [how.text]
@@ -11,6 +11,7 @@
  */
 export function make(tag, { className = '', text = '', attributes = {}, into } = {}) {
   const element = document.createElement(tag);
+  if (tag === 'button') element.type = 'button';
   if (className) element.className = className;
   if (text !== '') element.textContent = text;
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
@@ -33,6 +34,28 @@ export function style(module) {
 export function put(element, text) {
   const words = String(text);
   if (element.textContent !== words) element.textContent = words;
+}
+
+/**
+ * Figures, each with its words: a `div` of `dt` and `dd` in a list of definitions.
+ *
+ * @template Look
+ * @param {HTMLElement} list a `dl`
+ * @param {[string, (look: Look) => string|number][]} shown the words, and how the figure is found in a look; one of NaN is a dash
+ * @returns {(look: Look) => void} shows them
+ */
+export function figures(list, shown) {
+  const values = shown.map(([title]) => {
+    const one = make('div', { into: list });
+    make('dt', { text: title, into: one });
+    return make('dd', { text: '–', into: one });
+  });
+  return (look) => {
+    for (const [i, [, read]] of shown.entries()) {
+      const text = String(read(look));
+      put(values[i], text.includes('NaN') ? '–' : text);
+    }
+  };
 }
 
 /** Says whether a button can do something now. Not by `disabled`: that would take the focus away. */

@@ -1,4 +1,4 @@
-import { make, put } from './elements.js';
+import { figures, make, put } from './elements.js';
 import { arenaName, ask, base, GameStage, listGames, Room } from './room.js';
 import { read, write } from '../page/store.js';
 
@@ -58,7 +58,7 @@ class NamesList {
       : undefined;
     this.#root.replaceChildren();
     for (const { number, name, away } of list.slice(0, MOST)) {
-      const attributes = { type: 'button', 'data-value': number, 'aria-pressed': away };
+      const attributes = { 'data-value': number, 'aria-pressed': away };
       const chip = make('button', { className: 'chip', attributes, into: this.#root });
       make('span', { className: 'unseen', text: `Put away player ${number}: `, into: chip });
       make('span', { className: 'called', text: name, into: chip });
@@ -85,34 +85,21 @@ const SHOWN = [
   ['Longest stall, last minute', ({ status }) => `${Number(status.recentStallMs).toFixed(1)} ms`]
 ];
 
-class Figures {
-  #root;
-  #last = null;
-
-  /** @param {HTMLElement} root a list of definitions */
-  constructor(root) {
-    this.#root = root;
-    for (const [title] of SHOWN) {
-      const one = make('div', { into: root });
-      make('dt', { text: title, into: one });
-      make('dd', { text: '–', into: one });
-    }
-  }
-
-  /**
-   * @param {object} status what the server says
-   * @param {{players: number, now: number}} look players of this arena; ms
-   */
-  show(status, { players, now }) {
-    const last = this.#last?.status.run === status.run ? this.#last : null;
-    this.#last = { status, now };
+/**
+ * @param {HTMLElement} list of definitions
+ * @returns {(status: object, look: {players: number, now: number}) => void} is told what the server says, of the players
+ *     of this arena, and when, in ms
+ */
+function counts(list) {
+  const show = figures(list, SHOWN);
+  let last = null;
+  return (status, { players, now }) => {
+    const before = last?.status.run === status.run ? last : null;
+    last = { status, now };
     const each = (name) =>
-      last ? ((status[name] - last.status[name]) * 1000) / (now - last.now) : NaN;
-    for (const [i, [, read]] of SHOWN.entries()) {
-      const text = read({ status, players, each });
-      put(this.#root.children[i].lastChild, text.includes('NaN') ? '–' : text);
-    }
-  }
+      before ? ((status[name] - before.status[name]) * 1000) / (now - before.now) : NaN;
+    show({ status, players, each });
+  };
 }
 
 /** The panel: says what is played, with the publisher's token. What it shows is what the control feed says. */
@@ -132,7 +119,7 @@ let players = 0;
 let contact = { state: 'joining', words: '' };
 let isOut = false; // the last look got no answer
 let token = String(read('sessionStorage', KEY) ?? '');
-const figures = new Figures($('figures'));
+const showCounts = counts($('figures'));
 
 /** What a game has for the panel itself: its panel.js, where it has one. */
 let hasPanel = () => false;
@@ -224,7 +211,7 @@ async function look() {
 }
 
 function showLook(status, now) {
-  figures.show(status, { players, now });
+  showCounts(status, { players, now });
   stage.status(status, now);
   if ($('rate').max === String(status.arenaRate)) return;
   $('rate').max = status.arenaRate;
@@ -328,7 +315,7 @@ function chips(root, choices, chosen, choose) {
     root.dataset.choices = choices;
     root.replaceChildren();
     for (const [value, text] of choices) {
-      const attributes = { type: 'button', 'data-value': value };
+      const attributes = { 'data-value': value };
       const chip = make('button', { className: 'chip', text, attributes, into: root });
       chip.addEventListener('click', () => choose(value));
     }

@@ -30,12 +30,11 @@ const distinct = (labels) => labels.map((label, i) => (label === labels[i - 1] ?
 const clock = (seconds) =>
   `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, '0')}`;
 
-/** @returns {HTMLLinkElement} the library's own style, for as long as it is not removed */
-export const plotStyle = () =>
-  make('link', {
-    attributes: { rel: 'stylesheet', href: new URL('../uplot.css', import.meta.url).href },
-    into: document.head
-  });
+/** The library's own style. */
+make('link', {
+  attributes: { rel: 'stylesheet', href: new URL('../uplot.css', import.meta.url).href },
+  into: document.head
+});
 
 /** A look's values over time, for all plots of a page. */
 export class Track {

@@ -1,5 +1,5 @@
-import { make, put, style } from '../../arena-pages/elements.js';
-import { Plot, plotStyle, Track } from '../../arena-pages/plots.js';
+import { figures, make, put, style } from '../../arena-pages/elements.js';
+import { Plot, Track } from '../../arena-pages/plots.js';
 import { say } from '../../arena-pages/units.js';
 import { many } from './report.js';
 
@@ -10,14 +10,10 @@ const LOOK = 1000; // ms between two points
 const whole = (value) => say('count', value);
 
 const SHOWN = [
-  ['connections', 'connections', ({ connections }) => whole(connections)],
-  ['rate', 'sprites a second', ({ perSecond }) => whole(perSecond)],
-  ['p99', '99% arrive within', ({ p99, phone99 }) => say('time', p99 ?? phone99)],
-  [
-    'missing',
-    'missing',
-    ({ missing, torn }) => `${torn > 0 && missing > 0 ? '≤ ' : ''}${whole(missing)}`
-  ]
+  ['connections', ({ connections }) => whole(connections)],
+  ['sprites a second', ({ perSecond }) => whole(perSecond)],
+  ['99% arrive within', ({ p99, phone99 }) => say('time', p99 ?? phone99)],
+  ['missing', ({ missing, torn }) => `${torn > 0 && missing > 0 ? '≤ ' : ''}${whole(missing)}`]
 ];
 
 const PLOT = {
@@ -30,15 +26,10 @@ const PLOT = {
 
 export function start({ root }) {
   const sheet = style(import.meta.url);
-  const linesSheet = plotStyle();
   const attributes = { tabindex: 0, role: 'region', 'aria-label': 'Load' };
-  const box = make('div', { className: 'load-field', attributes, into: root });
+  const box = make('div', { className: 'load-field cover', attributes, into: root });
   const tiles = make('dl', { className: 'load-tiles', into: box });
-  const values = SHOWN.map(([name, title]) => {
-    const tile = make('div', { attributes: { 'data-name': name }, into: tiles });
-    make('dt', { text: title, into: tile });
-    return make('dd', { text: '–', into: tile });
-  });
+  const show = figures(tiles, SHOWN);
   const who = make('p', { className: 'load-who', into: box });
   const track = new Track(['perSecond']);
   let value = null;
@@ -65,7 +56,7 @@ export function start({ root }) {
       }
       ({ value, round } = reduced);
       if (value === null) return;
-      for (const [i, [, , read]] of SHOWN.entries()) put(values[i], read(value));
+      show(value);
       tiles.lastChild.dataset.is = value.missing === 0 ? 'good' : 'bad';
       put(who, `${many(value.machines, 'machine')} and ${many(value.phones, 'phone')} carry it`);
     },
@@ -73,7 +64,6 @@ export function start({ root }) {
       clearInterval(timer);
       plot.remove();
       sheet.remove();
-      linesSheet.remove();
     }
   };
 }

@@ -1,5 +1,5 @@
 import { make, put, style } from '../../arena-pages/elements.js';
-import { Plot, plotStyle, Track } from '../../arena-pages/plots.js';
+import { Plot, Track } from '../../arena-pages/plots.js';
 import { say } from '../../arena-pages/units.js';
 import { account } from './batches.js';
 import { many } from './report.js';
@@ -118,7 +118,6 @@ function table(root, { title, id, heads }) {
 
 export function start({ root, control, command }) {
   const sheet = style(import.meta.url);
-  const linesSheet = plotStyle();
   const steps = make('div', { className: 'load-steps', into: root });
   const set = (name) => (value) => command({ settings: { [name]: value } });
   const steppers = [
@@ -239,7 +238,6 @@ export function start({ root, control, command }) {
     stop() {
       for (const plot of plots) plot.remove();
       sheet.remove();
-      linesSheet.remove();
     }
   };
 }

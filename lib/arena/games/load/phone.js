@@ -1,4 +1,4 @@
-import { make, put, style } from '../../arena-pages/elements.js';
+import { figures, make, put, style } from '../../arena-pages/elements.js';
 import { arenaName, base, byLink } from '../../arena-pages/room.js';
 import { say } from '../../arena-pages/units.js';
 import { Polls } from './polls.js';
@@ -16,14 +16,9 @@ const SHOWN = [
 
 export function start({ root, send, number, control: first }) {
   const sheet = style(import.meta.url);
-  const box = make('div', { className: 'load-phone', into: root });
+  const box = make('div', { className: 'load-phone cover', into: root });
   const words = make('p', { className: 'load-words', attributes: { role: 'status' }, into: box });
-  const list = make('dl', { into: box });
-  const values = SHOWN.map(([title]) => {
-    const one = make('div', { into: list });
-    make('dt', { text: title, into: one });
-    return make('dd', { text: '–', into: one });
-  });
+  const show = figures(make('dl', { into: box }), SHOWN);
   let control = first;
   let batch = 0;
   let polls = null;
@@ -51,7 +46,7 @@ export function start({ root, send, number, control: first }) {
     const now = polls.report();
     send({ round, machine: 0, bounded: 0, done: 0, ...now });
     const told = { ...now, ...polls.sums };
-    for (const [i, [, read]] of SHOWN.entries()) put(values[i], read(told));
+    show(told);
     root.dataset.thrown = told.accepted;
     root.dataset.connections = now.connections;
   }

@@ -20,13 +20,8 @@ async function reportOf(run) {
  * @param {() => ?object} run of resultOf; null while there is nothing to save
  */
 export function saveButton(root, run) {
-  const attributes = { type: 'button', id: 'load-save' };
-  const button = make('button', {
-    className: 'act',
-    text: 'Save the report',
-    attributes,
-    into: root
-  });
+  const how = { className: 'act', text: 'Save the report', attributes: { id: 'load-save' } };
+  const button = make('button', { ...how, into: root });
   const news = make('p', { className: 'soft', attributes: { role: 'status' }, into: root });
   button.addEventListener('click', async () => {
     const now = run();

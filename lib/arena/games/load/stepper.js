@@ -16,7 +16,7 @@ export function stepper(root, { name, title, values, choose }) {
   const box = make('div', { className: 'stepper', attributes: { 'data-name': name }, into: root });
   const label = make('p', { text: title, attributes: { id: `step-${name}` }, into: box });
   const step = (text, words) => {
-    const attributes = { type: 'button', 'aria-label': `${words}: ${title}` };
+    const attributes = { 'aria-label': `${words}: ${title}` };
     return make('button', { className: 'step', text, attributes, into: box });
   };
   const less = step('−', 'Less');

@@ -7,7 +7,7 @@ const EMPTY = { question: '', answers: ['', '', '', ''], right: 0 };
 
 /** A button as the panel has them. */
 export function button(into, text, act) {
-  const one = make('button', { className: 'chip', text, attributes: { type: 'button' }, into });
+  const one = make('button', { className: 'chip', text, into });
   one.addEventListener('click', () => one.getAttribute('aria-disabled') !== 'true' && act());
   return one;
 }

@@ -31,9 +31,9 @@ function questionOf(root) {
 
 export function start({ root, control: { page: begun } }) {
   const sheet = style(import.meta.url);
-  const quiz = make('div', { className: 'quiz field-quiz', into: root });
+  const quiz = make('div', { className: 'quiz field-quiz cover', into: root });
   const { place, answered, question, bars, front, time, clock } = questionOf(quiz);
-  const result = make('div', { className: 'quiz result-quiz', into: root });
+  const result = make('div', { className: 'quiz result-quiz cover', into: root });
   const results = showResult(result);
   const watch = new ResizeObserver(() => fit());
   watch.observe(quiz);

@@ -1,4 +1,4 @@
-import { make, put, style } from '../../arena-pages/elements.js';
+import { allow, make, put, style } from '../../arena-pages/elements.js';
 import { many, ordinal, readStandings } from './standings.js';
 
 /** The quiz on the phone: a button for each answer. The last tap before the time is over counts. */
@@ -8,7 +8,7 @@ const SAID = [10, 5];
 
 export function start({ root, send, number, input }) {
   const sheet = style(import.meta.url);
-  const quiz = make('div', { className: 'quiz phone-quiz', into: root });
+  const quiz = make('div', { className: 'quiz phone-quiz cover', into: root });
   const head = make('div', { className: 'head', into: quiz });
   const ask = make('p', { className: 'ask', attributes: { role: 'status' }, into: head });
   const clock = make('p', { className: 'time', attributes: { role: 'timer' }, into: head });
@@ -43,7 +43,7 @@ export function start({ root, send, number, input }) {
     const focused = choices.contains(document.activeElement);
     choices.replaceChildren();
     for (const [at, answer] of answers.entries()) {
-      const attributes = { type: 'button', 'data-at': at };
+      const attributes = { 'data-at': at };
       const button = make('button', { className: 'choice', attributes, into: choices });
       make('b', { text: String.fromCharCode(65 + at), into: button });
       make('span', { text: answer, into: button });
@@ -83,8 +83,7 @@ export function start({ root, send, number, input }) {
     const { right, standings } = value;
     quiz.dataset.open = right === undefined;
     for (const [at, one] of [...choices.children].entries()) {
-      // Not `disabled`: that would take the focus away.
-      one.setAttribute('aria-disabled', right !== undefined);
+      allow(one, right === undefined);
       if (at === right) one.dataset.right = '';
     }
     if (right !== undefined) return put(verdict, verdictOf(value));
