@@ -1,11 +1,8 @@
-import { join } from 'node:path';
-
 import t from 'tap';
 
 import { CONTENT_BYTES } from '../../lib/arena/body.js';
 import { arenaOptions, authorized, enter, MIRROR, tell, valueOf } from '../support/arena.js';
 import { problemOf } from '../support/contract.js';
-import { temporary } from '../support/processes.js';
 import { contract, startServer, stopAtEnd } from '../support/server.js';
 import { until } from '../support/until.js';
 
@@ -178,36 +175,6 @@ t.test('through workers', async (t) => {
   const server = await startServer(t, { options: options(t, { drain: 0, workers: 2 }) });
   names(t, server);
   stopAtEnd(t, server);
-});
-
-t.test('names and content outlive a crash; those of players that are gone do not', async (t) => {
-  const how = { options: options(t, { state: join(temporary(t), 'state'), drain: 0 }) };
-  const first = await startServer(t, how);
-  await tell(first, { game: 'named', running: true });
-  const [ada, bob, eve] = [await enter(first), await enter(first), await enter(first)];
-  await call(first, ada, { name: 'Ada' });
-  await call(first, bob, { name: 'Bob' });
-  await call(first, eve, { name: 'Eve' });
-  await put(first, `names/${bob.number}`, { away: true });
-  await eve.leave();
-  await put(first, 'content/named', ['kept']);
-  await named(first, { [ada.number]: 'Ada' });
-  await valueOf(first, ({ value }) => value.content[0] === 'kept');
-  await tell(first, { running: false });
-  first.child.kill('SIGKILL');
-  await first.ended();
-
-  const second = await startServer(t, how);
-  const { value } = await named(second, { [ada.number]: 'Ada' });
-  t.strictSame(value.content, ['kept']);
-  t.strictSame((await listOf(second)).names, [
-    { number: ada.number, name: 'Ada', away: false },
-    { number: bob.number, name: 'Bob', away: true }
-  ]);
-  t.strictSame((await authorized(second, 'GET', '/arena/hall/content/named')).body.content, [
-    'kept'
-  ]);
-  await second.stop();
 });
 
 t.test('there is room for the names of all players', async (t) => {

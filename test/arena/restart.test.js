@@ -18,12 +18,13 @@ import { temporary } from '../support/processes.js';
 import { startServer, startWithEveryWay } from '../support/server.js';
 import { untilCounts } from '../support/until.js';
 
-/** A game that counts its reductions. */
+/** A game that counts its reductions, and names all players. */
 const COUNTER = {
   ...MIRROR,
-  'reduce.js': `export function reduce({ numbers, inputs, round }, memory) {
+  'reduce.js': `export function reduce({ numbers, inputs, round, content }, memory) {
     memory.times = (memory.times ?? 0) + 1;
-    return { times: memory.times, round, numbers: [...numbers], taps: [...inputs.taps] };
+    const [named, taps] = [[...numbers], [...inputs.taps]];
+    return { times: memory.times, round, named, numbers: named, taps, content };
   }`
 };
 
@@ -50,7 +51,14 @@ for (const [how, end] of [
       drain: 0
     };
     const first = await startServer(t, { options });
-    const players = [await enter(first), await enter(first)];
+    const players = [];
+    for (const name of ['Ada', 'Bob', 'Eve']) {
+      players.push(await enter(first));
+      await first.ask('POST', `${players.at(-1).path}/name`, { body: JSON.stringify({ name }) });
+    }
+    await players.pop().leave();
+    await authorized(first, 'PUT', '/arena/hall/names/2', { body: '{"away":true}' });
+    await authorized(first, 'PUT', '/arena/hall/content/counter', { body: '["kept"]' });
     await tell(first, { running: true, rate: 9 });
     await players[0].send({ taps: 7 }, '?n=3');
     const before = await valueOf(first, ({ value }) => value?.taps[0] === 7 && value.times > 150);
@@ -67,13 +75,24 @@ for (const [how, end] of [
       `its memory is there: ${after.value.times}, it was ${before.value.times}`
     );
     t.equal(after.round, before.round);
+    t.strictSame([after.value.content, after.names], [['kept'], { 1: 'Ada' }]);
+    const { names } = (await authorized(second, 'GET', '/arena/hall/names')).body;
+    t.strictSame(
+      names.map(({ name, away }) => [name, away]),
+      [
+        ['Ada', false],
+        ['Bob', true]
+      ]
+    );
+    const { body } = await authorized(second, 'GET', '/arena/hall/content/counter');
+    t.strictSame(body, { content: ['kept'] });
     const [one] = players.map((player) => resume(player, second));
     t.equal((await one.send({ taps: 1 }, '?n=3')).status, 204);
     t.equal((await second.status()).inputsRepeated, 1, 'and what came twice is known');
     t.equal((await one.send({ taps: 8 }, '?n=4')).status, 204);
     await valueOf(second, ({ value }) => value.taps[0] === 8);
     const { number } = await enter(second);
-    t.equal(number, 3, 'a newcomer has a new number');
+    t.equal(number, 4, 'a newcomer has a new number');
     await second.stop();
   });
 }
