@@ -32,6 +32,12 @@ const PICTURES = fileURLToPath(new URL('../pictures/', import.meta.url));
 /** A paddle's middle, as the field was drawn last. */
 const ballOf = (field) => field.evaluate(() => document.getElementById('root').dataset.ball);
 
+/** Has the server forget a phone's player, as the end of its lease does. */
+async function forget(phone) {
+  const { player } = await memory(phone, 'arena.hall');
+  await fetch(new URL(`../arena/hall/${player}/leave`, phone.url()), { method: 'POST' });
+}
+
 /** What a key moves has the focus, whatever has changed around it. */
 const playsByKey = (phone) => phone.waitForSelector('[role=slider]:focus');
 
@@ -380,12 +386,11 @@ t.test('the game of the README is played', { skip }, async (t) => {
 });
 
 t.test('a phone that was forgotten, or is offline, says so and joins', { skip }, async (t) => {
-  const { base, command, visit } = await room(t);
+  const { command, visit } = await room(t);
   await command({ game: 'pong', running: true });
   const phone = await visit(PAGES.phone);
   await says(phone, '#small', '1');
-  const { player } = await memory(phone, 'arena.hall');
-  await fetch(new URL(`arena/hall/${player}/leave`, base), { method: 'POST' });
+  await forget(phone);
   await phone.press('[role=slider]', 'ArrowUp');
   await says(phone, '#toast', 'You were out of the game');
   await says(phone, '#small', '2');
@@ -438,14 +443,13 @@ t.test('what a phone shows is what the server has of it', { skip }, async (t) =>
     return { stop() {} };
   }`;
   const games = { two: { ...MIRROR, 'phone.js': phoneJs } };
-  const { base, command, visit } = await room(t, { games });
+  const { command, feed, visit } = await room(t, { games });
   await command({ game: 'two', running: true });
   const phone = await visit(PAGES.phone);
   const press = (id) => phone.locator(`#${id}`).dispatchEvent('click');
   const has = (wanted) =>
     until(async () => {
-      const { value } = await (await fetch(new URL('feed/arena/hall', base))).json();
-      const { y, taps } = value.value ?? {}; // null as the round begins
+      const { y, taps } = (await feed()).value ?? {}; // null as the round begins
       return JSON.stringify([y, taps]) === JSON.stringify(wanted);
     });
   await press('up');
@@ -472,8 +476,7 @@ t.test('what a phone shows is what the server has of it', { skip }, async (t) =>
   });
 
   await t.test('and as another player', async () => {
-    const { player } = await memory(phone, 'arena.hall');
-    await fetch(new URL(`arena/hall/${player}/leave`, base), { method: 'POST' });
+    await forget(phone);
     await press('tap');
     await says(phone, '#small', '2');
     await press('tap');
@@ -533,17 +536,16 @@ t.test('out of a full arena a phone says why, and comes in later', { skip }, asy
 });
 
 t.test('a name being written stays in its field, and may be of emoji', { skip }, async (t) => {
-  const { base, visit } = await room(t);
+  const { visit } = await room(t);
   const phone = await visit(PAGES.phone);
   await call(phone, 'Ada');
   await phone.click('#name-change');
   await phone.fill('#name', 'G'.repeat(25));
   await phone.click('#naming button');
   await says(phone, '#name-wrong', 'Write a name, of up to 24 characters.');
-  const { player } = await memory(phone, 'arena.hall');
   const isTold = (answer) => answer.url().endsWith('/name') && answer.status() === 204;
   const told = phone.waitForResponse(isTold);
-  await fetch(new URL(`arena/hall/${player}/leave`, base), { method: 'POST' });
+  await forget(phone);
   await phone.evaluate(() => dispatchEvent(new Event('online'))); // By itself it comes a little later.
   await told;
   await says(phone, '#big', '2');
@@ -601,8 +603,7 @@ t.test('a phone that nobody looks at does not come back into the game', { skip }
       document.dispatchEvent(new Event('visibilitychange'));
     }, hidden);
   await look(true);
-  const { player } = await memory(phone, 'arena.hall');
-  await fetch(new URL(`arena/hall/${player}/leave`, base), { method: 'POST' }); // as its lease does
+  await forget(phone);
   const gone = phone.waitForResponse((answer) => answer.status() === 404);
   await phone.press('[role=slider]', 'Home');
   await gone;

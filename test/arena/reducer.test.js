@@ -36,25 +36,16 @@ function begin(t, text, memory = '{}') {
       },
       { time: 0, step: 50, page: 'play', round: 1, settings: {}, remember: true }
     );
+  const comes = (isSo) => until(isSo, () => JSON.stringify(told));
   return {
     reducer,
     told,
     step,
-    ready: () =>
-      until(
-        () => reducer.idle,
-        () => JSON.stringify(told)
-      )
+    ready: () => comes(() => reducer.idle),
+    tells: (values) => comes(() => told.values.length >= values),
+    fails: () => comes(() => told.failed.length > 0)
   };
 }
-
-const failedOf = async ({ told }) => {
-  await until(
-    () => told.failed.length > 0,
-    () => 'nothing is told'
-  );
-  return told.failed;
-};
 
 t.test('a game that uses more memory than 64 MiB is stopped', async (t) => {
   const game = begin(
@@ -63,7 +54,8 @@ t.test('a game that uses more memory than 64 MiB is stopped', async (t) => {
   );
   await game.ready();
   game.step();
-  t.match(await failedOf(game), [{ why: 'threw', message: /memory limit/ }]);
+  await game.fails();
+  t.match(game.told.failed, [{ why: 'threw', message: /memory limit/ }]);
   t.equal(game.reducer.idle, false, 'nothing is asked of it any more');
 });
 
@@ -74,10 +66,7 @@ t.test('a game that stays below is not', async (t) => {
   );
   await game.ready();
   game.step();
-  await until(
-    () => game.told.values.length > 0,
-    () => JSON.stringify(game.told)
-  );
+  await game.tells(1);
   t.equal(game.told.values[0].text, '4000000');
 });
 
@@ -107,10 +96,7 @@ t.test('a game is not stopped because the server stood still', async (t) => {
   await game.ready();
   game.step();
   mock.timers.tick(600_000);
-  await until(
-    () => game.told.values.length > 0,
-    () => JSON.stringify(game.told)
-  );
+  await game.tells(1);
   t.match(game.told, { values: [{ text: '7' }], failed: [] });
 });
 
@@ -123,10 +109,7 @@ t.test('columns grow with the players, and values are theirs', async (t) => {
   await game.ready();
   for (const [i, players] of [0, 3, 64, 65, 1000, 2].entries()) {
     game.step(players);
-    await until(
-      () => game.told.values.length > i,
-      () => JSON.stringify(game.told)
-    );
+    await game.tells(i + 1);
     const { text, memory } = game.told.values[i];
     const y = players === 0 ? 0 : (players - 1) / 10;
     t.strictSame(JSON.parse(text), { n: players, y, times: 41 + i });
@@ -143,10 +126,7 @@ t.test('names are asked for by a list of numbers, 100 at most, and by nothing el
   for (let times = 1; times <= 5; times += 1) {
     await game.ready();
     game.step();
-    await until(
-      () => game.told.values.length === times,
-      () => JSON.stringify(game.told)
-    );
+    await game.tells(times);
   }
   const given = game.told.values.map(({ named }) => named);
   t.strictSame(given, [[1, 2], [], [], [], []]);

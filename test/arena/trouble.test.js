@@ -95,7 +95,7 @@ t.test('a panel stays open while the server is busy', { skip }, async (t) => {
 });
 
 t.test('what is set quickly is what holds in the end', { skip }, async (t) => {
-  const { base, command, visit } = await room(t, { args: ['--arena-rate', '50'] });
+  const { command, feed, visit } = await room(t, { args: ['--arena-rate', '50'] });
   await command({ game: 'load', pace: 20, rate: 49, settings: { clients: 0 } });
   const panel = await visit(PAGES.panel, 'desk');
   await unlock(panel);
@@ -105,21 +105,17 @@ t.test('what is set quickly is what holds in the end', { skip }, async (t) => {
     if (route.request().method() === 'PATCH') await pause(150); // A hall's wireless network.
     return route.fallback();
   });
-  const control = async () => {
-    const answer = await fetch(new URL('feed/arena/hall/control', base));
-    return (await answer.json()).value;
-  };
   await panel.focus('#pace');
   for (let i = 0; i < 10; i += 1) await panel.keyboard.press('ArrowRight', { delay: 30 });
-  await until(async () => (await control()).pace >= 30);
+  await until(async () => (await feed('/control')).pace >= 30);
   t.equal(await panel.inputValue('#pace'), '30');
   const more = panel.locator('[data-name=clients] .step').last();
   for (let i = 0; i < 3; i += 1) await more.click();
-  await until(async () => (await control()).settings.clients === 100);
+  await until(async () => (await feed('/control')).settings.clients === 100);
   await says(panel, '[data-name=clients] [role=spinbutton]', '100');
   await panel.locator('#rate[max="50"]').waitFor();
   await panel.press('#rate', 'ArrowRight');
-  await until(async () => (await control()).rate === 50);
+  await until(async () => (await feed('/control')).rate === 50);
   // And what another panel sets is shown.
   await command({ pace: 7 });
   await says(panel, '#pace-value', '7');
@@ -182,17 +178,15 @@ t.test('a command without an answer does not keep back the next ones', { skip },
 });
 
 t.test('a right answer that came too late has no points, and says so', { skip }, async (t) => {
-  const { base, command, visit } = await room(t);
-  const valueOf = async () =>
-    (await (await fetch(new URL('feed/arena/hall', base))).json()).value.value;
+  const { base, command, feed, visit } = await room(t);
   await command({ game: 'quiz', settings: { seconds: 120 }, running: true });
   await fetch(new URL('arena/hall', base), { method: 'POST' }); // that is waited for
   const phone = await visit(PAGES.phone);
   await phone.click('.choice[data-at="0"]');
-  await until(async () => (await valueOf())?.answered === 1);
+  await until(async () => (await feed()).value?.answered === 1);
   await phone.route('**/arena/hall/*', () => {}); // the network eats it
   await phone.click('.choice[data-at="1"]');
-  await command({ settings: { end: (await valueOf()).step } });
+  await command({ settings: { end: (await feed()).value.step } });
   await says(phone, '.verdict', 'Right, but too late. You are 1st of 1.');
 });
 

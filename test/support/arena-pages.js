@@ -49,6 +49,10 @@ export function arenaRig(t) {
       visit,
       /** As `visit`, of a page that need not get in. */
       open: (path, size = 'tall') => by('open', path, size, {}),
+      /** The value of the reduced feed, or of the control feed. */
+      async feed(of = '') {
+        return (await (await fetch(new URL(`feed/arena/hall${of}`, base))).json()).value;
+      },
       /** Says what is played, as a panel does. */
       async command(members) {
         const response = await fetch(new URL('feed/arena/hall/control', base), {
