@@ -29,11 +29,9 @@ const CONTENT = 'content/';
 /** The input of a player that only renews its lease. */
 const HERE = Buffer.from('{}');
 
-/** What is wrong with a request of a player's or the panel's, as a problem; else the error goes on. */
-function problemIn(error) {
-  if (error instanceof Refusal) return { problem: error.problem, detail: error.detail };
-  if (error instanceof Unanswerable) return { problem: 'state-unwritable' };
-  throw error;
+/** @throws {Refusal} where a request's outcome is the name of a problem */
+function expectOk(outcome) {
+  if (outcome !== 'ok') throw new Refusal(outcome);
 }
 
 export class Arena {
@@ -145,26 +143,22 @@ export class Arena {
   /**
    * @param {string} name the arena's
    * @param {string} address where the player comes from
-   * @returns {Promise<{outcome: string, player?: object}>} `ok`, and what a join answers; or the name of a problem
-   * @throws {Unanswerable}
+   * @returns {Promise<object>} what a join answers
+   * @throws {Refusal|Unanswerable}
    */
   async join(name, address) {
     const id = new Uint8Array(16);
     const number = new Uint32Array(1);
-    const outcome = this.#outcomes[this.#native.join(name, address, id, number)];
-    if (outcome !== 'ok') return { outcome };
+    expectOk(this.#outcomes[this.#native.join(name, address, id, number)]);
     await this.#pool.endTurn();
     const { rate } = this.#rooms.get(name).control;
     return {
-      outcome,
-      player: {
-        player: stringify(id),
-        number: number[0],
-        rate,
-        lease: this.#options.lease,
-        feed: `arena/${name}`,
-        control: `arena/${name}/control`
-      }
+      player: stringify(id),
+      number: number[0],
+      rate,
+      lease: this.#options.lease,
+      feed: `arena/${name}`,
+      control: `arena/${name}/control`
     };
   }
 
@@ -173,29 +167,44 @@ export class Arena {
    * @param {string} player
    * @param {number} number the player's own counter, or -1
    * @param {Uint8Array} input its JSON text
-   * @returns {Promise<string>} `ok` or the name of a problem
+   * @throws {Refusal|Unanswerable}
    */
   async input(name, player, number, input) {
-    return this.#written(this.#input(name, player, number, input));
+    await this.#written(this.#input(name, player, number, input));
   }
 
   #input(name, player, number, input) {
-    if (!this.#rooms.has(name)) return 'unknown-arena';
+    this.#room(name);
     if (!validate(player)) return 'unknown-player';
     return this.#outcomes[this.#native.input(name, parse(player), number, input)];
   }
 
-  /** Takes a player out; does nothing where there is no such player. */
+  /** Takes a player out; does nothing where there is no such player. @throws {Refusal|Unanswerable} */
   async leave(name, player) {
-    if (!this.#rooms.has(name)) return 'unknown-arena';
-    if (!validate(player)) return 'ok';
-    return this.#written(this.#outcomes[this.#native.leave(name, parse(player))]);
+    this.#room(name);
+    if (!validate(player)) return;
+    await this.#written(this.#outcomes[this.#native.leave(name, parse(player))]);
   }
 
-  /** What was decided is in the journal before it is answered. @throws {Unanswerable} */
+  #room(name) {
+    const room = this.#rooms.get(name);
+    if (room === undefined) throw new Refusal('unknown-arena');
+    return room;
+  }
+
+  /** What was decided is in the journal before it is answered. @throws {Refusal|Unanswerable} */
   async #written(outcome) {
-    if (outcome === 'ok') await this.#pool.endTurn();
-    return outcome;
+    expectOk(outcome);
+    await this.#pool.endTurn();
+  }
+
+  /** The same where the caller is told that it could not be written, and may ask again. @throws {Refusal} */
+  async #kept(outcome) {
+    try {
+      await this.#written(outcome);
+    } catch (error) {
+      throw error instanceof Unanswerable ? new Refusal('state-unwritable') : error;
+    }
   }
 
   /**
@@ -204,44 +213,26 @@ export class Arena {
    * @param {string} name the arena's
    * @param {string} player
    * @param {Uint8Array} body such as `{"name":"Ada"}`
-   * @returns {Promise<{problem?: string, detail?: string}>}
+   * @throws {Refusal}
    */
   async name(name, player, body) {
-    return this.#change(() => {
-      const text = readName(body);
-      const outcome = this.#input(name, player, -1, HERE);
-      return outcome === 'ok' ? this.#rooms.get(name).nameIt(player, text) : outcome;
-    });
+    const text = readName(body);
+    expectOk(this.#input(name, player, -1, HERE));
+    await this.#kept(this.#room(name).rename((names) => names.give(player, text)));
   }
 
   // ---- The panel
-
-  /**
-   * Changes something that is kept with the state, and answers when it is.
-   *
-   * @param {() => string} change gives `ok`, or the name of a problem
-   * @returns {Promise<{problem?: string, detail?: string}>}
-   */
-  async #change(change) {
-    try {
-      const outcome = change();
-      if (outcome !== 'ok') return { problem: outcome };
-      await this.#pool.endTurn();
-      return {};
-    } catch (error) {
-      return problemIn(error);
-    }
-  }
 
   /**
    * What the players call themselves: see Names#list.
    *
    * @param {string} name the arena's
    * @param {number} [after]
-   * @returns {{problem: string} | {version: number, names?: object[]}}
+   * @returns {{version: number, names?: object[]}}
+   * @throws {Refusal}
    */
   names(name, after) {
-    return this.#rooms.get(name)?.names.list(after) ?? { problem: 'unknown-arena' };
+    return this.#room(name).names.list(after);
   }
 
   /**
@@ -250,13 +241,11 @@ export class Arena {
    * @param {string} name the arena's
    * @param {number} number the player's
    * @param {Uint8Array} body such as `{"away":true}`
-   * @returns {Promise<{problem?: string, detail?: string}>}
+   * @throws {Refusal}
    */
   async putName(name, number, body) {
-    return this.#change(() => {
-      const away = readAway(body);
-      return this.#rooms.get(name)?.putName(number, away) ?? 'unknown-arena';
-    });
+    const away = readAway(body);
+    await this.#kept(this.#room(name).rename((names) => names.put(number, away)));
   }
 
   /**
@@ -264,13 +253,13 @@ export class Arena {
    *
    * @param {string} name the arena's
    * @param {string} game
-   * @returns {{problem: string} | {content: unknown}}
+   * @returns {unknown}
+   * @throws {Refusal}
    */
   content(name, game) {
-    const room = this.#rooms.get(name);
-    if (room === undefined) return { problem: 'unknown-arena' };
-    if (!this.#games.has(game)) return { problem: 'unknown-game' };
-    return { content: JSON.parse(room.content(game)) };
+    const room = this.#room(name);
+    if (!this.#games.has(game)) throw new Refusal('unknown-game');
+    return JSON.parse(room.content(game));
   }
 
   /**
@@ -279,22 +268,19 @@ export class Arena {
    * @param {string} name the arena's
    * @param {string} game
    * @param {Uint8Array} body any JSON; null: what the game's own content.json says
-   * @returns {Promise<{problem?: string, detail?: string}>}
+   * @throws {Refusal}
    */
   async putContent(name, game, body) {
-    return this.#change(() => {
-      const { problem } = this.content(name, game);
-      if (problem !== undefined) return problem;
-      const text = readContent(body);
-      const key = `${name}/${game}`;
-      const isKept =
-        text === 'null' ? this.#pool.unnote(CONTENT + key) : this.#pool.note(CONTENT + key, text);
-      if (!isKept) return 'state-unwritable';
-      if (text === 'null') this.#contents.delete(key);
-      else this.#contents.set(key, text);
-      this.#rooms.get(name).contentChanged(game);
-      return 'ok';
-    });
+    this.content(name, game);
+    const text = readContent(body);
+    const key = `${name}/${game}`;
+    const isKept =
+      text === 'null' ? this.#pool.unnote(CONTENT + key) : this.#pool.note(CONTENT + key, text);
+    if (!isKept) throw new Refusal('state-unwritable');
+    if (text === 'null') this.#contents.delete(key);
+    else this.#contents.set(key, text);
+    this.#rooms.get(name).contentChanged(game);
+    await this.#kept('ok');
   }
 
   /**
@@ -309,7 +295,8 @@ export class Arena {
     try {
       return await this.#rooms.get(name).command(readCommand(body));
     } catch (error) {
-      return problemIn(error);
+      if (!(error instanceof Refusal)) throw error;
+      return { problem: error.problem, detail: error.detail };
     }
   }
 

@@ -183,16 +183,9 @@ export class Room {
     return this.#parts.names;
   }
 
-  /** Gives a player a name; returns as Names#give. */
-  nameIt(player, name) {
-    const outcome = this.names.give(player, name);
-    this.#tell();
-    return outcome;
-  }
-
-  /** Puts a name away, or brings it back; returns as Names#put. */
-  putName(number, away) {
-    const outcome = this.names.put(number, away);
+  /** Changes them. @param {(names: import('./names.js').Names) => string} change @returns {string} what `change` does */
+  rename(change) {
+    const outcome = change(this.names);
     this.#tell();
     return outcome;
   }

@@ -26,46 +26,29 @@ export function arenaRoutes({ arena, games, whole, tools }) {
   /** By which a panel tells that the server has started anew. */
   const run = randomUUID();
 
-  function settle(outcome) {
-    if (outcome !== 'ok') throw new Refusal(outcome);
-    return nothing();
-  }
-
   async function join(request) {
     await mayJoin(request);
     const {
       path: [, name],
       address
     } = request;
-    const { outcome, player } = await arena.join(name, address);
-    if (outcome !== 'ok') throw new Refusal(outcome);
-    return json(201, player);
+    return json(201, await arena.join(name, address));
   }
 
   async function input(request) {
     const [, name, player] = request.path;
     const number = readNumber(request.query, 'n', 'bad-number') ?? -1;
     const body = await readBody(request, INPUT_BYTES, 'input-too-large');
-    return settle(await arena.input(name, player, number, body));
-  }
-
-  /** Answers what a change has become. */
-  function conclude({ problem, detail }) {
-    if (problem !== undefined) throw new Refusal(problem, { detail });
+    await arena.input(name, player, number, body);
     return nothing();
-  }
-
-  function show({ problem, ...found }) {
-    if (problem !== undefined) throw new Refusal(problem);
-    return json(200, found);
   }
 
   async function leaveOrName(request) {
     const [, name, player, what] = request.path;
-    if (what === 'leave') return settle(await arena.leave(name, player));
-    if (what !== 'name') throw new Refusal('not-found');
-    const body = await readBody(request, NAME_BYTES, 'input-too-large');
-    return conclude(await arena.name(name, player, body));
+    if (what !== 'leave' && what !== 'name') throw new Refusal('not-found');
+    if (what === 'leave') await arena.leave(name, player);
+    else await arena.name(name, player, await readBody(request, NAME_BYTES, 'input-too-large'));
+    return nothing();
   }
 
   /** `names/7`, whether a name is put away, and `content/quiz`, what a game is about. */
@@ -75,18 +58,20 @@ export function arenaRoutes({ arena, games, whole, tools }) {
     authorize(request);
     if (what === 'content') {
       const content = await readBody(request, CONTENT_BYTES, 'content-too-large');
-      return conclude(await arena.putContent(name, which, content));
+      await arena.putContent(name, which, content);
+    } else {
+      const number = /^[1-9][0-9]{0,9}$/.test(which) ? Number(which) : NaN;
+      const body = await readBody(request, NAME_BYTES, 'input-too-large');
+      await arena.putName(name, number, body);
     }
-    const number = /^[1-9][0-9]{0,9}$/.test(which) ? Number(which) : NaN;
-    const body = await readBody(request, NAME_BYTES, 'input-too-large');
-    return conclude(await arena.putName(name, number, body));
+    return nothing();
   }
 
   async function content(request) {
     const [, name, what, game] = request.path;
     if (what !== 'content') throw new Refusal('not-found');
     authorize(request);
-    return show(await arena.content(name, game));
+    return json(200, { content: arena.content(name, game) });
   }
 
   async function statusOrNames(request) {
@@ -94,7 +79,7 @@ export function arenaRoutes({ arena, games, whole, tools }) {
     if (what !== 'status' && what !== 'names') throw new Refusal('not-found');
     authorize(request);
     if (what === 'names') {
-      return show(await arena.names(name, readNumber(request.query, 'after', 'bad-number')));
+      return json(200, arena.names(name, readNumber(request.query, 'after', 'bad-number')));
     }
     if (arena.owns(`arena/${name}`) === undefined) throw new Refusal('unknown-arena');
     return json(200, { ...(await whole()), run, arenaRate: arena.mostRate });

@@ -30,8 +30,6 @@ export function start({ root, send, number, input }) {
   }
 
   function mark() {
-    if (chosen < 0) delete quiz.dataset.chosen;
-    else quiz.dataset.chosen = chosen;
     for (const [at, one] of [...choices.children].entries()) {
       one.setAttribute('aria-pressed', at === chosen);
     }
