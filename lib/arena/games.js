@@ -77,12 +77,11 @@ function versionOf(parts) {
 function contentOf(folder) {
   const path = join(folder, 'content.json');
   if (!existsSync(path)) return 'null';
+  const bytes = read(path, CONTENT_BYTES);
   try {
-    return readContent(read(path, CONTENT_BYTES));
+    return readContent(bytes);
   } catch (error) {
-    throw error.message.startsWith(path)
-      ? error
-      : new Error(`${path}: ${error.message}`, { cause: error });
+    throw new Error(`${path}: ${error.message}`, { cause: error });
   }
 }
 

@@ -79,11 +79,7 @@ t.test('what it can not begin with, in a line', async (t) => {
     [`agent ${at}/play/hall --rate-max x`, /--rate-max x: must be/],
     [`agent ${at}/play/hall --insecure`, /about TLS/],
     ['throw 5 --clients-max 3', /--clients-max is an option of agent/],
-    ['throw 5 --rate', /^--rate takes a number from .*, and nothing follows it$/],
-    ['throw 5 --rate --json', /^--rate takes a number from .*, not the option --json$/],
-    ['throw 5 --rate -1', /^--rate -1: must be a number/],
-    ['throw 5 --json=1', /^--json takes no value, not "1"$/],
-    ['throw 5 --raet 5', /^there is no option --raet; did you mean --rate\?$/]
+    ['throw 5 --rate -1', /^--rate -1: must be a number/]
   ];
   for (const [args, says] of cases) t.throws(() => parse(args.split(' ')), { message: says }, args);
   t.match(parse(['agent', 'https://[::1]:8443/control/hall', '--ca', 'x.pem']), {

@@ -1,4 +1,4 @@
-import { put } from './elements.js';
+import { make, put } from './elements.js';
 import { arenaName, base, describeGame, GameStage, Room, stayAwake } from './room.js';
 import { drawSticker } from '../page/pictures.js';
 import { addressesOf, drawQr } from '../page/qr.js';
@@ -117,9 +117,9 @@ async function invite() {
 /** An address breaks before its path, before a dot, or nowhere. */
 function addressLines(host, pathname) {
   return [host.split(/(?=\.)/), [pathname]].map((parts) => {
-    const line = document.createElement('span');
+    const line = make('span');
     for (const [i, part] of parts.entries()) {
-      if (i > 0) line.append(document.createElement('wbr'));
+      if (i > 0) make('wbr', { into: line });
       line.append(part);
     }
     return line;
