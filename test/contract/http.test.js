@@ -185,46 +185,35 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
     }
   });
 
-  t.test('HTTP/1.0, with and without Host, answers and closes', async (t) => {
+  t.test('a connection stays for as long as its client asks it to', async (t) => {
     const id = await server.join();
-    t.equal((await last('GET /status HTTP/1.0\r\n\r\n')).status, 200);
-    t.equal((await last(`GET /place/${id} HTTP/1.0\r\n${HOST}\r\n`)).status, 200);
-    t.equal(
-      (await last(`POST /throw/${id}/left HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}`)).status,
-      202
-    );
-    t.equal((await last(`GET /poll/${id} HTTP/1.0\r\n\r\n`)).body.seq, 1);
-    t.equal(problemOf(await last('GET /nowhere HTTP/1.0\r\n\r\n')), 'not-found');
-  });
-
-  t.test('HTTP/1.0 that asks to keep the connection has it kept', async (t) => {
-    const id = await server.join();
-    const wire = await server.wire();
-    const ask = async (first, rest = '') => {
-      wire.send(`${first} HTTP/1.0\r\nConnection: keep-alive\r\n${rest || '\r\n'}`);
-      const { status, headers } = await server.read(wire);
-      t.equal(headers.connection, 'keep-alive');
-      return status;
-    };
-    t.equal(await ask('GET /status'), 200);
-    t.equal(await ask(`POST /throw/${id}/left`, 'Content-Length: 2\r\n\r\n{}'), 202);
-    t.equal(await ask(`GET /poll/${id}`), 200);
-    t.equal(await ask('GET /nowhere'), 404);
-    wire.send('GET /status HTTP/1.0\r\n\r\n');
-    t.equal((await server.read(wire)).headers.connection, 'close');
-    await wire.closed();
-  });
-
-  t.test('Connection: close is answered and kept', async (t) => {
-    const id = await server.join();
-    const close = { headers: { Connection: 'close' } };
-    t.equal(
-      (await last(request('POST', `/throw/${id}/left`, { ...close, body: '{}' }))).status,
-      202
-    );
-    t.equal((await last(request('GET', `/poll/${id}`, close))).body.seq, 1);
-    t.equal((await last(request('GET', '/status', close))).status, 200);
-    t.equal((await last(request('POST', `/leave/${id}`, close))).status, 204);
+    const lines = [
+      ['GET', '/status', 200],
+      ['GET', `/place/${id}`, 200],
+      ['POST', `/throw/${id}/left`, 202, '{}'],
+      ['GET', `/poll/${id}`, 200],
+      ['GET', '/nowhere', 404],
+      ['POST', `/leave/${NOBODY}`, 204]
+    ];
+    for (const [version, fields, connection] of [
+      ['1.0', '', 'close'],
+      ['1.0', HOST, 'close'],
+      ['1.0', 'Connection: keep-alive\r\n', 'keep-alive'],
+      ['1.1', `${HOST}Connection: close\r\n`, 'close']
+    ]) {
+      const kept = connection === 'keep-alive' && (await server.wire());
+      for (const [method, target, status, body = ''] of lines) {
+        const wire = kept || (await server.wire());
+        const length = method === 'POST' ? `Content-Length: ${body.length}\r\n` : '';
+        wire.send(`${method} ${target} HTTP/${version}\r\n${fields}${length}\r\n${body}`);
+        const answer = await server.read(wire);
+        const why = `${method} ${target} HTTP/${version} ${fields}`;
+        t.strictSame([answer.status, answer.headers.connection], [status, connection], why);
+        if (kept) continue;
+        await wire.closed();
+        t.equal(wire.leftOver.length, 0, 'and nothing more is answered');
+      }
+    }
   });
 
   t.test('a parked poll that asked to close is answered, then closed', async (t) => {

@@ -2,10 +2,39 @@
 // test/support/addon.js builds it when it is first asked for.
 #include "addon.h"
 
-void initialize(v8::Local<v8::Object> target, v8::Local<v8::Value>, void*) {
-  server::initTorus(target);
-  server::initReaders(target);
-  server::initTurns(target);
+#include <dlfcn.h>
+
+#include "addon/convert.h"
+
+namespace server {
+
+namespace {
+
+/**
+ * takeTurns() → {wall, cpu}, milliseconds: the longest turns of this process's event loop since the
+ * last call, as test/bench/turns.c keeps them where it is preloaded.
+ */
+NAN_METHOD(takeTurns) {
+  using Take = void(double* wall, double* cpu);
+  auto* const take = reinterpret_cast<Take*>(dlsym(RTLD_DEFAULT, "take_turns"));
+  if (take == nullptr) return Nan::ThrowError("test/bench/turns.c is not preloaded");
+  double wall;
+  double cpu;
+  take(&wall, &cpu);
+  v8::Local<v8::Object> taken = Nan::New<v8::Object>();
+  set(taken, "wall", wall);
+  set(taken, "cpu", cpu);
+  info.GetReturnValue().Set(taken);
 }
 
+void initialize(v8::Local<v8::Object> target, v8::Local<v8::Value>, void*) {
+  initTorus(target);
+  initReaders(target);
+  Nan::SetMethod(target, "takeTurns", takeTurns);
+}
+
+}  // namespace
+
 NODE_MODULE(tests, initialize)
+
+}  // namespace server

@@ -8,7 +8,6 @@ namespace server {
 
 void initTorus(v8::Local<v8::Object> target);
 void initReaders(v8::Local<v8::Object> target);
-void initTurns(v8::Local<v8::Object> target);
 
 }  // namespace server
 

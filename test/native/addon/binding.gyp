@@ -14,7 +14,6 @@
         'addon.cc',
         'readers_wrap.cc',
         'torus_wrap.cc',
-        'turns_wrap.cc',
       ],
     },
   ],
