@@ -239,28 +239,6 @@ uint64_t countOf(const LoopDelays& delays) {
   return std::accumulate(delays.counts().begin(), delays.counts().end(), uint64_t{0});
 }
 
-void idle() {
-  Loop loop;
-  loop.sleep(1000 * kMilli);
-  loop.work(0);
-  EXPECT(countOf(loop.delays()) == 100);
-  EXPECT(loop.delays().counts()[0] == 100);
-  EXPECT(loop.delays().sum() == 0);
-  EXPECT(loop.delays().longest() == 0);
-}
-
-/** A stall counts once, from the moment it was asked, and whole as the longest. */
-void stall() {
-  Loop loop;
-  loop.sleep(5 * kMilli);
-  loop.work(120 * kMilli);
-  EXPECT(countOf(loop.delays()) == 1);
-  EXPECT(loop.delays().sum() == 115 * kMilli);
-  EXPECT(loop.delays().longest() == 120 * kMilli);
-  loop.delays().forgetLongest();
-  EXPECT(loop.delays().longest() == 0);
-}
-
 void stopped() {
   Loop seen;
   seen.sleepTooLong(500 * kMilli, true);
@@ -343,8 +321,6 @@ void histories(uint32_t seed) {
 }
 
 void test(uint64_t seed) {
-  idle();
-  stall();
   stopped();
   rounding();
   histories(static_cast<uint32_t>(seed));
