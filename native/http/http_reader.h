@@ -53,6 +53,8 @@ constexpr Verdict kGoOn = Verdict::kHot;
 struct HeadSpan {
   uint16_t offset;
   uint16_t length;
+
+  bool operator==(const HeadSpan&) const = default;
 };
 
 /** A hot request's head, as numbers. Spans point into the bytes given. */
@@ -79,6 +81,8 @@ struct HotRequest {
   HeadSpan path;           // of kFixed: any path that is none of the others', its slash included
   HeadSpan noneMatch;      // of feeds: the If-None-Match header's value, trimmed
   HeadSpan forwarded;      // the Forwarded header's value (RFC 7239), trimmed alike
+
+  bool operator==(const HotRequest&) const = default;
 };
 
 /**
