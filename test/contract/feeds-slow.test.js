@@ -3,8 +3,7 @@ import t from 'tap';
 import { EventStream, get, keptFeeds, put, tokenFile } from '../support/feeds.js';
 import { request } from '../support/http.js';
 import { resident } from '../support/processes.js';
-import { startServer, WORKERS } from '../support/server.js';
-import { startWithEveryWay } from '../support/ways.js';
+import { startServer, startWithEveryWay, WORKERS } from '../support/server.js';
 
 /**
  * Readers that stop reading: nothing is copied for them, and what they hold is bounded.
