@@ -1,7 +1,7 @@
 import { parse, stringify, validate } from 'uuid';
 
 import { loadAddon } from '../base/addon.js';
-import { readContent } from './body.js';
+import { readContent } from './content.js';
 import { readCommand } from './control.js';
 import { NAME, Names, readAway, readName } from './names.js';
 import { Room } from './room.js';

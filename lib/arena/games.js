@@ -4,7 +4,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { basename, extname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
-import { CONTENT_BYTES, readContent } from './body.js';
+import { CONTENT_BYTES, readContent } from './content.js';
 import { readFormat } from './format.js';
 
 /**

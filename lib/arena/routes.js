@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import { CONTENT_BYTES } from './body.js';
+import { CONTENT_BYTES } from './content.js';
 import { describeGames } from './games.js';
 import { NAME_BYTES } from './names.js';
 import { Refusal } from '../base/refusal.js';

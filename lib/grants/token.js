@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
+import { UsageError } from '../base/option-help.js';
 import { isObject } from '../client/answers.js';
 import { areClaims, NAME_BYTES, rightsOf } from './rights.js';
 
@@ -131,7 +132,7 @@ const MEMBERS = ['read', 'publish', 'join', 'present', 'sub', 'jti'];
  * @param {{read?: string[], publish?: string[], join?: boolean, present?: boolean, sub?: string, jti?: string,
  *     seconds: number}} rights
  * @returns {Promise<string>}
- * @throws {Error} in one line
+ * @throws {Error} in one line; a UsageError where the rights are too many for one grant
  */
 export async function sign(keys, { seconds, jti = randomUUID(), ...rights }) {
   const other = Object.keys(rights).find((name) => !MEMBERS.includes(name));
@@ -155,6 +156,8 @@ export async function sign(keys, { seconds, jti = randomUUID(), ...rights }) {
   const header = { alg: 'HS256', typ: 'JWT', ...(kid === undefined ? {} : { kid }) };
   const { SignJWT } = await loadJose();
   const token = await new SignJWT(claims).setProtectedHeader(header).sign(secret.key);
-  if (token.length > GRANT_BYTES) throw new Error(`a grant has at most ${GRANT_BYTES} bytes`);
+  if (token.length > GRANT_BYTES) {
+    throw new UsageError(`a grant has at most ${GRANT_BYTES} bytes`);
+  }
   return token;
 }

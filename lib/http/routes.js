@@ -5,7 +5,7 @@ import { invitations } from '../base/lan-addresses.js';
 import { Refusal } from '../base/refusal.js';
 import { EDGES, Unanswerable } from '../torus/pool.js';
 import { NOTHING_TOLD } from './refusals.js';
-import { CONTENT_BYTES } from '../arena/body.js';
+import { CONTENT_BYTES } from '../arena/content.js';
 import { arenaRoutes } from '../arena/routes.js';
 import { openPublisher } from '../feeds/publisher.js';
 import { feedRoutes } from '../feeds/routes.js';

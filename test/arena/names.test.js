@@ -1,6 +1,6 @@
 import t from 'tap';
 
-import { CONTENT_BYTES } from '../../lib/arena/body.js';
+import { CONTENT_BYTES } from '../../lib/arena/content.js';
 import { arenaOptions, authorized, enter, MIRROR, tell, valueOf } from '../support/arena.js';
 import { problemOf } from '../support/contract.js';
 import { contract, startServer, stopAtEnd } from '../support/server.js';

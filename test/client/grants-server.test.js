@@ -116,6 +116,8 @@ t.test('the command prints a grant', async (t) => {
     t.not(result.status, 0, wrong.join(' '));
     t.match(result.stderr, /^sprites: [^\n]+\n$/);
   }
+  const keys = Array.from({ length: 30 }, (_, i) => 'k'.repeat(190) + i).join();
+  t.match(run('--grants', file, '--read', keys), { status: 2, stderr: /at most 4096 bytes/ });
   const only = keyFile(t, { keys: [KEY_SET.keys[1]] });
   t.match(run('--grants', only).stderr, /only an "oct" key signs/);
   for (const help of ['--help', '-h']) t.match(run(help).stdout, /Usage: sprites grant/);
