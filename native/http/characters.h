@@ -28,17 +28,25 @@ constexpr std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/** The characters of a token, of which methods and header names are made. */
-constexpr std::array<bool, 256> makeTokenTable() {
+/** Which bytes are letters, digits or one of these signs. */
+constexpr std::array<bool, 256> lettersDigitsAnd(std::string_view signs) {
   std::array<bool, 256> table{};
   for (int c = '0'; c <= '9'; ++c) table[c] = true;
   for (int c = 'a'; c <= 'z'; ++c) table[c] = table[c - 'a' + 'A'] = true;
-  for (const char c : std::string_view("!#$%&'*+-.^_`|~")) table[static_cast<uint8_t>(c)] = true;
+  for (const char c : signs) table[static_cast<uint8_t>(c)] = true;
   return table;
 }
-constexpr std::array<bool, 256> kTokens = makeTokenTable();
+constexpr std::array<bool, 256> kTokens = lettersDigitsAnd("!#$%&'*+-.^_`|~");
+constexpr std::array<bool, 256> kHosts = lettersDigitsAnd("-._~!$&'()*+;=:%[]");
 
+/** The characters of a token, of which methods and header names are made. */
 constexpr bool isToken(char c) { return kTokens[static_cast<uint8_t>(c)]; }
+
+/** Whether it may be the authority of a Host (RFC 3986, section 3.2), without user information. */
+constexpr bool isHost(std::string_view value) {
+  return std::all_of(value.begin(), value.end(),
+                     [](char c) { return kHosts[static_cast<uint8_t>(c)]; });
+}
 
 constexpr uint8_t kNoHex = 0xff;
 

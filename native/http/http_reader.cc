@@ -391,7 +391,7 @@ class HeadReader {
     const auto length = static_cast<size_t>(at_ - value);
     switch (name) {
       case Name::kHost:
-        return length > 0 || !whole;
+        return isHost({value, length}) && (length > 0 || !whole);
       // llhttp 9.3 refuses a tab behind a Content-Length, 9.4 takes it: no blanks behind these.
       case Name::kContentLength:
         return contentLength(value, length, whole);

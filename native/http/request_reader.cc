@@ -19,14 +19,6 @@ bool isText(char c) {
 /** A visible character of US-ASCII: what a target is made of. */
 bool isVisible(char c) { return c > 0x20 && c < 0x7f; }
 
-/** What may be in the authority of a Host (RFC 3986, section 3.2), without user information. */
-bool isHost(std::string_view value) {
-  return std::all_of(value.begin(), value.end(), [](char c) {
-    return isDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           std::string_view("-._~!$&'()*+;=:%[]").find(c) != std::string_view::npos;
-  });
-}
-
 /** One head being read: `at_` is where it has come to. */
 class Reader {
  public:

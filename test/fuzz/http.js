@@ -212,8 +212,6 @@ function disagreement(readAny, bytes, hot) {
   const loose = LOOSER.find((name) => differences.looser[name].is(text, text));
   if (loose !== undefined) return `a head that Node refuses: ${loose}`;
   const said = readAny(request, 0);
-  // Of a hot request no Host is judged.
-  if (said === 400 && differences.stricter.host.is(text)) return null;
   if (hot.bodyLength > BODY_GIVEN && said === null) return null;
   if (said === null || typeof said === 'number') return `a head that is read as ${said}`;
   const { fields, end, stays } = said;
