@@ -6,7 +6,7 @@ import { DEPTH, ValueError } from '../client/patch.js';
  * numbers and strings as JavaScript writes them. Two values are the same when their texts are.
  */
 
-/** Loaded when it is wanted: `--help` needs no addon. */
+/** Loaded at the first use: `--help` needs no addon. */
 let writeCanonical;
 const encoder = new TextEncoder();
 
@@ -36,7 +36,7 @@ export function parse(bytes) {
   }
 }
 
-/** Refuses a number that no double holds, and what JSON.parse never gives, which is the server's own fault. */
+/** Refuses a number that no double holds, and a value that JSON.parse never returns: that is a defect of the server. */
 function checkPlain(value) {
   if (typeof value === 'number') {
     if (Number.isFinite(value)) return;
@@ -46,7 +46,7 @@ function checkPlain(value) {
 }
 
 /**
- * Checks a value that may nest so deep.
+ * Checks a value and its depth.
  *
  * @returns {boolean} whether the members of every object are in order
  */
@@ -92,15 +92,15 @@ function written(value) {
 /**
  * Writes a value canonically.
  *
- * @param {unknown} value as JSON.parse gives it
- * @param {number} [depth] how many levels it may have
+ * @param {unknown} value as JSON.parse returns it
+ * @param {number} [depth] most levels
  * @returns {string}
  * @throws {ValueError} when it nests too deep, or has a number that JSON.parse could not hold
- * @throws {TypeError} when JSON.parse gives no such thing: undefined, a function, a Date, a hole
+ * @throws {TypeError} for a value that JSON.parse never returns: undefined, a function, a Date, a hole
  */
 export function canonical(value, depth = DEPTH) {
   const inOrder = isInOrder(value, depth);
-  // V8 writes quickly, and what is out of order is put in order natively: half the time of `written`.
+  // V8 writes quickly, and the addon sorts the members: half the time of `written`.
   const text = JSON.stringify(value);
   if (inOrder) return text;
   const bytes = nativelyCanonical(encoder.encode(text));
@@ -108,10 +108,10 @@ export function canonical(value, depth = DEPTH) {
 }
 
 /**
- * Writes what JSON text in UTF-8 says canonically, natively.
+ * Writes JSON text canonically, in the addon.
  *
  * @param {Uint8Array} bytes
- * @returns {Uint8Array | undefined} undefined where something rare is in it (native/base/canonical.h), or it is no JSON
+ * @returns {Uint8Array | undefined} undefined for text with something rare in it (native/base/canonical.h), or no JSON
  */
 export function nativelyCanonical(bytes) {
   writeCanonical ??= loadCanonical();
@@ -121,7 +121,7 @@ export function nativelyCanonical(bytes) {
 }
 
 /**
- * Writes what JSON text in UTF-8 says canonically.
+ * Writes JSON text canonically.
  *
  * @param {Uint8Array} bytes
  * @returns {Uint8Array}
@@ -133,7 +133,7 @@ export function canonicalBytes(bytes) {
 
 /**
  * @param {Uint8Array} bytes
- * @returns {boolean} whether they are what `canonical` writes of a value
+ * @returns {boolean} whether the bytes are canonical JSON
  */
 export function isCanonical(bytes) {
   try {

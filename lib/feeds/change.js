@@ -14,47 +14,47 @@ import { compare } from './compare.js';
 import { digestOf, pack, unpack } from './packing.js';
 
 /**
- * What a publication makes of a feed: the part that takes time, done in a worker thread. Nothing is
- * changed here: the main thread gives the outcome to the table.
+ * Computes a feed's new value from a publication, usually in a worker thread. This module changes no feed: the main
+ * thread stores the outcome in the table.
  *
  *   bytes ─▶ (apply to the value before) ─▶ canonical text ─▶ compare ─▶ compress
  */
 
-/** Operations that a JSON Patch may have. */
+/** Most operations of a JSON Patch. */
 const OPERATIONS = 10000;
 
-/** Values of fewer bytes are not worth compressing: as in native/feeds/feed.h. */
+/** Smallest value that is compressed, in bytes; native/feeds/feed.h has the same number. */
 export const COMPRESS_FROM = 1024;
 
 /**
  * @typedef {object} Job
  * @property {string} key
- * @property {string} cursor of the version this will be
+ * @property {string} cursor of the new version
  * @property {'value' | 'json-patch' | 'merge-patch'} kind
  * @property {Uint8Array} body
- * @property {Uint8Array} [written] what it says as canonical text, where that is known: of a whole value
- * @property {Uint8Array} [before] the value there is, as canonical text; not needed for a whole value
- *     without a patch
- * @property {boolean} [patched] whether a patch from it is asked for: where there is one, by default
- * @property {number} most bytes of canonical text a value may have
- * @property {boolean} gzip whether the answer is to be compressed as well
- * @property {boolean} [digested] whether the value's digest is asked for
- * @property {boolean} [packed] whether the value is asked for as other servers are sent it
- * @property {'plain' | 'deflate'} [form] of `body`, where another server has sent it: see packing.js
- * @property {boolean} [always] a value that is what it was is a version as well
+ * @property {Uint8Array} [written] canonical text of the body, where the caller has it: of a whole value only
+ * @property {Uint8Array} [before] the current value, as canonical text; a whole value without a patch
+ *     does not need it
+ * @property {boolean} [patched] whether to make a patch from `before`; by default yes, where there is one
+ * @property {number} most largest value, in bytes of canonical text
+ * @property {boolean} gzip whether to compress the answer as well
+ * @property {boolean} [digested] whether to compute the value's digest
+ * @property {boolean} [packed] whether to pack the value for other servers
+ * @property {'plain' | 'deflate'} [form] of a `body` from another server: see packing.js
+ * @property {boolean} [always] whether an unchanged value is a new version, too
  */
 
 /**
  * @typedef {object} Change
- * @property {string} [problem] the name of a problem; with it only `detail` is there
- * @property {string} [detail] what to do about it
- * @property {boolean} [unchanged] the value is what it was
+ * @property {string} [problem] the name of a problem; then only `detail` is there, too
+ * @property {string} [detail] what the caller can do
+ * @property {boolean} [unchanged] whether the value is the same as before
  * @property {Uint8Array} [value] canonical text
- * @property {Uint8Array} [patch] operations joined by commas; empty: none worth having
- * @property {Uint8Array} [gzip] the answer compressed; empty: not asked for
+ * @property {Uint8Array} [patch] operations joined by commas; empty where a patch is not worth having
+ * @property {Uint8Array} [gzip] the compressed answer; empty where the job did not ask for it
  * @property {string} [digest] of the value: see packing.js
- * @property {Uint8Array} [body] the value packed
- * @property {string} [form] how that is packed
+ * @property {Uint8Array} [body] the packed value
+ * @property {string} [form] the form of `body`
  */
 
 const NONE = new Uint8Array(0);
@@ -63,10 +63,10 @@ const encoder = new TextEncoder();
 /**
  * Applies a merge patch (RFC 7396).
  *
- * @param {unknown} target a value as JSON.parse gives it, which stays as it is
- * @param {unknown} patch another one
- * @param {number} [depth] how many levels it may have
- * @returns {unknown} the value with the patch in it; what the patch leaves as it was is shared
+ * @param {unknown} target a value as JSON.parse returns it; it is not changed
+ * @param {unknown} patch such a value, too
+ * @param {number} [depth] most levels
+ * @returns {unknown} the patched value; it shares unchanged parts with `target`
  * @throws {ValueError} when the objects of the patch nest deeper than a value may
  */
 function merge(target, patch, depth = DEPTH) {
@@ -84,7 +84,7 @@ function merge(target, patch, depth = DEPTH) {
   return result;
 }
 
-/** The new value, as a patch says. */
+/** Returns the value after a patch. */
 function patched({ kind, most }, before, given) {
   if (kind === 'merge-patch') return merge(before, given);
   if (!Array.isArray(given) || given.length > OPERATIONS) {
@@ -93,12 +93,12 @@ function patched({ kind, most }, before, given) {
   return applyOperations(before, given, { room: most });
 }
 
-/** The operations as text, joined by commas; nothing when they are longer than the value they save. */
+/** Returns the operations as text, joined by commas; nothing when they are longer than the value itself. */
 function textOf(operations, most) {
   const texts = [];
   let length = 0;
   for (const operation of operations) {
-    // An operation is one level around a value.
+    // An operation adds one level around a value.
     const text = canonical(operation, DEPTH + 1);
     length += text.length;
     if (length > most) return NONE;
@@ -107,7 +107,7 @@ function textOf(operations, most) {
   return encoder.encode(texts.join(','));
 }
 
-/** What is wrong with a publication. */
+/** Returns the problem of a publication. */
 function problemOf(error, kind) {
   const { message, operation } = error;
   const where = operation === undefined ? message : `Operation ${operation}: ${message}.`;
@@ -122,7 +122,7 @@ function problemOf(error, kind) {
 }
 
 /**
- * The whole answer with a value, as native/feeds/feed.h writes it.
+ * Returns the whole answer with a value, as native/feeds/feed.h writes it.
  *
  * @param {string} key
  * @param {string} cursor
@@ -151,7 +151,7 @@ export const compress = (key, cursor, value) => gzipSync(wholeAnswer(key, cursor
 export function change(job) {
   try {
     const given = job.form === undefined ? job.body : unpack(job.body, job.form, job.most);
-    // A whole value is parsed only where a patch that leads to it is asked for.
+    // A whole value is parsed only to make a patch.
     const isWhole = job.kind === 'value';
     const before = isWhole ? undefined : parse(job.before);
     const value = isWhole ? undefined : patched(job, before, parse(given));

@@ -4,27 +4,26 @@ import { canonical } from './canonical.js';
 /**
  * The difference between two values, as a JSON Patch (RFC 6902) of `add`, `remove` and `replace`.
  *
- * Members are compared by name. Arrays are aligned first: elements that are equal stay, in the
- * longest row that both have in order; what lies between is compared in pairs, and the rest added or
- * removed. So an event put in front of a hundred is one operation, not a hundred. The alignment
- * takes time with the product of two lengths, and with all that is in the elements, so it is bounded;
- * beyond that elements are compared place by place.
+ * Members are compared by name. Arrays are aligned first: the elements of the longest common subsequence stay, elements
+ * between them are compared in pairs, and the rest is added or removed. So an event in front of a hundred others is one
+ * operation, not a hundred. The time of the alignment grows with the product of the two lengths and with the size of the
+ * elements, so the alignment is bounded. Beyond the bound, elements are compared place by place.
  *
  * Rejected: `compare` of fast-json-patch and of rfc6902. The first compares arrays place by place
- * only, the second recurses as deep as two arrays are long, and takes the product of their lengths
- * without a bound.
+ * only. The second recurses as deep as two arrays are long, in a time that grows with the product of
+ * their lengths, without a bound.
  */
 
-/** The largest product of two lengths that is aligned: some milliseconds. */
+/** Largest product of two lengths for which arrays are aligned: some milliseconds. */
 const ALIGN = 250000;
 
-/** All such products of one comparison, and the characters of what was aligned: some tenths of a second. */
+/** Largest sum of these products and of the aligned characters in one comparison: some tenths of a second. */
 const ALIGN_ALL = 2 ** 25;
 
 /** A patch with more operations than this is not worth having. */
 const OPERATIONS = 10000;
 
-/** Thrown inside when there is no patch worth having. */
+/** Thrown inside this module when a patch would have too many operations. */
 class TooMany extends Error {}
 
 const isObject = (value) => typeof value === 'object' && value !== null;
@@ -32,7 +31,7 @@ const isObject = (value) => typeof value === 'object' && value !== null;
 const escape = (name) => name.replaceAll('~', '~0').replaceAll('/', '~1');
 
 /**
- * The pairs of equal numbers in the longest common row of `left` and `right`, in order.
+ * Returns the pairs of the longest common subsequence of `left` and `right`, in order.
  *
  * @param {number[]} left
  * @param {number[]} right
@@ -40,7 +39,7 @@ const escape = (name) => name.replaceAll('~', '~0').replaceAll('/', '~1');
  */
 function align(left, right) {
   const width = right.length + 1;
-  // longest[i * width + j]: of what begins at i in a and at j in b.
+  // longest[i * width + j]: the length for `left` from i and `right` from j.
   const longest = new Uint32Array((left.length + 1) * width);
   for (let i = left.length - 1; i >= 0; i -= 1) {
     for (let j = right.length - 1; j >= 0; j -= 1) {
@@ -59,7 +58,7 @@ function align(left, right) {
   return pairs;
 }
 
-/** What leads from one value to another. */
+/** The operations that change one value into another. */
 class Comparison {
   operations = [];
   #effort = ALIGN_ALL;
@@ -100,7 +99,7 @@ class Comparison {
     while (tail < most && equal(a[a.length - 1 - tail], b[b.length - 1 - tail])) tail += 1;
     const left = a.slice(head, a.length - tail);
     const right = b.slice(head, b.length - tail);
-    // From the front to the back: the places before `at` are as they are to be.
+    // From front to back: the elements before `at` are final.
     let [i, j] = [0, 0];
     let at = head;
     for (const [nextI, nextJ] of [...this.#align(left, right), [left.length, right.length]]) {
@@ -117,10 +116,10 @@ class Comparison {
     }
   }
 
-  /** The pairs of equal elements that stay; none where finding them would take too long. */
+  /** Returns the pairs of equal elements that stay; none where the search would take too long. */
   #align(a, b) {
     const product = a.length * b.length;
-    // One and one differ: equal ones would be at the head.
+    // Two single elements differ: equal ones would be in the common head.
     if (product <= 1 || product > ALIGN || this.#effort < product) return [];
     this.#effort -= product;
     const numbers = new Map();
@@ -135,10 +134,10 @@ class Comparison {
 }
 
 /**
- * @param {unknown} before a value as JSON.parse gives it
- * @param {unknown} after another one
- * @returns {{op: string, path: string, value?: unknown}[] | null} none when they are equal; null
- *     when there is no patch worth having
+ * @param {unknown} before a value as JSON.parse returns it
+ * @param {unknown} after such a value, too
+ * @returns {{op: string, path: string, value?: unknown}[] | null} no operations for equal values; null
+ *     when there would be too many
  */
 export function compare(before, after) {
   const comparison = new Comparison();

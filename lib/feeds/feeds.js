@@ -8,64 +8,63 @@ import { JobTimeError } from './threads.js';
 import { Unanswerable } from '../torus/pool.js';
 
 /**
- * The feeds as the routes see them: the table is native (native/feeds/feeds.h), what takes time is
- * done in worker threads (lib/feeds/change.js), and what is in between is here: one publication of
- * a feed at a time, in the order in which they came.
+ * The feeds as the routes see them. The table is native (native/feeds/feeds.h), and worker threads do the slow work
+ * (lib/feeds/change.js). This class orders the publications: each key has one at a time, in the order of arrival.
  *
  *   PUT, PATCH, DELETE, fetched ─▶ queue of the key ─▶ thread ─▶ table ─▶ its watchers
  *
- * In a world of many servers what is published goes by the world's store (lib/world/shared-feeds.js), which is given
- * the parts here: `inOrder`, `workOut`, `take`, `takeAway`.
+ * In a world of many servers a publication goes through the world's store (lib/world/shared-feeds.js), which uses
+ * `inOrder`, `workOut`, `take` and `takeAway` of this class.
  */
 
-/** Publications that may be under way or wait for the one before: their bodies are in memory. */
+/** Most publications under way or queued: the server holds their bodies in memory. */
 const PUBLICATIONS = 256;
 
 /**
- * Bytes of a value that the main loop writes canonically itself: in 0.4 ms, with 20,000 names out of order in 3 ms. To
- * ask a thread takes the main loop nearly as long, and the thread's time comes on top. What the native writer leaves to
- * JavaScript would take up to 18 ms.
+ * Largest value, in bytes, that the main thread writes canonically itself. This takes 0.4 ms, or 3 ms for 20,000 names
+ * out of order. A message to a worker thread takes the main thread nearly as long. A value that the native writer leaves
+ * to JavaScript always goes to a worker thread: it would take up to 18 ms.
  */
 const AT_ONCE = 192 * 1024;
 
 const NOTHING = new Uint8Array(0);
 
-/** What is published from then on, or was under way, would not be kept; a game that begins would not end. */
+/** Answer to a publication after the end of the server: it would not be kept. The same for a game that begins. */
 export const ENDED = { problem: 'draining', detail: 'The server has ended.' };
 
-/** Names of the notes of deleted feeds. */
+/** Prefix of the notes that remember deleted feeds. */
 const DELETED = 'deleted/';
 
 export class Feeds {
-  /** The native table, for the native front door. */
+  /** The native table. The front door serves watchers from it. */
   native;
-  /** The names of its outcomes, in their order. @type {string[]} */
+  /** Names of the native outcomes, by number. @type {string[]} */
   outcomes;
   #threads;
   #most;
-  /** Bytes that an item of a log may have. */
+  /** Largest item of a log, in bytes. */
   #mostOfItem;
-  /** What a log keeps at most. @type {{items: number, bytes: number}} */
+  /** Bounds of a log. @type {{items: number, bytes: number}} */
   keeps;
   #free;
   #log;
-  /** The last publication of each key that has one under way. @type {Map<string, Promise>} */
+  /** The last queued publication of each key. @type {Map<string, Promise>} */
   #queues = new Map();
   #underWay = 0;
-  /** What writes them. @type {import('../torus/pool.js').Pool} */
+  /** The pool, whose turn writes publications to the journal. @type {import('../torus/pool.js').Pool} */
   #pool;
-  /** Calls of this program that wait for a change, by key. @type {Map<string, Set<(error?: Error) => void>>} */
+  /** Waiting calls of `change`, by key. @type {Map<string, Set<(error?: Error) => void>>} */
   #waiting = new Map();
   #closed = false;
-  /** Whether this program publishes nothing more: what is under way is waited for. */
+  /** True once the program must not publish any more. Publications under way are still completed. */
   rests = false;
-  /** Keys whose epoch may have had versions that are not known here. @type {Set<string>} */
+  /** Keys whose epoch may have had versions that this server does not know. @type {Set<string>} */
   #doubted = new Set();
-  /** Told of keys to fetch. */
+  /** Called with each key to fetch. */
   #onFetch = () => {};
-  /** Told of what other servers are to know of presence. */
+  /** Called with changes of presence that other servers need. */
   #onPresence = () => {};
-  /** Where publications go that other servers get, too. @type {import('../world/shared-feeds.js').SharedFeeds} */
+  /** The world's store, for feeds that all servers share. @type {import('../world/shared-feeds.js').SharedFeeds} */
   #shared;
 
   /**
@@ -73,10 +72,10 @@ export class Feeds {
    * @param {object} parts.options hold, feeds, feedBytes, feedMemory, feedWatchers, feedCache, logItems, logBytes,
    *     answerBytes, upstream, world, grants, private, lease: see lib/operator/options.js
    * @param {import('./threads.js').Threads} parts.threads
-   * @param {import('../torus/pool.js').Pool} parts.pool whose turn writes them, where a state is kept
+   * @param {import('../torus/pool.js').Pool} parts.pool its turn writes publications to the journal, with --state
    * @param {import('pino').Logger} parts.log
-   * @param {import('../torus/address-limits.js').AddressLimits} [parts.limits] what each source address
-   *     may have
+   * @param {import('../torus/address-limits.js').AddressLimits} [parts.limits] limits of
+   *     each source address
    */
   constructor({ options, threads, pool, log, limits }) {
     const addon = loadAddon();
@@ -115,10 +114,10 @@ export class Feeds {
   }
 
   /**
-   * Takes over what the last run has left.
+   * Restores the feeds of the last run.
    *
-   * @param {object[]} before feeds of the version before, from a file of their own: see lib/server/old-state.js
-   * @throws {Error} naming a feed that there is no room for
+   * @param {object[]} before feeds of version 0.1, which kept them in a file of their own: see lib/server/old-state.js
+   * @throws {Error} when there is no room for a feed; the message names the feed
    */
   restore(before = []) {
     for (const feed of before) {
@@ -129,13 +128,13 @@ export class Feeds {
   }
 
   /**
-   * Gives every feed a new epoch: versions may have been told that are not known here. Where that can't be written, or
-   * there is no memory for it, the next version has it.
+   * Gives every feed a new epoch: clients may have seen versions that this server does not know. If the new epoch can't be
+   * written, or there is no memory for it, the feed's next version has the new epoch.
    */
   async renew() {
     for (const key of this.native.keys()) this.#doubted.add(key);
     for (const key of this.#doubted) {
-      // A fetched one may be forgotten meanwhile.
+      // The server may have forgotten a fetched feed meanwhile.
       const { version, value, upstream, log } = this.native.find(key, true) ?? {};
       if (version === undefined) continue;
       const cursor = { epoch: newEpoch(), version };
@@ -146,9 +145,11 @@ export class Feeds {
   }
 
   /**
-   * @param {import('../world/shared-feeds.js').SharedFeeds} shared takes publications from now on
-   * @returns {Map<string, {epoch: number, version: number, digest?: string}>} the versions of the last run, with the digest
-   *     of a log's newest item; without one: deleted
+   * Sends publications through the world's store from now on.
+   *
+   * @param {import('../world/shared-feeds.js').SharedFeeds} shared
+   * @returns {Map<string, {epoch: number, version: number, digest?: string}>} the versions of the last run; `digest` is
+   *     that of the value or of a log's newest item, and a deleted feed has none
    */
   shareBy(shared) {
     this.#shared = shared;
@@ -164,10 +165,10 @@ export class Feeds {
   }
 
   /**
-   * Notes of a feed of a world that it was deleted, so that it stays so.
+   * Remembers over a restart that a feed of a world was deleted.
    *
    * @param {string} key
-   * @param {{epoch: number, version: number}} [head] the version of its end; undefined: it need not be known any more
+   * @param {{epoch: number, version: number}} [head] the version of the deletion; undefined: forgets the note
    */
   noteDeleted(key, head) {
     if (head === undefined) this.#pool.unnote(DELETED + key);
@@ -176,8 +177,8 @@ export class Feeds {
   }
 
   /**
-   * @param {(key: string, source: number) => void} fetch called when a feed is asked for that no client
-   *     publishes, with a number for the address that has asked
+   * @param {(key: string, source: number) => void} fetch called when a client requests a feed that no client
+   *     publishes; `source` is a number for the client's address
    */
   onFetch(fetch) {
     this.#onFetch = fetch;
@@ -185,7 +186,7 @@ export class Feeds {
 
   /**
    * @param {(want: {key: string, asks: boolean, share?: {watching: number, who: string[]}}) => void} tell called with what
-   *     the other servers of a world are to be asked, and told, of a presence feed
+   *     to ask, or to tell, the other servers of a world about a presence feed
    */
   onPresence(tell) {
     this.#onPresence = tell;
@@ -209,7 +210,7 @@ export class Feeds {
       ({ gzip } = await this.#threads.run('compress', job));
     } catch (error) {
       if (this.#closed) return;
-      // Watchers that wait for it get the value as it is.
+      // Watchers that wait for the compressed value get the plain one.
       this.#log.error({ err: error, feed: want.key }, 'a feed could not be compressed');
     }
     this.native.compressed({ ...want, gzip });
@@ -218,7 +219,7 @@ export class Feeds {
   // ---- Publishing
 
   /**
-   * Does `act` when everything earlier of the key is through.
+   * Runs `act` after all earlier publications of the key.
    *
    * @template Result
    * @param {string} key
@@ -243,7 +244,7 @@ export class Feeds {
     }
   }
 
-  /** Does what a caller waits for, in order, and says what is wrong with it. */
+  /** Runs a caller's publication in the order of its key. Returns a problem where it failed. */
   async #inTurn(key, act) {
     if (this.#closed) return ENDED;
     if (this.#underWay >= PUBLICATIONS) return { problem: 'publishing-busy' };
@@ -263,7 +264,7 @@ export class Feeds {
     }
   }
 
-  /** The feed's next version, and the value before it. */
+  /** Returns the cursor of the feed's next version, and the feed as it is now. */
   #next(key) {
     const now = this.native.find(key, false);
     if (now !== null && now.length > 0) {
@@ -275,7 +276,7 @@ export class Feeds {
 
   async #takeNext(key, { created, cursor, now }, change, upstream) {
     const { unchanged, ...version } = change;
-    // What was fetched and is published as it is changes hands, and is a version as well.
+    // A fetched value that a client publishes unchanged is a new version: the feed is now a published one.
     const stays = now?.upstream === upstream;
     if (unchanged || (stays && this.native.holds(key, change.value))) {
       return { created, ...this.unchanged(key, now), unchanged: true };
@@ -283,7 +284,7 @@ export class Feeds {
     return { created, ...(await this.take(key, cursor, version, upstream)) };
   }
 
-  /** What a publication is answered that changes nothing; one before it may still wait for the journal. */
+  /** Returns the answer to a publication that changes nothing. An earlier publication may still wait for the journal. */
   unchanged(key, now) {
     const problem = this.outcomes[this.native.unchanged(key)];
     if (problem !== 'ok') return { problem };
@@ -291,12 +292,12 @@ export class Feeds {
   }
 
   /**
-   * Takes a version. It is the newest, and its watchers hear of it, when it is in the journal.
+   * Stores a version. The table shows it, and answers its watchers, once the version is in the journal.
    *
    * @param {string} key
    * @param {{epoch: number, version: number}} cursor
-   * @param {import('./change.js').Change} change its value is released
-   * @param {boolean} [upstream] it was fetched
+   * @param {import('./change.js').Change} change the memory of its value is freed
+   * @param {boolean} [upstream] whether the version was fetched
    * @returns {Promise<{cursor: string, watching: number} | {problem: string, late?: true}>} `late`: see #written
    */
   async take(key, cursor, { value, patch, gzip }, upstream = false) {
@@ -315,20 +316,20 @@ export class Feeds {
   }
 
   /**
-   * Takes an item, as `take` takes a version; without bytes it is none, and the log has another epoch.
+   * Stores an item, as `take` stores a version. Without bytes it stores no item and gives the log a new epoch.
    *
    * @param {string} key
    * @param {{epoch: number, version: number}} cursor
    * @param {Uint8Array} item
-   * @param {boolean} [fresh] what there is is forgotten for it
+   * @param {boolean} [fresh] whether the item replaces the whole log
    */
   async takeItem(key, cursor, item, fresh = false) {
     return this.#taken(key, cursor, this.native.append({ key, ...cursor, item, fresh }));
   }
 
   /**
-   * Ends the turn; resolves with a problem where it can't be written. It holds all the same in this run, `late`: as soon as
-   * it is written; a start after a crash may not know of it.
+   * Ends the turn. Resolves with a problem where the journal can't be written. The change then still holds in this run:
+   * `late` says that the table shows it once it is written. A start after a crash may not know it.
    */
   async #written(key) {
     try {
@@ -341,7 +342,7 @@ export class Feeds {
     }
   }
 
-  /** @returns {string} `ok`, or the problem for which a version would not be taken now */
+  /** @returns {string} `ok`, or the problem with which the table would refuse this version now */
   roomFor(key, { value, gzip }) {
     return this.outcomes[this.native.roomFor(key, value.length, gzip.length)];
   }
@@ -356,7 +357,7 @@ export class Feeds {
     return this.native.find(key, true).value;
   }
 
-  /** @returns {Promise<{problem?: string, late?: true}>} when a feed is ended, or why it can't be; `late`: see #written */
+  /** Deletes a feed. @returns {Promise<{problem?: string, late?: true}>} `late`: see #written */
   async takeAway(key) {
     const outcome = this.outcomes[this.native.remove(key)];
     if (outcome !== 'ok') return { problem: outcome };
@@ -368,10 +369,12 @@ export class Feeds {
   // ---- Watching in this program
 
   /**
+   * Returns the newest value of a feed, or the items of a log after a cursor.
+   *
    * @param {string} key
    * @param {string} [seen] a cursor
-   * @returns {{cursor: string, value: string} | {cursor: string, items: string, gap: boolean} | null} what there is
-   *     of a feed; of a log what is behind `seen`, an array as JSON
+   * @returns {{cursor: string, value: string} | {cursor: string, items: string, gap: boolean} | null} `items` is a JSON
+   *     array; null: there is no such feed
    */
   newest(key, seen = '') {
     if (key.startsWith(PRESENCE)) this.native.hear(key);
@@ -384,10 +387,10 @@ export class Feeds {
   }
 
   /**
-   * Waits until the feed has another version, or none any more, or the table is closed.
+   * Waits until the feed has another version or is deleted, or the table is closed.
    *
    * @param {string} key
-   * @param {AbortSignal} [signal] gives it up
+   * @param {AbortSignal} [signal] ends the wait
    * @returns {Promise<void>}
    * @throws the signal's reason
    */
@@ -411,25 +414,25 @@ export class Feeds {
   }
 
   #tell(key) {
-    // What tells of it may begin or end with it.
+    // A feed's presence feed may begin or end with it.
     for (const one of [key, PRESENCE + key]) {
       for (const tell of this.#waiting.get(one) ?? []) tell();
     }
   }
 
-  /** Whether it has ended. */
+  /** Whether `close` was called. */
   get closed() {
     return this.#closed;
   }
 
-  /** Ends the table, and every wait. */
+  /** Closes the table and ends every wait. */
   close() {
     this.#closed = true;
     for (const key of this.#waiting.keys()) this.#tell(key);
     this.native.close();
   }
 
-  /** The parts of a job that are the same for a publication and a fetch. */
+  /** Returns the parts of a job that a publication and a fetch share. */
   #job(key, { cursor, now }, kind) {
     const patched = now !== undefined && !now.log && now.patched;
     return {
@@ -447,7 +450,7 @@ export class Feeds {
    *
    * @param {string} key
    * @param {'value' | 'json-patch' | 'merge-patch'} kind
-   * @param {Uint8Array} body which is released
+   * @param {Uint8Array} body its memory is freed
    * @returns {Promise<{created: boolean, cursor: string, watching: number} |
    *     {problem: string, detail?: string}>}
    */
@@ -503,7 +506,7 @@ export class Feeds {
     return this.#threads.run('readPart', this.#packed(part));
   }
 
-  /** @returns {ReturnType<import('./log-parts.js').splitLog>} of all items of a log, or of those given */
+  /** @returns {ReturnType<import('./log-parts.js').splitLog>} the parts of a log, or of the items given */
   splitLog(key, items = this.native.part(key, '').items) {
     return this.#threads.run('splitLog', { items });
   }
@@ -520,12 +523,12 @@ export class Feeds {
   }
 
   /**
-   * Works out what a publication makes of a feed: in a thread, unless it is a value that is taken as it is (AT_ONCE).
+   * Works out the new value of a feed, in a worker thread unless AT_ONCE says otherwise.
    *
    * @param {string} key
-   * @param {{cursor: object, now?: object}} next the version it will be, and what it comes from: the
-   *     feed, as `find` gives it
-   * @param {{kind: string, body: Uint8Array}} what and more parts of a Job
+   * @param {{cursor: object, now?: object}} next the cursor of the new version, and the feed now, as
+   *     `find` returns it
+   * @param {{kind: string, body: Uint8Array}} what these and more parts of a Job
    * @returns {Promise<import('./change.js').Change>}
    */
   async workOut(key, next, what) {
@@ -536,8 +539,8 @@ export class Feeds {
   }
 
   /**
-   * Frees bytes that are read no more: V8's collector would let those of some fifty publications come together. A small
-   * Buffer shares its memory with others, and is left to it.
+   * Frees bytes that nothing reads any more. Without this, V8's collector would keep the bytes of some fifty publications.
+   * A small Buffer shares its memory with others, and is left to the collector.
    */
   #release(bytes) {
     if (2 * bytes.byteLength > bytes.buffer.byteLength) this.#free(bytes);
@@ -549,13 +552,13 @@ export class Feeds {
   }
 
   /**
-   * Fetches a feed from its upstream and publishes what has changed. Publications do not wait for
-   * it: what has been published meanwhile stands.
+   * Fetches a feed from its upstream, and publishes the value if it has changed. Publications do not wait for
+   * a fetch: a value that a client has published meanwhile stays.
    *
    * @param {string} key
    * @param {{url: string, time: number, etag?: string}} how see lib/feeds/fetch-value.js
    * @returns {Promise<{etag?: string, unchanged: boolean} | {failed: string} | {published: true}>} `published`:
-   *     it was published, so that it need not be fetched
+   *     a client has published the feed, so that it is not fetched any more
    */
   async fetch(key, how) {
     const next = this.#next(key);
@@ -564,7 +567,7 @@ export class Feeds {
       change = await this.#threads.run('fetch', {
         ...this.#job(key, next, 'value'),
         ...how,
-        // Of the value there is.
+        // The ETag is that of the current value.
         etag: next.created ? undefined : how.etag
       });
     } catch (error) {
@@ -577,7 +580,7 @@ export class Feeds {
     const { etag, ...rest } = change;
     const taken = await this.#inTurn(key, () => {
       const now = this.native.find(key, false);
-      // Deleted meanwhile: the cursor of this version may have been another's since.
+      // The feed was deleted meanwhile: another version may have had this cursor since.
       if (now === null || (now.length === 0 && !next.created)) return { gone: true };
       if (now.length > 0 && !now.upstream) return { published: true };
       return this.#takeNext(key, next, rest, true);
@@ -587,7 +590,7 @@ export class Feeds {
   }
 
   /**
-   * Ends a feed.
+   * Deletes a feed.
    *
    * @param {string} key
    * @returns {Promise<{problem?: string}>}
@@ -603,14 +606,14 @@ export class Feeds {
 
   /**
    * @param {string} key
-   * @returns {object | null} as `find` of native/addon/feeds_wrap.cc has it, without the value; `idle`: milliseconds
-   *     since the last request for it
+   * @returns {object | null} the feed without its value, as `find` of native/addon/feeds_wrap.cc has it; `idle` is the
+   *     time since the last request for the feed, in milliseconds
    */
   find(key) {
     return this.native.find(key, false);
   }
 
-  /** @returns {string[]} the keys of the feeds that were fetched */
+  /** @returns {string[]} the keys of all fetched feeds */
   fetched() {
     return this.native.keys().filter((key) => this.find(key).upstream);
   }
@@ -618,7 +621,7 @@ export class Feeds {
   /**
    * Forgets a fetched feed without watchers.
    *
-   * @returns {boolean} false: not now, as it is watched, or the state can't be written
+   * @returns {boolean} false: the feed has watchers, or the state can't be written
    */
   forget(key) {
     const isGone = this.native.forget(key);
@@ -626,15 +629,15 @@ export class Feeds {
     return isGone;
   }
 
-  /** A first fetch has failed: it is not repeated for so many milliseconds. */
+  /** Notes that the first fetch of a feed failed: requests for it do not repeat the fetch for so many milliseconds. */
   fail(key, milliseconds) {
     this.native.fail(key, milliseconds);
   }
 
   /**
    * @param {number} count how many at most
-   * @returns {{key: string, watching: number, bytes: number, version: number, upstream: boolean}[]} the feeds that the
-   *     most watch, the largest first of as many
+   * @returns {{key: string, watching: number, bytes: number, version: number, upstream: boolean}[]} the feeds with the
+   *     most watchers first; of equal ones the largest
    */
   most(count) {
     return this.native.most(count);
@@ -642,11 +645,11 @@ export class Feeds {
 
   /**
    * @param {object} page
-   * @param {string} page.prefix what its keys begin with
-   * @param {string} page.from they come behind this one
+   * @param {string} page.prefix prefix of the keys
+   * @param {string} page.from the keys after this one
    * @param {number} page.count how many at most
-   * @returns {{feed: string, kind: 'value' | 'log', cursor: string, bytes: number, watching: number}[]} the feeds that
-   *     have a value, or items, in the order of their keys
+   * @returns {{feed: string, kind: 'value' | 'log', cursor: string, bytes: number, watching: number}[]} feeds with a
+   *     value or items, in the order of their keys
    */
   list({ prefix, from, count }) {
     return this.native.list(prefix, from, count).map(({ key, log, bytes, watching, ...cursor }) => {
@@ -655,7 +658,7 @@ export class Feeds {
     });
   }
 
-  /** @returns {{length: number, tag: string} | null} bytes of the answer to a client without a cursor, and what names them */
+  /** @returns {{length: number, tag: string} | null} length in bytes and ETag of the answer to a client without a cursor */
   answerHead(key) {
     return this.native.answerHead(key);
   }

@@ -1,15 +1,15 @@
 import { change } from './change.js';
 
 /**
- * Fetches a value from the upstream, in a worker thread: bounded in time and in size, and not at all
- * when it has not changed since. A redirect is not followed: it could lead to any address that this
- * host reaches, and what is there would be handed to every client that asks for the feed.
+ * Fetches a value from the upstream, in a worker thread. Time and size are bounded, and an unchanged value is not sent
+ * again (ETag). Redirects are not followed: a redirect could lead to any address that this host reaches, and every client
+ * of the feed would get the content of that address.
  */
 
-/** Why a fetch failed, in words for a log and for a problem's detail. */
+/** A failed fetch. Its message is for the log and for the detail of a problem. */
 class FetchError extends Error {}
 
-/** Reads a body, as many bytes as a value may have, whatever its Content-Length says. */
+/** Reads a body. Stops at `most` bytes, whatever its Content-Length says. */
 async function readBody(response, most) {
   const chunks = [];
   let length = 0;
@@ -21,13 +21,13 @@ async function readBody(response, most) {
   return Buffer.concat(chunks);
 }
 
-/** Codes of a connection that the source has closed, as it may a kept one at any time. */
+/** Error codes of a kept connection that the source has closed: it may do so at any time. */
 const CLOSED = ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'];
 
-/** As much of a Location as a log may show. */
+/** Longest part of a Location in the log, in characters. */
 const LONGEST_LOCATION = 200;
 
-/** An answer that is no value, in words. */
+/** Describes an answer that has no value. */
 function wordsForStatus({ status, headers }) {
   const location = headers.get('location');
   if (status < 300 || status > 399 || location === null) return `it answered ${status}`;
@@ -48,18 +48,18 @@ function wordsFor(error, time) {
 /**
  * @param {object} job a Job of lib/feeds/change.js without `body` and `kind`, and:
  * @param {string} job.url
- * @param {number} job.time seconds the whole fetch may take
- * @param {string} [job.etag] of the value there is
- * @param {(job: object) => object} [work] what compares it: change of lib/feeds/change.js
- * @returns {Promise<object>} a Change, with the `etag` there is now; or `{failed}` with the reason
+ * @param {number} job.time timeout of the whole fetch, in seconds
+ * @param {string} [job.etag] of the current value
+ * @param {(job: object) => object} [work] computes the Change: `change` of lib/feeds/change.js
+ * @returns {Promise<object>} a Change with the new `etag`, or `{failed}` with the reason
  */
 export async function fetchValue({ url, time, etag, ...job }, work = change) {
-  // One limit for all of it: a source that drips must not hold its place for ever.
+  // One timeout for the whole fetch: a source that sends byte by byte must not occupy a fetch for good.
   const signal = AbortSignal.timeout(time * 1000);
   try {
     const headers = { Accept: 'application/json', 'User-Agent': 'sprites' };
     if (etag !== undefined) headers['If-None-Match'] = etag;
-    // Not 'error': that does not tell a redirect from any other failure of the network.
+    // Not 'error': that reports a redirect like any other failure of the network.
     const ask = () => fetch(url, { headers, signal, redirect: 'manual' });
     const response = await ask().catch((error) => {
       if (!CLOSED.includes(error.cause?.code)) throw error;

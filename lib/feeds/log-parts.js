@@ -3,11 +3,11 @@ import { canonical, isCanonical } from './canonical.js';
 import { digestOf, pack, unpack } from './packing.js';
 
 /**
- * A log as servers of a world send it to each other (lib/world/shared-feeds.js): in parts, each of some items, one a line.
- * In worker threads.
+ * Logs between the servers of a world (lib/world/shared-feeds.js). A log is sent in parts of some items, one item a line.
+ * These functions run in worker threads.
  */
 
-/** Bytes of a part, unless it is one item alone. */
+/** Largest part, in bytes; a single item may be larger. */
 export const PART_BYTES = 16_384;
 
 const encoder = new TextEncoder();
@@ -16,11 +16,11 @@ const decoder = new TextDecoder();
 const packLines = (lines) => pack(encoder.encode(lines.join('\n')));
 
 /**
- * Puts an item behind those of a part.
+ * Appends an item to a part.
  *
- * @param {{body?: Uint8Array, form?: string, most: number, item: Uint8Array}} job `body`: the part's; missing: there is none
+ * @param {{body?: Uint8Array, form?: string, most: number, item: Uint8Array}} job `body` of the part; absent for the first item
  * @returns {{body: Uint8Array, form: string, begun: boolean, digest: string}} `begun`: the part was full, and the item begins
- *     another; `digest` of the item
+ *     a new one; `digest` of the item
  */
 export function growPart({ body, form, most, item }) {
   const before = body && unpack(body, form, most);
@@ -30,6 +30,8 @@ export function growPart({ body, form, most, item }) {
 }
 
 /**
+ * Unpacks a part and checks it.
+ *
  * @param {{body: Uint8Array, form: string, digest: string, most: number}} job `digest` of the newest item
  * @returns {{items: string[], bytes: number} | {problem: 'bad-value'}}
  */
@@ -46,7 +48,9 @@ export function readPart({ body, form, digest, most }) {
 }
 
 /**
- * @param {{items: Uint8Array | string[]}} job all items of a log, as a JSON array, or each by itself
+ * Splits a log into parts.
+ *
+ * @param {{items: Uint8Array | string[]}} job all items of a log, as the text of a JSON array or as texts
  * @returns {{parts: {count: number, digest: string, body: Uint8Array, form: string}[]}}
  */
 export function splitLog({ items }) {

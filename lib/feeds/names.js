@@ -4,29 +4,29 @@ import { randomInt } from 'node:crypto';
  * Keys and cursors, as native/base/feed_names.h has them.
  */
 
-/** The largest epoch and 1: drawn at random, so that no two lives of a feed share one. */
+/** Bound of epochs, exclusive. An epoch is random, so that a deleted feed and its successor do not share one. */
 const EPOCHS = 2 ** 48 - 1;
 
-/** @returns {number} the epoch of a feed's new life */
+/** @returns {number} a new epoch for a feed */
 export const newEpoch = () => randomInt(1, EPOCHS);
 
-/** The last version there is. A feed comes there only by a number that no server has counted to. */
+/** The last version. No server counts that far: only a forged number gets a feed there. */
 export const LAST_VERSION = Number.MAX_SAFE_INTEGER;
 
 /**
  * @param {{epoch: number, version: number}} cursor
- * @returns {{epoch: number, version: number}} of the version that follows; at the last one of an epoch of its own, so that
+ * @returns {{epoch: number, version: number}} the next version; after the last one it has a new epoch, so that
  *     no cursor means two values
  */
 export const nextCursor = ({ epoch, version }) =>
   version < LAST_VERSION ? { epoch, version: version + 1 } : { epoch: newEpoch(), version };
 
-/** What the key of a feed begins with that tells of another's watchers. */
+/** Prefix of the keys of presence feeds. */
 export const PRESENCE = 'presence/';
 
 /**
  * @param {string} key
- * @returns {string} of the feed that this one tells of; of one that tells of none the same
+ * @returns {string} the key of the feed whose watchers a presence feed counts; any other key unchanged
  */
 export const toldBy = (key) => (key.startsWith(PRESENCE) ? key.slice(PRESENCE.length) : key);
 

@@ -4,19 +4,19 @@ import { openTokens } from './tokens.js';
 import { openUpstream } from './upstream.js';
 
 /**
- * Everything that belongs to the feeds of a server, in one piece.
+ * Opens the feeds of a server: the table, its worker threads, the tokens and the upstream.
  *
  * @param {object} parts
  * @param {object} parts.options see lib/operator/options.js
  * @param {import('../torus/address-limits.js').AddressLimits} parts.limits
- * @param {import('../torus/pool.js').Pool} parts.pool whose state keeps them
+ * @param {import('../torus/pool.js').Pool} parts.pool keeps the feeds in its state
  * @param {import('../server/state.js').State} parts.state
  * @param {import('pino').Logger} parts.log
- * @param {string[]} [parts.publishTokens] besides those of the file
+ * @param {string[]} [parts.publishTokens] tokens besides those of the file
  * @returns {{feeds: Feeds, tokens: ReturnType<typeof openTokens>, ready: Promise<void>, status: () => object,
  *     reload: () => void, close: () => Promise<void>}}
- *     `ready`: when they can be served; `reload` reads the tokens anew
- * @throws {Error} in one line: a file of tokens that can't be used, or feeds of the last run that there is no room for
+ *     `ready` resolves when the feeds can be served; `reload` reads the tokens again
+ * @throws {Error} with a message of one line: the token file can't be used, or there is no room for the feeds of the last run
  */
 export function openFeeds({ options, limits, pool, state, log, publishTokens }) {
   const tokens = openTokens(options, publishTokens);
@@ -31,7 +31,7 @@ export function openFeeds({ options, limits, pool, state, log, publishTokens }) 
   }
   const upstream = openUpstream({ feeds, options, log });
   const ready = state.doubtful ? feeds.renew() : Promise.resolve();
-  // It may fail before a caller waits for it.
+  // The promise may reject before a caller waits for it.
   ready.catch(() => {});
   return {
     feeds,

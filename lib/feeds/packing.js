@@ -4,22 +4,22 @@ import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { RoomError, ValueError } from '../client/patch.js';
 
 /**
- * Values as one server sends them to another (lib/world/feed-store.js): compressed, where that is worth it. In
- * worker threads.
+ * Values between the servers of a world (lib/world/feed-store.js): compressed where that makes them smaller. These
+ * functions run in worker threads.
  */
 
-/** @param {Uint8Array} value @returns {string} what tells values apart */
+/** @param {Uint8Array} value @returns {string} its SHA-256 */
 export const digestOf = (value) => createHash('sha256').update(value).digest('base64url');
 
-/** Shorter ones go as they are. */
+/** Smallest value that is compressed, in bytes. */
 const PACK_FROM = 1024;
 
-/** Fast: a document of 165 kB takes some 2 ms. */
+/** The fastest level: a document of 165 kB takes some 2 ms. */
 const LEVEL = 1;
 
 /**
  * @param {Uint8Array} value
- * @returns {{body: Uint8Array, form: 'plain' | 'deflate'}} `body` is memory of its own
+ * @returns {{body: Uint8Array, form: 'plain' | 'deflate'}} `body` has its own memory
  */
 export function pack(value) {
   if (value.length >= PACK_FROM) {
@@ -34,7 +34,7 @@ export function pack(value) {
  * @param {string} form
  * @param {number} most bytes
  * @returns {Uint8Array}
- * @throws {ValueError} when it is none; RoomError when it unpacks to more than `most` bytes
+ * @throws {ValueError} when the body is damaged; RoomError when it unpacks to more than `most` bytes
  */
 export function unpack(body, form, most) {
   if (form === 'plain') return body;

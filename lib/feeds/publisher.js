@@ -1,19 +1,20 @@
 import { PRESENCE } from './names.js';
 
 /**
- * What may be published, by every publisher: a client with a token (routes.js), or the program that the server is in
- * (lib/server/program.js). Only the arena publishes its feeds; its control takes commands. Presence is the server's.
+ * The rules for every publisher: a client with a token (routes.js), and the program that runs the server
+ * (lib/server/program.js). Only the arena publishes its feeds; its control feed accepts commands. Only the server publishes
+ * presence feeds.
  *
  * @param {object} parts
  * @param {import('./feeds.js').Feeds} parts.feeds
- * @param {import('../arena/arena.js').Arena} [parts.arena] where there is one
+ * @param {import('../arena/arena.js').Arena} [parts.arena] absent without --arena
  * @param {{feedBytes: number}} parts.options
  */
 export function openPublisher({ feeds, arena, options }) {
   const roleOf = (key) => (key.startsWith(PRESENCE) ? 'presence' : arena?.owns(key));
   const controls = (key) => roleOf(key) === 'control';
 
-  /** @returns {string | undefined} the problem for which a publication is not looked at */
+  /** @returns {string | undefined} the problem with which a publication is refused before its body is read */
   function refuses(key, kind) {
     const role = roleOf(key);
     if (role !== undefined && (role !== 'control' || kind === 'item')) return 'reserved-feed';
@@ -23,10 +24,10 @@ export function openPublisher({ feeds, arena, options }) {
   return {
     refuses,
 
-    /** @returns {number} the bytes that a publication may have */
+    /** @returns {number} largest body of a publication, in bytes */
     most: (key) => (controls(key) ? arena.commandBytes : options.feedBytes),
 
-    /** @returns {string} the problem of one that has more */
+    /** @returns {string} the problem of a larger body */
     tooLarge: (kind) => (kind === 'item' ? 'item-too-large' : 'feed-too-large'),
 
     /**

@@ -20,18 +20,18 @@ const KINDS = new Map([
   ['application/merge-patch+json', 'merge-patch']
 ]);
 
-/** For a moment a cache may say what is newest. */
+/** Cache-Control of the newest value: a cache may serve it for a second. */
 export const NEWEST = 'public, s-maxage=1, max-age=0';
 
-/** Feeds in an answer with keys, at most. */
+/** Most feeds in a page of keys. */
 const PAGE = 1000;
 
-/** What every answer that may be compressed says. */
+/** Headers of every answer that may be compressed. */
 export const varied = ({ Vary }) => ({
   Vary: Vary ? `${Vary}, Accept-Encoding` : 'Accept-Encoding'
 });
 
-/** What every answer says that a cache may keep, but for how long: a stream is another form of the same. */
+/** Headers of every answer that a cache may keep, without its time. An event stream is another form of the same resource. */
 export function cached(common) {
   const { Vary } = varied(common);
   const fields = { ...common, Vary: `${Vary}, Accept` };
@@ -58,7 +58,7 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
 
   /** Has a watch request answered, now or later. */
   function watch(request, wanted) {
-    // 2^32 and more is above every hold, and no number of the table's.
+    // The table counts the hold in 32 bits; a larger one is above every --hold.
     if (wanted.hold > options.hold) throw new Refusal('bad-hold');
     request.watch({ ...wanted, from: request.address });
   }
@@ -67,12 +67,12 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
 
   const watchOf = (request) => readFeedWatch(keyOf(request.path), request.query, request.headers);
 
-  /** Refuses a client that may not read a feed, before anything is said of it. */
+  /** Refuses a client that may not read a feed, before an answer says whether the feed exists. */
   async function grantFor(request, key) {
     return isPrivate(key) ? grantOf(request, (grant) => grant.reads(key)) : undefined;
   }
 
-  /** The grant that names a client of a public feed. A token that is no grant has no rights: the client reads without a name. */
+  /** Returns the grant that names a client of a public feed. With a token that is not a grant the client reads without a name. */
   async function nameFor(request) {
     if (!grants?.open) return undefined;
     const { grant, token } = await grants.admit(request);
@@ -85,11 +85,11 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
     return watch(request, { ...wanted, grant });
   }
 
-  /** A list's private feeds: by what grant, and what is said of each that it does not open. */
+  /** Returns the grant that opens the private feeds of a list, and the problem of each feed that it does not open. */
   async function openedOf(request, keys) {
     if (!keys.some(isPrivate)) return { grant: await nameFor(request) };
     const { grant, problem } = await grants.admit(request);
-    // With a new grant all of it is to be asked again.
+    // The client repeats the whole request with a new grant.
     if (problem !== undefined && problem !== 'grant-required') throw new Refusal(problem);
     const problemOf = (key) => {
       if (!isPrivate(key) || grant?.reads(key)) return undefined;
@@ -108,7 +108,7 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
     return watchMany(request, readPostedWatch(bytes));
   }
 
-  /** What GET without a cursor would answer, without it; nothing is fetched. */
+  /** Answers with the headers that GET without a cursor would have. Does not fetch from the upstream. */
   async function head(request) {
     const { keys, last, noneMatch = '', gzip } = watchOf(request);
     await grantFor(request, keys[0]);
@@ -116,7 +116,7 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
     if (answer === null) throw new Refusal('unknown-feed');
     if (last !== undefined && !feeds.find(keys[0]).log) throw new Refusal('not-a-log');
     const headers = { 'Content-Type': 'application/json' };
-    // What GET compresses, or takes from the end of a log, has a length and a tag of its own (RFC 9110, section 9.3.2).
+    // A compressed answer, and the end of a log, have a length and a tag of their own (RFC 9110, section 9.3.2).
     const isOther = last > 0 || (gzip && answer.length >= COMPRESS_FROM);
     if (!isOther) headers['Content-Length'] = answer.length;
     const mayKeep = options.feedCache > 0 && !isPrivate(keys[0]);
@@ -153,20 +153,20 @@ export function feedRoutes({ publisher, feeds, grants, options, tools }) {
     return json(200, { feeds: page.slice(0, PAGE), next });
   }
 
-  /** The answer to a publication. */
+  /** Returns the answer to a publication. */
   function published({ problem, detail, created, cursor, watching }) {
     if (problem !== undefined) throw new Refusal(problem, { detail });
     return json(created ? 201 : 200, { cursor, watching });
   }
 
-  /** The key that a request may publish. */
+  /** Returns the key, if the request may publish it. */
   async function publishedKey(request) {
     const key = keyOf(request.path);
     await authorizeFor(request, key);
     return readKey(key);
   }
 
-  /** Publishes what a request of a publisher has brought. */
+  /** Publishes the body of a request. */
   async function publish(request, key, kind) {
     const refusal = publisher.refuses(key, kind);
     if (refusal !== undefined) throw new Refusal(refusal);

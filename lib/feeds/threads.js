@@ -1,20 +1,20 @@
 import { Worker } from 'node:worker_threads';
 
 /**
- * The worker threads that parse, compare, compress and fetch, so that the main loop does not. A thread takes 8 MB, and
- * starts with the first job that finds no idle one: a millisecond or two of the main loop, and the job waits for 35. A
- * thread that dies (a value may need more memory than it has) fails its jobs, and the next job
- * starts another. One that works on a job for too long is ended: that job fails, and others do what
- * else it had to do. The thread itself ends when the call that it is in is back in JavaScript: to parse, write or
- * compress a value of the largest --feed-bytes, 64 MiB, takes up to 20 s.
+ * The worker threads that parse, compare, compress and fetch for the main thread. A thread takes 8 MB. It starts with the
+ * first job that finds no idle thread; this takes a millisecond or two of the main thread, and the job waits for 35. When a
+ * thread dies (a value may need more memory than the thread has), its jobs fail, and the next job starts another thread. A
+ * thread that works on one job for too long is terminated: that job fails, and other threads do its other jobs. The thread
+ * itself ends when its current call returns to JavaScript: to parse, write or compress a value of the largest --feed-bytes,
+ * 64 MiB, takes up to 20 s.
  */
 
 const PROGRAM = new URL('worker.js', import.meta.url);
 
-/** Memory a thread may use, in MiB. A value of 1 MB that is parsed several times takes some 30. */
+/** Memory limits of a thread, in MiB. A value of 1 MB that is parsed several times takes some 30. */
 const MEMORY = { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 64 };
 
-/** Seconds that a job may take: several times what the worst value of the usual --feed-bytes takes. */
+/** Timeout of a job, in seconds: several times that of the worst value of the default --feed-bytes. */
 const JOB_TIME = 30;
 
 /** A job whose thread has died. */
@@ -28,8 +28,8 @@ export class Threads {
   #program;
   #jobTime;
   /**
-   * `underWay`: the number of the job it works on, `at` what that was when it was last looked at, and
-   * `since` when it became that.
+   * `underWay` has the number of the current job, `at` that number at the last look, and `since` the time at which `at`
+   * changed.
    *
    * @type {{worker: Worker, jobs: Map<number, {task: string, job: object, resolve: Function, reject: Function}>,
    *     underWay: Int32Array, at: number, since: number, watch?: NodeJS.Timeout}[]}
@@ -39,8 +39,8 @@ export class Threads {
   #closed = false;
 
   /**
-   * @param {number} most threads there may be
-   * @param {URL} [program] what they run: lib/feeds/worker.js
+   * @param {number} most most threads
+   * @param {URL} [program] the program of a thread: lib/feeds/worker.js
    * @param {number} [jobTime] seconds
    */
   constructor(most, program = PROGRAM, jobTime = JOB_TIME) {
@@ -49,24 +49,24 @@ export class Threads {
     this.#jobTime = jobTime;
   }
 
-  /** Jobs that are under way. */
+  /** Number of jobs under way. */
   get busy() {
     return this.#threads.reduce((sum, { jobs }) => sum + jobs.size, 0);
   }
 
-  /** Threads that are running. */
+  /** Number of running threads. */
   get count() {
     return this.#threads.length;
   }
 
   /**
-   * Has a job done by the thread with the least to do.
+   * Gives a job to the thread with the fewest jobs.
    *
    * @param {'change' | 'compress' | 'pack' | 'growPart' | 'readPart' | 'splitLog' | 'fetch'} task see lib/feeds/worker.js
-   * @param {object} job its parts; bytes in it are copied
-   * @returns {Promise<object>} its outcome
+   * @param {object} job its parts; bytes are copied
+   * @returns {Promise<object>} the outcome
    * @throws {ThreadError} when the thread has died
-   * @throws {JobTimeError} when it took too long
+   * @throws {JobTimeError} when the job took too long
    */
   run(task, job) {
     if (this.#closed) return Promise.reject(new ThreadError('the server ends'));
@@ -76,22 +76,22 @@ export class Threads {
   }
 
   #send(thread, one) {
-    // Never 0, which is none, and no more than a thread can write down.
+    // Never 0, which means no job, and at most what fits in an Int32Array.
     const id = (this.#last = (this.#last % 0x7fffffff) + 1);
     thread.jobs.set(id, one);
-    // Threads with nothing to do do not keep the process alive.
+    // Only a thread with a job keeps the process alive.
     thread.worker.ref();
     thread.watch ??= setInterval(() => this.#look(thread), this.#jobTime * 250);
     thread.worker.postMessage({ id, task: one.task, job: one.job });
   }
 
-  /** Stops timing the job of a thread that has nothing to do, or has ended. */
+  /** Stops the timer of a thread that is idle or has ended. */
   #rest(thread) {
     clearInterval(thread.watch);
     thread.watch = undefined;
   }
 
-  /** Ends a thread that has worked on one job for too long. */
+  /** Terminates a thread that has worked on one job for too long. */
   #look(thread) {
     const at = Atomics.load(thread.underWay, 0);
     if (at !== thread.at) {

@@ -8,26 +8,26 @@ import { FetchTurns } from './fetch-turns.js';
  *                                                    └▶ failed: later and later; the value stands
  *   no request for --feed-idle ─▶ forgotten
  *
- * What an earlier run has fetched goes on as if this one had, and is forgotten where there is no upstream any more.
+ * Feeds that an earlier run fetched are fetched on by this run. Without --upstream they are forgotten.
  */
 
-/** The longest wait between two fetches of a feed that fail, in milliseconds. */
+/** Longest wait between two failing fetches of a feed, in milliseconds. */
 const LONGEST_BACKOFF = 300000;
 
-/** Doublings after which a wait is the longest, whatever it began with. */
+/** Most doublings of a wait: with these even the shortest wait has become the longest. */
 const MOST_DOUBLINGS = 20;
 
-/** Lines of the log of one level in so many milliseconds: an upstream may fail for all feeds, and clients may ask for any key. */
+/** Most log lines of one level in LINES_TIME milliseconds: an upstream may fail for all feeds, and clients may request any key. */
 const MOST_LINES = 10;
 const LINES_TIME = 60_000;
 
-/** In place of the number of an address. */
+/** Asker of a feed that no client of this run has requested. */
 const NOBODY = 0;
 
-/** A random share, between half and all, of a wait: feeds that failed together are retried apart. */
+/** Returns a random part of a wait, between half and all of it, so that feeds that failed together are not retried together. */
 const jitter = (milliseconds) => milliseconds * (0.5 + Math.random() / 2);
 
-/** @returns {(level: string, fields: object, message: string) => void} logs at most so many, and how many were left out */
+/** @returns {(level: string, fields: object, message: string) => void} a logger with a rate limit; it logs how many lines it omitted */
 function fewLines(log) {
   let began = -Infinity;
   let lines = { warn: 0, info: 0 };
@@ -55,11 +55,11 @@ function fewLines(log) {
 export function openUpstream({ feeds, options, log }) {
   const every = options.upstreamEvery * 1000;
   const idle = options.feedIdle * 1000;
-  /** What is known of a key that is fetched. @type {Map<string, object>} */
+  /** The fetched keys and their state. @type {Map<string, object>} */
   const sources = new Map();
-  /** Those that are to be fetched, and are not being fetched. */
+  /** Sources that wait for their fetch. */
   const turns = new FetchTurns(options.upstreamAtOnce);
-  // Feeds that were never fetched leave the others their lines.
+  // Failing first fetches must not use up the lines of feeds that worked before.
   const [ofFirst, ofOthers] = [fewLines(log), fewLines(log)];
   const tell = ({ key, first }, level, message, more) =>
     (first ? ofFirst : ofOthers)(level, { feed: key, ...more }, message);
@@ -72,18 +72,18 @@ export function openUpstream({ feeds, options, log }) {
     source.timer.unref();
   }
 
-  /** The time to fetch a feed again has come: it is fetched if it is watched. */
+  /** Fetches a feed again if it is watched; forgets it if it is idle. */
   function look(source) {
     const feed = feeds.find(source.key);
     if (feed === null || (feed.length > 0 && !feed.upstream)) return forget(source);
-    // A client that is about to poll again is not parked for a moment.
+    // Between two polls a client is not parked for a moment.
     if (feed.watching > 0 || feed.idle < every) {
       turns.add(source);
       return work();
     }
     const left = idle - feed.idle;
     if (left > 0) return after(source, Math.min(every, left + 1));
-    // Where it can't be written that the feed is forgotten, it is tried again.
+    // If the journal can't be written, the feed is forgotten later.
     return feeds.forget(source.key) ? forget(source) : after(source, every);
   }
 
@@ -117,7 +117,7 @@ export function openUpstream({ feeds, options, log }) {
     source.failures = 0;
     source.first = false;
     source.etag = etag;
-    // Deleted during the fetch, and asked for anew: what came was compared with what is gone.
+    // The feed was deleted during the fetch and requested again: the fetched value was compared with the deleted one.
     after(source, feeds.find(source.key)?.length === 0 ? 0 : every);
   }
 
@@ -125,7 +125,7 @@ export function openUpstream({ feeds, options, log }) {
     counts.fetchesFailed += 1;
     const wait = Math.min(every * 2 ** Math.min(source.failures, MOST_DOUBLINGS), LONGEST_BACKOFF);
     const milliseconds = Math.round(jitter(wait));
-    // Logged once, not at every try: the failure may last for days.
+    // Logged once, not at every retry: the failure may last for days.
     if (source.failures === 0) tell(source, 'warn', 'the upstream has failed', { reason });
     source.failures += 1;
     const feed = feeds.find(source.key);

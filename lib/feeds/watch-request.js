@@ -3,28 +3,28 @@ import { isObject } from '../client/answers.js';
 import { isCursor, isKey } from './names.js';
 
 /**
- * Reads what a watch request asks for. The native readers accept only some of these requests,
- * and read those alike (native/http/feed_grammar.h, native/http/watch_reader.h).
+ * Reads watch requests. The native readers accept only some of these requests, and read them in the same way
+ * (native/http/feed_grammar.h, native/http/watch_reader.h).
  */
 
-/** What POST /feeds may have: 32 keys and cursors of full length, and room for white space. */
+/** Largest body of POST /feeds, in bytes: 32 keys and cursors of full length, and room for white space. */
 export const WATCH_BYTES = 16384;
 
 const FEEDS_AT_ONCE = 32;
 const DECIMAL = /^[0-9]{1,16}$/;
 
-/** The most items that a request may ask back for. */
+/** Largest `last` of a request for a log, in items. */
 const LAST = 1000000;
 
 const COUNT = /^[1-9][0-9]{0,6}$/;
 
 /**
- * Without blanks around it: two characters here, not all that trim() takes for one. One look at each: a search for
- * blanks up to the end would look at those in the middle anew from each of them.
+ * Removes spaces and tabs at both ends; trim() would remove more kinds of blanks. The pattern looks at each character once:
+ * a search for blanks at the end would start again at every blank in the middle.
  */
 const trimmed = (text) => /[^ \t](?:.*[^ \t])?/s.exec(text)?.[0] ?? '';
 
-/** The weight that a list such as Accept gives to a name; undefined when it is not in it. */
+/** Returns the weight of a name in a list such as Accept; undefined when the list does not have the name. */
 function weightOf(list, name) {
   for (const member of list.split(',')) {
     const [value, ...parameters] = member.split(';').map((part) => trimmed(part).toLowerCase());
@@ -37,7 +37,7 @@ function weightOf(list, name) {
 
 const accepts = (list, name) => (weightOf(list ?? '', name) ?? 0) > 0;
 
-/** A member of the query that may be there once. */
+/** Returns a parameter of the query. Refuses a repeated one. */
 function readOnce(query, name, problem) {
   const values = query.getAll(name);
   if (values.length > 1) throw new Refusal(problem);
@@ -49,7 +49,7 @@ function readAfter(text) {
   return text;
 }
 
-/** How many items back a log is to be read, 0 for all; undefined: it is not said. */
+/** Returns how many items to read from the end of a log, 0 for all; undefined where the query does not say. */
 function readPlace(query) {
   const from = readOnce(query, 'from', 'bad-from');
   const last = readOnce(query, 'last', 'bad-from');
@@ -67,19 +67,19 @@ function readHold(hold) {
   return hold;
 }
 
-/** What a query says besides the feeds. */
+/** Reads the parameters besides the feeds. */
 function readHow(query) {
   const hold = readOnce(query, 'hold', 'bad-hold');
   if (hold !== undefined && !DECIMAL.test(hold)) throw new Refusal('bad-hold');
   const delta = readOnce(query, 'delta', 'bad-delta') ?? '0';
   if (!['0', '1'].includes(delta)) throw new Refusal('bad-delta');
   const turn = readOnce(query, 'turn', 'bad-turn');
-  // It has the form of a cursor. It makes another address of the same request for the caches between, and says no more.
+  // A turn has the form of a cursor. It only gives the request another URL, for the caches on the way.
   if (turn !== undefined && !isCursor(turn)) throw new Refusal('bad-turn');
   return { hold: readHold(hold === undefined ? undefined : Number(hold)), delta: delta === '1' };
 }
 
-/** Several feeds, each with a cursor. */
+/** Reads several feeds, each with a cursor. */
 function readFeeds(entries) {
   if (entries.length === 0 || entries.length > FEEDS_AT_ONCE) throw new Refusal('bad-watch');
   for (const [key, after] of entries) {
@@ -106,7 +106,7 @@ export function readKey(key) {
 
 /**
  * @param {Record<string, string>} headers by their names in lower case
- * @returns {boolean} whether a client can read what is compressed
+ * @returns {boolean} whether the client accepts gzip
  */
 export const readsGzip = (headers) => accepts(headers['accept-encoding'], 'gzip');
 
@@ -117,8 +117,8 @@ export const readsGzip = (headers) => accepts(headers['accept-encoding'], 'gzip'
  * @param {URLSearchParams} query
  * @param {Record<string, string>} headers by their names in lower case
  * @returns {{keys: string[], afters: string[], hold?: number, delta: boolean, gzip: boolean,
- *     stream: boolean, last?: number, noneMatch?: string}} seconds in `hold` are not yet compared with the server's
- *     `--hold`; `last`: so many items back in a log, 0 for all
+ *     stream: boolean, last?: number, noneMatch?: string}} `hold` in seconds is not yet compared with
+ *     `--hold`; `last` is the number of items from the end of a log, 0 for all
  * @throws {Refusal}
  */
 export function readFeedWatch(key, query, headers) {

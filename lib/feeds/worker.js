@@ -7,12 +7,12 @@ import { digestOf, pack } from './packing.js';
 
 /**
  * A worker thread of the feeds: parses, compares, compresses and fetches, one message a job
- * (lib/feeds/threads.js sends them). It keeps nothing from one job to the next.
+ * (lib/feeds/threads.js sends them). A thread keeps nothing from one job to the next.
  */
 
 const underWay = new Int32Array(workerData);
 
-/** Does the part of a job that keeps the thread from all else: the main thread sees which job it is. */
+/** Runs the synchronous part of a job. The main thread can see which job that is. */
 function during(id, part) {
   Atomics.store(underWay, 0, id);
   try {
@@ -33,7 +33,7 @@ const tasks = {
   fetch: (job, id) => fetchValue(job, (fetched) => during(id, () => change(fetched)))
 };
 
-/** The memory of an outcome goes to the main thread; a part of a larger one is copied. */
+/** Returns bytes whose memory can be transferred to the main thread: a view of a larger buffer is copied. */
 function owned(bytes) {
   return bytes.byteLength === bytes.buffer.byteLength ? bytes : Uint8Array.from(bytes);
 }
@@ -47,7 +47,7 @@ parentPort.on('message', async ({ id, task, job }) => {
       outcome[name] = owned(value);
       transfer.push(outcome[name].buffer);
     }
-    // An empty buffer may be there more than once, and need not be given away.
+    // An empty buffer may occur more than once, and need not be transferred.
     parentPort.postMessage(
       { id, outcome },
       transfer.filter((buffer) => buffer.byteLength > 0)
