@@ -25,14 +25,14 @@ import { Directory } from './lib/world/directory.js';
 import { openWorld } from './lib/world/open.js';
 
 /**
- * The whole program on one page, its parts in the order in which they are made:
+ * The whole program on one page. The parts are made in this order:
  *
  *   options ─▶ pool ─▶ state ─▶ feeds, arena, world ─▶ live counts ─▶ routes ─▶ door ─▶ admin port ─▶ ports
  *
  * native/README.md has the way of a sprite through the code, file by file. A route is added in lib/http/routes.js.
  *
- * bin/sprites starts it, with the options and the signals of lib/server/command-line.js; another Node program that
- * wants a server beside its own calls `createServer`.
+ * bin/sprites calls `start`, with the options and the signals of lib/server/command-line.js. Another Node program calls
+ * `createServer` for a server of its own.
  */
 
 /**
@@ -41,14 +41,14 @@ import { openWorld } from './lib/world/open.js';
  * @param {object} given options as lib/operator/options.js reads them
  * @param {import('pino').Logger} [log]
  * @param {AbortSignal} [signal] ends a start that waits for the state of another server
- * @param {{fetch?: Function, publishTokens?: string[], grants?: object, ownsProcess?: boolean}} [program] what the program
- *     that it is in adds: see createServer; or that there is no other: see createDoor
+ * @param {{fetch?: Function, publishTokens?: string[], grants?: object, ownsProcess?: boolean}} [program] additions of the
+ *     surrounding program (see createServer), or `ownsProcess` where there is none (see createDoor)
  * @returns {Promise<{port: number, transientPort: number, tlsPort: number, adminPort: number,
  *     pool: Pool, feeds: object, status: () => object, reload: () => void, stop: () => Promise<void>}>} `status` is the
- *     admin port's; `reload` reads TLS's certificate and key anew, and the tokens of publishers; `stop`
+ *     admin port's; `reload` reads the TLS certificate, its key and the tokens of publishers again; `stop`
  *     answers every parked poll within the drain window, closes every connection and lets the process end
- * @throws {Error} when there is no addon (ERR_SPRITES_ADDON), a port can't be had (EADDRINUSE …), or a game is not
- *     as it must be
+ * @throws {Error} when there is no addon (ERR_SPRITES_ADDON), a port can't be opened (EADDRINUSE …), or a game is
+ *     invalid
  */
 export async function start(given, log = createLog('silent'), signal = undefined, program = {}) {
   const games = findGames(given);
@@ -81,7 +81,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
 
     const live = life.closes(openLive({ options, pool, feeds, arena, state, world }));
     const refusals = life.closes(createRefusals(log));
-    // A site of the program's own has a page of its own.
+    // A program with a site of its own has its own page.
     const without = program.fetch ? ['/'] : [];
     const pages = openPages(arenaFiles(options, games), options.play !== undefined, without);
     const routes = createRoutes({
@@ -103,7 +103,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     life.closes(
       watchGames({
         ...{ options, games, log },
-        // A game that is tried begins anew with each change.
+        // A game under trial restarts with each change of its files.
         isPlayed: (name) => options.play === undefined && arena.isPlayed(name),
         changed() {
           pages.replace(arenaFiles(options, games));
@@ -113,7 +113,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     );
 
     let port;
-    /** The problem that keeps the server from being one to send clients to, if any. */
+    /** The problem for which a load balancer must not send clients to this server, if any. */
     function unready() {
       if (life.draining) return 'draining';
       if (port === undefined) return 'joining';
@@ -135,7 +135,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
       await door.listen({ host, ...transient, option: 'transient-port', transient: true });
     }
     port = await door.listen({ host, port: options.port });
-    // The start has kept the loop busy, but no client was waiting yet.
+    // The start blocked the event loop, but no client was waiting yet.
     live.metrics.forgetStalls();
     world.start(port);
     return {
@@ -155,8 +155,8 @@ export async function start(given, log = createLog('silent'), signal = undefined
 }
 
 /**
- * Starts a server within another Node program. It touches nothing of the process: no signal, no exit code, no
- * output. Options are those of the command line in camel case, and of the environment it reads none.
+ * Starts a server within another Node program. The server changes nothing of the process: no signal, no exit code, no
+ * output. Its options are those of the command line in camel case. It reads no environment variables.
  *
  * @type {import('./lib/server/types/server.js').createServer}
  */

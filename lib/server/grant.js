@@ -32,9 +32,9 @@ function secondsOf(text) {
 }
 
 /**
- * @param {string[]} args behind the command's name
- * @returns {Promise<string>} what is to be printed
- * @throws {Error} in one line
+ * @param {string[]} args arguments behind the command's name
+ * @returns {Promise<string>} the text to print
+ * @throws {Error} with a message of one line
  */
 export async function grantCommand(args) {
   const { values } = readArguments(args, { options: OPTIONS, switches: SWITCHES });

@@ -3,24 +3,24 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { addUp } from '../base/add-up.js';
 
 /**
- * How a server ends: in order, answering all within the drain window, or at once where a start fails.
+ * The end of a server: in order, with all polls answered within the drain window, or at once after a failed start.
  *
  *   draining ─▶ every parked poll answered ─▶ what is under way answered ─▶ closed, the last opened first
- *            ─▶ the state kept, and its lock given back
+ *            ─▶ the state written, and its lock released
  */
 
-/** How often a stopping server looks whether every client has been answered, in milliseconds. */
+/** Interval at which a stopping server checks whether every client has been answered, in milliseconds. */
 const LOOK = 50;
 
-/** Milliseconds that event streams with slow readers, and requests under way, have beyond the drain window. */
+/** Extra time after the drain window for slow readers of event streams and for requests under way, in milliseconds. */
 const PATIENCE = 5000;
 
-/** Waits until nothing is left, or the time is over. */
+/** Waits until nothing is left, or until the timeout. */
 async function over(left, end) {
   while (left() > 0 && performance.now() < end) await pause(LOOK);
 }
 
-/** Does all of it in order, also where some of it fails. @returns {Promise<Error[]>} what has failed */
+/** Runs all steps in order, even if some fail. @returns {Promise<Error[]>} the failures */
 async function failuresOf(acts) {
   const errors = [];
   for (const act of acts) {
@@ -39,10 +39,10 @@ export class Life {
   #state;
   /** @type {{close: () => unknown}[]} */
   #open = [];
-  /** Those that accept connections. @type {{stopListening: () => void, closeIdle: () => number | void}[]} */
+  /** Parts that accept connections. @type {{stopListening: () => void, closeIdle: () => number | void}[]} */
   #doors = [];
 
-  /** Whether new clients are to go elsewhere. */
+  /** Whether the server refuses new clients. */
   draining = false;
 
   /**
@@ -59,7 +59,7 @@ export class Life {
 
   /**
    * @template {{close: () => unknown}} Part
-   * @param {Part} part what is closed at the end, before what was given here earlier
+   * @param {Part} part is closed at the end, before the parts that were added earlier
    * @returns {Part}
    */
   closes(part) {
@@ -69,8 +69,8 @@ export class Life {
 
   /**
    * @template {{close: () => unknown, stopListening: () => void, closeIdle: () => number | void}} Door
-   * @param {Door} door what accepts connections until the server ends; `closeIdle` closes those that nothing is owed to,
-   *     and gives how many are left
+   * @param {Door} door accepts connections until the server ends; `closeIdle` closes connections without a request under
+   *     way, and returns how many are left
    * @returns {Door}
    */
   accepts(door) {
@@ -79,10 +79,10 @@ export class Life {
   }
 
   /**
-   * Ends a start that has failed.
+   * Cleans up after a failed start.
    *
    * @param {Error} why
-   * @returns {Promise<never>} rejects with it
+   * @returns {Promise<never>} rejects with `why`
    */
   async fail(why) {
     await failuresOf([...this.#closings(), () => this.#state.release(), () => this.#pool.close()]);
@@ -92,7 +92,7 @@ export class Life {
   /**
    * Ends a server.
    *
-   * @param {object} parts what takes part in it: feeds, arena, world and the front door
+   * @param {object} parts feeds, arena, world and the front door
    */
   async stop(parts) {
     const [first] = await failuresOf([
@@ -104,7 +104,7 @@ export class Life {
     if (first) throw first;
   }
 
-  /** Waits until all is answered that may be. */
+  /** Waits until every request that may be answered is answered. */
   async #answerAll({ feeds, arena, world, door }) {
     const window = this.#options.drain * 1000;
     this.draining = true;
@@ -117,7 +117,7 @@ export class Life {
     const end = performance.now() + window + PATIENCE;
     await this.#everyoneAnswered(feeds, door, end);
     await left;
-    // The rest of a body may take its time, and may never come.
+    // The rest of a request body may come late, or never.
     await over(() => this.#doors.reduce((sum, door) => sum + (door.closeIdle() ?? 0), 0), end);
     await arena.rest();
     feeds.feeds.rests = true;
@@ -125,7 +125,7 @@ export class Life {
     await pause(LOOK);
   }
 
-  /** Polls are answered by themselves. A poll that waits for the disk, and a stream for its reader, may wait for ever. */
+  /** Drained polls are answered without help. A poll that waits for the disk, and a stream that waits for its reader, may never end. */
   async #everyoneAnswered(feeds, door, end) {
     const left = () => {
       const { watching, streams } = addUp([feeds.status(), door.counts().feeds]);

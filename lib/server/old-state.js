@@ -5,31 +5,31 @@ import { isCanonical } from '../feeds/canonical.js';
 import { isKey } from '../feeds/names.js';
 
 /**
- * What version 0.1 has kept in files of its own beside FILE: feeds, arenas and bans. They are read once, by the first
- * start with this version; then they are in the state itself (native/store/shelf.h), and are called FILE.….previous.
+ * Reads the files in which version 0.1 kept feeds, arenas and bans beside FILE. The first start with this version reads
+ * them once. Then the state itself has their content (native/store/shelf.h), and they are renamed to FILE.….previous.
  *
  *   FILE.feeds     sprites-feeds 2 RUN, heads and bytes, a checksum: after an end in order
  *   FILE.arena     sprites-arena 1 RUN SHA-256, JSON
  *   FILE.bans      {"bans":[{"address":"192.0.2.1","end":1763785200000}]}
- *   FILE.epochs    cursors without values: nothing is left of them to go on with
+ *   FILE.epochs    cursors without values: not used any more
  *
- * A file that is not of the run that has written the state is set aside as well: it belongs to another one.
+ * A file of another run than the state's is only renamed: it belongs to another state.
  */
 
 const NEWLINE = 0x0a;
 
-/** A player's note (native/arena/arena.h): newest, address, number, how many values; and the values. */
+/** A player's note (native/arena/arena.h): newest input, address, number, count of values; then the values. */
 const PLAYER_NOTE = 32;
 
 const sumOf = (bytes) => createHash('sha256').update(bytes).digest('hex');
 
 class OldStateError extends Error {}
 
-/** @returns {Buffer | undefined} what is in a file of at most `most` bytes; undefined when there is none. No link is followed */
+/** @returns {Buffer | undefined} the content of a file of at most `most` bytes; undefined when there is no file. Links are not followed */
 function readWhole(path, most) {
   let fd;
   try {
-    // Not to wait for the other end of a pipe, which is refused anyway.
+    // NONBLOCK: the open of a pipe, which is refused below, must not wait for its other end.
     fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
     if (error.code === 'ENOENT') return undefined;
@@ -51,7 +51,7 @@ function check(holds, why = 'it is damaged') {
 
 const isCount = (number) => Number.isSafeInteger(number) && number >= 0;
 
-/** Whether the head of a feed has what it must have. */
+/** Whether a feed's head is complete. */
 function isHead({ key, epoch, version, patches = [], value, log }) {
   return (
     typeof key === 'string' &&
@@ -62,7 +62,7 @@ function isHead({ key, epoch, version, patches = [], value, log }) {
   );
 }
 
-/** @returns {object[]} feeds as Feeds#restore takes them; undefined: of another run */
+/** @returns {object[]} feeds for Feeds#restore; undefined: the file is of another run */
 function readFeeds(bytes, run) {
   let at = bytes.indexOf(NEWLINE) + 1;
   const head = bytes.toString('latin1', 0, at);
@@ -86,7 +86,7 @@ function readFeeds(bytes, run) {
   }
 }
 
-/** @returns {object | undefined} by arena; undefined: of another run */
+/** @returns {object | undefined} notes by arena; undefined: the file is of another run */
 function readArenas(bytes, run) {
   const end = bytes.indexOf(NEWLINE);
   const [, of, sum] =
@@ -109,17 +109,17 @@ function readBans(bytes) {
   return read;
 }
 
-/** Whether a feed is to be restored; that it was deleted is noted. */
+/** Returns whether to restore a feed. Notes a deleted one. */
 function isKept({ key, epoch, version, value, deleted }, pool, log) {
   if (deleted) pool.note(`deleted/${key}`, JSON.stringify({ epoch, version }));
-  // That version has let patches in that made a value no JSON: it is not served, and may be published anew.
+  // Version 0.1 accepted patches that turned a value into invalid JSON. Such a value is not restored, and can be published again.
   const fits = isCanonical(value);
   if (!deleted && !fits)
     log.error({ feed: key }, 'a feed of the last run is no JSON, and is left out');
   return !deleted && fits;
 }
 
-/** Notes an arena and its players, whose addresses are not known any more. */
+/** Notes an arena and its players. Their addresses are not in the file. */
 function noteArena(pool, name, { players, newest, ...control }) {
   pool.note(`control/${name}`, JSON.stringify(control));
   pool.note(`arena/${name}`, new Uint8Array(Uint32Array.of(newest).buffer));
@@ -138,19 +138,19 @@ function noteArena(pool, name, { players, newest, ...control }) {
 
 /**
  * @param {object} parts
- * @param {string} parts.path of the state
- * @param {import('../torus/pool.js').Pool} parts.pool whose state is open; arenas and bans are noted in it
- * @param {number} parts.most bytes a file may have
- * @param {number} parts.runBefore the run that has written the state
+ * @param {string} parts.path path of the state
+ * @param {import('../torus/pool.js').Pool} parts.pool with an open state; arenas and bans are noted in it
+ * @param {number} parts.most largest file, in bytes
+ * @param {number} parts.runBefore number of the run that wrote the state
  * @param {import('pino').Logger} parts.log
- * @returns {{feeds?: object[], files: object[], leave: () => void}} `feeds`: to be restored; `leave` is to be called
- *     when all of it is in the state
- * @throws {Error} in one line: a file that can't be used; it is left as it is
+ * @returns {{feeds?: object[], files: object[], leave: () => void}} `feeds` for Feeds#restore; the caller
+ *     calls `leave` when the state has everything
+ * @throws {Error} with a message of one line: a file can't be used; the file is not changed
  */
 export function takeOldState({ path, pool, most, runBefore, log }) {
   const files = [];
   const before = {};
-  /** `read` gives what is to be done with a file, or undefined, when all of them are read. */
+  /** `read` returns the step that takes over a file, to run after all files are read; or undefined. */
   const take = (ending, read) => {
     const file = `${path}.${ending}`;
     try {

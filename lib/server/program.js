@@ -8,28 +8,28 @@ import { isPattern } from '../grants/rights.js';
 import { problems } from '../http/problems.js';
 import { asInPrograms } from '../operator/program-options.js';
 
-/** What a program that a server is in has besides the options and the ports: see createServer in types/server.d.ts. */
+/** Arguments of createServer besides the options: see types/server.d.ts. */
 
-/** What the server calls of a log. */
+/** Methods of a log that the server calls. */
 const LEVELS = ['debug', 'info', 'warn', 'error'];
 
-/** The cursor where there is no value: as a client says it. */
+/** Cursor of a client without a value, as in the contract. */
 const NO_CURSOR = 'none';
 
-/** @returns {Error} why something of a feed was not done */
+/** @returns {Error} the error for a problem with a feed */
 const fault = (problem, detail = problems[problem].detail) =>
   Object.assign(new Error(asInPrograms(detail)), { code: 'ERR_SPRITES_FEED', problem });
 
-/** What there is in place of a problem. */
+/** Returns the outcome, or throws its problem. */
 function check({ problem, detail, ...rest }) {
   if (problem !== undefined) throw fault(problem, detail);
   return rest;
 }
 
-/** What is published, as the body of a request. @throws {Error} where JSON can't say it */
+/** Returns a value as the body of a request. @throws {Error} for a value that JSON does not have */
 function bodyOf(value, problem) {
   try {
-    // Of some of that, such as undefined, there is no text.
+    // JSON.stringify returns undefined for some of these values.
     return Buffer.from(JSON.stringify(value) ?? '');
   } catch (error) {
     throw fault(problem, `It is nothing that JSON can say: ${error.message.split('\n')[0]}.`);
@@ -39,8 +39,11 @@ function bodyOf(value, problem) {
 const checkKey = (key) => check(isKey(key) ? {} : { problem: 'bad-key' });
 
 /**
- * @param {Parameters<import('./types/server.js').createServer>[0]} wanted by a program
- * @returns {{log: object, signal?: AbortSignal, program: object, given: object}} what no command line can say, and the options
+ * Reads the arguments of createServer.
+ *
+ * @param {Parameters<import('./types/server.js').createServer>[0]} wanted
+ * @returns {{log: object, signal?: AbortSignal, program: object, given: object}} the arguments besides the
+ *     options, and the options in `given`
  * @throws {UsageError}
  */
 export function checkProgram(wanted) {
@@ -69,7 +72,7 @@ export function checkProgram(wanted) {
   }
   const given = {
     ...options,
-    // The keys are the program's, and no file's.
+    // The keys come from the program, not from a file.
     grants: isSet ? 'given' : grants,
     private: Array.isArray(patterns) ? patterns.join(',') || 'none' : patterns
   };
@@ -77,7 +80,7 @@ export function checkProgram(wanted) {
   return { log, signal, program, given };
 }
 
-/** How long a grant lasts where nothing is said, in seconds. */
+/** Default life of a grant, in seconds. */
 const USUAL_GRANT = 3600;
 
 /**
@@ -95,7 +98,7 @@ export function programGrant(sign) {
 }
 
 /**
- * The feeds as functions: what clients have by HTTP.
+ * The feeds as functions, with the same rules as by HTTP.
  *
  * @param {object} parts
  * @param {import('../feeds/feeds.js').Feeds} parts.feeds
@@ -107,7 +110,7 @@ export function programFeeds({ feeds, arena, options }) {
   const publisher = openPublisher({ feeds, arena, options });
   const ended = () => fault('draining', 'the server has ended');
 
-  /** @throws {Error} also where it was not done because the server ended */
+  /** @throws {Error} also where the server ended before the publication */
   async function done(doing) {
     if (feeds.rests) throw ended();
     const { problem, ...rest } = await doing();

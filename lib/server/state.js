@@ -7,20 +7,20 @@ import { loadAddon } from '../base/addon.js';
 import { takeOldState } from './old-state.js';
 
 /**
- * The state from one run to the next, however a run ends (native/store/state_store.h).
+ * The state that survives the end of a run, also a crash (native/store/state_store.h).
  *
- *   FILE.lock       held from before the state is taken until the end: one server at a time
+ *   FILE.lock       held from before the state is read until the end: one server at a time
  *   FILE            the newest snapshot
- *   FILE.journal-N  what has happened since; none after an end in order
+ *   FILE.journal-N  the changes since the snapshot; no journal after an end in order
  *
- * A server that starts while the one before is still ending waits for the lock: what that one keeps
- * is what it begins with.
+ * A server that starts while its predecessor is still ending waits for the lock. It starts with the state that the
+ * predecessor wrote.
  */
 
-/** How often a server that waits for the lock tries again, in milliseconds. */
+/** Interval between two tries to get the lock, in milliseconds. */
 const LOOK = 50;
 
-/** What /status and /metrics say of the state, from Pool#stateStatus; zeros where none is kept. */
+/** Returns the counts of the state for /status and /metrics, from Pool#stateStatus; zeros without --state. */
 function figuresOf(now) {
   return {
     stateBlocked: now === null || now.blocked === 0 ? 0 : 1,
@@ -44,21 +44,21 @@ const NOTHING = {
   figures: () => figuresOf(null)
 };
 
-/** The process that holds a lock, as far as it has said so. */
+/** Returns the process that the lock file names, if any. */
 function holderOf(lock) {
   try {
     return Number(readFileSync(lock, 'latin1')) || undefined;
   } catch {
-    // It may have ended just now, and its file with it.
+    // The process may have ended just now and removed the file.
     return undefined;
   }
 }
 
 /**
- * Takes the lock of a state, waiting for the server before.
+ * Takes the lock of a state. Waits for the server that holds it.
  *
- * @returns {Promise<{held: () => boolean, release: () => void}>} `held` takes it again where its file
- *     was removed, and says whether no other server has it
+ * @returns {Promise<{held: () => boolean, release: () => void}>} `held` takes the lock again if its file was
+ *     removed, and returns false if another server has it
  */
 async function takeLock({ path, options: { stateWait }, log, signal }) {
   const { takeFileLock, holdsFileLock, releaseFileLock } = loadAddon();
@@ -98,15 +98,15 @@ async function takeLock({ path, options: { stateWait }, log, signal }) {
   }
 }
 
-/** How often it is looked whether the state can be written, in milliseconds. */
+/** Interval between two checks whether the state can be written, in milliseconds. */
 const WATCH = 1000;
 
-/** Milliseconds before a lost state that could not be written anew is tried again. */
+/** Wait before the next try to write a lost state again, in milliseconds. */
 const RETRY = 10_000;
 
 /**
- * Says in the log when the state can't be written any more, and when it can again; has one that is lost
- * written anew, as long as no other server has begun one in its place.
+ * Logs when the state can't be written any more, and when it can be written again. Writes a lost state again, unless
+ * another server has started one in its place.
  */
 function watch({ pool, lock, path, log }) {
   let blocked = 0;
@@ -157,10 +157,10 @@ function watch({ pool, lock, path, log }) {
   return () => clearInterval(timer);
 }
 
-/** What is noted in the state of a server of a world: its name; of an earlier release's, nothing. */
+/** Name of the note with the server's name in a world; earlier releases wrote an empty one. */
 const WORLD = 'world';
 
-/** Ids begin with the tag of the name that they are made under (lib/base/tag.js). */
+/** The ids of clients begin with a tag of the server's name (lib/base/tag.js). */
 function takeName(pool, name, log) {
   const [[, noted] = [WORLD, 'none']] = pool.notes(WORLD);
   const before = String(noted);
@@ -172,7 +172,7 @@ function takeName(pool, name, log) {
   log.warn({ clients, before, name }, text);
 }
 
-/** What waits for the other servers of a world has only this one left, when that is started without `--world`. */
+/** Delivers the sprites that wait for other servers of a world here, on a start without `--world`. */
 function leaveWorld(pool, log) {
   const servers = pool.outboxes().servers.filter(({ waiting }) => waiting > 0);
   const lost = pool.status().lost;
@@ -186,29 +186,30 @@ function leaveWorld(pool, log) {
 
 /**
  * @typedef {object} State
- * @property {{feeds?: object[]}} before what the version before has kept in files of its own: see old-state.js
- * @property {boolean} doubtful versions of feeds may have been told that are not in it, so that they need new epochs
- * @property {() => void} taken to be called when the parts of the server have taken over what was theirs
- * @property {() => void} keep makes one whole state for the next run, when nothing changes the pool any more; throws in
- *     one line when it can't
- * @property {() => void} release lets the next server have it, after `keep` or when the start has failed
- * @property {() => object | null} status how the writing fares: see Pool#stateStatus
- * @property {() => Record<string, number>} figures what /status and /metrics say of that
+ * @property {{feeds?: object[]}} before feeds of version 0.1, which kept them in files of their own: see old-state.js
+ * @property {boolean} doubtful whether clients may have seen versions of feeds that the state does not have, so that the
+ *     feeds need new epochs
+ * @property {() => void} taken the caller calls this when all parts of the server have restored their content
+ * @property {() => void} keep writes the whole state for the next run, after the last change of the pool; throws an error
+ *     with a message of one line when this fails
+ * @property {() => void} release gives up the lock, after `keep` or after a failed start
+ * @property {() => object | null} status the state of the journal: see Pool#stateStatus
+ * @property {() => Record<string, number>} figures its counts for /status and /metrics
  */
 
 /**
- * Takes over the state of the last run, if there is one, once no other server has it; from then on
- * every step is written.
+ * Opens the state: waits for the lock, restores the last run, if there was one, and journals every change from then
+ * on.
  *
  * @param {object} parts
- * @param {import('../torus/pool.js').Pool} parts.pool new
+ * @param {import('../torus/pool.js').Pool} parts.pool a new pool
  * @param {{state: string, stateBytes: number, stateWait: number, journalBytes: number,
  *     snapshotEvery: number, sync: string}} parts.options
  * @param {import('pino').Logger} parts.log
- * @param {AbortSignal} [parts.signal] ends the waiting
+ * @param {AbortSignal} [parts.signal] ends the wait for the lock
  * @returns {Promise<State>}
- * @throws {Error} in one line, when the state can't be used, its directory can't be written to or
- *     another server keeps it for too long; the file is left as it is
+ * @throws {Error} with a message of one line, when the state can't be used, its directory can't be written to, or
+ *     another server holds the lock for too long; the file is not changed
  */
 export async function takeState({ pool, options, log, signal }) {
   const { state: path, stateBytes, journalBytes, snapshotEvery, sync } = options;
@@ -241,7 +242,7 @@ export async function takeState({ pool, options, log, signal }) {
     if (world) takeName(pool, options.name, log);
     else {
       leaveWorld(pool, log);
-      // The others go on with the epochs of its feeds.
+      // The other servers go on with the epochs of its feeds.
       doubtful ||= pool.notes(WORLD).length > 0;
       pool.unnote(WORLD);
     }
@@ -254,7 +255,7 @@ export async function takeState({ pool, options, log, signal }) {
   }
   const stopWatching = watch({ pool, lock, path, log });
 
-  /** What another server has begun in its place is not touched. */
+  /** Leaves a state alone that another server has started in its place. */
   function keepBeside() {
     const beside = `${path}.${process.pid}`;
     pool.save(beside, stateBytes);
@@ -282,7 +283,7 @@ export async function takeState({ pool, options, log, signal }) {
     lock.release();
   }
 
-  /** What was in the files of the version before is in the state now. */
+  /** The state now has the content of the files of version 0.1. */
   function taken() {
     if (before.files.length === 0) return;
     pool.rescueState();

@@ -7,8 +7,8 @@ import { readOptions, whole } from '../operator/options.js';
 import { urlsOf } from '../base/port-errors.js';
 
 /**
- * `sprites play FOLDER`: the author of a game tries it alone. A server with an arena of its own and that one game,
- * which runs at once, a window with field, phone and panel (pages/try.html), and bots that play.
+ * `sprites play FOLDER`: an author tries a game alone. The command starts a server with one arena and that one game, a
+ * page with field, phone and panel (pages/try.html), and bots that play.
  */
 
 const ARENA = 'try';
@@ -29,7 +29,7 @@ export const TRIAL = {
  * @param {string[]} args the folder, and options
  * @param {Record<string, string | undefined>} environment
  * @returns {object} the server's options, with `play`: the folder and the token of this run
- * @throws {Error} in one line: an option is wrong (UsageError), or the folder is no game
+ * @throws {Error} with a message of one line: an option is wrong (UsageError), or the folder has no game
  */
 export function readTrial(args, environment) {
   const hasFolder = args.length > 0 && args[0] !== '' && !args[0].startsWith('-');
@@ -47,12 +47,12 @@ export function readTrial(args, environment) {
 }
 
 /**
- * Begins the game, and has bots play it.
+ * Starts the game, and bots that play it.
  *
  * @param {{port: number}} server
- * @param {object} options as readTrial gives them
+ * @param {object} options as readTrial returns them
  * @param {import('pino').Logger} log
- * @returns {Promise<{name: string, url: string, stop: () => void}>} where its window is
+ * @returns {Promise<{name: string, url: string, stop: () => void}>} `url` of its page
  */
 export async function tryGame({ port }, { host, bots, play: { folder, token } }, log) {
   const { name, format } = findGame(folder);
@@ -64,6 +64,6 @@ export async function tryGame({ port }, { host, bots, play: { folder, token } },
   });
   if (!answer.ok) throw new Error(`${folder}: ${(await answer.json()).detail}`);
   const playing = startBots({ base, arena: ARENA, count: bots, folder, format, log });
-  // Behind the #: it is in no request, and in no log.
+  // The token is behind the #, so that no request and no log has it.
   return { name, url: new URL(`try/${ARENA}#${token}`, base).href, stop: playing.stop };
 }
