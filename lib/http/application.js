@@ -1,29 +1,29 @@
 /**
- * An application of the web's own kind behind the same ports: `fetch(request)` gives a Response, as Hono has it. It is
- * asked for what is not Sprites' own.
+ * An application behind the same ports. Its `fetch(request)` returns a Response, as in Hono. It gets the requests for paths
+ * that are not Sprites' own.
  *
- * Bodies are whole: a request's before `fetch` is called, a response's before it goes out. So an application can have
- * neither event streams nor WebSockets of its own here; it has feeds. Rejected: streaming bodies (the door would have to
- * hold each side back for the other, for what feeds do already).
+ * Bodies are whole: a request's body before `fetch` is called, a response's body before it is sent. So an application
+ * has no event streams or WebSockets of its own here; it can use feeds. Rejected: streaming bodies (the door would need
+ * backpressure between both sides, for what feeds do already).
  */
 
-/** Bytes that the body of a request may have. */
+/** Largest body of a request, in bytes. */
 export const REQUEST_BYTES = 1024 * 1024;
 
-/** Bytes that the body of a response may have. */
+/** Largest body of a response, in bytes. */
 const RESPONSE_BYTES = 16 * 1024 * 1024;
 
-/** Fields that are the connection's, and so the door's (RFC 9110, section 7.6.1). */
+/** Fields of the connection: the door writes them (RFC 9110, section 7.6.1). */
 const OF_THE_DOOR = [
   ...['connection', 'content-length', 'date', 'expect', 'keep-alive'],
   ...['proxy-connection', 'te', 'transfer-encoding', 'upgrade']
 ];
 const isPassed = ([name]) => !OF_THE_DOOR.includes(name);
 
-/** Methods of which there is no Request, by the Fetch standard. */
+/** Methods that a Request of the Fetch standard cannot have. */
 const FORBIDDEN = ['TRACE', 'TRACK'];
 
-/** @returns {Request | undefined} what the web calls a request; undefined where it can't be one */
+/** @returns {Request | undefined} a Request of the Fetch standard; undefined where the standard does not allow it */
 function requestOf({ method, headers, target, secure }, body, signal) {
   try {
     const url = new URL(`${secure ? 'https' : 'http'}://${headers.host || 'localhost'}${target}`);
@@ -38,8 +38,8 @@ function requestOf({ method, headers, target, secure }, body, signal) {
 }
 
 /**
- * @param {AbortSignal} signal cancels the body where it is not whole yet
- * @throws {RangeError} where the body is longer than it may be
+ * @param {AbortSignal} signal cancels the rest of the body
+ * @throws {RangeError} when the body is too long
  */
 async function bytesOf(response, signal) {
   const chunks = [];
@@ -57,7 +57,7 @@ async function bytesOf(response, signal) {
   return Buffer.concat(chunks);
 }
 
-/** The fields of an answer, `length` bytes long; to HEAD as long as the application says that GET's is. */
+/** Returns the fields of an answer of `length` bytes; for HEAD with the Content-Length that the application sets for GET. */
 function fieldsOf(response, method, length) {
   const fields = Object.fromEntries([...response.headers].filter(isPassed));
   const cookies = response.headers.getSetCookie();
@@ -71,7 +71,7 @@ function fieldsOf(response, method, length) {
 /**
  * @param {(request: Request, about: {address: string, secure: boolean}) => Response | Promise<Response>} fetch
  * @returns {(request: import('./routes.js').Request) => Promise<import('./routes.js').Answer | {problem: string} | null>}
- *     rejects as `fetch` does, and where what it gives can't be sent; null: its client has gone
+ *     rejects as `fetch` does, and for a Response that can't be sent; null: the client has gone
  */
 export function openApplication(fetch) {
   return async (request) => {
@@ -82,7 +82,7 @@ export function openApplication(fetch) {
     const gone = new AbortController();
     const asked = requestOf(request, body, gone.signal);
     if (asked === undefined) return { problem: 'bad-request' };
-    // A client that has only ended its half counts as gone as well, as in Node's own server: a close begins alike (RFC 9112, 9.5).
+    // A client that ended its half of the connection counts as gone, as in Node's own server: a close looks the same (RFC 9112, 9.5).
     request.park(() => gone.abort());
     let response;
     let bytes;
@@ -90,11 +90,11 @@ export function openApplication(fetch) {
       response = await fetch(asked, { address, secure });
       if (response.type === 'error')
         throw new TypeError('the application answered Response.error()');
-      // Read again, it would be empty.
+      // A second read would get an empty body.
       if (response.bodyUsed) throw new TypeError('the body of the response was read before');
       bytes = await bytesOf(response, gone.signal);
     } catch (error) {
-      // Its client has gone, as the application was told.
+      // The client has gone, and the signal told the application so.
       if (gone.signal.aborted && error === gone.signal.reason) return null;
       throw error;
     }

@@ -13,8 +13,8 @@ import { NEWEST, cached, varied } from '../feeds/routes.js';
 import { TRUST } from '../torus/address-limits.js';
 
 /**
- * The front door: it owns the listening sockets and every connection, answers the hot requests without entering
- * JavaScript, and has the routes handle every other.
+ * The front door. It owns the listening sockets and every connection. It answers the hot requests without entering
+ * JavaScript, and passes every other request to the routes.
  */
 
 /**
@@ -23,21 +23,21 @@ import { TRUST } from '../torus/address-limits.js';
  * @typedef {object} Port
  * @property {string} host
  * @property {number} port 0 takes a free one
- * @property {string} [option] that has set it
+ * @property {string} [option] the option that set the port
  * @property {boolean} [tls]
- * @property {boolean} [transient] it is for joins, throws and leaves alone
- * @property {() => number} [reserved] gives away the descriptor of a socket that has the port already
+ * @property {boolean} [transient] whether the port serves only joins, throws and leaves
+ * @property {() => number} [reserved] hands over the descriptor of a socket that has the port already
  */
 
-/** What grants can be ended by, as native/feeds/grants.h has it. */
+/** Parts of a grant by which grants can be ended, in the order of native/feeds/grants.h. */
 const GRANT_PARTS = ['jti', 'sub', 'key'];
 
-/** Connections that may wait to be accepted; the kernel allows at most net.core.somaxconn. */
+/** Most connections that wait to be accepted; the kernel allows at most net.core.somaxconn. */
 const BACKLOG = 65535;
 
 /**
- * How long a connection is silent before it is probed: the longest hold, its jitter and a minute
- * more. So a parked poll is never probed (native/http/listener.cc says what that would cost).
+ * Returns how long a connection may be silent before TCP probes it: the longest hold, its jitter and one minute. So a
+ * parked poll is never probed (native/http/listener.cc says what a probe would cost).
  *
  * @param {{hold: number}} options seconds
  * @returns {number} seconds
@@ -47,12 +47,12 @@ function keepIdle({ hold }) {
 }
 
 /**
- * The fixed answers, in the same words as lib/http/routes.js. The front door fills in the Date, and whether the
- * connection stays.
+ * Returns the fixed answers, in the same words as lib/http/routes.js. The front door adds the Date and the Connection
+ * field.
  *
- * @param {string[]} outcomes the native names, in their order
+ * @param {string[]} outcomes the native names, by number
  * @param {object} options hold, lease, maxSprite, idleTime
- * @param {Record<string, string>} common the fields every answer carries
+ * @param {Record<string, string>} common fields of every answer
  * @param {ReturnType<ReturnType<import('../base/page-files.js').openPages>['fixed']>} files of the page
  */
 function replies(outcomes, options, common, files) {
@@ -72,21 +72,21 @@ function replies(outcomes, options, common, files) {
     return json(202, JSON.stringify({ state: name }));
   }
 
-  /** An answer with JSON of a length that is not known yet: it ends where that goes. */
+  /** Returns the head of a JSON answer, up to its Content-Length: the door appends the length. */
   const open = (headers) =>
     text(200, { 'Content-Type': 'application/json', ...headers }).replace(
       /\r\n$/,
       'Content-Length: '
     );
 
-  /** An answer of a feed that a cache may keep: it ends where the tag of its bytes goes. */
+  /** Returns the head of a feed's answer that a cache may keep, up to its ETag: the door appends the tag. */
   const tagged = (status, headers) =>
     answerText({ status, headers: { ...cached(common), ...headers }, body: '' }).replace(
       /\r\n$/,
       'ETag: "'
     );
 
-  // An id has 36 characters: the length is known before the id is.
+  // An id has 36 characters, so that the Content-Length is known without the id.
   const anId = '-'.repeat(36);
   const welcome = JSON.stringify(welcomeOf(anId, options));
   const vary = varied(common);
@@ -124,19 +124,19 @@ function replies(outcomes, options, common, files) {
  * @param {import('../torus/address-limits.js').AddressLimits} parts.limits
  * @param {object} parts.options see lib/operator/options.js
  * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
- * @param {() => object} parts.status what GET /status answers
- * @param {ReturnType<ReturnType<import('../base/page-files.js').openPages>['fixed']>} [parts.files] the page's files that are
- *     the same for every client
+ * @param {() => object} parts.status returns the answer to GET /status
+ * @param {ReturnType<ReturnType<import('../base/page-files.js').openPages>['fixed']>} [parts.files] files of the page
+ *     that are the same for every client
  * @param {import('pino').Logger} parts.log
  * @param {import('./refusals.js').Refusals} [parts.refusals]
- * @param {boolean} [parts.ownsProcess] no other program is in it: Node's loop may sleep in the door (native/addon/loop_turns.h)
+ * @param {boolean} [parts.ownsProcess] whether no other program is in the process: Node's loop may sleep in the door (native/addon/loop_turns.h)
  * @returns {{listen: (port: Port) => Promise<number>, setTls: (identity: import('./tls.js').Identity) => void,
  *     counts: () => object, each: () => object[], stopListening: () => void, drain: (window: number) => void,
  *     closeIdle: () => void, close: () => void, endGrants: (part: string, name: string) => void,
  *     locate: (directory: object) => void}} `listen` resolves to the port;
- *     `setTls` goes before it listens by TLS, and again when the identity changes; `counts` adds up what its threads
- *     have counted, `each` has the workers' one by one; `drain` has their watchers answered within so many
- *     milliseconds; `locate(directory)` has the routes answer what the clients of other servers ask
+ *     `setTls` is called before `listen` with TLS, and again when the identity changes; `counts` returns the sums over all
+ *     threads, `each` the counts of each worker; `drain` answers the watchers within so many milliseconds;
+ *     `locate(directory)` names the other servers, whose clients the routes answer
  */
 export function createDoor({
   pool,
@@ -156,7 +156,7 @@ export function createDoor({
   const exchanges = new Exchanges(routes);
   const door = new addon.Door(
     {
-      // Every connection takes a file descriptor.
+      // Every connection needs a file descriptor.
       connections: Math.min(options.connections, Math.max(1, fileLimit() - ownFiles(workers))),
       maxSprite,
       headBytes,
@@ -184,7 +184,7 @@ export function createDoor({
         try {
           return JSON.stringify(status());
         } catch (error) {
-          // The routes are asked instead, and answer with a problem.
+          // The door then asks the routes, which answer with a problem.
           log.error({ err: error }, 'the live counts can not be said');
           return undefined;
         }
@@ -234,13 +234,13 @@ export function createDoor({
 }
 
 /**
- * Takes a port before there is a door, so that it can be named in what the door says.
+ * Reserves a port before there is a door, so that the fixed answers can name it.
  *
  * @param {{host: string}} options
  * @param {number | 'none'} port 0 takes a free one
  * @returns {Promise<{port: number, reserved: () => number, close: () => void}>} port 0 where none is wanted; `reserved` is
- *     for Port, and `close` gives the port back where it was not used
- * @throws {Error} when it can't be had (EADDRINUSE …)
+ *     for Port, and `close` releases an unused port
+ * @throws {Error} when the port can't be opened (EADDRINUSE …)
  */
 export async function reservePort({ host }, option, port) {
   let [taken, descriptor] = [0, -1];

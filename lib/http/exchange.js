@@ -4,11 +4,11 @@ import { outcomes } from './outcomes.js';
 import { Awaited, AWAITS } from './routes.js';
 
 /**
- * One exchange at the front door that is not hot: what the door has read becomes a request of the routes, and what they
- * say its answer.
+ * Exchanges of the front door that are not hot. An exchange gives the routes the request that the door has read, and gives
+ * the door the answer of the routes.
  */
 
-/** A request target in origin form, of an absolute one too, which may have no path (RFC 9112, section 3.2). */
+/** Returns a request target in origin form. An absolute target may have no path (RFC 9112, section 3.2). */
 const originOf = (target) => target.replace(/^https?:\/\/[^/?#]*\/?/i, '/');
 
 /**
@@ -21,12 +21,12 @@ function readTarget(origin) {
   const mark = origin.indexOf('?');
   const path = mark < 0 ? origin : origin.slice(0, mark);
   const query = new URLSearchParams(mark < 0 ? '' : origin.slice(mark + 1));
-  // "*" and the like are no path of ours, and "join" is not "/join": no segment has a slash.
+  // A target such as "*" or "join" is not a path: it becomes a segment with a slash, which no route has.
   const segments = path.startsWith('/') ? path.split('/').slice(1) : [`/${path}`];
   return { path: segments, query };
 }
 
-/** Fields by their names in lower case; those of one name as one list (RFC 9110, section 5.3; RFC 6265, section 5.4). */
+/** Returns fields by their names in lower case; fields of one name as one list (RFC 9110, section 5.3; RFC 6265, section 5.4). */
 function readFields(fields) {
   const headers = Object.create(null);
   for (let i = 0; i < fields.length; i += 2) {
@@ -39,15 +39,15 @@ function readFields(fields) {
 
 const statusLine = (status) => `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`;
 
-/** What no field may have: it could end there, and another begin. Above ASCII a character is a byte, as `Headers` has it. */
+/** Characters that no field may have: a line break would start another field. Above ASCII a character is a byte, as in `Headers`. */
 const UNFIT = /[^\t\x20-\x7e\x80-\xff]/;
 
 /**
- * The fields of an answer, and the empty line behind them.
+ * Writes the fields of an answer, and the empty line behind them.
  *
- * @param {Record<string, string | number | string[]>} headers a list is a field each
+ * @param {Record<string, string | number | string[]>} headers a list is one field for each member
  * @returns {string}
- * @throws {TypeError} when a value is none
+ * @throws {TypeError} for a value that a field must not have
  */
 function fieldsText(headers) {
   let text = '';
@@ -61,7 +61,7 @@ function fieldsText(headers) {
 }
 
 /**
- * A whole answer as text, without its Date and what becomes of its connection: these the door knows.
+ * Writes a whole answer, without its Date and Connection fields: the door adds these.
  *
  * @param {{status: number, headers: Record<string, string | number>, body?: string}} answer
  * @returns {string}
@@ -70,16 +70,16 @@ export function answerText({ status, headers, body = '' }) {
   return statusLine(status) + fieldsText(headers) + body;
 }
 
-/** A problem as the native door has it. */
+/** Returns the number of an outcome. */
 const outcomeOf = (problem = 'ok') => outcomes.indexOf(problem);
 
-/** A grant as the native table of grants has it, or a token that is none; `left`: how long it lives, in milliseconds. */
+/** Returns a grant for the native table, or a token that is not a grant; `left` is the time to its end, in milliseconds. */
 const nativeOf = ({ token, exp = 0, read = [], jti = '', sub = '', key = '', present }) => ({
   ...{ token, read, jti, sub, key, present },
   left: Math.max(0, exp * 1000 - Date.now())
 });
 
-/** A request as the routes want it: see Request in routes.js. */
+/** A request for the routes: see Request in routes.js. */
 class Exchange {
   #exchanges;
   #connection;
@@ -134,17 +134,17 @@ class Exchange {
   }
 }
 
-/** In place of a native door that is closed: a program's answer may come later still. */
+/** Replaces a closed native door: a program's answer may come after the close. */
 const CLOSED = { respond() {}, watch() {}, proceed() {}, abandon() {}, park: () => false };
 
-/** Another connection may have the number before it is told that the one before is gone. */
+/** A new connection may reuse the number before `gone` is called for the old one. */
 const keyOf = (connection, generation) => `${connection}/${generation}`;
 
 /** The exchanges of one door. */
 export class Exchanges {
   #handle;
   #failed;
-  /** Parked requests, by their connections. @type {Map<string, Exchange>} */
+  /** Parked requests, by connection. @type {Map<string, Exchange>} */
   #parked = new Map();
 
   /** The native door. */
@@ -153,15 +153,15 @@ export class Exchanges {
   /**
    * @param {object} parts
    * @param {(request: import('./routes.js').Request) => Promise<import('./routes.js').Answer | null | undefined>}
-   *     parts.handle as that of the routes
-   * @param {(error: Error) => import('./routes.js').Answer} parts.failed says what to answer when an answer can't be sent
+   *     parts.handle that of the routes
+   * @param {(error: Error) => import('./routes.js').Answer} parts.failed returns the answer for an answer that can't be sent
    */
   constructor({ handle, failed }) {
     this.#handle = handle;
     this.#failed = failed;
   }
 
-  /** Handles a request: called by the native door. */
+  /** Handles a request. The native door calls this. */
   begin = async (connection, generation, ...rest) => {
     const exchange = new Exchange(this, connection, generation, rest);
     const answer = await this.#handle(exchange);
@@ -174,7 +174,7 @@ export class Exchanges {
     }
   };
 
-  /** The connection of a parked request is gone: called by the native door. */
+  /** Cancels the parked request of a closed connection. The native door calls this. */
   gone = (connection, generation) => {
     const key = keyOf(connection, generation);
     const exchange = this.#parked.get(key);
@@ -182,7 +182,7 @@ export class Exchanges {
     exchange?.cancel();
   };
 
-  /** The native door is closed, and its workers tell of no connection any more. */
+  /** Cancels all parked requests: a closed native door does not call `gone` any more. */
   close() {
     this.door = CLOSED;
     for (const exchange of this.#parked.values()) exchange.cancel();

@@ -2,8 +2,9 @@ import { problems } from './problems.js';
 import { version } from '../base/version.js';
 
 /**
- * The contract as an OpenAPI 3.1 document, for programs: made of the routes there are, the problems, and the options. What
- * no table knows, an operation's words and shapes, is here. lib/http/README.md is the contract for people.
+ * The contract as an OpenAPI 3.1 document, for programs. It is made from the routes, the problems and the options. This
+ * module adds what those tables do not have: the descriptions and shapes of operations. lib/http/README.md is the contract
+ * for people.
  */
 
 const text = (pattern, more) => ({ type: 'string', pattern, ...more });
@@ -18,7 +19,7 @@ const whole = (minimum, maximum) => ({ type: 'integer', minimum, maximum });
 const COUNT = whole(0);
 const TEXT = { type: 'string' };
 
-/** The schemas that operations name. */
+/** Schemas of the operations, by name. */
 const schemas = {
   Cursor: text('^[A-Za-z0-9-]{1,40}$', { description: 'Opaque. `none`: the client has no value.' }),
   Key: text('^[A-Za-z0-9._~/-]{1,200}$', {
@@ -60,7 +61,7 @@ const schemas = {
     detail: { type: 'string', description: 'What the caller can do.' }
   })
 };
-/** What an answer says of the next request. */
+/** Members of an answer about the next request. */
 const NEXT = {
   turn: text('^[A-Za-z0-9-]{1,40}$', { description: 'Of the next request, as it is.' }),
   retry: { ...COUNT, description: 'Milliseconds to wait before the next request.' }
@@ -75,7 +76,7 @@ Object.assign(schemas.Item.properties, {
   ...NEXT
 });
 
-/** Parameters in a path, by their names. */
+/** Parameters of a path, by name. */
 const IN_PATH = {
   id: part('Id'),
   edge: { enum: ['left', 'right', 'up', 'down'] },
@@ -86,7 +87,7 @@ const IN_PATH = {
   game: TEXT
 };
 
-/** The same in a query, and in the fields of a request. */
+/** Parameters of a query and of the header, by name. */
 const inQuery = (hold) => ({
   ack: { ...COUNT, description: 'The `seq` of the last answer that was handled.' },
   hold: { ...whole(5, hold), description: 'Seconds.' },
@@ -107,9 +108,9 @@ const inQuery = (hold) => ({
   version: COUNT
 });
 
-/** What any request may be answered, whatever it asks for. */
+/** Problems of every operation. */
 const ANY = ['bad-request', 'misdirected', 'too-many-connections', 'too-much-held'];
-/** In a world, of an id of another server's. */
+/** Problems of an operation on a client whose id is another server's. */
 const AWAY = ['misdirected', 'restarting'];
 const GONE = ['unknown-client', ...AWAY];
 const GRANTED = ['grant-required', 'bad-grant', 'grant-expired', 'not-granted'];
@@ -120,7 +121,7 @@ const PUBLISHED = [
   ...['publishing-busy', 'publishing-slow', 'state-unwritable', 'bad-control', 'unknown-game'],
   'draining'
 ];
-/** Of these what is no item's. */
+/** Problems of a publication that an item of a log does not have. */
 const NO_ITEM = new Set(['feed-too-large', 'bad-control', 'unknown-game']);
 const WATCHED = [
   ...GRANTED,
@@ -130,8 +131,8 @@ const WATCHED = [
 ];
 
 /**
- * The operations: what one is for, parameters in the query (with their schema's name where that is another), the body, the
- * answer (status and schema), and the problems that are its own. `token`: a publisher's, or a grant; `maybe`: one or none.
+ * The operations. Each has its purpose, the parameters of its query (with the name of the schema where it differs), the
+ * body, the answer (status and schema), and its own problems. `token`: a publisher's token or a grant; `maybe`: optional.
  */
 function operations({ hold, maxSprite, feedBytes }) {
   const said = `At most ${feedBytes} bytes.`;
@@ -357,13 +358,13 @@ function operations({ hold, maxSprite, feedBytes }) {
   };
 }
 
-/** @returns {string} the key of a path in the table of routes */
+/** @returns {string} the key of a path in the routes */
 function routeOf(path, routes) {
   const segments = path.slice(1).split('/');
   return routes.has(segments[0]) ? segments[0] : `${segments[0]}/${segments.length}`;
 }
 
-/** A problem document of some of the problems. */
+/** Returns the response with some of the problems. */
 const refusal = (names) => ({
   description: names.map((name) => `\`${name}\`: ${problems[name].detail}`).join('\n\n'),
   content: {
@@ -415,7 +416,7 @@ function parametersOf(path, query = [], hold) {
 
 /**
  * @param {object} options see lib/operator/options.js
- * @param {Map<string, Record<string, Function>>} routes as routes.js has them
+ * @param {Map<string, Record<string, Function>>} routes those of routes.js
  * @returns {object} the document
  */
 export function openApi(options, routes) {

@@ -1,8 +1,8 @@
 import { problems } from './problems.js';
 
 /**
- * What becomes of a request that native code decides, in the order of the C++ enum (native/base/outcome.h, which
- * `npm run tables` makes of this list): what is fine, then the problems, each a row of problems.js.
+ * The outcomes of requests that native code decides. `npm run tables` makes the C++ enum of native/base/outcome.h from this
+ * list, in this order: first successes, then problems. Each problem has a row in problems.js.
  */
 
 const FINE = ['ok', 'delivered', 'queued', 'duplicate'];

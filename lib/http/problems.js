@@ -1,16 +1,16 @@
 /**
- * Every problem the server can answer with: RFC 9457 documents of type `urn:sprites:NAME`.
+ * All problems that the server answers with: RFC 9457 documents of type `urn:sprites:NAME`.
  *
- * A problem's `detail` tells the caller what to do. `retryAfter`, in seconds, is there where doing
- * the same again later can help (429, 502 and 503). `problemAnswer` writes them.
+ * A problem's `detail` tells the caller what to do. A problem has `retryAfter`, in seconds, where the same request
+ * can succeed later (429, 502 and 503). `problemAnswer` writes the documents.
  */
 
 /**
  * @typedef {object} Problem
  * @property {number} status the HTTP status
- * @property {string} title what is wrong, the same for every occurrence
+ * @property {string} title names the problem, the same for every occurrence
  * @property {string} detail what the caller can do about it
- * @property {string} [at] where alone it is answered
+ * @property {string} [at] the only port that answers with it
  * @property {number} [retryAfter] seconds after which a retry makes sense
  */
 
@@ -275,7 +275,7 @@ export const problems = {
   },
   'too-many-joins': {
     status: 429,
-    // Of an address that is banned as well: it is not told that it is.
+    // A banned address gets the same answer: it is not told of the ban.
     title: 'No join from this address now',
     detail:
       'Wait at least as long as Retry-After says, then join again, and less often; keep the id you have.',
@@ -378,7 +378,7 @@ export const problems = {
   },
   'too-many-connections': {
     status: 503,
-    // Whether the server is full, the address has its share or is banned: a stranger is not told which.
+    // The same answer for a full server, an address at its limit and a banned address: a stranger is not told which.
     title: 'No further connection now',
     detail: 'The server takes no further connection from this address now: connect again later.',
     retryAfter: 5
@@ -444,11 +444,11 @@ export const problems = {
 };
 
 /**
- * A problem's answer, in its parts.
+ * Returns a problem's answer, in its parts.
  *
- * @param {string} name one of lib/http/problems.js
- * @param {{detail?: string, headers?: object}} [how] `detail`: what to do, when more can be said than
- *     the table does; `headers`: further fields of the answer
+ * @param {string} name one of `problems`
+ * @param {{detail?: string, headers?: object}} [how] `detail` replaces that of the table; `headers` are further
+ *     fields of the answer
  * @returns {{status: number, headers: Record<string, string | number>, body: string}}
  */
 export function problemAnswer(name, { detail, headers } = {}) {

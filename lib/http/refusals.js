@@ -1,15 +1,15 @@
 /**
- * What the log says at `debug` of joins and refusals: the address, the request and the reason, never
- * an id. Bounded in rate: what is above it is only counted.
+ * Logs joins and refusals at `debug`: the address, the request and the reason, never an id. The rate is limited: lines
+ * above the limit are only counted.
  */
 
-/** Lines a second. */
+/** Most lines in LOOK milliseconds. */
 const MOST = 50;
 
-/** How often the front door is asked, and the count of lines begins anew, in milliseconds. */
+/** Interval at which the events of the front door are read and the count of lines is reset, in milliseconds. */
 const LOOK = 1000;
 
-/** Why a connection or request was refused, by the number in native/http/log_events.h; `undefined`: the outcome says it. */
+/** Reasons of refusals, by the number in native/http/log_events.h; `undefined`: the outcome is the reason. */
 const WHY = [
   undefined,
   'no PROXY header',
@@ -21,19 +21,19 @@ const WHY = [
   'expectation-failed'
 ];
 
-/** The routes of native/http/http_reader.h, by their number. */
+/** The routes of native/http/http_reader.h, by number. */
 const ROUTES = 'join poll throw leave feed feeds place status fixed arena'.split(' ');
 
 /**
  * @typedef {object} Refusals
  * @property {(note: {from?: string, request?: string, why: string}) => void} refused logs a
  *     refusal
- * @property {(from: string) => void} joined says that a client has joined
- * @property {(door: object, outcomes: string[]) => void} listenTo logs a native door's events too
+ * @property {(from: string) => void} joined logs a join
+ * @property {(door: object, outcomes: string[]) => void} listenTo logs the events of a native door, too
  * @property {() => void} close
  */
 
-/** Where the log has no level `debug`. @type {Refusals} */
+/** Used when the log omits the level `debug`. @type {Refusals} */
 export const NOTHING_TOLD = { refused() {}, joined() {}, listenTo() {}, close() {} };
 
 /**
@@ -41,7 +41,7 @@ export const NOTHING_TOLD = { refused() {}, joined() {}, listenTo() {}, close() 
  * @returns {Refusals}
  */
 export function createRefusals(log) {
-  // A log of another program may have no levels.
+  // A log of a surrounding program may have no levels.
   if (log.isLevelEnabled?.('debug') === false) return NOTHING_TOLD;
   const doors = [];
   let lines = 0;

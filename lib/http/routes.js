@@ -13,30 +13,30 @@ import { WATCH_BYTES } from '../feeds/watch-request.js';
 import { Directory } from '../world/directory.js';
 
 /**
- * The wire contract: what each request means and what it is answered. No socket is touched here.
+ * The wire contract: the meaning of each request, and its answer. This module uses no socket.
  *
  *   request ─▶ route ─▶ pool, feeds, arena ─▶ answer, or a problem
  *
- * The native front door answers the hot requests itself and alike; everything else comes here, which therefore speaks
- * the whole contract. lib/http/exchange.js brings the requests.
+ * The native front door answers the hot requests itself, in the same way. All other requests come here through
+ * lib/http/exchange.js, so that the routes speak the whole contract.
  */
 
 /**
  * @typedef {object} Request
  * @property {string} method
  * @property {string} target path and query, as they were sent
- * @property {string[]} path its segments, undecoded: ids and edges have no escapes
+ * @property {string[]} path segments of the path, not decoded: ids and edges have no escapes
  * @property {URLSearchParams} query
  * @property {Record<string, string>} headers by their names in lower case
- * @property {(most: number) => Buffer | null} body its bytes; null where it has more than `most`; throws Awaited
- *     where the client waits to be asked for it
- * @property {string} address the client's
- * @property {boolean} secure it has come by TLS
- * @property {(cancel: () => void) => void} park says that the answer waits for something that may never come; `cancel`
- *     is called when the connection is gone before
- * @property {boolean} transient it has come by the port that is for joins, throws and leaves alone
- * @property {(wanted: object) => void} watch has it answered with what these feeds have, when there is news, or with the
- *     problem that there is with them: what lib/feeds/watch-request.js reads
+ * @property {(most: number) => Buffer | null} body returns the body; null for more than `most` bytes; throws Awaited
+ *     while the client waits for 100 Continue
+ * @property {string} address the client's address
+ * @property {boolean} secure whether the request came by TLS
+ * @property {(cancel: () => void) => void} park marks an answer that may never come; `cancel` is called when the
+ *     connection closes first
+ * @property {boolean} transient whether the request came by the port for joins, throws and leaves
+ * @property {(wanted: object) => void} watch makes the request a watcher of feeds; `wanted` is what
+ *     lib/feeds/watch-request.js has read
  */
 
 /**
@@ -48,41 +48,41 @@ import { Directory } from '../world/directory.js';
 
 const JSON_TYPE = 'application/json';
 
-/** Bytes of a body that no route asks for. */
+/** Largest body of a request whose route reads no body, in bytes. */
 const OTHER_BYTES = 16384;
 
 const DECIMAL = /^[0-9]{1,16}$/;
 
-/** Which segment of a path is the id of a client, or of a player. */
+/** Index of the segment with the id of a client or player, by the first segment. */
 const ID_AT = { poll: 1, throw: 1, leave: 1, place: 1, status: 1, arena: 2 };
 
-/** The first segments of what the transient port serves. */
+/** First segments of the paths that the transient port serves. */
 const TRANSIENT = ['join', 'throw', 'leave'];
 
-/** How a preflight is answered, and for how long a browser may remember it (seconds). */
+/** Headers of the answer to a preflight; a browser may cache it for so many seconds. */
 const PREFLIGHT = {
   'Access-Control-Allow-Methods': 'GET, POST, PUT, PATCH, DELETE, OPTIONS',
   'Access-Control-Allow-Headers': 'Authorization, Content-Type, Last-Event-ID',
   'Access-Control-Max-Age': '86400'
 };
 
-/** Thrown where the body has not come: nothing has happened yet, and the request is handled again when it has. */
+/** Thrown where a route reads a body that has not arrived. Nothing has happened yet: the request is handled again with its body. */
 export class Awaited extends Error {}
 
-/** In place of an answer: the body is wanted. */
+/** Returned in place of an answer: the route wants the body. */
 export const AWAITS = Symbol('the body is awaited');
 
-/** Where what is no token of a publisher was taken for a grant, the answer names both. */
+/** Problems to which the answer adds OR_TOKEN: the token was read as a grant, but may be meant as a publisher's. */
 const AS_GRANT = ['grant-required', 'bad-grant'];
 const OR_TOKEN = 'A publisher sends a token of the file in --publish-token-file.';
 
 /**
- * Reads a query's number: absent is undefined, anything but one plain decimal is refused.
+ * Reads a number of the query. Refuses anything but one plain decimal.
  *
  * @param {URLSearchParams} query
  * @param {string} name
- * @param {string} problem what to refuse it with
- * @returns {number | undefined}
+ * @param {string} problem the problem of a refusal
+ * @returns {number | undefined} undefined: the query has no such number
  */
 function readNumber(query, name, problem) {
   const values = query.getAll(name);
@@ -93,11 +93,11 @@ function readNumber(query, name, problem) {
 }
 
 /**
- * What a join answers.
+ * Returns the answer to a join.
  *
  * @param {string} id
  * @param {object} options see lib/operator/options.js
- * @returns {object} `transient` is the port that takes joins, throws and leaves as well
+ * @returns {object} `transient` is the additional port for joins, throws and leaves
  */
 export function welcomeOf(id, { hold, lease, maxSprite, transientPort }) {
   const transient = transientPort > 0 ? { transient: transientPort } : {};
@@ -105,12 +105,12 @@ export function welcomeOf(id, { hold, lease, maxSprite, transientPort }) {
 }
 
 /**
- * Makes what answers requests.
+ * Creates the routes.
  *
  * @param {object} parts
  * @param {import('../torus/pool.js').Pool} parts.pool
  * @param {import('../feeds/feeds.js').Feeds} parts.feeds
- * @param {ReturnType<import('../feeds/tokens.js').openTokens>} [parts.tokens] that may publish
+ * @param {ReturnType<import('../feeds/tokens.js').openTokens>} [parts.tokens] tokens of publishers
  * @param {import('../grants/open.js').Grants} [parts.grants]
  * @param {object} parts.options see lib/operator/options.js: hold, lease, maxSprite, cors
  * @param {import('pino').Logger} parts.log
