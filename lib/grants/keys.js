@@ -6,12 +6,12 @@ import { bytesOf } from './token.js';
 
 /**
  * The keys that sign grants: a JSON Web Key Set (RFC 7517) of secrets (`oct`, HS256) and public keys (`OKP`, Ed25519).
- * Keys of other kinds are passed over (RFC 7517, section 5).
+ * Keys of other kinds are ignored (RFC 7517, section 5).
  *
  *     {"keys":[{"kty":"oct","kid":"a","k":"…"},{"kty":"OKP","crv":"Ed25519","kid":"b","x":"…"}]}
  */
 
-/** Keys in a set, at most. */
+/** Most keys in a set. */
 const MOST_KEYS = 100;
 
 /** RFC 7518, section 3.2: a key as long as the hash. */
@@ -54,8 +54,8 @@ function readKey(jwk) {
 
 /**
  * @param {unknown} set a JSON Web Key Set
- * @returns {Key[]} `print` tells one key from another, and not what it is
- * @throws {Error} saying what is wrong with it, and nothing of the keys
+ * @returns {Key[]} `print` identifies a key without revealing it
+ * @throws {Error} when the set is invalid; the message shows nothing of the keys
  */
 export function readKeySet(set) {
   const all = set?.keys;
@@ -73,7 +73,7 @@ export function readKeySet(set) {
 /**
  * @param {string} file
  * @returns {Key[]}
- * @throws {Error} in one line
+ * @throws {Error} with a message of one line
  */
 export function readKeyFile(file) {
   const text = readOptionText('grants', file);
@@ -81,7 +81,7 @@ export function readKeyFile(file) {
   try {
     set = JSON.parse(text);
   } catch {
-    // The parser's words would show a piece of a secret.
+    // The parser's message would show a part of a secret.
     throw new Error(`--grants ${file}: it is no JSON`);
   }
   try {

@@ -7,18 +7,18 @@ import { Patterns } from './rights.js';
 import { loadJose, sign, verify } from './token.js';
 
 /**
- * Grants: what a client needs to read private feeds, and may use to publish and to join.
+ * Grants. A client needs a grant to read private feeds, and may use one to publish and to join.
  *
- *   request ─▶ native/feeds/grants.h ─known─▶ served      its rights are kept there, by the hash of its token
+ *   request ─▶ native/feeds/grants.h ─known─▶ served      the native table has the rights, by the hash of the token
  *                   └────unknown────▶ Grants.admit ─▶ verified, and handed to the native tables
  */
 
-/** @typedef {import('./rights.js').Rights & {token: Buffer}} Grant `token`: its SHA-256, by which native code knows it */
+/** @typedef {import('./rights.js').Rights & {token: Buffer}} Grant `token`: the SHA-256 of the token, its key in the native table */
 
 const REQUIRED = { problem: 'grant-required' };
 const BAD = { problem: 'bad-grant' };
 
-/** The token that a request has: by its header, or in its query where headers can't be set. */
+/** Returns the token of a request: from its header, or from its query where a client can't set headers. */
 function tokenOf({ headers, query }) {
   const [, token] = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '') ?? [];
   if (token !== undefined) return token;
@@ -32,17 +32,17 @@ export class Grants {
   #read;
   #keys;
   #private;
-  /** Are told when grants end before their time. @type {(part: string, name: string) => void} */
+  /** Called when grants end before their time. @type {(part: string, name: string) => void} */
   #ended = () => {};
   revocations;
 
   /**
    * @param {object} parts
    * @param {object} parts.options grants, private, privateJoin, grantLongest
-   * @param {object} [parts.keySet] of the program that the server is in, in place of a file
-   * @param {import('../torus/pool.js').Pool} parts.pool whose state keeps what is revoked
+   * @param {object} [parts.keySet] the key set of a surrounding program, in place of a file
+   * @param {import('../torus/pool.js').Pool} parts.pool keeps the revocations in its state
    * @param {import('pino').Logger} parts.log
-   * @throws {Error} in one line: a key set that can't be used
+   * @throws {Error} with a message of one line: the key set can't be used
    */
   constructor({ options, keySet, pool, log }) {
     const { grants: file } = options;
@@ -57,23 +57,23 @@ export class Grants {
     this.revocations = openRevocations({ options, pool, log });
   }
 
-  /** Loads what verifies, where there are keys: later a server may be out of files. */
+  /** Loads the verifying library, if there are keys: later the server may have no free file descriptor. */
   async load() {
     if (this.open) await loadJose();
   }
 
-  /** Whether there are any. */
+  /** Whether the server has keys for grants. */
   get open() {
     return this.#keys.length > 0;
   }
 
-  /** Whether a feed wants one, or that of which it tells. */
+  /** Whether a feed, or the feed of a presence feed, needs a grant. */
   isPrivate(key) {
     if (this.#options.private.length === 0) return false;
     return this.#private.covers(key) || this.#private.covers(toldBy(key));
   }
 
-  /** Whether joining wants one. */
+  /** Whether a join needs a grant. */
   get privateJoin() {
     return this.#options.privateJoin;
   }
@@ -86,7 +86,7 @@ export class Grants {
   /**
    * @param {{headers: object, query: URLSearchParams}} request
    * @returns {Promise<{grant: Grant} | {problem: 'grant-required' | 'bad-grant' | 'grant-expired', token?: Buffer}>} `token`:
-   *     the SHA-256 of the one that is none
+   *     the SHA-256 of a token that is not a grant
    */
   async admit(request) {
     const token = tokenOf(request);
@@ -97,13 +97,13 @@ export class Grants {
       longest: this.#options.grantLongest
     });
     if (problem !== undefined) return { problem, token: hash };
-    // Looked at behind the last wait: what is revoked meanwhile is not let in.
+    // Checked after the last await: a grant that was revoked meanwhile is refused.
     const isKnown = this.#keys.some(({ print }) => print === rights.key);
     const isOver = !isKnown || PARTS.some((part) => this.revocations.has(part, rights[part]));
     return isOver ? { ...BAD, token: hash } : { grant: { ...rights, token: hash } };
   }
 
-  /** Makes a grant. */
+  /** Signs a grant. */
   async sign(rights) {
     if (rights.seconds > this.#options.grantLongest) {
       throw new Error(`a grant lasts at most --grant-longest, ${this.#options.grantLongest} s`);
@@ -111,19 +111,19 @@ export class Grants {
     return sign(this.#keys, rights);
   }
 
-  /** As `add` of the revocations; what it ends, ends at once. One that is refused ends nothing. */
+  /** Adds a revocation and ends its grants at once. A refused revocation ends none. */
   async revoke(part, name) {
     const added = this.revocations.add(part, name);
     if (this.revocations.has(part, name)) this.#ended(part, name);
     return added;
   }
 
-  /** As `take` of the revocations; what it ends, ends at once. */
+  /** Takes another server's revocation and ends its grants at once. */
   takeRevoked(what, end) {
     if (this.revocations.take(what, end)) this.#ended(what.slice(0, 3), what.slice(4));
   }
 
-  /** Reads the keys anew. Grants of a key that is gone end. */
+  /** Reads the keys again. Ends the grants of a removed key. */
   reload() {
     let keys;
     try {

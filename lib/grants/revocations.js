@@ -1,40 +1,40 @@
 /**
- * The grants that were revoked, by their `jti` or their `sub`, as a state keeps them: a note each (native/store/shelf.h), so
- * that neither a crash nor a restart ends one.
+ * Revocations of grants, by `jti` or by `sub`. The state keeps each one as a note (native/store/shelf.h), so that it
+ * survives a crash and a restart.
  *
- *     revoked/sub/ann  ─▶   1763785200000        when it ends, in milliseconds since 1970
- *     revoked/sub/bo   ─▶  -1763785200000        it would have ended then, and was taken back
+ *     revoked/sub/ann  ─▶   1763785200000        the end of the revocation, in milliseconds since 1970
+ *     revoked/sub/bo   ─▶  -1763785200000        a withdrawn revocation, and its end
  *
- * It ends when no grant of before can be alive: --grant-longest after it was made.
+ * A revocation ends --grant-longest after it was made: all older grants have expired then.
  *
- * Servers of a world tell each other of each (lib/world/shared-revocations.js). Of two ends of the same name the later one
- * holds; of the same end that it was taken back. So all come to the same, in whatever order and how often they hear of it.
+ * Servers of a world exchange their revocations (lib/world/shared-revocations.js). Of two ends of the same name the later
+ * one holds; of equal ends the withdrawn one. So all servers agree, in whatever order and however often they receive them.
  */
 
 const NAME = 'revoked/';
 
-/** Revocations, at most, with those that were taken back; the oldest of these make room. */
+/** Most revocations, with the withdrawn ones. The oldest withdrawn ones make room. */
 const MOST = 10_000;
 
-/** What can be revoked. */
+/** Parts of a grant that can be revoked. */
 export const PARTS = ['jti', 'sub'];
 
-/** @returns {boolean} whether the end `a` of a revocation holds, and not `b`; 0: there is none */
+/** @returns {boolean} whether the end `a` of a revocation replaces `b`; 0: no revocation */
 export function isLater(a, b) {
   const [later, earlier] = [Math.abs(a), Math.abs(b)];
   return later === earlier ? a < b : later > earlier;
 }
 
 /**
- * Takes over the revocations of the last run.
+ * Restores the revocations of the last run.
  *
  * @param {object} parts
  * @param {{grantLongest: number}} parts.options seconds
- * @param {import('../torus/pool.js').Pool} parts.pool whose state keeps them
+ * @param {import('../torus/pool.js').Pool} parts.pool keeps them in its state
  * @param {import('pino').Logger} parts.log
  */
 export function openRevocations({ options, pool, log }) {
-  /** When each ends, by `sub/ann`. @type {Map<string, number>} */
+  /** Ends of the revocations, by names such as `sub/ann`. @type {Map<string, number>} */
   const ends = new Map();
   const longest = options.grantLongest * 1000;
   let share = async () => true;
@@ -66,7 +66,7 @@ export function openRevocations({ options, pool, log }) {
     try {
       await pool.endTurn();
     } catch {
-      // Unanswerable: it may be written later.
+      // Unanswerable: the journal may be written later.
       kept = false;
     }
     if (!kept) log.error('a revocation can not be written, and may end with this run');
@@ -78,15 +78,15 @@ export function openRevocations({ options, pool, log }) {
   }
 
   return {
-    /** How long one lasts at the most, milliseconds. */
+    /** Longest life of a revocation, in milliseconds. */
     longest,
 
-    /** @returns {boolean} whether it is revoked */
+    /** @returns {boolean} whether a grant is revoked */
     has: (part, name) => name !== undefined && ends.get(`${part}/${name}`) > Date.now(),
 
     /**
-     * @returns {Promise<'too-many' | 'here-only' | 'done'>} when it is in the journal; `here-only`: the other servers of the
-     *     world hear of it later
+     * @returns {Promise<'too-many' | 'here-only' | 'done'>} resolves when the journal has it; `here-only`: the other servers of
+     *     the world get it later
      */
     async add(part, name) {
       const what = `${part}/${name}`;
@@ -101,7 +101,7 @@ export function openRevocations({ options, pool, log }) {
       return end === undefined ? 'done' : keepAndShare(what, -Math.abs(end));
     },
 
-    /** @returns {{sub?: string, jti?: string, seconds: number}[]} each, and how long it lasts */
+    /** @returns {{sub?: string, jti?: string, seconds: number}[]} all revocations, and the time to their ends */
     list() {
       forgetOld();
       return [...ends]
@@ -114,24 +114,24 @@ export function openRevocations({ options, pool, log }) {
 
     // ---- Of the world
 
-    /** @param {(what: string, end: number) => Promise<boolean>} sharing tells the other servers; false: they hear of it later */
+    /** @param {(what: string, end: number) => Promise<boolean>} sharing tells the other servers; false: they get it later */
     shareBy(sharing) {
       share = sharing;
     },
 
-    /** @returns {number} the end of one; 0: there is none */
+    /** @returns {number} the end of a revocation; 0: there is none */
     endOf: (what) => ends.get(what) ?? 0,
 
-    /** @returns {Map<string, number>} the ends there are */
+    /** @returns {Map<string, number>} all ends, by name */
     all() {
       forgetOld();
       return ends;
     },
 
     /**
-     * Takes what another server says, where it is later than what is known.
+     * Takes another server's revocation, if it replaces the known one.
      *
-     * @returns {boolean} whether grants end by it
+     * @returns {boolean} whether it ends grants
      */
     take(what, end) {
       if (Math.abs(end) <= Date.now() || !isLater(end, ends.get(what) ?? 0)) return false;

@@ -1,6 +1,6 @@
 import { isKey, toldBy } from '../feeds/names.js';
 
-/** Which feeds are meant, by a grant or by --private: a key, `prefix/*` for all below a prefix, or `*` for all. native/feeds/grants.h reads them alike. */
+/** Patterns of feeds, in a grant or in --private: a key, `prefix/*` for all keys below a prefix, or `*` for all. native/feeds/grants.h reads them in the same way. */
 
 /** @returns {boolean} whether a text is a pattern */
 export function isPattern(text) {
@@ -11,12 +11,12 @@ export function isPattern(text) {
 export class Patterns {
   #all;
 
-  /** @param {string[]} all each isPattern */
+  /** @param {string[]} all patterns */
   constructor(all) {
     this.#all = new Set(all);
   }
 
-  /** @returns {boolean} whether a key is meant */
+  /** @returns {boolean} whether a pattern matches the key */
   covers(key) {
     if (this.#all.has(key) || this.#all.has('*')) return true;
     for (let slash = key.indexOf('/'); slash >= 0; slash = key.indexOf('/', slash + 1)) {
@@ -26,17 +26,17 @@ export class Patterns {
   }
 }
 
-/** What a grant says, once its signature holds. */
+// ---- The claims of a grant with a valid signature
 
-/** Patterns in a list, and bytes of a `sub`, a `jti` or a `kid`, at most. */
+/** Most patterns in a list, and longest `sub`, `jti` or `kid` in bytes. */
 const LIST = 64;
 export const NAME_BYTES = 200;
 
-/** NumericDate (RFC 7519, section 2), as far as numbers are exact. */
+/** NumericDate (RFC 7519, section 2), within the exact integers. */
 const isTime = (value) =>
   typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
 
-/** @returns {boolean} whether it may be a `sub` or a `jti`: a half of a surrogate pair has no bytes of its own to revoke it by */
+/** @returns {boolean} whether a value may be a `sub` or a `jti`: half of a surrogate pair has no UTF-8, and could not be revoked */
 export const isName = (value) =>
   typeof value === 'string' &&
   value !== '' &&
@@ -61,14 +61,14 @@ const FORMS = {
  * @property {string[]} publish
  * @property {boolean} join
  * @property {boolean} present
- * @property {string} key the print of the key that has signed it
+ * @property {string} key the print of the signing key
  * @property {(key: string) => boolean} reads
  * @property {(key: string) => boolean} publishes
  */
 
 /**
  * @param {object} claims
- * @returns {boolean} whether each has its form. `aud` is refused: this server is no audience (RFC 7519, section 4.1.3)
+ * @returns {boolean} whether each claim is valid. `aud` is refused: this server is no audience (RFC 7519, section 4.1.3)
  */
 export function areClaims(claims) {
   if (claims.exp === undefined || claims.aud !== undefined) return false;
@@ -77,7 +77,7 @@ export function areClaims(claims) {
   });
 }
 
-/** @returns {Rights} of what areClaims */
+/** @returns {Rights} of valid claims: see areClaims */
 export function rightsOf(claims, key) {
   const { exp, sub, jti, read = [], publish = [], join = false, present = false } = claims;
   const readable = new Patterns(read);

@@ -5,18 +5,18 @@ import { isObject } from '../client/answers.js';
 import { areClaims, NAME_BYTES, rightsOf } from './rights.js';
 
 /**
- * A grant as a token: a JWT (RFC 7519), verified as RFC 8725 advises.
+ * Grants as tokens: a JWT (RFC 7519), verified as RFC 8725 advises.
  *
- * jose (alive, without dependencies, over WebCrypto) compares signatures. It may take its time, since a grant is verified
- * once: from then on native code knows its rights. Claims are read here: jose takes any number for `exp`, infinity too, and of a
- * member that is there twice the last one.
+ * jose (maintained, without dependencies, on WebCrypto) verifies signatures. Its speed does not matter: a grant is verified
+ * once, and then the native table has its rights. This module reads the claims itself: jose accepts any number for `exp`,
+ * infinity too, and takes the last of repeated members.
  */
 
-// ---- Strict reading of what a token is made of: what could be read in two ways is nothing
+// ---- Strict reading of a token: text that could be read in two ways is refused
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** How many members the objects of a value have, together. */
+/** Returns how many members all objects of a value have. */
 function membersOf(value) {
   if (typeof value !== 'object' || value === null) return 0;
   const inner = Object.values(value);
@@ -24,14 +24,14 @@ function membersOf(value) {
   return inner.reduce((sum, one) => sum + membersOf(one), own);
 }
 
-/** How many members a JSON text names. */
+/** Returns how many members a JSON text names. */
 function namesIn(text) {
   let names = 0;
   for (const [, colon] of text.matchAll(/"(?:[^"\\]|\\.)*"(\s*:)?/g)) names += colon ? 1 : 0;
   return names;
 }
 
-/** @returns {Buffer | undefined} the bytes of base64url that can be written in this one way alone (RFC 4648, section 3.5) */
+/** @returns {Buffer | undefined} the bytes of canonical base64url (RFC 4648, section 3.5) */
 export function bytesOf(text) {
   const bytes = Buffer.from(text, 'base64url');
   return bytes.toString('base64url') === text ? bytes : undefined;
@@ -39,7 +39,7 @@ export function bytesOf(text) {
 
 /**
  * @param {string} part base64url, without padding
- * @returns {object | undefined} the JSON object in it; undefined where there is none, or a member is there twice
+ * @returns {object | undefined} the JSON object in it; undefined for anything else, and for repeated members
  */
 function readPart(part) {
   const bytes = bytesOf(part);
@@ -49,32 +49,32 @@ function readPart(part) {
     const value = JSON.parse(text);
     return isObject(value) && membersOf(value) === namesIn(text) ? value : undefined;
   } catch {
-    // No UTF-8, no JSON, or nested too deep: it is no grant, whatever else it is.
+    // Not UTF-8, not JSON, or nested too deep: in any case not a grant.
     return undefined;
   }
 }
 
 // ---- Verifying
 
-/** Bytes of a token, at most. */
+/** Longest token, in bytes. */
 const GRANT_BYTES = 4096;
 
-/** Keys that one token is tried with. */
+/** Most keys that are tried for one token. */
 const TRIES = 8;
 
 const FORM = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
 
-/** The keys that may have signed a token: the algorithm is theirs. */
+/** Returns the keys that may have signed a token: those with its algorithm and name. */
 function candidates(keys, { alg, kid }) {
   const fit = keys.filter(({ algorithms }) => algorithms.includes(alg));
   if (kid === undefined) return fit.slice(0, TRIES);
   const named = keys.filter((key) => key.kid === kid);
-  // A key without a name is tried for every token.
+  // A key without a `kid` is tried for every token.
   const some = named.length > 0 ? named : fit.filter((key) => key.kid === undefined);
   return some.filter((key) => fit.includes(key)).slice(0, TRIES);
 }
 
-/** A fifth of all modules is jose's: a server without keys does not load them. */
+/** Loads jose, a fifth of all modules, only where there are keys. */
 export const loadJose = () => import('jose');
 
 async function isSigned(token, { key, algorithms }) {
@@ -99,7 +99,7 @@ const isHeader = ({ kid, typ = 'JWT', crit }) =>
  *
  * @param {string} token
  * @param {import('./keys.js').Key[]} keys
- * @param {{now: number, longest: number}} time seconds: since 1970, and what `exp` may be ahead of that and of `iat`
+ * @param {{now: number, longest: number}} time `now` in seconds since 1970; `longest` is how far `exp` may be after `now` and after `iat`, in seconds
  * @returns {Promise<{rights: import('./rights.js').Rights} | {problem: 'bad-grant' | 'grant-expired'}>}
  */
 export async function verify(token, keys, { now, longest }) {
@@ -112,7 +112,7 @@ export async function verify(token, keys, { now, longest }) {
   for (const key of candidates(keys, header)) {
     if (!(await isSigned(token, key))) continue;
     if (!areClaims(claims) || claims.nbf > now) return bad;
-    // A longer one, taken when so much of it is left, would outlive its revocation.
+    // A grant with a longer life, accepted near its end, would outlive its revocation.
     if (claims.exp > Math.min(now, claims.iat ?? now) + longest) return bad;
     if (claims.exp <= now) return { problem: 'grant-expired' };
     return { rights: rightsOf(claims, key.print) };
@@ -120,19 +120,19 @@ export async function verify(token, keys, { now, longest }) {
   return bad;
 }
 
-// ---- Making, with the secrets of a key set
+// ---- Signing, with the secrets of a key set
 
-/** What a grant can say, beside its end. */
+/** Claims of a grant, besides its end. */
 const MEMBERS = ['read', 'publish', 'join', 'present', 'sub', 'jti'];
 
 /**
- * Makes a grant.
+ * Signs a grant.
  *
- * @param {import('./keys.js').Key[]} keys the first secret among them signs
+ * @param {import('./keys.js').Key[]} keys the first secret key signs
  * @param {{read?: string[], publish?: string[], join?: boolean, present?: boolean, sub?: string, jti?: string,
  *     seconds: number}} rights
  * @returns {Promise<string>}
- * @throws {Error} in one line; a UsageError where the rights are too many for one grant
+ * @throws {Error} with a message of one line; a UsageError for rights that are too many for one grant
  */
 export async function sign(keys, { seconds, jti = randomUUID(), ...rights }) {
   const other = Object.keys(rights).find((name) => !MEMBERS.includes(name));

@@ -114,18 +114,18 @@ export function welcomeOf(id, { hold, lease, maxSprite, transientPort }) {
  * @param {import('../grants/open.js').Grants} [parts.grants]
  * @param {object} parts.options see lib/operator/options.js: hold, lease, maxSprite, cors
  * @param {import('pino').Logger} parts.log
- * @param {() => object | Promise<object>} parts.status what GET /status answers
+ * @param {() => object | Promise<object>} parts.status returns the answer to GET /status
  * @param {ReturnType<import('../base/page-files.js').openPages>} parts.pages
  * @param {Map<string, import('../arena/games.js').Game>} [parts.games]
- * @param {import('../arena/arena.js').Arena} [parts.arena] where there is one
+ * @param {import('../arena/arena.js').Arena} [parts.arena] absent without --arena
  * @param {() => object | Promise<object>} [parts.whole] all live counts, for the arena's panel
  * @param {import('./refusals.js').Refusals} [parts.refusals]
- * @param {Directory} [parts.directory] where the clients of the other servers of a world belong
- * @param {Function} [parts.application] has what is not Sprites' own: see openApplication
+ * @param {Directory} [parts.directory] finds the clients of the other servers of a world
+ * @param {Function} [parts.application] answers other paths: see openApplication
  * @returns {{handle: (request: Request) => Promise<Answer | null | undefined>, failed: (error: Error) => Answer,
  *     routes: Map<string, Record<string, Function>>, mostBody: [string, number][], otherBody: number, headers: Record<string, string>}} `handle`
- *     never rejects; null: the request may not be answered, and its connection is to be closed; undefined: it
- *     watches; AWAITS: it is handled again with its body. `headers` are the fields that every answer carries
+ *     never rejects; null: the request may not be answered, and the door closes its connection; undefined: the request
+ *     watches feeds; AWAITS: the door calls `handle` again with the body. `headers` are the fields of every answer
  */
 export function createRoutes({
   pool,
@@ -158,17 +158,17 @@ export function createRoutes({
 
   const json = (status, value) => text(status, JSON_TYPE, JSON.stringify(value));
 
-  // 204 has no content, and by RFC 9110 (section 8.6) no Content-Length either.
+  // An answer with 204 has no content, and no Content-Length (RFC 9110, section 8.6).
   const nothing = (headers) => ({ status: 204, headers: { ...common, ...headers } });
 
-  /** Reads a body of at most `most` bytes; one with more is refused with `problem`. */
+  /** Reads a body of at most `most` bytes. Refuses a longer one with `problem`. */
   function readBody(request, most, problem) {
     const bytes = request.body(most);
     if (bytes !== null) return bytes;
     throw new Refusal(problem, { detail: `Send at most ${most} bytes.` });
   }
 
-  /** Refuses a client without a grant for this. @returns {Promise<import('../grants/open.js').Grant>} */
+  /** Refuses a client without a grant that `may` accepts. @returns {Promise<import('../grants/open.js').Grant>} */
   async function grantOf(request, may) {
     const { grant, problem } = await grants.admit(request);
     if (problem !== undefined) throw new Refusal(problem);
@@ -192,7 +192,7 @@ export function createRoutes({
   function poll({ path: [, id], query, park }) {
     const ack = readNumber(query, 'ack', 'bad-ack');
     const hold = readNumber(query, 'hold', 'bad-hold');
-    // To the pool 0 is "no hold given"; from a client it is a hold too short.
+    // To the pool 0 means "no hold given"; from a client it is too short.
     if (hold === 0 || hold > options.hold) throw new Refusal('bad-hold');
     return new Promise((resolve, reject) => {
       const { outcome, body, cancel } = pool.poll(id, { ack, hold }, (later) =>
@@ -264,18 +264,18 @@ export function createRoutes({
 
   const addresses = (request) => json(200, { addresses: invitations(request, options.host) });
   const counts = async () => json(200, await status());
-  /** The same, of the server that has this client. */
+  /** Answers with the live counts of the server that has this client. */
   async function countsOf({ path: [, id] }) {
     if ((await pool.place(id)) === null) throw new Refusal('unknown-client');
     return counts();
   }
 
-  /** The contract as a document, made at the first request for it. */
+  /** The OpenAPI document, made at its first request. */
   let described;
 
   /**
-   * What there is: the first segment and how many there are, or the first alone; and the functions
-   * that answer, by method.
+   * The routes, by the first segment of a path and the number of segments, or by the first segment alone. Each has the
+   * functions that answer, by method.
    */
   const routes = new Map([
     ['join/1', { POST: join }],
@@ -294,11 +294,11 @@ export function createRoutes({
       : [])
   ]);
 
-  /** Refuses a request for a client of another server of the world, and says where that is, or that it comes back. */
+  /** Refuses a request for a client of another server of the world. The answer names that server, or says that it is restarting. */
   async function sendElsewhere({ path, query }) {
     const id = path[ID_AT[path[0]]];
     const url = id === undefined ? undefined : directory.urlOf(id);
-    // An id that is older than the world may look like one of any server.
+    // An id that is older than the world may have the tag of any server.
     if (url === undefined || (await pool.place(id)) !== null) return;
     if (url === null) throw new Refusal(pool.refuse('restarting'));
     const target = path.map(encodeURIComponent).join('/');
@@ -311,7 +311,7 @@ export function createRoutes({
 
   const asked = application && openApplication(application);
 
-  /** Has the application answer. */
+  /** Returns the application's answer. */
   async function askApplication(request) {
     const answer = await asked(request);
     if (answer?.problem === undefined) return answer;
@@ -333,7 +333,7 @@ export function createRoutes({
     const isOther = asked && !found && !pages.has(name) && request.target.startsWith('/');
     if (isOther && method !== 'CONNECT') return askApplication(request);
     if (method === 'OPTIONS') return nothing(PREFLIGHT);
-    // Its target is no path.
+    // The target of CONNECT is not a path.
     if (method === 'CONNECT') {
       throw new Refusal('method-not-allowed', { headers: { Allow: 'GET, POST, OPTIONS' } });
     }
@@ -344,7 +344,7 @@ export function createRoutes({
       if (!pages.has(name)) throw new Refusal('not-found');
       throw new Refusal('method-not-allowed', { headers: { Allow: 'GET, HEAD, OPTIONS' } });
     }
-    // A method may have the name of what every object inherits.
+    // A method may be called like a member that every object inherits.
     const answer = Object.hasOwn(found, method) ? found[method] : undefined;
     if (answer === undefined) {
       const allow = [...Object.keys(found), 'OPTIONS'].join(', ');
@@ -362,7 +362,7 @@ export function createRoutes({
       if (error instanceof Unanswerable) return null;
       if (error instanceof Refusal) {
         const { problem: why, detail, headers } = error;
-        // Shorter than an id is.
+        // Too short for an id.
         const what = `${request.method} ${request.path[0]}`.slice(0, 20);
         refusals.refused({ from: request.address, request: what, why });
         return problem(why, { detail, headers });
@@ -371,13 +371,13 @@ export function createRoutes({
     }
   }
 
-  /** A defect in a route must not end the process, and with it a million parked polls. */
+  /** Logs a defect in a route and returns its answer. A defect must not end the process and its million parked polls. */
   function failed(error) {
     log.error({ err: error }, 'a request failed');
     return problem('internal-error');
   }
 
-  /** The bytes that a body may have, by the first segment of its path. */
+  /** Largest body in bytes, by the first segment of the path. */
   const mostBody = [
     ['throw', options.maxSprite],
     ['feed', options.feedBytes],
