@@ -1,8 +1,8 @@
 /**
- * Adds counts up.
+ * Adds up counts.
  *
  * @param {object[]} all numbers by name, and such objects by name
- * @returns {object} the sums, of every name that one of them has
+ * @returns {object} the sum for each name
  */
 export function addUp(all) {
   const sums = {};

@@ -4,39 +4,39 @@ import { fileURLToPath } from 'node:url';
 import { isMainThread } from 'node:worker_threads';
 
 /**
- * What is built of native/. There is no stand-in in JavaScript: a program that can't have the addon stops with one line
- * that says what to do.
+ * Finds and loads the programs built from native/. The addon has no substitute in JavaScript: a program without it stops
+ * with one line that says what to do.
  */
 
 const require = createRequire(import.meta.url);
 
-/** The addon as node-gyp has built it here. */
+/** The addon that node-gyp builds in a checkout. */
 const BUILT = '../../native/build/Release/sprites.node';
 
 /**
- * A file that was built for this platform and came as a package of its own (.github/pack.js makes these packages).
+ * Finds a file in the package for this platform (.github/pack.js makes these packages).
  *
- * @param {string} product as node-gyp names it; of an addon there is one for each ABI of Node
+ * @param {string} product its name in node-gyp; an addon has one file for each ABI of Node
  * @returns {string} its path
  * @throws {Error} with code `MODULE_NOT_FOUND`
  */
 export function prebuilt(product) {
   const name = product.replace(/(?=\.node$)/, `-${process.versions.modules}`);
-  // Quicker than process.report, which also looks up the names of connected hosts. Alpine has musl as ld-musl-….so.1, others
-  // as libc.so, to which that is a link.
+  // Quicker than process.report, which also looks up the names of connected hosts. Alpine has musl as ld-musl-….so.1; on
+  // other systems that is a link to libc.so.
   const isMusl = /\/(ld-musl-.*|libc\.so)$/m.test(readFileSync('/proc/self/maps', 'latin1'));
   return require.resolve(`sprites-server-linux-${process.arch}${isMusl ? '-musl' : ''}/${name}`);
 }
 
 /**
- * Loads the addon, in the main thread: the one that was built here, otherwise the one of the platform's package for this
- * Node's ABI.
+ * Loads the addon, in the main thread: the one of this checkout, otherwise the one for this Node's ABI in the platform's
+ * package.
  *
  * @returns {object} its exports: the classes Pool, AddressLimits, Door, Feeds, Arena, Tls, World and
  *     LoopDelays; the functions canonical, reservePort, writeNow, takeFileLock, holdsFileLock, releaseFileLock,
  *     giveBackHeap, release and endNow; the lists outcomes and refusals
- * @throws {Error} with code `ERR_SPRITES_ADDON` and a message of one line, when there is none for this Node and
- *     platform, or in another thread than the main one
+ * @throws {Error} with code `ERR_SPRITES_ADDON` and a message of one line, when there is no addon for this Node and
+ *     platform, or in another thread than the main thread
  */
 export function loadAddon() {
   if (!isMainThread) throw addonError('the native addon works in the main thread alone');

@@ -1,18 +1,18 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * How many files this process may have open. Every connection is one, so this bounds them.
+ * The limit of open files of this process. Every connection is a file, so that this limit bounds the connections.
  */
 
-/** Descriptors the program needs for itself: 64 for the admin port, 32 for refusals, the rest for loops, listeners and files. */
+/** Descriptors of the program itself: 64 for the admin port, 32 for refusals, the rest for loops, listeners and files. */
 export const OWN_FILES = 128;
 
-/** @returns {number} the same with so many workers, each of which has an event set and sockets that listen */
+/** @returns {number} the same with workers: each has an event set and listening sockets */
 export const ownFiles = (workers) => OWN_FILES + 16 * workers;
 
 /**
- * @returns {number} the soft limit (Node raises it to the hard limit at its start), Infinity where
- *     it cannot be read
+ * @returns {number} the soft limit (Node raises it to the hard limit at its start), Infinity where the
+ *     limit cannot be read
  */
 export function fileLimit() {
   try {
@@ -24,10 +24,10 @@ export function fileLimit() {
 }
 
 /**
- * What a person should know of the file limit.
+ * Describes the effect of the file limit, for a person.
  *
- * @param {number} capacity clients there is room for
- * @param {number} limit files
+ * @param {number} capacity most clients
+ * @param {number} limit most files
  * @param {number} workers
  * @returns {string} one or two lines
  */

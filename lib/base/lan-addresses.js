@@ -2,24 +2,24 @@ import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 
 /**
- * The addresses by which other machines reach this one, for a person at this machine: to click, to send, to
- * scan with a phone. And the names by which this machine is asked.
+ * The addresses by which other machines reach this machine, for a person at it: to click, to send, to scan with a phone.
+ * Also the names under which requests for this machine come.
  */
 
 export const WILDCARD = new Set(['0.0.0.0', '::']);
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1|::ffff:127(?:\.\d{1,3}){3})$/;
 const PRIVATE = /^(?:10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.)/; // RFC 1918
 const LINK_LOCAL = /^169\.254\./;
-/** Networks inside this machine, of containers and virtual ones: a phone is in none of them. */
+/** Interfaces of networks inside this machine, for containers and virtual machines: no phone is in such a network. */
 const VIRTUAL = /^(?:docker|br-|veth|virbr|vmnet|vboxnet|tun|tap|wg|cni|flannel)/;
 
-/** @returns {string} an address or a name as in a URL: IPv6 in brackets */
+/** @returns {string} an address or a name for a URL: IPv6 in brackets */
 export const inUrl = (host) => (host.includes(':') ? `[${host}]` : host);
 
-/** @returns {boolean} whether a host, an address or a name, is this machine and reached from nowhere else */
+/** @returns {boolean} whether a host, an address or a name, is only reached from this machine */
 export const isLoopback = (host = '') => LOOPBACK.test(host);
 
-/** The host that a request is for, without its port; '' where it names none, and as it is where it is none. */
+/** Returns the host of a request, without its port; '' without a Host field, and an invalid one unchanged. */
 function hostOf({ headers: { host = '' } }) {
   const [, v6, name = v6] = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::\d*)?$/.exec(host) ?? [
     undefined,
@@ -29,13 +29,13 @@ function hostOf({ headers: { host = '' } }) {
 }
 
 /**
- * Whether a request is for this machine by a name that no stranger can have given it. Any other name may
- * be a stranger's that leads here (DNS rebinding): for a browser this server is then a part of the stranger's
- * page, which may read it.
+ * Returns whether a request names this machine by a name that no attacker can control. An attacker can let any other
+ * name point here (DNS rebinding): to a browser this server is then part of the attacker's site, whose pages may read
+ * its answers.
  *
  * @param {import('node:http').IncomingMessage} request
- * @param {string} [name] that the operator has given it
- * @returns {boolean} true as well where it names no host: no browser does that
+ * @param {string} [name] the operator's name for this machine
+ * @returns {boolean} also true without a host: no browser sends such a request
  */
 export function isByOwnName(request, name = 'localhost') {
   const host = hostOf(request);
@@ -43,10 +43,10 @@ export function isByOwnName(request, name = 'localhost') {
 }
 
 /**
- * @param {string} host what the server listens on
+ * @param {string} host the address that the server listens on
  * @param {ReturnType<typeof interfacesHere>} [interfaces]
- * @returns {string[]} IPv4 addresses, the likeliest to be a phone's network first; a host that is one
- *     address is itself, unless it is this machine's own (localhost)
+ * @returns {string[]} IPv4 addresses, the one in the likeliest network of a phone first; the host itself where the
+ *     server listens on one address, unless that is loopback
  */
 export function lanAddresses(host, interfaces = interfacesHere()) {
   if (!WILDCARD.has(host)) return isLoopback(host) ? [] : [host];
@@ -62,13 +62,12 @@ export function lanAddresses(host, interfaces = interfacesHere()) {
 }
 
 /**
- * What a page is told that asks how others reach its server. Only a browser on this machine that has
- * opened the page by the machine's own name learns its addresses: no stranger behind a proxy, and no
- * other site in the same browser.
+ * Returns the URLs by which others reach the server, for its page. Only a browser on this machine that has opened the page
+ * by the machine's own name gets them: no stranger behind a proxy, and no other site in the same browser.
  *
- * @param {{headers: Record<string, string>, address: string, secure: boolean}} request `address`: the
- *     client's; the port is that of its Host
- * @param {string} host what the server listens on
+ * @param {{headers: Record<string, string>, address: string, secure: boolean}} request `address` is the
+ *     client's; the port is that of the Host field
+ * @param {string} host the address that the server listens on
  * @param {ReturnType<typeof interfacesHere>} [interfaces]
  * @returns {string[]} URLs of the page
  */
@@ -83,8 +82,8 @@ export function invitations(request, host, interfaces) {
 }
 
 /**
- * This machine's network interfaces, as node:os has them. None where the system does not tell them: Node asks by a
- * netlink socket, which a service whose address families are restricted may not open (EAFNOSUPPORT).
+ * Returns this machine's network interfaces, as node:os has them; none where the system refuses: Node opens a netlink
+ * socket, which a service with restricted address families may not do (EAFNOSUPPORT).
  *
  * @returns {ReturnType<typeof networkInterfaces>}
  */

@@ -2,19 +2,19 @@ import { createRequire } from 'node:module';
 
 import { loadAddon } from './addon.js';
 
-// It is in CommonJS, whose `import` costs more.
+// pino is CommonJS, and its `require` costs less than its `import`.
 const pino = createRequire(import.meta.url)('pino');
 
 /**
  * The log: JSON lines on stderr, about what an operator may have to act on. A join, poll, throw or
  * leave logs nothing, and no id is logged in full.
  *
- * A line is written at once, because one that is lost in a crash is of no use. But the server never
- * waits for the reader, and does not end without one: a full disk, a closed pipe or a reader
- * that has stopped costs lines, and how many is said as soon as one can be written again.
+ * A line is written at once, because a crash would lose a buffered line. But the server never waits for the reader, and
+ * does not end without one. A full disk, a closed pipe or a stopped reader costs lines; the next line that can be written
+ * says how many.
  */
 
-/** The number of "warn" in a line, as pino has it. */
+/** pino's number for the level warn. */
 const WARN = 40;
 
 /** Writes lines to a descriptor of this process, and never waits for it. */
@@ -22,14 +22,14 @@ export class LineWriter {
   #writeNow = loadAddon().writeNow;
   #fd;
   #tellLost;
-  /** The end of a line that has been begun. */
+  /** The rest of a partly written line. */
   #rest = Buffer.alloc(0);
   #lost = 0;
 
   /**
    * @param {number} fd
-   * @param {(lost: number) => string} [tellLost] gives the line that says how many lines before it
-   *     could not be written
+   * @param {(lost: number) => string} [tellLost] returns the line that says how many lines were
+   *     lost before it
    */
   constructor(fd, tellLost = () => '') {
     this.#fd = fd;
@@ -37,7 +37,7 @@ export class LineWriter {
   }
 
   /**
-   * Writes a line, or drops and counts it where it can't be written now.
+   * Writes a line; drops and counts a line that can't be written now.
    *
    * @param {string} line with its line feed
    */
@@ -54,7 +54,7 @@ export class LineWriter {
     }
   }
 
-  /** Writes as much as there is room for. */
+  /** Writes as much as the descriptor takes. */
   #push(bytes) {
     let taken = 0;
     while (taken < bytes.length) {
@@ -77,14 +77,14 @@ export function tellOfNoInspector(log) {
 
 /**
  * @param {string} level trace, debug, info, warn, error, fatal or silent
- * @param {number} [fd] where it is written to
+ * @param {number} [fd] descriptor of the log
  * @returns {import('pino').Logger}
  */
 export function createLog(level, fd = 2) {
   const { pid } = process;
   const tellLost = (lost) =>
     `${JSON.stringify({ level: WARN, time: Date.now(), pid, lost, msg: 'lines of this log could not be written' })}\n`;
-  // Its own way adds the causes to the message, which says them already.
+  // pino's own serializer adds the causes to the message, which names them already.
   const serializers = { err: pino.stdSerializers.errWithCause };
   return pino({ level, base: { pid }, serializers }, new LineWriter(fd, tellLost));
 }

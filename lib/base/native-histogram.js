@@ -1,14 +1,13 @@
 import { createRequire } from 'node:module';
 
 /**
- * What native code counts by itself (native/torus/delivery_times.h, native/base/loop_delays.h), as a
- * histogram of Prometheus.
+ * Makes a Prometheus histogram from native counts (native/torus/delivery_times.h, native/base/loop_delays.h).
  *
  * @param {string} name
  * @param {string} help
- * @param {() => {bounds: number[], counts: number[], sum: number}} read the upper bounds of its
- *     buckets, what each of them has and last what was longer, and the sum; in seconds
- * @returns {import('prom-client').Metric<'le'>} to be given to a registry
+ * @param {() => {bounds: number[], counts: number[], sum: number}} read returns the upper bounds of the
+ *     buckets, the count of each bucket and last the count above all bounds, and the sum; in seconds
+ * @returns {import('prom-client').Metric<'le'>} for a registry
  */
 export function createNativeHistogram(name, help, read) {
   function values() {

@@ -1,7 +1,7 @@
 /**
- * Node opens its inspector at SIGUSR1, and every program that can connect to it runs any code in this
- * process, unless the program listens to the signal itself. To be imported before everything else:
- * what is left to the signal are the milliseconds in which Node itself starts.
+ * Keeps Node from opening its inspector on SIGUSR1: a program that connects to the inspector can run any code in this
+ * process. A listener for the signal prevents this. Import this module before all others; then the signal can only open
+ * the inspector in the milliseconds of Node's own start.
  */
 
 process.on('SIGUSR1', () => {});

@@ -1,9 +1,9 @@
 import { closeSync, constants, openSync, readFileSync, readSync, statSync } from 'node:fs';
 
-/** How often it is looked whether a program has written to its pipe, in milliseconds. */
+/** Interval between two reads of an empty pipe, in milliseconds. */
 const LOOK = 10;
 
-/** Reads all that comes by a pipe, such as `<(program)` of a shell, or a FIFO: one without a writer would be waited for for ever. */
+/** Reads a pipe to its end, such as `<(program)` of a shell, or a FIFO. An open that waits for a writer could wait permanently. */
 function readPipe(file) {
   const fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
   const room = Buffer.alloc(65536);
@@ -33,10 +33,10 @@ function readPipe(file) {
 /**
  * Reads the file that an option names.
  *
- * @param {string} name of the option, without its dashes
+ * @param {string} name name of the option, without its dashes
  * @param {string} file
  * @returns {Buffer}
- * @throws {Error} in one line that names both
+ * @throws {Error} with a message of one line that names option and file
  */
 export function readOptionFile(name, file) {
   try {
@@ -46,5 +46,5 @@ export function readOptionFile(name, file) {
   }
 }
 
-/** The same of a text, without the byte order mark that some editors put in front. @returns {string} */
+/** Reads the file as text, without the byte order mark of some editors. @returns {string} */
 export const readOptionText = (name, file) => new TextDecoder().decode(readOptionFile(name, file));

@@ -1,19 +1,18 @@
 import { parseArgs } from 'node:util';
 
 /**
- * What a person is told of the options: the help text, in groups, and what a misspelt name may have
- * been meant to be.
+ * Texts about options: the help text, in groups, and the name that a misspelt option probably means.
  */
 
-/** Columns of the help text. */
+/** Width of the help text, in columns. */
 const WIDTH = 100;
 
-/** Columns of an option's name and unit; a longer one has a line of its own. */
+/** Width of an option's name and unit, in columns; a longer name has its own line. */
 const NAMES = 28;
 
 /**
- * @param {string} table a line an option, under the titles of their groups, which begin with #; a line that begins with a
- *     space goes on with the one before
+ * @param {string} table one option a line, under the titles of groups, which begin with #; a line that begins with a
+ *     space continues the line before
  * @returns {[group: string, options: string[]][]}
  */
 export const inGroups = (table) =>
@@ -38,7 +37,7 @@ function wrap(words, width) {
   return lines;
 }
 
-/** @returns {string[]} one option's lines: its name and unit, what it is for, and its default where it has one */
+/** @returns {string[]} the lines of one option: name and unit, purpose, and default if it has one */
 export function entry(left, help, usual) {
   const words = [...help.split(' '), ...(usual === undefined ? [] : [`(default ${usual})`])];
   const [first, ...rest] = wrap(words, WIDTH - NAMES - 2);
@@ -83,7 +82,7 @@ export function formatHelp(table, switches) {
   ].join('\n');
 }
 
-/** How many letters must be put in, left out, changed or swapped to make one word of the other. */
+/** Returns how many insertions, deletions, changes or swaps of letters turn one word into the other. */
 function distance(one, other) {
   const rows = [Array.from({ length: other.length + 1 }, (_, j) => j)];
   for (let i = 1; i <= one.length; i += 1) {
@@ -101,9 +100,9 @@ function distance(one, other) {
 }
 
 /**
- * @param {string} word what was given
- * @param {string[]} names what there is
- * @returns {string | undefined} the name that was probably meant
+ * @param {string} word the unknown name
+ * @param {string[]} names the known names
+ * @returns {string | undefined} the name that is probably meant
  */
 export function suggest(word, names) {
   const [best] = names
@@ -113,36 +112,34 @@ export function suggest(word, names) {
   return best !== undefined && best.far <= near ? best.name : undefined;
 }
 
-/** @returns {string} a text that may have URLs, without the passwords in them: what is said of an option gets into logs */
+/** @returns {string} a text without the passwords of its URLs: messages about options get into logs */
 export const withoutPassword = (text) => text.replace(/\/\/.*@/, '//…@');
 
-/** A wrong option, or what it asks for can't be had: `message` is for a person, a line for each thing. */
+/** An invalid option, or one that can't be fulfilled. `message` is for a person, with a line for each problem. */
 export class UsageError extends Error {
   code = 'ERR_SPRITES_OPTION';
 }
 
-/** What an option's value is, where none is there. */
+/** Value of an option that the command line does not give. */
 function missing({ name, type }, next) {
   const instead = next === undefined ? 'and nothing follows it' : `not the option ${next}`;
   return new UsageError(`--${name} takes ${type.expects}, ${instead}`);
 }
 
 /**
- * Reads a command line. Node takes it apart; what is wrong with it is said here, in plain words. Of an option
- * that is there twice the last one counts, so that a script's own can be overruled behind it.
+ * Reads a command line. Node splits it; this function explains its errors in plain words. The last of repeated options
+ * counts, so that a user can override the options of a script.
  *
  * @param {string[]} args without node and program
  * @param {object} known
- * @param {{name: string, type: {expects: string}, many?: boolean}[]} known.options that take a value; one that begins
- *     with a dash is a value, as long as it is not written like an option: then it has to be given as --name=value. Of
- *     one that may be there many times the values are a list
- * @param {string[]} known.switches that take none
- * @param {boolean} [known.words] whether there may be words besides
- * @param {Record<string, string>} [known.aliases] other names of options, of one letter too (-d), and whose they are; -h is
- *     that of a switch --help
- * @param {Record<string, string>} [known.unknown] names of other programs' options, or of earlier versions', and what to do instead
+ * @param {{name: string, type: {expects: string}, many?: boolean}[]} known.options options with a value; a value that
+ *     looks like an option must be given as --name=value; with `many` the values are a list
+ * @param {string[]} known.switches options without a value
+ * @param {boolean} [known.words] whether other words are allowed
+ * @param {Record<string, string>} [known.aliases] other names of options, also of one letter (-d); a switch --help has -h
+ * @param {Record<string, string>} [known.unknown] options of other programs or earlier versions, and what to use instead
  * @returns {{values: Record<string, string | string[] | true>, words: string[]}}
- * @throws {UsageError} on an option that is unknown, lacks its value or has one too many, and on a word too many
+ * @throws {UsageError} for an unknown option, a missing or superfluous value, and a superfluous word
  */
 export function readArguments(
   args,

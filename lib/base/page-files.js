@@ -3,23 +3,23 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { extname } from 'node:path';
 
 /**
- * The page's files, read once at the start and served from memory. The requested path is looked up
- * in a map; it never becomes a path of the disk.
+ * The files of the page. They are read once at the start and served from memory. A requested path is looked up in a map;
+ * it never becomes a path on the disk.
  */
 
 /**
- * The folders served, by what their files' paths begin with: beside each other, as on the disk, so that a file's way to
- * another one is the same in both, and under any path that a proxy puts before.
+ * The served folders, by the prefix of their files' paths. They are side by side, as on the disk, so that relative paths
+ * between files work in both places, and behind a proxy with any path.
  */
 const FOLDERS = new Map([
   ['/page/', new URL('../page/', import.meta.url)],
   ['/client/', new URL('../client/', import.meta.url)]
 ]);
 
-/** The page itself, of these files. */
+/** The page itself, among these files. */
 const INDEX = '/page/index.html';
 
-/** Modules of others that the page imports, served by the project itself. */
+/** Third-party modules that the page imports. The server serves them itself. */
 const MODULES = new Map([['/page/qrcode.js', new URL(import.meta.resolve('qrcode-generator'))]]);
 
 const TYPES = new Map([
@@ -31,16 +31,16 @@ const TYPES = new Map([
   ['.png', 'image/png']
 ]);
 
-/** A host and port as a Content-Security-Policy may name them; nothing else gets into a header. */
+/** A host and port for a Content-Security-Policy. Nothing else gets into the header. */
 const HOST = /^([a-z0-9.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
 
 /**
- * What the page may do: load its own files, talk to its own server (and to the transient port of
- * the same host, where there is one), show pictures it was thrown. Nothing else, and in no frame.
+ * Returns the rules for the page. It may load its own files, talk to its own server (and to the transient port of the
+ * same host, if there is one) and show pictures that were thrown to it. It may do nothing else, and may not be framed.
  *
  * @param {string} [host] the request's Host
  * @param {number} [transientPort] 0 for none
- * @param {boolean} [framed] a page may show others of the same server in frames
+ * @param {boolean} [framed] whether a page may show other pages of the server in frames
  * @returns {string} a Content-Security-Policy
  */
 export function contentSecurityPolicy(host = '', transientPort = 0, framed = false) {
@@ -59,12 +59,12 @@ export function contentSecurityPolicy(host = '', transientPort = 0, framed = fal
 }
 
 /**
- * A file as it is served.
+ * Prepares a file for serving.
  *
- * @param {string} name by whose ending its type is known
+ * @param {string} name its ending says the type
  * @param {Buffer} body
- * @param {string} [type] where it has another one than its ending says
- * @returns {{type: string, body: Buffer, headers: object}} `headers` are those every answer with it carries
+ * @param {string} [type] the type, where the ending says another one
+ * @returns {{type: string, body: Buffer, headers: object}} `headers` are those of every answer with the file
  */
 export function fileOf(name, body, type = TYPES.get(extname(name))) {
   const hash = createHash('sha256').update(body).digest('base64url');
@@ -83,12 +83,12 @@ export function fileOf(name, body, type = TYPES.get(extname(name))) {
   };
 }
 
-/** The same of a file on the disk, which may be a folder, too: that has no such ending. */
+/** Prepares a file of the disk. A folder has no known ending, and is left out. */
 export function fileAt(name, url) {
   return TYPES.has(extname(name)) ? fileOf(name, readFileSync(url)) : undefined;
 }
 
-/** Every file of the folders and every module: its path, and where it is. */
+/** Returns every file of the folders and every module: its path, and its place on the disk. */
 function places() {
   const files = [...FOLDERS].flatMap(([prefix, folder]) =>
     readdirSync(folder).map((name) => [`${prefix}${name}`, new URL(name, folder)])
@@ -114,19 +114,19 @@ export function pageFiles() {
 const files = pageFiles();
 
 /**
- * Whether the answer with a file depends on the request: the page itself says where it may throw, and
- * a transient port is named by the host that was asked for.
+ * Returns whether the answer with a file depends on the request: the header of the page itself names the transient port,
+ * with the host of the request.
  */
 function dependsOnHost(path, { transientPort = 0 }) {
   return path === '/' && transientPort > 0;
 }
 
 /**
- * Everything that is served as it is.
+ * Opens the files that are served unchanged.
  *
- * @param {Map<string, ReturnType<typeof fileOf> & {changes?: boolean}>} [more] by path, besides the page; `changes`: it
- *     may be another one later
- * @param {boolean} [framed] whether pages may show others in frames
+ * @param {Map<string, ReturnType<typeof fileOf> & {changes?: boolean}>} [more] further files, by path; `changes`: the
+ *     file may change later
+ * @param {boolean} [framed] whether pages may show other pages in frames
  * @param {string[]} [without] paths that are not served
  */
 export function openPages(more = new Map(), framed = false, without = []) {
@@ -136,14 +136,14 @@ export function openPages(more = new Map(), framed = false, without = []) {
   let all = serve(more);
 
   /**
-   * Answers what belongs to the page.
+   * Answers a request for a file.
    *
    * @param {{method: string, headers: Record<string, string>}} request
    * @param {string} path
    * @param {object} [options]
-   * @param {number} [options.transientPort] where the page may throw to besides; 0 for none
-   * @returns {{status: number, headers: object, body: Buffer | undefined} | undefined} undefined when the path is none of
-   *     the page's or the method is neither GET nor HEAD
+   * @param {number} [options.transientPort] an additional port to which the page may throw; 0 for none
+   * @returns {{status: number, headers: object, body: Buffer | undefined} | undefined} undefined for another path, and
+   *     for a method other than GET and HEAD
    */
   function answer({ method, headers }, path, options = {}) {
     const file = all.get(path);
@@ -161,7 +161,7 @@ export function openPages(more = new Map(), framed = false, without = []) {
   }
 
   /**
-   * The files that are text, and are answered with the same bytes to every client at any time.
+   * Returns the text files whose answer is always the same for every client.
    *
    * @param {object} [options] see answer
    * @returns {{path: string, headers: object, body: string}[]}
@@ -182,11 +182,11 @@ export function openPages(more = new Map(), framed = false, without = []) {
   return {
     answer,
     fixed,
-    /** Serves others besides the page: of those that `fixed` has given none may be another. */
+    /** Replaces the further files. A file that `fixed` has returned must not change. */
     replace(others) {
       all = serve(others);
     },
-    /** Whether there is something by this path. */
+    /** Whether there is a file with this path. */
     has: (path) => all.has(path)
   };
 }

@@ -1,10 +1,10 @@
 import { inUrl, lanAddresses, WILDCARD } from './lan-addresses.js';
 
 /**
- * What an operator is told when a port can't be opened: which one, why, and what to do.
+ * Explains to an operator why a port can't be opened, and what to do.
  */
 
-/** What to do about each error of the system, by its code. */
+/** Advice for each system error, by its code. */
 const CURES = {
   EADDRINUSE: ({ port }) => `is taken by another program: choose another port by --${port}`,
   EADDRNOTAVAIL: ({ host }) =>
@@ -18,17 +18,17 @@ const CURES = {
   EAI_AGAIN: ({ host }) => `is a name that cannot be looked up now: give an address by --${host}`
 };
 
-/** The system calls whose errors these are. EACCES of a file, for instance, is not meant. */
+/** The system calls whose errors are explained: not EACCES of a file, for example. */
 const CALLS = ['listen', 'bind', 'getaddrinfo'];
 
 const authority = (host, port) => `${inUrl(host)}:${port}`;
 
 /**
  * @param {'http' | 'https'} scheme
- * @param {string} host what is listened on
+ * @param {string} host the address that the server listens on
  * @param {number} port 0 for none
- * @returns {string[]} URLs that a browser can be sent to, the first from this machine, the others, where every address is
- *     listened on, from those of its network; none without a port
+ * @returns {string[]} URLs for a browser: the first for this machine, the others for its network, where the server listens
+ *     on every address; none without a port
  */
 export function urlsOf(scheme, host, port) {
   if (port === 0) return [];
@@ -37,13 +37,13 @@ export function urlsOf(scheme, host, port) {
 }
 
 /**
- * Waits for a port to open; gives its error a message that says what to do.
+ * Waits for a port to open. Adds advice to the message of its error.
  *
  * @template T
- * @param {{host: string, port: string}} names the options it is opened by, without their dashes
- * @param {{host: string, port: number}} values what they say
+ * @param {{host: string, port: string}} names the options of host and port, without their dashes
+ * @param {{host: string, port: number}} values the values of these options
  * @param {Promise<T>} opening
- * @returns {Promise<T>} the same
+ * @returns {Promise<T>} settles as `opening` does
  */
 export async function explained(names, { host, port }, opening) {
   try {

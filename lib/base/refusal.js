@@ -1,8 +1,8 @@
-/** Thrown where a request is refused: the problem's name, and what else its answer says. */
+/** Thrown to refuse a request with a problem. */
 export class Refusal extends Error {
   /**
    * @param {string} problem
-   * @param {{detail?: string, headers?: object}} [more] in place of the problem's own `detail`, and beside its headers
+   * @param {{detail?: string, headers?: object}} [more] `detail` replaces the problem's own; `headers` are added
    */
   constructor(problem, { detail, headers } = {}) {
     super(detail ?? problem);

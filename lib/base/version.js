@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** @returns {string} of the package, as package.json has it */
+/** @returns {string} the version in package.json */
 export function version() {
   return JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version;
 }

@@ -27,7 +27,10 @@ const NOBODY = 0;
 /** Returns a random part of a wait, between half and all of it, so that feeds that failed together are not retried together. */
 const jitter = (milliseconds) => milliseconds * (0.5 + Math.random() / 2);
 
-/** @returns {(level: string, fields: object, message: string) => void} a logger with a rate limit; it logs how many lines it omitted */
+/**
+ * @returns {(level: string, fields: object, message: string) => void} a logger with a rate limit; it logs how many lines it
+ *     omitted
+ */
 function fewLines(log) {
   let began = -Infinity;
   let lines = { warn: 0, info: 0 };

@@ -13,7 +13,7 @@ import { loadJose, sign, verify } from './token.js';
  *                   └────unknown────▶ Grants.admit ─▶ verified, and handed to the native tables
  */
 
-/** @typedef {import('./rights.js').Rights & {token: Buffer}} Grant `token`: the SHA-256 of the token, its key in the native table */
+/** @typedef {import('./rights.js').Rights & {token: Buffer}} Grant `token`: its SHA-256, the key in the native table */
 
 const REQUIRED = { problem: 'grant-required' };
 const BAD = { problem: 'bad-grant' };

@@ -1,6 +1,7 @@
 import { isKey, toldBy } from '../feeds/names.js';
 
-/** Patterns of feeds, in a grant or in --private: a key, `prefix/*` for all keys below a prefix, or `*` for all. native/feeds/grants.h reads them in the same way. */
+// Patterns of feeds, in a grant or in --private: a key, `prefix/*` for all keys below a prefix, or `*` for all.
+// native/feeds/grants.h reads them in the same way.
 
 /** @returns {boolean} whether a text is a pattern */
 export function isPattern(text) {

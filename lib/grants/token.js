@@ -99,7 +99,8 @@ const isHeader = ({ kid, typ = 'JWT', crit }) =>
  *
  * @param {string} token
  * @param {import('./keys.js').Key[]} keys
- * @param {{now: number, longest: number}} time `now` in seconds since 1970; `longest` is how far `exp` may be after `now` and after `iat`, in seconds
+ * @param {{now: number, longest: number}} time `now` in seconds since 1970; `longest` is how many seconds `exp` may be
+ *     after `now` and after `iat`
  * @returns {Promise<{rights: import('./rights.js').Rights} | {problem: 'bad-grant' | 'grant-expired'}>}
  */
 export async function verify(token, keys, { now, longest }) {

@@ -82,7 +82,8 @@ export function openApplication(fetch) {
     const gone = new AbortController();
     const asked = requestOf(request, body, gone.signal);
     if (asked === undefined) return { problem: 'bad-request' };
-    // A client that ended its half of the connection counts as gone, as in Node's own server: a close looks the same (RFC 9112, 9.5).
+    // A client that ended its half of the connection counts as gone, as in Node's own server: a close looks the same
+    // (RFC 9112, section 9.5).
     request.park(() => gone.abort());
     let response;
     let bytes;

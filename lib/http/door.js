@@ -129,7 +129,8 @@ function replies(outcomes, options, common, files) {
  *     that are the same for every client
  * @param {import('pino').Logger} parts.log
  * @param {import('./refusals.js').Refusals} [parts.refusals]
- * @param {boolean} [parts.ownsProcess] whether no other program is in the process: Node's loop may sleep in the door (native/addon/loop_turns.h)
+ * @param {boolean} [parts.ownsProcess] whether no other program is in the process: Node's loop may sleep in the door
+ *     (native/addon/loop_turns.h)
  * @returns {{listen: (port: Port) => Promise<number>, setTls: (identity: import('./tls.js').Identity) => void,
  *     counts: () => object, each: () => object[], stopListening: () => void, drain: (window: number) => void,
  *     closeIdle: () => void, close: () => void, endGrants: (part: string, name: string) => void,

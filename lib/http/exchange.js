@@ -39,7 +39,7 @@ function readFields(fields) {
 
 const statusLine = (status) => `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`;
 
-/** Characters that no field may have: a line break would start another field. Above ASCII a character is a byte, as in `Headers`. */
+/** Characters that no field may have: a line break would start another field. Above ASCII a character is a byte. */
 const UNFIT = /[^\t\x20-\x7e\x80-\xff]/;
 
 /**

@@ -1,14 +1,14 @@
 import { loadAddon } from '../base/addon.js';
 
 /**
- * The addresses of clients: what is trusted to tell them, and what one address may have. The counting is native
+ * Limits of each source address, and the sources that are trusted to name a client's address. Native code counts
  * (native/base/address_limits.h).
  */
 
-/** The values of --trust-proxy, as native/http/door.h numbers them. */
+/** The values of --trust-proxy, by their numbers in native/http/door.h. */
 export const TRUST = { none: 0, proxy: 1, forwarded: 2, 'x-forwarded-for': 3 };
 
-/** After a pause an address may make this many seconds' joins at once. */
+/** Burst of joins from one address after a pause, in seconds of its rate. */
 const JOIN_BURST = 10;
 
 export class AddressLimits {
@@ -33,14 +33,14 @@ export class AddressLimits {
    * Refuses connections and joins from an address (IPv6: its /64) for a while.
    *
    * @param {string} address
-   * @param {number} seconds 0 ends it
-   * @returns {boolean | null} false when there are 1,000 bans already, null when that is no address
+   * @param {number} seconds 0 ends the ban
+   * @returns {boolean | null} false: there are 1,000 bans already; null: the text is not an address
    */
   ban(address, seconds) {
     return this.native.ban(address, seconds * 1000);
   }
 
-  /** @returns {{address: string, seconds: number}[]} the bans there are, and how long they last */
+  /** @returns {{address: string, seconds: number}[]} all bans, and the time to their ends */
   bans() {
     return this.native
       .bans()

@@ -4,46 +4,46 @@ import { loadAddon } from '../base/addon.js';
 import { tagOf } from '../base/tag.js';
 
 /**
- * The pool of clients for the routes: ids are text, outcomes are names, and a parked poll is a
- * function that is called with the answer. The pool itself is native (native/torus/pool.h).
+ * The pool of clients, for the routes. Here ids are texts, outcomes are names, and a parked poll is a
+ * callback for the answer. The pool itself is native (native/torus/pool.h).
  */
 
 /** The edges of a desktop, in the order of native/torus/torus.h. */
 export const EDGES = ['left', 'right', 'up', 'down'];
 
-/** The `cancel` of a poll that is not parked. */
+/** `cancel` of a poll that is not parked. */
 const NOTHING_TO_CANCEL = () => {};
 
-/** What `commit` of the native pool gives: TurnEnd of native/server/turn.h. */
+/** Results of the native `commit`: TurnEnd of native/server/turn.h. */
 const TURN_END = { send: 0, wait: 1, drop: 2 };
 
 /**
- * What was decided could not be written: it is not known whether it holds, so the request may not be
- * answered at all. Its connection is to be closed, as when the process ends; the client asks again.
+ * Thrown when a decision could not be written. It is unknown whether the decision survives a crash, so that the request
+ * may not be answered at all. Its connection is closed, as at the end of the process, and the client asks again.
  */
 export class Unanswerable extends Error {}
 
-/** When what is written must be on the disk: the values of --sync, in native/store/state_store.h's order. */
+/** The values of --sync, by their numbers in native/store/state_store.h. */
 const SYNC = ['never', 'second', 'turn'];
 
-/** The outcomes of a throw that make the server answerable for it. */
+/** Outcomes of a throw that promise the delivery of the sprite. */
 const PROMISES = new Set(['delivered', 'queued', 'duplicate']);
 
 export class Pool {
   #native;
   #outcomes;
-  /** Polls that JavaScript has parked: token → the function that takes the answer. */
+  /** Polls parked by JavaScript: token → callback for the answer. */
   #parked = new Map();
   #lastToken = 0;
-  /** With --sync turn: what waits for the disk. @type {((end: number) => void)[]} */
+  /** With --sync turn: callbacks of requests that wait for the disk. @type {((end: number) => void)[]} */
   #waiting = [];
 
   /**
    * @param {object} options capacity, hold, lease, maxSprite, mailbox, mailboxBytes,
    *     mailboxMemory, answerBytes, throwRate, throwBurst, pollRate, pollBurst, and in a world name:
    *     see lib/operator/options.js
-   * @param {import('./address-limits.js').AddressLimits} [limits] what each source address may
-   *     have; by default anything
+   * @param {import('./address-limits.js').AddressLimits} [limits] limits of each source
+   *     address; by default none
    * @throws {Error} when there is no addon, or no address space for the capacity
    */
   constructor(options, limits) {
@@ -63,10 +63,10 @@ export class Pool {
   }
 
   /**
-   * Counts a request that is refused before the pool sees it.
+   * Counts a request that a route refuses before it reaches the pool.
    *
-   * @param {string} outcome the name of the problem, one that the pool knows
-   * @returns {string} that name
+   * @param {string} outcome the name of a problem among the outcomes
+   * @returns {string} the same name
    */
   refuse(outcome) {
     this.#native.refuse(this.#outcomes.indexOf(outcome));
@@ -74,9 +74,9 @@ export class Pool {
   }
 
   /**
-   * Makes a new client, with a place in the torus.
+   * Joins a new client, and gives it a place in the torus.
    *
-   * @param {string} [address] where it comes from
+   * @param {string} [address] the client's address
    * @returns {{outcome: string, id?: string} | Promise<{outcome: string, id?: string}>} `ok` and its
    *     id, or `torus-full`, `draining`, `too-many-joins`, `too-many-clients` or `state-unwritable`
    * @throws {Unanswerable} here, or as a rejection
@@ -89,12 +89,12 @@ export class Pool {
   }
 
   /**
-   * Ends a turn that JavaScript has begun: what was decided is written to the journal, where there is
-   * one, before it is answered.
+   * Ends a turn that JavaScript has begun: writes its decisions to the journal, if there is one, before they are
+   * answered.
    *
    * @template T
    * @param {T} result
-   * @returns {T | Promise<T>} a promise while the disk is waited for
+   * @returns {T | Promise<T>} a promise with --sync turn, until the disk has the journal
    * @throws {Unanswerable} here, or as a rejection
    */
   #committed(result) {
@@ -123,7 +123,7 @@ export class Pool {
    *     answered, and not after `cancel`
    * @returns {{outcome: string, body?: Buffer, cancel: () => void}} `ok`, `unknown-client`, `bad-hold`,
    *     `ack-ahead`, `too-many-polls` or `state-unwritable`; `body` is the answer if there is one at once,
-   *     else an `ok` poll is parked; `cancel` takes a parked poll back when its connection is gone
+   *     else an `ok` poll is parked; `cancel` unparks the poll when its connection is gone
    */
   poll(id, { ack = 0, hold = 0 }, answer) {
     if (!validate(id)) {
@@ -163,7 +163,7 @@ export class Pool {
   }
 
   /**
-   * Takes a client out; does nothing when there is no such client.
+   * Removes a client. Does nothing when there is no such client.
    *
    * @param {string} id
    * @returns {string | Promise<string>} `ok`, or `state-unwritable`
@@ -200,31 +200,30 @@ export class Pool {
   }
 
   /**
-   * Ends a turn that something else than a request has begun.
+   * Ends a turn that was not begun by a request.
    *
-   * @returns {undefined | Promise<undefined>} a promise while the disk is waited for; what the turn has decided may be
-   *     told to others from then on
-   * @throws {Unanswerable} here, or as a rejection: it could not be written, and no client may be told
+   * @returns {undefined | Promise<undefined>} a promise with --sync turn; clients may be told of the turn's decisions once
+   *     it has resolved
+   * @throws {Unanswerable} here, or as a rejection: the journal could not be written, and no client may be told
    */
   endTurn() {
     return this.#committed(undefined);
   }
 
   /**
-   * Makes what a world and this server know of each other, where there is nothing yet: see native/torus/seams.h. The turn
-   * is to be ended.
+   * Creates this server's identity in a world, if it has none yet: see native/torus/seams.h. The caller ends the turn.
    *
-   * @returns {{memory: number, life: number}} `memory`: the same for all processes that go on from one state; `life`:
-   *     that of the process before, or 0
+   * @returns {{memory: number, life: number}} `memory` is the same for all processes that continue one state; `life` is
+   *     that of the last process, or 0
    */
   enterWorld() {
     return this.#native.enterWorld();
   }
 
   /**
-   * There is no world any more: what a process before has left in outboxes lands here, as if rows had closed on themselves.
+   * Leaves the world for good: sprites in the outboxes land here, as if each row were closed on itself.
    *
-   * @returns {number} how many sprites; some of them another server may have, too
+   * @returns {number} how many sprites landed; another server may have some of them, too
    */
   endWorld() {
     const sprites = this.#native.endWorld();
@@ -232,7 +231,7 @@ export class Pool {
     return sprites;
   }
 
-  /** @returns {{sprites: number, bytes: number, servers: {name: string, waiting: number}[]}} what waits to cross */
+  /** @returns {{sprites: number, bytes: number, servers: {name: string, waiting: number}[]}} the sprites that wait to cross */
   outboxes() {
     return this.#native.outboxes();
   }
@@ -243,9 +242,9 @@ export class Pool {
   }
 
   /**
-   * @returns {{bounds: number[], counts: number[], sum: number}} how long sprites have waited from
-   *     their throw to the answer that first carried them, in milliseconds: how many up to each
-   *     bound and not up to the one before, and last how many longer
+   * @returns {{bounds: number[], counts: number[], sum: number}} a histogram of the times from a throw to the first
+   *     answer with the sprite, in milliseconds; each count is of the sprites up to its bound and above the one before,
+   *     the last count of those above all bounds
    */
   deliveryTimes() {
     return this.#native.deliveryTimes();
@@ -261,16 +260,16 @@ export class Pool {
   }
 
   /**
-   * Brings the pool, which must be new, to where the last run has promised to be, and has every step
-   * from now on written: see native/store/state_store.h.
+   * Restores the state of the last run into the pool, which must be new, and journals every change from now on: see
+   * native/store/state_store.h.
    *
    * @param {{path: string, stateBytes: number, journalBytes: number, snapshotEvery: number,
    *     sync: string}} options
    * @returns {{clients: number, sprites: number, bytes: number, journals: number, records: number,
-   *     torn: number, runBefore: number, doubtful: boolean}} what was found; `torn`: bytes cut from the end
-   *     of a journal that was being written; `runBefore`: the number of the run that has written the last of
-   *     it, 0 if that is not known; `doubtful`: versions of feeds may have been told that are not in it
-   * @throws {Error} saying of which file it is and what is wrong with it; the files are as they were
+   *     torn: number, runBefore: number, doubtful: boolean}} what was restored; `torn` is the number of bytes cut from
+   *     the end of a partly written journal; `runBefore` is the number of the run that wrote the state last, 0 if unknown;
+   *     `doubtful`: clients may have seen versions of feeds that the state does not have
+   * @throws {Error} naming the file and the problem; the files are not changed
    */
   openState(options) {
     const sync = SYNC.indexOf(options.sync);
@@ -280,28 +279,28 @@ export class Pool {
   }
 
   /**
-   * Ends a run in order: one whole state, no journal.
+   * Ends a run in order: writes one whole state and removes the journal.
    *
    * @returns {{clients: number, sprites: number, bytes: number}}
-   * @throws {Error} when it can't be written; the journal is still there, and has all of it
+   * @throws {Error} when the state can't be written; the journal still has everything
    */
   finishState() {
     const result = this.#native.finishState();
-    // A closed pool is not told of the disk any more, and all is on it.
+    // A closed pool gets no callback from the disk any more, and the disk has everything.
     this.#settle(TURN_END.send);
     return result;
   }
 
-  /** Ends the writing of the state, after `finishState` or after a start that has failed. */
+  /** Stops writing the state, after `finishState` or after a failed start. */
   closeState() {
     this.#native.closeState();
     this.#settle(TURN_END.drop);
   }
 
   /**
-   * Writes the whole state anew, from memory, where its files are lost: see native/store/state_store.h.
+   * Writes the whole state again from memory, after its files were lost: see native/store/state_store.h.
    *
-   * @throws {Error} when it can't be written
+   * @throws {Error} when the state can't be written
    */
   rescueState() {
     this.#native.rescueState();
@@ -309,56 +308,56 @@ export class Pool {
 
   /**
    * @returns {{blocked: number, lost: number, journalBytes: number, unsyncedBytes: number, backlogBytes: number,
-   *     unsafe: number, snapshots: number, snapshotsFailed: number, longestWrite: number, problem: string} | null} how
-   *     the writing of the state fares; `blocked`: errno of what keeps promises from being made, or 0; `lost`: 1 when a
-   *     start would not find the state, until `rescueState`; `unsafe`: milliseconds since all was on the disk;
-   *     `longestWrite` in microseconds; `problem`: why the last snapshot was not made; null where no state is kept
+   *     unsafe: number, snapshots: number, snapshotsFailed: number, longestWrite: number, problem: string} | null} the
+   *     state of the journal, null without --state; `blocked`: errno of the failure for which promises are refused, or 0;
+   *     `lost`: 1 when a start would not find the state, until `rescueState`; `unsafe`: milliseconds since the disk had
+   *     everything; `longestWrite` in microseconds; `problem`: why the last snapshot failed
    */
   stateStatus() {
     return this.#native.stateStatus();
   }
 
-  // ---- Beside the pool: what is written with it
+  // ---- What the state keeps beside the pool
 
   /**
-   * Gives a table of feeds, which must be new, what the last run has left, and has what becomes of them written.
+   * Restores the feeds of the last run into a new table, and journals its changes from now on.
    *
-   * @param {object} feeds native
-   * @throws {Error} naming the first feed that there is no room for
+   * @param {object} feeds the native table
+   * @throws {Error} naming the first feed without room
    */
   attachFeeds(feeds) {
     this.#native.attachFeeds(feeds);
   }
 
   /**
-   * The same for the arenas, whose games are chosen.
+   * Does the same for the arenas, after their games are chosen.
    *
-   * @param {object} [arena] native; undefined: there are none in this run, and their players have left
+   * @param {object} [arena] the native arenas; undefined: this run has none, and their players leave
    */
   attachArena(arena) {
     this.#native.attachArena(arena);
   }
 
   /**
-   * Notes something that is to outlive the process, in place of what was noted under that name; it is written with the
-   * turn, which is to be ended. Where no state is kept it is known until the end.
+   * Stores a note that outlives the process, in place of the note of the same name. The journal has it when the caller has
+   * ended the turn. Without --state the note lives until the end of the process.
    *
    * @param {string | Buffer} name at most 256 bytes
    * @param {string | Uint8Array} content at most 4 MiB
-   * @returns {boolean} false: it can't be written, and nothing has changed
+   * @returns {boolean} false: the journal can't be written, and nothing has changed
    */
   note(name, content) {
     return this.#native.note(name, Buffer.from(content));
   }
 
-  /** Forgets what is noted under a name; returns as `note`. */
+  /** Removes a note. Returns as `note` does. */
   unnote(name) {
     return this.#native.unnote(name);
   }
 
   /**
    * @param {string} prefix
-   * @returns {[string, Buffer][]} what is noted under the names that begin so: the rest of the name, and the content
+   * @returns {[string, Buffer][]} the notes whose names begin with the prefix: the rest of each name, and the content
    */
   notes(prefix) {
     return this.#native.notes(prefix);
@@ -368,9 +367,9 @@ export class Pool {
    * Writes the whole state to a file: see native/store/snapshot.h.
    *
    * @param {string} path
-   * @param {number} most bytes it may have
+   * @param {number} most largest file, in bytes
    * @returns {{clients: number, sprites: number, bytes: number}}
-   * @throws {Error} when it can't be written, or would be larger; the file is what it was before
+   * @throws {Error} when the file can't be written, or would be too large; the old file is not changed
    */
   save(path, most) {
     return this.#native.save(path, most);
