@@ -3,30 +3,30 @@ import { isNotEnabled, NatsLink, NO_STREAM, PATIENCE, revisionOf } from './nats-
 import { WorldError } from './world-error.js';
 
 /**
- * The NATS server, for leases and sprites: the key-value store that entries are in, and the frames that go from one
- * server to another. Feeds have a connection of their own (feed-store.js).
+ * The connection to the NATS server for leases and sprites: the key-value store of the entries, and the frames between
+ * servers. Feeds have their own connection (feed-store.js).
  *
- * Every write that the store has taken is published by it again, in its order and with its revision (`republish` of
- * JetStream), so that watching costs a plain subscription. What is missed while the connection is away, or lost on the
- * way, does no harm: entries are renewed all the time, and every write is a compare-and-set.
+ * The store publishes every accepted write, in its order and with its revision (`republish` of JetStream), so that
+ * watching costs a plain subscription. Lost messages do no harm: entries are renewed all the time, and every write is a
+ * compare-and-set.
  */
 
 /** The bucket of the key-value store. */
 export const BUCKET = 'sprites-world';
 
-/** Where the store publishes what it has taken. */
+/** Subjects under which the store publishes accepted writes. */
 const ENTRIES = 'sprites.entries';
 
-/** Frames: the names of receiver and sender follow. */
+/** Prefix of the subjects of frames; the names of receiver and sender follow. */
 const FRAMES = 'sprites.frames';
 
-/** The watchers of a server: its name follows. */
+/** Prefix of the subjects of presence; the name of the sender follows. */
 const PRESENCE = 'sprites.presence';
 
-/** Bytes of frames that may be on the way to the broker. What is more is dropped: it is sent again in its time. */
+/** Most bytes of frames on their way to the broker. Further frames are dropped: their senders send them again. */
 const UNDER_WAY = 16 * 2 ** 20;
 
-/** From so many on the broker is asked how far it has read: a question a frame would cost as much as the frame. */
+/** Bytes on their way from which the broker is asked for a flush: one flush for each frame would cost as much as the frame. */
 const ASK_FROM = 2 ** 20;
 
 export class Broker {
@@ -38,10 +38,10 @@ export class Broker {
   #flushing = false;
 
   /**
-   * @param {object} how as NatsLink takes it, but for
-   * @param {string} how.name this server's
-   * @param {{frame: Receive, presence: Receive}} [how.receive] are given the frames that come for this server, and what the
-   *     other servers say of presence: `Receive` is (from: string, message: Uint8Array) => void
+   * @param {object} how options of NatsLink, and
+   * @param {string} how.name this server's name
+   * @param {{frame: Receive, presence: Receive}} [how.receive] callbacks for the frames for this server and for
+   *     the presence messages of the other servers: `Receive` is (from: string, message: Uint8Array) => void
    */
   constructor({ name, receive = { frame() {}, presence() {} }, ...how }) {
     this.#name = name;
@@ -52,7 +52,7 @@ export class Broker {
         this.#tryToPublish();
       },
       again: () => {
-        // The store may be another one now.
+        // The store may be a new one.
         this.#kv = undefined;
         this.#tryToPublish();
       },
@@ -74,17 +74,17 @@ export class Broker {
   }
 
   /**
-   * Sends a frame; it may get lost.
+   * Sends a frame. The frame may get lost.
    *
    * @param {string} to a server's name
    * @param {Uint8Array} frame
-   * @throws {Error} when it is larger than the NATS server takes messages (1 MiB by default)
+   * @throws {Error} when the frame is larger than the NATS server's longest message (1 MiB by default)
    */
   send(to, frame) {
     this.#publish(`${FRAMES}.${to}.${this.#name}`, frame);
   }
 
-  /** Says something of presence to all servers; it may get lost, and does where the NATS server takes none as large. */
+  /** Sends a presence message to all servers. The message may get lost, and does if it is too large for the NATS server. */
   sendPresence(message) {
     if (message.length <= this.#link.largest) this.#publish(`${PRESENCE}.${this.#name}`, message);
   }
@@ -97,12 +97,12 @@ export class Broker {
     if (this.#underWay >= ASK_FROM) this.#flush();
   }
 
-  /** @returns {number} bytes of frames that may be on the way to the broker */
+  /** @returns {number} bytes of frames that may still be on their way to the broker */
   get underWay() {
     return this.#underWay;
   }
 
-  /** Has the broker say how far it has read. */
+  /** Asks the broker for a flush, and subtracts the bytes that it has read. */
   async #flush() {
     if (this.#flushing) return;
     this.#flushing = true;
@@ -110,20 +110,20 @@ export class Broker {
     try {
       await this.#link.writable?.flush();
     } catch {
-      // The connection is gone, and with it what was under way: its sender sends it again.
+      // The connection is lost, and with it the frames on their way: their senders send them again.
     }
     this.#flushing = false;
     this.#underWay = Math.max(0, this.#underWay - sent);
     if (this.#underWay >= ASK_FROM && this.#link.connected) this.#flush();
   }
 
-  /** @returns {Promise<void>} when the store can be used */
+  /** @returns {Promise<void>} resolves when the store can be used */
   async open() {
     const { Kvm } = await this.#link.open();
     if (!this.#kv) await this.#openBucket(Kvm);
   }
 
-  /** Has the NATS server say now what it refuses, and not when a sprite waits: no server takes what is empty. */
+  /** Publishes empty messages, which every receiver ignores, so that a missing permission shows now and not when a sprite waits. */
   #tryToPublish() {
     for (const subject of [`${FRAMES}.${this.#name}`, PRESENCE]) {
       this.#link.writable?.publish(`${subject}.${this.#name}`);
@@ -166,7 +166,7 @@ export class Broker {
     return this.#do(async (kv) => {
       let names = [];
       for await (const name of await kv.keys()) if (isName(name)) names.push(name);
-      // Those written last come last.
+      // The keys are in the order of their last writes.
       names = names.slice(-MOST_NAMES);
       const found = await Promise.all(names.map((name) => kv.get(name)));
       return new Map(names.map((name, at) => [name, whatIs(found[at])]));
@@ -184,14 +184,14 @@ export class Broker {
     return this.#do((kv) => kv.put(name, data, { previousSeq: revision }));
   }
 
-  /** Asks the bucket, and does not wait for ever. */
+  /** Sends a request to the bucket, with a timeout. */
   #do(ask, patience = PATIENCE) {
     return this.#link.patiently(patience, async () => {
       if (!this.#kv) throw this.#link.unreachable('the connection is lost');
       try {
         return await ask(this.#kv);
       } catch (error) {
-        // What is written to a stream that is no more finds no receiver, as where JetStream is off.
+        // A write to a deleted stream fails like one without JetStream: no receiver.
         if (error.code === NO_STREAM || isNotEnabled(error)) this.#kv = undefined;
         throw error;
       }
@@ -203,7 +203,7 @@ export class Broker {
   }
 }
 
-/** What a key's newest value says; one that was deleted still has a revision. */
+/** Returns the entry of a key. A deleted key still has a revision. */
 function whatIs(found) {
   if (!found) return { entry: undefined, revision: 0 };
   const entry = found.operation === 'PUT' ? readEntry(found.string()) : undefined;

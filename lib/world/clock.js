@@ -1,4 +1,4 @@
-/** The time that leases are counted by: it only goes forward, and no other machine's is compared with it. */
+/** The clock of the leases. It is monotonic, and is never compared with another machine's. */
 export const clock = Object.freeze({
   /** @returns {number} milliseconds */
   now: () => performance.now(),
@@ -6,7 +6,7 @@ export const clock = Object.freeze({
   /**
    * @param {number} ms
    * @param {() => void} then
-   * @returns {() => void} takes it back
+   * @returns {() => void} cancels the timer
    */
   after(ms, then) {
     const timer = setTimeout(then, ms);

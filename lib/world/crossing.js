@@ -4,35 +4,35 @@ import { loadAddon } from '../base/addon.js';
 import { Unanswerable } from '../torus/pool.js';
 
 /**
- * The sprites that cross between this server and the others of its world. What crosses, and that nothing is lost or
- * comes twice, is native (native/torus/seams.h, crossings.h), and so is when something is to be sent; this is what calls it:
- * it names the other servers, and hands frames to what sends them.
+ * The sprites that cross between this server and the others of its world. Native code (native/torus/seams.h, crossings.h)
+ * decides what crosses and when, and sees that no sprite is lost or arrives twice. This class gives it the names of the
+ * other servers, and passes its frames to the sender.
  *
  *     membership ─view─▶ Crossing ─ring─▶ native
  *     pool: a throw over a seam ─▶ native ─wake─▶ Crossing ─frame─▶ send(name, bytes) … received(name, bytes)
  *
- * The first time that this process is a member its epoch becomes its life, by which the others know it; it stays the same
- * when the process is taken out of the ring and joins again with a higher epoch, since it still knows what it has taken.
- * Its memory is what outlives it with a state: native/torus/outbox.h says what comes of both.
+ * When this process first becomes a member, its epoch becomes its `life`, by which the other servers know it. The life does
+ * not change when the process is removed from the ring and joins again with a higher epoch: the process still knows which
+ * sprites it has taken. Its `memory` outlives the process with a state: see native/torus/outbox.h.
  *
- * The state knows so many names at the most. For one more a name is forgotten with which nothing is to be done (seams.h): it is
- * out of the ring, nothing waits for it, and nothing was taken from it, or nothing that it has still. A server says that of
- * itself when it leaves in order, and sends nothing from then on (`finish`).
+ * The state has a bounded number of names. For a further name it forgets one that is not needed (seams.h): a server out of
+ * the ring for which no sprite waits, and from which none was taken that it still has. A server reports the latter when it
+ * leaves in order, and sends nothing more (`finish`).
  *
- * Nothing is sent before the turn that it comes of is written: a frame says that its sprites are here, and an answer that
- * those it acknowledges are. What could not be written is not sent, and the other server asks again.
+ * A message is sent only after its turn is in the journal: a frame promises that its sprites are here, and an answer that
+ * the acknowledged ones are. If the journal can't be written, the message is not sent, and the other server asks again.
  */
 
-/** Bytes that throws may fill of the outbox for one server; what flies on is let in above it. */
+/** Most bytes of throws in the outbox for one server; sprites that fly on may exceed it. */
 const OUTBOX_BYTES = 8 * 2 ** 20;
 
-/** How long a server that has left the ring may take to say what it has taken, milliseconds. */
+/** How long to wait for the acknowledgements of a server that has left the ring, in milliseconds. */
 const DOUBT = 60_000;
 
-/** How often it looks whether all is handed over, milliseconds. */
+/** Interval between two checks whether the outboxes are empty, in milliseconds. */
 const LOOK = 50;
 
-/** Servers and refusals that are logged at the most: every client of NATS can publish frames under any name. */
+/** Most logged pairs of server and refusal: every client of NATS can publish frames under any name. */
 const SAID = 1000;
 
 export class Crossing {
@@ -43,29 +43,29 @@ export class Crossing {
   #options;
   #native;
   #refusals;
-  /** What is known of the process before: see Pool#enterWorld. */
+  /** Identity of the last process: see Pool#enterWorld. */
   #before;
-  /** The native numbers of servers, by their names. @type {Map<string, number>} */
+  /** Native numbers of the servers, by name. @type {Map<string, number>} */
   #numbers = new Map();
-  /** Those that the ring of now needs, and the servers that have left with nothing in their outboxes. */
+  /** Numbers that the current ring needs, and the servers that have left with empty outboxes. */
   #wanted = new Set();
   #emptied = new Set();
-  /** Whether no name can be forgotten for one more. */
+  /** Whether all names are needed, so that a further one has no number. */
   #full = false;
-  /** Servers and refusals that the log has already, SAID at the most. @type {Set<string>} */
+  /** Logged pairs of server and refusal, at most SAID. @type {Set<string>} */
   #said = new Set();
   #ring = { left: [], right: [], next: [-1, -1], peers: [] };
-  /** Whether it sends nothing any more. */
+  /** Whether this server sends nothing any more. */
   #finished = false;
-  /** Whether it will send in this turn. */
+  /** Whether a pump is scheduled for this turn. */
   #pumps = false;
   #closed = false;
 
   /**
    * @param {object} how
    * @param {import('../torus/pool.js').Pool} how.pool
-   * @param {string} how.name this server's
-   * @param {(to: string, frame: Buffer) => void} how.send takes a frame to a server; it may get lost
+   * @param {string} how.name this server's name
+   * @param {(to: string, frame: Buffer) => void} how.send sends a frame to a server; the frame may get lost
    * @param {import('pino').Logger} how.log
    * @param {number} [how.outboxBytes]
    * @param {number} [how.doubt] milliseconds
@@ -80,23 +80,23 @@ export class Crossing {
     this.#written([]);
   }
 
-  /** @returns {string} whose state this is: the same for all processes that go on from one */
+  /** @returns {string} identifies the state: the same for all processes that continue it */
   get instance() {
     return this.#before.memory.toString(36);
   }
 
-  /** @returns {number} the life of the process before, whose epoch it was; 0: none is known */
+  /** @returns {number} the life of the last process, which was its epoch; 0: unknown */
   get lifeBefore() {
     return this.#before.life;
   }
 
-  /** @returns {{rows: number, clients: number}} what the others have to know of this server */
+  /** @returns {{rows: number, clients: number}} what the other servers must know of this one */
   describe() {
     return { rows: this.#pool.worldRows(), clients: this.#pool.status().clients };
   }
 
   /**
-   * Takes what membership says from now on.
+   * Takes a new view of the membership.
    *
    * @param {import('./ring.js').View} view
    */
@@ -107,12 +107,12 @@ export class Crossing {
       this.#begin(epoch);
     }
     if (state === 'leaving' || state === 'gone') {
-      // The way out stays as it was, so that what waits can be handed over; nothing comes in.
+      // The seams stay open to the outside, so that waiting sprites can be handed over; no sprite comes in.
       this.#sew({ ...this.#ring, accepted: [], epochs, open: false });
       return;
     }
     this.#follow(view);
-    // Those that were in the ring until now may be forgotten.
+    // Servers that have just left the ring may be forgotten now.
     if (this.#full) this.#follow(view);
     if (this.#full) this.#tooMany(view);
   }
@@ -135,19 +135,19 @@ export class Crossing {
   }
 
   /**
-   * A message has come.
+   * Takes a message.
    *
-   * @param {string} from the server that has sent it
+   * @param {string} from the sender
    * @param {Uint8Array} frame
    */
   received(from, frame) {
     if (!this.#native) return;
-    // A frame makes no server known: there are only so many numbers.
+    // An unknown sender gets no number: there are only so many.
     const number = this.#numbers.get(from) ?? -1;
     const refusal = this.#native.receive(number, frame);
     if (refusal > 0) this.#refused(from, this.#refusals[refusal]);
     if (this.#pumps) return;
-    // All that come at once have one turn. What has landed goes to the polls that are parked.
+    // Messages that come at once share one turn. Parked polls get the landed sprites.
     this.#pumps = true;
     Promise.resolve().then(() => {
       this.#pumps = false;
@@ -156,7 +156,7 @@ export class Crossing {
   }
 
   /**
-   * Waits until every outbox is empty, or the time is over. To be called when the server has begun to leave.
+   * Waits until every outbox is empty, or until the timeout. The caller has set the server to leaving before.
    *
    * @param {number} within milliseconds
    */
@@ -166,9 +166,9 @@ export class Crossing {
   }
 
   /**
-   * The server leaves, and sends nothing from now on.
+   * Stops sending: the server leaves.
    *
-   * @returns {boolean} whether nothing waits in its outboxes
+   * @returns {boolean} whether its outboxes are empty
    */
   finish() {
     this.#finished = true;
@@ -177,7 +177,7 @@ export class Crossing {
 
   /**
    * @returns {{waiting: number, bytes: number, servers: {name: string, waiting: number}[],
-   *     refused: Record<string, number>}} what is in the outboxes, by server; frames refused, here or there, by the reason
+   *     refused: Record<string, number>}} the sprites in the outboxes, by server; refused frames, here or there, by reason
    */
   status() {
     const { sprites, bytes, servers } = this.#pool.outboxes();
@@ -201,7 +201,7 @@ export class Crossing {
   #begin(life) {
     const addon = loadAddon();
     this.#refusals = addon.refusals;
-    // By those of the process before, too.
+    // The names of the last process keep their numbers.
     const { servers } = this.#pool.outboxes();
     this.#numbers = new Map(servers.map(({ name }, number) => [name, number]));
     this.#native = new addon.World(this.#pool.native, { ...this.#options, life }, () =>
@@ -222,12 +222,12 @@ export class Crossing {
     this.#pump();
   }
 
-  /** Seams as numbers: of each the row behind its last, and the server that it leads to, or -1 for this one. */
+  /** Returns seams as numbers: for each the row after its last, and the number of its server, or -1 for this one. */
   #pairs(seams) {
     return seams.flatMap(({ to, peer }) => [to, peer === this.#name ? -1 : this.#numberOf(peer)]);
   }
 
-  /** The numbers of the servers before and after this one in the ring. */
+  /** Returns the numbers of the servers before and after this one in the ring. */
   #neighbors(members) {
     const at = members.findIndex(({ name }) => name === this.#name);
     if (at < 0 || members.length === 1) return [-1, -1];
@@ -249,7 +249,7 @@ export class Crossing {
     return number;
   }
 
-  /** Forgets a name for another one, that which is known the longest where it can be. */
+  /** Forgets a name for another one: the oldest that can be forgotten. */
   #forgetFor(name) {
     for (const [old, number] of this.#numbers) {
       if (this.#wanted.has(number)) continue;
@@ -268,15 +268,15 @@ export class Crossing {
     }
   }
 
-  /** Sends what is due. */
+  /** Sends the messages that are due. */
   #pump() {
     if (this.#native) this.#written(this.#native.take());
   }
 
   /**
-   * Ends a turn, and sends what says what it has decided: when it is written, and not at all if it can't be.
+   * Ends a turn, and sends its messages once the journal has the turn; drops them if the journal can't be written.
    *
-   * @param {(string | Buffer)[]} messages each behind the name of its receiver
+   * @param {(string | Buffer)[]} messages names of receivers, each followed by its message
    */
   #written(messages) {
     const send = () => {

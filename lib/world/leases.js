@@ -3,37 +3,37 @@ import { isLiving, isMember, MOST_NAMES, MOST_SERVERS } from './entry.js';
 import { WorldError } from './world-error.js';
 
 /**
- * What one server has seen of the others' leases. Pure: it is told the time.
+ * The leases of the other servers, as one server has seen them. Pure: callers pass the time.
  *
- * Clocks of two machines are never compared. A lease is renewed by writing the entry anew, which gives it a new revision;
- * a watcher notes by its own monotonic clock when it first saw a revision. The owner counts from before it sent the
- * write, the watchers from when they saw it, and they wait a little longer (`marginOf`): so the owner knows that its
- * lease has ended before any watcher does.
+ * Clocks of two machines are never compared. A renewal writes the entry again, which gives it a new revision. A watcher
+ * notes by its own monotonic clock when it first saw a revision. The owner counts from before it sent the write, the
+ * watchers from when they saw it, and they wait a little longer (`marginOf`): so the owner knows that its lease has ended
+ * before any watcher does.
  *
- * A watcher that was out of touch (the broker was away, the machine slept, the process was stopped) has missed
- * renewals: it starts to watch anew (`watchAnew`).
+ * A watcher that was disconnected (the broker was away, the machine slept, the process was stopped) has missed renewals:
+ * it restarts the time of all leases (`watchAnew`).
  */
 
 /**
  * @param {number} lease milliseconds
- * @returns {number} what watchers wait beyond it, milliseconds: more than two ticks of membership.js
+ * @returns {number} how much longer watchers wait, in milliseconds: more than two ticks of membership.js
  */
 export const marginOf = (lease) => Math.min(lease / 8, 1000);
 
 /**
  * @typedef {object} Seen
- * @property {import('./entry.js').Entry | undefined} entry undefined for a name that is free, whatever is there
+ * @property {import('./entry.js').Entry | undefined} entry undefined for a free name
  * @property {number} revision the store's
- * @property {number} at when it was seen first, milliseconds
- * @property {number} renewals how often it was renewed by the same process since it is watched
+ * @property {number} at time at which the revision was first seen, in milliseconds
+ * @property {number} renewals renewals by the same process that this watcher has seen
  */
 
 export class Leases {
-  /** The longest not renewed first: where there are too many names that one is forgotten. @type {Map<string, Seen>} */
+  /** The least recently renewed first: with too many names that one is forgotten. @type {Map<string, Seen>} */
   #seen = new Map();
-  /** Until then no server is overdue: to look at a thousand leases at every tick would be most of what a server does for them. */
+  /** Until this time no server is overdue: a check of a thousand leases at every tick would be most of the work for them. */
   #calmUntil = -Infinity;
-  /** The servers that have left and come back. */
+  /** Servers that have left and will come back. */
   absences = new Absences();
 
   /** @returns {Seen | undefined} */
@@ -47,12 +47,12 @@ export class Leases {
   }
 
   /**
-   * An entry was written; older ones than the newest seen change nothing.
+   * Takes a written entry. An older revision than the newest known one changes nothing.
    *
    * @param {string} name
    * @param {{entry: import('./entry.js').Entry | undefined, revision: number}} what
    * @param {number} now
-   * @returns {boolean} whether it says something else than the one before: not where it is only renewed
+   * @returns {boolean} whether the entry differs from the one before; false for a renewal
    */
   see(name, { entry, revision }, now) {
     const before = this.#seen.get(name);
@@ -69,11 +69,11 @@ export class Leases {
   }
 
   /**
-   * What is in the store, whole: it counts more than what was seen before it was asked for. The store may be a new one,
-   * whose revisions begin anew.
+   * Takes the whole content of the store. It replaces what was seen before the store was asked: the store may be a new
+   * one, whose revisions start again.
    *
    * @param {Map<string, {entry: import('./entry.js').Entry | undefined, revision: number}>} all
-   * @param {number} asked when it was asked for
+   * @param {number} asked time at which the store was asked
    * @param {number} now
    */
   reload(all, asked, now) {
@@ -84,7 +84,7 @@ export class Leases {
   }
 
   /**
-   * The same for one name.
+   * Does the same for one name.
    *
    * @returns {boolean} as `see`
    */
@@ -94,12 +94,12 @@ export class Leases {
     return this.see(name, what, now);
   }
 
-  /** Leases are counted from now on: renewals may have been missed. */
+  /** Restarts the time of all leases: renewals may have been missed. */
   watchAnew(now) {
     for (const seen of this.#seen.values()) seen.at = now;
   }
 
-  /** @returns {boolean} whether a server that holds its name has not renewed it for longer than its lease */
+  /** @returns {boolean} whether a server has not renewed its name for longer than its lease */
   isOverdue(name, now) {
     const seen = this.#seen.get(name);
     return seen !== undefined && now > endOf(seen);
@@ -120,7 +120,7 @@ export class Leases {
   }
 }
 
-/** When a server is overdue, by the clock of the watcher; a server that holds no name never is. */
+/** Returns when a server becomes overdue, by the clock of the watcher; never for a server without its name. */
 function endOf({ entry, at }) {
   return isLiving(entry) ? at + entry.lease + marginOf(entry.lease) : Infinity;
 }
@@ -132,8 +132,8 @@ const sameShape = ({ entry: before }, entry) =>
  * The servers that have left in order and said that they come back: with a state, and with it their clients' places. Until
  * their grace is over the ids that they have made stay their own. Pure: it is told the time.
  *
- * A watcher counts the grace by its own clock, from when it first saw that the server leaves. A watcher that begins later
- * counts from then: it may wait for a server that has been away for long, but no longer than its grace.
+ * A watcher counts the grace period by its own clock, from when it first saw that the server leaves. A watcher that starts
+ * later counts from its start: it may wait for a server that left long ago, but at most for the grace period.
  */
 class Absences {
   /** @type {Map<string, {run: string, epoch: number, end: number}>} */
@@ -141,7 +141,7 @@ class Absences {
 
   /**
    * @param {string} name
-   * @param {import('./entry.js').Entry | undefined} entry its newest
+   * @param {import('./entry.js').Entry | undefined} entry its newest entry
    * @param {number} now
    */
   see(name, entry, now) {
@@ -156,7 +156,7 @@ class Absences {
     this.#absent.set(name, { run, epoch, end: now + grace });
   }
 
-  /** @returns {boolean} whether a grace has ended since the last call */
+  /** @returns {boolean} whether a grace period has ended since the last call */
   end(now) {
     const ended = [...this.#absent].filter(([, { end }]) => end <= now);
     for (const [name] of ended) this.#absent.delete(name);
@@ -171,21 +171,22 @@ class Absences {
 }
 
 /**
- * Which server takes one out of the ring whose lease has ended: the next in the ring's order, then one after
- * the other, each waiting a little longer. So it is done once as a rule, and also where the next one is lost as well. Pure.
+ * The choice of the server that removes a server with an expired lease from the ring: first the next one in the order of
+ * the ring, then the others in turn, each after a little longer wait. So usually one server does it, and another one does
+ * it if that server is lost, too. Pure.
  */
 
-/** How much longer each further server waits before it takes a lost one out, milliseconds. */
+/** How much longer each further server waits before it removes a lost one, in milliseconds. */
 const turnOf = (lease) => Math.min(lease / 16, 500);
 
 /**
  * @param {object} self
  * @param {import('./leases.js').Leases} self.leases
- * @param {string} self.name the server that looks: a member
- * @param {number} self.version of the protocol that it speaks
- * @param {number} self.lease its own, milliseconds
+ * @param {string} self.name this server, a member
+ * @param {number} self.version its version of the protocol
+ * @param {number} self.lease its own lease, in milliseconds
  * @param {number} now
- * @returns {string[]} the servers that it has to take out now
+ * @returns {string[]} the servers that this server must remove now
  */
 export function toTakeOut({ leases, name, version, lease }, now) {
   const overdue = leases.overdue(now);
@@ -204,15 +205,15 @@ export function toTakeOut({ leases, name, version, lease }, now) {
 }
 
 /**
- * Whether a server may be one of the ring, by what the store says of the others. Pure.
+ * Refuses to join a ring with which this server cannot work, by the entries of the others. Pure.
  *
  * @param {object} self
  * @param {import('./leases.js').Leases} self.leases
- * @param {string} self.name the server's
- * @param {number} self.version of the protocol that it speaks
+ * @param {string} self.name this server
+ * @param {number} self.version its version of the protocol
  * @param {number} now
- * @param {(other: import('./leases.js').Seen) => boolean} counts whether one that joins is there before it
- * @throws {WorldError} when there are servers in the world with which it makes no ring, or no more may be
+ * @param {(other: import('./leases.js').Seen) => boolean} counts whether another server goes before this one
+ * @throws {WorldError} when this server cannot make a ring with the others, or the world is full
  */
 export function refuseOthers({ leases, name, version }, now, counts) {
   const others = [...leases.entries()].filter(

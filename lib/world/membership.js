@@ -7,11 +7,12 @@ import { viewOf } from './ring.js';
 import { Conflict, WorldError } from './world-error.js';
 
 /**
- * Which servers are in the ring, as one server sees it.
+ * Membership of the ring, as one server sees it.
  *
- * Each server has one entry in a key-value store, under its name (entry.js): a lease, which it writes anew four times as
- * often as it ends. Every write is a compare-and-set on the entry's revision, so all writes of one entry are in one
- * order, and the ring is nothing but what the entries say: servers that have seen the same revisions have the same ring.
+ * Each server has one entry in a key-value store, under its name (entry.js). The entry is a lease, which its server renews
+ * four times in the time of the lease. Every write is a compare-and-set on the entry's revision, so that all writes of one
+ * entry are ordered. The ring is computed from the entries alone: servers that have seen the same revisions have the same
+ * ring.
  *
  *     alone ──▶ joining ──▶ member ──▶ leaving ──▶ gone
  *       ▲          │▲          │▲
@@ -19,43 +20,42 @@ import { Conflict, WorldError } from './world-error.js';
  *        refused,   └─────── cut-off      its lease has ended: it can't renew
  *       unreachable   taken out
  *
- * A member whose lease has ended by the clock of another one is taken out by that one writing `lost` over exactly the
- * revision whose time has passed. Where the owner has renewed meanwhile the write fails, and nothing has happened; where it
- * succeeds, the owner's next renewal fails, and it joins again with a higher epoch. So there is no moment at which a member
- * is out by one server's word and renewed by its own.
+ * When a member's lease has ended by the clock of another server, that server writes `lost` over exactly the expired
+ * revision. If the owner has renewed meanwhile, this write fails and changes nothing. If it succeeds, the owner's next
+ * renewal fails, and the owner joins again with a higher epoch. So a member is never removed and renewed at the same time.
  *
- * toTakeOut() says whose turn that is. A server that has not reached the store for half a lease watches anew before it finds
- * another one lost.
+ * toTakeOut() chooses the server that does this. A server that has not reached the store for half a lease restarts its
+ * timers before it takes another server for lost.
  */
 
-/** Renewals in a lease. */
+/** Renewals within the time of a lease. */
 const RENEWALS = 4;
 
-/** What is logged of one problem at the most: messages. */
+/** Most messages that are logged about one problem. */
 const MOST_SAID = 8;
 
-/** How often it looks at the time, milliseconds; below `marginOf` for every lease. */
+/** Interval of the loop, in milliseconds; shorter than `marginOf` for every lease. */
 const tickOf = (lease) => Math.min(lease / 20, 400);
 
-/** How long a server that leaves waits for the store, milliseconds. */
+/** How long a leaving server waits for the store, in milliseconds. */
 const farewellOf = (lease) => Math.max(lease / 4, 2000);
 
 /**
- * @typedef {object} Store where entries are: lib/world/broker.js, or a test's
- * @property {() => Promise<void>} open until it can be used, if it is not; rejects with WorldError, and is tried again
+ * @typedef {object} Store the store of the entries: lib/world/broker.js, or a test's
+ * @property {() => Promise<void>} open resolves when the store can be used; rejects with WorldError, and is then called again
  * @property {() => Promise<Map<string, {entry: object | undefined, revision: number}>>} all
- * @property {(name: string) => Promise<{entry: object | undefined, revision: number}>} get revision 0: there is none
- * @property {(name: string, entry: object, revision: number) => Promise<number>} put writes where that is the entry's
- *     revision (0: there is none), and gives the new one; rejects with Conflict where it is not; after any other rejection
- *     it may have been written or not
- * @property {(watcher: {seen: (name: string, what: object) => void, missed: () => void}) => void} watch `seen` is told of
- *     every write; `missed`: some may have been missed
+ * @property {(name: string) => Promise<{entry: object | undefined, revision: number}>} get revision 0: there is no entry
+ * @property {(name: string, entry: object, revision: number) => Promise<number>} put writes if the entry has
+ *     this revision (0: there is no entry), and returns the new one; rejects with Conflict if not; after any other rejection
+ *     the entry may have been written or not
+ * @property {(watcher: {seen: (name: string, what: object) => void, missed: () => void}) => void} watch `seen` is called for
+ *     every write, and `missed` when some writes may have been missed
  * @property {() => Promise<void>} close
  *
  * @typedef {import('./ring.js').View} View
  */
 
-/** How a member is that is told nothing else. */
+/** Defaults of the constructor. */
 const USUAL = {
   prepare: async () => {},
   changed() {},
@@ -67,7 +67,7 @@ const USUAL = {
 };
 
 export class Membership {
-  /** As the constructor has it; with `leases` also what refuseOthers(), toTakeOut() and viewOf() go by. */
+  /** The options of the constructor, and `leases` for refuseOthers(), toTakeOut() and viewOf(). */
   #how;
   #name;
   #lease;
@@ -79,23 +79,23 @@ export class Membership {
   #phase = 'alone';
   #problem;
   #epoch;
-  /** When the lease ends that is known to be in the store. */
+  /** End of the lease that the store has confirmed. */
   #leaseEnd = -Infinity;
-  /** Takes the telling of that back. */
+  /** Cancels the timer for the end of the lease. */
   #expiry = () => {};
-  /** When the store was last reached. */
+  /** Time of the last answer of the store. */
   #contact = -Infinity;
-  /** When the entry was last sent. */
+  /** Time of the last write of the entry. */
   #sent = -Infinity;
   #mustReload = true;
-  /** What is done before this claim makes it a member, once that has begun. */
+  /** The preparation before this claim makes the server a member, once it has started. */
   #preparing;
-  /** What is to become of it: a phase. */
+  /** The phase that the server is moving to. */
   #target = 'member';
-  /** What was told last: undefined when it has to be told again. */
+  /** The last reported state; undefined: report again. */
   #told = { state: 'alone' };
   #logged = 'alone';
-  /** What the log has of the problem there is: why the store can't be reached again may be known later. @type {Set<string>} */
+  /** Messages that were logged about the current problem: its reason may become known later. @type {Set<string>} */
   #said = new Set();
   #wake = () => {};
   #loop;
@@ -105,16 +105,16 @@ export class Membership {
    * @param {string} how.name
    * @param {number} how.lease milliseconds
    * @param {Store} how.store
-   * @param {() => {rows: number, clients?: number}} how.describe what the others must know of this server, now
-   * @param {() => Promise<void>} [how.prepare] what must be done before it is one of the ring; done anew at every join
-   * @param {(membership: Membership) => void} [how.changed] told whenever `view` is another one
+   * @param {() => {rows: number, clients?: number}} how.describe returns what the other servers must know of this one
+   * @param {() => Promise<void>} [how.prepare] is called before the server becomes a member, at every join
+   * @param {(membership: Membership) => void} [how.changed] called when `view` has changed
    * @param {import('pino').Logger} how.log
-   * @param {string} [how.instance] whose state this is: the same after a restart with --state
-   * @param {number} [how.epochBefore] one that the state knows; its own is above it
-   * @param {number} [how.grace] how long its clients' ids stay its own when it has left in order, milliseconds; 0: it does
-   *     not come back with their places
-   * @param {() => boolean} [how.finish] called when it is to be gone: from then on nothing is sent to the others; whether
-   *     its state has nothing that was
+   * @param {string} [how.instance] identifies the state: the same after a restart with --state
+   * @param {number} [how.epochBefore] an epoch in the state; the new epoch is higher
+   * @param {number} [how.grace] how long the server keeps the ids of its clients after it has left in order, in
+   *     milliseconds; 0: it does not come back with their places
+   * @param {() => boolean} [how.finish] called before the server leaves for good: it sends nothing more to the others;
+   *     returns whether its outboxes are empty
    * @param {typeof systemClock} [how.clock]
    * @param {number} [how.version]
    */
@@ -128,38 +128,38 @@ export class Membership {
     store.watch({ seen: (of, what) => this.#hear(of, what), missed: () => this.#missed() });
   }
 
-  /** Begins; the caller need not wait for it. */
+  /** Starts the loop. Returns at once. */
   start() {
     this.#loop = this.#live();
   }
 
-  /** @returns {View['state']} by the time it is now, and by what the store is known to say */
+  /** @returns {View['state']} computed from the current time and the newest known entry */
   get state() {
     if (this.#phase !== 'member') return this.#phase;
     const entry = this.#leases.get(this.#name)?.entry;
-    // The others know already what the answer to the write will say, or that it is out.
+    // The other servers already know the result of the write, or that this server is out of the ring.
     if (!this.#isOurs(entry)) return 'joining';
     if (entry.state !== 'member') return entry.state;
     return this.#clock.now() >= this.#leaseEnd ? 'cut-off' : 'member';
   }
 
-  /** @returns {View} of now */
+  /** @returns {View} the current view */
   view() {
     const self = { state: this.state, problem: this.#problem, epoch: this.#epoch };
     return viewOf(this.#how, self, this.#clock.now());
   }
 
-  /** @returns {number} clients that another server had when it last wrote its entry; 0 where that does not say */
+  /** @returns {number} clients of another server when it last wrote its entry; 0 where the entry does not say */
   clientsOf(name) {
     return this.#leases.get(name)?.entry?.clients ?? 0;
   }
 
   /**
-   * Leaves in order: the neighbors sew themselves together, then what waits is handed over, then the name is free. The
-   * lease is renewed meanwhile. Without the store it ends all the same.
+   * Leaves in order: the neighbors connect to each other, then the waiting sprites are handed over, then the name is free.
+   * The lease is renewed meanwhile. Without the store the server leaves anyway.
    *
-   * @param {(view: View, left: number) => Promise<void>} [handOver] must end by itself, within `left` milliseconds
-   * @param {number} [within] milliseconds that all of it may take, two looks more at most
+   * @param {(view: View, left: number) => Promise<void>} [handOver] must end within `left` milliseconds
+   * @param {number} [within] time limit in milliseconds, exceeded by two checks at most
    */
   async leave(handOver = async () => {}, within = Infinity) {
     const end = this.#clock.now() + within;
@@ -171,26 +171,26 @@ export class Membership {
     await this.close();
   }
 
-  /** Ends at once. The name stays taken until the lease ends, unless it was left. */
+  /** Ends at once. The name stays taken until the lease ends, unless the server has left. */
   async close() {
     this.#target = 'closed';
     this.#wake();
-    // What the loop still asks the store for fails at once: nothing waits for an answer any more.
+    // Requests of the loop to the store fail at once: nothing waits for their answers any more.
     await Promise.all([this.#store.close(), this.#loop]);
     this.#expiry();
   }
 
   /**
-   * Tries once at least.
+   * Waits until the server has reached a phase. Tries at least once.
    *
    * @param {'leaving' | 'gone'} phase
-   * @param {number} latest when it is given up
-   * @returns {Promise<boolean>} whether it got there before that, and before the patience ended
+   * @param {number} latest time at which to give up
+   * @returns {Promise<boolean>} whether the server reached the phase in time
    */
   async #reach(phase, latest) {
     this.#target = phase;
     const pause = tickOf(this.#lease) / 4;
-    // Looks are counted, not the time: it may stand still in between.
+    // The loop counts its checks, not the time: the process may stand still in between.
     let looks = farewellOf(this.#lease) / pause;
     do {
       this.#wake();
@@ -248,7 +248,7 @@ export class Membership {
     return isLiving(entry) && entry.run === this.#run && entry.epoch === this.#epoch;
   }
 
-  /** Takes the name, where it is free. */
+  /** Takes the name if it is free. */
   async #claim() {
     if (this.#clock.now() - this.#contact >= this.#lease / RENEWALS) {
       await this.#look(this.#name);
@@ -262,13 +262,13 @@ export class Membership {
     );
     this.#preparing = undefined;
     await this.#write('joining', seen);
-    // What was written before that must be known before it is a member.
+    // The server must know all earlier writes before it is a member.
     this.#mustReload = true;
   }
 
   /**
-   * @returns {boolean} whether the name may be taken now; where it may not, it may be that of a server that has ended
-   * @throws {WorldError} when another server has it, which lives
+   * @returns {boolean} whether the name may be taken now; false also while the name of an ended server is still leased
+   * @throws {WorldError} when a living server has the name
    */
   #isFree(seen) {
     if (!isLiving(seen?.entry) || this.#isOwn(seen.entry)) return true;
@@ -282,14 +282,14 @@ export class Membership {
   }
 
   /**
-   * Whether an entry is no other server's: this process has written it and has not heard so, or the same state's process before
-   * has, which has ended: the state could not have been opened else.
+   * Returns whether an entry is this server's own: this process wrote it and has not heard of it yet, or an earlier process
+   * with the same state did. That process has ended; otherwise the state could not have been opened.
    */
   #isOwn({ run, instance }) {
     return run === this.#run || (instance === this.#how.instance && !this.#epoch);
   }
 
-  /** Does with the name it holds what is to be done. */
+  /** Does the next step while the server holds its name: renew, become a member, leave. */
   async #keep(seen) {
     const { entry } = seen;
     if (this.#target === 'gone') return this.#write('gone', seen, 'gone', this.#how.finish());
@@ -324,7 +324,7 @@ export class Membership {
     return preparing;
   }
 
-  /** Writes the entry where it is time to, or it says something else. */
+  /** Writes the entry when a renewal is due, or when the entry has changed. */
   async #renew(state, seen) {
     const due =
       this.#problem !== undefined || this.#clock.now() - this.#sent >= this.#lease / RENEWALS;
@@ -346,7 +346,7 @@ export class Membership {
       instance: this.#how.instance,
       run: this.#run,
       since: this.#isOurs(seen?.entry) ? sinceOf(seen) : undefined,
-      // A server that is only refused does not come back so.
+      // Only a server that ends in order comes back with its places, not a refused one.
       ...(this.#target !== 'member' && this.#how.grace > 0 && { grace: this.#how.grace }),
       ...(empty && { empty })
     };
@@ -356,20 +356,20 @@ export class Membership {
     this.#touch();
     this.#leaseEnd = sent + this.#lease;
     this.#expiry();
-    // A turn may wait for the store then. Timers may be a little early.
+    // The loop may be waiting for the store at that time. A timer may fire a little early.
     this.#expiry = this.#clock.after(this.#leaseEnd - this.#clock.now() + 2, () => this.#tell());
     this.#stand(phase);
     this.#see(this.#name, { entry, revision: written });
   }
 
-  /** The store has answered. A server that was out of touch has missed the others' renewals. */
+  /** Notes that the store has answered. After a longer silence, renewals of other servers may have been missed. */
   #touch() {
     const now = this.#clock.now();
     if (now - this.#contact > this.#lease / 2) this.#leases.watchAnew(now);
     this.#contact = now;
   }
 
-  /** Writes an entry, and reads the newer one where another server has written. */
+  /** Writes an entry. On a conflict, reads the newer entry first. */
   async #put(name, entry, revision) {
     try {
       return await this.#store.put(name, entry, revision);
@@ -379,7 +379,7 @@ export class Membership {
     }
   }
 
-  /** Takes those out of the ring whose leases have ended, where it is this server's turn. */
+  /** Removes servers with expired leases from the ring, if it is this server's turn. */
   async #takeOut() {
     const now = this.#clock.now();
     if (this.state !== 'member' || now - this.#contact > this.#lease / 2) return;
@@ -400,8 +400,8 @@ export class Membership {
   }
 
   /**
-   * News have come. Every client of NATS can publish them: where they say that the entry of this server is another's by now, or
-   * are older than what was heard before, the store is asked.
+   * Takes a published entry. Every client of NATS can publish one. If it contradicts this server's own entry, or is older
+   * than a known one, the store is asked.
    */
   #hear(name, what) {
     const known = this.#leases.get(name);
@@ -415,7 +415,7 @@ export class Membership {
     this.#changedIf(name, this.#leases.see(name, what, this.#clock.now()));
   }
 
-  /** Asks the store for an entry. */
+  /** Reads an entry from the store. */
   async #look(name) {
     const asked = this.#clock.now();
     const what = await this.#store.get(name);
@@ -436,7 +436,7 @@ export class Membership {
 
   #stand(phase) {
     this.#phase = phase;
-    // The log says that it is over, also where the server has stayed a member.
+    // The log notes the end of a problem, even if the server stayed a member.
     if (this.#problem !== undefined && phase === 'member') this.#logged = undefined;
     this.#said.clear();
     this.#problem = undefined;
@@ -454,7 +454,7 @@ export class Membership {
     if (this.state === 'joining' || code === 'name-taken') this.#phase = 'alone';
   }
 
-  /** Tells what has changed, if anything has. */
+  /** Reports the state if it has changed. */
   #tell() {
     const { state } = this;
     const now = { state, problem: this.#problem?.code, epoch: this.#epoch };
@@ -469,5 +469,5 @@ export class Membership {
   }
 }
 
-/** When a server began to join: the revision of what it wrote first. */
+/** Returns when a server began to join: the revision of its first write. */
 const sinceOf = ({ entry, revision }) => entry.since ?? revision;

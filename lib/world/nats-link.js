@@ -1,50 +1,50 @@
 import { Conflict, WorldError } from './world-error.js';
 
 /**
- * One connection to the NATS servers, by the official client, that comes back by itself. A server of a world has two: one
- * for leases and frames (broker.js), and one for feeds (feed-store.js), so that no lease ever waits behind a document.
- * The client is loaded when it is first needed, so a server without `--world` never has it.
+ * A connection to the NATS servers, through the official client, that reconnects by itself. A server of a world has two
+ * connections: one for leases and frames (broker.js), and one for feeds (feed-store.js), so that no lease waits behind a
+ * document. The client is loaded at the first use: a server without `--world` never loads it.
  */
 
-/** How long a request may take, and a try to connect, milliseconds. */
+/** Timeout of a request, and of a try to connect, in milliseconds. */
 export const PATIENCE = 2000;
 
 /**
- * How much longer the client itself waits for an answer, milliseconds: `patiently` gives up earlier, but not before it has
- * read what came while the process stood still.
+ * How much longer the client itself waits for an answer, in milliseconds. `patiently` gives up earlier, but only after it has
+ * read the answers that arrived while the process stood still.
  */
 const LONGER = 2000;
 
-/** The time between two tries to connect, and as much again at random, milliseconds. */
+/** Time between two tries to connect, in milliseconds; a random time up to as much is added. */
 const RETRY = 250;
 
-/** When it connects again where the NATS server has refused a subject, milliseconds. */
+/** Wait before the next try after the NATS server has refused a subject, in milliseconds. */
 const REFUSED = 5000;
 
-/** For how long the store may fail before another NATS server of the cluster is tried, milliseconds. */
+/** How long the store may fail before another NATS server of the cluster is tried, in milliseconds. */
 const MOVE = PATIENCE;
 
-/** How often the NATS server is asked whether it is there, milliseconds. */
+/** Interval of pings to the NATS server, in milliseconds. */
 const PING = 2000;
 
-/** JetStream's code for a stream that is not there. */
+/** JetStream's error code for a missing stream. */
 export const NO_STREAM = 10059;
 
-/** Its codes for a compare-and-set that came too late. */
+/** Its error codes for a failed compare-and-set. */
 const WRONG_REVISION = [10071, 10164];
 
 /**
- * @returns {boolean} whether an error of the client says that JetStream is off. Where no receiver was there it has a name
- *     alone
+ * @returns {boolean} whether an error of the client means that JetStream is off; where there was no receiver, the error has
+ *     only a name
  */
 export const isNotEnabled = ({ name, code }) => name === 'JetStreamNotEnabled' || code === 10039;
 
-/** Those for replicas that it can't keep: it is no cluster, or has too few servers. */
+/** Its error codes for replicas that it can't keep: it is no cluster, or has too few servers. */
 const NO_REPLICAS = [10074, 10005];
 
 /**
- * @param {{get: (name: string) => string} | undefined} headers of a message that the store publishes again
- * @returns {number} its revision; 0: it says none, as a message of another program may
+ * @param {{get: (name: string) => string} | undefined} headers headers of a message that the store publishes
+ * @returns {number} its revision; 0: the message has none, and may be another program's
  */
 export function revisionOf(headers) {
   const text = headers?.get('Nats-Sequence') ?? '';
@@ -53,62 +53,62 @@ export function revisionOf(headers) {
 }
 
 export class NatsLink {
-  /** As the constructor has it. */
+  /** Options of the constructor. */
   #how;
   #client;
   #connection;
   #connected = false;
   #closing = new AbortController();
-  /** The try to connect that is under way: the connection of one more would stay, unknown. */
+  /** The current try to connect. A second one at the same time would leave a connection behind. */
   #trying;
   #nextTry = -Infinity;
   #followers = [];
-  /** The largest message that the NATS server takes, bytes; by default what its own default is. */
+  /** Largest message of the NATS server, in bytes; at first its default. */
   #largest = 2 ** 20;
-  /** When the store began to fail; Infinity: it answers. */
+  /** Time since which the store fails; Infinity: the store answers. */
   #failing = Infinity;
-  /** The run of the NATS server that was left for another one. */
+  /** Run of the NATS server from which this link has moved away. */
   #left;
-  /** Why the last try to connect has failed, or a connection was given up. */
+  /** Why the last try to connect failed, or why a connection was closed. */
   #lastError;
 
   /**
    * @param {object} how
-   * @param {string[]} how.servers URLs, of any of the NATS servers of one cluster
-   * @param {string} how.name what NATS's own tools list the connection by
-   * @param {Buffer | (() => Buffer)} [how.credentials] user and key, as NATS's tools make the file
-   * @param {Buffer} [how.ca] the certificates that NATS's must be signed by; then it must be TLS
+   * @param {string[]} how.servers URLs of NATS servers of one cluster
+   * @param {string} how.name name of the connection in NATS's own tools
+   * @param {Buffer | (() => Buffer)} [how.credentials] user and key, from a file of NATS's tools
+   * @param {Buffer} [how.ca] certificates that must have signed the NATS server's; requires TLS
    * @param {Buffer} [how.cert] this server's certificate, for NATS servers that ask for one
    * @param {Buffer} [how.key] its key
-   * @param {boolean} [how.needsAll] whether it can do nothing where the NATS server refuses a subject that it publishes; no
-   *     link can where it refuses one that it listens to
-   * @param {number} [how.replicas] NATS servers that are to have a copy of each stream
-   * @param {number} [how.silence] for how long no answer may come, milliseconds: then the connection is given up
+   * @param {boolean} [how.needsAll] whether the link is useless when the NATS server refuses one of its subjects to publish
+   *     to; a refused subscription makes every link useless
+   * @param {number} [how.replicas] copies of each stream
+   * @param {number} [how.silence] silence after which the connection is closed, in milliseconds
    */
   constructor(how) {
     this.#how = { replicas: 1, silence: 4000, needsAll: false, ...how };
   }
 
-  /** @returns {number} NATS servers that are to have a copy of each stream */
+  /** @returns {number} copies of each stream */
   get replicas() {
     return this.#how.replicas;
   }
 
   /**
-   * @param {{opened: (connection: object) => void, again: () => void, ended?: () => void}} follower `opened` is told of each
-   *     new connection, `again` when one that was lost is there again, maybe to another NATS server; `ended`: there is none
-   *     any more
+   * @param {{opened: (connection: object) => void, again: () => void, ended?: () => void}} follower `opened` is called for
+   *     each new connection, `again` after a reconnect, maybe to another NATS server, and `ended` when the connection is
+   *     closed
    */
   follow(follower) {
     this.#followers.push({ ended() {}, ...follower });
   }
 
   /**
-   * Hears what others publish.
+   * Subscribes to a subject.
    *
    * @param {string} subject
    * @param {(message: object) => void} heard
-   * @param {() => void} [missed] told when some may not have been heard
+   * @param {() => void} [missed] called when messages may have been missed
    */
   hear(subject, heard, missed = () => {}) {
     const callback = (error, message) => {
@@ -121,22 +121,22 @@ export class NatsLink {
     this.follow({ opened, again: missed });
   }
 
-  /** @returns {boolean} whether there is a connection, as far as is known */
+  /** @returns {boolean} whether there seems to be a connection */
   get connected() {
     return this.#connected;
   }
 
-  /** @returns {boolean} whether there was one, which reconnects by itself: no try is needed meanwhile */
+  /** @returns {boolean} whether a lost connection is reconnecting by itself */
   get isLost() {
     return this.#connection !== undefined && !this.#connected;
   }
 
-  /** @returns {object | undefined} the client's connection, where it can be written to */
+  /** @returns {object | undefined} the client's connection, if it can be written to */
   get writable() {
     return this.#connected && !this.#connection.isClosed() ? this.#connection : undefined;
   }
 
-  /** @returns {number} bytes of the largest message that the NATS server takes, as far as is known */
+  /** @returns {number} largest message of the NATS server, in bytes */
   get largest() {
     return this.#largest;
   }
@@ -147,7 +147,7 @@ export class NatsLink {
   }
 
   /**
-   * @returns {Promise<object>} the client, when there is a connection
+   * @returns {Promise<object>} the client; resolves when there is a connection
    * @throws {WorldError}
    */
   async open() {
@@ -200,15 +200,15 @@ export class NatsLink {
     for (const follower of this.#followers) follower.opened(connection);
   }
 
-  /** Follows what becomes of a connection, until it is closed. */
+  /** Follows the events of a connection until it is closed. */
   async #watch(connection) {
     for await (const { type, error } of connection.status()) {
       const isRefused = error?.name === 'PermissionViolationError';
-      // A refused subscription stays without a word.
+      // The client does not report a refused subscription again.
       if (isRefused && (this.#how.needsAll || error.operation === 'subscription')) {
         this.#lastError = this.failure(error);
         this.#nextTry = performance.now() + REFUSED;
-        // What it is asked from now on would wait for its time.
+        // Requests from now on would wait for their timeouts.
         this.#connected = false;
         connection.close();
       }
@@ -216,7 +216,7 @@ export class NatsLink {
       if (type === 'reconnect') {
         const isSame = this.run === this.#left;
         this.#left = undefined;
-        // The client tries the first one twice.
+        // The client tries the first server twice.
         if (isSame) {
           this.#leave();
           continue;
@@ -234,13 +234,13 @@ export class NatsLink {
   }
 
   /**
-   * Asks JetStream, and does not wait for ever.
+   * Sends requests to JetStream, with a timeout.
    *
    * @template Result
    * @param {(streams: {js: object, jsm: object, headersOf: (all: Record<string, string>) => object}) =>
    *     Promise<Result>} ask
-   * @param {number} [patience] milliseconds, for all of it
-   * @param {number} [each] for each of many requests
+   * @param {number} [patience] timeout of all requests, in milliseconds
+   * @param {number} [each] timeout of each request, in milliseconds
    * @returns {Promise<Result>}
    * @throws {WorldError | Conflict}
    */
@@ -254,7 +254,7 @@ export class NatsLink {
   }
 
   /**
-   * Does something, and does not wait for ever.
+   * Runs an action with a timeout.
    *
    * @template Result
    * @param {number} patience milliseconds
@@ -282,14 +282,14 @@ export class NatsLink {
   }
 
   /**
-   * A stream, which is made where there is none, and kept as `keep` does.
+   * Opens a stream. Creates a missing one, and updates it as `keep` does.
    *
    * @param {object} jsm
    * @param {object} config
    * @param {(info: {config: object, state: object}) => boolean} isOurs
-   * @returns {Promise<{config: object, state: object, identity: string}>} what JetStream says of it; `identity`: which stream,
-   *     in which run of the NATS server, by which leader: another one may have forgotten what was acknowledged
-   * @throws {WorldError} bad-bucket where it is another program's
+   * @returns {Promise<{config: object, state: object, identity: string}>} the stream's info; `identity` names the stream,
+   *     the run of the NATS server and the leader: after a change, acknowledged messages may be lost
+   * @throws {WorldError} bad-bucket for another program's stream
    */
   async stream(jsm, config, isOurs) {
     const { name } = config;
@@ -304,22 +304,22 @@ export class NatsLink {
       throw new WorldError('bad-bucket', `the stream ${name} was not made by Sprites: delete it`);
     }
     await this.keep(jsm, info, config.max_age);
-    // Of a stream without copies newer NATS servers say so at one time, and at another not.
+    // For a stream without copies newer NATS servers name a leader only sometimes.
     const leader = info.config.num_replicas > 1 && info.cluster?.leader;
     return { ...info, identity: [info.created, this.run, leader].join(' ') };
   }
 
   /**
-   * Has a stream of ours kept by as many NATS servers as it is to be; by more where an operator has set more. The same for how
-   * long it keeps messages, where there is an end to that.
+   * Raises the number of copies of a stream to `replicas`. A higher number that an operator has set stays. Does the same for
+   * the age to which the stream keeps messages.
    *
    * @param {object} jsm
-   * @param {object} info what JetStream says of the stream
+   * @param {object} info the stream's info
    * @param {number} [age] nanoseconds
    */
   async keep(jsm, info, age) {
     const { name, num_replicas: has, max_age: hasAge } = info.config;
-    // A NATS server that is cut off from the others of its cluster tells what it knows, but takes nothing.
+    // A NATS server that is cut off from its cluster answers reads, but accepts no write.
     if (info.cluster && !info.cluster.leader) throw this.unreachable(`${name} has no leader`);
     const isLong = age === undefined || hasAge >= age;
     if (has >= this.#how.replicas && isLong) return;
@@ -327,7 +327,7 @@ export class NatsLink {
     await jsm.streams.update(name, { num_replicas, ...(!isLong && { max_age: age }) });
   }
 
-  /** The NATS server may be cut off from the others of its cluster, to which there is a way from here. */
+  /** Moves to another NATS server after a long failure: this one may be cut off from its cluster. */
   #move() {
     const now = performance.now();
     this.#failing = Math.min(this.#failing, now);
@@ -338,7 +338,7 @@ export class NatsLink {
   }
 
   #leave() {
-    this.#connection.reconnect().catch(() => {}); // It is closed: another one is not needed.
+    this.#connection.reconnect().catch(() => {}); // A closed connection need not be replaced.
   }
 
   async close() {
@@ -355,10 +355,10 @@ export class NatsLink {
   }
 
   /**
-   * What an error of the client's means.
+   * Translates an error of the client.
    *
    * @param {Error & {code?: number | string}} error
-   * @returns {WorldError | Conflict} whose cause it is
+   * @returns {WorldError | Conflict}
    */
   failure(error) {
     if (error instanceof WorldError || error instanceof Conflict) return error;
@@ -385,7 +385,7 @@ export class NatsLink {
   }
 }
 
-/** @returns {Promise<object>} the client's parts */
+/** Loads the client. @returns {Promise<object>} its parts */
 async function loadClient() {
   const [{ connect }, { credsAuthenticator, headers }, { jetstream }, { Kvm }] = await Promise.all([
     import('./nats-transport.js'),

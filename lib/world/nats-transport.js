@@ -4,14 +4,14 @@ import { NatsConnectionImpl, setTransportFactory } from '@nats-io/transport-node
 import { NodeTransport, nodeResolveHost } from '@nats-io/transport-node/lib/node_transport.js';
 
 /**
- * The client's way to a NATS server, which closes the socket of a try to connect that is given up. The client's own one does
- * not before the NATS server has said INFO (3.4.0 neither; nats-io/nats.js#64): where that hangs, each try would cost a
- * descriptor for good, and the process could not end.
+ * A transport for the client that closes the socket of an abandoned try to connect. The client's own transport does so only
+ * after the NATS server has sent INFO (also in 3.4.0; nats-io/nats.js#64): if that server hangs, each try would leak a
+ * descriptor, and the process could not end.
  */
 class Transport extends NodeTransport {
   dial({ hostname: host, port }) {
     const socket = createConnection({ host, port, noDelay: true });
-    this.socket = socket; // The client's own knows it from when it is connected.
+    this.socket = socket; // The client's own transport sets it only when it is connected.
     return new Promise((resolve, reject) => {
       let reason;
       socket.on('error', (error) => (reason = error));
@@ -39,11 +39,11 @@ class Transport extends NodeTransport {
 }
 
 /**
- * As the client's own, which waits for a name to be looked up as long as that takes.
+ * Connects as the client's own `connect` does, which has no timeout for the lookup of a name.
  *
- * @param {import('@nats-io/transport-node').NodeConnectionOptions & {failed: (error: Error) => void}} options `failed` is told
- *     why a try has failed: of those after the first one the client says nothing
- * @param {AbortSignal} signal gives it up at once
+ * @param {import('@nats-io/transport-node').NodeConnectionOptions & {failed: (error: Error) => void}} options `failed` is
+ *     called with the error of each failed try: the client reports only the first one
+ * @param {AbortSignal} signal ends the try at once
  * @returns {Promise<import('@nats-io/transport-node').NatsConnection>}
  * @throws {Error} the client's own, or the signal's reason
  */
@@ -54,7 +54,7 @@ export async function connect(options, signal) {
   return new Promise((resolve, reject) => {
     const giveUp = () => {
       reject(signal.reason);
-      trying.then((late) => late.close()).catch(() => {}); // No caller waits for its failure any more.
+      trying.then((late) => late.close()).catch(() => {}); // No caller waits for its error any more.
     };
     signal.addEventListener('abort', giveUp);
     trying.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp));

@@ -1,4 +1,4 @@
-/** What SharedFeeds counts, and its names in /status. */
+/** The counts of SharedFeeds, and their names in /status. */
 const FEEDS = Object.entries({
   ...{ in: 'worldFeedsIn', out: 'worldFeedsOut', overruled: 'worldFeedsOverruled' },
   ...{ refused: 'worldFeedsRefused', reachable: 'worldFeedsReachable' },
@@ -14,7 +14,7 @@ const NOTHING = Object.freeze({
   ...{ outboxSprites: 0, outboxBytes: 0, ...feedFigures({}) }
 });
 
-/** What a server without `--world` has in place of one. */
+/** The world of a server without `--world`. */
 const NONE = Object.freeze({
   start() {},
   unready: () => undefined,
@@ -24,14 +24,14 @@ const NONE = Object.freeze({
 });
 
 /**
- * Opens a server's part in a world, if it is to have one. Else nothing of it is loaded.
+ * Opens a server's part in a world. Without --world nothing of it is loaded.
  *
  * @param {object} parts
  * @param {object} parts.options as lib/operator/options.js reads them
  * @param {import('../torus/pool.js').Pool} parts.pool
  * @param {import('../feeds/feeds.js').Feeds} parts.feeds
  * @param {import('../grants/open.js').Grants} parts.grants
- * @param {import('./directory.js').Directory} parts.directory is told where the clients of the others belong
+ * @param {import('./directory.js').Directory} parts.directory gets the servers of other clients
  * @param {import('pino').Logger} parts.log
  * @returns {Promise<import('./world.js').World | typeof NONE>}
  * @throws {Error} when a file that an option names can't be read

@@ -1,24 +1,23 @@
 import { isLiving, isMember } from './entry.js';
 
 /**
- * The ring of a world: which server comes after which, row by row. Pure: no sockets, no time.
+ * The ring of a world: the order of the servers, row by row. Pure: no sockets, no time.
  *
- * Row i of the world is row i of every server that has one, end to end: from the right end of the row on one server the
- * way leads to the left end of the same row on the next server that has it, and the last leads to the first. A server
- * without the row is passed over. The torus opens rows in order and closes the last first, so a server of n rows has
- * rows 0 to n - 1, and the number says it all.
+ * Row i of the world joins row i of all servers that have it. The right end of the row on one server leads to the left end
+ * of the same row on the next server that has the row, and the last server leads to the first. A server without the row is
+ * skipped. The torus opens rows in order and closes the last first, so that a server of n rows has rows 0 to n - 1.
  *
  *     rows of       a   b   c   d          row 0:  a → b → c → d → a
  *                   5   2   7   5          row 3:  a → c → d → a
- *                                          row 6:  c → c, its own other end
+ *                                          row 6:  c → c, the other end of its own row
  *
- * THE ORDER is that of the names, character by character. It is the same wherever it is worked out, in whatever order
- * servers were seen; a server that comes back has its old place, so no other server's seams change twice; the operator
- * decides which servers are neighbors (machines of one rack, `rack1-a` and `rack1-b`); and nothing has to be kept for it. By the time of
- * joining a restart would move a server to the end, which takes its old neighbors' seams away and makes two more pairs.
+ * THE ORDER is that of the names, character by character. Every server computes the same order, whatever it has seen first.
+ * A server that comes back has its old place, so that no seams change twice. The operator decides which servers are
+ * neighbors (machines of one rack, `rack1-a` and `rack1-b`). The order needs no storage. Rejected: the order of joining (a
+ * restart would move a server to the end, which removes the seams of its old neighbors and makes two more pairs).
  *
- * A member that comes or goes changes the seams of its neighbors alone: of one server on each side, and of those further
- * away only in rows that all servers between them are without.
+ * A member that joins or leaves changes only the seams of its neighbors: of one server on each side, and of servers further
+ * away only in rows that no server between them has.
  */
 
 /** The two sides of a row, as the edges of a desktop. */
@@ -27,12 +26,12 @@ export const SIDES = Object.freeze(['left', 'right']);
 /**
  * @typedef {object} Member
  * @property {string} name
- * @property {number} rows how many rows it has: rows 0 to rows - 1
+ * @property {number} rows number of its rows: 0 to rows - 1
  *
- * @typedef {object} Seam rows that lead to one server
- * @property {number} from the first of them
- * @property {number} to the one after the last
- * @property {string} peer the server; the own name where the rows end at their own other end
+ * @typedef {object} Seam adjacent rows that lead to one server
+ * @property {number} from the first row
+ * @property {number} to the row after the last one
+ * @property {string} peer the server; the own name for rows that lead to their own other end
  */
 
 export class Ring {
@@ -42,8 +41,8 @@ export class Ring {
   #places;
 
   /**
-   * @param {Iterable<Member>} members in any order; whatever else they have is kept
-   * @throws {RangeError} when a name is there twice
+   * @param {Iterable<Member>} members in any order; further properties are kept
+   * @throws {RangeError} for a repeated name
    */
   constructor(members) {
     this.#members = [...members].toSorted((a, b) => (a.name < b.name ? -1 : 1));
@@ -51,24 +50,24 @@ export class Ring {
     if (this.#places.size < this.#members.length) throw new RangeError('a name is there twice');
   }
 
-  /** @returns {number} how many servers there are */
+  /** @returns {number} number of servers */
   get size() {
     return this.#members.length;
   }
 
-  /** @returns {Member[]} in the ring's order */
+  /** @returns {Member[]} in the order of the ring */
   get members() {
     return [...this.#members];
   }
 
   /**
-   * The seams of a server: rows in ranges, with where each leads. They are few, at most one for each
-   * height that there is in the ring.
+   * Returns the seams of a server: ranges of rows, and the server to which each range leads. There is at most one seam for
+   * each different number of rows in the ring.
    *
    * @param {string} name
-   * @param {number} [rows] how many; by default those of the server, which need not have them: a sprite that comes in a row
-   *     that is no more flies on from here
-   * @returns {{left: Seam[], right: Seam[]}} each in order of rows, without a gap from 0 to `rows`
+   * @param {number} [rows] number of rows, by default the server's; it may be larger: a sprite in a closed row flies on
+   *     from here
+   * @returns {{left: Seam[], right: Seam[]}} each in the order of rows, without gaps from 0 to `rows`
    * @throws {RangeError} when the server is not in the ring
    */
   seams(name, rows = this.#members[this.#place(name)].rows) {
@@ -100,31 +99,30 @@ export class Ring {
 }
 
 /**
- * What the rest of a server goes by: the ring, and where the others and their clients are. Pure: it comes of what has been
- * seen of the store, and of what the server knows of itself.
+ * The world for the rest of a server: the ring, and the places of the other servers and their clients. Pure: it is computed
+ * from the known entries and the server's own state.
  *
  * @typedef {object} View
  * @property {'alone' | 'joining' | 'member' | 'cut-off' | 'leaving' | 'gone'} state
- * @property {{code: string, message: string} | undefined} problem why it is not a member
- * @property {number | undefined} epoch its own
- * @property {Ring} ring with the server itself alone in it where it is no member
- * @property {Map<string, import('./entry.js').Entry>} peers the others that hold their names, of this version: a frame of
- *     one is good when it has the epoch that is here
- * @property {Map<string, number>} epochs the last ones of all others, also of servers that have left or were lost: no process
- *     of one has gone further
- * @property {string[]} emptied the others that have left in order with nothing in their outboxes
- * @property {{name: string, url?: string}[]} places the others whose clients have their places there: those of the ring,
- *     and those that are about to be of it
- * @property {string[]} restarting the others that have left in order, and come back with their clients' places
+ * @property {{code: string, message: string} | undefined} problem why the server is not a member
+ * @property {number | undefined} epoch the server's own epoch
+ * @property {Ring} ring has only the server itself where it is not a member
+ * @property {Map<string, import('./entry.js').Entry>} peers the other servers of this version that hold their names; a
+ *     frame of a peer is valid with this epoch
+ * @property {Map<string, number>} epochs the last epochs of all other servers, also of those that have left or were lost
+ * @property {string[]} emptied the other servers that have left in order with empty outboxes
+ * @property {{name: string, url?: string}[]} places the other servers that hold places of clients: those of the ring, and
+ *     those that are joining
+ * @property {string[]} restarting the other servers that have left in order and will come back with their clients' places
  */
 
 /**
  * @param {object} known
  * @param {import('./leases.js').Leases} known.leases
- * @param {string} known.name the server's
- * @param {number} known.version of the protocol that it speaks
- * @param {() => {rows: number, url?: string}} known.describe what the others must know of it
- * @param {{state: View['state'], problem: View['problem'], epoch: View['epoch']}} self what it is now
+ * @param {string} known.name this server
+ * @param {number} known.version its version of the protocol
+ * @param {() => {rows: number, url?: string}} known.describe returns what the other servers must know of this one
+ * @param {{state: View['state'], problem: View['problem'], epoch: View['epoch']}} self its current state
  * @param {number} now
  * @returns {View}
  */
@@ -136,9 +134,9 @@ export function viewOf({ leases, name, version, describe }, self, now) {
   const peers = others.filter(([, entry]) => isLiving(entry) && entry.version === version);
   const members = all.filter(([, entry]) => isMember(entry, version));
   const emptied = all.filter(([, entry]) => entry.state === 'gone' && entry.empty);
-  // A server that leaves has no places any more, or says that it comes back.
+  // A leaving server has no places any more, or is in `restarting`.
   const places = peers.filter(([, entry]) => entry.state !== 'leaving');
-  // One that is no part of the world says nothing of it.
+  // A server outside the world knows nothing reliable about it.
   const isAlone = state === 'alone';
   return {
     ...self,

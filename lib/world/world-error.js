@@ -1,4 +1,4 @@
-/** Why a server is not one of the world. `code` is what `/status` shows; the message tells an operator what to do. */
+/** The reason why a server is not a member. `/status` shows its `code`; its message tells an operator what to do. */
 export class WorldError extends Error {
   /**
    * @param {'unreachable' | 'credentials' | 'permissions' | 'no-jetstream' | 'no-replicas' | 'bad-bucket' | 'other-version' |
@@ -11,5 +11,5 @@ export class WorldError extends Error {
   }
 }
 
-/** A write that came too late: another server has written since. Nothing was written. */
+/** A failed compare-and-set: another server has written meanwhile. Nothing was written. */
 export class Conflict extends Error {}
