@@ -1,27 +1,27 @@
 import { cursorText, isKey, LAST_VERSION } from '../feeds/names.js';
 
 /**
- * A feed's newest version as the world's store has it: one message under the feed's key, its head in headers and
- * its value, packed, as the body. A feed that was deleted has a head alone. Of a log it has the newest items, and the
- * part before them ends with the version before the first of them:
+ * A feed's newest version in the world's store: one message under the feed's key, with a head in the headers and the
+ * packed value as the body. A deleted feed has only a head. The message of a log has the newest items; the part before
+ * them ends with the version before the first of these items:
  *
  *   sprites.feeds.c2NvcmVz       the key in base64url
- *   Sprites-Feed: 1              the version of this form
+ *   Sprites-Feed: 1              the version of this format
  *   Sprites-Cursor: e3f9k2-42
  *   Sprites-Digest: 47DEQp…      SHA-256 of the value, or of a log's newest item; missing: deleted
- *   Sprites-Form: deflate        of the body; or plain
- *   Sprites-Log: 41              a log, and the version of the first item in the body
- *   Sprites-Run: NDUBZ4…         the run of the NATS server in which its epoch came there
- *   Sprites-By: a                the server that has published it, for an operator that looks at the stream
+ *   Sprites-Form: deflate        form of the body; or plain
+ *   Sprites-Log: 41              of a log: the version of the first item in the body
+ *   Sprites-Run: NDUBZ4…         the run of the NATS server in which the epoch was first stored
+ *   Sprites-By: a                the publishing server, for an operator that looks at the stream
  */
 
-/** The version of this form. */
+/** Version of this format. */
 const FORM = '1';
 
-/** Where messages are; the key follows. */
+/** Prefix of the subjects; the key follows. */
 export const SUBJECTS = 'sprites.feeds';
 
-/** Bytes that heads may take, with much to spare. */
+/** Room for a head, in bytes: far more than it takes. */
 export const HEAD_BYTES = 1024;
 
 const CURSOR = /^e([0-9a-z]{1,11})-([1-9][0-9]{0,15})$/;
@@ -30,24 +30,24 @@ const WORD = /^[A-Za-z0-9]{1,64}$/;
 const VERSION = /^[1-9][0-9]{0,15}$/;
 
 /**
- * @typedef {object} Head what is known of a version
+ * @typedef {object} Head describes a version
  * @property {number} epoch
  * @property {number} version
- * @property {string} [digest] of its value; without one the feed is deleted
- * @property {string} [form] of the body
+ * @property {string} [digest] digest of the value; absent for a deleted feed
+ * @property {string} [form] form of the body
  * @property {number} [log] of a log: the version of the first item in the body
- * @property {string} [run] of the NATS server, in which its epoch came there
- * @property {number} [revision] the number of its message in the store
+ * @property {string} [run] the run of the NATS server in which the epoch was first stored
+ * @property {number} [revision] the number of the message in the store
  */
 
 /**
- * Which of two versions of a feed is the newer one, whatever clocks say: that with the higher version; where both have
- * come to the same, apart from each other, that with the higher epoch. Behind the last version there is none: of those
- * that have come there the one that the store has taken later.
+ * Compares two versions of a feed, without clocks. The higher version is newer. Of equal versions, which two servers have
+ * reached apart from each other, the higher epoch is newer. The last version has no successor: there the one that the
+ * store accepted later is newer.
  *
  * @param {Head} a
  * @param {Head} b
- * @returns {boolean} whether it is `a`
+ * @returns {boolean} whether `a` is newer than `b`
  */
 export function isNewer(a, b) {
   if (a.version !== b.version) return a.version > b.version;
@@ -55,10 +55,10 @@ export function isNewer(a, b) {
   return a.epoch !== b.epoch && a.revision > b.revision;
 }
 
-/** @returns {string} the last part of a subject */
+/** @returns {string} the key as the last part of a subject */
 export const tokenOf = (key) => Buffer.from(key).toString('base64url');
 
-/** @returns {string | undefined} the key that a subject ends with; undefined: none */
+/** @returns {string | undefined} the key at the end of a subject; undefined: it has none */
 export function keyOf(subject) {
   const token = subject.slice(subject.lastIndexOf('.') + 1);
   const key = Buffer.from(token, 'base64url').toString();
@@ -67,7 +67,7 @@ export function keyOf(subject) {
 
 /**
  * @param {Head} head
- * @param {string} by a server's name
+ * @param {string} by the publishing server's name
  * @returns {Record<string, string>} headers
  */
 export function writeHead({ epoch, version, digest, form, log, run }, by) {
@@ -82,9 +82,9 @@ export function writeHead({ epoch, version, digest, form, log, run }, by) {
 }
 
 /**
- * @param {(name: string) => string | undefined} header empty or undefined: there is none
+ * @param {(name: string) => string | undefined} header returns a header; empty or undefined: absent
  * @param {number} revision
- * @returns {Head | undefined} undefined for what no server of this version has written
+ * @returns {Head | undefined} undefined for a message that no server of this version has written
  */
 export function readHead(header, revision) {
   const [, epochText, versionText] = CURSOR.exec(header('Sprites-Cursor') ?? '') ?? [];
@@ -105,34 +105,34 @@ export function readHead(header, revision) {
 }
 
 /**
- * What a server knows of each shared feed beside its value: the version it has, and where that stands in the store. Of
- * deleted feeds as well, so that an older value from elsewhere does not bring them back; of those the oldest is
- * forgotten when there are as many as there may be feeds.
+ * A server's knowledge of each shared feed besides the value: its version here, and the state of that version in the store.
+ * Deleted feeds have a mark, too, so that an older value from another server does not bring them back. When there are more
+ * of these than a server may have feeds, the oldest is forgotten.
  *
  * @typedef {object} Mark
  * @property {number} epoch
  * @property {number} version
- * @property {string} [digest] of the value; without one the feed is deleted
- * @property {number} revision of the store's newest message that this version comes from, or is; 0: none
+ * @property {string} [digest] digest of the value; absent for a deleted feed
+ * @property {number} revision the store's newest message that this version is, or comes from; 0: none
  * @property {boolean} stored whether the store has this version
- * @property {boolean} exposed whether others may know its epoch, and give its next version to a value of their own
- * @property {number} [from] while the store has none of its epoch: the epoch's first version
- * @property {string} [run] the run of the NATS server in which its epoch came to the store
+ * @property {boolean} exposed whether other servers may know the epoch, and give its next version to a value of their own
+ * @property {number} [from] the first version of the epoch, while the store has no version of it
+ * @property {string} [run] the run of the NATS server in which the epoch was first stored
  */
 export class FeedMarks {
   #most;
   /** @type {Map<string, Mark>} */
   #live = new Map();
-  /** The longest deleted first. @type {Map<string, Mark>} */
+  /** The earliest deleted first. @type {Map<string, Mark>} */
   #deleted = new Map();
   /** Keys of versions that the store does not have. */
   #unstored = new Set();
   #noteDeleted;
 
   /**
-   * @param {number} most deleted feeds that are remembered
-   * @param {(key: string, head?: {epoch: number, version: number}) => void} [noteDeleted] told of each that is to be
-   *     remembered, and without a head of each that is not any more
+   * @param {number} most most deleted feeds
+   * @param {(key: string, head?: {epoch: number, version: number}) => void} [noteDeleted] called for each deleted feed to
+   *     remember, and without a head for each one to forget
    */
   constructor(most, noteDeleted = () => {}) {
     this.#most = most;
@@ -144,22 +144,22 @@ export class FeedMarks {
     return this.#live.get(key) ?? this.#deleted.get(key);
   }
 
-  /** @returns {number} versions that the store has, as far as is known */
+  /** @returns {number} number of feeds whose version the store has */
   get stored() {
     return this.#live.size + this.#deleted.size - this.#unstored.size;
   }
 
-  /** @returns {number} versions that the store does not have */
+  /** @returns {number} number of feeds whose version the store does not have */
   get unstored() {
     return this.#unstored.size;
   }
 
-  /** @returns {string[]} of those */
+  /** @returns {string[]} the keys of these feeds */
   unstoredKeys() {
     return [...this.#unstored];
   }
 
-  /** @returns {string[]} of all feeds, deleted ones too */
+  /** @returns {string[]} the keys of all feeds, deleted ones too */
   keys() {
     return [...this.#live.keys(), ...this.#deleted.keys()];
   }
@@ -167,7 +167,7 @@ export class FeedMarks {
   /**
    * @param {string} key
    * @param {Mark} mark
-   * @returns {[string, Mark] | undefined} a deleted feed that is forgotten for it
+   * @returns {[string, Mark] | undefined} the deleted feed that was forgotten to make room
    */
   set(key, { epoch, version, digest, revision, stored, exposed, from, run }) {
     const isDeleted = digest === undefined;
@@ -191,7 +191,7 @@ export class FeedMarks {
     this.#unstored.delete(key);
   }
 
-  /** The store has lost what it had, or some of it: nothing is known to be there. */
+  /** Marks all versions as not stored: the store has lost its content, or a part of it. */
   unstoreAll() {
     for (const key of this.keys()) {
       const mark = this.get(key);

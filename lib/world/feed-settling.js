@@ -2,82 +2,82 @@ import { isNewer } from './feed-message.js';
 import { Conflict, WorldError } from './world-error.js';
 
 /**
- * Which feeds have to be compared with the world's store, and when: those that news have come of, and all of them when
- * the store was away or news may have been missed.
+ * Decides which feeds to compare with the world's store, and when. A feed is compared when news of it arrive; all feeds are
+ * compared after the store was away, or when news may have been missed.
  *
  *   news ──────────▶ behind ─▶ settle, AT_ONCE keys at once ─▶ through
  *   look, read all ────▲  └─────────── the store is lost ──────┘
  *
- * News are numbered by the store without gaps, so a gap is seen at once; the last of them by looking what number the store
- * has come to. Where its server was restarted it may have lost what it had promised: then nothing is taken for granted.
+ * The store numbers the news without gaps, so that a gap shows at once. Missed news at the end show in the store's last
+ * number. A restarted NATS server may have lost accepted writes: then nothing counts as stored.
  *
- * Bounds: a key is in `behind` once, however many news there are of it, and there are at most as many keys as this
- * server may have feeds, and deleted ones; one too many has all heads read once more, in its time.
+ * Bounds: a key is in `behind` once, however many news there are of it, and there are at most as many keys as this server
+ * may have feeds and deleted feeds. For a key too many, all heads are read again later.
  */
 
 /**
- * Keys that are settled at once at the most: each has one message in memory. When the store has not answered it begins anew
- * with one, and one more with each that is done, so that on a slow line each comes through in its time.
+ * Most keys that are settled at the same time: each has one message in memory. After a failure of the store the number
+ * restarts at one and grows with each settled key, so that on a slow line each key gets through.
  */
 const AT_ONCE = 8;
 
-/** How often it looks whether the store is there, and what it has come to, milliseconds. */
+/** Interval between two looks at the store and its last number, in milliseconds. */
 const LOOK = 2000;
 
-/** After how long what was refused is tried again, milliseconds. */
+/** Wait before a refused version is tried again, in milliseconds. */
 const REFUSED = 30_000;
 
-/** The revision where it must be looked: more than any, so that news of an older one do not take its place. */
+/** In place of a revision: read the key in any case. It is above all revisions, so that news do not replace it. */
 const UNKNOWN = Infinity;
 
 export class FeedSettling {
-  /** As the constructor has them. */
+  /** The parts given to the constructor. */
   #parts;
-  /** Keys to be settled, and the revision that is known to be there, or UNKNOWN. @type {Map<string, number>} */
+  /** Keys to settle, and the known revision in the store, or UNKNOWN. @type {Map<string, number>} */
   #behind = new Map();
-  /** Keys that are being settled, and how many may be. */
+  /** Keys that are being settled, and the current bound of their number. */
   #busy = new Set();
   #atOnce = AT_ONCE;
   /**
-   * Keys whose newest version this server could not take: that, and since when.
+   * Keys whose newest version this server has refused: that version, and the time.
    *
    * @type {Map<string, {since: number, head?: import('./feed-message.js').Head}>}
    */
   #refused = new Map();
-  /** Keys that have to be settled before all is here that there was when heads were last read. */
+  /** Keys still to settle from the last time all heads were read. */
   #owed = new Set();
-  /** Told when there are none. @type {(() => void)[]} */
+  /** Callbacks for the moment without such keys. @type {(() => void)[]} */
   #waiters = [];
   #isOpen = false;
   #isEnded = false;
-  /** Whether the store has answered, the last time it was asked. */
+  /** Whether the store answered the last request. */
   #answers = false;
-  /** Which store it is, in which run of its server. */
+  /** Identity of the store and of the run of its server. */
   #identity;
   /** The number of the newest news. */
   #heard = 0;
-  /** What number the store had come to at the last look. */
+  /** The store's last number at the last look. */
   #seen = 0;
-  /** Whether all heads must be read; whether that is under way; whether more was behind than there is room for. */
+  /** Whether all heads must be read; whether they are being read; whether `behind` had no room for a key. */
   #mustRead = true;
   #reading = false;
   #overflowed = false;
   #looking = false;
   #timer = () => {};
   #refusals = 0;
-  /** The problem that the log has. */
+  /** The problem that was logged last. */
   #said;
 
   /**
    * @param {object} parts
    * @param {import('./feed-store.js').FeedStore} parts.store
    * @param {import('./feed-message.js').FeedMarks} parts.marks
-   * @param {number} parts.most keys that may be behind
+   * @param {number} parts.most most keys in `behind`
    * @param {import('./clock.js').clock} parts.clock
    * @param {import('pino').Logger} parts.log
-   * @param {(key: string) => boolean} parts.shares whether a key is the world's
+   * @param {(key: string) => boolean} parts.shares returns whether a key is the world's
    * @param {(key: string, revision: number) => Promise<void>} parts.settle rejects with WorldError or Conflict
-   * @param {() => void} parts.reached told when the store was reached
+   * @param {() => void} parts.reached called when the store was reached
    */
   constructor(parts) {
     this.#parts = parts;
@@ -87,7 +87,7 @@ export class FeedSettling {
     });
   }
 
-  /** @returns {Promise<void>} when what the store has now is here */
+  /** @returns {Promise<void>} resolves when this server has all that the store has now */
   open() {
     this.#isOpen = true;
     const complete = new Promise((then) => this.#waiters.push(then));
@@ -109,7 +109,7 @@ export class FeedSettling {
     this.close();
   }
 
-  /** @returns {boolean} whether what is published goes to the store */
+  /** @returns {boolean} whether publications go to the store */
   get isReachable() {
     return this.#isOpen && this.#answers && this.#parts.store.connected;
   }
@@ -120,7 +120,7 @@ export class FeedSettling {
     return { behind, refused: this.#refusals };
   }
 
-  /** The store does not answer. */
+  /** Notes that the store does not answer. */
   lost(error) {
     this.#answers = false;
     if (!this.#isOpen) return;
@@ -130,7 +130,7 @@ export class FeedSettling {
     this.#said = code;
   }
 
-  /** The newest version of a key, of that head, can't be taken here. */
+  /** Notes that this server refuses the newest version of a key. */
   refuse(key, problem, head) {
     this.#refusals += 1;
     if (!this.#refused.has(key)) {
@@ -143,12 +143,12 @@ export class FeedSettling {
     this.#refused.delete(key);
   }
 
-  /** @returns {import('./feed-message.js').Head | undefined} of the version of a key that was refused, as long as it is */
+  /** @returns {import('./feed-message.js').Head | undefined} the head of the currently refused version of a key */
   refused(key) {
     return this.#refused.get(key)?.head;
   }
 
-  /** There is a newer version of a key. */
+  /** Notes that the store has a newer version of a key. */
   see(key, revision) {
     if (!this.#isOpen) return;
     const known = this.#behind.get(key);
@@ -197,7 +197,7 @@ export class FeedSettling {
         this.lost(error);
       }
       if (error instanceof WorldError || error instanceof Conflict) this.see(key, UNKNOWN);
-      // At its end the threads are gone.
+      // After the end the threads are gone.
       else if (!this.#isEnded) this.#failed(key, error);
     }
     this.#busy.delete(key);
@@ -224,7 +224,7 @@ export class FeedSettling {
     this.#looking = true;
     this.#timer();
     try {
-      // What has been missed meanwhile has it look once more.
+      // News that were missed meanwhile need another look.
       do await this.#lookOnce();
       while (this.#mustRead && this.isReachable);
     } catch (error) {
@@ -236,7 +236,7 @@ export class FeedSettling {
   }
 
   async #lookOnce() {
-    // Where the connection is lost it comes back by itself, and says so.
+    // A lost connection reconnects by itself, and then calls `missed`.
     if (!this.#isOpen || this.#parts.store.isLost) return;
     const heard = this.#heard;
     const { stored } = this.#parts.marks;
@@ -248,9 +248,9 @@ export class FeedSettling {
       this.#heard = 0;
       this.#mustRead = true;
     }
-    // It had come that far a look ago: the news are not on their way any more.
+    // The store had this number at the last look: news of it are not on their way any more.
     if (this.#seen > this.#heard || this.#overflowed) this.#mustRead = true;
-    // Some were purged; of what is behind one may be forgotten for another.
+    // Messages were purged. While keys are behind, the count says nothing: one may be forgotten for another.
     if (messages < stored && this.#behind.size + this.#busy.size === 0) this.#mustRead = true;
     this.#seen = last;
     if (!this.#answers) for (const key of this.#parts.marks.unstoredKeys()) this.#owe(key);
@@ -262,14 +262,14 @@ export class FeedSettling {
     this.#tellAgain();
   }
 
-  /** A store that is full can be asked, and takes nothing: it answers when nothing is behind. */
+  /** Logs that the store answers again, once nothing is behind: a full store answers reads, but accepts no write. */
   #tellAgain() {
     if (this.#said === undefined || this.#behind.size + this.#busy.size > 0) return;
     this.#said = undefined;
     this.#parts.log.info('feeds of the world: the store answers again');
   }
 
-  /** Reads all heads; keys of which something else is here have to be settled. */
+  /** Reads all heads. Keys with another version here must be settled. */
   async #read(last) {
     this.#mustRead = false;
     this.#overflowed = false;
@@ -292,7 +292,7 @@ export class FeedSettling {
     this.#tell();
   }
 
-  /** Whether a version is here; then the store has it. */
+  /** Returns whether this server has a version of the store, and marks it as stored. */
   #has(key, head) {
     const mark = this.#parts.marks.get(key);
     if (!mark || isNewer(head, mark) || isNewer(mark, head) || head.digest !== mark.digest) {

@@ -5,38 +5,38 @@ import { PATIENCE, revisionOf } from './nats-link.js';
 import { PATIENCE_FOR_ALL, readNewest } from './read-newest.js';
 
 /**
- * Where a world's feeds are: a stream of JetStream with the newest message of each key (feed-message.js), by a connection
- * of its own: what is large waits for what is large, and no lease waits for either.
+ * The store of a world's feeds: a stream of JetStream with the newest message of each key (feed-message.js). It has its own
+ * connection, so that no lease waits behind a large value.
  *
- * A write is a compare-and-set on the revision of the key's message before, so what servers publish at once has one order.
- * The store publishes each head again, without its body (`republish`): a server that hears of it asks for the value when it has
- * room for it, and gets the newest one. So nothing is queued for a slow server, and a value crosses once a server.
+ * A write is a compare-and-set on the revision of the key's last message, so that concurrent publications have one order.
+ * The store publishes each head again, without its body (`republish`). A server that gets a head asks for the value when it
+ * has room for it, and receives the newest one. So nothing is queued for a slow server, and each server reads a value once.
  *
- * The older items of logs are in a stream of their own, a message a part, which is written once and is no news.
+ * The older items of logs are in a second stream, one message for each part. A part is written once, and makes no news.
  *
- * Heads are all read, without bodies, when a server has come to the store or may have missed some.
+ * All heads are read, without bodies, when a server connects to the store or may have missed some.
  */
 
-/** The stream. */
+/** The stream of newest versions. */
 export const STREAM = 'sprites-feeds';
 
-/** That of the parts of logs; the key, the epoch and the version of the part's newest item follow. */
+/** The stream of the parts of logs. In a subject the key, the epoch and the version of the part's newest item follow. */
 const PARTS = 'sprites-log-parts';
 const PART_SUBJECTS = 'sprites.log-parts';
 
-/** Where heads are published again. */
+/** Prefix of the subjects of news. */
 const NEWS = 'sprites.feed-news';
 
-/** How long a value may take, milliseconds: it may be large, and the line slow. */
+/** Timeout of the transfer of a value, in milliseconds: the value may be large, and the line slow. */
 const PATIENCE_FOR_VALUE = 8000;
 
-/** How long its connection may be silent: an answer may wait behind a value, milliseconds. */
+/** Longest silence of its connection, in milliseconds: an answer may wait behind a value. */
 export const SILENCE = 10_000;
 
-/** Bytes that a line carries in a millisecond at the least: so long a write may take, and PATIENCE more. */
+/** Speed of the slowest supported line, in bytes per millisecond: the timeout of a write is its time there, and PATIENCE. */
 const SLOWEST = 32;
 
-/** The stream's configuration; what an operator may change (storage) is not in it. */
+/** The stream's configuration, without the settings that an operator may change (storage). */
 const CONFIG = {
   name: STREAM,
   description: 'Feeds of a world of Sprites',
@@ -61,23 +61,23 @@ const isOurs = ({ config, state }) =>
   config.republish.headers_only === true &&
   config.allow_direct === true &&
   config.max_msgs_per_subject === 1 &&
-  // Another program may have purged it up to any number.
+  // Another program may have purged the stream up to any number.
   Number.isSafeInteger(state.last_seq);
 
 export class FeedStore {
   #link;
   #by;
-  /** Bytes of values that are being written, and values that are being read. */
+  /** Bytes of values that are being written, and number of values that are being read. */
   #writing = 0;
   #reading = 0;
   /** Whether several NATS servers keep the stream. */
   #isReplicated = false;
-  /** A run of this server's own: see `run`. */
+  /** In place of a run of the NATS server: see `run`. */
   #own = randomUUID().replaceAll('-', '');
   #watcher = { news() {}, missed() {} };
 
   /**
-   * @param {import('./nats-link.js').NatsLink} link for it alone
+   * @param {import('./nats-link.js').NatsLink} link a link of its own
    * @param {string} by this server's name
    */
   constructor(link, by) {
@@ -92,25 +92,25 @@ export class FeedStore {
     this.#watcher = watcher;
   }
 
-  /** @returns {boolean} whether it is worth asking */
+  /** @returns {boolean} whether there is a connection */
   get connected() {
     return this.#link.connected;
   }
 
-  /** @returns {boolean} whether the connection is lost, and comes back by itself */
+  /** @returns {boolean} whether a lost connection is reconnecting by itself */
   get isLost() {
     return this.#link.isLost;
   }
 
-  /** @returns {number} bytes that a message's body may have */
+  /** @returns {number} largest body of a message, in bytes */
   get room() {
     return this.#link.largest - HEAD_BYTES;
   }
 
   /**
-   * @returns {string | undefined} the run of the NATS server: in another one it may have forgotten writes. A cluster may
-   *     have done so at any time, with a new leader, and clients are not told: there it is this server's own, so no server goes on
-   *     with an epoch of another one
+   * @returns {string | undefined} the run of the NATS server: after a restart it may have lost writes. A cluster may lose
+   *     writes at any change of its leader, without notice to clients: there the run is this server's own, so that no server
+   *     continues an epoch of another one
    */
   get run() {
     return this.#isReplicated ? this.#own : this.#link.run;
@@ -123,10 +123,10 @@ export class FeedStore {
   }
 
   /**
-   * Connects, where that has not been done.
+   * Connects to the store, if needed.
    *
-   * @returns {Promise<{identity: string, last: number, messages: number}>} which store it is, in which run of the NATS
-   *     server, by which leader; the revision it has come to, and how many messages it has
+   * @returns {Promise<{identity: string, last: number, messages: number}>} the identity of the store, of the run of the
+   *     NATS server and of the leader; the last revision; the number of messages
    * @throws {WorldError}
    */
   async open() {
@@ -140,7 +140,7 @@ export class FeedStore {
     return this.#ask(ask, this.#patience() + PATIENCE);
   }
 
-  /** @returns {Promise<Map<string, import('./feed-message.js').Head>>} all there are */
+  /** @returns {Promise<Map<string, import('./feed-message.js').Head>>} all heads, by key */
   heads() {
     const ask = async (jetstream) => {
       const heads = new Map();
@@ -163,11 +163,11 @@ export class FeedStore {
 
   async #get(stream, subject) {
     const ask = async ({ jsm }) => {
-      // Directly any replica answers, one that is behind as well; else the leader.
+      // A direct read is answered by any replica, also by one that lags; other reads by the leader.
       const from = this.#isReplicated ? jsm.streams : jsm.direct;
       const message = await from.getMessage(stream, { last_by_subj: subject });
       if (!message) return undefined;
-      // A part of a larger buffer, which would go to a thread as a whole.
+      // A view of a larger buffer, which would be copied to a thread as a whole.
       return { ...headOf(message.header, message.seq), body: Uint8Array.from(message.data) };
     };
     this.#reading += 1;
@@ -184,10 +184,10 @@ export class FeedStore {
    * @param {string} key
    * @param {import('./feed-message.js').Head} head
    * @param {Uint8Array} body at most `room` bytes
-   * @param {number} revision of the message that it follows; 0: there is none
-   * @returns {Promise<number>} its own
-   * @throws {Conflict} when another one has come before
-   * @throws {WorldError} when it may have been written or not
+   * @param {number} revision revision of the message before; 0: there is none
+   * @returns {Promise<number>} the new revision
+   * @throws {Conflict} when another version was written first
+   * @throws {WorldError} when the version may have been written or not
    */
   put(key, head, body, revision) {
     const expect = { lastSubjectSequence: revision };
@@ -210,23 +210,23 @@ export class FeedStore {
     }
   }
 
-  /** Writes a part of a log, whose head it was; once more does no harm. */
+  /** Writes a part of a log; `head` is that of the message that the part was. Idempotent. */
   putPart(key, head, body) {
     return this.#put(`${partsOf(key, head.epoch)}.${head.version}`, head, body);
   }
 
-  /** @returns {ReturnType<FeedStore['get']>} the part of a log that ends with a version; undefined: it is forgotten */
+  /** @returns {ReturnType<FeedStore['get']>} the part of a log that ends with a version; undefined: there is none any more */
   getPart(key, epoch, version) {
     return this.#get(PARTS, `${partsOf(key, epoch)}.${version}`);
   }
 
-  /** Forgets the parts of a log, but for the newest `keep`. */
+  /** Deletes the parts of a log, except for the newest `keep`. */
   forgetParts(key, epoch, keep) {
     const filter = `${partsOf(key, epoch)}.>`;
     return this.#ask(({ jsm }) => jsm.streams.purge(PARTS, { filter, ...(keep > 0 && { keep }) }));
   }
 
-  /** Forgets a deleted feed, if nothing has been written since. */
+  /** Removes the message of a deleted feed, if nothing has been written since. */
   forget(key, revision) {
     const filter = `${SUBJECTS}.${tokenOf(key)}`;
     return this.#ask(({ jsm }) => jsm.streams.purge(STREAM, { filter, seq: revision + 1 }));
@@ -236,18 +236,18 @@ export class FeedStore {
     return this.#link.ask(ask, patience);
   }
 
-  /** How long a request may take now, milliseconds: on a slow line it waits behind the values that are on their way. */
+  /** Returns the timeout of a request, in milliseconds: on a slow line it waits behind values on their way. */
   #patience() {
     if (this.#reading > 0) return PATIENCE_FOR_VALUE;
     return Math.min(PATIENCE + this.#writing / SLOWEST, PATIENCE_FOR_VALUE);
   }
 
-  /** Ends the connection. */
+  /** Closes the connection. */
   close() {
     return this.#link.close();
   }
 }
 
-/** The head in a message; what no server of this version has written counts as deleted, and is older than all else. */
+/** Returns the head of a message. An invalid message counts as a deleted feed, and is older than every version. */
 const headOf = (headers, revision) =>
   readHead((name) => headers?.get(name), revision) ?? { epoch: 0, version: 0, revision };

@@ -6,51 +6,53 @@ import { FeedSettling } from './feed-settling.js';
 import { Conflict, WorldError } from './world-error.js';
 
 /**
- * Feeds that are published at one server of a world and are at all.
+ * Feeds that are published at one server of a world and exist at all servers.
  *
  *   PUT ─▶ thread ─▶ store: compare-and-set ─┬▶ table ─▶ watchers, 2xx
- *                      │                     └▶ Conflict: take the newest, and work it out anew
+ *                      │                     └▶ Conflict: take the newest, and compute again
  *                      ▼ head
  *   the others: behind ─▶ get ─▶ thread ─▶ table ─▶ their watchers          (feed-settling.js)
  *
- * **One order.** A publication is written to the world's store over the revision that it was worked out from, before any
- * watcher hears of it. Where another server's came first the write fails, that version is taken, and the publication is
- * worked out from it: so a patch is applied once, to the newest value, and a cursor means the same value everywhere.
+ * **One order.** A publication is written to the world's store over the revision that it was computed from, before any
+ * watcher gets it. If another server's publication came first, the write fails. Then this server takes that version and
+ * computes the publication again from it. So a patch is applied once, to the newest value, and a cursor means the same
+ * value everywhere.
  *
- * **One rule.** What is newer is decided by versions alone (feed-message.js), and a table only takes what is newer than
- * what it has. So it does not matter in which order a server hears of versions, how often, or which it misses: `meet`
- * compares one key here and in the store, and takes or writes the newer one. Everything comes down to it: news, a
- * join, a store that was away, or has lost what it had.
+ * **One rule.** Versions alone decide what is newer (feed-message.js), and a table only takes newer versions. So it does
+ * not matter in which order a server gets versions, how often, or which it misses: `meet` compares one key here and in the
+ * store, and takes or writes the newer version. News, a join, and a store that was away or has lost its content all end in
+ * `meet`.
  *
- * **Logs.** The head has the newest items; when they are PART_BYTES it is kept as a part, and the head begins anew. So an
- * item is written by the same compare-and-set, a server a little behind gets what it lacks with the head, and one further
- * behind goes back part by part. Without the store nothing is appended: two orders could not become one.
+ * **Logs.** The message of a log has the newest items. When these reach PART_BYTES, the message is kept as a part, and a new
+ * message begins. So an item is written by the same compare-and-set. A server that lags a little gets the missing items
+ * with the message; one that lags more reads back part by part. Without the store nothing is appended: two orders could
+ * not become one.
  *
- * **Alone.** While the store is out of reach a publication counts at its own server, and is written when it is back. Its
- * epoch is a new one, since others may give the same version to another value meanwhile; versions go on from where they
- * were. A write of which no answer came may have been done: what follows has a new epoch, too. So has the next version of
- * each feed when the NATS server was restarted: JetStream may forget what it has promised.
+ * **Alone.** While the store is unreachable, a publication counts at its own server, and is written when the store is back.
+ * Its epoch is a new one, since other servers may give the same version to another value meanwhile; the versions continue.
+ * A write without an answer may have succeeded: the next version has a new epoch, too. The same holds for the next version
+ * of each feed after a restart of the NATS server: JetStream may forget accepted writes.
  *
- * Rejected: a server that orders a key for all (it dies, or the ring changes, with publications on their way), versions by
- * gossip (two patches at once, and one is lost), refusing publications without the store (a server that can reach its
- * own watchers, and doesn't).
+ * Rejected: one server that orders a key for all (it may die, or the ring may change, with publications on their way);
+ * versions by gossip (of two concurrent patches one is lost); refusing publications without the store (the server can
+ * still reach its own watchers).
  */
 
-/** How often a publication is worked out anew because others have come before it. */
+/** Most tries of a publication that others overtake. */
 const TRIES = 32;
 
-/** How long publications wait for the store after the start, milliseconds. Then the server counts as alone. */
+/** How long publications wait for the store after the start, in milliseconds. Then the server counts as alone. */
 const PATIENCE = 5000;
 
-/** What the arena publishes, and whatever else is under its keys, stays on its server. */
+/** Prefixes of keys that stay on their server: those of the arena, and presence. */
 const LOCAL = ['arena/', PRESENCE];
 
 const NOTHING = new Uint8Array(0);
 
-/** Whether the table has what it was given, or will have it as soon as the state is written. */
+/** Returns whether the table has taken a version, or will have it once the state is written. */
 const holds = ({ problem, late }) => problem === undefined || late === true;
 
-/** What is answered where nothing can be appended. */
+/** Answer to an append without the store. */
 const NOT_NOW = {
   problem: 'publishing-busy',
   detail: 'The NATS server of this world does not answer: append the item later.'
@@ -61,10 +63,10 @@ const IN_DOUBT = {
     'The NATS server of this world did not answer in time: the item may be in the log. Look before you append it again.'
 };
 
-/** What the log says of two logs of one key that were appended to apart. */
+/** Log message about two logs of one key that servers appended to apart from each other. */
 const REPLACED = 'the log of another server takes the place of the one here, whose items are gone';
 
-/** What a patch is told where the newest value is none that this server can take. */
+/** Answer to a patch of a value that this server has refused. */
 const UNREAD = {
   problem: 'patch-conflict',
   detail:
@@ -78,19 +80,19 @@ export class SharedFeeds {
   #settling;
   #clock;
   #log;
-  /** Resolves when the store was reached for the first time, or is not to be waited for any more. */
+  /** Resolves when the store was reached for the first time, or when the wait for it has ended. */
   #begun;
   #begin;
   #patience = () => {};
   #counts = { in: 0, out: 0, overruled: 0 };
-  /** Keys whose value no message has room for. */
+  /** Keys whose value is too large for a message. */
   #tooLarge = new Set();
 
   /**
    * @param {object} parts
    * @param {import('../feeds/feeds.js').Feeds} parts.feeds
    * @param {import('./feed-store.js').FeedStore} parts.store
-   * @param {number} parts.most feeds there may be
+   * @param {number} parts.most most feeds
    * @param {import('pino').Logger} parts.log
    * @param {typeof systemClock} [parts.clock]
    */
@@ -113,29 +115,29 @@ export class SharedFeeds {
     });
   }
 
-  /** Begins: publications wait for the store from now on, but not for long. */
+  /** Starts the time that publications wait for the store. */
   start() {
     this.#patience = this.#clock.after(PATIENCE, this.#begin);
   }
 
   /**
-   * This server is one of the world, or becomes one.
+   * Joins the world: publications go to the store.
    *
-   * @returns {Promise<void>} when every feed that the world has at this moment is here, but those that this server refuses
+   * @returns {Promise<void>} resolves when this server has every current feed of the world, except for refused ones
    */
   join() {
     return this.#settling.open();
   }
 
-  /** It is none: what is published here stays here, until it joins. */
+  /** Leaves the world: publications stay on this server until it joins again. */
   part() {
     this.#settling.close();
   }
 
   /**
-   * Before leaving: waits until the store has everything that was published here.
+   * Waits, before leaving, until the store has all publications of this server.
    *
-   * @param {number} within milliseconds that this may take
+   * @param {number} within timeout in milliseconds
    */
   async handOver(within) {
     const end = this.#clock.now() + within;
@@ -150,16 +152,17 @@ export class SharedFeeds {
     this.#begin();
   }
 
-  /** @returns {boolean} whether what is published under a key is the world's */
+  /** @returns {boolean} whether a key is the world's */
   shares(key) {
     return !LOCAL.some((own) => key.startsWith(own));
   }
 
   /**
    * @returns {{in: number, out: number, overruled: number, refused: number, behind: number, unstored: number,
-   *     reachable: boolean}} versions taken from other servers, and written for them; those published here that a newer one
-   *     was put in place of, and those that this server could not take; keys of which there is a newer version, and of which
-   *     the store has not ours; whether what is published goes to the store
+   *     reachable: boolean}} `in`: versions taken from other servers; `out`: versions written for them; `overruled`:
+   *     versions of this server that a newer one replaced; `refused`: versions that this server could not take; `behind`: keys
+   *     with a newer version elsewhere; `unstored`: keys whose version the store does not have; `reachable`: whether
+   *     publications go to the store
    */
   status() {
     const { isReachable: reachable } = this.#settling;
@@ -170,24 +173,24 @@ export class SharedFeeds {
     };
   }
 
-  // ---- Publishing. Always in the key's turn: Feeds#inOrder
+  // ---- Publishing. Feeds#inOrder calls these, one at a time for a key
 
-  /** As Feeds#publish. */
+  /** Publishes, as Feeds#publish does. */
   publish(key, kind, body) {
     return this.#repeat(() => this.#tryPublish(key, kind, body));
   }
 
-  /** As Feeds#append, of the item as canonical text. */
+  /** Appends an item, given as canonical text, as Feeds#append does. */
   append(key, item) {
     return this.#repeat(() => this.#tryAppend(key, item));
   }
 
-  /** As Feeds#remove. */
+  /** Deletes a feed, as Feeds#remove does. */
   remove(key) {
     return this.#repeat(() => this.#tryRemove(key));
   }
 
-  /** Tries until there is an answer. */
+  /** Repeats a try until it has an answer. */
   async #repeat(attempt) {
     await this.#begun;
     for (let tries = 0; tries < TRIES; tries += 1) {
@@ -209,7 +212,7 @@ export class SharedFeeds {
     if (over && kind !== 'value') return this.#ifNewest(key, () => UNREAD);
     if (created && kind !== 'value')
       return this.#ifNewest(key, () => ({ problem: 'unknown-feed' }));
-    // What was fetched is no version of the world, nor is what it has a newer one of, whatever the value is.
+    // An equal value is a new version all the same where the current one was fetched, or where the store has a newer one.
     const always = next.fetched || over !== undefined;
     const change = await this.#feeds.workOut(key, next, {
       ...{ kind, body, packed: true, digested: true, always },
@@ -240,7 +243,7 @@ export class SharedFeeds {
     const mark = this.#marks.get(key);
     const now = this.#feeds.find(key);
     if (now?.length > 0 && !now.log) return { problem: 'other-kind' };
-    // This server can't take the newest, or write what is here; or it has just written another.
+    // This server can't take the newest version, or can't write its own; or it has just written another one.
     if (this.#settling.refused(key) || mark?.stored === false)
       return { problem: 'publishing-busy' };
     if ((mark?.revision ?? 0) !== (found?.revision ?? 0)) return undefined;
@@ -265,22 +268,22 @@ export class SharedFeeds {
       return IN_DOUBT;
     }
     this.#counts.out += 1;
-    // Two parts, one behind the other, have more than PART_BYTES; and some may have been written for nothing.
+    // Two successive parts together have more than PART_BYTES. Some parts may be left over from failed writes.
     const kept = 2 * Math.ceil(this.#feeds.keeps.bytes / PART_BYTES) + 8;
     if (begun) this.#forgetParts(key, cursor.epoch, kept);
     const taken = await this.#feeds.takeItem(key, cursor, item, created);
-    // The world has it, whether this server has room for it or not.
+    // The world has the item, even if this server has no room for it.
     if (holds(taken)) this.#marks.set(key, { ...head, revision, stored: true, exposed: true });
     else this.#settling.see(key, revision);
     return { created, cursor: cursorText(cursor), watching: taken.watching ?? 0 };
   }
 
   #forgetParts(key, epoch, keep) {
-    // Where that fails more is kept.
+    // After a failure the store just keeps more parts.
     this.#store.forgetParts(key, epoch, keep).catch((error) => this.#settling.lost(error));
   }
 
-  /** A version has taken the place of another one: where that was a log's, no server writes parts of its epoch any more. */
+  /** Deletes the parts of a log that a version has replaced: no server writes parts of its epoch any more. */
   #forgetLog(key, over, { epoch, digest }) {
     const goesOn = digest !== undefined && over?.epoch === epoch;
     if (over?.log && !goesOn) this.#forgetParts(key, over.epoch, 0);
@@ -293,7 +296,7 @@ export class SharedFeeds {
     const place = await this.#write(key, next, next.cursor, NOTHING);
     if (place === undefined) return undefined;
     const mark = this.#marks.get(key);
-    // Before, so that one turn writes both.
+    // Marked before the table changes, so that one turn writes both.
     this.#bury(key, { ...next.cursor, ...place, exposed: place.stored });
     if (place.stored) this.#forgetLog(key, next.over ?? next.now, next.cursor);
     const taken = next.now ? await this.#feeds.takeAway(key) : {};
@@ -304,17 +307,17 @@ export class SharedFeeds {
     return taken;
   }
 
-  /** A feed's next version, and what it comes from. */
+  /** Returns a feed's next version, and the version that it comes from. */
   #next(key) {
     const alone = !this.#settling.isReachable;
     const mark = this.#marks.get(key);
     const found = this.#feeds.find(key);
     const now = found !== null && found.length > 0 ? found : undefined;
     const refused = this.#settling.refused(key);
-    // What the store has, and could not be taken here: a whole value, or a deletion, is written over it.
+    // A version of the store that this server has refused: a whole value, or a deletion, may replace it.
     const over = refused && !(mark && isNewer(mark, refused)) ? refused : undefined;
     if (now && !now.upstream && mark && !over) {
-      // Others may give this version to another value, or have given it: then it must be of another epoch.
+      // If other servers may give this version to another value, it must have a new epoch.
       const forks = mark.exposed && (alone || mark.run !== this.#store.run);
       const { epoch, version } = nextCursor(mark);
       const cursor = { epoch: forks ? newEpoch() : epoch, version };
@@ -327,12 +330,12 @@ export class SharedFeeds {
   }
 
   /**
-   * Writes a version to the store, where that can be reached.
+   * Writes a version to the store, if it is reachable.
    *
    * @returns {Promise<{revision: number, stored: boolean, from?: number, run?: string} |
    *     undefined>} its place there; undefined: another version was
-   *     newer, or the store has gone or come back, so the version has to be worked out anew
-   * @throws {WorldError} when it may have been written or not
+   *     newer, or the store has gone or come back, so that the version must be computed again
+   * @throws {WorldError} when the version may have been written or not
    */
   async #write(key, { alone, over }, head, body) {
     if (alone === this.#settling.isReachable) return undefined;
@@ -358,14 +361,14 @@ export class SharedFeeds {
     }
   }
 
-  /** Answers what holds only for the newest version; undefined where there was a newer one, which is here now. */
+  /** Returns an answer that holds only for the newest version; undefined where there was a newer one, which this server has now taken. */
   async #ifNewest(key, answer) {
     const found = this.#settling.isReachable ? await this.#store.get(key) : undefined;
     const mark = this.#marks.get(key);
     if (!found || (mark && !isNewer(found, mark))) return answer();
     const refused = this.#settling.refused(key)?.revision;
     await this.#meet(key, found);
-    // Where it can't be taken, and that was known, nothing is another.
+    // A version that was already refused, and is refused again, changes nothing.
     const isSame = this.#marks.get(key) === mark;
     return isSame && this.#settling.refused(key)?.revision === refused ? answer() : undefined;
   }
@@ -380,7 +383,7 @@ export class SharedFeeds {
 
   // ---- One key, here and in the store
 
-  /** Has this server and the store have the same version of a key; does nothing where it has `revision` already. */
+  /** Brings this server and the store to the same version of a key. Does nothing where this server has `revision` already. */
   #settle(key, revision) {
     return this.#feeds.inOrder(key, async () => {
       const mark = this.#marks.get(key);
@@ -389,11 +392,11 @@ export class SharedFeeds {
     });
   }
 
-  /** Takes what the store has, or writes what is here, whichever is newer. */
+  /** Takes the store's version or writes this server's, whichever is newer. */
   async #meet(key, found) {
     const mark = this.#marks.get(key);
     const refused = this.#settling.refused(key);
-    // Where no version of the store was refused, but what came of it, that is tried anew.
+    // The refused version is not the newest any more: the key is tried again.
     if (!refused || refused.revision !== found?.revision) this.#settling.accept(key);
     if (found && (!mark || isNewer(found, mark))) return this.#take(key, found);
     if (!mark) return undefined;
@@ -411,7 +414,7 @@ export class SharedFeeds {
       this.#marks.set(key, { ...mark, revision, run, stored: true, exposed: true });
       return undefined;
     }
-    // The store has forgotten what it had promised, and given its version to another value.
+    // The store has lost an accepted write, and has given its version to another value.
     if (found.log) return this.#take(key, found);
     return this.#fork(key, mark, found);
   }
@@ -457,9 +460,9 @@ export class SharedFeeds {
   }
 
   /**
-   * Takes the items that are not here.
+   * Takes the items that this server does not have.
    *
-   * @returns {Promise<boolean>} false: they are refused, or the log has another epoch now
+   * @returns {Promise<boolean>} false: the items are refused, or the log has another epoch now
    */
   async #takeLog(key, found) {
     const { epoch, version, revision } = found;
@@ -469,7 +472,7 @@ export class SharedFeeds {
     if (items.length === 0) return this.#refuse(key, 'bad-value', found) ?? false;
     const first = version + 1 - items.length;
     if (have >= first && this.#feeds.newestItem(key).toString() !== items[have - first]) {
-      // The store has forgotten what it had promised: no cursor of before says any more what there is.
+      // The store has lost accepted writes: old cursors do not describe the log any more, so that it gets a new epoch.
       const { parts } = await this.#feeds.splitLog(key, await this.#itemsBack(key, found, 0));
       const anew = { epoch: newEpoch(), version: Math.min(version + 1, LAST_VERSION) };
       await this.#putLog(key, { ...anew, run: this.#store.run }, parts, revision);
@@ -488,7 +491,7 @@ export class SharedFeeds {
     return true;
   }
 
-  /** @returns {Promise<string[]>} a log's items: back to version `have`, or as many as are kept; none: they can't be taken */
+  /** @returns {Promise<string[]>} a log's items, back to version `have` or as many as are kept; none: they can't be read */
   async #itemsBack(key, found, have) {
     const { keeps } = this.#feeds;
     let items = [];
@@ -506,7 +509,7 @@ export class SharedFeeds {
     return items;
   }
 
-  /** Writes a log to the store, all of it. @returns {Promise<number>} its revision */
+  /** Writes a whole log to the store. @returns {Promise<number>} its revision */
   async #putLog(key, { epoch, version, run }, parts, revision) {
     let log = version + 1 - parts.reduce((sum, { count }) => sum + count, 0);
     const last = parts.pop();
@@ -522,11 +525,11 @@ export class SharedFeeds {
     this.#settling.refuse(key, problem, { epoch, version, revision, log });
   }
 
-  /** Writes the version that is here to the store, over what that has; nothing where no message has room for it. */
+  /** Writes this server's version to the store, over `over`. Writes nothing where a value is too large for a message. */
   async #put(key, mark, over) {
     const revision = over?.revision ?? 0;
     const isDeleted = mark.digest === undefined;
-    // An epoch of an earlier run may have gone further there.
+    // The store may have later versions of an epoch of an earlier run.
     const { exposed } = mark;
     const { run } = exposed ? mark : this.#store;
     mark.exposed = true;
@@ -544,7 +547,7 @@ export class SharedFeeds {
         written = await this.#store.put(key, { ...mark, form, run }, body, revision);
       }
     } catch (error) {
-      // Then it was surely not written.
+      // After a conflict the version was certainly not written.
       if (error instanceof Conflict) mark.exposed = exposed;
       throw error;
     }
@@ -554,14 +557,14 @@ export class SharedFeeds {
     this.#bury(key, { ...mark, revision: written, stored: true, run, from: undefined });
   }
 
-  /** What is here as messages; those of a log have a count of items. */
+  /** Returns this server's version as messages; those of a log have a count of items. */
   async #pack(key, isDeleted) {
     if (isDeleted) return [{ body: NOTHING }];
     if (!this.#feeds.find(key).log) return [await this.#feeds.pack(key)];
     return (await this.#feeds.splitLog(key)).parts;
   }
 
-  /** Gives what is here a version that no other server has. */
+  /** Gives this server's value a version that no other server has. */
   async #fork(key, mark, found) {
     const fork = { ...mark, ...nextCursor(mark), epoch: newEpoch() };
     if (mark.digest !== undefined) {
@@ -575,11 +578,11 @@ export class SharedFeeds {
     return this.#put(key, this.#marks.get(key), found);
   }
 
-  /** Notes a version that was written; the store forgets what is forgotten for it. */
+  /** Marks a written version. Removes a forgotten deleted feed from the store, too. */
   #bury(key, mark) {
     const [oldest, { revision, stored } = {}] = this.#marks.set(key, mark) ?? [];
     if (!stored || !this.#settling.isReachable) return;
-    // Where that fails it stays there: a message without a body.
+    // After a failure the store keeps a message without a body.
     this.#store.forget(oldest, revision).catch((error) => this.#settling.lost(error));
   }
 }

@@ -2,26 +2,26 @@ import { isKey, PRESENCE, toldBy } from '../feeds/names.js';
 import { isName } from '../grants/rights.js';
 
 /**
- * The watchers that a feed has at the other servers of a world.
+ * The watchers of a feed at the other servers of a world.
  *
  *     sprites.presence.a ─▶ {"key":"presence/scores","asks":true,"watching":12,"who":["ann"]}
  *
- * A server that has a presence feed asks the others every few seconds. A server that is asked tells its share, at once and
- * when that has changed: when and what, native/feeds/presence.h decides. What gets lost is told with the next question. A
- * share holds as long as the process that has told it has its lease.
+ * A server with a presence feed asks the others every few seconds. A server that is asked sends its share, at once and after
+ * each change; native/feeds/presence.h decides when and what. A lost share is sent again with the next question. A share is
+ * valid while the process that sent it has its lease.
  */
 
-/** As native/feeds/presence.h has it. */
+/** Most names in a share, as in native/feeds/presence.h. */
 const MOST_NAMED = 100;
 
-/** Whether it is a share: `watching` has 32 bits. */
+/** Returns whether a message has a valid share: `watching` has 32 bits. */
 const isShare = ({ watching, who }) =>
   watching === watching >>> 0 &&
   Array.isArray(who) &&
   who.length <= MOST_NAMED &&
   who.every(isName);
 
-/** @returns {{key: string, asks?: boolean, watching?: number, who?: string[]} | undefined} undefined for what no server says */
+/** @returns {{key: string, asks?: boolean, watching?: number, who?: string[]} | undefined} undefined for an invalid message */
 function read(message) {
   let said;
   try {
@@ -36,8 +36,8 @@ export class SharedPresence {
   #native;
   #shares;
   /**
-   * The other servers, with the epochs of their leases; undefined: this one is not in the ring, and its name may be another
-   * one's, and so would be what it tells.
+   * The other servers, with the epochs of their leases. Undefined: this server is not in the ring. Its name may then belong
+   * to another server, so that it sends nothing.
    *
    * @type {Map<string, {epoch: number}> | undefined}
    */
@@ -46,8 +46,8 @@ export class SharedPresence {
   /**
    * @param {object} parts
    * @param {import('../feeds/feeds.js').Feeds} parts.feeds
-   * @param {(key: string) => boolean} parts.shares whether a feed is the world's
-   * @param {(message: Buffer) => void} parts.send says something to all servers; it may get lost
+   * @param {(key: string) => boolean} parts.shares returns whether a feed is the world's
+   * @param {(message: Buffer) => void} parts.send sends a message to all servers; it may get lost
    */
   constructor({ feeds, shares, send }) {
     this.#native = feeds.native;
@@ -72,7 +72,7 @@ export class SharedPresence {
   }
 
   /**
-   * @param {string} from the server that has said it
+   * @param {string} from the sender
    * @param {Uint8Array} message
    */
   received(from, message) {

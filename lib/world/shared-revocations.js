@@ -7,17 +7,17 @@ import { PATIENCE_FOR_ALL, readNewest } from './read-newest.js';
 import { WorldError } from './world-error.js';
 
 /**
- * Grants that are revoked at one server of a world are at all: a stream of JetStream has the newest message of each name,
- * and publishes each again.
+ * Revocations that hold at all servers of a world. A stream of JetStream has the newest message of each name, and publishes
+ * each message again.
  *
  *     sprites.revoked.sub.YW5u  ─▶  1763785200000      see lib/grants/revocations.js; the name is in base64url
  *
- * What is known here and what the stream says are compared, and the later one goes to where it is not. So nothing depends
- * on an order: a server that was away, and a stream that was lost, come to the same in the end. A server takes part
- * whenever it reaches the NATS server, a member of the ring or not.
+ * Each server compares its own revocations with the stream's, and copies the later ones to the other side. So the order
+ * does not matter: a server that was away, and a stream that was lost, reach the same content. A server takes part whenever
+ * it reaches the NATS server, as a member of the ring or not.
  *
- * News are taken as they come, and what they say of their numbers is not: every client of NATS can publish them. What was
- * missed is found by the number that the stream has come to, also while all messages are being read.
+ * News are taken as they come, but their sequence numbers are not trusted: every client of NATS can publish news. Missed
+ * messages show in the stream's last number, also while all messages are being read.
  */
 
 /** The stream. */
@@ -25,16 +25,16 @@ export const STREAM = 'sprites-revoked';
 
 const SUBJECTS = 'sprites.revoked';
 
-/** Where messages are published again. */
+/** Prefix of the subjects of news. */
 const NEWS = 'sprites.revoked-news';
 
-/** How often it looks what the stream has come to, milliseconds. */
+/** Interval between two looks at the stream's last number, in milliseconds. */
 const LOOK = 2000;
 
-/** New messages that are asked for one by one; where there are more all are read. */
+/** Most new messages that are read one by one; with more, all messages are read. */
 const FEW = 100;
 
-/** How much longer the stream keeps a revocation than it can last, milliseconds: servers' clocks differ. */
+/** How much longer than its longest life the stream keeps a revocation, in milliseconds: servers' clocks differ. */
 const LONGER = 3600 * 1000;
 
 const CONFIG = {
@@ -53,14 +53,14 @@ function subjectOf(what) {
   return `${SUBJECTS}.${what.slice(0, 3)}.${tokenOf(what.slice(4))}`;
 }
 
-/** @returns {{what: string, end: number} | undefined} undefined for what no server has written */
+/** @returns {{what: string, end: number} | undefined} undefined for an invalid message */
 function read({ subject, data }) {
   const [part, token] = subject.split('.').slice(-2);
   const name = Buffer.from(token, 'base64url').toString();
   const text = Buffer.from(data).toString();
   const sound =
     PARTS.includes(part) &&
-    // Bytes that are no UTF-8 are three times as long as text: longer than the name of a note may be.
+    // Bytes that are not UTF-8 become three times as long as text: too long for the name of a note.
     isName(name) &&
     tokenOf(name) === token &&
     /^-?[1-9][0-9]{12}$/.test(text);
@@ -73,21 +73,21 @@ export class SharedRevocations {
   #log;
   #clock;
   #config;
-  /** Which stream it is, in which run of the NATS server. */
+  /** Identity of the stream and of the run of the NATS server. */
   #identity;
-  /** All messages up to that number are here, or are being read. */
+  /** All messages up to this number were read, or are being read. */
   #upTo = 0;
-  /** Whether all messages must be read; whether that is under way. */
+  /** Whether all messages must be read; whether they are being read. */
   #mustRead = true;
   #reading = false;
   #looking = false;
   #closed = false;
   #timer = () => {};
-  /** Those that could not be written. @type {Set<string>} */
+  /** Revocations that could not be written. @type {Set<string>} */
   #unshared = new Set();
-  /** The problem that the log has. */
+  /** The problem that was logged last. */
   #said;
-  /** Told when all are here. @type {(() => void)[]} */
+  /** Callbacks for the moment when all messages are read. @type {(() => void)[]} */
   #waiters = [];
 
   /**
@@ -112,7 +112,7 @@ export class SharedRevocations {
     this.#look();
   }
 
-  /** @returns {Promise<void>} when what the stream has now is here */
+  /** @returns {Promise<void>} resolves when this server has all that the stream has now */
   join() {
     const complete = new Promise((then) => this.#waiters.push(then));
     this.#missed();
@@ -129,7 +129,7 @@ export class SharedRevocations {
     this.#look();
   }
 
-  /** Takes what the stream says, or says what is later here. @returns {string | undefined} what a message is about */
+  /** Takes a message, or writes a later end of this server. @returns {string | undefined} the name in the message */
   #take(message) {
     const { what, end } = read(message) ?? {};
     if (what === undefined) return undefined;
@@ -139,7 +139,7 @@ export class SharedRevocations {
     return what;
   }
 
-  /** Writes one to the stream. @returns {Promise<boolean>} whether it is there; else it is written later */
+  /** Writes a revocation to the stream. @returns {Promise<boolean>} whether it was written; otherwise it is written later */
   async #share(what, end) {
     const subject = subjectOf(what);
     const data = String(end);
@@ -152,7 +152,7 @@ export class SharedRevocations {
       return true;
     } catch (error) {
       this.#unshared.add(what);
-      // So it is where there is no stream, too: looking finds out why.
+      // A missing stream gives this error, too: the next look finds the reason.
       if (error.code !== 'no-jetstream') this.#fail(error);
       return false;
     }
@@ -163,7 +163,7 @@ export class SharedRevocations {
     this.#looking = true;
     this.#timer();
     try {
-      // What has been missed meanwhile has it look once more.
+      // News that were missed meanwhile need another look.
       do await this.#lookOnce();
       while (this.#mustRead && !this.#reading && this.#link.connected);
     } catch (error) {
@@ -181,7 +181,7 @@ export class SharedRevocations {
   }
 
   async #lookOnce() {
-    // Where the connection is lost it comes back by itself, and says so.
+    // A lost connection reconnects by itself, and then calls `missed`.
     if (this.#link.isLost) return;
     await this.#link.open();
     const { identity, state } = await this.#link.ask(({ jsm }) =>
@@ -193,14 +193,14 @@ export class SharedRevocations {
     const isOther = identity !== this.#identity || last < this.#upTo || isPurged;
     this.#identity = identity;
     if (isOther || last > this.#upTo + FEW) this.#mustRead = true;
-    // It may take long: looking goes on meanwhile.
+    // Reading all may take long: the looks go on meanwhile.
     if (this.#mustRead && !this.#reading) this.#readAll(last);
     else if (last > this.#upTo) await this.#catchUp(Math.min(last, this.#upTo + FEW));
     this.#shareAgain();
     this.#tell();
   }
 
-  /** Writes what could not be. */
+  /** Writes the revocations that could not be written before. */
   #shareAgain() {
     for (const what of this.#unshared) {
       const end = this.#grants.revocations.endOf(what);
@@ -213,7 +213,7 @@ export class SharedRevocations {
     this.#log.info('revocations are shared again');
   }
 
-  /** Asks for what is new. */
+  /** Reads the new messages. */
   async #catchUp(last) {
     const numbers = Array.from({ length: last - this.#upTo }, (_, at) => this.#upTo + 1 + at);
     const messages = await this.#link.ask(({ jsm }) =>
@@ -223,7 +223,7 @@ export class SharedRevocations {
     this.#upTo = last;
   }
 
-  /** Reads all there are; what is here alone is written. */
+  /** Reads all messages. Writes the revocations that only this server has. */
   async #readAll(last) {
     this.#mustRead = false;
     this.#reading = true;

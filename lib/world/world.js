@@ -16,7 +16,7 @@ import { readOptionFile } from '../base/option-file.js';
 import { tagOf, tagText } from '../base/tag.js';
 
 /**
- * A server's part in a world of many, joined together:
+ * A server's part in a world of many servers:
  *
  *     Broker ─entries─▶ Membership ─view─▶ Crossing ─ring─▶ native/torus
  *       ▲ └──────────────frames───────────────▲ │
@@ -24,24 +24,25 @@ import { tagOf, tagText } from '../base/tag.js';
  *     FeedStore ◀─▶ SharedFeeds ◀─▶ lib/feeds      SharedRevocations ◀─▶ lib/grants
  *     Broker ◀─▶ SharedPresence ◀─▶ native/feeds
  *
- * Broker, and FeedStore with SharedRevocations, have a connection to the NATS server each (NatsLink), so that no lease waits behind a document.
- * Nothing waits for it: a server serves at once as if it were alone, and joins when it can.
+ * Broker has one connection to the NATS server (NatsLink), and FeedStore and SharedRevocations have another one, so that no
+ * lease waits behind a document. The server does not wait for the world: it serves at once as if it were alone, and joins
+ * when it can.
  */
 
-/** How long a server that has just started, and finds no world to join, is not ready: milliseconds. */
+/** How long a started server without a world to join is not ready, in milliseconds. */
 const PATIENCE = 5000;
 
-/** The version from which on a cluster of NATS accepts one of two writes that both expect the same revision. */
+/** First version of NATS whose clusters accept only one of two writes that expect the same revision. */
 const SAFE = '2.10.19';
 
-/** The problems for which this server's name, or version, is no part of the world: its feeds are not, either. */
+/** Problems with which this server is not part of the world: its feeds are not, either. */
 const OUTSIDE = ['name-taken', 'same-tag', 'other-version', 'world-full'];
 
-/** See openWorld (open.js), which makes one. */
+/** The world of a server with `--world`: see openWorld (open.js). */
 export class World {
   #name;
   #options;
-  /** Where clients reach this server. */
+  /** URL of this server for clients. */
   #url;
   #log;
   #broker;
@@ -51,11 +52,11 @@ export class World {
   #revocations;
   #presence;
   #membership;
-  /** What crossing goes by. @type {import('./ring.js').View} */
+  /** The current view, which Crossing uses. @type {import('./ring.js').View} */
   #view;
-  /** When it began to join, by performance.now(). */
+  /** When the server began to join, by performance.now(). */
   #begun = Infinity;
-  /** Whether the log has that a frame could not be sent. */
+  /** Whether a frame that could not be sent was logged. */
   #said = false;
 
   constructor({ options, pool, feeds, grants, directory, log }) {
@@ -111,7 +112,7 @@ export class World {
         this.#presence.update(this.#view);
         const { state, problem, epoch } = this.#view;
         if (OUTSIDE.includes(problem?.code)) this.#feeds.part();
-        // While the name may still be that of the process before, what is published is the world's already.
+        // While the name may still be leased by the last process, publications already go to the store.
         else if (before === 'alone' && state === 'joining' && !epoch) this.#feeds.join();
       },
       log
@@ -120,9 +121,9 @@ export class World {
   }
 
   /**
-   * Begins to join.
+   * Starts to join.
    *
-   * @param {number} port that the server listens on
+   * @param {number} port the port that the server listens on
    */
   start(port) {
     this.#url = publicUrl(this.#options, port);
@@ -133,8 +134,8 @@ export class World {
   }
 
   /**
-   * @returns {string | undefined} the problem that keeps the server from being one to send clients to. One that is cut off,
-   *     or has stayed alone for longer than PATIENCE, serves its own clients as well as ever
+   * @returns {string | undefined} the problem for which a load balancer must not send clients to this server. A server
+   *     that is cut off, or has stayed alone for longer than PATIENCE, is ready: it serves its own clients
    */
   unready() {
     const { state } = this.#membership;
@@ -151,7 +152,7 @@ export class World {
     const own = { name: this.#name, ...this.#crossing.describe(), url: this.#url };
     const members = (inRing ? ring.members : [own]).map((one) => ({
       ...one,
-      // Renewals say it anew, and the ring is not another one for that.
+      // Renewals update this count without a new ring.
       clients: one.name === own.name ? own.clients : this.#membership.clientsOf(one.name)
     }));
     return {
@@ -180,10 +181,10 @@ export class World {
   }
 
   /**
-   * Hands over what waits in outboxes, and leaves the ring. Publications and revocations that come before `close` are still
-   * the world's.
+   * Hands over the sprites in the outboxes, and leaves the ring. Publications and revocations before `close` still reach the
+   * world.
    *
-   * @param {number} within milliseconds after which what still waits is given up
+   * @param {number} within timeout in milliseconds; after it the rest is not handed over
    */
   async leave(within) {
     const handOver = (_, left) =>
@@ -202,7 +203,7 @@ export class World {
     );
   }
 
-  /** Ends at once. What it holds would keep no process. */
+  /** Ends at once. */
   close() {
     this.#crossing.close();
     this.#feeds.close();
@@ -211,7 +212,7 @@ export class World {
     Promise.all(closed).catch((error) => this.#log.error({ err: error }, 'world'));
   }
 
-  /** A frame that can't be sent waits in its outbox, and is tried again. */
+  /** Sends a frame. The sprites of a failed frame stay in the outbox, and are sent again. */
   #send(to, frame) {
     try {
       this.#broker.send(to, frame);
@@ -224,7 +225,7 @@ export class World {
   }
 }
 
-/** What /status says of a server. */
+/** Returns a server's entry in /status. */
 const inStatus = ({ name, rows, clients, url }) => ({
   name,
   rows,
@@ -233,7 +234,7 @@ const inStatus = ({ name, rows, clients, url }) => ({
   url: url ?? null
 });
 
-/** The seams that lead to others. */
+/** Returns the seams that lead to other servers. */
 function seamsOf(ring, name) {
   const seams = ring.seams(name);
   const others = (side) => seams[side].filter(({ peer }) => peer !== name);
@@ -241,15 +242,15 @@ function seamsOf(ring, name) {
 }
 
 /**
- * How long clients of a server that leaves wait for it, milliseconds from when it begins to: until --world-grace after its
- * drain is over. Without a state it has no place to come back to.
+ * Returns how long the clients of a leaving server wait for it, in milliseconds from the start of its drain: until
+ * --world-grace after the drain. A server without a state does not come back with its places.
  */
 const graceOf = ({ state, drain, worldGrace }) =>
   state === 'none' || worldGrace === 0 ? 0 : (drain + worldGrace) * 1000;
 
 /**
- * What is in the files that the options name, by NatsLink's names for them. With one that is something else no NATS server
- * would ever let this one in.
+ * Reads the files of the options, for NatsLink. Refuses an invalid file: with it no NATS server would ever accept this
+ * server.
  */
 function filesOf({ worldCredentials, worldCa, worldCertificate, worldKey }) {
   const read = (name, file, check) => {
@@ -269,7 +270,7 @@ function filesOf({ worldCredentials, worldCa, worldCertificate, worldKey }) {
       if (!text.includes('NKEY SEED')) throw new Error('it has no key of a user');
     });
   return {
-    // Each connection reads them anew: they may have been rolled.
+    // Each connection reads the credentials again: they may have been rotated.
     credentials: readCredentials() && readCredentials,
     ca: read('world-ca', worldCa, isCertificate),
     cert,
