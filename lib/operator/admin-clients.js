@@ -3,28 +3,28 @@ import { isName } from '../grants/rights.js';
 import { COMMON, sendJson, sendProblem } from './admin.js';
 
 /**
- * What an operator may do about one client or one grant, by the admin port:
+ * Requests about one client or one grant, at the admin port:
  *
- *     GET    /clients/{id}                where it is, what waits for it, where it comes from
- *     POST   /clients/{id}/leave          sends it away: its sprites fly on
- *     POST   /clients/{id}/ban?seconds=   sends it away, and bans the address it has joined from
- *     GET    /bans                        the bans there are
- *     PUT    /bans/{address}?seconds=     refuses connections and joins from that address for a while
+ *     GET    /clients/{id}                its place, its waiting sprites, its address
+ *     POST   /clients/{id}/leave          removes the client: its sprites fly on
+ *     POST   /clients/{id}/ban?seconds=   removes the client, and bans the address from which it joined
+ *     GET    /bans                        all bans
+ *     PUT    /bans/{address}?seconds=     refuses connections and joins from an address for a while
  *     DELETE /bans/{address}
- *     GET    /revoked                     the grants that are revoked
- *     PUT    /revoked/jti/{jti}           refuses the grant of that id; polls by it end at once
- *     PUT    /revoked/sub/{sub}           the same of all grants of a subject
- *     DELETE /revoked/jti/{jti}, /revoked/sub/{sub}; by ?name= as well, since no URL's path has a `.` or `..`
+ *     GET    /revoked                     all revocations
+ *     PUT    /revoked/jti/{jti}           revokes the grant with this id; its polls end at once
+ *     PUT    /revoked/sub/{sub}           revokes all grants of a subject
+ *     DELETE /revoked/jti/{jti}, /revoked/sub/{sub}; also with ?name=, since the path of a URL can't have `.` or `..`
  *
- * The port may be open to others on purpose, for metrics (--admin-host). These requests are taken
- * from this host alone, and from no page that another site has shown in a browser here.
+ * The port may be open to other hosts on purpose, for metrics (--admin-host). These requests are accepted from this host
+ * only, and not from a page of another site in a browser here.
  */
 
-/** How long a ban lasts at most, in seconds: a year. And where nothing is said: an hour. */
+/** Longest ban, in seconds: a year. Default: an hour. */
 const LONGEST_BAN = 31_536_000;
 const USUAL_BAN = 3600;
 
-/** Whether a request comes from this host, and from no other site's page. */
+/** Returns whether a request comes from this host, and not from a page of another site. */
 function isFromHere(request) {
   const { host, origin, 'sec-fetch-site': site = 'none' } = request.headers;
   return (
@@ -35,7 +35,7 @@ function isFromHere(request) {
   );
 }
 
-/** As much of an id as may be logged. */
+/** Returns the part of an id that may be logged. */
 const short = (id) => `${id.slice(0, 8)}…`;
 
 /**
@@ -45,8 +45,8 @@ const short = (id) => `${id.slice(0, 8)}…`;
  * @param {import('../grants/open.js').Grants} parts.grants
  * @param {import('pino').Logger} parts.log
  * @returns {(request: import('node:http').IncomingMessage,
- *     response: import('node:http').ServerResponse) => boolean} answers such a request, and says
- *     whether it was one
+ *     response: import('node:http').ServerResponse) => boolean} answers such a request; returns false
+ *     for any other
  */
 export function createClientRoutes({ pool, bans, grants, log }) {
   function done(response, status = 204) {
@@ -56,21 +56,21 @@ export function createClientRoutes({ pool, bans, grants, log }) {
 
   const fail = (response, name, detail) => sendProblem(response, name, { detail });
 
-  /** The ban's length that a query asks for; undefined when it is none. */
+  /** Returns the length of the ban in a query; undefined for an invalid one. */
   function secondsOf(query) {
     const given = query.get('seconds') ?? String(USUAL_BAN);
     const seconds = /^[0-9]{1,8}$/.test(given) ? Number(given) : 0;
     return seconds >= 1 && seconds <= LONGEST_BAN ? seconds : undefined;
   }
 
-  /** Finds a client, or answers that there is none. */
+  /** Finds a client, or answers with a problem. */
   function find(response, id) {
     const client = pool.look(id);
     if (client === null) fail(response, 'unknown-client', 'There is no client with this id.');
     return client;
   }
 
-  /** Bans an address; says whether it could. */
+  /** Bans an address. Returns whether it was banned. */
   async function ban(response, address, query) {
     const seconds = secondsOf(query);
     if (seconds === undefined || (await bans.ban(address, seconds)) !== true) {
@@ -81,7 +81,7 @@ export function createClientRoutes({ pool, bans, grants, log }) {
     return true;
   }
 
-  /** It is away at once; the answer waits until that is written, where a state is kept. */
+  /** Removes a client at once. With --state the answer waits for the journal. */
   async function sendAway(response, id) {
     try {
       const outcome = await pool.leave(id);
@@ -93,10 +93,10 @@ export function createClientRoutes({ pool, bans, grants, log }) {
     return done(response);
   }
 
-  /** 202: the other servers of the world hear of it when the NATS server is back. */
+  /** Answers 202 where the other servers of the world get the revocation later, when the NATS server is back. */
   const doneWhere = (response, outcome) => done(response, outcome === 'here-only' ? 202 : 204);
 
-  /** The routes that revoke by `jti`, or by `sub`. */
+  /** Returns the routes that revoke by `jti`, or by `sub`. */
   function revocationsOf(part) {
     return {
       [`PUT revoked/${part}/{}`]: async (response, name) => {
@@ -114,7 +114,7 @@ export function createClientRoutes({ pool, bans, grants, log }) {
     };
   }
 
-  /** By method and first segments; `{}` stands for any one. */
+  /** The routes, by method and first segments; `{}` stands for any segment. */
   const routes = {
     'GET clients/{}': (response, id) => {
       const client = find(response, id);
@@ -139,7 +139,7 @@ export function createClientRoutes({ pool, bans, grants, log }) {
     'DELETE bans/{}': async (response, address) => {
       const before = bans.list().length;
       const written = bans.ban(address, 0);
-      // A ban has ended by now, and is written later.
+      // The ban has ended, and the journal gets that later.
       const wasBanned = bans.list().length < before;
       if ((await written) === null) return fail(response, 'bad-ban');
       if (wasBanned) log.warn({ address }, 'an address is banned no more');
@@ -155,7 +155,7 @@ export function createClientRoutes({ pool, bans, grants, log }) {
     const query = new URLSearchParams(request.url.slice(path.length));
     const [, first, ...others] = path.split('/');
     if (!['clients', 'bans', 'revoked'].includes(first)) return false;
-    // What a name is of is a part of the route.
+    // `jti` or `sub` is a part of the route.
     const what = first === 'revoked' && others[0] ? `${first}/${others.shift()}` : first;
     if (what !== first && query.has('name')) others[0] ||= encodeURIComponent(query.get('name'));
     const [which = '', ...more] = others;
@@ -168,7 +168,7 @@ export function createClientRoutes({ pool, bans, grants, log }) {
       try {
         value = decodeURIComponent(which);
       } catch {
-        // No escape of ours: then it is no id and no address either.
+        // An invalid escape: the segment is no id and no address either.
       }
       route(response, value, query);
     } else {

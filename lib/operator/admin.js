@@ -9,23 +9,23 @@ import { answerText } from '../http/exchange.js';
 import { problemAnswer } from '../http/problems.js';
 
 /**
- * The admin listener: what operators and their machines ask, on a port of its own that strangers
- * don't reach (loopback unless told otherwise).
+ * The admin listener: requests of operators and their machines, on a port of its own that strangers don't reach (loopback
+ * by default).
  *
- *     GET /          a page for people: how the server fares, and has for an hour
- *     GET /overview, /history    what that page shows, as JSON
+ *     GET /          a status page for people, with the last hour
+ *     GET /overview, /history    the content of this page, as JSON
  *     GET /metrics   Prometheus' text format
- *     GET /status    the live counts, all of them, as JSON
- *     GET /healthz   200 "ok" while the process lives and its event loop turns
- *     GET /readyz    200 "ready", or 503 while it starts, joins a world or drains, and while the state
- *                    can't be written: take it out of the balancer
+ *     GET /status    all live counts, as JSON
+ *     GET /healthz   200 "ok" while the event loop turns
+ *     GET /readyz    200 "ready"; 503 while the server starts, joins a world or drains, and while the state
+ *                    can't be written: a load balancer then takes the server out
  *
- * and what is about one client (lib/operator/admin-clients.js), from this host alone. On loopback a browser of
- * this host is the one way in for strangers: all but /healthz and /readyz, which balancers ask by any name,
- * is answered by an address, by localhost and by the name that --admin-host says.
+ * and requests about one client (lib/operator/admin-clients.js), from this host only. On loopback, strangers can only get
+ * in through a browser of this host. Therefore all but /healthz and /readyz, which balancers request by any name, is
+ * answered only by an address, by localhost and by the name in --admin-host.
  */
 
-/** A scrape is one small request: more is not needed. */
+/** Limits of requests: a scrape is one small request. */
 const LIMITS = {
   maxHeaderSize: 8192,
   headersTimeout: 5000,
@@ -34,30 +34,30 @@ const LIMITS = {
   connectionsCheckingInterval: 1000,
   insecureHTTPParser: false
 };
-/** Milliseconds in which a peer that does not read its answer must read something. */
+/** Timeout for a peer that does not read its answer, in milliseconds. */
 const SILENCE = 10_000;
 const MAX_CONNECTIONS = 64;
-/** Those of them that one source address may have: the others' are left. */
+/** Most connections of one source address, so that other addresses can still connect. */
 const MAX_OF_ONE_ADDRESS = 32;
-/** Requests of one connection that may wait for their answers; with one more it is closed. */
+/** Most requests of one connection that wait for their answers; with a further one the connection is closed. */
 const MAX_AT_ONCE = 16;
 const METHODS = ['GET', 'HEAD'];
 const BY_ANY_NAME = ['/healthz', '/readyz'];
 
-/** What admin-clients.js answers, in words. */
+/** Describes the routes of admin-clients.js in messages. */
 const OF_CLIENTS = 'and from this host /clients/{id}, /bans and /revoked';
 
-/** The fields of every answer. */
+/** Header fields of every answer. */
 export const COMMON = { 'Cache-Control': 'no-store' };
 
-/** Answers with a text; Node leaves it out where the request is a HEAD. */
+/** Answers with a text. For HEAD, Node omits it. */
 function sendText(response, text, type = 'text/plain; charset=utf-8') {
   const headers = { ...COMMON, 'Content-Type': type, 'Content-Length': Buffer.byteLength(text) };
   response.writeHead(200, headers);
   response.end(text);
 }
 
-/** Answers with JSON; the line's end is for a terminal. */
+/** Answers with JSON. The line feed is for a terminal. */
 export const sendJson = (response, value) =>
   sendText(response, `${JSON.stringify(value)}\n`, 'application/json');
 
@@ -74,7 +74,7 @@ export function sendProblem(response, name, { detail, headers } = {}) {
   response.end(answer.body);
 }
 
-/** The files of the page, by their paths: beside its own what it shares with the pages of clients and arenas. */
+/** Files of the page, by path: its own, and those shared with the pages of clients and arenas. */
 const PAGE = new Map([
   ['/', 'admin-page/admin.html'],
   ...['admin.css', 'admin-view.js', 'admin-words.js', 'quantile.js'].map((name) => [
@@ -91,7 +91,7 @@ const PAGE = new Map([
   ['/uplot.css', import.meta.resolve('uplot').replace(/[^/]*$/, 'uPlot.min.css')]
 ]);
 
-/** Answers with a file of the page, read anew each time: people ask seldom. */
+/** Answers with a file of the page. Reads the file each time: such requests are rare. */
 function sendPage(response, path) {
   const url = new URL(path, import.meta.url);
   const { headers, body } = fileAt(url.pathname, url);
@@ -99,19 +99,19 @@ function sendPage(response, path) {
   response.end(body);
 }
 
-/** The problem each error of Node's parser is answered with; any other is a bad-request. */
+/** Problems for errors of Node's parser; any other error is a bad-request. */
 const PARSER_PROBLEMS = {
   HPE_HEADER_OVERFLOW: 'head-too-large',
   ERR_HTTP_REQUEST_TIMEOUT: 'request-timeout'
 };
 
-/** The last answer of a connection whose request Node's parser has refused. */
+/** Returns the last answer to a connection whose request Node's parser has refused. */
 function refusalOf(error) {
   const problem = PARSER_PROBLEMS[error.code] ?? 'bad-request';
   return answerText(problemAnswer(problem, { headers: { ...COMMON, Connection: 'close' } }));
 }
 
-/** Closes the connections of an address that has enough. */
+/** Closes new connections of an address with too many. */
 function boundEachAddress(server) {
   const counts = new Map();
   server.on('connection', (socket) => {
@@ -128,7 +128,7 @@ function boundEachAddress(server) {
 }
 
 /**
- * Answers a connection's requests in their order, so many at once; what can't be read behind them comes last.
+ * Answers a connection's requests in order, a bounded number at a time. The answer to an invalid request comes last.
  *
  * @param {import('node:http').Server} server
  * @param {(request: object, response: object) => void} answer
@@ -138,7 +138,7 @@ function boundEachConnection(server, answer) {
   const last = new WeakMap();
   server.on('request', (request, response) => {
     const { socket } = request;
-    // Node reads on to the end of what has come at once.
+    // Node goes on to the end of the bytes that have arrived.
     if (socket.destroyed) return;
     const count = (waiting.get(socket) ?? 0) + 1;
     if (count > MAX_AT_ONCE) {
@@ -164,20 +164,19 @@ function boundEachConnection(server, answer) {
 }
 
 /**
- * Starts the admin listener. The server listens when its 'listening' event comes; a taken port is
- * its 'error' event.
+ * Starts the admin listener. The server emits 'listening' when it listens, and 'error' for a taken port.
  *
  * @param {object} options
  * @param {string} [options.host] loopback by default: nothing here is for strangers
  * @param {number} options.port 0 for any
  * @param {import('./metrics.js').Metrics} options.metrics
- * @param {() => object} [options.status] what /status answers: all of the live counts
- * @param {() => string | undefined} [options.unready] the problem that keeps it from being ready
- * @param {() => Promise<object>} [options.overview] what the page shows
- * @param {History} [options.history] what it plots
- * @param {(request: object, response: object) => boolean} [options.clients] answers what is about one
- *     client, and says whether it did
- * @param {(error: Error) => void} [options.onError] told when an answer could not be made
+ * @param {() => object} [options.status] returns all live counts, the answer to /status
+ * @param {() => string | undefined} [options.unready] returns the problem for which the server is not ready
+ * @param {() => Promise<object>} [options.overview] returns the content of the page
+ * @param {History} [options.history] the data of its plots
+ * @param {(request: object, response: object) => boolean} [options.clients] answers requests about
+ *     one client; returns false for other requests
+ * @param {(error: Error) => void} [options.onError] called when an answer could not be made
  * @returns {import('node:http').Server}
  */
 export function createAdmin({
@@ -249,14 +248,14 @@ export function createAdmin({
 }
 
 /**
- * Opens the admin listener, if there is to be one.
+ * Opens the admin listener, with --admin-port.
  *
  * @param {object} parts metrics, status, unready, overview and clients of createAdmin, and:
  * @param {{adminHost: string, adminPort: number | 'none'}} parts.options
  * @param {import('pino').Logger} parts.log
  * @returns {Promise<{port: number, stopListening: () => void, closeIdle: () => void,
- *     close: () => void}>} port 0 without one; it listens on while the server drains
- * @throws {Error} when the port can't be had
+ *     close: () => void}>} port 0 without --admin-port; the listener still answers while the server drains
+ * @throws {Error} when the port can't be opened
  */
 export async function openAdmin({ options, log, ...shown }) {
   const { adminHost: host, adminPort: port } = options;

@@ -1,28 +1,27 @@
 /**
- * The bans, as a state keeps them: a note each (native/store/shelf.h), so that neither a crash nor a restart
- * ends one.
+ * Bans that survive a crash and a restart. The state keeps each ban as a note (native/store/shelf.h).
  *
- *     ban/192.0.2.1  ─▶  1763785200000        when it ends, in milliseconds since 1970
+ *     ban/192.0.2.1  ─▶  1763785200000        the end of the ban, in milliseconds since 1970
  */
 
-/** The longest there are, in milliseconds: a clock that was set back makes none longer. */
+/** Longest ban, in milliseconds: a clock that was set back makes no ban longer. */
 const LONGEST = 31_536_000_000;
 
 const NAME = 'ban/';
 
-/** Milliseconds by which two ends differ that are one: seconds are rounded. */
+/** Largest difference of two ends that count as equal, in milliseconds: seconds are rounded. */
 const SAME = 2000;
 
 /**
- * Takes over the bans of the last run.
+ * Restores the bans of the last run.
  *
  * @param {object} parts
  * @param {import('../torus/address-limits.js').AddressLimits} parts.limits
- * @param {import('../torus/pool.js').Pool} parts.pool whose state keeps them
+ * @param {import('../torus/pool.js').Pool} parts.pool keeps them in its state
  * @param {import('pino').Logger} parts.log
- * @returns {{ban: (address: string, seconds: number) => Promise<boolean | null>, list: AddressLimits['bans']}} as those
- *     of AddressLimits; `ban` resolves when it is in the journal. A ban that can't be written holds all the same,
- *     until the end of this run, which is logged
+ * @returns {{ban: (address: string, seconds: number) => Promise<boolean | null>, list: AddressLimits['bans']}} like those
+ *     of AddressLimits; `ban` resolves when the journal has the ban. A ban that can't be written is logged, and holds
+ *     until the end of this run
  */
 export function openBans({ limits, pool, log }) {
   const list = () => limits.bans();
@@ -46,7 +45,7 @@ export function openBans({ limits, pool, log }) {
     try {
       await pool.endTurn();
     } catch {
-      // Unanswerable: it may be written later.
+      // Unanswerable: the journal may be written later.
       written = false;
     }
     if (!written) log.error({ address }, "the ban can't be written, and may end with this run");

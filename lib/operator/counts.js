@@ -1,13 +1,13 @@
 /**
- * Every live count, once: /status, Prometheus' metrics and the manual's list are made of this table (npm run tables).
+ * The table of all live counts. /status, Prometheus' metrics and the manual's list are made from it (npm run tables).
  *
- *     NAME KIND MARKS: what it counts; a line that begins with a space goes on with the one before
+ *     NAME KIND MARKS: what it counts; a line that begins with a space continues the line before
  *
- * NAME   its member of /status
- * KIND   a counter only grows, a gauge goes up and down; a member of /status alone is no metric by this name
- * MARKS  kept       with --state it survives a restart, so that the law of sprites does
- *        operators  at the admin port only: it says how busy the server is, and how far an attack has come
- *        front      counts connections: its metric begins with sprites_front_
+ * NAME   the count's name in /status
+ * KIND   a counter only grows, a gauge goes up and down; a member is in /status only, and is no metric
+ * MARKS  kept       with --state the count survives a restart, so that the law of sprites does
+ *        operators  only at the admin port: the count shows how busy the server is, and the progress of an attack
+ *        front      counts connections: the name of the metric begins with sprites_front_
  */
 const TABLE = `
 clients gauge: Clients in the torus

@@ -1,17 +1,17 @@
 import { between, quantile } from './admin-page/quantile.js';
 
 /**
- * An hour of what the admin port's page plots, from before it was opened.
+ * The last hour of the values that the admin port's page plots, also from before the page was opened.
  *
- * Costs one look at the live counts in ten seconds and some 60 kB. Rejected: to have the page keep it, which knows nothing
- * of the night; a file, which is Prometheus's to have.
+ * Costs one look at the live counts in ten seconds, and some 60 kB. Rejected: a history in the page (the page knows nothing
+ * of the time before it was opened); a history in a file (Prometheus has one).
  */
 
-/** Milliseconds between two looks, and how many are kept: an hour. */
+/** Interval of samples, in milliseconds, and number of samples: an hour. */
 const EVERY = 10_000;
 const KEPT = 360;
 
-/** Counters, of which the growth a second is kept; several under one name are added up. */
+/** Counters whose growth per second is kept; several counters under one name are added up. */
 const RATES = {
   throws: ['thrown'],
   inputs: ['inputs'],
@@ -27,9 +27,9 @@ const sumOf = (all, names) => names.reduce((sum, name) => sum + (all[name] ?? 0)
 /**
  * @typedef {object} Sample
  * @property {number} at seconds since 1970
- * @property {number | null} p99 milliseconds that 99 of 100 sprites since the sample before have waited at most
- * @property {number | null} refused a second, as `throws`, `inputs`, `documents`, `fetchesFailed` and `cpu` are; null in
- *     the first
+ * @property {number | null} p99 99th percentile of the waits of sprites since the last sample, in milliseconds
+ * @property {number | null} refused per second, like `throws`, `inputs`, `documents`, `fetchesFailed` and `cpu`; null in
+ *     the first sample
  */
 
 export class History {
@@ -40,7 +40,7 @@ export class History {
   /** @type {Sample[]} */
   samples = [];
 
-  /** @param {() => object} status all of the live counts */
+  /** @param {() => object} status returns all live counts */
   constructor(status) {
     this.#status = status;
     this.look();

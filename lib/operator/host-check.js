@@ -5,25 +5,24 @@ import { fileURLToPath } from 'node:url';
 import { OWN_FILES, ownFiles } from '../base/file-limit.js';
 
 /**
- * `bin/sprites --check N`: what on this host stands in the way of N clients, line by line, each
- * with the command that mends it.
+ * `bin/sprites --check N`: lists the settings of this host that do not suffice for N clients, each with the command that
+ * changes it.
  *
  *     deploy/sysctl.conf ──┐
  *     /proc, cgroups ──────┴─▶ check(N) ─▶ findings ─▶ printCheck: lines, exit code
  *
- * deploy/sysctl.conf is written for a million clients. For fewer, each of its settings has a need
- * of its own below: a queue scales, a buffer bound matters from some number on. From a
- * million on, every line is held to the file's own value.
+ * deploy/sysctl.conf is for a million clients. For fewer clients, NEEDS has the need of each setting: a queue scales, a
+ * buffer bound matters from some number of clients on. From a million clients on, the values of the file itself count.
  */
 
-/** What a client takes in a snapshot of the state, without sprites, in bytes: snapshot.h. */
+/** Size of a client without sprites in a snapshot, in bytes: snapshot.h. */
 const STATE_BYTES = 60;
 
-/** What an idle connection costs the kernel and the process, a second pool for snapshots too, in bytes. */
+/** Memory of an idle connection in the kernel and the process, with a second pool for snapshots, in bytes. */
 const KERNEL_BYTES = 3400;
 const USER_BYTES = 512;
 
-/** The process without clients and sprites, in bytes; and its mailboxes where nothing is said. */
+/** Memory of the process without clients and sprites, in bytes; and the default of --mailbox-memory. */
 const BASE_BYTES = 80e6;
 const MAILBOXES = 2 ** 28;
 
@@ -35,13 +34,13 @@ const CONF = fileURLToPath(new URL('../../deploy/sysctl.conf', import.meta.url))
 const asIs = (value) => value;
 
 /**
- * How the value of a setting is judged.
+ * The ways to judge the value of a setting.
  *
  * - `least`: every number at least the wanted one
  * - `most`: every number at most the wanted one
  * - `buffer`: three numbers, the last at most, the middle one at least the wanted one
- * - `range`: at least as wide
- * - `set`: holds at least the wanted numbers
+ * - `range`: at least as wide as the wanted one
+ * - `set`: has at least the wanted numbers
  */
 const JUDGES = {
   least: (have, want) => want.every((n, i) => have[i] >= n),
@@ -54,7 +53,7 @@ const JUDGES = {
 const scaled = (wanted, clients) => wanted.map((n) => Math.ceil((n * clients) / MILLION));
 const from = (least) => (wanted, clients) => (clients >= least ? wanted : null);
 
-/** What fewer than a million clients need of a setting; null: nothing. */
+/** Values that fewer than a million clients need; null: no need. */
 const NEEDS = {
   always: asIs,
   scaled,
@@ -67,8 +66,8 @@ const NEEDS = {
 };
 
 /**
- * The settings of deploy/sysctl.conf that need judgement. Any other line of the file is wanted as it stands, number by
- * number at least.
+ * The settings of deploy/sysctl.conf with a judge and a need. Of any other setting, every number must be at least that of
+ * the file.
  *
  *     NAME JUDGE NEED: why it matters
  */
@@ -102,9 +101,9 @@ const SETTINGS = new Map(
 
 /**
  * @typedef {object} Reader
- * @property {(path: string) => string | undefined} read a file's text; undefined if it is not there
- * @property {(folder: string) => number | undefined} [free] bytes of its disk that this user may take;
- *     undefined if it can't be seen
+ * @property {(path: string) => string | undefined} read returns a file's text; undefined if there is no file
+ * @property {(folder: string) => number | undefined} [free] returns the free bytes of its disk for this user;
+ *     undefined if unknown
  */
 
 /** Reads the real host. @type {Reader} */
@@ -113,7 +112,7 @@ export const hostReader = {
     try {
       return readFileSync(path, 'utf8');
     } catch (error) {
-      // Not there, or hidden from a container: the checks say so where it matters.
+      // Missing, or hidden from a container: the checks report it where it matters.
       if (['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'EIO', 'EINVAL'].includes(error.code)) {
         return undefined;
       }
@@ -125,7 +124,7 @@ export const hostReader = {
       const { bavail, bsize } = statfsSync(folder);
       return bavail * bsize;
     } catch {
-      // No such folder, or hidden: the finding says so.
+      // Missing or hidden: the finding reports it.
       return undefined;
     }
   }
@@ -133,20 +132,20 @@ export const hostReader = {
 
 /**
  * @typedef {object} Finding
- * @property {'ok' | 'no' | 'unseen'} state `no` stands in the way; `unseen` can't be told from here
- * @property {string} name what was looked at: a setting's name, or words
- * @property {string} have what there is
- * @property {string} [need] what N clients need
- * @property {string} [why] why it matters
- * @property {string} [mend] the command that mends it, where it is `no`
+ * @property {'ok' | 'no' | 'unseen'} state `no`: too small for N clients; `unseen`: unknown
+ * @property {string} name name of a setting, or a description
+ * @property {string} have the current value
+ * @property {string} [need] the value that N clients need
+ * @property {string} [why] why the value matters
+ * @property {string} [mend] the command that changes a value with `no`
  */
 
 /**
  * @typedef {object} CheckResult
- * @property {number} clients the N asked for
- * @property {boolean} ok nothing stands in the way
- * @property {number} room how many clients this host takes as it is: the least of the hard limits
- * @property {string} roomBy the limit that says so
+ * @property {number} clients N
+ * @property {boolean} ok whether the host suffices for N clients
+ * @property {number} room number of clients for which the host suffices now: the smallest hard limit
+ * @property {string} roomBy the name of that limit
  * @property {Finding[]} findings
  */
 
@@ -154,7 +153,7 @@ export const hostReader = {
  * Reads a sysctl.conf.
  *
  * @param {string} text
- * @returns {Map<string, string>} name → value, white space between numbers made one blank
+ * @returns {Map<string, string>} name → value, with one blank between numbers
  */
 export function parseSysctl(text) {
   const settings = new Map();
@@ -165,7 +164,7 @@ export function parseSysctl(text) {
   return settings;
 }
 
-/** "8080-8082,9464 1" → [8080, 8081, 8082, 9464, 1]; text that is no number becomes NaN. */
+/** Reads a list of numbers: "8080-8082,9464 1" → [8080, 8081, 8082, 9464, 1]. Other text becomes NaN. */
 function numbers(text) {
   return text
     .trim()
@@ -216,25 +215,25 @@ function checkSetting(name, wantedText, clients, reader) {
   };
 }
 
-/** Total memory of the host in bytes; Infinity when it can't be seen. */
+/** Returns the memory of the host, in bytes; Infinity if unknown. */
 function totalMemory(reader) {
   const match = /^MemTotal:\s+(\d+) kB/m.exec(reader.read('/proc/meminfo') ?? '');
   return match ? Number(match[1]) * 1024 : Infinity;
 }
 
-/** Pages for tcp_mem, brought down in proportion to at most 40% of the host's memory. */
+/** Returns the pages for tcp_mem, reduced in proportion to at most 40% of the host's memory. */
 function withinMemory(pages, reader) {
   const most = (0.4 * totalMemory(reader)) / PAGE;
   const share = Math.min(1, most / pages.at(-1));
   return pages.map((n) => Math.floor(n * share));
 }
 
-/** Files open on the whole host now. */
+/** Returns the number of open files on the whole host. */
 function filesInUse(reader) {
   return numbers(reader.read('/proc/sys/fs/file-nr') ?? '0')[0] || 0;
 }
 
-/** @returns {{ soft: number, hard: number } | null} of open files; Infinity for unlimited */
+/** @returns {{ soft: number, hard: number } | null} the limits of open files; Infinity for unlimited */
 function fileLimits(reader) {
   const match = /^Max open files\s+(\S+)\s+(\S+)/m.exec(reader.read('/proc/self/limits') ?? '');
   if (!match) return null;
@@ -255,7 +254,7 @@ function checkFiles(clients, { workers = 0 }, reader) {
   if (limits === null) {
     return { ...common, state: 'unseen', have: 'not to be seen from here', room: Infinity };
   }
-  // Node raises the soft limit to the hard one at its start, so the hard one decides.
+  // Node raises the soft limit to the hard limit at its start, so that the hard limit counts.
   const { hard } = limits;
   return {
     ...common,
@@ -268,7 +267,7 @@ function checkFiles(clients, { workers = 0 }, reader) {
   };
 }
 
-/** The tightest memory limit of the control groups this process is in, v1 or v2. */
+/** Returns the smallest memory limit of the control groups of this process, v1 or v2. */
 function cgroupMemory(reader) {
   let tightest = { limit: Infinity, group: '' };
   for (const line of (reader.read('/proc/self/cgroup') ?? '').split('\n')) {
@@ -280,8 +279,8 @@ function cgroupMemory(reader) {
     const [mount, file] = isV2
       ? ['/sys/fs/cgroup', 'memory.max']
       : ['/sys/fs/cgroup/memory', 'memory.limit_in_bytes'];
-    // Every group up to the root counts. In a container the path may be one of the host's, not seen
-    // from inside, and the root is the container's own.
+    // The limits of all groups up to the root count. In a container the path may be a path of the host that does not
+    // exist inside; the root is then the container's own.
     for (let group = path === '/' ? '' : path; ; group = group.slice(0, group.lastIndexOf('/'))) {
       const text = reader.read(`${mount}${group}/${file}`)?.trim();
       const limit = text === undefined || text === 'max' ? Infinity : Number(text);
@@ -339,7 +338,7 @@ function checkConntrack(clients, reader) {
   ];
 }
 
-/** Room for a snapshot, the one that is being made, and two journals. @returns {Finding[]} */
+/** Checks the room for a snapshot, the next snapshot, and two journals. @returns {Finding[]} */
 function checkState(clients, { state = 'none', journalBytes = 0 }, reader) {
   if (state === 'none') return [];
   const need = 2 * STATE_BYTES * clients + 2 * journalBytes;
@@ -356,7 +355,7 @@ function checkState(clients, { state = 'none', journalBytes = 0 }, reader) {
 }
 
 /**
- * Looks at this host.
+ * Checks this host.
  *
  * @param {number} clients N, a whole number from 1 on
  * @param {object} [options]
@@ -388,7 +387,7 @@ export function check(clients, { reader = hostReader, settings, ...given } = {})
     limits.push({ name, room: numbers(have)[0] - OWN_FILES - others[name] });
   }
   const tightest = limits.reduce((least, limit) => (limit.room < least.room ? limit : least));
-  // What is among both stands where the limit does.
+  // A name in both lists stands at its place among the limits.
   const byName = [...limits, ...lines].map((finding) => [finding.name, finding]);
   const findings = [...new Map(byName).values()];
   return {
@@ -404,8 +403,8 @@ export function check(clients, { reader = hostReader, settings, ...given } = {})
  * Prints a check for people.
  *
  * @param {CheckResult} result
- * @param {(line: string) => void} [print] takes one line without its end
- * @returns {number} the exit code: 0 if nothing stands in the way, else 1
+ * @param {(line: string) => void} [print] prints a line, given without its line feed
+ * @returns {number} the exit code: 0 if the host suffices, else 1
  */
 export function printCheck({ clients, ok, room, roomBy, findings }, print = console.log) {
   const bad = findings.filter((finding) => finding.state === 'no');

@@ -5,28 +5,28 @@ import { counts as table } from './counts.js';
 import { createMetrics } from './metrics.js';
 
 /**
- * The live counts of a server, of which /status and Prometheus' metrics are made: each part counts for itself, here
- * they come together.
+ * The live counts of a server, for /status and Prometheus' metrics. Each part of the server has its own counts; this module
+ * joins them.
  */
 
-/** What every client may know: how many clients, sprites, connections and feeds there are. */
+/** Counts in the public /status: those of clients, sprites, connections and feeds. */
 const PUBLIC = table
   .filter(({ name, marks }) => !marks.has('operators') && name !== 'world')
   .map(({ name }) => name);
 
-/** Servers of the ring, and seams by each side, in the public status: for a picture that is enough. */
+/** Most servers of the ring, and most seams of each side, in the public /status: enough for a picture. */
 const SHOWN = 64;
 
 /**
- * What every client may know of the world: the servers of the ring, the nearest named first, and where rows go on.
+ * Returns the world in the public /status: the servers of the ring, the nearest first, and the seams.
  *
- * @param {object | null} world as lib/world/world.js has it
+ * @param {object | null} world that of World#figures
  */
 export function publicWorld(world) {
   if (world === null) return null;
   const { name, state, clients, servers, seams } = world;
   const own = servers.findIndex((one) => one.name === name);
-  // Around this one, in the ring's order.
+  // The servers around this one, in the order of the ring.
   const begin = Math.max(0, Math.min(own - SHOWN / 2, servers.length - SHOWN));
   const shown = servers.slice(begin, begin + SHOWN);
   const few = (side) => seams[side].slice(0, SHOWN);
@@ -37,13 +37,13 @@ export function publicWorld(world) {
   };
 }
 
-/** Seconds of processor time that this process has used. */
+/** Returns the processor time of this process, in seconds. */
 function cpuSeconds() {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1e6;
 }
 
-/** @returns {() => NodeJS.MemoryUsage} the newest there is: with no file descriptor left the kernel can't be asked */
+/** @returns {() => NodeJS.MemoryUsage} returns the newest known value: without a free descriptor the kernel can't be asked */
 function memoryOfProcess() {
   let memory = process.memoryUsage();
   return () => {
@@ -56,11 +56,11 @@ function memoryOfProcess() {
   };
 }
 
-/** To hundredths; null stays null. */
+/** Rounds to hundredths; null stays null. */
 const rounded = (value) => value && Math.round(value * 100) / 100;
 
 /**
- * @param {object} parts each with its counts
+ * @param {object} parts the parts with counts
  * @param {object} parts.options mailboxMemory, feedMemory
  * @param {import('../torus/pool.js').Pool} parts.pool
  * @param {{status: () => object}} parts.feeds
@@ -68,11 +68,11 @@ const rounded = (value) => value && Math.round(value * 100) / 100;
  * @param {{figures: () => object}} parts.state
  * @param {{figures: () => object}} parts.world
  * @returns {{metrics: import('./metrics.js').Metrics, whole: () => object, forAnybody: () => object,
- *     connect: (front: object) => void, close: () => void}} `whole` is the admin port's /status, `forAnybody` the other,
- *     made anew at each call; `connect` adds what has connections as soon as it is there: `door`, `tls`
+ *     connect: (front: object) => void, close: () => void}} `whole` returns the admin port's /status, `forAnybody` the
+ *     public one; `connect` adds the parts with connections once they exist: `door`, `tls`
  */
 export function openLive({ options, pool, feeds, arena, state, world }) {
-  /** What has connections; metrics may be asked for before. */
+  /** The parts with connections; metrics may be requested before these exist. */
   let front = { door: { counts: () => ({ door: {}, feeds: {}, refused: {} }) } };
 
   function all() {
@@ -82,7 +82,7 @@ export function openLive({ options, pool, feeds, arena, state, world }) {
     const refused = addUp([own.refused, ofArena, before]);
     const kept = [played, state.figures(), world.figures()];
     const { workers } = options;
-    // By spreading, V8 takes fifty times as long, and every stranger may ask.
+    // A spread takes V8 fifty times as long, and every stranger may request this.
     return Object.assign(own, addUp([feeds.status(), watched]), ...kept, door, {
       refused,
       workers

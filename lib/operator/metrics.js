@@ -18,22 +18,22 @@ import {
 import { counts } from './counts.js';
 
 /**
- * What Prometheus sees. Nothing is counted here: the pool and the front door count, and a scrape
- * copies one look at `/status`, so that the law `thrown = acked + waiting + lost` holds in every
- * scrape too. The cost of a scrape does not grow with the number of clients.
+ * The metrics for Prometheus. This module counts nothing: the pool and the front door count, and a scrape copies one
+ * snapshot of `/status`, so that the law `thrown = acked + waiting + lost` holds in every scrape. The cost of a scrape does
+ * not grow with the number of clients.
  *
- * Two things are measured here, as histograms: the delay of the event loop, from the lengths of its
- * turns (native/base/loop_delays.h), and the pauses of the garbage collector.
+ * This module measures two things, as histograms: the delay of the event loop, from the lengths of its turns
+ * (native/base/loop_delays.h), and the pauses of the garbage collector.
  */
 
-/** Milliseconds of which the recent stalls are told, and how many parts of them go one by one. */
+/** Window of recent stalls, in milliseconds, and the number of its parts, which expire one by one. */
 const RECENT = 60_000;
 const RECENT_PARTS = 12;
 
-/** The delay of the event loop is that of a request every so many seconds. */
+/** Interval of the imagined requests whose delay is that of the event loop, in seconds. */
 const ASKED_EVERY = 0.01;
 
-/** timedOut → timed_out */
+/** Returns a name in snake case: timedOut → timed_out */
 const snake = (name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 /** @param {{bounds: number[], counts: number[], sum: number}} times in milliseconds */
@@ -43,17 +43,17 @@ const inSeconds = ({ bounds, counts, sum }) => ({
   sum: sum / 1000
 });
 
-/** A counter cannot be set, but it can be put back to nothing and moved up to a value. */
+/** Sets a counter: prom-client can only reset and increment one. */
 function setCounter(counter, labels, value) {
   counter.remove(labels);
   counter.inc(labels, value);
 }
 
 /**
- * Open files of this process without listing them: with a million clients a listing takes seconds.
- * Linux 6.2 and later give the number as the size of the folder.
+ * Returns the number of open files of this process without a listing, which takes seconds with a million clients. Linux 6.2
+ * and later have the number as the size of the folder.
  *
- * @returns {number} 0 where the kernel does not tell
+ * @returns {number} 0 on older kernels
  */
 function openFiles() {
   return statSync('/proc/self/fd').size;
@@ -61,19 +61,19 @@ function openFiles() {
 
 /**
  * @typedef {object} Metrics
- * @property {string} contentType of the text
- * @property {() => Promise<string>} text everything in Prometheus' text format
- * @property {() => number} longestStallMs the longest turn of the event loop since the last
+ * @property {string} contentType media type of the text
+ * @property {() => Promise<string>} text returns all metrics in Prometheus' text format
+ * @property {() => number} longestStallMs returns the longest turn of the event loop since the last
  *     `forgetStalls`, in milliseconds
- * @property {() => number} recentStallMs the longest of the last minute, or since it was last asked for
- *     where that is longer
- * @property {() => void} forgetStalls starts `longestStallMs` anew, as after a slow start
+ * @property {() => number} recentStallMs returns the longest turn of the last minute, or since the last call
+ *     where that is longer ago
+ * @property {() => void} forgetStalls resets `longestStallMs`, for example after a slow start
  * @property {() => void} close stops measuring
  */
 
 /**
- * The longest turn of the loop ever, and of the last minute: what was long ago says nothing of now. No timer wakes the
- * loop for it: what has come since it was last asked for counts as of now.
+ * Keeps the longest turn of the event loop, and the longest of the last minute: old stalls say nothing about now. This uses
+ * no timer: turns since the last call count as recent.
  */
 function keepStalls(loop) {
   let ever = 0;
@@ -109,13 +109,13 @@ function keepStalls(loop) {
 
 /**
  * @param {object} sources
- * @param {() => object} sources.status the live counts, as in /status; asked once a scrape
- * @param {() => {bounds: number[], counts: number[], sum: number}} [sources.deliveryTimes] the pool's
- * @param {number} [sources.mailboxMemory] bytes, of --mailbox-memory
- * @param {number} [sources.feedMemory] bytes, of --feed-memory
- * @param {() => number | undefined} [sources.certificateEnd] when the certificate in use ends, in
- *     seconds since 1970; undefined without TLS
- * @param {string} [sources.version] of the program
+ * @param {() => object} sources.status returns the live counts, as in /status; called once a scrape
+ * @param {() => {bounds: number[], counts: number[], sum: number}} [sources.deliveryTimes] that of the pool
+ * @param {number} [sources.mailboxMemory] --mailbox-memory, in bytes
+ * @param {number} [sources.feedMemory] --feed-memory, in bytes
+ * @param {() => number | undefined} [sources.certificateEnd] returns the end of the certificate,
+ *     in seconds since 1970; undefined without TLS
+ * @param {string} [sources.version] version of the program
  * @returns {Metrics}
  */
 export function createMetrics({
@@ -149,7 +149,7 @@ export function createMetrics({
     'sprites_feed_memory_limit',
     'What sprites_feed_memory may be (--feed-memory): at it, publications are 503'
   ).set(feedMemory);
-  // With a label, so that without TLS there is no value at all, and no 1970.
+  // With a label: without TLS the metric then has no value, instead of 1970.
   const certificate = gauge(
     'sprites_tls_certificate_end_seconds',
     'When the certificate in use ends (--tls-cert), in seconds since 1970',
@@ -207,7 +207,7 @@ export function createMetrics({
     stall.set(stalls.longest());
     const { count, ...interval } = loop.takeInterval();
     for (const [name, lag] of count > 0 ? lags : []) {
-      // As Node's own measure has it: with the time between two questions.
+      // Node's own measure includes the interval as well.
       lag.set(interval[name] + (name === 'stddev' ? 0 : ASKED_EVERY));
     }
   }
@@ -232,9 +232,9 @@ export function createMetrics({
 const GC_BUCKETS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1];
 
 /**
- * What is told of the event loop's delays since the last scrape, by prom-client's names
- * (nodejs_eventloop_lag_min_seconds …). The figures are lib/operator/metrics.js' own: prom-client's
- * come from a timer that wakes an idle process a hundred times a second.
+ * The gauges of the event loop's delays since the last scrape, under prom-client's names
+ * (nodejs_eventloop_lag_min_seconds …). This module computes them itself: prom-client uses a timer that wakes an idle process
+ * a hundred times a second.
  */
 const LAGS = {
   min: 'The minimum recorded event loop delay.',
@@ -246,12 +246,12 @@ const LAGS = {
   p99: 'The 99th percentile of the recorded event loop delays.'
 };
 
-/** Milliseconds: as good as never. */
+/** An interval that practically never ends, in milliseconds. */
 const HARDLY_EVER = 2 ** 30;
 
 /**
- * What is collected. Left out is what lists /proc/self/fd, which stands still for seconds at a million
- * descriptors, and what lists JavaScript's own handles to count them; a parked poll is none.
+ * The collectors of prom-client in use. Not used are the one that lists /proc/self/fd, which stalls for seconds with a
+ * million descriptors, and those that list JavaScript's handles; a parked poll is not such a handle.
  */
 const COLLECTED = [
   collectProcessorTime,
@@ -265,13 +265,13 @@ const COLLECTED = [
   collectGarbageCollector
 ];
 
-/** Counts the processor time of this process, as prom-client does, whose file for it loads OpenTelemetry's API. */
+/** Counts the processor time of this process, as prom-client does; its own file would load OpenTelemetry's API. */
 function collectProcessorTime(register) {
   const registers = [register];
   const counter = (name, help, more) =>
     new Counter({ name: `process_cpu_${name}seconds_total`, help, registers, ...more });
   let last = process.cpuUsage();
-  // The first is collected first, and sets all of them.
+  // The first of these counters is collected first, and sets all of them.
   const ofUser = counter('user_', 'Total user CPU time spent in seconds.', {
     collect() {
       const now = process.cpuUsage();
@@ -289,8 +289,8 @@ function collectProcessorTime(register) {
 let register;
 
 /**
- * What is measured of the process, however many servers are in it. It is measured from the first call
- * on for as long as the process lives: the measuring of the garbage collector can't be ended.
+ * Returns the metrics of the process, shared by all its servers. They are measured from the first call until the end of the
+ * process: the measurement of the garbage collector can't be stopped.
  *
  * @returns {Registry}
  */

@@ -13,9 +13,9 @@ import { isPattern } from '../grants/rights.js';
 import { NAME, readServerUrl } from '../world/entry.js';
 
 /**
- * The options: one table, from which the command line, the environment, the checks and the help
- * text all come. `--mailbox-memory 1G` and `SPRITES_MAILBOX_MEMORY=1G` say the same; the command
- * line wins, and a variable that is empty is as good as none.
+ * The options of the server: one table for the command line, the environment, the checks and the help text.
+ * `--mailbox-memory 1G` and `SPRITES_MAILBOX_MEMORY=1G` mean the same. The command line goes before the environment. An
+ * empty variable counts as absent.
  */
 
 /** A type of option: a whole number. */
@@ -32,7 +32,7 @@ const seconds = (low, high) => ({ ...whole(low, high), unit: 'seconds' });
 
 const UNITS = { '': 1, K: 2 ** 10, M: 2 ** 20, G: 2 ** 30 };
 
-/** @returns {number} NaN for what is no size */
+/** @returns {number} a size in bytes; NaN for an invalid one */
 function sizeOf(text) {
   const [, digits, unit] = /^([0-9]+)([KMG]?)$/i.exec(text) ?? [];
   return Number(digits) * UNITS[unit?.toUpperCase()];
@@ -67,7 +67,7 @@ const orNone = (type) => ({
 
 const NO_NAMES = Object.freeze([]);
 
-/** A list, or none: the empty one. `isOne` is asked as by Array#every. */
+/** A type of option: a list, or none for the empty list. `isOne` is a callback of Array#every. */
 const list = (unit, most, isOne, expects) => ({
   unit,
   read(value) {
@@ -92,7 +92,7 @@ const patterns = list(
   'keys, prefix/* or *, with commas between, such as team/*,plan'
 );
 
-/** NATS servers of one cluster, or none. A password in a URL would be seen by every user that may list processes. */
+/** NATS servers of one cluster, or none. Every user that may list processes could see a password in a URL. */
 const natsServers = {
   unit: 'urls',
   read(value) {
@@ -106,24 +106,24 @@ const natsServers = {
     ' are for --world-credentials'
 };
 
-/** A type of option: what a pattern takes. */
+/** A type of option: a text that matches a pattern. */
 const text = (unit, pattern, expects) => ({
   unit,
   read: (value) => (pattern.test(value) ? value : undefined),
   expects
 });
 
-/** A file or a folder, where it is now: the program that the server is in may go to another folder. */
+/** A file or a folder, as an absolute path: a surrounding program may change its folder later. */
 const path = (unit, pattern) => ({
   unit,
   read: (value) => (value === 'none' ? value : pattern.test(value) ? resolve(value) : undefined),
   expects: `a ${unit}`
 });
 
-/** The most that --grant-longest can be, in seconds: no server takes a grant that lasts longer. */
+/** Largest --grant-longest, in seconds: no server accepts a grant with a longer life. */
 export const MOST_GRANT_LONGEST = 31_536_000;
 
-/** An origin as browsers write it: they compare it letter by letter. */
+/** An origin as browsers write it: browsers compare origins letter by letter. */
 const origin = {
   unit: 'origin',
   read(value) {
@@ -133,7 +133,7 @@ const origin = {
   expects: '*, none, or an origin as browsers write it, such as https://example.org'
 };
 
-/** Where feeds are fetched, or none. A key may not become a part of the host, and `fetch` takes no user and password. */
+/** The URL of the upstream, or none. A key may not become a part of the host, and `fetch` accepts no user and password. */
 const upstream = {
   unit: 'url',
   read(value) {
@@ -145,7 +145,7 @@ const upstream = {
     ' https://api.example/{key}'
 };
 
-/** Types by their names in the table. */
+/** Types, by their names in the table. */
 const TYPES = {
   ...{ number: whole, seconds, bytes, arenas, patterns, origin, upstream, 'yes-or-no': yesOrNo },
   'nats-servers': natsServers,
@@ -163,9 +163,9 @@ const TYPES = {
 /**
  * The options, in the groups of the help text:
  *
- *     NAME DEFAULT TYPE: what it is for; a line that begins with a space goes on with the one before
+ *     NAME DEFAULT TYPE: purpose; a line that begins with a space continues the line before
  *
- * DEFAULT is as one would type it. Behind the name of a TYPE are its bounds (1..64K) or its words (a|b).
+ * DEFAULT is as on the command line. Behind the name of a TYPE are its bounds (1..64K) or its words (a|b).
  */
 const TABLE = `
 # Where it listens
@@ -283,11 +283,11 @@ function typeOf(name, of) {
 
 /**
  * @typedef {object} Option
- * @property {string} [group] of the help text
+ * @property {string} [group] title of its group in the help text
  * @property {string} name on the command line, after `--`
- * @property {string} default as one would type it
- * @property {{unit: string, read: (text: string) => unknown, expects: string}} type `read` gives
- *     undefined for what is not such a value
+ * @property {string} default as on the command line
+ * @property {{unit: string, read: (text: string) => unknown, expects: string}} type `read`
+ *     returns undefined for an invalid value
  * @property {string} help
  */
 
@@ -304,36 +304,36 @@ const SWITCHES = [
   { name: 'version', short: ['v', 'V'], help: 'print the version and exit' }
 ];
 
-/** @returns {string} an option's name in a program: mailbox-memory → mailboxMemory */
+/** @returns {string} the name of an option in a program: mailbox-memory → mailboxMemory */
 export const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
 
 /**
- * Whether a variable says something to this program: Kubernetes sets `SPRITES_PORT=tcp://10.0.0.1:80`
- * in every container beside a service that is called "sprites".
+ * Returns whether a variable is meant for this program: Kubernetes sets `SPRITES_PORT=tcp://10.0.0.1:80` in every container
+ * beside a service with the name "sprites".
  */
 const isGiven = (name, value) =>
   Boolean(value) && !(name.endsWith('port') && /^(tcp|udp|sctp):\/\//.test(value));
 
 const variable = (name) => `SPRITES_${name.toUpperCase().replaceAll('-', '_')}`;
 
-/** The largest sprite there may be in a world, bytes: one must go into a message to the NATS server. */
+/** Largest sprite in a world, in bytes: it must fit in a message to the NATS server. */
 const WORLD_SPRITE = 512 * 2 ** 10;
 
-/** The ports that are listened on side by side. A free one is 0, and one that is not wanted none. */
+/** Returns the ports on the same address. 0 is a free port, none no port. */
 function portsOf({ host, port, transientPort, tlsCert, tlsPort, adminHost, adminPort }) {
   const isBeside = adminHost === host || (host === '0.0.0.0' && isIPv4(adminHost));
   return [port, transientPort, tlsCert === 'none' ? 0 : tlsPort, isBeside ? adminPort : 0];
 }
 
 /**
- * What the options must hold among each other.
+ * A rule between options.
  *
  * @typedef {object} Rule
- * @property {(options: object, given: Set<string>) => boolean} holds `given`: the names of the options that were set
+ * @property {(options: object, given: Set<string>) => boolean} holds `given` has the names of the options that were set
  * @property {string} says
  */
 
-/** @returns {Rule} of two options neither of which is without the other */
+/** @returns {Rule} the rule that two options need each other */
 const pair = (one, other) => ({
   holds: (options) => (options[camel(one)] === 'none') === (options[camel(other)] === 'none'),
   says: `--${one} and --${other} go together`
@@ -398,7 +398,7 @@ const together = [
 ];
 
 /**
- * What a command has besides the options of all.
+ * The options and rules of a command, besides the common ones.
  *
  * @typedef {{options?: Option[], rules?: Rule[]}} Command
  */
@@ -408,10 +408,10 @@ const together = [
  *
  * @param {string[]} args the command line, without node and program
  * @param {Record<string, string | undefined>} [environment]
- * @param {Command} [command] has options besides
- * @returns {object} camel-case names to values; only `help` or `version` when asked for that,
- *     whatever else is wrong
- * @throws {UsageError} saying in one line which option is wrong and what it expects
+ * @param {Command} [command]
+ * @returns {object} values by names in camel case; only `help` or `version` where the command line has one of these,
+ *     even if another option is wrong
+ * @throws {UsageError} with a message of one line: the wrong option, and what it expects
  */
 export function readOptions(args, environment = {}, command = {}) {
   for (const { name, short } of SWITCHES) {
@@ -427,12 +427,12 @@ export function readOptions(args, environment = {}, command = {}) {
 }
 
 /**
- * Reads every option of the table, and what they must hold among each other.
+ * Reads every option of the table, and checks the rules.
  *
- * @param {(name: string) => [value: string, where: string] | undefined} find an option's value as one would type
- *     it, and where it comes from; undefined for its default
- * @param {Command} [command] has options besides
- * @returns {object} camel-case names to values
+ * @param {(name: string) => [value: string, where: string] | undefined} find returns an option's value as on the command
+ *     line, and its source; undefined for its default
+ * @param {Command} [command]
+ * @returns {object} values by names in camel case
  * @throws {UsageError}
  */
 export function readEach(find, { options: more = [], rules = [] } = {}) {
@@ -472,16 +472,17 @@ function parse(args, more = []) {
  */
 export const helpText = () => formatHelp(table, SWITCHES);
 
-/** What Kubernetes sets in every container beside a service that is called "sprites". */
+/** Variables that Kubernetes sets in every container beside a service with the name "sprites". */
 const KUBERNETES = /^SPRITES_(SERVICE_(HOST|PORT\b.*)|PORT(_[0-9]+_(TCP|UDP|SCTP)(_.*)?)?)$/;
 
 /**
- * Finds variables that look like options and are none. They are no reason not to start: a place
- * where programs run may set some of its own.
+ * Finds unknown variables that look like options. They do not prevent a start: an environment may set variables of its
+ * own.
  *
  * @param {Record<string, string | undefined>} environment
- * @param {Command} [command] has options besides
- * @returns {{variable: string, instead?: string, meant?: string}[]} and what to do instead, or what was probably meant
+ * @param {Command} [command]
+ * @returns {{variable: string, instead?: string, meant?: string}[]} each with what to use instead, or with the name that
+ *     is probably meant
  */
 export function unknownVariables(environment, { options: more = [] } = {}) {
   const known = [...table, ...more].map(({ name }) => variable(name));

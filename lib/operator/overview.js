@@ -7,16 +7,17 @@ import { version } from '../base/version.js';
 import { lawOf } from '../report/words.js';
 
 /**
- * What the admin port's page shows, in one document: the live counts, and what is too much, or too long, for them.
+ * The content of the admin port's page in one document: the live counts, and details that are too long for them.
  */
 
-/** Feeds that are listed: those with the most watchers. */
+/** Number of listed feeds: those with the most watchers. */
 const FEEDS = 12;
 
 /**
  * @param {string} folder
- * @returns {() => Promise<{folder: string, free: number, size: number} | null>} asks for the room on its disk beside the
- *     event loop, once at a time, for a disk may hang; null: the folder is gone, or not to be seen
+ * @returns {() => Promise<{folder: string, free: number, size: number} | null>} returns the room on its disk. The
+ *     request does not block the event loop, and there is one at a time, for a disk may hang; null: the folder is gone, or
+ *     hidden
  */
 function roomOn(folder) {
   let asking;
@@ -32,13 +33,13 @@ function roomOn(folder) {
 /**
  * @param {object} parts
  * @param {object} parts.options see lib/operator/options.js
- * @param {() => object} parts.status all of the live counts
- * @param {() => string | undefined} parts.unready the problem that keeps the server from being ready
+ * @param {() => object} parts.status returns all live counts
+ * @param {() => string | undefined} parts.unready returns the problem for which the server is not ready
  * @param {ReturnType<import('../http/door.js').createDoor>} parts.door
  * @param {import('../feeds/feeds.js').Feeds} parts.feeds
  * @param {import('../arena/arena.js').Arena} parts.arena
- * @returns {() => Promise<object>} GET /overview: `unready` is a problem's title, or null; `law` see lawOf; `bounds` what has one; `disk`
- *     null where no state is kept
+ * @returns {() => Promise<object>} returns the answer to GET /overview: `unready` is a problem's title, or null; for `law` see
+ *     lawOf; `bounds` are bounded counts with their bounds; `disk` is null without --state
  */
 export function createOverview({ options, status, unready, door, feeds, arena }) {
   const program = { version: version(), node: process.version, pid: process.pid };

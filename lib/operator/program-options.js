@@ -3,21 +3,21 @@ import { inspect } from 'node:util';
 import { camel, GONE, readEach, table } from './options.js';
 import { suggest, UsageError, withoutPassword } from '../base/option-help.js';
 
-/** The options as another program gives them to a server within it: names in camel case, no environment. */
+/** Reads the options that a program gives to createServer: names in camel case, no environment. */
 
-/** Options that say something of a whole process, or ask for something else than a server. */
+/** Options of a whole process, and options that start no server. */
 const OF_THE_PROGRAM = { 'log-level': 'give a log', check: 'run "sprites" with it' };
 
-/** The others. */
+/** The options of createServer. */
 export const tableForPrograms = table.filter(({ name }) => !(name in OF_THE_PROGRAM));
 
 /**
- * Reads options that a program gives.
+ * Reads the options of a program.
  *
- * @param {Record<string, string | number | undefined>} given camel-case names to values: numbers, or what
- *     one would type; undefined for the default
- * @returns {object} all options, as from readOptions
- * @throws {UsageError} saying in one line which option is wrong and what it expects
+ * @param {Record<string, string | number | undefined>} given values by names in camel case: numbers, or
+ *     texts as on the command line; undefined for the default
+ * @returns {object} all options, as readOptions returns them
+ * @throws {UsageError} with a message of one line: the wrong option, and what it expects
  */
 export function takeOptions(given) {
   const names = tableForPrograms.map(({ name }) => camel(name));
@@ -42,8 +42,8 @@ export function takeOptions(given) {
 }
 
 /**
- * @param {string} message that names options as on the command line
- * @returns {string} the same with their names in a program: `--tls-cert` → `tlsCert`
+ * @param {string} message with names of options as on the command line
+ * @returns {string} the message with their names in a program: `--tls-cert` → `tlsCert`
  */
 export const asInPrograms = (message) =>
   message.replace(/(?<![\w-])--([a-z]+(?:-[a-z]+)*)/g, (_, name) => camel(name));

@@ -8,19 +8,19 @@ import { camel, table as options } from './options.js';
 import { tableForPrograms } from './program-options.js';
 
 /**
- * Makes what is said twice of the one table that says it:
+ * Generates texts and code from tables that would otherwise be written twice:
  *
  *     npm run tables        the C++ enum of outcomes; problems, options and live counts in the manuals
  *     npm run types         TypeScript's declarations of the options, which are not committed
  *
- * A test compares what is committed with what this makes.
+ * A test compares the committed files with the generated ones.
  */
 
 const CONTRACT = 'lib/http/README.md';
 const MANUAL = 'lib/server/README.md';
 const TYPES = 'lib/server/types/options.d.ts';
 
-/** unknown-client → kUnknownClient */
+/** Returns a name in C++: unknown-client → kUnknownClient */
 const constantOf = (name) => `k-${name}`.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
 
 function outcomeHeader() {
@@ -48,10 +48,10 @@ ${outcomes.map((name) => `    "${name}",\n`).join('')}};
 `;
 }
 
-/** A problem's name, with the one place that answers it where not every request can get it. */
+/** Returns a problem's name, with the only port that answers with it, where there is one. */
 const placed = ([name, { at }]) => (at === undefined ? `\`${name}\`` : `\`${name}\` (${at})`);
 
-/** The problems of each status, in a row. */
+/** Returns the problems in a table with one row for each status. */
 function problemRows() {
   const all = Object.entries(problems);
   const statuses = [...new Set(all.map(([, { status }]) => status))].sort();
@@ -61,10 +61,10 @@ function problemRows() {
   });
 }
 
-/** What the manual says once, above its table of options. */
+/** Types that the manual explains once, above its table of options. */
 const SAID_ABOVE = /; 0 (?:is no limit|takes a free one)$/;
 
-/** An option's default with its unit, and its help with the values there are. */
+/** Returns an option's row: its default with its unit, and its help with the possible values. */
 const optionRows = () =>
   options.map(({ name, default: usual, help, type: { unit } }) => {
     const plain = unit === 'bytes' && /^[0-9]+$/.test(usual);
@@ -73,7 +73,7 @@ const optionRows = () =>
     return [`\`--${name}\``, usual + after, help.replace(SAID_ABOVE, '') + choices];
   });
 
-/** The names of all counts: the public ones, and those at the admin port only. */
+/** Returns the names of all counts: the public ones, and those at the admin port only. */
 function countLines() {
   const nameOf = ({ name, marks }) => `\`${name}\`${marks.has('kept') ? ' †' : ''}`;
   const namesOf = (operators) =>
@@ -84,7 +84,7 @@ function countLines() {
   return [`- **Public:** ${namesOf(false)}\n`, `- **Admin port only:** ${namesOf(true)}\n`];
 }
 
-/** The rows of a table. The last cell of each is written by hand: it stays as it was in the row that begins alike, and may be absent. */
+/** Returns the rows of a table. The last cell of a row is written by hand: it is copied from the old row with the same first cell, if any. */
 const withLastCells = (rows) => (old) =>
   rows.map((row) => {
     const begin = `| ${row[0]} |`;
@@ -94,10 +94,12 @@ const withLastCells = (rows) => (old) =>
   });
 
 /**
- * @param {string} text a document as it is
- * @param {string} name of the table or list in it, which stands after a marker
- * @param {(old: string[]) => string[]} make its lines, of those that there were
- * @returns {string} with these lines
+ * Replaces a generated table or list in a document.
+ *
+ * @param {string} text the document
+ * @param {string} name name in the marker before the table or list
+ * @param {(old: string[]) => string[]} make returns the new lines, given the old ones
+ * @returns {string} the document with the new lines
  */
 function withMade(text, name, make) {
   const made = new RegExp(
@@ -107,7 +109,7 @@ function withMade(text, name, make) {
   return text.replace(made, (_, head, old) => head + make(old.split('\n')).join(''));
 }
 
-/** TypeScript's type of an option's values, as a program may give them. */
+/** Returns TypeScript's type for the values of an option in a program. */
 function typeOf({ unit, read }) {
   if (unit === 'bytes') return 'number | string';
   if (unit.includes('|'))
@@ -119,7 +121,7 @@ function typeOf({ unit, read }) {
   return read('none') === 'none' ? "number | 'none'" : 'number';
 }
 
-/** The declarations of the options that a program may give. */
+/** Returns the declarations of the options of createServer. */
 export function optionTypes() {
   const members = tableForPrograms.map(({ name, default: usual, type, help }) => {
     const unit = ['seconds', 'bytes'].includes(type.unit) ? `; ${type.unit}` : '';
@@ -133,7 +135,7 @@ ${members.join('')}}
 `;
 }
 
-/** Path and content of each file that is made and committed, from the root of the repository. */
+/** Returns path and content of each generated file that is committed; paths from the root of the repository. */
 export function madeFiles(read) {
   return [
     ['native/base/outcome.h', outcomeHeader()],
