@@ -61,7 +61,7 @@ function problemRows() {
   });
 }
 
-/** Types that the manual explains once, above its table of options. */
+/** Ends of help texts that the manual explains once, above its table of options. */
 const SAID_ABOVE = /; 0 (?:is no limit|takes a free one)$/;
 
 /** Returns an option's row: its default with its unit, and its help with the possible values. */
