@@ -1,9 +1,9 @@
 // One feed: its newest value, the same compressed, and the patches that lead to it.
 //
-// FeedValue is what outlives the process (shelf.h); Feed is that and what the table knows of it.
+// FeedValue is the part that outlives the process (shelf.h). Feed adds the state of the table.
 //
-// A log is a feed whose versions are items: what would be the patch to a version is the item that
-// the version has brought, and the value is empty.
+// A log is a feed whose versions are items. Each version has its item in place of a patch, and the
+// value is empty.
 #ifndef SPRITES_FEED_H_
 #define SPRITES_FEED_H_
 
@@ -24,30 +24,30 @@
 
 namespace server {
 
-/** What a log keeps at most, besides its newest item. */
+/** Bounds of a log. The newest item is kept in any case. */
 struct LogBounds {
   uint32_t items = 1000;
-  uint32_t bytes = 1 << 20;  // of their texts, with a comma before each
+  uint32_t bytes = 1 << 20;  // texts of the items, each with a comma before it
 };
 
-/** What an answer has of a log. */
+/** The part of a log in an answer. */
 struct LogPart {
-  uint64_t from, to;    // the items behind this version, up to that one
-  uint32_t begin, end;  // where in FeedValue::log they are
-  bool gap;             // older ones that were asked for are gone
+  uint64_t from, to;    // versions: the items after `from`, up to `to`
+  uint32_t begin, end;  // their bytes in FeedValue::log
+  bool gap;             // older items after the cursor are gone
 };
 
 /** A feed's newest version, and the patches that lead to it. */
 struct FeedValue {
-  Cursor cursor;                 // of the newest version; version 0: there is no value yet
+  Cursor cursor;                 // of the newest version; version 0: no value yet
   base::Ref<base::Bytes> value;  // canonical JSON
   base::Ref<base::Bytes> log;    // patches, a comma before each
-  uint32_t logEnd = 0;           // of what of the log leads to this version
-  std::deque<uint32_t> patches;  // where in the log each begins; the last leads to the newest
+  uint32_t logEnd = 0;           // end of the patches up to this version in `log`
+  std::deque<uint32_t> patches;  // start of each patch in `log`; the last leads to the newest
   bool upstream = false;         // fetched, not published
-  bool isLog = false;            // the patches are items; the value is there, and empty
+  bool isLog = false;            // the patches are items, and the value is empty
 
-  /** Where in the log the patches from `version` to the newest begin; -1 when not remembered. */
+  /** Start of the patches from `version` to the newest in `log`; -1 when they are forgotten. */
   int64_t patchesFrom(uint64_t version) const {
     if (version == 0 || version >= cursor.version) return -1;
     const uint64_t steps = cursor.version - version;
@@ -55,15 +55,15 @@ struct FeedValue {
     return patches[patches.size() - steps];
   }
 
-  /** The operations from `version` on are shorter than the value. */
+  /** Whether the operations after `version` are shorter than the value. */
   bool remembers(uint64_t version) const {
     const int64_t begin = patchesFrom(version);
     return begin >= 0 && logEnd - begin < value->length();
   }
 
   /**
-   * Takes a new version. `patch`: the operations that lead to it from the version before; empty
-   * where there are none, and then no earlier version is remembered.
+   * Takes a new version. `patch` has the operations from the version before; an empty one makes the
+   * feed forget all patches.
    */
   void take(Cursor next, base::Ref<base::Bytes> text, std::string_view patch,
             base::Ledger* ledger) {
@@ -74,7 +74,7 @@ struct FeedValue {
     remember(goesOn ? patch : std::string_view(), ledger);
   }
 
-  /** How many items a log keeps that takes one more, of `length` bytes. */
+  /** How many items a log keeps when it takes a further one of `length` bytes. */
   uint32_t keptWith(uint64_t length, LogBounds most) const {
     const size_t count = isLog ? patches.size() : 0;
     size_t first = count < most.items ? 0 : count + 1 - most.items;
@@ -82,7 +82,7 @@ struct FeedValue {
     return static_cast<uint32_t>(count - first + 1);
   }
 
-  /** Forgets items that are above the bounds: those of the last run were others. */
+  /** Forgets items above the bounds: the last run may have had other bounds. */
   void keepWithin(LogBounds most) {
     while (patches.size() > 1 && (patches.size() > most.items || length() > most.bytes)) {
       patches.pop_front();
@@ -94,15 +94,15 @@ struct FeedValue {
     return count == 0 ? 0 : logEnd - patches[patches.size() - count];
   }
 
-  /** Bytes of its value, or of its items. */
+  /** Bytes of the value, or of the items. */
   uint32_t length() const {
     if (isLog) return bytesOf(static_cast<uint32_t>(patches.size()));
     return value ? value->length() : 0;
   }
 
   /**
-   * Takes an item, with which a log has `kept`; an empty one is none, and only the cursor is
-   * another then. What is no log becomes one.
+   * Takes an item, with which the log has `kept` items. An empty one changes only the cursor. Any
+   * other feed becomes a log.
    */
   void append(Cursor next, std::string_view item, uint32_t kept, base::Ledger* ledger) {
     if (!isLog) {
@@ -116,13 +116,13 @@ struct FeedValue {
     add(item, UINT32_MAX, ledger);
   }
 
-  /** The items behind `version`, which is before the newest: up to `most` bytes, and always one. */
+  /** The items after `version`, which is not the newest: up to `most` bytes, but at least one. */
   LogPart partAfter(uint64_t version, uint32_t most) const {
     const uint64_t oldest = cursor.version - patches.size();
     const uint64_t from = std::max(version, oldest);
     const auto first = patches.begin() + static_cast<ptrdiff_t>(from - oldest);
     const uint32_t begin = *first + 1;
-    // Behind the last item that is taken: where the first one begins that is not.
+    // The end of the last taken item is the start of the first one that is left out.
     auto next = first + 1;
     uint32_t end = logEnd;
     if (end - begin > most) {
@@ -136,7 +136,7 @@ struct FeedValue {
     return {from, from + count, begin, end, version < oldest};
   }
 
-  /** Takes over a version of the last run, with what is remembered of those before it. */
+  /** Restores a version of the last run, with its patches. */
   template <typename Places>
   void restore(Cursor newest, std::string_view text, std::string_view remembered,
                const Places& places, base::Ledger* ledger) {
@@ -156,10 +156,11 @@ struct FeedValue {
   }
 
  private:
-  /** Puts the patch of the version that `cursor` names now, and forgets the oldest; empty: all. */
+  /** Appends the patch to the version of `cursor`, and forgets the oldest ones; all if it is empty.
+   */
   void remember(std::string_view patch, base::Ledger* ledger) {
     const uint32_t most = value->length() / 2;
-    // The comma in front of each is the one between two, so it counts.
+    // The comma before each patch separates two patches, so it counts.
     const uint64_t length = patch.size() + 1;
     if (patch.empty() || length > most) return forget();
     while (!patches.empty() && log->length() - patches.front() + length > most) {
@@ -168,14 +169,14 @@ struct FeedValue {
     add(patch, most, ledger);
   }
 
-  /** Puts a text behind those that are kept; the memory of all is at most twice `most`. */
+  /** Appends a text. The memory of all texts is at most twice `most`. */
   void add(std::string_view text, uint32_t most, base::Ledger* ledger) {
     const uint64_t length = text.size() + 1;
     if (patches.empty()) log.reset();
     if (!log || log->room() < length) {
       const uint32_t begin = patches.empty() ? 0 : patches.front();
       const std::string_view kept = log ? log->text().substr(begin) : std::string_view();
-      // Twice what is needed, so that moving what is kept is rare; never more than the value.
+      // Twice the need, so that texts are rarely moved; never more than the value.
       const uint64_t needed = kept.size() + length;
       base::Ref<base::Bytes> longer = base::Bytes::make(
           static_cast<uint32_t>(std::min(2 * needed, 2 * uint64_t{most})), ledger);
@@ -190,51 +191,51 @@ struct FeedValue {
   }
 };
 
-/** A feed as it is now. Who watches it, the table knows (feeds.h). */
+/** A feed. The table has its watchers (feeds.h). */
 struct Feed : FeedValue {
   std::string key;
-  uint32_t number;                 // its place in the table
-  base::Ref<base::Bytes> gzip;     // the whole answer with it, compressed; may be missing
+  uint32_t number;                 // its index in the table
+  base::Ref<base::Bytes> gzip;     // the compressed answer with the value; may be missing
   uint32_t watching = 0;           // watchers
-  uint32_t patching = 0;           // of them, with patches
-  uint32_t atWorkers = 0;          // watchers of workers, which get the feed from here
-  uint32_t patchingAtWorkers = 0;  // of them, with patches
-  std::bitset<128> threads;        // workers that asked for it while it had no value, and show it
-  uint32_t most = 0;               // both, at a time, since its presence was told
-  uint64_t askedAt = 0;            // milliseconds: when it was last asked for
-  uint64_t quietAt = 0;       // milliseconds: from then on a stream with its last version is quiet
-  uint64_t patchesUntil = 0;  // milliseconds: until then patches are made without such a watcher
-  uint64_t failedUntil = 0;   // milliseconds: its first fetch failed; no other before that
-  Source source = kNoSource;  // the address it counts for: that asked first
-  bool spreading = false;     // among those with watchers that are due
-  bool gone = false;          // deleted: here until its watchers know
-  bool wanted = false;        // its first value has been asked for
-  bool wantedByWaiter = false;  // by a watcher that waits where it is not published
-  uint32_t want = 0;            // the number of that Want, or of the last one
-  bool awaited = false;        // not published: here for the watchers that wait for its first value
-  bool gzipWanted = false;     // the compressed form of this version has been asked for
-  bool gzipFailed = false;     // it has been, and there is none of this version
-  bool gzipAsked = false;      // a client took this version, or waits for it, compressed
-  bool mayMakeRoom = false;    // could not be fetched: among those that make room for others
-  bool touched = false;        // a watcher has asked for it, come or gone, since that was told
-  uint64_t placesCounted = 0;  // of `places`, by the table
-  uint8_t failure = 0;         // why there is no value: a Outcome
-  std::list<Feed*>::iterator among;    // where among those, while mayMakeRoom
-  std::unique_ptr<Names> names;        // of its watchers; mostly none
-  std::unique_ptr<Presence> presence;  // of a feed that tells of another's watchers
+  uint32_t patching = 0;           // watchers that take patches
+  uint32_t atWorkers = 0;          // watchers at workers
+  uint32_t patchingAtWorkers = 0;  // watchers at workers that take patches
+  std::bitset<128> threads;        // workers that asked for the feed while it had no value
+  uint32_t most = 0;               // most watchers since the last version of its presence feed
+  uint64_t askedAt = 0;            // milliseconds: the last request for it
+  uint64_t quietAt = 0;         // milliseconds: a stream with the last version is quiet after this
+  uint64_t patchesUntil = 0;    // milliseconds: patches are made until then, even without watchers
+  uint64_t failedUntil = 0;     // milliseconds: the failed first fetch is not repeated before
+  Source source = kNoSource;    // the address for which it counts: the first that asked
+  bool spreading = false;       // in Feeds::spreading_: it has watchers that are due
+  bool gone = false;            // deleted: in the table until its watchers are answered
+  bool wanted = false;          // JavaScript was asked for the first value
+  bool wantedByWaiter = false;  // the asking watcher also waits for an unpublished feed
+  uint32_t want = 0;            // number of the last such Want
+  bool awaited = false;         // not published: it exists for watchers that wait for a value
+  bool gzipWanted = false;      // JavaScript was asked to compress this version
+  bool gzipFailed = false;      // this version could not be compressed
+  bool gzipAsked = false;       // a client took this version compressed, or waits for that
+  bool mayMakeRoom = false;     // could not be fetched: in Feeds::failed_
+  bool touched = false;         // its requests or watchers have changed since takeTouched
+  uint64_t placesCounted = 0;   // the part of `places` that the table has counted
+  uint8_t failure = 0;          // why there is no value: an Outcome
+  std::list<Feed*>::iterator among;    // its place in Feeds::failed_, while mayMakeRoom
+  std::unique_ptr<Names> names;        // names of its watchers; mostly none
+  std::unique_ptr<Presence> presence;  // of a presence feed
 
-  /** Its watchers, those of workers too. */
+  /** Its watchers, also those at workers. */
   uint32_t watchers() const { return watching + atWorkers; }
 
-  /** Whether a client takes patches to its next version, or may come back for them. */
+  /** Whether a client takes patches to the next version, or may come back for them. */
   bool takesPatches(uint64_t now) const {
     return patching + patchingAtWorkers > 0 || now < patchesUntil;
   }
 
-  /** Answers shorter than this are not worth compressing. */
+  /** Shorter answers are not compressed. */
   static constexpr uint32_t kCompressFrom = 1024;
 
-  /** The text that an answer with the value begins with; it ends with a brace. */
+  /** The text before the value in an answer; behind the value comes a brace. */
   void appendHead(std::string* text) const {
     *text += "{\"feed\":\"";
     *text += key;
@@ -243,7 +244,7 @@ struct Feed : FeedValue {
     *text += "\",\"value\":";
   }
 
-  /** The text that an answer with items begins with; it ends with a bracket. */
+  /** The text before the items in an answer; it ends with a bracket. */
   void appendHead(std::string* text, const LogPart& part) const {
     *text += "{\"feed\":\"";
     *text += key;
@@ -254,7 +255,8 @@ struct Feed : FeedValue {
     *text += part.gap ? "\",\"gap\":true,\"items\":[" : "\",\"items\":[";
   }
 
-  /** Names the bytes of an answer with the newest version: `from` of a patch, 0 of the value. */
+  /** Appends the tag of an answer with the newest version; `from` is that of a patch, 0 for a
+   * value. */
   void appendTag(std::string* text, uint64_t from, bool compressed) const {
     cursor.appendTo(text);
     if (from > 0) {
@@ -264,20 +266,20 @@ struct Feed : FeedValue {
     if (compressed) *text += ".gzip";
   }
 
-  /** The same of an answer with items. */
+  /** Appends the tag of an answer with items. */
   void appendTag(std::string* text, const LogPart& part) const {
     Cursor{cursor.epoch, part.to}.appendTo(text);
     *text += part.gap ? ".gap." : ".";
     base::appendDigits(text, part.from);
   }
 
-  /** Bytes of memory that it takes. */
+  /** Memory of the feed, in bytes. */
   uint64_t cost() const {
     return (value ? value->cost() : 0) + (gzip ? gzip->cost() : 0) + (log ? log->cost() : 0) +
            places();
   }
 
-  /** Those of them that are in no ledger. */
+  /** The part of the memory that no ledger has. */
   uint64_t places() const { return isLog ? patches.size() * sizeof(uint32_t) : 0; }
 };
 

@@ -1,46 +1,45 @@
 // Feeds: JSON documents under keys, and their watchers.
 //
 //   "scores" ─▶ feed   [ epoch │ version │ value │ compressed │ patches … ]
-//                        │ parked: has the newest     ─publish─▶ due: to be answered, in shares
+//                        │ parked: has the newest     ─publish─▶ due: waits for its answer
 //                        │ unready: waits for a first value, or for the compressed one
 //                        ▼
 //   watcher n          [ its list │ feed │ token │ sibling │ version it has │ what it can take ]
 //   wheel              [ the one timer of a poll: its hold; of an event stream: its next comment ]
 //
-// Lifecycle of a watcher: a poll that has something newer to hear is answered at once, or comes to
-// the due ones when the value is large; any other parks. A publication makes one list of another,
-// in constant time, and `step` answers the due ones, a bounded time in every turn of the loop, feed
-// by feed in turn. Every answer has the version that is newest when it is written: a watcher that
-// is still due when the next version is published skips one. A poll is over with its answer. An
-// event stream parks again, or is in no list while its reader is slow, and gets the newest version
-// when the reader has read on
-// (`writable`). A poll for many feeds has one watcher for each of them, linked in a circle: the
-// first feed with news ends the poll.
+// Lifecycle of a watcher: a poll for which there is a newer version is answered at once, or becomes
+// due when the value is large. Any other poll parks. A publication moves the list of parked
+// watchers to the list of due ones, in constant time. `step` answers due watchers for a bounded
+// time in every turn of the loop, feed by feed. An answer has the version that is newest when it is
+// written: a watcher that is still due at the next publication skips a version. An answer ends a
+// poll. An event stream parks again. While its reader is slow it is in no list; it gets the newest
+// version when the reader has read on (`writable`). A poll for many feeds has one watcher for each
+// feed, linked in a circle: the first feed with news ends the poll.
 //
-// Where a state is kept a publication is written to the journal first, and staged: no watcher is
-// answered with it, and a request is answered with the version before, until the turn says that it
-// is written (`reveal`). So no cursor that a watcher has seen is lost with the process.
+// With a state, a publication is first written to the journal, and staged: no watcher gets it, and
+// requests get the version before, until the turn has written it (`reveal`). So the process never
+// loses a cursor that a watcher has seen.
 //
-// Lifecycle of a feed: its first value, or a request for it where there is an upstream; then
-// versions, counted up within an epoch; then its end, which its watchers are told before it goes.
-// One that is not published is `awaited`: it is here for the watchers that wait for its first
-// value, goes with the last of them, and takes no place of a published one. There may be as many
-// awaited feeds as others, and each counts for the address that asked first.
+// Lifecycle of a feed: it begins with its first value, or, with an upstream, with the first
+// request. Its versions count up within an epoch. When it is deleted, its watchers are answered
+// before it is removed. A feed that is not published is `awaited`: it exists for the watchers that
+// wait for its first value, is removed with the last of them, and takes no place of a published
+// feed. There may be as many awaited feeds as others. Each counts for the address that asked first.
 //
-// Patches are kept one behind the other in one run of bytes, so that what leads from any remembered
-// version to the newest is the rest of that run: an answer names it, and copies nothing. They are
-// kept up to half the length of the value.
+// Patches are kept one after the other in one run of bytes. The patches from any remembered version
+// to the newest are the rest of that run: an answer refers to them without a copy. They are kept up
+// to half the length of the value.
 //
 //   log   [ ,{"op":…},{"op":…} │ ,{"op":…} │ ,{"op":…} │ room ]
 //           ▲ from 39 to 40      ▲ 41        ▲ 42: the newest
 //
 // Cost: 32 bytes a watcher and 12 for its timer. An answer to a thousand watchers is one shared
-// value, and the JSON around it (the envelope). Publishing to a million watchers takes as long as a
-// million writes do, but no turn of the loop takes longer than its share. Rejected: a list of
-// watchers for each version (every parked one has the newest: there is but one), a queue for each
-// watcher (other servers stack up memory for slow ones so), answering the due ones by a timer
-// (they would wait while the loop is idle), a ring of separate patches (an answer over many
-// versions would be a list of thousands of pieces).
+// value, and the JSON around it (the envelope). A publication to a million watchers takes the time
+// of a million writes, but no turn of the loop takes longer than its share. Rejected: a list of
+// watchers for each version (all parked watchers have the newest, so there is only one), a queue
+// for each watcher (memory grows with slow readers), a timer that answers due watchers (they would
+// wait while the loop is idle), a ring of separate patches (an answer over many versions would be a
+// list of thousands of pieces).
 #ifndef SPRITES_FEEDS_H_
 #define SPRITES_FEEDS_H_
 
@@ -70,53 +69,53 @@
 
 namespace server {
 
-/** Milliseconds for which a stream may be quiet: a comment then says that it still stands. */
+/** Longest quiet time of a stream, in milliseconds: then it gets a comment. */
 constexpr uint32_t kCommentEvery = 25000;
 
-/** Milliseconds of one tick of the wheel: a hold ends up to three of them late. */
+/** One tick of the wheel, in milliseconds: a hold ends up to three ticks late. */
 constexpr uint32_t kFeedTick = 100;
 
 /**
- * Milliseconds after the last request or watcher that takes patches of a feed, in which they are
- * made for it to come back to.
+ * How long patches of a feed are made after the last request or watcher that takes patches, in
+ * milliseconds: that client may come back.
  */
 constexpr uint32_t kPatchesKept = 60000;
 
-/** The most feeds one poll may ask for. */
+/** Most feeds in one poll. */
 constexpr uint32_t kFeedsAtOnce = 32;
 
-/** One feed that a request asks for. */
+/** A feed in a request. */
 struct Wanted {
   std::string_view key;    // isFeedKey
   std::string_view after;  // isCursor, or empty
-  // Why it may not be read, whether there is one or not; kOk: it may.
+  // Why the client may not read the feed, even if there is none; kOk: it may.
   Outcome problem = Outcome::kOk;
 };
 
-constexpr uint32_t kNoFeedHold = UINT32_MAX;  // not given
+constexpr uint32_t kNoFeedHold = UINT32_MAX;  // the request has no hold
 
-// In WatchHow::last, beside a number of items.
+// Special values of WatchHow::last.
 constexpr uint32_t kNotLast = UINT32_MAX;
 constexpr uint32_t kFromStart = 0;
 
-/** What a watcher asks for, and can read. */
+/** How a watcher watches, and what it accepts. */
 struct WatchHow {
   uint32_t hold = kNoFeedHold;  // seconds
-  bool delta = false;           // patches
-  bool gzip = false;            // it can read what is compressed
-  bool stream = false;          // events, without an end; of one feed
+  bool delta = false;           // accepts patches
+  bool gzip = false;            // accepts gzip
+  bool stream = false;          // an event stream, of one feed
   bool many = false;            // the answer is {"items":[…]}
-  bool posted = false;          // asked for by POST: no cache keeps the answer
-  // So many items back in a log, or all that are kept, at once; not of many feeds.
+  bool posted = false;          // a POST: no cache keeps the answer
+  // How many items from the end of a log, or kFromStart for all; not for many feeds.
   uint32_t last = kNotLast;
-  std::string_view noneMatch = {};        // If-None-Match: the tags of the answers that a cache has
-  uint32_t grant = Grants::kNone;         // by which it is watched, and with which that ends
-  const GrantRights* verified = nullptr;  // the same, not taken yet; without a key: the token
-                                          // is no grant; lives for the call only
-  Address from = {};  // a feed without a value counts for the address that asked first
+  std::string_view noneMatch = {};        // If-None-Match: tags of the answers that a cache has
+  uint32_t grant = Grants::kNone;         // the watcher ends with this grant
+  const GrantRights* verified = nullptr;  // the grant, not in the table yet; without a key: the
+                                          // token is no grant; valid during the call only
+  Address from = {};  // a feed without a value counts for the first asking address
 };
 
-/** A piece of an answer's body: some text, some shared bytes, some text. */
+/** A piece of an answer's body: text, shared bytes, text. */
 struct FeedItem {
   std::string_view before;
   const base::Bytes* bytes;  // nullptr: none
@@ -124,19 +123,19 @@ struct FeedItem {
   std::string_view after;
 };
 
-/** What is written to one watcher; everything in it lives for the call only. */
+/** An answer to one watcher; valid during the call only. */
 struct FeedAnswer {
-  Outcome outcome = Outcome::kOk;   // any other: the problem; a stream has it as items too
-  const FeedItem* items = nullptr;  // the body; none: a comment in a stream
+  Outcome outcome = Outcome::kOk;   // any other: the problem; a stream has it in `items`, too
+  const FeedItem* items = nullptr;  // the body; nullptr: a comment in a stream
   uint32_t count = 0;
-  bool gzip = false;        // the body is compressed; of a stream: it is to be
-  bool packs = false;       // the body may be compressed: patches, items, or many feeds
+  bool gzip = false;        // the body is compressed; of a stream: the connection compresses it
+  bool packs = false;       // the connection may compress it: patches, items, or many feeds
   bool stream = false;      // an event
   bool ends = false;        // the stream ends with it
   std::string_view cursor;  // of an event; may be empty
-  uint32_t retry = 0;       // of a stream that ends: milliseconds to wait before coming back
-  uint32_t fresh = 0;       // seconds for which a cache may give it to others; 0: it may not
-  std::string_view tag;     // where a cache may: names these bytes
+  uint32_t retry = 0;       // of a stream that ends: milliseconds until the client reconnects
+  uint32_t fresh = 0;       // seconds for which a cache may serve it; 0: not at all
+  std::string_view tag;     // its ETag, where a cache may serve it
 
   uint64_t length() const {
     uint64_t sum = 0;
@@ -153,17 +152,17 @@ class FeedResponder {
  public:
   virtual ~FeedResponder() = default;
 
-  /** What became of an answer. */
+  /** The result of writing an answer. */
   enum class Taken : uint8_t {
-    kWhole,   // a stream can take more
-    kInPart,  // a stream can't take more now: Feeds::writable is called when it can
+    kWhole,   // written; a stream accepts more
+    kInPart,  // a slow stream: Feeds::writable is called when it accepts more
     kLost,    // the connection is gone
   };
 
-  /** Writes an answer. A poll is over then. Must not call Feeds. */
+  /** Writes an answer, which ends a poll. Must not call Feeds. */
   virtual Taken answer(uint32_t token, const FeedAnswer& answer) = 0;
 
-  /** Prefetches what an answer reads; one may come. */
+  /** Prefetches the memory that an answer reads: an answer may follow. */
   virtual void prefetch(uint32_t) const {}
 };
 
@@ -171,80 +170,80 @@ class Feeds;
 
 struct FeedsOptions {
   uint32_t hold;          // seconds
-  uint32_t feeds;         // at most
+  uint32_t feeds;         // most feeds
   uint64_t memory;        // bytes of all values, their compressed forms and patches
-  uint32_t watchers;      // at most
-  bool upstream = false;  // feeds without a publisher are fetched
-  // The table of the main thread whose feeds this one shows, to a worker's watchers; nullptr: it is
-  // that itself. It outlives this one.
+  uint32_t watchers;      // most watchers
+  bool upstream = false;  // unpublished feeds are fetched
+  // Of a worker's table: the main thread's table, whose feeds it shows. That table outlives this
+  // one. nullptr: this is the main thread's table.
   const Feeds* shows = nullptr;
   std::shared_ptr<const KeyPatterns> privates = {};  // feeds that only a grant may read
-  bool shared = false;  // other servers publish the same feeds: a watcher may know a version first
+  bool shared = false;  // other servers publish the same feeds: a watcher may be ahead
   LogBounds log = {};
-  uint32_t answerBytes = 65536;  // of items in one answer; one is always sent
-  uint32_t cache = 0;  // seconds for which a cache in front may keep an answer; 0: none is there
-  bool named = false;  // there are grants, which may name watchers
-  uint64_t lease = 30000;   // milliseconds for which a watcher that has gone is shown as present
-  uint32_t names = 100000;  // the most that are kept, of all feeds
+  uint32_t answerBytes = 65536;  // most bytes of items in one answer; one item is always sent
+  uint32_t cache = 0;       // seconds for which a cache may keep an answer; 0: there is no cache
+  bool named = false;       // there are grants, which may name watchers
+  uint64_t lease = 30000;   // milliseconds for which presence shows a watcher that has gone
+  uint32_t names = 100000;  // most names of watchers of all feeds
 };
 
 struct FeedCounts {
   uint64_t published, unchanged, deleted;
-  uint64_t polls, pings;        // of feeds; those that ended with nothing new
-  uint64_t documents, patches;  // values, and patches, that answers and events have taken
-  uint64_t skipped;             // versions that a watcher has not seen, because it was slow
+  uint64_t polls, pings;        // polls of feeds; those that ended without news
+  uint64_t documents, patches;  // values and patches in answers and events
+  uint64_t skipped;             // versions that slow watchers have missed
   uint64_t memory;              // bytes of all feeds
-  uint32_t feeds;               // those that are awaited are not among them
+  uint32_t feeds;               // without awaited feeds and presence feeds
   uint32_t awaited;             // feeds that are watched and not yet published
-  uint32_t presences;           // feeds that tell of others' watchers; among neither
-  uint32_t watching;            // watchers now; one of many feeds counts for each
-  uint32_t streams;             // of them, event streams
+  uint32_t presences;           // presence feeds
+  uint32_t watching;            // watchers; a poll for many feeds has one for each
+  uint32_t streams;             // watchers that are event streams
 };
 
 /** A new version. */
 struct Publication {
   std::string_view key;
-  Cursor cursor;           // of the feed's epoch, its next version; of a new one: any epoch, 1
+  Cursor cursor;           // the next version in the feed's epoch; of a new feed: any epoch, 1
   std::string_view value;  // canonical JSON
   // Operations from the version before, joined by commas; empty: none.
   std::string_view patch = {};
-  std::string_view gzip = {};  // Feed::whole(cursor) compressed; empty: none
+  std::string_view gzip = {};  // Feed::whole(cursor), compressed; empty: none
   bool upstream = false;       // fetched, not published
 };
 
-/** Watchers of a feed at a worker, and until when patches are made without one that takes them. */
+/** Watchers of a feed at a worker, and the time until which patches are made without watchers. */
 struct FeedWatchers {
   uint32_t watching = 0;
   uint32_t patching = 0;
   uint64_t patchesUntil = 0;
 };
 
-/** What all tables of a server count together; any thread may. */
+/** Counts of all tables of a server; any thread may change them. */
 struct FeedsShared {
   base::Ledger ledger;            // bytes in use
-  std::atomic<uint64_t> kept{0};  // of them, bytes of the feeds themselves
+  std::atomic<uint64_t> kept{0};  // bytes of the feeds themselves, a part of the ledger
   std::atomic<uint32_t> watching{0};
   std::mutex mutex;
-  std::vector<uint64_t> slowSince;  // of each table: see Feeds::areSlowest; under the lock
+  std::vector<uint64_t> slowSince;  // by table: see Feeds::areSlowest; under the lock
 };
 
-/** Is told of every change of a feed, where workers show it. */
+/** Called at every change of a feed that workers show. */
 class FeedsWatcher {
  public:
   virtual ~FeedsWatcher() = default;
-  /** There is a new version. */
+  /** The feed has a new version. */
   virtual void published(const Feed& feed) = 0;
-  /** The compressed form of the newest version has come; without one there will be none. */
+  /** The newest version is compressed; without `gzip` this has failed. */
   virtual void compressed(const Feed& feed) = 0;
-  /** It is gone, or has no value, for `why`. */
+  /** The feed is deleted, or has no value, for `why`. */
   virtual void ended(std::string_view key, Outcome why) = 0;
 };
 
 class Feeds {
  public:
   /**
-   * `now` in milliseconds, as for tick; `clock` in microseconds, never goes back. `limits`, which
-   * outlive it, say what each source address may have; nullptr: anything.
+   * `now` in milliseconds, as for tick; `clock` in microseconds, monotonic. `limits` are those of
+   * the source addresses, and outlive the table; nullptr: none.
    */
   Feeds(const FeedsOptions& options, uint64_t now, uint64_t (*clock)(),
         AddressLimits* limits = nullptr);
@@ -252,167 +251,165 @@ class Feeds {
   Feeds(const Feeds&) = delete;
   Feeds& operator=(const Feeds&) = delete;
 
-  /** Registers what writes the answers; not owned. */
+  /** Sets the writer of the answers; not owned. */
   void setResponder(FeedResponder* responder) { responder_ = responder; }
 
-  /** Has `busy` called when there is something for `step` or `takeWants` to do. */
+  /** Sets the callback for when `step` or `takeWants` has something to do. */
   void onBusy(std::function<void()> busy) { busy_ = std::move(busy); }
 
   /**
-   * Answers at once, or parks. kOk: the responder has been or will be given an answer under
-   * `token`; `watcher` is what to drop it by, kNoWatcher when it has been answered already.
-   * Any other outcome has changed nothing.
+   * Answers at once, or parks. kOk: the responder has got or will get an answer under `token`;
+   * `watcher` is for `drop`, kNoWatcher after an answer. Any other outcome has changed nothing.
    */
   Outcome watch(const Wanted* wanted, uint32_t count, const WatchHow& how, uint32_t token,
                 uint32_t* watcher);
   static constexpr uint32_t kNoWatcher = UINT32_MAX;
 
   /**
-   * Where a cache may keep the answer that this would be given at once: its tag, as
-   * FeedAnswer::tag; else empty.
+   * The tag of the answer that this watcher would get at once, if a cache may keep it; otherwise
+   * empty.
    */
   std::string tagNow(const Wanted* wanted, uint32_t count, const WatchHow& how);
 
   // ---- Grants
 
-  /** Whether there are feeds that only a grant may read. */
+  /** Whether there are private feeds. */
   bool hasPrivate() const { return options_.privates != nullptr; }
 
-  /** Whether only a grant may read this feed, or that of which it tells. */
+  /** Whether this feed, or the feed of this presence feed, is private. */
   bool isPrivate(std::string_view key) const {
     if (!hasPrivate()) return false;
     return options_.privates->covers(key) || options_.privates->covers(toldBy(key));
   }
 
-  /** Whether a grant reads this feed, or that of which it tells. */
+  /** Whether a grant may read this feed, or the feed of this presence feed. */
   bool reads(uint32_t grant, std::string_view key) const {
     const std::string_view told = toldBy(key);
     return grants_.reads(grant, told.empty() ? key : told);
   }
 
-  /** The number of a grant that holds, or kNone. */
+  /** The number of a valid grant, or kNone. */
   uint32_t findGrant(const TokenHash& token) const { return grants_.find(token, clockNow()); }
 
-  /** Whether a token is known to be no grant; never for long. */
+  /** Whether a token is known to be no grant; the table forgets this soon. */
   bool isBadGrant(const TokenHash& token) const { return grants_.isBad(token, clockNow()); }
 
-  /** Remembers that. */
+  /** Remembers that a token is no grant. */
   void refuseGrant(const TokenHash& token) { grants_.refuse(token, clockNow()); }
 
-  /** Takes a grant; kNone: there is no room. */
+  /** Adds a grant; kNone: there is no room. */
   uint32_t takeGrant(const GrantRights& rights) { return grants_.take(rights, clockNow()); }
 
-  /** Ends grants before their time: their watchers hear of it, with the next ticks. */
+  /** Ends grants before their time. Their watchers are answered with the next ticks. */
   void endGrants(GrantPart part, std::string_view name);
 
-  /** The connection of a watcher is gone. */
+  /** Removes a watcher whose connection is gone. */
   void drop(uint32_t watcher);
 
-  /** A stream whose `answer` returned false can take more. */
+  /** A stream that had answered kInPart accepts more. */
   void writable(uint32_t watcher);
 
   /**
-   * Takes a new version: kOk, kTooManyFeeds, kFeedMemoryFull or kStateUnwritable. `watching` is how
-   * many will be told. Where there is a journal it is the newest version only after `reveal`, as is
-   * the end of a feed.
+   * Takes a new version: kOk, kTooManyFeeds, kFeedMemoryFull or kStateUnwritable. `watching` is the
+   * number of watchers that will get it. With a journal, the version becomes the newest one with
+   * `reveal`; a deletion takes effect then, too.
    */
   Outcome publish(const Publication& publication, uint32_t* watching);
 
-  /** The same for an item of a log, which is a version always; an empty one is none, and gives the
-   * log another epoch. The feed is a log, or new; if `fresh`, it may be anything, and what it has
-   * is forgotten. */
+  /** Takes an item of a log; every item is a version. An empty one only gives the log another
+   * epoch. The feed is a log, or new; if `fresh`, it may be any feed, and its content is forgotten.
+   */
   Outcome append(std::string_view key, Cursor cursor, std::string_view item, uint32_t* watching,
                  bool fresh = false);
 
-  /** From now on publications and ends are written to `journal`, which outlives the table. */
+  /** Writes publications and deletions to `journal` from now on; it outlives the table. */
   void keepJournal(Journal* journal) { journal_ = journal; }
 
-  /** What was published and removed so far is in the journal's file. */
+  /** The journal's file has all publications and deletions so far. */
   void written() { written_ = staged_.size(); }
 
-  /** What was in the file at the last `written` is as safe as it is to be: now it holds. */
+  /** What the file had at the last `written` is as safe as --sync wants: it takes effect. */
   void reveal();
 
-  /** Whether a version of these lengths could be taken now: kOk, kTooManyFeeds or kFeedMemoryFull.
+  /** Whether there is room for a version of these lengths: kOk, kTooManyFeeds or kFeedMemoryFull.
    */
   Outcome roomFor(std::string_view key, uint64_t value, uint64_t gzip) const;
 
-  /** Whether the feed has this value already. */
+  /** Whether the feed has this value. */
   bool holds(std::string_view key, std::string_view value) const;
 
-  /** Bytes of the answer to a client without a cursor, 0 where there is none; `tag` names them. */
+  /** Length of the answer to a client without a cursor, 0 without a value; `tag` is its ETag. */
   uint64_t answerLength(std::string_view key, std::string* tag) const;
 
   /** Counts a publication that changed nothing: kOk, or kStateUnwritable while a change is staged.
    */
   Outcome unchanged(std::string_view key);
 
-  /** The whole answer of `cursor`'s version, compressed, has come; empty: there will be none. */
+  /** Takes the compressed answer of `cursor`'s version; empty: compression has failed. */
   void compressed(std::string_view key, Cursor cursor, std::string_view gzip);
 
-  /** The same where the bytes are another table's; without any there will be none. */
+  /** The same with another table's bytes; nullptr: compression has failed. */
   void showCompressed(std::string_view key, Cursor cursor, base::Ref<base::Bytes> gzip);
 
-  /** Ends a feed: its watchers are told. kOk, kUnknownFeed or kStateUnwritable. */
+  /** Deletes a feed and answers its watchers: kOk, kUnknownFeed or kStateUnwritable. */
   Outcome remove(std::string_view key);
 
-  /** Forgets a fetched feed without watchers. False when it is not fetched, or is watched. */
+  /** Forgets a fetched feed without watchers. False: it is published, or watched. */
   bool forget(std::string_view key);
 
   /**
-   * A first value could not be fetched, for `why`: watchers that wait for it are told so, and those
-   * that ask before `until`.
+   * The first fetch of a feed has failed, for `why`: its watchers get this answer, and so do
+   * requests before `until`.
    */
   void fail(std::string_view key, uint64_t until, Outcome why = Outcome::kUpstreamFailed);
 
-  // For a table that shows the feeds of another, and for that one.
+  // ---- Between the main thread's table and the tables of workers, which show its feeds
 
-  /** Shows a version, whose bytes are the other's. */
+  /** Shows a version with the main table's bytes. */
   void show(std::string_view key, FeedValue value, base::Ref<base::Bytes> gzip);
 
-  /** It is not published there, but awaited: those that do not wait for that are told, and streams
-   * are opened; or it is being fetched: lists do not wait for it. */
+  /** The main table awaits the feed, or fetches it: watchers that do not wait for a first value are
+   * answered, streams are opened, and lists do not wait for it. */
   void await(std::string_view key);
 
-  /** Forgets a feed that is awaited, once it has no watchers. */
+  /** Forgets an awaited feed without watchers. */
   bool forgetAwaited(std::string_view key);
 
-  /** There is no such feed any more, or none to be had, for `why`: those that watch it or wait for
-   * it are told. */
+  /** The feed is deleted, or has no value, for `why`: its watchers are answered. */
   void end(std::string_view key, Outcome why);
 
-  /** All that any client may have heard before is shown: watchers that are ahead of it still have
-   * no version of this server's. To be called in every turn, before requests are read. */
+  /** This table shows all versions that a client may have seen before: a watcher that is still
+   * ahead has no version of this server. Called in every turn, before requests are read. */
   void caughtUp();
 
-  /** Has `watcher`, which outlives it, told of what becomes of feeds. */
+  /** Sets the watcher of all changes, which outlives the table. */
   void watchFor(FeedsWatcher* watcher) { watcher_ = watcher; }
 
   /**
-   * A client at `from` asks a worker, the `thread`, for a feed that has no value here: kOk when one
-   * is being fetched or awaited, and FeedsWatcher will be told. What is awaited is there until
+   * A client at `from` asks the worker `thread` for a feed without a value: kOk when the feed is
+   * fetched or awaited, so that FeedsWatcher will be called. An awaited feed exists until
    * `leftAtWorker`.
    */
   Outcome askForWorker(std::string_view key, uint32_t thread, const Address& from, bool waits);
 
-  /** A worker had the watchers `before`, and has those of `now`. */
+  /** The watchers of a worker have changed from `before` to `now`. */
   void watchedAtWorkers(std::string_view key, const FeedWatchers& before, const FeedWatchers& now);
 
-  /** Whether a watcher of a thread has this name; a lease after the last one it has not. */
+  /** A thread has its first watcher with this name, or, a lease after its last one, none. */
   void namedAtWorker(std::string_view key, std::string_view name, uint32_t thread, bool there);
 
-  /** A thread does not show this feed any more, and has no watchers of it. */
+  /** A thread does not show this feed any more, and has no watchers of the feed. */
   void leftAtWorker(std::string_view key, uint32_t thread);
 
-  // For a world, whose servers tell each other of their watchers: `key` is a presence feed's.
+  // ---- Between the servers of a world; `key` is that of a presence feed
 
-  /** Another server asks for this one's share: Wants say it, now and when it has changed. */
+  /** Another server asks for this server's share: a Want has it, now and after each change. */
   void askShare(std::string_view key);
 
-  /** Another server's share; it is taken where there is such a feed. */
+  /** Takes another server's share, if there is such a feed. */
   void takeShare(std::string_view key, std::string_view server, Attendance share);
 
-  /** A server is gone, and with it its shares. */
+  /** Forgets the shares of a server that has gone. */
   void forgetShares(std::string_view server);
 
   /** Calls `visit(key, name, there)` for each name that has come or gone since the last call. */
@@ -421,16 +418,14 @@ class Feeds {
     for (const auto& [key, name, there] : std::exchange(named_, {})) visit(key, name, there);
   }
 
-  /** A watcher of a worker takes this version compressed: so the next one is compressed,
-   * too. */
+  /** A watcher of a worker takes this version compressed: the next version is compressed, too. */
   void askCompressed(std::string_view key);
 
-  /** A watcher of a worker waits for this version to be compressed: FeedsWatcher will be
-   * told, at once where that has failed. */
+  /** A watcher of a worker waits for the compressed version: FeedsWatcher will be called, at once
+   * if compression has failed. */
   void wantCompressed(std::string_view key);
 
-  /** Calls `visit(feed)` for each feed whose watchers have changed, or that was asked for, since
-   * the last call. */
+  /** Calls `visit(feed)` for each feed with requests or changed watchers since the last call. */
   template <typename Visit>
   void takeTouched(Visit&& visit) {
     for (const uint32_t number : touched_) {
@@ -455,18 +450,17 @@ class Feeds {
     }
   }
 
-  /** The feed, or nullptr. A feed without a value is in the table only while it is being fetched.
-   */
+  /** The feed, or nullptr. A feed without a value is in the table only while it is fetched. */
   const Feed* find(std::string_view key) const;
 
-  /** The same; one that tells of a feed that is there begins with that. */
+  /** The same. Creates the presence feed of an existing feed. */
   const Feed* seek(std::string_view key);
 
-  /** The same; a Want says when it has another version, where it tells of another feed, or where a
-   * change of it is staged. */
+  /** The same. A Want reports the next version of a presence feed, or of a feed with a staged
+   * change. */
   const Feed* hear(std::string_view key);
 
-  /** Calls `visit(feed)` for every feed that has a value and tells of no other. */
+  /** Calls `visit(feed)` for every feed with a value, except for presence feeds. */
   template <typename Visit>
   void forEach(Visit&& visit) const {
     for (const auto& entry : byKey_) {
@@ -474,60 +468,59 @@ class Feeds {
     }
   }
 
-  /** Takes over a feed of the last run; the table must have no feed of this key. */
+  /** Restores a feed of the last run; the table must not have this key. */
   Outcome restore(std::string_view key, const FeedValue& feed);
 
-  /** Something that JavaScript has to fetch or to compress. */
+  /** A request to JavaScript: to fetch, to compress, or to send to other servers. */
   struct Want {
     std::string key;
-    bool fetch = false;         // a first value; else the compressed form of `cursor`
-    Source source = kNoSource;  // of the client that asked first
+    bool fetch = false;         // fetch a first value; otherwise compress the version of `cursor`
+    Source source = kNoSource;  // of the first asking client
     Cursor cursor = {};
-    uint32_t number = 0;  // of a first value: the Feed's `want`
-    Address from = {};    // of the client that asks now
-    bool waits = false;   // for a first version
-    bool heard = false;   // neither: the feed, that `hear` was called for, has another version
-    bool asks = false;    // the same: the other servers are to be asked for their shares of it
-    std::optional<Attendance> share = {};  // the same: they are to be told this one's
+    uint32_t number = 0;                   // with `fetch`: the Feed's `want`
+    Address from = {};                     // of the asking client
+    bool waits = false;                    // the client waits for a first version
+    bool heard = false;                    // report that the feed of a `hear` has another version
+    bool asks = false;                     // ask the other servers for their shares of the feed
+    std::optional<Attendance> share = {};  // send this server's share to the other servers
   };
   bool wants() const { return !wants_.empty(); }
   std::vector<Want> takeWants() { return std::exchange(wants_, {}); }
 
   /**
-   * Answers watchers that are due, for `budget` microseconds and one answer more. Returns whether
-   * some are left.
+   * Answers due watchers for `budget` microseconds, and one more. Returns whether some are left.
    */
   bool step(uint64_t budget);
 
-  /** Whether watchers are due, something is wanted, or `caughtUp` is. */
+  /** Whether `step`, `takeWants` or `caughtUp` has something to do. */
   bool busy() const { return !spreading_.empty() || !wants_.empty() || !ahead_.empty(); }
 
-  /** Ends the holds that are due at `now`; false: call again soon. */
+  /** Ends the holds that are over at `now`; false: call again soon. */
   bool tick(uint64_t now);
 
-  /** Whether the next `ticks` have nothing to do, if nothing else comes. */
+  /** Whether the next `ticks` have nothing to do without new requests. */
   bool isQuiet(uint32_t ticks) const {
     return lookFrom_ >= used_ && leaving_.empty() && telling_.empty() && wheel_.isQuiet(ticks);
   }
 
   /**
-   * Begins the end: every watcher is answered within `window` milliseconds, each at a moment of its
-   * own, and told to come back after it. Watchers that come from now on are told so at once.
+   * Begins the end: answers every watcher within `window` milliseconds, at a random moment, with a
+   * retry after the window. New watchers get this answer at once.
    */
   void drain(uint32_t window);
 
   const FeedCounts& counts() const { return counts_; }
   const FeedsOptions& options() const { return options_; }
 
-  /** Feeds that could not be fetched and may make room for others. */
+  /** Number of feeds that could not be fetched, and make room for others. */
   size_t failed() const { return failed_.size(); }
 
-  /** Bytes that only answers under way hold, of all tables. */
+  /** Bytes that only unsent answers hold, of all tables. */
   uint64_t held() const { return shared_->ledger.bytes - shared_->kept; }
 
   /**
-   * Where too much is held: whether the slowest reader of this table's watchers, slow since that
-   * millisecond, is the slowest of those of all tables, as far as they have said.
+   * For when answers hold too much memory: whether the slowest reader of this table, slow since
+   * that millisecond, is the slowest of all tables, by what they have reported.
    */
   bool areSlowest(uint64_t since);
 
@@ -535,37 +528,36 @@ class Feeds {
   uint32_t watchingInAll() const { return shared_->watching; }
 
  private:
-  /** The lists of a feed; each is a circle that begins at a watcher of its own, behind all others.
-   */
+  /** The lists of a feed. Each is a circle that starts at a sentinel behind all watchers. */
   enum class List : uint8_t { kParked, kDue, kUnready };
   static constexpr uint32_t kLists = 3;
 
-  /** How long a cache may keep the news that a watcher is answered with. */
+  /** How long a cache may keep the answer to a watcher. */
   enum class Keep : uint8_t {
     kNot,
-    kShort,  // what is newest: true for a moment
-    kLong,   // what is newer than a cursor: true for ever, but the client may have farther to go
+    kShort,  // the newest version: valid for a moment
+    kLong,   // a version newer than a cursor: always valid, but maybe not the newest
   };
 
   struct Watcher {
-    uint32_t next;  // in its list; of a free one: the next free one + 1
+    uint32_t next;  // in its list; of a free watcher: the next free one + 1
     uint32_t previous;
     uint32_t feed;
     uint32_t token;
-    uint32_t sibling;  // the next watcher of the same poll; itself when there is no other
+    uint32_t sibling;  // the next watcher of the same poll, in a circle
     bool live : 1;
-    bool listed : 1;  // in a list; only a stream whose reader is slow is in none
+    bool listed : 1;  // in a list; only a stream with a slow reader is in none
     bool first : 1;   // of its poll: it has the timer
     bool delta : 1;
     bool gzip : 1;
     bool stream : 1;
     bool many : 1;
-    bool waits : 1;  // for the first version of a feed that is not published
-    bool reads : 1;  // a log, from a place of its own: an answer comes in any case
-    bool knew : 1;   // a version, which may be of another life: then seen is 0
+    bool waits : 1;  // waits for the first version of an unpublished feed
+    bool reads : 1;  // reads a log from `last`: it is answered in any case
+    bool knew : 1;   // came with a cursor; with one of another epoch `seen` is 0
     Keep keep : 2;
-    uint32_t grant : 20;  // by which it watches, or kNone
-    uint64_t seen;        // the version it has, 0 for none
+    uint32_t grant : 20;  // its grant, or kNone
+    uint64_t seen;        // its version, 0 for none
   };
   static_assert(sizeof(Watcher) == 32, "the memory figures in README count on it");
 
@@ -576,18 +568,18 @@ class Feeds {
   };
   using ByKey = std::unordered_map<std::string, Feed*, Hash, std::equal_to<>>;
 
-  /** A publication, or the end of a feed, that is not known to be in the journal. */
+  /** A publication or deletion that the journal may not have yet. */
   struct Staged {
     std::string key;
-    Cursor cursor = {};  // version 0: the end
+    Cursor cursor = {};  // version 0: a deletion
     base::Ref<base::Bytes> value = {};
     base::Ref<base::Bytes> gzip = {};  // may be missing
     std::string patch = {};
     bool upstream = false;
-    bool isNew = false;  // a place is kept for it
-    uint32_t items = 0;  // of a log, whose newest is `value`; 0: it is none
-    uint64_t bytes = 0;  // of stagedBytes_
-    bool heard = false;  // a Want is to say when it holds
+    bool isNew = false;  // a new feed: a place is reserved for it
+    uint32_t items = 0;  // number of items of a log, the newest is `value`; 0: no log
+    uint64_t bytes = 0;  // its part of stagedBytes_
+    bool heard = false;  // a Want reports when it takes effect
   };
 
   Feed* lookUp(std::string_view key) const;
@@ -601,7 +593,7 @@ class Feeds {
   bool mayCreate(bool awaited);
   Feed* create(std::string_view key, bool awaited = false);
   Feed* make(std::string_view key);
-  /** What counts a feed. */
+  /** The count that includes a feed. */
   uint32_t& placesOf(const Feed& feed) {
     if (feed.presence) return counts_.presences;
     return feed.awaited ? counts_.awaited : counts_.feeds;
@@ -617,7 +609,7 @@ class Feeds {
   void giveBack(Feed* feed);
   void asked(Feed* feed, bool delta);
   void arrive(Feed* feed);
-  /** Whether `is(watcher, feed)` of any watcher of a poll. */
+  /** Whether `is(watcher, feed)` holds for a watcher of a poll. */
   template <typename Is>
   bool isAny(uint32_t first, Is&& is) const {
     for (uint32_t at = first;;) {
@@ -657,7 +649,7 @@ class Feeds {
   bool noteAhead(uint32_t watcher);
   bool hasNews(const Watcher& watcher) const;
   Watcher watcherOf(const Feed& feed, const Wanted& wanted, const WatchHow& how) const;
-  /** Whether what it is answered with a value is that value's compressed form. */
+  /** Whether an answer with a value has the compressed form. */
   static bool takesGzip(const Watcher& watcher) {
     return watcher.gzip && !watcher.stream && !watcher.many;
   }
@@ -725,13 +717,13 @@ class Feeds {
   void tellDue();
   void endPresenceOf(std::string_view key);
 
-  /** A name whose lease is looked at; its feed may be another one by then. */
+  /** A name whose lease will end; its feed number may be reused by then. */
   struct Leaving {
     uint32_t feed;
     std::string name;
   };
 
-  /** A name that has come to this table, or gone. */
+  /** A name that has been added to this table, or removed. */
   struct Named {
     std::string key, name;
     bool there;
@@ -740,37 +732,37 @@ class Feeds {
   const FeedsOptions options_;
   uint64_t (*const clock_)();
   AddressLimits* const limits_;
-  FeedsShared own_;  // of the table that others show
+  FeedsShared own_;  // used by the main table and shared with those of workers
   FeedsShared* const shared_;
-  const size_t number_;  // of this table among them
+  const size_t number_;  // of this table
   std::minstd_rand random_;
   ByKey byKey_;
   std::vector<std::unique_ptr<Feed>> feeds_;  // by number
   std::vector<uint32_t> freeFeeds_;
-  uint64_t places_ = 0;  // bytes of all feeds that are in no ledger
-  // Of watchers that wait for a value to show; of one that reads a log the version is
+  uint64_t places_ = 0;  // bytes of all feeds that no ledger has
+  // Cursors of watchers that wait for a first value here; for a reader of a log the version is
   // WatchHow::last.
   std::unordered_map<uint32_t, Cursor> afters_;
-  // Where this shows another: of a poll for many, what was known at once and waits for the rest.
+  // At a worker: problems of a poll for many feeds that wait for the rest of the answer.
   std::unordered_map<uint32_t, std::vector<std::pair<std::string, Outcome>>> refused_;
-  std::vector<uint32_t> ahead_;    // where this shows another: watchers that may be ahead of it
-  std::vector<uint32_t> touched_;  // where this shows another: numbers of feeds; some may be gone
+  std::vector<uint32_t> ahead_;    // at a worker: watchers that may be ahead of this table
+  std::vector<uint32_t> touched_;  // at a worker: numbers of touched feeds; some may be gone
   base::Reserved<Watcher> watchers_;
   base::Wheel<kFeedTick> wheel_;
   FeedResponder* responder_ = nullptr;
   std::function<void()> busy_;
   FeedsWatcher* watcher_ = nullptr;
   Journal* journal_ = nullptr;
-  std::vector<Staged> staged_;   // in their order
-  size_t written_ = 0;           // of them, those that the journal's file has
+  std::vector<Staged> staged_;   // in order
+  size_t written_ = 0;           // how many of them the journal's file has
   uint64_t stagedBytes_ = 0;     // of their values
-  uint32_t stagedFeeds_ = 0;     // of them, new feeds
-  std::deque<Feed*> spreading_;  // feeds with watchers that are due
+  uint32_t stagedFeeds_ = 0;     // how many of them are new feeds
+  std::deque<Feed*> spreading_;  // feeds with due watchers
   std::vector<Want> wants_;
-  uint32_t lastWant_ = 0;         // its number
-  std::list<Feed*> failed_;       // that could not be fetched and may make room, the oldest first
-  std::string envelope_;          // of the answer being composed
-  std::vector<FeedItem> items_;   // its pieces
+  uint32_t lastWant_ = 0;         // number of the last Want
+  std::list<Feed*> failed_;       // feeds that could not be fetched, the oldest first
+  std::string envelope_;          // of the answer under way
+  std::vector<FeedItem> items_;   // pieces of this answer
   std::vector<FeedItem> joined_;  // of joinItems
   bool gzip_ = false;             // the body is compressed
   bool packs_ = false;            // the body may be compressed
@@ -778,14 +770,14 @@ class Feeds {
   uint64_t now_;              // milliseconds, of the last tick
   const uint64_t wallAt_;     // milliseconds since 1970 when now_ was 0
   uint32_t used_ = 0;         // watchers ever used
-  uint32_t freeWatcher_ = 0;  // the first free one among them + 1
+  uint32_t freeWatcher_ = 0;  // the first free watcher + 1
   Grants grants_;
-  // The watcher from which on those whose grant has ended are looked for; used_: none are.
+  // The next watcher of the search for ended grants; used_ and above: no search.
   uint32_t lookFrom_ = UINT32_MAX;
-  uint32_t names_ = 0;                        // that are kept, of all feeds
-  std::multimap<uint64_t, Leaving> leaving_;  // by the millisecond when their leases are over
-  std::vector<Named> named_;                  // where this shows another
-  std::deque<std::pair<uint64_t, uint32_t>> telling_;  // presence feeds, by when they are told
+  uint32_t names_ = 0;                                 // of all feeds
+  std::multimap<uint64_t, Leaving> leaving_;           // by the millisecond when their leases end
+  std::vector<Named> named_;                           // at a worker
+  std::deque<std::pair<uint64_t, uint32_t>> telling_;  // presence feeds, by their next version
   uint64_t drainEnd_ = 0;                              // milliseconds; 0: not draining
   uint32_t drainWindow_ = 0;
 };
