@@ -20,8 +20,8 @@ uint64_t wallClock() {
 }  // namespace
 
 size_t Feeds::Hash::operator()(std::string_view text) const {
-  // Strangers choose the keys they ask for: the hash has a key of its own. Eight bytes a step,
-  // multiplied to 128 bits and folded.
+  // The hash has a secret key, since strangers choose the keys of feeds. It multiplies eight bytes
+  // a step to 128 bits and folds them.
   const auto mix = [](uint64_t a, uint64_t b) {
     const auto product = static_cast<unsigned __int128>(a) * b;
     return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
@@ -53,7 +53,7 @@ Feeds::Feeds(const FeedsOptions& options, uint64_t now, uint64_t (*clock)(), Add
       wallAt_(wallClock() - now) {
   envelope_.reserve(kEnvelope);
   items_.reserve(kFeedsAtOnce);
-  // Before there are other threads.
+  // The other threads do not run yet.
   shared_->slowSince.push_back(UINT64_MAX);
 }
 
@@ -75,13 +75,13 @@ Feed* Feeds::lookUp(std::string_view key) const {
 
 const Feed* Feeds::find(std::string_view key) const { return lookUp(key); }
 
-/** Whether there is room for one feed more; makes room if need be. */
+/** Returns whether there is room for a further feed. Makes room if needed. */
 bool Feeds::mayCreate(bool awaited) {
   if (awaited) return counts_.awaited < options_.feeds;
   return !isFull() || makeRoom();
 }
 
-/** A feed without a value; nullptr when there is no room. */
+/** Creates a feed without a value; nullptr: there is no room. */
 Feed* Feeds::create(std::string_view key, bool awaited) {
   if (!mayCreate(awaited)) return nullptr;
   Feed* const feed = make(key);
@@ -90,7 +90,7 @@ Feed* Feeds::create(std::string_view key, bool awaited) {
   return feed;
 }
 
-/** The same, which is not counted yet. */
+/** Creates a feed that is not counted yet. */
 Feed* Feeds::make(std::string_view key) {
   uint32_t number;
   if (freeFeeds_.empty()) {
@@ -113,26 +113,26 @@ Feed* Feeds::make(std::string_view key) {
   return feed;
 }
 
-/** Forgets the oldest of the feeds that could not be fetched and that no watcher waits for. */
+/** Forgets the oldest feed that could not be fetched and has no watchers. */
 bool Feeds::makeRoom() {
   while (!failed_.empty()) {
     Feed* const feed = failed_.front();
     needNotMakeRoom(feed);
     if (feed->watching > 0 || feed->failedUntil == 0 || isStaged(feed->key)) continue;
     erase(feed);
-    // The place of one whose watchers have just gone is free when the next step has seen that.
+    // A feed whose watchers are still to be answered frees its place in the next step.
     if (!isFull()) return true;
   }
   return false;
 }
 
-/** The feed has a value, is gone, or is waited for: no other takes its place. */
+/** Keeps a feed that has a value or watchers, or is gone, from making room for others. */
 void Feeds::needNotMakeRoom(Feed* feed) {
   if (feed->mayMakeRoom) failed_.erase(feed->among);
   feed->mayMakeRoom = false;
 }
 
-/** Takes a feed out of the table; it stays in memory until its watchers know, and know why. */
+/** Removes a feed from the table. It stays in memory until its watchers have their answers. */
 void Feeds::erase(Feed* feed, Outcome why) {
   if (!feed->gone) {
     makeDue(feed, List::kParked);
@@ -155,7 +155,7 @@ void Feeds::erase(Feed* feed, Outcome why) {
 
 void Feeds::eraseIfOver(Feed* feed) {
   if (feed->watching > 0 || feed->spreading) return;
-  // Of one that is shown, the table that has it is told first: see forgetAwaited.
+  // A worker first reports to the main table: see forgetAwaited.
   if (feed->awaited && !feed->gone && feed->threads.none() && !shows()) return erase(feed);
   if (!feed->gone) return;
   const uint32_t number = feed->number;
@@ -164,13 +164,13 @@ void Feeds::eraseIfOver(Feed* feed) {
   freeFeeds_.push_back(number);
 }
 
-/** The feed counts for no address any more. */
+/** Takes a feed off the count of its address. */
 void Feeds::giveBack(Feed* feed) {
   if (limits_ != nullptr) limits_->forget(feed->source);
   feed->source = kNoSource;
 }
 
-/** Counts the memory of `feed`, which was `before`, anew. */
+/** Updates the counted memory of `feed`, which was `before`. */
 void Feeds::account(Feed* feed, uint64_t before) {
   if (shows()) return;
   counts_.memory += feed->cost() - before;
@@ -180,13 +180,12 @@ void Feeds::account(Feed* feed, uint64_t before) {
 
 // ---- Publishing ---------------------------------------------------------------------------------
 
-/** The most memory that a value takes: its patches may take as much as it again. */
+/** Most memory of a value: its patches may take as much as the value. */
 uint64_t Feeds::mostOf(uint64_t value, uint64_t gzip) {
   return 2 * value + gzip + sizeof(base::Bytes) * 3;
 }
 
-/** Whether there is memory for the next version of `feed`, which may be nullptr, that takes `most`.
- */
+/** Whether there is memory for a next version of up to `most` bytes; `feed` may be nullptr. */
 bool Feeds::fits(const Feed* feed, uint64_t most) const {
   const uint64_t before = feed == nullptr ? 0 : feed->cost();
   return counts_.memory + stagedBytes_ - before + most <= options_.memory;
@@ -199,13 +198,13 @@ Outcome Feeds::roomFor(std::string_view key, uint64_t value, uint64_t gzip) cons
   return full ? Outcome::kTooManyFeeds : Outcome::kOk;
 }
 
-/** Whether a change of the feed is not known to be in the journal. */
+/** Whether a change of the feed waits for the journal. */
 bool Feeds::isStaged(std::string_view key) const {
   return std::any_of(staged_.begin(), staged_.end(),
                      [key](const Staged& staged) { return staged.key == key; });
 }
 
-/** Whether a change of the feed can be promised: one at a time, as the next is made of it. */
+/** Whether a change of the feed may be staged: one at a time, since the next one builds on it. */
 bool Feeds::mayStage(std::string_view key) const {
   if (journal_ == nullptr) return true;
   return journal_->promising() && !isStaged(key);
@@ -239,7 +238,7 @@ Outcome Feeds::append(std::string_view key, Cursor cursor, std::string_view item
                         : goesOn      ? static_cast<uint32_t>(feed->patches.size())
                                       : 0;
   if (kept == 0) return Outcome::kUnknownFeed;
-  // The items are moved to a run of bytes twice as long as they are.
+  // The items move to a buffer of twice their length.
   const uint64_t length = item.size() + 1 + (goesOn ? feed->bytesOf(kept - !item.empty()) : 0);
   const uint64_t most = 2 * length + sizeof(base::Bytes) * 3 + kept * sizeof(uint32_t);
   if (!fits(feed, most)) return Outcome::kFeedMemoryFull;
@@ -256,7 +255,7 @@ Outcome Feeds::append(std::string_view key, Cursor cursor, std::string_view item
   return Outcome::kOk;
 }  // NOLINT(clang-analyzer-unix.Malloc): a reference is counted, not leaked
 
-/** Does what was published, when it is in the journal; until then it may take `bytes` of memory. */
+/** Applies a change once the journal has it; until then it takes `bytes` of memory. */
 void Feeds::stage(Staged staged, uint64_t bytes) {
   if (journal_ == nullptr) return apply(staged);
   staged.bytes = bytes;
@@ -278,7 +277,7 @@ void Feeds::reveal() {
   }
 }
 
-/** Does what was published or removed: it can't be refused any more. */
+/** Applies a publication or deletion, which can't be refused any more. */
 void Feeds::apply(const Staged& staged) {
   Feed* feed = lookUp(staged.key);
   if (staged.cursor.version == 0) {
@@ -286,7 +285,7 @@ void Feeds::apply(const Staged& staged) {
     return;
   }
   const bool isFirst = feed == nullptr || !feed->value;
-  // There is a place for it.
+  // A place was reserved.
   if (feed == nullptr) feed = create(staged.key);
   if (std::exchange(feed->awaited, false)) {
     --counts_.awaited;
@@ -317,9 +316,9 @@ void Feeds::apply(const Staged& staged) {
   }
 }
 
-/** A feed has a new version. */
+/** Makes the watchers of a new version due. */
 void Feeds::spreadNews(Feed* feed) {
-  // Each of them asks again: for a moment few watch.
+  // Answered polls come back a moment later: the count must not drop in between.
   feed->most = std::max(feed->most, feed->watchers());
   feed->quietAt = now_ + kCommentEvery;
   makeDue(feed, List::kParked);
@@ -330,8 +329,7 @@ void Feeds::spreadNews(Feed* feed) {
   }
 }
 
-/** The watchers' versions are of an epoch that is over. Seldom: it looks at all watchers.
- */
+/** Forgets the versions of the feed's watchers after a new epoch. Rare: it visits all watchers. */
 void Feeds::forgetSeen(const Feed& feed) {
   for (uint32_t at = 0; at < used_; ++at) {
     Watcher& one = watchers_[at];
@@ -390,7 +388,7 @@ Outcome Feeds::unchanged(std::string_view key) {
 }
 
 Outcome Feeds::remove(std::string_view key) {
-  // It may be the first version: that there is none would not be true for long.
+  // The staged change may be the first version: kUnknownFeed would soon be wrong.
   if (isStaged(key)) return Outcome::kStateUnwritable;
   Feed* const feed = lookUp(key);
   if (feed == nullptr || !feed->value) return Outcome::kUnknownFeed;
@@ -404,7 +402,7 @@ Outcome Feeds::remove(std::string_view key) {
   return Outcome::kOk;
 }
 
-/** Ends a feed that has a value: its watchers are told. */
+/** Deletes a feed with a value, and makes its watchers due. */
 void Feeds::end(Feed* feed) {
   counts_.deleted += !feed->presence;
   if (watcher_ != nullptr) watcher_->ended(feed->key, Outcome::kUnknownFeed);
@@ -413,7 +411,7 @@ void Feeds::end(Feed* feed) {
 
 bool Feeds::forget(std::string_view key) {
   Feed* const feed = lookUp(key);
-  // What is staged is made of it, or takes its place.
+  // A staged change builds on the feed, or replaces it.
   if (feed == nullptr || !feed->upstream || feed->watchers() > 0 || isStaged(key)) return false;
   if (journal_ != nullptr && feed->value) {
     if (!journal_->hasRoom()) return false;
@@ -437,7 +435,7 @@ void Feeds::fail(std::string_view key, uint64_t until, Outcome why) {
 }
 
 Outcome Feeds::restore(std::string_view key, const FeedValue& kept) {
-  // It was published when its key was not reserved.
+  // An old version published this key before it was reserved.
   if (!toldBy(key).empty()) return Outcome::kOk;
   const std::string_view log = kept.log ? kept.log->text() : std::string_view();
   if (counts_.memory + kept.value->length() + log.size() > options_.memory) {
@@ -449,13 +447,14 @@ Outcome Feeds::restore(std::string_view key, const FeedValue& kept) {
   feed->upstream = kept.upstream;
   feed->isLog = kept.isLog;
   if (feed->isLog) feed->keepWithin(options_.log);
-  // Those that take its patches come back.
+  // Clients that take patches will come back.
   feed->patchesUntil = now_ + kPatchesKept;
   account(feed, 0);
   return Outcome::kOk;
 }
 
-// ---- A table that shows another -----------------------------------------------------------------
+// ---- A worker's table
+// ----------------------------------------------------------------------------
 
 void Feeds::show(std::string_view key, FeedValue value, base::Ref<base::Bytes> gzip) {
   Feed* const feed = lookUp(key);
@@ -489,13 +488,13 @@ void Feeds::await(std::string_view key) {
     const uint32_t watcher = at;
     const Watcher& one = watchers_[watcher];
     at = one.next;
-    // Of a list something else may be known.
+    // For a list of feeds there may be other news.
     if (!one.many && (isFetched || (one.waits && !one.stream))) continue;
     unhang(watcher);
     hang(watcher, List::kDue);
   }
   spread(feed);
-  // All its watchers may have gone meanwhile: the next look at them sees that.
+  // All watchers may have gone meanwhile: the feed is marked as touched.
   asked(feed, false);
 }
 
@@ -506,7 +505,7 @@ bool Feeds::forgetAwaited(std::string_view key) {
   return true;
 }
 
-/** A watcher that came before there was a value is told from the version on that it has. */
+/** Sets the version of a watcher that came before the value, from its cursor. */
 void Feeds::takeAfter(uint32_t watcher) {
   if (afters_.empty()) return;
   Watcher& one = watchers_[watcher];
@@ -518,7 +517,8 @@ void Feeds::takeAfter(uint32_t watcher) {
   noteAhead(watcher);
 }
 
-/** Whether a watcher is ahead of what is shown: it may have its version from another thread. */
+/** Returns whether a watcher is ahead of this table: it may have its version from another thread.
+ */
 bool Feeds::noteAhead(uint32_t watcher) {
   const Watcher& one = watchers_[watcher];
   const Feed& feed = *feeds_[one.feed];
@@ -534,8 +534,8 @@ void Feeds::caughtUp() {
     Feed* const feed = feeds_[one.feed].get();
     const bool isAhead = feed->value && one.seen > feed->cursor.version;
     if (isAhead) one.seen = 0;
-    // Of a list the others' news have waited. A stream's slow reader is looked at when it can take
-    // more.
+    // For a list of feeds, news of the other feeds have waited. A stream with a slow reader is
+    // served when it accepts more.
     if (!one.listed || !(isAhead || one.many)) continue;
     unhang(watcher);
     if (awaitsCompression(one)) {
@@ -548,7 +548,8 @@ void Feeds::caughtUp() {
 }
 
 /**
- * A value has come. Watchers that have it already, or wait for the compressed one, are not due.
+ * Takes the first value of a feed. Watchers that have it already, or wait for the compressed one,
+ * are not due.
  */
 void Feeds::arrive(Feed* feed) {
   const uint32_t list = listOf(*feed, List::kUnready);
@@ -559,7 +560,8 @@ void Feeds::arrive(Feed* feed) {
     at = one.next;
     if (!afters_.contains(watcher)) continue;
     takeAfter(watcher);
-    // The head of a stream goes out at once, in any case; of a list something else may be known.
+    // The head of a stream is sent at once in any case; for a list of feeds there may be other
+    // news.
     if (!one.stream && !one.many && (!hasNews(one) || awaitsCompression(one))) {
       unhang(watcher);
       waiting.push_back(watcher);
@@ -609,7 +611,7 @@ void Feeds::wantCompressed(std::string_view key) {
   want({feed->key, false, feed->source, feed->cursor});
 }
 
-/** A client has asked for the feed or goes, one that takes patches if `delta`. */
+/** Notes a request or the end of a watcher; `delta`: the client takes patches. */
 void Feeds::asked(Feed* feed, bool delta) {
   feed->askedAt = now_;
   if (delta) feed->patchesUntil = now_ + kPatchesKept;

@@ -23,29 +23,29 @@ void appendCursor(std::string* to, std::string_view name, Cursor cursor) {
   *to += '"';
 }
 
-/** Seconds for which a cache may keep what is newest. */
+/** How long a cache may keep the newest version, in seconds. */
 constexpr uint32_t kFreshNewest = 1;
 
-/** Milliseconds from one look for the word of the table that is shown to the next: it mostly takes
- * microseconds. */
+/** Interval of a worker's looks for the word of the main table, in milliseconds; usually the word
+ * comes within microseconds. */
 constexpr uint64_t kWordEvery = 1000;
 
 }  // namespace
 
-/** The watcher of a poll that has its timer, from any of them. */
+/** Returns the first watcher of a poll, which has the timer, given any of its watchers. */
 uint32_t Feeds::firstOf(uint32_t watcher) const {
   while (!watchers_[watcher].first) watcher = watchers_[watcher].sibling;
   return watcher;
 }
 
-/** Begins an answer's body. */
+/** Begins the body of an answer. */
 void Feeds::begin() {
   envelope_.clear();
   items_.clear();
   gzip_ = packs_ = false;
 }
 
-/** Adds to the envelope, whose memory never moves: earlier pieces stay valid. */
+/** Appends to the envelope. Its memory never moves: earlier pieces stay valid. */
 template <typename Write>
 std::string_view Feeds::envelope(Write&& write) {
   const size_t begin = envelope_.size();
@@ -55,14 +55,14 @@ std::string_view Feeds::envelope(Write&& write) {
 
 void Feeds::addText(std::string_view text) { items_.push_back({text, nullptr, 0, 0, {}}); }
 
-/** What a watcher with news is answered of a log. */
+/** Returns the part of a log for a watcher with news. */
 LogPart Feeds::partFor(const Feed& feed, const Watcher& watcher) const {
   LogPart part = feed.partAfter(watcher.seen, options_.answerBytes);
   if (watcher.knew && watcher.seen == 0) part.gap = true;
   return part;
 }
 
-/** Bytes of what `addNews` adds, without its head. */
+/** Length of what `addNews` adds, without its head. */
 uint32_t Feeds::newsLength(const Watcher& watcher) const {
   const Feed& feed = *feeds_[watcher.feed];
   if (!feed.isLog) return feed.value->length();
@@ -71,8 +71,8 @@ uint32_t Feeds::newsLength(const Watcher& watcher) const {
 }
 
 /**
- * The newest version, as a value or a patch, or items, for a watcher that has `watcher.seen`.
- * @return the version that it has then
+ * Adds the newest version for a watcher with `watcher.seen`: a value, a patch or items.
+ * @return the version that the watcher has then
  */
 uint64_t Feeds::addNews(const Watcher& watcher) {
   Feed& feed = *feeds_[watcher.feed];
@@ -120,7 +120,7 @@ void Feeds::addProblem(std::string_view key, Outcome problem) {
   }));
 }
 
-/** Joins the items of an answer for many feeds into one document. */
+/** Joins the items of many feeds into one document. */
 void Feeds::joinItems(bool turns) {
   packs_ = true;
   const auto end = envelope([&](std::string* text) {
@@ -138,14 +138,14 @@ void Feeds::joinItems(bool turns) {
   items_.swap(joined_);
 }
 
-/** Where a watcher with news is answered with a patch: the version it is from. Else 0. */
+/** Returns the version from which a watcher gets a patch; 0: it gets the value. */
 uint64_t Feeds::patchFor(const Feed& feed, const Watcher& watcher) const {
   return watcher.delta && feed.remembers(watcher.seen) ? watcher.seen : 0;
 }
 
 /**
- * Names the bytes that `addNews` adds for the watcher of a poll; of one for many feeds it has this
- * place among them, and the answer the `shortTag` of all.
+ * Appends the tag of what `addNews` adds for a watcher. In a poll for many feeds the watcher has
+ * this `place`, and the answer has the `shortTag` of all.
  */
 void Feeds::appendTag(std::string* text, uint32_t place, const Watcher& watcher) const {
   const Feed& feed = *feeds_[watcher.feed];
@@ -158,7 +158,7 @@ void Feeds::appendTag(std::string* text, uint32_t place, const Watcher& watcher)
   feed.appendTag(text, from, from == 0 && takesGzip(watcher) && feed.gzip);
 }
 
-/** A short name for a long one (FNV-1a). */
+/** Returns the hash of a tag (FNV-1a). */
 std::string Feeds::shortTag(std::string_view text) {
   uint64_t sum = 0xcbf29ce484222325;
   for (const char c : text) sum = (sum ^ static_cast<uint8_t>(c)) * 0x100000001b3;
@@ -167,7 +167,7 @@ std::string Feeds::shortTag(std::string_view text) {
   return tag;
 }
 
-/** What an answer says of the next request: its turn, or, while the server ends, when to come. */
+/** Appends the turn of the next request, or, while the server ends, its `retry`. */
 void Feeds::appendNext(std::string* text, bool turns) {
   if (turns) {
     *text += ",\"turn\":\"";
@@ -180,8 +180,9 @@ void Feeds::appendNext(std::string* text, bool turns) {
 }
 
 /**
- * Names the time in which a hold has ended, in units of the shortest hold: a hold that begins with
- * a turn ends in a later one. All whose holds end in the same time ask for the same address next.
+ * Appends a turn: the time at which a hold ended, in units of the shortest hold. A hold that begins
+ * with a turn ends in a later one. All clients whose holds end in one turn request the same URL
+ * next.
  */
 void Feeds::appendTurn(std::string* text) const {
   base::appendDigits(text, (wallAt_ + now_) / (uint64_t{1000} * kShortestHold), 36);
@@ -194,7 +195,7 @@ FeedResponder::Taken Feeds::deliver(uint32_t token, FeedAnswer answer) {
   return responder_->answer(token, answer);
 }
 
-/** Answers the poll, or writes to the stream, of `first`, whose turn has come. */
+/** Answers a due poll, or writes to a due stream. */
 void Feeds::serve(uint32_t first) {
   if (watchers_[first].stream) {
     serveStream(first);
@@ -217,7 +218,7 @@ void Feeds::servePoll(uint32_t first) {
   }
   begin();
   FeedAnswer answer;
-  // Whether a cache may have it, and how its bytes are named.
+  // How long a cache may keep the answer, and its tag.
   bool cached = one.keep != Keep::kNot && !draining();
   bool isPing = false;
   std::string tag;
@@ -253,7 +254,7 @@ void Feeds::servePoll(uint32_t first) {
   } else if (isUnknown(feed, one)) {
     answer.outcome = Outcome::kUnknownFeed;
   } else if (!feed.value && !feed.awaited) {
-    // Its hold is over before the first fetch has ended: for this watcher the fetch has failed.
+    // The hold ended before the first fetch: for this watcher the fetch has failed.
     const Outcome why = feed.failedUntil > 0 ? Outcome{feed.failure} : Outcome::kUpstreamFailed;
     answer.outcome = draining() ? Outcome::kDraining : why;
   } else if (isNoLog(feed, one)) {
@@ -284,7 +285,7 @@ void Feeds::servePoll(uint32_t first) {
     answer.fresh = isShort ? std::min(kFreshNewest, options_.cache) : options_.cache;
     answer.tag = tag;
   }
-  // The answer points into the feed, which may go with its last watcher: released last.
+  // The answer points into the feed, which may go with its last watcher: the watcher is freed last.
   deliver(one.token, answer);
   release(first);
 }
@@ -328,7 +329,7 @@ void Feeds::serveStream(uint32_t first) {
   }
   switch (deliver(token, answer)) {
     case FeedResponder::Taken::kWhole:
-      // Of a log there may be more.
+      // A log may have more items.
       if (!hasNews(one)) return hang(first, List::kParked);
       hang(first, List::kDue);
       return spread(feeds_[one.feed].get());

@@ -1,4 +1,4 @@
-// Presence: the names of a feed's watchers, and the feeds that tell of them (presence.h).
+// Presence: the names of a feed's watchers, and presence feeds (presence.h).
 #include <algorithm>
 
 #include "base/digits.h"
@@ -8,29 +8,29 @@ namespace server {
 
 namespace {
 
-/** Milliseconds from one version of a presence feed to the next, at least. */
+/** Shortest time between two versions of a presence feed, in milliseconds. */
 constexpr uint64_t kTellEvery = 1000;
 
-/** Milliseconds after which a presence feed without requests is forgotten. */
+/** A presence feed without requests is forgotten after this time, in milliseconds. */
 constexpr uint64_t kPresenceIdle = 60000;
 
-/** Presence feeds that a tick tells: where there are more than those of a second, each is told less
+/** Presence feeds that a tick updates: with more feeds than those of a second, each is updated less
  * often. */
 constexpr uint32_t kTellShare = 256;
 
-/** Milliseconds from one question to the other servers of a world to the next. */
+/** Interval between two questions to the other servers of a world, in milliseconds. */
 constexpr uint64_t kAskEvery = 5000;
 
-/** For so long a server that was asked tells of its share: two questions may get lost. */
+/** How long an asked server sends its share: two questions may get lost. */
 constexpr uint64_t kShareFor = 3 * kAskEvery;
 
-/** Names whose lease a tick looks at. */
+/** Names whose lease a tick checks. */
 constexpr uint32_t kLeaseShare = 4096;
 
 /** An epoch is a number below 2^48. */
 constexpr uint64_t kEpochs = (uint64_t{1} << 48) - 1;
 
-/** A text as canonical JSON has it (RFC 8785, section 3.2.2.2). */
+/** Appends a string in canonical JSON (RFC 8785, section 3.2.2.2). */
 void appendText(std::string* to, std::string_view text) {
   constexpr std::string_view kHex = "0123456789abcdef";
   constexpr std::string_view kControls = "\b\t\n\f\r\"\\";
@@ -51,7 +51,7 @@ void appendText(std::string* to, std::string_view text) {
   *to += '"';
 }
 
-/** What there is to tell of a feed, with what the other servers of a world have told. */
+/** Returns the value of a presence feed: this server's share and those of the other servers. */
 Attendance withOthers(const Presence& presence, Attendance here) {
   uint64_t watching = here.watching;
   std::vector<std::string>& who = here.who;
@@ -78,7 +78,7 @@ std::string valueOf(const Attendance& told) {
   return text + "]}";
 }
 
-/** The operations that lead from one to another, which is not the same. */
+/** Returns the operations from one value to another, different one. */
 std::string patchOf(const Attendance& before, const Attendance& now) {
   std::string text;
   if (before.watching != now.watching) {
@@ -91,7 +91,7 @@ std::string patchOf(const Attendance& before, const Attendance& now) {
     base::appendDigits(&text, index);
     text += '"';
   };
-  // Both are sorted: what is in front of `index` is as it is to be.
+  // Both lists are sorted: the names before `index` are final.
   auto old = before.who.begin();
   const auto end = before.who.end();
   for (size_t index = 0; index < now.who.size() || old != end;) {
@@ -117,8 +117,8 @@ std::string patchOf(const Attendance& before, const Attendance& now) {
 
 // ---- Names --------------------------------------------------------------------------------------
 
-/** The grant by which a request watches: one that opens none of its feeds, nor names its holder
- * there, ends nothing. */
+/** Returns the grant with which a watch ends: kNone for a grant that neither opens one of its feeds
+ * nor names the watcher there. */
 uint32_t Feeds::bindingOf(const Wanted* wanted, uint32_t count, uint32_t grant) const {
   if (grant == Grants::kNone) return grant;
   const bool binds = std::any_of(wanted, wanted + count, [&](const Wanted& one) {
@@ -127,14 +127,14 @@ uint32_t Feeds::bindingOf(const Wanted* wanted, uint32_t count, uint32_t grant) 
   return binds ? grant : Grants::kNone;
 }
 
-/** The name that a grant gives its holder among a feed's watchers; empty: none. */
+/** Returns the name of a watcher of a feed by its grant; empty: none. */
 std::string_view Feeds::nameOf(std::string_view key, uint32_t grant) const {
   const std::string_view name = grants_.nameOf(grant);
   const bool isNamed = !name.empty() && toldBy(key).empty() && grants_.reads(grant, key);
   return isNamed ? name : std::string_view();
 }
 
-/** The name among the feed's; a new one where there is room, else nullptr. */
+/** Finds a name of the feed, or adds it; nullptr: there is no room. */
 Present* Feeds::presentIn(Feed* feed, std::string_view name) {
   if (!feed->names) feed->names = std::make_unique<Names>();
   const auto found = feed->names->find(name);
@@ -148,18 +148,18 @@ Present* Feeds::presentIn(Feed* feed, std::string_view name) {
   return &feed->names->emplace(name, Present{}).first->second;
 }
 
-/** A watcher with this name has come. */
+/** Adds a watcher with this name. */
 void Feeds::come(Feed* feed, std::string_view name) {
   if (name.empty()) return;
   if (Present* const one = presentIn(feed, name)) ++one->watching;
 }
 
-/** A watcher by this grant has gone. */
+/** Removes a watcher with this grant. */
 void Feeds::go(Feed* feed, uint32_t grant) {
   const std::string_view name = nameOf(feed->key, grant);
   if (name.empty() || !feed->names) return;
   const auto found = feed->names->find(name);
-  // There was no room for it when it came.
+  // There was no room for the name when the watcher came.
   if (found == feed->names->end() || found->second.watching == 0) return;
   Present& one = found->second;
   if (--one.watching > 0) return;
@@ -169,14 +169,14 @@ void Feeds::go(Feed* feed, uint32_t grant) {
   leaving_.emplace(one.until, Leaving{feed->number, std::string(name)});
 }
 
-/** A name that no watcher here has stays no longer. */
+/** Ends a name that no watcher here has. */
 void Feeds::leave(Feed* feed, Names::iterator one) {
   one->second.until = 0;
   if (shows()) named_.push_back({feed->key, one->first, false});
   forgetName(feed, one);
 }
 
-/** Forgets a name that no watcher has any more. */
+/** Removes a name without watchers. */
 void Feeds::forgetName(Feed* feed, Names::iterator one) {
   if (one->second.isThere(now_)) return;
   feed->names->erase(one);
@@ -193,7 +193,7 @@ void Feeds::forgetNames(Feed* feed) {
   feed->names.reset();
 }
 
-/** Looks at the names whose leases may be over, a share of them. */
+/** Checks a share of the names whose leases may be over. */
 void Feeds::endLeases() {
   for (uint32_t share = kLeaseShare; share > 0 && !leaving_.empty(); --share) {
     if (leaving_.begin()->first > now_) return;
@@ -248,18 +248,18 @@ void Feeds::askShare(std::string_view key) {
   if (feed == nullptr || feed->awaited) {
     if (beginPresence(key, now_ + kAskEvery) != Outcome::kOk) return;
     feed = lookUp(key);
-    feed->askedAt = 0;  // by no request here
+    feed->askedAt = 0;  // no request came here
   }
   if (!feed->presence) return;
   Presence& presence = *feed->presence;
-  // One of all servers asks: each tells all others.
+  // If one server asks, each server sends its share to all others.
   presence.askAt = now_ + kAskEvery;
   presence.shared.reset();
   if (std::exchange(presence.shareUntil, now_ + kShareFor) > now_) return;
   share(feed, presentHere(lookUp(toldBy(key)), &presence));
 }
 
-/** Asks the other servers, or tells them what has changed here. */
+/** Asks the other servers, or sends them a changed share. */
 void Feeds::share(Feed* feed, const Attendance& here) {
   if (!options_.shared) return;
   Presence& presence = *feed->presence;
@@ -297,9 +297,9 @@ void Feeds::forgetShares(std::string_view server) {
   }
 }
 
-// ---- The feeds that tell of them ----------------------------------------------------------------
+// ---- Presence feeds -----------------------------------------------------------------------------
 
-/** What this server has to tell of a feed. */
+/** Returns this server's share of a presence feed. */
 Attendance Feeds::presentHere(Feed* of, Presence* presence) const {
   const uint32_t now = of->watchers();
   Attendance told = {presence->take(now_, std::max(std::exchange(of->most, now), now)), {}};
@@ -311,14 +311,13 @@ Attendance Feeds::presentHere(Feed* of, Presence* presence) const {
   return told;
 }
 
-/** Makes the presence feed of this key, which is not there or awaited, and has the other servers
- * asked from `askAt` on: kOk, kUnknownFeed where there is none to tell of, kTooManyFeeds,
- * kFeedMemoryFull. */
+/** Creates a presence feed, which is missing or awaited, and asks the other servers from `askAt`
+ * on: kOk, kUnknownFeed where its feed does not exist, kTooManyFeeds, kFeedMemoryFull. */
 Outcome Feeds::beginPresence(std::string_view key, uint64_t askAt) {
   Feed* const of = lookUp(toldBy(key));
   if (of == nullptr || !of->value || of->presence) return Outcome::kUnknownFeed;
   if (counts_.presences >= options_.feeds) return Outcome::kTooManyFeeds;
-  // How many there were before the first request does not count.
+  // Watchers before the first request do not count.
   of->most = 0;
   auto presence = std::make_unique<Presence>(now_, options_.lease);
   presence->askAt = askAt;
@@ -340,7 +339,7 @@ Outcome Feeds::beginPresence(std::string_view key, uint64_t askAt) {
   return Outcome::kOk;
 }
 
-/** Publishes what a presence feed tells, and when it tells again. */
+/** Publishes a version of a presence feed, and plans the next one. */
 void Feeds::tell(Feed* feed, Cursor cursor, Attendance told, std::string_view value,
                  std::string patch) {
   apply({.key = feed->key,
@@ -355,16 +354,16 @@ void Feeds::tell(Feed* feed, Cursor cursor, Attendance told, std::string_view va
   tellLater(feed);
 }  // NOLINT(clang-analyzer-unix.Malloc): a reference is counted, not leaked
 
-/** The same where that has changed. */
+/** Publishes a version if the value has changed. */
 void Feeds::tellAgain(Feed* feed) {
   Presence& presence = *feed->presence;
-  // It ends with the feed of which it tells.
+  // A presence feed ends with its feed.
   Attendance here = presentHere(lookUp(toldBy(feed->key)), &presence);
   share(feed, here);
   Attendance told = withOthers(presence, std::move(here));
   if (told != presence.told) {
     const std::string value = valueOf(told);
-    // Where there is no memory for it, a later one tells.
+    // Without memory for it, the next version has the change.
     if (fits(feed, mostOf(value.size(), 0))) {
       const Cursor next = {feed->cursor.epoch, feed->cursor.version + 1};
       const std::string patch = patchOf(presence.told, told);
@@ -374,26 +373,26 @@ void Feeds::tellAgain(Feed* feed) {
   tellLater(feed);
 }
 
-/** Its time to tell again comes. */
+/** Queues a presence feed for its next version. */
 void Feeds::tellLater(Feed* feed) {
   feed->presence->at = now_ + kTellEvery;
   telling_.emplace_back(feed->presence->at, feed->number);
 }
 
-/** Whether a client of this server watches a presence feed, or has lately. */
+/** Whether a client of this server watches a presence feed, or has watched it recently. */
 bool Feeds::isAsked(const Feed& presence) const {
   return presence.watchers() > 0 || presence.presence->heard ||
          presence.askedAt + kPresenceIdle > now_;
 }
 
-/** Tells of those whose time has come, a share of them. */
+/** Updates a share of the presence feeds whose time has come. */
 void Feeds::tellDue() {
   for (uint32_t share = kTellShare; share > 0 && !telling_.empty(); --share) {
     const auto [at, number] = telling_.front();
     if (at > now_) return;
     telling_.pop_front();
     Feed* const feed = feeds_[number].get();
-    // It may be another one by now.
+    // The number may be another feed's by now.
     if (feed == nullptr || feed->gone || !feed->presence || feed->presence->at != at) continue;
     if (isAsked(*feed) || feed->presence->shareUntil > now_) {
       tellAgain(feed);
@@ -403,7 +402,7 @@ void Feeds::tellDue() {
   }
 }
 
-/** A feed has ended: so does the one that tells of its watchers. */
+/** Deletes the presence feed of a deleted feed. */
 void Feeds::endPresenceOf(std::string_view key) {
   if (counts_.presences == 0) return;
   Feed* const feed = lookUp(std::string(kPresence).append(key));

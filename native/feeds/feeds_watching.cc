@@ -8,13 +8,13 @@ namespace server {
 
 namespace {
 
-/** Watchers of one feed that are answered before the next feed has its turn. */
+/** Watchers of one feed that are answered before it is the next feed's turn. */
 constexpr uint32_t kShare = 64;
 
-/** Watchers that a tick looks at for those whose grant has ended. */
+/** Watchers that a tick checks for an ended grant. */
 constexpr uint32_t kLookShare = 1 << 17;
 
-/** A value as long as this is not written at once, but in the turn's share for what is due. */
+/** From this length on a value is not written at once: its watcher becomes due. */
 constexpr uint32_t kLargeAnswer = 16384;
 
 }  // namespace
@@ -22,8 +22,8 @@ constexpr uint32_t kLargeAnswer = 16384;
 // ---- Watching -----------------------------------------------------------------------------------
 
 /**
- * Finds a feed that is asked for. A feed without a value is fetched where there is an upstream;
- * else it is awaited, by the watchers that wait for it. It counts for the address that asks first.
+ * Finds the feed of a request. A feed without a value is fetched, if there is an upstream;
+ * otherwise its watchers await it. It counts for the address that asks first.
  */
 Outcome Feeds::ask(const Wanted& wanted, const WatchHow& how, Feed** found) {
   const bool tells = !toldBy(wanted.key).empty();
@@ -53,7 +53,7 @@ Outcome Feeds::ask(const Wanted& wanted, const WatchHow& how, Feed** found) {
   *found = feed;
   asked(feed, how.delta);
   if (feed->awaited) return waits ? Outcome::kOk : Outcome::kUnknownFeed;
-  // Where another table is asked, what a watcher that waits wants is more than what others do.
+  // At a worker, a watcher that waits for a first value asks for more than the others do.
   const bool asks = shows() && waits && !feed->wantedByWaiter;
   if (feed->value || (feed->wanted && !asks)) return Outcome::kOk;
   if (feed->failedUntil > now_) return Outcome{feed->failure};
@@ -61,7 +61,7 @@ Outcome Feeds::ask(const Wanted& wanted, const WatchHow& how, Feed** found) {
   feed->want = ++lastWant_;
   feed->wantedByWaiter = waits;
   feed->failedUntil = 0;
-  // What was told of its names is lost where the first request was refused.
+  // Names that were reported before are lost if the main table had refused the first request.
   if (asks && feed->names) {
     for (const auto& [name, one] : *feed->names) named_.push_back({feed->key, name, true});
   }
@@ -99,7 +99,7 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
   ++counts_.polls;
   const uint32_t grant = bindingOf(wanted, count, how.grant);
 
-  // A watcher for each feed, in a circle; and whether one of them has something to hear.
+  // Creates a watcher for each feed, linked in a circle, and checks whether one of them has news.
   uint32_t first = kNoWatcher;
   uint32_t last = kNoWatcher;
   bool news = unknown || draining();
@@ -141,7 +141,7 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
       large = large || newsLength(one) >= kLargeAnswer;
     }
   }
-  // What another table says comes within microseconds: all of a list is answered together.
+  // The main table answers within microseconds: a list of feeds is answered as a whole.
   const bool together = how.many && first != kNoWatcher && (ahead || awaitsValue(first));
   if (unknown && together && !draining()) {
     for (uint32_t i = 0; i < count; ++i) {
@@ -149,7 +149,7 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
         refused_[first].push_back({std::string(wanted[i].key), problems[i]});
     }
   } else if (unknown) {
-    // That a feed is not there is said at once, together with the news of the others.
+    // A missing feed is reported at once, together with the news of the others.
     begin();
     uint32_t at = first;
     for (uint32_t i = 0; i < count; ++i) {
@@ -169,21 +169,21 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
   const uint64_t most =
       how.stream ? kCommentEvery : hold * uint64_t{1000} + random(hold * 1000 / kJitterShare);
   arm(first, withinGrant(watchers_[first], most));
-  // The head of a stream goes out at once.
+  // The head of a stream is sent at once.
   const bool opens = how.stream && (feeds[0]->value || feeds[0]->awaited);
   const bool compression = awaitsCompression(watchers_[first]);
   const bool waits = compression || together || (!news && !opens);
   parkAll(first);
   if (waits && !draining()) return Outcome::kOk;
   if (large && !draining()) {
-    // A turn of the loop may serve hundreds of requests: large answers are given their share.
+    // A turn may serve hundreds of requests: large answers have their own share of the turn.
     Feed* const feed = feeds_[watchers_[first].feed].get();
     unhang(first);
     hang(first, List::kDue);
     spread(feed);
     return Outcome::kOk;
   }
-  // The answer ends a poll: what to drop it by is gone with it.
+  // The answer ends a poll, so that there is no watcher to drop.
   *watcher = how.stream ? first : kNoWatcher;
   serve(first);
   if (how.stream && !watchers_[first].live) *watcher = kNoWatcher;
@@ -198,7 +198,7 @@ void Feeds::writable(uint32_t watcher) {
   Watcher& one = watchers_[watcher];
   if (!one.live || one.listed) return;
   Feed* const feed = feeds_[one.feed].get();
-  // While the server ends, the moment of a slow reader has come and gone.
+  // While the server ends, the timer of a slow reader may have fired already.
   if (hasNews(one) || feed->gone || draining() || grantOver(one) != Outcome::kOk) {
     hang(watcher, List::kDue);
     spread(feed);
@@ -208,10 +208,10 @@ void Feeds::writable(uint32_t watcher) {
 }
 
 /**
- * The version that a watcher with the cursor `after` has; 0 when it is none of this epoch, or one
- * still to come. A watcher may be ahead of a table that shows another, or of a server whose feeds
- * are published at others, too: it had its version from there. The reader of a log has all before
- * the `after.version` newest, or nothing for kFromStart.
+ * The version of a watcher with the cursor `after`; 0 for another epoch or a future version. A
+ * watcher may be ahead of a worker's table, or of a server of a world: it has its version from
+ * elsewhere. The reader of a log has all items before the `after.version` newest, or none for
+ * kFromStart.
  */
 uint64_t Feeds::seenOf(const Feed& feed, const Watcher& watcher, Cursor after) const {
   if (watcher.reads) {
@@ -222,7 +222,7 @@ uint64_t Feeds::seenOf(const Feed& feed, const Watcher& watcher, Cursor after) c
   return ours && (mayBeBehind() || after.version <= feed.cursor.version) ? after.version : 0;
 }
 
-/** What a watcher of the feed is that asks so, but for the lists that it is in. */
+/** Returns the watcher of a request, without its place in a list. */
 Feeds::Watcher Feeds::watcherOf(const Feed& feed, const Wanted& wanted, const WatchHow& how) const {
   Watcher one = {};
   one.feed = feed.number;
@@ -261,13 +261,13 @@ std::string Feeds::tagNow(const Wanted* wanted, uint32_t count, const WatchHow& 
   return how.many && !tag.empty() ? shortTag(tag) : tag;
 }
 
-/** Whether the newest version is news to the watcher. */
+/** Whether the newest version is new to the watcher. */
 bool Feeds::hasNews(const Watcher& watcher) const {
   const Feed& feed = *feeds_[watcher.feed];
   return feed.value && watcher.seen < feed.cursor.version;
 }
 
-/** Whether the answer is to be compressed, and the compressed value still to come: asks for it. */
+/** Returns whether the answer waits for the compressed value. Asks JavaScript for it. */
 bool Feeds::awaitsCompression(const Watcher& watcher) {
   Feed& feed = *feeds_[watcher.feed];
   if (!takesGzip(watcher)) return false;
@@ -288,25 +288,25 @@ void Feeds::want(Want want) {
   if (busy_) busy_();
 }
 
-/** Whether a feed of a poll is on its way here from the process that has it. */
+/** At a worker: whether a feed of a poll is on its way from the main table. */
 bool Feeds::awaitsValue(uint32_t first) const {
   return shows() && isAny(first, [](const Watcher&, const Feed& feed) {
            return feed.wanted && !feed.value && !feed.gone;
          });
 }
 
-/** Whether the table that is shown has not said yet whether there is such a feed. Where that
- * fetches it, this is not known. */
+/** At a worker: whether the main table has not said yet whether there is such a feed. With an
+ * upstream this is unknown. */
 bool Feeds::isUnheard(const Feed& feed) const {
   return shows() && !mayBeFetched(feed.key) && feed.wanted && !feed.value && !feed.gone;
 }
 
-/** Whether a watcher has nothing to be answered before that is said. */
+/** At a worker: whether the answer waits for the word of the main table. */
 bool Feeds::awaitsWord(uint32_t first) const {
   return isAny(first, [this](const Watcher&, const Feed& feed) { return isUnheard(feed); });
 }
 
-/** Whether there is nothing to answer a poll: what it waits for is still to come. */
+/** Whether a poll has all versions there are, so that it parks. */
 bool Feeds::knowsAll(uint32_t first) const {
   return !isAny(first, [this](const Watcher& one, const Feed& feed) {
     const bool isMissing = feed.gone || feed.failedUntil > 0 || isUnknown(feed, one);
@@ -314,7 +314,7 @@ bool Feeds::knowsAll(uint32_t first) const {
   });
 }
 
-/** Parks all watchers of a poll; those in other lists leave these. */
+/** Parks all watchers of a poll. Removes them from other lists. */
 void Feeds::parkAll(uint32_t first) {
   for (uint32_t at = first;;) {
     unhang(at);
@@ -344,7 +344,7 @@ uint32_t Feeds::newWatcher() {
   return number;
 }
 
-/** Ends the poll, or the stream, that `watcher` is one of. */
+/** Frees the watchers of a poll or stream. */
 void Feeds::release(uint32_t watcher) {
   for (uint32_t at = watcher;;) {
     Watcher& one = watchers_[at];
@@ -380,7 +380,7 @@ uint32_t Feeds::listOf(const Feed& feed, List list) const {
 
 bool Feeds::empty(uint32_t list) const { return watchers_[list].next == list; }
 
-/** Puts a watcher at the end of a list of its feed. */
+/** Appends a watcher to a list of its feed. */
 void Feeds::hang(uint32_t watcher, List which) {
   Watcher& one = watchers_[watcher];
   const uint32_t list = listOf(*feeds_[one.feed], which);
@@ -400,7 +400,7 @@ void Feeds::unhang(uint32_t watcher) {
   one.listed = false;
 }
 
-/** All watchers in `which` are due, behind those that are. Constant time, however many they are. */
+/** Appends a whole list to the due watchers, in constant time. */
 void Feeds::makeDue(Feed* feed, List which) {
   const uint32_t from = listOf(*feed, which);
   if (empty(from)) return;
@@ -416,7 +416,7 @@ void Feeds::makeDue(Feed* feed, List which) {
   spread(feed);
 }
 
-/** Has `step` answer the feed's due watchers. */
+/** Queues a feed, so that `step` answers its due watchers. */
 void Feeds::spread(Feed* feed) {
   if (feed->spreading) return;
   feed->spreading = true;
@@ -425,8 +425,8 @@ void Feeds::spread(Feed* feed) {
 }
 
 /**
- * Prefetches what the next watcher of a list needs, while the one before it is answered: of many,
- * that is in none of the processor's caches. The watcher's own line was prefetched a step before.
+ * Prefetches the memory of the next watcher of a list while the current one is answered: with many
+ * watchers it is in no cache of the processor. The watcher's own line was prefetched a step before.
  */
 void Feeds::prefetch(uint32_t watcher) const {
   const Watcher& one = watchers_[watcher];
@@ -462,7 +462,7 @@ bool Feeds::step(uint64_t budget) {
 // ---- Time ---------------------------------------------------------------------------------------
 
 void Feeds::arm(uint32_t watcher, uint64_t milliseconds) {
-  // Never early, however far now_ lags behind.
+  // The timer is never early, even if now_ lags behind.
   wheel_.arm(watcher, now_ + milliseconds + 2 * kFeedTick);
 }
 
@@ -484,7 +484,7 @@ bool Feeds::tick(uint64_t now) {
 void Feeds::endGrants(GrantPart part, std::string_view name) {
   if (grants_.end(part, name)) lookFrom_ = 0;
   if (part != GrantPart::kSub) return;
-  // A name whose watchers have gone stays no longer; the others go with their watchers.
+  // A name without watchers is removed at once; other names go with their watchers.
   for (const std::unique_ptr<Feed>& feed : feeds_) {
     if (feed == nullptr || !feed->names) continue;
     const auto found = feed->names->find(name);
@@ -492,7 +492,7 @@ void Feeds::endGrants(GrantPart part, std::string_view name) {
   }
 }
 
-/** Answers watchers whose grant has ended before its time, a share of them. */
+/** Answers a share of the watchers whose grants were ended before their time. */
 void Feeds::endOver() {
   const uint32_t end = std::min(used_, lookFrom_ + kLookShare);
   for (; lookFrom_ < end; ++lookFrom_) {
@@ -509,7 +509,7 @@ void Feeds::fire(uint32_t watcher) {
     const bool quiet =
         now_ >= quietAt || hasNews(one) || draining() || grantOver(one) != Outcome::kOk;
     arm(watcher, withinGrant(one, quiet ? kCommentEvery : quietAt - now_));
-    // A slow reader has enough to read, and a quick one had a version meanwhile: no comment for it.
+    // No comment: a slow reader still has bytes to read, or the stream has just had a version.
     if (!one.listed || !quiet) return;
   }
   serve(watcher);
@@ -523,8 +523,7 @@ void Feeds::drain(uint32_t window) {
   }
 }
 
-/** Milliseconds after which a watcher is told to come back: after the window, within a second one.
- */
+/** When a drained watcher may come back, in milliseconds: after the window, within a second one. */
 uint32_t Feeds::retry() {
   return static_cast<uint32_t>((drainEnd_ > now_ ? drainEnd_ - now_ : 0) +
                                random(drainWindow_ + 1));

@@ -6,7 +6,7 @@ namespace server {
 
 namespace {
 
-/** Milliseconds for which a token counts as none. */
+/** How long a token counts as no grant, in milliseconds. */
 constexpr uint64_t kBadFor = 30000;
 
 }  // namespace
@@ -29,7 +29,7 @@ uint32_t Grants::find(const TokenHash& token, uint64_t now) const {
 }
 
 uint64_t Grants::bytesOf(const Grant& grant) {
-  // With its places in the map and the list.
+  // Its entries in the map and in the list are included.
   uint64_t sum = sizeof grant + 96 + grant.read.size();
   for (const std::string& part : grant.parts) sum += part.size();
   return sum;
@@ -37,7 +37,7 @@ uint64_t Grants::bytesOf(const Grant& grant) {
 
 uint32_t Grants::take(const GrantRights& rights, uint64_t now) {
   if (const uint32_t known = find(rights.token, now); known != kNone) return known;
-  // Those that are over go, two for each that comes; and as many as room is needed for.
+  // Each new grant removes up to two ended ones, and as many as it needs room for.
   for (int i = 0; i < 2 && !idle_.empty(); ++i) {
     if (over(idle_.front(), now) == Outcome::kOk) break;
     forget(idle_.front());
@@ -61,7 +61,7 @@ uint32_t Grants::take(const GrantRights& rights, uint64_t now) {
     free_.pop_back();
   }
   bytes_ += bytes;
-  // One of this token that is over may still have watchers: it is found no more.
+  // An ended grant of this token may still have watchers: it is not found any more.
   byToken_[grant.token] = number;
   grant.idle = idle_.insert(idle_.end(), number);
   grants_[number] = std::move(grant);

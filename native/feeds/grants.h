@@ -1,21 +1,21 @@
-// The grants that JavaScript has verified, so that it is asked once for each.
+// The grants that JavaScript has verified: it is asked once for each grant.
 //
 //   SHA-256 of a token ─▶ number ─▶ grant [ end │ what it may read │ jti, sub, key │ watchers ]
 //                                     ▲
 //   watcher [ …, number ] ────────────┘   its poll ends with the grant
 //
-// A grant that watchers have stays in the table until the last of them has gone, however it has
-// ended; any other one makes room for a new one, the one first that was used longest ago. The
-// bound is of grants and of their bytes. Every thread that serves has a table of its own.
+// A grant with watchers stays in the table until its last watcher has gone, even if it has ended.
+// Grants without watchers make room for new ones, the least recently used first. The number of
+// grants and their bytes are bounded. Every serving thread has its own table.
 //
-// A token that is no grant is remembered as well, by its hash: a client that reads a public feed
-// with it is served without JavaScript. Each has the one place that its hash says, so these take no
-// room from grants. They are remembered for half a minute only: a token may become a grant by its
-// `nbf`, a new key, or a revocation that is taken back.
+// A token that is no grant is remembered, too, by its hash: a client that reads a public feed with
+// it is served without JavaScript. Such a token has one fixed place by its hash, so that these take
+// no room from grants. It is remembered for half a minute only: a token may become a grant by its
+// `nbf`, a new key, or a withdrawn revocation.
 //
-// Cost: a watcher has the number in bits that were free. A grant takes some 250 bytes, however many
-// watch by it. Rejected: a shorter hash (two tokens of one hash would share their rights), one
-// table and a lock for all threads.
+// Cost: a watcher has the number in bits that were free. A grant takes some 250 bytes for any
+// number of watchers. Rejected: a shorter hash (two tokens with one hash would share their rights),
+// one table and a lock for all threads.
 #ifndef SPRITES_GRANTS_H_
 #define SPRITES_GRANTS_H_
 
@@ -34,21 +34,21 @@
 
 namespace server {
 
-// Which feeds are meant: a key, "team/*" for all keys below a prefix, or "*" for all of them. As
-// lib/grants/rights.js has it.
+// Patterns of feeds: a key, "team/*" for all keys below a prefix, or "*" for all keys.
+// lib/grants/rights.js reads them in the same way.
 class KeyPatterns {
  public:
   KeyPatterns() = default;
   explicit KeyPatterns(std::vector<std::string> all) : all_(std::move(all)) {}
 
-  /** Bytes that it takes. */
+  /** Memory of the patterns, in bytes. */
   size_t size() const {
     size_t sum = 0;
     for (const std::string& one : all_) sum += sizeof(std::string) + one.capacity();
     return sum;
   }
 
-  /** Whether a key is meant. */
+  /** Whether a pattern matches the key. */
   bool covers(std::string_view key) const {
     return std::any_of(all_.begin(), all_.end(),
                        [key](std::string_view one) { return isOf(one, key); });
@@ -67,17 +67,17 @@ class KeyPatterns {
 /** The SHA-256 of a token. */
 using TokenHash = std::array<unsigned char, 32>;
 
-/** By what grants are ended before their time: an id, a subject, or the key that has signed. */
+/** The parts by which grants are ended before their time: id, subject, or signing key. */
 enum class GrantPart : uint8_t { kJti, kSub, kKey };
 constexpr size_t kGrantParts = 3;
 
-/** What JavaScript has found in a token. */
+/** The rights that JavaScript has read from a token. */
 struct GrantRights {
   TokenHash token = {};
-  uint64_t left = 0;  // milliseconds that it has to live
+  uint64_t left = 0;  // milliseconds until its end
   std::vector<std::string> read;
-  std::array<std::string, kGrantParts> parts;  // empty: it has none
-  bool present = false;                        // `sub` is named among those that watch
+  std::array<std::string, kGrantParts> parts;  // empty: absent
+  bool present = false;                        // presence shows `sub`
 };
 
 class Grants {
@@ -88,49 +88,49 @@ class Grants {
   /** No grant. */
   static constexpr uint32_t kNone = 0;
 
-  /** The number of a grant that holds at `now`, milliseconds; kNone: JavaScript is to be asked. */
+  /** The number of a grant that is valid at `now`, in milliseconds; kNone: ask JavaScript. */
   uint32_t find(const TokenHash& token, uint64_t now) const;
 
-  /** Takes one that was verified. kNone: there is no room. */
+  /** Adds a verified grant. kNone: there is no room. */
   uint32_t take(const GrantRights& rights, uint64_t now);
 
-  /** Tokens that are none, at most. */
+  /** Most tokens that are no grants. */
   static constexpr size_t kMostBad = 1024;
 
-  /** Remembers that a token is none. */
+  /** Remembers that a token is no grant. */
   void refuse(const TokenHash& token, uint64_t now);
 
-  /** Whether that is remembered. */
+  /** Whether a token is known to be no grant. */
   bool isBad(const TokenHash& token, uint64_t now) const;
 
   bool reads(uint32_t number, std::string_view key) const {
     return grants_[number].read.covers(key);
   }
 
-  /** The name of its holder among those that watch; empty: it has none. */
+  /** The name that presence shows for its watchers; empty: none. */
   std::string_view nameOf(uint32_t number) const {
     const Grant& grant = grants_[number];
     return grant.present ? grant.parts[static_cast<size_t>(GrantPart::kSub)] : std::string_view();
   }
 
-  /** kOk while it holds; else what its holder is told. */
+  /** kOk while the grant is valid; otherwise the problem of its end. */
   Outcome over(uint32_t number, uint64_t now) const {
     const Grant& grant = grants_[number];
     if (grant.ended) return Outcome::kBadGrant;
     return grant.end <= now ? Outcome::kGrantExpired : Outcome::kOk;
   }
 
-  /** Milliseconds until it ends. */
+  /** Milliseconds until the grant ends. */
   uint64_t left(uint32_t number, uint64_t now) const {
     const uint64_t end = grants_[number].end;
     return end > now ? end - now : 0;
   }
 
-  /** A watcher by it has come, or gone. */
+  /** A watcher with this grant has come, or gone. */
   void watched(uint32_t number);
   void unwatched(uint32_t number);
 
-  /** Ends all that have this name; says whether one of them has watchers. */
+  /** Ends all grants with this name. Returns whether one of them has watchers. */
   bool end(GrantPart part, std::string_view name);
 
  private:
@@ -142,12 +142,12 @@ class Grants {
     uint32_t watchers = 0;
     bool present = false;
     bool ended = false;
-    std::list<uint32_t>::iterator idle = {};  // where it has no watchers
+    std::list<uint32_t>::iterator idle = {};  // its place in idle_, without watchers
   };
 
   struct Hash {
     size_t operator()(const TokenHash& token) const {
-      // It is a hash already.
+      // The token is a hash already.
       size_t word;
       memcpy(&word, token.data(), sizeof word);
       return word;
@@ -165,8 +165,8 @@ class Grants {
   std::vector<Grant> grants_ = std::vector<Grant>(1);  // by number
   std::vector<uint32_t> free_;
   std::unordered_map<TokenHash, uint32_t, Hash> byToken_;
-  std::list<uint32_t> idle_;  // without watchers, the one used longest ago first
-  std::vector<Bad> bad_;      // by hash; empty until there is one
+  std::list<uint32_t> idle_;  // grants without watchers, the least recently used first
+  std::vector<Bad> bad_;      // by hash; empty until the first one
   uint64_t bytes_ = 0;
 };
 

@@ -1,24 +1,24 @@
-// The watchers of a feed: what its presence feed says, and the names that the table has for that.
+// Presence: the value of a presence feed, and the names of the watchers of its feed.
 //
-//   feed "scores"            watching, most        counted for every feed, as ever
-//     └ names                "ann" ─▶ watchers │ until when it stays │ threads that have it
+//   feed "scores"            watching, most        counted for every feed
+//     └ names                "ann" ─▶ watchers │ end of its lease │ threads that have the name
 //   feed "presence/scores"   {"watching":4012,"who":["ann","bo"]}
-//     └ presence             the last leases' counts │ what was told │ when it is told again
+//     └ presence             counts of the last lease │ last value │ time of the next one
 //
-// Only a watcher whose grant says `present` is named, and only it pays for that: a name that is
-// looked up when it comes and goes. A name stays for a lease after its last watcher has gone.
+// Only a watcher with `present` in its grant has a name, and only it pays for that: the name is
+// looked up when the watcher comes and goes. A name stays for a lease after its last watcher.
 //
-// A worker's table tells the main thread of a name that has come, and of one whose lease is over:
-// the polls in between cross nothing. There a name has a bit for each thread.
+// A worker's table reports a new name, and a name whose lease is over, to the main thread: the
+// polls in between cross nothing. The main table has a bit for each thread that has the name.
 //
-// In a world of several servers one that has a presence feed asks the others, and each tells its
-// own share of it, which is theirs for as long as that server is (lib/world/shared-presence.js):
+// In a world, a server with a presence feed asks the others. Each sends its own share, which is
+// valid as long as that server is a member (lib/world/shared-presence.js):
 //
-//   asked ─▶ "here": the share of this server ─▶ told to the others when it has changed
+//   asked ─▶ "here": the share of this server ─▶ sent to the others after each change
 //                      + others: a ─▶ share, c ─▶ share  =  told
 //
-// Cost: some 150 bytes a name and feed. Rejected: to look at all watchers once a second (a million
-// takes longer than a turn may), to count by grant (a client that takes a new one would be two).
+// Cost: some 150 bytes for each name and feed. Rejected: a look at all watchers once a second (a
+// million takes longer than a turn may), a count by grant (a client with a new grant counts twice).
 #ifndef SPRITES_PRESENCE_H_
 #define SPRITES_PRESENCE_H_
 
@@ -38,20 +38,20 @@ namespace server {
 /** A name that watches a feed, or has just done so. */
 struct Present {
   uint32_t watching = 0;     // its watchers in this table
-  bool leaving = false;      // is looked at when its lease is over
-  uint64_t until = 0;        // milliseconds: how long it stays without a watcher
+  bool leaving = false;      // in Feeds::leaving_, until its lease is over
+  uint64_t until = 0;        // milliseconds: the end of its lease without a watcher
   std::bitset<128> threads;  // workers that have the name
 
   bool isThere(uint64_t now) const { return watching > 0 || until > now || threads.any(); }
 };
 
-/** In the order of their bytes. */
+/** Names in the order of their bytes. */
 using Names = std::map<std::string, Present, std::less<>>;
 
-/** The most names that a presence feed says. */
+/** Most names in a presence feed. */
 constexpr size_t kMostNamed = 100;
 
-/** What a presence feed has as its value. */
+/** The value of a presence feed. */
 struct Attendance {
   uint32_t watching;
   std::vector<std::string> who;
@@ -59,14 +59,14 @@ struct Attendance {
   bool operator==(const Attendance&) const = default;
 };
 
-/** What a presence feed tells. */
+/** The state of a presence feed. */
 class Presence {
  public:
   /** `now` and `lease` in milliseconds. */
   Presence(uint64_t now, uint64_t lease)
       : share_(std::max<uint64_t>(1, lease / kShares)), newest_(now / share_) {}
 
-  /** Takes how many have watched at a time since the last call: the most of a lease. */
+  /** Takes the most watchers at a time since the last call. Returns the most within a lease. */
   uint32_t take(uint64_t now, uint32_t most) {
     const uint64_t newest = now / share_;
     for (uint64_t i = 1; i <= std::min<uint64_t>(newest - newest_, kShares); ++i) {
@@ -78,21 +78,21 @@ class Presence {
     return *std::max_element(shares_.begin(), shares_.end());
   }
 
-  Attendance told = {};  // last
-  uint64_t at = 0;       // milliseconds: when it is told again
+  Attendance told = {};  // the last value
+  uint64_t at = 0;       // milliseconds: the time of the next version
   bool heard = false;    // this program waits for a change
 
   // In a world:
-  std::map<std::string, Attendance, std::less<>> others;  // what other servers have told of theirs
-  std::optional<Attendance> shared;                       // what they were told of this one's, last
-  uint64_t shareUntil = 0;  // milliseconds: for so long they want to be told
-  uint64_t askAt = 0;       // milliseconds: when they are asked again
+  std::map<std::string, Attendance, std::less<>> others;  // shares of other servers
+  std::optional<Attendance> shared;                       // the share that was sent to them last
+  uint64_t shareUntil = 0;  // milliseconds: the others want the share until then
+  uint64_t askAt = 0;       // milliseconds: the next question to the others
 
  private:
   static constexpr uint64_t kShares = 8;
 
-  uint64_t share_;   // milliseconds of a share
-  uint64_t newest_;  // the number of the newest share
+  uint64_t share_;   // length of a part of the lease, milliseconds
+  uint64_t newest_;  // number of the newest part
   std::array<uint32_t, kShares> shares_ = {};
 };
 
