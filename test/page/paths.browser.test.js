@@ -1,16 +1,11 @@
 /* global document, getComputedStyle */
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { createServer, request } from 'node:http';
 
 import t from 'tap';
 
-import { TOKEN } from '../support/feeds.js';
-import { freePort } from '../support/addresses.js';
+import { listening } from '../support/addresses.js';
+import { TOKEN, tokenFile } from '../support/feeds.js';
 import { browserRig, hurl, look, online, resting, until } from '../support/page-browser.js';
-import { temporary } from '../support/processes.js';
-import { until as soon } from '../support/until.js';
 
 /** The pages under a path of a proxy, and a page whose scripts don't come. */
 
@@ -18,48 +13,31 @@ const { browser, end, serve, skip } = browserRig(t);
 
 t.setTimeout(300_000); // of all together, on a machine that does other things too
 
-/** Debian keeps some programs where only root looks. */
-process.env.PATH += ':/usr/sbin:/sbin';
-
-/** What is asked for under /s/ is the server's; under /half/ the page itself alone. */
-const configOf = ({ dir, port, upstream }) => `
-  daemon off; master_process off; pid ${dir}/pid; error_log ${dir}/error.log;
-  events {}
-  http {
-    access_log off; proxy_http_version 1.1; proxy_set_header Connection "";
-    server {
-      listen 127.0.0.1:${port};
-      location /s/ { proxy_pass http://${upstream}/; }
-      location = /half/ { proxy_pass http://${upstream}/; }
-      location = /half/play/hall { proxy_pass http://${upstream}/play/hall; }
-    }
-  }`;
-
-/** Starts nginx before a server. @returns {Promise<string>} its URL */
+/**
+ * Starts a proxy before a server: what is asked for under /s/ is the server's; under /half/ a page itself alone.
+ *
+ * @returns {Promise<string>} its URL
+ */
 async function startProxy(t, base) {
-  const dir = temporary(t);
-  const port = await freePort();
-  const file = join(dir, 'proxy.conf');
-  writeFileSync(file, configOf({ dir, port, upstream: new URL(base).host }));
-  const child = spawn('nginx', ['-e', '/dev/null', '-c', file], { stdio: 'ignore' });
-  const ended = once(child, 'close');
-  t.teardown(async () => {
-    child.kill('SIGKILL');
-    await ended;
+  const proxy = createServer((incoming, response) => {
+    const { method, url, headers } = incoming;
+    const [, path] = /^\/s(\/.*)$/.exec(url) ?? /^\/half(\/(?:play\/hall)?)$/.exec(url) ?? [];
+    if (path === undefined) return response.writeHead(404).end();
+    const { host } = new URL(base);
+    const onward = request(new URL(path, base), { method, headers: { ...headers, host } });
+    onward.on('response', (answer) => {
+      response.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(response);
+    });
+    onward.on('error', () => response.destroy());
+    response.on('close', () => onward.destroy());
+    return incoming.pipe(onward);
   });
-  const url = `http://127.0.0.1:${port}`;
-  await soon(async () => {
-    if (child.exitCode !== null) throw new Error(`nginx has ended: ${child.exitCode}`);
-    return (await fetch(`${url}/s/status`).catch(() => ({ ok: false }))).ok;
-  });
-  return url;
+  return `http://127.0.0.1:${await listening(t, proxy)}`;
 }
 
-const absent = spawnSync('nginx', ['-v']).error ? 'nginx is not installed' : false;
-t.test('under a path, behind a proxy', { skip: skip || absent }, async (t) => {
-  const folder = t.testdir({ tokens: `${TOKEN}\n` });
-  const arena = ['--arena', 'hall', '--publish-token-file', join(folder, 'tokens')];
-  const server = await serve(...arena);
+t.test('under a path, behind a proxy', { skip }, async (t) => {
+  const server = await serve('--arena', 'hall', '--publish-token-file', tokenFile(t));
   const proxy = await startProxy(t, server.base);
   const page = await browser.visit(`${proxy}/s/`);
   await resting(page);
