@@ -1,6 +1,5 @@
 /* global MutationObserver, WakeLock, dispatchEvent, document, innerHeight, innerWidth, location */
 import { readFileSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import t from 'tap';
@@ -18,7 +17,6 @@ import {
 import { tool } from '../support/cpp-build.js';
 import { shown } from '../support/documents.js';
 import { MIRROR } from '../support/arena.js';
-import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
 
 /** The arena's pages in a browser: the phone, the field and the panel. */
@@ -483,44 +481,6 @@ t.test('what a phone shows is what the server has of it', { skip }, async (t) =>
     await press('tap');
     await has([[0.5], [2]]);
   });
-});
-
-t.test('the server restarts mid-game, and the game goes on', { skip }, async (t) => {
-  const state = join(temporary(t), 'state');
-  const { command, server, visit } = await room(t, { args: ['--state', state, '--drain', '0'] });
-  await command({ game: 'pong', settings: { points: 21 }, running: true });
-  const field = await visit(PAGES.field, 'big');
-  const panel = await visit(PAGES.panel, 'big');
-  await unlock(panel);
-  const phones = [await visit(PAGES.phone, 'tall'), await visit(PAGES.phone, 'wide')];
-  const timeOf = () => field.evaluate(() => Number(document.body.dataset.time));
-  // The machine's half is gone when the second is in; what is kept then has both.
-  await says(field, '.pong-halves', '1 thumb1 thumb');
-  await phones[0].press('[role=slider]', 'End');
-  await field.waitForFunction(() => Number(document.body.dataset.time) > 2000);
-  const before = await timeOf();
-  await server.stop('SIGTERM');
-  await server.start();
-  // By themselves they come a little later: each when it tries again.
-  for (const page of [field, panel, ...phones])
-    await page.evaluate(() => dispatchEvent(new Event('online')));
-  await field.waitForFunction(
-    (time) => Number(document.body.dataset.time) > time && document.body.dataset.state === 'online',
-    before
-  );
-  await says(field, '#state', 'Round 1');
-  await says(field, '.pong-halves', '1 thumb1 thumb');
-  await phones[0].press('[role=slider]', 'Home');
-  for (const [i, phone] of phones.entries()) {
-    await online(phone);
-    await says(phone, '#small', String(i + 1));
-    await says(phone, '#state', 'You play');
-  }
-  // They are the same players, and play on.
-  await until(async () => (await server.status()).inputs >= 1);
-  await says(panel, '#go', 'Stop');
-  await panel.click('#go');
-  await says(field, '#state', 'The round is over');
 });
 
 t.test('out of a full arena a phone says why, and comes in later', { skip }, async (t) => {

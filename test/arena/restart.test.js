@@ -73,6 +73,7 @@ for (const [how, end] of [
       `its memory is there: ${after.value.times}, it was ${before.value.times}`
     );
     t.equal(after.round, before.round);
+    t.ok(after.time > before.time / 2, 'its clock goes on');
     t.strictSame([after.value.content, after.names], [['kept'], { 1: 'Ada' }]);
     const { names } = (await authorized(second, 'GET', '/arena/hall/names')).body;
     t.strictSame(

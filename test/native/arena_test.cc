@@ -30,6 +30,7 @@ void testReader() {
   std::vector<std::string> bad = {"",
                                   " ",
                                   "{} x",
+                                  R"({"y" 1})",
                                   R"({"y":0 "taps":1})",
                                   "{\"y\":0}\x01",
                                   std::string("{\"y\":0}\0", 8),

@@ -1,10 +1,8 @@
 /* global document */
 import t from 'tap';
 import {
-  among,
   browserRig,
   drag,
-  edgeBetween,
   holds,
   hurl,
   look,
@@ -19,7 +17,7 @@ import {
 
 /** Pages that throw: to each other, to themselves, and into a server that is not there. */
 
-const { alone, beside, browser, clients, end, nothingElse, serve, skip } = browserRig(t);
+const { alone, beside, clients, nothingElse } = browserRig(t);
 
 t.setTimeout(300_000); // of all together, on a machine that does other things too
 
@@ -140,32 +138,6 @@ alone(
   }
 );
 
-t.test('a server restart in between: nothing gets lost, and it goes on', { skip }, async (t) => {
-  const server = await serve('--drain', '0');
-  const one = await browser.visit(server.base);
-  const two = await browser.visit(server.base);
-  await clients(server, 2);
-  await server.stop();
-  await Promise.all([online(one, 'offline'), online(two, 'offline')]);
-  await reads(one, '#state', 'does not answer');
-  const [sprite] = (await look(one)).list;
-  await hurl(one, sprite, 'right');
-  await resting(one);
-  await holds(one, 1);
-  t.equal((await look(one)).thrown, 0, 'the edges are walls meanwhile');
-  await server.start();
-  await Promise.all([online(one), online(two)]);
-  t.ok(await clients(server, 2), 'both have joined anew');
-  await among(one);
-  const [there] = await edgeBetween(one, two);
-  await resting(one);
-  const [{ x, y }] = (await look(one)).list;
-  await hurl(one, { x, y }, there);
-  await until(two, 'caught', 1);
-  t.ok((await look(two)).list.some(({ id }) => id === sprite.id));
-  await end(server, one, two);
-});
-
 alone(
   'a throw without an answer waits at its edge and is thrown again with its number',
   { others: 11 },
@@ -213,15 +185,20 @@ alone(
 );
 
 alone(
-  'a restart that keeps the state: the page has its place again',
+  'while the server is away the edges are walls; with its state the page has its place again',
   { args: ['--drain', '1', '--state', `${t.testdir()}/state`] },
   async (t, { server, page }) => {
     const { id } = await memory(page, 'place');
+    await resting(page);
     await server.stop();
     await online(page, 'offline');
+    await reads(page, '#state', 'does not answer');
+    await hurl(page, (await look(page)).list[0], 'left');
+    await resting(page);
+    await holds(page, 1);
+    t.match(await look(page), { thrown: 0, bounced: 0 });
     await server.start();
     await online(page);
-    await resting(page);
     await hurl(page, (await look(page)).list[0], 'left');
     await until(page, 'caught', 1);
     t.equal((await memory(page, 'place')).id, id);
