@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 
 import { template } from '../report/page.js';
 import { fileAt, fileOf } from '../base/page-files.js';
@@ -9,8 +9,12 @@ import { fileAt, fileOf } from '../base/page-files.js';
 
 const PAGES = new URL('pages/', import.meta.url);
 
-/** The page at a path, by what the path begins with. */
+/** The page at a path, by what the path begins with; that of a game that is tried. */
 const AT = { play: 'phone.html', field: 'field.html', control: 'panel.html' };
+const TRIED = { try: 'try.html' };
+
+/** What every page begins with: where the head ends HTML need not say. */
+const HEAD = 'head.html';
 
 /** The plots' library, as others have made it. */
 const PLOTS = { '/uplot.js': 'uPlot.esm.js', '/uplot.css': 'uPlot.min.css' };
@@ -28,15 +32,12 @@ export function arenaFiles({ arena: arenas, play }, games) {
   const files = new Map();
   const add = (path, file) => file !== undefined && files.set(path, file);
   if (arenas.length === 0) return files;
-  for (const name of existsSync(PAGES) ? readdirSync(PAGES) : []) {
-    add(`/arena-pages/${name}`, fileAt(name, new URL(name, PAGES)));
+  for (const name of readdirSync(PAGES)) {
+    if (!name.endsWith('.html')) add(`/arena-pages/${name}`, fileAt(name, new URL(name, PAGES)));
   }
-  const tried = files.get('/arena-pages/try.html');
-  files.delete('/arena-pages/try.html');
-  for (const arena of play ? arenas : []) add(`/try/${arena}`, tried);
-  for (const [place, name] of Object.entries(AT)) {
-    const page = files.get(`/arena-pages/${name}`);
-    files.delete(`/arena-pages/${name}`);
+  for (const [place, name] of Object.entries({ ...AT, ...(play && TRIED) })) {
+    const parts = [HEAD, name].map((part) => readFileSync(new URL(part, PAGES)));
+    const page = fileOf(name, Buffer.concat(parts));
     for (const arena of arenas) add(`/${place}/${arena}`, page);
   }
   for (const [path, name] of Object.entries(PLOTS)) {

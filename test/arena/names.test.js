@@ -3,7 +3,7 @@ import t from 'tap';
 import { CONTENT_BYTES } from '../../lib/arena/content.js';
 import { arenaOptions, authorized, enter, MIRROR, tell, valueOf } from '../support/arena.js';
 import { problemOf } from '../support/contract.js';
-import { contract, startServer, stopAtEnd } from '../support/server.js';
+import { contract, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /** What players call themselves, and what a game is about: from the requests to the reduced feed. */
@@ -169,13 +169,7 @@ function names(t, server) {
   });
 }
 
-contract(t, { options: options(t) }, names);
-
-t.test('through workers', async (t) => {
-  const server = await startServer(t, { options: options(t, { drain: 0, workers: 2 }) });
-  names(t, server);
-  stopAtEnd(t, server);
-});
+for (const workers of [0, 2]) contract(t, { options: options(t, { workers }) }, names);
 
 t.test('there is room for the names of all players', async (t) => {
   const server = await startServer(t, { options: options(t, { 'arena-players': 2, drain: 0 }) });

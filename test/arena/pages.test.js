@@ -4,7 +4,16 @@ import { fileURLToPath } from 'node:url';
 
 import t from 'tap';
 
-import { arenaRig, call, PAGES, says, shows, SIZES, unlock } from '../support/arena-pages.js';
+import {
+  arenaRig,
+  call,
+  PAGES,
+  says,
+  shows,
+  SIZES,
+  unlock,
+  unlocked
+} from '../support/arena-pages.js';
 import {
   amissTo,
   denyStorage,
@@ -21,7 +30,7 @@ import { until } from '../support/until.js';
 
 /** The arena's pages in a browser: the phone, the field and the panel. */
 
-const { browser, nothingElse, room, skip } = arenaRig(t);
+const { browser, nothingElse, playing, room, skip } = arenaRig(t);
 
 t.setTimeout(300_000); // of all together, on a machine that does other things too
 
@@ -29,6 +38,9 @@ const PICTURES = fileURLToPath(new URL('../pictures/', import.meta.url));
 
 /** A paddle's middle, as the field was drawn last. */
 const ballOf = (field) => field.evaluate(() => document.getElementById('root').dataset.ball);
+
+/** Room for one player. */
+const ONE = { args: ['--arena-players', '1'] };
 
 /** Has the server forget a phone's player, as the end of its lease does. */
 async function forget(phone) {
@@ -39,10 +51,8 @@ async function forget(phone) {
 /** What a key moves has the focus, whatever has changed around it. */
 const playsByKey = (phone) => phone.waitForSelector('[role=slider]:focus');
 
-t.test('pong, from join to end, by the panel', { skip }, async (t) => {
-  const { visit } = await room(t);
-  const panel = await visit(PAGES.panel, 'tall');
-  await unlock(panel);
+playing('pong, from join to end, by the panel', async (t, { visit }) => {
+  const panel = await unlocked(visit, 'tall');
   await panel.click('.chip[data-value=pong]');
   await says(panel, '#game-title', 'Pong');
 
@@ -138,8 +148,7 @@ t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   const { command, visit } = await room(t, { games: { quiz } });
   await command({ game: 'quiz', settings: { seconds: 120, pause: 60 } });
   const field = await visit(PAGES.field, 'big');
-  const panel = await visit(PAGES.panel, 'desk');
-  await unlock(panel);
+  const panel = await unlocked(visit, 'desk');
   const phones = [await visit(PAGES.phone, 'tall'), await visit(PAGES.phone, 'wide')];
   await phones[0].fill('#name', ' ');
   await phones[0].click('#naming button');
@@ -274,8 +283,7 @@ t.test('the panel edits the questions, and loads a file', { skip }, async (t) =>
   const quiz = quizWith([{ question: 'Which one?', answers: ['This', 'That'], right: 1 }]);
   const { command, visit } = await room(t, { games: { quiz } });
   await command({ game: 'quiz', settings: { seconds: 120 } });
-  const panel = await visit(PAGES.panel, 'desk');
-  await unlock(panel);
+  const panel = await unlocked(visit, 'desk');
   const late = [];
   await panel.route('**/content/quiz', (route) => void late.push(route), { times: 1 });
   await panel.click('summary');
@@ -332,8 +340,7 @@ t.test('the panel edits the questions, and loads a file', { skip }, async (t) =>
   await says(phone, '.ask', 'Which one?');
 });
 
-t.test('the worm follows the mood of the room', { skip }, async (t) => {
-  const { command, visit } = await room(t);
+playing('the worm follows the mood of the room', async (t, { command, visit }) => {
   await command({ game: 'worm', settings: { tenths: 2 }, running: true });
   const field = await visit(PAGES.field, 'big');
   const phones = [await visit(PAGES.phone, 'tall'), await visit(PAGES.phone, 'wide')];
@@ -383,8 +390,7 @@ t.test('the game of the README is played', { skip }, async (t) => {
   await field.waitForFunction(() => document.querySelector('.whole').textContent === '1');
 });
 
-t.test('a phone that was forgotten, or is offline, says so and joins', { skip }, async (t) => {
-  const { command, visit } = await room(t);
+playing('a phone forgotten, or offline, says so and joins', async (t, { command, visit }) => {
   await command({ game: 'pong', running: true });
   const phone = await visit(PAGES.phone);
   await says(phone, '#small', '1');
@@ -406,8 +412,7 @@ t.test('a phone that was forgotten, or is offline, says so and joins', { skip },
   await playsByKey(phone);
 
   // No event tells of this network, and it eats a poll.
-  const panel = await visit(PAGES.panel, 'desk');
-  await unlock(panel);
+  const panel = await unlocked(visit, 'desk');
   let isGone = true;
   const eaten = [];
   for (const page of [phone, panel]) {
@@ -483,8 +488,7 @@ t.test('what a phone shows is what the server has of it', { skip }, async (t) =>
   });
 });
 
-t.test('out of a full arena a phone says why, and comes in later', { skip }, async (t) => {
-  const { command, open, visit } = await room(t, { args: ['--arena-players', '1'] });
+playing('a phone out of a full arena comes in later', ONE, async (t, { command, open, visit }) => {
   await command({ game: 'pong', running: true });
   const first = await visit(PAGES.phone);
   const second = await open(PAGES.phone);
@@ -495,8 +499,7 @@ t.test('out of a full arena a phone says why, and comes in later', { skip }, asy
   await second.locator('#out').waitFor({ state: 'hidden' });
 });
 
-t.test('a name being written stays in its field, and may be of emoji', { skip }, async (t) => {
-  const { visit } = await room(t);
+playing('a name being written stays in its field, and may be of emoji', async (t, { visit }) => {
   const phone = await visit(PAGES.phone);
   await call(phone, 'Ada');
   await phone.click('#name-change');
@@ -514,10 +517,8 @@ t.test('a name being written stays in its field, and may be of emoji', { skip },
   await call(phone, '🦊'.repeat(24));
 });
 
-t.test('a name under the finger stays there until it is let go', { skip }, async (t) => {
-  const { visit } = await room(t);
-  const panel = await visit(PAGES.panel, 'desk');
-  await unlock(panel);
+playing('a name under the finger stays there until it is let go', async (t, { visit }) => {
+  const panel = await unlocked(visit, 'desk');
   await call(await visit(PAGES.phone), 'Rude');
   const second = await visit(PAGES.phone);
   const chip = panel.locator('#names button').filter({ hasText: 'Rude' });
@@ -541,8 +542,7 @@ t.test('a name under the finger stays there until it is let go', { skip }, async
   await says(panel, '#names', 'Ada');
 });
 
-t.test('a phone that is duplicated in another tab is another player', { skip }, async (t) => {
-  const { command, visit } = await room(t);
+playing('a phone duplicated in another tab is another player', async (t, { command, visit }) => {
   await command({ game: 'quiz', running: true });
   const phone = await visit(PAGES.phone);
   await says(phone, '#small', '1');
@@ -553,8 +553,7 @@ t.test('a phone that is duplicated in another tab is another player', { skip }, 
   await says(phone, '#small', '1');
 });
 
-t.test('a phone that nobody looks at does not come back into the game', { skip }, async (t) => {
-  const { base, command, visit } = await room(t);
+playing('a phone that is not looked at stays out', async (t, { base, command, visit }) => {
   await command({ game: 'pong', running: true });
   const phone = await visit(PAGES.phone);
   const look = (hidden) =>
@@ -612,8 +611,7 @@ t.test('a round has no result of an earlier one, and no value', { skip }, async 
   t.strictSame(results, [1, null, null, 2, '1220']);
 });
 
-t.test('the figures of a server that has started anew begin anew', { skip }, async (t) => {
-  const { command, visit } = await room(t);
+playing('a server that starts anew has new figures', async (t, { command, visit }) => {
   await command({ game: 'load', running: true });
   const panel = await visit(PAGES.panel, 'desk');
   const common = { rss: 1e8, recentStallMs: 1, parked: 0, clients: 0, lost: 0 };
@@ -642,8 +640,7 @@ t.test('the figures of a server that has started anew begin anew', { skip }, asy
   t.notMatch(figures, /second-|core-/);
 });
 
-t.test('the screens of phones and of the field stay on', { skip }, async (t) => {
-  const { visit } = await room(t);
+playing('the screens of phones and of the field stay on', async (t, { visit }) => {
   for (const path of [PAGES.phone, PAGES.field]) {
     const page = await visit(path);
     await page.addInitScript(() => {
@@ -657,8 +654,7 @@ t.test('the screens of phones and of the field stay on', { skip }, async (t) => 
   }
 });
 
-t.test('browsers that may keep nothing play all the same', { skip }, async (t) => {
-  const { command, visit } = await room(t);
+playing('browsers that may keep nothing play all the same', async (t, { command, visit }) => {
   await command({ game: 'quiz', running: true });
   const pages = {};
   for (const [name, path] of Object.entries(PAGES)) {
@@ -745,8 +741,7 @@ t.test('each state of the field, on each screen', { skip }, async (t) => {
   }
 });
 
-t.test('every page fits every screen, light and dark, and can be heard', { skip }, async (t) => {
-  const { base, command, visit } = await room(t);
+playing('every page fits every screen, and can be heard', async (t, { base, command, visit }) => {
   await command({ game: 'pong', page: 'play' });
   for (const path of Object.values(PAGES)) {
     const page = await visit(path, 'tall');
@@ -807,8 +802,7 @@ t.test('a game that breaks is said on its page, and on the panel', { skip }, asy
     'field.js': 'export const start = ({ root }) => void root.append("Hello");'
   };
   const { command, visit } = await room(t, { games: { broken, async } });
-  const panel = await visit(PAGES.panel);
-  await unlock(panel);
+  const panel = await unlocked(visit);
   const pages = [await visit(PAGES.phone), await visit(PAGES.field, 'big')];
   await command({ game: 'broken', running: true });
   await says(panel, '#failed', 'Mirror was stopped: its reducer threw. no more (reduce.js:2)');

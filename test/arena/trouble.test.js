@@ -3,16 +3,18 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import t from 'tap';
 
-import { arenaRig, PAGES, says, unlock } from '../support/arena-pages.js';
+import { arenaRig, PAGES, says, unlock, unlocked } from '../support/arena-pages.js';
 import { MIRROR } from '../support/arena.js';
 import { keyFile, reads } from '../support/grants.js';
 import { until } from '../support/until.js';
 
 /** What goes wrong between an arena's pages and its server, and is over without help. */
 
-const { browser, room, skip } = arenaRig(t);
+const { browser, playing, room, skip } = arenaRig(t);
 
 t.setTimeout(300_000); // of all together, on a machine that does other things too
+
+const QUICK = { args: ['--arena-rate', '50'] };
 
 const BUSY = {
   status: 503,
@@ -31,8 +33,7 @@ async function failOnce(page, pattern, fail) {
   return () => asked;
 }
 
-t.test('a game whose file did not come is shown when it can be had', { skip }, async (t) => {
-  const { command, visit } = await room(t);
+playing('a game whose file did not come is shown later', async (t, { command, visit }) => {
   const phone = await visit(PAGES.phone);
   const field = await visit(PAGES.field, 'big');
   const first = await failOnce(phone, '**/games/worm/phone.js', (route) => route.abort());
@@ -65,8 +66,7 @@ t.test('a game whose own code fails as it begins is not asked for again', { skip
   t.equal(browser.complaints.splice(0).length, 1);
 });
 
-t.test('a QR code that could not be drawn is there when it can be', { skip }, async (t) => {
-  const { visit } = await room(t);
+playing('a QR code that could not be drawn is there when it can be', async (t, { visit }) => {
   const field = await visit(PAGES.field, 'big');
   const asked = await failOnce(field, '**/page/qrcode.js*', (route) => route.abort());
   await field.reload();
@@ -74,31 +74,25 @@ t.test('a QR code that could not be drawn is there when it can be', { skip }, as
   t.ok(asked() > 1);
 });
 
-t.test('a list of games that did not come is asked for again', { skip }, async (t) => {
-  const { visit } = await room(t);
-  const panel = await visit(PAGES.panel);
-  await unlock(panel);
+playing('a list of games that did not come is asked for again', async (t, { visit }) => {
+  const panel = await unlocked(visit);
   const asked = await failOnce(panel, '**/games', (route) => route.fulfill(BUSY));
   await panel.reload();
   await panel.locator('.chip[data-value=pong]').waitFor({ timeout: 30_000 });
   t.ok(asked() > 1);
 });
 
-t.test('a panel stays open while the server is busy', { skip }, async (t) => {
-  const { visit } = await room(t);
-  const panel = await visit(PAGES.panel);
-  await unlock(panel);
+playing('a panel stays open while the server is busy', async (t, { visit }) => {
+  const panel = await unlocked(visit);
   const asked = await failOnce(panel, '**/arena/hall/status', (route) => route.fulfill(BUSY));
   await until(() => asked() >= 3);
   t.ok(await panel.isVisible('#main'));
   t.notOk(await panel.isVisible('#token-form'));
 });
 
-t.test('what is set quickly is what holds in the end', { skip }, async (t) => {
-  const { command, feed, visit } = await room(t, { args: ['--arena-rate', '50'] });
+playing('what is set quickly holds in the end', QUICK, async (t, { command, feed, visit }) => {
   await command({ game: 'load', pace: 20, rate: 49, settings: { clients: 0 } });
-  const panel = await visit(PAGES.panel, 'desk');
-  await unlock(panel);
+  const panel = await unlocked(visit, 'desk');
   await says(panel, '#pace-value', '20');
   await says(panel, '[data-name=clients] [role=spinbutton]', '0');
   await panel.route('**/feed/arena/hall/control', async (route) => {
@@ -163,10 +157,8 @@ t.test('field and panel say that a link must have a grant; load takes it', { ski
   await says(blind, '#state', 'Your invitation does not let you in. Ask for another link.');
 });
 
-t.test('a command without an answer does not keep back the next ones', { skip }, async (t) => {
-  const { visit } = await room(t);
-  const panel = await visit(PAGES.panel);
-  await unlock(panel);
+playing('a command without an answer does not keep back the next ones', async (t, { visit }) => {
+  const panel = await unlocked(visit);
   await says(panel, '#go', 'Start');
   const asked = await failOnce(panel, '**/feed/arena/hall/control', () => {}); // the network eats it
   await panel.clock.install();
@@ -177,8 +169,7 @@ t.test('a command without an answer does not keep back the next ones', { skip },
   await says(panel, '#go', 'Stop');
 });
 
-t.test('a right answer that came too late has no points, and says so', { skip }, async (t) => {
-  const { base, command, feed, visit } = await room(t);
+playing('a right answer too late has no points', async (t, { base, command, feed, visit }) => {
   await command({ game: 'quiz', settings: { seconds: 120 }, running: true });
   await fetch(new URL('arena/hall', base), { method: 'POST' }); // that is waited for
   const phone = await visit(PAGES.phone);

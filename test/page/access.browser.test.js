@@ -29,7 +29,7 @@ for (const [by, visit] of [
 ]) {
   alone(
     `the words lie over no sprite, on any screen, whatever they say, by ${by}`,
-    { args: ['--drain', '0'], visit },
+    visit,
     async (t, { server, page }) => {
       const check = async (what) => {
         for (const [width, height] of [
@@ -123,66 +123,59 @@ alone('a screen reader hears what the keys do', { others: 11 }, async (t, { page
   await reads(page, '#news', 'You took a star “Boo 4”.');
 });
 
-alone(
-  'letters and digits are for the desktop alone, and can be switched off',
-  async (t, { page }) => {
-    await resting(page);
-    const sprites = async () => (await look(page)).sprites;
-    await page.keyboard.press('4');
-    t.equal(await sprites(), 1, 'the desktop has no focus');
-    await page.focus('#stage');
-    await page.keyboard.press('4');
-    t.equal(await sprites(), 2, 'the desktop has it');
-    await page.click('#settings');
-    await page.locator('#prefer-letters').uncheck();
-    await page.locator('#settings-panel .close').click();
-    await page.focus('#stage');
-    for (const key of ['4', 'n', 'p', 'h']) await page.keyboard.press(key);
-    t.equal(await sprites(), 2, 'switched off');
-    await page.keyboard.press('PageDown');
-    await reads(page, '#news', ', 1 of 2, ');
-    await page.keyboard.press('Enter');
-    await page.keyboard.press('Delete');
-    await holds(page, 1);
-    t.notOk(await page.locator('#viewer').isVisible(), 'what it does has keys without letters');
-  }
-);
+alone('letters and digits are the desktop’s, or switched off', async (t, { page }) => {
+  await resting(page);
+  const sprites = async () => (await look(page)).sprites;
+  await page.keyboard.press('4');
+  t.equal(await sprites(), 1, 'the desktop has no focus');
+  await page.focus('#stage');
+  await page.keyboard.press('4');
+  t.equal(await sprites(), 2, 'the desktop has it');
+  await page.click('#settings');
+  await page.locator('#prefer-letters').uncheck();
+  await page.locator('#settings-panel .close').click();
+  await page.focus('#stage');
+  for (const key of ['4', 'n', 'p', 'h']) await page.keyboard.press(key);
+  t.equal(await sprites(), 2, 'switched off');
+  await page.keyboard.press('PageDown');
+  await reads(page, '#news', ', 1 of 2, ');
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('Delete');
+  await holds(page, 1);
+  t.notOk(await page.locator('#viewer').isVisible(), 'what it does has keys without letters');
+});
 
 /** The counts, with a client's id or without. */
 const STATUS = /\/status(\/[^/]*)?$/;
 
-alone(
-  'axe finds nothing wrong',
-  { visit: { deviceScaleFactor: 1 } },
-  async (t, { server, page }) => {
-    const fine = async (what) => t.same(await amissTo(page), [], what);
-    await page.route(STATUS, (route) => route.abort());
-    await page.reload();
-    await online(page);
-    t.equal(
-      await page.textContent('#count'),
-      '',
-      'before the count is known nothing is in its place'
-    );
-    await fine('counting');
-    await page.unroute(STATUS);
-    await page.waitForFunction(() => document.body.dataset.people === '1');
-    await fine('alone');
-    await page.focus('#stage');
-    await page.keyboard.press('Enter');
-    await fine('one is open');
-    await page.keyboard.press('Delete');
-    await fine('put away');
-    for (const panel of ['settings', 'invite']) {
-      await page.click(`#${panel}`);
-      await fine(panel);
-      await page.keyboard.press('Escape');
-    }
-    await server.stop();
-    await online(page, 'offline');
-    await fine('offline');
+alone('axe finds nothing wrong', { deviceScaleFactor: 1 }, async (t, { server, page }) => {
+  const fine = async (what) => t.same(await amissTo(page), [], what);
+  await page.route(STATUS, (route) => route.abort());
+  await page.reload();
+  await online(page);
+  t.equal(
+    await page.textContent('#count'),
+    '',
+    'before the count is known nothing is in its place'
+  );
+  await fine('counting');
+  await page.unroute(STATUS);
+  await page.waitForFunction(() => document.body.dataset.people === '1');
+  await fine('alone');
+  await page.focus('#stage');
+  await page.keyboard.press('Enter');
+  await fine('one is open');
+  await page.keyboard.press('Delete');
+  await fine('put away');
+  for (const panel of ['settings', 'invite']) {
+    await page.click(`#${panel}`);
+    await fine(panel);
+    await page.keyboard.press('Escape');
   }
-);
+  await server.stop();
+  await online(page, 'offline');
+  await fine('offline');
+});
 
 alone('the tray is one stop of the tab key, and arrows go along it', async (t, { page }) => {
   const focused = () =>
@@ -211,47 +204,40 @@ alone('the tray is one stop of the tab key, and arrows go along it', async (t, {
   t.equal((await look(page)).sprites, 1, 'and none of this walked or took anything');
 });
 
-alone(
-  'a button that other news take away leaves the focus to the desktop',
-  async (t, { server, page }) => {
-    const { client, edge } = await beside(server, page);
-    await page.focus('#stage');
-    await page.keyboard.press('n');
-    await page.keyboard.press('Delete');
-    await page.getByRole('button', { name: 'Undo' }).focus();
-    await client.throw(edge, { none: true });
-    await until(page, 'refused', 1);
-    t.match(await page.textContent('#toast'), /is no sprite/);
-    t.equal(await page.evaluate(() => document.activeElement.id), 'stage');
-  }
-);
+alone('other news take a button away, and not the focus', async (t, { server, page }) => {
+  const { client, edge } = await beside(server, page);
+  await page.focus('#stage');
+  await page.keyboard.press('n');
+  await page.keyboard.press('Delete');
+  await page.getByRole('button', { name: 'Undo' }).focus();
+  await client.throw(edge, { none: true });
+  await until(page, 'refused', 1);
+  t.match(await page.textContent('#toast'), /is no sprite/);
+  t.equal(await page.evaluate(() => document.activeElement.id), 'stage');
+});
 
-alone(
-  'forced colors leave the edges',
-  { args: ['--drain', '0'], visit: { forcedColors: 'active' } },
-  async (t, { server, page }) => {
-    const edges = () =>
-      page.evaluate(() => {
-        const across = getComputedStyle(document.getElementById('desk'), '::before');
-        const along = getComputedStyle(document.getElementById('desk'), '::after');
-        return [
-          across.borderLeftStyle,
-          across.borderRightWidth,
-          along.borderTopStyle,
-          along.borderBottomWidth
-        ];
-      });
-    t.same(await edges(), ['dashed', '5px', 'dashed', '5px']);
-    await server.stop();
-    await online(page, 'offline');
-    t.same(await edges(), ['solid', '5px', 'solid', '5px'], 'closed they are solid');
-  }
-);
+alone('forced colors leave the edges', { forcedColors: 'active' }, async (t, { server, page }) => {
+  const edges = () =>
+    page.evaluate(() => {
+      const across = getComputedStyle(document.getElementById('desk'), '::before');
+      const along = getComputedStyle(document.getElementById('desk'), '::after');
+      return [
+        across.borderLeftStyle,
+        across.borderRightWidth,
+        along.borderTopStyle,
+        along.borderBottomWidth
+      ];
+    });
+  t.same(await edges(), ['dashed', '5px', 'dashed', '5px']);
+  await server.stop();
+  await online(page, 'offline');
+  t.same(await edges(), ['solid', '5px', 'solid', '5px'], 'closed they are solid');
+});
 
 for (const colorScheme of ['light', 'dark']) {
   alone(
     `seams and fields can be told from their ground: ${colorScheme}`,
-    { visit: { colorScheme } },
+    { colorScheme },
     async (t, { page }) => {
       const colors = await page.evaluate(() => {
         const root = getComputedStyle(document.documentElement);
@@ -281,30 +267,26 @@ for (const colorScheme of ['light', 'dark']) {
   );
 }
 
-alone(
-  'every tool is there on every screen, and large enough for a finger',
-  { visit: PHONE },
-  async (t, { page }) => {
-    await fill(page, 3);
-    for (const [width, height] of [
-      [320, 568],
-      [360, 640],
-      [568, 320],
-      [640, 360],
-      [699, 900],
-      [1000, 700]
-    ]) {
-      await page.setViewportSize({ width, height });
-      for (const control of await page.locator('.pick, .tools > :visible').all()) {
-        const box = await control.boundingBox();
-        const text = `at ${width} by ${height}: ${JSON.stringify(box)}`;
-        t.ok(box.width >= 44 && box.height >= 44, text);
-        t.ok(box.x >= 0 && box.x + box.width <= width && box.y + box.height <= height, text);
-      }
-      const { width: name } = await page.locator('#name').boundingBox();
-      t.ok(name >= 80, `the name's field at ${width} by ${height}: ${name}`);
+alone('every tool is on every screen, for a finger', PHONE, async (t, { page }) => {
+  await fill(page, 3);
+  for (const [width, height] of [
+    [320, 568],
+    [360, 640],
+    [568, 320],
+    [640, 360],
+    [699, 900],
+    [1000, 700]
+  ]) {
+    await page.setViewportSize({ width, height });
+    for (const control of await page.locator('.pick, .tools > :visible').all()) {
+      const box = await control.boundingBox();
+      const text = `at ${width} by ${height}: ${JSON.stringify(box)}`;
+      t.ok(box.width >= 44 && box.height >= 44, text);
+      t.ok(box.x >= 0 && box.x + box.width <= width && box.y + box.height <= height, text);
     }
+    const { width: name } = await page.locator('#name').boundingBox();
+    t.ok(name >= 80, `the name's field at ${width} by ${height}: ${name}`);
   }
-);
+});
 
 nothingElse();

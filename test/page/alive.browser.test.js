@@ -49,71 +49,59 @@ const hurry = (page, pace) =>
 
 const LIVELY = { reducedMotion: 'no-preference' };
 
-alone(
-  'it lives: the desktop looks different after a while',
-  { visit: LIVELY },
-  async (t, { page }) => {
-    // Short strolls: where they are is written when all of them stand.
-    await hurry(page, { rest: [0.5, 0.8], stroll: [0.1, 0.2], blink: [0.3, 0.6] });
-    await page.focus('#stage');
-    await page.keyboard.press('3');
-    await resting(page); // Nothing but themselves moves them from now on.
-    const places = () => page.evaluate(() => document.getElementById('stage').dataset.where);
-    const before = await places();
-    await page.waitForFunction(
-      (was) => {
-        const { where } = document.getElementById('stage').dataset;
-        return was.split(',').some((one) => !where.includes(one));
-      },
-      before,
-      { timeout: 30_000 }
-    );
-    t.pass('one has walked');
-  }
-);
+alone('it lives: the desktop looks different after a while', LIVELY, async (t, { page }) => {
+  // Short strolls: where they are is written when all of them stand.
+  await hurry(page, { rest: [0.5, 0.8], stroll: [0.1, 0.2], blink: [0.3, 0.6] });
+  await page.focus('#stage');
+  await page.keyboard.press('3');
+  await resting(page); // Nothing but themselves moves them from now on.
+  const places = () => page.evaluate(() => document.getElementById('stage').dataset.where);
+  const before = await places();
+  await page.waitForFunction(
+    (was) => {
+      const { where } = document.getElementById('stage').dataset;
+      return was.split(',').some((one) => !where.includes(one));
+    },
+    before,
+    { timeout: 30_000 }
+  );
+  t.pass('one has walked');
+});
 
-alone(
-  'where motion troubles nothing moves by itself, and no frame is drawn',
-  async (t, { page }) => {
-    await hurry(page, { rest: [0.1, 0.2], blink: [0.3, 0.6] });
-    await page.focus('#stage');
-    await page.keyboard.press('3');
-    await place(page); // What is known of the others has been said and drawn.
-    await resting(page);
-    const [frames, same] = await page.evaluate(
-      () =>
-        new Promise((go) => {
-          const stage = document.getElementById('stage');
-          const before = stage.toDataURL();
-          const request = globalThis.requestAnimationFrame;
-          let asked = 0;
-          globalThis.requestAnimationFrame = (callback) => {
-            asked += 1;
-            return request(callback);
-          };
-          setTimeout(() => {
-            globalThis.requestAnimationFrame = request;
-            go([asked, before === stage.toDataURL()]);
-          }, 1500);
-        })
-    );
-    t.equal(frames, 0);
-    t.ok(same);
-  }
-);
+alone('where motion troubles nothing moves, and no frame is drawn', async (t, { page }) => {
+  await hurry(page, { rest: [0.1, 0.2], blink: [0.3, 0.6] });
+  await page.focus('#stage');
+  await page.keyboard.press('3');
+  await place(page); // What is known of the others has been said and drawn.
+  await resting(page);
+  const [frames, same] = await page.evaluate(
+    () =>
+      new Promise((go) => {
+        const stage = document.getElementById('stage');
+        const before = stage.toDataURL();
+        const request = globalThis.requestAnimationFrame;
+        let asked = 0;
+        globalThis.requestAnimationFrame = (callback) => {
+          asked += 1;
+          return request(callback);
+        };
+        setTimeout(() => {
+          globalThis.requestAnimationFrame = request;
+          go([asked, before === stage.toDataURL()]);
+        }, 1500);
+      })
+  );
+  t.equal(frames, 0);
+  t.ok(same);
+});
 
-alone(
-  'a hundred sprites that walk by themselves',
-  {
-    others: 11,
-    visit: { ...LIVELY, viewport: { width: 1280, height: 800 }, deviceScaleFactor: 1 }
-  },
-  async (t, { page }) => {
-    await hurry(page, { rest: [0, 0], stroll: [1000, 1000], blink: [0.5, 1] });
-    await fill(page, 100);
-    await costOfFrame(t, page); // They land, set out and find room.
-    t.ok((await costOfFrame(t, page)) < FRAME, 'a frame of 60 a second, in CPU time');
-  }
-);
+const DESK = { ...LIVELY, viewport: { width: 1280, height: 800 }, deviceScaleFactor: 1 };
+
+alone('a hundred sprites that walk by themselves', { others: 11, ...DESK }, async (t, { page }) => {
+  await hurry(page, { rest: [0, 0], stroll: [1000, 1000], blink: [0.5, 1] });
+  await fill(page, 100);
+  await costOfFrame(t, page); // They land, set out and find room.
+  t.ok((await costOfFrame(t, page)) < FRAME, 'a frame of 60 a second, in CPU time');
+});
 
 nothingElse();

@@ -8,8 +8,9 @@ import {
   fill,
   holds,
   hurl,
+  imageFile,
+  kept,
   look,
-  memory,
   noisePng,
   online,
   reads,
@@ -69,43 +70,40 @@ const holdPip = (page) =>
     };
   });
 
-alone(
-  'Pip throws back by the same edge to a desktop that is alone, and to no other',
-  async (t, { server, page }) => {
-    await reads(page, '#state', 'Pip');
-    const [sprite] = (await look(page)).list;
-    const { width } = await page.locator('#stage').boundingBox();
-    await holdPip(page);
-    await hurl(page, sprite, 'left');
-    await until(page, 'thrown', 1);
-    await reads(page, '#news', 'Pip has');
-    t.equal((await look(page)).caught, 0, 'Pip has it for a moment');
-    await page.evaluate(() => globalThis.letPipGo());
-    await until(page, 'caught', 1);
-    await resting(page);
-    await holds(page, 1);
-    const [back] = (await look(page)).list;
-    t.equal(back.id, sprite.id);
-    t.ok(back.x < width * 0.8, 'from the left, where it went');
-    t.match(await server.status(), { thrown: 1, acked: 1, lost: 0 });
+alone('Pip throws back, to a desktop that is alone', async (t, { server, page }) => {
+  await reads(page, '#state', 'Pip');
+  const [sprite] = (await look(page)).list;
+  const { width } = await page.locator('#stage').boundingBox();
+  await holdPip(page);
+  await hurl(page, sprite, 'left');
+  await until(page, 'thrown', 1);
+  await reads(page, '#news', 'Pip has');
+  t.equal((await look(page)).caught, 0, 'Pip has it for a moment');
+  await page.evaluate(() => globalThis.letPipGo());
+  await until(page, 'caught', 1);
+  await resting(page);
+  await holds(page, 1);
+  const [back] = (await look(page)).list;
+  t.equal(back.id, sprite.id);
+  t.ok(back.x < width * 0.8, 'from the left, where it went');
+  t.match(await server.status(), { thrown: 1, acked: 1, lost: 0 });
 
-    // Without Pip the torus is bare.
-    await settings(page, () => page.locator('#prefer-companion').uncheck());
-    await reads(page, '#state', 'comes back by the other');
-    await hurl(page, back, 'left');
-    await until(page, 'caught', 2);
-    t.notMatch(await page.textContent('#news'), /Pip has/);
-    await settings(page, () => page.locator('#prefer-companion').check());
+  // Without Pip the torus is bare.
+  await settings(page, () => page.locator('#prefer-companion').uncheck());
+  await reads(page, '#state', 'comes back by the other');
+  await hurl(page, back, 'left');
+  await until(page, 'caught', 2);
+  t.notMatch(await page.textContent('#news'), /Pip has/);
+  await settings(page, () => page.locator('#prefer-companion').check());
 
-    // With a neighbor Pip does not appear.
-    const { client, edge } = await beside(server, page);
-    await client.throw(edge, { id: 'guest', picture: 'fish', at: 0.3, speed: [0.5, 0] });
-    await page.waitForFunction(() =>
-      document.getElementById('stage').dataset.where.includes('guest')
-    );
-    t.pass('a guest comes in as it came');
-  }
-);
+  // With a neighbor Pip does not appear.
+  const { client, edge } = await beside(server, page);
+  await client.throw(edge, { id: 'guest', picture: 'fish', at: 0.3, speed: [0.5, 0] });
+  await page.waitForFunction(() =>
+    document.getElementById('stage').dataset.where.includes('guest')
+  );
+  t.pass('a guest comes in as it came');
+});
 
 alone('a page that goes while Pip has its sprite has it again', async (t, { page }) => {
   const [sprite] = (await look(page)).list;
@@ -135,106 +133,90 @@ t.test("a desktop's name goes with what it throws", { skip }, async (t) => {
   await hurl(one, (await look(one)).list[0], there);
   await reads(two, '#news', ' from Ada <b> came in by the ');
   await remembers(two, 2);
-  const { sprites } = await memory(two, 'desktop');
-  t.equal(sprites.at(-1).sprite.by, 'Ada <b>');
+  t.equal((await kept(two)).at(-1).sprite.by, 'Ada <b>');
   await one.reload();
   await online(one);
   t.equal(await one.inputValue('#prefer-desktop'), 'Ada <b>', 'it is remembered');
   await end(server, one, two);
 });
 
-alone(
-  'from whom a sprite came is to be seen as it comes in, and later when it is asked',
-  { args: ['--throw-rate', '0'] },
-  async (t, { server, page }) => {
-    // Each label is remembered by its text, and which of them the stage has drawn last.
-    await page.evaluate(() => {
-      const { fillText, drawImage, clearRect } = CanvasRenderingContext2D.prototype;
-      Object.assign(CanvasRenderingContext2D.prototype, {
-        fillText(text, ...more) {
-          this.canvas.text = text;
-          return fillText.call(this, text, ...more);
-        },
-        drawImage(image, ...more) {
-          if (this.canvas.id === 'stage' && image.text) globalThis.labels.push(image.text);
-          return drawImage.call(this, image, ...more);
-        },
-        clearRect(...more) {
-          if (this.canvas.id === 'stage') globalThis.labels = [];
-          return clearRect.apply(this, more);
-        }
-      });
+alone('a sender is seen as a sprite comes in, and when asked for', async (t, { server, page }) => {
+  // Each label is remembered by its text, and which of them the stage has drawn last.
+  await page.evaluate(() => {
+    const { fillText, drawImage, clearRect } = CanvasRenderingContext2D.prototype;
+    Object.assign(CanvasRenderingContext2D.prototype, {
+      fillText(text, ...more) {
+        this.canvas.text = text;
+        return fillText.call(this, text, ...more);
+      },
+      drawImage(image, ...more) {
+        if (this.canvas.id === 'stage' && image.text) globalThis.labels.push(image.text);
+        return drawImage.call(this, image, ...more);
+      },
+      clearRect(...more) {
+        if (this.canvas.id === 'stage') globalThis.labels = [];
+        return clearRect.apply(this, more);
+      }
     });
-    const { client, edge } = await beside(server, page);
-    // What it says by itself is said: no timer of before the clock is pending.
-    await page.waitForFunction(() => {
-      const text = (selector) => document.querySelector(selector).textContent;
-      return document.body.dataset.people === '2' && text('#news').endsWith(text('#state span'));
-    });
-    await page.clock.install();
-    await page.clock.pauseAt(Date.now() + 2000); // And it stands still but where it is told.
-    const guest = {
-      id: 'guest',
-      picture: 'ghost',
-      at: 0.3,
-      speed: [0.3, 0],
-      by: 'Ada',
-      name: 'Boo'
-    };
-    await client.throw(edge, guest);
-    await until(page, 'caught', 1);
-    const labels = async (ms) => {
-      await page.clock.runFor(ms);
-      return page.evaluate(() => globalThis.labels);
-    };
-    t.same(await labels(3000), ['Boo', 'from Ada']);
-    t.same(await labels(8000), ['Boo'], 'not for ever');
+  });
+  const { client, edge } = await beside(server, page);
+  // What it says by itself is said: no timer of before the clock is pending.
+  await page.waitForFunction(() => {
+    const text = (selector) => document.querySelector(selector).textContent;
+    return document.body.dataset.people === '2' && text('#news').endsWith(text('#state span'));
+  });
+  await page.clock.install();
+  await page.clock.pauseAt(Date.now() + 2000); // And it stands still but where it is told.
+  const guest = { id: 'guest', picture: 'ghost', at: 0.3, speed: [0.3, 0], by: 'Ada', name: 'Boo' };
+  await client.throw(edge, guest);
+  await until(page, 'caught', 1);
+  const labels = async (ms) => {
+    await page.clock.runFor(ms);
+    return page.evaluate(() => globalThis.labels);
+  };
+  t.same(await labels(3000), ['Boo', 'from Ada']);
+  t.same(await labels(8000), ['Boo'], 'not for ever');
 
-    const { x, y } = (await look(page)).list.find(({ id }) => id === 'guest');
-    await page.mouse.move(x, y);
-    t.same(await labels(100), ['Boo', 'from Ada'], 'under a pointer');
-    await page.mouse.move(x - 200, y - 200);
-    t.same(await labels(100), ['Boo']);
-    await page.focus('#stage');
-    await page.keyboard.press('n');
-    t.same(await labels(1000), ['Boo', 'from Ada'], 'chosen by key');
-    t.match(await page.textContent('#news'), 'The ghost “Boo” from Ada, 2 of 2, ');
-    await page.keyboard.press('Enter');
-    await page.locator('#viewer').waitFor();
-    t.equal(await page.textContent('#viewer-words'), 'A ghost from Ada');
-  }
-);
+  const { x, y } = (await look(page)).list.find(({ id }) => id === 'guest');
+  await page.mouse.move(x, y);
+  t.same(await labels(100), ['Boo', 'from Ada'], 'under a pointer');
+  await page.mouse.move(x - 200, y - 200);
+  t.same(await labels(100), ['Boo']);
+  await page.focus('#stage');
+  await page.keyboard.press('n');
+  t.same(await labels(1000), ['Boo', 'from Ada'], 'chosen by key');
+  t.match(await page.textContent('#news'), 'The ghost “Boo” from Ada, 2 of 2, ');
+  await page.keyboard.press('Enter');
+  await page.locator('#viewer').waitFor();
+  t.equal(await page.textContent('#viewer-words'), 'A ghost from Ada');
+});
 
-alone(
-  'throwing and taking are heard, unless they are muted',
-  { others: 11 },
-  async (t, { page }) => {
-    await listen(page);
-    await page.locator('.pick').first().click();
-    t.match(await pitches(page), [420], 'taken');
-    await resting(page);
-    await page.keyboard.press('Shift+ArrowLeft');
-    await until(page, 'thrown', 1);
-    t.ok((await pitches(page)).includes(300), 'thrown');
-    const button = page.getByRole('button', { name: 'Sound' });
-    t.equal(await button.getAttribute('aria-pressed'), 'true');
-    await button.click();
-    t.equal(await button.getAttribute('aria-pressed'), 'false');
-    const before = await pitches(page);
-    await page.locator('.pick').first().click();
-    await resting(page);
-    t.same(await pitches(page), before, 'muted');
-    await page.reload();
-    await online(page);
-    t.equal(await button.getAttribute('aria-pressed'), 'false', 'and remembered');
-  }
-);
+alone('throwing and taking are heard, or muted', { others: 11 }, async (t, { page }) => {
+  await listen(page);
+  await page.locator('.pick').first().click();
+  t.match(await pitches(page), [420], 'taken');
+  await resting(page);
+  await page.keyboard.press('Shift+ArrowLeft');
+  await until(page, 'thrown', 1);
+  t.ok((await pitches(page)).includes(300), 'thrown');
+  const button = page.getByRole('button', { name: 'Sound' });
+  t.equal(await button.getAttribute('aria-pressed'), 'true');
+  await button.click();
+  t.equal(await button.getAttribute('aria-pressed'), 'false');
+  const before = await pitches(page);
+  await page.locator('.pick').first().click();
+  await resting(page);
+  t.same(await pitches(page), before, 'muted');
+  await page.reload();
+  await online(page);
+  t.equal(await button.getAttribute('aria-pressed'), 'false', 'and remembered');
+});
 
 for (const [how, options] of [
   ['flies', LIVELY],
   ['does not fly where motion troubles', {}]
 ]) {
-  alone(`what is thrown ${how} on the map`, { others: 11, visit: options }, async (t, { page }) => {
+  alone(`what is thrown ${how} on the map`, { others: 11, ...options }, async (t, { page }) => {
     await page.waitForFunction(() => / 4$| 3$/.test(document.body.dataset.place ?? ''));
     await page.evaluate(() => {
       globalThis.seen = new Set();
@@ -256,115 +238,101 @@ for (const [how, options] of [
   });
 }
 
-alone(
-  "a stranger's picture can be hidden, and stays so",
-  { args: ['--throw-rate', '0'] },
-  async (t, { server, page }) => {
-    const { client, edge } = await beside(server, page);
-    const picture = `data:image/png;base64,${noisePng(40, 40).toString('base64')}`;
-    const guest = { picture, at: 0.3, speed: [0.3, 0], by: 'Mallory' };
-    await client.throw(edge, { ...guest, id: 'guest' });
-    await until(page, 'caught', 1);
-    await resting(page);
-    const { x, y } = (await look(page)).list.find(({ id }) => id === 'guest');
-    await page.mouse.click(x, y);
-    const before = await page.locator('#stage').screenshot();
-    // It is offered for six seconds, which may be over.
-    const offered = await page.evaluate(() => {
-      const { textContent, lastElementChild: button } = document.getElementById('toast');
-      button.click();
-      return textContent;
-    });
-    t.equal(offered, 'Mallory sent this picture. Hide it');
-    t.match(await page.textContent('#toast'), /The picture is hidden/);
-    const stays = async () =>
-      (await memory(page, 'desktop')).sprites
-        .filter(({ hidden }) => hidden)
-        .map((one) => one.sprite.id);
-    await page.waitForFunction(() =>
-      JSON.parse(sessionStorage.getItem('sprites.desktop')).sprites.some(({ hidden }) => hidden)
-    );
-    t.notSame(await page.locator('#stage').screenshot(), before);
+/** @returns {Promise<string[]>} the ids of those that the tab remembers as hidden */
+const hiddenIn = async (page) =>
+  (await kept(page)).filter(({ hidden }) => hidden).map(({ sprite }) => sprite.id);
 
-    // The same picture again, by whomever; and after a reload.
-    await client.throw(edge, { ...guest, id: 'again', at: 0.7 });
-    await until(page, 'caught', 2);
-    await remembers(page, 3);
-    t.same((await stays()).sort(), ['again', 'guest']);
-    await page.reload();
-    await online(page);
-    await holds(page, 3);
-    await page.focus('#stage');
-    for (let i = 0; i < 3; i += 1) {
-      await page.keyboard.press('n');
-      if (/sent this picture/.test(await page.textContent('#toast'))) break;
-    }
-    await page.keyboard.press('h');
-    t.match(await page.textContent('#toast'), /The picture is shown/);
+alone("a stranger's picture can be hidden, and stays so", async (t, { server, page }) => {
+  const { client, edge } = await beside(server, page);
+  const picture = `data:image/png;base64,${noisePng(40, 40).toString('base64')}`;
+  const guest = { picture, at: 0.3, speed: [0.3, 0], by: 'Mallory' };
+  await client.throw(edge, { ...guest, id: 'guest' });
+  await until(page, 'caught', 1);
+  await resting(page);
+  const { x, y } = (await look(page)).list.find(({ id }) => id === 'guest');
+  await page.mouse.click(x, y);
+  const before = await page.locator('#stage').screenshot();
+  // It is offered for six seconds, which may be over.
+  const offered = await page.evaluate(() => {
+    const { textContent, lastElementChild: button } = document.getElementById('toast');
+    button.click();
+    return textContent;
+  });
+  t.equal(offered, 'Mallory sent this picture. Hide it');
+  t.match(await page.textContent('#toast'), /The picture is hidden/);
+  await page.waitForFunction(() =>
+    JSON.parse(sessionStorage.getItem('sprites.desktop')).sprites.some(({ hidden }) => hidden)
+  );
+  t.notSame(await page.locator('#stage').screenshot(), before);
 
-    // Or all of them, until one asks. What is one's own is never covered.
-    await page.setInputFiles('#file', [
-      { name: 'own.png', mimeType: 'image/png', buffer: noisePng(30, 30) }
-    ]);
-    await holds(page, 4);
-    await settings(page, () => page.locator('#prefer-cover').check());
-    await client.throw(edge, { ...guest, picture: picture.replace('AAAA', 'AAAB'), id: 'new' });
-    await until(page, 'caught', 1);
-    await remembers(page, 5);
-    t.same(await stays(), ['new'], 'the one that was asked for is shown, and so is its own');
-    await page.reload();
-    await online(page);
-    await remembers(page, 5);
-    t.same((await stays()).length, 3, 'after a reload none was asked for');
-    await settings(page, () => page.locator('#prefer-cover').uncheck());
-    await page.focus('#stage');
-    await page.keyboard.press('1');
-    await remembers(page, 6);
-    t.same(await stays(), [], 'of these none was hidden itself');
+  // The same picture again, by whomever; and after a reload.
+  await client.throw(edge, { ...guest, id: 'again', at: 0.7 });
+  await until(page, 'caught', 2);
+  await remembers(page, 3);
+  t.same((await hiddenIn(page)).sort(), ['again', 'guest']);
+  await page.reload();
+  await online(page);
+  await holds(page, 3);
+  await page.focus('#stage');
+  for (let i = 0; i < 3; i += 1) {
+    await page.keyboard.press('n');
+    if (/sent this picture/.test(await page.textContent('#toast'))) break;
   }
-);
+  await page.keyboard.press('h');
+  t.match(await page.textContent('#toast'), /The picture is shown/);
 
-alone(
-  "no way around the cover: a stranger's picture on one's own sprite, or across a full desktop",
-  { args: ['--throw-rate', '0'] },
-  async (t, { server, page }) => {
-    const caught = [];
-    const { client, edge, back } = await beside(server, page, (sprite) => void caught.push(sprite));
-    await settings(page, () => page.locator('#prefer-cover').check());
-    const [{ id, x, y }] = (await look(page)).list;
-    await hurl(page, { x, y }, back);
-    await until(page, 'thrown', 1);
-    t.ok(await soon(() => caught.length === 1));
-    await remembers(page, 0);
-    const picture = `data:image/png;base64,${noisePng(40, 40).toString('base64')}`;
-    await client.throw(edge, { ...caught[0], picture, at: 0.5, speed: [0.3, 0] });
-    await until(page, 'caught', 1);
-    await remembers(page, 1);
-    const hidden = async () =>
-      (await memory(page, 'desktop')).sprites
-        .filter((one) => one.hidden)
-        .map(({ sprite }) => sprite.id);
-    t.same(await hidden(), [id], 'another picture than the one that was thrown');
+  // Or all of them, until one asks. What is one's own is never covered.
+  await page.setInputFiles('#file', imageFile('own.png'));
+  await holds(page, 4);
+  await settings(page, () => page.locator('#prefer-cover').check());
+  await client.throw(edge, { ...guest, picture: picture.replace('AAAA', 'AAAB'), id: 'new' });
+  await until(page, 'caught', 1);
+  await remembers(page, 5);
+  t.same(await hiddenIn(page), ['new'], 'the one that was asked for is shown, and so is its own');
+  await page.reload();
+  await online(page);
+  await remembers(page, 5);
+  t.same((await hiddenIn(page)).length, 3, 'after a reload none was asked for');
+  await settings(page, () => page.locator('#prefer-cover').uncheck());
+  await page.focus('#stage');
+  await page.keyboard.press('1');
+  await remembers(page, 6);
+  t.same(await hiddenIn(page), [], 'of these none was hidden itself');
+});
 
-    await resting(page);
-    await hurl(page, (await look(page)).list[0], back);
-    t.ok(await soon(() => caught.length === 2));
-    await remembers(page, 0);
-    await client.throw(edge, { ...caught[1], at: 0.5, speed: [0.3, 0] });
-    await until(page, 'caught', 2);
-    await remembers(page, 1);
-    t.same(await hidden(), [id], 'one that was thrown on, and comes back');
+alone('no way leads around the cover', async (t, { server, page }) => {
+  const caught = [];
+  const { client, edge, back } = await beside(server, page, (sprite) => void caught.push(sprite));
+  await settings(page, () => page.locator('#prefer-cover').check());
+  const [{ id, x, y }] = (await look(page)).list;
+  await hurl(page, { x, y }, back);
+  await until(page, 'thrown', 1);
+  t.ok(await soon(() => caught.length === 1));
+  await remembers(page, 0);
+  const picture = `data:image/png;base64,${noisePng(40, 40).toString('base64')}`;
+  await client.throw(edge, { ...caught[0], picture, at: 0.5, speed: [0.3, 0] });
+  await until(page, 'caught', 1);
+  await remembers(page, 1);
+  t.same(await hiddenIn(page), [id], 'another picture than the one that was thrown');
 
-    await fill(page, 200);
-    const json = { type: 'urn:sprites:state-unwritable', status: 503 };
-    await page.route('**/throw/**', (route) => route.fulfill({ status: 503, json }));
-    await client.throw(edge, { id: 'passer', picture, at: 0.5, speed: [0.3, 0] });
-    await until(page, 'bounced', 1);
-    t.match(await page.textContent('#toast'), /can keep nothing just now: it came back/);
-    await remembers(page, 201);
-    t.same((await hidden()).sort(), [id, 'passer'].sort());
-  }
-);
+  await resting(page);
+  await hurl(page, (await look(page)).list[0], back);
+  t.ok(await soon(() => caught.length === 2));
+  await remembers(page, 0);
+  await client.throw(edge, { ...caught[1], at: 0.5, speed: [0.3, 0] });
+  await until(page, 'caught', 2);
+  await remembers(page, 1);
+  t.same(await hiddenIn(page), [id], 'one that was thrown on, and comes back');
+
+  await fill(page, 200);
+  const json = { type: 'urn:sprites:state-unwritable', status: 503 };
+  await page.route('**/throw/**', (route) => route.fulfill({ status: 503, json }));
+  await client.throw(edge, { id: 'passer', picture, at: 0.5, speed: [0.3, 0] });
+  await until(page, 'bounced', 1);
+  t.match(await page.textContent('#toast'), /can keep nothing just now: it came back/);
+  await remembers(page, 201);
+  t.same((await hiddenIn(page)).sort(), [id, 'passer'].sort());
+});
 
 alone('what was under way at a reload is its own when it comes around', async (t, { page }) => {
   await settings(page, () => page.locator('#prefer-companion').uncheck());
@@ -381,7 +349,7 @@ alone('what was under way at a reload is its own when it comes around', async (t
   await page.unroute('**/throw/**');
   await until(page, 'caught', 1);
   await remembersFlight('');
-  t.equal((await memory(page, 'desktop')).sprites[0].stranger, false);
+  t.equal((await kept(page))[0].stranger, false);
 });
 
 /** Whether there is a program that reads QR codes. */
@@ -394,46 +362,40 @@ function noZbar() {
   }
 }
 
-t.test(
-  'an invitation by an address that a phone can reach',
-  { skip: skip || noZbar() },
-  async (t) => {
-    const server = await serve();
-    const page = await browser.visit(server.base, { deviceScaleFactor: 1 });
-    await page.locator('#invite').click();
-    await page.waitForFunction(() => document.getElementById('invitation-link').value !== '');
-    t.match(await page.textContent('#invitation-words'), /this machine only.*--host 0\.0\.0\.0/s);
-    t.equal(await page.inputValue('#invitation-link'), server.base);
-    const words = await page.locator('#invitation-words').boundingBox();
-    const link = await page.locator('#invitation-link').boundingBox();
-    t.ok(words.y + words.height + 4 < link.y, "the field's ring is not over the words");
-    t.notOk(await page.locator('#qr').isVisible(), 'no phone need scan it');
-    const window = page.viewportSize();
-    await page.setViewportSize({ width: 320, height: 256 }); // 1280 by 1024 at 400%
-    t.ok((await page.locator('#invitation-words').boundingBox()).width > 200);
-    await page.setViewportSize(window);
-    await page.keyboard.press('Escape');
+t.test('an invitation that a phone can read', { skip: skip || noZbar() }, async (t) => {
+  const server = await serve();
+  const page = await browser.visit(server.base, { deviceScaleFactor: 1 });
+  await page.locator('#invite').click();
+  await page.waitForFunction(() => document.getElementById('invitation-link').value !== '');
+  t.match(await page.textContent('#invitation-words'), /this machine only.*--host 0\.0\.0\.0/s);
+  t.equal(await page.inputValue('#invitation-link'), server.base);
+  const words = await page.locator('#invitation-words').boundingBox();
+  const link = await page.locator('#invitation-link').boundingBox();
+  t.ok(words.y + words.height + 4 < link.y, "the field's ring is not over the words");
+  t.notOk(await page.locator('#qr').isVisible(), 'no phone need scan it');
+  const window = page.viewportSize();
+  await page.setViewportSize({ width: 320, height: 256 }); // 1280 by 1024 at 400%
+  t.ok((await page.locator('#invitation-words').boundingBox()).width > 200);
+  await page.setViewportSize(window);
+  await page.keyboard.press('Escape');
 
-    const url = 'http://192.168.1.20:8080/';
-    await page.route('**/addresses', (route) => route.fulfill({ json: { addresses: [url, 'x'] } }));
-    await page.locator('#invite').click();
-    await page.waitForFunction(
-      (address) => document.getElementById('invitation-link').value === address,
-      url
-    );
-    await page.locator('#qr').waitFor({ state: 'visible' });
-    await page.waitForFunction(() => document.getElementById('qr').width > 300);
-    const picture = `${t.testdir()}/qr.png`;
-    writeFileSync(picture, await page.locator('#qr').screenshot());
-    const read = execFileSync('zbarimg', ['--nodbus', '--quiet', '--raw', picture])
-      .toString()
-      .trim();
-    t.equal(read, url, 'a phone reads the address');
-    await page.locator('#copy').click();
-    await reads(page, '#copy', /Copied|by hand/);
-    t.equal((await look(page)).sprites, 1, 'no key or click of this was for the desktop');
-    await end(server, page);
-  }
-);
+  const url = 'http://192.168.1.20:8080/';
+  await page.route('**/addresses', (route) => route.fulfill({ json: { addresses: [url, 'x'] } }));
+  await page.locator('#invite').click();
+  await page.waitForFunction(
+    (address) => document.getElementById('invitation-link').value === address,
+    url
+  );
+  await page.locator('#qr').waitFor({ state: 'visible' });
+  await page.waitForFunction(() => document.getElementById('qr').width > 300);
+  const picture = `${t.testdir()}/qr.png`;
+  writeFileSync(picture, await page.locator('#qr').screenshot());
+  const read = execFileSync('zbarimg', ['--nodbus', '--quiet', '--raw', picture]).toString().trim();
+  t.equal(read, url, 'a phone reads the address');
+  await page.locator('#copy').click();
+  await reads(page, '#copy', /Copied|by hand/);
+  t.equal((await look(page)).sprites, 1, 'no key or click of this was for the desktop');
+  await end(server, page);
+});
 
 nothingElse();

@@ -2,7 +2,7 @@ import t from 'tap';
 
 import { opposite } from '../../lib/client/client.js';
 import { publicWorld } from '../../lib/operator/live.js';
-import { called, from, what } from '../../lib/page/announcer.js';
+import { Announcer, called, from, what } from '../../lib/page/announcer.js';
 import { Desktop } from '../../lib/page/desktop.js';
 import { CLOSED, PACE } from '../../lib/page/life.js';
 import { PollTurns } from '../../lib/page/poll-turns.js';
@@ -139,29 +139,26 @@ t.test('closed edges are walls', async (t) => {
   t.ok(inTheEdge.x > 25, 'what stood in an edge is pushed in');
 });
 
-t.test(
-  'it walks, aside goes what is in its way, and over an edge it is thrown; it hops and lands',
-  async (t) => {
-    const { desktop, left, run } = make();
-    const body = desktop.add(SPRITE, { x: 500, y: 250, half: 30 });
-    const other = desktop.add(SPRITE, { x: 850, y: 255, half: 30 });
-    desktop.selected = body;
-    desktop.walkX = 1;
-    run(0.5);
-    t.ok(body.x > 560 && body.y === 250);
-    desktop.jump();
-    run(0.1);
-    t.ok(body.z > 10);
-    const { vz } = body;
-    desktop.jump();
-    t.equal(body.vz, vz, 'not from the air');
-    run(1);
-    t.equal(body.z, 0);
-    run(6);
-    t.same(edgesOf(left), ['right']);
-    t.ok(inside(other) && other.x !== 850);
-  }
-);
+t.test('it walks, and aside goes what is in its way; it hops and lands', async (t) => {
+  const { desktop, left, run } = make();
+  const body = desktop.add(SPRITE, { x: 500, y: 250, half: 30 });
+  const other = desktop.add(SPRITE, { x: 850, y: 255, half: 30 });
+  desktop.selected = body;
+  desktop.walkX = 1;
+  run(0.5);
+  t.ok(body.x > 560 && body.y === 250);
+  desktop.jump();
+  run(0.1);
+  t.ok(body.z > 10);
+  const { vz } = body;
+  desktop.jump();
+  t.equal(body.vz, vz, 'not from the air');
+  run(1);
+  t.equal(body.z, 0);
+  run(6);
+  t.same(edgesOf(left), ['right']);
+  t.ok(inside(other) && other.x !== 850);
+});
 
 t.test('a jump survives a first frame in which no time has passed', async (t) => {
   const { desktop } = make();
@@ -435,22 +432,19 @@ t.test('eyes are closed for a moment, again and again', async (t) => {
   t.ok(closed / blinks < 12, 'for a few frames each');
 });
 
-t.test(
-  'it says when something will happen by itself, so that no look is needed before',
-  async (t) => {
-    const { desktop } = make();
-    t.equal(desktop.due, Infinity);
-    const body = desktop.add(SPRITE, { x: 500, y: 250, half: 30 });
-    desktop.step(FRAME, true);
-    const { due } = desktop;
-    t.ok(due > 1 && due < 9, `${due}`);
-    desktop.wait(3600);
-    desktop.step(FRAME, true);
-    t.ok(body.blink < CLOSED || body.stroll > 0, 'now, and no more than that after an hour');
-    desktop.step(FRAME);
-    t.equal(desktop.due, Infinity, 'nothing where motion troubles');
-  }
-);
+t.test('it says when something will happen by itself', async (t) => {
+  const { desktop } = make();
+  t.equal(desktop.due, Infinity);
+  const body = desktop.add(SPRITE, { x: 500, y: 250, half: 30 });
+  desktop.step(FRAME, true);
+  const { due } = desktop;
+  t.ok(due > 1 && due < 9, `${due}`);
+  desktop.wait(3600);
+  desktop.step(FRAME, true);
+  t.ok(body.blink < CLOSED || body.stroll > 0, 'now, and no more than that after an hour');
+  desktop.step(FRAME);
+  t.equal(desktop.due, Infinity, 'nothing where motion troubles');
+});
 
 /** The ring of a world in words; its picture is in test/page/world.browser.test.js. */
 
@@ -598,6 +592,19 @@ t.test('however many tabs there are, each poll is answered in time', async (t) =
   }
 });
 
+t.test('news are heard while they pour in, the newest of each subject', async (t) => {
+  const clock = new Clock();
+  t.intercept(globalThis, 'setTimeout', { value: clock.setTimeout });
+  const news = { textContent: '' };
+  const announcer = new Announcer({}, news, {});
+  announcer.hear('You took a star.');
+  for (const number of [1, 2, 3, 4]) {
+    announcer.hear(`Fish ${number} came in.`, 'came in');
+    await clock.pass(300);
+  }
+  t.equal(news.textContent, 'You took a star. Fish 3 came in.');
+});
+
 t.test('a stranger names things, and turns no words around them', async (t) => {
   const evil = '\u202E\u2067Boo\u200F';
   t.equal(
@@ -625,22 +632,19 @@ function storeIn(t) {
   return localStorage;
 }
 
-t.test(
-  'a shelf from a time that is yet to come is taken: the clock has been set back',
-  async (t) => {
-    const localStorage = storeIn(t);
-    const put = (key, at) =>
-      localStorage.setItem(
-        `sprites.shelf.${key}`,
-        JSON.stringify({ at, desktop: { sprites: [key] } })
-      );
-    put('past', Date.now() - 60_000);
-    put('now', Date.now());
-    put('future', Date.now() + 60_000);
-    t.strictSame(new Store().adopt(10), ['past', 'future']);
-    t.strictSame(Object.keys(localStorage), ['sprites.shelf.now']);
-  }
-);
+t.test('a shelf of the future is taken: a clock was set back', async (t) => {
+  const localStorage = storeIn(t);
+  const put = (key, at) =>
+    localStorage.setItem(
+      `sprites.shelf.${key}`,
+      JSON.stringify({ at, desktop: { sprites: [key] } })
+    );
+  put('past', Date.now() - 60_000);
+  put('now', Date.now());
+  put('future', Date.now() + 60_000);
+  t.strictSame(new Store().adopt(10), ['past', 'future']);
+  t.strictSame(Object.keys(localStorage), ['sprites.shelf.now']);
+});
 
 t.test('a desktop that is more than full takes nothing off a shelf', async (t) => {
   const localStorage = storeIn(t);

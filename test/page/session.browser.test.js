@@ -8,6 +8,7 @@ import {
   fill,
   holds,
   hurl,
+  imageFile,
   look,
   noisePng,
   online,
@@ -41,58 +42,54 @@ async function open(server, count) {
   return pages;
 }
 
-t.test(
-  'eight tabs: all join, all throw, all catch, and none loses its place',
-  { skip },
-  async (t) => {
-    const server = await serve('--lease', '12');
-    const pages = await open(server, TABS);
-    t.ok(await clients(server, TABS), 'tabs seven and eight have joined, too');
+t.test('eight tabs throw, catch, and keep their places', { skip }, async (t) => {
+  const server = await serve('--lease', '12');
+  const pages = await open(server, TABS);
+  t.ok(await clients(server, TABS), 'tabs seven and eight have joined, too');
 
-    // Two of the six connections are free for throws, at any time; and every tab gets its turn.
-    const polled = new Set();
-    for (const [i, page] of pages.entries()) {
-      page.on('request', (request) => {
-        if (request.url().includes('/poll/')) polled.add(i);
-      });
-    }
-    let most = 0;
-    const turns = async () => {
-      most = Math.max(most, (await server.status()).parked);
-      return polled.size === TABS;
-    };
-    t.ok(await soon(turns), `${polled.size} tabs have polled`);
-    for (let i = 0; i < 40; i += 1) await turns();
-    t.ok(most > 1 && most <= PARKED, `${most} polls were parked at a time`);
-
-    for (const page of pages) {
-      await page.bringToFront();
-      await among(page);
-      await resting(page);
-      const [sprite] = (await look(page)).list;
-      await page.focus('#stage');
-      t.ok(sprite);
-      await page.keyboard.press('Shift+ArrowRight');
-      await until(page, 'thrown', 1);
-    }
-    const caught = async () => {
-      const { acked, thrown, waiting } = await server.status();
-      return thrown >= TABS && acked === thrown && waiting === 0;
-    };
-    t.ok(await soon(caught), 'whatever was thrown is caught');
-
-    // Longer than a lease: those that wait for their turn have not left.
-    await pages[0].waitForTimeout(15_000);
-    const { joined, expired, left } = await server.status();
-    t.same({ joined, expired, left }, { joined: TABS, expired: 0, left: 0 });
-
-    // A tab that is closed makes room at once.
-    for (const page of pages.splice(2)) await page.close({ runBeforeUnload: true });
-    t.ok(await clients(server, 2));
-    t.ok(await soon(async () => (await server.status()).parked === 2));
-    await end(server, ...pages.slice(0, 1));
+  // Two of the six connections are free for throws, at any time; and every tab gets its turn.
+  const polled = new Set();
+  for (const [i, page] of pages.entries()) {
+    page.on('request', (request) => {
+      if (request.url().includes('/poll/')) polled.add(i);
+    });
   }
-);
+  let most = 0;
+  const turns = async () => {
+    most = Math.max(most, (await server.status()).parked);
+    return polled.size === TABS;
+  };
+  t.ok(await soon(turns), `${polled.size} tabs have polled`);
+  for (let i = 0; i < 40; i += 1) await turns();
+  t.ok(most > 1 && most <= PARKED, `${most} polls were parked at a time`);
+
+  for (const page of pages) {
+    await page.bringToFront();
+    await among(page);
+    await resting(page);
+    const [sprite] = (await look(page)).list;
+    await page.focus('#stage');
+    t.ok(sprite);
+    await page.keyboard.press('Shift+ArrowRight');
+    await until(page, 'thrown', 1);
+  }
+  const caught = async () => {
+    const { acked, thrown, waiting } = await server.status();
+    return thrown >= TABS && acked === thrown && waiting === 0;
+  };
+  t.ok(await soon(caught), 'whatever was thrown is caught');
+
+  // Longer than a lease: those that wait for their turn have not left.
+  await pages[0].waitForTimeout(15_000);
+  const { joined, expired, left } = await server.status();
+  t.same({ joined, expired, left }, { joined: TABS, expired: 0, left: 0 });
+
+  // A tab that is closed makes room at once.
+  for (const page of pages.splice(2)) await page.close({ runBeforeUnload: true });
+  t.ok(await clients(server, 2));
+  t.ok(await soon(async () => (await server.status()).parked === 2));
+  await end(server, ...pages.slice(0, 1));
+});
 
 alone('alone, a tab polls as ever', async (t, { server, page }) => {
   const { client, edge } = await beside(server, page);
@@ -176,70 +173,62 @@ alone('a slow count, or a poll that breaks, is no reason to say "offline"', asyn
   t.same(await states.jsonValue(), []);
 });
 
-alone(
-  'a tab that is closed leaves its sprites to the next one, photos too',
-  async (t, { server, page }) => {
-    await page.setInputFiles('#file', [
-      { name: 'noise.png', mimeType: 'image/png', buffer: noisePng(300, 200) }
-    ]);
-    await holds(page, 2);
-    await resting(page);
-    const ids = (await look(page)).list.map(({ id }) => id);
-    const context = page.context();
-    await page.close({ runBeforeUnload: true });
-    t.ok(await clients(server, 0));
-    const next = await context.newPage();
-    await next.goto(server.base);
-    await online(next);
-    await until(next, 'sprites', 2 + 1); // and the one it greets with
-    const now = (await look(next)).list.map(({ id }) => id);
-    for (const id of ids) t.ok(now.includes(id));
-    t.equal(await next.evaluate(() => localStorage.length), 0, 'nothing is left on the shelf');
-    await remembers(next, 3);
-    // A third tab gets no copies.
-    const third = await context.newPage();
-    await third.goto(server.base);
-    await online(third);
-    await third.waitForTimeout(2500); // by then it has looked at the shelf
-    await holds(third, 1);
-  }
-);
+alone('a closed tab leaves its sprites to the next, photos too', async (t, { server, page }) => {
+  await page.setInputFiles('#file', imageFile('noise.png', noisePng(300, 200)));
+  await holds(page, 2);
+  await resting(page);
+  const ids = (await look(page)).list.map(({ id }) => id);
+  const context = page.context();
+  await page.close({ runBeforeUnload: true });
+  t.ok(await clients(server, 0));
+  const next = await context.newPage();
+  await next.goto(server.base);
+  await online(next);
+  await until(next, 'sprites', 2 + 1); // and the one it greets with
+  const now = (await look(next)).list.map(({ id }) => id);
+  for (const id of ids) t.ok(now.includes(id));
+  t.equal(await next.evaluate(() => localStorage.length), 0, 'nothing is left on the shelf');
+  await remembers(next, 3);
+  // A third tab gets no copies.
+  const third = await context.newPage();
+  await third.goto(server.base);
+  await online(third);
+  await third.waitForTimeout(2500); // by then it has looked at the shelf
+  await holds(third, 1);
+});
 
-alone(
-  'a sprite that is still seen leaving is not doubled by a reload',
-  async (t, { server, page }) => {
-    const seen = [];
-    const { back } = await beside(server, page, ({ id }) => seen.push(id));
-    await resting(page);
-    const [sprite] = (await look(page)).list;
-    // Once it has been noted as thrown no frame is drawn, and the wait for its flight never ends: it is seen leaving
-    // until the reload.
-    await page.evaluate(() => {
-      const { setItem } = Storage.prototype;
-      const { setTimeout } = globalThis;
-      Storage.prototype.setItem = function (key, value) {
-        if (/"flight":"[a-z]/.test(value)) globalThis.requestAnimationFrame = () => 0;
-        setItem.call(this, key, value);
-      };
-      globalThis.setTimeout = (act, time, ...rest) =>
-        time === 250 ? 0 : setTimeout(act, time, ...rest);
-    });
-    await hurl(page, sprite, back);
-    t.ok(await soon(async () => /You threw 1/.test(await page.textContent('#state'))));
-    t.equal((await look(page)).flying, 1, 'it is still seen');
-    // As by the browser's button: the page leaves and joins anew, and no server knows the number of that throw.
-    await page.reload();
-    await online(page);
-    await holds(page, 1);
-    t.not(
-      (await look(page)).list[0].id,
-      sprite.id,
-      'what is here is the one that the page greets with'
-    );
-    t.ok(await soon(() => seen.length > 0));
-    t.same(seen, [sprite.id], 'the thrown one is there, once');
-  }
-);
+alone('a reload doubles no sprite that is seen leaving', async (t, { server, page }) => {
+  const seen = [];
+  const { back } = await beside(server, page, ({ id }) => seen.push(id));
+  await resting(page);
+  const [sprite] = (await look(page)).list;
+  // Once it has been noted as thrown no frame is drawn, and the wait for its flight never ends: it is seen leaving
+  // until the reload.
+  await page.evaluate(() => {
+    const { setItem } = Storage.prototype;
+    const { setTimeout } = globalThis;
+    Storage.prototype.setItem = function (key, value) {
+      if (/"flight":"[a-z]/.test(value)) globalThis.requestAnimationFrame = () => 0;
+      setItem.call(this, key, value);
+    };
+    globalThis.setTimeout = (act, time, ...rest) =>
+      time === 250 ? 0 : setTimeout(act, time, ...rest);
+  });
+  await hurl(page, sprite, back);
+  t.ok(await soon(async () => /You threw 1/.test(await page.textContent('#state'))));
+  t.equal((await look(page)).flying, 1, 'it is still seen');
+  // As by the browser's button: the page leaves and joins anew, and no server knows the number of that throw.
+  await page.reload();
+  await online(page);
+  await holds(page, 1);
+  t.not(
+    (await look(page)).list[0].id,
+    sprite.id,
+    'what is here is the one that the page greets with'
+  );
+  t.ok(await soon(() => seen.length > 0));
+  t.same(seen, [sprite.id], 'the thrown one is there, once');
+});
 
 alone('what is put away can be had back for some seconds', async (t, { page }) => {
   await page.focus('#stage');

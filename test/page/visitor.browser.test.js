@@ -15,6 +15,8 @@ import {
   fill,
   holds,
   hurl,
+  imageFile,
+  kept,
   look,
   memory,
   noisePng,
@@ -36,102 +38,84 @@ const { alone, beside, browser, clients, end, nothingElse, serve, skip } = brows
 
 t.setTimeout(300_000); // of all together, on a machine that does other things too
 
-alone(
-  'a reload comes back to its place, with its sprites; closing leaves at once',
-  async (t, { server, page }) => {
-    await page.locator('.pick').nth(2).click();
-    await resting(page);
-    await holds(page, 2);
-    const id = () => page.evaluate(() => JSON.parse(sessionStorage.getItem('sprites.place')).id);
-    const sprites = async () => (await look(page)).list.map((sprite) => sprite.id);
-    const before = { id: await id(), sprites: await sprites() };
-    const reloads = {
-      'by a script': () => reloadItself(page),
-      'by a key': async () => {
-        await page.keyboard.press('F5'); // Which a browser without a window only tells the page.
-        await page.reload();
-      }
-    };
-    for (const [how, reload] of Object.entries(reloads)) {
-      await reload();
-      await online(page);
-      await holds(page, 2);
-      t.equal(await id(), before.id, `the same place: ${how}`);
-      t.same(await sprites(), before.sprites, 'the same sprites');
-      t.equal((await server.status()).joined, 1);
+const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
+
+alone('a reload keeps place and sprites; closing leaves at once', async (t, { server, page }) => {
+  await page.locator('.pick').nth(2).click();
+  await resting(page);
+  await holds(page, 2);
+  const id = () => page.evaluate(() => JSON.parse(sessionStorage.getItem('sprites.place')).id);
+  const sprites = async () => (await look(page)).list.map((sprite) => sprite.id);
+  const before = { id: await id(), sprites: await sprites() };
+  const reloads = {
+    'by a script': () => reloadItself(page),
+    'by a key': async () => {
+      await page.keyboard.press('F5'); // Which a browser without a window only tells the page.
+      await page.reload();
     }
-
-    // As by the browser's button, which tells the page nothing: it leaves, and joins anew.
-    await page.reload();
+  };
+  for (const [how, reload] of Object.entries(reloads)) {
+    await reload();
     await online(page);
     await holds(page, 2);
-    t.same(await sprites(), before.sprites, 'the same sprites all the same');
-    t.ok(await clients(server, 1), 'and no place is left behind');
-
-    await page.close({ runBeforeUnload: true });
-    t.ok(await clients(server, 0), 'gone without waiting for the lease');
+    t.equal(await id(), before.id, `the same place: ${how}`);
+    t.same(await sprites(), before.sprites, 'the same sprites');
+    t.equal((await server.status()).joined, 1);
   }
-);
 
-alone(
-  'a duplicated tab joins anew and has no copies of the sprites',
-  async (t, { server, page }) => {
-    const [{ id }] = (await look(page)).list;
-    const copy = await duplicate(page);
-    t.ok(await clients(server, 2));
-    await holds(copy, 1);
-    t.not((await look(copy)).list[0].id, id);
-    t.equal(
-      await page.evaluate(() => document.body.dataset.state),
-      'online',
-      'and the first one noticed nothing'
-    );
-  }
-);
+  // As by the browser's button, which tells the page nothing: it leaves, and joins anew.
+  await page.reload();
+  await online(page);
+  await holds(page, 2);
+  t.same(await sprites(), before.sprites, 'the same sprites all the same');
+  t.ok(await clients(server, 1), 'and no place is left behind');
 
-alone(
-  'a tab whose place another takes over says so and joins anew',
-  async (t, { server, page }) => {
-    const resume = await memory(page, 'place');
-    const other = new Client({ base: server.base, resume, onSprite() {} });
-    const said = reads(page, '#toast', 'Another tab has taken over');
-    other.start();
-    await said;
-    await online(page);
-    t.ok(await clients(server, 2));
-    t.not((await memory(page, 'place')).id, resume.id);
-    t.equal(other.id, resume.id);
-    await other.leave();
-  }
-);
+  await page.close({ runBeforeUnload: true });
+  t.ok(await clients(server, 0), 'gone without waiting for the lease');
+});
 
-alone('an image file becomes a sprite that fits a throw', async (t, { page }) => {
-  await page.setInputFiles('#file', [
-    { name: 'noise.png', mimeType: 'image/png', buffer: noisePng(900, 600) }
-  ]);
-  await remembers(page, 2);
-  const { picture } = (await memory(page, 'desktop')).sprites[1].sprite;
-  t.match(picture, /^data:image\/(webp|png);base64,/);
-  t.ok(picture.length <= 12_000, `${picture.length} characters`);
+alone('a duplicated tab joins anew, without copies', async (t, { server, page }) => {
+  const [{ id }] = (await look(page)).list;
+  const copy = await duplicate(page);
+  t.ok(await clients(server, 2));
+  await holds(copy, 1);
+  t.not((await look(copy)).list[0].id, id);
+  t.equal(
+    await page.evaluate(() => document.body.dataset.state),
+    'online',
+    'and the first one noticed nothing'
+  );
+});
 
-  // Dropped from a file manager.
-  await page.evaluate(async () => {
-    const canvas = document.createElement('canvas');
-    canvas.width = 40;
-    canvas.height = 80;
-    canvas.getContext('2d').fillRect(0, 0, 40, 80);
-    const blob = await new Promise((go) => void canvas.toBlob(go));
-    const dataTransfer = new DataTransfer();
-    dataTransfer.items.add(new File([blob], 'black.png', { type: 'image/png' }));
-    const where = { clientX: 300, clientY: 200 };
-    const event = { bubbles: true, cancelable: true, dataTransfer, ...where };
-    document.getElementById('stage').dispatchEvent(new DragEvent('dragover', event));
-    document.getElementById('stage').dispatchEvent(new DragEvent('drop', event));
-  });
+alone('a tab that loses its place says so and joins anew', async (t, { server, page }) => {
+  const resume = await memory(page, 'place');
+  const other = new Client({ base: server.base, resume, onSprite() {} });
+  const said = reads(page, '#toast', 'Another tab has taken over');
+  other.start();
+  await said;
+  await online(page);
+  t.ok(await clients(server, 2));
+  t.not((await memory(page, 'place')).id, resume.id);
+  t.equal(other.id, resume.id);
+  await other.leave();
+});
+
+alone('an image dropped from a file manager lies where it was dropped', async (t, { page }) => {
+  await page.evaluate(
+    (bytes) => {
+      const dataTransfer = new DataTransfer();
+      dataTransfer.items.add(new File([new Uint8Array(bytes)], 'a.png', { type: 'image/png' }));
+      const where = { clientX: 300, clientY: 200 };
+      const event = { bubbles: true, cancelable: true, dataTransfer, ...where };
+      for (const type of ['dragover', 'drop'])
+        document.getElementById('stage').dispatchEvent(new DragEvent(type, event));
+    },
+    [...noisePng(40, 80)]
+  );
   await page.waitForFunction(() =>
     /\b300 200\b/.test(document.getElementById('stage').dataset.where)
   );
-  t.ok(true, 'it lies where it was dropped');
+  t.pass('it lies there');
 });
 
 /** In a page: waits until all has come to rest once more. */
@@ -184,9 +168,7 @@ alone('what is taken by hand is walked by key', { others: 11 }, async (t, { page
   await holds(page, 3);
   await walks('dragged out of the tray');
 
-  await page.setInputFiles('#file', [
-    { name: 'noise.png', mimeType: 'image/png', buffer: noisePng(30, 30) }
-  ]);
+  await page.setInputFiles('#file', imageFile('noise.png'));
   await holds(page, 4);
   await walks('an image file');
 
@@ -198,11 +180,8 @@ alone('what is taken by hand is walked by key', { others: 11 }, async (t, { page
 });
 
 alone("what can't be taken is said: too many files, too large ones", async (t, { page }) => {
-  const image = (name) => ({ name, mimeType: 'image/png', buffer: noisePng(20, 20) });
-  await page.setInputFiles(
-    '#file',
-    'abcdefghij'.split('').map((name) => image(`${name}.png`))
-  );
+  const ten = [...'abcdefghij'].map((name) => imageFile(`${name}.png`));
+  await page.setInputFiles('#file', ten);
   await reads(page, '#toast', 'Eight at a time: 2');
   await holds(page, 9);
 
@@ -216,12 +195,10 @@ alone("what can't be taken is said: too many files, too large ones", async (t, {
   const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 20 10" width="20" height="10"
     onload="fetch('/owned')"><rect width="20" height="10" fill="red"/>
     <image href="http://127.0.0.1:9/outside.png"/></svg>`;
-  await page.setInputFiles('#file', [
-    { name: 'drawing.svg', mimeType: 'image/svg+xml', buffer: Buffer.from(svg) }
-  ]);
+  await page.setInputFiles('#file', imageFile('drawing.svg', svg, 'image/svg+xml'));
   await holds(page, 10);
   await remembers(page, 10);
-  const { picture } = (await memory(page, 'desktop')).sprites.at(-1).sprite;
+  const { picture } = (await kept(page)).at(-1).sprite;
   const color = await page.evaluate(async (url) => {
     const element = new Image();
     element.src = url;
@@ -237,39 +214,11 @@ alone("what can't be taken is said: too many files, too large ones", async (t, {
     ['broken.svg', 'image/svg+xml', '<svg'],
     ['text.png', 'image/png', 'this is no image']
   ]) {
-    await page.setInputFiles('#file', [{ name, mimeType, buffer: Buffer.from(text) }]);
+    await page.setInputFiles('#file', imageFile(name, text, mimeType));
     await reads(page, '#toast', `${name} is no image`);
   }
   t.notOk(browser.requests.some((url) => /owned|outside/.test(url)));
 });
-
-alone(
-  'a screen reader hears the news while they pour in',
-  { args: ['--throw-rate', '0'] },
-  async (t, { server, page }) => {
-    const { client, edge } = await beside(server, page);
-    // What it says by itself is said: no timer of before the clock is pending.
-    await page.waitForFunction(() => {
-      const text = (selector) => document.querySelector(selector).textContent;
-      return document.body.dataset.people === '2' && text('#news').endsWith(text('#state span'));
-    });
-    await page.clock.install();
-    await page.clock.pauseAt(Date.now() + 2000); // And it stands still but where it is told.
-    await page.evaluate(() => {
-      document.getElementById('news').textContent = '';
-    });
-    // One every 300 ms: they go on until one is heard of, for a timer of before the clock may be
-    // under way and has to run out first.
-    const heard = async () => /A fish came in by/.test(await page.textContent('#news'));
-    for (let i = 1; i <= 100 && !(await heard()); i += 1) {
-      const sprite = { id: `news-${i}`, picture: 'fish', at: 0.5, speed: [0, 0] };
-      await client.throw(edge, sprite);
-      await until(page, 'caught', i);
-      await page.clock.runFor(300);
-    }
-    t.match(await page.textContent('#news'), /A fish came in by the (right|lower) edge/);
-  }
-);
 
 alone('a double click, two taps and Enter open one large', async (t, { server, page }) => {
   await resting(page);
@@ -299,11 +248,7 @@ alone('a double click, two taps and Enter open one large', async (t, { server, p
   t.notOk(await viewer.isVisible());
   await page.close();
 
-  const phone = await browser.visit(server.base, {
-    viewport: { width: 390, height: 844 },
-    isMobile: true,
-    hasTouch: true
-  });
+  const phone = await browser.visit(server.base, PHONE);
   t.match(await phone.locator('.hint').textContent(), /two taps open one/i);
   t.ok(await phone.locator('.hint').isVisible(), 'a phone is told');
   await resting(phone);
@@ -374,7 +319,7 @@ alone('the right button takes nothing out of the tray', async (t, { page }) => {
   t.equal((await look(page)).sprites, 1);
 });
 
-alone('two fingers on one sprite', { visit: { hasTouch: true } }, async (t, { page }) => {
+alone('two fingers on one sprite', { hasTouch: true }, async (t, { page }) => {
   await resting(page);
   const [{ x, y }] = (await look(page)).list;
   const session = await page.context().newCDPSession(page);
@@ -390,20 +335,16 @@ alone('two fingers on one sprite', { visit: { hasTouch: true } }, async (t, { pa
   await holds(page, 1);
 });
 
-alone(
-  'a name of the desktop that is too long does not stop it',
-  { others: 11 },
-  async (t, { page }) => {
-    await page.evaluate((desktop) => {
-      localStorage.setItem('sprites.preferences', JSON.stringify({ desktop }));
-    }, 'x'.repeat(41));
-    await page.reload();
-    await online(page);
-    await page.focus('#stage');
-    await page.keyboard.press('Shift+ArrowLeft');
-    await until(page, 'thrown', 1);
-  }
-);
+alone('a name that is too long stops nothing', { others: 11 }, async (t, { page }) => {
+  await page.evaluate((desktop) => {
+    localStorage.setItem('sprites.preferences', JSON.stringify({ desktop }));
+  }, 'x'.repeat(41));
+  await page.reload();
+  await online(page);
+  await page.focus('#stage');
+  await page.keyboard.press('Shift+ArrowLeft');
+  await until(page, 'thrown', 1);
+});
 
 /** A photograph, as a phone's camera makes it: a JPEG of 1600 by 1200. */
 async function photograph(page) {
@@ -419,7 +360,7 @@ async function photograph(page) {
     }
     return canvas.toDataURL('image/jpeg', 0.9).split(',')[1];
   });
-  return { name: 'Grandma.jpg', mimeType: 'image/jpeg', buffer: Buffer.from(base64, 'base64') };
+  return imageFile('Grandma.jpg', Buffer.from(base64, 'base64'), 'image/jpeg');
 }
 
 /** What is open, and the file that it is saved as. */
@@ -458,7 +399,7 @@ for (const [maxSprite, side, hasPhoto, most = maxSprite] of [
     await one.keyboard.press(there === 'right' ? 'Shift+ArrowRight' : 'Shift+ArrowDown');
     await until(two, 'caught', 1);
     await remembers(two, 2);
-    const { sprite } = (await memory(two, 'desktop')).sprites.find(({ stranger }) => stranger);
+    const { sprite } = (await kept(two)).find(({ stranger }) => stranger);
     t.match(sprite, { name: 'Grandma', picture: /^data:image\/webp;/ });
     t.ok(sprite.picture.length <= 12_000, 'a picture that every reader shows');
     t.equal(sprite.photo !== undefined, hasPhoto);
@@ -485,50 +426,46 @@ for (const [maxSprite, side, hasPhoto, most = maxSprite] of [
   });
 }
 
-alone(
-  'a double click at what moves opens it, aimed where it was',
-  { visit: { deviceScaleFactor: 1 } }, // It reads from the canvas where a sprite is.
-  async (t, { page }) => {
-    await resting(page);
-    const [{ x, y }] = (await look(page)).list;
-    await drag(page, { x, y }, { x: 100, y }, { still: 300 });
-    await resting(page);
-    // A hand is a tenth of a second behind: it clicks where the sprite was drawn six frames ago.
-    await page.evaluate((top) => {
-      const stage = document.getElementById('stage');
-      const { setTransform } = CanvasRenderingContext2D.prototype;
-      const seen = [];
-      let now = 0;
-      CanvasRenderingContext2D.prototype.setTransform = function (...args) {
-        if (this.canvas === stage && args.length === 6 && args[4] > 0) now = args[4];
-        return setTransform.apply(this, args);
-      };
-      const click = (clientX) => {
-        for (const type of ['pointerdown', 'pointerup', 'pointerdown', 'pointerup', 'dblclick']) {
-          const kind = type === 'dblclick' ? MouseEvent : PointerEvent;
-          const clientY = top;
-          stage.dispatchEvent(new kind(type, { pointerId: 1, clientX, clientY, bubbles: true }));
-        }
-      };
-      // In the sprite's own time, of which a frame has 50 ms at most, however late it is drawn.
-      let time = 0;
-      let last = Infinity;
-      const watch = (drawn) => {
-        time += Math.min(50, Math.max(0, drawn - last));
-        last = drawn;
-        seen.push({ x: now, time });
-        const aimed = seen.findLast((one) => time - one.time >= 80);
-        const half = 46;
-        if (aimed && now - aimed.x > half) click(aimed.x);
-        else requestAnimationFrame(watch);
-      };
-      requestAnimationFrame(watch);
-    }, y);
-    await drag(page, { x: 100, y }, { x: 160, y }, { pace: 10 });
-    await page.locator('#viewer').waitFor();
-    t.equal((await look(page)).thrown, 0);
-  }
-);
+alone('a double click opens what moves', { deviceScaleFactor: 1 }, async (t, { page }) => {
+  await resting(page);
+  const [{ x, y }] = (await look(page)).list;
+  await drag(page, { x, y }, { x: 100, y }, { still: 300 });
+  await resting(page);
+  // A hand is a tenth of a second behind: it clicks where the sprite was drawn six frames ago, as the canvas says.
+  await page.evaluate((top) => {
+    const stage = document.getElementById('stage');
+    const { setTransform } = CanvasRenderingContext2D.prototype;
+    const seen = [];
+    let now = 0;
+    CanvasRenderingContext2D.prototype.setTransform = function (...args) {
+      if (this.canvas === stage && args.length === 6 && args[4] > 0) now = args[4];
+      return setTransform.apply(this, args);
+    };
+    const click = (clientX) => {
+      for (const type of ['pointerdown', 'pointerup', 'pointerdown', 'pointerup', 'dblclick']) {
+        const kind = type === 'dblclick' ? MouseEvent : PointerEvent;
+        const clientY = top;
+        stage.dispatchEvent(new kind(type, { pointerId: 1, clientX, clientY, bubbles: true }));
+      }
+    };
+    // In the sprite's own time, of which a frame has 50 ms at most, however late it is drawn.
+    let time = 0;
+    let last = Infinity;
+    const watch = (drawn) => {
+      time += Math.min(50, Math.max(0, drawn - last));
+      last = drawn;
+      seen.push({ x: now, time });
+      const aimed = seen.findLast((one) => time - one.time >= 80);
+      const half = 46;
+      if (aimed && now - aimed.x > half) click(aimed.x);
+      else requestAnimationFrame(watch);
+    };
+    requestAnimationFrame(watch);
+  }, y);
+  await drag(page, { x: 100, y }, { x: 160, y }, { pace: 10 });
+  await page.locator('#viewer').waitFor();
+  t.equal((await look(page)).thrown, 0);
+});
 
 alone('a browser that may keep nothing has a desktop', { others: 11 }, async (t, { page }) => {
   await page.addInitScript(denyStorage);
@@ -557,146 +494,127 @@ alone('after a sleep it asks again at once: the parked poll may be dead', async 
   t.pass('it asks for its place, which is answered at once, and polls anew');
 });
 
-alone(
-  'what comes in is never trusted',
-  { args: ['--throw-rate', '0'] },
-  async (t, { server, page }) => {
-    const { client, edge } = await beside(server, page);
-    const good = { id: 'x', picture: 'ball', at: 0.5, speed: [0, 0] };
-    const url = (type, bytes) => `data:image/${type};base64,${bytes.toString('base64')}`;
-    // What else is none: test/vectors/sprites.json.
-    const bad = [
-      { ...good, picture: 'javascript:document.title="owned"' },
-      { ...good, picture: url('png', png(30_000, 30_000, Buffer.alloc(40))) },
-      '{"__proto__":{"picture":"ball"},"id":"x","at":0.5,"speed":[0,0]}'
-    ];
-    for (const sprite of bad) t.match(await client.throw(edge, sprite), { thrown: true });
-    await until(page, 'refused', bad.length);
-    t.equal((await look(page)).caught, 0);
+alone('what comes in is never trusted', async (t, { server, page }) => {
+  const { client, edge } = await beside(server, page);
+  const good = { id: 'x', picture: 'ball', at: 0.5, speed: [0, 0] };
+  const url = (type, bytes) => `data:image/${type};base64,${bytes.toString('base64')}`;
+  // What else is none: test/vectors/sprites.json.
+  const bad = [
+    { ...good, picture: 'javascript:document.title="owned"' },
+    { ...good, picture: url('png', png(30_000, 30_000, Buffer.alloc(40))) },
+    '{"__proto__":{"picture":"ball"},"id":"x","at":0.5,"speed":[0,0]}'
+  ];
+  for (const sprite of bad) t.match(await client.throw(edge, sprite), { thrown: true });
+  await until(page, 'refused', bad.length);
+  t.equal((await look(page)).caught, 0);
 
-    // Damaged further in: a torn sticker is shown.
-    await client.throw(edge, {
-      ...good,
-      id: 'torn',
-      picture: url('png', png(9, 9, Buffer.alloc(40)))
-    });
-    await client.throw(edge, { ...good, id: 'last', name: '<img src=x onerror=alert(1)>' });
-    await until(page, 'caught', 2);
-    await holds(page, 3);
-    t.equal(await page.locator('img').count(), 0, 'names are drawn, not parsed');
-    t.not(await page.title(), 'owned');
-  }
-);
+  // Damaged further in: a torn sticker is shown.
+  await client.throw(edge, {
+    ...good,
+    id: 'torn',
+    picture: url('png', png(9, 9, Buffer.alloc(40)))
+  });
+  await client.throw(edge, { ...good, id: 'last', name: '<img src=x onerror=alert(1)>' });
+  await until(page, 'caught', 2);
+  await holds(page, 3);
+  t.equal(await page.locator('img').count(), 0, 'names are drawn, not parsed');
+  t.not(await page.title(), 'owned');
+});
 
-alone(
-  'a picture larger than it said, or of too many scans, is not shown, and none is decoded beside another',
-  async (t, { page }) => {
-    const url = (width, height) =>
-      `data:image/png;base64,${noisePng(width, height).toString('base64')}`;
-    const scans = (count) =>
-      `data:image/jpeg;base64,${Buffer.from(`ffd8${'ffda'.repeat(count)}`, 'hex').toString('base64')}`;
-    const sizes = await page.evaluate(
-      async (urls) => {
-        const { decodePicture } = await import('/page/images.js');
-        const decode = createImageBitmap;
-        let under = 0;
-        let most = 0;
-        const tried = [];
-        globalThis.createImageBitmap = async (blob) => {
-          under += 1;
-          most = Math.max(most, under);
-          tried.push(blob.size);
-          try {
-            return await decode(blob);
-          } finally {
-            under -= 1;
-          }
-        };
-        const bitmaps = await Promise.all(urls.map((url) => decodePicture(url)));
-        const sides = bitmaps.map((bitmap) => bitmap && [bitmap.width, bitmap.height]);
-        return { most, sides, scanned: tried.slice(4) };
-      },
-      [url(512, 1), url(513, 1), url(1, 513), url(9, 9), scans(101), scans(100)]
-    );
-    t.same(sizes, { most: 1, sides: [[512, 1], null, null, [9, 9], null, null], scanned: [202] });
-  }
-);
+alone('pictures are decoded one by one, within bounds', async (t, { page }) => {
+  const url = (width, height) =>
+    `data:image/png;base64,${noisePng(width, height).toString('base64')}`;
+  const scans = (count) =>
+    `data:image/jpeg;base64,${Buffer.from(`ffd8${'ffda'.repeat(count)}`, 'hex').toString('base64')}`;
+  const sizes = await page.evaluate(
+    async (urls) => {
+      const { decodePicture } = await import('/page/images.js');
+      const decode = createImageBitmap;
+      let under = 0;
+      let most = 0;
+      const tried = [];
+      globalThis.createImageBitmap = async (blob) => {
+        under += 1;
+        most = Math.max(most, under);
+        tried.push(blob.size);
+        try {
+          return await decode(blob);
+        } finally {
+          under -= 1;
+        }
+      };
+      const bitmaps = await Promise.all(urls.map((url) => decodePicture(url)));
+      const sides = bitmaps.map((bitmap) => bitmap && [bitmap.width, bitmap.height]);
+      return { most, sides, scanned: tried.slice(4) };
+    },
+    [url(512, 1), url(513, 1), url(1, 513), url(9, 9), scans(101), scans(100)]
+  );
+  t.same(sizes, { most: 1, sides: [[512, 1], null, null, [9, 9], null, null], scanned: [202] });
+});
 
-alone(
-  'a full desktop: its own sprites stay, and nothing gets lost',
-  { args: ['--throw-rate', '0'] },
-  async (t, { server, page }) => {
-    await fill(page, 200);
+alone('on a full desktop its own sprites stay; none is lost', async (t, { server, page }) => {
+  await fill(page, 200);
+  await page.keyboard.press('Delete');
+  await remembers(page, 199); // so that the 200 below are those of after it
+  await fill(page, 200);
+  await page.keyboard.press('Control+z');
+  t.match(await page.textContent('#toast'), /full, with 200 sprites/, 'nor is one had back');
+  const ids = async () => (await kept(page)).map(({ sprite }) => sprite.id);
+  await remembers(page, 200);
+  const own = (await ids()).sort();
+  await page.locator('.pick').first().click();
+  t.match(await page.textContent('#toast'), /full, with 200 sprites/);
+  t.equal((await look(page)).sprites, 200, 'and what the visitor takes changes nothing');
+
+  const seen = [];
+  const {
+    client,
+    edge,
+    back: from
+  } = await beside(server, page, (sprite, { from: by }) => seen.push({ ...sprite, from: by }));
+  const guest = { id: 'guest', picture: 'ghost', at: 0.25, speed: [2.5, 0], name: 'Boo' };
+  t.match(await client.throw(edge, guest), { thrown: true });
+  t.ok(await soon(async () => seen.length > 0), 'it flies on, by the opposite edge');
+  t.same(seen, [{ ...guest, from }], 'as fast as it came, at the same height');
+  t.match(await page.textContent('#toast'), /full: what comes in flies on/);
+  await holds(page, 200);
+  await remembers(page, 200);
+  t.same((await ids()).sort(), own);
+
+  // Where it can't fly on it comes back, up to twice as many; the rest waits in the mailbox.
+  const busy = {
+    status: 503,
+    contentType: 'application/problem+json',
+    body: JSON.stringify({ type: 'urn:sprites:neighbor-busy', status: 503 })
+  };
+  await page.route('**/throw/**', (route) => route.fulfill(busy));
+  const more = [];
+  for (let i = 0; i < 206; i += 1) more.push(`more-${i}`);
+  for (const id of more) await client.throw(edge, { ...guest, id });
+  await holds(page, 400);
+  t.ok(await soon(async () => (await server.status()).waiting === 6));
+  await page.unroute('**/throw/**');
+  await resting(page);
+  await page.evaluate(() => document.activeElement.blur());
+  for (let i = 0; i < 12; i += 1) {
+    await page.keyboard.press('PageDown');
     await page.keyboard.press('Delete');
-    await remembers(page, 199); // so that the 200 below are those of after it
-    await fill(page, 200);
-    await page.keyboard.press('Control+z');
-    t.match(await page.textContent('#toast'), /full, with 200 sprites/, 'nor is one had back');
-    const ids = async () => (await memory(page, 'desktop')).sprites.map(({ sprite }) => sprite.id);
-    await remembers(page, 200);
-    const own = (await ids()).sort();
-    await page.locator('.pick').first().click();
-    t.match(await page.textContent('#toast'), /full, with 200 sprites/);
-    t.equal((await look(page)).sprites, 200, 'and what the visitor takes changes nothing');
-
-    const seen = [];
-    const {
-      client,
-      edge,
-      back: from
-    } = await beside(server, page, (sprite, { from: by }) => seen.push({ ...sprite, from: by }));
-    const guest = { id: 'guest', picture: 'ghost', at: 0.25, speed: [2.5, 0], name: 'Boo' };
-    t.match(await client.throw(edge, guest), { thrown: true });
-    t.ok(await soon(async () => seen.length > 0), 'it flies on, by the opposite edge');
-    t.same(seen, [{ ...guest, from }], 'as fast as it came, at the same height');
-    t.match(await page.textContent('#toast'), /full: what comes in flies on/);
-    await holds(page, 200);
-    await remembers(page, 200);
-    t.same((await ids()).sort(), own);
-
-    // Where it can't fly on it comes back, up to twice as many; the rest waits in the mailbox.
-    const busy = {
-      status: 503,
-      contentType: 'application/problem+json',
-      body: JSON.stringify({ type: 'urn:sprites:neighbor-busy', status: 503 })
-    };
-    await page.route('**/throw/**', (route) => route.fulfill(busy));
-    const more = [];
-    for (let i = 0; i < 206; i += 1) more.push(`more-${i}`);
-    for (const id of more) await client.throw(edge, { ...guest, id });
-    await holds(page, 400);
-    t.ok(await soon(async () => (await server.status()).waiting === 6));
-    await page.unroute('**/throw/**');
-    await resting(page);
-    await page.evaluate(() => document.activeElement.blur());
-    for (let i = 0; i < 12; i += 1) {
-      await page.keyboard.press('PageDown');
-      await page.keyboard.press('Delete');
-    }
-    await page.waitForFunction(() => {
-      const { passed, flying } = document.getElementById('stage').dataset;
-      return passed === '207' && flying === '0';
-    });
-    t.ok(await soon(async () => (await server.status()).waiting === 0));
-    const counts = await server.status();
-    t.match(counts, { thrown: counts.acked, lost: 0 });
-    // 400 and the 6 that waited, without the 12 put away and the guest, which was seen before.
-    const kept = async () => (await look(page)).sprites + seen.length - 1;
-    t.ok(await soon(async () => (await kept()) === 394), `none is missing: ${await kept()}`);
   }
-);
+  await page.waitForFunction(() => {
+    const { passed, flying } = document.getElementById('stage').dataset;
+    return passed === '207' && flying === '0';
+  });
+  t.ok(await soon(async () => (await server.status()).waiting === 0));
+  const counts = await server.status();
+  t.match(counts, { thrown: counts.acked, lost: 0 });
+  // 400 and the 6 that waited, without the 12 put away and the guest, which was seen before.
+  const kept = async () => (await look(page)).sprites + seen.length - 1;
+  t.ok(await soon(async () => (await kept()) === 394), `none is missing: ${await kept()}`);
+});
 
 alone(
-  'a phone: fingers throw, and take from the tray',
-  {
-    others: 11,
-    visit: {
-      viewport: { width: 390, height: 844 },
-      deviceScaleFactor: 2,
-      isMobile: true,
-      hasTouch: true
-    }
-  },
+  'fingers throw, and take from the tray',
+  { others: 11, deviceScaleFactor: 2, ...PHONE },
   async (t, { page }) => {
     await page.locator('.pick').nth(3).tap();
     await resting(page);
@@ -724,7 +642,7 @@ for (const [reducedMotion, name] of [
   ['reduce', 'reduced motion: no ornament moves, and it still throws'],
   ['no-preference', 'else a throw leaves a ripple, and what is quick leans']
 ]) {
-  alone(name, { visit: { reducedMotion } }, async (t, { page }) => {
+  alone(name, { reducedMotion }, async (t, { page }) => {
     await page.waitForFunction(() => document.getElementById('count').textContent === '1');
     if (reducedMotion === 'reduce') {
       t.equal(await page.evaluate(() => document.getAnimations().length), 0);

@@ -14,7 +14,7 @@ export const SIZES = {
 
 /**
  * @param {import('tap').Test} t the file's own
- * @returns {object} what browserRig gives, and `room(t, games)`
+ * @returns {object} what browserRig gives, `room(t, how)`, and `playing(name, [how], test)`: a test that is given a room
  */
 export function arenaRig(t) {
   const rig = browserRig(t);
@@ -68,7 +68,12 @@ export function arenaRig(t) {
     };
   }
 
-  return { ...rig, room };
+  /** A test in an arena of its own: see `room`, and how it is made by `how`. */
+  function playing(name, how, test = how) {
+    t.test(name, { skip: rig.skip }, async (t) => test(t, await room(t, how)));
+  }
+
+  return { ...rig, playing, room };
 }
 
 export const PAGES = { phone: 'play/hall', field: 'field/hall', panel: 'control/hall' };
@@ -78,6 +83,13 @@ export async function unlock(panel, token = TOKEN) {
   await panel.fill('#token', token);
   await panel.click('#token-form button');
   if (token === TOKEN) await panel.locator('#main:focus').waitFor();
+}
+
+/** @returns {Promise<import('playwright-core').Page>} the panel, opened; `visit` as a room gives it */
+export async function unlocked(visit, size) {
+  const panel = await visit(PAGES.panel, size);
+  await unlock(panel);
+  return panel;
 }
 
 /** Gives a phone a name, as a person does. */

@@ -74,8 +74,8 @@ class Server {
   }
 
   async start() {
-    const command = [...SPRITES, '--capacity', '1000', ...this.#args];
-    const { child, listening } = launch({ port: this.#port }, { command });
+    const options = { port: this.#port, capacity: 1000, 'throw-rate': 0, drain: 0 };
+    const { child, listening } = launch(options, { command: [...SPRITES, ...this.#args] });
     this.#child = child;
     const { port, adminPort } = await listening;
     this.#port = port;
@@ -299,6 +299,11 @@ export function memory(page, of) {
   return page.evaluate((key) => JSON.parse(sessionStorage.getItem(key)), `sprites.${of}`);
 }
 
+/** @returns {Promise<object[]>} the sprites that the tab remembers, as entries of lib/page/store.js */
+export async function kept(page) {
+  return (await memory(page, 'desktop')).sprites;
+}
+
 /** Waits until the tab remembers so many sprites. */
 export function remembers(page, count) {
   return page.waitForFunction(
@@ -387,6 +392,11 @@ export function noisePng(width, height) {
   return png(width, height, deflateSync(rows, { level: 1 }));
 }
 
+/** A file as `setInputFiles` takes it. */
+export const imageFile = (name, data = noisePng(30, 30), mimeType = 'image/png') => ({
+  ...{ name, mimeType, buffer: Buffer.from(data) }
+});
+
 /** A PNG by its size and its data, which need not match. */
 export function png(width, height, data) {
   const head = Buffer.alloc(13);
@@ -418,7 +428,7 @@ function chunk(type, data) {
  * @returns {object} `browser`; `skip`, for every test; `serve(...args)` starts a server for one
  *     test; `end(server, ...pages)` ends it and its visitors; `alone(name, [how], test)` is a test with
  *     one visitor, `page`, on a `server` of its own, which end with it. `how.args`: the server's,
- *     `how.others`: idle clients on it, `how.visit`: options of the visit; `clients(server, count)` waits until
+ *     `how.others`: idle clients on it, the rest: options of the visit; `clients(server, count)` waits until
  *     it knows so many; `beside(server, page, onSprite)` joins the one other client there is, until the server ends: what it
  *     throws over `edge` the page gets by `back`; `nothingElse()` is the last test: no page has complained or asked another host
  */
@@ -457,7 +467,7 @@ export function browserRig(t) {
     serve,
     end,
     alone(name, how, test = how) {
-      const { args = [], others = 0, visit } = how;
+      const { args = [], others = 0, ...visit } = how;
       t.test(name, { skip }, async (t) => {
         // For as long as the test takes: what is thrown to one that is gone flies on, and here in the end.
         const server = await serve(...(others > 0 ? ['--lease', '300'] : []), ...args);

@@ -24,3 +24,6 @@ export const say = (unit, value) => (isNumber(value) ? UNITS[unit][1](value) : '
 
 /** @param {string} unit @param {number} value @returns {string} the same for an axis */
 export const short = (unit, value) => UNITS[unit][0](value);
+
+/** @param {number} count @param {string} word @returns {string} 1 machine, 2 machines */
+export const many = (count, word) => `${count} ${word}${count === 1 ? '' : 's'}`;

@@ -1,7 +1,6 @@
 import { figures, make, put, style } from '../../arena-pages/elements.js';
 import { Plot, Track } from '../../arena-pages/plots.js';
-import { say } from '../../arena-pages/units.js';
-import { many } from './report.js';
+import { many, say } from '../../arena-pages/units.js';
 
 /** Load on the big screen: how much there is, how quick, and that nothing is missing. */
 

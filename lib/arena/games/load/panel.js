@@ -1,9 +1,8 @@
 import { make, put, style } from '../../arena-pages/elements.js';
 import { Plot, Track } from '../../arena-pages/plots.js';
-import { say } from '../../arena-pages/units.js';
+import { many, say } from '../../arena-pages/units.js';
 import { account } from './batches.js';
-import { many } from './report.js';
-import { saveButton } from './save.js';
+import { saveButton } from './report.js';
 import { stepper } from './stepper.js';
 
 /** Load on the panel: what there shall be, step by step, and what the server does then. */

@@ -1,3 +1,7 @@
+import { make, put } from '../../arena-pages/elements.js';
+import { contentOf, fill } from '../../arena-pages/report.js';
+import { many } from '../../arena-pages/units.js';
+
 /**
  * A run of the load as the swarm's report has it (lib/swarm/result.js): what the panel has seen, from when it was
  * opened or the round began. What only one engine of a machine could tell is not in it.
@@ -42,7 +46,7 @@ function useOf(track, { first, now }, seconds, sprites) {
  * @param {number} run.ended ms since 1970
  * @returns {object} a Result
  */
-export function resultOf({ track, value, control, first, now, url, ended }) {
+function resultOf({ track, value, control, first, now, url, ended }) {
   const seconds = (track.at.at(-1) ?? 0) - (track.at[0] ?? 0);
   const { machines = 0, phones = 0, torn = 0, list = [] } = value ?? {};
   const { clients, throws, polls, phoneThrows } = control.settings;
@@ -117,5 +121,37 @@ export function resultOf({ track, value, control, first, now, url, ended }) {
   };
 }
 
-/** @param {number} count @param {string} word @returns {string} 1 machine, 2 machines */
-export const many = (count, word) => `${count} ${word}${count === 1 ? '' : 's'}`;
+/**
+ * lib/report/report-body.js makes the self-contained report here, in the browser, of a page that the server has ready
+ * (lib/report/page.js): nothing of the run leaves this machine.
+ */
+async function reportOf(run) {
+  const response = await fetch(new URL('../../swarm/report.txt', import.meta.url));
+  if (!response.ok) throw new Error(`the report's page: ${response.status}`);
+  return fill(await response.text(), contentOf(resultOf(run)));
+}
+
+/**
+ * A button that saves the run.
+ *
+ * @param {HTMLElement} root
+ * @param {() => ?object} run of resultOf; null while there is nothing to save
+ */
+export function saveButton(root, run) {
+  const how = { className: 'act', text: 'Save the report', attributes: { id: 'load-save' } };
+  const button = make('button', { ...how, into: root });
+  const news = make('p', { className: 'soft', attributes: { role: 'status' }, into: root });
+  button.addEventListener('click', async () => {
+    const now = run();
+    if (now === null) return put(news, 'There is nothing to save yet.');
+    try {
+      const href = URL.createObjectURL(new Blob([await reportOf(now)], { type: 'text/html' }));
+      const name = `load-${new Date(now.ended).toISOString().slice(0, 19).replaceAll(':', '-')}.html`;
+      make('a', { attributes: { href, download: name } }).click();
+      setTimeout(() => URL.revokeObjectURL(href), 60_000);
+      return put(news, `Saved as ${name}: one file that needs nothing else.`);
+    } catch (error) {
+      return put(news, `It could not be saved: ${error.message}`);
+    }
+  });
+}
