@@ -608,8 +608,8 @@ alone('on a full desktop its own sprites stay; none is lost', async (t, { server
   const counts = await server.status();
   t.match(counts, { thrown: counts.acked, lost: 0 });
   // 400 and the 6 that waited, without the 12 put away and the guest, which was seen before.
-  const kept = async () => (await look(page)).sprites + seen.length - 1;
-  t.ok(await soon(async () => (await kept()) === 394), `none is missing: ${await kept()}`);
+  const here = async () => (await look(page)).sprites + seen.length - 1;
+  t.ok(await soon(async () => (await here()) === 394), `none is missing: ${await here()}`);
 });
 
 alone(
