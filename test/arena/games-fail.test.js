@@ -5,102 +5,86 @@ import t from 'tap';
 import { arenaOptions, controlOf, enter, MIRROR, tell, valueOf } from '../support/arena.js';
 import { contract, ROOT } from '../support/server.js';
 
-/** Games that do what none should, each with what is told of it. */
-const reducing = (text) => ({ ...MIRROR, 'reduce.js': text });
-const PORT = "import { parentPort } from 'node:worker_threads';";
-/** One that sends by itself what no reducer does, at a reduction. */
-const sending = (what) =>
-  reducing(`${PORT} export const reduce = () => { parentPort.postMessage(${what}); return 1; };`);
-const NOT_ONE = { why: 'bad-value', message: 'it has sent a message that is none of a reducer’s' };
-const nesting = (depth) =>
-  reducing(
-    `export const reduce = () => { let a = 1; for (let i = 0; i < ${depth}; i += 1) a = [a]; return a; };`
-  );
-const WRONG = {
-  throws: [
-    {
-      ...reducing(`import { deep } from './deep.js';\nexport function reduce() {\n  deep();\n}`),
-      'deep.js': `export function deep() {\n\n  throw new Error('no ball\\nhere');\n}`
-    },
-    {
-      ...{ why: 'threw', message: 'no ball', at: /^deep\.js:3$/ },
-      stack: ['deep (deep.js:3:9)', 'reduce (reduce.js:3:3)']
-    }
-  ],
-  endless: [reducing('export const reduce = () => { for (;;); };'), { why: 'too-slow' }],
-  nothing: [reducing('export const reduce = () => undefined;'), { why: 'bad-value' }],
-  promises: [
-    reducing('export const reduce = async () => 1;'),
-    { why: 'bad-value', message: /async/ }
-  ],
-  circle: [
-    reducing('export const reduce = () => { const a = {}; a.a = a; return a; };'),
-    { why: 'bad-value' }
-  ],
-  large: [reducing("export const reduce = () => 'x'.repeat(70000);"), { why: 'bad-value' }],
-  forgetful: [
-    reducing("export const reduce = (now, memory) => { memory.a = 'x'.repeat(70000); return 1; };"),
-    { why: 'bad-value' }
-  ],
-  unreadable: [reducing('\nexport const reduce = ('), { why: 'not-loaded', at: /^reduce\.js:2$/ }],
-  thoughtless: [
-    reducing('setTimeout(() => {\n  null.x;\n}); export const reduce = () => 1;'),
-    { why: 'threw', at: /^reduce\.js:2$/, stack: [/^Timeout.* \(reduce\.js:2:8\)$/] }
-  ],
-  lonely: [
-    reducing("import './nothing.js'; export const reduce = () => 1;"),
-    { why: 'not-loaded', message: /^Cannot find module '[^/]*nothing\.js'/ }
-  ],
-  empty: [reducing('export const other = 1;'), { why: 'not-loaded' }],
-  leaver: [reducing('export const reduce = () => process.exit(1);'), { why: 'threw' }],
-  kills: [
-    reducing('export const reduce = () => process.kill(process.pid, 0);'),
-    { why: 'threw', message: 'process.kill() is not supported in games' }
-  ],
-  'leaves-early': [reducing('process.exit(0);'), { why: 'threw' }],
-  closes: [
-    reducing(`${PORT} export const reduce = () => { parentPort.close(); return 1; };`),
-    { why: 'threw' }
-  ],
+const BAD = { why: 'bad-value' };
+const THREW = { why: 'threw' };
+const SLOW = { why: 'too-slow' };
+const UNLOADED = { why: 'not-loaded' };
+const NOT_ONE = { ...BAD, message: 'it has sent a message that is none of a reducer’s' };
+const NO_KILL = { ...THREW, message: 'process.kill() is not supported in games' };
+
+const nesting = (depth) => `let a = 1; for (let i = 0; i < ${depth}; i += 1) a = [a]; return a;`;
+const sending = (what) => `parentPort.postMessage(${what}); return 1;`;
+const later = (what) => `setTimeout(() => { ${what} }); export const reduce = () => 1;`;
+
+/** What reducers do that none should, each with what is told of it. */
+const REDUCERS = {
+  endless: ['for (;;);', SLOW],
+  waits: ['Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);', SLOW],
+  nothing: ['return undefined;', BAD],
+  circle: ['const a = {}; a.a = a; return a;', BAD],
+  large: ["return 'x'.repeat(70000);", BAD],
+  forgetful: ["memory.a = 'x'.repeat(70000); return 1;", BAD],
   // The reduced feed has a level of its own around the value.
-  deep: [nesting(64), { why: 'bad-value', message: /at most 64 deep/ }],
+  deep: [nesting(64), { ...BAD, message: /at most 64 deep/ }],
+  leaver: ['process.exit(1);', THREW],
+  kills: ['process.kill(process.pid, 0);', NO_KILL],
+  closes: ['parentPort.close(); return 1;', THREW],
+  recursive: ['return reduce();', THREW],
   null: [sending('null'), NOT_ONE],
   undefined: [sending('undefined'), NOT_ONE],
   number: [sending('{ text: 7 }'), NOT_ONE],
   long: [sending("{ text: ' '.repeat(70000) }"), NOT_ONE],
   'memory-object': [sending("{ text: '1', memory: {} }"), NOT_ONE],
-  'no-json': [sending("{ text: '}' }"), { why: 'bad-value' }],
-  'no-words': [sending("{ failed: { why: 'threw', message: { toString: 0 } } }"), { why: 'threw' }],
-  'early-null': [reducing(`${PORT} parentPort.postMessage(null);`), NOT_ONE],
-  'later-null': [
-    reducing('setTimeout(() => { throw null; }); export const reduce = () => 1;'),
-    { why: 'threw', message: 'null' }
+  'no-json': [sending("{ text: '}' }"), BAD],
+  'no-words': [sending("{ failed: { why: 'threw', message: { toString: 0 } } }"), THREW]
+};
+
+/** The same of whole modules. */
+const MODULES = {
+  unreadable: ['\nexport const reduce = (', { ...UNLOADED, at: /^reduce\.js:2$/ }],
+  lonely: [
+    "import './nothing.js';",
+    { ...UNLOADED, message: /^Cannot find module '[^/]*nothing\.js'/ }
   ],
-  'later-object': [
-    reducing('setTimeout(() => { throw { message: 5 }; }); export const reduce = () => 1;'),
-    { why: 'threw', message: '{ message: 5 }' }
+  empty: ['export const other = 1;', UNLOADED],
+  promises: ['export const reduce = async () => 1;', { ...BAD, message: /async/ }],
+  'leaves-early': ['process.exit(0);', THREW],
+  'early-null': ["(await import('node:worker_threads')).parentPort.postMessage(null);", NOT_ONE],
+  thoughtless: [
+    later('\n  null.x;\n'),
+    { ...THREW, at: /^reduce\.js:2$/, stack: [/^Timeout.* \(reduce\.js:2:8\)$/] }
   ],
+  'later-null': [later('throw null;'), { ...THREW, message: 'null' }],
+  'later-object': [later('throw { message: 5 };'), { ...THREW, message: '{ message: 5 }' }],
   rejects: [
-    reducing("Promise.reject(new Error('no hope')); export const reduce = () => 1;"),
-    { why: 'threw', message: 'no hope' }
+    "Promise.reject(new Error('no hope')); export const reduce = () => 1;",
+    { ...THREW, message: 'no hope' }
   ],
-  recursive: [reducing('export const reduce = () => reduce();'), { why: 'threw' }],
-  waits: [
-    reducing(
-      'export const reduce = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);'
-    ),
-    { why: 'too-slow' }
+  throws: [
+    `import { deep } from './deep.js';\nexport function reduce() {\n  deep();\n}`,
+    {
+      ...{ ...THREW, message: 'no ball', at: /^deep\.js:3$/ },
+      stack: ['deep (deep.js:3:9)', 'reduce (reduce.js:3:3)']
+    }
   ]
 };
 
+const reducing = (text) => ({
+  ...{ ...MIRROR, 'reduce.js': text },
+  'deep.js': `export function deep() {\n\n  throw new Error('no ball\\nhere');\n}`
+});
+const doing = (body) =>
+  reducing(`import { parentPort } from 'node:worker_threads';
+    export function reduce({ page, time }, memory) { ${body} }`);
+
+const WRONG = { ...REDUCERS, ...MODULES };
 const games = {
   mirror: MIRROR,
-  'deep-enough': nesting(63),
-  ender: reducing("export const reduce = ({ time }) => ({ page: 'end', over: time > 100 });"),
-  slow: reducing(
-    'export const reduce = ({ page }) => { const end = Date.now() + 300; while (Date.now() < end); return { page }; };'
-  ),
-  ...Object.fromEntries(Object.entries(WRONG).map(([name, [game]]) => [name, game]))
+  'deep-enough': doing(nesting(63)),
+  ender: doing("return { page: 'end', over: time > 100 };"),
+  slow: doing('const end = Date.now() + 300; while (Date.now() < end); return { page };'),
+  ...Object.fromEntries(Object.entries(REDUCERS).map(([name, [body]]) => [name, doing(body)])),
+  ...Object.fromEntries(Object.entries(MODULES).map(([name, [text]]) => [name, reducing(text)]))
 };
 
 contract(t, { options: arenaOptions(t, games) }, (t, server) => {
