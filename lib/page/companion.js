@@ -1,4 +1,5 @@
 import { opposite } from '../client/client.js';
+import { WAYS } from './desktop.js';
 import { between } from './life.js';
 
 /**
@@ -62,10 +63,9 @@ export class Companion {
       half
     );
     const speed = between(SPEED, Math.random());
-    const out = edge === 'left' || edge === 'up' ? -1 : 1;
-    const level = edge === 'left' || edge === 'right';
-    body.vx = level ? out * speed * this.#desktop.width : 0;
-    body.vy = level ? 0 : out * speed * this.#desktop.height;
+    const { over, along, out } = WAYS[edge];
+    body[over.speed] = out * speed * this.#desktop[over.length];
+    body[along.speed] = 0;
     body.flight = edge;
     body.stranger = this.#thrown.get(sprite.id).stranger;
     setTimeout(

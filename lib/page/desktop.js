@@ -34,6 +34,18 @@ const PRESS = 6; // seconds
 const PASSING = [0.4, 1.5]; // seconds: the least and the most one takes that only flies across
 const PEEK_AFTER = 0.7; // seconds without an answer after which a flying sprite shows itself again
 
+/** What of a body and of the desktop is on an axis. */
+const X = { at: 'x', speed: 'vx', length: 'width' };
+const Y = { at: 'y', speed: 'vy', length: 'height' };
+
+/** How each edge lies: the axis that leads over it and the one along it, and which way is out. */
+export const WAYS = {
+  left: { over: X, along: Y, out: -1 },
+  right: { over: X, along: Y, out: 1 },
+  up: { over: Y, along: X, out: -1 },
+  down: { over: Y, along: X, out: 1 }
+};
+
 /**
  * @typedef {object} Body a sprite on this desktop
  * @property {import('../client/sprite.js').Sprite} sprite
@@ -146,20 +158,14 @@ export class Desktop {
    * @returns {Body}
    */
   enter(sprite, from, half) {
-    const level = from === 'left' || from === 'right';
-    const inward = from === 'left' || from === 'up' ? 1 : -1;
-    const length = level ? this.width : this.height;
+    const { over, along, out } = WAYS[from];
+    const length = this[over.length];
     // One that is too slow to get over the edge is helped in.
-    const across = inward * Math.max(sprite.speed[0] * length, FRICTION * half * 1.5 + LIFT_IN);
-    const along = sprite.speed[1] * (level ? this.height : this.width);
-    const edge = inward === 1 ? 0 : length;
-    return this.add(sprite, {
-      x: level ? edge : sprite.at * this.width,
-      y: level ? sprite.at * this.height : edge,
-      vx: level ? across : along,
-      vy: level ? along : across,
-      half
-    });
+    const speed = Math.max(sprite.speed[0] * length, FRICTION * half * 1.5 + LIFT_IN);
+    const entered = { half, [over.at]: out < 0 ? 0 : length, [over.speed]: -out * speed };
+    entered[along.at] = sprite.at * this[along.length];
+    entered[along.speed] = sprite.speed[1] * this[along.length];
+    return this.add(sprite, entered);
   }
 
   /**
@@ -174,11 +180,8 @@ export class Desktop {
   pass(sprite, from, half) {
     const body = this.enter(sprite, from, half);
     const time = Math.min(PASSING[1], Math.max(PASSING[0], 1 / sprite.speed[0]));
-    if (from === 'left' || from === 'right') {
-      body.vx = (Math.sign(body.vx) * this.width) / time;
-    } else {
-      body.vy = (Math.sign(body.vy) * this.height) / time;
-    }
+    const { over, out } = WAYS[from];
+    body[over.speed] = (-out * this[over.length]) / time;
     body.flight = opposite(from);
     return { body, time };
   }
@@ -191,12 +194,9 @@ export class Desktop {
    * @returns {{at: number, speed: [number, number]}}
    */
   crossing(body, edge) {
-    const level = edge === 'left' || edge === 'right';
-    const x = body.vx / this.width;
-    const y = body.vy / this.height;
-    return level
-      ? { at: body.y / this.height, speed: [Math.abs(x), y] }
-      : { at: body.x / this.width, speed: [Math.abs(y), x] };
+    const { over, along } = WAYS[edge];
+    const speed = [over, along].map((axis) => body[axis.speed] / this[axis.length]);
+    return { at: body[along.at] / this[along.length], speed: [Math.abs(speed[0]), speed[1]] };
   }
 
   /** Takes a body into a hand, on top of the others, where it stands still. */
@@ -231,15 +231,10 @@ export class Desktop {
     if (!edge) return;
     body.flight = '';
     body.ticket = null;
-    if (edge === 'left' || edge === 'right') {
-      const inward = edge === 'left' ? 1 : -1;
-      body.x = edge === 'left' ? Math.max(body.x, -half) : Math.min(body.x, this.width + half);
-      body.vx = inward * Math.max(Math.abs(body.vx) * BOUNCE, this.width * BACK);
-    } else {
-      const inward = edge === 'up' ? 1 : -1;
-      body.y = edge === 'up' ? Math.max(body.y, -half) : Math.min(body.y, this.height + half);
-      body.vy = inward * Math.max(Math.abs(body.vy) * BOUNCE, this.height * BACK);
-    }
+    const { over, out } = WAYS[edge];
+    const { at, speed, length } = over;
+    body[at] = out < 0 ? Math.max(body[at], -half) : Math.min(body[at], this[length] + half);
+    body[speed] = -out * Math.max(Math.abs(body[speed]) * BOUNCE, this[length] * BACK);
   }
 
   /** @returns {boolean} whether anything is on its way, or in a hand */
@@ -275,19 +270,15 @@ export class Desktop {
 
   /** @returns {boolean} whether a body was flung away from an edge, and not only trembles there */
   isFlungBack(body, edge) {
-    const across =
-      edge === 'left' || edge === 'right' ? body.vx / this.width : body.vy / this.height;
-    return (edge === 'left' || edge === 'up' ? across : -across) > FLUNG;
+    const { over, out } = WAYS[edge];
+    return (-out * body[over.speed]) / this[over.length] > FLUNG;
   }
 
   /** Sends a body out over an edge, which it is near: as fast as it goes, and not too slow. */
   push(body, edge) {
-    const level = edge === 'left' || edge === 'right';
-    const out = edge === 'left' || edge === 'up' ? -1 : 1;
+    const { over, out } = WAYS[edge];
     body.tame = false;
-    const least = LET_GO * (level ? this.width : this.height);
-    if (level) body.vx = out * Math.max(out * body.vx, least);
-    else body.vy = out * Math.max(out * body.vy, least);
+    body[over.speed] = out * Math.max(out * body[over.speed], LET_GO * this[over.length]);
   }
 
   /**
@@ -433,19 +424,13 @@ export class Desktop {
   /** Out of sight behind its edge; where the answer is late, it looks back over it. */
   #fly(body, time) {
     body.flightTime += time;
-    const { half, flight } = body;
-    const out = body.flightTime > PEEK_AFTER ? half * 0.3 : half * 1.4;
-    if (flight === 'left') body.x = Math.max(-out, body.x + body.vx * time);
-    else if (flight === 'right') body.x = Math.min(this.width + out, body.x + body.vx * time);
-    else if (flight === 'up') body.y = Math.max(-out, body.y + body.vy * time);
-    else body.y = Math.min(this.height + out, body.y + body.vy * time);
-    if (flight === 'left' || flight === 'right') {
-      if (body.flightTime < PEEK_AFTER) body.y += body.vy * time;
-      body.y = Math.min(this.height, Math.max(0, body.y));
-    } else {
-      if (body.flightTime < PEEK_AFTER) body.x += body.vx * time;
-      body.x = Math.min(this.width, Math.max(0, body.x));
-    }
+    const { over, along, out } = WAYS[body.flight];
+    const isLate = body.flightTime > PEEK_AFTER;
+    const hidden = body.half * (isLate ? 0.3 : 1.4);
+    const to = body[over.at] + body[over.speed] * time;
+    body[over.at] = out < 0 ? Math.max(-hidden, to) : Math.min(this[over.length] + hidden, to);
+    if (!isLate) body[along.at] += body[along.speed] * time;
+    body[along.at] = Math.min(this[along.length], Math.max(0, body[along.at]));
     if (body.z > 0) body.z = Math.max(0, body.z - 200 * time);
   }
 }
