@@ -4,6 +4,7 @@ import { opposite } from '../../lib/client/client.js';
 import { publicWorld } from '../../lib/operator/live.js';
 import { Announcer, called, from, what } from '../../lib/page/announcer.js';
 import { Desktop } from '../../lib/page/desktop.js';
+import { Hands } from '../../lib/page/hands.js';
 import { CLOSED, PACE } from '../../lib/page/life.js';
 import { PollTurns } from '../../lib/page/poll-turns.js';
 import { Preferences } from '../../lib/page/preferences.js';
@@ -207,6 +208,45 @@ t.test('a hand that aims at what moves hits it where it was a moment ago', async
   const still = desktop.add(SPRITE, { x: aimed.x, y: aimed.y, half: 30 });
   desktop.raise(body);
   t.equal(desktop.hit(aimed.x, aimed.y, 0), still, 'what is there comes first');
+});
+
+/** Hands on a desktop, with the events of pointers, and what was opened. */
+function makeHands(desktop) {
+  const listeners = {};
+  const element = {
+    addEventListener: (type, act) => (listeners[type] = act),
+    getBoundingClientRect: () => ({ left: 0, right: 1000, top: 500, bottom: 560 }),
+    setPointerCapture() {},
+    classList: { remove() {}, toggle() {} }
+  };
+  const opened = [];
+  const told = { onGrab() {}, onLetGo() {}, onOpen: (body) => opened.push(body) };
+  const hands = new Hands({ canvas: element, tray: element }, desktop, told);
+  const point = (x, y, types, pointerId = 1) => {
+    const where = { offsetX: x, offsetY: y, clientX: x, clientY: y };
+    for (const type of types) listeners[type]({ ...where, pointerId, button: 0, timeStamp: 0 });
+  };
+  return { hands, opened, point };
+}
+
+t.test('a double click opens what moves, aimed where it was', async (t) => {
+  const { desktop, left, run } = make();
+  const { hands, opened, point } = makeHands(desktop);
+  const body = desktop.add(SPRITE, { x: 200, y: 250, half: 30, vx: 600 });
+  run(0.12);
+  point(200, 250, ['pointerdown', 'pointerup', 'pointerdown', 'pointerup', 'dblclick']);
+  t.strictSame([opened, left, hands.busy], [[body], [], false]);
+});
+
+t.test('two fingers on one sprite: the first has it', async (t) => {
+  const { desktop } = make();
+  const { hands, point } = makeHands(desktop);
+  const body = desktop.add(SPRITE, { x: 200, y: 250, half: 30 });
+  for (const finger of [1, 2]) point(200, 250, ['pointerdown'], finger);
+  point(300, 300, ['pointermove', 'pointerup'], 2);
+  t.strictSame([body.x, body.y, body.held], [200, 250, true]);
+  point(220, 250, ['pointermove', 'pointerup']);
+  t.strictSame([body.x, body.held, hands.busy], [220, false, false]);
 });
 
 t.test('what hangs over an edge, and what was dragged past it, is pushed over', async (t) => {

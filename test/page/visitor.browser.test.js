@@ -1,5 +1,5 @@
-/* global CanvasRenderingContext2D, DataTransfer, DragEvent, Image, KeyboardEvent, MouseEvent,
-   MutationObserver, PointerEvent, createImageBitmap, document, requestAnimationFrame */
+/* global CanvasRenderingContext2D, DataTransfer, DragEvent, Image, KeyboardEvent,
+   MutationObserver, createImageBitmap, document, requestAnimationFrame */
 import { mkdirSync } from 'node:fs';
 import { readFile, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -319,22 +319,6 @@ alone('the right button takes nothing out of the tray', async (t, { page }) => {
   t.equal((await look(page)).sprites, 1);
 });
 
-alone('two fingers on one sprite', { hasTouch: true }, async (t, { page }) => {
-  await resting(page);
-  const [{ x, y }] = (await look(page)).list;
-  const session = await page.context().newCDPSession(page);
-  const touch = (type, ...points) =>
-    session.send('Input.dispatchTouchEvent', {
-      type,
-      touchPoints: points.map((id) => ({ id, x: x + 8 * id, y }))
-    });
-  await touch('touchStart', 0);
-  await touch('touchStart', 0, 1);
-  await touch('touchEnd');
-  await session.detach();
-  await holds(page, 1);
-});
-
 alone('a name that is too long stops nothing', { others: 11 }, async (t, { page }) => {
   await page.evaluate((desktop) => {
     localStorage.setItem('sprites.preferences', JSON.stringify({ desktop }));
@@ -425,47 +409,6 @@ for (const [maxSprite, side, hasPhoto, most = maxSprite] of [
     await end(server, one, two);
   });
 }
-
-alone('a double click opens what moves', { deviceScaleFactor: 1 }, async (t, { page }) => {
-  await resting(page);
-  const [{ x, y }] = (await look(page)).list;
-  await drag(page, { x, y }, { x: 100, y }, { still: 300 });
-  await resting(page);
-  // A hand is a tenth of a second behind: it clicks where the sprite was drawn six frames ago, as the canvas says.
-  await page.evaluate((top) => {
-    const stage = document.getElementById('stage');
-    const { setTransform } = CanvasRenderingContext2D.prototype;
-    const seen = [];
-    let now = 0;
-    CanvasRenderingContext2D.prototype.setTransform = function (...args) {
-      if (this.canvas === stage && args.length === 6 && args[4] > 0) now = args[4];
-      return setTransform.apply(this, args);
-    };
-    const click = (clientX) => {
-      for (const type of ['pointerdown', 'pointerup', 'pointerdown', 'pointerup', 'dblclick']) {
-        const kind = type === 'dblclick' ? MouseEvent : PointerEvent;
-        const clientY = top;
-        stage.dispatchEvent(new kind(type, { pointerId: 1, clientX, clientY, bubbles: true }));
-      }
-    };
-    // In the sprite's own time, of which a frame has 50 ms at most, however late it is drawn.
-    let time = 0;
-    let last = Infinity;
-    const watch = (drawn) => {
-      time += Math.min(50, Math.max(0, drawn - last));
-      last = drawn;
-      seen.push({ x: now, time });
-      const aimed = seen.findLast((one) => time - one.time >= 80);
-      const half = 46;
-      if (aimed && now - aimed.x > half) click(aimed.x);
-      else requestAnimationFrame(watch);
-    };
-    requestAnimationFrame(watch);
-  }, y);
-  await drag(page, { x: 100, y }, { x: 160, y }, { pace: 10 });
-  await page.locator('#viewer').waitFor();
-  t.equal((await look(page)).thrown, 0);
-});
 
 alone('a browser that may keep nothing has a desktop', { others: 11 }, async (t, { page }) => {
   await page.addInitScript(denyStorage);
