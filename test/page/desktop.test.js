@@ -3,6 +3,7 @@ import t from 'tap';
 import { opposite } from '../../lib/client/client.js';
 import { publicWorld } from '../../lib/operator/live.js';
 import { Announcer, called, from, what } from '../../lib/page/announcer.js';
+import { Companion } from '../../lib/page/companion.js';
 import { Desktop } from '../../lib/page/desktop.js';
 import { Hands } from '../../lib/page/hands.js';
 import { CLOSED, PACE } from '../../lib/page/life.js';
@@ -220,7 +221,7 @@ function makeHands(desktop) {
     classList: { remove() {}, toggle() {} }
   };
   const opened = [];
-  const told = { onGrab() {}, onLetGo() {}, onOpen: (body) => opened.push(body) };
+  const told = { onGrab() {}, onLetGo() {}, onAway() {}, onOpen: (body) => opened.push(body) };
   const hands = new Hands({ canvas: element, tray: element }, desktop, told);
   const point = (x, y, types, pointerId = 1) => {
     const where = { offsetX: x, offsetY: y, clientX: x, clientY: y };
@@ -249,35 +250,49 @@ t.test('two fingers on one sprite: the first has it', async (t) => {
   t.strictSame([body.x, body.held, hands.busy], [220, false, false]);
 });
 
-t.test('what hangs over an edge, and what was dragged past it, is pushed over', async (t) => {
-  for (const [edge, x, y] of [
-    ['left', 14, 250],
-    ['left', -300, 250],
-    ['right', 986, 250],
-    ['up', 500, 0],
-    ['down', 500, 640],
-    ['down', -20, 900]
-  ]) {
-    const { desktop, left, run } = make();
-    t.equal(desktop.overhang(x, y, 30), edge, `${x} ${y}`);
-    const body = desktop.add(SPRITE, {
-      x: Math.min(1000, Math.max(0, x)),
-      y: Math.min(500, Math.max(0, y)),
-      half: 30
-    });
-    desktop.push(body, edge);
-    run(0.3);
-    t.same(edgesOf(left), [edge]);
-    t.ok(left[0].speed[0] > 0.7, 'as fast as a throw');
-  }
+t.test('what is put away has its place in the window as that is by then', async (t) => {
   const { desktop } = make();
-  t.equal(desktop.overhang(30, 250, 30), '', 'what stands at an edge stays');
-  const body = desktop.add(SPRITE, { x: 0, y: 250, half: 30, vx: 500 });
-  t.equal(desktop.isFlungBack(body, 'left'), true);
-  t.equal(desktop.isFlungBack(body, 'right'), false);
-  body.vx = 20;
-  t.equal(desktop.isFlungBack(body, 'left'), false, 'a hand trembles');
+  const { point } = makeHands(desktop);
+  const body = desktop.add(SPRITE, { x: 500, y: 250, half: 30 });
+  point(500, 250, ['pointerdown']);
+  desktop.resize(400, 500);
+  point(9, 509, ['pointermove', 'pointerup']); // over the tray
+  t.strictSame([body.x, body.y], [200, 250]);
 });
+
+t.test(
+  'what is dragged to an edge or past it is thrown; what was tapped there stays',
+  async (t) => {
+    for (const [edge, x, y] of [
+      ['left', 14, 250],
+      ['left', -300, 250],
+      ['right', 986, 250],
+      ['up', 500, 0],
+      ['down', 500, 640],
+      ['down', -20, 900]
+    ]) {
+      const { desktop, left, run } = make();
+      const { point } = makeHands(desktop);
+      desktop.add(SPRITE, { x: 500, y: 250, half: 30 });
+      point(500, 250, ['pointerdown']);
+      point(x, y, ['pointermove', 'pointerup']);
+      run(0.3);
+      t.same(edgesOf(left), [edge], `${x} ${y}`);
+      t.ok(left[0].speed[0] > 0.7, 'as fast as a throw');
+    }
+    const { desktop, left, run } = make();
+    desktop.add(SPRITE, { x: 14, y: 250, half: 30 });
+    makeHands(desktop).point(14, 250, ['pointerdown', 'pointerup']);
+    run(0.3);
+    t.same(left, []);
+    t.equal(desktop.overhang(30, 250, 30), '', 'what stands at an edge stays');
+    const body = desktop.add(SPRITE, { x: 0, y: 250, half: 30, vx: 500 });
+    t.equal(desktop.isFlungBack(body, 'left'), true);
+    t.equal(desktop.isFlungBack(body, 'right'), false);
+    body.vx = 20;
+    t.equal(desktop.isFlungBack(body, 'left'), false, 'a hand trembles');
+  }
+);
 
 t.test('a window squeezed to nothing and opened again keeps every place', async (t) => {
   const { desktop } = make();
@@ -320,6 +335,24 @@ for (const from of ['left', 'right', 'up', 'down']) {
     t.ok(desktop.pass({ ...SPRITE, speed: [20, 0] }, from, 30).time > 0.2);
   });
 }
+
+t.test(
+  'what comes around is its own, or a stranger’s still; not with another picture',
+  async (t) => {
+    const { desktop } = make();
+    const companion = new Companion(desktop, () => {});
+    const [own, guest] = ['own', 'guest'].map((id) =>
+      desktop.add({ ...SPRITE, id }, { x: 500, y: 250, half: 30 })
+    );
+    guest.stranger = true;
+    for (const body of [own, guest]) companion.saw(body);
+    t.equal(companion.knows(own.sprite).stranger, false);
+    t.equal(companion.knows(guest.sprite).stranger, true);
+    for (const other of [{ picture: 'star' }, { photo: 'another' }, { id: 'none' }]) {
+      t.equal(companion.knows({ ...own.sprite, ...other }), undefined);
+    }
+  }
+);
 
 /** What sprites do to each other and by themselves. */
 

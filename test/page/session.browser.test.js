@@ -271,21 +271,6 @@ alone('what is had back fits the window as it is by now', async (t, { page }) =>
   await page.waitForSelector('#stage.over');
   await page.mouse.move(x, y - 34);
   await page.waitForSelector('#stage:not(.over)');
-
-  // One that is held meanwhile, too.
-  await page.mouse.move(x, y);
-  await page.mouse.down();
-  await page.setViewportSize({ width: 360, height: 700 });
-  await page.waitForFunction(() => document.getElementById('stage').width === 180);
-  const tray = await page.locator('#tray').boundingBox();
-  await page.mouse.move(tray.x + 9, tray.y + 9);
-  await page.evaluate(() => new Promise((go) => void setTimeout(go, 200))); // no flick
-  await page.mouse.up();
-  await holds(page, 0);
-  await page.keyboard.press('Control+z');
-  await holds(page, 1);
-  await resting(page);
-  t.equal((await look(page)).list[0].x, 180);
 });
 
 t.test('why there is no way in; a grant is in the link', { skip }, async (t) => {
