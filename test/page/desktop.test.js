@@ -663,6 +663,10 @@ t.test('however many tabs there are, each poll is answered in time', async (t) =
     await clock.pass((hold * 1.25 + 15) * 1000); // as long as the client waits
     t.equal(answered, TABS, `${hold} s`);
   }
+  const { signal } = new AbortController();
+  const lone = new PollTurns().fetch('http://torus.test/poll/me?hold=120', { signal });
+  await clock.pass(120_000);
+  t.equal(await lone, 120, 'alone it polls as ever');
 });
 
 t.test('news are heard while they pour in, the newest of each subject', async (t) => {

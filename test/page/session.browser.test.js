@@ -91,20 +91,6 @@ t.test('eight tabs throw, catch, and keep their places', { skip }, async (t) => 
   await end(server, ...pages.slice(0, 1));
 });
 
-alone('alone, a tab polls as ever', async (t, { server, page }) => {
-  const { client, edge } = await beside(server, page);
-  const held = [];
-  page.on('request', (request) => {
-    const url = new URL(request.url());
-    if (url.pathname.startsWith('/poll/')) held.push(url.searchParams.get('hold'));
-  });
-  const thrown = { id: 'one', picture: 'ghost', at: 0.5, speed: [0.2, 0] };
-  t.match(await client.throw(edge, thrown), { thrown: true });
-  await until(page, 'caught', 1);
-  t.ok(await soon(async () => held.length === 1));
-  t.same(held, ['120']);
-});
-
 /** How a page keeps its place, and what becomes of its sprites when it goes. */
 
 const hidden = (page, selector) => page.isHidden(selector);
