@@ -2,7 +2,7 @@
 //
 // An idle session of TLS 1.3 costs 272 bytes: OpenSSL's SSL object does the handshake and goes, the
 // records behind are tls_records.h's. One of TLS 1.2 keeps it, without buffers: 13.3 kB by OpenSSL
-// 3.0, 21.1 by 3.5 (make -C test/native tls-bench). One BIO serves all sessions of a context.
+// 3.0, 21.1 by 3.5 (make -C test/native tls-in-node). One BIO serves all sessions of a context.
 // Nothing here knows of events or of HTTP: a session reads and writes a non-blocking socket as
 // recv(2) and send(2) do, and says what it waits for.
 //

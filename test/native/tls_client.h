@@ -1,18 +1,12 @@
-// The client's side of TLS, and certificates that sign themselves, for the test and the bench of
-// native/http/tls.h.
+// The client's side of TLS, and certificates that sign themselves.
 #ifndef SPRITES_TEST_NATIVE_TLS_CLIENT_H_
 #define SPRITES_TEST_NATIVE_TLS_CLIENT_H_
 
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <memory>
 #include <string>
@@ -28,33 +22,6 @@ struct Credentials {
   std::string certificate;
   std::string key;
 };
-
-/** Two ends of a connection; the server's is non-blocking. */
-struct Pair {
-  int server;
-  int client;
-};
-
-/** Over the loopback. */
-inline Pair tcpPair() {
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  EXPECT(bind(listener, reinterpret_cast<sockaddr*>(&address), length) == 0);
-  EXPECT(listen(listener, 1) == 0);
-  EXPECT(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) == 0);
-  const int client = socket(AF_INET, SOCK_STREAM, 0);
-  EXPECT(connect(client, reinterpret_cast<sockaddr*>(&address), length) == 0);
-  const int server = accept(listener, nullptr, nullptr);
-  EXPECT(server >= 0);
-  close(listener);
-  const int one = 1;
-  for (int fd : {server, client}) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  fcntl(server, F_SETFL, O_NONBLOCK);
-  return {server, client};
-}
 
 enum class KeyKind { kEcdsa, kRsa };
 
@@ -83,14 +50,14 @@ inline std::string keyPem(EVP_PKEY* key, const EVP_CIPHER* cipher = nullptr) {
   });
 }
 
-/** @param seconds how long the certificate is good from now on */
-inline Credentials makeCredentials(KeyKind kind, long seconds = 86400) {
+/** The certificate is good for a day. */
+inline Credentials makeCredentials(KeyKind kind) {
   EVP_PKEY* key = makeKey(kind);
   X509* certificate = X509_new();
   X509_set_version(certificate, 2);
   ASN1_INTEGER_set(X509_get_serialNumber(certificate), 1);
   X509_gmtime_adj(X509_getm_notBefore(certificate), -60);
-  X509_gmtime_adj(X509_getm_notAfter(certificate), seconds);
+  X509_gmtime_adj(X509_getm_notAfter(certificate), 86400);
   X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_ASC,
                              reinterpret_cast<const unsigned char*>("localhost"), -1, -1, 0);
   X509_set_issuer_name(certificate, X509_get_subject_name(certificate));
