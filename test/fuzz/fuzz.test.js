@@ -4,7 +4,6 @@ import { fileURLToPath } from 'node:url';
 
 import t from 'tap';
 
-import * as canonical from './canonical.js';
 import * as http from './http.js';
 import { lengthOf } from '../support/until.js';
 import * as json from './json.js';
@@ -14,10 +13,9 @@ import * as watch from './watch.js';
 
 /** The fuzzers, how many inputs are tried here, and the least share that must be taken. */
 const fuzzers = {
-  canonical: { ...canonical, count: lengthOf({ short: 15000, long: 400_000 }), share: 0.4 },
   http: { ...http, count: lengthOf({ short: 8000, long: 30000 }), share: 0.15 },
   requests: { ...requests, count: lengthOf({ short: 8000, long: 30000 }), share: 0.15 },
-  json: { ...json, count: lengthOf({ short: 15000, long: 60000 }), share: 0.08 },
+  json: { ...json, count: lengthOf({ short: 40000, long: 400_000 }), share: 0.3 },
   watch: { ...watch, count: lengthOf({ short: 8000, long: 30000 }), share: 0.15 }
 };
 

@@ -1,28 +1,52 @@
 /**
- * The differential fuzzer of the JSON check: whatever it says of some bytes, JSON.parse with the
- * stated bounds must say too.
+ * The differential fuzzer of what reads JSON natively. Of the same bytes the check of a sprite (native/base/json_reader.h)
+ * must say what JSON.parse with the stated bounds says, and the canonical writer (native/base/canonical.h) must write what
+ * JavaScript writes, or leave them to JavaScript.
  *
  *   node test/fuzz/json.js --seconds 600 --seed 7
  */
+import { loadCanonical } from '../../lib/base/addon.js';
+import { DEPTH, ValueError } from '../../lib/client/patch.js';
+import { canonical, parse } from '../../lib/feeds/canonical.js';
 import { loadTestAddon } from '../support/addon.js';
-import { isSprite, jsonCases } from '../support/json-cases.js';
+import { isSprite, jsonCases, plainly } from '../support/json-cases.js';
 import { mutateBytes, Random, seedsOf } from './random.js';
 import { main, tryInputs } from './run.js';
 
 const LONGEST = 4096;
 
-const seeds = [
-  ...seedsOf('json').map(({ bytes }) => bytes),
-  ...jsonCases.map(({ bytes }) => bytes).filter(({ length }) => length < LONGEST)
+const seeds = [...seedsOf('json'), ...jsonCases]
+  .map(({ bytes }) => bytes)
+  .filter(({ length }) => length < LONGEST);
+
+/** Pieces of a string; most of them are taken by the writer. */
+const PIECES = [
+  ...['a', 'b', 'ab', '1', '10', '9', ' ', '/', '\\/', '\\n', '\\"', '\\\\', '\\b', '\x7f'],
+  'somebody',
+  ...['é', '\u07ff', '\u0800', '\ud7ff', '\ue000', '\uffff', '\u{10000}', '🎈', '\u2028', '\ufeff'],
+  ...['\\u00e9', '\\u0080', '\\u07FF', '\\u0800', '\\uFFFF', '\\uE000', '\\ud83c\\udf88'],
+  '\\u0041',
+  ...['\\udbff\\udfff', '\\ud800', '\\udc00\\ud800', '\\u0000', '\\u000a']
 ];
 
-const words = [
-  ...['{', '}', '[', ']', ',', ':', '"', '\\', '{}', '[]', '""', '"a":', ',"b":1', 'true'],
-  ...['false', 'null', '0', '-0', '1', '00', '.5', '0.', 'e1', 'E+', '1e5', '-', '+', ' '],
-  ...['\n', '\t', '\r', '\\u00e9', '\\ud83c\\udf88', '\\ud800', '\\u', '\\"', '\\\\', '\\x'],
-  ...['//', '/**/', 'NaN', '\ufeff', 'é', '🎈', '\u2028', '[[[[[[[[', ']]]]]]]]'],
-  ...['{"a":{"a":{"a":', '}}}', '01234567']
-]
+/** Names: few, so that an object has them in any order, and one twice now and then. */
+const NAMES = ['', 'a', 'b', 'aa', 'ab', '10', '9', 'é', '\u20ac', '\ud7ff', '__proto__', 'toJSON'];
+const RARE_NAMES = ['\ue000', '\uffff', '🎈', '\\u0061', '\\"', '\\/', '\\n', '\\u00e9', '\\ue000'];
+
+const words = ['{', '}', '[', ']', ',', ':', '"', '\\', '{}', '[]', '""', '-', '+', '.', 'e1', 'E+']
+  .concat(PIECES, ['"a":', '"a":1', ',"b":', ',"b":1', 'true', 'false', 'null', 'nul', 'NaN'])
+  .concat(['0', '-0', '1', '00', '.5', '0.', '1e5', '9007199254740993', ' ', '\n', '\t', '\r'])
+  .concat([
+    '\\u',
+    '\\x',
+    '//',
+    '/**/',
+    '[[[[[[[[',
+    ']]]]]]]]',
+    '{"a":{"a":{"a":',
+    '}}}',
+    '01234567'
+  ])
   .map((word) => Buffer.from(word))
   .concat(
     [[0xc0, 0xaf], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80], [0xe2, 0x82], [0x80], [0xff]].map(
@@ -30,64 +54,95 @@ const words = [
     )
   );
 
-/** A value of the grammar's own making, so that not all that is tried is broken. */
-function grow(random, room) {
-  const space = random.pick(['', '', '', ' ', '\n', '\t \r\n']);
-  const kind = random.below(room > 0 ? 8 : 5);
-  const many = random.below(4);
-  const string = () =>
-    JSON.stringify(
-      String.fromCodePoint(
-        ...Array.from({ length: random.below(20) }, () =>
-          random.pick([
-            ...[0x20, 0x22, 0x5c, 0x41, 0x7a, 0x7f, 0xe9, 0x7ff, 0x800, 0xffff, 0x1f388, 10],
-            ...[0xd800, random.below(0x80)]
-          ])
-        )
-      )
-    );
-  const parts = (make) => Array.from({ length: many }, make).join(`${space},`);
-  switch (kind) {
+const many = (random, below, make) => Array.from({ length: random.below(below) }, make);
+
+/** A number near what is left to JavaScript: its digits, its zeros, its size. */
+function number(random) {
+  const digits = (most) => many(random, most + 1, () => random.pick('0001234567899')).join('');
+  const sign = random.oneIn(4) ? '-' : '';
+  const whole = random.oneIn(2) ? '0' : `${1 + random.below(9)}${digits(random.pick([2, 5, 18]))}`;
+  const exact = ['9007199254740991', '9007199254740992', '9007199254740993', '1000000000000000'];
+  const zeros = '0'.repeat(random.below(8));
+  switch (random.below(12)) {
     case 0:
-      return space + string();
+      return `${sign}${random.pick(exact)}`;
     case 1:
-      return `${random.oneIn(2) ? '-' : ''}${random.below(2000)}`;
+      return `${sign}${whole}${random.pick(['', '.5'])}${random.pick(['e', 'E+', 'e-'])}${random.below(25)}`;
     case 2:
-      return `${random.below(9)}.${random.below(99)}${random.pick(['', 'e5', 'E-07', 'e+1'])}`;
     case 3:
-      return random.pick(['true', 'false', 'null']);
     case 4:
-      return random.pick(['{}', '[]', '""', '0']);
-    case 5:
-      return `[${parts(() => grow(random, room - 1))}${space}]`;
+      return `${sign}${whole}.${zeros}${digits(random.pick([2, 8, 18]))}${random.below(10)}`;
     default:
-      return `{${parts(() => `${space}${string()}:${grow(random, room - 1)}`)}${space}}`;
+      return sign + (random.oneIn(3) ? whole : random.below(2000));
   }
 }
 
-/** A nest about as deep as the bound. */
+function grow(random, room) {
+  const space = () => (random.oneIn(6) ? random.pick([' ', '\n', '\t \r\n']) : '');
+  const string = () =>
+    `"${many(random, 8, () => random.pick(PIECES.slice(0, random.oneIn(9) ? 99 : -6))).join('')}"`;
+  const name = () => `"${random.pick(random.oneIn(40) ? RARE_NAMES : NAMES)}"`;
+  switch (random.below(room > 0 ? 8 : 4)) {
+    case 0:
+      return string();
+    case 1:
+      return random.pick(['true', 'false', 'null', '[]', '{}']);
+    case 2:
+    case 3:
+      return number(random);
+    case 4:
+    case 5:
+      return `[${space()}${many(random, 5, () => grow(random, room - 1) + space()).join(`,${space()}`)}]`;
+    default:
+      return `{${space()}${many(random, 5, () => `${name()}${space()}:${space()}${grow(random, room - 1)}${space()}`).join(',')}}`;
+  }
+}
+
+/** The deepest nesting of a sprite. */
+const SPRITE_DEPTH = 32;
+
+/** Nested about as deep as a sprite, or a value, may be. */
 function nest(random) {
   let text = random.pick(['0', '{}', '[]']);
-  for (let depth = 28 + random.below(6); depth > 0; depth -= 1) {
-    text = random.oneIn(2) ? `[${text}]` : `{"a":${text}}`;
+  for (
+    let depth = random.pick([SPRITE_DEPTH, DEPTH]) - 4 + random.below(6);
+    depth > 0;
+    depth -= 1
+  ) {
+    text = random.oneIn(2) ? `[${text}]` : `{"b":${text},"a":0}`;
   }
   return `{"a":${text}}`;
 }
 
 function invent(random) {
-  switch (random.below(8)) {
-    case 0:
-      return Buffer.from(nest(random));
-    case 1:
-    case 2:
-      return Buffer.from(`{"a":${grow(random, 4)}}`);
-    default:
-      return random.pick(seeds);
+  if (random.oneIn(16)) return Buffer.from(nest(random));
+  if (random.oneIn(3)) return random.pick(seeds);
+  return Buffer.from(random.oneIn(3) ? `{"a":${grow(random, 4)}}` : grow(random, 4));
+}
+
+const { isJsonObject } = loadTestAddon();
+const write = loadCanonical();
+
+/** @returns {string | null} what is written natively, as Latin-1; null: JavaScript is to be asked */
+function writtenOf(bytes) {
+  const out = Buffer.alloc(bytes.length);
+  const length = write(bytes, DEPTH, out);
+  return length === 0 ? null : out.toString('latin1', 0, length);
+}
+
+/** What it is by JavaScript; null where the bytes are refused. */
+function expectedOf(bytes) {
+  try {
+    const value = parse(bytes);
+    canonical(value);
+    return Buffer.from(plainly(value)).toString('latin1');
+  } catch (error) {
+    if (error instanceof ValueError) return null;
+    throw error;
   }
 }
 
-/** Bugs for the fuzzer to find: each makes a wrong check of a right one. */
-export const plants = {
+const wrongChecks = {
   'byte-order-mark': (check) => (bytes) =>
     check(bytes.indexOf('\ufeff') === 0 ? bytes.subarray(3) : bytes),
   'leading-zero': (check) => (bytes) =>
@@ -95,28 +150,43 @@ export const plants = {
   surrogates: (check) => (bytes) =>
     check(Buffer.from(bytes.toString('latin1').replace(/\xed[\xa0-\xbf]/g, '\xed\x80'), 'latin1')),
   'control-character': (check) => (bytes) => check(bytes.map((byte) => (byte === 1 ? 0x41 : byte))),
-  'one-too-deep': (check) => (bytes) => check(bytes, 33),
+  'one-too-deep': (check) => (bytes) => check(bytes, SPRITE_DEPTH + 1),
   'trailing-bytes': (check) => (bytes) => check(bytes.subarray(0, bytes.lastIndexOf('}') + 1)),
   'no-exponents': (check) => (bytes) =>
     check(bytes) && !/\d[eE]\+?\d/.test(bytes.toString('latin1'))
 };
 
+const wrongWriters = {
+  'as-it-came': (made) => (bytes) => made(bytes) && bytes.toString('latin1'),
+  'minus-zero': (made) => (bytes) => made(bytes)?.replace(/(?<=[[:,])0(?=[,\]}])/, '-0') ?? null,
+  'trailing-bytes-written': (made) => (bytes) =>
+    made(bytes.subarray(0, bytes.lastIndexOf('}') + 1)),
+  'a-digit-less': (made) => (bytes) =>
+    made(bytes) ?? made(Buffer.from(bytes.toString('latin1').replace(/\d(?=[\],}])/, ''), 'latin1'))
+};
+
+/** Bugs for the fuzzer to find: each makes a wrong reader of a right one. */
+export const plants = { ...wrongChecks, ...wrongWriters };
+
 /**
  * @param {{seed: number, count?: number, seconds?: number, plant?: string}} options
- * @returns {Promise<{runs: number, good: number, failure: null|{what: string, input: string}}>}
+ * @returns {Promise<{runs: number, good: number, failure: null|{what: string, input: string}}>} `good`: written natively
  */
 export async function fuzz({ seed, count, seconds, plant }) {
-  const { isJsonObject } = loadTestAddon();
-  const check = plant === undefined ? isJsonObject : plants[plant](isJsonObject);
+  const check = wrongChecks[plant]?.(isJsonObject) ?? isJsonObject;
+  const written = wrongWriters[plant]?.(writtenOf) ?? writtenOf;
   const random = new Random(seed);
   return tryInputs({ count, seconds }, () => {
     let bytes = invent(random);
-    for (let n = random.below(4); n > 0; n -= 1) {
+    for (let n = random.oneIn(2) ? random.below(4) : 0; n > 0; n -= 1) {
       bytes = mutateBytes(random, bytes, random.pick(seeds), words).subarray(0, LONGEST);
     }
-    const good = check(bytes);
-    const wrong = good ? 'a text that JSON.parse refuses' : 'a sprite refused';
-    return { bytes, good, what: good === isSprite(bytes) ? null : wrong };
+    const text = written(bytes);
+    let what = null;
+    if (check(bytes) !== isSprite(bytes)) what = `not a sprite, or one, as JSON.parse has it`;
+    else if (text !== null && text !== expectedOf(bytes))
+      what = `${text} is not its canonical form`;
+    return { bytes, good: text !== null, what };
   });
 }
 

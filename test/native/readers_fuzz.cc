@@ -1,6 +1,6 @@
 // Fuzzes the readers of JSON under the sanitizers, from copies of exactly their length: the check
 // of a sprite, the canonical writer, and the readers of POST /feeds and of the list of GET /feeds.
-// That what they read is what JavaScript reads, test/fuzz asks (json.js, canonical.js, watch.js).
+// That what they read is what JavaScript reads, test/fuzz asks (json.js, watch.js).
 #include <memory>
 
 #include "base/canonical.h"
