@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 
 import t from 'tap';
 
-import { cellOf, checkLaw1, checkLaw4, TorusModel } from '../model/torus.js';
+import { checkLaw1, checkLaw4, TorusModel } from '../model/torus.js';
 import { loadTestAddon } from '../support/addon.js';
 import { lengthOf } from '../support/until.js';
-import { MOST_TOUCHED, Rig, seeded } from '../support/torus-rig.js';
+import { MOST_TOUCHED, Rig } from '../support/torus-rig.js';
 
 const { Torus } = loadTestAddon();
 
@@ -168,83 +168,6 @@ t.test(`laws 1, 2 and 4 hold in every shape within ${SLOTS} slots, at every step
   const steps = counts.reduce((sum, count) => sum + count);
   t.comment(`${known.size} shapes, ${steps} steps, by nodes touched: ${counts.join(' ')}`);
 });
-
-/** A random shape: around the ends of lines half of the time, with few, some or all the holes. */
-function randomShape(shaper, random, slots) {
-  const pick = (bound) => Math.floor(random() * bound);
-  let opened = 1 + pick(slots);
-  if (pick(2) === 0) {
-    const line = 1 + pick(Math.floor(Math.sqrt(slots)) - 1);
-    opened = line * line + pick(2) * line - 4 + pick(8);
-    opened = Math.max(1, Math.min(slots, opened));
-  }
-  const share = [0.1, 0.5, 1][pick(3)];
-  const blocks = new Map();
-  for (let slot = 0; slot < opened - 1; slot++) {
-    const { row, column } = cellOf(slot);
-    const block = `${row >> 2},${column >> 2}`;
-    blocks.set(block, [...(blocks.get(block) ?? []), slot]);
-  }
-  const holes = new Set();
-  for (const block of blocks.values()) {
-    if (random() < share) holes.add(block[pick(block.length)]);
-  }
-  const living = [];
-  for (let slot = 0; slot < opened; slot++) {
-    if (!holes.has(slot)) living.push(slot);
-  }
-  // The last line may be its own or hanging, or either: whatever the torus accepts.
-  const model = TorusModel.of(
-    { opened, ownRows: 1, ownColumns: 1 },
-    living.map((s) => [s, s])
-  );
-  const { rows, columns } = model.extent;
-  const seats = Uint32Array.from(living.flatMap((slot) => [slot, slot]));
-  const choices = [];
-  for (const ownRows of [rows, rows - 1]) {
-    for (const ownColumns of [columns, columns - 1]) {
-      const possible = shaper.torus.restore(opened, ownRows, ownColumns, seats);
-      if (possible) choices.push([ownRows, ownColumns]);
-    }
-  }
-  const [ownRows, ownColumns] = choices[pick(choices.length)];
-  return { opened, ownRows, ownColumns, living };
-}
-
-t.test("random shapes up to 240 slots, and steps from them, are the model's", async (t) => {
-  const slots = 240;
-  const shaper = new Shaper(slots);
-  const random = seeded(11);
-  let most = 0;
-  for (let i = 0; i < lengthOf({ short: 500, long: 1500 }); i++) {
-    const shape = randomShape(shaper, random, slots);
-    shaper.set(shape);
-    const [, before] = shaper.get();
-    checkShape(shape, before);
-    const model = TorusModel.of(
-      shape,
-      shape.living.map((slot) => [slot, slot])
-    );
-    // The last ones are where the lines end.
-    const back = Math.floor(random() ** 3 * shape.living.length);
-    const slot = shape.living[shape.living.length - 1 - back];
-    const touched = shaper.torus.leave(slot);
-    model.leave(slot);
-    const [after, links] = shaper.get();
-    checkShape(after, links);
-    assert.equal(after.opened, model.opened);
-    assert.equal(after.ownRows, model.own.row);
-    assert.equal(after.ownColumns, model.own.column);
-    assert.deepEqual(new Set(after.living), new Set(model.nodeAt.keys()));
-    assert.equal(touched, shaper.changedSince(before, slot));
-    most = Math.max(most, touched);
-  }
-  t.comment(`${most} touched at most`);
-  t.ok(most <= MOST_TOUCHED);
-});
-
-// A fixed amount of work, with nothing to wait for: only a crowded machine makes it long.
-t.setTimeout(600_000);
 
 /**
  * What a client could do to bend the torus out of shape. Each history starts from a torus of `n`

@@ -22,12 +22,6 @@ const neighbors = (torus, node) =>
 
 const figure = (number) => number.toFixed(3);
 
-t.test('a node alone is its own neighbor on every side', async (t) => {
-  const torus = torusOf(1);
-  t.same(neighbors(torus, 0), [0, 0, 0, 0]);
-  t.same(torus.place(0), { row: 0, column: 0, rows: 1, columns: 1 });
-});
-
 t.test('nine nodes make three rows of three', async (t) => {
   const torus = torusOf(9);
   //  0 1 4
@@ -37,40 +31,6 @@ t.test('nine nodes make three rows of three', async (t) => {
   t.same(neighbors(torus, 0), [4, 1, 6, 2], 'a corner wraps around');
   t.same(neighbors(torus, 8), [7, 6, 5, 4]);
   t.same(torus.place(5), { row: 1, column: 2, rows: 3, columns: 3 });
-});
-
-t.test('a column being filled goes on where the one before it ends', async (t) => {
-  const torus = torusOf(11);
-  //  0 1 4 9
-  //  2 3 5 10
-  //  6 7 8
-  t.same(neighbors(torus, 9), [4, 0, 8, 10], 'the last column hangs below the bottom of the third');
-  t.same(neighbors(torus, 10), [5, 2, 9, 4], 'and leads back to its top');
-});
-
-t.test('a column filled is a cycle of its own', async (t) => {
-  const torus = torusOf(11, 12);
-  t.equal(torus.join(11), 5, 'the split is one of the five nodes it touches');
-  t.same(neighbors(torus, 9), [4, 0, 11, 10]);
-  t.same(neighbors(torus, 4), [1, 9, 8, 5]);
-});
-
-t.test('a leave leaves a hole, and the next to join fills it', async (t) => {
-  const torus = torusOf(9);
-  t.equal(torus.leave(3), 4);
-  t.same(neighbors(torus, 2), [5, 5, 0, 6]);
-  t.same(neighbors(torus, 7), [6, 8, 1, 1]);
-  t.same(torus.state(), { size: 8, opened: 9, rows: 3, columns: 3, ownRows: 3, ownColumns: 3 });
-  t.equal(torus.join(3), 4);
-  t.same(neighbors(torus, 3), [2, 5, 1, 7]);
-});
-
-t.test('a second leave from one block takes the newest node into the gap', async (t) => {
-  const torus = torusOf(25);
-  torus.leave(0);
-  t.equal(torus.leave(8), 9, "four of its neighbors, the newest and four of that one's");
-  t.same(torus.place(24), { row: 2, column: 2, rows: 5, columns: 5 });
-  t.equal(torus.state().opened, 24);
 });
 
 /** Random steps toward one random population after the other, up to a limit. */
@@ -83,16 +43,6 @@ function wander(rig, limit, steps) {
     else rig.leave();
   }
 }
-
-t.test("random joins and leaves at small sizes are the model's, step by step", async (t) => {
-  let steps = 0;
-  for (const size of [1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 16, 17, 20, 25, 30, 36, 49, 64]) {
-    const rig = new Rig(size, { every: 1, seed: size });
-    wander(rig, size, lengthOf({ short: 2000, long: 10_000 }));
-    steps += rig.allSteps;
-  }
-  t.comment(`${steps} steps`);
-});
 
 for (const [size, steps, every] of [
   [200, 100_000, 400],
