@@ -371,6 +371,8 @@ class Test : private Stage {
     Wire one(port_, 1);
     Wire other(port_, 1);
     for (Wire* const peer : {&one, &other}) peer->send(requests);
+    // One that has ended its half may still read.
+    other.end();
     // As many turns as would serve all of them: they wait for their reader.
     for (size_t i = 0; i < 4 * kTimes; ++i) turn();
     EXPECT(door_.counts().requests < served + 4 * kTimes);
@@ -383,6 +385,7 @@ class Test : private Stage {
       EXPECT(body == std::string(answers % 2 == 0 ? 0 : kLongBody, 'x'));
     }
     EXPECT(one.read().empty() && other.read().empty());
+    UNTIL((other.read(), other.over()));
   }
 
   Port anyPort() {
@@ -728,6 +731,7 @@ class Slow : private Stage {
     }
     shareTurns();
     waitForRoom();
+    readLittleAhead();
     readWhatIsTooLong();
     hearTheEnd();
     refuseTheBody();
@@ -744,6 +748,18 @@ class Slow : private Stage {
     if (question.head.target == "/deferred") answer(ticket_);
     // The question stays as long as the call.
     EXPECT(question.text.ends_with("\r\n\r\n"));
+  }
+
+  /** Of what a client sends ahead of an answer, one read is held. */
+  void readLittleAhead() {
+    std::string ahead;
+    while (ahead.size() < 100000) ahead += request("GET", "/long");
+    Wire peer(port_);
+    peer.send(ahead);
+    UNTIL(door_.counts().heldBytes > 0 && !isAwake(events_));
+    EXPECT(door_.counts().heldBytes <= test::kOddHead + 65536);
+    peer.reset();
+    UNTIL(door_.counts().heldBytes == 0);
   }
 
   /** What a client sends of a body that is too long is read on behind the answer, however much has
