@@ -1,10 +1,12 @@
-// The client pool against a small model: random joins, leaves, throws, polls, drops and time.
+// The client pool against a small model: random joins, leaves, throws, polls, drops and time. And
+// how long sprites wait, counted from stamps of 16 bits.
 //
 //   pool_test [steps] [seed]
 //
 // The model keeps each mailbox as a plain list and believes the pool in nothing but the torus,
 // which has a model of its own. After every step it compares what was answered, to whom, and every
-// count; holds and leases must end within their time, and never before.
+// count, and how long sprites have waited; holds and leases must end within their time, and never
+// before.
 #include "torus/pool.h"
 
 #include <algorithm>
@@ -16,6 +18,8 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <numeric>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -29,7 +33,8 @@ using namespace server;
 
 constexpr uint32_t kLease = 3;
 constexpr uint32_t kHold = 20;
-constexpr uint64_t kLate = 450;  // milliseconds: four ticks, and how late the ticks here come
+constexpr uint32_t kDrain = 500;  // milliseconds
+constexpr uint64_t kLate = 450;   // milliseconds: four ticks, and how late the ticks here come
 
 /** An answer, read back from its JSON. */
 struct Answer {
@@ -38,7 +43,7 @@ struct Answer {
   uint64_t sequence;
   std::vector<std::pair<uint64_t, std::pair<uint64_t, std::string>>> sprites;  // seq, uid, from
   bool superseded;
-  bool retry;
+  std::optional<uint64_t> retry;
 };
 
 struct Recorder : PollResponder {
@@ -46,7 +51,7 @@ struct Recorder : PollResponder {
 
   void answer(uint32_t token, std::string_view body) override {
     const std::string text(body);
-    Answer answer = {holder, token, 0, {}, false, false};
+    Answer answer = {holder, token, 0, {}, false, {}};
     int used = 0;
     EXPECT(sscanf(text.c_str(), "{\"seq\":%" SCNu64 ",\"sprites\":[%n", &answer.sequence, &used) ==
            1);
@@ -63,7 +68,9 @@ struct Recorder : PollResponder {
     }
     EXPECT(*at == ']');
     answer.superseded = strstr(at, ",\"superseded\":true") != nullptr;
-    answer.retry = strstr(at, ",\"retry\":") != nullptr;
+    uint64_t retry;
+    const char* const last = strstr(at, ",\"retry\":");
+    if (last != nullptr && sscanf(last, ",\"retry\":%" SCNu64, &retry) == 1) answer.retry = retry;
     answers->push_back(answer);
   }
 
@@ -75,6 +82,7 @@ struct Waiting {
   uint64_t uid;
   Edge from;
   uint32_t cost;
+  uint64_t thrown;     // when, milliseconds
   bool flown = false;  // into the mailbox it waits in
 };
 
@@ -119,6 +127,7 @@ class Model {
         pool_(options_, &limits_, now_) {
     pool_.setResponder(PollHolder::kDoor, &door_);
     pool_.setResponder(PollHolder::kRoutes, &node_);
+    pool_.setClock([] { return now_ * 1000; });
   }
 
   void step() {
@@ -149,7 +158,7 @@ class Model {
 
   void end() {
     if (below(2) == 0) {
-      pool_.drain(500);
+      pool_.drain(kDrain);
       Id id;
       EXPECT(pool_.join({}, 0, &id) == Outcome::kDraining);
       for (int i = 0; i < 8; ++i) {
@@ -159,7 +168,11 @@ class Model {
         pool_.answerPolls();
         takeTimed(links);
       }
-      for (const auto& [record, member] : members_) EXPECT(!member.parked);
+      for (const auto& [record, member] : members_) {
+        EXPECT(!member.parked);
+        // No poll parks any more.
+        EXPECT(!pool_.poll(member.id, member.acked, 0, PollHolder::kDoor, 0).answer.empty());
+      }
     }
     while (!members_.empty()) leaveAs(members_.begin()->first);
     const Counts& counts = pool_.counts();
@@ -207,7 +220,10 @@ class Model {
       const auto at = members_.find(id.record());
       if (at == members_.end() || memcmp(at->second.id.bytes, id.bytes, sizeof id.bytes) != 0) {
         pool_.leave(id);
-        pool_.drop(id, PollHolder::kDoor, 1);
+        // Not that of the client which has its record now.
+        const bool parked = at != members_.end() && at->second.parked;
+        pool_.drop(id, parked ? at->second.holder : PollHolder::kDoor,
+                   parked ? at->second.token : 1);
         EXPECT(pool_.poll(id, 0, 0, PollHolder::kDoor, 1).outcome == Outcome::kUnknownClient);
         EXPECT(pool_.throwSprite(id, Edge::kLeft, 1, "{}", 0) == Outcome::kUnknownClient);
         return;
@@ -359,7 +375,7 @@ class Model {
         expected = neighbor.parked ? Outcome::kDelivered : Outcome::kQueued;
       }
     }
-    const Outcome outcome = pool_.throwSprite(member->id, edge, number, text, 0);
+    const Outcome outcome = pool_.throwSprite(member->id, edge, number, text, now_ * 1000);
     pool_.answerPolls();
     EXPECT(outcome == expected);
     if (outcome != Outcome::kDelivered && outcome != Outcome::kQueued) return;
@@ -369,7 +385,7 @@ class Model {
     }
     ++thrown_;
     bytes_ += cost;
-    neighbor.box.push_back({uid, opposite(edge), cost});
+    neighbor.box.push_back({uid, opposite(edge), cost, now_});
     if (outcome == Outcome::kDelivered) takeWhole(&neighbor);
   }
 
@@ -387,17 +403,15 @@ class Model {
 
   /** The clock goes on; the pool's tick comes about every 100 ms, sometimes late. */
   void passTime() {
-    now_ += below(40) == 0 ? below(3000) : below(60);
-    while (nextTick_ <= now_) {
+    const uint64_t end = now_ + (below(40) == 0 ? below(3000) : below(60));
+    for (; nextTick_ <= end; nextTick_ += 100 + below(10)) {
       const Links links = neighbors();
-      pool_.tick(nextTick_);
-      pool_.answerPolls();
-      const uint64_t now = now_;
       now_ = nextTick_;
+      pool_.tick(now_);
+      pool_.answerPolls();
       takeTimed(links);
-      nextTick_ += 100 + below(10);
-      now_ = now;
     }
+    now_ = end;
   }
 
   /** What a tick has done: holds and leases ended, sprites flown on. */
@@ -434,7 +448,8 @@ class Model {
       Member* member = find(answer);
       if (answer.sprites.empty()) {
         EXPECT(pool_.draining() || now_ >= member->since + member->hold * 1000);
-        EXPECT(answer.retry == pool_.draining());
+        EXPECT(answer.retry.has_value() == pool_.draining());
+        EXPECT(answer.retry.value_or(0) <= 2 * kDrain);
         EXPECT(now_ <= member->since + member->hold * 1000 * 17 / 16 + kLate);
         EXPECT(answer.sequence == member->acked && !answer.superseded);
       } else {
@@ -488,6 +503,10 @@ class Model {
       }
       EXPECT(member->box[at - 1].uid == sprite.first);
       EXPECT(kNames[static_cast<size_t>(member->box[at - 1].from)] == sprite.second);
+      if (sequence <= member->sent) continue;
+      const auto& bounds = DeliveryTimes::kBounds;
+      const uint64_t waited = now_ - member->box[at - 1].thrown;
+      ++waits_[std::lower_bound(bounds.begin(), bounds.end(), waited) - bounds.begin()];
     }
     EXPECT(at == member->box.size() && answer.sequence == member->sequence());
     member->sent = member->sequence();
@@ -587,12 +606,13 @@ class Model {
     EXPECT(counts.parked == parked && counts.clients == members_.size());
     EXPECT(counts.left == left_ && counts.expired == expired_);
     EXPECT(pool_.torus().size() == members_.size());
+    EXPECT(pool_.deliveryTimes().counts() == waits_);
   }
 
   std::mt19937_64 random_;
   const PoolOptions options_;
-  uint64_t now_ = 1000000;
-  uint64_t nextTick_ = 1000100;
+  inline static uint64_t now_ = 1000000;  // milliseconds
+  uint64_t nextTick_ = now_ + 100;
   std::vector<Answer> answers_;
   Recorder door_;
   Recorder node_;
@@ -604,6 +624,8 @@ class Model {
   uint32_t nextToken_ = 1;
   uint64_t nextUid_ = 1;
   uint64_t thrown_ = 0, acked_ = 0, lost_ = 0, flown_ = 0, left_ = 0, expired_ = 0, bytes_ = 0;
+  /** Of sprites, when an answer has carried them first. */
+  std::array<uint64_t, DeliveryTimes::kBounds.size() + 1> waits_ = {};
 };
 
 /** Polls that came together do not end together: a hold is lengthened by up to a sixteenth. */
@@ -632,6 +654,81 @@ void holdsAreSpread() {
   EXPECT(most < kPolls / 3);
 }
 
+/** The unit of a stamp follows the lease; and a sprite that has flown on for minutes is "longer
+ * than the last bound", whatever its stamp has done meanwhile. */
+namespace waits {
+
+constexpr uint64_t kStart = 0x123456789a;  // microseconds
+constexpr uint64_t kMilli = 1000;
+constexpr uint64_t kSecond = 1000 * kMilli;
+
+/** The index of the only count that is not 0. */
+size_t where(const DeliveryTimes& times) {
+  const auto& counts = times.counts();
+  EXPECT(std::accumulate(counts.begin(), counts.end(), uint64_t{0}) == 1);
+  size_t index = 0;
+  while (counts[index] == 0) ++index;
+  return index;
+}
+
+size_t bucketOf(uint32_t lease, uint64_t wait, uint64_t start = kStart) {
+  DeliveryTimes times(lease);
+  times.count(times.stamp(start), start + wait);
+  return where(times);
+}
+
+void everyBound() {
+  for (size_t i = 0; i < DeliveryTimes::kBounds.size(); ++i) {
+    const uint64_t bound = DeliveryTimes::kBounds[i] * kMilli;
+    EXPECT(bucketOf(30, bound) == i);
+    EXPECT(bucketOf(30, bound + kMilli) > i);
+  }
+  EXPECT(bucketOf(30, 0) == 0);
+  // Wherever the stamps begin anew meanwhile.
+  for (uint64_t second = 0; second < 140; ++second) {
+    EXPECT(bucketOf(30, 29 * kSecond, kStart + second * kSecond) ==
+           DeliveryTimes::kBounds.size() - 1);
+  }
+}
+
+/** The longest stay in one mailbox is told right for every lease there may be. */
+void everyLease() {
+  for (uint32_t lease = 1; lease <= 3600; ++lease) {
+    const uint64_t wait = lease * kSecond;
+    DeliveryTimes times(lease);
+    times.count(times.stamp(kStart), kStart + wait);
+    const uint64_t told = times.sum();
+    EXPECT(told + 200 >= lease * uint64_t{1000} && told <= lease * uint64_t{1000} + 200);
+    EXPECT(where(times) >= (lease > 30 ? DeliveryTimes::kBounds.size() : 9));
+  }
+}
+
+/** A sprite that has flown from one leaver to the next, each after a lease. */
+void longFlights() {
+  for (const uint32_t lease : {1u, 30u, 47u, 600u, 3600u}) {
+    for (int stays = 1; stays < 50; ++stays) {
+      DeliveryTimes times(lease);
+      uint64_t now = kStart;
+      DeliveryTimes::Stamp stamp = times.stamp(now);
+      for (int i = 0; i < stays; ++i) {
+        now += lease * kSecond;
+        stamp = times.flown(stamp, now);
+      }
+      times.count(stamp, now);
+      if (lease * stays > 33u) EXPECT(where(times) == DeliveryTimes::kBounds.size());
+      if (lease * stays <= 30u) EXPECT(times.sum() == lease * stays * 1000u);
+    }
+  }
+}
+
+void test() {
+  everyBound();
+  everyLease();
+  longFlights();
+}
+
+}  // namespace waits
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -639,6 +736,7 @@ int main(int argc, char** argv) {
   const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : std::random_device{}();
   printf("pool_test: %" PRIu64 " steps, seed %" PRIu64 "\n", steps, seed);
   fflush(stdout);
+  waits::test();
   holdsAreSpread();
   uint64_t thrown = 0, flown = 0, expired = 0, lost = 0;
   for (uint64_t done = 0, run = 0; done < steps; ++run) {

@@ -4,74 +4,21 @@ import t from 'tap';
 
 import { load, makePool } from '../support/pool.js';
 import { startServer } from '../support/server.js';
-import { until } from '../support/until.js';
 
 /**
- * How long sprites wait: from the moment a throw is taken to the answer that first carries them.
- * The arithmetic of the stamps has a test in C++: test/native/delivery_times_test.cc.
+ * How long sprites wait, over a restart and as the operator is told; else see test/native/pool_test.cc.
  */
-
-const SPRITE = Buffer.from('{}');
-
-/** How many sprites have waited for at most so many milliseconds, and how many for longer. */
-function split({ bounds, counts }, most) {
-  const sum = (list) => list.reduce((all, one) => all + one, 0);
-  const end = bounds.indexOf(most) + 1;
-  return { upTo: sum(counts.slice(0, end)), beyond: sum(counts.slice(end)) };
-}
-
-const nothing = () => {};
-
-t.test('a client that is parked has waited for nothing', (t) => {
-  const pool = makePool(t);
-  const { id } = pool.join();
-  for (let i = 0; i < 20; i += 1) {
-    pool.poll(id, { ack: i }, nothing);
-    t.equal(pool.throw(id, 'left', -1, SPRITE), 'delivered');
-  }
-  const times = pool.deliveryTimes();
-  t.same(split(times, 20), { upTo: 20, beyond: 0 });
-  t.ok(times.counts[0] > 10, `most of them in the lowest bucket: ${times.counts}`);
-  t.end();
-});
-
-t.test(
-  'a client that is away is waited for, and a sprite counts when it is carried first',
-  async (t) => {
-    const pool = makePool(t);
-    const { id } = pool.join();
-    t.equal(pool.throw(id, 'left', -1, SPRITE), 'queued');
-    await pause(120);
-    t.same(split(pool.deliveryTimes(), 100), { upTo: 0, beyond: 0 }, 'not before it is delivered');
-    const answers = [pool.poll(id, {}, nothing), pool.poll(id, {}, nothing)];
-    t.equal(answers[0].body.toString(), answers[1].body.toString(), 'the same answer again');
-    const times = pool.deliveryTimes();
-    t.same(split(times, 100), { upTo: 0, beyond: 1 }, 'counts once');
-    t.ok(times.sum >= 119 && times.sum < 20_000, `${times.sum} ms`);
-  }
-);
-
-t.test('what flies on goes on waiting', async (t) => {
-  const pool = makePool(t);
-  const [thrower, receiver] = [pool.join().id, pool.join().id];
-  t.equal(pool.throw(thrower, 'left', -1, SPRITE), 'queued');
-  await pause(120);
-  pool.poll(thrower, {}, nothing);
-  pool.leave(receiver);
-  await until(() => pool.status().flown === 1 && pool.status().parked === 0);
-  t.same(split(pool.deliveryTimes(), 100), { upTo: 0, beyond: 1 });
-});
 
 t.test('what a state has brought waits since the start', async (t) => {
   const file = `${t.testdir()}/state`;
   const first = makePool(t);
   const { id } = first.join();
-  first.throw(id, 'left', -1, SPRITE);
+  first.throw(id, 'left', -1, Buffer.from('{}'));
   first.save(file, 1e6);
   const second = makePool(t);
   load(second, file);
   await pause(60);
-  second.poll(id, {}, nothing);
+  second.poll(id, {}, () => {});
   const { sum, counts } = second.deliveryTimes();
   t.equal(
     counts.reduce((all, one) => all + one, 0),
