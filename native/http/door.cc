@@ -8,7 +8,7 @@
 #include <ctime>
 #include <utility>
 
-#include "proxy_protocol.h"
+#include "proxies.h"
 
 namespace server {
 
@@ -340,7 +340,7 @@ bool Door::awaitsAnswer(const Connection& connection) {
                     connection.state == ConnectionState::kWatching;
   return connection.resumes || connection.decided || (asks && !connection.waits) ||
          (connection.state == ConnectionState::kParked &&
-          !parts_.polls->ended(connections_.ticketOf(connection)));
+          !parts_.requests->ended(connections_.ticketOf(connection)));
 }
 
 /** Deals with the input that a connection has kept, now that it may be dealt with. */
@@ -435,7 +435,10 @@ void Door::process(Connection& connection, const char* data, size_t length) {
     // Answers go out in the order of their requests, and only these are given at the turn's end.
     const bool decided = request.route == Route::kJoin || request.route == Route::kThrow ||
                          request.route == Route::kLeave || request.route == Route::kInput;
-    if (connection.decided && !decided) return awaitSending(connection, data, length);
+    if (connection.decided && !decided) {
+      keep(connection, data, length, 0);
+      return;
+    }
     if (!servesHere(connection, request, data)) return cold(connection, {data, length});
     const size_t whole = size_t{request.headLength} + request.bodyLength;
     if (length < whole) return awaitRest(connection, data, length, whole);
@@ -500,11 +503,6 @@ void Door::awaitRest(Connection& connection, const char* data, size_t length, si
   keep(connection, data, length, needed);
 }
 
-/** Keeps requests that are to be served when the answers before them have been sent. */
-void Door::awaitSending(Connection& connection, const char* data, size_t length) {
-  keep(connection, data, length, 0);
-}
-
 // ---- Deadlines and closing ----------------------------------------------------------------------
 
 void Door::tick(uint64_t now) {
@@ -547,7 +545,7 @@ void Door::expire(Connection& connection) {
 void Door::beforeClose(Connection& connection) {
   if (connection.state == ConnectionState::kShaking) ++counts_.failedHandshakes;
   if (connection.state == ConnectionState::kParked) {
-    parts_.polls->drop(connection.record, connections_.ticketOf(connection));
+    parts_.requests->drop(connection.record, connections_.ticketOf(connection));
   }
   if (connection.state == ConnectionState::kWatching ||
       connection.state == ConnectionState::kStreaming) {

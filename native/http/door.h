@@ -106,7 +106,6 @@ struct DoorParts {
   AddressLimits* limits;
   std::atomic<uint32_t>* open;  // connections of all doors together
   RequestHandler* requests;
-  PollHandler* polls;
   Feeds* feeds;  // nullptr: requests to watch are JavaScript's to refuse
   LiveCounts::Ask counts;
   bool countsLater = false;             // `polls` has the live counts, and answers later
@@ -217,7 +216,7 @@ class Door : public PollResponder {
   /** The JSON text that answers a poll, or a question; lives for the call only. */
   void answer(Ticket ticket, std::string_view body);
 
-  /** Nothing comes for a poll any more, as PollHandler::ended asked. */
+  /** Nothing comes for a poll any more, as RequestHandler::ended asked. */
   void over(Ticket ticket);
 
   // ---- What JavaScript says of a request that it was asked to handle. Where its connection is
@@ -307,7 +306,6 @@ class Door : public PollResponder {
   void resumeUnserved();
   bool goesOn() const;
   void resumeNext(Ticket ticket);
-  void awaitSending(Connection& connection, const char* data, size_t length);
   void decide(Connection& connection, const Decided& answer);
   std::string_view wordsOf(const Decided& answer);
 

@@ -8,7 +8,7 @@
 
 #include "characters.h"
 #include "door.h"
-#include "forwarded.h"
+#include "proxies.h"
 
 namespace server {
 
@@ -35,7 +35,10 @@ std::string_view firstSegment(std::string_view target) {
 /** Reads the head of a request that is not hot at the start of `data`. */
 void Door::cold(Connection& connection, std::string_view data) {
   // Answers go out in the order of their requests.
-  if (connection.decided) return awaitSending(connection, data.data(), data.size());
+  if (connection.decided) {
+    keep(connection, data.data(), data.size(), 0);
+    return;
+  }
   switch (readRequest(data, options_.headBytes, &head_)) {
     case Reading::kIncomplete:
       return awaitRest(connection, data.data(), data.size(), 0);

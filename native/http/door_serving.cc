@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "door.h"
-#include "forwarded.h"
+#include "proxies.h"
 #include "torus/place_text.h"
 
 namespace server {
@@ -134,7 +134,7 @@ void Door::decide(Connection& connection, const Decided& answer) {
 
 /** Serves a poll, as serve does. */
 bool Door::servePoll(Connection& connection, const HotRequest& request) {
-  const PollResult result = parts_.polls->poll(connections_.ticketOf(connection), request);
+  const PollResult result = parts_.requests->poll(connections_.ticketOf(connection), request);
   if (result.outcome != Outcome::kOk) {
     decide(connection, {connections_.ticketOf(connection), Route::kPoll, result.outcome, {}});
     return true;
@@ -149,7 +149,7 @@ bool Door::servePoll(Connection& connection, const HotRequest& request) {
 
 bool Door::servePlace(Connection& connection, const HotRequest& request) {
   Place place;
-  switch (parts_.polls->place(connections_.ticketOf(connection), request.id, &place)) {
+  switch (parts_.requests->place(connections_.ticketOf(connection), request.id, &place)) {
     case Found::kLater:
       return await(connection, Route::kPlace);
     case Found::kNowhere:
@@ -164,11 +164,11 @@ bool Door::servePlace(Connection& connection, const HotRequest& request) {
 bool Door::serveCountsOf(Connection& connection, const Id& id) {
   const Ticket ticket = connections_.ticketOf(connection);
   if (parts_.countsLater) {
-    parts_.polls->countsOf(ticket, id);
+    parts_.requests->countsOf(ticket, id);
     return await(connection, Route::kStatus);
   }
   Place any;
-  const bool known = parts_.polls->place(ticket, id, &any) == Found::kHere;
+  const bool known = parts_.requests->place(ticket, id, &any) == Found::kHere;
   return known ? serveCounts(connection) : serveUnknown(connection, Route::kStatus);
 }
 
@@ -181,7 +181,7 @@ bool Door::serveUnknown(Connection& connection, Route route) {
 /** Serves the live counts, that hasCounts has just had said. */
 bool Door::serveCounts(Connection& connection) {
   if (!parts_.countsLater) return answers_.send(connection, replies_.json(liveCounts_.last()));
-  parts_.polls->counts(connections_.ticketOf(connection));
+  parts_.requests->counts(connections_.ticketOf(connection));
   return await(connection, Route::kFixed);
 }
 

@@ -20,10 +20,13 @@ struct Ticket {
   bool operator==(const Ticket&) const = default;
 };
 
+/** What became of a question that a handler may answer later. */
+enum class Found : uint8_t { kHere, kNowhere, kLater };
+
 /**
- * Decides on joins, throws and leaves: the pool itself in the main thread, asks to it in a
- * worker. An outcome may come later: then nothing is returned, and
- * Door::complete is told.
+ * Decides on joins, throws and leaves, parks polls, and knows the clients' places and the live
+ * counts: the pool itself in the main thread, asks to it in a worker. An outcome may come later:
+ * then nothing is returned, and Door::complete is told.
  */
 class RequestHandler {
  public:
@@ -48,15 +51,6 @@ class RequestHandler {
   /** An input to the arena of that name; `text` lives for the call only. */
   virtual std::optional<Outcome> input(Ticket ticket, const HotRequest& request,
                                        std::string_view arena, std::string_view text) = 0;
-};
-
-/** What became of a question that a handler may answer later. */
-enum class Found : uint8_t { kHere, kNowhere, kLater };
-
-/** Parks polls, and knows the clients' places and the live counts. */
-class PollHandler {
- public:
-  virtual ~PollHandler() = default;
 
   /** A poll: answered in the result, or parked under `ticket`. */
   virtual PollResult poll(Ticket ticket, const HotRequest& request) = 0;
@@ -88,7 +82,7 @@ inline uint32_t holdOf(const HotRequest& request) {
 }
 
 /** The pool, in its own thread. */
-class PoolHandler : public RequestHandler, public PollHandler {
+class PoolHandler : public RequestHandler {
  public:
   /** `pool` and `arena` outlive the handler; `clock` gives microseconds and never goes back. */
   PoolHandler(Pool* pool, uint64_t (*clock)(), Arena* arena = nullptr)

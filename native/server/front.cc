@@ -49,7 +49,6 @@ DoorParts Front::doorParts() {
           .limits = parts_.limits,
           .open = &open_,
           .requests = &pool_,
-          .polls = &pool_,
           .feeds = parts_.feeds,
           .counts = parts_.counts};
 }

@@ -39,7 +39,6 @@ DoorParts Worker::doorParts(const WorkerParts& parts) {
           .limits = parts.limits,
           .open = parts.open,
           .requests = &asks_,
-          .polls = &asks_,
           .feeds = feeds_ ? &feeds_->table() : nullptr,
           .counts = {},
           .countsLater = true};

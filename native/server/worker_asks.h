@@ -31,7 +31,7 @@ constexpr size_t kMostAsked = 16 << 20;
 /** Requests of one worker that JavaScript has not been asked for yet. */
 constexpr uint32_t kMostRequests = 16;
 
-class WorkerAsks : public RequestHandler, public PollHandler {
+class WorkerAsks : public RequestHandler {
  public:
   struct Options {
     uint32_t maxSprite;  // bytes
@@ -49,8 +49,6 @@ class WorkerAsks : public RequestHandler, public PollHandler {
   bool takesInputs() const override { return options_.inputs; }
   std::optional<Outcome> input(Ticket ticket, const HotRequest& request, std::string_view arena,
                                std::string_view text) override;
-
-  // Of PollHandler.
   PollResult poll(Ticket ticket, const HotRequest& request) override;
   void drop(uint32_t record, Ticket ticket) override;
   bool ended(Ticket ticket) override;

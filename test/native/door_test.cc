@@ -133,7 +133,6 @@ class Stage {
                .limits = &limits_,
                .open = &open_,
                .requests = &handler_,
-               .polls = &handler_,
                .feeds = &feeds_,
                .counts = [] { return std::string("{}"); },
                .clock = clock},
