@@ -55,23 +55,6 @@ t.test('files and places are answered natively, in the words of JavaScript', asy
   await server.leaveNothing();
 });
 
-t.test('JavaScript handles the rest: other methods, queries, other paths', async (t) => {
-  const server = await startServer(t);
-  const asked = [
-    ['HEAD', '/'],
-    ['OPTIONS', '/status'],
-    ['POST', '/'],
-    ['GET', '/?a'],
-    ['GET', '/status?a'],
-    ['GET', '/nothing']
-  ];
-  for (const [i, [method, target]] of asked.entries()) {
-    await server.ask(method, target);
-    t.equal((await server.status()).handled, i + 1, `${method} ${target}`);
-  }
-  await server.leaveNothing();
-});
-
 t.test('with a transient port the page says where it may throw, by the host', async (t) => {
   const options = { workers: 1, 'transient-port': 0 };
   const server = await startServer(t, { options });

@@ -189,6 +189,7 @@ export const coldHeads = {
   'the counts by no id': head('GET /status/page.js'),
   'a place of no id': head('GET /place/page.js'),
   'a page with a body': head('GET /', 'Content-Length: 1'),
+  'a page by POST': head('POST /'),
   OPTIONS: head('OPTIONS /join', 'Origin: http://a.example'),
   'OPTIONS of everything': head('OPTIONS *'),
   HEAD: head(`HEAD /poll/${ID}`),
