@@ -122,11 +122,7 @@ class OddRoutes {
     ++asked_;
     if (random_() % 8 == 0) TurnClock::useUpTheTurn();
     const size_t at = question.head.target.find("/odd/");
-    // Those of other tests are of no connection here.
-    if (at == std::string_view::npos) {
-      const std::string none = "Content-Length: 0\r\n\r\n";
-      return door_->respond(question.ticket, "HTTP/1.1 404 Not Found\r\n", none, {});
-    }
+    EXPECT(at != std::string_view::npos);
     const uint64_t n = strtoull(question.head.target.data() + at + 5, nullptr, 10);
     Odd& odd = odds_.at(n);
     EXPECT(!odd.hot && !odd.asked && question.head.method == odd.method);

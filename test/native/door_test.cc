@@ -955,7 +955,6 @@ void shareTurns() {
 class Decided : private Stage {
  public:
   Decided() : Stage(shares()) {
-    routes_.setDoor(&door_);
     secured_ = 3;  // the next is TLS 1.2
     Wire peer(port_);
     EXPECT(ask(&peer, request("POST", "/join"), &id_) == 201);
@@ -1007,8 +1006,9 @@ class Decided : private Stage {
     return all;
   }
 
-  void handle(const Question& question) override { routes_.ask(question); }
-  void gone(Ticket ticket) override { routes_.gone(ticket); }
+  void handle(const Question& question) override {
+    door_.respond(question.ticket, "HTTP/1.1 404 Not Found\r\n", "Content-Length: 0\r\n\r\n", {});
+  }
 
   void decide() {
     door_.turn();
@@ -1079,9 +1079,6 @@ class Decided : private Stage {
     EXPECT(hear(&peer) == 200);
   }
 
-  std::mt19937 random_;
-  test::OddRoutes::Odds odds_;
-  test::OddRoutes routes_{&random_, &odds_, [] { return std::string(); }};
   std::string id_;
 };
 
