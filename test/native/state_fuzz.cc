@@ -12,9 +12,11 @@
 #include <cinttypes>
 #include <cstring>
 
+#include "base/json_reader.h"
 #include "fuzz.h"
 #include "state_scene.h"
 #include "store/journal_replay.h"
+#include "store/snapshot_format.h"
 
 namespace {
 
@@ -90,7 +92,13 @@ class Run : private PollResponder {
     EXPECT(life.finish().ok());
     snapshot_ = test::readFile(folder.file());
     EXPECT(readSnapshot(snapshot_).empty() && beside_ == life.beside());
-    EXPECT(!readSnapshot(snapshot_.substr(0, snapshot_.size() - 1)).empty());
+    for (int i = 0; i < 20; ++i) {
+      std::string bytes = snapshot_;
+      bytes[random_.below(bytes.size())] ^= 1 << random_.below(8);
+      EXPECT(!readSnapshot(bytes).empty());
+      bytes = snapshot_.substr(0, random_.below(snapshot_.size()));
+      EXPECT(!readSnapshot(bytes).empty());
+    }
   }
 
   void step() {
@@ -245,10 +253,41 @@ class Run : private PollResponder {
     beside_ = besideOf(shelf.feeds(), Shelf(shelf).takeNotes());
     expectLaw(pool);
     // What was read is a state like any other: it is kept, and taken again.
-    EXPECT(!stateOf(pool, shelf).empty());
+    expectSound(stateOf(pool, shelf));
     use(&pool);
     EXPECT(limits.size() == 0);
     return {};
+  }
+
+  /** Nothing of a client is beyond what it can be in a server that lives. */
+  static void expectSound(const std::string& state) {
+    using namespace snapshot_format;
+    const char* at = state.data();
+    const auto next = [&at]<typename T>(T* value) {
+      memcpy(value, at, sizeof *value);
+      at += sizeof *value;
+    };
+    Header header;
+    MoreHeader more;
+    next(&header);
+    next(&more);
+    for (const uint64_t count : {header.joined, header.left, header.thrown, header.lost}) {
+      EXPECT(count <= kMostCounted);
+    }
+    EXPECT(header.joined == header.clients - more.leaving + header.left + header.expired);
+    at += more.holes * sizeof(uint32_t);
+    for (uint64_t i = 0; i < header.clients; ++i) {
+      ClientEntry client;
+      next(&client);
+      EXPECT(client.id.isWellFormed());
+      EXPECT(client.newestNumber <= kMostCounted && client.sequence <= kMostCounted);
+      for (uint32_t n = 0; n < client.waiting; ++n) {
+        SpriteEntry sprite;
+        next(&sprite);
+        EXPECT(base::isJsonObject(at, sprite.length));
+        at += sprite.length;
+      }
+    }
   }
 
   /** Clients come, throw, poll and leave, and then all time passes. */

@@ -274,6 +274,7 @@ t.test('what options must hold among each other', async (t) => {
 t.test('the help is for a terminal', async (t) => {
   const lines = helpText().split('\n');
   t.match(lines[0], /^Usage: sprites/);
+  t.match(helpText(), /^ +sprites grant --grants FILE/m, 'and the other commands');
   t.equal(lines.at(-1), '');
   t.ok(lines.every((line) => line === line.trimEnd() && line.length <= 100));
 });
