@@ -5,7 +5,6 @@ import { connect as connectTls } from 'node:tls';
 import t from 'tap';
 
 import { each, lengthOf } from '../support/until.js';
-import { put, tokenFile } from '../support/feeds.js';
 import { clientHello, request, resetSocket } from '../support/http.js';
 import { startServer, startWithEveryWay } from '../support/server.js';
 
@@ -183,15 +182,7 @@ async function isWell(t, server) {
 
 for (const workers of [0, 2]) {
   t.test(`resets cost no other client anything, with ${workers} workers`, async (t) => {
-    const { server, ways } = await startWithEveryWay(t, {
-      workers,
-      'publish-token-file': tokenFile(t)
-    });
-    // The threads that make feeds are there from the first one on.
-    await put(server, 'a', { n: 0 });
-    server.baseline = undefined;
-    await server.noConnectionBut(0);
-    server.baseline = server.descriptors();
+    const { server, ways } = await startWithEveryWay(t, { workers });
     t.afterEach(() => server.leaveNothing());
 
     for (const [way, { port }] of Object.entries(ways)) {
@@ -229,43 +220,6 @@ for (const workers of [0, 2]) {
         }
       }
       await resetPlain(port, hello, MOMENTS['at the first byte of the answer'], server);
-      await isWell(t, server);
-    });
-
-    t.test('with a poll parked', async (t) => {
-      const id = await server.join();
-      const poll = request('GET', `/poll/${id}`);
-      // A field that no hot request has: JavaScript parks it.
-      const odd = request('GET', `/poll/${id}`, { headers: { Expect: '100-continue' } });
-      for (const [way, reset] of Object.entries({ main: resetPlain, tls: resetTls })) {
-        const { port } = ways[way];
-        for (const bytes of [poll, odd]) {
-          const { polls } = await server.status();
-          await reset(port, bytes, () => server.until((now) => now.polls > polls), server);
-          await server.until(({ parked }) => parked === 0);
-        }
-      }
-      await isWell(t, server);
-    });
-
-    t.test('with a feed watched, and published meanwhile', async (t) => {
-      const watches = [
-        (cursor) => request('GET', `/feed/a?after=${cursor}`),
-        () => request('GET', '/feed/a', { headers: { Accept: 'text/event-stream' } }),
-        (cursor) => request('POST', '/feeds', { body: JSON.stringify({ feeds: { a: cursor } }) })
-      ];
-      for (const [way, reset] of Object.entries({ main: resetPlain, tls: resetTls })) {
-        for (const watch of watches) {
-          const { cursor } = (await put(server, 'a', { n: 1 })).body;
-          const { feedPolls } = await server.status();
-          const moment = async () => {
-            await server.until((status) => status.feedPolls > feedPolls);
-            await put(server, 'a', { n: 2 });
-          };
-          await reset(ways[way].port, watch(cursor), moment, server);
-          await server.until(({ watching }) => watching === 0);
-        }
-      }
       await isWell(t, server);
     });
 
