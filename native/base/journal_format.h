@@ -26,9 +26,9 @@
 namespace server {
 
 constexpr char kJournalMagic[8] = {'S', 'P', 'R', 'I', 'T', 'E', 'J', '\n'};
-// 1: without the addresses of joins; 2: without what crosses; 3: without feeds, notes and
-// the origin; 4: without logs
+// 2: without what crosses; 3: without feeds, notes and the origin; 4: without logs
 constexpr uint32_t kJournalVersion = 5;
+constexpr uint32_t kOldestJournal = 2;  // of Sprites 0.1
 /** The first with feeds, notes and the origin: nothing is in files beside the state. */
 constexpr uint32_t kWithFeeds = 4;
 constexpr uint32_t kJournalByteOrder = 0x01020304;
@@ -138,7 +138,7 @@ static_assert(sizeof(JournalRecord) == 24, "a change of the format is a new vers
 /** What follows a kJoin. */
 struct JoinText {
   Id id;
-  Address address;  // not in version 1
+  Address address;
 };
 static_assert(sizeof(JoinText) == 32, "a change of the format is a new version");
 

@@ -68,7 +68,7 @@ std::string readJournalHeader(std::string_view bytes, JournalHeader* header,
   if (header->byteOrder != kJournalByteOrder) {
     return "it is of a machine with another byte order";
   }
-  if (header->version < 1 || header->version > kJournalVersion) {
+  if (header->version < kOldestJournal || header->version > kJournalVersion) {
     return "it is of version " + std::to_string(header->version) +
            ", and this program reads up to " + std::to_string(kJournalVersion);
   }
@@ -171,16 +171,13 @@ class ReplayAccess {
 
   static bool join(Pool* pool, uint32_t record, std::string_view text) {
     JoinText joined;
-    // Version 1 knows no addresses: such a client counts for none.
-    const bool known = text.size() == sizeof joined;
-    if (!known && text.size() != sizeof joined.id) return false;
+    if (text.size() != sizeof joined) return false;
     if (record >= pool->options_.capacity) return false;
-    memcpy(&joined, text.data(), text.size());
+    memcpy(&joined, text.data(), sizeof joined);
     const Id& id = joined.id;
     if (id.record() != record || !id.isWellFormed() || pool->torus_.contains(record)) return false;
     if (record >= pool->used_) pool->used_ = record + 1;
     pool->admit(record, id);
-    if (!known) return true;
     const Source source = pool->limits_->know(joined.address);
     pool->limits_->settle(source);
     pool->clients_[record].source = source;

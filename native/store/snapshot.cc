@@ -232,14 +232,9 @@ class SnapshotAccess {
       if (!problem.empty()) return problem;
       sprites += clients->keptSeams_->sprites();
     }
-    if (header.version >= 3) {
-      std::string problem = readSources(clients, seats, reader);
-      if (!problem.empty()) return problem;
-    }
-    if (header.version >= 5) {
-      std::string problem = shelf->read(reader);
-      if (!problem.empty()) return problem;
-    }
+    std::string problem = readSources(clients, seats, reader);
+    if (problem.empty() && header.version >= 5) problem = shelf->read(reader);
+    if (!problem.empty()) return problem;
     const uint64_t counted[] = {header.joined, header.left, header.expired, header.thrown,
                                 header.acked,  header.lost, header.flown};
     if (!reader->atEnd() || sprites != header.sprites ||
@@ -251,7 +246,7 @@ class SnapshotAccess {
       return "its counts do not add up";
     }
     if (!clients->torus_.restore(header.opened, header.ownRows, header.ownColumns, seats.data(),
-                                 seats.size(), header.version < 2 ? nullptr : &holes)) {
+                                 seats.size(), &holes)) {
       return "its torus does not hold together";
     }
     counts.joined = header.joined;
@@ -424,10 +419,10 @@ SnapshotResult Snapshot::load(Pool* pool, Shelf* shelf, const std::string& path,
   uint32_t sum;
   memcpy(&sum, bytes.data() + size - sizeof sum, sizeof sum);
   if (sum != checksum.value()) return refused("it is damaged or cut off: its checksum is wrong");
-  if (header.version < 1) return refused("it is of an unknown version");
+  if (header.version < kOldestVersion) return refused("it is of an unknown version");
 
   MoreHeader more = {};
-  if (header.version >= 2 && !reader.get(&more)) return refused("it is cut off");
+  if (!reader.get(&more)) return refused("it is cut off");
   SnapshotResult result;
   result.generation = more.generation;
   result.run = header.run;

@@ -11,6 +11,7 @@ namespace server::snapshot_format {
 constexpr char kMagic[8] = {'S', 'P', 'R', 'I', 'T', 'E', 'S', '\n'};
 // 5: without logs; 4: and without feeds and notes; 3: and without a world
 constexpr uint32_t kVersion = 6;
+constexpr uint32_t kOldestVersion = 3;  // of Sprites 0.1
 constexpr uint32_t kByteOrder = 0x01020304;
 
 struct Header {
@@ -25,7 +26,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == 104, "a change of the format is a new version");
 
-/** What comes behind the header since version 2; then come the slots of the holes. */
+/** What comes behind the header; then come the slots of the holes. */
 struct MoreHeader {
   uint64_t generation;
   uint32_t holes;

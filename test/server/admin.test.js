@@ -48,13 +48,6 @@ async function raw(server, bytes, localAddress = '127.0.0.1') {
 /** A request that any host name may ask, the last of its connection. */
 const LAST = 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
 
-t.test('listens on loopback alone unless told otherwise', async (t) => {
-  const { server } = await start(t);
-  t.equal(server.address().address, '127.0.0.1');
-  const other = await start(t, { host: '127.0.0.2' });
-  t.equal(other.server.address().address, '127.0.0.2');
-});
-
 const PROBLEM = 'application/problem+json';
 
 t.test('what it answers', async (t) => {
@@ -192,15 +185,6 @@ t.test('what is no request, or a head above 8 KiB, is answered and cut off', asy
   t.match(await raw(server, 'nonsense\r\n\r\n'), /^HTTP\/1\.1 400 .*urn:sprites:bad-request/s);
 });
 
-t.test('a head that does not end is answered 408 and cut off', async (t) => {
-  const { server } = await start(t);
-  t.equal(server.headersTimeout, 5000);
-  t.match(
-    await raw(server, 'GET /metrics HTTP/1.1\r\nHost: a\r\n'),
-    /^HTTP\/1\.1 408 .*urn:sprites:request-timeout/s
-  );
-});
-
 t.test('a connection that is silent until it is answered 408 is closed', async (t) => {
   const { server } = await start(t);
   const silent = Array.from({ length: 64 }, (_, n) => {
@@ -248,13 +232,6 @@ t.test('what can not be read is refused behind the answers of the requests befor
       ...['HTTP/1.1 400', 'urn:sprites:bad-request']
     ]);
   }
-});
-
-t.test('a taken port is an error event, not a throw', async (t) => {
-  const { server } = await start(t);
-  const second = createAdmin({ port: server.address().port, metrics: {} });
-  const [error] = await once(second, 'error');
-  t.equal(error.code, 'EADDRINUSE');
 });
 
 /* What the page for people at the admin port says; the page itself is in admin-page.browser.test.js. */

@@ -1,4 +1,4 @@
-import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
@@ -21,13 +21,21 @@ import { startServer } from '../support/server.js';
  */
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const STATES = fileURLToPath(new URL('states/', import.meta.url));
+
+/** By the name of each state its files, what to ask, and what is answered. */
+const STATES = JSON.parse(readFileSync(new URL('states/states.json', import.meta.url)));
+const NAMES = Object.keys(STATES);
+
+/** The bytes of a state's file. */
+const bytesOf = (name, file) => Buffer.from(STATES[name].files[file], 'base64');
 
 /** A copy of a state, in a folder of the test's own. */
 function copyOf(t, name) {
   const options = optionsIn(temporary(t));
   const folder = dirname(options.state);
-  cpSync(join(STATES, name), folder, { recursive: true });
+  for (const file of Object.keys(STATES[name].files)) {
+    writeFileSync(join(folder, file), bytesOf(name, file));
+  }
   return { options, folder };
 }
 
@@ -49,22 +57,15 @@ function ofLater(file, bytes) {
 const damaged = (file, bytes) =>
   /\.bans$/.test(file) ? bytes.subarray(0, 50) : bytes.fill(bytes[60] ^ 4, 60, 61);
 
-/** By the name of each state what to ask, and what is answered. */
-const PROMISED = JSON.parse(readFileSync(join(STATES, 'promised.json')));
-const NAMES = Object.keys(PROMISED);
-
 t.test(
   'of the format that is written now there is a state, for the versions to come',
   async (t) => {
     const newest = (file, name) =>
       Number(new RegExp(` ${name} = (\\d+);`).exec(readFileSync(join(ROOT, 'native', file)))[1]);
-    const versionOf = (file) => readFileSync(join(STATES, file)).readUInt32LE(8);
-
-    const inStates = (file) => existsSync(join(STATES, file));
     const written = (file) =>
-      NAMES.map((name) => join(name, file))
-        .filter(inStates)
-        .map(versionOf);
+      NAMES.filter((name) => file in STATES[name].files).map((name) =>
+        bytesOf(name, file).readUInt32LE(8)
+      );
     const snapshot = newest('store/snapshot_format.h', 'kVersion');
     t.ok(written('state').includes(snapshot), `snapshot ${snapshot}`);
     const journal = newest('base/journal_format.h', 'kJournalVersion');
@@ -92,8 +93,8 @@ function killedAt(step) {
 
 for (const name of NAMES.filter((one) => one.startsWith('files'))) {
   t.test(`${name}: a crash while it is taken over loses nothing`, async (t) => {
-    const { asked, seen } = PROMISED[name];
-    const beside = readdirSync(join(STATES, name)).filter((one) => /^state\.[a-z]+$/.test(one));
+    const { asked, seen, files } = STATES[name];
+    const beside = Object.keys(files).filter((one) => /^state\.[a-z]+$/.test(one));
     for (let step = 0; step <= beside.length; ++step) {
       const { options, folder } = copyOf(t, name);
       const command = killedAt(step);
@@ -111,7 +112,7 @@ for (const name of NAMES.filter((one) => one.startsWith('files'))) {
 for (const name of NAMES) {
   t.test(`${name}: all that was promised is there, in this run and in the next`, async (t) => {
     const { options, folder } = copyOf(t, name);
-    const { asked, seen } = PROMISED[name];
+    const { asked, seen } = STATES[name];
     for (const run of ['first', 'second']) {
       const server = await startServer(t, { options });
       t.strictSame(await ask(server, asked), seen, `the ${run} run`);

@@ -1,6 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { crc32 } from 'node:zlib';
 
 import t from 'tap';
 
@@ -88,70 +86,4 @@ t.test('when all have left, nothing is counted for any address', async (t) => {
     t.equal(pool.status().waiting, 0);
     t.equal(limits.native.size(), 0);
   }
-});
-
-// ---- The forms of before, which name no address: written here by hand ----------------------------
-
-const HEADER = 104;
-const MORE = 16;
-
-/** The same bytes with a checksum that holds. */
-function signed(bytes) {
-  const body = bytes.subarray(0, bytes.length - 4);
-  bytes.writeUInt32LE(crc32(body), body.length);
-  return bytes;
-}
-
-/** A snapshot of version 5, without a world and anything beside the pool, whose clients come from `addresses` addresses, as `version` wrote it. */
-function asVersion(version, bytes, addresses) {
-  const beside = 4 + 16;
-  const sources = 4 + 16 * addresses + 4 * (bytes.readUInt32LE(16) + bytes.readUInt32LE(24));
-  const tail = sources + beside;
-  const old = Buffer.concat([
-    bytes.subarray(0, version === 1 ? HEADER : HEADER + MORE),
-    bytes.subarray(HEADER + MORE, bytes.length - tail)
-  ]);
-  old.writeUInt32LE(version, 8);
-  return signed(old);
-}
-
-for (const version of [1, 2]) {
-  t.test(
-    `a snapshot of version ${version} is read: its clients count for no address`,
-    async (t) => {
-      const path = stateIn(t);
-      const first = begin(t, path);
-      const ids = [1, 2].map(() => first.pool.join(HOSTILE).id);
-      t.equal(first.pool.throw(ids[0], 'left', -1, SPRITE), 'queued');
-      first.pool.finishState();
-      first.pool.closeState();
-      writeFileSync(path, asVersion(version, readFileSync(path), 1));
-      const { pool, limits } = begin(t, path);
-      t.equal(pool.status().waiting, 1);
-      t.ok(ids.every((id) => pool.place(id)));
-      t.equal(limits.native.size(), 0);
-      t.equal(pool.join(HOSTILE).outcome, 'ok');
-    }
-  );
-}
-
-t.test('a journal of version 1 is read: its clients count for no address', async (t) => {
-  const path = stateIn(t);
-  const id = Buffer.from(begin(t, `${path}.other`).pool.join().id.replaceAll('-', ''), 'hex');
-  const header = Buffer.alloc(40);
-  header.write('SPRITEJ\n');
-  header.writeUInt32LE(1, 8);
-  header.writeUInt32LE(0x01020304, 12);
-  header.writeUInt32LE(crc32(header.subarray(0, 36)), 36);
-  const batch = Buffer.alloc(32 + 24 + 16);
-  batch.write('SPB\n');
-  batch.writeUInt32LE(24 + 16, 4);
-  batch.writeUInt8(1, 32);
-  batch.writeUInt32LE(16, 32 + 12);
-  id.copy(batch, 32 + 24);
-  batch.writeUInt32LE(crc32(batch), 28);
-  writeFileSync(`${path}.journal-0`, Buffer.concat([header, batch]));
-  const { pool, limits } = begin(t, path);
-  t.equal(pool.status().clients, 1);
-  t.equal(limits.native.size(), 0);
 });

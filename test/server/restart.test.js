@@ -307,7 +307,7 @@ t.test("a state that can't be used is refused in one line, and left as it is", a
       Buffer.concat([change(VERSION, 7), Buffer.alloc(4)]),
       /version 7, and this program reads up to 6/
     ],
-    'a version before the first': [change(VERSION, 0), /unknown version/],
+    'a version before the first': [change(VERSION, 2), /unknown version/],
     'counts that only add up by wrapping around': [signed(wrapped), /counts do not add up/],
     'another byte order': [swapped, /another byte order/],
     'another byte order, and a checksum': [change(BYTE_ORDER, 0x04030201), /another byte order/],

@@ -28,26 +28,6 @@ const logged = (server, message) => server.logged.filter(({ msg }) => msg === me
 const READ_ANEW = 'TLS certificate and key read anew';
 const NOTHING = 'there is no certificate of TLS to read anew';
 
-t.test('SIGUSR2 without TLS changes nothing', async (t) => {
-  const options = { state: path.join(temporary(t), 'state'), drain: 0 };
-  const first = await startServer(t, { options });
-  const id = await first.join();
-  await first.throw(id, 'left', '{"kept":true}');
-  for (let times = 1; times <= 2; times += 1) {
-    first.child.kill('SIGUSR2');
-    await until(() => logged(first, NOTHING).length === times, 'it says so');
-  }
-  await first.stop();
-  const second = await startServer(t, { options });
-  t.strictSame(
-    (await second.poll(id)).body.sprites.map(({ sprite }) => sprite),
-    [{ kept: true }],
-    'the state is there'
-  );
-  await second.leave(id);
-  await second.stop();
-});
-
 /** Whether a process has a listener for a signal. */
 function listensFor(pid, number) {
   const [, mask] = /^SigCgt:\s*([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));

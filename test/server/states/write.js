@@ -1,17 +1,7 @@
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync
-} from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import process from 'node:process';
-import { fileURLToPath } from 'node:url';
 
 import { ask, live, optionsIn } from '../../support/old-states.js';
 import { startServer } from '../../support/server.js';
@@ -22,7 +12,7 @@ import { until } from '../../support/until.js';
  *
  *     node test/server/states/write.js CHECKOUT NAME [--crash]
  *
- * CHECKOUT is that version, built by `npm install`; NAME becomes a folder here. `--crash` kills it at the end.
+ * CHECKOUT is that version, built by `npm install`; NAME becomes one in states.json. `--crash` kills it at the end.
  */
 
 /** Its clock is far ahead: the ban is to hold when the state is read. */
@@ -52,14 +42,13 @@ try {
     server.child.kill('SIGKILL');
     await server.ended();
   } else await server.stop();
-  const to = fileURLToPath(new URL(name, import.meta.url));
-  mkdirSync(to);
-  for (const file of readdirSync(join(folder, 'kept')).filter((one) => !one.endsWith('.lock'))) {
-    copyFileSync(join(folder, 'kept', file), join(to, file));
-  }
-  const file = fileURLToPath(new URL('promised.json', import.meta.url));
-  const promised = { ...JSON.parse(readFileSync(file)), [name]: { asked, seen } };
-  writeFileSync(file, `${JSON.stringify(promised)}\n`);
+  const kept = readdirSync(join(folder, 'kept')).filter((one) => !one.endsWith('.lock'));
+  const files = Object.fromEntries(
+    kept.map((one) => [one, readFileSync(join(folder, 'kept', one), 'base64')])
+  );
+  const all = new URL('states.json', import.meta.url);
+  const states = { ...JSON.parse(readFileSync(all)), [name]: { asked, seen, files } };
+  writeFileSync(all, `${JSON.stringify(states)}\n`);
 } finally {
   for (const end of ended) await end();
   rmSync(folder, { recursive: true });
