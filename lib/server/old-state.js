@@ -66,8 +66,8 @@ function isHead({ key, epoch, version, patches = [], value, log }) {
 function readFeeds(bytes, run) {
   let at = bytes.indexOf(NEWLINE) + 1;
   const head = bytes.toString('latin1', 0, at);
-  check(/^sprites-feeds (1|2 [0-9]+)\n$/.test(head), 'it is no state of feeds');
-  if (head !== 'sprites-feeds 1\n' && head !== `sprites-feeds 2 ${run}\n`) return undefined;
+  check(/^sprites-feeds 2 [0-9]+\n$/.test(head), 'it is no state of feeds');
+  if (head !== `sprites-feeds 2 ${run}\n`) return undefined;
   const feeds = [];
   for (;;) {
     const end = bytes.indexOf(NEWLINE, at);

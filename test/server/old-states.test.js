@@ -1,9 +1,11 @@
+import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 import t from 'tap';
 
+import { takeOldState } from '../../lib/server/old-state.js';
 import { problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
 import { launchToEnd, SPRITES } from '../support/launch.js';
@@ -70,6 +72,30 @@ t.test(
     t.ok(written('state').includes(snapshot), `snapshot ${snapshot}`);
     const journal = newest('base/journal_format.h', 'kJournalVersion');
     t.ok(written('state.journal-0').includes(journal), `journal ${journal}`);
+  }
+);
+
+t.test(
+  'of feeds what is no JSON is left out, as all of another run; damaged they are refused',
+  async (t) => {
+    const folder = temporary(t);
+    const head = { epoch: 77, version: 5, patches: [], upstream: false, log: 0 };
+    const values = { a: '{"a":1}', b: '{"a":undefined}' };
+    const feeds = Object.entries(values).map(
+      ([key, value]) => `${JSON.stringify({ ...head, key, value: value.length })}\n${value}`
+    );
+    const body = `sprites-feeds 2 7\n${feeds.join('')}`;
+    const sha256 = createHash('sha256').update(body).digest('hex');
+    const whole = `${body}${JSON.stringify({ end: 2, sha256 })}\n`;
+    const path = join(folder, 'state');
+    writeFileSync(`${path}.feeds`, whole);
+    const log = { warn() {}, error() {} };
+    const takenBy = (runBefore) => takeOldState({ path, pool: {}, most: 10_000, runBefore, log });
+    t.match(takenBy(7), { feeds: [{ key: 'a', epoch: 77, version: 5 }], files: [{}] });
+    t.equal(takenBy(7).feeds.length, 1);
+    t.match(takenBy(8), { feeds: undefined, files: [{}] });
+    writeFileSync(`${path}.feeds`, whole.replace(sha256, '0'.repeat(64)));
+    t.throws(() => takenBy(7), /state\.feeds: it is damaged$/);
   }
 );
 
