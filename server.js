@@ -89,7 +89,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
       ...{ status: live.forAnybody, pages, games, arena, whole: live.whole, directory },
       application: program.fetch
     });
-    const door = life.accepts(
+    const door = life.closes(
       createDoor({
         ...{ pool, feeds: feeds.feeds, arena, limits, options, routes },
         ...{ status: live.forAnybody, files: pages.fixed(options), log, refusals },
@@ -120,7 +120,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
       return state.status()?.blocked > 0 ? 'state-unwritable' : world.unready();
     }
     const shown = { options, status: live.whole, unready };
-    const admin = life.accepts(
+    const admin = life.closes(
       await openAdmin({
         ...{ ...shown, metrics: live.metrics, log },
         overview: createOverview({ ...shown, door, feeds: feeds.feeds, arena }),

@@ -133,7 +133,7 @@ function replies(outcomes, options, common, files) {
  *     (native/addon/loop_turns.h)
  * @returns {{listen: (port: Port) => Promise<number>, setTls: (identity: import('./tls.js').Identity) => void,
  *     counts: () => object, each: () => object[], stopListening: () => void, drain: (window: number) => void,
- *     closeIdle: () => void, close: () => void, endGrants: (part: string, name: string) => void,
+ *     closeIdle: () => number, close: () => void, endGrants: (part: string, name: string) => void,
  *     locate: (directory: object) => void}} `listen` resolves to the port;
  *     `setTls` is called before `listen` with TLS, and again when the identity changes; `counts` returns the sums over all
  *     threads, `each` the counts of each worker; `drain` answers the watchers within so many milliseconds;

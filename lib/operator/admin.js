@@ -253,16 +253,13 @@ export function createAdmin({
  * @param {object} parts metrics, status, unready, overview and clients of createAdmin, and:
  * @param {{adminHost: string, adminPort: number | 'none'}} parts.options
  * @param {import('pino').Logger} parts.log
- * @returns {Promise<{port: number, stopListening: () => void, closeIdle: () => void,
- *     close: () => void}>} port 0 without --admin-port; the listener still answers while the server drains
+ * @returns {Promise<{port: number, close: () => void}>} port 0 without --admin-port; the listener still answers while the
+ *     server drains
  * @throws {Error} when the port can't be opened
  */
 export async function openAdmin({ options, log, ...shown }) {
   const { adminHost: host, adminPort: port } = options;
-  const nothing = () => {};
-  if (port === 'none') {
-    return { port: 0, stopListening: nothing, closeIdle: nothing, close: nothing };
-  }
+  if (port === 'none') return { port: 0, close() {} };
   const history = new History(shown.status);
   const onError = (error) => log.error({ err: error }, 'admin listener');
   const server = createAdmin({ ...shown, host, port, history, onError });
@@ -275,8 +272,6 @@ export async function openAdmin({ options, log, ...shown }) {
   }
   return {
     port: server.address().port,
-    stopListening: nothing,
-    closeIdle: nothing,
     close() {
       history.close();
       server.close();

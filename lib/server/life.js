@@ -39,8 +39,6 @@ export class Life {
   #state;
   /** @type {{close: () => unknown}[]} */
   #open = [];
-  /** Parts that accept connections. @type {{stopListening: () => void, closeIdle: () => number | void}[]} */
-  #doors = [];
 
   /** Whether the server refuses new clients. */
   draining = false;
@@ -65,17 +63,6 @@ export class Life {
   closes(part) {
     this.#open.unshift(part);
     return part;
-  }
-
-  /**
-   * @template {{close: () => unknown, stopListening: () => void, closeIdle: () => number | void}} Door
-   * @param {Door} door accepts connections until the server ends; `closeIdle` closes connections without a request under
-   *     way, and returns how many are left
-   * @returns {Door}
-   */
-  accepts(door) {
-    this.#doors.push(door);
-    return this.closes(door);
   }
 
   /**
@@ -108,7 +95,7 @@ export class Life {
   async #answerAll({ feeds, arena, world, door }) {
     const window = this.#options.drain * 1000;
     this.draining = true;
-    for (const door of this.#doors) door.stopListening();
+    door.stopListening();
     const left = world.leave(window);
     this.#pool.drain(window);
     arena.drain();
@@ -118,7 +105,7 @@ export class Life {
     await this.#everyoneAnswered(feeds, door, end);
     await left;
     // The rest of a request body may come late, or never.
-    await over(() => this.#doors.reduce((sum, door) => sum + (door.closeIdle() ?? 0), 0), end);
+    await over(() => door.closeIdle(), end);
     await arena.rest();
     feeds.feeds.rests = true;
     await over(() => feeds.status().publishing, end);

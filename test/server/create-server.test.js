@@ -408,7 +408,7 @@ t.test('all of a server is closed, also where a part can not be', async (t) => {
     feeds: { feeds: { drain() {}, async through() {} }, status: none },
     arena: { drain() {}, rest() {} },
     world: { leave() {} },
-    door: { drain() {}, counts: () => ({ feeds: none() }) }
+    door: { stopListening() {}, drain() {}, closeIdle: () => 0, counts: () => ({ feeds: none() }) }
   };
   await t.rejects(open().stop(parts), { message: 'second can not be closed' });
   t.strictSame(done, ['third', 'second', 'first', 'kept', 'released']);
