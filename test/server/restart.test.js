@@ -154,17 +154,9 @@ t.test('a client parked at SIGTERM is told when to come back', async (t) => {
   t.strictSame(await one.ended(), { code: 0, signal: null });
 
   const two = await startServer(t, { options: { ...options, drain: 0 } });
-  t.equal((await two.status()).clients, ids.length);
-  const again = [];
-  for (const [i, id] of ids.entries()) {
-    const wire = await two.wire();
-    wire.send(request('GET', `/poll/${id}?ack=${answers[i].body.seq}`));
-    again.push(wire);
-  }
-  const { acked, waiting } = await two.until(({ polls }) => polls >= ids.length);
-  t.equal(acked + waiting, 1, 'what was thrown at the last moment is acked, or waits');
+  const { clients, waiting } = await two.status();
+  t.strictSame([clients, waiting], [ids.length, 1], 'what was thrown at the last moment waits');
   await two.stop();
-  for (const wire of again) await wire.destroy();
 });
 
 t.test('a request that is under way at SIGTERM has its answer', async (t) => {
