@@ -15,6 +15,7 @@ import { createServer } from '../../server.js';
 import { listening } from '../support/addresses.js';
 import { problemOf } from '../support/contract.js';
 import {
+  append,
   EventStream,
   get,
   keptFeeds,
@@ -53,6 +54,23 @@ async function seen(server, key, holds = ({ status }) => status === 200) {
 }
 
 const has = (cursor) => (answer) => answer.body.cursor === cursor;
+
+/** What a server has of a log, part by part, when it has come to a cursor. */
+async function logAt(server, key, cursor) {
+  const read = async () => {
+    const { body } = await get(server, key, 'last=1000000');
+    const { gap, items = [] } = body;
+    let at = body.cursor;
+    while (at && at !== cursor) {
+      const { body: more } = await get(server, key, `after=${at}&hold=5`);
+      if (!more.items || more.gap) return false;
+      items.push(...more.items);
+      at = more.cursor;
+    }
+    return at === cursor && { gap, items };
+  };
+  return until(read, () => `${key} at ${server.name} comes to ${cursor}`);
+}
 
 t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) => {
   const nats = await startNats(t, 'max_payload: 65536');
@@ -147,6 +165,71 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
     await seen(c, 'price', has(published.body.cursor));
   });
 
+  await t.test('logs: one order at every server, and each item once', async (t) => {
+    const parked = await parkGet(b, 'chat', 'after=none');
+    const first = await append(a, 'chat', { n: 0 });
+    t.equal(first.status, 201);
+    const [epoch] = first.body.cursor.split('-');
+    t.strictSame(
+      (await parked.answer).body.items,
+      [{ n: 0 }],
+      'a client that waits at another server hears it'
+    );
+    const stream = await EventStream.open(c, 'chat', { query: `after=${first.body.cursor}` });
+    const numbers = Array.from({ length: 60 }, (_, n) => n + 1);
+    const all = numbers.map(async (n) => {
+      let answer;
+      do answer = await append([a, b, c][n % 3], 'chat', { n, fill: 'x'.repeat(1000) });
+      while (answer.status === 503);
+      return answer;
+    });
+    const cursors = (await Promise.all(all)).map(({ status, body }) => {
+      t.equal(status, 200);
+      return body.cursor;
+    });
+    const last = `${epoch}-61`;
+    t.strictSame(cursors.toSorted(), numbers.map((n) => `${epoch}-${n + 1}`).toSorted());
+    const log = await logAt(a, 'chat', last);
+    t.strictSame(
+      log.items.map(({ n }) => n).toSorted((x, y) => x - y),
+      [0, ...numbers]
+    );
+    for (const [at, cursor] of cursors.entries()) {
+      t.equal(log.items[Number(cursor.split('-')[1]) - 1].n, at + 1, 'a cursor is of its item');
+    }
+    for (const server of [b, c]) t.strictSame(await logAt(server, 'chat', last), log, server.name);
+    const heard = [];
+    while (heard.length < 60) heard.push(...(await stream.news()).data.items);
+    t.strictSame(heard, log.items.slice(1));
+    stream.wire.destroy();
+
+    const d = await enter(t, nats, 'late');
+    const small = await enter(t, nats, 'small', { 'log-items': 20 });
+    await ready([d, small]);
+    t.strictSame(await logAt(d, 'chat', last), log, 'a new server has all, from several parts');
+    const { gap, items } = await logAt(small, 'chat', last);
+    t.ok(gap && items.length >= 20);
+    t.strictSame(items, log.items.slice(-items.length), 'or what it keeps');
+
+    t.equal(problemOf(await tryPut(b, 'chat', '1')), 'other-kind');
+    const value = await put(a, 'value', 1);
+    t.equal(problemOf(await append(b, 'value', 1)), 'other-kind', 'at once at every server');
+    t.equal(value.status, 201);
+    const large = await append(a, 'chat', randomBytes(80_000).toString('base64'));
+    t.equal(problemOf(large), 'item-too-large');
+    t.match(large.body.detail, /max_payload/);
+    t.equal((await remove(b, 'chat')).status, 204);
+    t.equal((await put(c, 'chat', 1)).status, 201, 'deleted, it may be the other kind');
+    await until(async () => (await get(d, 'chat')).body.value === 1);
+    t.equal((await remove(a, 'chat')).status, 204);
+    const again = await append(b, 'chat', 'again');
+    t.equal(again.status, 201);
+    for (const server of [a, c, d, small]) {
+      t.strictSame((await logAt(server, 'chat', again.body.cursor)).items, ['again']);
+    }
+    await Promise.all([d, small].map((server) => server.stop()));
+  });
+
   await t.test(
     'a value that no message has room for, one that a server does not take',
     async (t) => {
@@ -237,15 +320,19 @@ t.test('a state that may lack its end brings back no older value', { skip }, asy
   await ready([a, first]);
   const keys = Array.from({ length: 12 }, (_, n) => `key/${n}`);
   for (const key of keys) await put(a, key, 1);
-  for (const key of keys) await seen(first, key);
+  const { cursor: appended } = (await append(a, 'log', 1)).body;
+  for (const key of [...keys, 'log']) await seen(first, key);
   await first.kill();
   for (const key of keys) await put(a, key, 2);
+  await append(a, 'log', 2);
   cpSync(before, copy, { recursive: true });
   const b = await enterB(copy);
   await ready([b]);
   for (const server of [a, b]) {
     for (const key of keys) t.equal((await get(server, key)).body.value, 2, server.name);
   }
+  const { body } = await get(b, 'log', `after=${appended}`);
+  t.match(body, { from: appended, items: [2], gap: undefined }, 'nor is an item missing');
   await b.stop();
   const outside = await startServer(t, { options: { ...keptFeeds(t), state: join(copy, 'b') } });
   const { cursor } = (await put(outside, keys[0], 3)).body;
@@ -264,6 +351,11 @@ t.test('without the broker, and with it again', { skip, timeout: 120_000 }, asyn
   await stream.news();
   const one = await put(a, 'x', { n: 1 });
   t.equal(one.status, 200, 'it counts, at its own server');
+  t.equal(
+    problemOf(await append(a, 'log', 1)),
+    'publishing-busy',
+    'but two orders would not be one'
+  );
   t.match((await stream.news()).data.value, { n: 1 });
   await put(a, 'x', { n: 2 });
   const other = await put(b, 'x', { n: 3 });

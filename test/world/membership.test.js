@@ -582,6 +582,8 @@ t.test('another version is refused by name, the first one stays', async (t) => {
   await world.run(2 * LEASE);
   for (const name of 'ab') t.equal(world.ring(name), 'ab');
   t.equal(world.state('z'), 'alone');
+  const { places, peers } = world.view('z');
+  t.strictSame([places, peers.size], [[], 0], 'it sends no client there, and takes no frame');
   // When the last of the old ones has gone the new one is the world.
   for (const name of 'ab') world.get(name).process.kill();
   await world.until(() => world.state('z') === 'member', 3 * LEASE);
@@ -608,6 +610,7 @@ t.test('a server whose ids would begin as those of another one', async (t) => {
   await world.run(2 * LEASE);
   t.equal(world.ring('a'), 'as8419');
   t.equal(world.state('s9071'), 'alone');
+  t.strictSame(world.view('s9071').places, [], 'it sends no client to the others');
   world.get('s8419').process.cut();
   await world.until(() => world.state('s9071') === 'member', 3 * LEASE);
   world.get('s8419').process.mend();

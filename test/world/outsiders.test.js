@@ -11,55 +11,9 @@ import { get, put, tokenFile } from '../support/feeds.js';
 import { enterNats, skip, startNats } from '../support/nats.js';
 import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
-import { enterMember, enterWorld, logged, sewn } from '../support/world-servers.js';
+import { enterWorld, sewn } from '../support/world-servers.js';
 
-/**
- * A server of another version, and a client of the NATS server that publishes what no server would, at whole
- * servers. One without the credentials is in test/deploy/world.test.js.
- */
-
-/** A member of another release's world, as far as this one sees it. */
-function enterOther(t, nats, name) {
-  const describe = () => ({ rows: 3, url: 'http://other.example' });
-  return enterMember(t, nats, name, { version: VERSION + 1, describe }).membership;
-}
-
-t.test('a server of another version stays alone, and says so', { skip }, async (t) => {
-  const nats = await startNats(t);
-  const other = enterOther(t, nats, 'z');
-  await until(() => other.state === 'member');
-  const server = await enterWorld(t, nats, 'a', { lease: 300 });
-  // On a busy machine the NATS server may not answer at once.
-  const { world, worldMember } = await server.until((now) => now.world.problem === 'other-version');
-  t.match(world, { state: 'alone', problem: 'other-version', servers: [{ name: 'a' }] });
-  t.equal(worldMember, 0);
-  const [theirs, ours] = [VERSION + 1, VERSION];
-  const says = new RegExp(
-    `"problem":"other-version".*z speaks version ${theirs} .* this server version ${ours}`
-  );
-  await until(
-    () => says.test(logged(server)),
-    () => logged(server)
-  );
-  const id = await server.join();
-  t.equal((await server.throw(id, 'right')).status, 202, 'it serves its own clients');
-  t.equal((await server.poll(id, 'hold=5')).body.sprites.length, 1);
-  const ofZ = '594e51'; // printf z | sha256sum
-  t.equal((await server.poll(id.replace(/^.{6}/, ofZ))).status, 404, 'and sends no client there');
-
-  await other.leave();
-  await server.until((now) => now.worldMember === 1);
-  const again = enterOther(t, nats, 'y');
-  await until(() => again.view().problem?.code === 'other-version');
-  t.equal((await server.inside()).worldServers, 1);
-
-  // A client of the NATS server can't throw without being one of the ring, whatever is in its frame.
-  const connection = await enterNats(t, nats);
-  connection.publish('sprites.frames.a.x', Buffer.from('SPRW'));
-  await server.until((now) => now.world.refused['not-in-ring'] === 1);
-  const { crossedIn, clients } = await server.inside();
-  t.strictSame([crossedIn, clients], [0, 1]);
-});
+/** A client of the NATS server that publishes what no server would. One without the credentials: test/deploy/world.test.js. */
 
 t.test(
   'whatever a client of NATS publishes, servers go on',
@@ -89,6 +43,12 @@ t.test(
       for (const { body } of answers) t.equal(body.sprites.length, 1);
       acks = answers.map(({ body }) => body.seq);
     };
+
+    await t.test('a frame of no server', async () => {
+      connection.publish('sprites.frames.a.x', Buffer.from('SPRW'));
+      await a.until((now) => now.world.refused['not-in-ring'] === 1);
+      await cross(t);
+    });
 
     await t.test('entries', async (t) => {
       for (const rows of [LAST_VERSION, 3e8, 2 ** 31, 1e300, -1]) await write('c', { rows });

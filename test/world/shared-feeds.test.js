@@ -55,21 +55,6 @@ async function answered(time, promise) {
 const quiet = (time, servers) => time.run(120_000, () => servers.isQuiet());
 
 t.test(
-  'an answer is of the newest version, wherever that was published a moment ago',
-  async (t) => {
-    const { time, servers, store } = await begun(t, { names: ['a', 'b'] });
-    store.drops = 100; // no news at all
-    await answered(time, servers.publish('a', 'x', 'value', { n: 1 }));
-    const patch = await answered(time, servers.publish('b', 'x', 'merge-patch', { m: 2 }));
-    t.ok(patch.cursor, 'a patch of a feed that this server has not heard of yet');
-    await answered(time, servers.publish('a', 'x', 'value', { n: 1 }));
-    store.drops = 0;
-    await quiet(time, servers);
-    t.match(servers.tables()[1], '{\\"n\\":1}"]', 'no news, and yet the last one has won');
-  }
-);
-
-t.test(
   'alone, a server publishes to its own; by versions the newest is at all in the end',
   async (t) => {
     const { time, servers, store } = await begun(t);
@@ -362,20 +347,6 @@ t.test(
     t.equal(servers.tables()[1], servers.tables()[0]);
   }
 );
-
-t.test('what begins alone and ends with the store there is worked out anew', async (t) => {
-  const { time, servers } = await begun(t, { names: ['a', 'b'] });
-  const { end, feeds, shared } = servers.all.get('a');
-  end.isCut = true;
-  feeds.slow = 50;
-  const answer = servers.publish('a', 'x', 'value', 1);
-  await time.run(10);
-  end.mend();
-  await answered(time, answer);
-  t.equal(shared.status().unstored, 0);
-  await time.run(100);
-  t.equal(servers.tables()[1], servers.tables()[0]);
-});
 
 t.test('a store that is full is said once, and once that it is not any more', async (t) => {
   const { time, servers, store } = await begun(t, { names: [] });
