@@ -184,9 +184,12 @@ contract(t, { options: { lease: LEASE, hold: 30 } }, (t, server) => {
   t.test('a client without a poll for the lease has left, not before', async (t) => {
     const begin = performance.now();
     await server.join();
-    const { clients, expired } = await server.until((status) => status.clients === 0);
+    const { wire } = await server.park(await server.join());
+    await wire.reset();
+    await server.until(({ expired }) => expired > 0);
     t.ok(performance.now() - begin >= LEASE * 1000);
-    t.strictSame({ clients, expired }, { clients: 0, expired: 1 });
+    const { expired } = await server.until(({ clients }) => clients === 0);
+    t.equal(expired, 2, 'one whose poll was reset, too');
   });
 
   t.test('a client that comes back in time has its place and its sprites', async (t) => {

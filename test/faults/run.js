@@ -1,4 +1,4 @@
-import { cut, killed, publisher, silent, stopped, storm } from './clients.js';
+import { cut } from './clients.js';
 import { clock, signals } from './signals.js';
 import { crashes } from './crash.js';
 import { hostile } from './hostile.js';
@@ -28,8 +28,7 @@ const { short, only, jobs, strict } = takeOptions(import.meta.url, {
 
 /** The long waits come first: cases run a few at a time. */
 const cases = [
-  ...[...world, cut, stopped, storm, ...crashes, ...hostile],
-  ...[signals, killed, clock, silent, publisher],
+  ...[...world, cut, ...crashes, ...hostile, signals, clock],
   // This case needs the machine for itself: strace has to hold a thread.
   ...(short ? [] : [workers])
 ];
