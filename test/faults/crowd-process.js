@@ -34,7 +34,6 @@ const { values } = parseArgs({
     pace: { type: 'string', default: '200' },
     doze: { type: 'string', default: '0' },
     edges: { type: 'string', default: 'left,right,up,down' },
-    padding: { type: 'string', default: '0' },
     patience: { type: 'string', default: '9000' },
     transient: { type: 'string' },
     tls: { type: 'boolean', default: false },
@@ -52,8 +51,6 @@ const pace = Number(values.pace);
 const doze = Number(values.doze);
 /** Milliseconds an answer may take: a hold and more. Then the connection is taken for dead. */
 const patience = Number(values.patience);
-/** What makes each sprite so many bytes larger. */
-const padding = values.padding === '0' ? {} : { padding: 'x'.repeat(Number(values.padding)) };
 /** By which they throw, in turn. */
 const edges = values.edges.split(',');
 
@@ -214,7 +211,7 @@ class Client {
         const { status, body } = await this.#throws.ask(
           'POST',
           `/throw/${id}/${edge}?n=${number}`,
-          JSON.stringify({ key, ...padding })
+          JSON.stringify({ key })
         );
         first ??= status === 202 ? status : String(body.type).replace('urn:sprites:', '');
         if (status === 202) {

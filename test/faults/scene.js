@@ -171,8 +171,7 @@ export class Scene {
    *
    * @param {{port: number}} server
    * @param {(string | number)[]} args its command and options
-   * @returns {{over: () => boolean, result: () => Promise<object>, end: () => Promise<object>}} `result` of one that
-   *     ends by itself; `end` interrupts it, and gives its result once everything under way has arrived
+   * @returns {{end: () => Promise<object>}} interrupts it, and gives its result once everything under way has arrived
    */
   swarm({ port }, args) {
     const child = spawn(
@@ -186,18 +185,13 @@ export class Scene {
       child.kill('SIGKILL');
       await ended;
     });
-    const result = async () => {
-      await ended;
-      const [out, err] = await told;
-      assert.notEqual(out, '', `the swarm says: ${err}`);
-      return JSON.parse(out);
-    };
     return {
-      over: () => child.exitCode !== null || child.signalCode !== null,
-      result,
-      end() {
+      async end() {
         child.kill('SIGINT');
-        return result();
+        await ended;
+        const [out, err] = await told;
+        assert.notEqual(out, '', `the swarm says: ${err}`);
+        return JSON.parse(out);
       }
     };
   }

@@ -182,7 +182,7 @@ class Member {
   }
 
   async startClients(clients) {
-    const { scene, padding } = this.rig;
+    const { scene } = this.rig;
     const { name } = this;
     const scout = { name: `${name}-scout`, clients: 1, edges: 'left', pace: PACE };
     this.scout = await scene.crowd(this, scout);
@@ -192,7 +192,7 @@ class Member {
       pace: PACE,
       doze: DOZE
     });
-    this.crowd = await scene.crowd(this, { name, clients, pace: PACE, padding });
+    this.crowd = await scene.crowd(this, { name, clients, pace: PACE });
   }
 }
 
@@ -214,15 +214,14 @@ export class Rig {
    * @param {object} [how]
    * @param {boolean} [how.states] whether each keeps a state
    * @param {number} [how.workers] of each
-   * @param {number} [how.padding] by which sprites are larger, bytes
    * @param {string[]} [how.feeds] that are published and watched at each
    * @param {boolean} [how.cluster] whether the broker is a cluster, to which no server has a way of its own
    */
   static async start(scene, lease, how = {}) {
     const rig = new Rig();
-    const { states = false, workers = 0, padding = 0, feeds = [], cluster = false } = how;
+    const { states = false, workers = 0, feeds = [], cluster = false } = how;
     const folder = states || feeds.length > 0 ? await scene.folder() : undefined;
-    Object.assign(rig, { scene, lease, padding, states, workers, folder, cluster });
+    Object.assign(rig, { scene, lease, states, workers, folder, cluster });
     if (folder) writeFileSync(join(folder, 'tokens'), `${TOKEN}\n`);
     rig.nats = await (cluster ? startCluster : startNats)(scene);
     scene.ledger.heard = (line, crowd) => rig.#hear(line, crowd);

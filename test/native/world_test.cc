@@ -1,4 +1,4 @@
-// The seams of a world, case by case: where a throw lands, what waits for whom, what is refused.
+// The seams of a world, case by case: where a row ends, what waits for whom, what is refused.
 // That nothing is missing and nothing comes twice, whatever clients, servers, disks and the broker
 // do, is a law of the simulation (simulated_world.h).
 //
