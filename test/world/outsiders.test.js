@@ -63,19 +63,6 @@ t.test(
       await cross(t);
     });
 
-    await t.test('news of entries that are not in the store', async (t) => {
-      for (const name of ['a', 'b']) {
-        const before = await kv.get(name);
-        const all = headers();
-        all.set('Nats-Sequence', `${LAST_VERSION}`);
-        const gone = JSON.stringify({ ...before.json(), state: 'gone' });
-        connection.publish(`sprites.entries.$KV.sprites-world.${name}`, gone, { headers: all });
-        const renewed = async () => (await kv.get(name)).revision > before.revision;
-        await until(renewed, 'it is renewed');
-      }
-      await cross(t);
-    });
-
     await t.test('a head of a feed that no server has written', async (t) => {
       const all = headers();
       const head = { Feed: '1', Cursor: 'e1-9007199254740992', Digest: digestOf(Buffer.from('1')) };
