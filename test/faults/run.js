@@ -1,5 +1,5 @@
 import { cut } from './clients.js';
-import { clock, signals } from './signals.js';
+import { signals } from './signals.js';
 import { crashes } from './crash.js';
 import { hostile } from './hostile.js';
 import { Scene, Skip, stopwatch } from './scene.js';
@@ -28,7 +28,7 @@ const { short, only, jobs, strict } = takeOptions(import.meta.url, {
 
 /** The long waits come first: cases run a few at a time. */
 const cases = [
-  ...[...world, cut, ...crashes, ...hostile, signals, clock],
+  ...[...world, cut, ...crashes, ...hostile, signals],
   // This case needs the machine for itself: strace has to hold a thread.
   ...(short ? [] : [workers])
 ];

@@ -1,13 +1,9 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { until } from '../support/until.js';
 import { Beside } from './trend.js';
 import { start } from './crash.js';
-import { Skip, stopwatch } from './scene.js';
 
 /** A signal in every few milliseconds of a start, and of a stop: each next start serves, with all that was promised. */
 
@@ -75,113 +71,3 @@ export const signals = {
   longest: 3600,
   run
 };
-
-/** The wall clock, set back under a running server. */
-
-/**
- * Lies about the wall clock, and only about that, while a file is there. A time namespace would not
- * do: it shifts the monotonic clocks alone.
- */
-const SHIM = `
-#define _GNU_SOURCE
-#include <stdlib.h>
-#include <sys/syscall.h>
-#include <sys/time.h>
-#include <time.h>
-#include <unistd.h>
-
-static long back(void) {
-  const char* file = getenv("CLOCK_SET_BACK_WHILE");
-  return file != NULL && syscall(SYS_access, file, F_OK) == 0 ? 3600 : 0;
-}
-int clock_gettime(clockid_t id, struct timespec* out) {
-  const int result = syscall(SYS_clock_gettime, id, out);
-  if (result == 0 && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)) out->tv_sec -= back();
-  return result;
-}
-int gettimeofday(struct timeval* restrict out, void* restrict zone) {
-  const int result = syscall(SYS_gettimeofday, out, zone);
-  if (result == 0) out->tv_sec -= back();
-  return result;
-}
-time_t time(time_t* out) {
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  if (out != NULL) *out = now.tv_sec;
-  return now.tv_sec;
-}
-`;
-
-export const clock = {
-  name: 'clock set back by an hour',
-  promise: 'holds and leases take as long as ever; nothing promised is lost',
-  async run(scene) {
-    const folder = await scene.folder();
-    const source = join(folder, 'clock.c');
-    const shim = join(folder, 'clock.so');
-    await writeFile(source, SHIM);
-    const built = spawnSync('cc', ['-shared', '-fPIC', '-O1', '-o', shim, source]);
-    if (built.status !== 0) throw new Skip(`no shim can be built here: ${built.stderr ?? 'no cc'}`);
-    const flag = join(folder, 'set-back');
-    const server = await scene.server(
-      { hold: 5, lease: 3 },
-      { env: { LD_PRELOAD: shim, CLOCK_SET_BACK_WHILE: flag } }
-    );
-    await scene.crowd(server, { clients: 10, pace: 100 });
-    const holder = await server.join();
-    const away = await server.join();
-    const took = stopwatch();
-    const dateBefore = await dateOf(server);
-    const { answer } = await server.park(holder, 'ack=0');
-    await writeFile(flag, '');
-    // Node keeps the Date of its answers for a second.
-    const shift = await until(
-      async () => {
-        const seconds = ((await dateOf(server)) - dateBefore) / 1000;
-        return seconds < -3500 && seconds;
-      },
-      'the clock goes back',
-      5
-    );
-    assert.ok(shift > -3700, `the clock went by ${shift} s`);
-    await server.until((status) => status.expired >= 1, 20);
-    const lease = took();
-    assert.ok(lease >= 2.9 && lease < 12, `the lease took ${lease} s`);
-    // The away one's neighbors may throw to the holder: whatever ends its poll, it ends in time.
-    const { status } = await answer;
-    const hold = took();
-    assert.equal(status, 200);
-    assert.ok(hold < 15, `the hold took ${hold} s`);
-    assert.equal((await server.poll(away)).status, 404);
-    for (const crowd of scene.crowds) await crowd.quiet();
-    const seen = await undisturbedHold(scene, server);
-    assert.ok(seen >= 4.9 && seen < 12, `an undisturbed hold took ${seen} s`);
-    assert.equal(scene.ledger.gone, 0, 'no client that polls has lost its place');
-    await server.leave(holder);
-    const account = await scene.account(server);
-    return (
-      `Date went by ${Math.round(shift)} s; a lease of 3 s took ${lease} s, a hold of 5 s took ` +
-      `${seen} s; ${account}`
-    );
-  }
-};
-
-async function dateOf(server) {
-  return Date.parse((await server.ask('GET', '/status')).headers.date);
-}
-
-/** Polls of a client until one is answered by its hold's end; the seconds that took. */
-async function undisturbedHold(scene, server) {
-  const id = await server.join();
-  let ack = 0;
-  for (;;) {
-    const took = stopwatch();
-    const { body } = await server.poll(id, `ack=${ack}`);
-    if (body.sprites.length === 0) {
-      await server.leave(id);
-      return took();
-    }
-    scene.ledger.take({ got: body.sprites.map(({ sprite }) => sprite.key) });
-    ack = body.seq;
-  }
-}

@@ -34,6 +34,15 @@ inline bool await(int fd, uint64_t microseconds) {
   return network->isReady(fd);
 }
 
+/**
+ * The time of day, in microseconds, which is set an hour ahead and back again every twenty seconds.
+ * No hold and no lease goes by it.
+ */
+inline uint64_t wallClock(uint64_t now) {
+  const bool ahead = now / (20 * kSecond) % 2 == 1;
+  return (ahead ? 1700003600 : 1700000000) * kSecond + now;
+}
+
 }  // namespace sim
 
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): the linker's names
@@ -45,16 +54,17 @@ void* __real_mmap(void* at, size_t length, int may, int how, int fd, off_t from)
 // ---- Time and chance
 
 int __wrap_clock_gettime(clockid_t clock, timespec* time) {
-  const uint64_t now = sim::machine->look() + (clock == CLOCK_REALTIME ? 1700000000000000 : 0);
+  const uint64_t look = sim::machine->look();
+  const uint64_t now = clock == CLOCK_REALTIME ? sim::wallClock(look) : look;
   time->tv_sec = static_cast<time_t>(now / sim::kSecond);
   time->tv_nsec = static_cast<long>(now % sim::kSecond * 1000);
   return 0;
 }
 time_t __wrap_time(time_t*) {
-  return static_cast<time_t>(1700000000 + sim::machine->now() / sim::kSecond);
+  return static_cast<time_t>(sim::wallClock(sim::machine->now()) / sim::kSecond);
 }
 int64_t __wrap__ZNSt6chrono3_V212system_clock3nowEv() {
-  return static_cast<int64_t>(1700000000000000 + sim::machine->now()) * 1000;
+  return static_cast<int64_t>(sim::wallClock(sim::machine->now())) * 1000;
 }
 ssize_t __wrap_getrandom(void* to, size_t length, unsigned) {
   for (size_t i = 0; i < length; ++i) {
