@@ -1,5 +1,6 @@
 import t from 'tap';
 
+import { words } from '../fuzz/json.js';
 import { Random } from '../fuzz/random.js';
 import { differenceOf } from '../fuzz/requests.js';
 import { loadTestAddon } from '../support/addon.js';
@@ -190,6 +191,22 @@ t.test('the JSON check', async (t) => {
       }
     }
   });
+
+  t.test(
+    'says of every good text with something more, or a byte less, what JSON.parse says',
+    async (t) => {
+      const tried = (bytes) => {
+        if (isJsonObject(bytes) !== isSprite(bytes)) t.fail(bytes.toString('latin1'));
+      };
+      for (const { bytes } of jsonCases.filter(({ bytes, good }) => good && bytes.length < 200)) {
+        for (let at = 0; at <= bytes.length; at += 1) {
+          const before = bytes.subarray(0, at);
+          tried(Buffer.concat([before, bytes.subarray(at + 1)]));
+          for (const word of words) tried(Buffer.concat([before, word, bytes.subarray(at)]));
+        }
+      }
+    }
+  );
 
   t.test('keeps the bound on depth it is given', async (t) => {
     const nested = (depth) => Buffer.from('{"a":'.repeat(depth - 1) + '{}' + '}'.repeat(depth - 1));

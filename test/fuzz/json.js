@@ -33,26 +33,53 @@ const PIECES = [
 const NAMES = ['', 'a', 'b', 'aa', 'ab', '10', '9', 'é', '\u20ac', '\ud7ff', '__proto__', 'toJSON'];
 const RARE_NAMES = ['\ue000', '\uffff', '🎈', '\\u0061', '\\"', '\\/', '\\n', '\\u00e9', '\\ue000'];
 
-const words = ['{', '}', '[', ']', ',', ':', '"', '\\', '{}', '[]', '""', '-', '+', '.', 'e1', 'E+']
-  .concat(PIECES, ['"a":', '"a":1', ',"b":', ',"b":1', 'true', 'false', 'null', 'nul', 'NaN'])
-  .concat(['0', '-0', '1', '00', '.5', '0.', '1e5', '9007199254740993', ' ', '\n', '\t', '\r'])
-  .concat([
-    '\\u',
-    '\\x',
-    '//',
-    '/**/',
-    '[[[[[[[[',
-    ']]]]]]]]',
-    '{"a":{"a":{"a":',
-    '}}}',
-    '01234567'
-  ])
-  .map((word) => Buffer.from(word))
-  .concat(
-    [[0xc0, 0xaf], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80], [0xe2, 0x82], [0x80], [0xff]].map(
-      (bytes) => Buffer.from(bytes)
-    )
-  );
+/** Bytes that are no UTF-8 (RFC 3629, section 4): alone, cut short, overlong, surrogates, beyond the last character. */
+const broken = [
+  ...[[0x80], [0xbf], [0xc3], [0xc0, 0xaf], [0xc1, 0xbf], [0xc0, 0x80], [0xe2, 0x82]],
+  ...[
+    [0xe2, 0x82, 0xc3],
+    [0xe0, 0x9f, 0xbf],
+    [0xed, 0xa0, 0x80],
+    [0xed, 0xbf, 0xbf]
+  ],
+  ...[
+    [0xed, 0xa0, 0xbc, 0xed, 0xbe, 0x88],
+    [0xf0, 0x9f, 0x8e],
+    [0xf0, 0x8f, 0xbf, 0xbf]
+  ],
+  ...[
+    [0xf4, 0x90, 0x80, 0x80],
+    [0xf5, 0x80, 0x80, 0x80],
+    [0xf8, 0x88, 0x80, 0x80, 0x80]
+  ],
+  ...[[0xfc, 0x84, 0x80, 0x80, 0x80, 0x80], [0xfe], [0xff]]
+];
+
+/** Pieces that are put into texts. */
+export const words = [
+  ...['{', '}', '[', ']', ',', ':', '"', '\\', '{}', '[]', '""', '"a":', ',"b":1', 'true'],
+  ...['false', 'null', '0', '-0', '1', '00', '.5', '0.', 'e1', 'E+', '1e5', '-', '+', ' '],
+  ...['\n', '\t', '\r', '\\u00e9', '\\ud83c\\udf88', '\\ud800', '\\u', '\\"', '\\\\', '\\x'],
+  ...['//', '/**/', 'NaN', '\ufeff', 'é', '🎈', '\u2028', '[[[[[[[[', ']]]]]]]]'],
+  ...['{"a":{"a":{"a":', '}}}', '01234567', '.', 'e', "'", '_', 'x', 'n', '\0', '\f', '\v', '\x1f'],
+  ...[
+    '\u00a0',
+    '\uff11',
+    "\\'",
+    '\\U0041',
+    '\\u004',
+    '\\u004g',
+    'undefined',
+    '-Infinity',
+    'T',
+    ...broken
+  ]
+].map((word) => Buffer.from(word));
+
+/** Pieces that the fuzzer puts into texts, besides `words`. */
+const inserted = words.concat(
+  [...PIECES, '"a":1', ',"b":', 'nul', '9007199254740993'].map((word) => Buffer.from(word))
+);
 
 const many = (random, below, make) => Array.from({ length: random.below(below) }, make);
 
@@ -179,7 +206,7 @@ export async function fuzz({ seed, count, seconds, plant }) {
   return tryInputs({ count, seconds }, () => {
     let bytes = invent(random);
     for (let n = random.oneIn(2) ? random.below(4) : 0; n > 0; n -= 1) {
-      bytes = mutateBytes(random, bytes, random.pick(seeds), words).subarray(0, LONGEST);
+      bytes = mutateBytes(random, bytes, random.pick(seeds), inserted).subarray(0, LONGEST);
     }
     const text = written(bytes);
     let what = null;

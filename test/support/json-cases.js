@@ -9,8 +9,6 @@
  */
 
 const utf8 = (text) => Buffer.from(text, 'utf8');
-/** `{"a":"…"}` around raw bytes. */
-const inString = (...bytes) => Buffer.concat([utf8('{"a":"'), Buffer.from(bytes), utf8('"}')]);
 const objects = (depth) => '{"a":'.repeat(depth - 1) + '{}' + '}'.repeat(depth - 1);
 const arrays = (depth) => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
 
@@ -61,153 +59,36 @@ const good = {
   'many brackets, never deep': `{"a":[${'[],{},'.repeat(200)}0]}`
 };
 
+/** What no change of one place makes of a good text: readers.test.js makes all of those. */
 const bad = {
   nothing: '',
-  'white space alone': ' \n',
   'an array': '[]',
-  'an object in an array': '[{}]',
   'a string': '"a"',
   'a number': '1',
   null: 'null',
-  true: 'true',
   'a byte order mark in front': '\ufeff{}',
-  'a byte order mark behind': '{}\ufeff',
-  'an object never closed': '{',
   'an object closed by a bracket': '{]',
-  'an array closed by a brace': '{"a":[}',
-  'an array closed by a brace behind a value': '{"a":[1}}',
-  'an object closed by a bracket behind a value': '{"a":1]',
-  'one brace too many': '{}}',
-  'two objects': '{}{}',
-  'an object and a comma': '{},',
-  'an object and a NUL': '{}\0',
-  'a NUL in front': '\0{}',
-  'a form feed as white space': '{\f}',
-  'a vertical tab as white space': '{\v}',
-  'a no-break space as white space': '{\u00a0}',
-  'a comma alone': '{,}',
-  'a comma at the end of an object': '{"a":1,}',
-  'a comma at the end of an array': '{"a":[1,]}',
-  'a comma at the start of an array': '{"a":[,1]}',
-  'two commas': '{"a":1,,"b":2}',
-  'no comma between members': '{"a":1 "b":2}',
-  'no comma between values': '{"a":[1 2]}',
-  'a colon in an array': '{"a":[1:2]}',
-  'a key alone': '{"a"}',
-  'a key and a colon alone': '{"a":}',
-  'a colon alone': '{:1}',
-  'two colons': '{"a"::1}',
-  'a key that is a number': '{1:1}',
-  'a key that is null': '{null:1}',
-  'a key without quotes': '{a:1}',
   'a key in single quotes': "{'a':1}",
   'a value in single quotes': '{"a":\'b\'}',
-  'a comment': '{"a":1/**/}',
-  'a line comment': '{"a":1}//',
-  True: '{"a":True}',
-  tru: '{"a":tru}',
-  truer: '{"a":truer}',
-  'nul at the end of the text': '{"a":nul',
-  undefined: '{"a":undefined}',
-  NaN: '{"a":NaN}',
-  Infinity: '{"a":Infinity}',
-  'minus Infinity': '{"a":-Infinity}',
-  'a leading zero': '{"a":01}',
-  'a leading zero behind a minus': '{"a":-01}',
-  'two zeros': '{"a":00}',
-  'a plus': '{"a":+1}',
-  'two minuses': '{"a":--1}',
-  'a minus alone': '{"a":-}',
-  'a point first': '{"a":.5}',
-  'a point behind a minus': '{"a":-.5}',
-  'a point last': '{"a":1.}',
-  'a point before an exponent': '{"a":1.e5}',
-  'two points': '{"a":1.2.3}',
-  'an exponent without digits': '{"a":1e}',
-  'an exponent of a sign alone': '{"a":1e+}',
-  'an exponent with two signs': '{"a":1e+-1}',
-  'an exponent with a fraction': '{"a":1e1.5}',
-  'two exponents': '{"a":1e1e1}',
-  'a hexadecimal number': '{"a":0x1f}',
-  'a big integer': '{"a":1n}',
-  'an underscore between digits': '{"a":1_000}',
-  'full-width digits': '{"a":\uff11}',
-  'a number at the end of the text': '{"a":1',
-  'a minus at the end of the text': '{"a":-',
-  'a point at the end of the text': '{"a":1.',
-  'an exponent at the end of the text': '{"a":1e',
-  'a string never closed': '{"a":"b',
-  'a string closed by an escaped quote': '{"a":"b\\"}',
-  'a backslash at the end of the text': '{"a":"\\',
-  'an unknown escape': '{"a":"\\x41"}',
-  'an escaped single quote': '{"a":"\\\'"}',
-  'an escaped line feed': '{"a":"\\\n"}',
-  'an escape in capitals': '{"a":"\\N"}',
-  'an escaped unit in capitals': '{"a":"\\U0041"}',
-  'an escaped unit of three digits': '{"a":"\\u004"}',
-  'an escaped unit with another letter': '{"a":"\\u004g"}',
+  'a key without quotes': '{a:1}',
   'an escaped unit with a sign': '{"a":"\\u+041"}',
-  'an escaped unit at the end of the text': '{"a":"\\u004',
-  'a line feed in a string': '{"a":"\n"}',
-  'a carriage return in a string': '{"a":"\r"}',
-  'a tab in a string': '{"a":"\t"}',
-  'a NUL in a string': '{"a":"\0"}',
-  'the last control character in a string': '{"a":"\x1f"}',
-  'a control character in the ninth byte of a string': '{"a":"01234567\x01"}',
-  'a control character in a key': '{"\x02":1}',
   'objects 33 deep': objects(33),
   'arrays 33 deep': arrays(33),
-  'a thousand deep': objects(1000),
   'a hundred thousand brackets': `{"a":${'['.repeat(100000)}`,
   'too deep behind the same key, which a parser forgets': `{"a":${'['.repeat(40)}${']'.repeat(
     40
   )},"a":1}`
 };
 
-/** Bytes that are no UTF-8 (RFC 3629, section 4), as they would stand in a string. */
-const broken = {
-  'a continuation byte alone': [0x80],
-  'the last continuation byte alone': [0xbf],
-  'two bytes cut short': [0xc3],
-  'two bytes, the second plain': [0xc3, 0x28],
-  'an overlong slash in two bytes': [0xc0, 0xaf],
-  'an overlong last plain character': [0xc1, 0xbf],
-  'an overlong NUL': [0xc0, 0x80],
-  'three bytes cut short': [0xe2, 0x82],
-  'three bytes, the third plain': [0xe2, 0x82, 0x28],
-  'three bytes, the third a lead': [0xe2, 0x82, 0xc3],
-  'an overlong form in three bytes': [0xe0, 0x9f, 0xbf],
-  'the first surrogate': [0xed, 0xa0, 0x80],
-  'the last surrogate': [0xed, 0xbf, 0xbf],
-  'a pair of surrogates (CESU-8)': [0xed, 0xa0, 0xbc, 0xed, 0xbe, 0x88],
-  'four bytes cut short': [0xf0, 0x9f, 0x8e],
-  'an overlong form in four bytes': [0xf0, 0x8f, 0xbf, 0xbf],
-  'the first beyond the last character': [0xf4, 0x90, 0x80, 0x80],
-  'a lead of a plane there is not': [0xf5, 0x80, 0x80, 0x80],
-  'five bytes': [0xf8, 0x88, 0x80, 0x80, 0x80],
-  'six bytes': [0xfc, 0x84, 0x80, 0x80, 0x80, 0x80],
-  FE: [0xfe],
-  FF: [0xff],
-  'a broken byte behind a whole word': [...utf8('01234567'), 0xff]
-};
-
 /** @type {JsonCase[]} */
 export const jsonCases = [
   ...Object.entries(good).map(([name, text]) => ({ name, bytes: utf8(text), good: true })),
   ...Object.entries(bad).map(([name, text]) => ({ name, bytes: utf8(text), good: false })),
-  ...Object.entries(broken).flatMap(([name, bytes]) => [
-    { name: `${name}, in a string`, bytes: inString(...bytes), good: false },
-    {
-      name: `${name}, outside`,
-      good: false,
-      bytes: Buffer.concat([utf8('{"a":1'), Buffer.from(bytes), utf8('}')])
-    }
-  ]),
   { name: 'UTF-16, little end first', bytes: Buffer.from('{"a":1}', 'utf16le'), good: false },
   {
     name: 'three bytes cut short by the end of the text',
     good: false,
-    bytes: inString(0xe2, 0x82).subarray(0, 8)
+    bytes: Buffer.concat([utf8('{"a":"'), Buffer.of(0xe2, 0x82)])
   }
 ];
 
