@@ -9,6 +9,7 @@ import { contract, refused, startWithEveryWay } from '../support/server.js';
 
 const NOBODY = '11111111-2222-8333-8444-000000000000';
 const HOST = 'Host: sprites.test\r\n';
+const CHUNKED = 'Transfer-Encoding: chunked\r\n';
 
 contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
   /** Sends bytes, reads one answer, and wants the connection closed after it. */
@@ -33,105 +34,46 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
   t.test('requests sent a byte at a time', async (t) => {
     const id = await server.join();
     const wire = await server.wire();
-    await wire.sendByteByByte(request('POST', '/join'));
-    const joined = await server.read(wire);
-    t.equal(joined.status, 201);
-    await wire.sendByteByByte(request('POST', `/leave/${joined.body.id}`));
-    t.equal((await server.read(wire)).status, 204);
-    await wire.sendByteByByte(request('POST', `/throw/${id}/left?n=1`, { body: '{"slow":"é"}' }));
-    t.strictSame((await server.read(wire)).body, { state: 'queued' });
-    await wire.sendByteByByte(request('GET', `/poll/${id}?ack=0&hold=60`));
-    t.strictSame((await server.read(wire)).body.sprites[0].sprite, { slow: 'é' });
-    await wire.sendByteByByte(request('GET', '/status'));
-    t.equal((await server.read(wire)).status, 200);
-    await wire.sendByteByByte(request('GET', `/place/${id}`));
-    t.equal((await server.read(wire)).status, 200);
-  });
-
-  t.test(
-    'requests pipelined in one segment are answered in order, hot and other mixed',
-    async (t) => {
-      const id = await server.join();
-      const wire = await server.wire();
-      const asked = [
-        ['POST', `/throw/${id}/left`, 202, '{"n":1}'],
-        ['POST', `/throw/${id}/left`, 400, '[]'],
-        ['GET', '/status', 200],
-        ['HEAD', '/status', 200],
-        ['POST', `/throw/${id}/left`, 202, '{"n":2}'],
-        ['OPTIONS', '/join', 204],
-        ['GET', `/poll/${id}?ack=0`, 200],
-        ['GET', '/nowhere', 404],
-        ['POST', `/leave/${NOBODY}`, 204],
-        ['GET', `/place/${id}`, 200]
-      ];
-      wire.send(
-        Buffer.concat(asked.map(([method, target, , body]) => request(method, target, { body })))
-      );
-      for (const [method, target, status] of asked) {
-        const answer = await server.read(wire, { head: method === 'HEAD' });
-        t.equal(answer.status, status, `${method} ${target}`);
-      }
-      t.strictSame(
-        (await server.poll(id)).body.sprites.map(({ sprite }) => sprite),
-        [{ n: 1 }, { n: 2 }]
-      );
+    for (const [bytes, status] of [
+      [request('POST', `/leave/${NOBODY}`), 204],
+      [request('POST', `/throw/${id}/left?n=1`, { body: '{"slow":"é"}' }), 202],
+      [request('GET', '/status'), 200],
+      [request('GET', `/place/${id}?x`), 200],
+      [`POST /throw/${id}/up HTTP/1.1\r\n${HOST}${CHUNKED}\r\n009\r\n{"a":"b"}\r\n000\r\n\r\n`, 202]
+    ]) {
+      await wire.sendByteByByte(bytes);
+      t.equal((await server.read(wire)).status, status);
     }
-  );
-
-  t.test('a chunked throw is welcome', async (t) => {
-    const id = await server.join();
-    const head = `POST /throw/${id}/left HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n`;
-    t.equal((await first(`${head}8\r\n{"a":"b"\r\n1\r\n}\r\n0\r\n\r\n`)).status, 202);
-    t.equal((await first(`${head}9;ext=1\r\n{"a":"b"}\r\n0\r\nTrailer: x\r\n\r\n`)).status, 202);
-    const wire = await server.wire();
-    await wire.sendByteByByte(`${head}009\r\n{"a":"b"}\r\n000\r\n\r\n`);
-    t.equal((await server.read(wire)).status, 202);
-    wire.send(request('GET', `/poll/${id}`));
+    await wire.sendByteByByte(request('GET', `/poll/${id}?ack=0&hold=60`));
     t.strictSame(
       (await server.read(wire)).body.sprites.map(({ sprite }) => sprite),
-      Array(3).fill({ a: 'b' }),
-      'also on the same connection'
+      [{ slow: 'é' }, { a: 'b' }]
     );
   });
 
-  t.test('chunked bodies that are no sprite get their problems', async (t) => {
+  t.test('a chunked throw is welcome, or has its problem', async (t) => {
     const id = await server.join();
-    const head = `POST /throw/${id}/left HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n`;
-    const chunk = (length) => `${length.toString(16)}\r\n${'.'.repeat(length)}\r\n`;
-    for (const [problem, why, body, ask] of [
-      ['bad-sprite', 'empty', '0\r\n\r\n', first],
-      ['bad-sprite', 'broken', '1\r\n{\r\n0\r\n\r\n', first],
-      ['sprite-too-large', 'too large', `${chunk(20000)}0\r\n\r\n`, first],
-      ['sprite-too-large', 'too large, no end', chunk(1024).repeat(20), first],
-      ['bad-request', 'no size', 'zz\r\n{}\r\n0\r\n\r\n', last],
-      ['bad-request', 'minus', '-2\r\n{}\r\n0\r\n\r\n', last],
-      ['bad-request', 'no end', '2\r\n{}..0\r\n\r\n', last]
-    ]) {
-      await refused(t, server, problem, () => ask(head + body), why);
-    }
+    const thrown = (body) =>
+      first(`POST /throw/${id}/left HTTP/1.1\r\n${HOST}${CHUNKED}\r\n${body}`);
+    const { status, body } = await thrown('8\r\n{"a":"b"\r\n1\r\n}\r\n0\r\n\r\n');
+    t.strictSame([status, body], [202, { state: 'queued' }]);
+    t.equal((await thrown('9;ext=1\r\n{"a":"b"}\r\n0\r\nTrailer: x\r\n\r\n')).status, 202);
+    await refused(t, server, 'bad-sprite', () => thrown('1\r\n{\r\n0\r\n\r\n'), 'broken');
+    const endless = `400\r\n${'.'.repeat(1024)}\r\n`.repeat(20);
+    await refused(t, server, 'sprite-too-large', () => thrown(endless), 'too large, no end');
   });
 
-  t.test('a throw that expects 100-continue is told to', async (t) => {
+  t.test('a throw that expects 100-continue is told to, also where it does not wait', async (t) => {
     const id = await server.join();
     const wire = await server.wire();
-    wire.send(
-      `POST /throw/${id}/left HTTP/1.1\r\n${HOST}Content-Length: 7\r\n` +
-        'Expect: 100-continue\r\n\r\n'
-    );
+    const expects = `${HOST}Content-Length: 7\r\nExpect: 100-continue\r\n\r\n`;
+    wire.send(`POST /throw/${id}/left HTTP/1.1\r\n${expects}`);
     t.equal((await wire.read()).status, 100);
     wire.send('{"a":1}');
     t.equal((await server.read(wire)).status, 202);
-    wire.send(
-      `POST /throw/${id}/left HTTP/1.1\r\n${HOST}Content-Length: 7\r\n` +
-        'Expect: 100-continue\r\n\r\n{"b":2}'
-    );
+    wire.send(`POST /throw/${id}/left HTTP/1.1\r\n${expects}{"b":2}`);
     const answer = await wire.read();
-    t.equal(
-      (answer.status === 100 ? await server.read(wire) : answer).status,
-      202,
-      'also one that does not wait'
-    );
+    t.equal((answer.status === 100 ? await server.read(wire) : answer).status, 202);
   });
 
   t.test(
@@ -189,6 +131,7 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
     const id = await server.join();
     const lines = [
       ['GET', '/status', 200],
+      ['HEAD', '/status', 200],
       ['GET', `/place/${id}`, 200],
       ['POST', `/throw/${id}/left`, 202, '{}'],
       ['GET', `/poll/${id}`, 200],
@@ -206,7 +149,7 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
         const wire = kept || (await server.wire());
         const length = method === 'POST' ? `Content-Length: ${body.length}\r\n` : '';
         wire.send(`${method} ${target} HTTP/${version}\r\n${fields}${length}\r\n${body}`);
-        const answer = await server.read(wire);
+        const answer = await server.read(wire, { head: method === 'HEAD' });
         const why = `${method} ${target} HTTP/${version} ${fields}`;
         t.strictSame([answer.status, answer.headers.connection], [status, connection], why);
         if (kept) continue;
@@ -226,48 +169,15 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
     await wire.closed();
   });
 
-  t.test('a Host there must be, once', async (t) => {
-    const id = await server.join();
-    const hosts = {
-      none: '',
-      two: 'Host: a\r\nHost: b\r\n',
-      'the same twice': 'Host: a\r\nhost: a\r\n'
-    };
-    for (const line of ['POST /join', `GET /poll/${id}`, `GET /place/${id}`, 'GET /status']) {
-      for (const [why, fields] of Object.entries(hosts)) {
-        const ask = () => last(`${line} HTTP/1.1\r\n${fields}\r\n`);
-        await refused(t, server, 'bad-request', ask, `${why}: ${line}`);
-      }
-    }
-  });
-
   t.test('what is no HTTP is a bad-request and the end of the connection', async (t) => {
     const bad = {
       'no request line': '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
-      'a line of noise': 'hello there, this is no protocol\r\n\r\n',
-      'no version': `POST /join\r\n${HOST}\r\n`,
-      'a version of long ago': `POST /join HTTP/0.9\r\n${HOST}\r\n`,
-      'the next version': `POST /join HTTP/2.0\r\n${HOST}\r\n`,
       'a version from the future': `POST /join HTTP/9.9\r\n${HOST}\r\n`,
-      'the preface of HTTP/2': 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
-      'a space before the colon': `POST /join HTTP/1.1\r\n${HOST}Content-Length : 0\r\n\r\n`,
-      'a field without a colon': `POST /join HTTP/1.1\r\n${HOST}nonsense\r\n\r\n`,
-      'an obsolete fold': `POST /join HTTP/1.1\r\n${HOST}X: a\r\n b\r\n\r\n`,
-      'a NUL in a field': `POST /join HTTP/1.1\r\n${HOST}X: a\0b\r\n\r\n`,
+      'no Host': 'POST /join HTTP/1.1\r\n\r\n',
       'a bare line feed': `POST /join HTTP/1.1\n${HOST}\r\n`,
-      'a bare line feed after a field': `POST /join HTTP/1.1\r\nHost: a\n\r\n`,
-      'a bare carriage return': `POST /join HTTP/1.1\r\nX: a\rb\r\n${HOST}\r\n`,
-      'a space in the target': `POST /join x HTTP/1.1\r\n${HOST}\r\n`,
-      'a length that is no number': `POST /join HTTP/1.1\r\n${HOST}Content-Length: x\r\n\r\n`,
       'a length below nothing': `POST /join HTTP/1.1\r\n${HOST}Content-Length: -1\r\n\r\n`,
-      'a length with a sign': `POST /join HTTP/1.1\r\n${HOST}Content-Length: +1\r\n\r\n{`,
-      'two lengths': `POST /join HTTP/1.1\r\n${HOST}Content-Length: 1\r\nContent-Length: 2\r\n\r\n`,
-      'a list of lengths': `POST /join HTTP/1.1\r\n${HOST}Content-Length: 0, 0\r\n\r\n`,
-      'a length and chunks':
-        `POST /join HTTP/1.1\r\n${HOST}Content-Length: 0\r\n` +
-        'Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
-      'an unknown coding': `POST /join HTTP/1.1\r\n${HOST}Transfer-Encoding: x\r\n\r\n`,
-      'chunked, but not last': `POST /join HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked, x\r\n\r\n`
+      'a length and chunks': `POST /join HTTP/1.1\r\n${HOST}Content-Length: 0\r\n${CHUNKED}\r\n0\r\n\r\n`,
+      'a chunk of no size': `POST /join HTTP/1.1\r\n${HOST}${CHUNKED}\r\nzz\r\n{}\r\n0\r\n\r\n`
     };
     for (const [name, bytes] of Object.entries(bad)) {
       await refused(t, server, 'bad-request', () => last(bytes), name);
@@ -275,59 +185,34 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
   });
 
   t.test('an unknown method is told which there are', async (t) => {
-    for (const method of ['FROB', 'post', 'CONNECT', 'TRACE', "M!#$%&'*+-.^_`|~9"]) {
-      const target = method === 'CONNECT' ? 'example.org:443' : '/join';
-      const answer = await refused(t, server, 'method-not-allowed', () =>
-        first(`${method} ${target} HTTP/1.1\r\n${HOST}\r\n`)
-      );
-      t.match(answer.headers.allow, /POST/, method);
+    for (const [method, target = '/join'] of [
+      ...[['FROB'], ['post'], ['CONNECT', 'example.org:443'], ['TRACE'], ["M!#$%&'*+-.^_`|~9"]],
+      ...[['constructor'], ['__proto__', '/feed/a']]
+    ]) {
+      const ask = () => first(`${method} ${target} HTTP/1.1\r\n${HOST}\r\n`);
+      const { headers } = await refused(t, server, 'method-not-allowed', ask, method);
+      t.match(headers.allow, /POST/, method);
     }
   });
 
   t.test('what is odd but good HTTP is served', async (t) => {
     const id = await server.join();
     const odd = {
-      'empty lines first': `\r\n\r\nGET /place/${id} HTTP/1.1\r\n${HOST}\r\n`,
-      'names in any case': `GET /place/${id} HTTP/1.1\r\nhOsT:x\r\n\r\n`,
-      'an empty Host': `GET /place/${id} HTTP/1.1\r\nHost:\r\n\r\n`,
-      'white space around values': `GET /place/${id} HTTP/1.1\r\nHost: \t x \t \r\n\r\n`,
-      'bytes above ASCII in a value': `GET /place/${id} HTTP/1.1\r\n${HOST}X: \xe9\r\n\r\n`,
-      'an upgrade to something':
-        `GET /place/${id} HTTP/1.1\r\n${HOST}Upgrade: h2c, websocket\r\n` +
-        'Connection: Upgrade\r\n\r\n',
-      'an unknown query': `GET /place/${id}?x=1&y HTTP/1.1\r\n${HOST}\r\n`,
-      'a body with a GET': `GET /place/${id} HTTP/1.1\r\n${HOST}Content-Length: 3\r\n\r\nabc`,
-      'a question for compression':
-        `GET /place/${id} HTTP/1.1\r\n${HOST}` + 'Accept-Encoding: gzip, br, zstd, deflate\r\n\r\n',
-      'a request for another type': `GET /place/${id} HTTP/1.1\r\n${HOST}Accept: image/png\r\n\r\n`,
-      'a range': `GET /place/${id} HTTP/1.1\r\n${HOST}Range: bytes=0-3\r\n\r\n`,
-      conditions:
-        `GET /place/${id} HTTP/1.1\r\n${HOST}If-None-Match: *\r\n` + 'If-Match: "x"\r\n\r\n'
+      'an upgrade': 'Upgrade: h2c, websocket\r\nConnection: Upgrade\r\n',
+      'a body with a GET': 'Content-Length: 0\r\n',
+      'a question for compression': 'Accept-Encoding: gzip, br, zstd, deflate\r\n',
+      'a request for another type': 'Accept: image/png\r\n',
+      'a range, on conditions': 'Range: bytes=0-3\r\nIf-None-Match: *\r\nIf-Match: "x"\r\n'
     };
-    for (const [name, bytes] of Object.entries(odd)) {
-      t.equal((await first(bytes)).status, 200, name);
+    for (const [name, fields] of Object.entries(odd)) {
+      const { status } = await first(`GET /place/${id}?x=1&y HTTP/1.1\r\n${HOST}${fields}\r\n`);
+      t.equal(status, 200, name);
     }
     await server.throw(id, 'left');
     const { status } = await first(
-      `GET /poll/${id} HTTP/1.1\r\n${HOST}Content-Length: 2\r\n` + 'Accept-Encoding: gzip\r\n\r\n{}'
+      `GET /poll/${id} HTTP/1.1\r\nhOsT:\r\nContent-Length: 2\r\n\r\n{}`
     );
     t.equal(status, 200, 'a poll with a body');
-  });
-
-  t.test('heads too large are 431', async (t) => {
-    const id = await server.join();
-    const heads = {
-      'fields without number': `POST /join HTTP/1.1\r\n${HOST}${'Xyz: a\r\n'.repeat(8000)}\r\n`,
-      'a head that never ends': `POST /join HTTP/1.1\r\n${HOST}X: ${'x'.repeat(20000)}`
-    };
-    for (const size of [17000, 60000]) {
-      const long = 'x'.repeat(size);
-      heads[`a field of ${size}`] = `GET /poll/${id} HTTP/1.1\r\n${HOST}X: ${long}\r\n\r\n`;
-      heads[`a target of ${size}`] = `GET /poll/${id}?${long} HTTP/1.1\r\n${HOST}\r\n`;
-    }
-    for (const [why, bytes] of Object.entries(heads)) {
-      await refused(t, server, 'head-too-large', () => last(bytes), why);
-    }
   });
 
   t.test('garbage behind a parked poll ends it, and the sprites stay', async (t) => {
@@ -421,9 +306,7 @@ const COLD = Buffer.from('GET /a HTTP/1.1\r\nHost:localhost\r\n\r\n');
 
 /** A throw that JavaScript handles. */
 const chunkedThrow = (id) =>
-  Buffer.from(
-    `POST /throw/${id}/left HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`
-  );
+  Buffer.from(`POST /throw/${id}/left HTTP/1.1\r\n${HOST}${CHUNKED}\r\n2\r\n{}\r\n0\r\n\r\n`);
 
 const read = async (wire) => checkAnswer(await wire.read());
 
@@ -485,16 +368,6 @@ for (const workers of [0, 2]) {
         await server.leave(id);
       });
 
-      t.test(`no field is lost among thousands, by ${way}`, async (t) => {
-        const wire = await open();
-        const many = 'a:\r\n'.repeat(2500);
-        wire.send(`POST /leave/${NOBODY} HTTP/1.1\r\n${many}${HOST}Content-Length: 0\r\n\r\n`);
-        t.equal((await read(wire)).status, 204, 'one Host, at the end');
-        wire.send(`POST /leave/${NOBODY} HTTP/1.1\r\n${HOST}${many}${HOST}\r\n`);
-        t.equal(problemOf(await read(wire)), 'bad-request', 'a second Host, at the end');
-        await wire.destroy();
-      });
-
       t.test(`a client that has sent all it will reads its answers, by ${way}`, async (t) => {
         const wire = await open();
         // More than is kept for later: of the rest the kernel tells nothing but its end.
@@ -508,21 +381,6 @@ for (const workers of [0, 2]) {
 
     for (const way of ['main', 'tls']) {
       const { open } = ways[way];
-
-      t.test(`requests behind a parked poll wait for its answer, by ${way}`, async (t) => {
-        const id = await server.join();
-        const { polls } = await server.status();
-        const wire = await open();
-        wire.send(Buffer.concat([COLD, request('GET', `/poll/${id}`), chunkedThrow(id), COLD]));
-        t.equal((await read(wire)).status, 404);
-        await server.until((now) => now.polls > polls);
-        await server.throw(id, 'left', '{"n":1}');
-        t.strictSame((await read(wire)).body.sprites[0].sprite, { n: 1 });
-        t.equal((await read(wire)).body.state, 'queued');
-        t.equal((await read(wire)).status, 404);
-        await wire.destroy();
-        await server.leave(id);
-      });
 
       t.test(`what is parked goes with its client, whatever was sent, by ${way}`, async () => {
         const id = await server.join();
@@ -548,20 +406,6 @@ for (const workers of [0, 2]) {
           }
         }
         await server.leave(id);
-      });
-
-      t.test(`many requests of one connection let others have their turn, by ${way}`, async (t) => {
-        const [many, one] = [await open(), await open()];
-        const { handled } = await server.status();
-        // All are there before the first is read, and the one says itself after how many it came.
-        server.child.kill('SIGSTOP');
-        many.send(Buffer.concat(Array(2000).fill(COLD)));
-        one.send(request('GET', '/status?a'));
-        server.child.kill('SIGCONT');
-        const others = (await read(one)).body.handled - handled;
-        t.ok(others < 2000, `after ${others} of the others`);
-        for (let i = 0; i < 2000; i += 1) await read(many);
-        await Promise.all([many.destroy(), one.destroy()]);
       });
     }
 
