@@ -10,7 +10,7 @@ import { randomOf } from '../fuzz/random.js';
 import { listening } from '../support/addresses.js';
 import { joinAndCatch } from '../support/catcher.js';
 import { playUntilHeard } from '../support/feeds-history.js';
-import { startFaultyProxy } from '../support/proxies.js';
+import { FaultProxy } from '../support/proxies.js';
 import { startServer } from '../support/server.js';
 import { lengthOf, until } from '../support/until.js';
 
@@ -44,9 +44,9 @@ t.test('against the server', async (t) => {
 
   t.test('over a network that resets connections, every sprite arrives once', async (t) => {
     const random = randomOf(t);
-    const network = await startFaultyProxy(t, { random, port: () => server.port });
+    const network = await FaultProxy.start(t, server.port, random);
     network.faults = false;
-    const base = `http://127.0.0.1:${network.port}/`;
+    const base = `${network.url}/`;
     const all = await Promise.all(Array.from({ length: 6 }, () => joinAndCatch(t, base, LIMITS)));
     // From here on: a join whose answer is lost leaves a client behind without a program.
     network.faults = true;

@@ -7,7 +7,7 @@ import { Feeds } from '../../lib/client/client.js';
 import { canonical } from '../../lib/feeds/canonical.js';
 import { randomOf } from '../fuzz/random.js';
 import { Probe } from './cpp-probe.js';
-import { startFaultyProxy } from './proxies.js';
+import { FaultProxy } from './proxies.js';
 import { TOKEN, remove, tryPut } from './feeds.js';
 import { startServer } from './server.js';
 import { until } from './until.js';
@@ -171,16 +171,15 @@ export async function playHistory(t, { random, steps, program }) {
     drain: 1
   };
   let server = await startServer(t, { options });
-  const proxy = await startFaultyProxy(t, { random, port: () => server.port });
+  const proxy = await FaultProxy.start(t, server.port, random);
   const publisher = new Publisher(random);
-  const base = `http://127.0.0.1:${proxy.port}`;
   const witnesses = ['JavaScript', 'also JavaScript', ...(program ? ['C++'] : [])].map(
     (name) => new Witness(name, publisher)
   );
   const watchers = witnesses.map((witness) =>
     witness.name === 'C++'
-      ? watchByProbe(t, base, witness, random, program)
-      : watchByScript(t, base, witness, random)
+      ? watchByProbe(t, proxy.url, witness, random, program)
+      : watchByScript(t, proxy.url, witness, random)
   );
   // What a callback throws is an uncaught error: the history's own.
   const wrong = [];
@@ -191,6 +190,7 @@ export async function playHistory(t, { random, steps, program }) {
   const again = async () => {
     proxy.cut();
     server = await startServer(t, { options });
+    proxy.target = server.port;
   };
   let restarts = 0;
   const happen = {

@@ -39,97 +39,48 @@ function change(path, body, tamper) {
   return JSON.stringify(answer);
 }
 
-/** Connects a client on to a server. The end of one is the other's; both are in `sockets` until then. */
-function onward(client, port, sockets) {
-  const server = net.connect(port, '127.0.0.1');
-  for (const [one, other] of [
-    [client, server],
-    [server, client]
-  ]) {
-    sockets.add(one);
-    one.on('error', () => {}); // `close` follows
-    one.on('close', () => {
-      sockets.delete(one);
-      other.destroy();
-    });
+/** What may become of a piece of an answer by chance, where it does not pass. */
+const FATES = {
+  lost: ({ client }) => client.destroy(),
+  cut: ({ client, bytes, random }) => client.end(bytes.subarray(0, random.below(bytes.length))),
+  reset: ({ client }) => resetSocket(client),
+  stalled: ({ client, server, bytes, random }) => {
+    server.pause();
+    setTimeout(() => {
+      if (!client.destroyed) client.write(bytes);
+      server.resume();
+    }, random.below(300));
   }
-  return server;
-}
+};
 
 /**
- * A proxy of bytes in front of a server, which breaks what a network breaks: it loses answers, cuts
- * them in their middle, resets, and lets a reader stall. The server behind may change.
- *
- * @param {{teardown: (end: () => unknown) => void}} t
- * @param {object} how
- * @param {import('../fuzz/random.js').Random} how.random
- * @param {() => number} how.port of the server behind, now
- * @returns {Promise<{port: number, faults: boolean, counts: object, cut: () => void}>} `faults` may be
- *     set to false; `counts` by the name of what was done; `cut` ends every connection
- */
-export async function startFaultyProxy(t, { random, port }) {
-  const sockets = new Set();
-  const counts = { passed: 0, lost: 0, cut: 0, stalled: 0, reset: 0 };
-  const proxy = { port: 0, faults: true, counts, cut };
-
-  function cut() {
-    for (const socket of sockets) socket.destroy();
-  }
-
-  /** What is to happen to this piece of an answer. */
-  const fate = () => {
-    if (!proxy.faults || !random.oneIn(4)) return 'passed';
-    return random.pick(['lost', 'cut', 'stalled', 'reset']);
-  };
-
-  const pass = {
-    passed: (client, bytes) => client.write(bytes),
-    lost: (client) => client.destroy(),
-    cut: (client, bytes) => client.end(bytes.subarray(0, random.below(bytes.length))),
-    reset: resetSocket,
-    stalled: (client, bytes, behind) => {
-      behind.pause();
-      setTimeout(() => {
-        if (!client.destroyed) client.write(bytes);
-        behind.resume();
-      }, random.below(300));
-    }
-  };
-
-  const server = net.createServer((client) => {
-    const behind = onward(client, port(), sockets);
-    client.on('data', (bytes) => behind.write(bytes));
-    behind.on('data', (bytes) => {
-      const what = fate();
-      counts[what] += 1;
-      pass[what](client, bytes, behind);
-    });
-  });
-  t.teardown(cut);
-  proxy.port = await listening(t, server);
-  return proxy;
-}
-
-/**
- * A proxy for bytes that does to connections what networks do: cuts, delays, swallows, refuses.
+ * A proxy for bytes that does to connections what networks do: it cuts, delays, loses, resets, and lets a reader stall.
  *
  *   client ──▶ FaultProxy ──▶ server      `target` may change: the server was started anew
  */
 export class FaultProxy {
   #sockets = new Set();
   #swallow = [];
+  #random;
 
-  /** Milliseconds that answers are held back, and whether connections are closed at once. */
+  /** Milliseconds that answers are held back. */
   delay = 0;
-  refusing = false;
-  /** Requests seen, as their first lines. */
-  requests = [];
+  /** Whether pieces of answers meet their fates by chance. */
+  faults;
+  /** How often each of them did. */
+  counts = { passed: 0, lost: 0, cut: 0, reset: 0, stalled: 0 };
 
-  static async start(t, target) {
-    const proxy = new FaultProxy();
-    proxy.target = target;
+  /**
+   * @param {{teardown: (end: () => unknown) => void}} t
+   * @param {number} target the port of the server behind, now
+   * @param {import('../fuzz/random.js').Random} [random] of faults by chance
+   * @returns {Promise<FaultProxy>} with its `port` and `url`
+   */
+  static async start(t, target, random) {
+    const proxy = Object.assign(new FaultProxy(), { target, faults: random !== undefined });
+    proxy.#random = random;
     t.teardown(() => proxy.cut());
-    const server = net.createServer((socket) => proxy.#accept(socket));
+    const server = net.createServer((client) => proxy.#accept(client));
     proxy.port = await listening(t, server);
     proxy.url = `http://127.0.0.1:${proxy.port}`;
     return proxy;
@@ -140,44 +91,46 @@ export class FaultProxy {
     for (const socket of this.#sockets) resetSocket(socket);
   }
 
-  /**
-   * The next answer to a request whose first line matches is lost: the server's bytes arrive here,
-   * and then the connection is reset.
-   *
-   * @returns {Promise<string>} the request's first line, once that has happened
-   */
+  /** The next answer to a request whose first line matches comes as far as here, and then the connection is reset. */
   swallow(request) {
-    return new Promise((resolve) => {
-      this.#swallow.push({ request, resolve });
-    });
+    this.#swallow.push(request);
   }
 
   #accept(client) {
-    if (this.refusing) {
-      resetSocket(client.on('error', () => {}));
-      return;
+    const server = net.connect(this.target, '127.0.0.1');
+    for (const [one, other] of [
+      [client, server],
+      [server, client]
+    ]) {
+      this.#sockets.add(one);
+      one.on('error', () => {}); // `close` follows
+      one.on('close', () => {
+        this.#sockets.delete(one);
+        other.destroy();
+      });
     }
-    const server = onward(client, this.target, this.#sockets);
     let line = '';
-    client.on('data', (chunk) => {
-      const first = /^(GET|POST) \S+/.exec(chunk.toString('latin1'));
-      if (first) {
-        line = first[0];
-        this.requests.push(line);
-      }
-      server.write(chunk);
+    client.on('data', (bytes) => {
+      line = /^(GET|POST) \S+/.exec(bytes.toString('latin1'))?.[0] ?? line;
+      server.write(bytes);
     });
-    server.on('data', (chunk) => {
-      const at = this.#swallow.findIndex(({ request }) => request.test(line));
+    server.on('data', (bytes) => {
+      const at = this.#swallow.findIndex((request) => request.test(line));
       if (at >= 0) {
-        const [{ resolve }] = this.#swallow.splice(at, 1);
+        this.#swallow.splice(at, 1);
         for (const socket of [client, server]) resetSocket(socket);
-        resolve(line);
-      } else if (this.delay > 0) {
-        setTimeout(() => client.write(chunk), this.delay);
-      } else {
-        client.write(chunk);
+        return;
       }
+      const what = this.#fate();
+      this.counts[what] += 1;
+      if (what !== 'passed') FATES[what]({ client, server, bytes, random: this.#random });
+      else if (this.delay > 0) setTimeout(() => client.write(bytes), this.delay);
+      else client.write(bytes);
     });
+  }
+
+  #fate() {
+    if (!this.faults || !this.#random.oneIn(4)) return 'passed';
+    return this.#random.pick(Object.keys(FATES));
   }
 }
