@@ -15,7 +15,6 @@ class AddressLimitsObject : public Nan::ObjectWrap {
                     {"size", size},
                     {"ban", ban},
                     {"bans", bans},
-                    {"resting", resting},
                 });
   }
 
@@ -64,12 +63,6 @@ class AddressLimitsObject : public Nan::ObjectWrap {
     AddressLimits& limits = unwrap<AddressLimitsObject>(info)->limits_;
     limits.tick(uv_hrtime() / 1000000);
     info.GetReturnValue().Set(static_cast<double>(limits.size()));
-  }
-
-  // resting() → addresses whose allowance of joins is not whole, as of the last tick
-  static void resting(const Nan::FunctionCallbackInfo<Value>& info) {
-    info.GetReturnValue().Set(
-        static_cast<double>(unwrap<AddressLimitsObject>(info)->limits_.resting()));
   }
 
   AddressLimits limits_;

@@ -1,10 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises';
-
 import t from 'tap';
 
-import { AddressLimits } from '../../lib/torus/address-limits.js';
-import { readOptions } from '../../lib/operator/options.js';
-import { Pool } from '../../lib/torus/pool.js';
 import { checkAnswer, problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
 import { startServer } from '../support/server.js';
@@ -262,22 +257,4 @@ share('the junk of clients that have left keeps no client from throwing', {}, as
   t.ok((await server.status()).waiting > 5000, 'while the junk still waits');
   t.equal((await server.status()).lost, 0);
   await Promise.all([hostile, ...honest].map((one) => one.close()));
-});
-
-t.test('an address is known once while its allowance of joins is not whole', async (t) => {
-  const options = readOptions([]);
-  const limits = new AddressLimits(options);
-  const pool = new Pool(options, limits);
-  t.teardown(() => pool.close());
-  // Each join comes just when the allowance is whole again, and no tick has seen that.
-  const end = performance.now() + 60;
-  for (let next = 0; performance.now() < end;) {
-    if (performance.now() < next) continue;
-    pool.leave(pool.join(HOSTILE).id);
-    next = performance.now() + 1.5;
-  }
-  t.equal(limits.native.resting(), 1);
-  await pause(10);
-  t.equal(limits.native.size(), 0, 'and not longer');
-  t.equal(limits.native.resting(), 0);
 });

@@ -174,6 +174,13 @@ void test() {
   EXPECT(limits.size() == 1);
   EXPECT(limits.open(third));
   EXPECT(!limits.open(addressOf(4)));
+
+  // It rests once, also where it was whole again before a tick has seen that.
+  for (uint64_t now = 2000000; now <= 2100000; now += 2000) {
+    EXPECT(limits.mayJoin(addressOf(2), now) && limits.resting() == 1);
+  }
+  limits.tick(3000000);
+  EXPECT(limits.resting() == 0 && limits.size() == 2);
 }
 
 }  // namespace addresses
