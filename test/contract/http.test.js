@@ -177,6 +177,7 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
       'a bare line feed': `POST /join HTTP/1.1\n${HOST}\r\n`,
       'a length below nothing': `POST /join HTTP/1.1\r\n${HOST}Content-Length: -1\r\n\r\n`,
       'a length and chunks': `POST /join HTTP/1.1\r\n${HOST}Content-Length: 0\r\n${CHUNKED}\r\n0\r\n\r\n`,
+      'an unknown coding': `POST /join HTTP/1.1\r\n${HOST}Transfer-Encoding: x\r\n\r\n0\r\n\r\n`,
       'a chunk of no size': `POST /join HTTP/1.1\r\n${HOST}${CHUNKED}\r\nzz\r\n{}\r\n0\r\n\r\n`
     };
     for (const [name, bytes] of Object.entries(bad)) {
