@@ -9,7 +9,7 @@
 #include "base/deadline_clock.h"
 #include "callback_resource.h"
 #include "convert.h"
-#include "loop_scope.h"
+#include "loop.h"
 #include "loop_turns.h"
 #include "server/front.h"
 #include "ticker.h"

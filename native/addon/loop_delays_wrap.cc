@@ -1,8 +1,7 @@
 // How late Node's loop is, as a JavaScript object: it tells base/loop_delays.h of every turn.
 #include "base/loop_delays.h"
 #include "convert.h"
-#include "loop_handle.h"
-#include "loop_scope.h"
+#include "loop.h"
 #include "loop_turns.h"
 #include "ticker.h"
 #include "wraps.h"

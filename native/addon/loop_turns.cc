@@ -4,8 +4,7 @@
 #include <system_error>
 #include <vector>
 
-#include "loop_handle.h"
-#include "loop_scope.h"
+#include "loop.h"
 #include "ticker.h"
 
 namespace server {

@@ -14,8 +14,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "loop_handle.h"
-#include "loop_scope.h"
+#include "loop.h"
 #include "torus/pool.h"
 
 namespace server {

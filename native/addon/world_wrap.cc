@@ -9,8 +9,7 @@
 
 #include "callback_resource.h"
 #include "convert.h"
-#include "loop_handle.h"
-#include "loop_scope.h"
+#include "loop.h"
 #include "world/crossings.h"
 #include "wraps.h"
 
