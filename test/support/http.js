@@ -153,13 +153,11 @@ export class Wire {
     });
   }
 
-  /** Waits until `find(received)` is no longer undefined, and takes so many bytes. */
-  async #take(find) {
-    for (;;) {
-      const length = find(this.#received.bytes);
-      if (length !== undefined) return this.#received.take(length);
+  /** Waits until something holds of what has come. */
+  async #until(holds) {
+    while (!holds()) {
       if (this.#ended) {
-        const after = this.#received.bytes.subarray(0, 1000).toString('latin1');
+        const after = this.leftOver.subarray(0, 1000).toString('latin1');
         const why = this.error?.code ?? 'cleanly';
         assert.fail(`the connection ended (${why}, after ${JSON.stringify(after)})`);
       }
@@ -167,16 +165,16 @@ export class Wire {
     }
   }
 
-  #takeFirst(length) {
-    return this.#take((received) => (received.length < length ? undefined : length));
+  async #takeFirst(length) {
+    await this.#until(() => this.#received.length >= length);
+    return this.#received.take(length);
   }
 
   /** Takes the bytes up to and with `mark`. */
-  #takeTo(mark) {
-    return this.#take((received) => {
-      const at = received.indexOf(mark);
-      return at < 0 ? undefined : at + mark.length;
-    });
+  async #takeTo(mark) {
+    let at;
+    await this.#until(() => (at = this.leftOver.indexOf(mark)) >= 0);
+    return this.#received.take(at + mark.length);
   }
 
   /** Reads the head of an answer whose body is chunked. @returns {Promise<string>} */
@@ -260,49 +258,27 @@ export function request(method, target, { headers = {}, body } = {}) {
   return bytes ? Buffer.concat([head, bytes]) : head;
 }
 
-/**
- * What a connection has brought and was not taken yet. Its room doubles when it is full, so that an answer of
- * megabytes is not copied anew with each of its pieces.
- */
+/** What a connection has brought and was not taken yet: its pieces are put together when they are looked at. */
 class Received {
-  #room = Buffer.alloc(0);
-  #begin = 0;
-  #end = 0;
+  #pieces = [];
+  length = 0;
 
-  /** All of it, to look at. */
   get bytes() {
-    return this.#room.subarray(this.#begin, this.#end);
+    if (this.#pieces.length !== 1) this.#pieces = [Buffer.concat(this.#pieces)];
+    return this.#pieces[0];
   }
 
-  get length() {
-    return this.#end - this.#begin;
-  }
-
-  /** @param {Buffer} piece stays as it is */
   add(piece) {
-    if (this.length === 0) {
-      this.#room = piece;
-      this.#begin = 0;
-      this.#end = piece.length;
-      return;
-    }
-    if (this.#end + piece.length > this.#room.length) {
-      const more = Buffer.allocUnsafe(2 * (this.length + piece.length));
-      this.#end = this.bytes.copy(more);
-      this.#begin = 0;
-      this.#room = more;
-    }
-    this.#end += piece.copy(this.#room, this.#end);
+    this.#pieces.push(piece);
+    this.length += piece.length;
   }
 
-  /**
-   * @param {number} length of bytes that are there
-   * @returns {Buffer} the first of them, which stay as they are
-   */
+  /** @returns {Buffer} the first bytes, which must be there */
   take(length) {
-    const bytes = this.#room.subarray(this.#begin, this.#begin + length);
-    this.#begin += length;
-    return bytes;
+    const all = this.bytes;
+    this.#pieces = [all.subarray(length)];
+    this.length -= length;
+    return all.subarray(0, length);
   }
 }
 
