@@ -410,29 +410,6 @@ for (const workers of [0, 2]) {
       });
     }
 
-    // What workers hold is none of the main process's memory.
-    for (const way of workers > 0 ? [] : ['main', 'tls']) {
-      t.test(`connections that send and never read cost little, by ${way}`, async (t) => {
-        const before = await server.status();
-        const wires = [];
-        for (let i = 0; i < 15; i += 1) {
-          const wire = await ways[way].open();
-          wire.pause();
-          wires.push(wire.send(Buffer.concat(Array(2300).fill(COLD))));
-        }
-        // The answers fill what the kernel takes for a client: then its requests are left where they are.
-        let last = before.handled;
-        const { handled, rss } = await server.until((status) => {
-          const stands = status.handled === last && last > before.handled;
-          last = status.handled;
-          return stands;
-        });
-        t.comment(`${handled - before.handled} of ${15 * 2300} requests were handled`);
-        t.ok(rss - before.rss < 50e6, `${rss - before.rss} bytes more`);
-        await Promise.all(wires.map((wire) => wire.destroy()));
-      });
-    }
-
     t.test('nothing is left', () => server.leaveNothing());
   });
 }

@@ -151,7 +151,7 @@ t.test("--trust-proxy proxy: the proxy's word is, at the start of a connection",
       ['2001:db8:0:1::', proxy2({ family: 2, source: SIX })],
       ['2001:db8:0:1::', 'PROXY TCP6 2001:db8:0:1:2::2 2001:db8::9 1000 80\r\n'],
       // The proxy itself.
-      ['127.0.0.1', proxy2({ command: 0, family: 0 })],
+      ['127.0.0.1', proxy2({ command: 0 })],
       ['127.0.0.1', proxy2({ family: 0 })],
       ['127.0.0.1', 'PROXY UNKNOWN\r\n'],
       ['127.0.0.1', 'PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n']

@@ -540,7 +540,7 @@ void closesTheSlowestOfAll() {
   newer.worker.tick(milliseconds());
   EXPECT(newer.open == 1);
   old.worker.tick(milliseconds());
-  EXPECT(old.open == 0);
+  EXPECT(old.open == 0 && old.worker.door().counts().slowReaders == 1);
 }
 
 /** Threads that the system may start; negative: any number. */
