@@ -65,34 +65,18 @@ contract(t, { options }, async (t, server) => {
 
   t.test('clients that may publish, and clients that may not', async (t) => {
     const key = freshKey(t);
-    const wrong = [
-      undefined,
-      '',
-      'Bearer',
-      'Bearer x',
-      `Basic ${TOKEN}`,
-      `Bearer ${TOKEN}x`,
-      TOKEN
-    ];
-    for (const Authorization of wrong) {
+    const ask = (method, Authorization) =>
+      server.ask(method, `/feed/${key}`, { body: '1', headers: { Authorization } });
+    const wrong = ['', 'Bearer', 'Bearer x', `Basic ${TOKEN}`, `Bearer ${TOKEN}x`, TOKEN];
+    for (const Authorization of [undefined, ...wrong]) {
       for (const method of ['PUT', 'PATCH', 'DELETE']) {
-        const ask = () =>
-          server.ask(method, `/feed/${key}`, { body: '1', headers: { Authorization } });
-        const { headers } = await refused(
-          t,
-          server,
-          'bad-token',
-          ask,
-          `${method} ${Authorization}`
-        );
+        const why = `${method} ${Authorization}`;
+        const asked = () => ask(method, Authorization);
+        const { headers } = await refused(t, server, 'bad-token', asked, why);
         t.equal(headers['www-authenticate'], 'Bearer');
       }
     }
-    const old = await server.ask('PUT', `/feed/${key}`, {
-      body: '1',
-      headers: { Authorization: 'bearer old-token' }
-    });
-    t.equal(old.status, 201, 'each token of the file may');
+    t.equal((await ask('PUT', 'bearer old-token')).status, 201, 'each token of the file may');
   });
 
   t.test('what is no value changes nothing', async (t) => {
@@ -147,13 +131,10 @@ contract(t, { options }, async (t, server) => {
     const key = freshKey(t);
     await put(server, key, 1);
     for (const type of ['application/nobody+json', 'constructor', '__proto__']) {
-      const { headers } = await refused(t, server, 'bad-media-type', () =>
-        server.ask('PATCH', `/feed/${key}`, {
-          body: '[]',
-          headers: authorized({ 'Content-Type': type })
-        })
-      );
-      t.match(headers['accept-patch'], /json-patch.*merge-patch/);
+      const headers = authorized({ 'Content-Type': type });
+      const ask = () => server.ask('PATCH', `/feed/${key}`, { body: '[]', headers });
+      const { headers: said } = await refused(t, server, 'bad-media-type', ask);
+      t.match(said['accept-patch'], /json-patch.*merge-patch/);
     }
     await refused(t, server, 'unknown-feed', () => patch(server, 'nobody', 'merge-patch', '{}'));
     await refused(t, server, 'unknown-feed', () => remove(server, 'nobody'));
