@@ -81,21 +81,14 @@ for (const workers of [0, 1]) {
 
     t.test('whether a private feed exists does not show', async (t) => {
       const strangers = [
-        undefined,
-        reads('team/b'),
-        reads([]),
-        'x.y.z',
-        hmac({ exp: inSeconds(-1), read: ['*'] })
-      ];
-      const expected = [
-        'grant-required',
-        'not-granted',
-        'not-granted',
-        'bad-grant',
-        'grant-expired'
+        [undefined, 'grant-required'],
+        [reads('team/b'), 'not-granted'],
+        [reads([]), 'not-granted'],
+        ['x.y.z', 'bad-grant'],
+        [hmac({ exp: inSeconds(-1), read: ['*'] }), 'grant-expired']
       ];
       const without = ({ headers }) => ({ ...headers, date: undefined });
-      for (const [i, token] of strangers.entries()) {
+      for (const [token, problem] of strangers) {
         const more = token === undefined ? {} : bearer(token);
         for (const method of ['GET', 'GET', 'HEAD', 'PATCH']) {
           const there = await server.ask(method, '/feed/team/a', more);
@@ -103,7 +96,7 @@ for (const workers of [0, 1]) {
           t.equal(there.status, not.status);
           t.strictSame(without(there), without(not));
           t.ok(there.bytes.equals(not.bytes), 'the same bytes');
-          if (method === 'GET') t.equal(problemOf(there), expected[i]);
+          if (method === 'GET') t.equal(problemOf(there), problem);
           if (there.status === 401) t.equal(there.headers['www-authenticate'], 'Bearer');
         }
       }
@@ -200,27 +193,20 @@ for (const workers of [0, 1]) {
           ...(token === undefined ? {} : bearer(token))
         });
       const feeds = { open: '', 'team/a': '', 'team/nothing': '', plan: '' };
-      for (let n = 0; n < 2; n += 1) {
-        const none = await ask(feeds);
-        t.strictSame(
-          none.body.items.map(({ feed, problem }) => [feed, problem]),
-          [
-            ['open', undefined],
-            ['team/a', 'grant-required'],
-            ['team/nothing', 'grant-required'],
-            ['plan', 'grant-required']
-          ]
-        );
-      }
+      const problemsOf = ({ body }) =>
+        Object.fromEntries(body.items.map(({ feed, problem }) => [feed, problem]));
+      const required = 'grant-required';
       const token = reads('team/*');
+      // The second time native code knows it.
       for (let n = 0; n < 2; n += 1) {
+        t.strictSame(problemsOf(await ask(feeds)), {
+          ...{ open: undefined, 'team/a': required, 'team/nothing': required, plan: required }
+        });
         const some = await ask(feeds, token);
-        t.strictSame(some.body.items.map(({ feed, problem }) => [feed, problem]).sort(), [
-          ['open', undefined],
-          ['plan', 'not-granted'],
-          ['team/a', undefined],
-          ['team/nothing', 'unknown-feed']
-        ]);
+        t.strictSame(problemsOf(some), {
+          ...{ open: undefined, 'team/a': undefined, 'team/nothing': 'unknown-feed' },
+          plan: 'not-granted'
+        });
         t.strictSame(some.body.items.find(({ feed }) => feed === 'team/a').value, { secret: 1 });
       }
       t.equal(problemOf(await ask(feeds, hmac({ exp: inSeconds(-1) }))), 'grant-expired');
