@@ -336,14 +336,8 @@ t.test('feeds fetched for one address', async (t) => {
   t.equal(problemOf(refusal), 'too-many-fetches');
   t.equal(refusal.status, 429);
   t.match(refusal.headers['retry-after'], /^[1-9]\d*$/);
-  const { items } = (
-    await askFrom(
-      server,
-      { address: '127.0.6.6', body: '{"feeds":{"a":"","d":"","e":""}}' },
-      'POST',
-      '/feeds'
-    )
-  ).body;
+  const many = { address: '127.0.6.6', body: '{"feeds":{"a":"","d":"","e":""}}' };
+  const { items } = (await askFrom(server, many, 'POST', '/feeds')).body;
   t.strictSame(
     items.map(({ value, problem }) => value ?? problem),
     [1, 'too-many-fetches', 'too-many-fetches']

@@ -121,13 +121,8 @@ contract(t, { options: { lease: 30, 'max-sprite': 4096 } }, (t, server) => {
       ...['9007199254740991', '9007199254740992', '9'.repeat(400)]
     ];
     for (const hold of bad) {
-      await refused(
-        t,
-        server,
-        'bad-hold',
-        () => server.poll(id, `hold=${hold}`),
-        `hold=${hold.slice(0, 30)}`
-      );
+      const query = `hold=${hold}`;
+      await refused(t, server, 'bad-hold', () => server.poll(id, query), query.slice(0, 30));
     }
     await refused(t, server, 'bad-hold', () => server.poll(id, 'hold=5&hold=5'), 'hold twice');
     const unknown = '00000000-0000-4000-8000-000000000000';
