@@ -59,18 +59,10 @@ bool areBegins(const std::vector<uint32_t>& begins, std::string_view log) {
 /** Counts, so that the counts can stand in front. */
 class Counter : public Keepers::Taker {
  public:
-  void feed(std::string_view key, const FeedValue& feed) override {
-    ++header.feeds;
-    bytes += sizeof(FeedEntry) + key.size() + feed.value->length() + logOf(feed).size() +
-             feed.patches.size() * sizeof(uint32_t);
-  }
-  void note(std::string_view name, std::string_view text) override {
-    ++header.notes;
-    bytes += sizeof(NoteEntry) + name.size() + text.size();
-  }
+  void feed(std::string_view, const FeedValue&) override { ++header.feeds; }
+  void note(std::string_view, std::string_view) override { ++header.notes; }
 
   ShelfHeader header = {};
-  uint64_t bytes = sizeof(ShelfHeader);
 };
 
 class Writer : public Keepers::Taker {
@@ -101,12 +93,6 @@ class Writer : public Keepers::Taker {
 };
 
 }  // namespace
-
-uint64_t Keepers::size() const {
-  Counter counter;
-  each(&counter);
-  return counter.bytes;
-}
 
 void Keepers::write(SnapshotWriter* writer) const {
   Counter counter;

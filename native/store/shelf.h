@@ -61,8 +61,6 @@ class Keepers {
   /** Gives `taker` all feeds, then all notes; the same at every call in which nothing changes. */
   virtual void each(Taker* taker) const = 0;
 
-  /** Bytes that `write` writes. */
-  uint64_t size() const;
   void write(SnapshotWriter* writer) const;
 };
 

@@ -77,23 +77,6 @@ class SnapshotAccess {
     return sources;
   }
 
-  static uint64_t size(const Pool& clients, const Keepers& beside, const SnapshotSources& sources) {
-    const Counts& counts = clients.counts_;
-    uint64_t text = 0;
-    eachClient(clients, [&](const Pool::Client& client) {
-      eachWaitingFor(clients, client,
-                     [&text](const Sprite& sprite, uint32_t) { text += sprite.length; });
-    });
-    const uint64_t leaving = clients.leaving_.size();
-    const Seams* const memory = clients.keptSeams_.get();
-    const uint64_t crossing = memory == nullptr ? 0 : memory->sprites();
-    return sizeof(Header) + sizeof(MoreHeader) + sources.bytes() + beside.size() +
-           (memory == nullptr ? 0 : worldBytes(*memory)) + sizeof(uint32_t) +
-           (clients.torus_.holeCount() + leaving + 1) * sizeof(uint32_t) +
-           (counts.clients + leaving) * sizeof(ClientEntry) +
-           (counts.waiting - crossing) * sizeof(SpriteEntry) + text;
-  }
-
   static void write(const Pool& clients, const Keepers& beside, const SnapshotSources& sources,
                     SnapshotMark mark, SnapshotWriter* writer) {
     const Counts& counts = clients.counts_;
@@ -347,7 +330,9 @@ class SnapshotAccess {
 SnapshotResult Snapshot::save(const Pool& pool, const Keepers& beside, const std::string& path,
                               uint64_t most, SnapshotMark mark, Replace replace) {
   const SnapshotSources sources = SnapshotAccess::sourcesOf(pool);
-  const uint64_t size = SnapshotAccess::size(pool, beside, sources);
+  SnapshotWriter counter(SnapshotWriter::kNowhere);
+  SnapshotAccess::write(pool, beside, sources, mark, &counter);
+  const uint64_t size = counter.bytes() + sizeof(uint32_t);  // with its checksum
   if (size > most) {
     return refused("the state has " + std::to_string(size) + " bytes, and --state-bytes allows " +
                    std::to_string(most));

@@ -49,16 +49,6 @@ std::string readOutbox(SnapshotReader* reader, uint32_t count,
 
 }  // namespace
 
-uint64_t worldBytes(const Seams& memory) {
-  uint64_t bytes = sizeof(WorldHeader);
-  for (size_t number = 0; number < memory.size(); ++number) {
-    const Peer& peer = memory.peer(static_cast<PeerNumber>(number));
-    bytes += sizeof(PeerEntry) + peer.outbox.size() * sizeof(CrosserEntry);
-    peer.outbox.each([&bytes](const Crosser& one) { bytes += one.sprite->length; });
-  }
-  return bytes;
-}
-
 void writeWorld(const Seams& memory, const Counts& counts, SnapshotWriter* writer) {
   writer->put(WorldHeader{.memory = memory.self().memory,
                           .life = memory.self().life,

@@ -32,11 +32,6 @@ class SnapshotSources {
   const std::vector<Address>& table() const { return table_; }
   const std::vector<uint32_t>& numbers() const { return numbers_; }
 
-  /** Bytes of all of it in a snapshot. */
-  uint64_t bytes() const {
-    return sizeof(uint32_t) + table_.size() * sizeof(Address) + numbers_.size() * sizeof(uint32_t);
-  }
-
  private:
   const AddressLimits& limits_;
   std::unordered_map<Source, uint32_t> found_;
@@ -46,9 +41,6 @@ class SnapshotSources {
 
 // The part of a snapshot that a world has: the other servers, what was taken from each, and what
 // waits to cross. A server that was never in a world has none of it.
-
-/** Bytes that it takes. */
-uint64_t worldBytes(const Seams& memory);
 
 void writeWorld(const Seams& memory, const Counts& counts, SnapshotWriter* writer);
 
