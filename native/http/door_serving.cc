@@ -4,7 +4,7 @@
 
 #include "door.h"
 #include "proxies.h"
-#include "torus/place_text.h"
+#include "torus/torus.h"
 
 namespace server {
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "torus/place_text.h"
-
 namespace server {
 
 WorkerService::WorkerService(const ServiceParts& parts, PollHolder holder, uint32_t connections)

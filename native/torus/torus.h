@@ -90,6 +90,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <string_view>
 #include <vector>
 
 #include "base/reserve.h"
@@ -107,6 +109,20 @@ struct Place {
   uint32_t column;
   uint32_t rows;
   uint32_t columns;
+};
+
+/** A place as it is told to clients: its JSON text. */
+class PlaceText {
+ public:
+  explicit PlaceText(const Place& place)
+      : length_(snprintf(text_, sizeof text_, R"({"row":%u,"column":%u,"rows":%u,"columns":%u})",
+                         place.row, place.column, place.rows, place.columns)) {}
+
+  std::string_view view() const { return {text_, static_cast<size_t>(length_)}; }
+
+ private:
+  char text_[128];
+  int length_;
 };
 
 /** A node and its slot: what a snapshot keeps of each node. */
