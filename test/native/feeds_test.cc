@@ -1,4 +1,4 @@
-// The table of feeds, case by case: tables that are behind others, shares of a turn, holds,
+// The table of feeds, case by case: tables that are behind other servers', shares of a turn, holds,
 // compression, feeds that can't be fetched, logs' bounds. What watchers are promised by every way
 // of watching is a law of the simulation (simulated_feeds.h).
 //
@@ -19,22 +19,16 @@ using namespace server;
 
 uint64_t clockNow = 0;
 
-enum class Whose : uint8_t { kShown, kWorld };
-
 /**
- * A table that shows another, or one of a server of a world, that is behind what a watcher was told
- * elsewhere: the watcher is not sent back to an older version, and hears of the next one.
+ * The table of a server of a world that is behind what a watcher was told elsewhere: the watcher is
+ * not sent back to an older version, and hears of the next one. (Tables of workers, which show the
+ * main thread's: worker_feeds_test.)
  */
 class Behind : FeedResponder {
  public:
-  Behind(bool many, Whose whose)
-      : feeds_({.hold = 20,
-                .feeds = 6,
-                .memory = 100000,
-                .watchers = 40,
-                .shows = whose == Whose::kShown ? &shown_ : nullptr,
-                .shared = whose == Whose::kWorld},
-               0, [] { return clockNow; }),
+  explicit Behind(bool many)
+      : feeds_({.hold = 20, .feeds = 6, .memory = 100000, .watchers = 40, .shared = true}, 0,
+               [] { return clockNow; }),
         many_(many) {
     feeds_.setResponder(this);
   }
@@ -75,8 +69,6 @@ class Behind : FeedResponder {
     uint32_t watcher;
     EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, false, false, true, false}, 0, &watcher) ==
            Outcome::kOk);
-    if (feeds_.options().shows != nullptr) feeds_.await("log");
-    while (feeds_.step(1000)) clockNow += 10;
     append(1);
     EXPECT(said_.empty());
     append(2);
@@ -85,10 +77,8 @@ class Behind : FeedResponder {
   }
 
   void append(uint64_t version) {
-    Feeds& table = feeds_.options().shows != nullptr ? shown_ : feeds_;
     uint32_t watching;
-    EXPECT(table.append("log", {1, version}, std::to_string(version), &watching) == Outcome::kOk);
-    if (&table == &shown_) feeds_.show("log", *shown_.find("log"), {});
+    EXPECT(feeds_.append("log", {1, version}, std::to_string(version), &watching) == Outcome::kOk);
     while (feeds_.step(1000)) clockNow += 10;
   }
 
@@ -107,7 +97,6 @@ class Behind : FeedResponder {
     uint32_t watcher;
     EXPECT(feeds_.watch(wanted, many_ ? 2 : 1, {kNoFeedHold, false, false, false, many_}, 0,
                         &watcher) == Outcome::kOk);
-    if (many_ && feeds_.options().shows != nullptr) feeds_.await("b");
   }
 
   Taken answer(uint32_t, const FeedAnswer& answer) override {
@@ -121,9 +110,6 @@ class Behind : FeedResponder {
     return Taken::kWhole;
   }
 
-  // Of another thread.
-  Feeds shown_{
-      {.hold = 20, .feeds = 6, .memory = 100000, .watchers = 40}, 0, [] { return clockNow; }};
   Feeds feeds_;
   const bool many_;
   std::string said_;
@@ -621,10 +607,8 @@ void testLogBounds() {
 }  // namespace
 
 int main() {
-  for (const Whose whose : {Whose::kShown, Whose::kWorld}) {
-    Behind(false, whose).run();
-    Behind(true, whose).run();
-  }
+  Behind(false).run();
+  Behind(true).run();
   Times().run();
   Unfetched().run();
   testAwaited();
