@@ -1,6 +1,7 @@
 // A disk that fails for one file, once or for good: what the journal was to have goes into another
 // file, and a snapshot is made of what was before. Nothing that was promised is missing after a
-// crash, and nothing counts as synced that may not be.
+// crash, and nothing counts as synced that may not be. And over sockets the law of the turn: no
+// answer goes out before the disk has what was decided; what can't be written is not answered.
 //
 //   failing_disk_test
 #include <sys/stat.h>
@@ -15,6 +16,9 @@
 #include <utility>
 
 #include "base/files.h"
+#include "door_options.h"
+#include "peer.h"
+#include "server/front.h"
 #include "state_scene.h"
 #include "store/journal_replay.h"
 
@@ -26,6 +30,8 @@ using namespace scene;
 std::atomic<ino_t> failing = 0;
 /** How many more syncs fail. */
 std::atomic<int> syncsThatFail = 0;
+/** A sync lasts until this is over. */
+std::atomic<bool> slow = false;
 /** The sync of a folder that fails, from 1 on, and how; 0: none does. */
 std::atomic<int> failingFolderSync = 0;
 std::atomic<int> folderError = EIO;
@@ -58,6 +64,7 @@ ssize_t __wrap_pwrite(int fd, const void* bytes, size_t length, off_t at) {
   return -1;
 }
 int __wrap_fdatasync(int fd) {
+  while (slow) usleep(100);
   if (syncsThatFail <= 0 || syncsThatFail-- <= 0) return __real_fdatasync(fd);
   errno = EIO;
   return -1;
@@ -117,6 +124,13 @@ std::string journalOf(const Folder& folder, uint64_t generation) {
   return folder.file() + ".journal-" + std::to_string(generation);
 }
 
+/** The first journal takes nothing more. */
+void failFirstJournal(const Folder& folder) {
+  struct stat info;
+  EXPECT(stat(journalOf(folder, 0).c_str(), &info) == 0);
+  failing = info.st_ino;
+}
+
 std::string afterACrash(const Folder& folder) { return AfterACrash(folder).state(); }
 
 /** A file that takes nothing more is left for another one. */
@@ -125,9 +139,7 @@ void aFileThatFails() {
   Stage stage(storeOptions(folder));
   stage.joins();
   const std::string before = stateOf(stage.pool());
-  struct stat info;
-  EXPECT(stat(journalOf(folder, 0).c_str(), &info) == 0);
-  failing = info.st_ino;
+  failFirstJournal(folder);
   EXPECT(stage.join() == Outcome::kOk);
   EXPECT(stage.end() == Commit::kNotWritten);
   EXPECT(stage.store().blocked() == EIO);
@@ -151,9 +163,7 @@ void aFileThatFailedIsReadAgain() {
   stage.joins();
   // In the place of the snapshot: it can't be made.
   EXPECT(mkdir((folder.file() + ".new").c_str(), S_IRWXU) == 0);
-  struct stat info;
-  EXPECT(stat(journalOf(folder, 0).c_str(), &info) == 0);
-  failing = info.st_ino;
+  failFirstJournal(folder);
   EXPECT(stage.join() == Outcome::kOk);
   EXPECT(stage.end() == Commit::kNotWritten);
   stage.until([&] { return stage.store().counts().snapshotsFailed == 1; });
@@ -378,6 +388,101 @@ void nothingIsLeftOpen() {
   EXPECT(countOpen() == before);
 }
 
+// ---- Over sockets -------------------------------------------------------------------------------
+
+using server::test::request;
+using server::test::Wire;
+
+/** A front with a state, as the main process has it. */
+class Served {
+ public:
+  Served(const Folder& folder, Sync sync)
+      : pool_(poolOptions(100), &limits_, 0),
+        turn_(&pool_),
+        front_(test::doorOptions(16, 1000), parts(), test::doorReplies(),
+               {.ask = {}, .gone = {}, .bodies = {}}, 0) {
+    EXPECT(turn_.open(storeOptions(folder, sync)).ok());
+    EXPECT(turn_.start([this] { synced_ = true; }) == 0);
+    front_.onWaits([this](bool whether) { waits_ = whether; });
+    EXPECT(front_.listen(
+               {.address = "127.0.0.1", .port = 0, .backlog = 16, .tls = false, .transient = false},
+               &port_) == 0);
+  }
+  ~Served() { turn_.store()->stopSyncing(); }
+
+  uint16_t port() const { return port_; }
+  uint32_t clients() const { return pool_.counts().clients; }
+  bool waits() const { return waits_; }
+
+  /** Turns of the loop, until `holds`. */
+  void until(const std::function<bool()>& holds) {
+    for (int turns = 0; !holds(); ++turns) {
+      EXPECT(turns < 200000);
+      if (turns > 100) usleep(100);
+      if (!waits_) front_.turn();
+      if (synced_.exchange(false)) turn_.caughtUp();
+    }
+  }
+
+  /** The status of the next answer, and its body. */
+  std::string answerTo(Wire* wire, const std::string& text, std::string* body) {
+    wire->send(text);
+    std::string head;
+    until([&] { return wire->take(&head, body); });
+    return head.substr(9, 3);
+  }
+
+ private:
+  FrontParts parts() {
+    return {.limits = &limits_,
+            .clock = [] { return uint64_t{1'000'000}; },
+            .counts = [] { return std::string("{}"); },
+            .turn = &turn_,
+            .pool = &pool_};
+  }
+
+  AddressLimits limits_{AddressLimitsOptions{}};
+  Pool pool_;
+  Turn turn_;
+  Front front_;
+  std::atomic<bool> synced_ = false;
+  bool waits_ = false;
+  uint16_t port_ = 0;
+};
+
+void theDiskIsWaitedFor() {
+  const Folder folder;
+  Served server(folder, Sync::kTurn);
+  Wire wire(server.port());
+  std::string id;
+  EXPECT(server.answerTo(&wire, request("POST", "/join"), &id) == "201");
+  slow = true;
+  wire.send(request("POST", "/join"));
+  server.until([&] { return server.waits(); });
+  EXPECT(server.clients() == 2);
+  EXPECT(wire.read().empty());
+  slow = false;
+  server.until([&] { return wire.read().starts_with("HTTP/1.1 201"); });
+}
+
+void whatIsNotWrittenIsNotAnswered() {
+  const Folder folder;
+  Served server(folder, Sync::kNever);
+  Wire first(server.port());
+  std::string id;
+  EXPECT(server.answerTo(&first, request("POST", "/join"), &id) == "201");
+  failFirstJournal(folder);
+  Wire second(server.port());
+  second.send(request("POST", "/join"));
+  server.until([&] { return (second.read(), second.over()); });
+  EXPECT(second.read().empty());
+  // From now on it is said.
+  std::string body;
+  EXPECT(server.answerTo(&first, request("POST", "/throw/" + id + "/left", "{}"), &body) == "400");
+  failing = 0;
+  EXPECT(AfterACrash(folder).pool().counts().clients == 1);
+}
+
 }  // namespace
 
 int main() {
@@ -396,6 +501,8 @@ int main() {
   noThread();
   noThreadToStartWith();
   nothingIsLeftOpen();
-  printf("failing_disk_test: a file, a sync, a disk; what goes or is damaged\n");
+  theDiskIsWaitedFor();
+  whatIsNotWrittenIsNotAnswered();
+  printf("failing_disk_test: a file, a sync, a disk; what goes or is damaged; what is answered\n");
   return 0;
 }
