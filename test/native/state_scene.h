@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "expect.h"
+#include "fuzz.h"
 #include "server/turn.h"
 #include "world_steps.h"
 
@@ -49,21 +50,6 @@ class Folder {
   std::string path_;
 };
 
-/** Ends with a torn batch: the last bytes of the last journal are cut off. */
-inline void tearEnd(const Folder& folder, uint64_t bytes) {
-  std::string last;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
-    const std::string name = entry.path();
-    if (name.find(".journal-") == name.npos) continue;
-    if (last.empty() || name.size() > last.size() || (name.size() == last.size() && name > last)) {
-      last = name;
-    }
-  }
-  EXPECT(!last.empty());
-  const uint64_t size = std::filesystem::file_size(last);
-  std::filesystem::resize_file(last, size - std::min(size, bytes));
-}
-
 /** Lets this process write files of at most so many bytes. */
 inline void limitFiles(rlim_t bytes) {
   rlimit limit;
@@ -77,6 +63,8 @@ inline void limitFiles(rlim_t bytes) {
 class OldFiles {
  public:
   explicit OldFiles(const Folder& folder) { copy(folder, kept_); }
+
+  const Folder& folder() const { return kept_; }
 
   /** To be called when no program has the folder's files open. */
   void putBack(const Folder& folder) const {
@@ -367,11 +355,7 @@ inline std::string worldOf(const Pool& pool) {
 inline std::string stateOf(const Pool& pool) {
   const Folder folder;
   EXPECT(Snapshot::save(pool, Shelf(), folder.file(), kAnySize, {}, Replace::kNothing).ok());
-  FILE* file = fopen(folder.file().c_str(), "rb");
-  EXPECT(file != nullptr);
-  std::string bytes(std::filesystem::file_size(folder.file()), '\0');
-  EXPECT(fread(bytes.data(), 1, bytes.size(), file) == bytes.size());
-  fclose(file);
+  std::string bytes = test::readFile(folder.file());
   const auto number = [&bytes](size_t at) {
     uint32_t value;
     memcpy(&value, &bytes[at], sizeof value);
@@ -436,20 +420,13 @@ class StoredPool {
 class AfterACrash {
  public:
   explicit AfterACrash(const Folder& folder)
-      : copy_(folder), recovered_(storeOptions(copy_.folder)) {}
+      : copy_(folder), recovered_(storeOptions(copy_.folder())) {}
 
   const Pool& pool() { return recovered_.pool(); }
   std::string state() const { return recovered_.state(); }
 
  private:
-  struct Copy {
-    explicit Copy(const Folder& from) {
-      constexpr auto kAll = std::filesystem::copy_options::recursive;
-      std::filesystem::copy(from.path(), folder.path(), kAll);
-    }
-    Folder folder;
-  };
-  Copy copy_;
+  const OldFiles copy_;
   StoredPool recovered_;
 };
 
