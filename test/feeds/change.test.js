@@ -11,7 +11,7 @@ import { change } from '../../lib/feeds/change.js';
 import { compare } from '../../lib/feeds/compare.js';
 import { randomOf } from '../fuzz/random.js';
 import { lengthOf } from '../support/until.js';
-import { plainly, randomlyChanged, randomPatch, randomValue } from '../support/json-cases.js';
+import { randomlyChanged, randomPatch, randomValue } from '../support/json-cases.js';
 
 /**
  * What a publication makes of a feed, as the worker threads work it out.
@@ -92,22 +92,7 @@ t.test('merge patches: the examples of RFC 7396', async (t) => {
   }
 });
 
-t.test('canonical JSON: the rules of RFC 8785', async (t) => {
-  const written = {
-    '{"b":1,"a":2}': '{"a":2,"b":1}',
-    '{"10":1,"9":2}': '{"10":1,"9":2}',
-    '{"\\u20ac":1,"\\r":2,"1":3}': '{"\\r":2,"1":3,"€":1}',
-    '[1.0,1e2,-0,1e21,0.000001]': '[1,100,0,1e+21,0.000001]',
-    '"\\u00e4\\/\\u0001"': '"ä/\\u0001"',
-    '"\\ud800"': '"\\ud800"',
-    ' [ ] ': '[]'
-  };
-  for (const [given, expected] of Object.entries(written)) {
-    t.equal(textOf(apply(undefined, 'value', given)), expected, given);
-  }
-});
-
-t.test('canonical JSON: natively, but for what is rare', async (t) => {
+t.test('canonical JSON: the rules of RFC 8785, natively but for what is rare', async (t) => {
   const write = loadCanonical();
   const natively = (text, depth = DEPTH) => {
     const out = Buffer.alloc(Buffer.byteLength(text));
@@ -128,39 +113,24 @@ t.test('canonical JSON: natively, but for what is rare', async (t) => {
       '[-1.2345678901234566e-7,1.5e+21,123456789012345680000,0.0000012345678901234567]',
     true: 'true'
   };
-  for (const [given, expected] of Object.entries(written))
-    t.equal(natively(given), expected, given);
-  for (const rare of ['1e3', '1e21', '1e400', '1e-400', '"\\u0041"'])
-    t.equal(natively(rare), '', rare);
-  for (const rare of ['"\\ud800"', '{"a":1,"b":2,"a":3}', '{"\ue000":1}', '{"\\n":1}', '{"a"', ''])
-    t.equal(natively(rare), '', rare);
+  const rare = {
+    '{"\\u20ac":1,"\\r":2,"1":3}': '{"\\r":2,"1":3,"€":1}',
+    '[1e3]': '[1000]',
+    '[1e21]': '[1e+21]',
+    '[1e-400]': '[0]',
+    '"\\u0041\\u00e4\\/\\u0001"': '"Aä/\\u0001"',
+    '"\\ud800"': '"\\ud800"',
+    '{"a":1,"b":2,"a":3}': '{"a":3,"b":2}',
+    '{"\ue000":1}': '{"\ue000":1}',
+    '{"\\n":1}': '{"\\n":1}'
+  };
+  for (const [given, expected] of Object.entries({ ...written, ...rare })) {
+    t.equal(textOf(apply(undefined, 'value', given)), expected, given);
+    t.equal(natively(given), given in rare ? '' : expected, `natively ${given}`);
+  }
+  for (const none of ['1e400', '{"a"', '']) t.equal(natively(none), '', none);
   t.equal(natively('[[1]]', 2), '[[1]]');
   t.equal(natively('[[1]]', 1), '', 'deeper than it may');
-});
-
-t.test('canonical JSON: members in order at every level, whatever they are called', async (t) => {
-  const random = randomOf(t);
-  const names = [
-    ...['b', 'a', '10', '9', '', 'constructor'],
-    ...['toString', 'toJSON', '\u20ac', '__proto__'],
-    ...['\ue000', '\n']
-  ];
-  const make = (depth) => {
-    if (depth > 3 || random.oneIn(4)) return random.pick([1.5, 'x', null, true, -0, '"']);
-    if (random.oneIn(3)) return Array.from({ length: random.below(5) }, () => make(depth + 1));
-    const members = Array.from({ length: random.below(5) }, () => [
-      // Now and then one that is left to JavaScript.
-      names[random.below(names.length - (random.oneIn(20) ? 0 : 2))],
-      make(depth + 1)
-    ]);
-    return Object.fromEntries(members);
-  };
-  let wrong = 0;
-  for (let i = 0; i < PAIRS; i += 1) {
-    const value = JSON.parse(JSON.stringify(make(0)));
-    if (canonical(value) !== plainly(value)) wrong += 1;
-  }
-  t.equal(wrong, 0);
 });
 
 t.test('a patch is made where one is asked for', async (t) => {
