@@ -84,9 +84,12 @@ class Table : public FeedResponder {
     return feeds.watch(&wanted, 1, {.hold = 20}, kNobody, &watcher);
   }
 
+  /** Time passes, from tick to tick. */
   void pass(uint64_t milliseconds) {
-    timeNow += milliseconds;
-    while (!feeds.tick(timeNow)) continue;
+    for (; milliseconds > 0; milliseconds -= kFeedTick) {
+      timeNow += kFeedTick;
+      while (!feeds.tick(timeNow)) continue;
+    }
   }
 
   void spread() {
@@ -142,27 +145,24 @@ void keepsANameForALease() {
   table.publish("open");
   const uint32_t ann = table.grant("ann", true, {"*"});
   EXPECT(table.ask("presence/open") == Outcome::kOk);
-  const auto pass = [&](uint64_t milliseconds) {
-    for (; milliseconds > 0; milliseconds -= 100) table.pass(100);
-  };
   const auto isNamed = [&] {
     return table.valueOf("presence/open").find("\"ann\"") != std::string::npos;
   };
   for (const bool comesBack : {true, false}) {
     const uint32_t watcher = table.watch("open", ann, 0);
-    pass(1200);
+    table.pass(1200);
     EXPECT(isNamed());
     table.feeds.drop(watcher);
-    pass(kLease - 200);
+    table.pass(kLease - 200);
     EXPECT(isNamed());
     if (!comesBack) break;
     const uint32_t again = table.watch("open", ann, 0);
-    pass(2 * kLease);
+    table.pass(2 * kLease);
     EXPECT(isNamed());
     table.feeds.drop(again);
-    pass(100);
+    table.pass(100);
   }
-  pass(1400);
+  table.pass(1400);
   EXPECT(table.valueOf("presence/open") == text(0, {}));
 }
 
@@ -180,10 +180,10 @@ void keepsSoManyNames() {
   EXPECT(table.ask("presence/open") == Outcome::kOk);
   EXPECT(table.valueOf("presence/open") == text(3, {"ann", "bo"}));
   table.feeds.drop(first);
-  for (int i = 0; i < 60; ++i) table.pass(100);
+  table.pass(6000);
   table.feeds.drop(waits);
   table.watch("open", third, 2);
-  for (int i = 0; i < 60; ++i) table.pass(100);
+  table.pass(6000);
   EXPECT(table.valueOf("presence/open") == text(2, {"bo", "cy"}));
 }
 
@@ -215,7 +215,7 @@ void heedsMemory() {
     const std::string name = std::to_string(i) + std::string(150, 'x');
     table.watch("open", table.grant(name, true, {"*"}), 0);
   }
-  for (int i = 0; i < 20; ++i) table.pass(100);
+  table.pass(2000);
   EXPECT(table.valueOf("presence/open") == text(0, {}));
   table.publish("other");
   options.memory = 3 * sizeof(base::Bytes) + 10;
@@ -251,9 +251,9 @@ void forgetsUnwatched() {
   table.publish("open");
   EXPECT(table.ask("presence/open") == Outcome::kOk);
   const uint64_t epoch = table.feeds.find("presence/open")->cursor.epoch;
-  for (int i = 0; i < 500; ++i) table.pass(100);
+  table.pass(50000);
   EXPECT(table.feeds.find("presence/open")->cursor.epoch == epoch);
-  for (int i = 0; i < 150; ++i) table.pass(100);
+  table.pass(15000);
   EXPECT(table.feeds.find("presence/open") == nullptr && table.feeds.counts().presences == 0);
   EXPECT(table.ask("presence/open") == Outcome::kOk);
   EXPECT(table.feeds.find("presence/open")->cursor.epoch != epoch);
@@ -299,10 +299,6 @@ class Member : public Table {
     return all;
   }
 
-  void passAll(uint64_t milliseconds) {
-    for (; milliseconds > 0; milliseconds -= 100) pass(100);
-  }
-
  private:
   static FeedsOptions sharing(FeedsOptions options) {
     options.shared = true;
@@ -319,16 +315,16 @@ void asksOthers() {
   EXPECT(member.said().first == 0);
   EXPECT(member.ask(kOpen) == Outcome::kOk);
   EXPECT(member.said().first == 1);
-  member.passAll(20000);
+  member.pass(20000);
   EXPECT(member.said().first == 4);
   for (int i = 0; i < 5; ++i) {
     member.feeds.askShare(kOpen);
-    member.passAll(4000);
+    member.pass(4000);
   }
   EXPECT(member.said().first == 0);
-  member.passAll(60000);
+  member.pass(60000);
   member.said();
-  member.passAll(60000);
+  member.pass(60000);
   EXPECT(member.said().first == 0 && member.feeds.find(kOpen) == nullptr);
 }
 
@@ -336,7 +332,7 @@ void asksOthers() {
  * the share has changed, once a second at most. */
 void tellsOthers() {
   Member member(optionsOf(4));
-  member.passAll(60000);
+  member.pass(60000);
   member.feeds.askShare("presence/none");
   member.feeds.askShare("open");
   EXPECT(member.said().second.empty());
@@ -348,21 +344,21 @@ void tellsOthers() {
   member.feeds.takeShare(kOpen, "b", {7, {"bo"}});
   for (int i = 0; i < 10; ++i) {
     member.watch("open", ann, 0);
-    member.passAll(300);
+    member.pass(300);
   }
   const std::vector<Attendance> told = member.said().second;
   EXPECT(told.size() >= 2 && told.size() <= 3);
   EXPECT(told.back().watching >= 7 && told.back().who == std::vector<std::string>({"ann"}));
-  member.passAll(3000);
+  member.pass(3000);
   member.said();
-  member.passAll(3000);
+  member.pass(3000);
   EXPECT(member.said().second.empty());
   member.feeds.askShare(kOpen);
-  member.passAll(1000);
+  member.pass(1000);
   EXPECT(member.said().second.size() == 1);
-  member.passAll(14000);
+  member.pass(14000);
   member.watch("open", Grants::kNone, 0);
-  member.passAll(3000);
+  member.pass(3000);
   EXPECT(member.said().second.empty());
 }
 
@@ -378,18 +374,18 @@ void addsUpShares() {
   member.feeds.takeShare(kOpen, "c", {2, {"di", "ann"}});
   member.feeds.takeShare(kOpen, "b", {8, {"ann", "cy", "bo"}});
   const uint64_t before = member.feeds.find(kOpen)->cursor.version;
-  member.passAll(900);
+  member.pass(900);
   EXPECT(member.feeds.find(kOpen)->cursor.version == before);
-  member.passAll(200);
+  member.pass(200);
   EXPECT(member.valueOf(kOpen) == text(11, {"ann", "bo", "cy", "di"}));
   member.feeds.forgetShares("b");
-  member.passAll(1100);
+  member.pass(1100);
   EXPECT(member.valueOf(kOpen) == text(3, {"ann", "cy", "di"}));
   std::vector<std::string> names;
   names.reserve(150);
   for (int i = 0; i < 150; ++i) names.push_back("a" + std::to_string(100 + i));
   member.feeds.takeShare(kOpen, "b", {UINT32_MAX, names});
-  member.passAll(1100);
+  member.pass(1100);
   names.resize(kMostNamed);
   EXPECT(member.valueOf(kOpen) == text(UINT32_MAX, names));
 }
@@ -404,7 +400,7 @@ void keepsSoManyNamesOfOthers() {
   for (int round = 0; round < 3; ++round) {
     member.feeds.takeShare(kOpen, "b", {2, {"a", "b"}});
     member.feeds.takeShare(kOpen, "c", {2, {"c", "d"}});
-    member.passAll(1100);
+    member.pass(1100);
     EXPECT(member.valueOf(kOpen) == text(4, {"a", "b", "c"}));
     if (round == 0) {
       member.feeds.forgetShares("b");
