@@ -37,7 +37,9 @@ inline Replies doorReplies() {
   replies.json = replies.feed = Reply("HTTP/1.1 200 OK\r\nContent-Length: ");
   replies.feedGzip = Reply("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ");
   replies.feedPublic = Reply("HTTP/1.1 200 OK\r\nETag: \"");
-  replies.feedStream = Reply("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+  const std::string stream = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n";
+  replies.feedStream = Reply(stream + "\r\n");
+  replies.feedStreamGzip = Reply(stream + "Content-Encoding: gzip\r\n\r\n");
   replies.timedOut = bare("408 Request Timeout");
   replies.refused = replies.tooMuchHeld = bare("503 Service Unavailable");
   replies.badRequest = bare("400 Bad Request");

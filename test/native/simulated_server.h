@@ -91,24 +91,9 @@ inline uint64_t microseconds() { return machine->look(); }
 
 /** What is answered, each with the name of its outcome. */
 inline Replies makeReplies() {
-  Replies replies;
-  for (size_t i = 0; i < kOutcomes; ++i) {
-    const auto outcome = static_cast<Outcome>(i);
-    const char* status = outcome == Outcome::kOk          ? "204 "
-                         : outcome <= Outcome::kDuplicate ? "202 "
-                                                          : "400 ";
-    replies.outcomes[i] = Reply(std::string("HTTP/1.1 ") + status + kOutcomeNames[i] +
-                                "\r\nContent-Length: 0\r\n\r\n");
-  }
-  const char* const open = "HTTP/1.1 200 OK\r\nContent-Length: ";
-  replies.json = replies.feed = Reply(open);
-  replies.feedGzip = Reply("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ");
-  const std::string stream = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n";
-  replies.feedStream = Reply(stream + "\r\n");
-  replies.feedStreamGzip = Reply(stream + "Content-Encoding: gzip\r\n\r\n");
-  replies.joined = Reply("HTTP/1.1 201 Created\r\nContent-Length: 36\r\n\r\n");
-  replies.refused = replies.tooMuchHeld = replies.badRequest = replies.timedOut =
-      Reply("HTTP/1.1 503 full\r\nContent-Length: 0\r\n\r\n");
+  Replies replies = test::doorReplies();
+  // To its client each of them is the end of the connection.
+  replies.timedOut = replies.badRequest = replies.refused;
   return replies;
 }
 
