@@ -5,7 +5,7 @@ import t from 'tap';
 import { get, keptFeeds, put } from '../support/feeds.js';
 import { startServer } from '../support/server.js';
 
-/** What a state keeps of the feeds, and that a publication is a promise: native/store/shelf.h. */
+/** What a start makes of feeds in files that may be old (test/native/journal_test.cc has the states). */
 
 const epochOf = (cursor) => cursor.split('-')[0];
 
