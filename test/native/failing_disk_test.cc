@@ -345,14 +345,17 @@ void aJournalThatIsLong() {
 void noThread() {
   const Folder folder;
   StateStoreOptions options = storeOptions(folder);
-  options.journalBytes = 1;
+  options.journalBytes = sizeof(JournalBegin) + 1;  // one that has anything in it
   Stage stage(options);
   threadsFail = true;
   EXPECT(stage.join() == Outcome::kOk);
   stage.until([&] { return stage.store().counts().snapshotsFailed == 1; });
   EXPECT(stage.store().blocked() == 0 && !stage.store().lost());
   threadsFail = false;
+  stage.joins();
   stage.until([&] { return stage.store().counts().snapshots == 1; });
+  // No other is under way, whose files come and go while these are copied.
+  EXPECT(stage.store().counts().generation == 2);
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
 
