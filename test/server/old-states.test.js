@@ -31,6 +31,10 @@ const NAMES = Object.keys(STATES);
 /** The bytes of a state's file. */
 const bytesOf = (name, file) => Buffer.from(STATES[name].files[file], 'base64');
 
+/** The files that a state of version 0.1 has beside its own. */
+const besideOf = (name) =>
+  Object.keys(STATES[name].files).filter((file) => /^state\.[a-z]+$/.test(file));
+
 /** A copy of a state, in a folder of the test's own. */
 function copyOf(t, name) {
   const options = optionsIn(temporary(t));
@@ -119,8 +123,8 @@ function killedAt(step) {
 
 for (const name of NAMES.filter((one) => one.startsWith('files'))) {
   t.test(`${name}: a crash while it is taken over loses nothing`, async (t) => {
-    const { asked, seen, files } = STATES[name];
-    const beside = Object.keys(files).filter((one) => /^state\.[a-z]+$/.test(one));
+    const { asked, seen } = STATES[name];
+    const beside = besideOf(name);
     for (let step = 0; step <= beside.length; ++step) {
       const { options, folder } = copyOf(t, name);
       const command = killedAt(step);
@@ -148,8 +152,8 @@ for (const name of NAMES) {
       await server.stop();
     }
     t.strictSame(
-      readdirSync(folder).filter((file) => !file.endsWith('.previous')),
-      ['state'],
+      readdirSync(folder).toSorted(),
+      ['state', ...besideOf(name).map((file) => `${file}.previous`)].toSorted(),
       'it is a state of this version now'
     );
   });
