@@ -1,8 +1,9 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import t from 'tap';
 
+import { answersOf, CLIENT, FEEDS, playClient, playFeeds } from '../support/client-vectors.js';
 import {
   buildClient,
   buildForWindows,
@@ -11,23 +12,26 @@ import {
   ROOT,
   tool
 } from '../support/cpp-build.js';
-import { playScenarios, Probe, WINDOWS_LOOPS } from '../support/cpp-probe.js';
+import { Probe } from '../support/cpp-probe.js';
 import { Script } from '../support/cpp-servers.js';
 import { until } from '../support/until.js';
 
 /**
- * The C++ client against the vectors that every client is held to, in real time: in a loop of its
- * own thread, and in a loop of another kind that waits for its descriptor. The waits and the places to resume are tests/unit.cc's.
+ * The C++ clients against the vectors that every client is held to, in real time. The waits, the places to resume and the
+ * patches are tests/unit.cc's.
  */
 
-const { scenarios } = JSON.parse(readFileSync(new URL('../vectors/client.json', import.meta.url)));
+/** The loops that a C++ client can run in, as options of the probes: the one of its own is there on Windows, too. */
+const LOOPS = { 'a thread': [], 'a descriptor': ['--fd'] };
 
 t.setTimeout(600_000);
 
 t.test('the C++ client behaves as every client does', { skip: noClient }, async (t) => {
   const build = await buildClient();
-  const program = join(build, 'sprites_probe');
-  playScenarios(t, scenarios, (t, args, scenario) => play(t, program, args, scenario));
+  for (const [loop, args] of Object.entries(LOOPS)) {
+    playAll(t, loop, CLIENT, playClient, (...on) => ClientStage.start(build, args, ...on));
+    playAll(t, loop, FEEDS, playFeeds, (...on) => FeedsStage.start(build, args, ...on));
+  }
 });
 
 t.test('built for Windows it does so too, by Wine', { skip: noWindows }, async (t) => {
@@ -35,68 +39,142 @@ t.test('built for Windows it does so too, by Wine', { skip: noWindows }, async (
   const vectors = ['sprites', 'client', 'feeds'].map((name) => `test/vectors/${name}.json`);
   const said = await tool(join(build, 'sprites_unit'), vectors, { cwd: ROOT });
   t.match(said, /^\d+ checks, 0 failed\r?\n$/);
-  const program = join(build, 'sprites_probe');
-  await t.test('in its loop', async (t) => {
-    playScenarios(t, scenarios, (t, args, one) => play(t, program, args, one), WINDOWS_LOOPS);
-  });
+  playAll(t, 'a thread', CLIENT, playClient, (...on) => ClientStage.start(build, [], ...on));
 });
 
-/** Plays one scenario. @returns {Promise<object>} as its `sees` */
-async function play(t, program, args, { server, resume, does = [], noRoomOnceFor, sees }) {
-  const script = await Script.start(t, server);
-  const options = [...args];
-  if (resume) options.push('--resume', JSON.stringify(resume));
-  if (noRoomOnceFor) options.push('--no-room', `"s${noRoomOnceFor}"`);
-  const client = new Probe(t, program, script.url, options);
-  const sprites = () => client.caught.map(({ id }) => Number(id.slice(1)));
-  await client.state('online');
-  let tag = 0;
-  for (const { throw: edge, sprite, unawaited, look, leave, pass, wake, ...waits } of does) {
-    const { waitForSprites = 0, waitForPolls = 0, waitForThrows = 0 } = waits;
-    if (pass) await sleep(pass);
-    if (wake) client.say('try-now');
-    if (edge) {
-      const told = client.throw(`t${++tag}`, edge, sprite);
-      if (!unawaited) await told;
-    }
-    if (look) {
-      client.say(look);
-      await client.until(({ event }) => event === look);
-    }
-    if (leave) {
-      client.say('leave');
-      await client.state('left');
-    }
-    await until(
-      () =>
-        sprites().length >= waitForSprites &&
-        script.of('poll').length >= waitForPolls &&
-        script.of('throw').length >= waitForThrows
-    );
+/** Plays all scenarios; those again that chance can spoil (`plays`). */
+function playAll(t, loop, { scenarios }, play, stageFor) {
+  t.jobs = 16; // most of the time they wait
+  for (const scenario of scenarios) {
+    t.test(`${loop}: ${scenario.name}`, async (t) => {
+      const wanted = Object.entries(scenario.sees);
+      let seen;
+      for (let left = scenario.plays ?? 1; left > 0; left--) {
+        seen = await play(await stageFor(t, scenario), scenario);
+        if (wanted.every(([what, value]) => isDeepStrictEqual(seen[what], value))) break;
+      }
+      for (const [what, value] of wanted) t.strictSame(seen[what], value, what);
+      t.notOk(seen.turns > 2000, `it turns when there is something to do: ${seen.turns} times`);
+    });
   }
-  const polls = sees.requests?.poll?.length ?? 0;
-  await until(
-    () =>
-      client.states.length >= (sees.states?.length ?? 0) &&
-      sprites().length >= (sees.sprites?.length ?? 0) &&
-      client.results.length >= (sees.outcomes?.length ?? 0) &&
-      script.of('poll').length >= polls
-  );
-  await sleep(50); // what comes too much has time to come
-  const { turns } = await client.counts();
-  t.ok(turns < 2000, `it turns when there is something to do: ${turns} times`);
-  await client.quit();
-  return {
-    states: client.states,
-    sprites: sprites(),
-    outcomes: client.results.map(({ outcome }) => outcome),
-    throwRequests: script.of('throw').length,
-    throwsMost: Math.max(sees.throwsMost, script.of('throw').length),
-    requests: Object.fromEntries(
-      Object.keys(sees.requests ?? {}).map((route) => [
-        route,
-        route === 'poll' ? script.of(route).slice(0, polls) : script.of(route)
-      ])
-    )
-  };
+}
+
+/** A probe on a scripted server. */
+class ProbeStage {
+  blur = 1; // whole milliseconds of two clocks
+  #script;
+
+  static async start(build, args, t, scenario) {
+    const stage = new this();
+    stage.#script = await Script.start(t, answersOf(scenario));
+    const grants = (scenario.grants ?? []).flatMap((grant) => ['--grant', grant ?? '']);
+    const options = [...args, ...grants, ...this.optionsOf(scenario)];
+    stage.probe = new Probe(t, join(build, this.program), stage.#script.url, options);
+    return stage;
+  }
+
+  get requests() {
+    return this.#script.requests;
+  }
+
+  until(isSo) {
+    return until(isSo, () => JSON.stringify([this.requests, this.probe.events]));
+  }
+
+  async end() {
+    await sleep(50); // what comes too much has time to come
+    await this.probe.quit();
+  }
+}
+
+class ClientStage extends ProbeStage {
+  static program = 'sprites_probe';
+  #turns = 0;
+  #thrown = 0;
+
+  static optionsOf({ resume, noRoomOnceFor, leavesInside }) {
+    return [
+      ...(resume ? ['--resume', JSON.stringify(resume)] : []),
+      ...(noRoomOnceFor ? ['--no-room', `"s${noRoomOnceFor}"`] : []),
+      ...(leavesInside ? ['--leave-inside'] : [])
+    ];
+  }
+
+  get seen() {
+    const { states, caught, results, events } = this.probe;
+    const told = (name) => events.filter(({ event }) => event === name);
+    return {
+      states,
+      sprites: caught.map(({ id }) => Number(id.slice(1))),
+      outcomes: results.map(({ outcome }) => outcome),
+      problems: results.map(({ problem }) => problem.split(':')[2] ?? null),
+      retries: results.map(({ retry }) => retry),
+      places: told('place').map(({ place }) => place),
+      statuses: told('status').map(({ status }) => status),
+      resumes: told('resume').map(({ resume }) => resume && [resume.ack, resume.n]),
+      turns: this.#turns
+    };
+  }
+
+  pass = sleep;
+
+  wake() {
+    this.probe.say('try-now');
+  }
+
+  throw(edge, sprite) {
+    this.#thrown += 1;
+    return this.probe.throw(`t${this.#thrown}`, edge, sprite);
+  }
+
+  look(what) {
+    this.probe.say(what);
+    return this.probe.until(({ event }) => event === what);
+  }
+
+  leave() {
+    this.probe.say('leave');
+    return this.probe.state('left');
+  }
+
+  async end() {
+    ({ turns: this.#turns } = await this.probe.counts());
+    await super.end();
+  }
+}
+
+class FeedsStage extends ProbeStage {
+  static program = 'sprites_feeds_probe';
+
+  static optionsOf({ watches, follows = [], kept = {}, cached }) {
+    const begins = [...watches, ...follows].flatMap((key) => {
+      const { cursor = '', value } = kept[key] ?? {};
+      const held = ['--held', cursor, value === undefined ? '' : JSON.stringify(value)];
+      return [...(kept[key] ? held : []), watches.includes(key) ? '--watch' : '--follow', key];
+    });
+    return [...(cached ? ['--cached'] : []), ...begins];
+  }
+
+  get seen() {
+    const { states, events } = this.probe;
+    const changes = events
+      .filter(({ event }) => event === 'change')
+      .map(({ key, text, items, gap, problem }) => {
+        if (problem) return { key, problem };
+        return items ? { key, items, ...(gap && { gap }) } : { key, value: JSON.parse(text) };
+      });
+    return { states, changes };
+  }
+
+  watch(key) {
+    this.probe.say('watch', key);
+  }
+
+  follow(key) {
+    this.probe.say('follow', key);
+  }
+
+  close(key) {
+    this.probe.say('close', key);
+  }
 }

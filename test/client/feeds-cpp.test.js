@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 
 import t from 'tap';
 
@@ -10,8 +9,7 @@ import { canonical } from '../../lib/feeds/canonical.js';
 import { compare } from '../../lib/feeds/compare.js';
 import { Random, freshSeed } from '../fuzz/random.js';
 import { buildClient, noClient, plainEnvironment, tool } from '../support/cpp-build.js';
-import { playScenarios, Probe } from '../support/cpp-probe.js';
-import { Script } from '../support/cpp-servers.js';
+import { Probe } from '../support/cpp-probe.js';
 import { playUntilHeard } from '../support/feeds-history.js';
 import { patch, put, TOKEN, tokenFile } from '../support/feeds.js';
 import { keyFile, reads } from '../support/grants.js';
@@ -20,65 +18,9 @@ import { shown } from '../support/documents.js';
 import { ROOT, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
-/**
- * The C++ client of feeds: against the vectors that every client is held to, in real time, in a loop
- * of its own thread and in one of another kind; against the server; and as its README shows it.
- */
-
-const { scenarios } = JSON.parse(readFileSync(new URL('../vectors/feeds.json', import.meta.url)));
+/** The C++ client of feeds: its patches beside the JavaScript client's, against the server, and as its README shows it. */
 
 t.setTimeout(600_000);
-
-/** What a program is told, as the vectors write it. */
-const toldOf = ({ events }) =>
-  events
-    .filter(({ event }) => event === 'change')
-    .map(({ key, text, items, gap, problem }) => {
-      if (problem) return { key, problem };
-      return items ? { key, items, ...(gap && { gap }) } : { key, value: JSON.parse(text) };
-    });
-
-/** Plays one scenario. @returns {Promise<object>} as its `sees` */
-async function play(t, program, args, scenario) {
-  const { watches, follows = [], kept = {}, server, does = [], sees } = scenario;
-  const script = await Script.start(t, Array.isArray(server) ? { feeds: server } : server);
-  const options = scenario.cached ? [...args, '--cached'] : [...args];
-  for (const grant of scenario.grants ?? []) options.push('--grant', grant ?? '');
-  for (const key of [...watches, ...follows]) {
-    const { cursor = '', value } = kept[key] ?? {};
-    if (kept[key]) options.push('--held', cursor, value === undefined ? '' : JSON.stringify(value));
-    options.push(watches.includes(key) ? '--watch' : '--follow', key);
-  }
-  const client = new Probe(t, program, script.url, options);
-  const asks = () => script.bodiesOf('feeds');
-  for (const { afterAsks = 0, watch, follow, close } of does) {
-    await until(() => asks().length >= afterAsks);
-    if (close !== undefined) client.say('close', close);
-    if (watch !== undefined) client.say('watch', watch);
-    if (follow !== undefined) client.say('follow', follow);
-  }
-  const { asks: wanted = [], changes = [], states: wantedStates = [] } = sees;
-  const { gets = [], grants = [] } = sees;
-  await until(
-    () =>
-      asks().length >= Math.max(wanted.length, grants.length) &&
-      script.gets.length >= gets.length &&
-      toldOf(client).length >= changes.length &&
-      client.states.length >= wantedStates.length,
-    () => JSON.stringify([asks(), client.events])
-  );
-  await sleep(50); // what comes too much has time to come
-  await client.quit();
-  const first = asks().slice(0, Math.max(wanted.length, sees.holds?.length ?? 0));
-  return {
-    states: client.states,
-    changes: toldOf(client),
-    asks: first.map(({ feeds }) => feeds),
-    holds: first.map(({ hold = null }) => hold),
-    gets: script.gets,
-    grants: script.grantsOf('feeds')
-  };
-}
 
 /** A value, a patch to it or another, and what the JavaScript client makes of it, as the vectors have it. */
 function randomCase(random, why) {
@@ -98,10 +40,6 @@ function randomCase(random, why) {
 t.test('the C++ client of feeds', { skip: noClient }, async (t) => {
   const build = await buildClient();
   const program = join(build, 'sprites_feeds_probe');
-
-  await t.test('behaves as every client does', async (t) => {
-    playScenarios(t, scenarios, (t, args, scenario) => play(t, program, args, scenario));
-  });
 
   await t.test('takes and refuses the patches that the JavaScript client does', async (t) => {
     const seed = Number(process.env.SEED ?? freshSeed());

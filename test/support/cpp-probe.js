@@ -3,7 +3,6 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { isDeepStrictEqual } from 'node:util';
 
 import { plainEnvironment } from './cpp-build.js';
 
@@ -160,41 +159,5 @@ export class Probe {
     const [code, signal] = await this.#ended;
     assert.deepEqual({ code, signal }, { code: 0, signal: null }, this.#errors.join(''));
     assert.equal(this.#errors.join(''), '');
-  }
-}
-
-/** The loops a C++ client can run in, as options of the probes. */
-const LOOPS = [
-  ['a thread', []],
-  ['a descriptor', ['--fd']]
-];
-
-/** Those of them that there are on Windows. */
-export const WINDOWS_LOOPS = LOOPS.slice(0, 1);
-
-/**
- * Holds a C++ client to the vectors that every client is held to, in each of its loops.
- *
- * @template Scenario
- * @param {import('tap').Test} t
- * @param {Scenario[]} scenarios each with `name`, `sees` and, where chance can spoil it, `plays`
- * @param {(t: import('tap').Test, args: string[], scenario: Scenario) => Promise<object>} play
- *     plays one with a probe of these options; what it resolves with is compared with `sees`
- * @param {typeof LOOPS} [loops]
- */
-export function playScenarios(t, scenarios, play, loops = LOOPS) {
-  t.jobs = 16; // most of the time they wait
-  for (const [loop, args] of loops) {
-    for (const scenario of scenarios) {
-      t.test(`${loop}: ${scenario.name}`, async (t) => {
-        const wanted = Object.entries(scenario.sees);
-        let seen;
-        for (let left = scenario.plays ?? 1; left > 0; left--) {
-          seen = await play(t, args, scenario);
-          if (wanted.every(([what, value]) => isDeepStrictEqual(seen[what], value))) break;
-        }
-        for (const [what, value] of wanted) t.strictSame(seen[what], value, what);
-      });
-    }
   }
 }

@@ -3,6 +3,7 @@ import https from 'node:https';
 
 import { listening } from './addresses.js';
 import { resetSocket } from './http.js';
+import { until } from './until.js';
 
 /**
  * A server that says what a test tells it to: for answers that the real one gives only in rare
@@ -109,25 +110,9 @@ export class Script {
     return script;
   }
 
-  /** The requests to a route so far, as the vectors write them: id, edge and query. */
-  of(route) {
-    return this.#requests.filter((each) => each.route === route).map(({ rest }) => rest);
-  }
-
-  /** The bodies of the requests to a route so far, as JSON; of those that have come whole. */
-  bodiesOf(route) {
-    const bodies = this.#requests.filter((each) => each.route === route && each.isWhole);
-    return bodies.filter(({ method }) => method === 'POST').map(({ body }) => JSON.parse(body));
-  }
-
-  /** The GETs so far, as `of` has them. */
-  get gets() {
-    return this.#requests.filter(({ method }) => method === 'GET').map(({ rest }) => rest);
-  }
-
-  /** The grants that requests to a route have carried so far; null: none. */
-  grantsOf(route) {
-    return this.#requests.filter((each) => each.route === route).map(({ grant }) => grant);
+  /** Those that have come whole so far, as a stage of the vectors has them. */
+  get requests() {
+    return this.#requests.filter(({ isWhole }) => isWhole);
   }
 
   /** The same, at the server of that name; or what is no such thing. */
@@ -137,34 +122,42 @@ export class Script {
     return { location: there ? there + url : location };
   }
 
+  #hasCome(after = {}) {
+    return Object.entries(after).every(
+      ([route, least]) => this.requests.filter((one) => one.route === route).length >= least
+    );
+  }
+
   #onRequest(request, response) {
     const { pathname, search } = new URL(request.url, 'http://script');
     const [, route, ...rest] = pathname.split('/');
     const at = request.headers.host.startsWith(OTHER) ? '@' : '';
-    const grant = request.headers.authorization?.replace('Bearer ', '') ?? null;
-    const { method } = request;
-    const target = at + rest.join('/') + search;
-    const one = { method, route, rest: target, grant, body: '', isWhole: false };
+    const one = {
+      ...{ method: request.method, route, target: at + rest.join('/') + search },
+      grant: request.headers.authorization?.replace('Bearer ', '') ?? null,
+      ...{ body: '', at: performance.now(), isWhole: false }
+    };
     this.#requests.push(one);
     const list = this.#answers.get(route);
     const answer = list.length > 1 ? list.shift() : list[0];
-    request.on('end', () => (one.isWhole = true));
     request.on('data', (chunk) => (one.body += chunk));
     request.on('error', () => {}); // it was given up, or reset
-    if (answer === 'hang') return;
-    if (answer === 'reset') {
-      // Only once it was read whole: of a throw whose body was not sent, a client knows that the
-      // server has not taken it.
-      request.on('end', () => resetSocket(request.socket));
-      return;
-    }
-    const { status, body } = answer;
-    const headers = { ...answer.headers, ...this.#location(answer.location, request) };
+    // Only once it was read whole: of a throw whose body was not sent, a client knows that the
+    // server has not taken it.
+    request.on('end', async () => {
+      one.isWhole = true;
+      await until(() => this.#hasCome(answer.after));
+      if (answer === 'reset' || answer.reset) resetSocket(request.socket);
+      else if (answer !== 'hang') this.#answer(answer, request, response);
+    });
+  }
+
+  #answer({ status, headers, body, location, half }, request, response) {
     for (const entry of body?.sprites ?? []) entry.sprite.id ??= `s${entry.seq}`;
     const text = typeof body === 'string' ? body : JSON.stringify(body);
-    request.on('end', () => {
-      response.writeHead(status, { ...headers, connection: 'close' });
-      response.end(status === 204 ? undefined : text);
-    });
+    const more = half && { 'content-length': Buffer.byteLength(text) + 999 };
+    const all = { ...headers, ...this.#location(location, request), ...more };
+    response.writeHead(status, { ...all, connection: 'close' });
+    response.end(status === 204 ? undefined : text);
   }
 }

@@ -82,7 +82,6 @@ export class Clock {
 /** What a fetch can come to, besides an answer. */
 export const RESET = Symbol('connection reset');
 export const HANG = Symbol('no answer, ever');
-export const CUT = Symbol('an answer cut off in its middle');
 
 /**
  * @param {number} status
@@ -120,12 +119,14 @@ export function sprites(...seqs) {
 /**
  * A fetch that answers from a script: `script[METHOD PATH]`, where the path is that before the id
  * (`join`, `poll`, `throw`, `leave`, `place`, `status`), is a list of answers taken one by one.
- * The last one stays. A function among them is called with the request and returns the answer, or a promise of it.
+ * The last one stays. A function among them is called with the request and returns the answer, or a promise of it. Of one
+ * that is `half` what comes breaks off.
  *
  * @param {Record<string, Array>} script
- * @returns {Function & {calls: object[]}} `calls`: {what, url, method, body, headers} of each request so far
+ * @param {Clock} [clock]
+ * @returns {Function & {calls: object[]}} `calls`: {what, url, method, body, headers, at} of each request so far
  */
-export function scripted(script) {
+export function scripted(script, clock) {
   const calls = [];
   const parked = new Map();
   // As the server does: a second poll by the same id answers the first.
@@ -138,12 +139,15 @@ export function scripted(script) {
     signal.throwIfAborted();
     const url = new URL(href);
     const what = url.pathname.split('/')[1];
-    const call = { what, url, method, body, headers };
+    const call = { what, url, method, body, headers, at: clock?.now() };
     calls.push(call);
     const list = script[what];
     if (!list) throw new Error(`nothing is scripted for ${what}`);
     let entry = list.length > 1 ? list.shift() : list[0];
-    if (typeof entry === 'function') entry = await entry(call);
+    if (typeof entry === 'function') {
+      entry = await entry(call);
+      signal.throwIfAborted();
+    }
     call.entry = entry;
     if (entry === RESET) throw new TypeError('fetch failed');
     if (what === 'poll') supersede(url.pathname);
@@ -154,14 +158,12 @@ export function scripted(script) {
         if (what === 'poll') parked.set(url.pathname, resolve);
       });
     }
-    if (entry === CUT) {
-      return {
-        status: 200,
-        headers: new Headers(),
-        text: async () => {
-          throw new TypeError('terminated');
-        }
-      };
+    if (entry.half) {
+      const half = new ReadableStream({
+        start: (body) => body.enqueue(new TextEncoder().encode(entry.body)),
+        pull: (body) => body.error(new TypeError('terminated'))
+      });
+      return new Response(half, entry);
     }
     return new Response(entry.status === 204 ? null : entry.body, entry);
   };

@@ -3,8 +3,10 @@
 //
 //   sprites_probe --server URL [--fd] [--hold S] [--pending N] [--parallel N] [--patience MS]
 //                 [--attempts N] [--answer-timeout MS] [--answer-bytes N] [--backoff MS]
-//                 [--resume JSON] [--no-room TEXT] [--proxy URL] [--header LINE] [--log]
-//                 [--grant GRANT]... [--ca FILE]
+//                 [--resume JSON] [--no-room TEXT] [--leave-inside] [--proxy URL] [--header LINE]
+//                 [--log] [--grant GRANT]... [--ca FILE]
+//
+//   --leave-inside: leave() inside onSprite
 //
 //   throw TAG EDGE JSON   {"event":"result","tag":TAG,...} follows; "taken":false if not accepted
 //   flood TAG COUNT EDGE JSON   so many throws from a second thread
@@ -15,7 +17,6 @@
 //   grant GRANT           one more to give, see probe_lines.h; {"event":"grant"} when asked for one
 //   slow MS               each callback takes that long from now on
 //   leave                 leave(); once it has left {"event":"state","state":"left"}
-//   leave-inside          leave() inside the next onSprite
 //   close MS              close(); then {"event":"closed","left":true|false}
 //   quit                  destroys the client and ends (so does the end of stdin)
 #include <atomic>
@@ -47,7 +48,6 @@ struct Shared {
   std::mutex output;
   std::atomic<long> slow{0};
   std::atomic<int> bounce{-1};
-  std::atomic<bool> leaveInside{false};
   std::string noRoom;       // said once for a sprite with this text in it
   unsigned long turns = 0;  // of the loop that polls
 
@@ -141,8 +141,6 @@ bool command(const std::string& line, sprites::Client* client, Shared* shared) {
     shared->slow = wait;
   } else if (verb == "leave") {
     client->leave();
-  } else if (verb == "leave-inside") {
-    shared->leaveInside = true;
   } else if (verb == "close") {
     long patience = 0;
     words >> patience;
@@ -159,6 +157,7 @@ int main(int argc, char** argv) {
     Shared shared;
     sprites::Options options;
     [[maybe_unused]] bool polled = false;
+    bool leavesInside = false;
     probe::Arguments arguments(argc, argv);
     const std::map<std::string, std::function<void()>> known = {
         {"--fd", [&] { polled = true; }},
@@ -172,6 +171,7 @@ int main(int argc, char** argv) {
         {"--grant", [&] { shared.grants.add(arguments.value()); }},
         {"--resume", [&] { options.resume = sprites::readResume(arguments.value()); }},
         {"--no-room", [&] { shared.noRoom = arguments.value(); }},
+        {"--leave-inside", [&] { leavesInside = true; }},
         {"--ca", [&] { options.caFile = arguments.value(); }},
         {"--proxy", [&] { options.proxy = arguments.value(); }},
         {"--header", [&] { options.headers.push_back(arguments.value()); }},
@@ -203,7 +203,7 @@ int main(int argc, char** argv) {
       std::this_thread::sleep_for(Millis(shared.slow));
       shared.print("{\"event\":\"sprite\",\"edge\":" + quote(sprites::toString(edge)) +
                    ",\"sprite\":" + json + "}");
-      if (shared.leaveInside) client->leave();
+      if (leavesInside) client->leave();
       const int bounce = shared.bounce;
       if (bounce >= 0) {
         throwOne(&*client, &shared, "bounced", static_cast<sprites::Edge>(bounce), json);

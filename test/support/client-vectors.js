@@ -1,0 +1,129 @@
+import { readFileSync } from 'node:fs';
+
+/**
+ * The vectors that every client is held to, and how one is played. A stage is a client and its scripted server: the
+ * JavaScript client's moves a clock by hand (test/client/vectors.test.js), the C++ client's is real (client-cpp-vectors.test.js).
+ *
+ * @typedef {object} Request as the server has it
+ * @property {string} route the first segment of its path
+ * @property {string} method
+ * @property {string} target what follows in its path, and its query; a @ before where another server was asked
+ * @property {string|null} grant that it has carried
+ * @property {string} [body]
+ * @property {number} at ms
+ *
+ * @typedef {object} Stage
+ * @property {Record<string, any[]>} seen what the program was told, by the names that `sees` has
+ * @property {Request[]} requests whole ones, so far
+ * @property {(isSo: () => boolean) => Promise<unknown>} until lets time pass until something is so
+ * @property {number} blur ms by which a pause may look shorter than it was; undefined: pauses are exact
+ * @property {() => Promise<void>} end gives what comes too much the time to come, and ends the client
+ */
+
+const read = (name) =>
+  JSON.parse(readFileSync(new URL(`../vectors/${name}.json`, import.meta.url), 'utf8'));
+
+export const CLIENT = read('client');
+export const FEEDS = read('feeds');
+
+/** What the server of a scenario answers, by route. */
+export const answersOf = ({ server }) =>
+  Array.isArray(server) ? { feeds: server } : { ...CLIENT.usual, ...server };
+
+const lengthOf = (list = []) => list.length;
+
+/** Whether the program was told as much as it is to be told. */
+const isTold = ({ seen }, sees) =>
+  Object.keys(sees).every((what) => !seen[what] || seen[what].length >= sees[what].length);
+const isWithin = (value, [least, most]) => value >= least && value <= most;
+
+/**
+ * Plays a scenario of client.json.
+ *
+ * @param {Stage & {throw: Function, look: Function, leave: Function, wake: Function, pass: Function}} stage
+ * @param {object} scenario
+ * @returns {Promise<object>} as its `sees`
+ */
+export async function playClient(stage, { begins = 'online', does = [], sees }) {
+  const sent = (route) => stage.requests.filter((one) => one.route === route);
+  const count = (what) => lengthOf(stage.seen[what] ?? sent(what));
+  await stage.until(() => stage.seen.states.some((state) => state.startsWith(begins)));
+  for (const { throw: edge, sprite, unawaited, look, leave, pass, wake, waitFor = {} } of does) {
+    if (pass) await stage.pass(pass);
+    if (wake) stage.wake();
+    const told = [];
+    if (edge) told.push(stage.throw(edge, sprite));
+    if (look) told.push(stage.look(look));
+    if (leave) told.push(stage.leave());
+    let isOver = Boolean(unawaited);
+    Promise.all(told).then(() => (isOver = true));
+    const wanted = Object.entries(waitFor);
+    await stage.until(() => isOver && wanted.every(([what, least]) => count(what) >= least));
+  }
+  const { requests = {}, pauses = [] } = sees;
+  const polls = lengthOf(requests.poll);
+  await stage.until(
+    () =>
+      isTold(stage, sees) &&
+      count('poll') >= polls &&
+      pauses.every(({ route, to }) => count(route) > to)
+  );
+  await stage.end();
+  const tookOf = ({ route, from, to }) => sent(route)[to].at - sent(route)[from].at;
+  const isTaken = (took, { least, most }) =>
+    stage.blur === undefined ? isWithin(took, [least, most]) : took + stage.blur >= least;
+  const of = (route, what) => {
+    const all = sent(route).map((one) => one[what]);
+    return route === 'poll' ? all.slice(0, polls) : all;
+  };
+  const by = (routes, what) =>
+    Object.fromEntries(Object.keys(routes ?? {}).map((route) => [route, of(route, what)]));
+  const { seen } = stage;
+  return {
+    ...seen,
+    retries: sees.retries?.map((wanted, i) =>
+      wanted && isWithin(seen.retries[i], wanted) ? wanted : seen.retries[i]
+    ),
+    throwRequests: count('throw'),
+    throwsMost: Math.max(sees.throwsMost, count('throw')),
+    requests: by(requests, 'target'),
+    grants: by(sees.grants, 'grant'),
+    pauses: pauses.map((wanted) =>
+      isTaken(tookOf(wanted), wanted) ? wanted : { ...wanted, took: tookOf(wanted) }
+    )
+  };
+}
+
+/**
+ * Plays a scenario of feeds.json.
+ *
+ * @param {Stage & {watch: Function, follow: Function, close: Function}} stage
+ * @param {object} scenario
+ * @returns {Promise<object>} as its `sees`
+ */
+export async function playFeeds(stage, { does = [], sees }) {
+  const posts = () => stage.requests.filter(({ method }) => method === 'POST');
+  const asks = () => posts().map(({ body }) => JSON.parse(body));
+  const gets = () => stage.requests.filter(({ method }) => method === 'GET');
+  for (const { afterAsks = 0, ...step } of does) {
+    await stage.until(() => posts().length >= afterAsks);
+    for (const what of ['close', 'watch', 'follow']) {
+      if (step[what] !== undefined) stage[what](step[what]);
+    }
+  }
+  await stage.until(
+    () =>
+      posts().length >= Math.max(lengthOf(sees.asks), lengthOf(sees.grants)) &&
+      gets().length >= lengthOf(sees.gets) &&
+      isTold(stage, sees)
+  );
+  await stage.end();
+  const first = asks().slice(0, Math.max(lengthOf(sees.asks), lengthOf(sees.holds)));
+  return {
+    ...stage.seen,
+    asks: first.map(({ feeds }) => feeds),
+    holds: first.map(({ hold = null }) => hold),
+    gets: gets().map(({ target }) => target),
+    grants: posts().map(({ grant }) => grant)
+  };
+}
