@@ -1,28 +1,44 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import t from 'tap';
 
 import { certificate } from '../support/certificate.js';
-import { buildClient, noClient, ROOT, SANITIZING, tool } from '../support/cpp-build.js';
+import { answersOf, CLIENT, FEEDS, playClient, playFeeds } from '../support/client-vectors.js';
+import {
+  buildClient,
+  buildForWindows,
+  noClient,
+  noWindows,
+  ROOT,
+  SANITIZING,
+  tool
+} from '../support/cpp-build.js';
 import { Probe } from '../support/cpp-probe.js';
+import { problem, Script, Stub } from '../support/cpp-servers.js';
 import { FaultProxy } from '../support/proxies.js';
-import { problem, Stub } from '../support/cpp-servers.js';
-import { put, tokenFile } from '../support/feeds.js';
-import { inSeconds, keyFile, reads } from '../support/grants.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /**
- * The C++ client in what the vectors can't say (client-cpp-vectors.test.js plays those): against the running server, with
- * faults in between, and against servers that say what a test tells them to. As g++ builds it, with a thread of the
- * client's own; with SPRITES_TEST_SANITIZE set (npm run test:sanitize) by clang++ instead: with AddressSanitizer in the
- * caller's loop, and with ThreadSanitizer with a thread of the client's own.
+ * The C++ clients: against the vectors that every client is held to, in real time, in each of their loops; and in what the
+ * vectors can't say, against the running server, with faults in between, and against servers that say what a test tells
+ * them to. As g++ builds them; with SPRITES_TEST_SANITIZE set (npm run test:sanitize) by clang++ instead: with
+ * AddressSanitizer in the caller's loop, and with ThreadSanitizer with a thread of the client's own.
  */
 
-const VECTORS = ['sprites', 'client', 'feeds'].map((name) =>
-  join(ROOT, `test/vectors/${name}.json`)
-);
+/** What needs no server. */
+async function checkUnit(t, build) {
+  const vectors = ['sprites', 'client', 'feeds'].map((name) => `test/vectors/${name}.json`);
+  const said = await tool(join(build, 'sprites_unit'), vectors, { cwd: ROOT });
+  t.match(said, /^\d+ checks, 0 failed\r?\n$/);
+}
+
+const THREAD = { loop: 'a thread of its own', preset: SANITIZING ? 'tsan' : 'gcc', mode: [] };
+const DESCRIPTOR = {
+  ...{ loop: "the caller's loop", preset: SANITIZING ? 'asan' : 'gcc', mode: ['--fd'] }
+};
 
 t.setTimeout(900_000);
 t.jobs = 2;
@@ -47,30 +63,172 @@ const prove = (stub) => stub.always(/^\/place\//, 200, PLACE);
 const ids = (sprites) => sprites.map(({ id }) => id);
 const isTaken = ({ outcome }) => ['delivered', 'queued', 'duplicate'].includes(outcome);
 
-const BUILDS = SANITIZING
-  ? {
-      "AddressSanitizer, the caller's loop": { preset: 'asan', mode: ['--fd'] },
-      'ThreadSanitizer, a thread of its own': { preset: 'tsan', mode: [] }
-    }
-  : { 'a thread of its own': { preset: 'gcc', mode: [] } };
-
-for (const [name, how] of Object.entries(BUILDS)) {
-  t.test(name, { skip: noClient }, (t) => everything(t, how));
+for (const how of [THREAD, DESCRIPTOR]) {
+  t.test(how.loop, { skip: noClient }, async (t) => {
+    const build = await buildClient(how.preset);
+    t.test('as every client', async (t) => {
+      playAll(t, CLIENT, playClient, (...on) => ClientStage.start(build, how.mode, ...on));
+      playAll(t, FEEDS, playFeeds, (...on) => FeedsStage.start(build, how.mode, ...on));
+    });
+    if (how === THREAD || SANITIZING) beside(t, build, how.mode);
+  });
 }
 
-async function everything(t, { preset, mode }) {
-  const build = await buildClient(preset);
+t.test('built for Windows, by Wine', { skip: SANITIZING || noWindows }, async (t) => {
+  const build = await buildForWindows(t);
+  await checkUnit(t, build);
+  playAll(t, CLIENT, playClient, (...on) => ClientStage.start(build, [], ...on));
+});
+
+/** Plays all scenarios; those again that chance can spoil (`plays`). */
+function playAll(t, { scenarios }, play, stageFor) {
+  t.jobs = 16; // most of the time they wait
+  for (const scenario of scenarios) {
+    t.test(scenario.name, async (t) => {
+      const wanted = Object.entries(scenario.sees);
+      let seen;
+      for (let left = scenario.plays ?? 1; left > 0; left--) {
+        seen = await play(await stageFor(t, scenario), scenario);
+        if (wanted.every(([what, value]) => isDeepStrictEqual(seen[what], value))) break;
+      }
+      for (const [what, value] of wanted) t.strictSame(seen[what], value, what);
+      t.notOk(seen.turns > 2000, `it turns when there is something to do: ${seen.turns} times`);
+    });
+  }
+}
+
+/** A probe on a scripted server. */
+class ProbeStage {
+  isExact = false;
+  #script;
+
+  static async start(build, args, t, scenario) {
+    const stage = new this();
+    stage.#script = await Script.start(t, answersOf(scenario));
+    const grants = (scenario.grants ?? []).flatMap((grant) => ['--grant', grant ?? '']);
+    const options = [...args, ...grants, ...this.optionsOf(scenario)];
+    stage.probe = new Probe(t, join(build, this.program), stage.#script.url, options);
+    return stage;
+  }
+
+  get requests() {
+    return this.#script.requests;
+  }
+
+  until(isSo) {
+    return until(isSo, () => JSON.stringify([this.requests, this.probe.events]));
+  }
+
+  async end() {
+    await sleep(50); // what comes too much has time to come
+    await this.probe.quit();
+  }
+}
+
+class ClientStage extends ProbeStage {
+  static program = 'sprites_probe';
+  #turns = 0;
+  #thrown = 0;
+
+  static optionsOf({ resume, noRoomOnceFor, leavesInside }) {
+    return [
+      ...['--parallel', '32'], // no other client has a bound
+      ...(resume ? ['--resume', JSON.stringify(resume)] : []),
+      ...(noRoomOnceFor ? ['--no-room', `"s${noRoomOnceFor}"`] : []),
+      ...(leavesInside ? ['--leave-inside'] : [])
+    ];
+  }
+
+  get seen() {
+    const { states, caught, results, events } = this.probe;
+    const told = (name) => events.filter(({ event }) => event === name);
+    return {
+      states,
+      sprites: caught.map(({ id }) => Number(id.slice(1))),
+      outcomes: results.map(({ outcome }) => outcome),
+      problems: results.map(({ problem }) => problem.split(':')[2] ?? null),
+      retries: results.map(({ retry }) => retry),
+      places: told('place').map(({ place }) => place),
+      statuses: told('status').map(({ status }) => status),
+      resumes: told('resume').map(({ resume }) => resume && [resume.ack, resume.n]),
+      turns: this.#turns
+    };
+  }
+
+  pass = sleep;
+
+  wake() {
+    this.probe.say('try-now');
+  }
+
+  throw(edge, sprite) {
+    this.#thrown += 1;
+    return this.probe.throw(`t${this.#thrown}`, edge, sprite);
+  }
+
+  look(what) {
+    this.probe.say(what);
+    return this.probe.until(({ event }) => event === what);
+  }
+
+  leave() {
+    this.probe.say('leave');
+    return this.probe.state('left');
+  }
+
+  async end() {
+    ({ turns: this.#turns } = await this.probe.counts());
+    await super.end();
+  }
+}
+
+class FeedsStage extends ProbeStage {
+  static program = 'sprites_feeds_probe';
+
+  static optionsOf({ watches, follows = [], kept = {}, cached }) {
+    const begins = [...watches, ...follows].flatMap((key) => {
+      const { cursor = '', value } = kept[key] ?? {};
+      const held = ['--held', cursor, value === undefined ? '' : JSON.stringify(value)];
+      return [...(kept[key] ? held : []), watches.includes(key) ? '--watch' : '--follow', key];
+    });
+    return [...(cached ? ['--cached'] : []), ...begins];
+  }
+
+  get seen() {
+    const { states, events } = this.probe;
+    const changes = events
+      .filter(({ event }) => event === 'change')
+      .map(({ key, text, items, gap, problem }) => {
+        if (problem) return { key, problem };
+        return items ? { key, items, ...(gap && { gap }) } : { key, value: JSON.parse(text) };
+      });
+    return { states, changes };
+  }
+
+  watch(key) {
+    this.probe.say('watch', key);
+  }
+
+  follow(key) {
+    this.probe.say('follow', key);
+  }
+
+  close(key) {
+    this.probe.say('close', key);
+  }
+}
+
+/** What the vectors can't say. */
+function beside(t, build, mode) {
   const probe = (t, server, ...args) =>
     new Probe(t, join(build, 'sprites_probe'), server, [...mode, ...args]);
 
-  t.test('what needs no server', async (t) => {
-    const said = await tool(join(build, 'sprites_unit'), VECTORS);
-    t.match(said, /^[0-9]+ checks, 0 failed/);
-  });
+  t.test('what needs no server', (t) => checkUnit(t, build));
 
   t.test('two clients throw to each other, byte for byte, each sprite once', async (t) => {
-    const { server, one } = await onServer(t, { 'throw-rate': 0 });
-    const two = probe(t, server.url);
+    const server = await startServer(t, { options: { 'throw-rate': 0 } });
+    const [one, two] = [probe(t, server.url), probe(t, server.url)];
+    await one.state('online');
     await two.state('online');
     const odd = sprite({ name: 'é " \\ 🚀', unknown: { a: [1, null] } });
     t.match(await one.throw('a', 'left', odd), { outcome: /delivered|queued/, yours: false });
@@ -87,23 +245,6 @@ async function everything(t, { preset, mode }) {
     await one.leave();
     await two.leave();
     t.match(await server.status(), { clients: 0, thrown: 62, acked: 62, flown: 0, left: 2 });
-  });
-
-  t.test('many throws at once to a place that is elsewhere: one move', async (t) => {
-    const [stub, other] = [await Stub.start(t), await Stub.start(t)];
-    const one = probe(t, stub.url, '--parallel', 9);
-    await stub.join('here');
-    await one.state('online');
-    one.say('flood', 'f', 9, 'left', JSON.stringify(sprite()));
-    const all = [];
-    for (let i = 0; i < 9; i++) all.push(await stub.next(/^\/throw\/here\//));
-    for (const { path, query, answer } of all) {
-      answer(421, problem('misdirected'), { location: `${other.url}${path}?${query}` });
-    }
-    other.always(/^\/throw\/here\//, 202, { state: 'queued' });
-    await one.until(() => one.results.length === 9, { all: true });
-    t.ok(one.results.every(({ outcome }) => outcome === 'queued'));
-    await one.quit();
   });
 
   t.test(
@@ -146,39 +287,14 @@ async function everything(t, { preset, mode }) {
     }
   );
 
-  t.test('superseded with a throw on the wire that gets no answer: unknown', async (t) => {
-    const { stub, one } = await onStub(t, '--attempts', 2);
-    const poll = await stub.next(/^\/poll/);
-    one.say('throw', 'a', 'left', '{"id":"x"}');
-    const thrown = await stub.next(/^\/throw/);
-    poll.answer(200, { seq: 0, sprites: [], superseded: true });
-    await stub.join('second');
-    stub.always(/^\/throw/, 502, 'oh'); // the number may be the other program's by now
-    thrown.answer(502, 'oh');
-    t.equal((await one.until(({ tag }) => tag === 'a')).outcome, 'forgotten');
-    t.equal(stub.requests.filter(({ path }) => path.startsWith('/throw')).length, 1);
-    await one.quit();
-  });
-
-  t.test('half an answer is none, whatever it says', async (t) => {
+  t.test('a throw that curl by itself sends again may have been taken before', async (t) => {
     const { stub, one } = await onStub(t);
-    const half = { 'content-length': 999, connection: 'close' };
-    one.say('place');
-    (await stub.next(/^\/place/)).answer(404, problem('unknown-client'), half);
-    t.equal((await one.until(({ event }) => event === 'place')).place, null);
     prove(stub);
-    stub.join('second'); // is not asked for
     one.say('throw', 'a', 'left', '{"id":"x"}');
-    const first = await stub.next(/^\/throw/);
-    t.equal(first.path, '/throw/first/left');
-    first.answer(404, problem('unknown-client'), half);
-    const again = await stub.next(/^\/throw\//);
-    t.equal(again.path, first.path, 'the place is kept');
-    t.equal(again.query.get('n'), first.query.get('n'));
-    again.answer(202, { state: 'queued' });
-    await one.until(({ outcome }) => outcome === 'queued');
+    (await stub.next(/^\/throw/)).answer(202, { state: 'queued' });
+    await one.until(({ tag }) => tag === 'a');
     one.say('throw', 'b', 'left', '{"id":"y"}');
-    (await stub.next(/^\/throw/)).cut(); // of a kept connection: curl by itself sends it again
+    (await stub.next(/^\/throw/)).cut(); // of a kept connection
     (await stub.next(/^\/throw/)).answer(429, problem('too-many-throws'), { 'retry-after': 1 });
     stub.always(/^\/throw/, 202, { state: 'duplicate' });
     t.match(await one.until(({ tag }) => tag === 'b'), { outcome: 'duplicate' });
@@ -222,25 +338,6 @@ async function everything(t, { preset, mode }) {
     await one.quit();
   });
 
-  t.test('too many throws: the server is heeded, and asked nothing meanwhile', async (t) => {
-    const { stub, one } = await onStub(t);
-    one.say('throw', 'a', 'left', '{}');
-    (await stub.next(/^\/throw/)).answer(429, problem('too-many-throws'), { 'retry-after': 30 });
-    t.match(await one.until(({ tag }) => tag === 'a'), { outcome: 'busy', yours: true });
-    const next = await one.throw('b', 'left', sprite());
-    t.match(next, { outcome: 'busy', yours: true });
-    t.ok(next.retry > 20000 && next.retry <= 45000);
-    t.equal(stub.requests.filter(({ path }) => path.startsWith('/throw')).length, 1);
-    await one.quit();
-  });
-
-  t.test('why a throw is refused', async (t) => {
-    const { one } = await onServer(t);
-    const bad = { outcome: 'refused', yours: true, problem: 'urn:sprites:bad-sprite' };
-    t.match(await one.throw('a', 'left', '[]'), bad);
-    await one.leave();
-  });
-
   t.test('throws under way are bounded', async (t) => {
     const { stub, one } = await onStub(t, '--pending', 3, '--parallel', 2);
     one.say('flood', 'f', 5, 'left', '{}');
@@ -256,45 +353,6 @@ async function everything(t, { preset, mode }) {
     await one.quit();
   });
 
-  t.test('"retry" in an answer is waited for, and the state stays', async (t) => {
-    const { stub, one } = await onStub(t, '--hold', 60);
-    const poll = await stub.next(/^\/poll/);
-    t.strictSame([poll.query.get('ack'), poll.query.get('hold')], ['0', '60']);
-    poll.answer(200, {
-      seq: 4,
-      retry: 700,
-      sprites: [{ seq: 4, from: 'up', sprite: { id: 'x' } }]
-    });
-    const next = await stub.next(/^\/poll/);
-    // Two clocks are compared, by whole milliseconds.
-    t.ok(next.at - poll.at >= 699, `${next.at - poll.at} ms`);
-    t.equal(next.query.get('ack'), '4');
-    t.notOk(one.events.some(({ state }) => state === 'offline'));
-    await one.quit();
-  });
-
-  t.test('Retry-After is waited for when a poll or a join is turned away', async (t) => {
-    const stub = await Stub.start(t);
-    const one = probe(t, stub.url, '--backoff', 100);
-    const join = await stub.next(/^\/join$/);
-    join.answer(503, problem('torus-full', 'no room'), { 'retry-after': 1 });
-    const offline = await one.state('offline');
-    t.match(offline, { reason: 'no room' });
-    t.ok(offline.retry >= 1000);
-    const second = await stub.join('first');
-    t.ok(second.at - join.at >= 1000);
-    const poll = await stub.next(/^\/poll/);
-    poll.answer(503, problem('draining'), { 'retry-after': 1 });
-    const proof = await stub.next(/^\/place\/first$/);
-    t.ok(proof.at - poll.at >= 1000);
-    proof.answer(200, PLACE);
-    const again = await stub.next(/^\/poll/);
-    t.equal(again.query.get('hold'), '120', 'it is there: the whole hold');
-    again.answer(200, { seq: 0, sprites: [] });
-    await one.state('online');
-    await one.quit();
-  });
-
   t.test('an answer that is too long costs some time, and nothing else', async (t) => {
     const { stub, one } = await onStub(t, '--answer-bytes', 2000, '--backoff', 100);
     prove(stub);
@@ -306,165 +364,32 @@ async function everything(t, { preset, mode }) {
     await one.quit();
   });
 
-  t.test('empty answers that come at once are not asked for in a tight loop', async (t) => {
-    const { stub, one } = await onStub(t, '--backoff', 300);
-    const old = { seq: 1, sprites: [{ seq: 1, from: 'up', sprite: { id: 'x' } }] };
-    (await stub.next(/^\/poll/)).answer(200, old);
-    let last = await stub.next(/^\/poll/);
-    const first = last;
-    // Nothing at all, or nothing new: it is all the same.
-    for (let i = 0; i < 8; i++) {
-      last.answer(200, i % 2 ? old : { seq: 1, sprites: [] });
-      const poll = await stub.next(/^\/poll/);
-      last = poll;
-    }
-    t.equal((await one.counts()).repeats, 4);
-    // Each wait is anywhere between 0 and 300 ms: all eight together are not this short.
-    t.ok(last.at - first.at >= 100, `${last.at - first.at} ms`);
-    t.notOk(one.events.some(({ state }) => state === 'offline'));
-    await one.quit();
-  });
-
   t.test(
-    'a client that leaves while sprites come in gets no more of them, and acks no more',
+    'it goes by a proxy, sends more headers, asks for a hold, and logs without an id',
     async (t) => {
-      const { stub, one } = await onStub(t);
-      const poll = await stub.next(/^\/poll/);
-      one.say('leave-inside');
-      one.say('counts');
-      await one.until(({ event }) => event === 'counts');
-      const arrival = (seq) => ({ seq, from: 'left', sprite: { id: `n${seq}` } });
-      poll.answer(200, { seq: 3, sprites: [1, 2, 3].map(arrival) });
-      const last = [await stub.next(/^\/poll/), await stub.next(/^\/poll/)];
-      t.strictSame(
-        last.map(({ query }) => query.get('ack')),
-        ['1', '1']
+      const proxy = await Stub.start(t);
+      const one = probe(
+        t,
+        'http://sprites.invalid:8080',
+        ...['--proxy', proxy.url, '--header', 'Authorization: Bearer x', '--log', '--hold', 60]
       );
-      last[0].answer(200, { seq: 3, sprites: [2, 3].map(arrival) });
-      (await stub.next(/^\/leave\/first$/)).answer(204);
-      await one.state('left');
-      t.strictSame(ids(one.caught), ['n1']);
-      await one.quit();
-    }
-  );
-
-  t.test(
-    'leaving without a server ends, and so does quitting in the middle of things',
-    async (t) => {
-      const nowhere = probe(t, 'http://127.0.0.1:9');
-      await nowhere.state('offline');
-      await nowhere.leave();
-      const { stub, one } = await onStub(t);
-      one.say('throw', 'a', 'left', '{}');
-      await stub.next(/^\/throw/);
-      await one.quit();
-    }
-  );
-
-  t.test('it says where it is, and how many there are', async (t) => {
-    const { server, one } = await onServer(t);
-    await server.join();
-    one.say('place');
-    const { place } = await one.until(({ event }) => event === 'place');
-    t.strictSame(place, [0, 0, 1, 2]);
-    one.say('status');
-    const { clients, status } = await one.until(({ event }) => event === 'status');
-    t.equal(clients, 2);
-    t.match(status, { clients: 2, parked: 1, thrown: 0 });
-    await one.leave();
-
-    const nowhere = probe(t, 'http://127.0.0.1:9');
-    await nowhere.state('offline');
-    nowhere.say('place');
-    t.equal((await nowhere.until(({ event }) => event === 'place')).place, null);
-    nowhere.say('status');
-    t.equal((await nowhere.until(({ event }) => event === 'status')).status, null);
-    await nowhere.quit();
-  });
-
-  t.test('a program that is started anew takes up its place, with what it kept', async (t) => {
-    const { server, one: other } = await onServer(t, { lease: 600 });
-    const one = probe(t, server.url);
-    await one.state('online');
-    other.say('throw', 'a', 'left', '{"id":"a"}');
-    await one.sprite();
-    await one.throw('b', 'left', sprite());
-    await one.until(({ resume }) => resume?.ack === 1 && resume.n === 1, { all: true });
-    const { resume } = one.events.filter(({ event }) => event === 'resume').at(-1);
-    await one.quit(); // it has not left
-    t.match(await other.throw('c', 'left', '{"id":"c"}'), { outcome: 'queued' });
-    const again = probe(t, server.url, '--resume', JSON.stringify(resume));
-    t.equal((await again.state('online')).newPlace, false);
-    t.strictSame(ids([(await again.sprite()).sprite]), ['c'], 'what came meanwhile, once');
-    t.match(await again.throw('d', 'left', sprite()), { outcome: /delivered|queued/ });
-    t.match(await server.status(), { joined: 2, clients: 2, duplicates: 0 });
-    await again.leave();
-    t.equal(again.events.filter(({ event }) => event === 'resume').at(-1).resume, null);
-    await other.leave();
-  });
-
-  t.test('trying now ends a wait of its own, and not one the server asked for', async (t) => {
-    const stub = await Stub.start(t);
-    const one = probe(t, stub.url);
-    const first = await stub.next(/^\/join$/);
-    first.answer(503, problem('torus-full'), { 'retry-after': 2 });
-    await one.state('offline');
-    one.say('try-now');
-    const second = await stub.next(/^\/join$/);
-    t.ok(second.at - first.at >= 2000, `${second.at - first.at} ms`);
-    await one.quit();
-  });
-
-  t.test(
-    'counts end a wait of its own, and where there are few clients waits are short',
-    async (t) => {
-      const stub = await Stub.start(t);
-      const one = probe(t, stub.url);
-      let tries = 0;
-      /** Fails once more. @returns {Promise<number>} the wait after that */
-      const fail = async () => {
-        one.say('try-now');
-        (await stub.next(/^\/join/)).answer(500, {});
-        tries += 1;
-        await until(async () => (await one.counts()).failures >= tries);
-        return (await one.throw(`t${tries}`, 'left', '{}')).retry;
-      };
-      // Each wait is anywhere from 0 to its bound: until there is one of seconds.
-      while ((await fail()) < 3000);
-      one.say('status');
-      const counts = { clients: 3, thrown: 0, acked: 0, waiting: 0, lost: 0 };
-      (await stub.next(/^\/status/)).answer(200, counts);
-      await one.until(({ event }) => event === 'status');
-      t.equal((await one.throw('last', 'left', '{}')).retry, 0, 'it asks already');
-      for (let more = 12; more > 0; more -= 1) t.ok((await fail()) <= 1000);
-      await stub.join('first');
+      const { headers } = await proxy.join('5f0c2c1e-secret');
+      t.match(headers, { host: 'sprites.invalid:8080', authorization: 'Bearer x' });
       await one.state('online');
+      t.equal((await proxy.next(/^\/poll/)).query.get('hold'), '60');
+      one.say('throw', 'a', 'left', '{}');
+      const thrown = await proxy.next(/^\/throw/);
+      t.match(thrown.headers, { authorization: 'Bearer x', 'content-type': 'application/json' });
+      thrown.answer(202, { state: 'queued' });
+      await one.until(({ tag }) => tag === 'a');
+      const { line } = await one.until(({ line }) => /throw/.test(line ?? ''), { all: true });
+      t.equal(line, 'POST /throw/5f0c.../left?n=1: 202');
+      const lines = one.events.filter(({ event }) => event === 'log').map((each) => each.line);
+      t.ok(lines.includes('POST /join: 201') && lines.includes('online'), lines.join('; '));
+      t.notOk(lines.some((each) => each.includes('secret')));
       await one.quit();
     }
   );
-
-  t.test('it goes by a proxy, sends more headers, and logs without an id', async (t) => {
-    const proxy = await Stub.start(t);
-    const one = probe(
-      t,
-      'http://sprites.invalid:8080',
-      ...['--proxy', proxy.url, '--header', 'Authorization: Bearer x', '--log']
-    );
-    const { headers } = await proxy.join('5f0c2c1e-secret');
-    t.match(headers, { host: 'sprites.invalid:8080', authorization: 'Bearer x' });
-    await one.state('online');
-    one.say('throw', 'a', 'left', '{}');
-    const thrown = await proxy.next(/^\/throw/);
-    t.match(thrown.headers, { authorization: 'Bearer x', 'content-type': 'application/json' });
-    thrown.answer(202, { state: 'queued' });
-    await one.until(({ tag }) => tag === 'a');
-    const { line } = await one.until(({ line }) => /throw/.test(line ?? ''), { all: true });
-    t.equal(line, 'POST /throw/5f0c.../left?n=1: 202');
-    const lines = one.events.filter(({ event }) => event === 'log').map((each) => each.line);
-    t.ok(lines.includes('POST /join: 201') && lines.includes('online'), lines.join('; '));
-    t.notOk(lines.some((each) => each.includes('secret')));
-    await one.quit();
-  });
 
   t.test('by TLS with an authority of its own, and never without from then on', async (t) => {
     const { 'tls-cert': ca, 'tls-key': key } = certificate(t.testdir(), 'a', ['IP:127.0.0.1']);
@@ -513,73 +438,6 @@ async function everything(t, { preset, mode }) {
     await clients[2].leave();
   });
 
-  t.test('a private feed: a new grant before the end, and when it is revoked', async (t) => {
-    const options = {
-      'publish-token-file': tokenFile(t),
-      grants: keyFile(t),
-      private: 'team/*,me/*'
-    };
-    const server = await startServer(t, { options });
-    await put(server, 'team/a', 1);
-    const grants = [{ exp: inSeconds(4), sub: 'ann' }, { sub: 'ann' }, { sub: 'bea' }];
-    const one = new Probe(t, join(build, 'sprites_feeds_probe'), server.url, [
-      ...[...mode, '--backoff', 300, '--watch', 'team/a', '--watch', 'me/x'],
-      ...grants.flatMap((more) => ['--grant', reads('team/*', more)])
-    ]);
-    const given = () => one.events.filter(({ event }) => event === 'grant').length;
-    const change = (key) => one.until((each) => each.event === 'change' && each.key === key);
-    t.equal((await change('me/x')).problem, 'not-granted');
-    t.equal((await change('team/a')).text, '1');
-    await until(() => given() === 2);
-    await put(server, 'team/a', 2);
-    t.equal((await change('team/a')).text, '2');
-    await server.until(({ watching }) => watching >= 1);
-    const revoked = `http://127.0.0.1:${server.adminPort}/revoked/sub/ann`;
-    await fetch(revoked, { method: 'PUT' });
-    await until(() => given() === 3);
-    await put(server, 'team/a', 3);
-    t.equal((await change('team/a')).text, '3');
-    t.strictSame(
-      one.events.filter(({ key, problem }) => key === 'team/a' && problem),
-      [],
-      'the program hears of values alone'
-    );
-    await one.quit();
-    await server.stop();
-  });
-
-  t.test('a place for clients with a grant only', async (t) => {
-    const options = { grants: keyFile(t), 'private-join': 'yes' };
-    const server = await startServer(t, { options });
-    const none = probe(t, server.url, '--backoff', 300);
-    t.equal((await none.state('offline')).why, 'grant-required');
-    const late = probe(t, server.url, '--backoff', 300, '--grant', 'fails');
-    t.equal((await late.state('offline')).why, 'no-grant');
-    late.say('grant', reads('plan', { join: true }));
-    t.equal((await late.state('online')).newPlace, true);
-    await server.until(({ clients }) => clients === 1);
-    await late.leave();
-    await none.quit();
-    await server.stop();
-  });
-
-  t.test('a grant that was good and is refused to a join: the next one at once', async (t) => {
-    const stub = await Stub.start(t);
-    const one = probe(t, stub.url, '--backoff', 100, '--grant', 'one', '--grant', 'two');
-    const grantOf = ({ headers }) => headers.authorization;
-    t.equal(grantOf(await stub.join('first')), 'Bearer one');
-    const poll = await stub.next(/^\/poll/);
-    t.equal(grantOf(poll), undefined, 'a place outlives the grant');
-    poll.answer(404, problem('unknown-client'));
-    const again = await stub.next(/^\/join$/);
-    t.equal(grantOf(again), 'Bearer one');
-    again.answer(401, problem('grant-expired'));
-    t.equal(grantOf(await stub.join('second')), 'Bearer two');
-    await stub.next(/^\/poll\/second/);
-    t.notOk(one.events.some(({ state }) => state === 'offline'));
-    await one.quit();
-  });
-
   /** A client on a stub that it has joined. */
   async function onStub(t, ...args) {
     const stub = await Stub.start(t);
@@ -587,13 +445,5 @@ async function everything(t, { preset, mode }) {
     await stub.join('first');
     await one.state('online');
     return { stub, one };
-  }
-
-  /** A client on a server that it has joined. */
-  async function onServer(t, options) {
-    const server = await startServer(t, { options });
-    const one = probe(t, server.url);
-    await one.state('online');
-    return { server, one };
   }
 }

@@ -8,10 +8,11 @@ import { EDGES, opposite } from '../../lib/client/client.js';
 import { globalTimers, Requests } from '../../lib/client/requests.js';
 import { randomOf } from '../fuzz/random.js';
 import { listening } from '../support/addresses.js';
-import { joinAndCatch } from '../support/catcher.js';
+import { joinAndCatch, refusals } from '../support/catcher.js';
 import { playUntilHeard } from '../support/feeds-history.js';
 import { FaultProxy } from '../support/proxies.js';
 import { startServer } from '../support/server.js';
+import { start } from '../support/swarm.js';
 import { lengthOf, until } from '../support/until.js';
 
 /** The JavaScript clients against the server, and against what no server of ours says. */
@@ -78,6 +79,23 @@ t.test('against the server', async (t) => {
     t.comment(`${(await server.status()).duplicates} throws had to be told apart`);
     await Promise.all(all.map(({ client }) => client.leave()));
   });
+});
+
+// What the libraries write: sprite-format.test.js, native/client/tests/unit.cc.
+t.test("the swarm's sprites keep to the written format, in every direction", async (t) => {
+  const bad = { id: 'a', picture: 'ball', at: 0.5, speed: [-1, 0.2] };
+  t.same(refusals({ ...bad, speed: [1, 0.2] }), []);
+  t.match(refusals(bad), [/^schema: /, /^reader: /], 'what does not is seen');
+
+  const server = await startServer(t);
+  const { client, caught } = await joinAndCatch(t, server.url);
+  const swarm = start(t, `throw 3 --port ${server.port} --rate 40 --time 600 --quiet`);
+  const thrownTo = (edge) => caught.find(({ sprite }) => sprite.to === edge);
+  await until(() => EDGES.every(thrownTo));
+  await client.leave();
+  for (const edge of EDGES) t.same(refusals(thrownTo(edge).sprite), [], `thrown ${edge}`);
+  swarm.kill('SIGTERM');
+  await swarm.result();
 });
 
 // feeds-cpp.test.js has the C++ client as well, and test/fuzz/feeds.js plays on for as long as one likes.

@@ -1,8 +1,7 @@
 import t from 'tap';
-import { Client, EDGES, Feeds, opposite } from '../../lib/client/client.js';
+import { Client, Feeds } from '../../lib/client/client.js';
 import { globalTimers } from '../../lib/client/requests.js';
 import {
-  CUT,
   Clock,
   HANG,
   RESET,
@@ -52,33 +51,6 @@ async function inTime(clock, promise) {
   return ended.value;
 }
 
-t.test('every edge has its opposite', async (t) => {
-  t.same(EDGES.map(opposite), ['right', 'left', 'down', 'up']);
-});
-
-t.test('it joins, polls with the ack of what it has handed out, and leaves', async (t) => {
-  const { client, clock, fetch, seen } = start({ poll: [sprites(1, 2), sprites(3), HANG] });
-  await clock.settle();
-  t.same(seen.sprites, [1, 2, 3]);
-  t.same(
-    fetch.of('poll').map(({ url }) => url.search),
-    ['?ack=0&hold=120', '?ack=2&hold=120', '?ack=3&hold=120']
-  );
-  t.match(client.resume, { id: 'one', ack: 3, n: 0, hold: 120, lease: 30, maxSprite: 16_384 });
-  t.same(
-    seen.resumes.map((resume) => resume.ack),
-    [0, 2, 3]
-  );
-  t.equal(client.leaveUrl, 'http://torus.test:8080/leave/one');
-  t.equal(await client.leave(), true);
-  t.equal(client.resume, null);
-  t.equal(seen.resumes.at(-1), null);
-  t.same(seen.states, ['joining', 'online', 'left']);
-  t.equal(await client.leave(), true, 'leaving again is leaving');
-  await clock.settle();
-  t.equal(clock.pending, 0, 'no timer is left');
-});
-
 t.test('what a program has no room for stays in the mailbox, and is asked for again', async (t) => {
   let room = 2;
   const taken = [];
@@ -108,42 +80,24 @@ t.test('what a program has no room for stays in the mailbox, and is asked for ag
   await client.leave();
 });
 
-t.test(
-  'a program that fails over states and what it is to keep, and takes no sprites, stops nothing',
-  async (t) => {
-    const caught = uncaught(t);
-    const fail = (what) => () => {
-      throw new Error(what);
-    };
-    const { client, clock, fetch } = start(
-      { poll: [sprites(1), HANG], throw: [answer(202, { state: 'queued' })] },
-      { onState: fail('state'), onResume: fail('resume'), onSprite: undefined }
-    );
-    await clock.settle();
-    t.equal(fetch.of('poll').length, 2, 'it polls on');
-    t.equal(client.state, 'online');
-    t.match(await client.throw('left', {}), { thrown: true });
-    t.same(new Set(caught), new Set(['state', 'resume']));
-    await client.leave();
-  }
-);
-
-t.test('a program that fails over a sprite stops nothing', async (t) => {
+t.test('a program that fails over what it is told stops nothing', async (t) => {
   const caught = uncaught(t);
-  const handed = [];
-  const { client, clock } = start(
-    { poll: [sprites(1, 2), HANG] },
+  const fail = (what) => () => {
+    throw new Error(what);
+  };
+  const { client, clock, fetch } = start(
+    { poll: [sprites(1, 2), HANG], throw: [answer(202, { state: 'queued' })] },
     {
-      onSprite: (sprite, { seq }) => {
-        handed.push(seq);
-        throw new Error(`no room for ${seq}`);
-      }
+      onState: fail('state'),
+      onResume: fail('resume'),
+      onSprite: (sprite, { seq }) => fail(`no room for ${seq}`)()
     }
   );
   await clock.settle();
-  t.same(handed, [1, 2]);
-  t.same(caught, ['no room for 1', 'no room for 2']);
-  t.equal(client.resume.ack, 2);
+  t.same(new Set(caught), new Set(['state', 'resume', 'no room for 1', 'no room for 2']));
+  t.equal(fetch.of('poll').at(-1).url.search, '?ack=2&hold=120', 'it polls on');
+  t.equal(client.state, 'online');
+  t.match(await client.throw('left', {}), { thrown: true });
   await client.leave();
 });
 
@@ -199,38 +153,34 @@ t.test(
     await clock.settle();
     t.same(seen.sprites, [1]);
     t.equal(client.state, 'left');
-    t.match(client.resume, { id: 'one', ack: 1 });
+    t.match(client.resume, { id: 'one', ack: 1, hold: 120, lease: 30, maxSprite: 16_384 });
     client.start();
     await clock.settle();
     t.same(seen.sprites, [1, 2]);
-    await client.leave();
+    t.equal(await client.leave(), true);
+    t.equal(await client.leave(), true, 'leaving again is leaving');
+    t.equal(client.resume, null);
   }
 );
 
-for (const [name, failure, why] of [
-  ['an answer that is cut off', CUT, 'network'],
-  ['no answer at all', HANG, 'slow']
-]) {
-  t.test(`${name}, whatever is asked: it is as no connection`, async (t) => {
-    const { client, clock, fetch, seen } = start({
-      join: [failure, joined('one')],
-      poll: [sprites(1), failure, sprites(2), HANG],
-      place: [failure, HERE],
-      throw: [failure, answer(202, { state: 'duplicate' })]
-    });
-    await clock.until(() => client.resume?.ack === 2);
-    t.same(seen.sprites, [1, 2]);
-    const isOff = `offline: ${why}`;
-    t.same(seen.states, ['joining', isOff, 'online', isOff, 'online']);
-    const outcome = await inTime(clock, client.throw('left', {}));
-    t.match(outcome, { thrown: true, state: 'duplicate' });
-    t.same(
-      fetch.of('throw').map(({ url }) => url.search),
-      ['?n=1', '?n=1']
-    );
-    await client.leave();
+t.test('no answer at all, whatever is asked: it is as no connection', async (t) => {
+  const { client, clock, fetch, seen } = start({
+    join: [HANG, joined('one')],
+    poll: [sprites(1), HANG, sprites(2), HANG],
+    place: [HANG, HERE],
+    throw: [HANG, answer(202, { state: 'duplicate' })]
   });
-}
+  await clock.until(() => client.resume?.ack === 2);
+  t.same(seen.sprites, [1, 2]);
+  t.same(seen.states, ['joining', 'offline: slow', 'online', 'offline: slow', 'online']);
+  const outcome = await inTime(clock, client.throw('left', {}));
+  t.match(outcome, { thrown: true, state: 'duplicate' });
+  t.same(
+    fetch.of('throw').map(({ url }) => url.search),
+    ['?n=1', '?n=1']
+  );
+  await client.leave();
+});
 
 t.test('an answer too long to read is refused before it is read', async (t) => {
   const long = answer(200, { seq: 0, sprites: [] }, { 'content-length': '999999999' });
@@ -256,33 +206,6 @@ t.test(
   }
 );
 
-t.test('where few clients are known of, no wait is longer than a second', async (t) => {
-  const at = [];
-  const { client, clock } = start({
-    poll: [HANG],
-    status: [answer(200, { clients: 12 })],
-    place: [
-      () => {
-        at.push(clock.now());
-        return at.length < 9 ? RESET : HERE;
-      }
-    ]
-  });
-  await clock.settle();
-  await client.status();
-  await clock.pass(2000);
-  client.wake();
-  await clock.until(() => client.state === 'offline');
-  t.same(client.nextTry, { ms: 250, asked: false });
-  await clock.until(() => client.state === 'online');
-  t.same(
-    at.slice(2).map((time, i) => time - at[i + 1]),
-    new Array(7).fill(500)
-  );
-  t.equal(client.nextTry, null);
-  await client.leave();
-});
-
 t.test('after a stop no join is sent for a grant that comes late', async (t) => {
   let give;
   const grant = () => new Promise((resolve) => (give = resolve));
@@ -294,66 +217,12 @@ t.test('after a stop no join is sent for a grant that comes late', async (t) => 
   t.equal(fetch.calls.length, 0);
 });
 
-t.test('"retry" is waited out, and waking up does not shorten it', async (t) => {
-  const at = [];
-  const retry = answer(200, { seq: 0, sprites: [], retry: 7000 });
-  const { client, clock } = start({
-    poll: [
-      () => {
-        at.push(clock.now());
-        return at.length === 1 ? retry : HANG;
-      }
-    ]
-  });
-  await clock.pass(3000);
-  client.wake();
-  await clock.until(() => at.length === 2);
-  t.same(at, [0, 7000]);
-  await client.leave();
-});
-
 t.test('"retry" beside sprites: they are handed out first; one of a year is bounded', async (t) => {
   const last = answer(200, { seq: 1, sprites: [{ seq: 1, from: 'up', sprite: {} }], retry: 3e10 });
   const { client, clock, fetch, seen } = start({ poll: [last, HANG] });
   await clock.until(() => fetch.of('poll').length === 2);
   t.same(seen.sprites, [1]);
   t.equal(clock.now(), 600_000);
-  await client.leave();
-});
-
-t.test('a join refused: Retry-After is honored, with jitter on top', async (t) => {
-  const { client, clock } = start({
-    join: [problem(429, 'too-many-joins', { 'retry-after': '4' }), joined('one')],
-    poll: [HANG]
-  });
-  await clock.pass(1000);
-  t.same(client.nextTry, { ms: 4000, asked: true });
-  client.wake();
-  await clock.until(() => client.state === 'online');
-  t.equal(clock.now(), 5000, 'four seconds and half of their half');
-  await client.leave();
-});
-
-t.test('a time to wait counts beside 429 and 503 alone, and none is no wait', async (t) => {
-  const refusals = [
-    problem(500, 'internal-error', { 'retry-after': '3600' }),
-    problem(503, 'torus-full', { 'retry-after': '0' })
-  ];
-  for (const refusal of refusals) {
-    const { client, clock, fetch } = start({ join: [refusal, joined('one')], poll: [HANG] });
-    await clock.settle();
-    t.match(client.nextTry, { asked: false });
-    client.wake();
-    await clock.settle();
-    t.equal(fetch.of('poll').length, 1);
-    client.stop();
-  }
-});
-
-t.test('empty answers that come at once are not asked for in a tight loop', async (t) => {
-  const { client, clock, fetch } = start({ poll: [sprites()] });
-  await clock.pass(60_000);
-  t.ok(fetch.of('poll').length < 20, `${fetch.of('poll').length} polls in a minute`);
   await client.leave();
 });
 
@@ -427,21 +296,6 @@ t.test('with a resume that is none it joins', async (t) => {
   await client.leave();
 });
 
-t.test('waking up ends a wait of its own', async (t) => {
-  const { client, clock, fetch } = start({
-    poll: [RESET, HANG],
-    place: [RESET, RESET, RESET, RESET, HERE]
-  });
-  await clock.until(() => fetch.of('place').length === 4);
-  t.equal(client.state, 'offline');
-  const before = clock.now();
-  client.wake();
-  await clock.settle();
-  t.equal(client.state, 'online');
-  t.equal(clock.now(), before);
-  await client.leave();
-});
-
 t.test('waking up with a parked poll asks for the place; a fresh poll is left alone', async (t) => {
   const { client, clock, fetch, seen } = start({ poll: [HANG, sprites(1), HANG] });
   await clock.pass(500);
@@ -473,32 +327,6 @@ t.test(
   }
 );
 
-t.test('place and status', async (t) => {
-  const { client, clock } = start({
-    join: [joined('one'), joined('two')],
-    poll: [HANG],
-    place: [
-      HERE,
-      answer(200, { row: 'x' }),
-      problem(503, 'draining', BUSY),
-      problem(404, 'unknown-client')
-    ],
-    status: [answer(200, { clients: 4 }), answer(200, [4])]
-  });
-  await clock.settle();
-  t.same(await client.place(), { row: 3, column: 7, rows: 11, columns: 10 });
-  t.equal(await client.place(), null);
-  t.equal(await client.place(), null);
-  t.same(await client.status(), { clients: 4 });
-  t.equal(await client.status(), null);
-  t.equal(client.state, 'online');
-  t.equal(await client.place(), null);
-  await clock.until(() => client.id !== null);
-  t.equal(client.id, 'two', 'a look that finds the id unknown makes it join anew');
-  await client.leave();
-  t.equal(await client.place(), null, 'no client is nowhere');
-});
-
 for (const end of ['stop', 'leave']) {
   t.test(`a look under way ends without an answer after "${end}"`, async (t) => {
     const { client, clock } = start({ poll: [HANG], status: [HANG], place: [HANG] });
@@ -510,22 +338,6 @@ for (const end of ['stop', 'leave']) {
     t.equal(clock.now(), before);
   });
 }
-
-t.test('a look that succeeds ends the wait after a failure', async (t) => {
-  const { client, clock, fetch } = start({
-    poll: [RESET, HANG],
-    place: [RESET, HERE],
-    status: [answer(200, { clients: 1 })]
-  });
-  await clock.until(() => client.state === 'offline');
-  const before = clock.now();
-  await client.status();
-  await clock.settle();
-  t.equal(client.state, 'online');
-  t.equal(fetch.of('poll').length, 2);
-  t.equal(clock.now(), before);
-  await client.leave();
-});
 
 t.test('a look that succeeds ends no poll, and an answer of something else no wait', async (t) => {
   const { client, clock, fetch } = start({
@@ -541,37 +353,6 @@ t.test('a look that succeeds ends no poll, and an answer of something else no wa
   }
   await client.leave();
 });
-
-t.test('a look does not shorten what the server asked for', async (t) => {
-  const { client, clock } = start({
-    join: [problem(503, 'draining', { 'retry-after': '10' })],
-    status: [answer(200, {})]
-  });
-  await clock.settle();
-  await client.status();
-  await clock.settle();
-  t.equal(client.state, 'offline');
-  await client.leave();
-});
-
-t.test(
-  '"retry" is a wait of the poll alone: whether there is contact is still found out',
-  async (t) => {
-    const { client, clock, fetch, seen } = start({
-      poll: [answer(200, { seq: 0, sprites: [], retry: 60_000 }), HANG],
-      place: [RESET, HERE],
-      status: [RESET]
-    });
-    await clock.pass(1000);
-    await client.status();
-    await clock.pass(1000);
-    t.same(seen.states, ['joining', 'online', 'offline: network', 'online']);
-    t.equal(fetch.of('poll').length, 1);
-    await clock.until(() => fetch.of('poll').length === 2);
-    t.equal(clock.now(), 60_000);
-    await client.leave();
-  }
-);
 
 // ---- throwing ----
 
@@ -607,14 +388,6 @@ t.test('a large throw has the time that its bytes take', async (t) => {
   client.stop();
 });
 
-t.test('a throw that has waited for a place is held to what its server takes', async (t) => {
-  const { client, clock, fetch } = start({ join: [joined('one', { maxSprite: 9 })], poll: [HANG] });
-  const outcome = await inTime(clock, client.throw('left', '{"id":"x"}'));
-  t.match(outcome, { thrown: false, state: 'refused', problem: 'sprite-too-large' });
-  t.equal(fetch.of('throw').length, 0);
-  client.stop();
-});
-
 t.test('an edge or a sprite that is none is a mistake of the program', async (t) => {
   const { client } = start({ poll: [HANG] });
   await t.rejects(client.throw('north', {}), TypeError);
@@ -637,41 +410,13 @@ t.test('a throw that is never answered ends unknown, with a ticket to ask again'
   await client.leave();
 });
 
-t.test('a neighbor that is busy: the sprite is still yours, and that edge rests', async (t) => {
-  const { client, clock, fetch } = start({
-    poll: [HANG],
-    throw: [
-      ({ url }) =>
-        url.pathname.endsWith('left') && clock.now() < 2500
-          ? problem(503, 'neighbor-busy', BUSY)
-          : answer(202, { state: 'queued' })
-    ]
-  });
+t.test('with patience a throw over an edge that rests waits its turn', async (t) => {
+  const throws = [problem(503, 'neighbor-busy', BUSY), answer(202, { state: 'queued' })];
+  const { client, clock } = start({ poll: [HANG], throw: throws });
   await clock.settle();
-  t.match(await client.throw('left', {}, { patience: 0 }), {
-    thrown: false,
-    state: 'busy',
-    problem: 'neighbor-busy',
-    retryAfter: 2500
-  });
-  t.match(await client.throw('left', {}, { patience: 0 }), { thrown: false, state: 'busy' });
-  t.equal(fetch.of('throw').length, 1, 'the second was not even sent');
-  t.match(await client.throw('up', {}, { patience: 0 }), { thrown: true }, 'other edges are free');
   const outcome = await inTime(clock, client.throw('left', {}, null));
   t.match(outcome, { thrown: true });
-  t.equal(clock.now(), 2500, 'with patience it waits its turn');
-  await client.leave();
-});
-
-t.test('whatever time the server asks for, edges rest ten minutes at the most', async (t) => {
-  const { client, clock } = start({
-    poll: [HANG],
-    throw: [answer(202, { state: 'queued', retry: 1e300 })]
-  });
-  await clock.settle();
-  t.match(await client.throw('left', {}), { thrown: true });
-  const { state, retryAfter } = await client.throw('up', {}, { patience: 0 });
-  t.strictSame([state, retryAfter], ['busy', 600_000]);
+  t.equal(clock.now(), 2500);
   await client.leave();
 });
 
@@ -682,23 +427,6 @@ t.test('a time that is too long for a timer is not over at once', async (t) => {
   globalThis.setTimeout = (_, ms) => times.push(ms);
   for (const ms of [5, 2 ** 31, 1e300, Infinity]) globalTimers().setTimeout(() => {}, ms);
   t.strictSame(times, [5, ...Array.from({ length: 3 }, () => 2 ** 31 - 1)]);
-});
-
-t.test('too many throws: every edge rests', async (t) => {
-  const { client, clock, fetch } = start({
-    poll: [HANG],
-    throw: [
-      problem(429, 'too-many-throws', { 'retry-after': '0' }),
-      answer(202, { state: 'queued' })
-    ]
-  });
-  await clock.settle();
-  t.match(await client.throw('left', {}, { patience: 0 }), { thrown: false, state: 'busy' });
-  t.match(await client.throw('up', {}, { patience: 0 }), { thrown: false, state: 'busy' });
-  t.equal(fetch.of('throw').length, 1);
-  await inTime(clock, client.throw('up', {}, { patience: 1000 }));
-  t.equal(clock.now(), 312.5, 'Retry-After: 0 is no leave to hammer');
-  await client.leave();
 });
 
 t.test('busy after no answer proves nothing: it is asked again, for a minute', async (t) => {
@@ -719,25 +447,6 @@ t.test('a number of another place is never sent from this one: unknown', async (
   const ticket = { id: 'zero', n: 1, tried: true };
   t.match(await client.throw('left', {}, { ticket }), { thrown: null, state: 'forgotten' });
   t.equal(fetch.of('throw').length, 0);
-  await client.leave();
-});
-
-t.test('superseded with a throw on the wire that gets no answer: unknown', async (t) => {
-  let supersede;
-  let reset;
-  const { client, clock, fetch } = start({
-    join: [joined('one'), joined('two')],
-    poll: [() => new Promise((resolve) => (supersede = resolve)), HANG],
-    throw: [() => new Promise((resolve) => (reset = resolve))]
-  });
-  await clock.settle();
-  const thrown = client.throw('left', {});
-  await clock.settle();
-  supersede(answer(200, { seq: 0, sprites: [], superseded: true }));
-  await clock.until(() => client.id === 'two');
-  reset(RESET);
-  t.match(await inTime(clock, thrown), { thrown: null, state: 'forgotten' });
-  t.equal(fetch.of('throw').length, 1);
   await client.leave();
 });
 
@@ -912,24 +621,6 @@ t.test('behind TLS, or where it is no port, there is no transient port', async (
     await client.leave();
   }
 });
-
-t.test(
-  'many throws at once to a place that is elsewhere: one move, and the place is kept',
-  async (t) => {
-    const moved = ({ url }) =>
-      problem(421, 'misdirected', { location: `http://other.test${url.pathname}${url.search}` });
-    const { client, clock, fetch } = start({
-      poll: [HANG],
-      throw: [...Array(9).fill(moved), answer(202, { state: 'queued' })]
-    });
-    await clock.settle();
-    const thrown = Array.from({ length: 9 }, () => client.throw('left', {}));
-    t.ok((await Promise.all(thrown)).every(({ state }) => state === 'queued'));
-    t.equal(client.id, 'one');
-    t.equal(fetch.of('join').length, 1);
-    client.stop();
-  }
-);
 
 t.test('a server under a path of its own', async (t) => {
   const { client, clock } = start(

@@ -6,7 +6,14 @@ import { Feeds } from '../../lib/client/feeds.js';
 import { longestWait } from '../../lib/client/limits.js';
 import { applyPatch, freeze, ValueError } from '../../lib/client/patch.js';
 import { canonical } from '../../lib/feeds/canonical.js';
-import { answersOf, CLIENT, FEEDS, playClient, playFeeds } from '../support/client-vectors.js';
+import {
+  answersOf,
+  CLIENT,
+  FEEDS,
+  Held,
+  playClient,
+  playFeeds
+} from '../support/client-vectors.js';
 import { answer, Clock, HANG, RESET, scripted } from '../support/page-fakes.js';
 import { failWhenStuck } from '../support/stuck.js';
 
@@ -26,7 +33,7 @@ function onClock(scenario) {
     if (entry === 'reset') return RESET;
     if (entry === 'hang') return HANG;
     return async ({ url }) => {
-      while (!hasCome(entry.after)) await new Promise((go) => clock.setTimeout(go, 10));
+      await held.until(entry.after);
       if (entry.reset) return RESET;
       const { status, body, headers, location, half } = entry;
       if (location === undefined) return { ...answer(status, body, headers), half };
@@ -41,12 +48,12 @@ function onClock(scenario) {
     Object.fromEntries(answers.map(([route, list]) => [route, list.map(toEntry)])),
     clock
   );
-  const hasCome = (after = {}) =>
-    Object.entries(after).every(([route, least]) => fetch.of(route).length >= least);
+  const held = new Held((route) => fetch.of(route).length);
   const grants = [...(scenario.grants ?? [])];
   return {
     clock,
     stage: {
+      isExact: true,
       until: (isSo) => clock.until(isSo),
       get requests() {
         return fetch.calls.map(({ what, url, method = 'GET', headers, ...more }) => ({
@@ -58,7 +65,12 @@ function onClock(scenario) {
       }
     },
     options: {
-      ...{ base: `http://${OWN}/`, fetch, timers: clock, random: () => 0.5 },
+      ...{ base: `http://${OWN}/`, timers: clock, random: () => 0.5 },
+      async fetch(...request) {
+        const answered = fetch(...request);
+        held.look();
+        return answered;
+      },
       grant: scenario.grants && (() => give(grants))
     }
   };

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 /**
  * The vectors that every client is held to, and how one is played. A stage is a client and its scripted server: the
- * JavaScript client's moves a clock by hand (test/client/vectors.test.js), the C++ client's is real (client-cpp-vectors.test.js).
+ * JavaScript client's moves a clock by hand (test/client/vectors.test.js), the C++ client's is real (client-cpp.test.js).
  *
  * @typedef {object} Request as the server has it
  * @property {string} route the first segment of its path
@@ -16,7 +16,7 @@ import { readFileSync } from 'node:fs';
  * @property {Record<string, any[]>} seen what the program was told, by the names that `sees` has
  * @property {Request[]} requests whole ones, so far
  * @property {(isSo: () => boolean) => Promise<unknown>} until lets time pass until something is so
- * @property {number} blur ms by which a pause may look shorter than it was; undefined: pauses are exact
+ * @property {boolean} isExact its clock is moved by hand, and chance says 0.5
  * @property {() => Promise<void>} end gives what comes too much the time to come, and ends the client
  */
 
@@ -30,12 +30,39 @@ export const FEEDS = read('feeds');
 export const answersOf = ({ server }) =>
   Array.isArray(server) ? { feeds: server } : { ...CLIENT.usual, ...server };
 
+/** Answers of a scripted server that wait until so many requests have come, by route; then all at once. */
+export class Held {
+  #waiting = new Map();
+  #count;
+
+  /** @param {(route: string) => number} count how many have come */
+  constructor(count) {
+    this.#count = count;
+  }
+
+  /** @param {Record<string, number>} [after] @returns {Promise<void>} when they have come */
+  until(after = {}) {
+    return new Promise((go) => {
+      this.#waiting.set(go, Object.entries(after));
+      this.look();
+    });
+  }
+
+  /** A request has come. */
+  look() {
+    for (const [go, after] of this.#waiting) {
+      if (!after.every(([route, least]) => this.#count(route) >= least)) continue;
+      this.#waiting.delete(go);
+      go();
+    }
+  }
+}
+
 const lengthOf = (list = []) => list.length;
 
 /** Whether the program was told as much as it is to be told. */
 const isTold = ({ seen }, sees) =>
   Object.keys(sees).every((what) => !seen[what] || seen[what].length >= sees[what].length);
-const isWithin = (value, [least, most]) => value >= least && value <= most;
 
 /**
  * Plays a scenario of client.json.
@@ -70,8 +97,16 @@ export async function playClient(stage, { begins = 'online', does = [], sees }) 
   );
   await stage.end();
   const tookOf = ({ route, from, to }) => sent(route)[to].at - sent(route)[from].at;
-  const isTaken = (took, { least, most }) =>
-    stage.blur === undefined ? isWithin(took, [least, most]) : took + stage.blur >= least;
+  /** `wanted`, where it came true. */
+  const pauseOf = (wanted) => {
+    const took = tookOf(wanted);
+    const isSo = stage.isExact ? took === wanted.exact : took + 1 >= wanted.least; // whole ms of two clocks
+    return isSo ? wanted : { ...wanted, took };
+  };
+  const retryOf = (ms, [least, most, exact] = []) => {
+    const isSo = stage.isExact ? ms === exact : ms >= least && ms <= most;
+    return isSo ? [least, most, exact] : ms;
+  };
   const of = (route, what) => {
     const all = sent(route).map((one) => one[what]);
     return route === 'poll' ? all.slice(0, polls) : all;
@@ -81,16 +116,12 @@ export async function playClient(stage, { begins = 'online', does = [], sees }) 
   const { seen } = stage;
   return {
     ...seen,
-    retries: sees.retries?.map((wanted, i) =>
-      wanted && isWithin(seen.retries[i], wanted) ? wanted : seen.retries[i]
-    ),
+    retries: seen.retries.map((ms, i) => retryOf(ms, sees.retries?.[i])),
     throwRequests: count('throw'),
     throwsMost: Math.max(sees.throwsMost, count('throw')),
     requests: by(requests, 'target'),
     grants: by(sees.grants, 'grant'),
-    pauses: pauses.map((wanted) =>
-      isTaken(tookOf(wanted), wanted) ? wanted : { ...wanted, took: tookOf(wanted) }
-    )
+    pauses: pauses.map(pauseOf)
   };
 }
 

@@ -2,8 +2,8 @@ import http from 'node:http';
 import https from 'node:https';
 
 import { listening } from './addresses.js';
+import { Held } from './client-vectors.js';
 import { resetSocket } from './http.js';
-import { until } from './until.js';
 
 /**
  * A server that says what a test tells it to: for answers that the real one gives only in rare
@@ -101,6 +101,7 @@ const OTHER = 'localhost';
 export class Script {
   #answers;
   #requests = [];
+  #held = new Held((route) => this.requests.filter((one) => one.route === route).length);
 
   static async start(t, answers) {
     const script = new Script();
@@ -122,12 +123,6 @@ export class Script {
     return { location: there ? there + url : location };
   }
 
-  #hasCome(after = {}) {
-    return Object.entries(after).every(
-      ([route, least]) => this.requests.filter((one) => one.route === route).length >= least
-    );
-  }
-
   #onRequest(request, response) {
     const { pathname, search } = new URL(request.url, 'http://script');
     const [, route, ...rest] = pathname.split('/');
@@ -146,7 +141,8 @@ export class Script {
     // server has not taken it.
     request.on('end', async () => {
       one.isWhole = true;
-      await until(() => this.#hasCome(answer.after));
+      this.#held.look();
+      await this.#held.until(answer.after);
       if (answer === 'reset' || answer.reset) resetSocket(request.socket);
       else if (answer !== 'hang') this.#answer(answer, request, response);
     });
