@@ -78,7 +78,7 @@ Options App::clientOptions(const Settings& settings) {
     if (place && place->maxSprite > 0) maxSprite_ = place->maxSprite;
   };
   options.onState = [this](const StateChange& change) {
-    tell([&change](News* news) { news->states.push_back(change); });
+    tell([this, change] { onState(change); });
   };
   return options;
 }
@@ -91,22 +91,20 @@ void App::onSprite(Edge edge, const std::string& json) {
     // Not taking more is what stops the server: the next poll waits, the mailbox fills up, and the
     // neighbors hear that this one is busy.
     std::unique_lock<std::mutex> lock(mutex_);
-    taken_.wait(lock, [this] { return closing_ || inbox_.arrivals.size() < kInboxMost; });
+    taken_.wait(lock, [this] { return closing_ || inbox_.size() < kInboxMost; });
   }
-  tell([&](News* news) {
-    if (sprite) {
-      news->arrivals.push_back({edge, *sprite, false});
-    } else {
-      news->unreadable++;
-    }
-  });
+  if (sprite) {
+    tell([this, edge, sprite = *sprite] { onArrival(edge, sprite, false); });
+  } else {
+    tell([this] { unreadable_++; });
+  }
 }
 
-template <typename Change>
-void App::tell(Change change) {
+/** Has the main thread take it in. */
+void App::tell(std::function<void()> news) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    change(&inbox_);
+    inbox_.push_back(std::move(news));
   }
   SDL_Event event{};
   event.type = wakeEvent_;
@@ -160,50 +158,47 @@ void App::run() {
 }
 
 void App::takeInbox() {
-  News news;
+  std::vector<std::function<void()>> inbox;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    std::swap(news, inbox_);
+    std::swap(inbox, inbox_);
   }
   taken_.notify_all();
-  unreadable_ += news.unreadable;
-  for (const StateChange& change : news.states) onState(change);
-  for (const Status& status : news.statuses) {
-    // Between a join and the next look this desktop may not be counted yet.
-    view_.people = std::max<uint64_t>(status.clients, view_.state == State::kOnline ? 1 : 0);
-    changed_ = true;
-  }
-  for (const Place& place : news.places) {
-    if (view_.state == State::kOnline) view_.place = place;
-    changed_ = true;
-  }
-  for (const Thrown& thrown : news.results) onResult(thrown);
-  for (const Arrival& arrival : news.arrivals) onArrival(arrival);
+  for (const auto& take : inbox) take();
 }
 
-void App::onArrival(const Arrival& arrival) {
+void App::onPlace(const Place& place) {
+  if (view_.state == State::kOnline) view_.place = place;
+  changed_ = true;
+}
+
+void App::onStatus(const Status& status) {
+  // Between a join and the next look this desktop may not be counted yet.
+  view_.people = std::max<uint64_t>(status.clients, view_.state == State::kOnline ? 1 : 0);
+  changed_ = true;
+}
+
+/** `passed`: it was thrown on from here, and no neighbor took it. */
+void App::onArrival(Edge edge, Sprite sprite, bool passed) {
   changed_ = true;
   const size_t count = desktop_.bodies().size();
-  if (count < kMostBodies || (arrival.passed && count < 2 * kMostBodies)) {
-    size_t photos = arrival.sprite.photo.size();
+  if (count < kMostBodies || (passed && count < 2 * kMostBodies)) {
+    size_t photos = sprite.photo.size();
     for (const Body& body : desktop_.bodies()) photos += body.sprite.photo.size();
-    Sprite sprite = arrival.sprite;
     if (photos > kPhotosMost) sprite.photo.clear();
-    const BodyId id = desktop_.enter(sprite, arrival.edge, halfOf(sprite.picture));
-    if (!arrival.passed) caught_++;
+    const BodyId id = desktop_.enter(sprite, edge, halfOf(sprite.picture));
+    if (!passed) caught_++;
     news_.emplace_back(id, Clock::now() + kNews);
     return;
   }
   // Full: it flies on, the way it was going. What no neighbor takes stays, up to twice as
   // many; of a stranger that throws still more they are lost.
   const bool thrown =
-      !arrival.passed &&
-      client_.throwSprite(opposite(arrival.edge), writeSprite(arrival.sprite, maxSprite()),
-                          [this, arrival](const ThrowResult& result) {
+      !passed &&
+      client_.throwSprite(opposite(edge), writeSprite(sprite, maxSprite()),
+                          [this, edge, sprite](const ThrowResult& result) {
                             if (result.taken()) return;
-                            Arrival back = arrival;
-                            back.passed = true;
-                            tell([&](News* news) { news->arrivals.push_back(back); });
+                            tell([this, edge, sprite] { onArrival(edge, sprite, true); });
                           });
   if (!thrown) dropped_++;
 }
@@ -230,8 +225,7 @@ void App::onState(const StateChange& change) {
   changed_ = true;
 }
 
-void App::onResult(const Thrown& thrown) {
-  const auto& [id, edge, result] = thrown;
+void App::onResult(BodyId id, Edge edge, const ThrowResult& result) {
   changed_ = true;
   switch (result.outcome) {
     case Outcome::kDelivered:
@@ -271,11 +265,11 @@ void App::look(Clock::time_point now) {
   nextLook_ = now + (online ? pace : kLookOffline);
   window_.fillScreen();  // not of every change does SDL tell
   client_.status([this](const std::optional<Status>& status) {
-    if (status) tell([&](News* news) { news->statuses.push_back(*status); });
+    if (status) tell([this, status = *status] { onStatus(status); });
   });
   if (!online) return;
   client_.place([this](const std::optional<Place>& place) {
-    if (place) tell([&](News* news) { news->places.push_back(*place); });
+    if (place) tell([this, place] { onPlace(*place); });
   });
 }
 
@@ -320,7 +314,7 @@ void App::leaveBy(const Body& body, Edge edge) {
   sprite.by = name_;  // its sender here has not thrown it there
   const bool taken = client_.throwSprite(
       edge, writeSprite(sprite, maxSprite()), [this, id, edge](const ThrowResult& result) {
-        tell([&](News* news) { news->results.push_back({id, edge, result}); });
+        tell([this, id, edge, result] { onResult(id, edge, result); });
       });
   if (!taken) desktop_.back(id);
 }

@@ -21,6 +21,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -48,29 +49,6 @@ class App {
   /** How long words stay, or until a button or a key is pressed. */
   static constexpr std::chrono::seconds kToast{20};
 
-  struct Arrival {
-    Edge edge;
-    Sprite sprite;
-    bool passed;  // it was thrown on from here, and no neighbor took it
-  };
-
-  /** A throw that was answered. */
-  struct Thrown {
-    BodyId id;
-    Edge edge;
-    ThrowResult result;
-  };
-
-  /** What the client's thread has to tell. */
-  struct News {
-    std::vector<Status> statuses;
-    std::vector<Place> places;
-    std::vector<Arrival> arrivals;
-    std::vector<Thrown> results;
-    std::vector<StateChange> states;
-    unsigned unreadable = 0;
-  };
-
   /** Where the pointer was, for the speed with which it lets go. */
   struct Trail {
     Clock::time_point at;
@@ -80,11 +58,12 @@ class App {
 
   Options clientOptions(const Settings& settings);
   void onSprite(Edge edge, const std::string& json);
-  template <typename Change>
-  void tell(Change change);
+  void tell(std::function<void()> news);
   void takeInbox();
-  void onArrival(const Arrival& arrival);
-  void onResult(const Thrown& thrown);
+  void onArrival(Edge edge, Sprite sprite, bool passed);
+  void onResult(BodyId id, Edge edge, const ThrowResult& result);
+  void onStatus(const Status& status);
+  void onPlace(const Place& place);
   void onState(const StateChange& change);
   void look(Clock::time_point now);
   void say(const std::string& words, std::chrono::seconds time = kToast);
@@ -115,8 +94,8 @@ class App {
   std::atomic<size_t> maxSprite_{0};  // bytes that the server takes; 0: not known yet
   std::mutex mutex_;
   std::condition_variable taken_;
-  News inbox_;            // under mutex_
-  bool closing_ = false;  // under mutex_
+  std::vector<std::function<void()>> inbox_;  // under mutex_: what the client's thread has to tell
+  bool closing_ = false;                      // under mutex_
 
   Window window_;
   const uint32_t wakeEvent_;

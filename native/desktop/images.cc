@@ -15,7 +15,6 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <new>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -43,7 +42,7 @@ constexpr uint64_t kPixelsMost = 120000000;  // of a file: a gigabyte while it i
 constexpr size_t kScansMost = 100;           // of a JPEG; a usual one has ten
 
 using Surface = std::unique_ptr<SDL_Surface, Ended<SDL_FreeSurface>>;
-using Stream = std::unique_ptr<SDL_RWops, Ended<SDL_FreeRW>>;
+using Stream = std::unique_ptr<SDL_RWops, Ended<SDL_RWclose>>;
 
 std::optional<Image> imageOf(Surface surface) {
   if (!surface) return std::nullopt;
@@ -61,51 +60,6 @@ std::optional<Image> imageOf(Surface surface) {
   return image;
 }
 
-// A stream that appends to a std::string, which grows as it must. Into memory of a fixed size
-// SDL_image drops what does not fit, finishes the file, and calls that a success.
-
-std::string* fileOf(SDL_RWops* stream) {
-  return static_cast<std::string*>(stream->hidden.unknown.data1);
-}
-
-Sint64 fileSize(SDL_RWops* stream) { return static_cast<Sint64>(fileOf(stream)->size()); }
-
-/** Only tells where the end is: nothing is written anywhere else. */
-Sint64 fileSeek(SDL_RWops* stream, Sint64 offset, int whence) {
-  const Sint64 end = fileSize(stream);
-  const bool atEnd = whence == RW_SEEK_SET ? offset == end : offset == 0;
-  return atEnd ? end : SDL_SetError("this stream only appends");
-}
-
-size_t fileRead(SDL_RWops* /*stream*/, void* /*to*/, size_t /*size*/, size_t /*count*/) {
-  return 0;
-}
-
-/** Called by C: nothing may be thrown out of it. Answers 0 when there is no memory. */
-size_t fileWrite(SDL_RWops* stream, const void* from, size_t size, size_t count) noexcept {
-  try {
-    fileOf(stream)->append(static_cast<const char*>(from), size * count);
-    return count;
-  } catch (const std::bad_alloc&) {
-    return 0;
-  }
-}
-
-int fileClose(SDL_RWops* /*stream*/) { return 0; }
-
-Stream appendTo(std::string* file) {
-  Stream stream(SDL_AllocRW());
-  if (!stream) return nullptr;
-  stream->type = SDL_RWOPS_UNKNOWN;
-  stream->size = fileSize;
-  stream->seek = fileSeek;
-  stream->read = fileRead;
-  stream->write = fileWrite;
-  stream->close = fileClose;
-  stream->hidden.unknown.data1 = file;
-  return stream;
-}
-
 /** A file of that type, or "" where there is none to be had. */
 std::string fileOf(Image image, PictureType type, int quality) {
 #ifdef SPRITES_WEBP
@@ -121,13 +75,15 @@ std::string fileOf(Image image, PictureType type, int quality) {
 #endif
   const Surface surface(SDL_CreateRGBSurfaceWithFormatFrom(
       image.pixels.data(), image.width, image.height, 32, image.width * 4, SDL_PIXELFORMAT_RGBA32));
-  std::string file;
-  const Stream stream = appendTo(&file);
+  // More than any file of that many pixels has: what does not fit SDL_image drops, without a word.
+  std::string file(2 * image.pixels.size() + 65536, '\0');
+  const Stream stream(SDL_RWFromMem(file.data(), static_cast<int>(file.size())));
   if (!surface || !stream) return "";
   const bool saved = type == PictureType::kPng
                          ? IMG_SavePNG_RW(surface.get(), stream.get(), 0) == 0
                          : IMG_SaveJPG_RW(surface.get(), stream.get(), 0, quality) == 0;
-  return saved ? file : "";
+  file.resize(saved ? static_cast<size_t>(SDL_RWtell(stream.get())) : 0);
+  return file;
 }
 
 /** An image that is to be thrown, and how. */

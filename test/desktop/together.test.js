@@ -4,23 +4,19 @@ import { join } from 'node:path';
 
 import t from 'tap';
 
-import { joinAndCatch, refusals } from '../support/catcher.js';
 import { ROOT, tool } from '../support/cpp-build.js';
 import { buildDesktop, DesktopProgram, noDesktop, Screen } from '../support/cpp-screen.js';
 import {
   Browser,
   drag,
-  holds,
   hurl,
   look,
   noBrowser,
-  noisePng,
   place,
   resting,
   until
 } from '../support/page-browser.js';
 import { startServer } from '../support/server.js';
-import { until as eventually } from '../support/until.js';
 
 /**
  * Pages and a desktop on one server: a real browser, a real window, one real hand for each. With
@@ -132,53 +128,6 @@ t.test('pages and a desktop', { skip }, async (t) => {
     await below.context().close();
     t.equal(desktop.errors, '');
     t.match(await server.status(), { thrown: 4, acked: 4, lost: 0 });
-  });
-
-  t.test('what they throw keeps to the written format', async (t) => {
-    const dir = t.testdir();
-    const image = join(dir, 'Große Sache.png');
-    await tool('convert', ['-size', '300x200', '-seed', '7', 'plasma:red-blue', image]);
-
-    t.comment('the desktop: a drawn one, and an image');
-    const { server, screen, desktop, fling } = await scene(t, '--sprite', 'rocket');
-    const neighbor = await joinAndCatch(t, server.url);
-    await fling(await screen.until(GLASS, WINDOW, 20), 'right');
-    const { sprite: rocket } = await eventually(() => neighbor.caught[0]);
-    t.match(rocket, { picture: 'rocket' });
-    t.same(refusals(rocket), []);
-    await neighbor.client.leave();
-    await desktop.close();
-
-    const other = await scene(t, image);
-    const next = await joinAndCatch(t, other.server.url);
-    await other.fling({ x: SIZE.width / 2, y: SIZE.height / 2 }, 'right');
-    const { sprite: sticker } = await eventually(() => next.caught[0]);
-    t.match(sticker, { picture: /^data:image\//, name: 'Große Sache' });
-    t.same(refusals(sticker), []);
-    await next.client.leave();
-    await other.desktop.close();
-
-    t.comment('the page: a drawn one, and an image');
-    const page = await browser.visit(`${server.url}/`, { viewport: SIZE, deviceScaleFactor: 1 });
-    const { client, caught: came } = await joinAndCatch(t, server.url);
-    await page.waitForFunction(() => document.body.dataset.place === '0 0 1 2');
-    await page.setInputFiles('#file', {
-      name: 'Größe.png',
-      mimeType: 'image/png',
-      buffer: noisePng(300, 200)
-    });
-    await holds(page, 2);
-    await page.focus('#stage');
-    await page.keyboard.press('Shift+ArrowRight');
-    await until(page, 'thrown', 1);
-    await page.keyboard.press('n');
-    await page.keyboard.press('Shift+ArrowRight');
-    await eventually(() => came.length === 2);
-    const sprites = came.map(({ sprite }) => sprite);
-    t.same(sprites.map(({ picture }) => picture.startsWith('data:')).sort(), [false, true]);
-    t.same(sprites.flatMap(refusals), []);
-    await client.leave();
-    await page.context().close();
   });
 
   t.same(browser.complaints, [], 'no page complained');

@@ -2,6 +2,9 @@
 
 #include <cmath>
 #include <cstddef>
+#include <limits>
+#include <locale>
+#include <sstream>
 
 namespace sprites::json {
 
@@ -286,41 +289,17 @@ std::optional<std::string> string(std::string_view slice) {
   return out;
 }
 
-// Own arithmetic, because strtod() and the streams follow the program's locale, and from_chars for
-// doubles is missing from libraries in use. At worst off by a few units in the last place.
+// By a stream, because strtod() follows the program's locale, and from_chars for doubles is missing
+// from libraries in use.
 std::optional<double> number(std::string_view slice) {
   if (slice.empty() || scanNumber(slice, 0) != slice.size()) return std::nullopt;
-  size_t at = 0;
-  const bool negative = slice[0] == '-';
-  if (negative) at++;
-  uint64_t digits = 0;
-  long scale = 0;
-  bool fraction = false;
-  for (; at < slice.size() && slice[at] != 'e' && slice[at] != 'E'; at++) {
-    if (slice[at] == '.') {
-      fraction = true;
-    } else if (digits < 100000000000000000U) {
-      digits = digits * 10 + static_cast<uint64_t>(slice[at] - '0');
-      if (fraction) scale--;
-    } else if (!fraction) {
-      scale++;
-    }
-  }
-  if (at < slice.size()) {
-    at++;
-    const bool down = slice[at] == '-';
-    if (slice[at] == '-' || slice[at] == '+') at++;
-    long exponent = 0;
-    for (; at < slice.size(); at++) {
-      if (exponent < 1000000) exponent = exponent * 10 + (slice[at] - '0');
-    }
-    scale += down ? -exponent : exponent;
-  }
-  double result = static_cast<double>(digits);
-  if (digits != 0 && scale > 0) result *= std::pow(10.0, static_cast<double>(scale));
-  if (digits != 0 && scale < 0) result /= std::pow(10.0, static_cast<double>(-scale));
-  if (!std::isfinite(result)) return std::nullopt;
-  return negative ? -result : result;
+  std::istringstream text{std::string(slice)};
+  text.imbue(std::locale::classic());
+  double result = 0;
+  text >> result;
+  // What is too large reads as the largest there is, what is too small as zero.
+  if (std::abs(result) >= std::numeric_limits<double>::max()) return std::nullopt;
+  return result;
 }
 
 std::optional<uint64_t> count(std::string_view slice) {

@@ -45,14 +45,21 @@ void initCurl() {
   if (result != CURLE_OK) throw std::runtime_error("sprites: libcurl can't be initialized");
 }
 
+/** A part of a URL, or an empty text. */
+std::string partOf(CURLU* url, CURLUPart part) {
+  char* text = nullptr;
+  if (curl_url_get(url, part, &text, 0) != CURLUE_OK) return {};
+  std::string copy(text);
+  curl_free(text);
+  return copy;
+}
+
 void checkUrl(const std::string& server) {
   const std::unique_ptr<CURLU, UrlEnd> url(curl_url());
   if (!url) throw std::bad_alloc();
-  char* scheme = nullptr;
-  const bool good = curl_url_set(url.get(), CURLUPART_URL, server.c_str(), 0) == CURLUE_OK &&
-                    curl_url_get(url.get(), CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK;
-  const bool web = good && (std::strcmp(scheme, "http") == 0 || std::strcmp(scheme, "https") == 0);
-  curl_free(scheme);
+  curl_url_set(url.get(), CURLUPART_URL, server.c_str(), 0);
+  const std::string scheme = partOf(url.get(), CURLUPART_SCHEME);
+  const bool web = scheme == "http" || scheme == "https";
   if (!web || server.find_first_of("?#") != std::string::npos) {
     throw std::invalid_argument("sprites: the server is to be an http or https URL");
   }
@@ -90,15 +97,6 @@ constexpr size_t kHeaderMost = 2048;
 
 constexpr char kMisdirected[] = "urn:sprites:misdirected";
 constexpr char kForgotten[] = R"({"type":"urn:sprites:unknown-client"})";
-
-/** A part of a URL, or an empty text. */
-std::string partOf(CURLU* url, CURLUPart part, unsigned flags = 0) {
-  char* text = nullptr;
-  if (curl_url_get(url, part, &text, flags) != CURLUE_OK) return {};
-  std::string copy(text);
-  curl_free(text);
-  return copy;
-}
 
 /**
  * The server that `location` names, without a '/' at the end, for a request to `path`; empty where

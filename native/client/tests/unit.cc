@@ -256,36 +256,6 @@ void checkPictures(Checks& check) {
 }
 
 void checkAnswers(Checks& check) {
-  const auto poll = sprites::readPoll(
-      "{\"seq\":9,\"x\":[],\"sprites\":[{\"seq\":8,\"from\":\"up\",\"sprite\":{\"a\": [1]}},"
-      "{\"sprite\":{},\"from\":\"down\",\"seq\":9}],\"retry\":1500,\"superseded\":true}");
-  check(poll && poll->arrivals.size() == 2, "a poll's sprites");
-  check(poll && poll->arrivals[0].sprite == "{\"a\": [1]}", "a sprite's bytes as they came");
-  check(poll && poll->arrivals[1].edge == sprites::Edge::kDown, "a sprite's edge");
-  check(poll && poll->superseded && poll->retry == sprites::Millis(1500), "a poll's notes");
-  check(sprites::readPoll("{\"seq\":0,\"sprites\":[]}").has_value(), "an empty answer");
-  for (const char* bad : {"", "[]", "{}", "{\"sprites\":{}}", "<html>",
-                          "{\"sprites\":[{\"seq\":1,\"from\":\"north\",\"sprite\":{}}]}",
-                          "{\"sprites\":[{\"seq\":-1,\"from\":\"up\",\"sprite\":{}}]}",
-                          "{\"sprites\":[{\"seq\":1,\"from\":\"up\"}]}"}) {
-    check(!sprites::readPoll(bad), std::string("no answer to a poll: ") + bad);
-  }
-  check(sprites::readPoll("{\"sprites\":[],\"retry\":1e300}")->retry == std::chrono::minutes(10),
-        "a wait without end is cut");
-  const auto join =
-      sprites::readJoin("{\"id\":\"ab-1\",\"hold\":120,\"lease\":30,\"maxSprite\":9}");
-  check(join && join->place.hold == 120 && join->place.maxSprite == 9, "a place");
-  check(!sprites::readJoin("{\"id\":\"../x\"}"), "an id that would change the path");
-  check(!sprites::readJoin("{\"id\":\"\"}") && !sprites::readJoin("{}"), "no id");
-  for (const auto outcome :
-       {sprites::Outcome::kDelivered, sprites::Outcome::kQueued, sprites::Outcome::kDuplicate}) {
-    const std::string state = sprites::toString(outcome);
-    const auto answer = sprites::readThrow("{\"state\":\"" + state + "\"}");
-    check(answer && answer->outcome == outcome, state);
-  }
-  check(!sprites::readThrow("gone") && !sprites::readThrow("{\"state\":\"eaten\"}") &&
-            !sprites::readThrow("{}"),
-        "no answers to a throw");
   const auto where = sprites::readPlace("{\"row\":3,\"column\":7,\"rows\":11,\"columns\":10}");
   check(where && where->row == 3 && where->column == 7 && where->rows == 11 && where->columns == 10,
         "where it is");
@@ -437,18 +407,6 @@ void checkFeedVectors(Checks& check, const std::string& file) {
 }
 
 void checkFeeds(Checks& check) {
-  for (const char* key : {"a", "a/b", "matches/8/centre", "..a", "a.b~c-d_e", "..."}) {
-    check(sprites::isFeedKey(key), std::string("is a key: ") + key);
-  }
-  for (const char* key :
-       {"", "/", "a/", "/a", "a//b", ".", "..", "a/../b", "a b", "a%20", "\xC3\xA9"}) {
-    check(!sprites::isFeedKey(key), std::string("is no key: ") + key);
-  }
-  check(sprites::isFeedKey(std::string(200, 'k')), "a key of 200");
-  check(!sprites::isFeedKey(std::string(201, 'k')), "a key of 201");
-  check(sprites::isFeedCursor("e7-42") && !sprites::isFeedCursor("") &&
-            !sprites::isFeedCursor("e7_42") && !sprites::isFeedCursor(std::string(41, 'e')),
-        "cursors");
   // What would take too long is given up: the whole value is asked for.
   std::string wide = "[0";
   for (int i = 0; i < 200000; i++) wide += ",0";
