@@ -110,7 +110,7 @@ function release(version) {
 function packClient(folder) {
   const build = mkdtempSync(join(tmpdir(), 'sprites-deb-'));
   try {
-    const define = ['-DSPRITES_EXAMPLES=OFF', '-DCMAKE_INSTALL_PREFIX=/usr'];
+    const define = ['-DCMAKE_INSTALL_PREFIX=/usr'];
     run('cmake', ['-S', 'native/client', '-B', build, ...define]);
     run('cmake', ['--build', build, '--parallel', process.env.JOBS ?? '2']);
     run('cpack', ['-G', 'DEB'], { cwd: build });

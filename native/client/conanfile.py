@@ -35,7 +35,7 @@ class Sprites(ConanFile):
 
     def build(self):
         cmake = CMake(self)
-        cmake.configure({"SPRITES_EXAMPLES": False, "SPRITES_INSTALL": True})
+        cmake.configure({"SPRITES_INSTALL": True})
         cmake.build()
 
     def package(self):

@@ -122,7 +122,7 @@ export const noClient = missing({
 });
 
 /**
- * Builds the C++ client, its example and its test programs; once for all test files.
+ * Builds the C++ client and its test programs; once for all test files.
  *
  * @param {'gcc' | 'asan' | 'tsan'} [preset] of native/client/CMakePresets.json
  * @returns {Promise<string>} the folder they are in
@@ -169,7 +169,6 @@ export async function buildForWindows(t) {
       CMAKE_EXE_LINKER_FLAGS: '-static',
       CURL_INCLUDE_DIR: headers,
       CURL_LIBRARY: library,
-      SPRITES_EXAMPLES: 'OFF',
       SPRITES_TESTS: 'ON',
       SPRITES_WERROR: 'ON',
       ...UNITY

@@ -35,7 +35,9 @@ Options checked(Options options) {
 }  // namespace
 
 Engine::Engine(Options options, GrantCallback grant)
-    : EngineBase(options), options_(checked(std::move(options))), grant_(std::move(grant)) {
+    : EngineBase(options, options.maxAnswerBytes),
+      options_(checked(std::move(options))),
+      grant_(std::move(grant)) {
   if (!options_.resume) return;
   place_ = *options_.resume;
   resume_ = options_.resume;

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "answers.h"
-#include "sprites/grant.h"
+#include "sprites/connection.h"
 #include "transport.h"
 
 namespace sprites {
@@ -200,11 +200,8 @@ class EngineBase {
   using Clock = std::chrono::steady_clock;
   using Time = Clock::time_point;
 
-  /** @param options  of the engine, which keeps them for as long as it lives */
-  template <typename Options>
-  explicit EngineBase(const Options& options)
-      : transport_({options.server, options.caFile, options.connectTimeout, options.maxAnswerBytes,
-                    options.proxy, options.headers}),
+  EngineBase(const ConnectionOptions& options, size_t maxAnswerBytes)
+      : transport_(options, maxAnswerBytes),
         onLog_(options.onLog),
         maxBackoff_(std::min(kWaitMost, options.maxBackoff)) {
     if (maxBackoff_ < Millis(100)) {

@@ -51,7 +51,7 @@ std::string bodyOf(const std::map<std::string, std::string>& feeds, unsigned hol
 }  // namespace
 
 FeedsEngine::FeedsEngine(FeedsOptions options, GrantCallback grant)
-    : EngineBase(options),
+    : EngineBase(options, options.maxAnswerBytes),
       options_(std::move(options)),
       grant_(std::move(grant)),
       table_([this](uint64_t failures) { return backoff(failures); }) {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "answers.h"
-#include "sprites/grant.h"
+#include "sprites/connection.h"
 
 namespace sprites {
 

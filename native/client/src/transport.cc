@@ -65,9 +65,9 @@ void checkUrl(const std::string& server) {
   }
 }
 
-void checkOptions(const TransportOptions& options) {
+void checkOptions(const ConnectionOptions& options, size_t maxAnswerBytes) {
   checkUrl(options.server);
-  if (options.maxAnswerBytes < 1024) {
+  if (maxAnswerBytes < 1024) {
     throw std::invalid_argument("sprites: maxAnswerBytes is at least 1024");
   }
   if (options.connectTimeout <= Millis(0) || options.connectTimeout > std::chrono::hours(24)) {
@@ -284,7 +284,8 @@ struct Transport::Transfer {
 };
 
 struct Transport::State {
-  TransportOptions options;
+  ConnectionOptions options;  // no '/' at the end of its server
+  size_t maxAnswerBytes = 0;
   std::unique_ptr<Watch> watch;              // lives longer than curl's sockets
   std::atomic<const Watch*> waker{nullptr};  // the same, for any thread
   std::unique_ptr<CURLM, MultiEnd> multi;
@@ -372,11 +373,13 @@ struct Transport::State {
   }
 };
 
-Transport::Transport(TransportOptions options) : state_(std::make_unique<State>()) {
+Transport::Transport(ConnectionOptions options, size_t maxAnswerBytes)
+    : state_(std::make_unique<State>()) {
   initCurl();
   while (!options.server.empty() && options.server.back() == '/') options.server.pop_back();
-  checkOptions(options);
+  checkOptions(options, maxAnswerBytes);
   state_->options = std::move(options);
+  state_->maxAnswerBytes = maxAnswerBytes;
   state_->multi.reset(curl_multi_init());
   // Where descriptors are short curl gives one that nothing wakes.
   if (!state_->multi || curl_multi_wakeup(state_->multi.get()) != CURLM_OK)
@@ -391,7 +394,7 @@ RequestId Transport::start(const Request& request, const std::string& header) {
   CURL* easy = transfer->easy.get();
   if (easy == nullptr) throw std::bad_alloc();
   transfer->id = ++state_->lastId;
-  transfer->maxAnswer = state_->options.maxAnswerBytes;
+  transfer->maxAnswer = state_->maxAnswerBytes;
   transfer->line = (request.method == Method::kPost ? "POST " : "GET ") + shortened(request.path);
 
   transfer->path = request.path;

@@ -25,9 +25,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
+
+#include "sprites/connection.h"
 
 namespace sprites {
 
@@ -60,21 +61,11 @@ struct Reply {
   std::string line;  // for a log: the method and the path, its id cut short
 };
 
-/** How requests are made. */
-struct TransportOptions {
-  std::string server;  // no '/' at its end
-  std::string caFile;
-  Millis connectTimeout{0};
-  size_t maxAnswerBytes = 0;
-  std::optional<std::string> proxy;  // nothing: what the environment says; "": none
-  std::vector<std::string> headers;
-};
-
 /** Not for two threads at once, but for wake(), which is for any thread while this lives. */
 class Transport {
  public:
   /** Throws std::invalid_argument for options out of bounds, std::runtime_error without curl. */
-  explicit Transport(TransportOptions options);
+  Transport(ConnectionOptions options, size_t maxAnswerBytes);
   ~Transport();
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;

@@ -1,6 +1,6 @@
 # From a checkout:  vcpkg install sprites --overlay-ports=native/client/vcpkg
 set(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/..")
-vcpkg_cmake_configure(SOURCE_PATH "${SOURCE_PATH}" OPTIONS -DSPRITES_EXAMPLES=OFF)
+vcpkg_cmake_configure(SOURCE_PATH "${SOURCE_PATH}")
 vcpkg_cmake_install()
 vcpkg_cmake_config_fixup(CONFIG_PATH lib/cmake/sprites)
 vcpkg_fixup_pkgconfig()

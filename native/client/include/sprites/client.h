@@ -57,7 +57,7 @@
 #include <utility>
 #include <vector>
 
-#include "sprites/grant.h"
+#include "sprites/connection.h"
 #include "sprites/version.h"
 
 namespace sprites {
@@ -211,10 +211,7 @@ class SpriteCallback {
 };
 
 /** How a client is to behave. Copied by the client; changes after that have no effect. */
-struct Options {
-  /** The server: http or https, host, port and perhaps a path before the routes. */
-  std::string server = "http://127.0.0.1:8080";
-
+struct Options : ConnectionOptions {
   /**
    * A sprite has entered by `edge`. `json` is the sprite as its thrower wrote it: one JSON object
    * in UTF-8 that a stranger made; readSprite() of sprites/sprite.h checks it. The reference is
@@ -232,15 +229,6 @@ struct Options {
   /** What onResume said last: the client takes up that place, if the server still knows it. */
   std::optional<Resume> resume;
 
-  /** One line for each request that ended and each change of state; no id is in it whole. */
-  std::function<void(const std::string& line)> onLog;
-
-  /** The proxy to use, a URL; "": none; not set: what the environment says, as libcurl reads it. */
-  std::optional<std::string> proxy;
-
-  /** More header lines for each request, such as "Authorization: Bearer x". */
-  std::vector<std::string> headers;
-
   /** Seconds the server may hold a poll: 5 up to what it allows (more counts as that); 0: its own.
    */
   unsigned hold = 0;
@@ -254,9 +242,6 @@ struct Options {
   /** An answer of the server longer than this many bytes is dropped, and counts as no answer. */
   size_t maxAnswerBytes = size_t{8} << 20;
 
-  /** For a connection to be made, name look-up and TLS included. */
-  std::chrono::milliseconds connectTimeout{10000};
-
   /** For each answer, a poll's apart (that has its hold, a fourth of it and 15 s more); a throw has
    * 1 s more for each 16 kB. */
   std::chrono::milliseconds answerTimeout{10000};
@@ -266,12 +251,6 @@ struct Options {
 
   /** ...and how often it may fail, or find its place gone, while there is contact. At least 1. */
   unsigned throwAttempts = 5;
-
-  /** The longest wait between two tries for contact; the first are shorter. At least 100 ms. */
-  std::chrono::milliseconds maxBackoff{15000};
-
-  /** PEM file of the authorities to trust for https; empty: the system's. */
-  std::string caFile;
 };
 
 /** What a client has counted since it was made. */

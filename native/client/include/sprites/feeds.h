@@ -39,7 +39,7 @@
 #include <string>
 #include <vector>
 
-#include "sprites/grant.h"
+#include "sprites/connection.h"
 #include "sprites/version.h"
 
 namespace sprites {
@@ -110,10 +110,7 @@ struct FeedHeld {
 constexpr size_t kFeedsMost = 32;  ///< keys that one Feeds may watch
 
 /** How to watch. Copied by the client; changes after that have no effect. */
-struct FeedsOptions {
-  /** The server: http or https, host, port and perhaps a path before the routes. */
-  std::string server = "http://127.0.0.1:8080";
-
+struct FeedsOptions : ConnectionOptions {
   /**
    * Takes patches from the server where they are shorter than the value, and tells them. The value
    * is whole all the same.
@@ -129,26 +126,8 @@ struct FeedsOptions {
   /** The state has changed, or why it is so. */
   std::function<void(const FeedsStateChange& change)> onState;
 
-  /** One line for each request that ended and each change of state. */
-  std::function<void(const std::string& line)> onLog;
-
-  /** The proxy to use, a URL; "": none; not set: what the environment says, as libcurl reads it. */
-  std::optional<std::string> proxy;
-
-  /** More header lines for each request, such as "Authorization: Bearer x". */
-  std::vector<std::string> headers;
-
   /** An answer of the server longer than this many bytes is dropped, and counts as no answer. */
   size_t maxAnswerBytes = size_t{64} << 20;
-
-  /** For a connection to be made, name look-up and TLS included. */
-  std::chrono::milliseconds connectTimeout{10000};
-
-  /** The longest wait between two tries; the first are shorter. At least 100 ms. */
-  std::chrono::milliseconds maxBackoff{15000};
-
-  /** PEM file of the authorities to trust for https; empty: the system's. */
-  std::string caFile;
 };
 
 /** All feeds of one server that a program watches. Neither copied nor moved. */
