@@ -83,7 +83,7 @@ t.test('built for Windows, by Wine', { skip: SANITIZING || noWindows }, async (t
 /** Plays all scenarios; those again that chance can spoil (`plays`). */
 function playAll(t, { scenarios }, play, stageFor) {
   t.jobs = 16; // most of the time they wait
-  for (const scenario of scenarios) {
+  for (const scenario of scenarios.filter(({ slow }) => !slow)) {
     t.test(scenario.name, async (t) => {
       const wanted = Object.entries(scenario.sees);
       let seen;

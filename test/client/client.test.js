@@ -190,22 +190,6 @@ t.test('an answer too long to read is refused before it is read', async (t) => {
   await client.leave();
 });
 
-t.test(
-  'waits grow with each failure, are spread over their length, and end at a bound',
-  async (t) => {
-    const at = [];
-    const reset = () => {
-      at.push(clock.now());
-      return RESET;
-    };
-    const { client, clock } = start({ poll: [reset], place: [reset] });
-    await clock.until(() => at.length === 9);
-    const waits = at.slice(1).map((time, i) => time - at[i]);
-    t.same(waits, [250, 500, 1000, 2000, 4000, 7500, 7500, 7500]);
-    await client.leave();
-  }
-);
-
 t.test('after a stop no join is sent for a grant that comes late', async (t) => {
   let give;
   const grant = () => new Promise((resolve) => (give = resolve));
@@ -215,55 +199,6 @@ t.test('after a stop no join is sent for a grant that comes late', async (t) => 
   give('token');
   await clock.settle();
   t.equal(fetch.calls.length, 0);
-});
-
-t.test('"retry" beside sprites: they are handed out first; one of a year is bounded', async (t) => {
-  const last = answer(200, { seq: 1, sprites: [{ seq: 1, from: 'up', sprite: {} }], retry: 3e10 });
-  const { client, clock, fetch, seen } = start({ poll: [last, HANG] });
-  await clock.until(() => fetch.of('poll').length === 2);
-  t.same(seen.sprites, [1]);
-  t.equal(clock.now(), 600_000);
-  await client.leave();
-});
-
-t.test('long polls cut off in their middle, twice: it asks for a shorter hold', async (t) => {
-  const { client, clock, fetch } = start(
-    { poll: [HANG, sprites(1), HANG, sprites(2), HANG] },
-    {
-      limits: { pollSlack: -90_000 } // so that it is cut off after a minute
-    }
-  );
-  await clock.until(() => fetch.of('poll').length === 5);
-  t.same(
-    fetch.of('poll').map(({ url }) => url.searchParams.get('hold')),
-    ['120', '120', '120', '45', '45']
-  );
-  await client.leave();
-});
-
-t.test('a gateway that answers for the server after a minute cuts off as well', async (t) => {
-  const timers = new Clock();
-  const late = () =>
-    new Promise((go) => timers.setTimeout(() => go(answer(504, '<html>')), 60_000));
-  const { client, fetch, seen } = start({ poll: [late, late, HANG] }, { timers });
-  await timers.pass(170_000);
-  const holds = fetch.of('poll').map(({ url }) => url.searchParams.get('hold'));
-  t.same(holds, ['120', '120', '45']);
-  t.same(seen.states, ['joining', 'online']);
-  client.stop();
-});
-
-t.test('long polls cut off now and then: the hold stays', async (t) => {
-  const timers = new Clock();
-  const late = () => new Promise((go) => timers.setTimeout(() => go(sprites()), 20_000));
-  const { client, fetch } = start(
-    { poll: [HANG, late, late, HANG, late, HANG] },
-    { timers, limits: { pollSlack: -90_000 } }
-  );
-  await timers.until(() => fetch.of('poll').length === 6);
-  const holds = fetch.of('poll').map(({ url }) => url.searchParams.get('hold'));
-  t.same(holds, Array(6).fill('120'));
-  await client.leave();
 });
 
 t.test('superseded: it says so, and joins anew; a program may stop it instead', async (t) => {
@@ -427,18 +362,6 @@ t.test('a time that is too long for a timer is not over at once', async (t) => {
   globalThis.setTimeout = (_, ms) => times.push(ms);
   for (const ms of [5, 2 ** 31, 1e300, Infinity]) globalTimers().setTimeout(() => {}, ms);
   t.strictSame(times, [5, ...Array.from({ length: 3 }, () => 2 ** 31 - 1)]);
-});
-
-t.test('busy after no answer proves nothing: it is asked again, for a minute', async (t) => {
-  const { client, clock } = start({
-    poll: [HANG],
-    throw: [RESET, problem(429, 'too-many-throws', BUSY)]
-  });
-  await clock.settle();
-  const outcome = await inTime(clock, client.throw('left', {}, { patience: 1000 }));
-  t.match(outcome, { thrown: null, state: 'unanswered' });
-  t.ok(clock.now() > 50_000);
-  await client.leave();
 });
 
 t.test('a number of another place is never sent from this one: unknown', async (t) => {

@@ -172,24 +172,6 @@ t.test('what a callback throws is an uncaught error, and the others are told', a
   feeds.close();
 });
 
-t.test('a poll cut off after long is no loss of contact, but the next one is', async (t) => {
-  const states = [];
-  const holds = [];
-  const fetch = async (url, { body }) => {
-    holds.push(JSON.parse(body).hold);
-    if (holds.length === 1) return new Response(JSON.stringify({ items: [value(1)] }));
-    if (holds.length === 2) await new Promise((resolve) => clock.setTimeout(resolve, 10_000));
-    throw new TypeError('fetch failed');
-  };
-  const onState = (state, { why }) => states.push([state, why, clock.now()]);
-  const { feeds, clock } = start([], { fetch, onState });
-  feeds.watch('a', () => {});
-  await clock.until(() => states.length === 3);
-  t.same(states.at(-1), ['offline', 'network', 10_250]);
-  t.same(holds.slice(0, 3), [5, 55, 5]);
-  feeds.close();
-});
-
 t.test('a program that takes its time to give no grant has cut off no poll', async (t) => {
   let given = 0;
   const grant = async () => {
@@ -205,55 +187,6 @@ t.test('a program that takes its time to give no grant has cut off no poll', asy
   t.same(states, ['asking', 'online', 'offline: no-grant']);
   feeds.close();
 });
-
-t.test('grants that end while polls are parked are no loss of contact', async (t) => {
-  const grants = [];
-  const ended = JSON.parse(problem(401, 'grant-expired').body);
-  const fetch = async (url, { headers }) => {
-    grants.push(headers.authorization);
-    if (grants.length === 1) return new Response(JSON.stringify({ items: [value(1)] }));
-    await new Promise((resolve) => clock.setTimeout(resolve, 20_000));
-    return new Response(JSON.stringify(ended), { status: 401 });
-  };
-  const grant = () => `grant${grants.length}`;
-  const { feeds, clock, states } = start([], { grant, fetch });
-  feeds.watch('a', () => {});
-  await clock.pass(70_000);
-  const given = [0, 0, 2, 3, 4].map((n) => `Bearer grant${n}`);
-  t.same(grants, given, 'a new one at once');
-  t.same(states, ['asking', 'online']);
-  feeds.close();
-});
-
-const broken = () => Promise.reject(new TypeError('fetch failed'));
-const byGateway = () => new Response('<html>', { status: 504 });
-
-for (const [how, cut] of Object.entries({ broken, byGateway }))
-  t.test(`where two long polls in a row are cut off the hold gets shorter: ${how}`, async (t) => {
-    const holds = [];
-    // Something between cuts off after 20 s what is silent, and lets shorter polls through.
-    const fetch = (url, { body }) =>
-      new Promise((resolve) => {
-        const { hold, feeds } = JSON.parse(body);
-        holds.push(hold);
-        const isFirst = feeds.a === 'none';
-        const end = () => {
-          const item = isFirst ? value(1) : { feed: 'a', cursor: 'e1-1' };
-          resolve(new Response(JSON.stringify({ items: [item] })));
-        };
-        if (isFirst) end();
-        else if (hold < 20) clock.setTimeout(end, hold * 1000);
-        else clock.setTimeout(() => resolve(cut()), 20_000);
-      });
-    const { feeds, clock, states } = start([], { fetch, random: () => 0 });
-    feeds.watch('a', () => {});
-    await clock.pass(200_000);
-    t.same(states, ['asking', 'online'], 'it stays online over both');
-    t.same(holds.slice(0, 2), [5, 55]);
-    t.ok(holds.filter((hold) => hold > 20).length <= 3, holds.join());
-    t.equal(holds.at(-1), 15, 'three quarters of the time it took');
-    feeds.close();
-  });
 
 t.test('wake ends a wait of its own, and none that the server asked for', async (t) => {
   const own = start([RESET, items(value(1)), HANG]);

@@ -34,6 +34,7 @@ function onClock(scenario) {
     if (entry === 'hang') return HANG;
     return async ({ url }) => {
       await held.until(entry.after);
+      if (entry.late) await new Promise((go) => clock.setTimeout(go, entry.late));
       if (entry.reset) return RESET;
       const { status, body, headers, location, half } = entry;
       if (location === undefined) return { ...answer(status, body, headers), half };

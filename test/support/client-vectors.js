@@ -134,7 +134,6 @@ export async function playClient(stage, { begins = 'online', does = [], sees }) 
  */
 export async function playFeeds(stage, { does = [], sees }) {
   const posts = () => stage.requests.filter(({ method }) => method === 'POST');
-  const asks = () => posts().map(({ body }) => JSON.parse(body));
   const gets = () => stage.requests.filter(({ method }) => method === 'GET');
   for (const { afterAsks = 0, ...step } of does) {
     await stage.until(() => posts().length >= afterAsks);
@@ -142,18 +141,21 @@ export async function playFeeds(stage, { does = [], sees }) {
       if (step[what] !== undefined) stage[what](step[what]);
     }
   }
+  const first = Math.max(lengthOf(sees.asks), lengthOf(sees.holds));
   await stage.until(
     () =>
-      posts().length >= Math.max(lengthOf(sees.asks), lengthOf(sees.grants)) &&
+      posts().length >= Math.max(first, lengthOf(sees.grants)) &&
       gets().length >= lengthOf(sees.gets) &&
       isTold(stage, sees)
   );
   await stage.end();
-  const first = asks().slice(0, Math.max(lengthOf(sees.asks), lengthOf(sees.holds)));
+  const asked = posts()
+    .slice(0, first)
+    .map(({ body }) => JSON.parse(body));
   return {
     ...stage.seen,
-    asks: first.map(({ feeds }) => feeds),
-    holds: first.map(({ hold = null }) => hold),
+    asks: asked.map(({ feeds }) => feeds),
+    holds: asked.map(({ hold = null }) => hold),
     gets: gets().map(({ target }) => target),
     grants: posts().map(({ grant }) => grant)
   };
