@@ -1,30 +1,75 @@
 /**
- * What npm run bench:feeds measures, what of it is held to what, and its tables.
+ * What npm run bench:feeds measures, when a contender counts as broken, what Sprites is held to, and the tables.
  */
 import { Histogram } from '../../lib/swarm/histogram.js';
 import { fine, judged, number as cell, tableOf, tenth, whole } from './figures.js';
 
 const MEGABYTE = 2 ** 20;
 
+/** The work that the study steps up until a contender breaks. */
+export const STEPPED = {
+  ...{ name: '165 KB a second to 120', connections: 120, bytes: 165000, every: 1 }
+};
+
 /**
- * The cells: so many watchers, a document of so many bytes every so many seconds; with `patch` so
- * many bytes of it change, and that is what is published. `ws` is what the server's CPU a document
- * may be of that of ws; `short` whether the short run has it.
+ * The work of the cells: so many watchers, a document of so many bytes every so many seconds; with `patch` so
+ * many bytes of it change, and that is what is published; with `grow` there are so many new ones a second while it is
+ * measured, so that in the end there are all. `ws` is what the server's CPU a document may be of that of ws; `short` whether
+ * a short run has it; `only` where the usual run alone has it, or the study.
  */
-export const CELLS = [
-  { name: '165 KB/s to 120', connections: 120, bytes: 165000, every: 1, ws: 1, short: true },
-  { name: '165 KB/s to 410', connections: 410, bytes: 165000, every: 1, ws: 1 },
-  { name: '165 KB/s to 2,000', connections: 2000, bytes: 165000, every: 1, ws: 1 },
-  { name: '5 KB/s to 4,000', connections: 4000, bytes: 5000, every: 1, ws: 0.5, short: true },
-  { name: '10 KB/s to 2,000', connections: 2000, bytes: 10000, every: 1 },
-  { name: '10 KB every 2 s to 4,000', connections: 4000, bytes: 10000, every: 2 },
-  { name: '200-byte patch/s to 15,000', connections: 15000, bytes: 10000, patch: 200, every: 1 }
+const WORKS = [
+  { ...STEPPED, ws: 1, short: true },
+  { ...STEPPED, name: '165 KB a second to 410', connections: 410, ws: 1, only: 'usual' },
+  { ...STEPPED, name: '165 KB a second to 2,000', connections: 2000, ws: 1, only: 'usual' },
+  {
+    ...{ name: '5 KB a second to 4,000', connections: 4000, bytes: 5000, every: 1, ws: 0.5 },
+    ...{ short: true, only: 'usual' }
+  },
+  {
+    ...{ name: '5 KB a second to 4,000, ten new ones a second', connections: 4000, bytes: 5000 },
+    ...{ every: 1, grow: 10, short: true, only: 'study' }
+  },
+  { name: '10 KB a second to 2,000', connections: 2000, bytes: 10000, every: 1 },
+  { name: '10 KB every two seconds to 4,000', connections: 4000, bytes: 10000, every: 2 },
+  {
+    ...{ name: '200-byte patch a second to 15,000', connections: 15000, bytes: 10000, patch: 200 },
+    ...{ every: 1, only: 'usual' }
+  }
 ];
 
-/** What the server is held to, in every cell. */
+/** Each work as it is, with a tenth that reads nothing, and with all cut off for two seconds. */
+export const CHANGES = {
+  none: { suffix: '' },
+  stalled: { suffix: ', a tenth stalled', stalled: 0.1 },
+  cut: { suffix: ', cut off for 2 s', cut: 2 }
+};
+
+/** Publications there must be for a cut: some before it, one while it lasts, two after. */
+const OF_A_CUT = 6;
+const SECONDS_OF_A_CUT = 8;
+
+/**
+ * @param {{study: boolean, short: boolean, changes: string[], seconds: number}} options
+ * @returns {object[]} the cells: what the load generator is to do, with a name and what it is held to
+ */
+export const cellsOf = ({ study, short, changes, seconds }) =>
+  WORKS.filter(
+    (work) => work.only !== (study ? 'usual' : 'study') && (work.short || !short)
+  ).flatMap((work) =>
+    changes.map((change) => {
+      const { suffix, ...how } = CHANGES[change];
+      const enough = how.cut
+        ? Math.max(seconds, SECONDS_OF_A_CUT, OF_A_CUT * work.every)
+        : Math.max(seconds, 2 * work.every);
+      return { ...work, ...how, name: work.name + suffix, seconds: enough };
+    })
+  );
+
+/** In bytes, milliseconds, and as a multiple of what it takes without a grant. */
 const HELD = { growth: 60 * MEGABYTE, late: 2000, stall: 10, grant: 1.1 };
 
 const megabytes = (bytes) => tenth.format(bytes / MEGABYTE);
+const percent = (share) => `${tenth.format(share * 100)}%`;
 
 /**
  * The figures of one contender in one cell.
@@ -32,36 +77,123 @@ const megabytes = (bytes) => tenth.format(bytes / MEGABYTE);
  * @param {object} result of the load generator
  * @param {{longestStall?: number, longestWork?: number}} [turns] milliseconds: the longest of the
  *     server's event loop, by the wall and of CPU
- * @returns {object} microseconds of CPU a document, bytes, milliseconds, counts
+ * @returns {object} microseconds of CPU a document, bytes, milliseconds, counts; `missed`, the share of documents that did not
+ *     come and that no newer one replaced; `load`, the load generator's share of its core; `times`, what resident size grew
+ *     to, as a multiple of what it was when the measuring began; of clients that were cut off how many got `cutAll` that they
+ *     had missed, `cutNewest` or nothing before the next (`cutNext`), and after how long, `cutWait`
  */
 export function figuresOf(result, { longestStall: stall, longestWork: work } = {}) {
+  const { documents, missing, skipped, repeated, unpublished, seconds } = result;
   const lateness = new Histogram().add(result.lateness);
   const [p50, p99, p999] = lateness
     .percentiles([50, 99, 99.9])
     .map((ns) => (ns === null ? null : ns / 1e6));
+  const due = documents + skipped + missing;
+  const { cutAll, cutNewest, cutNext } = result;
+  const came = cutAll + cutNewest + cutNext;
   return {
-    documents: result.documents,
-    rate: result.documents / result.seconds,
-    cpu: result.documents > 0 ? (result.cpu / result.documents) * 1e6 : null,
-    loadCpu: result.documents > 0 ? (result.loadCpu / result.documents) * 1e6 : null,
+    ...{ documents, skipped, missing, repeated, unpublished, stall, work, p50, p99, p999 },
+    rate: documents / seconds,
+    cpu: documents > 0 ? (result.cpu / documents) * 1e6 : null,
     resident: result.residentPeak,
     growth: result.residentPeak - result.residentBefore,
+    times: result.residentPeak / result.residentWarm,
     sockets: Math.max(0, result.socketsPeak - result.socketsBefore),
-    p50,
-    p99,
-    p999,
-    max: result.documents > 0 ? result.latest / 1000 : null,
-    skipped: result.skipped,
-    missing: result.missing,
-    repeated: result.repeated,
-    unpublished: result.unpublished,
-    stall,
-    work
+    max: documents > 0 ? result.latest / 1000 : null,
+    missed: due > 0 ? missing / due : 1,
+    load: result.loadCpu / seconds,
+    ...{ cutAll, cutNewest, cutNext, cutWait: came > 0 ? result.cutWait / came / 1000 : null }
   };
 }
 
+/** From here on it may be the load generator that is late, not the contender. */
+const LOAD_LIMIT = 0.9;
+
+/**
+ * @param {object} row of `figuresOf`, or {failed}
+ * @returns {string | null} why a contender is broken
+ */
+export function whyBroken(row) {
+  if (row.failed !== undefined) return row.failed;
+  const load = row.load > LOAD_LIMIT ? ' (the load generator is at its limit)' : '';
+  if (row.missed > 0.01) return `${percent(row.missed)} missing${load}`;
+  if (row.p99 === null) return 'nothing came';
+  if (row.p99 > 1000) return `p99 ${tenth.format(row.p99 / 1000)} s late${load}`;
+  if (row.times >= 2) return `resident size ${tenth.format(row.times)} times`;
+  return null;
+}
+
+/** By so many times a rung of the search has more clients than the one below it. */
+const RUNG = 4 / 3;
+
+/** The numbers of clients a search may try: each a third more than the one before, `most` the last. */
+function rungsOf(first, most) {
+  const rungs = [];
+  for (let next = first; next < most; next = Math.round(next * RUNG)) rungs.push(next);
+  return [...rungs, most];
+}
+
+/**
+ * How many clients might be the most, for the search to begin there: with so many a core is full, going
+ * by the CPU of a document to few.
+ *
+ * @param {object} [row] of `figuresOf`, or {failed}
+ * @returns {number | undefined}
+ */
+export const mostOf = (row) =>
+  row?.cpu > 0 ? Math.round(1e6 / (row.cpu * STEPPED.every)) : undefined;
+
+/**
+ * Searches the number of clients at which one breaks. The numbers it tries are the same for all contenders,
+ * each a third more than the one below. It begins where `guess` says, and goes up while it holds or down
+ * while it breaks: what is found does not depend on the guess, unless one breaks with fewer and holds
+ * with more. What is found must hold for `held` seconds, else the next below is tried.
+ *
+ * @param {(connections: number, seconds: number) => Promise<object>} measure gives a row
+ * @param {{first: number, most: number, seconds: number, held: number, guess?: number}} options
+ * @returns {Promise<{holds: number, breaks: number|null, why: string|null, steps: object[]}>} `holds`
+ *     clients were served; at `breaks` it broke, where that is not beyond `most`
+ */
+export async function searchBreak(measure, { first, most, seconds, held, guess = first }) {
+  const rungs = rungsOf(first, most);
+  const steps = [];
+  const attempt = async (connections, length) => {
+    const row = await measure(connections, length);
+    const why = whyBroken(row);
+    steps.push({ connections, seconds: length, why, row });
+    return why;
+  };
+  // Rungs are named by their place: `low` holds, -1 where none does; `high` breaks.
+  let low = -1;
+  let high = rungs.length;
+  let why = null;
+  let next = Math.max(
+    0,
+    rungs.findLastIndex((connections) => connections <= guess)
+  );
+  while (high - low > 1) {
+    const failed = await attempt(rungs[next], seconds);
+    if (failed === null) {
+      low = next;
+      next += 1;
+    } else {
+      [high, why] = [next, failed];
+      next -= 1;
+    }
+  }
+  for (; low >= 0; --low) {
+    const failed = await attempt(rungs[low], held);
+    if (failed === null) break;
+    [high, why] = [low, `${failed}, within ${held} s`];
+  }
+  return { holds: rungs[low] ?? 0, breaks: rungs[high] ?? null, why, steps };
+}
+
 /** Of these figures the worst round counts; of all others the median. */
-const WORST = ['growth', 'max', 'skipped', 'missing', 'repeated', 'unpublished', 'stall', 'work'];
+const WORST = [
+  ...['growth', 'max', 'skipped', 'missing', 'missed', 'repeated', 'unpublished', 'stall', 'work'],
+  ...['times', 'load']
+];
 
 /**
  * The figures of several rounds of one contender in one cell as one.
@@ -80,6 +212,19 @@ export function together(rounds) {
   return row;
 }
 
+/** What the clients that were cut off got. */
+function cutText({ cutAll, cutNewest, cutNext, cutWait }) {
+  const came = cutAll + cutNewest + cutNext;
+  if (came === 0) return 'nothing came';
+  const parts = [
+    [cutAll, 'all they missed'],
+    [cutNewest, 'the newest'],
+    [cutNext, 'nothing before the next']
+  ].filter(([clients]) => clients > 0);
+  const texts = parts.map(([clients, what]) => `${percent(clients / came)} ${what}`);
+  return `${texts.join(', ')}, after ${cell(cutWait, whole)} ms`;
+}
+
 const COLUMNS = {
   'documents/s': ({ rate }) => cell(rate, whole),
   'CPU a document': ({ cpu }) => `${cell(cpu)} µs`,
@@ -88,28 +233,81 @@ const COLUMNS = {
   sockets: ({ sockets }) => `${megabytes(sockets)} MB`,
   'late p50': ({ p50 }) => `${cell(p50)} ms`,
   p99: ({ p99 }) => cell(p99),
+  'p99.9': ({ p999 }) => cell(p999),
   max: ({ max }) => cell(max),
   skipped: ({ skipped }) => cell(skipped, whole),
-  missing: ({ missing }) => cell(missing, whole),
+  missing: ({ missing, missed }) =>
+    `${cell(missing, whole)}${missing > 0 ? ` (${percent(missed)})` : ''}`,
   'stall (CPU)': ({ stall, work }) =>
-    stall === undefined ? '-' : `${cell(stall)} ms (${cell(work)})`
+    stall === undefined ? '-' : `${cell(stall)} ms (${cell(work)})`,
+  load: ({ load }) => percent(Math.max(0, load))
 };
+const CUT_COLUMN = { 'reconnected clients got': cutText };
+
+const named = (rows) => Object.entries(rows).map(([name, row]) => ({ name, ...row }));
 
 /**
- * @param {Record<string, object>} rows by contender: figuresOf, or {failed}
+ * @param {{rows: Record<string, object>, cut?: number}} cell its rows by contender: figuresOf, or {failed}
  * @param {(name: string) => string} titleOf
  * @returns {string} the table of one cell, in Markdown
  */
-export const table = (rows, titleOf) =>
+export const table = ({ rows, cut }, titleOf) =>
+  tableOf({ server: ({ name }) => titleOf(name), ...COLUMNS, ...(cut && CUT_COLUMN) }, named(rows));
+
+/** Where one broke, in words. */
+const breaksAt = ({ breaks }, most) =>
+  breaks === null ? `more than ${whole.format(most)}` : whole.format(breaks);
+
+/**
+ * @param {{breaks: Record<string, object>, most: number, held: number}} study `breaks` by contender: of searchBreak()
+ * @param {(name: string) => string} titleOf
+ * @returns {string} where each one breaks
+ */
+export const breakTable = ({ breaks, most, held }, titleOf) =>
   tableOf(
-    { server: ({ name }) => titleOf(name), ...COLUMNS },
-    Object.entries(rows).map(([name, row]) => ({ name, ...row }))
+    {
+      server: ({ name }) => titleOf(name),
+      [`held for ${held} s`]: ({ holds }) => whole.format(holds),
+      'breaks at': (found) => breaksAt(found, most),
+      by: ({ why }) => why ?? '-'
+    },
+    named(breaks)
   );
+
+/**
+ * One line a contender, over the cells without stalled or cut off clients: the table of test/README.md.
+ *
+ * @param {{cells: object[], breaks: Record<string, object>, most: number}} study what --json FILE has of one
+ * @param {(name: string) => string} titleOf
+ * @returns {string} empty where none of these cells was measured
+ */
+export function summaryTable({ cells, breaks, most }, titleOf) {
+  const plain = cells.filter(({ stalled, cut }) => !stalled && !cut);
+  if (plain.length === 0) return '';
+  const ofCell = ({ name, rows }) => [
+    name,
+    ({ name }) => {
+      const { failed, cpu, p99 } = rows[name];
+      return failed ?? `${cell(cpu)}; ${cell(p99)}`;
+    }
+  ];
+  const columns = {
+    server: ({ name }) => titleOf(name),
+    ...Object.fromEntries(plain.map(ofCell)),
+    ...(Object.keys(breaks).length > 0 && {
+      'breaks at': ({ name }) => breaksAt(breaks[name], most)
+    })
+  };
+  return tableOf(
+    columns,
+    Object.keys(plain[0].rows).map((name) => ({ name }))
+  );
+}
 
 /**
  * Compares the figures of Sprites in one cell with what is promised.
  *
- * @param {object} of one of CELLS
+ * @param {object} of one of cellsOf()
  * @param {Record<string, object>} rows
  * @returns {{figure: string, value: string, holds: boolean}[]}
  */

@@ -2,8 +2,6 @@ import { execFile, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 
@@ -13,24 +11,20 @@ import { Histogram } from '../../lib/swarm/histogram.js';
 import { listening } from '../support/addresses.js';
 import { documentAt } from '../support/documents.js';
 import { buildWatchers, startLoad, TOKEN, withTurns } from './contenders.js';
-import * as feeds from './feed-figures.js';
 import {
-  addRound,
-  areApart,
+  breakTable,
   cellsOf,
-  CHANGING,
+  figuresOf,
   mostOf,
-  rowOf,
   searchBreak,
   STEPPED,
-  STEPPED_CELL,
+  summaryTable,
+  table,
   together,
+  verdicts,
   whyBroken
-} from './transports/cells.js';
-import { agreement, comparison, MEASURED, studyIn } from './transports/compare.js';
-import { contenders, feedContenders } from './transports/contenders.js';
-import { commandOf } from './transports/run.js';
-import { breakTable, cellTable, limitText, summaryTable, verdict } from './transports/tables.js';
+} from './feed-figures.js';
+import { CHANGING, contenders, feedContenders } from './transports/contenders.js';
 
 /**
  * The benchmark of feeds and the transport study: their load generator's reader of each wire format against a
@@ -215,24 +209,24 @@ const result = (more = {}) => ({
 });
 
 t.test('the cells', async (t) => {
-  const long = cellsOf({ short: false, seconds: 6 });
-  t.equal(long.length, 12);
-  t.equal(new Set(long.map(({ name }) => name)).size, 12);
-  for (const { every, cut, seconds } of long.filter(({ cut }) => cut)) {
+  const all = { changes: ['none', 'stalled', 'cut'], seconds: 6 };
+  const namesOf = (how) => cellsOf({ ...all, ...how }).map(({ name }) => name);
+  const study = cellsOf({ ...all, study: true });
+  t.equal(study.length, 12);
+  t.equal(new Set(namesOf({ study: true })).size, 12);
+  for (const { every, cut, seconds } of study.filter(({ cut }) => cut)) {
     const before = Math.floor(seconds / every / 2) + 1;
     const back = (before - 1) * every + 0.3 * every + cut;
     t.ok(seconds - every > back, 'something is published after all are back');
   }
-  t.equal(cellsOf({ short: true, seconds: 3 }).length, 2);
-  const plain = cellsOf({ plain: true, seconds: 6 });
-  t.strictSame(
-    plain,
-    long.filter(({ stalled, cut }) => !stalled && !cut)
-  );
+  t.equal(namesOf({ changes: ['none', 'stalled'] }).length, 14);
+  const short = [STEPPED.name, '5 KB a second to 4,000'];
+  t.strictSame(namesOf({ short: true, changes: ['none'] }), short);
+  t.match(namesOf({ short: true, study: true, changes: ['none'] })[1], /^5 KB .* ten new ones/);
 });
 
 t.test('why a contender is broken', async (t) => {
-  const of = (more) => whyBroken(rowOf({}, result(more)));
+  const of = (more) => whyBroken(figuresOf(result(more)));
   t.equal(of({}), null);
   t.match(of({ missing: 3 }), '1.5% missing');
   t.equal(of({ missing: 2 }), null, 'at most one in a hundred');
@@ -250,9 +244,11 @@ t.test('the search for the number at which one breaks', async (t) => {
     const measure = async (connections, seconds) => {
       tried.push([connections, seconds]);
       const late = connections > (seconds === 60 ? minute : limit);
-      return rowOf({}, result(late ? { lateness: [[34000, 200]] } : {}));
+      return figuresOf(result(late ? { lateness: [[34000, 200]] } : {}));
     };
-    const found = await searchBreak(measure, { first: 100, most: 5000, seconds: 6, guess });
+    const found = await searchBreak(measure, {
+      ...{ first: 100, most: 5000, seconds: 6, held: 60, guess }
+    });
     return { ...found, tried };
   };
   const below = await search(1500, { guess: 1000 });
@@ -297,189 +293,36 @@ t.test('a search begins where a core would be full, going by the first cell', as
   t.equal(mostOf({ cpu: 125 }), 8000);
   for (const row of [undefined, { failed: 'it ended' }, { cpu: null }])
     t.equal(mostOf(row), undefined);
-  const first = cellsOf({ short: true, seconds: 3 }).find(({ name }) => name === STEPPED_CELL);
-  const { first: connections, bytes, every } = STEPPED;
-  t.match(first, { connections, bytes, every }, 'it is of the same work');
-});
-
-t.test(
-  'rounds: the lowest times, the highest of what has to fit, and how far they are apart',
-  async (t) => {
-    const round = (cpu, more = {}) => ({ ...rowOf({}, result({ cpu, ...more })) });
-    const row = together([round(0.003, { missing: 3 }), round(0.001, { residentPeak: 3e7 })]);
-    t.match(row, {
-      cpu: 5,
-      resident: 3e7,
-      missing: 3,
-      ranges: { cpu: [5, 15], resident: [2e7, 3e7] }
-    });
-    t.match(together([round(0.001)]), { cpu: 5, ranges: { cpu: [5, 5] } });
-    const nothing = round(0.001, { documents: 0, lateness: [] });
-    t.match(together([nothing, round(0.002)]), { cpu: 10, missed: 1 }, 'nothing is no lowest');
-    t.match(together([nothing]), { cpu: null, p99: null });
-    t.strictSame(together([round(0.001), { failed: 'it ended' }]), { failed: 'it ended' });
-    const cut = (more) => rowOf({ cut: 2 }, result(more));
-    t.strictSame(
-      together([cut({ cutAll: 2, cutWait: 4e5 }), cut({ cutNext: 3, cutWait: 3e5 })]).cut,
-      { ...{ all: 2, newest: 0, next: 3, wait: 100 } }
-    );
-    t.ok(areApart([10, 20], [22.1, 30]));
-    t.ok(areApart([22.1, 30], [10, 20]));
-    t.notOk(areApart([10, 20], [21.9, 30]), 'less than a tenth');
-    t.notOk(areApart([10, 20], [5, 40]));
-    const cells = [];
-    addRound(cells, { name: 'a' }, { ws: round(0.003) });
-    addRound(cells, { name: 'b' }, { ws: round(0.004) });
-    addRound(cells, { name: 'a' }, { ws: round(0.002) });
-    t.match(cells, [
-      { name: 'a', rounds: { length: 2 }, rows: { ws: { cpu: 10 } } },
-      { name: 'b', rounds: { length: 1 }, rows: { ws: { cpu: 20 } } }
-    ]);
-  }
-);
-
-t.test('the command that measures the same, without where it was written', async (t) => {
-  const plain = 'npm run bench:transports';
-  t.equal(commandOf([]), plain);
-  t.equal(commandOf(['--json', 'a b', '--resume', '--minutes=3']), plain);
-  t.equal(commandOf(['--minutes', '3']), plain);
-  t.equal(commandOf(['--cells', '10 KB a', '--most=9']), `${plain} -- --cells '10 KB a' --most=9`);
-});
-
-/** A study of three, in which one cell and the search were done. */
-function study({ theirs = {}, holds = 900, rounds = [{}] } = {}) {
-  const [, , cell] = cellsOf({ short: false, seconds: 6 });
-  const row = rowOf(cell, result({ cutAll: 15, cutNext: 5, cutWait: 4e6 }));
-  const ours = { 'sprites-poll': row, 'sprites-poll-delta': { ...row, cpu: 0.1 } };
-  const cells = [];
-  for (const more of rounds) addRound(cells, cell, { ...ours, ws: { ...row, ...theirs, ...more } });
-  const found = (holds) => ({ holds, breaks: null, why: null, steps: [] });
-  return {
-    machine: { date: 'today', commit: 'abc', loadBefore: 0, loadAfter: 1 },
-    ...{ command: 'npm run bench:transports', versions: ['ws 8'], missing: { bun: 'no <bun>' } },
-    ...{ seconds: 6, rounds: rounds.length, most: 18000, held: 60, minutes: 90 },
-    limit: { [cell.name]: row },
-    bareBreak: found(5000),
-    cells,
-    breaks: { 'sprites-poll': found(1000), 'sprites-poll-delta': found(18000), ws: found(holds) }
-  };
-}
-
-t.test('it is said where another one wins', async (t) => {
-  t.match(verdict(study()), /^Nowhere is another one better .* Where Sprites wins: the number/);
-  const cheaper = verdict(study({ theirs: { cpu: 2 } }));
-  t.match(
-    cheaper,
-    /^Where another one wins: CPU a document: ws, 2.0 µs to 10.0 µs of Sprites, long/
-  );
-  t.match(verdict(study({ theirs: { cpu: 9.5 } })), /^Nowhere/, 'less than a tenth is none');
-  const rounds = [{ cpu: 2 }, { cpu: 9.5 }];
-  t.match(verdict(study({ rounds })), /^Nowhere/, 'one round is as good as ours');
-  t.match(verdict(study({ rounds: [{ cpu: 2 }, { cpu: 8 }] })), /: ws, 2.0 µs to 10.0 µs/);
-  t.match(
-    verdict(study({ holds: 2000 })),
-    /wins: the number of clients .*: ws, 2,000 clients to 1,000/
-  );
-  t.match(verdict(study({ theirs: { failed: 'it ended' } })), /^Nowhere/);
 });
 
 t.test('the tables', async (t) => {
-  const done = study({ theirs: { failed: 'it ended' } });
+  const row = figuresOf(result({ cutAll: 15, cutNext: 5, cutWait: 4e6 }));
+  const titleOf = (name) => feedContenders[name].title;
+  const cell = { name: 'a', rows: { 'sprites-poll': row, ws: { failed: 'it ended' } } };
+  const text = table({ ...cell, cut: 2 }, titleOf);
+  t.match(text, /75.0% all they missed, 25.0% nothing before the next, after 200 ms/);
+  t.match(text, /\| ws \| it ended \|/);
+  t.notMatch(table(cell, titleOf), 'missed');
+  const breaks = {
+    'sprites-poll': { holds: 900, breaks: null, why: null },
+    ws: { holds: 100, breaks: 133, why: 'p99 2.0 s late' }
+  };
+  const study = { cells: [cell, { ...cell, cut: 2 }], breaks, most: 18000, held: 5 };
+  const broken = breakTable(study, titleOf);
+  t.match(broken, /\| held for 5 s \|[^]*\| Sprites, long poll \| 900 \| more than 18,000 \| - \|/);
+  t.match(broken, '| ws | 100 | 133 | p99 2.0 s late |');
   t.match(
-    cellTable(done.cells[0]),
-    /75.0% all they missed, 25.0% nothing before the next, after 200 ms/
+    summaryTable(study, titleOf),
+    /^\| server \| a \| breaks at \|\n.*\n\| .* \| 10.0; 0.0 \| more than 18,000 \|\n.* it ended \| 133 \|$/
   );
-  t.match(cellTable(done.cells[0]), /\| ws \| it ended \|/);
-  const twice = study({ rounds: [{ cpu: 9, p99: 7 }, { cpu: 8 }] });
-  t.match(cellTable(twice.cells[0]), /\| ws \| 8.0–9.0 µs \| .* \| 0.0–7.0 ms \|/);
-  const broken = breakTable({ ...done, held: 5 });
-  t.match(broken, /\| held for 5 s \|[^]*\| ws \| 900 \| more than 18,000 \|/);
-  const full = { load: 0.1, loadCpu: 5 };
-  const limit = Object.entries(done.limit).map(([name, row]) => [name, { ...row, ...full }]);
-  t.match(
-    limitText({ ...done, limit: Object.fromEntries(limit) }),
-    /5.0 µs of its own a document, 10.0% of its core: at most 200,000 .* the server 10.0 µs$/m
-  );
-  t.match(
-    limitText({ ...done, limit: { [limit[0][0]]: { ...limit[0][1], poll: 11 } } }),
-    /the server 10.0 µs, by long poll 11.0$/m
-  );
-  const [[name, row]] = limit;
-  for (const less of [
-    { loadCpu: -113.9, load: -0.014 },
-    { loadCpu: null, load: 0 },
-    { load: 0.004 }
-  ]) {
-    const text = limitText({ ...done, limit: { [name]: { ...row, loadCpu: 5, ...less } } });
-    t.match(
-      text,
-      /own work is within the noise, less than 0.5% of its core, so that says no limit; p99/
-    );
-    t.notMatch(text, /-\d|documents a second/);
-  }
-  const idle = { ...done.cells[0], rows: { ws: { ...twice.cells[0].rows.ws, load: -0.014 } } };
-  t.match(cellTable(idle), /\| < 0.5% \|/);
-  t.equal(summaryTable(done), '', 'its one cell is of a cut or stalled');
+  t.equal(summaryTable({ ...study, cells: study.cells.slice(1) }, titleOf), '');
 });
-
-t.test('two runs are compared by the order of each pair', async (t) => {
-  const of = (values) =>
-    Object.fromEntries(
-      Object.entries(values).map(([name, value]) => [name, { value, range: [value, value] }])
-    );
-  const first = of({ ws: 10, primus: 20, sockjs: 30, nchan: NaN });
-  const told = { first: 3, firstSame: 3, both: 3, bothSame: 3 };
-  const same = { pairs: 3, same: 3, ...told, swapped: [] };
-  t.same(agreement(first, of({ ws: 1, primus: 2, sockjs: 3 })), same);
-  t.same(agreement(first, of({ ws: 2, primus: 2, nchan: 1 })).swapped, [], 'equal is no order');
-  t.same(agreement(first, of({ ws: 12, primus: 9, sockjs: 8, nchan: 1 })), {
-    ...{ pairs: 3, same: 0, first: 3, firstSame: 0, both: 3, bothSame: 0 },
-    swapped: [
-      { pair: ['ws', 'sockjs'], times: 3 },
-      { pair: ['ws', 'primus'], times: 2 },
-      { pair: ['primus', 'sockjs'], times: 1.5 }
-    ]
-  });
-  first.ws.range = [10, 19];
-  const near = agreement(first, of({ ws: 12, primus: 11, sockjs: 30 }));
-  t.match(near, { pairs: 3, same: 2, first: 2, firstSame: 2, both: 2 }, 'two are not told apart');
-  const second = of({ ws: 12, primus: 31, sockjs: 30 });
-  const once = { pairs: 3, same: 2, first: 2, firstSame: 1, both: 1, bothSame: 1 };
-  t.match(agreement(first, second), once, 'the second run tells one apart');
-  const other = study({ theirs: { cpu: 8 }, holds: 2000 });
-  const text = comparison([study({ theirs: { cpu: 15 } }), other]);
-  t.match(text, /^\| CPU .* \| 2 of 3 \| 2 of 3 \| Sprites, long poll and ws: 1.50 times \|$/m);
-  t.match(text, /^\| clients until .* \| 2 of 3 \| 2 of 3 \| .* and ws: 2.00 times \|$/m);
-  t.match(
-    text,
-    /^10 of 12 pairs .*; of those that the first run tells apart, 4 of 6; .* both do, 4 of 6\.$/m
-  );
-  const failed = comparison([study(), study({ theirs: { failed: 'it ended' } })]);
-  t.match(
-    failed,
-    /^\| CPU a document .* \| 1 of 1 \| 1 of 1 \| - \|$/m,
-    'a failed contender is left out'
-  );
-});
-
-t.test(
-  'compare.js compares one run with the published one, and refuses what is none',
-  async (t) => {
-    const program = fileURLToPath(new URL('transports/compare.js', import.meta.url));
-    const compare = (...files) =>
-      spawnSync(process.execPath, [program, ...files], { encoding: 'utf8' });
-    const itself = compare(MEASURED);
-    t.equal(itself.status, 0);
-    t.match(itself.stdout, /^(\d{3,}) of \1 pairs are in the same order; .* (\d{3,}) of \2\.$/m);
-    for (const files of [[], [MEASURED, program], [join(t.testdir(), 'none')], ['a', 'b', 'c']]) {
-      const refused = compare(...files);
-      t.match(refused, { status: 2, stdout: '', stderr: /^compare: / });
-    }
-  }
-);
 
 t.test('test/README.md prints what was measured', async (t) => {
-  const rows = summaryTable(studyIn(MEASURED)).match(/^\|.*$/gm);
+  const study = JSON.parse(
+    gunzipSync(readFileSync(new URL('transports/measured.json.gz', import.meta.url)))
+  );
+  const rows = summaryTable(study, (name) => contenders[name].title).match(/^\|.*$/gm);
   t.equal(rows.length, 2 + Object.keys(contenders).length, 'all of them');
   // It leaves out contenders that others surpass in everything.
   const [, behind] = documentAt('test/README.md').split(`${rows[0]}\n`);
@@ -490,19 +333,19 @@ t.test('test/README.md prints what was measured', async (t) => {
 });
 
 t.test('figures of feeds', async (t) => {
-  const row = feeds.figuresOf(result(), { longestStall: 3, longestWork: 2 });
+  const row = figuresOf(result(), { longestStall: 3, longestWork: 2 });
   t.match(row, { rate: 100, cpu: 10, growth: 1e7, sockets: 0, max: 1.5, stall: 3, work: 2 });
   t.equal(row.p99, 1e-3);
-  const none = feeds.figuresOf(result({ documents: 0, lateness: [] }));
+  const none = figuresOf(result({ documents: 0, lateness: [] }));
   t.match(none, { cpu: null, p50: null, max: null });
 });
 
 t.test('several rounds of feeds', async (t) => {
   const rounds = [0.006, 0.002, 0.004].map((cpu, i) =>
-    feeds.figuresOf(result({ cpu, latest: 1000 * (i + 1) }), { longestStall: 9 - i })
+    figuresOf(result({ cpu, latest: 1000 * (i + 1) }), { longestStall: 9 - i })
   );
-  t.match(feeds.together(rounds), { cpu: 20, max: 3, stall: 9 });
-  t.match(feeds.together([rounds[0], { failed: 'it ended' }]), { failed: 'it ended' });
+  t.match(together(rounds), { cpu: 20, max: 3, stall: 9 });
+  t.match(together([rounds[0], { failed: 'it ended' }]), { failed: 'it ended' });
 });
 
 t.test('the longest turn of a loop, and what of it was its own work', async (t) => {
@@ -550,12 +393,9 @@ t.test('the longest turn of a loop, and what of it was its own work', async (t) 
 });
 
 t.test('what holds of feeds, and what does not', async (t) => {
-  const [cell] = feeds.CELLS.filter(({ ws }) => ws === 0.5);
-  const ws = feeds.figuresOf(result({ cpu: 0.0041 }));
-  const good = feeds.verdicts(cell, {
-    'sprites-poll': feeds.figuresOf(result(), { longestStall: 3 }),
-    ws
-  });
+  const [cell] = cellsOf({ changes: ['none'], seconds: 6 }).filter(({ ws }) => ws === 0.5);
+  const ws = figuresOf(result({ cpu: 0.0041 }));
+  const good = verdicts(cell, { 'sprites-poll': figuresOf(result(), { longestStall: 3 }), ws });
   t.equal(good.length, 5);
   t.ok(good.every(({ holds }) => holds));
   const bad = {
@@ -566,8 +406,8 @@ t.test('what holds of feeds, and what does not', async (t) => {
     stall: [result(), 11]
   };
   for (const [what, [figures, stall]] of Object.entries(bad)) {
-    const list = feeds.verdicts(cell, {
-      'sprites-poll': feeds.figuresOf(figures, { longestStall: stall }),
+    const list = verdicts(cell, {
+      'sprites-poll': figuresOf(figures, { longestStall: stall }),
       ws
     });
     const [broken, ...others] = list.filter(({ holds }) => !holds);
@@ -579,16 +419,16 @@ t.test('what holds of feeds, and what does not', async (t) => {
     [0.0023, false]
   ]) {
     const rows = {
-      'sprites-poll': feeds.figuresOf(result()),
-      'sprites-poll-grant': feeds.figuresOf(result({ cpu }))
+      'sprites-poll': figuresOf(result()),
+      'sprites-poll-grant': figuresOf(result({ cpu }))
     };
     const isOfGrant = ({ figure }) => figure.includes('without a grant');
-    t.match(feeds.verdicts(cell, rows).filter(isOfGrant), [{ holds }]);
+    t.match(verdicts(cell, rows).filter(isOfGrant), [{ holds }]);
   }
   const failed = { 'sprites-poll': { failed: 'it ended' }, ws };
-  t.match(feeds.verdicts(cell, failed), [{ holds: false, value: 'it ended' }]);
+  t.match(verdicts(cell, failed), [{ holds: false, value: 'it ended' }]);
   t.match(
-    feeds.table(failed, (name) => name),
+    table({ rows: failed }, (name) => name),
     /\| sprites-poll \| it ended \|/
   );
 });

@@ -1,11 +1,9 @@
 /**
  * The contenders that push one document to many, by name: `protocol` and `patches`, what the load generator speaks where
  * documents are published whole, and where what has changed in them is; `missing()` and `start(pin)` as in ../contenders.js;
- * `token`, where it is another one than TOKEN, publishes; `version()` is of what was installed. The servers of libraries are
- * in servers.js.
+ * `token`, where it is another one than TOKEN, publishes. The servers of libraries are in servers.js.
  */
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -31,20 +29,8 @@ const packageMissing = (name) =>
     ? null
     : 'its package is not installed (npm install --prefix test/bench/transports)';
 
-const versionIn = (folder) => JSON.parse(readFileSync(join(folder, 'package.json'))).version;
-const ofPackage = (name) => `${name} ${versionIn(join(HERE, 'node_modules', name))}`;
-const spritesVersion = () => `Sprites ${versionIn(join(HERE, '..', '..', '..'))}`;
-const nodeVersion = () => `Node ${process.version}`;
-
-/** nginx says its version, and Debian that of the module. */
-function nchanVersion() {
-  const run = (command) => execFileSync('sh', ['-c', command], { encoding: 'utf8' }).trim();
-  const nginx = run('PATH=$PATH:/usr/sbin:/sbin nginx -v 2>&1').replace('nginx version: ', '');
-  const module = run(
-    "dpkg-query -W -f '${Version}' libnginx-mod-nchan 2>/dev/null || echo unknown"
-  );
-  return `nchan ${module}, ${nginx}`;
-}
+/** Share of a document that changes from one to the next in the study; only deltas make use of it. */
+export const CHANGING = 0.05;
 
 async function startFeeds(pin, more = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'bench-feeds-'));
@@ -68,18 +54,17 @@ const inC = (way, protocol) => ({
 
 const ofSprites = (way, protocol, patches = `${protocol}-delta`) => ({
   ...{ title: `Sprites, ${way}`, protocol, patches, missing: never },
-  ...{ version: spritesVersion, start: startFeeds }
+  start: startFeeds
 });
 
 const ofNchan = (way, protocol) => ({
   ...{ title: `nchan, ${way}`, protocol, patches: protocol, missing: nchanMissing },
-  ...{ version: nchanVersion, start: startNchan }
+  start: startNchan
 });
 
 /** One on node:http, whose package has its name. */
 const library = (name, title, packages = [name]) => ({
   ...{ title, protocol: name, patches: name },
-  version: () => packages.map(ofPackage).join(', '),
   missing: () => packages.map(packageMissing).find((why) => why !== null) ?? null,
   start: (pin) => startNode(name, pin, [SERVERS, name])
 });
@@ -99,33 +84,25 @@ export const contenders = {
   'engine.io': library('engine.io', 'Engine.IO'),
   primus: library('primus', 'Primus over ws', ['primus', 'ws']),
   sockjs: library('sockjs', 'SockJS'),
-  sse: { ...library('sse', 'node:http, event stream', []), version: nodeVersion },
+  sse: library('sse', 'node:http, event stream', []),
   'nchan-stream': ofNchan('event stream', 'nchan-stream'),
   'nchan-ws': ofNchan('WebSocket', 'nchan-ws'),
   'nchan-poll': ofNchan('long poll', 'nchan-poll'),
   bun: {
     ...{ title: "Bun's server (uWebSockets)", protocol: 'ws', patches: 'ws' },
-    version: () => `Bun ${versionIn(join(HERE, 'node_modules', 'bun'))}`,
     missing: () => packageMissing('bun'),
     start: (pin) => startPrinting('bun', pin, BUN, [SERVERS, 'bun'])
   }
 };
 
-/** What the load generator is measured with before the others, no contender; and the same by long poll. */
-export const bare = inC('event stream', 'sprites-stream');
-export const barePoll = inC('long poll', 'sprites-poll');
-
-/** Those of npm run bench:feeds. */
+/** All of them: the study's, the limit, and one whose like the study has. */
 export const feedContenders = {
   ...contenders,
-  ...{ 'epoll-poll': barePoll, 'epoll-stream': bare },
+  'epoll-poll': inC('long poll', 'sprites-poll'),
+  'epoll-stream': inC('event stream', 'sprites-stream'),
   'sprites-poll-grant': {
     ...ofSprites('long poll of a private feed', 'sprites-poll-grant'),
     token: () => reads('bench', { publish: ['bench'], exp: inSeconds(3600) }),
     start: (pin) => startFeeds(pin, { private: 'bench' })
   }
 };
-
-/** Whether a contender is of this project, and whether it sends only what has changed. */
-export const isOurs = (name) => name.startsWith('sprites');
-export const isDelta = (name) => name.endsWith('-delta');

@@ -11,8 +11,7 @@ import net from 'node:net';
 import { gunzipSync, gzipSync } from 'node:zlib';
 
 import { buildWatchers, startLoad, TOKEN } from '../contenders.js';
-import { CHANGING } from './cells.js';
-import { contenders } from './contenders.js';
+import { CHANGING, contenders } from './contenders.js';
 
 /** All of them, as JSON: the bytes by the contender's name, a character each. */
 const FILE = new URL('recordings.json.gz', import.meta.url);

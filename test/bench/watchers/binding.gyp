@@ -2,7 +2,7 @@
   'includes': ['../../../native/flags.gypi'],
   'targets': [
     {
-      # The load of npm run bench:feeds and bench:transports, on the parts of the swarm's engine: a plain program, built
+      # The load of npm run bench:feeds, on the parts of the swarm's engine: a plain program, built
       # when it is first wanted. protocol.h says how a protocol is added.
       'target_name': 'watchers',
       'type': 'executable',
