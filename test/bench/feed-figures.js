@@ -2,7 +2,7 @@
  * What npm run bench:feeds measures, when a contender counts as broken, what Sprites is held to, and the tables.
  */
 import { Histogram } from '../../lib/swarm/histogram.js';
-import { fine, judged, number as cell, tableOf, tenth, whole } from './figures.js';
+import { fine, judged, named, number as cell, tableOf, tenth, whole } from './figures.js';
 
 const MEGABYTE = 2 ** 20;
 
@@ -243,8 +243,6 @@ const COLUMNS = {
   load: ({ load }) => percent(Math.max(0, load))
 };
 const CUT_COLUMN = { 'reconnected clients got': cutText };
-
-const named = (rows) => Object.entries(rows).map(([name, row]) => ({ name, ...row }));
 
 /**
  * @param {{rows: Record<string, object>, cut?: number}} cell its rows by contender: figuresOf, or {failed}

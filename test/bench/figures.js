@@ -12,7 +12,9 @@ const HELD = {
   /** Bytes of user space per parked client. */
   bytesPerClient: 512,
   /** Bytes of V8 heap per parked client: less than one pointer, so there is no object. */
-  heapPerClient: 4
+  heapPerClient: 4,
+  /** Milliseconds for which 999 of 1,000 sprites may be on their way, thrown by the clock. */
+  late: 5
 };
 
 /**
@@ -26,10 +28,13 @@ export function spread(values) {
   return { median, min: sorted[0], max: sorted.at(-1) };
 }
 
+/** How late sprites are: milliseconds. */
+const LATE = ['p50', 'p99', 'p99.9', 'max'];
+
 /** What is measured in a round, and summed up as it is. */
 const FIGURES = [
   ...['rate', 'cpuPerSprite', 'loadCpuPerSprite', 'stall', 'bytesPerClient', 'resident'],
-  ...['heapBefore', 'heapAfter']
+  ...['heapBefore', 'heapAfter', ...LATE]
 ];
 
 /**
@@ -193,6 +198,9 @@ export function tableOf(columns, rows) {
     .join('\n');
 }
 
+/** @returns {object[]} rows of a table, of figures by name */
+export const named = (all) => Object.entries(all).map(([name, figures]) => ({ name, ...figures }));
+
 function heapCell({ heapBefore, heapAfter }) {
   if (!heapBefore) return '-';
   return `${tenth.format(heapBefore.median / 1e6)} → ${tenth.format(heapAfter.median / 1e6)} MB`;
@@ -215,10 +223,14 @@ export function table(summary, titles, memoryClients) {
     [`V8 heap, 0 → ${whole.format(memoryClients)} parked`]: heapCell,
     'longest stall': ({ stall }) => show(stall, tenth, ' ms')
   };
-  return tableOf(
-    columns,
-    Object.entries(summary).map(([name, figures]) => ({ name, ...figures }))
-  );
+  return tableOf(columns, named(summary));
+}
+
+/** The table of sprites that were thrown by the clock: see table(). */
+export function lateTable(summary, titles) {
+  const percentiles = LATE.map((one) => [`${one}, ms`, (row) => show(row[one], fine)]);
+  const columns = { server: ({ name }) => titles[name], ...Object.fromEntries(percentiles) };
+  return tableOf(columns, named(summary));
 }
 
 /**
@@ -232,9 +244,11 @@ export function verdicts({ sprites = {}, nchan }, memoryClients) {
   const medianOf = (name) => sprites[name]?.median;
   const [overEpoll, cpu, overNode] = ['cpuOverEpoll', 'cpuPerSprite', 'rateOverNode'].map(medianOf);
   const [bytes, heap] = ['bytesPerClient', 'heapGrowth'].map(medianOf);
-  const theirs = nchan?.cpuPerSprite.median;
+  const late = medianOf('p99.9');
+  const theirs = nchan?.cpuPerSprite?.median;
   const { cpuOverEpoll, rateOverNode, bytesPerClient, heapPerClient } = HELD;
   return judged([
+    [`p99.9 of sprites at most ${HELD.late} ms`, late, fine.format, late <= HELD.late],
     [
       `CPU per sprite at most ${cpuOverEpoll} × epoll's`,
       ...[overEpoll, (value) => `${fine.format(value)} ×`, overEpoll <= cpuOverEpoll]

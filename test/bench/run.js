@@ -3,7 +3,7 @@
  *
  *     node test/bench/run.js [--only sprites,epoll] [--rounds 5] [--seconds 5] [--clients 5000]
  *                            [--throwers 64] [--memory-clients 18000] [--settle 10]
- *                            [--json] [--strict]
+ *                            [--rate 8000 [--warmup 18]] [--json] [--strict]
  *
  * It measures side by side, in turn and in several rounds (a machine's speed changes, so each ratio compares runs
  * that followed one another), on the same load:
@@ -30,6 +30,10 @@
  * - V8 heap in use at the same two points, and the event loop's longest stall under the throws, for
  *   servers that have them.
  *
+ * With --rate so many sprites a second are thrown by the clock, and how late they are takes the place of memory: percentiles
+ * of the time from throw to arrival. Bare epoll shows what of the last tenth of a percent is the machine's. In the first 15
+ * seconds of a Node server's life V8 collects its garbage three times, for 4 to 12 ms on one core: --warmup 0 shows them.
+ *
  * The table is Markdown: medians, with least and most in brackets. The lines under it say which of
  * the figures that sprites is held to hold. Exit status: 0, or 1 where a sprite was lost or a server
  * failed, or, with --strict, where a figure does not hold; 2 on a wrong option.
@@ -39,8 +43,17 @@
 
 import { fileLimit } from '../../lib/base/file-limit.js';
 import { canPin, contenders, during, namesIn, thoseHere } from './contenders.js';
-import { fail, inRounds, report, summarize, table, verdicts, whereOf } from './figures.js';
-import { closedLoops, withLoad } from './load.js';
+import {
+  fail,
+  inRounds,
+  lateTable,
+  report,
+  summarize,
+  table,
+  verdicts,
+  whereOf
+} from './figures.js';
+import { byClock, closedLoops, withLoad } from './load.js';
 import { atRest, memoryOf } from './usage.js';
 import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 
@@ -61,6 +74,7 @@ function readOptions() {
   const options = takeValues(import.meta.url, {
     ...{ rounds: [5, 1, 100], seconds: [5, 0.1, 600], settle: [10, 0, 600] },
     ...{ clients: [5000, 1, 1e6], throwers: [64, 1, 1000], 'memory-clients': [18000, 0, 1e6] },
+    ...{ rate: [0, 0, 1e6], warmup: [18, 0, 600] },
     ...{ only: Object.keys(contenders).join(), json: false, strict: false }
   });
   options.names = namesIn(options.only, contenders, import.meta.url);
@@ -87,6 +101,13 @@ const measureThrows = async (contender, pin, { clients, throwers, seconds }) =>
     })
   );
 
+/** @returns {Promise<Record<string, number>>} how late sprites are that are thrown by the clock: milliseconds, by percentile */
+const measureLateness = async ({ nchan = false, start }, pin, { clients, rate, ...how }) =>
+  during(await start(pin), (server) => {
+    const part = byClock({ port: server.port, nchan: Number(nchan), clients, rate });
+    return withLoad([part], pin, async (load) => (await load.throwAll(server, how)).late);
+  });
+
 async function measureMemory(contender, pin, options) {
   const { memoryClients: clients } = options;
   return during(await contender.start(pin), async (server) => {
@@ -110,6 +131,7 @@ async function measureMemory(contender, pin, options) {
 const runRounds = (names, pin, options) =>
   inRounds(names, options.rounds, async (name, round) => {
     try {
+      if (options.rate > 0) return await measureLateness(contenders[name], pin, options);
       const thrown = await measureThrows(contenders[name], pin, options);
       const hasMemory = options.memoryClients > 0 && round < MEMORY_ROUNDS;
       return { ...thrown, ...(hasMemory && (await measureMemory(contenders[name], pin, options))) };
@@ -119,8 +141,9 @@ const runRounds = (names, pin, options) =>
   });
 
 function describe(options, pin) {
-  const { rounds, seconds, clients, throwers } = options;
-  return `${rounds} rounds of ${seconds} s, ${clients} parked clients, ${throwers} throwers; ${whereOf(pin)}`;
+  const { rounds, seconds, clients, throwers, rate } = options;
+  const thrown = rate > 0 ? `${rate} sprites a second` : `${throwers} throwers`;
+  return `${rounds} rounds of ${seconds} s, ${clients} parked clients, ${thrown}; ${whereOf(pin)}`;
 }
 
 async function main() {
@@ -131,7 +154,8 @@ async function main() {
   const summary = summarize(rounds);
   const titles = Object.fromEntries(options.names.map((name) => [name, contenders[name].title]));
   report(options, {
-    table: table(summary, titles, options.memoryClients),
+    table:
+      options.rate > 0 ? lateTable(summary, titles) : table(summary, titles, options.memoryClients),
     about: describe(options, pin),
     held: verdicts(summary, options.memoryClients),
     ...{ summary, rounds }
