@@ -3,9 +3,8 @@
  *
  * Starts bin/sprites, has phones and a field in Chromium play pong, and wrk (Debian's package) as many simulated
  * players as are asked for, each with a connection of its own and as many inputs a second as a phone sends. Prints
- * how long an input takes until the feed of the field has it, at a watcher of that feed and in the field's page;
- * how many frames a second the field draws, alone, with the phones, and with all players; and what a frame
- * costs the page's thread, by the CPU's clock, as test/page measures it.
+ * how long an input takes until the feed of the field has it, at a watcher of that feed and in the field's page,
+ * and how many frames a second the field draws.
  *
  * The input that is timed is that of one more player, whose number crosses with pong's value. From the moment
  * before it is sent: the way to the server is in it, and so is the wait for the next reduction, 25 ms at 20 a second.
@@ -24,15 +23,7 @@
  *   --together             all with the same priority
  */
 /* global document, KeyboardEvent, requestAnimationFrame */
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync
-} from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -193,52 +184,24 @@ const play = (page) =>
     }, 250);
   });
 
-/** How the field draws for so many seconds: frames a second, and a frame's price in CPU time of its thread. */
-async function frames(page, session, seconds) {
-  const measure = async () => {
-    const { metrics } = await session.send('Performance.getMetrics');
-    const get = (name) => metrics.find((metric) => metric.name === name).value;
-    return { task: get('TaskDuration'), script: get('ScriptDuration') };
-  };
-  const before = await measure();
-  const { count, rate, longest } = await page.evaluate(
+/** @returns {Promise<number>} frames a second that the field draws, over so many seconds */
+const framesIn = (page, seconds) =>
+  page.evaluate(
     (most) =>
       new Promise((go) => {
         const first = performance.now();
-        let [count, last, longest] = [0, first, 0];
+        let count = 0;
         const tick = (now) => {
           count += 1;
-          longest = Math.max(longest, now - last);
-          last = now;
           if (now - first < most) requestAnimationFrame(tick);
-          else go({ count, longest, rate: (count * 1000) / (now - first) });
+          else go((count * 1000) / (now - first));
         };
         requestAnimationFrame(tick);
       }),
     seconds * 1000
   );
-  const after = await measure();
-  const each = (part) => ((after[part] - before[part]) * 1000) / count;
-  return { rate, longest, task: each('task'), script: each('script') };
-}
 
 // ---- the whole
-
-/** @returns {{all: number, idle: number}} ticks of all processors together, since the start of the system */
-function machine() {
-  const ticks = readFileSync('/proc/stat', 'utf8')
-    .split('\n')[0]
-    .split(/ +/)
-    .slice(1, 9)
-    .map(Number);
-  return { all: ticks.reduce((sum, one) => sum + one, 0), idle: ticks[3] + ticks[4] };
-}
-
-/** @returns {string} how busy the processors were since `before` */
-function busySince(before) {
-  const now = machine();
-  return `${Math.round(100 * (1 - (now.idle - before.idle) / (now.all - before.all)))} %`;
-}
 
 async function main({ pids, base }) {
   const probe = await enter(base);
@@ -261,9 +224,6 @@ async function main({ pids, base }) {
       reducedMotion: 'no-preference'
     });
     await field.waitForFunction(() => Number(document.getElementById('root').dataset.drawn) > 5);
-    const session = await field.context().newCDPSession(field);
-    await session.send('Performance.enable', { timeDomain: 'threadTicks' });
-    const alone = await frames(field, session, 5);
     for (let i = 0; i < PHONES; i += 1) {
       const viewport = { width: 360, height: 640 };
       const page = await phones.visit(`${base}/play/hall`, {
@@ -274,7 +234,6 @@ async function main({ pids, base }) {
       await page.waitForSelector('[role=slider]');
       await play(page);
     }
-    const withPhones = await frames(field, session, 5);
     const load = await crowd(base);
     const timed = timer(base, probe);
     const crowdOver = load(SECONDS + 4);
@@ -282,17 +241,15 @@ async function main({ pids, base }) {
     timed.begin();
     await field.evaluate(() => void (globalThis.probed.length = 0));
     const before = await statusOf(base);
-    const machineBefore = machine();
     const [cpuBefore, began] = [cpuSeconds(pids), performance.now()];
-    const drawing = frames(field, session, SECONDS);
+    const drawing = framesIn(field, SECONDS);
     let looks = 0;
     for (const end = began + SECONDS * 1000; performance.now() < end; looks += 1) {
       await statusOf(base);
       await pause(200);
     }
-    const withAll = await drawing;
+    const frames = await drawing;
     const [cpu, seconds] = [cpuSeconds(pids) - cpuBefore, (performance.now() - began) / 1000];
-    const busy = busySince(machineBefore);
     const after = await statusOf(base);
     const { refused } = await crowdOver;
     await timed.end();
@@ -302,29 +259,21 @@ async function main({ pids, base }) {
       inputs: (after.inputs - before.inputs) / seconds,
       reductions: (after.reductions - before.reductions) / seconds,
       cpu: cpu / seconds,
-      ...{ looks, refused, busy },
+      ...{ looks, refused, frames },
       feed: timed.waits(timed.arrived),
-      page: timed.waits(seen),
-      drawing: {
-        'the field alone': alone,
-        [`${PHONES} phones`]: withPhones,
-        'all players': withAll
-      }
+      page: timed.waits(seen)
     };
   } finally {
     await Promise.all([browser.stop(), phones.stop()]);
   }
 }
 
-const before = machine();
-await pause(1000);
-const quiet = busySince(before);
 const server = await open();
 try {
   const result = await main(server);
-  const { players, inputs, reductions, cpu, looks, refused, busy, feed, page, drawing } = result;
+  const { players, inputs, reductions, cpu, looks, refused, frames, feed, page } = result;
   console.log(
-    `${players} players, ${PHONES} of them in Chromium, ${cpus().length} cores for all, ${busy} busy (${quiet} before): ` +
+    `${players} players, ${PHONES} of them in Chromium, ${cpus().length} cores for all: ` +
       `${Math.round(inputs)} inputs/s, ${reductions.toFixed(1)} reductions/s, server ${Math.round(cpu * 100)} % of a core, ` +
       `${refused} refused, the law of inputs held at ${looks} looks`
   );
@@ -337,12 +286,7 @@ try {
       `from an input to ${where}: p50 ${p(list, 0.5)}, p99 ${p(list, 0.99)}, longest ${p(list, 1)} (${list.length} inputs)`
     );
   }
-  for (const [name, { rate, longest, task, script: inScripts }] of Object.entries(drawing)) {
-    console.log(
-      `${name}: ${rate.toFixed(1)} frames a second at ${WIDTH} pixels, longest pause ${Math.round(longest)} ms; of the page's ` +
-        `thread a frame takes ${task.toFixed(2)} ms, ${inScripts.toFixed(2)} of them in scripts`
-    );
-  }
+  console.log(`${frames.toFixed(1)} frames a second at ${WIDTH} pixels`);
   const p99 = quantile(feed, 0.99);
   const held = [
     [`p99 at most ${PROMISED.p99} ms to the feed`, p99, tenth.format, p99 <= PROMISED.p99]

@@ -197,17 +197,19 @@ export function startNode(name, pin, args) {
  * @param {boolean} [how.pin]
  * @param {boolean} [how.probed] whether probe.js is in it
  * @param {string} [how.program]
- * @returns {Promise<Server & {tlsPort?: number, adminPort?: number, status: () => Promise<object>}>}
+ * @returns {Promise<Server & {tlsPort?: number, adminPort?: number, errors: Buffer[], status: () => Promise<object>}>}
+ *     `errors`: what it says on stderr
  */
 export async function startSprites(options, { pin, probed = true, program = SPRITES[1] } = {}) {
   const core = coreOf(pin);
   const node = probed ? probedNode(core) : [...onCore(core), process.execPath];
   const how = { command: [...node, program], ipc: probed };
-  const { child, listening } = launch({ ...MEASURED, ...options }, how);
+  const { child, errors, listening } = launch({ ...MEASURED, ...options }, how);
   keep(child).stderr.pipe(process.stderr, { end: false });
   const ports = await listening;
   return {
     ...{ ...ports, pids: [child.pid], probe: probed ? child : null, stop: () => stop(child) },
+    errors,
     status: () => statusAt(ports.adminPort ?? ports.port)
   };
 }

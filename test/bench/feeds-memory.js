@@ -1,26 +1,24 @@
 /**
- * What watching a feed costs in user space, beside what a connection costs, and the longest turn of the event loop
- * while every watcher gets a document:
+ * What watching a feed costs in user space, beside what a connection costs:
  *
  *     node test/bench/feeds-memory.js [--watchers 18000] [--only poll,stream] [--settle 5]
  *                                       [--strict]
  *
  * It measures the resident size of bin/sprites twice: with connections that have asked for a feed once
  * and are still open, and when the same connections hold a long poll on it. A second process does the
- * same with event streams. Watching may cost at most 128 bytes a watcher. Then one document is published.
+ * same with event streams. Watching may cost at most 128 bytes a watcher.
  *
  * Where the file limit is low, under a kernel of its own (test/bench/own-kernel), whose times mean
  * little:
  *
  *     test/bench/own-kernel --memory 14G node test/bench/feeds-memory.js --watchers 1000000 --only poll
  */
-import process from 'node:process';
 
 import { canPin, during, namesIn, startLoad, TOKEN } from './contenders.js';
+import { judged, report, tableOf, tenth, whereOf, whole } from './figures.js';
 import { feedContenders } from './transports/contenders.js';
-import { ask, memoryOf } from './usage.js';
+import { memoryOf } from './usage.js';
 import { answerHelp, takeValues } from '../support/documents.js';
-import { until } from '../support/until.js';
 
 answerHelp(import.meta.url);
 
@@ -30,7 +28,7 @@ const HELD = 128;
 /** Connections from one source address, which has some 28,000 ports. */
 const ADDRESS_CONNECTIONS = 20000;
 
-/** Bytes of the document that is published. */
+/** Bytes of the document. */
 const DOCUMENT = 500;
 
 /** Time limits of a connection, in seconds: none is closed while it is measured. */
@@ -43,28 +41,6 @@ const { watchers, settle, only, strict } = takeValues(import.meta.url, {
 });
 const ways = namesIn(only, WAYS, import.meta.url);
 const pin = canPin();
-
-/**
- * Publishes a document.
- *
- * @returns {Promise<object>} the server's longest turn until every watcher has been answered, by the clock and by
- *     CPU, in milliseconds, and the seconds until then
- */
-async function publish(server) {
-  const answered = async () => (await server.status().catch(() => null))?.documents ?? 0;
-  const before = await answered();
-  await ask(server);
-  const began = Date.now();
-  const response = await fetch(`http://127.0.0.1:${server.port}/feed/bench`, {
-    method: 'PUT',
-    headers: { authorization: `Bearer ${TOKEN}` },
-    body: JSON.stringify({ text: 'x'.repeat(DOCUMENT) })
-  });
-  if (!response.ok) throw new Error(await response.text());
-  await until(async () => (await answered()) >= before + watchers, 'documents', TIME);
-  const { longestStall, longestWork } = await ask(server);
-  return { longestStall, longestWork, seconds: (Date.now() - began) / 1000 };
-}
 
 /** Bytes that a watcher by `protocol` costs beyond its connection, in a server of its own. */
 async function measure(protocol) {
@@ -86,20 +62,30 @@ async function measure(protocol) {
       return {
         resident: (watching.resident - connected.resident) / watchers,
         connected: connected.resident,
-        heap: (watching.heap - connected.heap) / watchers,
-        turn: await publish(server)
+        heap: (watching.heap - connected.heap) / watchers
       };
     })
   );
 }
 
-for (const way of ways) {
-  const { resident, connected, heap, turn } = await measure(`sprites-${way}`);
-  console.log(
-    `${WAYS[way].padEnd(16)} ${resident.toFixed(0).padStart(5)} bytes more than its connection; ` +
-      `V8 heap ${heap.toFixed(1)} bytes; ${watchers} connections: ${(connected / 1e6).toFixed(1)} MB\n` +
-      `${'a document to all'.padEnd(16)} in ${turn.seconds.toFixed(1)} s: longest turn ` +
-      `${turn.longestStall.toFixed(1)} ms, ${turn.longestWork.toFixed(1)} ms of CPU`
-  );
-  if (resident > HELD && strict) process.exitCode = 1;
-}
+const COLUMNS = {
+  watching: ({ way }) => WAYS[way],
+  'bytes more than its connection': ({ resident }) => whole.format(resident),
+  'bytes of V8 heap': ({ heap }) => tenth.format(heap),
+  'resident size of the connections': ({ connected }) => `${tenth.format(connected / 1e6)} MB`
+};
+
+const rows = [];
+for (const way of ways) rows.push({ way, ...(await measure(`sprites-${way}`)) });
+const held = rows.map(({ way, resident }) => [
+  `${WAYS[way]}: at most ${HELD} bytes`,
+  ...[resident, whole.format, resident <= HELD]
+]);
+report(
+  { strict },
+  {
+    table: tableOf(COLUMNS, rows),
+    about: `${whole.format(watchers)} watchers; ${whereOf(pin)}`,
+    held: judged(held)
+  }
+);

@@ -4,7 +4,7 @@
  *
  *     node test/bench/state.js [--clients 1000000] [--snapshots 6] [--json] [--strict]
  *
- *     join all ─▶ throw, a snapshot every few seconds: turns.c tells of each turn
+ *     join all ─▶ throw, a snapshot every few seconds: probe.js tells of the longest turn
  *              ─▶ again: a minute's throws, as fast as they go ─▶ SIGKILL ─▶ start
  *
  * Clients here have no connection of their own: none polls, and sprites wait in mailboxes. So no million of
@@ -14,17 +14,16 @@
  * Exit status: 0, or with --strict 1 where a turn is longer than it is held to; 2 on a wrong option.
  */
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { during, withTurns } from './contenders.js';
-import { fail } from './figures.js';
-import { statusAt } from './usage.js';
+import { during, startSprites } from './contenders.js';
+import { fail, judged, report, tableOf, tenth, whereOf, whole } from './figures.js';
+import { ask } from './usage.js';
 import { answerHelp, takeValues } from '../support/documents.js';
-import { launch, SPRITES, UNBOUND } from '../support/launch.js';
 import { until } from '../support/until.js';
 
 answerHelp(import.meta.url);
@@ -51,34 +50,20 @@ const STEP = 2;
 /** Seconds everything may take before it counts as failed. */
 const PATIENCE = 120;
 
-/** No lease ends while it runs, and one address may do everything. */
-const OPTIONS = {
-  lease: 3600,
-  drain: 0,
-  'admin-port': 0,
-  'throw-rate': 0,
-  ...UNBOUND,
-  'mailbox-memory': '1G'
-};
+/** No lease ends while it runs. */
+const OPTIONS = { lease: 3600, drain: 0, 'admin-port': 0, 'mailbox-memory': '1G' };
 
-/** Starts a server; gives it when it listens, with how many milliseconds that took. */
-async function startServer(options, turns) {
-  const preload = turns ? [withTurns(), `TURNS=${turns}`] : [];
+/** Starts a server, which is killed in the end; gives it when it listens, with how many milliseconds that took. */
+async function startServer(options) {
   const begun = performance.now();
-  const server = launch(options, { command: [...preload, ...SPRITES] });
+  const server = await startSprites({ ...OPTIONS, ...options });
+  const milliseconds = performance.now() - begun;
   const stop = async () => {
-    server.child.kill('SIGKILL');
-    await server.ended;
+    const ended = once(server.probe, 'close');
+    server.probe.kill('SIGKILL');
+    await ended;
   };
-  try {
-    const ports = await server.listening;
-    const milliseconds = performance.now() - begun;
-    const status = () => statusAt(ports.adminPort);
-    return { ...ports, milliseconds, status, errors: server.errors, stop };
-  } catch (error) {
-    await stop();
-    throw error;
-  }
+  return { ...server, milliseconds, stop };
 }
 
 async function connect(port) {
@@ -157,22 +142,6 @@ async function throwFor(port, ids, seconds) {
   for (const socket of sockets) socket.destroy();
 }
 
-/** The turns that turns.c has written since a time. */
-function turnsIn(file, since) {
-  return readFileSync(file, 'latin1')
-    .trim()
-    .split('\n')
-    .map((line) => line.split(' ').map(Number))
-    .filter(([at]) => at >= since)
-    .map(([, took, own, waited]) => ({ took, own, waited, asleep: took - own - waited }));
-}
-
-const NO_TURN = { took: 0, own: 0, waited: 0, asleep: 0 };
-const most = (turns, of) => turns.reduce((a, b) => (of(b) > of(a) ? b : a), NO_TURN);
-
-/** Milliseconds of the clock that turns.c reads. */
-const now = () => Number(process.hrtime.bigint()) / 1e6;
-
 /** Bytes of the journals beside a state. */
 function journalBytes(folder) {
   const names = readdirSync(folder).filter((name) => name.includes('.journal-'));
@@ -180,36 +149,35 @@ function journalBytes(folder) {
 }
 
 /**
- * @returns {Promise<object>} turns in milliseconds, each {took, own, waited, asleep}: `longest` on the
- *     clock, `dearest` by its own CPU, `slow` how many took more than HELD_TURN; `snapshots` made
- *     meanwhile; `snapshotBytes`; and `start`: `journalBytes` of a minute's work, `listening` and, of
+ * @returns {Promise<object>} `stall` and `work`, the longest turn in milliseconds, on the clock and of CPU; `snapshots` made
+ *     meanwhile; `snapshotBytes`; `journalBytes` of a minute's work, and of a start behind it: `listening` and, of
  *     that, `reading` the state, in milliseconds
  */
 async function measure({ clients, snapshots: wanted }) {
   const folder = mkdtempSync(join(tmpdir(), 'bench-state-'));
   const state = join(folder, 'state');
-  const file = join(folder, 'turns');
-  const options = { ...OPTIONS, state, capacity: clients + 1000, 'journal-bytes': '1G' };
-  const withServer = async (every, turns, work) =>
-    during(await startServer({ ...options, 'snapshot-every': every }, turns), work);
+  const options = { state, capacity: clients + 1000, 'journal-bytes': '1G' };
+  const withServer = async (every, work) =>
+    during(await startServer({ ...options, 'snapshot-every': every }), work);
   try {
-    const { ids, turns, snapshots } = await withServer(EVERY, file, async (server) => {
+    const { ids, ...turns } = await withServer(EVERY, async (server) => {
       const ids = await joinAll(server.port, clients);
       // By then the work that joining leaves behind is done, and the first snapshot is made.
       await until(async () => (await server.status()).snapshots > 0, 'a snapshot', PATIENCE);
       const before = await server.status();
-      const since = now();
+      await ask(server);
       await throwFor(server.port, ids, wanted * EVERY);
-      const turns = turnsIn(file, since);
-      return { ids, turns, snapshots: (await server.status()).snapshots - before.snapshots };
+      const { longestStall: stall, longestWork: work } = await ask(server);
+      const snapshots = (await server.status()).snapshots - before.snapshots;
+      return { ids, stall, work, snapshots };
     });
-    const [thrown, snapshotBytes] = await withServer(3600, null, async (server) => {
+    const [thrown, snapshotBytes] = await withServer(3600, async (server) => {
       const { size } = statSync(state);
       await askAll(server.port, RATE * 60, (i) => throwOf(ids, i));
       return [(await server.status()).thrown, size];
     });
     const bytes = journalBytes(folder);
-    const start = await withServer(3600, null, async ({ status, errors, milliseconds }) => {
+    const start = await withServer(3600, async ({ status, errors, milliseconds }) => {
       const taken = Buffer.concat(errors)
         .toString()
         .split('\n')
@@ -218,39 +186,35 @@ async function measure({ clients, snapshots: wanted }) {
       if (after.thrown !== thrown || after.clients !== clients)
         throw new Error('something is lost');
       const { milliseconds: reading } = JSON.parse(taken);
-      return { journalBytes: bytes, listening: milliseconds, reading };
+      return { listening: milliseconds, reading };
     });
-    return {
-      longest: most(turns, ({ took }) => took),
-      dearest: most(turns, ({ own }) => own),
-      slow: turns.filter(({ took }) => took > HELD_TURN).length,
-      ...{ snapshots, snapshotBytes, start }
-    };
+    return { ...turns, snapshotBytes, journalBytes: bytes, ...start };
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
-function show(clients, { longest, dearest, slow, snapshots, snapshotBytes, start }) {
-  const turn = ({ took, own, waited, asleep }) =>
-    `${took.toFixed(1)} ms on the clock: ${own.toFixed(1)} of its own CPU, ready and waiting for ` +
-    `a processor ${waited.toFixed(1)}, asleep ${asleep.toFixed(1)}`;
-  const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
-  const seconds = (milliseconds) => `${(milliseconds / 1000).toFixed(2)} s`;
-  return [
-    `${clients} clients, ${RATE} throws a second, ${snapshots} snapshots of ` +
-      `${megabytes(snapshotBytes)}:`,
-    `- longest turn ${turn(longest)}`,
-    `- most CPU in a turn: ${turn(dearest)}`,
-    `- turns above ${HELD_TURN} ms: ${slow}`,
-    `- a start after a crash, with a minute's journal (${megabytes(start.journalBytes)}): listens ` +
-      `after ${seconds(start.listening)}, of that ${seconds(start.reading)} for the state`
-  ].join('\n');
-}
+const megabytes = (bytes) => `${tenth.format(bytes / 1e6)} MB`;
+const ms = (milliseconds) => `${tenth.format(milliseconds)} ms`;
+
+const COLUMNS = {
+  snapshots: ({ snapshots }) => snapshots,
+  'bytes of one': ({ snapshotBytes }) => megabytes(snapshotBytes),
+  'longest turn (CPU)': ({ stall, work }) => `${ms(stall)} (${ms(work)})`,
+  "a minute's journal": (row) => megabytes(row.journalBytes),
+  'a start behind it (reading)': ({ listening, reading }) => `${ms(listening)} (${ms(reading)})`
+};
 
 const { json, strict, ...values } = takeValues(import.meta.url, {
   ...{ clients: [1000000, 1], snapshots: [6, 1], json: false, strict: false }
 });
 const seen = await measure(values).catch(fail);
-console.log(json ? JSON.stringify({ held: HELD_TURN, ...seen }) : show(values.clients, seen));
-if (strict && seen.longest.took > HELD_TURN) process.exitCode = 1;
+report(
+  { json, strict },
+  {
+    table: tableOf(COLUMNS, [seen]),
+    about: `${whole.format(values.clients)} clients, ${RATE} throws a second; ${whereOf(false)}`,
+    held: judged([[`no turn above ${HELD_TURN} ms`, seen.stall, ms, seen.stall <= HELD_TURN]]),
+    ...seen
+  }
+);
