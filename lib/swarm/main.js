@@ -89,7 +89,7 @@ function exitCode({ faults, bounds }) {
 
 function tell(result, options) {
   if (options.json) process.stdout.write(`${JSON.stringify(result)}\n`);
-  else if (!options.quiet) process.stdout.write(`${textOf(result, options)}\n`);
+  else if (!options.quiet) process.stdout.write(`${textOf(result)}\n`);
   if (!options.quiet) return;
   for (const line of badLines(result)) process.stderr.write(`${line}\n`);
 }

@@ -21,7 +21,7 @@ const PARENT_FILES = 40;
 /** More engines than this only stand in each other's way. */
 const MOST_PROCESSES = 64;
 
-/** The most there may be at all: --processes, and what --per-process makes. */
+/** The most that --processes may ask for. */
 export const PROCESSES = 512;
 
 /** At the least, of one end of a connection: what the kernel takes, and the engine. */
@@ -86,7 +86,6 @@ function numbers(text) {
  * @param {string} wanted.address numeric, of the server
  * @param {boolean} [wanted.tls] whether the server speaks it
  * @param {number} [wanted.processes]
- * @param {number} [wanted.perProcess]
  * @param {number} [wanted.addresses] source addresses
  * @param {Host} host
  * @returns {Plan}
@@ -112,21 +111,16 @@ export function plan(wanted, host) {
   return { engines: share(wanted, processes), sources };
 }
 
-function countProcesses({ clients, lanes, processes, perProcess, tls }, host, lines) {
+function countProcesses({ clients, lanes, processes, tls }, host, lines) {
   const spare = tls ? TLS_SPARE_FILES : SPARE_FILES;
   const holds = Math.max(0, host.files - spare);
   const lanesEach = (count) => Math.ceil(lanes / count);
   const filesEach = (count) => Math.ceil(clients / count) + lanesEach(count) + spare;
-  let count = processes ?? Math.ceil(clients / (perProcess ?? clients));
-  if (processes === undefined && perProcess === undefined) {
+  let count = processes ?? 1;
+  if (processes === undefined) {
     while (count < MOST_PROCESSES && filesEach(count) > host.files) count++;
   }
-  if (count > PROCESSES) {
-    lines.push(
-      `processes: --per-process ${perProcess} makes ${count} engines, and there may be ${PROCESSES}: ` +
-        `--per-process ${Math.ceil(clients / PROCESSES)}`
-    );
-  } else if (filesEach(count) > host.files) {
+  if (filesEach(count) > host.files) {
     const enough = holds > 1 ? Math.ceil((clients + lanes) / (holds - 1)) : Infinity;
     const spread = enough <= MOST_PROCESSES ? `, or spread them: --processes ${enough}` : '';
     lines.push(

@@ -172,7 +172,6 @@ ramp fraction 0.1..1e6 = 5000: most clients opened per second
 connecting number 1..65535 = 256: most clients that connect or join at the same time; keep it below the
     server's listen backlog
 processes number 1..${PROCESSES} ~ as the file limit needs: engine processes
-per-process number 1..1e7 ~ as the file limit allows: clients in one process
 addresses number 1..1e6 ~ as the ports need: loopback source addresses, for a server in 127.0.0.0/8
 clients-max number 1..1e6 ~ 10000, or what the file limit allows: agent: most clients, whatever the panel
     says
@@ -183,7 +182,6 @@ worse percent 0..1e6: compare: how much worse a figure of B may be than of A
 json switch: prints only the result, as JSON
 report file: writes a report: one HTML file
 prometheus port: serves the figures for Prometheus at http://127.0.0.1:PORT/metrics during the run
-server-status switch: includes the server's /status, before and after
 quiet switch: no progress, no summary
 help switch: prints this text
 `;
@@ -324,9 +322,6 @@ function value(option, given) {
 
 function complete(options) {
   const { command, throwers } = options;
-  if (options.processes && options.perProcess) {
-    throw new UsageError('--processes and --per-process say the same: give one of them');
-  }
   const all = { ...options, ...timesOf(options) };
   const { rate } = all;
   if (command === 'latency') all.rate ??= 1000;

@@ -11,17 +11,16 @@ function latencyLine(label, { count, p50, p90, p99, 'p99.9': p999, max }) {
 
 /**
  * @param {import('./result.js').Result} result
- * @param {{serverStatus?: boolean}} [options]
  * @returns {string}
  */
-export function textOf(result, { serverStatus = false } = {}) {
+export function textOf(result) {
   return [
     ...loadLines(result),
     ...latencyLines(result),
     ...accountLines(result),
     ...troubleLines(result),
     ...useLines(result),
-    ...serverLines(result, serverStatus),
+    ...serverLines(result),
     ...verdictLines(result)
   ].join('\n');
 }
@@ -114,11 +113,7 @@ function useLines({ use, version }) {
   return [...lines, `what it took       ${cpu}${memory} (${whose})`];
 }
 
-/** JSON escapes control characters below 32, but not those from 127 to 159, which steer a terminal as well. */
-const plain = (json) =>
-  json?.replace(/[\u007f-\u009f]/g, (one) => `\\u00${one.charCodeAt(0).toString(16)}`);
-
-function serverLines({ server }, all) {
+function serverLines({ server }) {
   if (!server) return [];
   const lines = [];
   if (server.law) {
@@ -137,14 +132,6 @@ function serverLines({ server }, all) {
       `its longest stall  ${server.longestStallMs} ms ` +
         `(${server.stalledBeforeMs ?? '-'} ms before the load)`
     );
-  }
-  if (all) {
-    for (const name of Object.keys(server.after ?? {})) {
-      const [before, after] = [server.before?.[name], server.after[name]].map((value) =>
-        plain(JSON.stringify(value))
-      );
-      lines.push(`  ${name.padEnd(17)}${before === after ? after : `${before} → ${after}`}`);
-    }
   }
   return lines;
 }

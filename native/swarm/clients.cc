@@ -376,7 +376,7 @@ void Clients::pumpReturning() {
       begin(i);
     } else {
       enter(i, kWaiting);
-      core_->wheel.arm(i, core_->now + static_cast<uint64_t>(core_->random.fraction() * spread_));
+      core_->wheel.arm(i, core_->now + static_cast<uint64_t>(core_->fraction() * spread_));
     }
   }
 }

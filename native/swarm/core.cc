@@ -71,12 +71,12 @@ bool Core::watch(int fd, Token token) {
 
 uint64_t Core::backoff(unsigned attempts) {
   const uint64_t most = std::min<uint64_t>(5000, uint64_t{100} << std::min(attempts, 6u)) * kMs;
-  return most / 2 + static_cast<uint64_t>(random.fraction() * most / 2);
+  return most / 2 + static_cast<uint64_t>(fraction() * most / 2);
 }
 
 uint64_t Core::retryPause(uint32_t seconds) {
   const uint64_t least = uint64_t{seconds == 0 ? 1 : seconds} * 1000 * kMs;
-  return least + static_cast<uint64_t>(random.fraction() * least / 2);
+  return least + static_cast<uint64_t>(fraction() * least / 2);
 }
 
 Opening Core::open(int fd) {

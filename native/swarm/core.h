@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 
 #include <cstdint>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -59,23 +60,6 @@ struct Counters {
   uint64_t badAnswers = 0;     ///< not by the contract
 };
 
-/** xorshift64*: fast, and the same sequence for the same seed. */
-class Random {
- public:
-  explicit Random(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15 | 1) {}
-  uint64_t next() {
-    state_ ^= state_ >> 12;
-    state_ ^= state_ << 25;
-    state_ ^= state_ >> 27;
-    return state_ * 0x2545f4914f6cdd1d;
-  }
-  /** @return a number in [0, 1) */
-  double fraction() { return static_cast<double>(next() >> 11) / (uint64_t{1} << 53); }
-
- private:
-  uint64_t state_;
-};
-
 /** Which connection an event is for. The generation tells a reused place from an event that is
  * late. */
 struct Token {
@@ -109,6 +93,9 @@ class Core {
 
   /** @return the wheel's item of a lane; a client's is its index */
   uint32_t laneItem(uint32_t lane) const { return options.clients + lane; }
+
+  /** @return a number in [0, 1) at random */
+  double fraction() { return std::generate_canonical<double, 53>(random); }
 
   /** A pause that grows with the attempts, 50 ms to 5 s, and is random by half. In nanoseconds. */
   uint64_t backoff(unsigned attempts);
@@ -146,7 +133,7 @@ class Core {
   int epoll;
   uint64_t now;  ///< of the current turn of the loop
   base::Wheel<kTickNs> wheel;
-  Random random;
+  std::mt19937_64 random;
   Counters count;
   Tally refusals;       ///< of throws, by problem
   Tally problems;       ///< of other requests, by problem

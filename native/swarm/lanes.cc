@@ -160,7 +160,7 @@ void Lanes::prepareThrow(Lane* lane, uint32_t client, uint64_t due) {
   if (lane->request.size() < room) lane->request.resize(room);
   const uint64_t number = options.batched ? core_->batches.next() : nextSprite_++;
   const Sprite sprite = {options.process, client, number, due,
-                         static_cast<Edge>(core_->random.next() >> 62)};
+                         static_cast<Edge>(core_->random() >> 62)};
   const size_t size =
       writeSprite(sprite, options.swarm, options.size, lane->request.data() + kHeadRoom);
   char head[kHeadRoom];
