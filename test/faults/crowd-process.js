@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
-import { request, Wire } from '../support/http.js';
+import { Line, Wire } from '../support/http.js';
 
 /**
  * A crowd of clients in a process of its own, to be killed, stopped and cut off.
@@ -70,52 +70,6 @@ function addressOf(n) {
   return `${network}${Number(first) + (n % Number(values.addresses))}`;
 }
 
-/** One keep-alive connection, opened anew whenever it fails. */
-class Line {
-  #wire = null;
-
-  constructor(to, address) {
-    const open = values.tls ? Wire.openTls : Wire.open;
-    this.open = () => open.call(Wire, to, host, address);
-  }
-
-  /** @param {() => void} [sending] is called just before it is sent, which it may not be */
-  async ask(method, target, body, sending = () => {}) {
-    let over = false;
-    let timer;
-    const late = new Promise((_, reject) => {
-      timer = setTimeout(() => {
-        over = true;
-        reject(new Error('no answer in time'));
-      }, patience);
-    });
-    const asked = (async () => {
-      if (!this.#wire) {
-        const wire = await this.open();
-        if (over) return void wire.destroy();
-        this.#wire = wire;
-      }
-      sending();
-      this.#wire.send(request(method, target, { body }));
-      return this.#wire.read();
-    })();
-    asked.catch(() => {});
-    try {
-      return await Promise.race([asked, late]);
-    } catch (error) {
-      this.close();
-      throw error;
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-
-  close() {
-    this.#wire?.destroy();
-    this.#wire = null;
-  }
-}
-
 class Client {
   #polls;
   #throws;
@@ -130,9 +84,11 @@ class Client {
   id = null;
 
   constructor(n) {
-    this.#polls = new Line(port, addressOf(n));
-    this.#throws = new Line(transient, addressOf(n));
-    this.#joins = new Line(transient, addressOf(n));
+    const open = values.tls ? Wire.openTls : Wire.open;
+    const line = (to) => new Line(() => open.call(Wire, to, host, addressOf(n)), patience);
+    this.#polls = line(port);
+    this.#throws = line(transient);
+    this.#joins = line(transient);
   }
 
   async join() {

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { request, Wire } from '../support/http.js';
+import { Line, Wire } from '../support/http.js';
 import { answerHelp, takeOptions } from '../support/documents.js';
 import { resident } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
@@ -51,43 +51,23 @@ const happened = { joined: 0, left: 0, vanished: 0, dropped: 0 };
 const members = [];
 let running = true;
 
-/** A connection that asks one thing at a time. */
-class Line {
-  #wire;
-  over = false;
+const newLine = () => new Line(() => Wire.open(server.port));
 
-  constructor() {
-    this.#wire = Wire.open(server.port);
-    this.#wire.catch(() => {}); // it is asked below
-  }
-
-  /** The answer; status 0 when the connection ended first. */
-  async ask(method, target, body) {
-    try {
-      const wire = await this.#wire;
-      return await wire.send(request(method, target, { body })).read();
-    } catch (error) {
-      this.over = true;
-      if (error.code !== 'ERR_ASSERTION' && error.syscall === undefined) throw error;
-      return { status: 0 };
-    }
-  }
-
-  close() {
-    this.over = true;
-    this.#wire.then((wire) => wire.destroy()).catch(() => {});
-  }
-}
+/** @returns {Promise<object>} the answer; status 0 when the connection ended first */
+const ask = (line, ...what) =>
+  line.ask(...what).catch((error) => {
+    if (error.code !== 'ERR_ASSERTION' && error.syscall === undefined) throw error;
+    return { status: 0 };
+  });
 
 /** A member: one connection with a poll parked, and its id. */
 class Member {
-  #line;
+  #line = newLine();
   #ack = 0;
   #gone = false;
 
   async join() {
-    this.#line = new Line();
-    const { status, body } = await this.#line.ask('POST', '/join');
+    const { status, body } = await ask(this.#line, 'POST', '/join');
     if (status !== 201) throw new Error(`join: ${status} ${JSON.stringify(body)}`);
     this.id = body.id;
     happened.joined++;
@@ -97,7 +77,7 @@ class Member {
 
   async #pollOn() {
     while (!this.#gone) {
-      const { status, body } = await this.#line.ask('GET', `/poll/${this.id}?ack=${this.#ack}`);
+      const { status, body } = await ask(this.#line, 'GET', `/poll/${this.id}?ack=${this.#ack}`);
       if (this.#gone) return;
       if (status === 200) {
         for (const { seq, sprite } of body.sprites) {
@@ -108,8 +88,6 @@ class Member {
       } else if (status !== 0) {
         account.wrong.push(`poll: ${status} ${JSON.stringify(body)}`);
         return;
-      } else {
-        this.#line = new Line();
       }
     }
   }
@@ -129,7 +107,7 @@ class Member {
 
   async leave(over) {
     this.#gone = true;
-    const { status } = await over.ask('POST', `/leave/${this.id}`);
+    const { status } = await ask(over, 'POST', `/leave/${this.id}`);
     if (status !== 204) account.wrong.push(`leave: ${status}`);
     happened.left++;
     this.#line.close();
@@ -165,8 +143,7 @@ async function steadily(perSecond, act) {
 const idle = [];
 /** Lends a connection for one request. */
 async function lend(use) {
-  let line = idle.pop();
-  if (!line || line.over) line = new Line();
+  const line = idle.pop() ?? newLine();
   try {
     return await use(line);
   } finally {
@@ -180,7 +157,7 @@ function throwOne() {
   const key = ++made;
   return lend(async (line) => {
     const sprite = JSON.stringify({ key, fill: 'x'.repeat(key % 400) });
-    const { status } = await line.ask('POST', `/throw/${member.id}/${EDGES[key % 4]}`, sprite);
+    const { status } = await ask(line, 'POST', `/throw/${member.id}/${EDGES[key % 4]}`, sprite);
     if (status === 202) account.promised.add(key);
     else if (status === 0) account.unanswered++;
     else account.refused++; // 404: its thrower has just left; 429, 503: the bounds

@@ -258,6 +258,67 @@ export function request(method, target, { headers = {}, body } = {}) {
   return bytes ? Buffer.concat([head, bytes]) : head;
 }
 
+/** A keep-alive connection that asks one thing at a time, and is opened anew whenever it has failed. */
+export class Line {
+  #open;
+  #patience;
+  #wire = null;
+  /** The request that is under way. */
+  #asked = null;
+
+  /**
+   * @param {() => Promise<Wire>} open
+   * @param {number} [patience] milliseconds that an answer may take: then the connection is taken for dead
+   */
+  constructor(open, patience = PATIENCE) {
+    this.#open = open;
+    this.#patience = patience;
+  }
+
+  /**
+   * @param {string} method
+   * @param {string} target
+   * @param {string} [body]
+   * @param {() => void} [sending] is called just before it is sent, which it may not be
+   * @returns {Promise<Answer>}
+   * @throws {Error} where there is none: it is unknown what became of the request
+   */
+  async ask(method, target, body, sending = () => {}) {
+    const one = {};
+    this.#asked = one;
+    const answered = (async () => {
+      const wire = this.#wire ?? (await this.#open());
+      if (this.#asked !== one) {
+        wire.destroy();
+        assert.fail('the connection was closed');
+      }
+      this.#wire = wire;
+      sending();
+      return wire.send(request(method, target, { body })).read();
+    })();
+    answered.catch(() => {});
+    let timer;
+    const late = new Promise((_, reject) => {
+      timer = setTimeout(() => reject(new Error('no answer in time')), this.#patience);
+    });
+    try {
+      return await Promise.race([answered, late]);
+    } catch (error) {
+      this.close();
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Whatever it waits for does not come. */
+  close() {
+    this.#asked = null;
+    this.#wire?.destroy();
+    this.#wire = null;
+  }
+}
+
 /** What a connection has brought and was not taken yet: its pieces are put together when they are looked at. */
 class Received {
   #pieces = [];
