@@ -63,9 +63,8 @@ const ofNchan = (way, protocol) => ({
 });
 
 /** One on node:http, whose package has its name. */
-const library = (name, title, packages = [name]) => ({
-  ...{ title, protocol: name, patches: name },
-  missing: () => packages.map(packageMissing).find((why) => why !== null) ?? null,
+const library = (name, title) => ({
+  ...{ title, protocol: name, patches: name, missing: () => packageMissing(name) },
   start: (pin) => startNode(name, pin, [SERVERS, name])
 });
 
@@ -81,10 +80,7 @@ export const contenders = {
   ),
   ws: library('ws', 'ws'),
   'socket.io': library('socket.io', 'Socket.IO'),
-  'engine.io': library('engine.io', 'Engine.IO'),
-  primus: library('primus', 'Primus over ws', ['primus', 'ws']),
-  sockjs: library('sockjs', 'SockJS'),
-  sse: library('sse', 'node:http, event stream', []),
+  sse: { ...library('sse', 'node:http, event stream'), missing: never },
   'nchan-stream': ofNchan('event stream', 'nchan-stream'),
   'nchan-ws': ofNchan('WebSocket', 'nchan-ws'),
   'nchan-poll': ofNchan('long poll', 'nchan-poll'),

@@ -147,16 +147,18 @@ class NchanPoll : public HttpProtocol {
   }
 };
 
-// What libraries send in WebSocket frames: Engine.IO, Socket.IO on it, Primus, SockJS. The
-// handshake is the shortest each knows: straight to the WebSocket, no polling before it.
-
-/** Engine.IO 4: the first character of a frame is its type. */
-class EngineIo : public WsProtocol {
+/**
+ * Socket.IO 5, in frames of Engine.IO 4, whose first character is their type. The handshake is the
+ * shortest there is: straight to the WebSocket, no polling before it. Its recovery of a
+ * connection's state wants what the session was called (`pid`), and the last of an event's
+ * arguments, which is its offset.
+ */
+class SocketIo : public WsProtocol {
  public:
-  EngineIo() : WsProtocol("/engine.io/?EIO=4&transport=websocket") {}
+  SocketIo() : WsProtocol("/socket.io/?EIO=4&transport=websocket") {}
 
  protected:
-  explicit EngineIo(std::string path) : WsProtocol(std::move(path)) {}
+  size_t tail() const override { return 64; }
 
   void frame(Connection& connection, Listener* listener) override {
     switch (connection.sample.empty() ? '?' : connection.sample[0]) {
@@ -171,31 +173,15 @@ class EngineIo : public WsProtocol {
     }
   }
 
-  virtual void ready(Connection&, Listener*) {}
-  virtual void packet(Connection& connection, Listener* listener) {
-    listener->message(connection, connection.sample);
-  }
-};
-
-/**
- * Socket.IO 5, in packets of Engine.IO. Its recovery of a connection's state wants what the session
- * was called (`pid`), and the last of an event's arguments, which is its offset.
- */
-class SocketIo : public EngineIo {
- public:
-  SocketIo() : EngineIo("/socket.io/?EIO=4&transport=websocket") {}
-
- protected:
-  size_t tail() const override { return 64; }
-
-  void ready(Connection& connection, Listener* listener) override {
+ private:
+  static void ready(Connection& connection, Listener* listener) {
     if (connection.tag.empty()) return sendText(connection, "40", listener);
     sendText(connection,
              R"(40{"pid":")" + connection.tag + R"(","offset":")" + connection.cursor + "\"}",
              listener);
   }
 
-  void packet(Connection& connection, Listener* listener) override {
+  static void packet(Connection& connection, Listener* listener) {
     const std::string& sample = connection.sample;
     if (sample.starts_with("40")) {
       connection.tag = textOf(sample, R"("pid":")");
@@ -212,40 +198,6 @@ class SocketIo : public EngineIo {
   }
 };
 
-class Primus : public WsProtocol {
- public:
-  Primus() : WsProtocol("/primus/?_primuscb=bench") {}
-
- protected:
-  void frame(Connection& connection, Listener* listener) override {
-    constexpr std::string_view kPing = "\"primus::ping::";
-    const std::string& sample = connection.sample;
-    if (sample.starts_with(kPing)) {
-      return sendText(connection, "\"primus::pong::" + sample.substr(kPing.size()), listener);
-    }
-    listener->message(connection, sample);
-  }
-};
-
-/** SockJS: `o` opens, `h` is a heartbeat, `a[…]` messages, `c[…]` the end. */
-class SockJs : public WsProtocol {
- public:
-  SockJs() : WsProtocol("") {}
-
-  void open(Connection& connection, std::string* out) override {
-    // A session is named by its client, and lives as long as its connection.
-    WsProtocol at("/feed/000/s" + std::to_string(connection.fd) + "/websocket");
-    at.open(connection, out);
-  }
-
- protected:
-  void frame(Connection& connection, Listener* listener) override {
-    const char type = connection.sample.empty() ? '?' : connection.sample[0];
-    if (type == 'a') return listener->message(connection, connection.sample);
-    if (type != 'o' && type != 'h') listener->broken("a frame of SockJS: " + connection.sample);
-  }
-};
-
 }  // namespace
 
 std::unique_ptr<Protocol> makeProtocol(std::string_view name, const std::string& token) {
@@ -254,10 +206,7 @@ std::unique_ptr<Protocol> makeProtocol(std::string_view name, const std::string&
   if (name == "nchan-stream") return std::make_unique<NchanStream>();
   if (name == "nchan-ws") return std::make_unique<WsProtocol>("/ws");
   if (name == "nchan-poll") return std::make_unique<NchanPoll>();
-  if (name == "engine.io") return std::make_unique<EngineIo>();
   if (name == "socket.io") return std::make_unique<SocketIo>();
-  if (name == "primus") return std::make_unique<Primus>();
-  if (name == "sockjs") return std::make_unique<SockJs>();
   const bool delta = name.ends_with("-delta");
   if (delta) name.remove_suffix(6);
   const bool granted = name.ends_with("-grant");
