@@ -46,7 +46,6 @@ Options readOptions(int argc, char** argv) {
       {"every", number(&options.every)},      {"seconds", number(&options.seconds)},
       {"warmup", number(&options.warmup)},    {"warmup-every", number(&options.warmupEvery)},
       {"grow", number(&options.grow)},        {"changing", number(&options.changing)},
-      {"cut", number(&options.cut)},          {"again", number(&options.again)},
       {"awake", swarm::flag(&options.awake)}, {"read", number(&options.read)},
       {"token", swarm::text(&options.token)},
   };
