@@ -12,8 +12,7 @@ export const STEPPED = {
 };
 
 /**
- * The work of the cells: so many watchers, a document of so many bytes every so many seconds; with `patch` so
- * many bytes of it change, and that is what is published; with `grow` there are so many new ones a second while it is
+ * The work of the cells: so many watchers, a document of so many bytes every so many seconds; with `grow` there are so many new ones a second while it is
  * measured, so that in the end there are all. `ws` is what the server's CPU a document may be of that of ws; `short` whether
  * a short run has it; `only` where the usual run alone has it, or the study.
  */
@@ -30,11 +29,7 @@ const WORKS = [
     ...{ every: 1, grow: 10, short: true, only: 'study' }
   },
   { name: '10 KB a second to 2,000', connections: 2000, bytes: 10000, every: 1 },
-  { name: '10 KB every two seconds to 4,000', connections: 4000, bytes: 10000, every: 2 },
-  {
-    ...{ name: '200-byte patch a second to 15,000', connections: 15000, bytes: 10000, patch: 200 },
-    ...{ every: 1, only: 'usual' }
-  }
+  { name: '10 KB every two seconds to 4,000', connections: 4000, bytes: 10000, every: 2 }
 ];
 
 /** Each work as it is, and with a tenth that reads nothing. */

@@ -121,11 +121,10 @@ function warmupOf({ connections, every }, { study }) {
 
 /** Runs one contender in one cell. @returns {Promise<object>} its figures, {failed} where there are none */
 async function measure(contender, of, pin, how) {
-  const { connections, bytes, every, seconds, patch = 0, grow = 0, stalled = 0 } = of;
+  const { connections, bytes, every, seconds, grow = 0, stalled = 0 } = of;
   try {
     const [result, turns] = await measureFeed(contender, pin, {
-      protocol: patch > 0 ? contender.patches : contender.protocol,
-      ...{ connections, bytes, every, seconds, patch, grow, stalled, ...how }
+      ...{ protocol: contender.protocol, connections, bytes, every, seconds, grow, stalled, ...how }
     });
     return figuresOf(result, turns);
   } catch (error) {
@@ -194,8 +193,11 @@ async function main() {
     console.log(`\n## ${STEPPED.bytes / 1000} KB a second, until it breaks\n`);
     console.log(breakTable(study, titleOf));
   }
-  console.log(`\n## All in one: server CPU a document in µs; p99 in ms\n`);
-  console.log(`${summaryTable(study, titleOf)}\n\n${describe(pin, options)}`);
+  if (options.study) {
+    console.log(`\n## All in one: server CPU a document in µs; p99 in ms\n`);
+    console.log(summaryTable(study, titleOf));
+  }
+  console.log(`\n${describe(pin, options)}`);
 }
 
 main().catch(fail);

@@ -1,7 +1,7 @@
 /**
- * The contenders that push one document to many, by name: `protocol` and `patches`, what the load generator speaks where
- * documents are published whole, and where what has changed in them is; `missing()` and `start(pin)` as in ../contenders.js;
- * `token`, where it is another one than TOKEN, publishes. The servers of libraries are in servers.js.
+ * The contenders that push one document to many, by name: `protocol`, which the load generator speaks; `missing()` and
+ * `start(pin)` as in ../contenders.js; `token`, where it is another one than TOKEN, publishes. The servers of libraries are
+ * in servers.js.
  */
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -48,36 +48,30 @@ async function startFeeds(pin, more = {}) {
 const never = () => null;
 
 const inC = (way, protocol) => ({
-  ...{ title: `bare epoll in C, ${way}`, protocol, patches: protocol, missing: never },
+  ...{ title: `bare epoll in C, ${way}`, protocol, missing: never },
   start: (pin) => startBare('epoll-feed', pin)
 });
 
-const ofSprites = (way, protocol, patches = `${protocol}-delta`) => ({
-  ...{ title: `Sprites, ${way}`, protocol, patches, missing: never },
-  start: startFeeds
+const ofSprites = (way, protocol) => ({
+  ...{ title: `Sprites, ${way}`, protocol, missing: never, start: startFeeds }
 });
 
 const ofNchan = (way, protocol) => ({
-  ...{ title: `nchan, ${way}`, protocol, patches: protocol, missing: nchanMissing },
-  start: startNchan
+  ...{ title: `nchan, ${way}`, protocol, missing: nchanMissing, start: startNchan }
 });
 
 /** One on node:http, whose package has its name. */
 const library = (name, title) => ({
-  ...{ title, protocol: name, patches: name, missing: () => packageMissing(name) },
+  ...{ title, protocol: name, missing: () => packageMissing(name) },
   start: (pin) => startNode(name, pin, [SERVERS, name])
 });
 
 /** The study's. */
 export const contenders = {
   'sprites-poll': ofSprites('long poll', 'sprites-poll'),
-  'sprites-poll-delta': ofSprites('long poll, deltas', 'sprites-poll-delta', 'sprites-poll-delta'),
+  'sprites-poll-delta': ofSprites('long poll, deltas', 'sprites-poll-delta'),
   'sprites-stream': ofSprites('event stream', 'sprites-stream'),
-  'sprites-stream-delta': ofSprites(
-    'event stream, deltas',
-    'sprites-stream-delta',
-    'sprites-stream-delta'
-  ),
+  'sprites-stream-delta': ofSprites('event stream, deltas', 'sprites-stream-delta'),
   ws: library('ws', 'ws'),
   'socket.io': library('socket.io', 'Socket.IO'),
   sse: { ...library('sse', 'node:http, event stream'), missing: never },
@@ -85,7 +79,7 @@ export const contenders = {
   'nchan-ws': ofNchan('WebSocket', 'nchan-ws'),
   'nchan-poll': ofNchan('long poll', 'nchan-poll'),
   bun: {
-    ...{ title: "Bun's server (uWebSockets)", protocol: 'ws', patches: 'ws' },
+    ...{ title: "Bun's server (uWebSockets)", protocol: 'ws' },
     missing: () => packageMissing('bun'),
     start: (pin) => startPrinting('bun', pin, BUN, [SERVERS, 'bun'])
   }

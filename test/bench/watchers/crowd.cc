@@ -251,8 +251,8 @@ class Crowd : private Listener {
   // ---- Publishing
   // ---------------------------------------------------------------------------------
 
-  std::string document(const std::string& stamp, const std::string& patch) const {
-    std::string document = "{\"a\":\"" + stamp + "\",\"p\":\"" + patch + "\"";
+  std::string document(const std::string& stamp) const {
+    std::string document = "{\"a\":\"" + stamp + "\"";
     const size_t fill = document.size() + kFillHead.size();
     document += fill_;
     if (options_.changing == 0) return document;
@@ -273,16 +273,8 @@ class Crowd : private Listener {
       return;
     }
     const std::string stamp = Stamp{++version_, microseconds()}.text();
-    std::string patch;
-    if (options_.patch > 0) {
-      constexpr size_t kWords = 100;
-      const std::string padding(options_.patch - std::min(options_.patch, kWords), 'p');
-      patch = R"([{"op":"replace","path":"/a","value":")" + stamp +
-              R"("},{"op":"replace","path":"/p","value":")" + padding + R"("}])";
-    }
     std::string request;
-    // The first one is whole in any case: a patch needs something to fit.
-    protocol_->publish(document(stamp, ""), version_ == 1 ? "" : patch, &request);
+    protocol_->publish(document(stamp), &request);
     publication_ += request;
     ++unanswered_;
     if (publisher_ < 0) {

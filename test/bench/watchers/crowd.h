@@ -34,7 +34,6 @@ struct Options {
   double stalled = 0;      // share of them that stops reading
   uint32_t addresses = 1;  // source addresses, from 127.0.0.1 on
   size_t bytes = 5000;     // of a document
-  size_t patch = 0;        // of what changes in it each time; 0: the whole is published
   double every = 1;        // seconds between two publications
   double seconds = 5;      // that are measured
   uint32_t warmup = 2;     // publications before

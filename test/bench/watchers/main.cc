@@ -39,14 +39,21 @@ Options readOptions(int argc, char** argv) {
   Options options;
   std::string error;
   const swarm::Setters setters = {
-      {"port", number(&options.port)},        {"protocol", swarm::text(&options.protocol)},
-      {"then", swarm::text(&options.then)},   {"connections", number(&options.connections)},
-      {"stalled", number(&options.stalled)},  {"addresses", number(&options.addresses)},
-      {"bytes", number(&options.bytes)},      {"patch", number(&options.patch)},
-      {"every", number(&options.every)},      {"seconds", number(&options.seconds)},
-      {"warmup", number(&options.warmup)},    {"warmup-every", number(&options.warmupEvery)},
-      {"grow", number(&options.grow)},        {"changing", number(&options.changing)},
-      {"awake", swarm::flag(&options.awake)}, {"read", number(&options.read)},
+      {"port", number(&options.port)},
+      {"protocol", swarm::text(&options.protocol)},
+      {"then", swarm::text(&options.then)},
+      {"connections", number(&options.connections)},
+      {"stalled", number(&options.stalled)},
+      {"addresses", number(&options.addresses)},
+      {"bytes", number(&options.bytes)},
+      {"every", number(&options.every)},
+      {"seconds", number(&options.seconds)},
+      {"warmup", number(&options.warmup)},
+      {"warmup-every", number(&options.warmupEvery)},
+      {"grow", number(&options.grow)},
+      {"changing", number(&options.changing)},
+      {"awake", swarm::flag(&options.awake)},
+      {"read", number(&options.read)},
       {"token", swarm::text(&options.token)},
   };
   if (!swarm::readArguments(argc, argv, setters, &error)) refuse(error);

@@ -81,13 +81,9 @@ class Protocol {
   /** Takes what has come. */
   virtual void read(Connection& connection, std::string_view data, Listener* listener) = 0;
 
-  /**
-   * The request that publishes: the whole document, or, when `patch` is not empty, what has changed
-   * in it (RFC 6902), which a server that knows no documents sends on as it is.
-   */
-  virtual void publish(std::string_view document, std::string_view patch, std::string* out) {
-    *out = withBody("POST /publish", "Content-Type: application/json\r\n",
-                    patch.empty() ? document : patch);
+  /** The request that publishes a document. */
+  virtual void publish(std::string_view document, std::string* out) {
+    *out = withBody("POST /publish", "Content-Type: application/json\r\n", document);
   }
 };
 

@@ -34,11 +34,8 @@ class SpritesProtocol : public HttpProtocol {
 
   void open(Connection& connection, std::string* out) override { ask(connection, out); }
 
-  void publish(std::string_view document, std::string_view patch, std::string* out) override {
-    *out = patch.empty()
-               ? withBody("PUT /feed/bench", authorization_, document)
-               : withBody("PATCH /feed/bench",
-                          authorization_ + "Content-Type: application/json-patch+json\r\n", patch);
+  void publish(std::string_view document, std::string* out) override {
+    *out = withBody("PUT /feed/bench", authorization_, document);
   }
 
  protected:
