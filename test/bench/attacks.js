@@ -17,7 +17,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import { onCore, start } from './contenders.js';
-import { fine, inRounds, report, show, spreads, tableOf, whereOf, whole } from './figures.js';
+import { compareKinds, fine, report, show, tableOf, whereOf, whole } from './figures.js';
 import { byClock, withLoad } from './load.js';
 import { statusAt } from './usage.js';
 import { certificate } from '../support/certificate.js';
@@ -71,7 +71,7 @@ async function measure(server, attack) {
 }
 
 const COLUMNS = {
-  attack: ({ attack }) => attack,
+  attack: ({ kind }) => kind,
   'connections a second': ({ connections }) => show(connections, whole),
   'requests a second': ({ requests }) => show(requests, whole),
   'sprites a second, of none': ({ rateOfNone }) => show(rateOfNone, fine),
@@ -90,16 +90,15 @@ const { child, ended, listening } = launch(
 try {
   const server = { ...(await listening), pids: [child.pid] };
   await measure(server);
-  const rounds = await inRounds(['none', ...ATTACKS], ROUNDS, (attack) =>
-    measure(server, attack === 'none' ? null : attack)
-  );
-  const ratio = (name) => (figures, i) => figures[name] / rounds.none[i][name];
-  const ratios = { rateOfNone: ratio('rate'), p99OfNone: ratio('p99') };
-  const names = ['connections', 'requests', 'p50', 'p99', 'refused', 'cores'];
-  const rows = Object.entries(rounds).map(([attack, all]) => ({
-    attack,
-    ...spreads(all, names, ratios)
-  }));
+  const rows = await compareKinds({
+    ...{ kinds: ['none', ...ATTACKS], loads: { attacked: server }, rounds: ROUNDS },
+    measure: (attack) => measure(server, attack === 'none' ? null : attack),
+    figures: ['connections', 'requests', 'p50', 'p99', 'refused', 'cores'],
+    ratios: ({ none }) => ({
+      rateOfNone: ({ rate }, i) => rate / none[i].rate,
+      p99OfNone: ({ p99 }, i) => p99 / none[i].p99
+    })
+  });
   report({}, { table: tableOf(COLUMNS, rows), about: whereOf(true) });
 } finally {
   child.kill();

@@ -96,6 +96,29 @@ export async function inRounds(names, count, measure, what = '') {
   return rounds;
 }
 
+/**
+ * Measures kinds of servers side by side under one load after the other.
+ *
+ * @param {object} what
+ * @param {string[]} what.kinds
+ * @param {Record<string, object>} what.loads by name
+ * @param {number} what.rounds
+ * @param {(kind: string, load: object) => Promise<object>} what.measure
+ * @param {string[]} what.figures that a round has
+ * @param {(all: Record<string, object[]>) => Parameters<typeof spreads>[2]} what.ratios to other kinds, of all their rounds
+ * @returns {Promise<object[]>} for each kind under each load `kind`, `load`, and the spreads of figures and ratios
+ */
+export async function compareKinds({ kinds, loads, rounds, measure, figures, ratios }) {
+  const rows = [];
+  for (const [load, how] of Object.entries(loads)) {
+    const all = await inRounds(kinds, rounds, (kind) => measure(kind, how), `${load}, `);
+    rows.push(
+      ...kinds.map((kind) => ({ load, kind, ...spreads(all[kind], figures, ratios(all)) }))
+    );
+  }
+  return rows;
+}
+
 /** Says how far a bench is. @param {string} text empty at its end */
 export function progress(text) {
   process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${text}` : text && `${text}\n`);

@@ -19,13 +19,12 @@ import { readFileSync } from 'node:fs';
 
 import { canPin, during, LOAD_CORE, namesIn, startSprites } from './contenders.js';
 import {
+  compareKinds,
   fail,
   fine,
-  inRounds,
   judged,
   report,
   show,
-  spreads,
   tableOf,
   whereOf,
   whole
@@ -66,8 +65,8 @@ function readOptions() {
   const names = namesIn(only, loads, import.meta.url);
   return {
     ...options,
-    workers: workers.split(','),
-    loads: names.map((name) => [name, loads[name]])
+    kinds: ['0', ...workers.split(',')],
+    loads: Object.fromEntries(names.map((name) => [name, loads[name]]))
   };
 }
 
@@ -108,36 +107,33 @@ async function measure(workers, { pinned, ...how }, seconds) {
   });
 }
 
-/** What a load's rounds come to, for so many workers. */
-const summarize = (load, workers, rounds, without) => ({
-  ...{ load, workers },
-  ...spreads(rounds, ['cpu', 'rate', 'p50', 'p99'], {
-    main: (one, i) => one.cpu / without[i].cpu,
-    all: (one, i) => one.all / without[i].all,
-    later50: (one, i) => one.p50 - without[i].p50,
-    later99: (one, i) => one.p99 - without[i].p99
-  })
+/** To the rounds without workers. */
+const ratiosOf = ({ 0: without }) => ({
+  main: (one, i) => one.cpu / without[i].cpu,
+  all: (one, i) => one.all / without[i].all,
+  later50: (one, i) => one.p50 - without[i].p50,
+  later99: (one, i) => one.p99 - without[i].p99
 });
 
 /** What holds. A lone sprite's CPU is spent on waking up: it has no bound. */
-function verdictsOf({ load, workers, main, all, later50, later99 }) {
+function verdictsOf({ load, kind, main, all, later50, later99 }) {
   const bounds = {
     full: { main, all },
     rate: { main, all, p99: later99 },
     lone: { lone: later50 }
   };
   return judged(
-    Object.entries(workers > 0 ? bounds[load] : {}).map(([name, { median }]) => [
-      `${load}, ${workers} workers: ${name} at most ${HELD[name]}`,
+    Object.entries(kind > 0 ? bounds[load] : {}).map(([name, { median }]) => [
+      `${load}, ${kind} workers: ${name} at most ${HELD[name]}`,
       ...[median, fine.format, median <= HELD[name]]
     ])
   );
 }
 
-/** Of a row of summarize(). */
+/** Of a row of compareKinds(). */
 const COLUMNS = {
   load: ({ load }) => load,
-  workers: ({ workers }) => workers,
+  workers: ({ kind }) => kind,
   'main thread, µs a sprite': ({ cpu }) => show(cpu, fine),
   'of that without': ({ main }) => show(main, fine),
   'all, of it': ({ all }) => show(all, fine),
@@ -149,22 +145,13 @@ const COLUMNS = {
 };
 
 async function main() {
-  const options = readOptions();
-  const kinds = ['0', ...options.workers];
-  const summary = [];
-  for (const [name, load] of options.loads) {
-    const rounds = await inRounds(kinds, options.rounds, async (workers, i) => {
-      const round = await measure(workers, load, options.seconds);
-      const { cpu, all, rate, p50, p99 } = round;
-      console.error(
-        `${name}, round ${i + 1}, ${workers} workers: ${cpu.toFixed(2)} µs a sprite, ` +
-          `${all.toFixed(2)} in all, ${rate.toFixed(0)} sprites/s, ` +
-          `p50 ${p50} ms, p99 ${p99} ms`
-      );
-      return round;
-    });
-    summary.push(...kinds.map((kind) => summarize(name, Number(kind), rounds[kind], rounds[0])));
-  }
+  const { seconds, ...options } = readOptions();
+  const summary = await compareKinds({
+    ...options,
+    measure: (workers, load) => measure(workers, load, seconds),
+    figures: ['cpu', 'rate', 'p50', 'p99'],
+    ratios: ratiosOf
+  });
   report(options, {
     table: tableOf(COLUMNS, summary),
     about: whereOf(pins),

@@ -19,17 +19,7 @@ import { startNats } from '../support/nats.js';
 import { answerHelp, refuseUsage, takeValues } from '../support/documents.js';
 import { until } from '../support/until.js';
 import { canPin, startSprites } from './contenders.js';
-import {
-  fine,
-  inRounds,
-  judged,
-  report,
-  show,
-  spreads,
-  tableOf,
-  whereOf,
-  whole
-} from './figures.js';
+import { compareKinds, fine, judged, report, show, tableOf, whereOf, whole } from './figures.js';
 import { pinToLoad, withLoad } from './load.js';
 import { cpuSeconds } from './usage.js';
 
@@ -43,22 +33,15 @@ const HELD = 1.1;
 /** Clients that the load opens in a second, in all. */
 const RAMP = 3000;
 
-const KINDS = ['one', 'apart', 'world'];
-
 const values = takeValues(import.meta.url, {
   ...{ servers: [3, 2, 9], rounds: [5, 1], seconds: [4, 1], warmup: [10, 1] },
-  ...{
-    clients: [3000, 1],
-    throwers: [96, 1],
-    rate: [6000, 1],
-    only: '',
-    json: false,
-    strict: false
-  }
+  ...{ clients: [3000, 1], throwers: [96, 1], rate: [6000, 1] },
+  ...{ only: '', json: false, strict: false }
 });
 const { servers, rounds, seconds, warmup, clients, throwers, rate } = values;
 const LOADS = ['full', 'rate'].filter((name) => name.includes(values.only));
 if (LOADS.length === 0) refuseUsage(import.meta.url, '--only takes full or rate');
+const KINDS = { one: '1', apart: `${servers}, apart`, world: `${servers}, one world` };
 
 /** @returns {Promise<{all: object[], nats?: object}>} the servers of a kind, joined where they make a world */
 async function startServers(kind, endings) {
@@ -134,59 +117,40 @@ async function measure(kind, load) {
   }
 }
 
-const FIGURES = ['cpu', 'nats', 'rate', 'crossed', 'p50', 'p99', 'p50Crossing', 'p99Crossing'];
+const summary = await compareKinds({
+  ...{ kinds: Object.keys(KINDS), loads: Object.fromEntries(LOADS.map((load) => [load, load])) },
+  ...{ rounds, measure },
+  figures: ['cpu', 'nats', 'rate', 'crossed', 'p50', 'p99', 'p50Crossing', 'p99Crossing'],
+  ratios: ({ one, apart }) => ({
+    ofOne: ({ cpu }, i) => cpu / one[i].cpu,
+    ofApart: ({ cpu }, i) => cpu / apart[i].cpu
+  })
+});
 
-/** A load's rounds. */
-function summarize(load, all) {
-  const ratio = (kind, to) => (_, i) => all[kind][i].cpu / all[to][i].cpu;
-  const ratios = {
-    ...{ ratio: ratio('world', 'one'), ratioApart: ratio('apart', 'one') },
-    ratioToApart: ratio('world', 'apart')
-  };
-  const kinds = KINDS.map((kind) => [kind, spreads(all[kind], FIGURES)]);
-  return { load, ...Object.fromEntries(kinds), ...spreads(all.one, [], ratios) };
-}
-
-const summary = [];
-for (const load of LOADS) {
-  const all = await inRounds(KINDS, rounds, async (kind, i) => {
-    const round = await measure(kind, load);
-    console.error(`${load}, round ${i + 1}, ${kind}: ${JSON.stringify(round)}`);
-    return round;
-  });
-  summary.push(summarize(load, all));
-}
-
-/** Of one kind of servers under a load; `ofOne` is its CPU, of one server's. */
+/** Of a row of compareKinds(). */
 const COLUMNS = {
   load: ({ load }) => load,
-  servers: ({ name }) => name,
+  servers: ({ kind }) => KINDS[kind],
   'CPU a sprite, all servers, µs': ({ cpu }) => show(cpu, fine),
-  'of one server': ({ ofOne }) => (ofOne ? show(ofOne, fine) : '1'),
+  'of one server': ({ ofOne }) => show(ofOne, fine),
+  'of as many apart': ({ kind, ofApart }) => (kind === 'world' ? show(ofApart, fine) : '–'),
   "nats-server's, µs": ({ nats }) => show(nats, fine),
   'sprites/s': (row) => show(row.rate, whole),
   'that cross': ({ crossed }) => `${fine.format(100 * crossed.median)}%`,
   'p50 and p99, ms': ({ p50, p99 }) => `${show(p50, fine)}, ${show(p99, fine)}`,
-  'of those that cross': ({ ofOne, crossed, p50Crossing, p99Crossing }) =>
-    ofOne && crossed.median > 0 ? `${show(p50Crossing, fine)}, ${show(p99Crossing, fine)}` : '–'
+  'of those that cross': ({ crossed, p50Crossing, p99Crossing }) =>
+    crossed.median > 0 ? `${show(p50Crossing, fine)}, ${show(p99Crossing, fine)}` : '–'
 };
-const rows = summary.flatMap(({ load, one, apart, world, ratio, ratioApart }) => [
-  { ...one, load, name: '1' },
-  { ...apart, load, name: `${servers}, apart`, ofOne: ratioApart },
-  { ...world, load, name: `${servers}, one world`, ofOne: ratio }
-]);
-const toApart = summary.map(
-  ({ load, ratioToApart }) =>
-    `${load}: a world takes ${show(ratioToApart, fine)} times what the same servers take apart\n`
-);
 report(values, {
-  table: tableOf(COLUMNS, rows),
-  about: `${toApart.join('')}\n${whereOf(pins)}`,
+  table: tableOf(COLUMNS, summary),
+  about: whereOf(pins),
   held: judged(
-    summary.map(({ load, ratio: { median } }) => [
-      `${load}: CPU at most ${HELD} times one server's`,
-      ...[median, fine.format, median <= HELD]
-    ])
+    summary
+      .filter(({ kind }) => kind === 'world')
+      .map(({ load, ofOne: { median } }) => [
+        `${load}: CPU at most ${HELD} times one server's`,
+        ...[median, fine.format, median <= HELD]
+      ])
   ),
   summary
 });
