@@ -223,7 +223,7 @@ t.test('where the file limit is too low it says so at once, with the ways out', 
 t.test('where memory is too little it says so at once', async (t) => {
   const { code, stderr } = await run(['node', `${MILLION}.js`, '--clients', '900000000']);
   t.equal(code, 2);
-  t.match(stderr, /900,000,000 clients and their server take some 6,300,000 MB/);
+  t.match(stderr, /900,000,000 clients and their server take some 6,300,000.0 MB/);
 });
 
 t.test('a wrong option is named', async (t) => {
@@ -254,7 +254,7 @@ t.test('the same run with few clients holds them, throws, and reports', async (t
   // A server that takes more memory than it may is an error, and that alone.
   t.match(said, {
     code: 1,
-    stdout: /^missing +0$[^]*^DOES NOT HOLD: server resident size at most 10 MB$/m
+    stdout: /^missing +0$[^]*^DOES NOT HOLD: server resident size at most 10.0 MB: /m
   });
 });
 

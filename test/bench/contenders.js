@@ -362,20 +362,14 @@ export function namesIn(only, all, url) {
 /**
  * @param {string[]} names
  * @param {Record<string, {title: string, missing: () => string | null}>} all
- * @returns {{here: string[], missing: Record<string, string>}} those that can run here, and why the others cannot: they
- *   are told of
+ * @returns {string[]} those that can run here; the others are told of
  */
-export function thoseHere(names, all) {
-  const missing = {};
-  const here = names.filter((name) => {
+export const thoseHere = (names, all) =>
+  names.filter((name) => {
     const why = all[name].missing();
-    if (why === null) return true;
-    missing[name] = why;
-    console.error(`bench: ${all[name].title} is left out: ${why}`);
-    return false;
+    if (why !== null) console.error(`bench: ${all[name].title} is left out: ${why}`);
+    return why === null;
   });
-  return { here, missing };
-}
 
 /**
  * Starts the load of a feed's watchers against a server.

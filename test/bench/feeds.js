@@ -168,7 +168,7 @@ async function measureCell(of, names, pin, options) {
 async function main() {
   const { json: file, ...options } = readOptions();
   const pin = canPin();
-  const { here: names } = thoseHere(options.names, feedContenders);
+  const names = thoseHere(options.names, feedContenders);
   const study = { cells: [], breaks: {}, most: options.most, held: options.held };
   // At once: what takes two hours may be ended before its end.
   const save = () => {

@@ -131,18 +131,10 @@ export function fail(error) {
   process.exit(1);
 }
 
-/**
- * @param {boolean} pin whether server and load have a core each
- * @returns {{processor: string, system: string, pinned: string}} where it was measured
- */
-export const machineOf = (pin) => ({
-  processor: `${cpus()[0].model.trim()}, ${availableParallelism()} cores`,
-  system: `Linux ${release()}, Node ${process.version}`,
-  pinned: pin ? 'server on core 0, load on core 1' : 'server and load not pinned'
-});
-
-/** The same in words. */
-export const whereOf = (pin) => `${Object.values(machineOf(pin)).join('; ')}.`;
+/** @param {boolean} pin whether server and load have a core each @returns {string} where it was measured */
+export const whereOf = (pin) =>
+  `${cpus()[0].model.trim()}, ${availableParallelism()} cores; Linux ${release()}, Node ${process.version}; ` +
+  `${pin ? 'server on core 0, load on core 1' : 'server and load not pinned'}.`;
 
 /**
  * Says which figures are as they are held to be.

@@ -18,7 +18,7 @@ import { certificate } from '../support/certificate.js';
 import { takeValues } from '../support/documents.js';
 import { ROOT } from '../support/launch.js';
 import { start, startSprites } from './contenders.js';
-import { verdictOf } from './figures.js';
+import { tellHeld, tenth, verdictOf, whole } from './figures.js';
 import { ask, residentBytes, table } from './usage.js';
 
 /** Milliseconds between two looks, and between two lines that say how far it is. */
@@ -138,58 +138,38 @@ function figures(options, before, seen, swarm) {
   };
 }
 
-const whole = (value) => Math.round(value).toLocaleString('en-US');
-const megabytes = (bytes) =>
-  `${(bytes / 1e6).toLocaleString('en-US', { maximumFractionDigits: 1 })} MB`;
+const megabytes = (bytes) => `${tenth.format(bytes / 1e6)} MB`;
 
-function report({ clients, heldSeconds, server, kernel, verdict, swarm }) {
-  const { account, opened, latency, throwing } = swarm;
-  const rows = [
-    [
-      'clients',
-      `${whole(clients)} on one server process, opened in ${whole(opened.seconds)} s, ` +
-        `held for ${whole(heldSeconds)} s`
-    ],
-    [
-      'server resident size',
-      `${megabytes(server.resident)} (${megabytes(server.residentBefore)} ` +
-        `without clients: ${whole(server.bytesPerClient)} bytes a client; peak ${megabytes(server.peak)})`
-    ],
-    [
-      'V8 heap in use',
-      `${megabytes(server.heap)} (${megabytes(server.heapBefore)} without clients)`
-    ],
-    [
-      'kernel memory',
-      `${megabytes(kernel.bytes)} for ${whole(kernel.sockets)} sockets, both ends of ` +
-        `each connection: ${whole(kernel.perSocket)} bytes a socket`
-    ],
-    [
-      'sprites thrown',
-      `${whole(account.accepted)} in ${whole(throwing.seconds)} s, ` +
-        `${whole(account.refused)} refused`
-    ],
-    [
-      'sprites delivered',
-      `${whole(account.received)}, ${latency.arrival.p50} ms after the throw at ` +
-        `the median, ${latency.arrival.p99} ms at p99`
-    ],
-    ['missing', whole(account.missing)],
-    ['repeated', whole(account.repeated)],
-    [
-      'kernel',
-      `Linux ${kernel.release}, ${kernel.version}; ${availableParallelism()} CPU; ` +
-        `Node ${process.version}`
-    ]
-  ];
-  const lines = rows.map(([name, value]) => `${name.padEnd(22)}${value}`);
-  if (verdict.counts) {
-    lines.push(
-      `${verdict.holds ? 'holds' : 'DOES NOT HOLD'}: server resident size at most ` +
-        megabytes(verdict.most)
-    );
-  }
-  return lines.join('\n');
+/** What there is to say, by what it is of. */
+const linesOf = ({ clients, heldSeconds, server, kernel, swarm }) => ({
+  clients:
+    `${whole.format(clients)} on one server process, opened in ${whole.format(swarm.opened.seconds)} s, ` +
+    `held for ${whole.format(heldSeconds)} s`,
+  'server resident size':
+    `${megabytes(server.resident)} (${megabytes(server.residentBefore)} without clients: ` +
+    `${whole.format(server.bytesPerClient)} bytes a client; peak ${megabytes(server.peak)})`,
+  'V8 heap in use': `${megabytes(server.heap)} (${megabytes(server.heapBefore)} without clients)`,
+  'kernel memory':
+    `${megabytes(kernel.bytes)} for ${whole.format(kernel.sockets)} sockets, both ends of each connection: ` +
+    `${whole.format(kernel.perSocket)} bytes a socket`,
+  'sprites thrown':
+    `${whole.format(swarm.account.accepted)} in ${whole.format(swarm.throwing.seconds)} s, ` +
+    `${whole.format(swarm.account.refused)} refused`,
+  'sprites delivered':
+    `${whole.format(swarm.account.received)}, ${swarm.latency.arrival.p50} ms after the throw at the median, ` +
+    `${swarm.latency.arrival.p99} ms at p99`,
+  missing: whole.format(swarm.account.missing),
+  repeated: whole.format(swarm.account.repeated),
+  kernel: `Linux ${kernel.release}, ${kernel.version}; ${availableParallelism()} CPU; Node ${process.version}`
+});
+
+/** Prints it, and whether the server kept to its memory, where that counts. */
+function tell(all, { json }) {
+  if (json) return console.log(JSON.stringify(all, null, 2));
+  for (const [of, words] of Object.entries(linesOf(all))) console.log(`${of.padEnd(22)}${words}`);
+  const { counts, holds, most, resident } = all.verdict;
+  const figure = `server resident size at most ${megabytes(most)}`;
+  tellHeld({}, counts ? [{ figure, holds, value: megabytes(resident) }] : []);
 }
 
 function checkMemory({ clients }) {
@@ -197,7 +177,7 @@ function checkMemory({ clients }) {
   const available = table('/proc/meminfo').MemAvailable;
   if (available < wanted) {
     refuse(
-      `${whole(clients)} clients and their server take some ${megabytes(wanted)}, ` +
+      `${whole.format(clients)} clients and their server take some ${megabytes(wanted)}, ` +
         `and ${megabytes(available)} are available: take a larger machine, or fewer --clients`
     );
   }
@@ -215,7 +195,7 @@ async function main() {
   for (const fault of result.faults) say(fault);
   if (!seen.full) throw new Error('at no time were all clients there');
   const all = figures(options, before, seen, result);
-  console.log(options.json ? JSON.stringify(all, null, 2) : report(all));
+  tell(all, options);
   const { counts, holds } = all.verdict;
   const ofVerdict = counts && !holds ? 1 : 0;
   process.exit((code ?? 1) || ofVerdict); // A swarm that was killed has no code.

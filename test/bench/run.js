@@ -149,7 +149,7 @@ function describe(options, pin) {
 async function main() {
   const options = readOptions();
   const pin = canPin();
-  options.names = thoseHere(options.names, contenders).here;
+  options.names = thoseHere(options.names, contenders);
   const rounds = await runRounds(options.names, pin, options);
   const summary = summarize(rounds);
   const titles = Object.fromEntries(options.names.map((name) => [name, contenders[name].title]));
