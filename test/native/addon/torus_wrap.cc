@@ -29,15 +29,8 @@ class Account : public TorusObserver {
     uint32_t count = 0;
     for (const Before& one : before_) count += one.node != subject && one != now(one.node);
     before_.clear();
-    ++steps;
-    total += count;
-    most = std::max(most, count);
     return count;
   }
-
-  uint64_t steps = 0;
-  uint64_t total = 0;
-  uint32_t most = 0;
 
  private:
   /** A node's links before the step first set one. */
@@ -71,7 +64,6 @@ class TorusWrap : public Nan::ObjectWrap {
                     {"slot", slot},
                     {"place", place},
                     {"state", state},
-                    {"touches", touches},
                     {"links", links},
                     {"slots", slots},
                     {"restore", restore},
@@ -136,16 +128,6 @@ class TorusWrap : public Nan::ObjectWrap {
     set(result, "columns", torus.columns());
     set(result, "ownRows", torus.ownRows());
     set(result, "ownColumns", torus.ownColumns());
-    info.GetReturnValue().Set(result);
-  }
-
-  /** touches(): {steps, total, most}, the account of law 2 */
-  static NAN_METHOD(touches) {
-    const Account& touches = self(info)->account_;
-    Local<Object> result = Nan::New<Object>();
-    set(result, "steps", static_cast<double>(touches.steps));
-    set(result, "total", static_cast<double>(touches.total));
-    set(result, "most", touches.most);
     info.GetReturnValue().Set(result);
   }
 
