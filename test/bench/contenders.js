@@ -36,7 +36,7 @@ const PROBE = new URL('probe.js', import.meta.url).href;
  * Options of bin/sprites as it is measured: on loopback, on a free port, without the bounds for each source address, since
  * here all clients have the same one. A connection costs the same with these bounds and without.
  */
-export const MEASURED = { host: '127.0.0.1', port: 0, 'throw-rate': 0, ...UNBOUND };
+const MEASURED = { host: '127.0.0.1', port: 0, 'throw-rate': 0, ...UNBOUND };
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const BUILD = join(HERE, '.build');

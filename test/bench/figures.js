@@ -44,7 +44,7 @@ const FIGURES = [
  *   another's round of the same time
  * @returns {Record<string, {median: number, min: number, max: number}>} the spread of each that a round has
  */
-export function spreads(rounds, names, more = {}) {
+function spreads(rounds, names, more = {}) {
   const plain = Object.fromEntries(names.map((name) => [name, (round) => round[name]]));
   const all = Object.entries({ ...plain, ...more })
     .map(([name, of]) => [name, rounds.map(of).filter(Number.isFinite)])
