@@ -7,7 +7,6 @@ import { dataOf } from '../../lib/report/page.js';
 import { titleOf } from '../../lib/report/report-body.js';
 import { judge } from '../../lib/swarm/bounds.js';
 import { compare } from '../../lib/swarm/compare.js';
-import { parse } from '../../lib/swarm/options.js';
 import { ReportFile } from '../../lib/swarm/report-file.js';
 import { reportOf } from '../../lib/swarm/report.js';
 import { startServer } from '../support/server.js';
@@ -108,12 +107,6 @@ t.test('two files, a report and a JSON, are read and compared', async (t) => {
   t.notOk(existsSync(other));
 });
 
-t.test("a comparison's arguments", async (t) => {
-  t.throws(() => parse(['compare', 'a']), /compare A B: two files/);
-  t.throws(() => parse(['compare', 'a', 'b', '--rate', '5']), /--rate is no option of compare/);
-  t.throws(() => parse(['park', '5', '--worse', '5']), /--worse is an option of compare/);
-});
-
 const chartsIn = (html) =>
   JSON.parse(/<script type="application\/json" id="charts">(.*)<\/script>/.exec(html)[1]);
 
@@ -176,32 +169,6 @@ t.test('the report shows a fault as one, and trusts no text', async (t) => {
 });
 
 t.jobs = 3;
-
-t.test('a bound is read with its unit, and only where there is such a figure', async (t) => {
-  const bounded = (...args) => parse(['throw', '10', ...args]);
-  t.match(bounded('--p99', '5ms', '--max', '1.5s', '--p50', '800us', '--memory', '1.5G'), {
-    p99: 5,
-    max: 1500,
-    p50: 0.8,
-    memory: 1.5e9
-  });
-  t.match(bounded('--p99.9', '20ms', '--missing', '0'), { 'p99.9': 20, missing: 0 });
-  for (const bad of ['5', 'ms', '-5ms', '5 ms', '5h']) {
-    t.throws(
-      () => bounded(`--p99=${bad}`),
-      /--p99 .*: must be a time with its unit, as 800us/,
-      bad
-    );
-  }
-  t.throws(() => bounded('--missing', '1.5'), /--missing 1\.5: must be a whole number/);
-  t.throws(() => parse(['park', '5', '--p99', '5ms']), /--p99: this park throws nothing/);
-  t.throws(() => bounded('--back', '5s'), /--back: this throw is no storm/);
-  t.throws(() => bounded('--stall', '5ms'), /--stall: this throw has no --status-port/);
-  t.equal(bounded('--stall', '5ms', '--status-port', '9').stall, 5);
-  const storm = ['storm', '5', '--rate', '5'];
-  t.throws(() => parse([...storm, '--cpu', '5us']), /--cpu: this storm has no sprites a second/);
-  t.equal(parse(['storm', '5', '--back', '5s']).back, 5000);
-});
 
 t.test('each bound holds up to itself, and none that is not known', async (t) => {
   const latency = { arrival: { p99: 5 }, probe: { p99: 7 } };

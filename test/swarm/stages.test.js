@@ -3,73 +3,23 @@ import { createServer } from 'node:net';
 import t from 'tap';
 
 import { metricsOf, serveMetrics } from '../../lib/swarm/metrics.js';
-import { help, parse } from '../../lib/swarm/options.js';
+import { parse } from '../../lib/swarm/options.js';
 import { createProgress } from '../../lib/swarm/progress.js';
 import { contentOf } from '../../lib/report/report-body.js';
 import { Run } from '../../lib/swarm/run.js';
-import { secondsIn, StageLog, Stages } from '../../lib/swarm/stages.js';
+import { StageLog, Stages } from '../../lib/swarm/stages.js';
 import { Interruptions, Tally } from '../../lib/swarm/tally.js';
 import { textOf } from '../../lib/swarm/text.js';
 import { listening } from '../support/addresses.js';
 import { startServer } from '../support/server.js';
 import { bucketOf, goodRun, resultWith, start } from '../support/swarm.js';
 
-/** Runs whose load changes, what they tell Prometheus, and the names that other load testers' users type. */
+/** Runs whose load changes, and what they tell Prometheus. */
 
 // Most of the time they wait.
 t.jobs = 4;
 
 const parsed = (line) => parse(line.split(' '));
-
-t.test("times as other load testers write them, and their options' names", async (t) => {
-  const times = { 30: 30, 1.5: 1.5, '30s': 30, '1m30s': 90, '2h': 7200, '250ms': 0.25 };
-  for (const [text, seconds] of Object.entries(times)) t.equal(secondsIn(text), seconds, text);
-  for (const text of ['', 's', '3x', '-1s', '1s30', '1e3', '1 s']) t.notOk(secondsIn(text), text);
-  for (const given of ['--time 1m', '--time=60', '--duration 1m', '-d 60s', '-d1m', '-z 60']) {
-    t.equal(parsed(`park 5 ${given}`).time, 60, given);
-  }
-  t.match(help(), /--time TIME .*\n.*--duration, -d/);
-  const advice = {
-    '-d 3x': '--time 3x: must be a time from 0.1 to 604800 seconds, as 30, 30s, 1m30s or 2h',
-    '--vus 9': 'there is no option --vus: the clients are the number after the command',
-    '-c 9': 'there is no option -c: the clients are',
-    '--rps 9': 'there is no option --rps: --rate is in sprites a second',
-    '-n 9': 'there is no option -n: a run ends by --time',
-    '-t 9': 'there is no option -t: --processes is for engines',
-    '--duratoin 9': 'there is no option --duratoin; did you mean --duration?',
-    '--out x': 'there is no option --out: --report FILE'
-  };
-  for (const [given, words] of Object.entries(advice)) {
-    t.throws(() => parsed(`throw 5 ${given}`), { message: new RegExp(`^${words}`) }, given);
-  }
-});
-
-t.test('stages give the time of a run and its most clients or sprites', async (t) => {
-  const thrown = parsed('throw 5 --rate 10 --stage 30s:5000 -s 1m:20');
-  t.match(thrown, { throwing: 'rate', rate: 5000, clients: 5, time: 90 });
-  t.match(parsed('throw 5 --stage 1s:3'), { throwing: 'rate', rate: 3 });
-  t.match(parsed('park 5 -s 1s:300 -s 1s:0'), { throwing: 'none', clients: 300, time: 2 });
-  const bad = {
-    'storm 5 --stage 1s:3': '--stage is an option of park and throw',
-    'latency 5 --stage 1s:3': '--stage is an option of park and throw',
-    'throw 5 --stage 1s:3 --time 3': '--time: omit it with --stage',
-    'throw 5 --stage 1s': '--stage 1s: must be a time and the number to reach by then, as 30s:5000',
-    'throw 5 --stage 1s:1e9': '--stage 1s:1e9: must be a time',
-    'throw 5 --stage 1s:10000001':
-      '--stage …:10000001: the number must be a number from 0 to 10000000',
-    'park 5 --stage 1s:1.5': '--stage …:1.5: the number must be a whole number',
-    'park 5 --stage 0s:9': '--stage: all together take from 0.1 s to 604800 s, not 0',
-    'park 5 --stage 99h:9 --stage 99h:9': '--stage: all together take from 0.1 s',
-    'throw 5 --stage 9s:0': '--stage: every target is 0'
-  };
-  for (const [line, words] of Object.entries(bad)) {
-    t.throws(() => parsed(line), { message: new RegExp(`^${words}`) }, line);
-  }
-  const many = Array.from({ length: 101 }, () => '--stage 1s:1').join(' ');
-  t.throws(() => parsed(`park 5 ${many}`), {
-    message: '--stage 101 times: there may be 100 stages'
-  });
-});
 
 t.test('between two targets it goes in a straight line', async (t) => {
   const { stages } = parsed('park 100 -s 10s:200 -s 5s:200 -s 0s:50 -s 5s:0');

@@ -24,7 +24,6 @@ import { builtFile, ENGINE } from '../../lib/swarm/build.js';
 import { Engine, FrameReader } from '../../lib/swarm/engine.js';
 import { highestOf, Histogram } from '../../lib/swarm/histogram.js';
 import { plan } from '../../lib/swarm/needs.js';
-import { help, parse, table } from '../../lib/swarm/options.js';
 import { ServerWatch, useOf } from '../../lib/swarm/server-watch.js';
 import { StatusReader } from '../../lib/swarm/status.js';
 import { storm } from '../../lib/swarm/storm.js';
@@ -158,42 +157,6 @@ t.test('what a host must have is worked out before anything is opened', async (t
     message: /files: each of 64 engines/
   });
 });
-
-t.test('the help has every option, and wrong ones are told apart', async (t) => {
-  for (const { name } of table) t.match(help(), `--${name}`);
-  t.match(parse(['throw', '100', '--rate', '50']), { throwing: 'rate', rate: 50, time: 10 });
-  t.match(parse(['throw', '10']), { throwing: 'closed', throwers: 10 });
-  t.match(parse(['latency']), { clients: 1, rate: 1000 });
-  t.throws(() => parse(['thro', '1']), /no command "thro": park, throw, latency, storm/);
-  t.throws(() => parse(['park']), /N must be a whole number/);
-  t.throws(() => parse(['park', '5', '--port', '99999']), /--port 99999: must be a whole number/);
-  t.throws(() => parse(['park', '5', '--rate', '1']), /park throws nothing/);
-  t.throws(() => parse(['throw', '5', '--throwers', '6']), /at most all of them/);
-  t.throws(() => parse(['park', '5', '--nonsense']), /nonsense/);
-});
-
-t.test(
-  'options that mean nothing to a command, or contradict each other, are refused',
-  async (t) => {
-    for (const [args, pattern] of [
-      ['throw 5 --probes 2', /^--probes is an option of latency$/],
-      ['park 5 --probe-rate 2', /^--probe-rate is an option of latency$/],
-      ['throw 5 --spread 2', /^--spread is an option of storm$/],
-      ['throw 5 --rate-max 2', /^--rate-max is an option of agent$/],
-      ['throw 5 --rate 2 --every-client', /^--every-client is of the closed loop/],
-      ['park 5 --every-client', /^--every-client is of the closed loop/],
-      [
-        'park 5 --url https://a --ca b --insecure',
-        /^--insecure believes any certificate, and --ca/
-      ],
-      ['agent https://a/play/b --ca b --insecure', /^--insecure believes any certificate, and --ca/]
-    ]) {
-      t.throws(() => parse(args.split(' ')), { message: pattern }, args);
-    }
-    t.match(parse('storm 5 --throwers 2 --every-client --spread 1'.split(' ')), { spread: 1 });
-    t.match(parse('latency 5 --probes 2 --probe-rate 3'.split(' ')), { probes: 2, probeRate: 3 });
-  }
-);
 
 t.test('park opens its clients, holds them and leaves', async (t) => {
   const server = await startServer(t);

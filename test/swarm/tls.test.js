@@ -11,7 +11,7 @@ import { listening, startHole } from '../support/addresses.js';
 import { openSockets, temporary } from '../support/processes.js';
 import { FaultProxy } from '../support/proxies.js';
 import { startServer } from '../support/server.js';
-import { resultWith, start } from '../support/swarm.js';
+import { start } from '../support/swarm.js';
 import { until } from '../support/until.js';
 
 /** Https targets: the engine inside Node, by Node's OpenSSL. */
@@ -35,20 +35,7 @@ async function startTls(t, options = {}) {
   return { server, port: Number(port), ca, run };
 }
 
-t.test('a URL is read whole, and TLS options need it', async (t) => {
-  const read = (...args) => parse(['park', '5', ...args]);
-  t.match(read('--url', 'https://sprites.example'), {
-    ...{ tls: true, host: 'sprites.example', port: 443, transientPort: 443 }
-  });
-  const v6 = read('--url', 'http://[::1]:8080');
-  t.match(v6, { tls: false, host: '::1', port: 8080 });
-  t.match(resultWith(v6, {}).target, { host: '[::1]', port: 8080 }, 'what a report shows');
-  t.match(read(), { tls: false, host: '127.0.0.1', port: 8080 });
-  for (const bad of ['sprites.example', 'ftp://a', 'https://a/b', 'https://u@a', 'https://a?b']) {
-    t.throws(() => read('--url', bad), /--url .*: must be http:\/\/ or https:\/\/, a host/, bad);
-  }
-  t.throws(() => read('--url', 'https://a', '--port', '1'), /--url includes host and port/);
-  t.throws(() => read('--insecure'), /are about TLS/);
+t.test('sessions take memory', async (t) => {
   const host = { files: 20000, systemFiles: 1e7, ports: 28232, memory: 2e8 };
   const wanted = { clients: 15000, lanes: 1, ramp: 5000, address: '127.0.0.1' };
   t.equal(plan(wanted, host).engines.length, 1);
