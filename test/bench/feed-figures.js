@@ -12,9 +12,9 @@ export const STEPPED = {
 };
 
 /**
- * The work of the cells: so many watchers, a document of so many bytes every so many seconds; with `grow` there are so many new ones a second while it is
- * measured, so that in the end there are all. `ws` is what the server's CPU a document may be of that of ws; `short` whether
- * a short run has it; `only` where the usual run alone has it, or the study.
+ * The work of the cells: so many watchers, a document of so many bytes every so many seconds; with `grow` there are so
+ * many new ones a second while it is measured, so that in the end there are all. `ws` is what the server's CPU a document
+ * may be of that of ws; `short` whether a short run has it; `only` where the usual run alone has it, or the study.
  */
 const WORKS = [
   { ...STEPPED, ws: 1, short: true },

@@ -32,9 +32,10 @@
  * clock and by the thread's own CPU clock: where the first is longer, other processes had the core meanwhile. Load is the
  * load generator's share of its core. Where there are two cores the server has one and the load the other.
  *
- * The study has all contenders, and a twentieth of each document changes. At last 165 KB a second go to more and more clients (up to --most) until a contender
- * breaks: 1% is missing, p99 is over a second, or resident size has doubled. The number that is found must hold for --held
- * seconds, a minute. It takes two hours, with --stalled none one; --no-break leaves the search out.
+ * The study has all contenders, and a twentieth of each document changes. At last 165 KB a second go to more and more
+ * clients (up to --most) until a contender breaks: 1% is missing, p99 is over a second, or resident size has doubled. The
+ * number that is found must hold for --held seconds, a minute. It takes two hours, with --stalled none one; --no-break
+ * leaves the search out.
  *
  * The lines under each table say which promises hold. Exit status: 0; 1 where a contender failed, or,
  * with --strict, where a figure does not hold; 2 on a wrong option.
@@ -123,9 +124,9 @@ function warmupOf({ connections, every }, { study }) {
 async function measure(contender, of, pin, how) {
   const { connections, bytes, every, seconds, grow = 0, stalled = 0 } = of;
   try {
-    const [result, turns] = await measureFeed(contender, pin, {
-      ...{ protocol: contender.protocol, connections, bytes, every, seconds, grow, stalled, ...how }
-    });
+    const work = { connections, bytes, every, seconds, grow, stalled, ...how };
+    const { protocol } = contender;
+    const [result, turns] = await measureFeed(contender, pin, { protocol, ...work });
     return figuresOf(result, turns);
   } catch (error) {
     return { failed: error.message.slice(0, 200) };
