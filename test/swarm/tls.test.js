@@ -4,7 +4,6 @@ import t from 'tap';
 
 import { globalTimers, Requests } from '../../lib/client/requests.js';
 import { fetchBy } from '../../lib/swarm/status.js';
-import { plan } from '../../lib/swarm/needs.js';
 import { parse } from '../../lib/swarm/options.js';
 import { certificate } from '../support/certificate.js';
 import { listening, startHole } from '../support/addresses.js';
@@ -34,13 +33,6 @@ async function startTls(t, options = {}) {
   };
   return { server, port: Number(port), ca, run };
 }
-
-t.test('sessions take memory', async (t) => {
-  const host = { files: 20000, systemFiles: 1e7, ports: 28232, memory: 2e8 };
-  const wanted = { clients: 15000, lanes: 1, ramp: 5000, address: '127.0.0.1' };
-  t.equal(plan(wanted, host).engines.length, 1);
-  t.throws(() => plan({ ...wanted, tls: true }, host), { message: /memory: 15001 connections/ });
-});
 
 t.test('by TLS every sprite is accounted for, and they are TLS connections', async (t) => {
   const { server, ca, run } = await startTls(t);
