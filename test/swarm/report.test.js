@@ -135,13 +135,21 @@ t.test('the report has the command line, the server, its CPU and memory', async 
   ]);
 });
 
-t.test("where --throw-rate bounds a run, the report says so in 'To know'", async (t) => {
-  const server = await startServer(t, { options: { 'throw-rate': 5, 'throw-burst': 5 } });
-  const file = await reportFrom(t, server, ['throw', 20, '--throwers', 2, '--time', 2]);
-  const html = readFileSync(file, 'utf8');
-  t.match(html, /<h2>To know<\/h2>[^]*--throw-rate bounds the [0-9]+ sprites a second, not what/);
-  t.match(html, /sprites a second, as --throw-rate lets/);
-});
+t.test(
+  "throwers keep to the server's Retry-After, and 'To know' says what bounds them",
+  async (t) => {
+    const server = await startServer(t, { options: { 'throw-rate': 5, 'throw-burst': 10 } });
+    const file = await reportFrom(t, server, ['throw', 20, '--throwers', 2, '--time', 4]);
+    const html = readFileSync(file, 'utf8');
+    t.match(html, /<h2>To know<\/h2>[^]*--throw-rate bounds the [0-9]+ sprites a second, not what/);
+    t.match(html, /sprites a second, as --throw-rate lets/);
+    // One behind the burst, and then one behind the five that a second's wait has brought.
+    const { accepted, refusals } = dataOf(html).account;
+    const refused = refusals['too-many-throws'];
+    t.ok(refused >= 1 && refused <= accepted / 4, `${refused} refusals, ${accepted} accepted`);
+    t.equal(received, accepted);
+  }
+);
 
 t.test('the report shows a fault as one, and trusts no text', async (t) => {
   const options = { command: 'park', args: ['park', '<i>'], clients: 10, throwing: 'none' };

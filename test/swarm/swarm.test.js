@@ -215,17 +215,6 @@ for (const throwers of [6, 1]) {
   });
 }
 
-t.test("throwers keep to the server's Retry-After", async (t) => {
-  const server = await startServer(t, { options: { 'throw-rate': 5, 'throw-burst': 10 } });
-  const result = await goodRun(t, server.port, 'throw 20 --throwers 2 --time 4');
-  const { accepted, refusals } = result.account;
-  // One behind the burst, and then one behind the five that a second's wait has brought.
-  const refused = refusals['too-many-throws'];
-  t.ok(refused >= 1 && refused <= accepted / 4, `${refused} refusals, ${accepted} accepted`);
-  t.match(result.remarks.join(), /--throw-rate bounds the [0-9]+ sprites a second/, 'it is told');
-  checkAccount(t, result);
-});
-
 t.test('the probe has percentiles of its own', async (t) => {
   const server = await startServer(t);
   const result = await goodRun(t, server.port, 'latency 50 --rate 100 --time 2 --probe-rate 20');
