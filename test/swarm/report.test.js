@@ -147,7 +147,6 @@ t.test(
     const { accepted, refusals } = dataOf(html).account;
     const refused = refusals['too-many-throws'];
     t.ok(refused >= 1 && refused <= accepted / 4, `${refused} refusals, ${accepted} accepted`);
-    t.equal(received, accepted);
   }
 );
 
