@@ -3,12 +3,12 @@ import { takeOptions } from '../support/documents.js';
 import { Random, freshSeed } from './random.js';
 
 /**
- * Random histories of feeds, one after the other, with the JavaScript client and, where its program is
- * given, the C++ client: see test/support/feeds-history.js.
+ * Plays random histories of feeds, one after the other, with the JavaScript client and, with --program, the C++ client:
+ * see test/support/feeds-history.js.
  *
- *     node test/fuzz/feeds.js --seconds 300 [--seed N] [--program BUILD/sprites_feeds_probe]
+ *     node test/fuzz/feeds.js --seconds 300 [--seed N] [--steps N] [--program BUILD/sprites_feeds_probe]
  *
- * Ends with 1, and says the seed, when a watcher saw what it should not.
+ * Prints the seed and exits with 1 when a watcher saw a wrong value.
  */
 
 const {
@@ -23,7 +23,7 @@ const {
   program: { type: 'string' }
 });
 
-/** What a test has at its end. */
+/** Replaces a tap test: collects its teardown functions, and runs them in reverse order. */
 class Ends {
   #ends = [];
   teardown = (end) => this.#ends.push(end);

@@ -11,7 +11,7 @@ import { freshSeed } from './random.js';
 import * as requests from './requests.js';
 import * as watch from './watch.js';
 
-/** The fuzzers, how many inputs are tried here, and the least share that must be taken. */
+/** The fuzzers, each with its number of inputs here, and with the least share of them that must be accepted. */
 const fuzzers = {
   http: { ...http, count: lengthOf({ short: 8000, long: 30000 }), share: 0.15 },
   requests: { ...requests, count: lengthOf({ short: 8000, long: 30000 }), share: 0.15 },
@@ -19,7 +19,7 @@ const fuzzers = {
   watch: { ...watch, count: lengthOf({ short: 8000, long: 30000 }), share: 0.15 }
 };
 
-/** Within so many inputs every planted bug must be found. */
+/** Most inputs until a planted bug is found. */
 const PATIENCE = 50000;
 
 const run = (name, ...args) =>

@@ -1,17 +1,17 @@
 /**
- * The differential fuzzer of the hot requests' reader: whatever it takes, the reader of every request reads the same, with
- * the next request beginning at the same byte. That one is compared with Node's own server (requests.js), and nothing in
- * which it is looser than Node's is hot.
+ * The differential fuzzer of the reader of hot requests. If this reader accepts a request, the reader of every request
+ * must read the same from it, with the next request at the same byte. requests.js compares the reader of every request
+ * with Node's own server. A request that Node refuses must not be hot.
  *
  *   node test/fuzz/http.js --seconds 600 --seed 7
  *
- * Each input is real, or a known trick, or both crossed, and then mutated a little. Three things
- * are asked of the verdict:
- *  - hot: the other reader, given this head and the declared body, has read exactly these bytes, and the same method,
- *    target, numbers and body; and no shorter piece of the head was decided already;
- *  - incomplete: some end makes these bytes hot, so the server does not wait for what can't come;
- *  - handed over: nothing. That is always right, and counted, so that a reader that takes nothing
- *    does not pass.
+ * Each input is a real request or a known trick, with a few mutations that mix in parts of others. The fuzzer checks
+ * the verdict:
+ *  - hot: the other reader, given this head and the declared body, reads exactly these bytes, and the same method,
+ *    target, numbers and body; and a shorter piece of the head is incomplete;
+ *  - incomplete: some ending makes these bytes hot, so that the server never waits for bytes that can't come;
+ *  - handed over: no shorter piece is hot. Handing over is always allowed. The fuzzer counts the hot inputs, so that a
+ *    reader that accepts nothing does not pass.
  */
 import { readFeedWatch } from '../../lib/feeds/watch-request.js';
 import { loadTestAddon } from '../support/addon.js';
@@ -19,11 +19,12 @@ import { coldHeads, differences, head, hotHeads, ID, realRequests } from '../sup
 import { mutateBytes, Random } from './random.js';
 import { main, tryInputs } from './run.js';
 
-/** The reader's own bounds, near which an incomplete head may have no end. */
+/** Bounds of the reader, in bytes and header lines. Near them an incomplete head may have no ending. */
 const HEAD_BYTES = 4096;
 const HEADERS = 64;
+/** Longest input, in bytes. */
 const LONGEST = 6000;
-/** The longest body that is given whole. */
+/** Longest body that the other reader gets whole, in bytes. */
 const BODY_GIVEN = 20000;
 
 const bytesOf = (text) => Buffer.from(text, 'latin1');
@@ -37,8 +38,8 @@ const coldSeeds = Object.values(coldHeads)
   .filter(({ length }) => length < LONGEST);
 export const seeds = [...hotSeeds, ...coldSeeds];
 
-/** Header lines of every seed, to be put into others. */
 const linesOf = (bytes) => bytes.toString('latin1').split('\r\n');
+/** Header lines of all seeds, for use in other inputs. */
 const lines = [...new Set(seeds.flatMap((bytes) => linesOf(bytes).slice(1)))].filter(
   (line) => line.includes(':') && line.length < 200
 );
@@ -70,8 +71,8 @@ export const words = [
 ].map(bytesOf);
 
 /**
- * The mutations that know what a head is made of; about half of them leave it in good order. Each
- * is given one of the header lines by its place, and changes the parts.
+ * Mutations of the parts of a head. About half of them keep the head valid. Each changes `parts` in place, at the
+ * header line with the index `at`.
  */
 const headMutations = {
   'a harmless header': (random, { headers }, at) => headers.splice(at, 0, random.pick(harmless)),
@@ -132,7 +133,7 @@ function invent(random) {
   return bytes.subarray(0, LONGEST);
 }
 
-/** A hot head and its body, as far as it is given: the input's own bytes, then hostile ones. */
+/** Returns a hot head and up to BODY_GIVEN bytes of its body: the input's own bytes, then smuggled requests. */
 function requestOf(bytes, { headLength, bodyLength }) {
   const request = Buffer.alloc(
     headLength + Math.min(bodyLength, BODY_GIVEN),
@@ -144,7 +145,9 @@ function requestOf(bytes, { headLength, bodyLength }) {
 
 const READY = /^\/(?!poll\/|place\/|status\/|feed\/)[A-Za-z0-9._/-]{0,47}$/;
 
-/** What a target says, as numbers; read by the URL class, not as the reader reads. */
+/**
+ * Returns what the hot reader must read from a target. Parses with the URL class, to share no code with that reader.
+ */
 function numbersOf({ method, target }) {
   if (method === 'GET' && READY.test(target)) {
     const nothing = { id: null, edge: null, ack: null, hold: null, n: null };
@@ -152,7 +155,7 @@ function numbersOf({ method, target }) {
   }
   const { pathname, searchParams, hash } = new URL(target, 'http://a.example');
   const inArena = /^POST \/arena\/[a-z][a-z0-9-]*\/./.test(`${method} ${pathname}`);
-  // An arena's name stands before the id.
+  // The name of an arena comes before the id.
   const [, route, arena] = pathname.split('/');
   const [id = null, edge = null, ...rest] = pathname.split('/').slice(inArena ? 3 : 2);
   const number = (name) => (searchParams.has(name) ? Number(searchParams.get(name)) : null);
@@ -177,7 +180,7 @@ function numbersOf({ method, target }) {
   };
 }
 
-/** Why the routes did not read the feed that the reader read, or null. */
+/** Returns how the routes and the hot reader differ about a feed, or null. */
 function feedDisagreement({ method, target }, headers, hot) {
   const { pathname, searchParams } = new URL(target, 'http://a.example');
   let wanted;
@@ -202,10 +205,10 @@ function feedDisagreement({ method, target }, headers, hot) {
   return null;
 }
 
-/** Of what Node refuses, and the reader of every request does not, that which has no chunks. */
+/** Rules by which the reader of every request accepts what Node refuses, other than those about chunks. */
 const LOOSER = ['method', 'target', 'tab', 'length', 'proxy', 'connect'];
 
-/** Why the reader of every request, or Node, does not read what the reader read, or null. */
+/** Returns how the reader of every request, or Node, differs from the hot reader, or null. */
 function disagreement(readAny, bytes, hot) {
   const request = requestOf(bytes, hot);
   const text = request.toString('latin1');
@@ -234,7 +237,7 @@ function disagreement(readAny, bytes, hot) {
   return null;
 }
 
-/** Ends that make an incomplete head hot, if anything can: the rests of hot ones. */
+/** Endings to try on an incomplete head: the rests of hot heads. If any ending makes it hot, one of these does. */
 const ends = (() => {
   const all = new Set();
   const models = [
@@ -277,14 +280,14 @@ const ends = (() => {
   return [...all].sort((a, b) => a.length - b.length).map(bytesOf);
 })();
 
-/** Whether some end makes the incomplete head hot; near the reader's bounds nothing is asked. */
+/** Returns whether some ending makes an incomplete head hot. Near the reader's bounds this is not checked. */
 function canEnd(read, bytes) {
   const headers = bytes.toString('latin1').split('\r\n').length - 1;
   if (bytes.length > HEAD_BYTES - 200 || headers >= HEADERS - 1) return true;
   return ends.some((end) => read(Buffer.concat([bytes, end])));
 }
 
-/** Why the verdict on the input is wrong, or null. */
+/** Returns why the verdict on an input is wrong, or null. */
 function complaint({ random, read, readAny, bytes }) {
   const said = read(bytes);
   if (said === null) return canEnd(read, bytes) ? null : 'a wait for what no bytes can bring';
@@ -294,7 +297,7 @@ function complaint({ random, read, readAny, bytes }) {
   return said ? disagreement(readAny, bytes, said) : null;
 }
 
-/** A reader that mends one thing of what it refuses, and counts the bytes as they were, by `end`. */
+/** Returns a wrong reader: it repairs what it refuses, reads that, and adds the removed bytes to the member `end`. */
 const planted = (repair, end) => (read) => (bytes, cut) => {
   const said = read(bytes, cut);
   if (said !== false && said !== 400) return said;
@@ -305,11 +308,11 @@ const planted = (repair, end) => (read) => (bytes, cut) => {
   return now?.[end] ? { ...now, [end]: now[end] + text.length - mended.length } : now;
 };
 
-/** A planted bug for each of these repairs. */
+/** Returns a planted bug for each repair; `end` names the member that has the length. */
 export const plantsOf = (repairs, end) =>
   Object.fromEntries(Object.entries(repairs).map(([name, one]) => [name, planted(one, end)]));
 
-/** Repairs that no reader makes of a request. */
+/** Repairs of invalid requests, which no reader may make. */
 export const repairs = {
   'transfer-encoding': (text) => text.replace(/\r\ntransfer-encoding:.*?(?=\r\n)/i, ''),
   'space-before-colon': (text) => text.replace(/(\r\n[\w-]+)[ \t]+:/, '$1:'),
@@ -331,7 +334,7 @@ const ofHead = {
   expect: (text) => text.replace(/\r\nexpect:.*?(?=\r\n)/i, '')
 };
 
-/** Bugs for the fuzzer to find: each makes a wrong reader of a right one. */
+/** Planted bugs that the fuzzer must find. Each turns the right reader into a wrong one. */
 export const plants = {
   ...plantsOf(ofHead, 'headLength'),
   'body-one-short': (read) => (bytes) => {
@@ -348,7 +351,7 @@ export const plants = {
 /**
  * @param {{seed: number, count?: number, seconds?: number, plant?: string}} options
  * @returns {Promise<{runs: number, good: number, incomplete: number,
- *     failure: null|{what: string, input: string}}>} `good`: hot
+ *     failure: null|{what: string, input: string}}>} `good`: number of hot inputs
  */
 export async function fuzz({ seed, count, seconds, plant }) {
   const { readHead, readRequest: readAny } = loadTestAddon();

@@ -1,7 +1,7 @@
 /**
- * The differential fuzzer of what reads JSON natively. Of the same bytes the check of a sprite (native/base/json_reader.h)
- * must say what JSON.parse with the stated bounds says, and the canonical writer (native/base/canonical.h) must write what
- * JavaScript writes, or leave them to JavaScript.
+ * The differential fuzzer of the native readers of JSON. For the same bytes the check of a sprite
+ * (native/base/json_reader.h) must agree with JSON.parse and the stated bounds. The canonical writer
+ * (native/base/canonical.h) must write what JavaScript writes, or leave the bytes to JavaScript.
  *
  *   node test/fuzz/json.js --seconds 600 --seed 7
  */
@@ -19,7 +19,7 @@ const seeds = [...seedsOf('json'), ...jsonCases]
   .map(({ bytes }) => bytes)
   .filter(({ length }) => length < LONGEST);
 
-/** Pieces of a string; most of them are taken by the writer. */
+/** Pieces of strings. The native writer accepts most of them. */
 const PIECES = [
   ...['a', 'b', 'ab', '1', '10', '9', ' ', '/', '\\/', '\\n', '\\"', '\\\\', '\\b', '\x7f'],
   'somebody',
@@ -29,7 +29,7 @@ const PIECES = [
   ...['\\udbff\\udfff', '\\ud800', '\\udc00\\ud800', '\\u0000', '\\u000a']
 ];
 
-/** Names: few, so that an object has them in any order, and one twice now and then. */
+/** Names of members: few, so that an object has them in any order, and now and then has one twice. */
 const NAMES = ['', 'a', 'b', 'aa', 'ab', '10', '9', 'é', '\u20ac', '\ud7ff', '__proto__', 'toJSON'];
 const RARE_NAMES = ['\ue000', '\uffff', '🎈', '\\u0061', '\\"', '\\/', '\\n', '\\u00e9', '\\ue000'];
 
@@ -83,7 +83,7 @@ const inserted = words.concat(
 
 const many = (random, below, make) => Array.from({ length: random.below(below) }, make);
 
-/** A number near what is left to JavaScript: its digits, its zeros, its size. */
+/** Returns a number near the limits of the native writer in digits, zeros and size. */
 function number(random) {
   const digits = (most) => many(random, most + 1, () => random.pick('0001234567899')).join('');
   const sign = random.oneIn(4) ? '-' : '';
@@ -128,7 +128,7 @@ function grow(random, room) {
 /** The deepest nesting of a sprite. */
 const SPRITE_DEPTH = 32;
 
-/** Nested about as deep as a sprite, or a value, may be. */
+/** Returns a text nested about as deep as a sprite, or a value, may be. */
 function nest(random) {
   let text = random.pick(['0', '{}', '[]']);
   for (
@@ -150,7 +150,9 @@ function invent(random) {
 const { isJsonObject } = loadTestAddon();
 const write = loadCanonical();
 
-/** @returns {string | null} what is written natively, as Latin-1; null: JavaScript is to be asked */
+/**
+ * @returns {string | null} the output of the native writer, as Latin-1; null where it leaves the bytes to JavaScript
+ */
 function writtenOf(bytes) {
   const out = Buffer.alloc(bytes.length);
   const length = write(bytes, DEPTH, out);
@@ -194,12 +196,13 @@ const wrongWriters = {
     made(bytes) ?? made(Buffer.from(bytes.toString('latin1').replace(/\d(?=[\],}])/, ''), 'latin1'))
 };
 
-/** Bugs for the fuzzer to find: each makes a wrong reader of a right one. */
+/** Planted bugs that the fuzzer must find. Each turns the right reader into a wrong one. */
 export const plants = { ...wrongChecks, ...wrongWriters };
 
 /**
  * @param {{seed: number, count?: number, seconds?: number, plant?: string}} options
- * @returns {Promise<{runs: number, good: number, failure: null|{what: string, input: string}}>} `good`: written natively
+ * @returns {Promise<{runs: number, good: number, failure: null|{what: string, input: string}}>} `good`: number of
+ *     inputs written natively
  */
 export async function fuzz({ seed, count, seconds, plant }) {
   const check = wrongChecks[plant]?.(isJsonObject) ?? isJsonObject;

@@ -1,15 +1,15 @@
 /**
- * Randomness that can be had again from its seed, and the mutations of bytes both fuzzers share.
+ * Random numbers that a seed reproduces, and the mutations of bytes that the fuzzers share.
  */
 import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
-/** @returns {number} a random seed, to be printed with what it finds */
+/** @returns {number} a random seed; the caller prints it, so that a failure can be reproduced */
 export function freshSeed() {
   return randomInt(2 ** 32);
 }
 
-/** A small generator (mulberry32): quick, and the same on every machine. */
+/** A small, fast generator (mulberry32), with the same numbers on every machine. */
 export class Random {
   #state;
 
@@ -41,7 +41,7 @@ export class Random {
 
   /**
    * @param {number} times
-   * @returns {boolean} true once in so many times
+   * @returns {boolean} true with a probability of 1 / `times`
    */
   oneIn(times) {
     return this.below(times) === 0;
@@ -49,8 +49,8 @@ export class Random {
 }
 
 /**
- * @param {import('tap').Test} t is told the seed: SEED of the environment, or a new one
- * @returns {Random}
+ * @param {import('tap').Test} t gets the seed as a comment
+ * @returns {Random} from SEED of the environment, or from a fresh seed
  */
 export function randomOf(t) {
   const seed = Number(process.env.SEED ?? freshSeed());
@@ -58,56 +58,56 @@ export function randomOf(t) {
   return new Random(seed);
 }
 
-/** Bytes at which readers of text change their minds. */
+/** First and last bytes of the classes that readers of text distinguish. */
 const EDGES = [
   0x00, 0x01, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x1f, 0x20, 0x21, 0x22, 0x2f, 0x3a, 0x5b, 0x5c,
   0x5d, 0x7b, 0x7d, 0x7e, 0x7f, 0x80, 0xa0, 0xbf, 0xc0, 0xc2, 0xe0, 0xed, 0xef, 0xf0, 0xf4, 0xfe,
   0xff
 ];
 
-/** Replaces `length` bytes at `at`. */
+/** Returns the bytes with `length` of them, from `at`, replaced by `put`. */
 function splice(bytes, at, length, put) {
   return Buffer.concat([bytes.subarray(0, at), put, bytes.subarray(at + length)]);
 }
 
-/** A short piece somewhere in the bytes: where it begins and how long it is. */
+/** Returns the start and the length of a random piece of the bytes, shorter than `longest`. */
 function piece(random, bytes, longest = 24) {
   const at = random.below(bytes.length + 1);
   return [at, Math.min(random.below(longest), bytes.length - at)];
 }
 
 /**
- * The mutations that know nothing of what the bytes mean.
+ * Applies one random mutation, without regard to what the bytes mean.
  *
  * @param {Random} random
- * @param {Buffer} bytes left as it is
- * @param {Buffer} other to splice from
+ * @param {Buffer} bytes not changed
+ * @param {Buffer} other source of pieces to insert
  * @param {Buffer[]} words to insert
  * @returns {Buffer}
  */
 export function mutateBytes(random, bytes, other, words) {
   const [at, length] = piece(random, bytes);
   switch (random.below(8)) {
-    case 0: // one bit
+    case 0: // flip a bit
       if (at === bytes.length) return bytes;
       return splice(bytes, at, 1, Buffer.of(bytes[at] ^ (1 << random.below(8))));
-    case 1: // one byte
+    case 1: // replace a byte
       return splice(bytes, at, 1, Buffer.of(random.pick(EDGES)));
     case 2: {
-      // a byte between
+      // insert a byte
       const byte = random.oneIn(2) ? random.pick(EDGES) : random.below(256);
       return splice(bytes, at, 0, Buffer.of(byte));
     }
-    case 3: // a piece less
+    case 3: // remove a piece
       return splice(bytes, at, length, Buffer.alloc(0));
-    case 4: // a piece twice
+    case 4: // repeat a piece
       return splice(bytes, at, 0, bytes.subarray(at, at + length));
     case 5: {
-      // a piece from elsewhere
+      // replace a piece by one of `other`
       const [from, many] = piece(random, other, 64);
       return splice(bytes, at, length, other.subarray(from, from + many));
     }
-    case 6: // cut short
+    case 6: // truncate
       return bytes.subarray(0, at);
     default:
       return splice(bytes, at, random.oneIn(2) ? 0 : length, random.pick(words));
@@ -119,8 +119,8 @@ const LINES = readFileSync(new URL('seeds.jsonl', import.meta.url), 'utf8')
   .split('\n');
 
 /**
- * What the fuzzers begin with, also those in C++ (test/native/fuzz.h): real requests and bodies, as they came over the
- * wire from the clients they are named after.
+ * Returns the seed inputs of a fuzzer: real requests and bodies, recorded from the clients that they are named after.
+ * The fuzzers in C++ (test/native/fuzz.h) read the same file.
  *
  * @param {string} kind http, json or watch
  * @returns {{name: string, bytes: Buffer}[]}

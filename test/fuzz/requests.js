@@ -1,14 +1,13 @@
 /**
- * The differential fuzzer of the reader of every request that is not hot: what it and Node's own
- * server read of the same bytes is the same, request by request, up to where one of them stops.
+ * The differential fuzzer of the reader of every request, also of those that are not hot. This reader and Node's own
+ * server must read the same requests from the same bytes, up to the request at which one of them stops.
  *
  *   node test/fuzz/requests.js --seconds 600 --seed 7
  *
- * Each input is some requests of one connection, of every framing, mutated a little, and one more
- * behind them. Of each request both read method, target, fields, body, and where the next begins;
- * or both wait for more; or both refuse it. Where the two are meant to differ, a rule says so
- * (`differences`), and a case of each is recorded in test/support/http-cases.js. No rule allows two
- * readings of one request.
+ * Each input is up to three requests of one connection, of every framing, with a few mutations, and a valid request
+ * behind them. For each request both read the same method, target, fields, body and length; or both wait for more; or
+ * both refuse it. Every intended difference has a rule, with a case (`differences` in test/support/http-cases.js). No
+ * rule allows two readings of one request.
  */
 import { loadTestAddon } from '../support/addon.js';
 import { differences } from '../support/http-cases.js';
@@ -80,7 +79,7 @@ function chunks(random) {
   return `${text}${random.oneIn(20) ? '\n' : '\r\n'}`;
 }
 
-/** One request, mostly in good order. */
+/** Returns a request, mostly a valid one. */
 function request(random) {
   const method = random.oneIn(3) ? random.pick(METHODS) : random.pick(['GET', 'POST', 'PUT']);
   const target = random.oneIn(3) ? random.pick(TARGETS) : '/join';
@@ -120,16 +119,16 @@ function invent(random) {
   return Buffer.concat([Buffer.concat(parts).subarray(0, LONGEST), SENTINEL]);
 }
 
-/** What our reader makes of a connection's bytes: its requests, and how it stops. */
+/** Returns the requests that our reader reads from a connection's bytes, and how it stops. */
 function readAll(read, bytes, random) {
   const requests = [];
   let at = 0;
   for (;;) {
-    // Its connection goes on, and nothing more has come.
+    // All bytes are read, and the connection stays open.
     if (at === bytes.length) return { requests, stop: 'whole', at };
     const said = read(bytes.subarray(at), random.below(bytes.length));
     if (said === null) {
-      // Empty lines are the beginning of nothing.
+      // Empty lines do not begin a request.
       const empty = /^(\r\n)*\r?$/.test(bytes.toString('latin1', at));
       return { requests, stop: empty ? 'whole' : 'waits', at };
     }
@@ -140,13 +139,13 @@ function readAll(read, bytes, random) {
   }
 }
 
-/** The same of Node's server, which is given the bytes in these pieces. */
+/** Returns the same for Node's server, which gets the bytes in these pieces. */
 async function readByNode(node, pieces) {
   const { requests, error, answer } = await node.read(pieces);
   const answers = answer
     .split(/^(?=HTTP\/1\.1 [2-5])/m)
     .filter((text) => /^HTTP.* [2-5]/.test(text));
-  // Some are refused by an answer, without a request.
+  // Node refuses some requests by an answer alone, without an event.
   const refused = answers.findIndex((text) => /^HTTP\/1\.1 4/.test(text));
   if (refused !== -1) return { requests: requests.slice(0, refused), stop: 'refuses' };
   const half = requests.findIndex(({ complete }) => !complete);
@@ -161,7 +160,7 @@ async function readByNode(node, pieces) {
 const values = (fields) =>
   fields.map((text, i) => (i % 2 === 0 ? text : text.replace(/^[ \t]+|[ \t]+$/g, '')));
 
-/** Why two readings of one request are not the same, or null. */
+/** Returns how two readings of a request differ, or null. */
 function unlike(ours, theirs) {
   if (ours.method !== theirs.method) return `method ${ours.method}, ${theirs.method} to Node`;
   if (ours.target !== theirs.url) return `target ${ours.target}, ${theirs.url} to Node`;
@@ -171,20 +170,21 @@ function unlike(ours, theirs) {
 }
 
 /**
- * Where our reading of a connection's bytes and Node's differ, or null.
+ * Finds where our reading of a connection's bytes and Node's differ.
  *
  * @param {NodeReader} node
- * @param {(bytes: Buffer, cut: number) => object | number | null} read as readRequest of the tests' addon
+ * @param {(bytes: Buffer, cut: number) => object | number | null} read like readRequest of the tests' addon
  * @param {Buffer} bytes
- * @param {Random} random where chunks come in two pieces
- * @returns {Promise<null | {what: string, kind?: 'looser' | 'stricter', text?: string, before?: string}>} `kind`: how
- *     ours is where one of the two stops, at `text`, behind the request `before`; none where they read one in two ways
+ * @param {Random} random chooses where a chunked body is cut in two
+ * @returns {Promise<null | {what: string, kind?: 'looser' | 'stricter', text?: string, before?: string}>} null: no
+ *     difference. `kind`: how our reader compares where one of the two stops, at `text`, behind the request `before`;
+ *     none where they read one request in two ways
  */
 export async function differenceOf(node, read, bytes, random) {
   const ours = readAll(read, bytes, random);
   const begins = [...ours.requests.map(({ at }) => at), ours.at];
   const pieces = begins.map((at, i) => bytes.subarray(at, begins[i + 1]));
-  // Behind the last request of a connection neither reads on.
+  // Neither reads behind the last request of a connection.
   if (ours.stop === 'closes') pieces.pop();
   const theirs = await readByNode(
     node,
@@ -197,7 +197,7 @@ export async function differenceOf(node, read, bytes, random) {
   }
   const same = ours.requests.length === theirs.requests.length;
   if (same && ours.stop === theirs.stop) return null;
-  // One of the two stops at the request behind those that both have read.
+  // One of the two stops at the first request that not both have read.
   const looser = ours.requests.length > both || (same && /refuses|closes/.test(theirs.stop));
   const at = begins[both];
   const how = `${ours.stop} after ${ours.requests.length} requests`;
@@ -209,7 +209,7 @@ export async function differenceOf(node, read, bytes, random) {
   };
 }
 
-/** Why the readings of the input differ and must not, or null; `seen` has the rules that were met. */
+/** Returns an unintended difference of the readings, or null. Adds the rule of an intended one to `seen`. */
 async function complaint({ random, node, read, bytes, seen }) {
   const found = await differenceOf(node, read, bytes, random);
   if (found === null) return null;
@@ -220,7 +220,7 @@ async function complaint({ random, node, read, bytes, seen }) {
   return null;
 }
 
-/** Bugs for the fuzzer to find: each makes a wrong reader of a right one. */
+/** Planted bugs that the fuzzer must find. Each turns the right reader into a wrong one. */
 export const plants = {
   ...plantsOf(
     {
@@ -253,8 +253,8 @@ export const plants = {
 /**
  * @param {{seed: number, count?: number, seconds?: number, plant?: string}} options
  * @returns {Promise<{runs: number, good: number, rules: number,
- *     failure: null|{what: string, input: string}}>} `good`: inputs whose first request was read; `rules`: the
- *     differences that were met
+ *     failure: null|{what: string, input: string}}>} `good`: number of inputs whose first request was read;
+ *     `rules`: number of intended differences that occurred
  */
 export async function fuzz({ seed, count, seconds, plant }) {
   const { readRequest } = loadTestAddon();

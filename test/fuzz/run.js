@@ -1,5 +1,5 @@
 /**
- * The frame the fuzzers run in: how long, from which seed, with which planted bug; and the report.
+ * The main program that the fuzzers share: duration, seed, planted bug, and report.
  */
 import { basename } from 'node:path';
 import { performance } from 'node:perf_hooks';
@@ -10,15 +10,15 @@ import { fileURLToPath } from 'node:url';
 import { valuesOf } from '../support/documents.js';
 import { freshSeed } from './random.js';
 
-/** How often the clock is read and the rest of the process gets a turn, in inputs. */
+/** Inputs of a batch. After each batch the clock is read and the event loop turns. */
 const BATCH = 64;
 
 /**
- * Counts the batches of one run down.
+ * Returns the condition under which a run goes on.
  *
- * @param {{count?: number, seconds?: number}} bounds whichever is given ends the run; 10,000
- *     inputs when none is
- * @returns {(runs: number) => boolean} whether to go on after so many inputs
+ * @param {{count?: number, seconds?: number}} bounds the first bound that is reached ends the run; 10,000
+ *     inputs without bounds
+ * @returns {(runs: number) => boolean} whether to go on after this number of inputs
  */
 function bounded({ count, seconds }) {
   const most = count ?? (seconds === undefined ? 10000 : Infinity);
@@ -26,15 +26,15 @@ function bounded({ count, seconds }) {
   return (runs) => runs < most && performance.now() < until;
 }
 
-/** An input as a report shows it. */
+/** Returns an input as the report shows it. */
 const shown = (bytes) => JSON.stringify(bytes.toString('latin1'));
 
 /**
- * Tries one input after the other, until the bounds are reached or something is found.
+ * Tries inputs in batches, until a bound is reached or a fault is found.
  *
  * @param {{count?: number, seconds?: number}} bounds
- * @param {() => Tried | Promise<Tried>} tryOne makes an input and has it read: `{bytes: Buffer, good: boolean, what: ?string}`,
- *     whether the input was taken, and what is wrong with that. A batch is tried at once
+ * @param {() => Tried | Promise<Tried>} tryOne makes an input and reads it. Returns `{bytes, good, what}`: the input,
+ *     whether the reader accepted it, and the fault or null. The inputs of a batch are tried concurrently
  * @returns {Promise<{runs: number, good: number, failure: null|{what: string, input: string}}>}
  */
 export async function tryInputs(bounds, tryOne) {
@@ -53,12 +53,12 @@ export async function tryInputs(bounds, tryOne) {
 }
 
 /**
- * Runs a fuzzer from the command line: prints what it did, and exits 1 when it found something.
- * Does nothing when the fuzzer's file was imported by another.
+ * Runs a fuzzer from the command line. Prints its counts. Exits with 1 for a fault, and with 2 for wrong options.
+ * Does nothing when another file imports the fuzzer.
  *
- * @param {string} url the file's own address
+ * @param {string} url the fuzzer's own `import.meta.url`
  * @param {(options: object) => Promise<object>} fuzz
- * @param {string[]} plants the names `--plant` takes
+ * @param {string[]} plants the names that `--plant` accepts
  */
 export async function main(url, fuzz, plants) {
   if (process.argv[1] !== fileURLToPath(url)) return;

@@ -1,12 +1,11 @@
 /**
- * The differential fuzzer of what asks for feeds, the body of POST /feeds and the targets of GET
- * /feed/{key} and GET /feeds: whatever the front door takes, Node's routes must read the same.
+ * The differential fuzzer of requests for feeds: the body of POST /feeds, and the targets of GET /feed/{key} and
+ * GET /feeds. The routes in JavaScript must read the same from every request that the front door accepts.
  *
  *   node test/fuzz/watch.js --seconds 600 --seed 7
  *
- * Some inputs are grown by the grammar, others are those mutated. Of an input that was grown plain
- * and left alone more is asked: the front door must take it, or a reader that takes nothing would
- * pass.
+ * Each input is a seed, or grown by the grammar, with up to three mutations. If an input has no mutation and the routes
+ * accept it, the front door must accept it, too. Otherwise a reader that accepts nothing would pass.
  */
 import { isDeepStrictEqual } from 'node:util';
 
@@ -59,7 +58,7 @@ const CURSOR = 'abzAZ059-';
 const textOf = (random, characters, longest) =>
   Array.from({ length: 1 + random.below(longest) }, () => random.pick(characters)).join('');
 
-/** Mostly a key. */
+/** Returns a key, now and then an invalid one. */
 function keyOf(random) {
   const segments = Array.from({ length: 1 + random.below(4) }, () =>
     random.oneIn(60) ? random.pick(['', '.', '..', '...']) : textOf(random, KEY, 12)
@@ -72,7 +71,7 @@ const cursorOf = (random) =>
 
 const holdOf = (random) => random.pick([0, 1, 5, 30, 120, 4294967294]);
 
-/** Feeds and their cursors. */
+/** Returns keys of feeds, each with a cursor. */
 function feedsOf(random) {
   const count = random.oneIn(10) ? FEEDS_AT_ONCE : 1 + random.below(4);
   const feeds = new Map();
@@ -80,7 +79,7 @@ function feedsOf(random) {
   return [...feeds];
 }
 
-/** A body of the plain form. */
+/** Returns a body of POST /feeds, in the form that the front door accepts. */
 function growBody(random) {
   const blank = () => (random.oneIn(6) ? random.pick([' ', '\n', '\t', '\r\n  ']) : '');
   const sign = (text) => `${blank()}${text}${blank()}`;
@@ -92,24 +91,24 @@ function growBody(random) {
   return object(members);
 }
 
-/** A query of the plain form, which may have these members. */
+/** Returns a query in this form, with the given members and, at random, `hold` and `delta`. */
 function growQuery(random, members) {
   if (random.oneIn(2)) members.push(`hold=${holdOf(random)}`);
   if (random.oneIn(2)) members.unshift(`delta=${random.below(2)}`);
   return members.length > 0 ? `?${members.join('&')}` : '';
 }
 
-/** A target of the plain form. */
+/** Returns a target of GET /feed/{key}, in this form. */
 function growTarget(random) {
   const members = random.oneIn(2) ? [`after=${cursorOf(random)}`] : [];
   return `/feed/${keyOf(random)}${growQuery(random, members)}`;
 }
 
-/** The same for several feeds. */
+/** Returns a target of GET /feeds, in this form. */
 const growList = (random) =>
   `/feeds${growQuery(random, [`watch=${feedsOf(random).map((one) => one.join(':'))}`])}`;
 
-/** What the front door reads of a GET, if it takes it. */
+/** Returns what the front door reads from a GET; false if it does not accept the request. */
 function readGet({ readHead }, target, route) {
   const hot = readHead(
     Buffer.concat([bytesOf('GET '), target, bytesOf(' HTTP/1.1\r\nHost: a\r\n\r\n')])
@@ -117,7 +116,7 @@ function readGet({ readHead }, target, route) {
   return hot && hot.route === route && hot.method === 'GET' ? hot : false;
 }
 
-/** What both are asked: how an input of a kind is grown, and read by each. */
+/** Kinds of inputs: how to grow one, and how the front door (`native`) and the routes read it. */
 const kinds = {
   body: {
     grow: growBody,
@@ -164,20 +163,20 @@ const kinds = {
   }
 };
 
-/** A JSON object's members have an order of their own where their names are numbers. */
+/** Sorts the feeds by key: JavaScript puts the members of an object whose names are integers first. */
 function sorted({ keys, afters, ...rest }) {
   const pairs = keys.map((key, i) => [key, afters[i]]);
   return { pairs: pairs.sort(([a], [b]) => (a < b ? -1 : 1)), ...rest };
 }
 
-/** Why the front door is wrong about an input, or null; `plain` when it was grown and left alone. */
+/** Returns why the front door is wrong about an input, or null; `plain`: the input has no mutation. */
 function complaint(native, routes, plain) {
   if (native === false) return plain && routes !== null ? 'a plain request not taken' : null;
   if (routes === null) return 'a request that the routes refuse';
   return isDeepStrictEqual(sorted(native), sorted(routes)) ? null : 'another request';
 }
 
-/** Bugs for the fuzzer to find: each makes a wrong reader of a right one. */
+/** Planted bugs that the fuzzer must find. Each turns the right reader into a wrong one. */
 export const plants = {
   'a-key-too-long': (said) => said && { ...said, keys: said.keys.map((key) => key.slice(0, 199)) },
   'cursors-in-another-order': (said) => said && { ...said, afters: said.afters.toReversed() },
@@ -207,7 +206,7 @@ export async function fuzz({ seed, count, seconds, plant }) {
     try {
       routes = kind.routes(bytes);
     } catch {
-      // Refused: the front door may take none of it.
+      // The routes refuse the input: the front door must not accept it.
     }
     return { bytes, good: Boolean(said), what: complaint(said, routes, mutations === 0) };
   });
