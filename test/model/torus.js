@@ -1,16 +1,15 @@
 /**
- * The oracle: the torus as its rules say it, in the plainest way. It keeps which node is in which slot,
- * and works every link out anew from that, so it is slow, and it shares no idea with the native
- * torus about how a step is done:
+ * A model of the torus, the oracle of the native one. It stores the slot of each node, and derives all links from that
+ * at each call. It is slow, and shares no algorithm with the native torus. Its rules:
  *
  * - Slots are opened in shells: for m = 0, 1, 2, … first column m (rows 0 to m - 1), then row m
- *   (columns 0 to m). Each of these lines is complete when its shell is opened whole.
- * - A line is a cycle of its own once it was complete, until more than a quarter of its shell is
- *   closed; else it hangs on the line before it, as its continuation.
- * - A join takes some hole, or opens the next slot if there is no hole.
- * - A leave from the last slot closes it, and the empty slots before it. Any other leave makes a
- *   hole; but if the aligned 4 x 4 block already has one, the newest node moves into the slot, and
- *   its own slot is closed in the same way.
+ *   (columns 0 to m). A line is complete when all of its shell is opened.
+ * - A complete line is a cycle of its own, and stays one until more than a quarter of its shell is closed. Any other
+ *   line hangs: it continues the line before it.
+ * - A join fills a hole (an empty opened slot), or opens the next slot if there is no hole.
+ * - A leave from the last slot closes that slot, and the empty slots before it. Any other leave makes a hole. But if
+ *   the aligned 4 x 4 block already has a hole, the node of the last slot moves into the new hole, and the last slot is
+ *   closed in the same way.
  */
 
 const AXES = [
@@ -18,13 +17,13 @@ const AXES = [
   { name: 'column', across: 'row', backward: 2, forward: 3 }
 ];
 
-/** Every slot's row and column, in the order they are opened; grown as needed. */
+/** Row and column of each slot, in the order of opening. Grows as needed. */
 const cells = [];
 
-/** The way back: slots by row, then by column. */
+/** The inverse of `cells`: slots by row, then by column. */
 const slots = [];
 
-/** The shells, in order: the line each completes, and its slots, from `start` to before `end`. */
+/** The shells, in order: the line that each completes, and its slots, from `start` to before `end`. */
 const shells = [];
 
 function open(row, column) {
@@ -66,7 +65,7 @@ export class TorusModel {
   }
 
   /**
-   * A model of a torus in a given shape.
+   * Returns a model of a torus in a given shape.
    *
    * @param {{opened: number, ownRows: number, ownColumns: number}} shape
    * @param {Iterable<[number, number]>} seats node and slot of each node
@@ -85,7 +84,7 @@ export class TorusModel {
     return this.slotOf.size;
   }
 
-  /** @returns {{rows: number, columns: number}} lines with at least one opened slot */
+  /** @returns {{rows: number, columns: number}} number of lines with at least one opened slot */
   get extent() {
     if (this.opened === 0) return { rows: 0, columns: 0 };
     const opened = shells.filter((shell) => shell.start < this.opened);
@@ -97,10 +96,10 @@ export class TorusModel {
   }
 
   /**
-   * A node joins.
+   * Adds a node.
    *
    * @param {number} node
-   * @param {number} slot the slot it was given, which is the torus's choice among the holes
+   * @param {number} slot the slot that the native torus has chosen among the holes
    * @throws {Error} if the rules do not allow that slot
    */
   join(node, slot) {
@@ -118,10 +117,10 @@ export class TorusModel {
   }
 
   /**
-   * A node leaves.
+   * Removes a node.
    *
    * @param {number} node
-   * @returns {number|undefined} the node that moved into its slot, if one did
+   * @returns {number|undefined} the node that moved into its slot, if any
    */
   leave(node) {
     const slot = this.slotOf.get(node);
@@ -139,7 +138,7 @@ export class TorusModel {
 
   /**
    * @param {number} slot
-   * @returns {number} empty slots among the opened ones of its block
+   * @returns {number} number of holes in its block
    */
   holesInBlockOf(slot) {
     const { row, column } = cellOf(slot);
@@ -156,7 +155,7 @@ export class TorusModel {
   }
 
   /**
-   * The cycles of an axis, from nothing but the nodes' slots.
+   * Returns the cycles of an axis, derived from the nodes' slots alone.
    *
    * @param {{name: string, across: string}} axis
    * @returns {number[][]} the nodes of each cycle, in order
@@ -208,7 +207,7 @@ export class TorusModel {
     this.slotOf.delete(node);
   }
 
-  /** Lines complete become their own, lines a quarter closed hang. */
+  /** Makes complete lines cycles of their own. Hangs lines with more than a quarter closed. */
   #splitAndHangLines() {
     walkShells(this.opened + 1);
     for (const axis of ['row', 'column']) {
@@ -226,19 +225,19 @@ export class TorusModel {
 }
 
 /**
- * The laws of the torus, checked on its links alone: no model, no rule of how it came about.
+ * Checks of the torus's laws on its links and slots, without the model's rules.
  *
- * Links are a Uint32Array of four to a node, by edge: 0 left, 1 right, 2 up, 3 down.
+ * Links are a Uint32Array with four entries a node, by edge: 0 left, 1 right, 2 up, 3 down.
  */
 
 const NAMES = ['left', 'right', 'up', 'down'];
 
 /**
- * Law 1: right(left(x)) = x and down(up(x)) = x, and the same the other way round.
+ * Checks law 1: right(left(x)) = x and down(up(x)) = x, and vice versa.
  *
  * @param {Uint32Array} links
- * @param {number[]} nodes all that are in the torus
- * @throws {Error} at the first node that breaks it
+ * @param {number[]} nodes all nodes in the torus
+ * @throws {Error} at the first node that breaks the law
  */
 export function checkLaw1(links, nodes) {
   for (const node of nodes) {
@@ -252,14 +251,14 @@ export function checkLaw1(links, nodes) {
 }
 
 /**
- * Law 4: from nine nodes on, no node is its own neighbor, each has at least three different ones,
- * and every row and column is one cycle, in order, between a quarter of and four times the square
- * root of the population long. The last row (column) may share the cycle of the one before it.
+ * Checks law 4: from nine nodes on, no node is its own neighbor, and each node has at least three different neighbors.
+ * Every row and column is one cycle, in order. Its length is between a quarter of and four times the square root of the
+ * population. The last row (column) may share the cycle of the row (column) before it.
  *
  * @param {Uint32Array} links
- * @param {number[]} nodes all that are in the torus
+ * @param {number[]} nodes all nodes in the torus
  * @param {(node: number) => number} slotOf
- * @throws {Error} at the first thing that breaks it
+ * @throws {Error} at the first violation
  */
 export function checkLaw4(links, nodes, slotOf) {
   if (nodes.length < 9) return;
@@ -299,7 +298,7 @@ function checkCycles(links, nodes, slotOf, along, across, forward) {
     if (lines.length > 2 || (lines.length === 2 && lines[1] !== last)) {
       throw new Error(`${where} runs through ${along}s ${lines}`);
     }
-    // Once around, each step goes on in the line, or to the line that shares the cycle.
+    // Once around there is one turn a line: to its own start, or to the line that shares the cycle.
     let turns = 0;
     cycle.forEach((cell, i) => {
       const next = cycle[(i + 1) % cycle.length];
@@ -310,11 +309,11 @@ function checkCycles(links, nodes, slotOf, along, across, forward) {
 }
 
 /**
- * Law 5: left then up lands where up then left does, for nearly every node.
+ * Measures law 5: left then up leads to the same node as up then left, for nearly every node.
  *
  * @param {Uint32Array} links
- * @param {number[]} nodes all that are in the torus
- * @returns {number} the share of nodes for which it does, from 0 to 1
+ * @param {number[]} nodes all nodes in the torus
+ * @returns {number} the share of nodes for which that holds, from 0 to 1
  */
 export function law5Share(links, nodes) {
   let square = 0;
