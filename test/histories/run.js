@@ -12,27 +12,27 @@ import { tokenFile } from '../support/feeds.js';
 import { startServer } from '../support/server.js';
 
 /**
- * Histories of real runs under faults, judged from outside by porcupine, a checker of linearizability (main.go):
+ * Records histories of real runs under faults. porcupine, a checker of linearizability (main.go), judges them:
  *
- * - feeds of three servers of a world, of which one is killed, one stopped and the broker killed for a moment: each is a register
- * - a log and the mailboxes of two clients, of a server with two workers that is killed: each is a list
+ * - feeds of a world of three servers, one of which is killed and one stopped for a moment: each feed is a register
+ * - a log and the mailboxes of two clients, at a server with two workers that is killed three times: each is a list
  *
- * Then with faults that are put into these histories, each of which it has to find.
+ * Then porcupine must find each of the faults that are planted in these histories.
  *
  *   node test/histories/run.js [--keep FOLDER]
  *
- * It takes half a minute, and Go: Debian's golang-go.
+ * Takes half a minute. Needs Go: Debian's package golang-go.
  */
 
 answerHelp(import.meta.url);
 const { keep } = takeOptions(import.meta.url, { keep: { type: 'string', default: '' } });
 
-/** Seconds. */
+/** Lease of a server in the world, in seconds. */
 const LEASE = 3;
 
 const HERE = new URL('.', import.meta.url).pathname;
 
-/** Where Go is, by Debian or by its own installer. */
+/** Environment with Go on its path: Debian's, or that of Go's own installer. */
 const GO = { ...process.env, PATH: `${process.env.PATH}:/usr/local/go/bin` };
 
 function build(folder) {
@@ -66,8 +66,8 @@ async function playWorld(scene) {
 }
 
 /**
- * A publication without an answer took effect if a client has seen it, otherwise not. With an answer its server has it by
- * then, which is a get.
+ * Returns a history as operations on registers. A publication without an answer counts if a client has seen its value;
+ * otherwise it is left out. When a publication is answered, its server has the version: that is a get, too.
  */
 function registers(history) {
   const cursors = new Map(history.filter(({ cursor }) => cursor).map((one) => [seenAs(one), one]));
@@ -161,7 +161,7 @@ function poller(id, key) {
   };
 }
 
-/** Throws again by the same number until there is an answer. */
+/** Returns a function that throws a sprite. It retries with the same number until the throw is accepted. */
 function throwerOf(id, key) {
   let number = 0;
   return async (asker) => {
@@ -179,7 +179,7 @@ function throwerOf(id, key) {
   };
 }
 
-/** The place of an item whose append was not answered is that where it was read. */
+/** Returns a history as operations on lists. An append without an answer counts if a client has read its item. */
 function lists(history) {
   const read = new Set(history.filter(({ op }) => op === 'read').flatMap(({ items }) => items));
   return history
@@ -202,7 +202,7 @@ function judge(program, file, history) {
   return { isSound: status === 0, told: stdout.trim() };
 }
 
-/** Faults that are put into a history, each into what is the last of its kind. */
+/** Faults to plant in a history, each in the last operation that fits. */
 const planted = {
   'a server goes back to an older version': (one) => ({
     find: one.op === 'get' && one.version > 2,
