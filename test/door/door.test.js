@@ -13,26 +13,26 @@ import { ROOT, startServer, WORKERS } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /**
- * What sockets can do to the front door together: come in such numbers that no file is left, or again and again. What one
- * can do, test/native/door_test.cc does: stop in the middle, stop reading, send ahead, vanish, reset.
+ * Many sockets at the front door: so many that no file descriptor is left, or new ones again and again.
+ * test/native/door_test.cc tests a single socket: it stops in the middle, stops reading, sends ahead, vanishes, resets.
  */
 
 const LEAVE = request('POST', '/leave/00000000-0000-4000-8000-000000000000');
 
-/** Asks over a connection that is held for it. */
+/** Returns the status, read over a connection that is kept open for that. */
 async function statusBy(server, wire) {
   wire.send(request('GET', '/status'));
   return { ...(await server.inside(wire.inside)), ...(await server.read(wire)).body };
 }
 
-/** A held connection by which statusBy looks, and another to the admin port. */
+/** Opens a connection for statusBy, with another one to the admin port. */
 async function looker(server) {
   const wire = Object.assign(await server.wire(), { inside: await Wire.open(server.adminPort) });
   await statusBy(server, wire);
   return wire;
 }
 
-/** Looks by a held connection until `holds(status)`. */
+/** Reads the status over a kept connection until `holds(status)`. */
 function untilBy(server, wire, holds) {
   return until(async () => {
     const status = await statusBy(server, wire);
@@ -40,9 +40,12 @@ function untilBy(server, wire, holds) {
   }, String(holds));
 }
 
-// ---- Coming in numbers --------------------------------------------------------------------------
+// ---- Many connections ---------------------------------------------------------------------------
 
-/** Starts the server with a file limit, which comes when its modules are loaded: the loader may have many files open at once. */
+/**
+ * Starts the server with a limit of open files. The limit is set after its modules are loaded, since the loader may
+ * open many files at once.
+ */
 function limited(t, files) {
   const limit = `
     import { execFileSync } from 'node:child_process';
@@ -56,7 +59,7 @@ function limited(t, files) {
   });
 }
 
-/** Processor time of a process so far, in seconds. */
+/** Returns the processor time of a process so far, in seconds. */
 function cpuOf(pid) {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
   const [user, system] = stat
@@ -67,12 +70,12 @@ function cpuOf(pid) {
 }
 
 /**
- * A client that wants in: it asks, and when it is refused comes again a while later. In the end it
- * is served and stays connected, or is told to stop.
+ * A client that connects, sends a request, and retries a while after each refusal. When it is served, it stays
+ * connected until stop().
  */
 class Knocker {
   refusals = 0;
-  /** What came that was neither a service nor the refusal it ought to be. */
+  /** Answers that are neither a service nor the expected refusal, and unexpected error codes. */
   odd = [];
   served = false;
   #socket;
@@ -111,13 +114,13 @@ class Knocker {
   }
 }
 
-/** Share of a core that a thousand connections in vain may cost. */
+/** Largest share of a core that a thousand refused clients may cost. */
 const MOST_OF_A_CORE = 0.1;
 
 t.test('the files run out before the places do, and a thousand clients come', async (t) => {
   const server = await limited(t, 256);
   const status = await looker(server);
-  // Clients with a parked poll each, and a connection besides.
+  // Clients, each with a parked poll and a second connection.
   const parked = [];
   for (let i = 0; i < 10; i++) {
     const id = await server.join();
@@ -131,7 +134,7 @@ t.test('the files run out before the places do, and a thousand clients come', as
     await server.read(wire);
     held.push(wire);
   }
-  // The server has looked at its limit already, and counts on more places than there are now.
+  // The server has read its limit before, and now assumes more connections than there can be.
   const files = server.descriptors() + 20;
   execFileSync('prlimit', ['--pid', String(server.pid), `--nofile=${files}:`]);
   const spare = await Promise.all(Array.from({ length: 60 }, () => server.wire()));
@@ -163,7 +166,7 @@ t.test('the files run out before the places do, and a thousand clients come', as
   t.equal((await server.read(free)).status, 202);
   await Promise.race(parked.map(({ answer }) => answer));
 
-  // And others, as soon as places are free.
+  // New clients are served as soon as connections are free.
   const goes = held.slice(0, 30);
   await Promise.all(goes.map((wire) => wire.destroy()));
   await until(
@@ -172,7 +175,7 @@ t.test('the files run out before the places do, and a thousand clients come', as
   );
   stop();
   await Promise.all([status, status.inside, ...spare].map((wire) => wire.destroy()));
-  // The server has accepted the connections that are gone: they stand in the queue before this one.
+  // When this connection is served, the server has also accepted the closed ones, which are before it in the queue.
   const last = await server.wire();
   // A refusal may be a reset: the server closes before it has read the request.
   await last

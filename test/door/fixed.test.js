@@ -7,11 +7,11 @@ import { openPages } from '../../lib/base/page-files.js';
 import { Wire, request } from '../support/http.js';
 import { startServer } from '../support/server.js';
 
-/** The fixed answers of the front door, for which JavaScript is not asked. */
+/** The fixed answers of the front door, which it sends without JavaScript. */
 
 const NOBODY = '00000000-0000-4000-8000-000000000000';
 
-/** The fields of an answer that do not change with the time. */
+/** Checks the header fields of an answer that may vary, and returns the rest. */
 function fixed({ status, headers, body }) {
   const { date, connection, 'keep-alive': keepAlive, ...rest } = headers;
   t.ok(date && connection === 'keep-alive' && keepAlive === 'timeout=60');
@@ -29,7 +29,7 @@ t.test('files and places are answered natively, in the words of JavaScript', asy
   );
   const wire = await server.wire();
   const ask = async (target) => fixed(await server.read(wire.send(request('GET', target))));
-  /** Asks for it natively, and with a query that nothing reads: then it is JavaScript's. */
+  /** Requests a target natively, and then with an unused query, for which JavaScript answers. */
   const both = async (target) => {
     const { handled } = await server.status();
     const one = await ask(target);
@@ -104,7 +104,7 @@ t.test('such a call costs little more than an object with as many members', asyn
   };
   const server = await start(readOptions(['--port', '0', '--host', '127.0.0.1'], {}));
   t.teardown(() => server.stop());
-  /** The least processor time that a hundred calls have taken. */
+  /** Returns the least processor time of a hundred calls, in microseconds. */
   const leastOf = (call) => {
     const times = Array.from({ length: 20 }, () => {
       const before = process.cpuUsage();
