@@ -14,14 +14,14 @@ import { lengthOf } from '../support/until.js';
 import { randomlyChanged, randomPatch, randomValue } from '../support/json-cases.js';
 
 /**
- * What a publication makes of a feed, as the worker threads work it out.
+ * The change that a publication makes to a feed, as the worker threads compute it.
  */
 
 const require = createRequire(import.meta.url);
 const bytes = (value) => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
 const MOST = 100000;
 
-/** What is tried at random, of each kind. */
+/** Number of random inputs in each test. */
 const PAIRS = lengthOf({ short: 5000, long: 20_000 });
 
 const apply = (before, kind, body) =>
@@ -162,7 +162,7 @@ t.test('what compare finds leads from one value to the other at random', async (
     const after = random.oneIn(3) ? randomValue(random) : randomlyChanged(random, before);
     const patch = compare(before, after);
     const same = canonical(before) === canonical(after);
-    // As it is sent: by way of its text.
+    // The patch goes through its text, as when it is sent.
     const text = canonical(applyPatch(before, JSON.parse(JSON.stringify(patch))));
     if (text !== canonical(after) || (patch.length === 0) !== same) {
       t.comment(JSON.stringify({ before, after, patch }));
@@ -234,7 +234,7 @@ t.test('no patch is made that is longer than the value', async (t) => {
   t.equal(outcome.patch.length, 0, 'the name is in each of 500 paths');
 });
 
-/** So many operations. */
+/** Returns a list of an operation, repeated `count` times. */
 const times = (count, operation) => Array.from({ length: count }, () => operation);
 
 t.test('how many elements operations move along is bounded', async (t) => {
@@ -293,7 +293,7 @@ t.test('what nests deep is refused, however deep, and whatever would look at it'
       t.equal(problemOf('json-patch', elsewhere), undefined, 'it is not looked at');
     }
   }
-  // Each pair puts what there is one level down.
+  // Each pair of operations moves the value one level down.
   const down = [
     { op: 'move', from: '/a', path: '/b/a' },
     { op: 'move', from: '/b', path: '/a' }

@@ -19,13 +19,13 @@ import { NO_STATE, openDoorTo, watchBy } from '../support/feeds.js';
 import { until } from '../support/until.js';
 
 /**
- * When a feed is fetched, and when it is forgotten, by a clock of the test's own.
+ * When a feed is fetched, and when it is forgotten, by a simulated clock.
  */
 
 const EVERY = 5;
 const IDLE = 60;
 
-/** A table with one feed, and the fetches of it: `watching` and `lastAsked` are the test's to set. */
+/** Opens an upstream for a fake table with one feed. The test sets `watching` and `lastAsked`, and reads `fetches`. */
 function open(t) {
   mock.timers.enable({ apis: ['setTimeout'] });
   t.teardown(() => mock.timers.reset());
@@ -61,12 +61,12 @@ function open(t) {
   };
   const upstream = openUpstream({ feeds, options, log: { info: say, warn: say } });
   t.teardown(() => upstream.close());
-  /** Lets so many seconds go by, and what is due then be done. */
+  /** Advances the clock by some seconds, and runs everything that becomes due. */
   scene.pass = async (seconds) => {
     for (let i = 0; i < seconds * 10; i += 1) {
       scene.now += 100;
       mock.timers.tick(100);
-      // A fetch's outcome is taken some promises later.
+      // The outcome of a fetch arrives some promises later.
       for (let turns = 0; turns < 5; turns += 1) await null;
     }
   };
@@ -129,7 +129,7 @@ t.test('a source that fails is asked later and later, five minutes at the most',
   scene.failed = true;
   await scene.start();
   await scene.pass(60);
-  // Between half and all of 5, 10, 20, 40 s.
+  // The waits are 5, 10, 20, 40 s, each with jitter: between half and all of it.
   t.ok(scene.fetches >= 4 && scene.fetches <= 6, `${scene.fetches} in a minute`);
   await scene.pass(1800);
   const { fetches } = scene;
@@ -173,7 +173,7 @@ t.test(
 
 t.test('blanks in a list such as Accept take no more time than what else is in it', (t) => {
   const accepts = (list) => readsGzip({ 'accept-encoding': list });
-  // With a look at the rest from each of them these would take an hour.
+  // A parser that scans the rest of the list from each blank would take an hour.
   const blanks = ' \t'.repeat(2 ** 19);
   t.ok(accepts(`a${blanks}b,${blanks}gzip${blanks};${blanks}q=1${blanks}`));
   t.notOk(accepts(`gzip${blanks};${blanks}q=0${blanks}`));
@@ -190,7 +190,7 @@ t.test('one address has at most half of what may be fetched at once', (t) => {
     [1, 1]
   ]) {
     const turns = new FetchTurns(atOnce);
-    // Half of them are of feeds that have a value: these count as well.
+    // Half of the fetches are of feeds that have a value: these count, too.
     for (let n = 0; n < 20; n += 1) turns.add(source(n, 1, n % 2 === 0));
     let begun = 0;
     while (turns.take() !== undefined) begun += 1;
@@ -260,12 +260,12 @@ t.test('addresses take turns, and what is watched goes before what is new', (t) 
 });
 
 /**
- * Worker threads of the feeds that die, and what becomes of their jobs.
+ * Worker threads that die, and the outcomes of their jobs.
  */
 
 const WORKER = new URL('../../lib/feeds/worker.js', import.meta.url);
 
-/** A worker that does what the real one does, but ends where a job's body or URL says so. */
+/** The real worker, which also exits or throws where the body or URL of a job says so. */
 const MORTAL = `
   import { parentPort } from 'node:worker_threads';
   import ${JSON.stringify(WORKER)};
@@ -276,7 +276,7 @@ const MORTAL = `
   });
 `;
 
-/** The least there is to do. */
+/** The smallest job. */
 const EMPTY = { value: new Uint8Array(0) };
 
 const OPTIONS = {
@@ -292,10 +292,10 @@ const OPTIONS = {
   feedIdle: 60
 };
 
-/** So long is what a thread is given, and not done at once. */
+/** A text so long that a thread handles it, not the main thread. */
 const LONG = 'x'.repeat(200000);
 
-/** Feeds that these threads work for; they are awake until the test ends. */
+/** Returns feeds with these threads. Keeps the event loop running until the test ends. */
 function feedsOf(t, threads, more = {}) {
   const log = pino({ level: 'silent' });
   const feeds = new Feeds({ options: { ...OPTIONS, ...more }, threads, pool: NO_STATE, log });
@@ -308,7 +308,7 @@ function feedsOf(t, threads, more = {}) {
   return feeds;
 }
 
-/** Threads that can be made to die, and the feeds they work for. */
+/** Returns threads of mortal workers, and feeds with these threads. */
 function mortalFeeds(t) {
   const file = `${t.testdir({ 'mortal.mjs': MORTAL })}/mortal.mjs`;
   const threads = new Threads(2, pathToFileURL(file));
@@ -338,10 +338,10 @@ t.test('the jobs of a thread that dies fail, and the next starts another', async
   }
 });
 
-/** A value that is compressed when it is published: from a kibibyte on. */
+/** A value that is compressed when it is published, since it has more than a kibibyte. */
 const COMPRESSED = JSON.stringify('endless'.repeat(150));
 
-/** A worker in which some jobs, that the real one does not end, never end. */
+/** The real worker, but compressing a text with the word `endless` never ends. */
 const ENDLESS = `
   import { syncBuiltinESMExports } from 'node:module';
   import zlib from 'node:zlib';
@@ -379,7 +379,7 @@ t.test('a job that takes too long is ended, and what waits behind it is done', a
   t.equal(threads.count, 1, 'there is one again');
 });
 
-/** A worker that says by a file, its job, that it has answered. */
+/** A worker that answers, and then creates the file that its job names. */
 const ANSWERED = `
   import { writeFileSync } from 'node:fs';
   import { parentPort } from 'node:worker_threads';
@@ -412,7 +412,7 @@ t.test('an answer that comes while the threads are closed does not let the proce
   t.end();
 });
 
-/** A worker that says by a file, its job, that it is in a call, which ends by itself alone. */
+/** A worker that creates the file that its job names, and then makes a blocking call that nothing can interrupt. */
 const IN_A_CALL = `
   import { execFileSync } from 'node:child_process';
   import { writeFileSync } from 'node:fs';
@@ -440,7 +440,7 @@ t.test('a publication that takes too long changes nothing, and the next is taken
   const feeds = feedsOf(t, threads, { feedBytes: 5000 });
   const publish = (text) => feeds.publish('a', 'value', Buffer.from(text));
   const { cursor } = await publish(JSON.stringify('x'.repeat(2000)));
-  // A client takes it compressed: so is the next, and that never ends.
+  // A client reads the feed compressed. So the next value is compressed, too, which never ends.
   await watchBy(await openDoorTo(t, feeds), feeds, `?after=${cursor}`, {
     'Accept-Encoding': 'gzip'
   });
@@ -477,7 +477,7 @@ t.test('a fetch of a feed that was published and deleted meanwhile is not taken'
   const feeds = feedsOf(t, { run, async close() {} });
   const ask = await openDoorTo(t, feeds);
   const none = new Uint8Array(0);
-  /** Begins a fetch; what is returned ends it with this value. */
+  /** Begins a fetch. Returns a function that ends it with a value. */
   const begin = () => {
     const fetching = feeds.fetch('a', {});
     return (text) => {
@@ -499,9 +499,9 @@ t.test('a fetch of a feed that was published and deleted meanwhile is not taken'
   t.not(body.cursor, cursor, 'a cursor means one value');
 });
 
-// ---- Patches are made only for clients that take them: the threads are spared
+// ---- Patches are made only for clients that accept them, to spare the threads
 
-/** Feeds whose threads take every value as it is, and note what they were asked for. */
+/** Returns feeds with fake threads, which record their jobs and return every value unchanged. */
 async function notedFeeds(t) {
   const jobs = [];
   const threads = {
@@ -519,7 +519,7 @@ async function notedFeeds(t) {
     const { cursor } = await publish('"same"');
     return watchBy(ask, feeds, `?after=${cursor}&delta=${delta}`, headers);
   };
-  /** What the threads are asked for with a new value. */
+  /** Publishes a new value. Returns whether the threads had to make a patch. */
   const patched = async () => {
     await publish(`"${jobs.length}${LONG}"`);
     const { before } = jobs.at(-1);
@@ -608,7 +608,7 @@ t.test('what a publication has brought is released with its answer', async (t) =
     return [body.length, args[0].value.length];
   };
   t.strictSame(await publish('value', JSON.stringify({ text: 'x'.repeat(1e5) })), [0, 0]);
-  // A small Buffer has its memory together with others.
+  // A small Buffer shares its memory with others, so that memory is not released.
   t.strictSame(await publish('merge-patch', '{"i":1}'), [7, 0]);
   t.match(feeds.valueOf('a').toString(), /^\{"i":1,"text":"xxx/);
 });
