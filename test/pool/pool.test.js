@@ -16,8 +16,8 @@ import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /**
- * The pool of clients as JavaScript has it. What it does with mailboxes, numbers, holds and leases is held to a model:
- * test/native/pool_test.cc.
+ * The pool of clients, by its interface in JavaScript. test/native/pool_test.cc compares its mailboxes, numbers, holds
+ * and leases with a model.
  */
 
 const UNKNOWN = '11111111-2222-8333-8444-000000000000';
@@ -32,7 +32,7 @@ function conserved(pool) {
 
 const sprite = (value) => Buffer.from(JSON.stringify(value));
 
-/** Joins so many clients. */
+/** Joins `count` clients. Returns their ids. */
 function join(pool, count = 1) {
   return Array.from({ length: count }, () => {
     const { outcome, id } = pool.join();
@@ -41,14 +41,14 @@ function join(pool, count = 1) {
   });
 }
 
-/** Polls; `take` is given the answer, at once or later. */
+/** Polls. Calls `take` with the answer, at once or later. */
 function ask(pool, id, options, take) {
   const { body, ...result } = pool.poll(id, options, take);
   if (body !== undefined) take(body);
   return result;
 }
 
-/** Polls; `answers` collects what comes, parsed. */
+/** Polls. Collects the parsed answers in `answers`. */
 function poll(pool, id, options = {}) {
   const answers = [];
   let came;
@@ -88,10 +88,10 @@ t.test('a poll is answered by its result, or later and once, or is taken back', 
   t.strictSame(taken.answers, []);
 });
 
-/** Sprites that fly on between two ticks: see kFlyBudget in native/torus/pool.h. */
+/** Most sprites that fly on between two ticks: see kFlyBudget in native/torus/pool.h. */
 const FLY_BUDGET = 8192;
 
-/** A pool of two, and so many sprites that wait for the second; all thrown by `edge`. */
+/** Returns a pool of two clients. `many` sprites wait for the second one, all thrown over `edge`. */
 function fullMailbox(t, many) {
   const pool = makePool(t, { mailbox: many, mailboxBytes: 2 ** 30 });
   const [one, other] = join(pool, 2);
@@ -180,7 +180,7 @@ t.test('every refusal is counted by its reason', async (t) => {
 });
 
 t.test('what runs when an answer is given finds the pool whole', async (t) => {
-  // The answer may set off anything, also more requests of the same and of other clients.
+  // The callback may do anything, even send more requests of the same client and of others.
   const pool = makePool(t, { hold: 5, lease: 1 });
   const [goes, stays] = join(pool, 2);
   for (const edge of EDGES) pool.throw(stays, edge, -1, sprite({ edge }));
@@ -194,7 +194,7 @@ t.test('what runs when an answer is given finds the pool whole', async (t) => {
       pool.poll(stays, { ack: seq }, (body) => {
         const { sprites } = JSON.parse(body);
         process.nextTick(() => {
-          // The one that leaves is gone: all that is thrown now must come back to the one that stays.
+          // `goes` has left: every sprite that `stays` throws now must come back to `stays`.
           for (const edge of EDGES) {
             if (pool.throw(stays, edge, -1, sprite({ late: edge })) === 'queued') thrown += 1;
           }
@@ -221,7 +221,7 @@ t.test('the collector does not take a pool in the middle of its tick', async (t)
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc');
   let answers = 0;
-  // Only its own timer knows the pool, which answers this poll in a tick.
+  // Only its own timer references the pool, which answers this poll in a tick.
   (() => {
     const { Pool: Native } = loadAddon();
     const options = { ...readOptions([]), hold: 1, capacity: 10 };
@@ -246,7 +246,7 @@ t.test('what waits for the disk is settled when the state is kept, or closed', a
     const how = { stateBytes, journalBytes, snapshotEvery, sync: 'turn' };
     pool.openState({ path: path.join(dir, name), ...how });
     const joined = pool.join();
-    // Nothing tells it of the disk from now on.
+    // From now on nothing notifies the pool of writes to the disk.
     pool.close();
     return { pool, joined: Promise.race([joined, pause(1000, 'waits')]) };
   };
@@ -267,7 +267,7 @@ t.test('nor a front door while a request is handled', async (t) => {
   const port = await (async () => {
     const options = { ...readOptions([]), connections: 10, capacity: 10 };
     const limits = new AddressLimits(options);
-    // Only its handles and the pool know the front door.
+    // Only its handles and the pool reference the front door.
     const { Feeds } = loadAddon();
     const table = { hold: 1, feeds: 2, memory: 1e6, watchers: 2, upstream: false };
     const door = createDoor({
@@ -300,7 +300,7 @@ t.test('nor a front door while a request is handled', async (t) => {
   known.deref().close();
 });
 
-// ---- How long sprites wait: by its model too, in pool_test.cc ---------------------------------------
+// ---- How long sprites wait (compared with the model in pool_test.cc) --------------------------------
 
 const sumOf = (counts) => counts.reduce((all, one) => all + one, 0);
 

@@ -9,7 +9,7 @@ import { MOST_TOUCHED, Rig } from '../support/torus-rig.js';
 
 const { Torus } = loadTestAddon();
 
-// A fixed amount of work, with nothing to wait for: only a crowded machine makes it long.
+// A fixed amount of work, without waits: it takes long only on a busy machine.
 t.setTimeout(600_000);
 
 const NOBODY = 0xffffffff;
@@ -17,8 +17,8 @@ const NOBODY = 0xffffffff;
 const POWERS = Array.from({ length: 1000 }, (_, i) => 2 ** i);
 
 /**
- * A torus whose shape can be set and read. A shape is which slots have a node, how many are opened,
- * and which lines are their own; node numbers are no part of it.
+ * A torus whose shape can be set and read. A shape consists of the slots that have a node, the number of opened slots,
+ * and the lines that are cycles of their own. The numbers of the nodes are not part of it.
  */
 class Shaper {
   constructor(slots) {
@@ -28,7 +28,7 @@ class Shaper {
     this.seats = new Uint32Array(2 * (slots + 1));
   }
 
-  /** Sets a shape: each node has the number of its slot. */
+  /** Sets a shape. Each node has the number of its slot. */
   set(shape) {
     const { opened, ownRows, ownColumns, living } = shape;
     const seats = this.seats.subarray(0, 2 * living.length);
@@ -49,7 +49,7 @@ class Shaper {
     const { opened, ownRows, ownColumns, rows, columns } = this.torus.state();
     const living = [];
     const links = new Uint8Array(4 * opened);
-    // As a number that names the shape: a bit for each slot, and two for the lines.
+    // A number that identifies the shape: a bit for each slot, and two for the lines.
     let name = (rows === ownRows ? 0 : 1) + (columns === ownColumns ? 0 : 2);
     for (let node = 0; node < slots.length; node++) {
       const slot = slots[node];
@@ -64,8 +64,8 @@ class Shaper {
   }
 
   /**
-   * How many nodes but `subject` moved or have other links than they had `before`, in a shape that
-   * was set then; as last read.
+   * Counts the nodes other than `subject` that have moved, or whose links differ from `before`, between the shape that
+   * was set and the last read().
    */
   changedSince(before, subject) {
     let changed = 0;
@@ -81,7 +81,7 @@ class Shaper {
   }
 }
 
-/** Compares the links of a shape with the model's and holds them against laws 1 and 4. */
+/** Compares the links of a shape with the model's, and checks laws 1 and 4. */
 function checkShape(shape, links) {
   const model = TorusModel.of(
     shape,
@@ -102,8 +102,8 @@ function checkShape(shape, links) {
 }
 
 /**
- * Slots of the exhaustive test: all of the lines that are short enough for a step to reach from one
- * into the one before it, as torus.h says. Later ones only repeat what the longest of these do.
+ * Slots of the exhaustive test. They include all lines so short that a step in one can reach into the line before it
+ * (torus.h). Longer lines only repeat the behavior of the longest of these.
  */
 const SLOTS = lengthOf({ short: 27, long: 32 });
 
@@ -114,7 +114,7 @@ t.test(`laws 1, 2 and 4 hold in every shape within ${SLOTS} slots, at every step
   const open = [];
   const counts = new Array(MOST_TOUCHED + 1).fill(0);
 
-  // Checks a step just made from a known shape; a shape it leads to for the first time is queued.
+  // Checks a step from a known shape. Queues the shape that it leads to, if that is new.
   const arrive = (from, subject, touched) => {
     const [shape, links] = shaper.get();
     const changed = shaper.changedSince(from.links, subject);
@@ -144,7 +144,7 @@ t.test(`laws 1, 2 and 4 hold in every shape within ${SLOTS} slots, at every step
       shaper.set(from.shape);
       const joiner = SLOTS;
       const touched = torus.join(joiner);
-      // A join into the slot after the last one leads out of what is enumerated.
+      // A join into the slot after the last one leads to a shape that is not enumerated.
       if (torus.slot(joiner) < SLOTS) arrive(from, joiner, touched);
     }
     let set = false;
@@ -154,7 +154,7 @@ t.test(`laws 1, 2 and 4 hold in every shape within ${SLOTS} slots, at every step
       const there = arrive(from, slot, touched);
       set = false;
       if (there.opened - there.living.length > opened - living.length) {
-        // It left a hole. When the next to join fills that one, all is as it was.
+        // The leave has made a hole. If the next join fills that hole, the torus is as before.
         const back = torus.join(slot);
         if (torus.slot(slot) === slot) {
           shaper.read();
@@ -170,8 +170,8 @@ t.test(`laws 1, 2 and 4 hold in every shape within ${SLOTS} slots, at every step
 });
 
 /**
- * What a client could do to bend the torus out of shape. Each history starts from a torus of `n`
- * nodes and takes nodes out, down to nine at the least: as long as law 4 holds.
+ * Histories by which clients could bend the torus out of shape. Each starts from a torus of `n` nodes and removes
+ * nodes, down to nine at least: law 4 holds only from nine on.
  */
 const HISTORIES = {
   'every second row leaves': (rig) => rig.leaveWhere(({ row }) => row % 2 === 0),
@@ -254,7 +254,9 @@ for (const [down, right] of [
   HISTORIES[`all but ${name} leave`] = (rig) => rig.leaveWhere((cell) => !corner(cell));
 }
 
-/** One history: from n nodes down, a look, back up, a look. Returns law 5's share down there. */
+/**
+ * Plays a history from n nodes down, then grows back to n, and inspects both. Returns law 5's share after the history.
+ */
 function play(rig, history, n) {
   rig.resize(n);
   history(rig, n);

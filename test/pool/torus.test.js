@@ -5,12 +5,12 @@ import { MOST_TOUCHED, Rig } from '../support/torus-rig.js';
 
 const { Torus } = loadTestAddon();
 
-// A fixed amount of work, with nothing to wait for: only a crowded machine makes it long.
+// A fixed amount of work, without waits: it takes long only on a busy machine.
 t.setTimeout(600_000);
 
 const [LEFT, RIGHT, UP, DOWN] = [0, 1, 2, 3];
 
-/** A torus of nodes 0 to size - 1, joined in order. */
+/** Returns a torus of the nodes 0 to size - 1, joined in order. */
 function torusOf(size, capacity = size) {
   const torus = new Torus(capacity);
   for (let node = 0; node < size; node++) torus.join(node);
@@ -33,7 +33,7 @@ t.test('nine nodes make three rows of three', async (t) => {
   t.same(torus.place(5), { row: 1, column: 2, rows: 3, columns: 3 });
 });
 
-/** Random steps toward one random population after the other, up to a limit. */
+/** Makes random steps toward one random population after another, up to `limit` nodes. */
 function wander(rig, limit, steps) {
   let target = limit;
   for (let i = 0; i < steps; i++) {
@@ -61,8 +61,8 @@ for (const [size, steps, every] of [
 }
 
 /**
- * Steps at a steady population, in two kinds: one leaves and one joins in turn; or joins and
- * leaves come at random, and the population wavers as arrivals and departures do.
+ * Kinds of steps at a steady population. In turn: a leave, then a join. At random: both in random order, so that the
+ * population fluctuates as with real clients.
  */
 const KINDS = {
   'in turn': (rig, size, i) => (i % 2 === 0 ? rig.leave() : rig.join()),
@@ -94,7 +94,7 @@ for (const [kind, step] of Object.entries(KINDS)) {
         `${size} nodes: ${figure(mean)} touched, ${most} at most; ` + `law 5 for ${figure(share)}`
       );
       t.ok(mean < 5, `${size} nodes: a mean of ${figure(mean)}`);
-      // A grid of a few lines is mostly edge: where its last line ends, left then up is elsewhere.
+      // Law 5 fails where the last line ends, and in a grid of a few lines most nodes are near that.
       if (size >= 100) t.ok(share > 0.9, `${size} nodes: law 5 for ${figure(share)}`);
     }
   });
@@ -115,7 +115,7 @@ t.test('churn fills the holes of a torus half of whose nodes left', async (t) =>
   t.ok(rig.share() > 0.9);
 });
 
-/** What a snapshot keeps. */
+/** Returns the data of a torus that a snapshot keeps. */
 function save(torus, capacity) {
   const slots = new Uint32Array(capacity);
   torus.slots(slots);
@@ -135,7 +135,7 @@ t.test('a saved torus is restored link for link, and goes on', async (t) => {
     const links = new Uint32Array(4 * (size + 10));
     rig.torus.links(links);
     const state = rig.torus.state();
-    // Into a torus that held others before.
+    // Restored into a torus that had other nodes before.
     rig.torus = torusOf(7, size + 10);
     t.equal(rig.torus.restore(...saved), true);
     const restored = new Uint32Array(4 * (size + 10));
