@@ -10,26 +10,26 @@ import { temporary } from '../support/processes.js';
 import { ROOT } from '../support/server.js';
 
 /**
- * What .ci/run makes of the outcome of its steps; npm is played by a script.
+ * How .ci/run counts and reports the outcomes of its steps. A script stands in for npm.
  */
 
 const script = readFileSync(join(ROOT, '.ci/run'), 'utf8');
 
-/** The commands of npm that run tests, and the others. */
+/** The npm commands that run tests, and all other npm commands. */
 const suites = [...script.matchAll(/^step suite (.*)$/gm)].map(([, name]) => name);
 const steps = [...script.matchAll(/^ *step npm (.*)$/gm)].map(([, step]) => step);
 
-/** What tap prints where all is well. */
+/** Summary that tap prints when all tests pass. */
 const WELL = '# { total: 3, pass: 3 }';
 
 /**
- * Runs .ci/run with every tool installed and an npm that ends as told.
+ * Runs .ci/run with every tool installed, and with an npm whose outcomes the test sets.
  *
  * @param {import('tap').Test} t
  * @param {object} [how]
- * @param {Record<string, string>} [how.logs] what commands of tests print
- * @param {string[]} [how.failing] the commands of npm that fail, without `run --silent`
- * @param {string[]} [how.args] of .ci/run
+ * @param {Record<string, string>} [how.logs] output of the test commands, by name
+ * @param {string[]} [how.failing] npm commands that fail, without `run --silent`
+ * @param {string[]} [how.args] arguments of .ci/run
  * @returns {Promise<{code: number, out: string, last: string}>}
  */
 function ci(t, { logs = {}, failing = [], args = [] } = {}) {
@@ -57,7 +57,7 @@ function ci(t, { logs = {}, failing = [], args = [] } = {}) {
 
 const all = 3 * suites.length;
 
-/** Files in which the text of the version is the version. */
+/** Files in which the version's digits always mean the version of Sprites. */
 const ABOUT_VERSIONS = ['*.json', '*.yaml', '*CMakeLists.txt', 'native/**/version.h', ':!test'];
 
 t.test('it runs every command of tests that there is', async (t) => {
@@ -155,7 +155,7 @@ t.test(
     const { components } = JSON.parse(sbom());
     const names = components.map(({ group, name }) => (group ? `${group}/${name}` : name));
     for (const name of Object.keys(dependencies)) {
-      t.equal(names.includes(name), name !== 'node-gyp', name); // npm brings its own
+      t.equal(names.includes(name), name !== 'node-gyp', name); // npm brings its own node-gyp
     }
     t.strictSame(
       Object.keys(devDependencies).filter((name) => names.includes(name)),

@@ -12,7 +12,7 @@ import { plainEnvironment } from '../support/cpp-build.js';
 import { documentAt } from '../support/documents.js';
 import { ROOT } from '../support/server.js';
 
-/** The examples, each by the command of lib/examples/README.md. */
+/** The examples, each run by its command in lib/examples/README.md. */
 
 t.setTimeout(300_000);
 
@@ -33,7 +33,7 @@ async function run(t, file) {
   return /^Open (http:\S+\/),/.exec(line)[1];
 }
 
-/** What is done on each page, and what must be seen there then. */
+/** By example, an element of its page, and the text that must appear there. */
 const SEEN = {
   football: ['#traffic', /^The last answer: a patch, [\d,]+ bytes of [\d,]+ bytes$/],
   chat: ['#messages', /^Ann: hello <b>$/],

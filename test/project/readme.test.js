@@ -17,12 +17,12 @@ import { until } from '../support/until.js';
 
 const readme = documentAt('README.md');
 
-/** Every document, by its path. */
+/** Paths of all documents. */
 const DOCUMENTS = execFileSync('git', ['ls-files', '*.md'], { cwd: ROOT, encoding: 'utf8' })
   .trim()
   .split('\n');
 
-/** The anchors of a document's headings, as GitHub makes them. */
+/** Returns the anchors of a document's headings, as GitHub makes them. */
 const anchorsOf = (path) =>
   [...documentAt(path).matchAll(/^#+ (.*)$/gm)].map(([, title]) =>
     title
@@ -68,7 +68,7 @@ t.test('the live counts are those of the table, every one, and nothing else is',
     await server.poll('nobody');
     await server.join();
     await server.leave(await server.join());
-    // What a worker has refused by itself is told within a second.
+    // A worker reports its own refusals within a second.
     await server.until(({ refused }) => 'unknown-client' in refused);
     const status = await server.inside();
     t.strictSame(Object.keys(status).toSorted(), all, name);
@@ -89,7 +89,7 @@ t.test('the session with curl shows a throw arriving, and can be repeated at onc
   const [example] = /^ {4}A=\$\(curl[^]*?(?=\n\n)/m.exec(readme);
   const server = await startServer(t);
   const session = example.replaceAll('localhost:8080', `127.0.0.1:${server.port}`);
-  // What a person has time for, a busy machine may not: here the throw waits until the poll is parked.
+  // A second may be too short on a busy machine: here the throw waits until the poll is parked.
   t.match(session, '& sleep 1\n');
   const status = `127.0.0.1:${server.port}/status`;
   const parked = `until curl -s ${status} | grep -q '"parked":1,'; do sleep 0.05; done`;
@@ -105,7 +105,7 @@ t.test('the session with curl shows a throw arriving, and can be repeated at onc
       'no client and no sprite is left'
     );
   }
-  // Where others are it ends, too.
+  // The session also ends on a server with other clients.
   await server.park(await server.join());
   const { stdout } = await promisify(execFile)('timeout', ['30', 'bash', '-c', session]);
   t.match(stdout, /"state":"(delivered|queued)"/);
@@ -138,7 +138,7 @@ t.test('the module of the protocol throws a sprite and catches it', async (t) =>
     env: plainEnvironment(),
     timeout: 60_000
   });
-  // It is queued where the throw comes before the poll, by another connection.
+  // The throw is queued if it comes before the poll, which has another connection.
   const said = stdout.trim().replace('true queued', 'true delivered').split('\n');
   t.same(said.sort(), ['star right', 'true delivered']);
 });

@@ -8,7 +8,7 @@ import { plainEnvironment } from '../support/cpp-build.js';
 import { temporary } from '../support/processes.js';
 import { ROOT } from '../support/server.js';
 
-/** The rooms of the product, the lowest first: a room uses those before it, and none after it. */
+/** The rooms of the product, the lowest first. A room may use the rooms before it, and none after it. */
 const ROOMS = {
   native: {
     rooms: 'base torus feeds arena world store http server addon',
@@ -32,7 +32,7 @@ for (const [top, { rooms, files, uses, roomOf }] of Object.entries(ROOMS)) {
       const home = join(ROOT, top, room);
       for (const name of readdirSync(home, { recursive: true }).filter((one) => files.test(one))) {
         const file = join(home, name);
-        // What a comment names is no use.
+        // A file named in a comment is not used.
         const code = readFileSync(file, 'utf8').replace(/\/\*.*?\*\//gs, '');
         for (const [, used] of code.matchAll(uses)) {
           const at = order.indexOf(roomOf(file, used) ?? room);
@@ -49,7 +49,7 @@ t.test('what a test or a bench imports is there', async (t) => {
   const { stdout } = spawnSync('git', ['ls-files', 'test/*.js'], { cwd: ROOT, encoding: 'utf8' });
   let seen = 0;
   for (const name of stdout.trim().split('\n')) {
-    // What a text or a comment names is no import: one stands at the start of a line.
+    // An import begins a line. A file named in a text or a comment is no import.
     const code = readFileSync(join(ROOT, name), 'utf8');
     for (const [, used] of code.matchAll(/^(?:import|export|\}) [^'`]*?\bfrom '(\.[^']*)';$/gm)) {
       const file = join(ROOT, dirname(name), used);
@@ -60,7 +60,7 @@ t.test('what a test or a bench imports is there', async (t) => {
   t.ok(seen > 500, `${seen} imports were seen`);
 });
 
-/** The programs in C++: each room, and those it may use besides itself. */
+/** Rooms of the programs in C++, each with the rooms that it may use besides itself. */
 const PROGRAMS = { client: '', desktop: 'sprites', swarm: 'base' };
 
 t.test('no program in C++ uses a room of the server above base', async (t) => {
@@ -105,7 +105,7 @@ t.test('a test that waits for ever fails by name, and those behind it run', asyn
   t.notMatch(stdout, 'unfinished');
 });
 
-/** What tests need that `npm test` does without, by what they import, and the names of those files. */
+/** Needs of tests that `npm test` leaves out: the imports that show a need, and the names that such tests must have. */
 const NEEDS = {
   Chromium: [
     /support\/(page-browser|arena-pages)\.js'/,
