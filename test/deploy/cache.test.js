@@ -11,8 +11,8 @@ import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /**
- * The caches of deploy/, really run: how many requests reach the server, and what clients see while a cache is
- * restarted, slow, or gives what is old.
+ * Runs the caches of deploy/: how many requests reach the server, and what clients see while a cache is restarted,
+ * slow, or sends stale answers.
  */
 
 const WATCHERS = 300;
@@ -22,14 +22,14 @@ t.setTimeout(300_000);
 
 const options = { 'publish-token-file': tokenFile(t), 'feed-cache': 10, hold: HOLD };
 
-/** A cache that the test's end ends. */
+/** Starts a cache. The end of the test ends it. */
 async function start(t, kind, ports, how) {
   const cache = await startCache(kind, temporary(t), ports, how);
   t.teardown(() => cache.end());
   return cache;
 }
 
-/** Clients that watch these feeds by a cache's port; each has a list of the values that it has seen. */
+/** Starts clients that watch feeds through a cache's port. Each has a list of the values that it has seen. */
 function watchBy(t, port, keys, count, kept) {
   const clients = Array.from({ length: count }, () => {
     const base = `http://127.0.0.1:${port}`;
@@ -53,7 +53,7 @@ const wentBack = (clients) =>
   clients.map(({ seen }) => seen).filter((list) => list.some((value, i) => value <= list[i - 1]));
 
 const ONE = ['scores'];
-/** In the order in which an answer has them. */
+/** Keys in the order of an answer. */
 const SEVERAL = ['scores', 'standings', 'table'];
 const cases = CACHE_NAMES.flatMap((kind) => [ONE, SEVERAL].map((keys) => ({ kind, keys })));
 
@@ -63,7 +63,7 @@ for (const { kind, keys } of cases) {
     const server = await startServer(t, { options });
     const ports = { port: await freePort(), server: server.port };
     const cache = await start(t, kind, ports);
-    // Whatever is published is larger than what was before.
+    // Every published value is larger than the values before it.
     const publish = (value) => put(server, keys.at(value % keys.length), value);
     for (const [i, key] of keys.entries()) await put(server, key, i + 1 - keys.length);
 
@@ -77,7 +77,7 @@ for (const { kind, keys } of cases) {
       await publish(versions);
       await haveAll(clients, versions);
     }
-    // Some turns with nothing new.
+    // Wait for some turns without anything new.
     await server.until(({ feedPings }) => feedPings >= before.feedPings + 2, 60);
     const turns = Math.ceil((performance.now() - began) / (HOLD * 1000)) + 1;
     const { feedPolls, watching } = await server.status();
@@ -101,7 +101,7 @@ for (const kind of CACHE_NAMES) {
     const cache = await start(t, kind, ports);
     const { cursor } = (await put(server, 'scores', 1)).body;
     const address = `http://127.0.0.1:${ports.port}/feed/scores?after=${cursor}&hold=${HOLD}`;
-    /** So many ask, and are pinged. @returns {Promise<number>} the polls at the server */
+    /** Sends `count` equal requests, which all get a ping. @returns {Promise<number>} the polls at the server */
     const ask = async (count) => {
       const before = await server.status();
       const one = async () => (await fetch(address)).json();
@@ -109,13 +109,13 @@ for (const kind of CACHE_NAMES) {
       t.ok(pings.every((ping) => ping.cursor === cursor && 'turn' in ping));
       return (await server.status()).feedPolls - before.feedPolls;
     };
-    // nginx counts to 1023.
+    // More than 1023, up to which nginx counts the uses of an answer (deploy/nginx-cache.conf).
     t.equal(await ask(1100), 1);
-    // What the cache has is too old by then.
+    // By then the cached answer is stale.
     const answered = performance.now();
     await until(() => performance.now() > answered + 2000);
     t.equal(await ask(50), 1);
-    // As a browser it reads gzip.
+    // Node's fetch accepts gzip, as browsers do.
     const stream = await fetch(address, { headers: { Accept: 'text/event-stream' } });
     await remove(server, 'scores');
     t.match(await stream.text(), 'unknown-feed', 'a stream ends with its last event');
@@ -137,7 +137,7 @@ for (const kind of CACHE_NAMES) {
     for (const path of paths) t.same(seen.get(path), ['127.0.0.1', undefined], path);
     server.close();
     server.closeAllConnections();
-    // None of these has been answered before.
+    // The cache has no answer to any of these.
     for (const path of paths) {
       const away = await fetch(`http://127.0.0.1:${ports.port}${path}&away`);
       t.match([away.status, away.headers.get('retry-after')], [503, '2'], path);
@@ -180,7 +180,7 @@ for (const kind of CACHE_NAMES) {
       clients.push(...watchBy(t, proxy.port, ONE, 5));
       for (let i = 0; i < 3; i += 1) await publish();
       await haveAll(clients, version);
-      // The cache has what is old now, and some come back with what they have kept.
+      // The cached answer is stale now, and some clients come back with a value that they have kept.
       await publish();
       clients.push(...watchBy(t, proxy.port, ONE, 5, { cursor: last.cursor, value: version }));
       await haveAll(clients, version);

@@ -24,8 +24,8 @@ import { certificate } from '../support/certificate.js';
 import { temporary } from '../support/processes.js';
 
 /**
- * The files of deploy/, held to what the program has and to what the tools that read them say. A
- * tool that is not installed skips its test.
+ * Checks the files of deploy/ against the program, and with the tools that read them. Without a tool, its tests are
+ * skipped.
  */
 
 const deployed = (name) => readFileSync(path.join(ROOT, 'deploy', name), 'utf8');
@@ -37,7 +37,7 @@ function run(command, args, options = {}) {
   return { status: result.status, output: result.stdout + result.stderr };
 }
 
-/** Asserts that a tool is content, or skips. */
+/** Asserts that a tool exits with 0. Skips the test without the tool. */
 function contented(t, tool, args, options) {
   const result = run(tool, args, options);
   if (result === null) t.skip(`${tool} is not installed`);
@@ -45,7 +45,7 @@ function contented(t, tool, args, options) {
   return result;
 }
 
-/** The files that cloud-config writes: path → text. @returns {Map<string, string>} */
+/** Reads the files that cloud-config writes. @returns {Map<string, string>} path → text */
 function writtenFiles(yaml) {
   const files = new Map();
   const entry = /^ {2}- path: (\S+)\n(?: {4}\w+: .*\n)*? {4}content: \|\n((?:(?: {6}.*)?\n)+)/gm;
@@ -95,7 +95,7 @@ t.test('the service unit', async (t) => {
   });
 });
 
-/** What a process is alone allowed to do by SystemCallFilter= lines. @returns {Set<string>} */
+/** Reads which system calls the SystemCallFilter= lines of a unit allow. @returns {Set<string>} */
 function allowedCalls(unit) {
   const members = new Map();
   const expand = (name) => {
@@ -119,7 +119,7 @@ function allowedCalls(unit) {
   return allowed;
 }
 
-/** Calls beyond the unit's that may fail. */
+/** System calls that the unit does not allow, and that may fail. */
 const TRIED = {
   pkey_alloc: 'V8 looks whether the processor has memory protection keys, and does without'
 };
@@ -154,7 +154,7 @@ t.test('the unit allows every call and socket of the server and its workers', as
     id ??= (await (await post('/join')).json()).id;
     t.equal((await post(`/throw/${id}/left`, '{}')).status, 202, round);
     t.ok((await server.poll(id)).body.sprites.length > 0);
-    // Enough for a snapshot.
+    // Sprites enough for a snapshot.
     for (let i = 0; i < 8; i += 1) {
       await post(`/throw/${id}/left`, JSON.stringify({ text: 'x'.repeat(16_000) }));
     }
@@ -233,7 +233,7 @@ t.test('the cloud-init file', async (t) => {
   });
   t.test('has an example that a server with its default options lets in', async (t) => {
     const [, example] = /s\|@SWARM@\|(.*?)\|'/.exec(CLOUD);
-    // Over IPv6 to an IPv4 server: every client from one address, as on a machine of its own.
+    // As an IPv6 address: all clients come from one address, like those of a swarm on its own machine.
     const host = '::ffff:127.0.0.1';
     const addresses = Object.values(os.networkInterfaces()).flat();
     if (addresses.every(({ address }) => address !== '::1')) {
@@ -279,8 +279,8 @@ const noSetup = ['git', 'curl', 'xz'].every((name) => run(name, ['--version']) !
   : 'git, curl or xz is not installed';
 
 /**
- * A machine with nothing but what every machine has: programs are links or made up, and the path
- * knows no others. It has a repository, with one commit.
+ * Makes a folder that simulates a machine with only the most common programs. Its path has only links to programs and
+ * fake programs. There is a repository with one commit.
  */
 function bareMachine(t) {
   const dir = temporary(t);
@@ -305,10 +305,10 @@ function bareMachine(t) {
   };
   const machine = {
     ...{ dir, bin, link, write },
-    /** Stands in for a program: says how it was called. */
+    /** Adds a fake program, which records its calls. */
     fake: (name, script = '') =>
       write(path.join(bin, name), `#!/bin/sh\necho "${name} $*" >>"${dir}/calls"\n${script}\n`),
-    /** What was called since it was asked for last. */
+    /** Returns the calls of fake programs since the last calls(). */
     calls() {
       const file = path.join(dir, 'calls');
       const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
@@ -354,7 +354,7 @@ t.test("the swarm's setup, with a repository and a Node", { skip: noSetup }, asy
     const { status, output } = setup();
     t.equal(status, 0, output);
     t.equal(readFileSync(path.join(home, 'what'), 'utf8'), 'first');
-    // What its unit may not write is built.
+    // The setup builds what the swarm's unit may not write.
     const made = /^npm ci --omit=dev.*\nnpm run build:swarm[^]*\nsysctl .*90-sprites-swarm\.conf/m;
     t.match(calls(), made);
     const settings = readFileSync(path.join(dir, 'sysctl.d/90-sprites-swarm.conf'), 'utf8');
@@ -401,7 +401,7 @@ t.test("the swarm's setup, with a repository and a Node", { skip: noSetup }, asy
     const server = '--host server.example --port 8080';
     for (const [words, more] of [
       ['park 500 --time 60', ` ${server}`],
-      // These have the server among their words, and take no other.
+      // These words name the server, so no other is added.
       ['agent http://server.example:8080/play/hall --clients-max 100', ''],
       ['park 500 --url https://server.example', ''],
       ['park 500 --url=https://server.example', '']
@@ -423,7 +423,7 @@ t.test("the swarm's setup on a machine without Node", { skip: noSetup }, async (
   const { dir } = machine;
   machine.link('git', 'curl', 'xz');
   for (const tool of ['make', 'g++', 'python3']) machine.fake(tool);
-  /** Packs a Node as its makers do: programs that say how they were called. */
+  /** Packs a fake Node like a release of Node. Its npm records its calls. */
   const pack = (arch) => {
     const name = `node-v24.1.0-linux-${arch}`;
     const programs = path.join(dir, 'dist', name, 'bin');
@@ -504,7 +504,7 @@ t.test("the swarm's setup on a machine without tools", { skip: noSetup }, async 
     await t.test(`gets them by ${manager}`, async (t) => {
       const machine = bareMachine(t);
       const { dir } = machine;
-      // What is installed appears on the path.
+      // The package manager puts these programs on the path.
       mkdirSync(path.join(dir, 'packages'));
       for (const tool of ['make', 'g++', 'python3', 'curl', 'xz', 'node', 'npm']) {
         machine.write(path.join(dir, 'packages', tool), '#!/bin/sh\n');
@@ -573,7 +573,7 @@ t.test('the container file', async (t) => {
     }
     const needed = 'bin lib native server.js package.json package-lock.json deploy/sysctl.conf';
     for (const one of needed.split(' ')) t.ok(copied.includes(one), one);
-    // The first stage builds before it has lib: the install script must do without.
+    // The first stage builds before it has lib: the install script must not need lib.
     t.match(scripts.install, /^node-gyp rebuild -C native /);
     const built = all('RUN').findIndex((rest) => rest.includes('rm -rf native/swarm/build'));
     const swarm = all('RUN').findIndex((rest) => rest.includes('npm run build:swarm'));
@@ -614,7 +614,7 @@ t.test('the container file', async (t) => {
     [compose, /dockerfile: (.*)/g, 'deploy/Containerfile'],
     [compose, /stop_grace_period: (\d+)s/g, grace],
     [compose, /^ +- '8080:(\d+)'$/gm, port],
-    // Metrics are for the host alone.
+    // Metrics are only for the host.
     [compose, /^ +- '127\.0\.0\.1:(\d+:\d+)'$/gm, `${admin}:${admin}`],
     [compose, /state:(\/\S+)$/gm, volume],
     [chart, /terminationGracePeriodSeconds: (\d+)/g, grace],
@@ -660,7 +660,7 @@ t.test('the dashboard and the alerts ask only for metrics there are', async (t) 
   const text = await (await fetch(`http://127.0.0.1:${server.adminPort}/metrics`)).text();
   await server.stop();
   const exported = new Set([...text.matchAll(/^\w+/gm)].map(([name]) => name));
-  // There is none before the first collection.
+  // This metric has no samples before the first garbage collection.
   t.match(text, '# TYPE nodejs_gc_duration_seconds histogram');
   for (const suffix of ['bucket', 'sum']) exported.add(`nodejs_gc_duration_seconds_${suffix}`);
   const dashboard = JSON.parse(deployed('grafana.json'));
@@ -739,7 +739,7 @@ t.test('each alert says where to read on, and there it is', async (t) => {
   }
 });
 
-/** Series of a job, by the metrics' names: each stays as it is, or grows by so much a minute. */
+/** Returns a job's series. `counts` has, by metric, a constant, or the first value and its growth a minute. */
 const series = (job, counts) =>
   Object.entries(counts).map(([name, value]) => ({
     series: `sprites_${name}{job="${job}"}`,
@@ -754,7 +754,7 @@ const fetches = (failed) => ({ fetches_total: [0, 10], fetches_failed_total: [0,
 const member = (is, servers) => ({ world_member: is, world_servers: servers });
 const reach = (is, servers) => ({ world_feeds_reachable: is, world_servers: servers });
 
-/** By the alert the jobs for which it is silent, and those for which it speaks after half an hour. */
+/** By alert, the jobs for which it is silent, and the jobs for which it fires after half an hour. */
 const ALERTS = {
   SpritesNotConserved: [
     { alone: ALONE, world: CROSSED },
@@ -812,7 +812,7 @@ t.test('a key that a command writes is readable for its user alone', async (t) =
   const folder = temporary(t);
   for (const name of ['fullchain.pem', 'privkey.pem']) writeFileSync(path.join(folder, name), name);
   for (const [, write, file, end] of commands) {
-    // No tool of NATS is needed to see who may read what it prints.
+    // A fake nsc is enough to check the permissions of the file.
     run('sh', ['-c', `umask 022; nsc() { echo key; }; ${write}${file}${end}`], { cwd: folder });
     t.equal(statSync(path.join(folder, file)).mode & 0o777, 0o600, file);
   }
@@ -827,7 +827,7 @@ t.test('the journal advice is a list of settings', async (t) => {
     t.skip('jq is not installed');
     return;
   }
-  // The journal of a unit has systemd's words too, and what the server says on stdout.
+  // A unit's journal also has lines of systemd, and the server's stdout.
   const journal = 'Started sprites.service - Sprites.\n{"level":30,"msg":"listens"}\nsprites: no\n';
   const { output } = contented(t, 'bash', ['-c', filter], { input: journal });
   t.match(output, '"msg": "listens"');

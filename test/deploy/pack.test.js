@@ -23,9 +23,9 @@ import { shown } from '../support/documents.js';
 import { temporary } from '../support/processes.js';
 
 /**
- * The packages of a release, tried in an empty project as their users have them. SPRITES_PACKAGES names a folder in
- * which `npm run pack:all` has put them. Those of other platforms are tried as well: of another CPU by QEMU (qemu-user),
- * with that CPU's libraries (musl 1.2.4 or later) where QEMU_LD_PREFIX says.
+ * Installs the packages of a release in an empty project, as users do. SPRITES_PACKAGES names a folder with the
+ * packages that `npm run pack:all` has made. Packages for other platforms are tested, too: those for another CPU by
+ * QEMU (qemu-user), with that CPU's libraries (musl 1.2.4 or later) in QEMU_LD_PREFIX.
  */
 
 t.setTimeout(1_800_000);
@@ -42,7 +42,7 @@ if (!process.env.SPRITES_PACKAGES) {
   await run('npm', ['run', '--silent', 'pack:all', '--', folder], { cwd: ROOT });
 }
 
-/** What is in a package. @returns {Promise<{size: number, path: string}[]>} */
+/** Lists the files of a package. @returns {Promise<{size: number, path: string}[]>} */
 async function filesOf(file) {
   const lines = (await run('tar', ['-tvzf', join(folder, file)])).trim().split('\n');
   return lines.map((line) => {
@@ -109,7 +109,7 @@ t.test('publint and attw have nothing to say', async (t) => {
   }
 });
 
-/** A registry that has these packages, and for all others names the one that npm has. */
+/** Starts a registry with these packages. It redirects all other requests to npm's own registry. Returns its URL. */
 async function startRegistry(t) {
   const upstream = new URL((await run('npm', ['config', 'get', 'registry'])).trim());
   const found = new Map();
@@ -130,7 +130,7 @@ async function startRegistry(t) {
     if (request.url.startsWith('/-/sprites-')) {
       return createReadStream(join(folder, request.url.slice(3))).pipe(response);
     }
-    // Those for other platforms, where only this one is tried.
+    // Packages for other platforms, where only this platform's is there.
     if (/^\/sprites-server/.test(request.url)) return response.writeHead(404).end('{}');
     return response.writeHead(307, { location: new URL(request.url.slice(1), upstream) }).end();
   });
@@ -143,7 +143,7 @@ async function startRegistry(t) {
   return `http://127.0.0.1:${server.address().port}/`;
 }
 
-/** An empty project in which npm, which runs no scripts, installs what is named. */
+/** Makes an empty project, in which npm installs packages without running their scripts. Returns its folder. */
 async function install(t, how, ...names) {
   const project = temporary(t);
   writeFileSync(join(project, 'package.json'), '{"private":true,"type":"module"}');
@@ -154,22 +154,22 @@ async function install(t, how, ...names) {
   return project;
 }
 
-/** A Node first in the path. */
+/** Returns a path with the programs of a Node first. */
 const pathWith = (node) => `${join(node, 'bin')}${delimiter}${process.env.PATH}`;
 
-/** Starts a program of a project, by a Node. @returns {Promise<object>} as `launch`; the end of the test ends it */
+/** Starts a program of a project with a Node. @returns {Promise<object>} like `launch`; the end of the test ends it */
 function start(t, project, node, ...command) {
   return startBy(t, { command: ['-C', project, ...command], env: { PATH: pathWith(node) } });
 }
 
-/** Starts a server as `launch` does. */
+/** Starts a server like `launch`. The end of the test ends it. */
 async function startBy(t, how) {
   const server = launch({}, { ...how, detached: true });
   t.teardown(async () => {
     try {
       process.kill(-server.child.pid, 'SIGKILL');
     } catch {
-      // it has ended
+      // The server has ended.
     }
     await server.ended;
   });
@@ -191,13 +191,13 @@ async function serves(t, { base }) {
 
 const here = `linux-${process.arch}`;
 
-/** What PyPI and QEMU call a CPU. */
+/** Names of CPUs at PyPI and in QEMU. */
 const MACHINES = { x64: 'x86_64', arm64: 'aarch64' };
 
-/** The Nodes for musl, of those there are. */
+/** Versions of Node that exist for musl, by major version. */
 const MUSL = { 22: '22.20.0', 24: '24.19.0' };
 
-/** What runs a Node of a platform here. @returns {string[]} */
+/** Returns the command that runs a platform's Node on this machine. @returns {string[]} */
 function nodeOf(platform, version) {
   const { cpu, libc } = PLATFORMS[platform];
   const wheel = () =>
@@ -301,7 +301,7 @@ t.test('in an empty project', { skip: !platforms.includes(here) && `no ${here}` 
   t.test('the program of the manual, and the examples beside other servers', async (t) => {
     const beside = shown('lib/server/README.md', 'as `beside.mjs`');
     writeFileSync(join(project, 'beside.mjs'), beside);
-    // Two connections' answers: either may be read first.
+    // The answers of two connections come in either order.
     const said = await run(process.execPath, ['beside.mjs'], { cwd: project });
     t.strictSame(said.trim().split('\n').sort(), ['1', 'star']);
     const web = await install(t, cache, 'sprites-server', 'express', 'fastify');

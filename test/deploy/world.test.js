@@ -19,21 +19,21 @@ import { until } from '../support/until.js';
 import { logged, sewn } from '../support/world-servers.js';
 
 /**
- * The files of deploy/world: three real servers of one world with a real nats-server, and HAProxy in front. Only ports,
- * addresses, certificates and paths are put in.
+ * Runs the files of deploy/world: three servers of one world with a real nats-server, and HAProxy in front. Only ports,
+ * addresses, certificates and paths are replaced.
  */
 
 const deployed = (name) => readFileSync(join(ROOT, 'deploy', name), 'utf8');
 const NAMES = ['a', 'b', 'c'];
 
-/** Debian keeps some programs where only root looks. */
+/** Debian installs some programs in folders that are only on root's path. */
 process.env.PATH += ':/usr/sbin:/sbin';
 const noProxy = spawnSync('haproxy', ['-v']).error ? 'haproxy is not installed' : false;
 const noSystemd = spawnSync('systemd-analyze', ['--version']).error
   ? 'systemd-analyze is not installed'
   : false;
 
-/** The options that the unit, the drop-in and a server's own file set, by their names. */
+/** Returns the options that the unit, the drop-in and a server's own file set, by name. */
 function optionsOf(name, folder, file = name) {
   const set = (text, prefix) =>
     [...text.matchAll(new RegExp(`^${prefix}SPRITES_(\\w+)=(.*)$`, 'gm'))].map(
@@ -54,7 +54,7 @@ function optionsOf(name, folder, file = name) {
   );
 }
 
-/** nats.conf, for a test: where it listens startNats says. */
+/** Returns nats.conf for a test. startNats adds its address and port. */
 function natsConfig(folder, config, { 'tls-cert': cert, 'tls-key': key }) {
   return deployed('world/nats.conf')
     .replace(/^(host|port):.*$/gm, '')
@@ -83,7 +83,7 @@ t.test(
       'the package has none'
     );
     t.notMatch(text, /^ *max_file_store/m, 'the bound is of the account alone');
-    // A path in nats.conf is beside it.
+    // A path in nats.conf is relative to the folder of that file.
     const [, more] = /^include (.*)$/m.exec(text);
     t.match(text, `--config-file ${join(dirname(file), more)}\n`);
     t.match(
@@ -94,7 +94,7 @@ t.test(
   }
 );
 
-/** What the account may have that the commands in nats.conf make. */
+/** Returns the limits of the account that the commands in nats.conf make. */
 function accountLimits() {
   const text = deployed('world/nats.conf');
   const [, disk, streams, consumer] =
@@ -105,7 +105,7 @@ function accountLimits() {
   };
 }
 
-/** haproxy.cfg with the test's ports, without TLS. */
+/** Returns haproxy.cfg with the test's ports, without TLS. */
 function proxyConfig(port, ports) {
   let text = deployed('world/haproxy.cfg')
     .replace(/bind :8443 .*/, `bind 127.0.0.1:${port}`)
@@ -153,7 +153,7 @@ t.test('what ids begin with is what the file says', async (t) => {
   for (const name of NAMES) {
     t.match(text, `use_backend of-${name} if { var(txn.server) -m str ${tagText(tagOf(name))} }`);
   }
-  // A parked poll is silent for 120 s and a sixteenth of that.
+  // A parked poll is silent for at most 120 s and a sixteenth of that.
   const silences = [...text.matchAll(/^ {4}timeout (?:client|server) +(\d+)s$/gm)];
   t.equal(silences.length, 2);
   for (const [, seconds] of silences) t.ok(Number(seconds) > 130);
@@ -161,7 +161,7 @@ t.test('what ids begin with is what the file says', async (t) => {
 
 t.test('systemd accepts the unit as a template', { skip: noSystemd }, async (t) => {
   const folder = temporary(t);
-  // As the head of world.conf installs them.
+  // Installed by the commands at the head of world.conf.
   for (const [, command] of deployed('world/world.conf').matchAll(
     /^# +sudo (.* \/etc\/systemd\/system\/\S+)$/gm
   )) {
@@ -176,7 +176,7 @@ t.test('systemd accepts the unit as a template', { skip: noSystemd }, async (t) 
   t.equal((stdout + stderr).trim(), '');
 });
 
-/** A source of feeds, whose document says how often it has changed: four times a second. */
+/** Starts a source of feeds. Its document counts its own changes, four a second. Returns the URL. */
 async function startSource(t) {
   const began = Date.now();
   const source = createServer((request, response) => {
@@ -186,7 +186,7 @@ async function startSource(t) {
   return `http://127.0.0.1:${await listening(t, source)}/{key}.json`;
 }
 
-/** Three servers of one world, each with its name; and what a fourth would need. */
+/** Starts three servers of one world, each with its name. Returns them with a function that starts another one. */
 async function startWorld(t, url, upstream) {
   const folder = temporary(t);
   const { config, credentials } = createCredentials(accountLimits());
@@ -206,7 +206,7 @@ async function startWorld(t, url, upstream) {
     return Object.assign(await startServer(t, { options }), { name });
   };
   const servers = await Promise.all(NAMES.map((name) => start(name)));
-  /** Waits until those of these names are the ring. */
+  /** Waits until the servers with these names form the ring. */
   const sewnBy = (names) => sewn(servers.filter(({ name }) => names.includes(name)));
   await sewnBy('abc');
   return { servers, start, sewnBy };
@@ -220,7 +220,7 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
   const { servers, start, sewnBy } = await startWorld(t, base, await startSource(t));
   const of = Object.fromEntries(servers.map((server) => [server.name, server]));
   const { said } = await startProxy(t, proxyConfig(port, of));
-  /** What the proxy has answered, by every client. */
+  /** All answers of the proxy, to every client. */
   const answers = [];
   const fetchHere = async (url, init) => {
     const response = await fetch(url, init);
@@ -229,7 +229,10 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
     return response;
   };
   const ask = (path, init) => fetchHere(`${base}${path}`, init);
-  /** HAProxy closes a connection, without a word, whose other half was lost just now: as clients do, it asks once more. */
+  /**
+   * Retries once, as clients do: HAProxy closes a connection without an answer when it has just lost the server behind
+   * it.
+   */
   const askAgain = (path) => ask(path).catch(() => ask(path));
   await until(
     async () => {
@@ -240,7 +243,7 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
   );
   const serverOf = (id) => NAMES.find((name) => id.startsWith(tagText(tagOf(name))));
 
-  /** Desktops, each with what has come to it. */
+  /** Clients, each with the sprites that have come to it. */
   const clients = [];
   const enter = () => {
     const got = [];
@@ -268,7 +271,7 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
       const all = await Promise.all(servers.map((one) => one.inside()));
       return all.reduce((sum, { parked }) => sum + parked, 0) === clients.length;
     });
-    // A row that a server does not know yet is none to it: two would throw at one.
+    // Before a server knows all rows, two clients may throw at the same one.
     await sewnBy('abc');
     for (const [at, { client }] of clients.entries()) {
       const outcome = await client.throw('right', { from: at });
@@ -284,7 +287,7 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
   });
 
   t.test('each is told of its own server, and how many there are in all', async (t) => {
-    // Others' counts come with their renewals.
+    // The counts of other servers come with the renewals of their leases.
     await until(async () => {
       const counts = await Promise.all(clients.map(({ client }) => client.status()));
       for (const [at, { world }] of counts.entries()) {
@@ -315,11 +318,11 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
     feeds.watch('count', (value) => void seen.push(value?.count));
     await until(() => new Set(seen).size >= 4);
     feeds.close();
-    // By turns to three servers there would be hundreds, of the same few values.
+    // With requests to three servers in turn there would be hundreds, for the same few values.
     t.ok(asked <= seen.length + 2, `${asked} requests for ${seen.length} values`);
     const rising = [...new Set(seen)].toSorted((one, other) => one - other);
     t.strictSame(seen, rising, 'each once, and none is older than the one before');
-    // For longer than two checks of HAProxy's.
+    // Longer than two health checks of HAProxy.
     const { child } = servers[0];
     child.kill('SIGSTOP');
     await pause(2500);
@@ -408,13 +411,13 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
     const began = answers.length;
     of.c.child.kill('SIGTERM');
     await of.c.ended();
-    // Before HAProxy has found that it is down it says so in its own words.
+    // Until a health check has failed, HAProxy answers 503 with its own text.
     await until(async () => {
       const answer = await askAgain(`/place/${id}`);
       t.equal(answer.status, 503);
       return (await answer.text()).includes('urn:sprites:restarting');
     });
-    // The last time: what comes then is in the next test.
+    // The last start of c, with a short grace period: the next test ends it for good.
     of.c = await start('c', { port: own, 'admin-port': adminPort, 'world-grace': 1 });
     servers[2] = of.c;
     await sewnBy('ac');
