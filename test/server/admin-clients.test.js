@@ -8,14 +8,14 @@ import { problemOf } from '../support/contract.js';
 import { request as bytesOf, Wire } from '../support/http.js';
 import { startServer } from '../support/server.js';
 
-/** What an operator may do about one client by the admin port. */
+/** Requests of an operator about one client, at the admin port. */
 
 /** The address of the banned clients. */
 const HOSTILE = '127.0.6.6';
 
 const NOBODY = '11111111-2222-8333-8444-000000000000';
 
-/** A server with an admin port, and a way to ask there. */
+/** Starts a server with an admin port. Returns it with a function that sends requests to that port. */
 async function startAdministered(t, { options = {} } = {}) {
   const server = await startServer(t, { options: { drain: 0, 'log-level': 'warn', ...options } });
   const { adminPort: port } = server;

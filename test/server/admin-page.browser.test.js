@@ -10,7 +10,7 @@ import { tokenFile } from '../support/feeds.js';
 import { browserRig } from '../support/page-browser.js';
 import { temporary } from '../support/processes.js';
 
-/** The page for people at the admin port; its words and its hour of history are in admin.test.js. */
+/** The status page at the admin port. admin.test.js tests its texts and its hour of history. */
 
 const { browser, skip } = browserRig(t);
 
@@ -21,7 +21,7 @@ const AXE = readFileSync(
   'utf8'
 );
 
-/** What axe finds wrong with a page, and whether it is wider than its window. */
+/** Returns the faults that axe finds on a page, and a line if the page is wider than its window. */
 async function faultsOf(page) {
   await page.evaluate(AXE);
   const { violations } = await page.evaluate(() => axe.run());
@@ -57,7 +57,7 @@ t.test('the admin page, in a browser', { skip }, async (t) => {
   const visitor = await browser.visit(server.addresses[0]);
   const page = await visitor.context().newPage();
   await page.goto(server.adminAddresses[0]);
-  /** The cells of a row, once they are as they should be. */
+  /** Waits until a cell of a row matches `cells`. Returns the texts of all cells of that row. */
   const row = async (name, cells) => {
     const line = page.locator('tr', { has: page.getByRole('rowheader', { name, exact: true }) });
     await line.locator('td', { hasText: cells }).first().waitFor({ timeout: 60_000 });
@@ -73,7 +73,7 @@ t.test('the admin page, in a browser', { skip }, async (t) => {
   t.match(await row('hall', 'pong'), ['pong, waiting', '0', '0']);
   t.match(await row('all', /\d/), [/^\d/, /^\d/, / B$/]);
   await page.getByText('on the disk within a second.').waitFor();
-  // The file system has been asked by then.
+  // By then the server has asked the file system for its free space.
   await page.locator('#disk', { hasText: /free[0-9.]+ .B of / }).waitFor();
 
   const { id } = await (await fetch(at('join'), { method: 'POST' })).json();
@@ -97,7 +97,7 @@ t.test('the admin page, in a browser', { skip }, async (t) => {
   await throwing;
   await page.getByText('It holds: every sprite is accounted for.').waitFor();
 
-  // An hour of history, of which there is one look at least.
+  // The plots of the last hour have one sample at least.
   t.equal(await page.locator('.plot').count(), 6);
   t.ok(Number(await page.locator('#plot-clients .lines').getAttribute('data-points')) >= 1);
 
@@ -125,7 +125,7 @@ t.test('the admin page, in a browser', { skip }, async (t) => {
       t.same(await faultsOf(page), [], `${colorScheme}, ${width} pixels`);
     }
   }
-  // A server that has begun anew is seen once, and no more.
+  // The page gets one answer of a restarted server, and no answer after that.
   let looks = 0;
   await page.route('**/overview', async (route) => {
     looks += 1;

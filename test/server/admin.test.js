@@ -45,7 +45,7 @@ async function raw(server, bytes, localAddress = '127.0.0.1') {
   return text;
 }
 
-/** A request that any host name may ask, the last of its connection. */
+/** A request that is answered for any host name, and ends its connection. */
 const LAST = 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
 
 const PROBLEM = 'application/problem+json';
@@ -145,7 +145,7 @@ t.test('one address may have half of the connections', async (t) => {
     socket.on('error', () => {});
     t.teardown(() => socket.destroy());
   }
-  // Those that are too many are closed, without an answer.
+  // Connections above the limit are closed without an answer.
   await until(() => held.filter((socket) => socket.destroyed || socket.readableEnded).length === 8);
   t.match(await raw(server, LAST), /^HTTP\/1\.1 200 /, 'others are served');
   held.forEach((socket) => socket.destroy());
@@ -166,7 +166,7 @@ t.test('the 65th connection is closed, until another one goes', async (t) => {
   }
   t.equal(await raw(server, ask), '', 'without an answer');
   held.pop().destroy();
-  // The server learns of it in its own time.
+  // The server notices the closed connection some time later.
   let text = '';
   while (text === '') text = await raw(server, LAST);
   t.match(text, /^HTTP\/1\.1 200 /);
@@ -197,7 +197,7 @@ t.test('a connection that is silent until it is answered 408 is closed', async (
   for (const [answer] of answers) {
     if (!answer.toString().startsWith('HTTP/1.1 408 ')) t.fail(answer.toString());
   }
-  // They keep their half open: it is the server that has to close.
+  // The clients keep their half open, so the server has to close the connections.
   const text = await until(() => raw(server, LAST));
   t.match(text, /^HTTP\/1\.1 200 /, 'there is room again');
 });
@@ -234,7 +234,7 @@ t.test('what can not be read is refused behind the answers of the requests befor
   }
 });
 
-/* What the page for people at the admin port says; the page itself is in admin-page.browser.test.js. */
+/* The texts of the status page at the admin port. admin-page.browser.test.js tests the page itself. */
 
 const status = {
   ...{ clients: 12_410, thrown: 7, acked: 4, waiting: 2, lost: 1, world: null },
@@ -246,7 +246,7 @@ const overview = {
   ...{ bounds: { feedMemory: 1000, mailboxMemory: 1000 }, status }
 };
 
-/** The same, but for what is said. */
+/** Returns this overview with some members replaced. */
 const but = ({ status: its = {}, ...rest }) => ({
   ...overview,
   ...rest,

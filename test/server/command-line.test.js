@@ -36,7 +36,7 @@ async function run(t, command, { env = {}, cwd = ROOT } = {}) {
   return { code, out: Buffer.concat(out).toString(), err: Buffer.concat(err).toString() };
 }
 
-/** Asserts the end of a program that cannot start: one clear line. */
+/** Asserts that a program that can't start ends with one clear line. */
 function refusedWith(t, { code, out, err }, expected, pattern) {
   t.equal(code, expected, 'the exit code');
   t.equal(out, '', 'nothing on stdout');
@@ -46,7 +46,7 @@ function refusedWith(t, { code, out, err }, expected, pattern) {
 
 t.test('one that is ready takes clients', async (t) => {
   const options = { arena: 'hall', state: join(temporary(t), 'state'), drain: 0 };
-  // The first makes the state. That of an arena takes a while.
+  // The first server makes the state. A start from a state with an arena takes a while.
   for (let time = 0; time < 2; time += 1) {
     const [port, adminPort] = [await freePort(), await freePort()];
     const server = launch({ ...options, port, 'admin-port': adminPort });
@@ -114,7 +114,7 @@ t.test('--help and --version are printed', async (t) => {
   }
 });
 
-/** Takes a port that is free. */
+/** Listens on a free port, so that it is taken. Returns it. */
 async function take(t, host) {
   const other = createServer();
   other.listen(0, host);
@@ -193,7 +193,7 @@ t.test('a wrong option is exit code 2, and what can not be had 1', async (t) => 
 });
 
 t.test('a port for the privileged only is one line and exit code 1', async (t) => {
-  // Where every user may have every port, there is nothing to refuse.
+  // Where every user may listen on every port, no port is refused.
   const file = '/proc/sys/net/ipv4/ip_unprivileged_port_start';
   if (Number(readFileSync(file, 'utf8')) < 2) return;
   const ordinary = process.getuid() === 0 ? ['setpriv', '--bounding-set=-net_bind_service'] : [];
@@ -259,7 +259,7 @@ t.test('signals that come to its very end change nothing of how it ends', async 
 t.test(
   'a signal and a failure end it, whatever Node still waits for in a thread of its own',
   async (t) => {
-    // As a name does that is looked up: a FIFO whose other end is not opened.
+    // A FIFO whose other end is not opened keeps a thread of Node waiting, as a lookup of a name does.
     const folder = temporary(t);
     const fifo = join(folder, 'fifo');
     execFileSync('mkfifo', [fifo]);
@@ -301,7 +301,7 @@ t.test('a variable that is no option is named, and what was meant', async (t) =>
   ]);
 });
 
-/** SIGUSR1, at which Node opens its inspector to any program on this host. */
+/** SIGUSR1, at which Node by default opens its inspector to any program on this host. */
 
 const SAYS = 'SIGUSR1 opens no inspector here';
 
@@ -310,7 +310,7 @@ t.test('SIGUSR1 opens no inspector', async (t) => {
   process.kill(server.pid, 'SIGUSR1');
   const said = () => Buffer.concat(server.errors).toString();
   await server.until(() => said().split(SAYS).length === 2);
-  // Had the inspector been opened, it would have said so before.
+  // An open inspector would have printed its address before.
   t.notMatch(said(), /Debugger|inspector.*ws:/);
   await server.stop();
 });

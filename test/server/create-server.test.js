@@ -38,28 +38,28 @@ import { until } from '../support/until.js';
 
 /** A server within another Node program. */
 
-t.setTimeout(300_000); // TypeScript takes its time on a machine that does other things
+t.setTimeout(300_000); // TypeScript is slow on a busy machine.
 
 const TSC = join(ROOT, 'node_modules/.bin/tsc');
 
-/** A server on a free port of loopback, closed at the end of the test. */
+/** Starts a server on a free port of loopback. The end of the test closes it. */
 async function serve(t, options = {}) {
   const server = await createServer({ port: 0, host: '127.0.0.1', drain: 0, ...options });
   t.teardown(() => server.close());
   return server;
 }
 
-/** A log that notes the words of each line. */
+/** Returns a log that adds the message of each line to `lines`. */
 function noting(lines) {
   const note = (fields, message = fields) => lines.push(fields.err?.message ?? message);
   return { debug: note, info: note, warn: note, error: note };
 }
 
-/** Runs a program of this checkout, and gives what it has said. */
+/** Runs a program in this checkout. Returns its output. */
 async function run(t, text, environment = {}) {
   const file = join(t.testdir(), 'program.mjs');
   writeFileSync(file, text);
-  // By env: the test runner's own hooks, which it puts into every child, are not for this one.
+  // `env -u` removes the hooks that the test runner puts into every child.
   return promisify(execFile)('env', ['-u', 'NODE_OPTIONS', process.execPath, file], {
     cwd: ROOT,
     env: plainEnvironment({ SPRITES_PORT: 'no port', SPRITES_CAPACITY: 'none', ...environment }),
@@ -67,13 +67,16 @@ async function run(t, text, environment = {}) {
   });
 }
 
-/** How many sockets this process has: the first test knows, before there are clients whose connections end by themselves. */
+/**
+ * Counts the sockets of this process. This is exact only in the first test: later, clients' connections end at any
+ * time.
+ */
 function sockets() {
   const isSocket = (fd) => {
     try {
       return readlinkSync(`/proc/self/fd/${fd}`).startsWith('socket:');
     } catch {
-      // It was that of the listing.
+      // This was the descriptor of the listing itself.
       return false;
     }
   };
@@ -320,7 +323,7 @@ t.test('nothing of a server goes on behind its end', async (t) => {
     const own = globalThis[name];
     t.capture(globalThis, name, (...given) => {
       const timer = own(...given);
-      // Node has timers of its own.
+      // Node's own timers do not count.
       if (new Error().stack.includes(join(ROOT, 'lib/'))) timers.push({ timer, given });
       return timer;
     });
@@ -352,7 +355,7 @@ t.test('nothing of a server goes on behind its end', async (t) => {
 t.test('the memory of a server that has ended is given back', async (t) => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc');
-  /** Megabytes of address space, of which a server takes some 300. */
+  /** Returns the address space in megabytes. A server takes about 300. */
   const space = () => {
     collect();
     return /VmSize:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))[1] / 1024;
@@ -373,7 +376,7 @@ t.test('the memory of a server that has ended is given back', async (t) => {
     t.throws(() => {
       for (;;) files.push(openSync('/dev/null'));
     }, 'no descriptor is left');
-    // One is needed for a moment before. What is collected meanwhile may give back some of its own.
+    // A start needs one descriptor for a moment. Garbage collection may free others meanwhile.
     closeSync(files.pop());
     try {
       await (await createServer(options)).close();
@@ -453,7 +456,7 @@ t.test('answers are as the OpenAPI document says', async (t) => {
     ['GET', '/feeds'],
     ['GET', '/arena'],
     ['POST', '/arena/{name}'],
-    // Two at once are all there may be, by its name as by its inputs.
+    // A player may send two names at once, as with inputs, and no more.
     ...['{}', '{"name":""}', '{"name":"Ada"}', '{"name":"Bo"}', '{"name":"Cy"}'].map((body) => [
       'POST',
       '/arena/{name}/{player}/name',
@@ -494,7 +497,7 @@ t.test('an application of its own, at the same port', async (t) => {
   });
   const page = new Response('once');
   const empty = (status, headers) => new Response(null, { status, headers });
-  /** By the path what is special there. */
+  /** Special answers, by path. */
   const answers = {
     '/fails': () => Promise.reject(new Error('a fault of the application')),
     '/wordless': () => Promise.reject(),
@@ -519,7 +522,7 @@ t.test('an application of its own, at the same port', async (t) => {
   ];
   const lines = [];
   const server = await serve(t, {
-    // At `debug` it tells of joins and refusals, a second late.
+    // At `debug` the server logs joins and refusals a second late.
     log: { ...noting(lines), debug() {} },
     async fetch(request, about) {
       asked = { request, about };
@@ -631,7 +634,7 @@ t.test('no path leads to another host than the site in front of which it is', as
 
 t.test('what verifies grants is loaded where there are keys alone', async (t) => {
   const isLoaded = async (options) => {
-    // V8 lists there what it has run.
+    // In this folder V8 lists the scripts that it has run.
     const folder = temporary(t);
     await run(
       t,
@@ -696,7 +699,7 @@ t.test('the declarations have every option, and TypeScript holds a program to th
     'a-check': right.replace('maxSprite: 4096', 'check: 2'),
     'a-count-that-is-a-word': right.replace('clients: number', 'clients: string')
   };
-  // In the checkout: a package finds itself by its name.
+  // The folder is in the checkout, where a package can import itself by its name.
   const folder = t.testdir();
   const files = Object.entries({ right, ...wrong });
   for (const [name, text] of files) writeFileSync(join(folder, `${name}.mts`), text);

@@ -8,7 +8,7 @@ import { check, hostReader, parseSysctl, printCheck } from '../../lib/operator/h
 const CONF = readFileSync(new URL('../../deploy/sysctl.conf', import.meta.url), 'utf8');
 const LINES = parseSysctl(CONF);
 
-/** A host of 16 GB as Debian starts it. */
+/** Files of a host with 16 GB and Debian's defaults. */
 const UNTUNED = {
   '/proc/self/limits':
     'Limit                     Soft Limit           Hard Limit           Units\n' +
@@ -182,7 +182,7 @@ const TRACKED = 'net.netfilter.nf_conntrack_max';
 const LITTLE = { '/proc/meminfo': 'MemTotal: 16301284 kB\nMemAvailable:    2000000 kB\n' };
 const BUSY = { '/proc/sys/fs/file-nr': '1500000\t0\t1620000\n' };
 
-/** On a tuned host where something is otherwise. */
+/** Checks a tuned host with some files replaced. */
 const but = (clients, other, settings) => look(clients, { ...TUNED, ...other }, settings);
 
 t.test('what stands in the way', async (t) => {

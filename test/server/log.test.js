@@ -12,12 +12,12 @@ import { launch, launchToEnd, SPRITES } from '../support/launch.js';
 import { startServer } from '../support/server.js';
 import { temporary } from '../support/processes.js';
 
-/** The log, and what becomes of the server where it can't be written. */
+/** The log, and a server whose log can't be written. */
 
-/** A command that runs the server with its descriptors changed by the shell. */
+/** Returns a command that runs the server with its descriptors redirected by the shell. */
 const redirected = (how) => ['sh', '-c', `exec env -u NODE_OPTIONS "$@" ${how}`, 'sh', ...SPRITES];
 
-/** A pipe of which this process has both ends; it holds `room` bytes. */
+/** Opens both ends of a pipe in this process. */
 function pipe(t) {
   const path = join(t.testdir(), 'pipe');
   execFileSync('mkfifo', [path]);
@@ -26,7 +26,7 @@ function pipe(t) {
   t.teardown(() => [ends, reader].forEach((fd) => closeSync(fd)));
   return {
     fd: ends,
-    /** Reads all there is. */
+    /** Reads all bytes in the pipe. */
     read() {
       const bytes = Buffer.alloc(1 << 20);
       try {
@@ -45,7 +45,7 @@ t.test(
     const { fd, read } = pipe(t);
     const log = createLog('info', fd);
     const most = 5000;
-    // Were a write to wait, it would do so for ever: nothing else empties the pipe.
+    // A write that waits would never return: nothing else empties the pipe.
     for (let n = 0; n < most; n += 1) log.info({ n }, 'a line of some length');
     let text = read();
     log.info({ n: most }, 'another line');
@@ -118,7 +118,7 @@ t.test('what was asked for and could not be printed is an exit code of 1, withou
 
 const NOBODY = '11111111-2222-8333-8444-000000000000';
 
-/** Waits for a line that has all of these. */
+/** Waits for a line of the log that has all of these members. */
 async function says(server, wanted) {
   const fits = (line) => Object.entries(wanted).every(([name, value]) => line[name] === value);
   await server.until(() => server.logged.some(fits));
@@ -128,7 +128,7 @@ t.test('it says that no snapshot can be made, and when one can', async (t) => {
   const state = join(temporary(t), 'state');
   const options = { state, 'journal-bytes': 65536, lease: 600, drain: 0 };
   const server = await startServer(t, { options });
-  // In the place of the snapshot.
+  // A folder in the place of the new snapshot's file.
   mkdirSync(`${state}.new`);
   const id = await server.join();
   const sprite = JSON.stringify({ text: 'x'.repeat(12_000) });
@@ -156,7 +156,7 @@ t.test('the address it prints can be opened, and others are told theirs', async 
   await server.stop();
 });
 
-/** A command that runs the server where asking for the machine's addresses throws this. */
+/** Returns a command that runs the server on a machine whose addresses can't be read: the read throws this error. */
 function withoutAddresses(members) {
   const error = `Object.assign(new Error('no addresses'), ${JSON.stringify(members)})`;
   const module = `
@@ -173,7 +173,7 @@ t.test(
   async (t) => {
     const server = await startServer(t, {
       options: { host: '0.0.0.0', drain: 0 },
-      // As where no netlink socket may be opened: RestrictAddressFamilies= of systemd.
+      // The error where RestrictAddressFamilies= of systemd allows no netlink socket.
       command: withoutAddresses({ code: 'ERR_SYSTEM_ERROR', syscall: 'uv_interface_addresses' })
     });
     t.match(server.lines[0], `listens on http://localhost:${server.port}/`);
@@ -237,7 +237,8 @@ for (const [name, workers] of Object.entries({ 'the main thread': 0, 'a worker':
     await server.until(() => server.logged.some(({ omitted }) => omitted > 0));
     const seconds = new Set(server.logged.map(({ time }) => Math.floor(time / 1000))).size;
     const lines = server.logged.filter(({ level }) => level === 20).length;
-    // Two processes, each its share; and a second may begin within another.
+    // The limit is 50 lines in a second, and one line for the omitted ones. Two such seconds may overlap one of the
+    // clock.
     t.ok(lines <= 2 * 52 * (seconds + 1), `${lines} lines in ${seconds} s`);
     await server.stop();
     const log = Buffer.concat(server.errors).toString();

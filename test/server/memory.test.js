@@ -7,9 +7,9 @@ import t from 'tap';
 import { ROOT, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
-/** Counts of bytes, which a loaded machine does not change. */
+/** Memory in bytes, which does not depend on the load of the machine. */
 
-/** Node 26 gives back less of what its start took: 20 MB more are resident. */
+/** Most resident bytes of an idle server. Node 26 releases less of its start's memory: 20 MB more stay resident. */
 const IDLE_BYTES = parseInt(process.versions.node) < 26 ? 80e6 : 100e6;
 
 function residentOf(pid) {
@@ -19,7 +19,7 @@ function residentOf(pid) {
 t.test(`an idle server with room for a million stays under ${IDLE_BYTES / 1e6} MB`, async (t) => {
   const server = await startServer(t);
   t.equal((await server.status()).capacity, 1000000);
-  // The server is idle after a while: what the start left over V8 collects in its own time.
+  // The start leaves garbage, which V8 collects after a while.
   const bytes = () => residentOf(server.pid);
   await until(
     () => bytes() < IDLE_BYTES,

@@ -20,7 +20,7 @@ const COUNTS = {
   refused: { 'bad-sprite': 3, 'neighbor-busy': 2 }
 };
 
-/** Reads the text format: 'name{labels}' → number. */
+/** Parses Prometheus' text format: 'name{labels}' → number. */
 function parse(text) {
   const samples = new Map();
   for (const line of text.split('\n')) {
@@ -30,7 +30,7 @@ function parse(text) {
   return samples;
 }
 
-/** What a server's admin port says. */
+/** Returns the metrics of a server's admin port. */
 const scrape = async ({ adminPort }) =>
   (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text();
 
@@ -46,7 +46,7 @@ const runModule = (text, ...flags) =>
     ...{ cwd: ROOT, encoding: 'utf8', timeout: 120_000 }
   });
 
-/** Keeps the event loop from turning. */
+/** Blocks the event loop. */
 function block(ms) {
   const end = performance.now() + ms;
   while (performance.now() < end);
@@ -74,7 +74,7 @@ t.test('a scrape copies one look at the status, and the next one another', async
   t.equal(samples.get('sprites_mailbox_bytes'), 321);
   t.equal(samples.get('sprites_lost_reasons_total{reason="alone"}'), 1);
   t.equal(samples.get('sprites_refused_total{problem="neighbor-busy"}'), 2);
-  // Those of the front door have names of their own.
+  // Metrics of the front door have names of their own.
   t.equal(samples.get('sprites_front_connections'), 8);
   t.equal(samples.get('sprites_front_accepted_total'), 11);
   t.equal(samples.get('sprites_front_handled_total'), 2);
@@ -155,7 +155,7 @@ t.test(
     };
     const acts = { busy: () => Promise.all(sockets.map(ask)), idle: () => sleep(20) };
     for (const [name, act] of Object.entries(acts)) {
-      // Where the machine was busy it is looked at anew.
+      // On a busy machine the measurement is repeated.
       const isInTime = async () => {
         await scrape(server);
         for (const end = performance.now() + 250; performance.now() < end;) await act();
@@ -177,7 +177,7 @@ t.test("delays since the last scrape have prom-client's names", async (t) => {
   const late = await lag();
   t.ok(late('max') >= 0.11 && late('max') < 60, late('max'));
   for (const name of ['min', 'mean', 'p50', 'p90', 'p99']) {
-    // With the 10 ms between two questions.
+    // Includes the 10 ms between two samples.
     t.ok(late(name) >= 0.01 && late(name) <= late('max'), `${name} ${late(name)}`);
   }
   t.ok(late('stddev') >= 0);

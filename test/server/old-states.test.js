@@ -14,7 +14,7 @@ import { temporary } from '../support/processes.js';
 import { startServer } from '../support/server.js';
 
 /**
- * States that earlier versions have written, and what they have promised (test/server/states/write.js).
+ * States of earlier versions: this version keeps all that they have promised (test/server/states/write.js).
  *
  *     files             552a78c, version 0.1: feeds, arena and bans in files beside the state
  *     one-journal       ec02156: one snapshot and one journal, before grants and logs
@@ -35,7 +35,7 @@ const bytesOf = (name, file) => Buffer.from(STATES[name].files[file], 'base64');
 const besideOf = (name) =>
   Object.keys(STATES[name].files).filter((file) => /^state\.[a-z]+$/.test(file));
 
-/** A copy of a state, in a folder of the test's own. */
+/** Copies a state into a folder of the test. */
 function copyOf(t, name) {
   const options = optionsIn(temporary(t));
   const folder = dirname(options.state);
@@ -50,7 +50,7 @@ const filesIn = (folder) =>
     readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'latin1')])
   );
 
-/** The same file as a version to come would write it. */
+/** Returns a file as a later version would write it. */
 function ofLater(file, bytes) {
   if (/\.(feeds|arena)$/.test(file))
     return Buffer.from(bytes.toString('latin1').replace(/ \d /, ' 9 '), 'latin1');
@@ -103,7 +103,10 @@ t.test(
   }
 );
 
-/** A server that is killed at the `step`th moment between what is written anew, and what is called previous. */
+/**
+ * Returns the command of a server that is killed while it takes a state over: before the new state is written (step 0), or
+ * before one of the old files is renamed to FILE.previous.
+ */
 function killedAt(step) {
   const hooks = `import fs from 'node:fs';
     import { syncBuiltinESMExports } from 'node:module';

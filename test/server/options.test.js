@@ -5,7 +5,7 @@ import t from 'tap';
 import { UsageError } from '../../lib/base/option-help.js';
 import { camel, helpText, readOptions, table } from '../../lib/operator/options.js';
 
-/** Asserts that options are refused with one line for a person. */
+/** Asserts that options are refused with a message of one line. */
 function refused(t, args, environment, pattern, name) {
   try {
     readOptions(args, environment);
@@ -26,7 +26,7 @@ t.test('every option of the table', async (t) => {
       t.match(name, /^[a-z]+(-[a-z]+)*$/);
       t.notOk(names.has(name), 'is there once');
       names.add(name);
-      // Alone it is refused.
+      // Without these --tls-port is refused.
       const beside = name === 'tls-port' ? ['--tls-cert', 'a', '--tls-key', 'b'] : [];
       const given = readOptions([`--${name}`, usual, ...beside]);
       t.equal(given[member], readOptions([])[member], 'its default');
@@ -35,7 +35,7 @@ t.test('every option of the table', async (t) => {
       t.ok(helpText().includes(`(default ${usual})`), 'the help tells its default');
       t.ok(help.length > 5 && type.expects.length > 5);
       refused(t, [`--${name}`], {}, new RegExp(`--${name}`), 'its value is needed');
-      // A file's name may be anything.
+      // A file may have any name.
       if (type.unit === 'file') return;
       t.notOk(type.read('\n nonsense \0'), 'nonsense is refused');
       refused(t, [`--${name}= `], {}, new RegExp(`--${name} takes `), 'blank');
@@ -49,7 +49,9 @@ const asGiven = (...texts) => Object.fromEntries(texts.map((text) => [text, text
 const lists = (...all) => Object.fromEntries(all.map((names) => [names.join(), names]));
 const NATS = 'nats://one:4222';
 
-/** By the option what it takes, each text with its value; what it refuses, and how; and what it can't be without. */
+/**
+ * By option: how its message begins (`takes`), accepted texts with their values, refused texts, and required options.
+ */
 const VALUES = {
   port: {
     takes: 'a whole number from 0 to 65535, not ',
@@ -69,7 +71,7 @@ const VALUES = {
     taken: { ...lists(['hall'], ['hall', 'yard-2'], ['x'.repeat(32)], many(16)), none: [] },
     refused: ['', 'hall,', 'hall,hall', 'Hall', '1', 'x'.repeat(33), many(17).join()]
   },
-  // The key is a part of its path or query.
+  // The key must be a part of the path or of the query.
   upstream: {
     takes: 'none, or a URL with {key}',
     taken: asGiven(
@@ -104,7 +106,7 @@ const VALUES = {
     refused: [
       ...['', 'example.org', 'https://example.org/', 'https://a b', 'https://a\r\nX: y', 'null'],
       ...['**', 'ftp://x'],
-      // As no browser writes one: to compare they are letters.
+      // No browser writes an origin in these forms, and origins are compared letter by letter.
       ...['https://Example.org', 'https://example.org:443', 'https://bücher.example'],
       ...['https://a@example.org', 'https://example.org?a']
     ]
@@ -239,7 +241,7 @@ t.test('switches, long and short, whatever else is wrong', async (t) => {
 
 t.test('what options must hold among each other', async (t) => {
   const alone = /^--tls-port needs --tls-cert and --tls-key, what it serves TLS with$/;
-  // Its default is no reason to be silent.
+  // Its default value is refused, too.
   for (const port of ['443', '8443']) refused(t, ['--tls-port', port], {}, alone, port);
   refused(t, [], { SPRITES_TLS_PORT: '8443' }, alone, 'by the environment');
   const pair = ['--tls-cert', 'a', '--tls-key', 'b'];

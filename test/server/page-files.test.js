@@ -3,7 +3,10 @@ import { arenaFiles } from '../../lib/arena/files.js';
 import { findGames } from '../../lib/arena/games.js';
 import { contentSecurityPolicy, pageFiles } from '../../lib/base/page-files.js';
 
-/** Where a file's way to another one leads, under a path of a proxy's: nothing leads out of that. */
+/**
+ * Returns the path to which a name in a page's file leads, where a proxy serves the pages under a path of its own. No
+ * name leads out of that path.
+ */
 function under(path, name) {
   const [, found] = new URL(name, `http://page/a/path${path}`).pathname.split('/a/path');
   return found;
@@ -25,7 +28,7 @@ t.test('the pages and everything they import is there, with its type', async (t)
     t.equal(headers['X-Content-Type-Options'], 'nosniff');
     t.match(headers.ETag, /^"[\w-]{22}"$/);
     if (type.startsWith('text/javascript')) {
-      const code = body.toString().replace(/\/\*[^]*?\*\//g, ''); // Types are no requests.
+      const code = body.toString().replace(/\/\*[^]*?\*\//g, ''); // Comments import types, without requests.
       for (const [, name] of code.matchAll(/(?:from |import\()'(\.[^']+)'/g)) {
         t.ok(files.has(under(path, name)), `${path} imports ${name}`);
       }

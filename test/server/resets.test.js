@@ -16,21 +16,21 @@ import { startServer, startWithEveryWay } from '../support/server.js';
 const NOBODY = '11111111-2222-8333-8444-000000000000';
 const PROXY = 'PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n';
 
-/** A chunked throw, up to its last chunk. */
+/** The parts of a chunked throw: head, chunk, last chunk. */
 const CHUNKED = [
   `POST /throw/${NOBODY}/left HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n`,
   '2\r\n{}\r\n',
   '0\r\n\r\n'
 ];
 
-/** Kinds of answers that are asked for at the same time: most of the time they wait. */
+/** Kinds of answers that are tested at the same time: each waits most of its time. */
 const AT_ONCE = 4;
-/** The same at the admin port, which has 64 connections, and 32 for one address. */
+/** The same at the admin port, which allows 64 connections, and 32 of one address. */
 const AT_ONCE_ADMIN = 2;
 
 t.jobs = 2;
 
-/** What may have begun on a socket of a test in the same turn of the loop in which it is reset. */
+/** Actions on a test's socket in the same turn of the event loop as its reset. */
 const BEGUN = {
   nothing: () => {},
   'its end': (socket) => socket.end(),
@@ -64,14 +64,14 @@ t.test("a test's own reset closes its socket, whatever has begun", async (t) => 
 
 const long = (length) => 'x'.repeat(length);
 
-/** How often each kind is reset at each moment, and how many bytes lie between two cuts. */
+/** Number of resets of each kind at each moment, and bytes between two cuts. */
 const TIMES = lengthOf({ short: 2, long: 4 });
 const STEP = lengthOf({ short: 23, long: 9 });
 
 const expecting = (what) =>
   request('POST', `/throw/${NOBODY}/left`, { headers: { Expect: what, 'Content-Length': 2 } });
 
-/** Every kind of answer that there is, by what asks for it. */
+/** Requests for every kind of answer. */
 const KINDS = {
   connect: 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n',
   'connect with bytes behind it': 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\nand more',
@@ -106,7 +106,7 @@ const KINDS = {
   pipelined: Buffer.concat(Array(20).fill(request('GET', '/page/page.js')))
 };
 
-/** What a connection does between its last byte and the reset. */
+/** Actions of a connection between its last byte and its reset. */
 const MOMENTS = {
   'at once': () => {},
   'at the first byte of the answer': (socket) => heard(socket, 'data'),
@@ -115,7 +115,7 @@ const MOMENTS = {
       socket.end(resolve);
     });
     await heard(socket, 'end');
-    await hasEnded; // By TLS, the connection below does not know: see resetSocket.
+    await hasEnded; // With TLS, resetSocket of the connection below can't see this end: see its comment.
   },
   'with the answer unread': async (socket, server) => {
     socket.pause();
@@ -123,7 +123,7 @@ const MOMENTS = {
   }
 };
 
-/** Waits for an event, or for the connection's end; an error comes before that, and is none of ours. */
+/** Waits for an event, or for the connection's end. An error comes before that end, and is ignored. */
 function eventOrEnd(socket, event) {
   return new Promise((resolve) => {
     socket.once(event, resolve);
@@ -131,7 +131,7 @@ function eventOrEnd(socket, event) {
   });
 }
 
-/** The same for what the server says; where a request waits for its rest it says nothing. */
+/** Waits the same way for a part of the answer, at most 200 ms: an incomplete request gets no answer. */
 function heard(socket, event) {
   socket.resume();
   const patience = new Promise((resolve) => {
@@ -140,7 +140,7 @@ function heard(socket, event) {
   return Promise.race([eventOrEnd(socket, event), patience]);
 }
 
-/** Opens a connection that minds no error of its own. */
+/** Opens a connection that ignores its own errors. */
 async function open(port) {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
   socket.on('error', () => {});
@@ -148,7 +148,7 @@ async function open(port) {
   return socket;
 }
 
-/** Sends bytes, waits for the moment, and resets. */
+/** Sends bytes, performs the actions of the moment, and resets the connection. */
 async function resetPlain(port, bytes, moment, server) {
   const socket = await open(port);
   socket.write(bytes);
@@ -156,7 +156,7 @@ async function resetPlain(port, bytes, moment, server) {
   resetSocket(socket);
 }
 
-/** The same inside of TLS; the reset is of the connection below. */
+/** Does the same inside TLS. Resets the connection below. */
 async function resetTls(port, bytes, moment, server) {
   const below = await open(port);
   const socket = connectTls({ socket: below, rejectUnauthorized: false, allowHalfOpen: true });
@@ -170,7 +170,7 @@ async function resetTls(port, bytes, moment, server) {
   socket.destroy();
 }
 
-/** The server has lost no client, and has logged no error. */
+/** Asserts that the server runs, and has logged no warning and no error. */
 async function isWell(t, server) {
   t.equal(server.child.exitCode, null, 'the server lives');
   t.strictSame(

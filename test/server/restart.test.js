@@ -26,10 +26,10 @@ import { ANY_SIZE, load, makePool } from '../support/pool.js';
 import { until } from '../support/until.js';
 import { lasting, startServer } from '../support/server.js';
 
-// Some forty starts of a server, on a machine that may have other things to do.
+// About forty starts of a server, on a machine that may be busy.
 t.setTimeout(600_000);
 
-/** Where things are in the file, written down here a second time on purpose. */
+/** Offsets and sizes in the file, in bytes. They repeat native/store/snapshot_format.h on purpose. */
 const VERSION = 8;
 const BYTE_ORDER = 12;
 const THROWN = 72;
@@ -45,7 +45,7 @@ function stateIn(t, path) {
   return ids;
 }
 
-/** The same bytes with a checksum that holds. */
+/** Corrects the checksum of the bytes. Returns them. */
 function signed(bytes) {
   const end = bytes.length - 4;
   if (end >= 0) bytes.writeUInt32LE(crc32(bytes.subarray(0, end)), end);
@@ -110,7 +110,7 @@ t.test('a restart changes nothing for any client', async (t) => {
       t.equal(EDGES.indexOf(from), EDGES.indexOf(over) ^ 1);
     }
   }
-  // Killed, it has lost nothing either.
+  // A killed server has lost nothing either.
   const killed = await two.status();
   two.child.kill('SIGKILL');
   await two.ended();
@@ -138,7 +138,7 @@ t.test('a client parked at SIGTERM is told when to come back', async (t) => {
   await one.read(side);
   one.child.kill('SIGTERM');
   await Promise.any(parked.map(({ answer }) => answer));
-  // Over connections that are there, throws are still taken, and joins no more.
+  // Over open connections throws are still accepted, and joins are not.
   side.send(request('POST', '/join'));
   t.equal(problemOf(await one.read(side)), 'draining');
   side.send(request('POST', `/throw/${ids[0]}/left`, { body: '{"last":1}' }));
@@ -172,7 +172,7 @@ t.test('a request that is under way at SIGTERM has its answer', async (t) => {
   await one.until(({ heldBytes }) => heldBytes > 2 * head.length);
   one.child.kill('SIGTERM');
   await idle.closed();
-  // Slowly: for some of the moments at which the server looks whether it has answered all.
+  // Sent slowly, so that the server checks a few times meanwhile whether it has answered all requests.
   for (const character of ':true}') {
     for (const wire of [cold, hot]) wire.send(character);
     await sleep(50);
@@ -221,7 +221,7 @@ t.test('a state that another has put there meanwhile is not written over', async
   const state = join(directory, 'state');
   const server = await startServer(t, { options: { ...QUICK, state } });
   await server.join();
-  // As by a server of a version that knows no lock.
+  // Like a server of a version without the lock.
   writeFileSync(state, 'of another');
   const { code, says } = await stopInVain(server);
   t.equal(code, 1);
@@ -260,7 +260,7 @@ t.test('no link is followed, neither to read a state nor to write one', async (t
 
 // ---- What goes wrong at the start ---------------------------------------------------------------
 
-/** Runs a server that can't start; `command` may come before it. */
+/** Runs a server that can't start, by a command before it. Returns its exit code and its stderr. */
 async function startAndEnd(t, options, command = []) {
   const { code, errors: says } = await launchToEnd(
     t,
@@ -270,7 +270,7 @@ async function startAndEnd(t, options, command = []) {
   return { code, says };
 }
 
-/** Root is held to the permissions of files only without these. */
+/** Command that makes the permissions of files hold for root, too: it removes these capabilities. */
 const AS_ANYBODY =
   process.getuid() === 0 ? ['setpriv', '--bounding-set=-dac_override,-dac_read_search'] : [];
 
@@ -379,7 +379,7 @@ t.test("a directory that can't be written to is found out at the start", async (
 
 // ---- What goes wrong at the end -----------------------------------------------------------------
 
-/** Stops a server that can't keep its state; gives what it says. */
+/** Stops a server that can't keep its state. Returns its exit code, its signal and its stderr. */
 async function stopInVain(server) {
   server.child.kill('SIGTERM');
   const { code, signal } = await server.ended();
@@ -425,7 +425,7 @@ t.test('with nothing else to keep it alive it waits for the disk, and goes on', 
   t.strictSame(await server.ended, [0, null], String(Buffer.concat(server.errors)));
 });
 
-/** A small file system, or null where none can be mounted. */
+/** Mounts a small file system. Returns its folder, or null where none can be mounted. */
 function smallDisk(t) {
   const directory = mkdtempSync(join(tmpdir(), 'sprites-disk-'));
   try {

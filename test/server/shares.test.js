@@ -21,7 +21,7 @@ const JOIN = request('POST', '/join');
 
 const ask = async (wire, bytes) => wire.send(bytes).read();
 
-/** Whether a connection inside of TLS is taken: it is served; or it is closed, before a word of TLS. */
+/** Opens a TLS connection. Returns its wire if it is served; null if the server closes it before the handshake. */
 async function taken(port, address) {
   try {
     const wire = await Wire.openTls(port, '127.0.0.1', address);
@@ -109,7 +109,7 @@ t.test('shares of one address at the transient port', async (t) => {
   });
 
   share('what is held', { 'address-held': '64K' }, async (t, server, at) => {
-    // Bodies of which the last byte does not come.
+    // Bodies whose last byte does not come.
     const half = request('POST', `/throw/${NOBODY}/up`, { body: 'x'.repeat(15000) });
     const refused = [];
     const wires = [];

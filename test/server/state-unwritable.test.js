@@ -16,14 +16,13 @@ import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /**
- * A disk that takes nothing more, when it is too late to know it ahead: the server may not make any
- * file longer, and later may again (native/store/state_store.h; test/native/stuck_test.cc has every
- * case of the pool).
+ * A disk that becomes unwritable after the server has decided on a request. The tests limit the length of the server's
+ * files, and lift that limit later (native/store/state_store.h). test/native/stuck_test.cc has every case of the pool.
  */
 
 const QUICK = { drain: 0, lease: 600, 'throw-rate': 0, 'log-level': 'fatal' };
 
-/** Whether `wire` is closed without an answer to what was sent. */
+/** Returns whether `wire` is closed without an answer to the request. */
 async function closedWithoutAnswer(wire) {
   try {
     await wire.read();
@@ -44,7 +43,7 @@ for (const sync of ['second', 'turn']) {
     const aside = await one.wire();
     t.ok(limitFiles(one.pid, 1));
 
-    // It is decided before it is known, and neither answered nor delivered.
+    // The throw is decided before the write fails. The server neither answers nor delivers it.
     const wire = await one.wire();
     wire.send(request('POST', `/throw/${thrower}/left?n=1`, { body: '{"key":1}' }));
     t.ok(await closedWithoutAnswer(wire), 'the connection is closed');
@@ -58,7 +57,7 @@ for (const sync of ['second', 'turn']) {
     const ready = await fetch(`http://${one.host}:${one.adminPort}/readyz`);
     t.match(await ready.json(), { type: 'urn:sprites:state-unwritable', status: 503 });
 
-    // It heals by itself.
+    // The server recovers by itself.
     t.ok(limitFiles(one.pid, 'unlimited'));
     const { body } = await answer;
     t.strictSame(
@@ -68,7 +67,7 @@ for (const sync of ['second', 'turn']) {
     const again = await one.throw(thrower, 'left', '{"key":1}', 'n=1');
     t.strictSame([again.status, again.body.state], [202, 'duplicate']);
 
-    // And ended in the middle of it, it has promised nothing.
+    // A server that is killed while it can't write has promised nothing.
     const next = await one.park(receiver, 'ack=1');
     t.ok(limitFiles(one.pid, 1));
     const last = await one.wire();
@@ -170,9 +169,9 @@ t.test('nor what a worker has asked for', { skip }, async (t) => {
   await server.stop();
 });
 
-// ---- Files that are taken away ------------------------------------------------------------------
+// ---- Files that are removed ---------------------------------------------------------------------
 
-/** Throws until the answer has a status; gives that answer. */
+/** Throws until an answer has this status. Returns that answer. */
 async function throwUntil(server, id, status) {
   let answer;
   await until(
@@ -220,7 +219,7 @@ t.test('a state that another server has in the place of a lost one is not touche
   t.equal(problemOf(await throwUntil(one, id, 503)), 'state-unwritable');
   await one.until(() => String(Buffer.concat(one.errors)).includes('another server has begun'));
   t.equal(readFileSync(join(folder, 'state'), 'latin1'), 'theirs');
-  // When that one has ended, and its state is gone too, there is place.
+  // When the other server has ended, and its state is gone, too, the place is free.
   rmSync(join(folder, 'state'));
   releaseFileLock(lock, join(folder, 'state.lock'));
   await throwUntil(one, id, 202);

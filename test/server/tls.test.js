@@ -17,10 +17,10 @@ import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
 
 /**
- * TLS: the same routes, certificates that change under way, and the bounds before a handshake.
+ * TLS: the same routes, certificates that change while the server runs, and the bounds before a handshake.
  */
 
-/** What a server has logged with a message. */
+/** Returns the lines of a server's log that have this message. */
 const logged = (server, message) => server.logged.filter(({ msg }) => msg === message);
 
 // ---- SIGUSR2 ------------------------------------------------------------------------------------
@@ -28,7 +28,7 @@ const logged = (server, message) => server.logged.filter(({ msg }) => msg === me
 const READ_ANEW = 'TLS certificate and key read anew';
 const NOTHING = 'there is no certificate of TLS to read anew';
 
-/** Whether a process has a listener for a signal. */
+/** Returns whether a process has a handler for a signal. */
 function listensFor(pid, number) {
   const [, mask] = /^SigCgt:\s*([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
   return ((BigInt(`0x${mask}`) >> BigInt(number - 1)) & 1n) === 1n;
@@ -41,7 +41,8 @@ t.test('SIGUSR2 while it starts is no end either', async (t) => {
     'transient-port': 0
   });
   t.teardown(() => child.kill('SIGKILL'));
-  // Node itself listens for SIGTERM, and bin/sprites for SIGUSR2, before the server does.
+  // Of these signals only SIGHUP has no listener before the server's: Node listens for SIGTERM, bin/sprites for
+  // SIGUSR2.
   const listens = () => listensFor(child.pid, constants.signals.SIGHUP);
   await until(listens, 'it listens for the signals');
   child.kill('SIGUSR2');
@@ -67,7 +68,7 @@ async function startTls(t, { options = {} } = {}) {
   return Object.assign(server, { dir, cert, key });
 }
 
-/** A connection by TLS: a wire, its socket, and whose certificate it was shown. */
+/** Opens a TLS connection. Returns a wire with its socket, and with the name in the server's certificate (`shown`). */
 async function secure(port, how = {}) {
   const to = how.socket ? {} : { port, host: '127.0.0.1' };
   const socket = connect({ ...to, rejectUnauthorized: false, allowHalfOpen: true, ...how });
@@ -76,7 +77,7 @@ async function secure(port, how = {}) {
   return Object.assign(new Wire(socket), { socket, shown });
 }
 
-/** One request over a wire. */
+/** Sends a request over a wire. Returns the answer. */
 async function ask(wire, method, target, more) {
   wire.send(request(method, target, more));
   return checkAnswer(await wire.read({ head: method === 'HEAD' }));
@@ -129,14 +130,14 @@ function install(server, name, key = name) {
   copyFileSync(path.join(server.dir, `${key}.key`), server.key);
 }
 
-/** Whose certificate newcomers are shown. */
+/** Returns the name in the certificate that a new connection gets. */
 async function shown(server) {
   const wire = await secure(server.tlsPort);
   await wire.destroy();
   return wire.shown;
 }
 
-/** Waits until newcomers are shown this name, at every worker: of so many each has some. */
+/** Waits until new connections get a certificate with this name. There are enough of them to reach every worker. */
 const untilShown = (server, name) =>
   until(async () => {
     for (let i = 0; i < 12; i += 1) if ((await shown(server)) !== name) return false;
@@ -260,7 +261,7 @@ t.test('handshakes that stop cost others nothing, and are closed', async (t) => 
   const server = await startTls(t, { options: { 'head-time': 6 } });
   const hello = await clientHello();
   const wires = await Promise.all(Array.from({ length: 200 }, () => Wire.open(server.tlsPort)));
-  // Every other one is told the certificate, and never answers.
+  // Every other connection sends a whole hello, and does not answer when it gets the certificate.
   for (const [i, wire] of wires.entries()) wire.send(hello.subarray(0, hello.length - (i % 2)));
   const id = await server.join();
   const wire = await secure(server.tlsPort);
@@ -282,7 +283,7 @@ t.test('a connection that begins no handshake is bounded, and does not stay', as
   const wires = await Promise.all(
     Array.from({ length: 200 }, () => Wire.open(server.tlsPort, '127.0.0.1', '127.0.0.9'))
   );
-  // Were the machine so slow that the first have left before the last come, some more are taken.
+  // On a slow machine some more are accepted: the first connections have ended before the last ones come.
   await server.until(
     ({ connectionsRefused, tlsConnections }) => connectionsRefused > 100 && tlsConnections <= 5
   );
@@ -299,7 +300,7 @@ t.test('a connection that begins no handshake is bounded, and does not stay', as
 });
 
 t.test('an end does not wait for a handshake that never comes', async (t) => {
-  // A wait for it would be longer than this test.
+  // A server that waits for the handshake would wait longer than this test.
   const options = { 'head-time': 3600, 'body-time': 3600 };
   const server = await startTls(t, { options });
   const wire = await Wire.open(server.tlsPort);

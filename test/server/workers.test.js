@@ -25,7 +25,7 @@ const NOBODY = '11111111-2222-8333-8444-000000000000';
 const startWithWorkers = (t, options = {}) =>
   startServer(t, { options: { workers: 2, 'transient-port': 0, drain: 0, ...options } });
 
-/** One request over a connection of its own. */
+/** Sends a request over a connection of its own. Returns the answer. */
 async function ask(port, method, target, more) {
   const wire = await Wire.open(port);
   try {
@@ -99,7 +99,7 @@ t.test('what the workers count is in /status, each at once', async (t) => {
     `${open.requests} requests, ${open.accepted} connections`
   );
   await Promise.all(wires.map((wire) => wire.destroy()));
-  // A field that no hot request has: JavaScript handles it.
+  // With a field that no hot request has, JavaScript handles the request.
   const odd = { TE: 'trailers' };
   for (const [problem, target, body, headers] of [
     ['bad-sprite', `/throw/${id}/left`, '[]', {}],
@@ -153,7 +153,7 @@ t.test('SIGTERM ends it with every parked poll answered', async (t) => {
   await Promise.all([idle.destroy(), half.destroy()]);
 });
 
-/** How often the threads of a process have gone to sleep so far. */
+/** Returns how often all threads of a process have gone to sleep so far. */
 function sleepsOf(pid) {
   const threads = readdirSync(`/proc/${pid}/task`);
   const statuses = threads.map((id) => readFileSync(`/proc/${pid}/task/${id}/status`, 'utf8'));
@@ -314,7 +314,7 @@ t.test('feeds that are watched in workers show what the main thread has', async 
 
 // ---- At rest ------------------------------------------------------------------------------------
 
-/** How often a second the threads of a server with nothing to do are woken at the most, all together. */
+/** Most wake-ups a second of all threads of an idle server, together. */
 const WAKINGS = [
   { of: 'a server', options: () => ({}), most: 8 },
   { of: 'one with a state', options: (t) => ({ state: join(t.testdir(), 'state') }), most: 8 },
@@ -355,7 +355,7 @@ t.test('a server that is woken knows the time: no hold ends early', async (t) =>
     const id = await server.join();
     const wire = await server.wire();
     for (const target of [`/poll/${id}`, '/feed/a?after=none']) {
-      // It sleeps for longer by then.
+      // By then the server sleeps for longer at a time.
       await pause(550);
       const begin = performance.now();
       wire.send(request('GET', target));

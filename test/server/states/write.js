@@ -8,14 +8,15 @@ import { startServer } from '../../support/server.js';
 import { until } from '../../support/until.js';
 
 /**
- * Has a version of the server write a state, with what it has promised, for the tests of all later versions:
+ * Makes a version of the server write a state, and records what that server has promised, for the tests of all later
+ * versions:
  *
  *     node test/server/states/write.js CHECKOUT NAME [--crash]
  *
  * CHECKOUT is that version, built by `npm install`; NAME becomes one in states.json. `--crash` kills it at the end.
  */
 
-/** Its clock is far ahead: the ban is to hold when the state is read. */
+/** Puts the server's clock far ahead, so that the ban still holds when the state is read. */
 const LATER = `data:text/javascript,${encodeURIComponent('const { now } = Date; Date.now = () => now() + 3e12;')}`;
 
 const [checkout, name, crash] = process.argv.slice(2);
@@ -33,7 +34,7 @@ try {
   }
   const arena = join(folder, 'kept/state.arena');
   if (crash && existsSync(arena)) {
-    // Version 0.1 wrote its arenas once a second, and its feeds at an end in order.
+    // Version 0.1 wrote its arenas once a second, and its feeds only at an orderly end.
     asked.feeds = {};
     await until(() => /"values":\[0\.5\]/.test(readFileSync(arena, 'latin1')));
   }
