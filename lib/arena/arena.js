@@ -10,26 +10,26 @@ import { tagOf } from '../base/tag.js';
 import { Unanswerable } from '../torus/pool.js';
 
 /**
- * The arenas as the routes see them. Players and inputs are native (native/arena/arena.h), games are
- * reduced in threads (lib/arena/reducer.js), and each arena is a Room.
+ * The arenas, for the routes. Players and inputs are native (native/arena/arena.h), games run in threads
+ * (lib/arena/reducer.js), and each arena is a Room.
  */
 
-/** What /status says where there is no arena. */
+/** Counts of /status without an arena. */
 const NOBODY = {
   ...{ players: 0, playersJoined: 0, playersLeft: 0, playersExpired: 0 },
   ...{ inputs: 0, inputsReduced: 0, inputsSuperseded: 0, inputsWaiting: 0, inputsRepeated: 0 }
 };
 
-/** Names of the notes of what is played in each arena: the control, and where its game is. */
+/** Prefix of the notes with the control and the game's memory and value of each arena. */
 const CONTROL = 'control/';
 
-/** Names of the notes of what games are about, by arena and game: the host's own content. */
+/** Prefix of the notes with the host's own content, by arena and game. */
 const CONTENT = 'content/';
 
-/** The input of a player that only renews its lease. */
+/** An input that only renews the player's lease. */
 const HERE = Buffer.from('{}');
 
-/** @throws {Refusal} where a request's outcome is the name of a problem */
+/** @throws {Refusal} if a request's outcome is the name of a problem */
 function expectOk(outcome) {
   if (outcome !== 'ok') throw new Refusal(outcome);
 }
@@ -42,10 +42,10 @@ export class Arena {
   #pool;
   /** @type {Map<string, Room>} */
   #rooms = new Map();
-  /** What games are about where the host has said so, as JSON, by arena and game. @type {Map<string, string>} */
+  /** Content that the host has set, as JSON, by arena and game. @type {Map<string, string>} */
   #contents = new Map();
 
-  /** The largest command. */
+  /** Largest command, in bytes. */
   commandBytes = 4096;
 
   /**
@@ -54,7 +54,7 @@ export class Arena {
    * @param {Map<string, import('./games.js').Game>} parts.games
    * @param {import('../torus/address-limits.js').AddressLimits} parts.limits
    * @param {import('../feeds/feeds.js').Feeds} parts.feeds
-   * @param {import('../torus/pool.js').Pool} parts.pool whose state keeps players and controls
+   * @param {import('../torus/pool.js').Pool} parts.pool keeps players and controls in its state
    * @param {import('pino').Logger} parts.log
    */
   constructor({ options, games, limits, feeds, pool, log }) {
@@ -87,7 +87,7 @@ export class Arena {
       const say = () => feeds.publish(key, 'value', Buffer.from(text));
       const said = await say();
       if (said.problem !== 'other-kind') return said;
-      // No client may delete it, now that the arena has its key.
+      // Clients can't delete the log: its key is reserved for the arena.
       log.warn({ feed: key }, 'a log of a run without this arena is deleted');
       await feeds.remove(key);
       return say();
@@ -111,23 +111,23 @@ export class Arena {
     for (const room of this.#rooms.values()) room.settled();
   }
 
-  /** Opens: publishes what there is, and goes on with what was played. */
+  /** Publishes all arenas, and continues the rounds of the last run. */
   async start() {
     await Promise.all([...this.#rooms.values()].map((room) => room.start()));
   }
 
-  /** The native arenas, for the native front door; undefined where there is none. */
+  /** The native arenas, for the native front door; undefined without an arena. */
   get native() {
     return this.#native;
   }
 
-  /** The most inputs a second of each player. */
+  /** Most inputs per second of each player. */
   get mostRate() {
     return this.#options.arenaRate;
   }
 
   /**
-   * What a feed is to the arenas.
+   * Returns the role of a feed in the arenas; undefined for any other feed.
    *
    * @param {string} key
    * @returns {undefined | 'reduced' | 'control'}
@@ -141,9 +141,11 @@ export class Arena {
   // ---- Players
 
   /**
+   * Adds a player.
+   *
    * @param {string} name the arena's
-   * @param {string} address where the player comes from
-   * @returns {Promise<object>} what a join answers
+   * @param {string} address the player's address
+   * @returns {Promise<object>} the answer to the join
    * @throws {Refusal|Unanswerable}
    */
   async join(name, address) {
@@ -163,6 +165,8 @@ export class Arena {
   }
 
   /**
+   * Stores a player's input.
+   *
    * @param {string} name
    * @param {string} player
    * @param {number} number the player's own counter, or -1
@@ -179,7 +183,7 @@ export class Arena {
     return this.#outcomes[this.#native.input(name, parse(player), number, input)];
   }
 
-  /** Takes a player out; does nothing where there is no such player. @throws {Refusal|Unanswerable} */
+  /** Removes a player; does nothing for an unknown player. @throws {Refusal|Unanswerable} */
   async leave(name, player) {
     this.#room(name);
     if (!validate(player)) return;
@@ -192,13 +196,13 @@ export class Arena {
     return room;
   }
 
-  /** What was decided is in the journal before it is answered. @throws {Refusal|Unanswerable} */
+  /** Waits until the journal has the outcome, so that the answer comes after that. @throws {Refusal|Unanswerable} */
   async #written(outcome) {
     expectOk(outcome);
     await this.#pool.endTurn();
   }
 
-  /** The same where the caller is told that it could not be written, and may ask again. @throws {Refusal} */
+  /** The same, but a failed write is answered with `state-unwritable`, so that the client may retry. @throws {Refusal} */
   async #kept(outcome) {
     try {
       await this.#written(outcome);
@@ -208,7 +212,7 @@ export class Arena {
   }
 
   /**
-   * Gives a player a name. For the rate of inputs, and the lease, that is an input.
+   * Sets a player's name. A name counts as an input for the rate limit and the lease.
    *
    * @param {string} name the arena's
    * @param {string} player
@@ -224,7 +228,7 @@ export class Arena {
   // ---- The panel
 
   /**
-   * What the players call themselves: see Names#list.
+   * Returns the names of the players: see Names#list.
    *
    * @param {string} name the arena's
    * @param {number} [after]
@@ -236,7 +240,7 @@ export class Arena {
   }
 
   /**
-   * Puts a name away, or brings it back.
+   * Hides or shows a name.
    *
    * @param {string} name the arena's
    * @param {number} number the player's
@@ -249,7 +253,7 @@ export class Arena {
   }
 
   /**
-   * What a game is about.
+   * Returns a game's content.
    *
    * @param {string} name the arena's
    * @param {string} game
@@ -263,11 +267,11 @@ export class Arena {
   }
 
   /**
-   * Says what a game is about from now on, in a round of it that runs as well.
+   * Sets a game's content, also for its running round.
    *
    * @param {string} name the arena's
    * @param {string} game
-   * @param {Uint8Array} body any JSON; null: what the game's own content.json says
+   * @param {Uint8Array} body any JSON; null for the game's own content.json
    * @throws {Refusal}
    */
   async putContent(name, game, body) {
@@ -284,7 +288,7 @@ export class Arena {
   }
 
   /**
-   * Does what a panel says.
+   * Runs a command of a panel.
    *
    * @param {string} key of a control feed
    * @param {Uint8Array} body
@@ -300,17 +304,17 @@ export class Arena {
     }
   }
 
-  /** @returns {boolean} whether a round of this game runs in any of them */
+  /** @returns {boolean} whether a round of this game runs in any arena */
   isPlayed(game) {
     return [...this.#rooms.values()].some((room) => room.plays(game));
   }
 
-  /** The games' files have changed: to be called while none of those that have is played. */
+  /** Applies changed files of games. To be called while no changed game is played. */
   renew() {
     for (const room of this.#rooms.values()) room.renew();
   }
 
-  /** @returns {{name: string, game: string | null, players: number}[]} what GET /arena lists */
+  /** @returns {{name: string, game: string | null, players: number}[]} the list for GET /arena */
   list() {
     return [...this.#rooms.values()].map(({ name, players, control: { game } }) => ({
       name,
@@ -319,7 +323,7 @@ export class Arena {
     }));
   }
 
-  /** @returns {object[]} the same for the admin port's page: `failed` is why its game was stopped, or null */
+  /** @returns {object[]} the list for the admin port's page; `failed`: why a game was stopped, or null */
   overview() {
     return [...this.#rooms.values()].map(({ name, players, reductions, control }) => {
       const { game, running, failed } = control;
@@ -336,12 +340,12 @@ export class Arena {
     return { arenas: rooms.length, ...counts, ...played };
   }
 
-  /** Joins are refused from now on. */
+  /** Refuses joins from now on. */
   drain() {
     this.#native?.drain();
   }
 
-  /** Ends what is played, and resolves when nothing of it is being published any more. */
+  /** Ends all rounds. Resolves when all publications have ended. */
   async rest() {
     await Promise.all([...this.#rooms.values()].map((room) => room.close()));
   }

@@ -5,24 +5,24 @@ import { pathToFileURL } from 'node:url';
 import { Player } from '../client/player.js';
 
 /**
- * Bots: players without a person, for a game that is tried. What they send is found at random within the ranges of
- * inputs.json; or a game says so itself, in its bot.js:
+ * Bots: players without a person, for `sprites play`. They send random inputs within the ranges of inputs.json, or the
+ * results of the game's bot.js:
  *
  *     export function play({ value, number, inputs, random }) { return { y: 0.42 }; }
  */
 
-/** Milliseconds between two moves of a bot, and between two looks at what is played. */
+/** Intervals of a bot's moves, and of looks at the reduced feed and the games, in milliseconds. */
 const MOVE = 250;
 const LOOK = 500;
 
-/** A range of whole numbers that is wider is a counter: of claps, of taps. */
+/** Width above which a range of whole numbers counts as a counter, for example of claps or taps. */
 const COUNTER = 64;
 
-/** How far a bot goes in one move, of the whole range; and how often it counts on. */
+/** Largest move of a bot, as a share of the range; and the probability that a counter goes up by one in a move. */
 const STEP = 0.15;
 const OFTEN = 0.3;
 
-/** The next value of one input, somewhere near the last one. */
+/** Returns the next value of one input, near the last one. */
 function next(value, { min, max, integer }) {
   if (integer && max - min > COUNTER) return Math.min(max, value + (Math.random() < OFTEN ? 1 : 0));
   const moved = value + (2 * Math.random() - 1) * STEP * (max - min + (integer ? 1 : 0));
@@ -30,7 +30,7 @@ function next(value, { min, max, integer }) {
   return Math.min(max, Math.max(min, near));
 }
 
-/** What a bot sends that knows nothing of the game. */
+/** Returns the random inputs of a bot without bot.js. */
 function wander(last, inputs) {
   const moves = Object.entries(inputs).map(([name, one]) => [
     name,
@@ -39,7 +39,7 @@ function wander(last, inputs) {
   return Object.fromEntries(moves);
 }
 
-/** @returns {Promise<Function|undefined>} what a game's bot.js says, as it is now */
+/** @returns {Promise<Function|undefined>} the function of the current bot.js; undefined without one */
 async function brainOf(folder) {
   const path = join(resolve(folder), 'bot.js');
   if (!existsSync(path)) return undefined;
@@ -51,7 +51,7 @@ async function readJson(url) {
     const response = await fetch(url);
     return response.ok ? await response.json() : undefined;
   } catch {
-    return undefined; // The server ends.
+    return undefined; // The server is closing.
   }
 }
 
@@ -111,7 +111,7 @@ export function startBots({ base, arena, count, folder, format, log }) {
   let brain;
   let told = '';
 
-  /** A bot that throws is the author's to mend: said once, in the log, and the others go on. */
+  /** Logs an error of bot.js, a repeated one only once. The other bots go on. */
   function tell({ message }) {
     if (message !== told) log.warn({ why: message }, 'a bot of the game has failed');
     told = message;

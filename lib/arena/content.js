@@ -2,13 +2,13 @@ import { checkDepth, DEPTH } from '../client/patch.js';
 import { checkFor, readJson } from './body.js';
 
 /**
- * What a game is about, where that is no number: the questions of a quiz. A game has it in `content.json`, which is
- * not served; the host may have other content, which is kept for each arena and game.
+ * The content of a game, such as the questions of a quiz. A game's own content is in `content.json`, which is not served.
+ * The host may replace it; the state keeps the host's content for each arena and game.
  *
- *   content/hall/quiz  ─▶  [{"question":"…"}]      a note each (native/store/shelf.h)
+ *   content/hall/quiz  ─▶  [{"question":"…"}]      one note (native/store/shelf.h)
  */
 
-/** The largest content, in bytes: of the request, and of its JSON without spaces. */
+/** Largest content, in bytes: a bound of the request, and of its JSON without spaces. */
 export const CONTENT_BYTES = 32768;
 
 const check = checkFor('bad-content');

@@ -3,28 +3,28 @@ import { Refusal } from '../base/refusal.js';
 import { checkFor, readJson } from './body.js';
 
 /**
- * The control of an arena: what is played, and how. A pure step from one to the next, by a command of
- * the panel's. README.md has the members.
+ * The control of an arena: its game, page, rates and settings. A command of the panel makes the next control, by a pure
+ * function. README.md has the members.
  */
 
-/** Reductions a second there may be, by command. */
+/** Most reductions per second that a command may set. */
 const MOST_PACE = 60;
 
 const check = checkFor('bad-control');
 
 const COMMANDS = ['game', 'page', 'rate', 'pace', 'running', 'settings'];
 
-/** The settings that a game begins with. */
+/** Returns the settings with which a game starts. */
 const startOf = (settings) =>
   Object.fromEntries(Object.entries(settings).map(([name, { start }]) => [name, start]));
 
 /**
- * An arena with a game, in the lobby.
+ * Returns the control of an arena in the lobby.
  *
- * @param {import('./games.js').Game} [game] by default none
+ * @param {import('./games.js').Game} [game] no game by default
  * @param {number} mostRate --arena-rate
  * @param {number} [round]
- * @returns {object} a control
+ * @returns {object}
  */
 export function lobby(game, mostRate, round = 0) {
   const { rate = 4, pace = 20, settings = {} } = game?.format ?? {};
@@ -88,7 +88,7 @@ export function readCommand(body) {
 }
 
 /**
- * The control when its game's files are others: in the lobby, with what of its settings still fits.
+ * Returns the control after its game's files have changed: in the lobby, with those settings that are still valid.
  *
  * @param {object} now
  * @param {import('./games.js').Game} game
@@ -100,20 +100,20 @@ export function renewed(now, game, mostRate) {
     try {
       next.settings = readSettings({ [name]: value }, next.settings, game.format);
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error; // Else it is what it is at the start.
+      if (!(error instanceof Refusal)) throw error; // An invalid setting gets its start value.
     }
   }
   return next;
 }
 
 /**
- * The control after a command.
+ * Returns the control after a command.
  *
  * @param {object} now the control before
- * @param {object} command as readCommand gives it
+ * @param {object} command from readCommand
  * @param {Map<string, import('./games.js').Game>} games
  * @param {number} mostRate --arena-rate
- * @returns {object} another control
+ * @returns {object} a new object
  * @throws {import('../base/refusal.js').Refusal}
  */
 export function command(now, { game, page, rate, pace, running, settings }, games, mostRate) {

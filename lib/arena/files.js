@@ -4,29 +4,29 @@ import { template } from '../report/page.js';
 import { fileAt, fileOf } from '../base/page-files.js';
 
 /**
- * The pages of the arena and the files of its games, as lib/base/page-files.js serves them.
+ * The pages of the arena and the files of its games, in the form that lib/base/page-files.js serves.
  */
 
 const PAGES = new URL('pages/', import.meta.url);
 
-/** The page at a path, by what the path begins with; that of a game that is tried. */
+/** The pages, by the first segment of their path; and the page of `sprites play`. */
 const AT = { play: 'phone.html', field: 'field.html', control: 'panel.html' };
 const TRIED = { try: 'try.html' };
 
-/** What every page begins with: where the head ends HTML need not say. */
+/** The start of every page. HTML allows the end tag of the head to be omitted. */
 const HEAD = 'head.html';
 
-/** The plots' library, as others have made it. */
+/** The third-party library for plots. */
 const PLOTS = { '/uplot.js': 'uPlot.esm.js', '/uplot.css': 'uPlot.min.css' };
 
-/** What a panel makes a report with: lib/report's modules, and the page that they fill. */
+/** The modules of lib/report with which a panel makes a report. */
 const SWARM = new URL('../report/', import.meta.url);
 const REPORT = ['language.js', 'page-parts.js', 'report-body.js', 'words.js'];
 
 /**
- * @param {{arena: string[], play?: object}} options the arenas' names; `play` where a game is tried
+ * @param {{arena: string[], play?: object}} options the arenas' names; `play` for `sprites play`
  * @param {Map<string, import('./games.js').Game>} games
- * @returns {Map<string, ReturnType<typeof fileOf>>} by path; empty where there is no arena
+ * @returns {Map<string, ReturnType<typeof fileOf>>} by path; empty without an arena
  */
 export function arenaFiles({ arena: arenas, play }, games) {
   const files = new Map();
@@ -44,7 +44,7 @@ export function arenaFiles({ arena: arenas, play }, games) {
     add(path, fileAt(path, new URL(name, import.meta.resolve('uplot'))));
   }
   for (const name of REPORT) add(`/swarm/${name}`, fileAt(name, new URL(name, SWARM)));
-  // As plain text: it is no page of this server's.
+  // The template of reports. Served as plain text, since it is not a page of this server.
   const type = 'text/plain; charset=utf-8';
   add('/swarm/report.txt', fileOf('report.txt', Buffer.from(template()), type));
   for (const game of games.values()) {
@@ -52,7 +52,7 @@ export function arenaFiles({ arena: arenas, play }, games) {
       const file = fileOf(name, body, type);
       if (game.version === null) add(`/games/${game.name}/${name}`, file);
       else {
-        // By its version as well: a browser asks for a module once, by its address.
+        // Also by version: a browser loads a module only once per address.
         add(`/games/${game.name}/${name}`, { ...file, changes: true });
         add(`/games/${game.name}~${game.version}/${name}`, { ...file, changes: true });
       }

@@ -1,21 +1,21 @@
 import { isObject } from '../client/answers.js';
 
 /**
- * What a game's inputs.json may say, with its bounds. README.md has an example.
+ * Reads and checks a game's inputs.json. README.md has an example.
  */
 
 const NAME = /^[a-zA-Z][a-zA-Z0-9_]{0,31}$/;
 const PAGE = /^[a-z][a-z0-9-]{0,31}$/;
 
-/** Inputs, settings and pages of one game. */
+/** Most inputs, most settings and most pages of one game. */
 const MOST = 16;
 
-/** What is wrong with an inputs.json, in words for its author. */
+/** Throws an Error with words for the author of an inputs.json, unless `holds`. */
 function check(holds, says) {
   if (!holds) throw new Error(says);
 }
 
-/** Refuses members that mean nothing: mostly a name is misspelt. */
+/** Refuses unknown members: most of them are misspelt names. */
 function checkMembers(value, known, what) {
   check(isObject(value), `${what} must be an object`);
   for (const name of Object.keys(value)) {
@@ -40,7 +40,7 @@ function readRate(value, what) {
   return value;
 }
 
-/** One number that a phone or the panel may give. */
+/** Reads the range of one input or setting. */
 function readNumber(value, what) {
   checkMembers(value, ['min', 'max', 'start', 'integer', 'title'], what);
   const { min, max, start = min, integer = false, title } = value;
@@ -81,7 +81,7 @@ function readNumbers(value, least, what) {
  * @returns {{title: string, about: string, rate: number, pace: number, pages: string[],
  *     inputs: Record<string, {min: number, max: number, start: number, integer: boolean}>,
  *     settings: Record<string, object>}}
- * @throws {Error} saying in one line what is wrong with it
+ * @throws {Error} with the first mistake, in one line
  */
 export function readFormat(text) {
   let value;

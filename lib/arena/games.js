@@ -8,22 +8,22 @@ import { CONTENT_BYTES, readContent } from './content.js';
 import { readFormat } from './format.js';
 
 /**
- * The games, found at the start: each is a folder with `inputs.json`, `reduce.js`, `phone.js` and
- * `field.js`. README.md says what is in them. Those of `--games` are looked at again all the time.
+ * The games, found at the start. Each game is a folder with `inputs.json`, `reduce.js`, `phone.js` and `field.js`, which
+ * README.md describes. The folder of `--games` is checked for changes all the time.
  */
 
-/** Those that come with the server. */
+/** Folder of the games that come with the server. */
 const OWN = fileURLToPath(new URL('games/', import.meta.url));
 
 const NAME = /^[a-z][a-z0-9-]{0,31}$/;
 
-/** What each of them must have. */
+/** Files that every game must have. */
 const NEEDED = ['inputs.json', 'reduce.js', 'phone.js', 'field.js'];
 
-/** What no browser may have: the reducer, what the game is about, and what bots do. */
+/** Files that are not served: the reducer, the content, and the bots' code. */
 const PRIVATE = ['reduce.js', 'content.json', 'bot.js'];
 
-/** The files that a browser may have, by their ending. */
+/** Media types of the served files, by extension. */
 const TYPES = new Map([
   ['.js', 'text/javascript; charset=utf-8'],
   ['.css', 'text/css; charset=utf-8'],
@@ -32,28 +32,28 @@ const TYPES = new Map([
   ['.png', 'image/png']
 ]);
 
-/** Bounds of one game: files that are served, and bytes of each; bytes of inputs.json. */
+/** Bounds of one game: served files, size of each in bytes, size of inputs.json in bytes. */
 const FILES = 64;
 const FILE_BYTES = 2 ** 20;
 const FORMAT_BYTES = 2 ** 14;
 
-/** Milliseconds between two looks at the folder of `--games`. */
+/** Interval of looks at the folder of `--games`, in milliseconds. */
 const LOOK = 500;
 
 /**
  * @typedef {object} Game
  * @property {string} name
  * @property {string} reduce the URL of its reducer
- * @property {Map<string, {type: string, body: Buffer}>} files what a browser may have, by name
+ * @property {Map<string, {type: string, body: Buffer}>} files the served files, by name
  * @property {ReturnType<typeof readFormat>} format its inputs.json
- * @property {string} content its content.json, as JSON; `null` where it has none
- * @property {string|null} version of its files, which may change; null of a game that comes with the server
+ * @property {string} content its content.json, as JSON; `null` without one
+ * @property {string|null} version hash of its files, which may change; null for a game that comes with the server
  */
 
-/** A name with a dot in front is an editor's or the system's, and may be a link to nothing. */
+/** Returns false for names with a leading dot: files of editors or the system, which may be dangling links. */
 const isSeen = (name) => !name.startsWith('.');
 
-/** @returns {string[]} the names in a folder, in order */
+/** @returns {string[]} the sorted names in a folder */
 function namesIn(folder) {
   return readdirSync(folder).filter(isSeen).toSorted();
 }
@@ -73,7 +73,7 @@ function versionOf(parts) {
   return hash.digest('hex').slice(0, 12);
 }
 
-/** @returns {string} what a game is about, as JSON */
+/** @returns {string} a game's content, as JSON */
 function contentOf(folder) {
   const path = join(folder, 'content.json');
   if (!existsSync(path)) return 'null';
@@ -116,11 +116,11 @@ function readGame(name, folder) {
 }
 
 /**
- * One game, where it is tried alone.
+ * Reads one game, for `sprites play`.
  *
  * @param {string} folder
  * @returns {Game}
- * @throws {Error} in one line, saying what the folder must have
+ * @throws {Error} with the first mistake in the folder, in one line
  */
 export function findGame(folder) {
   const path = resolve(folder);
@@ -134,9 +134,9 @@ export function findGame(folder) {
 /**
  * Finds the games.
  *
- * @param {{arena: string[], games: string, play?: {folder: string}}} options `play`: there is that one alone
- * @returns {Map<string, Game>} by name, in order; none where there is no arena
- * @throws {Error} in one line, saying which folder or file is not as it must be
+ * @param {{arena: string[], games: string, play?: {folder: string}}} options with `play`, only that game is found
+ * @returns {Map<string, Game>} sorted by name; empty without an arena
+ * @throws {Error} with the first folder or file that has a mistake, in one line
  */
 export function findGames({ arena, games: more, play }) {
   const found = new Map();
@@ -170,21 +170,22 @@ export function findGames({ arena, games: more, play }) {
 
 const inOrder = (games) => new Map([...games].toSorted(([a], [b]) => (a < b ? -1 : 1)));
 
-/** @returns {Promise<{path: string, info?: import('node:fs').Stats}[]>} what is in a folder, and where links lead */
+/** @returns {Promise<{path: string, info?: import('node:fs').Stats}[]>} the entries of a folder; `info`
+ *     follows links, and is undefined for a dangling link */
 async function entriesOf(folder) {
   const names = (await readdir(folder)).filter(isSeen);
   return Promise.all(
     names.map(async (name) => {
       const path = join(folder, name);
       const info = await stat(path).catch((error) => {
-        if (error.code !== 'ENOENT') throw error; // Else a link leads to nothing.
+        if (error.code !== 'ENOENT') throw error; // A dangling link.
       });
       return { path, info };
     })
   );
 }
 
-/** @returns {Promise<string>} another one whenever a file of a game that may change is another one */
+/** @returns {Promise<string>} a fingerprint of all files of games that may change */
 async function lookOf({ games, play }) {
   const entries = play ? [] : await entriesOf(games);
   const folders = entries.filter(({ info }) => info?.isDirectory()).map(({ path }) => path);
@@ -196,15 +197,15 @@ async function lookOf({ games, play }) {
 }
 
 /**
- * Takes what changes in the folder of `--games`, as soon as it has stood still for a look, but of no game that is
- * played just then. A folder that is no game any more stays what it was, and that is logged.
+ * Loads changes in the folder of `--games`, when two looks have seen the same files. A game whose round runs is loaded
+ * after the round. A folder with a mistake is logged, and all games stay as they were. The game of a removed folder stays.
  *
- * Looked at, not told of by the system: a folder of folders, over a network as well, has no watch that holds
- * everywhere, and a look is some dozen calls of another thread's.
+ * The folder is polled. Rejected: the system's notifications, since no watch of nested folders, also on network file
+ * systems, works everywhere. A look costs some dozen system calls in another thread.
  *
  * @param {object} parts
  * @param {{arena: string[], games: string}} parts.options
- * @param {Map<string, Game>} parts.games what `findGames` has found; it is changed
+ * @param {Map<string, Game>} parts.games the result of `findGames`, updated in place
  * @param {(name: string) => boolean} parts.isPlayed
  * @param {(names: string[]) => void} parts.changed
  * @param {import('pino').Logger} parts.log
@@ -213,7 +214,10 @@ async function lookOf({ games, play }) {
 export function watchGames({ options, games, isPlayed, changed, log }) {
   const canChange = options.play !== undefined || options.games !== 'none';
   if (options.arena.length === 0 || !canChange) return { close() {} };
-  /** What the last look has seen, and the last that was read; what was read then, of which some may wait for the end of a round. */
+  /**
+   * `seen`: the fingerprint of the last look. `taken`: the fingerprint of the last games that were read. `found`: those
+   * games, while some of them wait for the end of a round.
+   */
   let seen;
   let taken;
   let found;
@@ -236,7 +240,7 @@ export function watchGames({ options, games, isPlayed, changed, log }) {
   async function look() {
     const before = seen;
     seen = await lookOf(options);
-    // At first what `findGames` has found may be older.
+    // The first look reads the games again: files may have changed since `findGames`.
     if (before === undefined || (taken !== seen && before === seen)) {
       taken = seen;
       found = findGames(options);
@@ -249,7 +253,7 @@ export function watchGames({ options, games, isPlayed, changed, log }) {
       await look();
     } catch (error) {
       const { message } = error;
-      // A file that goes away while it is looked at is none to speak of: the next look is of what is there then.
+      // A file may vanish during a look: the next look sees the new state.
       if (error.code !== 'ENOENT') log.warn({ why: message }, 'games stay as they were');
     }
     if (!closed) timer = setTimeout(keepLooking, LOOK).unref();
@@ -264,8 +268,8 @@ export function watchGames({ options, games, isPlayed, changed, log }) {
 }
 
 /**
- * The game an arena begins with: the first by name that needs no part of the panel. One that does, as
- * `load`, is a tool for the holder of the token, and nothing for a room that just waits to play.
+ * Returns the game with which an arena starts: the first by name without panel.js. A game with panel.js, such as `load`,
+ * is a tool for the holder of the token, and not for a room that waits to play.
  *
  * @param {Map<string, Game>} games at least one
  * @returns {Game}
@@ -276,7 +280,7 @@ export function firstGame(games) {
 }
 
 /**
- * What GET /games says of them.
+ * Returns the games as GET /games answers them.
  *
  * @param {Map<string, Game>} games
  * @returns {object[]}

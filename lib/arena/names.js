@@ -2,33 +2,33 @@ import { isObject } from '../client/answers.js';
 import { checkFor, readJson } from './body.js';
 
 /**
- * What the players of one arena call themselves, by their numbers; and which names the host has put away.
+ * The names of the players of one arena, by their numbers; and whether the host has hidden a name (`away`).
  *
- *   name/hall/7  ─▶  {"player":"<id>","name":"Ada","away":false}      a note each (native/store/shelf.h)
+ *   name/hall/7  ─▶  {"player":"<id>","name":"Ada","away":false}      one note (native/store/shelf.h)
  *
- * A name outlives its player, so that a podium still has it. There are at most twice as many as there may be players:
- * when there is no room the names of all players that have left go.
+ * A name outlives its player, so that a podium can still show it. At most twice --arena-players names are kept: when there
+ * is no room, the names of all players that have left are removed.
  */
 
-/** Names of their notes begin so. */
+/** Prefix of the notes' names. */
 export const NAME = 'name/';
 
-/** The largest request with a name, in bytes. */
+/** Largest request with a name, in bytes. */
 export const NAME_BYTES = 512;
 
-/** Characters of a name: code points. */
+/** Longest name, in code points. */
 const MOST = 24;
 
-/** Control characters, halves of a pair, breaks of a line, and what turns the direction of the text behind it. */
+/** Control characters, unpaired surrogates, line breaks, and characters that change the direction of text. */
 const FORBIDDEN = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
 
-/** What can be seen: some letters, and a symbol, are blanks. */
+/** A visible character. Some letters and one symbol are blank. */
 const VISIBLE = /(?![\p{Default_Ignorable_Code_Point}\u2800])[\p{L}\p{N}\p{P}\p{S}]/u;
 
 const check = checkFor('bad-name');
 const checkNumber = checkFor('unknown-player');
 
-/** @returns {object} what the JSON text of a request says: one object with one member */
+/** @returns {unknown} the only member of the JSON object in a request */
 function readOne(body, member, says) {
   const value = readJson(body);
   check(isObject(value) && Object.keys(value).join() === member, says);
@@ -37,7 +37,7 @@ function readOne(body, member, says) {
 
 /**
  * @param {Uint8Array} body such as `{"name":"Ada"}`
- * @returns {string} without spaces around it, and with one where there are several
+ * @returns {string} without outer spaces; several spaces become one
  * @throws {import('../base/refusal.js').Refusal}
  */
 export function readName(body) {
@@ -73,15 +73,15 @@ export class Names {
   #pool;
   /** @type {Map<number, {player: string, name: string, away: boolean}>} */
   #known = new Map();
-  /** Begins anywhere: a panel may have one of the last run. */
+  /** Starts at a random number: a panel may still have a version of the last run. */
   #version = Math.floor(Math.random() * 2 ** 40);
 
   /**
    * @param {object} parts
    * @param {string} parts.arena its name
-   * @param {number} parts.most players that there may be
-   * @param {(player: string) => number} parts.numberOf a player's number; 0: there is no such player
-   * @param {import('../torus/pool.js').Pool} parts.pool whose state keeps them
+   * @param {number} parts.most most players
+   * @param {(player: string) => number} parts.numberOf returns a player's number; 0 for an unknown player
+   * @param {import('../torus/pool.js').Pool} parts.pool keeps the names in its state
    */
   constructor({ arena, most, numberOf, pool }) {
     this.#prefix = `${NAME}${arena}/`;
@@ -90,7 +90,7 @@ export class Names {
     this.#pool = pool;
   }
 
-  /** Takes over those of the last run, whose players are there. */
+  /** Restores the names of the last run. To be called after its players are restored. */
   restore() {
     for (const [number, text] of this.#pool.notes(this.#prefix)) {
       this.#known.set(Number(number), JSON.parse(text.toString()));
@@ -98,7 +98,7 @@ export class Names {
     this.#sweep();
   }
 
-  /** Forgets the names of players that there are no more. */
+  /** Removes the names of players that have left. */
   #sweep() {
     for (const [number, { player }] of this.#known) {
       if (this.#numberOf(player) === number) continue;
@@ -115,11 +115,11 @@ export class Names {
   }
 
   /**
-   * Gives a player a name. One that was put away stays so, whatever it is called next.
+   * Sets a player's name. A hidden name stays hidden, also with another text.
    *
    * @param {string} player its id
-   * @param {string} name as readName gives it
-   * @returns {string} `ok`, or `state-unwritable` and nothing has changed
+   * @param {string} name from readName
+   * @returns {string} `ok`; or `state-unwritable`, and nothing has changed
    */
   give(player, name) {
     const number = this.#numberOf(player);
@@ -130,12 +130,12 @@ export class Names {
   }
 
   /**
-   * Puts a name away, or brings it back.
+   * Hides or shows a name.
    *
    * @param {number} number the player's
    * @param {boolean} away
    * @returns {string} `ok`, or `state-unwritable`
-   * @throws {import('../base/refusal.js').Refusal} where there is no such name
+   * @throws {import('../base/refusal.js').Refusal} for a player without a name
    */
   put(number, away) {
     const known = this.#known.get(number);
@@ -145,7 +145,7 @@ export class Names {
 
   /**
    * @param {number[]} numbers
-   * @returns {Record<number, string>} the names of those that have one which is not put away
+   * @returns {Record<number, string>} their names, without hidden ones
    */
   of(numbers) {
     const shown = numbers.filter((number) => this.#known.get(number)?.away === false);
@@ -153,11 +153,11 @@ export class Names {
   }
 
   /**
-   * What the panel asks for.
+   * Returns all names, for the panel.
    *
    * @param {number} [after] the version that the panel has
-   * @returns {{version: number, names?: {number: number, name: string, away: boolean}[]}} without names where
-   *     they are the same; the newest player last
+   * @returns {{version: number, names?: {number: number, name: string, away: boolean}[]}} without `names` if
+   *     nothing has changed; the newest player last
    */
   list(after) {
     const version = this.#version;

@@ -3,15 +3,15 @@ import { readFileSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
 
 /**
- * The thread of one game: has its reducer make one value of all inputs, whenever the main thread asks.
- * What goes wrong is told; what takes too long the main thread sees by itself.
+ * The thread of one game. For each message of the main thread, its reducer makes one value of all inputs. The thread
+ * reports errors; the main thread measures timeouts itself.
  */
 
-/** Tells that the game has failed, and of what; the thread is ended then. */
+/** Reports that the game has failed. The main thread then ends this thread. */
 const fail = (why, error) =>
   parentPort.postMessage({ failed: { why, message: wordsOf(error), stack: stackOf(error) } });
 
-/** As process.abort and chdir in every thread: what would end the server is not to be had. */
+/** Blocks process.kill, which could end the server. Node itself blocks process.abort and chdir in threads. */
 process.kill = () => {
   throw new Error('process.kill() is not supported in games');
 };
@@ -19,9 +19,9 @@ process.kill = () => {
 const wordsOf = (error) => String(error?.message ?? error);
 const stackOf = (error) => String(error?.stack ?? '');
 
-/** A value as JSON text of a bounded length. */
+/** Returns a value as JSON text, or throws: the text has a bounded length. */
 function textOf(value, what) {
-  // JSON has `{}` for it.
+  // JSON.stringify would return `{}` for a promise.
   if (value instanceof Promise) throw new TypeError('reduce is async: it must return its value');
   const text = JSON.stringify(value);
   if (text === undefined) throw new RangeError(`${what} is no JSON value`);
@@ -31,8 +31,8 @@ function textOf(value, what) {
 }
 
 /**
- * Where reduce.js is no JavaScript, as a frame of a stack. An import does not say; `node --check` does, of a text that it
- * runs nothing of.
+ * Returns the place of a syntax error in reduce.js, as a frame of a stack; undefined if it is not found. The error of an
+ * import has no line; `node --check` has one, and runs none of the code.
  */
 function frameOfSyntax(url) {
   const args = ['--input-type=module', '--check', '-'];
@@ -47,7 +47,7 @@ async function load() {
   return reduce;
 }
 
-/** The columns of the inputs' names, as long as there are players. */
+/** Returns the column of each input by its name, with one element per player. */
 function columnsOf(values, most, players) {
   return Object.fromEntries(
     workerData.names.map((name, i) => [name, values.subarray(i * most, i * most + players)])

@@ -3,52 +3,52 @@ import { inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
 
 /**
- * A game's reducer in a thread of its own, so that a game that throws or runs for ever stops alone.
- * A game can send messages by itself: nothing that comes from its thread is taken unchecked.
+ * A game's reducer, in its own thread: a game that throws or never returns stops alone. A game can post messages itself,
+ * so every message of the thread is checked.
  */
 
 const PROGRAM = new URL('reducer-thread.js', import.meta.url);
 
-/** Memory a game may use, in MiB. */
+/** Most memory of a game, in MiB. */
 const MEMORY = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16 };
 
-/** Milliseconds that a module may take to load, and a reduction. */
+/** Timeouts of the load of a module, and of a reduction, in milliseconds. */
 const LOAD_TIME = 10_000;
 const STEP_TIME = 1000;
 
-/** A time is counted in so many beats: one in which this process stood still is one beat, however long. */
+/** Number of timers that make one timeout. In a stall of this process, however long, only one of them expires. */
 const BEATS = 10;
 
-/** The longest text of a value, and of a game's memory, in bytes. */
+/** Longest text of a value, and of a game's memory, in bytes. */
 const TEXT = 65536;
 
-/** Why a thread says that its game has failed. */
+/** Reasons of a failure that a thread may report. */
 const WHY = ['threw', 'bad-value', 'not-loaded'];
 
-/** Characters of a message that is told, and of a frame of the stack; frames. */
+/** Longest reported message and frame of a stack, in characters; most frames. */
 const MESSAGE = 200;
 const FRAMES = 8;
 
 const isText = (text) => typeof text === 'string' && text.length <= TEXT;
 
-/** Players whose names are to be told with a value; what is no list of so many is none. */
+/** Most players in the `named` of a value. A longer list, or anything but a list of numbers, counts as empty. */
 const NAMED = 100;
 const namedIn = (named) =>
   Array.isArray(named) && named.length <= NAMED && named.every(Number.isSafeInteger) ? named : [];
 
-/** What a thread says that has made a value. */
+/** Returns whether a message of the thread is a result. */
 const isResult = ({ text, memory }) => isText(text) && (memory === undefined || isText(memory));
 
-/** What was thrown in words, which may be anything: null, a number, an object without a prototype. */
+/** Returns the message of a thrown value, which may be anything: null, a number, an object without a prototype. */
 const wordsOf = (thrown) =>
   typeof thrown?.message === 'string' ? thrown.message : inspect(thrown);
 
-/** The columns' first size, in players; it doubles. */
+/** Initial length of the columns, in players. It doubles as needed. */
 const PLAYERS = 64;
 
 /**
- * The frames of a stack that are in the game's own files, by their names in its folder:
- * `reduce (reduce.js:12:9)`. The path of the server on its disk stays secret.
+ * Returns the frames of a stack in the game's own files, with file names relative to its folder:
+ * `reduce (reduce.js:12:9)`. The server's path on its disk stays secret.
  *
  * @param {unknown} stack
  * @param {string} folder its URL
@@ -63,7 +63,7 @@ function framesOf(stack, folder) {
     .map((line) => line.replaceAll(folder, '').trim().replace(/^at /, '').slice(0, MESSAGE));
 }
 
-/** The first line of a message, with as little of those paths: Node says from where a file is missed. */
+/** Returns the first line of a message, without the server's paths: Node names the file whose import failed. */
 function shown(message, folder) {
   const [line] = message.split('\n');
   const games = folder.replace(/[^/]+\/$/, '');
@@ -74,7 +74,7 @@ function shown(message, folder) {
     .slice(0, MESSAGE);
 }
 
-/** Columns in memory that both threads see. */
+/** Makes columns in memory that both threads share. */
 function makeColumns(most, fields) {
   const bytes = Float64Array.BYTES_PER_ELEMENT * fields + Uint32Array.BYTES_PER_ELEMENT + 1;
   const shared = new SharedArrayBuffer(most * bytes);
@@ -103,11 +103,12 @@ export class Reducer {
 
   /**
    * @param {import('./games.js').Game} game
-   * @param {string} memory the game's, as JSON
+   * @param {string} memory the game's memory, as JSON
    * @param {object} told
    * @param {(result: {text: string, memory?: string, page?: unknown, over: boolean, named: number[]}) => void} told.value
    * @param {(failed: {why: string, message: string, at?: string, stack?: string[]}) => void} told.failed
-   *     once; it has ended by then. `at`: the file and line of its own where that was, `stack`: how it came there
+   *     called once; the reducer is closed by then. `at`: the file and line in the game's own code, `stack`: the frames
+   *     in its code
    */
   constructor(game, memory, { value, failed }) {
     const names = Object.keys(game.format.inputs);
@@ -119,7 +120,7 @@ export class Reducer {
     this.#worker = new Worker(PROGRAM, {
       workerData: { reduce: game.reduce, content: game.content, names, memory, most: TEXT },
       resourceLimits: MEMORY,
-      // Of the environment and the command line nothing is a game's.
+      // A game gets no environment variables and no options of the command line.
       env: {},
       execArgv: [],
       stdin: false
@@ -133,7 +134,7 @@ export class Reducer {
     this.#sendColumns = true;
   }
 
-  /** Whether the columns are new to the thread. */
+  /** Whether the thread does not have the current columns yet. */
   #sendColumns;
 
   /** Whether a reduction may begin. */
@@ -141,7 +142,7 @@ export class Reducer {
     return this.#ready && !this.#busy;
   }
 
-  /** What the game is about is other content now: the next reduction has it. @param {string} content as JSON */
+  /** Sets other content, for the next reduction. @param {string} content as JSON */
   renew(content) {
     this.#content = content;
   }
@@ -176,12 +177,12 @@ export class Reducer {
   }
 
   /**
-   * Begins a reduction; to be called when `idle`.
+   * Starts a reduction. To be called when `idle`.
    *
-   * @param {number} players how many there are at most
+   * @param {number} players most players
    * @param {(columns: {most: number, numbers: Uint32Array, fresh: Uint8Array, values: Float64Array}) => number} fill
-   *     puts their inputs there, and gives how many
-   * @param {object} now time, step, page, round, settings; `remember`: the memory is wanted
+   *     fills the columns with their inputs, and returns the number of players
+   * @param {object} now time, step, page, round, settings; `remember`: whether the result needs the memory
    */
   reduce(players, fill, now) {
     let { most } = this.#columns;
@@ -199,7 +200,7 @@ export class Reducer {
     this.#content = undefined;
   }
 
-  /** Ends the thread; nothing is told any more. */
+  /** Ends the thread. No callback is called any more. */
   close() {
     if (this.#closed) return undefined;
     this.#closed = true;

@@ -4,17 +4,17 @@ import { firstGame } from './games.js';
 import { Reducer } from './reducer.js';
 
 /**
- * One arena: its control, its game's reducer at the game's pace, and what both publish.
+ * One arena: its control, its game's reducer at the game's pace, and the two feeds that they publish.
  *
  *   panel ─▶ command ─▶ control ─▶ feed arena/{name}/control
  *   inputs (native) ─take─▶ reducer (a thread) ─▶ feed arena/{name}
  */
 
-/** How often players are told while no game runs, and a running game's memory is asked for, in milliseconds. */
+/** Intervals of publications while no game runs, and of requests for a running game's memory, in milliseconds. */
 const LOOK = 500;
 const REMEMBER = 1000;
 
-/** Problems of a publication that are the value's own: nested too deep, no JSON, larger than `--feed-bytes`. */
+/** Problems that the value itself causes: nested too deep, no JSON, larger than `--feed-bytes`. */
 const UNFIT = ['bad-value', 'feed-too-large'];
 
 export class Room {
@@ -25,33 +25,33 @@ export class Room {
   #reducer;
   #timer;
   #look;
-  /** When the next reduction is due, when the round began, and when the last one was. */
+  /** Times of performance.now(): when the next reduction is due, the round began, the last reduction started. */
   #due = 0;
   #began = 0;
   #last = 0;
   #remembered = 0;
-  /** The page that the reduction was given which is under way. */
+  /** The page that the last reduction got. */
   #asked;
   #memory = '{}';
   /**
-   * What was reduced last, as JSON, whose names are told with it, and when in the round; and what is published, without
-   * its time.
+   * The last value, as JSON; the numbers of the players whose names are published with it; its time in the round, in
+   * milliseconds; and the published text without its time.
    */
   #value = 'null';
   #named = [];
   #time = 0;
   #published = '';
-  /** The control was not published. */
+  /** Whether the last publication of the control failed. */
   #unsaid = false;
   #publishing = false;
-  /** For what a reduced feed was not published last. */
+  /** The problem of the last publication of the reduced feed. */
   #unpublished;
   #telling = Promise.resolve();
   #stale = false;
   #reductions = 0;
   #stopped = 0;
   #closed = false;
-  /** The last run's inputs are of another game. */
+  /** Whether the inputs of the last run belong to another game. */
   #inputsAnew = false;
 
   /**
@@ -61,12 +61,12 @@ export class Room {
    * @param {object} parts.native the native arena
    * @param {Map<string, import('./games.js').Game>} parts.games
    * @param {number} parts.mostRate --arena-rate
-   * @param {boolean} parts.tried whether its author tries the game alone
+   * @param {boolean} parts.tried whether `sprites play` runs the game
    * @param {(key: string, text: string) => Promise<object>} parts.publish
-   * @param {(what: object) => boolean} parts.keep notes what the next run needs
-   * @param {import('./names.js').Names} parts.names of its players
-   * @param {(game: string) => string | undefined} parts.contentOf what a game is about here, as JSON; undefined: what
-   *     its own content.json says
+   * @param {(what: object) => boolean} parts.keep notes the state for the next run
+   * @param {import('./names.js').Names} parts.names the names of its players
+   * @param {(game: string) => string | undefined} parts.contentOf returns the host's content of a game, as JSON;
+   *     undefined: its own content.json counts
    * @param {import('pino').Logger} parts.log
    */
   constructor({ name, number, ...parts }) {
@@ -93,7 +93,7 @@ export class Room {
     return this.#reductions;
   }
 
-  /** How often a game was stopped since it failed. */
+  /** Number of games that were stopped because they failed. */
   get stopped() {
     return this.#stopped;
   }
@@ -102,7 +102,7 @@ export class Room {
     return this.#parts.games.get(this.#control.game);
   }
 
-  /** Every player's inputs begin at their `start`; those that wait are of what was before. */
+  /** Resets the inputs of all players to their `start`. Waiting inputs belong to the game or round before. */
   #setFields() {
     const inputs = Object.entries(this.#game?.format.inputs ?? {});
     this.#parts.native.setFields(
@@ -112,10 +112,10 @@ export class Room {
   }
 
   /**
-   * Does what the panel says.
+   * Runs a command of the panel.
    *
-   * @param {object} members as readCommand gives it
-   * @returns {Promise<object>} what publishing the control answers
+   * @param {object} members from readCommand
+   * @returns {Promise<object>} the answer to the publication of the control
    * @throws {import('../base/refusal.js').Refusal} and nothing is changed
    */
   async command(members) {
@@ -124,7 +124,7 @@ export class Room {
     return this.#become(command(this.#control, members, games, mostRate));
   }
 
-  /** Takes a new control: begins or ends what it says, and publishes it. */
+  /** Sets a new control: starts or ends a round accordingly, and publishes the control. */
   #become(next) {
     const before = this.#control;
     this.#control = next;
@@ -145,7 +145,7 @@ export class Room {
     return this.#say();
   }
 
-  /** Publishes the control; what fails is tried again when players are told. */
+  /** Publishes the control. The timer of `start` retries a failed publication. */
   async #say() {
     this.#unsaid = false;
     const said = await this.#parts.publish(
@@ -156,19 +156,19 @@ export class Room {
     return said;
   }
 
-  /** A control that the arena itself has changed; no caller waits for its publication. */
+  /** Changes the control by the arena itself. No caller waits for its publication. */
   async #change(change) {
     const { problem } = await this.#become({ ...this.#control, ...change });
     if (problem !== undefined)
       this.#parts.log.error({ arena: this.#name, problem }, 'a control is not published');
   }
 
-  /** Whether a round of this game runs. */
+  /** Returns whether a round of this game runs. */
   plays(game) {
     return this.#control.running && this.#control.game === game;
   }
 
-  /** The games' files have changed. Of a game that is tried a round begins, also after a fault. */
+  /** Applies changed files of games. In `sprites play` a new round begins, also after a failure. */
   renew() {
     if (this.#game === undefined || this.#game.version === this.#control.version) return;
     const { games, mostRate, tried } = this.#parts;
@@ -176,33 +176,33 @@ export class Room {
     this.#change(tried ? command(next, { running: true }, games, mostRate) : next);
   }
 
-  // ---- Names, and what a game is about
+  // ---- Names, and a game's content
 
-  /** What the players call themselves. */
+  /** The names of the players. */
   get names() {
     return this.#parts.names;
   }
 
-  /** Changes them. @param {(names: import('./names.js').Names) => string} change @returns {string} what `change` does */
+  /** Changes names. @param {(names: import('./names.js').Names) => string} change @returns {string} its result */
   rename(change) {
     const outcome = change(this.names);
     this.#tell();
     return outcome;
   }
 
-  /** @param {string} game one that there is @returns {string} what it is about, as JSON */
+  /** @param {string} game the name of a known game @returns {string} its content, as JSON */
   content(game) {
     return this.#parts.contentOf(game) ?? this.#parts.games.get(game).content;
   }
 
-  /** Other content of a game: a round of it goes on with that. */
+  /** Gives a running round of a game its new content. */
   contentChanged(game) {
     if (this.plays(game)) this.#reducer?.renew(this.content(game));
   }
 
   // ---- Reducing
 
-  /** A round begins, or goes on where the last run of the server was. */
+  /** Starts a round, or continues that of the server's last run. */
   #begin() {
     const now = performance.now();
     this.#began = now - this.#time;
@@ -217,9 +217,9 @@ export class Room {
     this.#wait();
   }
 
-  /** A game is stopped that does what none should. */
+  /** Stops a game that has failed. */
   #fail(game, failed) {
-    // It may have come to be known in two ways: by a value that no feed takes, and by the next one.
+    // A failure may be reported twice: for a value that can't be published, and for the next value.
     if (this.#control.failed !== null) return;
     this.#end();
     this.#stopped += 1;
@@ -236,14 +236,14 @@ export class Room {
   #wait() {
     clearTimeout(this.#timer);
     const now = performance.now();
-    // A late round does not catch up.
+    // Late reductions are not made up for.
     this.#due = Math.max(this.#due + 1000 / this.#control.pace, now);
     this.#timer = setTimeout(() => this.#step(), this.#due - now);
   }
 
   #step() {
     this.#wait();
-    // A value that is still being published is older than the next: that waits for its turn.
+    // Skips this reduction while the last one runs, or its value is being published.
     if (!this.#reducer.idle || this.#publishing) return;
     const now = performance.now();
     const { page, round, settings } = this.#control;
@@ -260,7 +260,7 @@ export class Room {
     this.#last = now;
   }
 
-  /** A reducer has given back a value. */
+  /** Stores and publishes a reducer's result. */
   #take({ text, memory, page, over, named }) {
     this.#value = text;
     this.#named = named;
@@ -269,7 +269,7 @@ export class Room {
       this.#keep();
     }
     this.#tell();
-    // Where the panel has turned the page meanwhile, the game has not seen that yet.
+    // If the panel has changed the page since the reduction began, the panel's page counts.
     const turns =
       this.#asked === this.#control.page &&
       page !== this.#asked &&
@@ -281,10 +281,10 @@ export class Room {
 
   // ---- Publishing
 
-  /** Publishes the reduced feed if there is something new in it. */
+  /** Publishes the reduced feed, unless only its time has changed. */
   async #tell() {
     if (this.#closed) return;
-    // One at a time; the last of what has come meanwhile comes next.
+    // One publication at a time. The newest value follows it; values in between are conflated.
     this.#stale = this.#publishing;
     if (this.#publishing) return;
     const { game, round, page } = this.#control;
@@ -309,7 +309,7 @@ export class Room {
     if (this.#stale) this.#tell();
   }
 
-  /** What no feed takes was the game's to see to; what the server can't do is said once, and tried again. */
+  /** Stops a game whose value can't be published. Logs any other problem once; the next `#tell` retries. */
   #unpublishable({ game, round, value }, problem, detail) {
     if (UNFIT.includes(problem)) {
       if (this.#value === value) this.#value = 'null';
@@ -320,7 +320,9 @@ export class Room {
   }
 
   /**
-   * Publishes what there is, and goes on with what the last run has left.
+   * Publishes both feeds, and continues the round of the last run.
+   *
+   * @throws {Error} if the control can't be published
    */
   async start() {
     this.#look = setInterval(() => {
@@ -339,7 +341,7 @@ export class Room {
 
   // ---- From one run to the next
 
-  /** Notes what the next run needs; it is written with the turn in which it is published. */
+  /** Notes the state for the next run. The journal gets it with the turn in which it is published. */
   #keep() {
     this.#parts.keep({
       control: this.#control,
@@ -352,14 +354,14 @@ export class Room {
   }
 
   /**
-   * Takes over what the last run has noted; before its players are there.
+   * Restores the notes of the last run. To be called before its players are restored.
    *
    * @param {object} kept
    */
   restore({ control, inputs, memory, value, named = [], time }) {
     const { games, mostRate } = this.#parts;
     const game = games.get(control.game);
-    // A game that has been taken away, or that takes other inputs now, begins anew.
+    // A removed game, or one with other inputs now, starts in the lobby.
     const same = JSON.stringify(game?.format.inputs ?? {}) === JSON.stringify(inputs);
     if (control.game !== null && (game === undefined || !same)) {
       this.#control = lobby(game ?? firstGame(games), mostRate, control.round);
@@ -367,7 +369,7 @@ export class Room {
       const { version, settings } = renewed(control, game, mostRate);
       const page = game?.format.pages.includes(control.page) ? control.page : 'lobby';
       const rate = Math.min(control.rate, mostRate);
-      const { begun = control.round > 0 } = control; // Earlier versions have kept none.
+      const { begun = control.round > 0 } = control; // Notes of earlier versions have no `begun`.
       this.#control = { ...control, begun, version, settings, page, rate };
       this.#value = value;
       this.#named = named;
@@ -378,13 +380,13 @@ export class Room {
     this.#setFields();
   }
 
-  /** The players of the last run are there. */
+  /** Restores what needs the players of the last run. To be called after they are restored. */
   settled() {
     this.names.restore();
     if (this.#inputsAnew) this.#setFields();
   }
 
-  /** @returns {Promise<void>} when nothing of it is under way any more */
+  /** Ends the round. @returns {Promise<void>} resolves when the last publication has ended */
   async close() {
     this.#closed = true;
     clearInterval(this.#look);

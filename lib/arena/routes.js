@@ -6,24 +6,24 @@ import { NAME_BYTES } from './names.js';
 import { Refusal } from '../base/refusal.js';
 
 /**
- * The arena's routes: joining, playing and leaving, names, and what there is to play. The native front
- * door answers inputs itself and alike (native/arena/arena.h).
+ * The arena's routes: join, input, leave, names, content, status, games and arenas. The native front door answers
+ * inputs itself, with the same answers (native/arena/arena.h).
  */
 
-/** The largest input, in bytes: as in native/arena/input_reader.h. */
+/** Largest input, in bytes, as in native/arena/input_reader.h. */
 const INPUT_BYTES = 512;
 
 /**
  * @param {object} parts
  * @param {import('./arena.js').Arena} parts.arena
  * @param {Map<string, import('./games.js').Game>} parts.games
- * @param {() => object | Promise<object>} parts.whole what the admin port's GET /status answers
+ * @param {() => object | Promise<object>} parts.whole returns the answer to GET /status of the admin port
  * @param {object} parts.tools of lib/http/routes.js
- * @returns {[string, object][]} as the routes there: by how many segments, the functions that answer, by method
+ * @returns {[string, object][]} like the routes there: first segment and number of segments; the handlers by method
  */
 export function arenaRoutes({ arena, games, whole, tools }) {
   const { authorize, mayJoin, readBody, readNumber, json, nothing } = tools;
-  /** By which a panel tells that the server has started anew. */
+  /** Id of this run. It shows a panel that the server has restarted. */
   const run = randomUUID();
 
   async function join(request) {
@@ -51,7 +51,7 @@ export function arenaRoutes({ arena, games, whole, tools }) {
     return nothing();
   }
 
-  /** `names/7`, whether a name is put away, and `content/quiz`, what a game is about. */
+  /** Answers PUT `names/7`, which hides or shows a name, and PUT `content/quiz`, which sets a game's content. */
   async function put(request) {
     const [, name, what, which] = request.path;
     if (what !== 'names' && what !== 'content') throw new Refusal('not-found');
