@@ -8,8 +8,8 @@ import { CONTENT_BYTES, readContent } from './content.js';
 import { readFormat } from './format.js';
 
 /**
- * The games, found at the start. Each game is a folder with `inputs.json`, `reduce.js`, `phone.js` and `field.js`, which
- * README.md describes. The folder of `--games` is checked for changes all the time.
+ * The games, found at the start. Each game is a folder with `inputs.json`, `reduce.js`, `phone.js` and `field.js`.
+ * README.md describes them. The folder of `--games` is checked for changes all the time.
  */
 
 /** Folder of the games that come with the server. */
@@ -198,7 +198,7 @@ async function lookOf({ games, play }) {
 
 /**
  * Loads changes in the folder of `--games`, when two looks have seen the same files. A game whose round runs is loaded
- * after the round. A folder with a mistake is logged, and all games stay as they were. The game of a removed folder stays.
+ * after the round. A folder with a mistake is logged, and all games stay as they were. A removed folder's game stays.
  *
  * The folder is polled. Rejected: the system's notifications, since no watch of nested folders, also on network file
  * systems, works everywhere. A look costs some dozen system calls in another thread.
@@ -268,8 +268,8 @@ export function watchGames({ options, games, isPlayed, changed, log }) {
 }
 
 /**
- * Returns the game with which an arena starts: the first by name without panel.js. A game with panel.js, such as `load`,
- * is a tool for the holder of the token, and not for a room that waits to play.
+ * Returns the game with which an arena starts: the first by name without panel.js. A game with panel.js, as `load`, is
+ * a tool for the holder of the token, and not for a room that waits to play.
  *
  * @param {Map<string, Game>} games at least one
  * @returns {Game}

@@ -6,8 +6,8 @@ import { checkFor, readJson } from './body.js';
  *
  *   name/hall/7  ─▶  {"player":"<id>","name":"Ada","away":false}      one note (native/store/shelf.h)
  *
- * A name outlives its player, so that a podium can still show it. At most twice --arena-players names are kept: when there
- * is no room, the names of all players that have left are removed.
+ * A name outlives its player, so that a podium can still show it. At most twice --arena-players names are kept: when
+ * there is no room, the names of all players that have left are removed.
  */
 
 /** Prefix of the notes' names. */

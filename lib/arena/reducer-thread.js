@@ -31,8 +31,8 @@ function textOf(value, what) {
 }
 
 /**
- * Returns the place of a syntax error in reduce.js, as a frame of a stack; undefined if it is not found. The error of an
- * import has no line; `node --check` has one, and runs none of the code.
+ * Returns the place of a syntax error in reduce.js, as a frame of a stack; undefined if it is not found. The error of
+ * an import has no line; `node --check` has one, and runs none of the code.
  */
 function frameOfSyntax(url) {
   const args = ['--input-type=module', '--check', '-'];

@@ -3,8 +3,8 @@ import { inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
 
 /**
- * A game's reducer, in its own thread: a game that throws or never returns stops alone. A game can post messages itself,
- * so every message of the thread is checked.
+ * A game's reducer, in its own thread: a game that throws or never returns stops alone. A game can post messages
+ * itself, so every message of the thread is checked.
  */
 
 const PROGRAM = new URL('reducer-thread.js', import.meta.url);
@@ -107,8 +107,8 @@ export class Reducer {
    * @param {object} told
    * @param {(result: {text: string, memory?: string, page?: unknown, over: boolean, named: number[]}) => void} told.value
    * @param {(failed: {why: string, message: string, at?: string, stack?: string[]}) => void} told.failed
-   *     called once; the reducer is closed by then. `at`: the file and line in the game's own code, `stack`: the frames
-   *     in its code
+   *     called once; the reducer is closed by then. `at`: the file and line in the game's own code, `stack`: its frames
+   *     there
    */
   constructor(game, memory, { value, failed }) {
     const names = Object.keys(game.format.inputs);

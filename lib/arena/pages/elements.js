@@ -1,6 +1,11 @@
-/** Elements, made by script: the pages' Content-Security-Policy lets none be written into them as text. */
+/**
+ * Elements, made by script. No text is parsed as HTML, since names of players are untrusted; and the pages'
+ * Content-Security-Policy forbids inline scripts and styles.
+ */
 
 /**
+ * Makes an element.
+ *
  * @param {string} tag a `button` submits nothing unless its attributes say so
  * @param {object} [how]
  * @param {string} [how.className]
@@ -20,29 +25,29 @@ export function make(tag, { className = '', text = '', attributes = {}, into } =
 }
 
 /**
- * A game's own style sheet, beside its module: `style(import.meta.url)` is its `style.css`.
+ * Loads a game's own style sheet, beside its module: `style(import.meta.url)` loads its `style.css`.
  *
  * @param {string} module its URL
- * @returns {HTMLElement} to be removed when the game ends
+ * @returns {HTMLElement} its `link`, to be removed when the game ends
  */
 export function style(module) {
   const href = new URL('style.css', module).href;
   return make('link', { attributes: { rel: 'stylesheet', href }, into: document.head });
 }
 
-/** Puts a text where another one is; the same one is left alone, so that no screen reader repeats it. */
+/** Sets an element's text. Leaves an equal text alone, so that no screen reader repeats it. */
 export function put(element, text) {
   const words = String(text);
   if (element.textContent !== words) element.textContent = words;
 }
 
 /**
- * Figures, each with its words: a `div` of `dt` and `dd` in a list of definitions.
+ * Adds figures to a list of definitions: a `div` with title (`dt`) and value (`dd`) for each.
  *
  * @template Look
  * @param {HTMLElement} list a `dl`
- * @param {[string, (look: Look) => string|number][]} shown the words, and how the figure is found in a look; one of NaN is a dash
- * @returns {(look: Look) => void} shows them
+ * @param {[string, (look: Look) => string|number][]} shown title, and function of the value; NaN shows a dash
+ * @returns {(look: Look) => void} shows the values of a look
  */
 export function figures(list, shown) {
   const values = shown.map(([title]) => {
@@ -58,31 +63,31 @@ export function figures(list, shown) {
   };
 }
 
-/** Says whether a button can do something now. Not by `disabled`: that would take the focus away. */
+/** Enables or disables a button, by aria-disabled. Rejected: `disabled`, which would take the focus away. */
 export const allow = (button, isAllowed) => button.setAttribute('aria-disabled', !isAllowed);
 
-/** The colors that were asked for, until others hold: no frame asks the style again. */
+/** Cache of colors, so that frames don't read the computed style. Cleared when the color scheme changes. */
 const known = new Map();
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => known.clear());
 
-/** @returns {(name: string) => string} the page's colors, by their custom property's name */
+/** @returns {(name: string) => string} returns a color of the page by the name of its custom property */
 export function palette() {
   return (name) => {
     if (known.has(name)) return known.get(name);
     const style = getComputedStyle(document.documentElement);
     const color = style.getPropertyValue(`--${name}`).trim();
-    if (color !== '') known.set(name, color); // Else the style sheet is not there yet.
+    if (color !== '') known.set(name, color); // Empty: the style sheet has not loaded yet.
     return color;
   };
 }
 
 /**
- * A canvas that fills an element, in the screen's own pixels.
+ * Adds a canvas that fills an element, in device pixels, at most two per CSS pixel.
  *
  * @param {HTMLElement} root
- * @param {string} label what it shows, for screen readers
+ * @param {string} label its content, for screen readers
  * @returns {{canvas: HTMLElement, fit: () => {ctx: CanvasRenderingContext2D, width: number, height: number}}}
- *     `fit` is called before each drawing: sizes in CSS pixels
+ *     `fit` is to be called before each drawing: it clears the canvas, and returns its size in CSS pixels
  */
 export function canvasIn(root, label) {
   const canvas = make('canvas', { attributes: { role: 'img', 'aria-label': label }, into: root });

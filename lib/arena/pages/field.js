@@ -3,11 +3,11 @@ import { arenaName, base, describeGame, GameStage, Room, stayAwake } from './roo
 import { drawSticker } from '../page/pictures.js';
 import { addressesOf, drawQr } from '../page/qr.js';
 
-/** The big screen: the game at the screen's rate, how to join, and how many play. */
+/** The big screen: the game at the screen's frame rate, the address to join, and the number of players. */
 
 const $ = (id) => document.getElementById(id);
 
-/** What stands below the number of players, where it is not `play`. */
+/** Words below the number of players, where they are not `play`. */
 const WORDS = { 0: 'Nobody yet', 1: 'plays' };
 
 let control = null;
@@ -51,7 +51,7 @@ function count(now) {
   put($('count'), text);
   $('count').classList.toggle('long', text.length > 3);
   $('count').classList.remove('bump');
-  void $('count').offsetWidth; // So that the animation begins anew.
+  void $('count').offsetWidth; // Restarts the animation.
   $('count').classList.add('bump');
 }
 
@@ -64,7 +64,7 @@ function stateWords() {
 
 const pauseWords = () => (control.begun ? 'The round is over' : 'It begins soon');
 
-/** What lies over a game that shows nothing of it itself. */
+/** Returns the text over a game: nobody plays; or, on the game's first page, no round runs. */
 function ribbonWords({ pages = [] }) {
   if (isLobby() || control.failed) return '';
   if (control.running) return players === 0 ? 'Nobody plays yet: scan to join' : '';
@@ -91,7 +91,7 @@ async function words() {
   put($('count-words'), WORDS[players] ?? 'play');
   const now = control;
   const game = await describeGame(now);
-  if (now !== control) return; // The list has come late.
+  if (now !== control) return; // The control has changed meanwhile.
   const { title, about } = game;
   put($('heading'), title || arenaName());
   put($('title'), title || arenaName());
@@ -114,7 +114,7 @@ async function invite() {
   $('code').dataset.url = href;
 }
 
-/** An address breaks before its path, before a dot, or nowhere. */
+/** Returns the lines of an address. It may break before its path and before dots only. */
 function addressLines(host, pathname) {
   return [host.split(/(?=\.)/), [pathname]].map((parts) => {
     const line = make('span');
@@ -126,7 +126,7 @@ function addressLines(host, pathname) {
   });
 }
 
-/** Where a name is too long for the line all the same, its letters are smaller. */
+/** Makes the letters of an address smaller if it is still too long for its line. */
 function fitAddress() {
   const address = $('address');
   address.style.fontSize = '';
@@ -149,7 +149,7 @@ function toggleFull() {
   const done = document.fullscreenElement
     ? document.exitFullscreen()
     : document.documentElement.requestFullscreen();
-  done.catch(() => {}); // The browser does not want to: the page stays as it is.
+  done.catch(() => {}); // The browser refuses: the page stays as it is.
 }
 
 stayAwake();

@@ -2,14 +2,17 @@ import { put } from './elements.js';
 import { ask, pause } from './room.js';
 import { read, write } from '../page/store.js';
 
-/** The name that a phone has on the big screen: asked once, kept by the browser, told to the server for each player. */
+/**
+ * The name of a phone on the big screen. The page asks for it once, the browser's storage keeps it, and the page sends
+ * it to the server for each new player.
+ */
 
 const KEY = 'sprites.name';
 
-/** Characters of a name, as in lib/arena/names.js: some take two of a field's. */
+/** Longest name, in code points, as in lib/arena/names.js. A code point may be two characters of an input field. */
 const MOST = 24;
 
-/** Milliseconds until a name is told again that the server did not take just then: once more as long each time. */
+/** Delay before the first retry, in milliseconds, by which each further delay grows; and most attempts. */
 const AGAIN = 2000;
 const TIMES = 5;
 
@@ -17,7 +20,7 @@ export class Naming {
   #at;
   #name = String(read('localStorage', KEY) ?? '');
   #isAsked = this.#name === '';
-  /** Where it was told last, and what. */
+  /** URL for the player's name; and the name that the server has accepted there. */
   #url;
   #told = '';
   #turn = 0;
@@ -39,17 +42,17 @@ export class Naming {
     this.#show();
   }
 
-  /** What stands in the field, as the server takes it. */
+  /** The text of the input field, with spaces normalized as on the server. */
   get #written() {
     return this.#at('name').value.trim().replace(/\s+/g, ' ');
   }
 
-  /** Shows the question where it is wanted: in the lobby, or with the result. @param {HTMLElement} section */
+  /** Moves the question for the name to the lobby or the result. @param {HTMLElement} section */
   moveTo(section) {
     if (this.#at('who').parentElement !== section) section.append(this.#at('who'));
   }
 
-  /** There is a player, perhaps another one than before. @param {string} url where to POST its name */
+  /** Sends the name of a player, which may be a new one. @param {string} url where to POST the name */
   tell(url) {
     const isSame = url === this.#url;
     this.#url = url;
@@ -65,7 +68,7 @@ export class Naming {
     return this.#send(name);
   }
 
-  /** Tells the server; a name that it takes is kept, one that it refuses is said. */
+  /** Sends a name to the server. Stores an accepted name, and shows why another is refused. */
   async #send(name) {
     const turn = ++this.#turn;
     const headers = { 'Content-Type': 'text/plain;charset=UTF-8' }; // needs no preflight
@@ -85,10 +88,10 @@ export class Naming {
   #be(name) {
     this.#name = name;
     this.#told = name;
-    // For another player it is told while the next one is being written.
+    // The name of a new player may be sent while another name is being typed.
     this.#isAsked = this.#written !== name;
     put(this.#at('name-wrong'), '');
-    write('localStorage', KEY, name); // Where that is switched off, the next tab asks again.
+    write('localStorage', KEY, name); // Without storage the next tab asks again.
     const hadFocus = this.#at('naming').contains(document.activeElement);
     this.#show();
     if (hadFocus && !this.#isAsked) this.#at('name-change').focus();

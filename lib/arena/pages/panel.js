@@ -2,9 +2,9 @@ import { figures, make, put } from './elements.js';
 import { arenaName, ask, base, GameStage, listGames, Room } from './room.js';
 import { read, write } from '../page/store.js';
 
-/** The names on the panel: a click puts one away, or brings it back. */
+/** The names on the panel: a click hides a name, or shows it again. */
 
-/** Names that are shown: those on the screen first, then the newest. */
+/** Most names in the list. The names on the big screen come first, then the newest. */
 const MOST = 200;
 
 class NamesList {
@@ -13,7 +13,7 @@ class NamesList {
   #shown = new Set();
   #isLate = false;
 
-  /** What the list is of; 0: nothing yet. */
+  /** Version of the names; 0 before the first answer. */
   version = 0;
 
   /**
@@ -28,7 +28,7 @@ class NamesList {
     });
   }
 
-  /** @param {{version: number, names?: {number: number, name: string, away: boolean}[]}} look as the server says */
+  /** @param {{version: number, names?: {number: number, name: string, away: boolean}[]}} look the server's answer */
   show({ version, names }) {
     this.version = version;
     this.#names = names ?? this.#names;
@@ -46,7 +46,7 @@ class NamesList {
   }
 
   #draw() {
-    // A finger that is on a name would let go on another one, or on none.
+    // During a press, a redraw would move another name, or none, under the finger.
     this.#isLate = this.#root.querySelector(':active') !== null;
     if (this.#isLate) return;
     const first = ({ number }) => (this.#shown.has(number) ? 1 : 0);
@@ -69,13 +69,13 @@ class NamesList {
   }
 }
 
-/** The server's counts as figures: what has happened each second since the last look. */
+/** The server's counts as figures, some of them as rates per second since the last look. */
 
 const MEGABYTE = 2 ** 20;
 
 const whole = (value) => Math.round(value).toLocaleString('en');
 
-/** What is shown: its words, and how it is found in a look and the difference to the one before. */
+/** The figures: title, and function of the text. `each` returns a count's growth per second. */
 const SHOWN = [
   ['Players here', ({ players }) => whole(players)],
   ['Inputs a second', ({ each }) => whole(each('inputs'))],
@@ -87,8 +87,8 @@ const SHOWN = [
 
 /**
  * @param {HTMLElement} list of definitions
- * @returns {(status: object, look: {players: number, now: number}) => void} is told what the server says, of the players
- *     of this arena, and when, in ms
+ * @returns {(status: object, look: {players: number, now: number}) => void} shows the server's status, the players of
+ *     this arena, and the time of the look, in ms
  */
 function counts(list) {
   const show = figures(list, SHOWN);
@@ -102,7 +102,7 @@ function counts(list) {
   };
 }
 
-/** The panel: says what is played, with the publisher's token. What it shows is what the control feed says. */
+/** The panel: sends commands with the publisher's token, and shows the value of the control feed. */
 
 const $ = (id) => document.getElementById(id);
 
@@ -112,7 +112,7 @@ const name = arenaName();
 const controlUrl = new URL(`feed/arena/${name}/control`, base);
 const arenaUrl = (path) => new URL(`arena/${name}/${path}`, base);
 
-/** What the control feed says, and what commands say that it does not say yet. */
+/** The value of the control feed; and the members of commands that the feed does not have yet. */
 let control = null;
 let ahead = {};
 let players = 0;
@@ -121,7 +121,7 @@ let isOut = false; // the last look got no answer
 let token = String(read('sessionStorage', KEY) ?? '');
 const showCounts = counts($('figures'));
 
-/** What a game has for the panel itself: its panel.js, where it has one. */
+/** Shows the game's panel.js, if it has one. */
 let hasPanel = () => false;
 const stage = new GameStage({
   file: 'panel.js',
@@ -189,10 +189,10 @@ $('token-form').addEventListener('submit', async (event) => {
 });
 $('forget').addEventListener('click', () => forget(''));
 
-/** What an answer says is wrong. */
+/** Returns the error of an answer, in words. */
 const wrongIn = (json) => json?.detail ?? json?.title ?? 'No contact with the server. Try again.';
 
-/** Looks at the counts. @returns {Promise<boolean>} whether the token is good */
+/** Fetches the counts and shows them. @returns {Promise<boolean>} whether the token is valid */
 async function look() {
   if (token === '') return false;
   const used = token;
@@ -205,7 +205,7 @@ async function look() {
   }
   if (status === 401) forget('This token is not one of the server’s.');
   else if (status === 200) showLook(json, performance.now());
-  // Of a server that is busy or starts anew: the token may be good, and what is shown stays.
+  // The server may be busy or restarting: the token may be valid, and the page stays as it is.
   else put($('token-wrong'), wrongIn(json));
   return status === 200;
 }
@@ -221,12 +221,12 @@ function showLook(status, now) {
 async function keepLooking() {
   if (!$('main').hidden) {
     if (await look()) await lookAtNames();
-    if ($('games').childElementCount === 0) show(); // The list of them has not come yet.
+    if ($('games').childElementCount === 0) show(); // The list of games has not come yet.
   }
   setTimeout(keepLooking, LOOK);
 }
 
-// ---- what the players call themselves, and what a game is about
+// ---- names of players, and content of games
 
 const names = new NamesList($('names'), async (number, away) => {
   refuse(await change(`names/${number}`, JSON.stringify({ away })));
@@ -239,7 +239,7 @@ async function lookAtNames() {
   if (status === 200) names.show(json);
 }
 
-/** Changes something of the arena. @returns {Promise<string>} what is wrong, in words; empty: it is changed */
+/** Sends a change of the arena. @returns {Promise<string>} the error, in words; empty on success */
 async function change(path, body) {
   const headers = { ...bearer(), 'Content-Type': 'application/json' };
   const { status, json } = await ask(arenaUrl(path), { method: 'PUT', headers, body });
@@ -256,12 +256,12 @@ const contentOf = (game) => ({
 
 // ---- commands
 
-/** Members of the control feed's value that follow the hand at once, before the feed has them. */
+/** Members of the control that the panel shows at once, before the feed has them. */
 const AHEAD = ['pace', 'rate', 'settings'];
 
 const followsHand = (members) => Object.keys(members).every((name) => AHEAD.includes(name));
 
-/** A command on top of others: settings are added to. */
+/** Merges two commands. Settings are merged one by one. */
 const onTop = (before, members) => ({
   ...before,
   ...members,
@@ -270,10 +270,10 @@ const onTop = (before, members) => ({
   })
 });
 
-/** The control feed's value as it will be. */
+/** Returns the control with the members of commands that the feed does not have yet. */
 const expected = () => (control === null ? null : onTop(control, ahead));
 
-/** One command at a time, so that none overtakes another; what the hand does meanwhile goes as one. */
+/** The queue of commands. One is sent at a time, so that none overtakes another. Slider moves that wait are merged. */
 const commands = { busy: false, waiting: [] };
 
 /** @param {object} members of the control feed's value */
@@ -299,7 +299,7 @@ async function send(members) {
   if (status === 401) return forget('This token is no longer one of the server’s.');
   refuse(wrongIn(json));
   ahead = {};
-  show(); // What the control feed says holds.
+  show(); // Back to the values of the control feed.
 }
 
 function refuse(wrong) {
@@ -309,7 +309,7 @@ function refuse(wrong) {
 
 $('go').addEventListener('click', () => command({ running: !control?.running }));
 
-/** A row of buttons, of which one is chosen; they are made anew only when they are others. */
+/** Shows a row of buttons, one of them chosen. Makes new buttons only if the choices have changed. */
 function chips(root, choices, chosen, choose) {
   if (root.dataset.choices !== String(choices)) {
     root.dataset.choices = choices;
@@ -325,7 +325,7 @@ function chips(root, choices, chosen, choose) {
   }
 }
 
-/** A slider sends its value when it is let go, and follows the feed when it is not held. */
+/** Makes a slider send its value when it is released. `place` sets it to the feed's value while it is not held. */
 function slide(input, output, send) {
   input.addEventListener('input', () => put(output, input.value));
   input.addEventListener('change', () => send(Number(input.value)));
@@ -340,19 +340,19 @@ function place(input, output, value) {
 slide($('pace'), $('pace-value'), (pace) => command({ pace }));
 slide($('rate'), $('rate-value'), (rate) => command({ rate }));
 
-/** What the settings of the game that is chosen may be. */
+/** Ranges of the settings of the chosen game; and functions that update its sliders. */
 let settings = {};
 let sliders = [];
 
 /**
- * A slider for a setting of the game, which follows it until there is another game.
+ * Adds a slider for a setting of the game. It follows the setting until another game is chosen.
  *
  * @param {HTMLElement} into
  * @param {string} key
  */
 function slider(into, key) {
   const { min, max, integer, title = key } = settings[key];
-  // Without `for` a label is that of its output.
+  // Without `for` the label would belong to the output.
   const id = `setting-${key}`;
   const how = { className: 'slide', text: title, attributes: { for: id } };
   const label = make('label', { ...how, into });
@@ -381,7 +381,7 @@ function showSettings(game) {
   for (const follow of sliders) follow();
 }
 
-// ---- what holds
+// ---- what is shown
 
 const WHY = {
   threw: 'its reducer threw',
@@ -414,7 +414,7 @@ async function show() {
   put($('state'), isOut ? 'No contact, trying again' : contact.words || 'Connected');
   const now = control;
   const games = await listGames(now?.version);
-  if (now !== control) return; // The list has come late.
+  if (now !== control) return; // The control has changed meanwhile.
   const game = games.find((one) => one.name === control?.game);
   const running = control?.running === true;
   document.body.dataset.running = running;
@@ -439,11 +439,11 @@ put($('heading'), upper(name));
 document.title = `Panel · ${name}`;
 $('to-field').href = new URL(`field/${name}`, base).href;
 $('to-play').href = new URL(`play/${name}`, base).href;
-// In the window of a game that is tried the panel stays where it is.
+// In the frames of `sprites play` the panel stays: its links open other tabs.
 if (self !== top) for (const id of ['to-field', 'to-play']) $(id).target = '_blank';
 
 show();
 if (token === '') askToken();
 else if (await look()) open();
-else if (token !== '') open(); // No contact just now: the looks go on.
+else if (token !== '') open(); // No contact now: the looks continue.
 keepLooking();

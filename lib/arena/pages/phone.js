@@ -14,32 +14,32 @@ import {
 } from './room.js';
 import { isHeld, read, write } from '../page/store.js';
 
-/** The phone: joins the arena, and shows the game's own control. */
+/** The phone: joins the arena, and shows the game's phone.js. */
 
 const $ = (id) => document.getElementById(id);
 
 const TOAST = 4000; // ms
 const KEY = `sprites.arena.${arenaName()}`;
 
-// ---- the player, kept by the tab, so that a reload is the same one; a duplicated tab is another
+// ---- the player: the tab's storage keeps it over a reload; a duplicated tab gets another player
 
 const found = read('sessionStorage', KEY);
 const isCopy = await isHeld(KEY, found?.number ?? null, () => player.number);
 const kept = (!isCopy && found) || {};
 
-/** With the player: what it has sent, and by which control. Until that has come it is what was found. */
+/** Stores the player with its newest input and the control; before the first control, with those found in storage. */
 function keep(self) {
   const has = control ? { control, input: player.newest } : kept;
   write('sessionStorage', KEY, self && { ...has, ...self });
 }
 
 let control = null;
-let shownNumber; // that the game was begun with
+let shownNumber; // the player's number with which the game was started
 let contact = { state: 'joining', words: '' };
 let shown = null; // the game
-let trouble = ''; // of the game, in words
-let left = null; // what the player's last state was about
-let isResting = false; // out of the game until the page is looked at again
+let trouble = ''; // the game's error, in words
+let left = null; // details of the player's last state
+let isResting = false; // out of the game until the page is visible again
 
 const player = new Player({
   ...byLink,
@@ -47,10 +47,10 @@ const player = new Player({
   kept,
   keep,
   onState(state, about) {
-    // Not every browser tells that the network is back: what hears it first wakes the other.
+    // Not every browser reports that the network is back: player and feeds wake each other.
     if (state === 'online' && left?.out) room.wake();
     left = { ...about, out: state === 'offline' };
-    // In a hidden page timers sleep longer than a lease: it would come and go all the time, and nobody plays there.
+    // In a hidden page timers may be slower than a lease: the player would join and expire again and again.
     isResting = about.why === 'unknown-player' && document.hidden;
     if (isResting) player.stop();
     if (state === 'online') naming.tell(player.nameUrl);
@@ -71,7 +71,7 @@ const stage = new GameStage({
     input: player.newest
   }),
   isNew: isNewRound,
-  // The lobby in the middle of a round only covers it: the server has its inputs still.
+  // During a round the lobby only covers the game: the server still has its inputs.
   nameOf: ({ page, running, game }) => (page === 'lobby' && !running ? null : game),
   onChange(game, why = '') {
     trouble = why;
@@ -81,7 +81,7 @@ const stage = new GameStage({
   }
 });
 
-/** In each round the server begins with every input at its start, and so does the phone. */
+/** Returns whether a new round begins, in which every input is at its start, as on the server. */
 function isNewRound(control, before) {
   const differs = (member) => control?.[member] !== before?.[member];
   return differs('game') || differs('version') || differs('round');
@@ -99,7 +99,7 @@ const room = new Room({
   },
   reduced(reduced) {
     stage.reduced(reduced);
-    if (isOver() && stage.result()) words(); // What is of the next round comes before its control.
+    if (isOver() && stage.result()) words(); // A value of the next round may come before its control, and is no result.
   },
   state(state, says) {
     if (state === 'online' && contact.state === 'offline') player.wake();
@@ -108,18 +108,18 @@ const room = new Room({
   }
 });
 
-/** A game begins when the player is known. */
+/** Shows the game of the control, once the player is known. */
 function showControl() {
   if (!control || player.number === undefined) return;
   const isOther = shownNumber !== undefined && shownNumber !== player.number;
   shownNumber = player.number;
   stage.control(control);
   if (!isOther) return;
-  player.forget(); // The game shows its start.
+  player.forget(); // The game shows the start values.
   stage.again();
 }
 
-// ---- what it says
+// ---- words
 
 const REASONS = {
   'arena-full': 'The game is full. You come in as soon as a player leaves.',
@@ -146,7 +146,7 @@ function stateWords() {
   return control.running ? 'You play' : 'The round is over';
 }
 
-/** Before a game's first round there is nothing to play either, whatever page is shown. */
+/** Returns whether the lobby is shown: also before a game's first round, on any page. */
 function isLobby() {
   return !control?.game || control.page === 'lobby' || !control.begun || trouble !== '';
 }
@@ -155,12 +155,12 @@ function isOver() {
   return !isLobby() && !control.running;
 }
 
-/** The result is in the reduced feed; a phone that shows nothing of it while it plays needn't be woken. */
+/** Watches the reduced feed for the result, and during a round only if the game shows its value. */
 function watchReduced() {
   room.watchReduced(isOver() || typeof shown?.value === 'function');
 }
 
-/** How the round has ended, in place of what it was played with. */
+/** Shows the result of a round instead of the game. */
 function showOver() {
   const over = isOver();
   const hadFocus = $('root').contains(document.activeElement);
@@ -198,7 +198,7 @@ async function words() {
   if (out) put($('out-words'), whyOut());
   const now = control;
   const { title, about } = await describeGame(now);
-  if (now !== control) return; // The list has come late.
+  if (now !== control) return; // The control has changed meanwhile.
   put($('heading'), title || arenaName());
   put($('title'), title);
   put($('about'), trouble || about || 'The next game begins soon.');
@@ -237,7 +237,7 @@ for (const event of ['online', 'offline']) {
     words();
   });
 }
-// Two fingers shall not zoom what one thumb plays with, also where the browser asks no style sheet: all else they may.
+// Prevents a zoom by two fingers on the thumb's control, also in browsers without touch-action. Elsewhere zoom works.
 document.addEventListener('gesturestart', (event) => {
   if (event.target.closest('.thumb')) event.preventDefault();
 });
@@ -255,7 +255,7 @@ addEventListener('pagehide', (event) => {
 addEventListener('pageshow', (event) => {
   if (!event.persisted) return;
   isResting = false;
-  player.start(); // If its lease has run out, it joins anew.
+  player.start(); // If its lease has ended, the player joins again.
 });
 
 player.start();

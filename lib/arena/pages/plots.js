@@ -4,39 +4,39 @@ import { make, palette, put } from './elements.js';
 import { isNumber, say, short } from './units.js';
 
 /**
- * Plots of something over time, by uPlot: one point a look, drawn anew where the colors or the width change.
- * The newest values stand above each plot as text, and what a plot shows is its label, for people who can't see it.
+ * Plots of values over time, by uPlot: one point per look. A plot is rebuilt when the colors or its width change. The
+ * newest values are above each plot as text, and its label describes it for people who can't see it.
  *
- * Nothing moves but the lines, once a look; that stays where less motion is wanted.
+ * Only the lines move, once per look, also with prefers-reduced-motion.
  */
 
-/** Points kept; of more every second one goes. */
+/** Most points in a plot. Above this, every second point is dropped. */
 const POINTS = 600;
 
 const FONT = '12px ui-rounded, system-ui, sans-serif';
 
-/** Room for a label at the left, and pixels between two below. */
+/** Width of the labels at the left, and least distance of two labels below, in CSS pixels. */
 const LEFT = 58;
 const APART = 56;
 
-/** Steps of an axis of bytes: whole megabytes. */
+/** Possible steps of an axis of bytes: whole megabytes. */
 const MEGABYTES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000].map(
   (one) => one * 2 ** 20
 );
 
-/** Labels of an axis: two values that are written alike have one, at the first. */
+/** Returns the labels of an axis: of equal neighbors, only the first stays. */
 const distinct = (labels) => labels.map((label, i) => (label === labels[i - 1] ? '' : label));
 
 const clock = (seconds) =>
   `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, '0')}`;
 
-/** The library's own style. */
+/** Loads the library's style sheet. */
 make('link', {
   attributes: { rel: 'stylesheet', href: new URL('../uplot.css', import.meta.url).href },
   into: document.head
 });
 
-/** A look's values over time, for all plots of a page. */
+/** The values of all looks, for all plots of a page. */
 export class Track {
   #names;
   #every = 1;
@@ -78,7 +78,7 @@ export class Track {
     this.#every *= 2;
   }
 
-  /** @returns {{now: ?number, least: ?number, most: ?number}} of one of them */
+  /** @returns {{now: ?number, least: ?number, most: ?number}} of the values of one name */
   of(name) {
     const known = this.values[name].filter(isNumber);
     const isEmpty = known.length === 0;
@@ -95,11 +95,11 @@ export class Track {
  * @property {string} id
  * @property {string} title
  * @property {'count'|'time'|'cores'|'bytes'} unit
- * @property {Array<{name: string, words: string, color: string, dashed?: boolean}>} series by the track's
- *     names; a color by its custom property
- * @property {number} [most] what the axis reaches at the least
- * @property {object} [time] how the time is written below, as an axis of uPlot's; by default as minutes and seconds
- * @property {number} [span] seconds that are shown, to the newest point; by default all there are
+ * @property {Array<{name: string, words: string, color: string, dashed?: boolean}>} series the track's names; colors
+ *     are names of custom properties
+ * @property {number} [most] least upper end of the axis of values
+ * @property {object} [time] options of uPlot's axis of time; by default minutes and seconds
+ * @property {number} [span] seconds shown, up to the newest point; by default all
  */
 
 /** One plot: a figure with its title, the newest values as text, and the lines. */
@@ -147,7 +147,7 @@ export class Plot {
     this.show();
   }
 
-  /** The lines' points, as uPlot has them. */
+  /** The points of the lines, in uPlot's form. */
   get #data() {
     return [this.#track.at, ...this.#kind.series.map(({ name }) => this.#track.values[name])];
   }
@@ -208,7 +208,7 @@ export class Plot {
     );
   }
 
-  /** Draws what the track has now, and says it. */
+  /** Draws the track's current values, and updates the texts. */
   show() {
     const { unit, title, series } = this.#kind;
     const parts = series.map(({ name, words }, i) => {

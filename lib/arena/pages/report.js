@@ -1,4 +1,4 @@
-/** What a panel makes a report with. It comes with the panel: a browser keeps the failure of a later import. */
+/** The modules that make a report. They load with the panel, since a browser caches the failure of a later import. */
 
 export { fill } from '../swarm/page-parts.js';
 export { contentOf } from '../swarm/report-body.js';

@@ -4,7 +4,7 @@ import { grantOfLink } from '../client/link-grant.js';
 import { globalTimers, ignoreFailure, Requests } from '../client/requests.js';
 import { read, write } from '../page/store.js';
 
-/** What every page of an arena knows: its name, its control feed, and which game is shown. */
+/** The common part of all pages of an arena: its name, its feeds, and the game that is shown. */
 
 /** @returns {string} the arena's name, from the page's path */
 export const arenaName = () => location.pathname.split('/').at(-1);
@@ -17,7 +17,7 @@ export const base = new URL('../', location.href).href;
 
 const requests = new Requests(globalThis.fetch, globalTimers(), DEFAULTS);
 
-/** Asks the server. @returns {Promise<{status: number, json?: any}>} status 0: no answer in time, or none of this server's */
+/** Sends a request. @returns {Promise<{status: number, json?: any}>} status 0: no answer in time, or an invalid one */
 export async function ask(url, init = {}) {
   try {
     return await requests.ask(url, init);
@@ -27,7 +27,7 @@ export async function ask(url, init = {}) {
   }
 }
 
-/** Why a page gets no answer, or a phone does not get in, where its link is the reason. */
+/** Words for the problems of the grant in a page's link. */
 export const INVITATIONS = {
   'grant-required': 'This game wants an invitation. Open the link you were given.',
   'bad-grant': 'Your invitation is not valid. Ask for a new link.',
@@ -35,7 +35,7 @@ export const INVITATIONS = {
   'not-granted': 'Your invitation does not let you in. Ask for another link.'
 };
 
-/** How it stands with the contact, in words; empty where a control is there. */
+/** Returns the state of the connection in words; empty if there is a control. */
 function contactWords({ state, why, control, problem }) {
   const invitation = INVITATIONS[why ?? problem];
   if (invitation !== undefined) return invitation;
@@ -45,8 +45,8 @@ function contactWords({ state, why, control, problem }) {
 }
 
 /**
- * Watches an arena. Only pages that show it watch the reduced feed: it has a version
- * some twenty times a second, and every one wakes all its watchers.
+ * Watches an arena. Pages watch the reduced feed only while they show it: it has some twenty versions a second, and
+ * each of them wakes all watchers.
  */
 export class Room {
   #feeds;
@@ -55,9 +55,11 @@ export class Room {
 
   /**
    * @param {object} on
-   * @param {(control: object|undefined) => void} on.control each new one; undefined: there is no such arena
+   * @param {(control: object|undefined) => void} on.control each new control; undefined without
+   *     such an arena
    * @param {(reduced: object) => void} on.reduced
-   * @param {(state: string, words: string) => void} on.state of the contact: `joining`, `online` or `offline`; empty words: all is well
+   * @param {(state: string, words: string) => void} on.state state of the connection, `joining`, `online` or
+   *     `offline`; the words are empty without trouble
    */
   constructor({ control, reduced, state }) {
     this.#onReduced = reduced;
@@ -69,7 +71,7 @@ export class Room {
     this.#feeds = new Feeds({
       ...byLink,
       base,
-      limits: { feedHold: 15 }, // A screen that all look at is not to stand still where a connection has died unseen.
+      limits: { feedHold: 15 }, // Seconds. Short: a silently dead connection must not freeze the big screen.
       onState: (to, { why }) => tell({ state: to, why })
     });
     this.#feeds.watch(`arena/${arenaName()}/control`, (value, { problem }) => {
@@ -80,12 +82,12 @@ export class Room {
     document.addEventListener('visibilitychange', () => document.hidden || this.wake());
   }
 
-  /** Trying now is worthwhile. */
+  /** Retries at once. */
   wake() {
     this.#feeds.wake();
   }
 
-  /** @param {boolean} wanted whether the reduced feed is */
+  /** @param {boolean} wanted whether to watch the reduced feed */
   watchReduced(wanted) {
     if (!wanted) this.#reduced?.close();
     if (wanted === (this.#reduced !== null)) return;
@@ -96,22 +98,22 @@ export class Room {
 
 let lock = null;
 
-/** The screen stays on, where the browser lets it: on https and localhost only. To be called when the page is seen again. */
+/** Keeps the screen on; browsers allow that on https and localhost only. To be called when the page gets visible. */
 export async function stayAwake() {
   if (document.hidden || !navigator.wakeLock || (lock && !lock.released)) return;
   try {
     lock = await navigator.wakeLock.request('screen');
   } catch {
-    lock = null; // The battery is low, or it is forbidden: the game goes on without.
+    lock = null; // The battery is low, or a policy forbids it: the game works without a lock.
   }
 }
 
 const nameOutsideLobby = ({ page, game }) => (page === 'lobby' ? null : game);
 
-/** Gives the focus to what a game is played with; until that is there, to where it will be. */
+/** Focuses a game's first control; before there is one, the game's root. */
 export const goInto = (root) => (root.querySelector('[tabindex], button, input') ?? root).focus();
 
-/** Loads what a game shows on this page, and ends it when there is another one. */
+/** Loads a game's module for this page, and stops it when another game is to be shown. */
 export class GameStage {
   #file;
   #root;
@@ -129,10 +131,10 @@ export class GameStage {
    * @param {object} how
    * @param {'phone.js'|'field.js'|'panel.js'} how.file
    * @param {HTMLElement} how.root
-   * @param {() => object} how.parts what its `start` gets, besides root and control
-   * @param {(game: object|null, trouble?: string) => void} how.onChange another one is shown, or none
-   * @param {(control: object) => string|null} [how.nameOf] of the game to show: none in the lobby
-   * @param {(control: object, before: object|null) => boolean} [how.isNew] whether the same game begins anew
+   * @param {() => object} how.parts returns further arguments of its `start`, besides root and control
+   * @param {(game: object|null, trouble?: string) => void} how.onChange called when another game, or none, is shown
+   * @param {(control: object) => string|null} [how.nameOf] name of the game to show; by default none in the lobby
+   * @param {(control: object, before: object|null) => boolean} [how.isNew] whether the same game is to be restarted
    */
   constructor({ file, root, parts, onChange, nameOf = nameOutsideLobby, isNew = () => false }) {
     this.#file = file;
@@ -146,7 +148,7 @@ export class GameStage {
   /** @param {object} control in the lobby no game is shown */
   control(control) {
     const before = this.#control;
-    // One that has thrown is tried again in the next round.
+    // A game that has thrown is started again in the next round.
     const isNew =
       this.#isNew(control, before) ||
       control.version !== before?.version ||
@@ -155,7 +157,7 @@ export class GameStage {
     const name = this.#nameOf(control);
     if (name !== this.#name || (isNew && name !== null)) this.#change(name);
     else this.#call('control', control);
-    // A server that has started anew counts from the start, and its values may have come first.
+    // A restarted server counts rounds from the start again, and its values may have come first.
     if (control.round < before?.round) this.#tellReduced();
   }
 
@@ -165,31 +167,31 @@ export class GameStage {
     this.#tellReduced();
   }
 
-  /** The two feeds come in any order: what is left of an earlier round, or of another game, is not this one's. */
+  /** Passes the value on, unless it belongs to an earlier round or another game: the two feeds come in any order. */
   #tellReduced() {
     const { game, round } = this.#reduced ?? {};
     if (this.#game === null || game !== this.#name || round < this.#control.round) return;
     this.#call('value', this.#reduced);
   }
 
-  /** @param {number} now ms, of the screen's clock */
+  /** @param {number} now ms, by the screen's clock */
   frame(now) {
     this.#call('frame', now);
   }
 
-  /** @param {unknown[]} look what the server says of itself, and when, for a panel */
+  /** @param {unknown[]} look the server's status and its time, for a panel */
   status(...look) {
     this.#call('status', ...look);
   }
 
-  /** @returns {{title?: string, text?: string}|undefined} how the round ended, as the game says it, if it has begun */
+  /** @returns {{title?: string, text?: string}|undefined} the game's words on the result of the round */
   result() {
     const { game, round, value } = this.#reduced ?? {};
     const isNow = game === this.#name && round === this.#control?.round && value !== null;
     return isNow ? this.#call('result', this.#reduced) : undefined;
   }
 
-  /** Begins again, with another player. */
+  /** Restarts the game, for another player. */
   again() {
     if (this.#name !== null) this.#change(this.#name);
   }
@@ -218,7 +220,7 @@ export class GameStage {
     return undefined;
   }
 
-  /** Imports a game's module. @returns {Promise<object|undefined>} undefined where that failed, which is said */
+  /** Imports a game's module. @returns {Promise<object|undefined>} undefined on failure, which is shown */
   async #import(url, turn) {
     const isWanted = () => turn === this.#turn;
     try {
@@ -228,14 +230,14 @@ export class GameStage {
     } catch (error) {
       if (!isWanted()) return undefined;
       this.#trouble(error);
-      // What can't be fetched is a TypeError, another one each time; what is wrong with its own code stays as it is.
+      // A failed fetch is a new TypeError each time. An error in the module's code is the same object each time.
       const again = error instanceof TypeError && (await import(url).catch((same) => same));
       if (again && again !== error) reloadFor(url, isWanted);
       return undefined;
     }
   }
 
-  /** A game that throws is ended on this page, and on this page alone. */
+  /** Calls a function of the game. If it throws, the game ends, on this page only. */
   #call(what, ...given) {
     if (this.#game === null) return undefined;
     try {
@@ -266,34 +268,34 @@ export class GameStage {
 }
 
 /**
- * A module that could not be fetched: a browser keeps that failure for as long as the page lives, for every import of it
- * again (whatwg/html issue 6768), and those that it imports as well. Only a page that is loaded anew asks again.
+ * Modules that could not be fetched. A browser caches the failure for the life of the page, for the module and for its
+ * imports (whatwg/html issue 6768). Only a reload of the page fetches them again.
  */
 
 const KEY = 'sprites.reloads';
 
-/** Milliseconds until the first reload, and at most: twice as many each time, until one has helped. */
+/** Shortest and longest delay before a reload, in milliseconds. The delay doubles until an import has succeeded. */
 const FIRST = 1000;
 const MOST = 60_000;
 
 export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Whether the server gives the file now: a page that is loaded anew without it would be an error page. */
+/** Returns whether the server answers with the file now. Without that, the reloaded page might be an error page. */
 async function isThere(url) {
   try {
     const { ok } = await fetch(url, { cache: 'no-store' });
     return ok;
   } catch {
-    return false; // No contact: asked again.
+    return false; // No contact: the caller tries again.
   }
 }
 
 /**
- * Loads the page anew as soon as the server gives a file of it that could not be imported. A room full of phones
- * does not do so at once.
+ * Reloads the page when the server has the file that could not be imported. A random delay spreads the reloads of a
+ * room full of phones.
  *
  * @param {string} url the file's
- * @param {() => boolean} isWanted whether it still is; asked before each step
+ * @param {() => boolean} isWanted whether the file is still wanted; called before each step
  */
 async function reloadFor(url, isWanted) {
   const before = Number(read('sessionStorage', KEY)) || 0;
@@ -307,12 +309,12 @@ async function reloadFor(url, isWanted) {
   location.reload();
 }
 
-/** Says that a module was imported: the next failure is a first one. */
+/** Resets the delay of reloads, after an import has succeeded. */
 function imported() {
   write('sessionStorage', KEY, null);
 }
 
-/** What there is to play, as GET /games says: asked until it has answered, then when a game has another version. */
+/** The games, from GET /games: requested until an answer comes, then again when a game has another version. */
 
 let asked = null;
 let askedFor;
@@ -320,12 +322,12 @@ let askedFor;
 async function askGames() {
   const { status, json } = await ask(new URL('games', base));
   if (status === 200) return json.games;
-  asked = null; // The next question asks again.
+  asked = null; // The next call requests them again.
   return [];
 }
 
 /**
- * @param {string|null} [version] of the game that is played
+ * @param {string|null} [version] of the current game
  * @returns {Promise<object[]>}
  */
 export function listGames(version = null) {
@@ -337,7 +339,7 @@ export function listGames(version = null) {
 
 /**
  * @param {{game: string|null, version: string|null}|null} control
- * @returns {Promise<{title: string, about: string}>} empty where there is no game
+ * @returns {Promise<{title: string, about: string}>} empty without a game
  */
 export async function describeGame(control) {
   const name = control?.game;

@@ -1,18 +1,18 @@
 /**
- * Versions of a value come some times a second and not evenly; a screen is drawn sixty times. So what
- * is drawn is a little in the past: between the two versions that lie around that moment.
+ * Smooth movement: versions of a value come some times a second, and unevenly; a screen draws sixty frames a second.
+ * Therefore a frame shows a moment slightly in the past, between the two versions around it.
  */
 
 const KEPT = 40; // versions
-const DRIFT = 0.02; // of the difference that a later arrival counts for: clocks differ in speed, too
-const LEAST = 60; // ms behind the newest, at the least
+const DRIFT = 0.02; // share of a larger lag that is taken over with each version: clocks differ in speed, too
+const LEAST = 60; // shortest delay, in ms
 
 export class Smooth {
   #versions = []; // {time, value}, the oldest first; time by the server's clock, ms
-  #lag = null; // ms from the server's clock to this one, for what comes as quickly as it can
-  #wait = LEAST; // ms behind
+  #lag = null; // ms from the server's clock to the screen's, with the shortest latency
+  #wait = LEAST; // delay of the moment that is drawn, in ms
 
-  /** Nothing that was is of use: another round, another ball. */
+  /** Drops all versions: another round begins. */
   reset() {
     this.#versions = [];
     this.#lag = null;
@@ -26,14 +26,14 @@ export class Smooth {
    */
   push(time, value, now, interval) {
     const newest = this.#versions.at(-1);
-    // A name or a player more is told of with the same time: nothing has moved.
+    // An equal time is valid: a new name or player makes a version in which nothing has moved.
     if (time < newest?.time) this.reset();
     const lag = now - time;
     const before = this.#lag ?? lag;
     this.#lag = lag < before ? lag : before + (lag - before) * DRIFT;
     this.#wait = Math.max(LEAST, 1.5 * interval);
     const last = this.#versions.at(-1);
-    // After a standstill the movement begins now, and not when the standstill began.
+    // After a pause the movement starts now, not at the start of the pause.
     if (last !== undefined && time - last.time > 3 * interval) {
       this.#versions.push({ time: time - interval, value: last.value });
     }
@@ -42,11 +42,11 @@ export class Smooth {
   }
 
   /**
-   * What to draw now.
+   * Returns what to draw now.
    *
    * @param {number} now ms by the screen's clock
-   * @returns {{from: any, to: any, share: number}|null} two versions and how far it is from the
-   *     one to the other, 0 to 1; null where there is none yet
+   * @returns {{from: any, to: any, share: number}|null} two versions, and the position
+   *     between them, 0 to 1; null before the first version
    */
   at(now) {
     const versions = this.#versions;
@@ -62,5 +62,5 @@ export class Smooth {
   }
 }
 
-/** A number between two. */
+/** Returns a number between two. */
 export const between = (from, to, share) => from + (to - from) * share;

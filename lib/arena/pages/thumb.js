@@ -1,6 +1,6 @@
 /**
- * A control for one thumb: the whole element is the track, from its lower end to its upper one, with
- * some room at both, where a thumb does not reach well. By key as every slider.
+ * A vertical slider for one thumb. The whole element is the track, except for a margin at both ends, which a thumb
+ * does not reach well. Keys work as in every slider.
  */
 
 const MARGIN = 0.14; // of the element's height, at each end
@@ -19,13 +19,15 @@ const KEYS = new Map([
 ]);
 
 /**
+ * Makes an element such a slider.
+ *
  * @param {HTMLElement} element
  * @param {object} how
- * @param {string} how.label what it moves, for screen readers
- * @param {number} [how.value] 0, below, to 1, above
+ * @param {string} how.label the thing that it moves, for screen readers
+ * @param {number} [how.value] 0 at the lower end, 1 at the upper
  * @param {(value: number) => void} how.onMove
- * @param {(value: number) => string} [how.words] what a screen reader says of a value
- * @returns {{value: number}} as it is now
+ * @param {(value: number) => string} [how.words] returns a value in words, for screen readers
+ * @returns {{value: number}} always the current value
  */
 export function thumb(element, { label, value = 0.5, onMove, words }) {
   const now = { value };

@@ -2,13 +2,13 @@ import { make } from './elements.js';
 import { arenaName } from './room.js';
 import { write } from '../page/store.js';
 
-/** A game that is tried: its field, a phone and the panel, each in a frame, which all share this tab's storage. */
+/** The page of `sprites play`: field, phone and panel, each in a frame. All frames share this tab's storage. */
 
 const FRAMES = { field: 'The field', play: 'A phone', control: 'The panel' };
 
 const token = location.hash.slice(1);
 if (token !== '') {
-  write('sessionStorage', 'sprites.token', token); // Where the panel has it.
+  write('sessionStorage', 'sprites.token', token); // The panel reads it there.
   history.replaceState(null, '', location.pathname);
 }
 for (const [path, title] of Object.entries(FRAMES)) {

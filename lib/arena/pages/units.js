@@ -1,11 +1,11 @@
 import { digits, time } from '../swarm/words.js';
 
-/** Figures as a person reads them: `count`, `time` in milliseconds, `cores`, `bytes`. */
+/** Formats figures for people: `count`, `time` in milliseconds, `cores`, `bytes`. */
 
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 
-/** For each unit: what stands at the axis, and what is said of a value. */
+/** The formats of each unit: on an axis, and in text. */
 const UNITS = {
   count: [(value) => compact.format(value), (value) => whole.format(value)],
   time: [time, time],
@@ -22,7 +22,7 @@ export const isNumber = (value) => typeof value === 'number' && Number.isFinite(
 /** @param {string} unit @param {?number} value @returns {string} */
 export const say = (unit, value) => (isNumber(value) ? UNITS[unit][1](value) : '–');
 
-/** @param {string} unit @param {number} value @returns {string} the same for an axis */
+/** @param {string} unit @param {number} value @returns {string} the format for an axis */
 export const short = (unit, value) => UNITS[unit][0](value);
 
 /** @param {number} count @param {string} word @returns {string} 1 machine, 2 machines */

@@ -1,34 +1,33 @@
 /**
- * What is missing, told while it goes on. Time is cut into batches, and all throwers write the number of
- * the present one into each sprite. A batch some seconds old is settled: all that was accepted of it has
- * arrived. Summed over all throwers, what was accepted less what was received, of all
- * settled batches together, is missing.
+ * Counts missing sprites while the load runs. Time is divided into batches, and all throwers write the number of the
+ * current batch into each sprite. A batch some seconds old is settled: its accepted sprites have had time to arrive.
+ * The number of missing sprites is accepted less received, over all throwers and all settled batches.
  *
- *     number of a sprite = batch · 2^20 + which one of the batch      (native/swarm/account.h)
+ *     number of a sprite = batch · 2^20 + number in the batch         (native/swarm/account.h)
  */
 
-/** Milliseconds of a batch. */
+/** Length of a batch, in milliseconds. */
 const BATCH = 2000;
 
-/** So many batches after its own one a sprite that has not arrived is missing: 8 to 10 seconds. */
+/** Batches until a batch is settled: a sprite that has not arrived after 8 to 10 seconds is missing. */
 export const SETTLED = 5;
 
-/** Batches kept apart; older ones are one sum. */
+/** Batches that are counted separately; older ones are one sum. */
 export const KEPT = 32;
 
-/** So many batches another one's count may be ahead: as in native/swarm/account.cc. */
+/** Batches by which another thrower may be ahead, as in native/swarm/account.cc. */
 const AHEAD = 4;
 
-/** Sprites of a batch. */
+/** Most sprites of a batch. */
 export const OF_A_BATCH = 2 ** 20;
 
-/** @param {number} time ms since the round began @returns {number} the batch that is on, from 1 */
+/** @param {number} time ms since the round began @returns {number} the current batch, from 1 */
 export const batchAt = (time) => Math.floor(time / BATCH) + 1;
 
 /**
  * @param {number} sprite its number
- * @param {number} now the batch that is on
- * @returns {number|undefined} its batch; undefined: no player has thrown it
+ * @param {number} now the current batch
+ * @returns {number|undefined} its batch; undefined if no player can have thrown it
  */
 export function batchOf(sprite, now) {
   const batch = Math.floor(sprite / OF_A_BATCH);
@@ -36,9 +35,9 @@ export function batchOf(sprite, now) {
 }
 
 /**
- * @param {Array<[number, number, number]>} rows batch, accepted, received; of what is older, one row
- * @param {number} batch the last one that counts
- * @returns {{accepted: number, received: number}} of all up to it
+ * @param {Array<[number, number, number]>} rows batch, accepted, received; one row for all older batches
+ * @param {number} batch the last batch to count
+ * @returns {{accepted: number, received: number}} the sums up to this batch
  */
 export function through(rows, batch) {
   const sum = { accepted: 0, received: 0 };
@@ -51,16 +50,16 @@ export function through(rows, batch) {
 }
 
 /**
- * What is missing, in words: by the account of the players (reduce.js), and by the server's own,
- * where others' desktops are in the torus, at which a sprite may land: here, or at another server of its world.
+ * The missing sprites in words. The number comes from the players' reports (reduce.js). A sprite may also land at a
+ * desktop of others, on this server or another one of its world: then the server's own count of lost sprites bounds it.
  */
 
 const many = (count) => (count === 1 ? '1 sprite' : `${count.toLocaleString('en')} sprites`);
 
 /**
  * @param {?object} value of the reduced feed
- * @param {{clients: number, lost: number, crossedOut?: number}} status of the server, now
- * @param {{lost: number, crossedOut?: number}} first the same, when it was first looked at
+ * @param {{clients: number, lost: number, crossedOut?: number}} status the server's current status
+ * @param {{lost: number, crossedOut?: number}} first the server's first status
  * @returns {{count: ?number, is: 'none'|'good'|'bad'|'open', words: string}}
  */
 export function account(value, status, first) {

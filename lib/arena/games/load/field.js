@@ -2,9 +2,9 @@ import { figures, make, put, style } from '../../arena-pages/elements.js';
 import { Plot, Track } from '../../arena-pages/plots.js';
 import { many, say } from '../../arena-pages/units.js';
 
-/** Load on the big screen: how much there is, how quick, and that nothing is missing. */
+/** Load on the big screen: its amount, its latency, and the number of missing sprites. */
 
-const LOOK = 1000; // ms between two points
+const LOOK = 1000; // ms between two points of the plot
 
 const whole = (value) => say('count', value);
 

@@ -5,9 +5,9 @@ import { account } from './batches.js';
 import { saveButton } from './report.js';
 import { stepper } from './stepper.js';
 
-/** Load on the panel: what there shall be, step by step, and what the server does then. */
+/** Load on the panel: steppers for the load, and plots and tables of the server under it. */
 
-/** What is plotted: see Kind in plots.js. */
+/** The plots: see Kind in plots.js. */
 const PLOTS = [
   {
     id: 'connections',
@@ -73,7 +73,7 @@ const SERIES = PLOTS.flatMap(({ unit, title, series }) =>
   series.map((one) => ({ ...one, unit, title }))
 );
 
-/** What is told in a row for each machine and phone. */
+/** Columns of the table of machines and phones: title, and function of a cell's text. */
 const COLUMNS = [
   ['Number', ({ number }) => number],
   [
@@ -87,7 +87,7 @@ const COLUMNS = [
   ['Its own stall', ({ machine, stall }) => (machine ? say('time', stall) : '–')]
 ];
 
-/** A table whose rows are made anew only when there are more or fewer of them. */
+/** Adds a table. Returns a function that shows rows, and reuses the elements of the rows before. */
 function table(root, { title, id, heads }) {
   const box = make('div', {
     className: 'table',
@@ -157,14 +157,14 @@ export function start({ root, control, command }) {
   let last = null;
   let began = null;
   let first = null;
-  let seen = null; // The last value of the round: a stop takes it from the feed.
+  let seen = null; // The last value of the round: a stop removes it from the feed.
 
   function show(now) {
     rules = now;
     for (const [name, one] of steppers) one.show(now.settings[name]);
   }
 
-  /** Another round begins anew, and so does a server: its counts begin at 0. */
+  /** Clears all data, for another round, or a restarted server, whose counts start at 0. */
   function restart() {
     track.clear();
     [last, began, first, seen] = [null, null, null, null];

@@ -3,7 +3,7 @@ import { arenaName, base, byLink } from '../../arena-pages/room.js';
 import { say } from '../../arena-pages/units.js';
 import { Polls } from './polls.js';
 
-/** Load on the phone: it holds a few polls at the server it came from, and throws among all the others. */
+/** Load on the phone: the page parks a few polls at its server, and throws sprites to the other clients. */
 
 const EVERY = 1000; // ms between two reports
 
@@ -24,7 +24,7 @@ export function start({ root, send, number, control: first }) {
   let polls = null;
   let round = null;
 
-  /** A round has its own sprites; what was thrown in the one before has another name. */
+  /** Starts, steers or stops the polls. Each round has its own polls, and names of sprites that no other round has. */
   function begin() {
     if (round !== control.round || !control.running) {
       polls?.stop();
@@ -51,7 +51,7 @@ export function start({ root, send, number, control: first }) {
     root.dataset.connections = now.connections;
   }
 
-  /** A page that goes away takes its clients with it. */
+  /** Removes the page's clients when the page goes away. */
   const leave = () => polls?.leaveUrls.forEach((url) => navigator.sendBeacon(url));
   const timer = setInterval(report, EVERY);
   addEventListener('pagehide', leave);

@@ -2,26 +2,26 @@ import { Client, EDGES } from '../../client/client.js';
 import { batchOf, KEPT, OF_A_BATCH, SETTLED, through } from './batches.js';
 
 /**
- * What a phone carries of the load: a few clients of the torus, whose sprites are counted by batches, as
- * machines count theirs (native/swarm/account.h). Times are from a throw to its answer: where a phone's
- * sprites land is mostly another machine, with another clock. No DOM.
+ * A phone's part of the load: a few clients of the torus, whose sprites are counted by batches, as on machines
+ * (native/swarm/account.h). Times are from a throw to its answer: a phone's sprite mostly lands on another machine,
+ * with another clock. No DOM.
  *
- * A browser opens six connections to a server: one for the feeds, one for inputs, one for throws. What is
- * left is three polls, and of all tabs of one browser together.
+ * A browser opens six connections to a server: one for the feeds, one for inputs, one for throws. Three are left for
+ * polls, for all tabs of the browser together.
  */
 
-/** Polls of one phone. */
+/** Most polls of one phone. */
 const MOST_POLLS = 3;
 
-/** Throws under way at once: one that is not answered in time is not followed by more of them. */
+/** Most throws without an answer at once, so that throws don't pile up behind a slow answer. */
 const MOST_THROWS = 2;
 
-/** Times that are kept for one report. */
+/** Most times in one report. */
 const TIMES = 256;
 
 const idOf = (name, number, sprite) => `${name}-${number}-0-${sprite}`;
 
-/** The time that so many percent are not above; -1 where there is none. */
+/** Returns a percentile of times; -1 without times. */
 function percentile(times, percent) {
   if (times.length === 0) return -1;
   const sorted = times.toSorted((a, b) => a - b);
@@ -52,9 +52,9 @@ export class Polls {
   /**
    * @param {object} parts
    * @param {string} parts.base URL of the server
-   * @param {string} parts.name of the swarm: clients of the same name count its sprites
+   * @param {string} parts.name the swarm's name: only clients with this name count its sprites
    * @param {number} parts.number of this player
-   * @param {() => string} [parts.grant] of the page's link
+   * @param {() => string} [parts.grant] returns the grant of the page's link
    */
   constructor({ name, number, ...server }) {
     this.#server = server;
@@ -62,7 +62,7 @@ export class Polls {
     this.#number = number;
   }
 
-  /** @param {{polls: number, throws: number, batch: number}} load what there shall be from now on */
+  /** @param {{polls: number, throws: number, batch: number}} load the wanted load from now on */
   steer({ polls, throws, batch }) {
     this.#batch = Math.max(this.#batch, batch);
     const wanted = Math.min(polls, MOST_POLLS);
@@ -136,7 +136,7 @@ export class Polls {
     if (this.#times.length < TIMES) this.#times.push(time);
   }
 
-  /** @returns {object} the game's inputs, of the time since the last report */
+  /** @returns {object} the game's inputs; times and rates since the last report */
   report() {
     const now = performance.now();
     const perSecond = ((this.#accepted - this.#counted) * 1000) / Math.max(1, now - this.#since);
@@ -158,18 +158,18 @@ export class Polls {
     };
   }
 
-  /** @returns {{accepted: number, received: number}} all that it threw, and all that came in */
+  /** @returns {{accepted: number, received: number}} all accepted throws, and all received sprites */
   get sums() {
     return through([this.#older, ...this.#rows.values()], Infinity);
   }
 
-  /** Throws nothing more, and leaves. */
+  /** Stops the throws, and removes the clients. */
   stop() {
     clearInterval(this.#timer);
     for (const client of this.#clients.splice(0)) client.leave();
   }
 
-  /** @returns {string[]} where to POST that its clients leave, for a page that goes away */
+  /** @returns {string[]} the URLs to POST when the page goes away, so that its clients leave */
   get leaveUrls() {
     return this.#clients.map(({ leaveUrl }) => leaveUrl).filter(Boolean);
   }

@@ -1,26 +1,26 @@
 import { batchAt } from './batches.js';
 
 /**
- * Load: adds up what machines and phones report once a second. What is missing is told of settled batches
- * alone (batches.js).
+ * Load: adds up the reports of machines and phones, one per second and player. The number of missing sprites covers
+ * settled batches only (batches.js).
  */
 
-/** Reports of one player that are kept, of different batches. */
+/** Most reports kept per player, each of another batch. */
 const REPORTS = 4;
 
-/** Batches without a report after which a machine or phone is silent: what it holds is not known. */
+/** Batches without a report after which a machine or phone counts as silent: its sprites are unknown. */
 const SILENT = 8;
 
-/** Machines and phones that are listed. */
+/** Most machines and phones in the list. */
 const LISTED = 32;
 
-/** Where a round's reports are: beside the memory's JSON, which a restart of the server keeps. */
+/** Key of a round's reports. A symbol is not in the memory's JSON, so a restart of the server drops the reports. */
 const HISTORY = Symbol('reports');
 
 const tenths = (value) => Math.round(value * 10) / 10;
 const hundredths = (value) => Math.round(value * 100) / 100;
 
-/** The players that take part in this round, each as an object. */
+/** Returns the inputs of each player that takes part in this round, as an object. */
 function readReports({ players, numbers, inputs, round }) {
   const names = Object.keys(inputs);
   const reports = [];
@@ -33,7 +33,7 @@ function readReports({ players, numbers, inputs, round }) {
   return reports;
 }
 
-/** Keeps what each has said of its last batches. */
+/** Stores each player's reports of its last batches. */
 function remember(history, reports) {
   for (const { number, batch, accepted, received, done, connections } of reports) {
     const said = history.get(number) ?? [];
@@ -45,7 +45,7 @@ function remember(history, reports) {
   }
 }
 
-/** Players that are gone: what they held goes into the sum, if they have reported all of it. */
+/** Adds the last reports of players that have left to the sums. Counts players whose last report is not complete. */
 function bury(history, reports, memory) {
   const here = new Set(reports.map(({ number }) => number));
   for (const [number, said] of history) {
@@ -58,7 +58,7 @@ function bury(history, reports, memory) {
   }
 }
 
-/** What one has said of a batch; of one before it came, nothing is all. */
+/** Returns a player's report of a batch. Before its first report, that report counts if it has no sprites. */
 function reportOf(said, batch) {
   const [first] = said;
   const found = said.find((one) => one.batch === batch);
@@ -67,8 +67,8 @@ function reportOf(said, batch) {
 }
 
 /**
- * What is missing of all batches up to the newest that all players but silent ones have reported. Where
- * there is none for a moment, the last result holds.
+ * Returns the number of missing sprites up to the newest batch that all players, except silent ones, have reported.
+ * While there is no such batch, the last result stays.
  */
 function settle(history, batch, memory) {
   const all = [...history.values()];
@@ -88,7 +88,7 @@ function settle(history, batch, memory) {
   return { ...memory.told, torn: memory.torn + silent.length };
 }
 
-/** The value that half of the sprites are not above, of machines that each tell their own. */
+/** Returns the median of the players' own medians, weighted by their sprites. */
 function weightedMedian(reports) {
   const sorted = reports.filter(({ p50 }) => p50 >= 0).toSorted((a, b) => a.p50 - b.p50);
   const half = sorted.reduce((sum, { perSecond }) => sum + perSecond, 0) / 2;
@@ -100,7 +100,7 @@ function weightedMedian(reports) {
   return null;
 }
 
-/** At most: 99 in a hundred of all are not above the slowest one's 99 in a hundred. */
+/** Returns the largest p99 of the players: an upper bound of the p99 of all sprites. */
 function slowest(reports) {
   const p99 = Math.max(-1, ...reports.map((report) => report.p99));
   return p99 < 0 ? null : hundredths(p99);

@@ -3,11 +3,11 @@ import { contentOf, fill } from '../../arena-pages/report.js';
 import { many } from '../../arena-pages/units.js';
 
 /**
- * A run of the load as the swarm's report has it (lib/swarm/result.js): what the panel has seen, from when it was
- * opened or the round began. What only one engine of a machine could tell is not in it.
+ * The report of a load, in the form of the swarm's reports (lib/swarm/result.js): the values that the panel has seen,
+ * since it was opened or the round began. Values that only an engine of a machine has are left out.
  */
 
-/** Bytes of a sprite, as agents throw them. */
+/** Size of an agent's sprite, in bytes. */
 const SIZE = 256;
 
 const NONE = { count: 0, p50: null, p90: null, p99: null, 'p99.9': null, max: null };
@@ -15,14 +15,14 @@ const NONE = { count: 0, p50: null, p90: null, p99: null, 'p99.9': null, max: nu
 function accountOf({ counted = 0, missing = 0, refused = 0 }) {
   return {
     ...{ complete: true, sent: counted + refused, accepted: counted, refused, refusals: {} },
-    // Which of them were delivered at once the server alone knows, and of all of them.
+    // Only the server knows how many were delivered at once, and only for all clients together.
     ...{ delivered: null, queued: null, duplicates: 0, unanswered: 0, unconfirmed: 0 },
     ...{ received: counted - missing, resent: 0, repeated: 0, excusedRepeats: 0 },
     ...{ missing, missingExamples: [], landedElsewhere: 0, foreign: 0, mangled: 0 }
   };
 }
 
-/** What the server took, by its own account. */
+/** Returns the server's use of CPU and memory, by its own counts. */
 function useOf(track, { first, now }, seconds, sprites) {
   const { cpu, memory } = track.values;
   const cpuSeconds = now.cpuSeconds - first.cpuSeconds;
@@ -40,8 +40,8 @@ function useOf(track, { first, now }, seconds, sprites) {
  * @param {import('../../pages/plots.js').Track} run.track
  * @param {object} run.value of the reduced feed
  * @param {object} run.control
- * @param {object} run.first what the server said of itself at first
- * @param {object} run.now and last
+ * @param {object} run.first the server's first status
+ * @param {object} run.now the server's last status
  * @param {URL} run.url of the panel's page
  * @param {number} run.ended ms since 1970
  * @returns {object} a Result
@@ -122,8 +122,8 @@ function resultOf({ track, value, control, first, now, url, ended }) {
 }
 
 /**
- * lib/report/report-body.js makes the self-contained report here, in the browser, of a page that the server has ready
- * (lib/report/page.js): nothing of the run leaves this machine.
+ * Returns the self-contained report. lib/report/report-body.js makes it in the browser, from the server's template
+ * (lib/report/page.js): no data of the run leaves this machine.
  */
 async function reportOf(run) {
   const response = await fetch(new URL('../../swarm/report.txt', import.meta.url));
@@ -132,10 +132,10 @@ async function reportOf(run) {
 }
 
 /**
- * A button that saves the run.
+ * Adds a button that saves the report.
  *
  * @param {HTMLElement} root
- * @param {() => ?object} run of resultOf; null while there is nothing to save
+ * @param {() => ?object} run returns the run, as for resultOf; null while there is nothing to save
  */
 export function saveButton(root, run) {
   const how = { className: 'act', text: 'Save the report', attributes: { id: 'load-save' } };

@@ -1,15 +1,15 @@
 import { allow, make, put } from '../../arena-pages/elements.js';
 
 /**
- * A number that goes up and down by steps: two buttons and what holds. A spin button for keys and screen
- * readers: arrows are a step, Home and End the least and the most.
+ * Adds a number with two buttons that change it by steps. For keys and screen readers it is a spin button: arrows are
+ * steps, Home and End the least and the most.
  *
  * @param {HTMLElement} root
  * @param {object} how
  * @param {string} how.name
  * @param {string} how.title
  * @param {number[]} how.values rising
- * @param {(value: number) => void} how.choose is told what is wanted; what holds comes by `show`
+ * @param {(value: number) => void} how.choose called with a new value; `show` sets the valid one
  * @returns {{show: (value: number) => void}}
  */
 export function stepper(root, { name, title, values, choose }) {

@@ -2,18 +2,18 @@ import { canvasIn, make, palette, put, style } from '../../arena-pages/elements.
 import { between, Smooth } from '../../arena-pages/smooth.js';
 import { drawSticker } from '../../page/pictures.js';
 
-/** Pong on the big screen: 16 by 9 units, as reduce.js counts them. */
+/** Pong on the big screen, in units of a field of 16 by 9, as in reduce.js. */
 
 const WIDTH = 16;
 const HEIGHT = 9;
-const BALL = 0.46; // half of its picture's size: the white rim is about the ball
+const BALL = 0.46; // half the size of its picture, with the white rim around the ball
 const PADDLE = { inset: 0.6, half: 1.05, thick: 0.42 };
 const TRAIL = 7;
-const AROUND = 0.45; // units of room around the field
+const AROUND = 0.45; // margin around the field, in units
 
 const NAMES = { left: 'Left', right: 'Right' };
 
-/** How the field lies on the canvas: pixels a unit, and where its corner is. */
+/** Returns the field's place on the canvas: pixels per unit, and its corner. */
 function layout(width, height) {
   const unit = Math.min(width / (WIDTH + 2 * AROUND), height / (HEIGHT + 2 * AROUND));
   return { unit, x: (width - WIDTH * unit) / 2, y: (height - HEIGHT * unit) / 2 };
@@ -113,7 +113,7 @@ export function start({ root, control }) {
       const text = String(value.score[i]);
       if (element.textContent === text) continue;
       element.classList.remove('bump');
-      void element.offsetWidth; // So that the animation begins anew.
+      void element.offsetWidth; // Restarts the animation.
       if (text !== '0') element.classList.add('bump');
       put(element, text);
     }

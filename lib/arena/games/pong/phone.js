@@ -1,7 +1,7 @@
 import { make, style } from '../../arena-pages/elements.js';
 import { thumb } from '../../arena-pages/thumb.js';
 
-/** Pong on the phone: the whole screen is the paddle's way, in the color of one's half. */
+/** Pong on the phone: the whole screen is the paddle's track, in the color of the player's half. */
 
 export function start({ root, send, number, input: { y = 0.5 } }) {
   const side = number % 2 === 1 ? 'left' : 'right';

@@ -2,7 +2,7 @@
  * Pong for a room: players with odd numbers are the left half, those with even ones the right, and a
  * paddle goes to the mean of its half. A half without players is played by the machine.
  *
- * Lengths are units of a field of 16 by 9, times milliseconds, speeds units a second.
+ * Lengths are in units of a field of 16 by 9, times in milliseconds, speeds in units per second.
  */
 
 export const WIDTH = 16;
@@ -11,20 +11,20 @@ export const RADIUS = 0.28; // of the ball
 export const PADDLE = { inset: 0.6, half: 1.05 }; // its face from the edge; half of its height
 
 const START_SPEED = 7;
-const FASTER = 1.05; // with every return
+const FASTER = 1.05; // factor of the speed, with every return
 const MOST_SPEED = 16;
-const STEEPEST = 1.05; // radians off the level, from a paddle's very end
+const STEEPEST = 1.05; // angle from the horizontal after a return by a paddle's end, in radians
 const PADDLE_SPEED = 14;
-const MACHINE_SPEED = 4.6; // it can be beaten
-const MACHINE_AIM = 1.7; // of it, between the ball and its middle: no two returns are alike
+const MACHINE_SPEED = 4.6; // slow enough to be beaten
+const MACHINE_AIM = 1.7; // range of its random offset from the ball, so that no two returns are alike
 const PAUSE = 1500; // before a serve
-const STRIDE = 5; // ms that are worked out at once: the ball moves less than its radius
-const LONGEST_STEP = 250; // what the server was away for longer is not played
+const STRIDE = 5; // ms per step of the simulation: the ball moves less than its radius
+const LONGEST_STEP = 250; // ms played per reduction at most: the rest of a longer pause is skipped
 
 const clamp = (value, least, most) => Math.min(most, Math.max(least, value));
 const rounded = (value) => Math.round(value * 1000) / 1000;
 
-/** Numbers that look like chance and are the same again in every round: 0 up to 1. */
+/** Returns a pseudo-random number from 0 to below 1. The seed is the round's number: a round is reproducible. */
 function chance(memory) {
   memory.seed = (Math.imul(memory.seed, 1_664_525) + 1_013_904_223) >>> 0;
   return memory.seed / 2 ** 32;
@@ -39,7 +39,7 @@ function begin(memory, round) {
   serve(memory);
 }
 
-/** Lays the ball in the middle, for a moment. */
+/** Puts the ball in the middle, where it waits before the serve. */
 function serve(memory) {
   memory.rally += 1;
   memory.hits = 0;
@@ -51,7 +51,7 @@ function serve(memory) {
   memory.pace = START_SPEED;
 }
 
-/** How many there are in each half, and where their thumbs are in the mean. */
+/** Returns the number of players in each half, and the target of its paddle: their mean; undefined without players. */
 function halves({ players, numbers, inputs }) {
   const count = [0, 0];
   const sum = [0, 0];
@@ -67,7 +67,7 @@ function halves({ players, numbers, inputs }) {
   return { count, wanted };
 }
 
-/** Moves a paddle towards where it shall be. */
+/** Moves a paddle towards its target. */
 function movePaddle(memory, side, wanted, ms) {
   const machine = wanted === undefined;
   const to = clamp(
@@ -79,7 +79,7 @@ function movePaddle(memory, side, wanted, ms) {
   memory.paddles[side] += clamp(to - memory.paddles[side], -most, most);
 }
 
-/** The ball comes back from the paddle, the steeper the nearer to its end it was met. */
+/** Returns the ball if it meets the paddle: the nearer to the paddle's end, the steeper. */
 function meet(memory, side) {
   const [x, y] = memory.ball;
   const off = y - memory.paddles[side];
@@ -95,7 +95,7 @@ function meet(memory, side) {
   memory.aim = (chance(memory) - 0.5) * MACHINE_AIM;
 }
 
-/** Lets the ball fly. @returns {number} the side that it has flown out at; -1: none */
+/** Moves the ball. @returns {number} the side at which the ball has left the field; -1: none */
 function fly(memory, ms, speed) {
   const way = (memory.pace * speed * ms) / 1000;
   memory.ball[0] += memory.speed[0] * way;
@@ -112,7 +112,7 @@ function fly(memory, ms, speed) {
   return memory.ball[0] > WIDTH + RADIUS ? 1 : -1;
 }
 
-/** Plays so many milliseconds. @returns {boolean} whether a half has won */
+/** Plays for some milliseconds. @returns {boolean} whether a half has won */
 function play(memory, ms, wanted, { points, speed }) {
   for (let left = ms; left > 0; left -= STRIDE) {
     const stride = Math.min(STRIDE, left);
@@ -125,7 +125,7 @@ function play(memory, ms, wanted, { points, speed }) {
     const out = fly(memory, stride, speed / 100);
     if (out < 0) continue;
     memory.score[1 - out] += 1;
-    memory.to = out; // The half that has lost the point gets the ball.
+    memory.to = out; // The next serve goes to the half that has lost the point.
     if (memory.score[1 - out] >= points) return true;
     serve(memory);
   }

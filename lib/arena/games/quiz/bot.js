@@ -1,6 +1,6 @@
 /** A bot in the quiz: it thinks for a while, and guesses. */
 
-const SOON = 0.06; // of its moves
+const SOON = 0.06; // share of moves in which it answers
 
 export function play({ value, random }) {
   const isOpen = value?.answers && value.right === undefined;

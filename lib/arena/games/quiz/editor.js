@@ -1,11 +1,11 @@
 import { make, put } from '../../arena-pages/elements.js';
 import { ANSWERS, CHARACTERS, readQuestions } from './questions.js';
 
-/** The questions on the panel: to be written, loaded from a file and saved to one. */
+/** The editor of questions on the panel. It also loads questions from a file, and saves them to one. */
 
 const EMPTY = { question: '', answers: ['', '', '', ''], right: 0 };
 
-/** A button as the panel has them. */
+/** Adds a button in the panel's style. It does nothing while aria-disabled. */
 export function button(into, text, act) {
   const one = make('button', { className: 'chip', text, into });
   one.addEventListener('click', () => one.getAttribute('aria-disabled') !== 'true' && act());
@@ -19,7 +19,7 @@ function textIn(into, label, value) {
   return input;
 }
 
-/** One answer: its words, and whether it is the right one. */
+/** Adds the inputs for one answer: its text, and whether it is the right one. */
 function answerIn(into, name, { text = '', right = false } = {}) {
   const at = into.children.length;
   const letter = String.fromCharCode(65 + at);
@@ -30,9 +30,9 @@ function answerIn(into, name, { text = '', right = false } = {}) {
   textIn(row, `Answer ${letter}`, text);
 }
 
-let fields = 0; // made so far: a name of radio buttons each
+let fields = 0; // number of fields made so far, for unique names of their radio buttons
 
-/** One question, as the form has it. */
+/** Adds the inputs for one question. */
 function fieldOf(form, { question, answers, right }) {
   const field = make('fieldset', { into: form });
   make('legend', { into: field });
@@ -63,7 +63,7 @@ function count(form) {
   }
 }
 
-/** The questions that the form has; an answer without words is none. */
+/** Returns the questions in the form, without empty answers. */
 function questionsIn(form) {
   return [...form.children].map((field) => {
     const answers = [...field.querySelectorAll('.answer')].map((row) => ({
@@ -79,7 +79,7 @@ function questionsIn(form) {
   });
 }
 
-/** Has the browser save the questions. */
+/** Saves the questions as a download. */
 function download(questions) {
   const text = `${JSON.stringify(questions, null, 2)}\n`;
   const url = URL.createObjectURL(new Blob([text], { type: 'application/json' }));
@@ -88,8 +88,10 @@ function download(questions) {
 }
 
 /**
+ * Adds the editor.
+ *
  * @param {HTMLElement} root
- * @param {{read: () => Promise<unknown>, write: (value: unknown) => Promise<string>}} content as a panel.js is given it
+ * @param {{read: () => Promise<unknown>, write: (value: unknown) => Promise<string>}} content as a panel.js gets it
  */
 export function editor(root, content) {
   const edit = make('details', { className: 'edit', into: root });
@@ -107,7 +109,7 @@ export function editor(root, content) {
     for (const one of questions) fieldOf(form, one);
   }
 
-  /** Does something with questions, and says what is wrong with them. */
+  /** Runs an action on the questions, and shows its message or error. */
   async function attempt(act) {
     try {
       put(said, (await act()) ?? '');
@@ -121,7 +123,7 @@ export function editor(root, content) {
   const load = (isWanted = () => true) =>
     attempt(async () => {
       const questions = await content.read();
-      if (!isWanted()) return undefined; // It is being written already.
+      if (!isWanted()) return undefined; // The user has begun to write questions meanwhile.
       if (!Array.isArray(questions)) return 'The questions can’t be read just now.';
       return show(questions);
     });

@@ -2,12 +2,12 @@ import { make, put, style } from '../../arena-pages/elements.js';
 import { showResult } from './result.js';
 import { many, nameOf, readStandings } from './standings.js';
 
-/** The quiz on the big screen: the question and its time, then how many chose which answer; in the end the result. */
+/** The quiz on the big screen: a question with its time, then the count of each answer; at the end the result. */
 
-/** How many of the leaders are shown between two questions. */
+/** Number of leaders shown between two questions. */
 const FRONT = 3;
 
-/** The smallest letters of question and answers, of their usual size, and the next smaller ones. */
+/** Smallest size of question and answers, as a share of their usual size; and factor from one size to the next. */
 const LEAST = 0.3;
 const SMALLER = 0.92;
 
@@ -37,10 +37,10 @@ export function start({ root, control: { page: begun } }) {
   const results = showResult(result);
   const watch = new ResizeObserver(() => fit());
   watch.observe(quiz);
-  let page = begun; // of the game
+  let page = begun; // the control's page
   let last = null;
   let texts = '';
-  let fitted = ''; // for which the size of the letters was found
+  let fitted = ''; // the texts and the answer for which the letters have their size
 
   function build({ index, question: asked, answers }) {
     const words = JSON.stringify([index, asked, answers]);
@@ -56,7 +56,7 @@ export function start({ root, control: { page: begun } }) {
     }
   }
 
-  /** Much text has smaller letters, so that all of it can be read. */
+  /** Makes the letters smaller until all answers fit. */
   function fit() {
     const isCut = ({ scrollHeight, clientHeight }) => scrollHeight > clientHeight;
     for (let size = 1; size > LEAST; size *= SMALLER) {
@@ -65,7 +65,7 @@ export function start({ root, control: { page: begun } }) {
     }
   }
 
-  /** Only with the answer: a player that sees what the others choose chooses the same. */
+  /** Shows the counts of the answers, once the right one is known: earlier, players would choose what others choose. */
   function fill({ right, counts = [] }) {
     quiz.dataset.open = right === undefined;
     const most = Math.max(1, ...counts);

@@ -1,9 +1,9 @@
 import { allow, make, put, style } from '../../arena-pages/elements.js';
 import { button, editor } from './editor.js';
 
-/** The quiz on the panel: which question is open, to end it, leave it out or go to the result; and the questions. */
+/** The quiz on the panel: the open question; buttons to end it, to skip it, and to show the result; the editor. */
 
-/** What the quiz does just now, in words. */
+/** Returns the state of the quiz in words. */
 function wordsOf({ players, value }) {
   const { index, of, question, answered, left, right } = value;
   const state =
@@ -24,7 +24,7 @@ export function start({ root, control: begun, command, content, slider }) {
   let control = begun;
   let value = null;
 
-  // By the step's number: a click that comes too late ends nothing else.
+  // The commands have the step's number: a late click can't end another step.
   const end = button(buttons, 'Show the answer', () => command({ settings: { end: value.step } }));
   const skip = button(buttons, 'Leave this question out', () =>
     command({ settings: { skip: value.step } })

@@ -15,11 +15,11 @@ export function start({ root, send, number, input }) {
   const choices = make('div', { className: 'choices', attributes: { role: 'group' }, into: quiz });
   const verdict = make('p', { className: 'verdict', attributes: { role: 'status' }, into: quiz });
   const soon = make('p', { className: 'unseen', attributes: { role: 'status' }, into: quiz });
-  let shown = ''; // round and question that there are buttons for
-  let texts = ''; // and their words
+  let shown = ''; // round and question of the buttons
+  let texts = ''; // shown, with the texts of question and answers
   let index = -1;
   let chosen = -1;
-  let pointsBefore; // not known where the answer is what this page has seen first
+  let pointsBefore; // undefined if this page was loaded while an answer was shown
 
   function choose(at) {
     if (quiz.dataset.open === 'false') return; // The time is over.
@@ -47,10 +47,10 @@ export function start({ root, send, number, input }) {
       make('span', { text: answer, into: button });
       button.addEventListener('click', () => choose(at));
     }
-    if (focused) choices.firstElementChild?.focus(); // A player with a keyboard goes on there.
+    if (focused) choices.firstElementChild?.focus(); // Keeps the focus in the answers, for players with a keyboard.
   }
 
-  /** How this phone stands. */
+  /** Returns the number of players in the standings, and this player's entry. */
   function ownOf(standings) {
     const list = readStandings(standings);
     return { of: list.length, own: list.find((one) => one.number === number) };
@@ -60,7 +60,7 @@ export function start({ root, send, number, input }) {
     const { own, of } = ownOf(standings);
     const won = own && pointsBefore !== undefined ? own.points - pointsBefore : 0;
     const place = own ? ` You are ${ordinal(own.place)} of ${of}.` : '';
-    // What was chosen before a reload is not known here, but what it has won is.
+    // The points decide: after a reload the choice may be unknown.
     if (won > 0) return `Right! ${many(won)} points.${place}`;
     if (own && pointsBefore === undefined) return place.trim();
     const isRight = chosen === right;

@@ -1,6 +1,6 @@
-/** The questions, as they are written in content.json and in the panel. */
+/** Checks the questions of content.json and of the panel. */
 
-/** As many answers as inputs.json lets a phone choose from. */
+/** Most answers of a question, as in inputs.json; longest text, in characters; most questions. */
 export const ANSWERS = 6;
 export const CHARACTERS = 200;
 const QUESTIONS = 1000;
@@ -8,7 +8,7 @@ const QUESTIONS = 1000;
 const isText = (text) =>
   typeof text === 'string' && text.trim() !== '' && text.length <= CHARACTERS;
 
-/** What is wrong with a question, in words; undefined: nothing. */
+/** Returns the mistake in a question, in words; undefined for a valid question. */
 function amiss({ question, answers, right } = {}) {
   if (!isText(question)) return `needs a question of 1 to ${CHARACTERS} characters`;
   const good =
@@ -24,7 +24,7 @@ function amiss({ question, answers, right } = {}) {
 /**
  * @param {unknown} value such as `[{"question":"…","answers":["…","…"],"right":1}]`
  * @returns {{question: string, answers: string[], right: number}[]}
- * @throws {Error} saying in one line which question is not as it must be
+ * @throws {Error} with the first mistake, in one line
  */
 export function readQuestions(value) {
   const isList = Array.isArray(value) && value.length > 0 && value.length <= QUESTIONS;

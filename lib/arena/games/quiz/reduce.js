@@ -1,26 +1,26 @@
 import { readQuestions } from './questions.js';
 
 /**
- * A quiz: each question of the content is open for a time, or until all have answered; then the right answer is
- * shown, and how many chose which. A right answer gets points, twice as many at once as at the last moment. A phone
- * learns the right answer when all do.
+ * A quiz: each question is open for a time, or until all players have answered. Then the right answer and the count of
+ * each answer are shown. A right answer gets points, twice as many at once as at the last moment. Phones get the right
+ * answer only with the big screen.
  *
- * Each question has two steps, open and shown. A step has a number that no other of this arena has, by which the panel
- * ends it, or leaves the question out: a click that comes twice, or too late, ends no other.
+ * Each question has two steps, open and shown. The number of a step is unique in its arena. With it the panel ends the
+ * step, or skips the question: a repeated or late click can't end another step.
  */
 
 const LINGER = 1000; // ms: the last player to answer may change the answer
-const STEPS = 2048; // of a round at most: two a question
-const POINTS = 1000; // at once
-const LEAST = 500; // at the last moment
+const STEPS = 2048; // most steps of a round: two per question
+const POINTS = 1000; // for a right answer at once
+const LEAST = 500; // for a right answer at the last moment
 
-/** Players with points there may be: as many as a memory of 64 KiB has room for. Others play on without. */
+/** Most players with points: the memory of 64 KiB has no room for more. Other players play without points. */
 const SCORED = 1500;
 
-/** Of how many the names are told. */
+/** Number of leaders whose names are in the reduced feed. */
 const NAMED = 10;
 
-/** The content that was good last: it is the same object until it changes. */
+/** The last valid content. An unchanged content is the same object, and is not checked again. */
 let known;
 
 function questionsOf(content) {
@@ -40,9 +40,9 @@ function open(memory, index, time) {
 }
 
 /**
- * Takes what is chosen now, and what it would be worth: a player's entry is [points, right ones, choice, worth].
+ * Stores each player's choice, and the points that it would get. An entry is [points, right answers, choice, worth].
  *
- * @returns {number[]} how often each answer is chosen
+ * @returns {number[]} the count of each answer
  */
 function take({ players, numbers, inputs, time, settings }, memory, answers) {
   const counts = new Array(answers).fill(0);
@@ -63,7 +63,7 @@ function take({ players, numbers, inputs, time, settings }, memory, answers) {
   return counts;
 }
 
-/** Shows the answer: the points are given. */
+/** Ends the open step: adds the points of right answers. */
 function show(memory, counts, right, time) {
   memory.shown = time;
   memory.counts = counts;
@@ -74,7 +74,7 @@ function show(memory, counts, right, time) {
   }
 }
 
-/** As standings.js reads it. */
+/** Returns the standings, in the form of standings.js. */
 const standingsOf = ({ scores }) =>
   Object.entries(scores)
     .map(([number, [points, right]]) => [Number(number), points, right])
@@ -83,7 +83,7 @@ const standingsOf = ({ scores }) =>
 
 const namedOf = (standings) => standings.filter((_, at) => at % 3 === 0).slice(0, NAMED);
 
-/** What was asked, with the right answer in words, and of a hundred how many have known it. */
+/** Returns the result: each question with its right answer, and the percentage of players that chose it. */
 function resultOf(questions, memory) {
   const asked = memory.shares.flatMap((share, at) => {
     const { question, answers, right } = questions[at] ?? {};
@@ -100,7 +100,7 @@ const isShown = (memory) => memory.shown !== undefined;
 
 const stepOf = (round, memory) => round * STEPS + memory.index * 2 + (isShown(memory) ? 1 : 0);
 
-/** Goes on to the next question where this one is over, or is left out. */
+/** Opens the next question if the current one is over or skipped. */
 function goOn({ time, settings, round }, memory) {
   const step = stepOf(round, memory);
   const isOver = isShown(memory)
@@ -111,7 +111,7 @@ function goOn({ time, settings, round }, memory) {
   open(memory, memory.index + 1, time);
 }
 
-/** The question that is open, or whose answer is shown. */
+/** Returns the value for the current question. Ends its open step when the time is over or all have answered. */
 function ask(now, memory, { question, answers, right }) {
   const { time, players, settings, round } = now;
   let ends = memory.since + settings.seconds * 1000;
@@ -135,7 +135,7 @@ function ask(now, memory, { question, answers, right }) {
   };
 }
 
-/** As lib/arena/README.md says. */
+/** See lib/arena/README.md. */
 export function reduce(now, memory) {
   const questions = questionsOf(now.content);
   if (memory.scores === undefined) {

@@ -1,15 +1,15 @@
 import { make, put } from '../../arena-pages/elements.js';
 import { many, nameOf, ordinal, readStandings } from './standings.js';
 
-/** The result on the big screen: the podium, the next places, and what was asked with the right answers in words. */
+/** The result on the big screen: the podium, the next places, and the questions with their right answers. */
 
 const PODIUM = 3;
 const LISTED = 8; // players on podium and list
 
-/** Milliseconds that as many questions stay as there is room for. */
+/** How long one screenful of questions is shown, in milliseconds. */
 const STAY = 9000;
 
-/** A player's entry, on the podium or in the list. */
+/** Adds a player to the podium or the list. */
 function entryOf(into, reduced, { number, points, place }) {
   const entry = make('li', { attributes: { 'data-place': place }, into });
   make('b', { className: 'place', text: ordinal(place), into: entry });
@@ -19,7 +19,8 @@ function entryOf(into, reduced, { number, points, place }) {
 
 /**
  * @param {HTMLElement} root
- * @returns {{show: (reduced: object) => void, turn: (now: number) => void}} `turn` shows the next questions when it is time
+ * @returns {{show: (reduced: object) => void, turn: (now: number) => void}} `turn`, to be called each frame,
+ *     shows the next screenful of questions when it is due
  */
 export function showResult(root) {
   const title = make('h2', {
@@ -33,8 +34,8 @@ export function showResult(root) {
   const table = list('asked', 'What was asked');
   let shown = '';
   let asked = [];
-  let from = 0; // the first question that is shown,
-  let end = 0; // and the one behind the last
+  let from = 0; // the first question shown
+  let end = 0; // the question after the last one shown
   let due = 0;
 
   const isFull = () => table.scrollHeight > table.clientHeight;

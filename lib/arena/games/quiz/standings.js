@@ -25,9 +25,9 @@ export const ordinal = (place) => `${place}${LETTERS[ENDINGS.select(place)]}`;
 export const many = (points) => points.toLocaleString('en');
 
 /**
- * What a player is called on the screen: by the name it has given itself, if the host has not put that away.
+ * Returns a player's name on the screen; `Player 7` for a player without a name, or with a hidden one.
  *
- * @param {{names?: Record<string, string>}} reduced the reduced feed's value, whose `named` has that number
+ * @param {{names?: Record<string, string>}} reduced the reduced feed, whose `named` has that number
  * @param {number} number the player's
  * @returns {string} untrusted: a text, and never HTML
  */

@@ -1,4 +1,4 @@
-/** The worm's head, in a circle of radius 1: its mouth says how the room feels. */
+/** The worm's head, in a circle of radius 1. Its mouth and color show the mood. */
 
 const INK = '#2a2342';
 const SAD = [255, 107, 74];
@@ -20,8 +20,10 @@ function circle(ctx, x, y, radius, color) {
 }
 
 /**
+ * Draws the head.
+ *
  * @param {CanvasRenderingContext2D} ctx
- * @param {{x: number, y: number, radius: number, mood: number}} head in the canvas's units; -1 to 1
+ * @param {{x: number, y: number, radius: number, mood: number}} head lengths in the canvas's units; mood from -1 to 1
  */
 export function drawFace(ctx, { x, y, radius, mood }) {
   ctx.save();

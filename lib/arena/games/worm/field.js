@@ -4,9 +4,9 @@ import { colorOf, drawFace } from './face.js';
 
 /** The worm on the big screen: the line so far, with its band of disagreement, and its head. */
 
-const HEAD = 0.055; // of the canvas's smaller side
+const HEAD = 0.055; // radius, as a share of the canvas's smaller side
 const TOLD_EVERY = 5000; // ms
-const LEAST = 40; // points that the whole width is for, at the least
+const LEAST = 40; // with fewer points the line does not fill the width
 
 export function start({ root, control }) {
   const sheet = style(import.meta.url);
@@ -14,7 +14,7 @@ export function start({ root, control }) {
   const bar = make('p', { className: 'worm-mood', into: root });
   const age = make('span', { into: bar });
   const mood = make('b', { into: bar });
-  // The mood changes some ten times a second: a screen reader is told of it now and then.
+  // The mood changes some ten times a second: screen readers get it only every TOLD_EVERY.
   const told = make('span', { className: 'unseen', attributes: { role: 'status' }, into: root });
   let toldAt = -Infinity;
   const smooth = new Smooth();

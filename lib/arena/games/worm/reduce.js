@@ -1,6 +1,6 @@
 /**
- * The worm: the room's mood, its mean and how far it is of one mind, as a line over time. When the line
- * has as many points as it may, every two of them become one and each stands for twice the time.
+ * The worm: mean and spread of the room's mood, as a line over time. When the line is full, each two points become one
+ * point, which stands for twice the time.
  */
 
 const POINTS = 400;
@@ -21,7 +21,7 @@ function moodOf({ players, inputs }) {
   return { mean, spread: Math.sqrt(Math.max(0, variance)) };
 }
 
-/** Half as many points, each for twice the time. */
+/** Halves the number of points: each new point stands for twice the time. */
 function halve(memory) {
   const halved = (list) =>
     Array.from({ length: list.length / 2 }, (_, i) =>
@@ -38,7 +38,7 @@ export function reduce(now, memory) {
     Object.assign(memory, { line: [], band: [], every: now.settings.tenths * 100, next: 0 });
   }
   const { mean, spread } = moodOf(now);
-  // After a long step there is a point for each time that has passed: the mood of now.
+  // After a long step, every point that is due gets the current mood.
   while (now.players > 0 && memory.next <= now.time) {
     memory.line.push(hundredths(mean));
     memory.band.push(hundredths(spread));
