@@ -202,7 +202,7 @@ export class Arena {
     await this.#pool.endTurn();
   }
 
-  /** The same, but a failed write is answered with `state-unwritable`, so that clients may retry. @throws {Refusal} */
+  /** Waits like `#written`, but a failed write is a `state-unwritable`, so that clients may retry. @throws {Refusal} */
   async #kept(outcome) {
     try {
       await this.#written(outcome);

@@ -268,8 +268,8 @@ export function watchGames({ options, games, isPlayed, changed, log }) {
 }
 
 /**
- * Returns the game with which an arena starts: the first by name without panel.js. A game with panel.js, as `load`, is
- * a tool for the holder of the token, and not for a room that waits to play.
+ * Returns the game with which an arena starts: the first by name without panel.js. A game with panel.js (`load`) is a
+ * tool for the holder of the token, and not for a room that waits to play.
  *
  * @param {Map<string, Game>} games at least one
  * @returns {Game}

@@ -104,7 +104,7 @@ export class Reducer {
   /**
    * @param {import('./games.js').Game} game
    * @param {string} memory the game's memory, as JSON
-   * @param {object} told
+   * @param {object} told the callbacks
    * @param {(result: {text: string, memory?: string, page?: unknown, over: boolean, named: number[]}) => void} told.value
    * @param {(failed: {why: string, message: string, at?: string, stack?: string[]}) => void} told.failed
    *     called once; the reducer is closed by then. `at`: the file and line in the game's own code, `stack`: its frames

@@ -23,7 +23,7 @@ const INPUT_BYTES = 512;
  */
 export function arenaRoutes({ arena, games, whole, tools }) {
   const { authorize, mayJoin, readBody, readNumber, json, nothing } = tools;
-  /** Id of this run. It shows a panel that the server has restarted. */
+  /** Id of this run, by which a panel notices a restart of the server. */
   const run = randomUUID();
 
   async function join(request) {

@@ -12,7 +12,7 @@ import { startServer } from '../support/server.js';
 import { start } from '../support/swarm.js';
 import { until } from '../support/until.js';
 
-/** bin/sprites-swarm agent: machines that swarm by one hand. */
+/** bin/sprites-swarm agent: machines whose load one panel controls. */
 
 const agent = (t, server, args = '') =>
   start(t, [
@@ -46,7 +46,7 @@ t.test('any number of machines swarm by one hand, and nothing is missing', async
     await tell(server, { running: false });
     await server.until(({ clients }) => clients === 0);
     await tell(server, { running: true });
-    // The value of the round before stands until there is one of this.
+    // The value of the last round stays until this round has one.
     for (const machine of [one, other]) await machine.says(/round 2: \d+ clients/);
     await load(server, ({ connections, perSecond }) => connections === 10 && perSecond > 0);
     other.kill('SIGTERM');
@@ -117,7 +117,7 @@ t.test('a second signal ends it at once, and its engines, whatever the server do
   await until(() => !existsSync(`/proc/${engines[0]}`));
 });
 
-/** A server of a stranger's: `answers[METHOD PATH]` is what it says, a text or a function. */
+/** Starts a foreign server. `answers[METHOD PATH]` is its answer, a text or a function. */
 async function startStranger(t, answers) {
   const asked = [];
   const server = createServer((request, response) => {
@@ -184,7 +184,7 @@ t.test('no feed of a stranger’s ends it, or has it do more than it shall', asy
     { ...good, settings: null, running: 'yes' },
     { ...good, round: 2, settings: { clients: '5\nquit', throws: -1 } },
     { ...good, round: 3, settings: { clients: 1e300, throws: [] } },
-    // More rounds than there may be engines.
+    // More rounds than the most engines.
     ...Array.from({ length: 14 }, (_, n) => ({ ...good, round: 100 + n })),
     { ...good, game: 'over' }
   ];
@@ -205,7 +205,7 @@ t.test('no feed of a stranger’s ends it, or has it do more than it shall', asy
       const value = controls[version];
       version += 1;
       if (version > controls.length) return;
-      // It is in before the next one comes; and there is time for engines to begin.
+      // The agent joins before the next control comes, and engines have time to start.
       if (version > 1) await until(() => players >= joins.length);
       if (version > 15) await pause(400);
       const reduced = { game: 'load', round: value?.round, value: { batch: 7 } };
@@ -225,7 +225,7 @@ t.test('no feed of a stranger’s ends it, or has it do more than it shall', asy
       response.statusCode = 201;
       json({ id: 'c', hold: 120 })(response);
     },
-    // Inputs are taken; polls are parked, and no client of an engine's gets away.
+    // Inputs are accepted, polls are parked, and leaves of an engine's clients get no answer.
     else: (response, { method, url }) => {
       if (method === 'POST' && url.startsWith('/arena')) response.writeHead(204).end();
     }

@@ -13,7 +13,7 @@ import {
 import { problemOf } from '../support/contract.js';
 import { contract, refused } from '../support/server.js';
 
-/** What is wrong with an input: the rest of it is in test/native/arena_test.cc. */
+/** Some invalid inputs. test/native/arena_test.cc has the others. */
 const BAD = ['', '[]', '{"y":0.5,"taps":2000}', '{"taps":0.5}', '{"z":0}'];
 
 const NOBODY = '00000000-0000-8000-8000-000000000000';
@@ -33,7 +33,7 @@ const games = {
 
 const options = arenaOptions(t, games);
 
-/** What players and panels do. */
+/** Tests of players and panels. */
 function plays(t, server) {
   t.test('a player joins, plays, is watched, and leaves', async (t) => {
     const player = await enter(server);
@@ -90,7 +90,7 @@ function plays(t, server) {
   });
 
   t.test('bad inputs of every kind change nothing', async (t) => {
-    // Nothing that others have done is still to be published.
+    // Waits until the changes of earlier tests are published.
     await valueOf(server, ({ players }) => players === 0);
     const player = await enter(server);
     await valueOf(server, ({ players }) => players === 1);
@@ -230,7 +230,7 @@ function plays(t, server) {
     for (let taps = 0; taps < 20; taps += 1) {
       t.equal((await player.send({ taps }, `?n=${taps}`)).status, 204);
     }
-    // A worker tells a little later of what was before.
+    // A worker's counts of the requests before arrive a little later.
     t.ok((await server.status()).handled < handled + 10);
     await player.leave();
   });
@@ -257,7 +257,7 @@ contract(t, { options: { ...options, ...bounds } }, (t, server) => {
 
   t.test('joins from one source address', async (t) => {
     const refusals = [];
-    // Ten at once, and one more for each second that this takes.
+    // The limit is ten joins at once, and one more per second.
     while (refusals.at(-1) !== 'too-many-joins' && refusals.length < 40) {
       refusals.push(problemOf(await join('127.0.0.1')));
     }

@@ -16,7 +16,7 @@ const nesting = (depth) => `let a = 1; for (let i = 0; i < ${depth}; i += 1) a =
 const sending = (what) => `parentPort.postMessage(${what}); return 1;`;
 const later = (what) => `setTimeout(() => { ${what} }); export const reduce = () => 1;`;
 
-/** What reducers do that none should, each with what is told of it. */
+/** Reducers that fail, each with the reported failure. */
 const REDUCERS = {
   endless: ['for (;;);', SLOW],
   waits: ['Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);', SLOW],
@@ -24,7 +24,7 @@ const REDUCERS = {
   circle: ['const a = {}; a.a = a; return a;', BAD],
   large: ["return 'x'.repeat(70000);", BAD],
   forgetful: ["memory.a = 'x'.repeat(70000); return 1;", BAD],
-  // The reduced feed has a level of its own around the value.
+  // The reduced feed adds one level around the value.
   deep: [nesting(64), { ...BAD, message: /at most 64 deep/ }],
   leaver: ['process.exit(1);', THREW],
   kills: ['process.kill(process.pid, 0);', NO_KILL],
@@ -39,7 +39,7 @@ const REDUCERS = {
   'no-words': [sending("{ failed: { why: 'threw', message: { toString: 0 } } }"), THREW]
 };
 
-/** The same of whole modules. */
+/** Modules that fail, each with the reported failure. */
 const MODULES = {
   unreadable: ['\nexport const reduce = (', { ...UNLOADED, at: /^reduce\.js:2$/ }],
   lonely: [
@@ -125,7 +125,7 @@ contract(t, { options: arenaOptions(t, games) }, (t, server) => {
   t.test('a game at work does not turn back the page that the panel has turned', async (t) => {
     await tell(server, { game: 'slow', running: true });
     await valueOf(server, ({ game, value }) => game === 'slow' && value?.page === 'play');
-    // By now the next one is under way.
+    // By then the next reduction is running.
     await pause(100);
     await tell(server, { page: 'end' });
     await valueOf(server, ({ value }) => value?.page === 'end');

@@ -15,10 +15,10 @@ const withFormat = (change) => ({
   'inputs.json': JSON.stringify({ ...format, ...change })
 });
 
-/** Games of one's own in a folder, as options. */
+/** Returns options with a folder of other games. */
 const inFolder = (t, games) => ({ arena: ['hall'], games: t.testdir(games) });
 
-/** The one folder of this file's servers: a game may be a link to where its author has it, and have one to nothing. */
+/** The games' folder of this file's servers. A game may be a link to a folder elsewhere, and have a dangling link. */
 const watched = arenaOptions(t, {
   mirror: {
     ...{ ...MIRROR, 'a.svg': '<svg/>', more: { 'x.json': '1' } },

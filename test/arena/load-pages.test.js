@@ -10,9 +10,9 @@ import { arenaRig, PAGES, says, unlock } from '../support/arena-pages.js';
 import { amissTo, noBrowser } from '../support/page-browser.js';
 import { start } from '../support/swarm.js';
 
-/** Load, stepped up on the panel: two machines and three phones carry it, and the plots move. */
+/** Load in browsers: steps on the panel, two machines, three phones, and moving plots. */
 
-/** What a plot shows: its text, how many points, and the pixels of its canvas. */
+/** Returns of each plot its text, its number of points, and the pixels of its canvas. */
 const plotsOf = (page) =>
   page.evaluate(() =>
     Object.fromEntries(
@@ -120,7 +120,7 @@ t.test('load', { skip: noBrowser() }, async (t) => {
   });
 
   await t.test('the run is saved as the swarm’s report, which needs nothing else', async (t) => {
-    // A browser keeps the failure of an import: what it is made with has come with the panel.
+    // The report's modules have loaded with the panel, since a browser caches the failure of an import.
     await panel.route(/\/swarm\/.*\.js$/, (route) => route.abort());
     const [download] = await Promise.all([
       panel.waitForEvent('download'),

@@ -6,7 +6,7 @@ import { problemOf } from '../support/contract.js';
 import { contract, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
-/** What players call themselves, and what a game is about: from the requests to the reduced feed. */
+/** Names of players, and content of games, from the requests to the reduced feed. */
 
 const NAMED = {
   ...MIRROR,
@@ -24,7 +24,7 @@ const call = (server, { path }, name) =>
     body: typeof name === 'object' ? JSON.stringify(name) : name
   });
 
-/** The reduced feed, when these are the names in it. */
+/** Waits for the reduced feed with these names. */
 const named = (server, names) =>
   valueOf(server, (now) => JSON.stringify(now.names) === JSON.stringify(names));
 
@@ -36,7 +36,7 @@ const listOf = async (server, query = '') => {
   return status === 200 ? body : problemOf({ status, body });
 };
 
-/** Names of players. */
+/** Tests of players' names. */
 function names(t, server) {
   t.test('a name is told with the value that names its player', async (t) => {
     await tell(server, { game: 'named', running: true });

@@ -32,23 +32,23 @@ import { until } from '../support/until.js';
 
 const { browser, nothingElse, playing, room, skip } = arenaRig(t);
 
-t.setTimeout(300_000); // of all together, on a machine that does other things too
+t.setTimeout(300_000); // of all tests together, on a busy machine
 
 const PICTURES = fileURLToPath(new URL('../pictures/', import.meta.url));
 
-/** A paddle's middle, as the field was drawn last. */
+/** Returns the place of the ball in the field's last frame. */
 const ballOf = (field) => field.evaluate(() => document.getElementById('root').dataset.ball);
 
-/** Room for one player. */
+/** An arena for one player. */
 const ONE = { args: ['--arena-players', '1'] };
 
-/** Has the server forget a phone's player, as the end of its lease does. */
+/** Removes a phone's player from the server, as the end of its lease does. */
 async function forget(phone) {
   const { player } = await memory(phone, 'arena.hall');
   await fetch(new URL(`../arena/hall/${player}/leave`, phone.url()), { method: 'POST' });
 }
 
-/** What a key moves has the focus, whatever has changed around it. */
+/** Waits until the slider has the focus, which it must keep while the page around it changes. */
 const playsByKey = (phone) => phone.waitForSelector('[role=slider]:focus');
 
 playing('pong, from join to end, by the panel', async (t, { visit }) => {
@@ -64,7 +64,7 @@ playing('pong, from join to end, by the panel', async (t, { visit }) => {
   await says(phones[1], '#big', '2');
   await says(field, '#count', '2');
 
-  // On a busy machine five points are won before all has been looked at.
+  // On a busy machine, five points would be won before the last check.
   await panel.locator('input[name=points]').fill('21');
   await panel.click('#go');
   for (const page of [field, ...phones]) await shows(page, 'play');
@@ -127,7 +127,7 @@ playing('pong, from join to end, by the panel', async (t, { visit }) => {
   });
 });
 
-/** The quiz with questions of one's own: a copy of its folder, as lib/arena/README.md says. */
+/** Returns a copy of the quiz's folder with other questions, as in lib/arena/README.md. */
 function quizWith(questions) {
   const folder = new URL('../../lib/arena/games/quiz/', import.meta.url);
   return {
@@ -156,7 +156,7 @@ t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   await call(phones[0], '<b>Ada</b>');
   await phones[1].fill('#name', 'Rude');
   await phones[1].press('#name', 'Enter');
-  await phones[1].locator('#name-change:focus').waitFor(); // A player with a keyboard is not lost.
+  await phones[1].locator('#name-change:focus').waitFor(); // The focus stays, for players with a keyboard.
   t.strictSame(await amissTo(phones[0]), []);
   await phones[0].reload();
   await says(phones[0], '#named', 'You are <b>Ada</b>');
@@ -167,7 +167,7 @@ t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   for (const page of [field, phones[0]]) {
     t.match(await page.locator('[role=timer]').getAttribute('aria-label'), /^\d+ seconds left$/);
   }
-  await phones[0].setViewportSize({ width: 180, height: 320 }); // At 200%.
+  await phones[0].setViewportSize({ width: 180, height: 320 }); // A zoom of 200%.
   const under = await phones[0].evaluate(() => {
     const at = (selector) => document.querySelector(selector).getBoundingClientRect();
     return at('.choice:last-child').bottom - at('.verdict').top;
@@ -187,7 +187,7 @@ t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   await phones[1].focus('.choice[data-at="2"]');
   await panel.click('text=Next question');
   await says(field, '.top', 'Question 2 of 4');
-  await phones[1].locator('.choice[data-at="0"]:focus').waitFor(); // A player with a keyboard is not lost.
+  await phones[1].locator('.choice[data-at="0"]:focus').waitFor(); // The focus stays, for players with a keyboard.
   await phones[0].click('.choice[data-at="0"]');
   await says(field, '.top', '1 of 2 have answered');
   await reloadItself(phones[0]);
@@ -202,7 +202,7 @@ t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   await says(field, '.top', 'Question 3 of 4');
   await panel.click('text=Leave this question out');
   await says(field, '.top', 'Question 4 of 4');
-  const late = await visit(PAGES.phone); // It answers nothing.
+  const late = await visit(PAGES.phone); // This phone never answers.
   await says(late, '.ask', 'The last?');
   await panel.press('text=To the result', 'Enter');
   await shows(field, 'result');
@@ -247,7 +247,7 @@ t.test('the longest words of a quiz can be read on field and phone', { skip }, a
     t.ok((await page.locator(answer).first().boundingBox()).width > 200);
     await page.setViewportSize(SIZES[size]);
   }
-  /** Elements whose text is cut off. */
+  /** Returns the elements whose text is cut off. */
   const cut = (page, selector) =>
     page.evaluate(
       (all) =>
@@ -295,7 +295,7 @@ t.test('the panel edits the questions, and loads a file', { skip }, async (t) =>
   const came = panel.waitForResponse('**/content/quiz');
   await late[0].continue();
   await came;
-  await panel.evaluate(() => new Promise((go) => void setTimeout(go, 100))); // it is read
+  await panel.evaluate(() => new Promise((go) => void setTimeout(go, 100))); // the page has read it
   t.equal(await asked.inputValue(), 'Mine?', 'what is being written stays');
   await first.getByText('Remove').press('Enter');
   await panel.locator('button:has-text("One more question"):focus').waitFor();
@@ -411,7 +411,7 @@ playing('a phone forgotten, or offline, says so and joins', async (t, { command,
   t.equal(await phone.textContent('#small'), '2');
   await playsByKey(phone);
 
-  // No event tells of this network, and it eats a poll.
+  // A network that fails without an event, and loses a poll.
   const panel = await unlocked(visit, 'desk');
   let isGone = true;
   const eaten = [];
@@ -423,7 +423,7 @@ playing('a phone forgotten, or offline, says so and joins', async (t, { command,
   await command({ page: 'result' });
   await until(() => eaten.length === 2);
   t.ok(Math.max(...eaten) < 20, 'it ends by itself');
-  const old = () => new Promise((go) => void setTimeout(go, 1100)); // A younger poll is not doubted.
+  const old = () => new Promise((go) => void setTimeout(go, 1100)); // A wake leaves younger polls alone.
   for (const page of [phone, panel]) await page.evaluate(old);
   await command({ page: 'lobby' });
   await phone.press('[role=slider]', 'ArrowUp');
@@ -452,7 +452,7 @@ t.test('what a phone shows is what the server has of it', { skip }, async (t) =>
   const press = (id) => phone.locator(`#${id}`).dispatchEvent('click');
   const has = (wanted) =>
     until(async () => {
-      const { y, taps } = (await feed()).value ?? {}; // null as the round begins
+      const { y, taps } = (await feed()).value ?? {}; // null when the round begins
       return JSON.stringify([y, taps]) === JSON.stringify(wanted);
     });
   await press('up');
@@ -469,7 +469,7 @@ t.test('what a phone shows is what the server has of it', { skip }, async (t) =>
   });
 
   await t.test('after a reload, and one before the control has come', async () => {
-    await phone.route('**/feeds', () => {}); // Not answered as long as that page lives.
+    await phone.route('**/feeds', () => {}); // No answer while that page lives.
     await reloadItself(phone);
     await online(phone);
     await phone.unroute('**/feeds');
@@ -509,7 +509,7 @@ playing('a name being written stays in its field, and may be of emoji', async (t
   const isTold = (answer) => answer.url().endsWith('/name') && answer.status() === 204;
   const told = phone.waitForResponse(isTold);
   await forget(phone);
-  await phone.evaluate(() => dispatchEvent(new Event('online'))); // By itself it comes a little later.
+  await phone.evaluate(() => dispatchEvent(new Event('online'))); // Otherwise the name would come a little later.
   await told;
   await says(phone, '#big', '2');
   await phone.locator('#name-wrong').filter({ hasText: /^$/ }).waitFor({ state: 'attached' });
@@ -524,7 +524,7 @@ playing('a name under the finger stays there until it is let go', async (t, { vi
   const chip = panel.locator('#names button').filter({ hasText: 'Rude' });
   await chip.hover();
   await panel.mouse.down();
-  // Its text is the page's alone, which reads it as a stream: it is seen on its way.
+  // The page reads the answer as a stream, and a test can't read it then: a route sees it before.
   const newer = new Promise((comes) => {
     void panel.route(/names\?/, async (route) => {
       const response = await route.fetch();
@@ -536,7 +536,7 @@ playing('a name under the finger stays there until it is let go', async (t, { vi
   await call(second, 'Ada');
   await newer;
   await panel.unrouteAll({ behavior: 'ignoreErrors' });
-  await panel.waitForRequest(/status/); // by then it is shown, or not
+  await panel.waitForRequest(/status/); // by then the page has handled the answer
   await panel.mouse.up();
   await panel.locator('#names [aria-pressed=true]').filter({ hasText: 'Rude' }).waitFor();
   await says(panel, '#names', 'Ada');
@@ -566,7 +566,7 @@ playing('a phone that is not looked at stays out', async (t, { base, command, vi
   const gone = phone.waitForResponse((answer) => answer.status() === 404);
   await phone.press('[role=slider]', 'Home');
   await gone;
-  await phone.evaluate(async () => (await fetch('../games')).text()); // what would follow has followed
+  await phone.evaluate(async () => (await fetch('../games')).text()); // any further request has come before this answer
   const players = async () =>
     (await (await fetch(new URL('arena', base))).json()).arenas[0].players;
   t.equal(await players(), 0);
@@ -599,13 +599,13 @@ t.test('a round has no result of an earlier one, and no value', { skip }, async 
     const first = stage.result();
     stage.control({ game: 'twice', page: 'play', round: 2 });
     const second = stage.result();
-    stage.reduced({ game: 'twice', round: 1 }); // its feed comes behind the control's
-    stage.reduced({ game: 'twice', round: 2, value: null }); // it has not begun
+    stage.reduced({ game: 'twice', round: 1 }); // the reduced feed may be behind the control's
+    stage.reduced({ game: 'twice', round: 2, value: null }); // the round has no value yet
     const none = stage.result();
     stage.reduced({ game: 'twice', round: 2 });
     const third = stage.result();
     stage.reduced({ game: 'twice', round: 0 });
-    stage.control({ game: 'twice', page: 'play', round: 0 }); // the server has started anew
+    stage.control({ game: 'twice', page: 'play', round: 0 }); // the server has restarted
     return [first, second ?? null, none ?? null, third, root.textContent];
   });
   t.strictSame(results, [1, null, null, 2, '1220']);
@@ -618,7 +618,7 @@ playing('a server that starts anew has new figures', async (t, { command, visit 
   const looks = [
     { run: 'a', cpuSeconds: 8, inputs: 1000, reductions: 1000 },
     { run: 'a', cpuSeconds: 9, inputs: 1100, reductions: 1100 },
-    { run: 'b', cpuSeconds: 10, inputs: 10, reductions: 10 }, // It has read a large state.
+    { run: 'b', cpuSeconds: 10, inputs: 10, reductions: 10 }, // The start has read a large state.
     { run: 'b', cpuSeconds: 11, inputs: 20, reductions: 20 }
   ];
   await panel.route(/hall\/status$/, (route) =>
@@ -668,7 +668,7 @@ playing('browsers that may keep nothing play all the same', async (t, { command,
   await says(pages.panel, '#go', 'Stop');
 });
 
-/** What of a page is outside its window, and what of the address is broken elsewhere than between its parts. */
+/** Returns elements outside the window, and parts of the address that have a line break within. */
 const amissNow = (page) =>
   page.evaluate(() => {
     const isOut = ({ top, left, bottom, right }) =>
@@ -687,7 +687,7 @@ const amissNow = (page) =>
     return [...outside.map((one) => one.outerHTML), ...broken.map((one) => one.textContent)];
   });
 
-/** What is still found once the page has had its frames to settle. */
+/** Returns the findings that remain when the page has had time to settle. */
 async function settled(page, find) {
   let found = await find();
   for (let i = 0; i < 40 && found.length > 0; i += 1) {
@@ -765,7 +765,7 @@ playing('every page fits every screen, and can be heard', async (t, { base, comm
       }
     }
     t.strictSame(await amissTo(page), [], path);
-    // Chromium's own tree, as a screen reader gets it: what can be used has a name.
+    // Chromium's accessibility tree, as for screen readers: every control has a name.
     const tree = await page.locator('body').ariaSnapshot();
     t.match(tree, /- (button|slider) "/, path);
     t.notMatch(tree, /- (button|slider|textbox|link|img|checkbox)(:| \[|$)/m, path);
@@ -777,7 +777,7 @@ playing('every page fits every screen, and can be heard', async (t, { base, comm
   }
 });
 
-/** A game on phone or field that breaks in the first round. */
+/** A game that throws on phone or field in the first round. */
 const BREAKS = `export const start = ({ root }) => ({
   value({ round }) {
     if (round === 1) null.x;
@@ -821,7 +821,7 @@ t.test('a game that breaks is said on its page, and on the panel', { skip }, asy
 
 nothingElse();
 
-/** Keeps what is to be seen for the README, when asked to. */
+/** Saves the README's pictures, with the environment variable PICTURES. */
 if (process.env.PICTURES) {
   t.test('pictures for the README', { skip }, async (t) => {
     const { base, command, visit } = await room(t);
@@ -851,7 +851,7 @@ if (process.env.PICTURES) {
       const [x] = (document.getElementById('root').dataset.ball ?? '8 4').split(' ').map(Number);
       const scored = document.querySelector('.pong-score b').textContent !== '0';
       if (!scored || x < 10.5 || x > 12) return false;
-      globalThis.requestAnimationFrame = () => 0; // It stands still for the picture.
+      globalThis.requestAnimationFrame = () => 0; // No movement in the picture.
       return true;
     });
     await save(field, 'arena-field');
@@ -860,7 +860,7 @@ if (process.env.PICTURES) {
   });
 }
 
-/** A picture of few colors: what is drawn here has no more. */
+/** Saves a picture with 64 colors: the pages have no more. */
 async function save(page, name, how = {}) {
   const file = `${PICTURES}${name}.png`;
   await page.screenshot({ path: file, timeout: 10_000, ...how });

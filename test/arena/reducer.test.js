@@ -5,17 +5,17 @@ import t from 'tap';
 import { Reducer } from '../../lib/arena/reducer.js';
 import { until } from '../support/until.js';
 
-/** The bounds of one game's thread, by games that know none. Time is the test's own. */
+/** The bounds of one game's thread, with games that exceed them. The timers are mocked. */
 
 mock.timers.enable({ apis: ['setTimeout'] });
 t.teardown(() => mock.timers.reset());
 
-/** Lets time pass for a process that runs. One `tick` is time in which it stands still. */
+/** Lets time pass for a running process. A single `tick` is a stall of the process. */
 function pass(milliseconds) {
   for (let ms = 0; ms < milliseconds; ms += 1) mock.timers.tick(1);
 }
 
-/** A reducer of this text; what it tells is collected. */
+/** Starts a reducer of this text, and collects its results and failures. */
 function begin(t, text, memory = '{}') {
   const told = { values: [], failed: [] };
   const reducer = new Reducer(

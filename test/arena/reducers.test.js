@@ -18,14 +18,14 @@ import { reduce as worm } from '../../lib/arena/games/worm/reduce.js';
 import { between, Smooth } from '../../lib/arena/pages/smooth.js';
 import { moment, playOn } from '../support/arena.js';
 
-/** Pong as a pure function: what the server's reducer does with all thumbs. */
+/** Pong as a pure function: the reducer of the server, for all thumbs. */
 
 const settings = { points: 3, speed: 100 };
 
-/** Players by number and thumb. */
+/** Returns a moment with players, by number and thumb. */
 const room = (thumbs, more = {}) => moment({ settings, columns: ['y'], players: thumbs, ...more });
 
-/** Two thumbs that follow the ball, each by its share, for a while. */
+/** Plays with two thumbs that follow the ball, each by its share. Returns all values. */
 function rally(memory, ms, { left = 1, right = 1, more = {} } = {}) {
   const values = [];
   playOn(memory, ms, (time, last) => {
@@ -196,7 +196,7 @@ const QUESTIONS = [
   { question: 'And one?', answers: ['3', '4'], right: 0 }
 ];
 
-/** Choices by number, of the question that is open; what else is to be given. */
+/** Returns a moment with choices for a question, by player number; and other members. */
 const choosing = (choices, time, { question = 0, settings = {}, ...more } = {}) =>
   moment({
     content: QUESTIONS,
@@ -209,7 +209,7 @@ const choosing = (choices, time, { question = 0, settings = {}, ...more } = {}) 
     ...more
   });
 
-/** A reducer with a memory that is what JSON makes of it, as after a restart. */
+/** Returns a reducer whose memory goes through JSON after each call, as in a restart. */
 function play() {
   let memory = {};
   return (...given) => {
@@ -368,7 +368,7 @@ t.test('the questions that come with it are good; others are refused in words', 
   }
 });
 
-/** Load as a pure function: what is told of machines' and phones' reports. */
+/** Load as a pure function: the value for reports of machines and phones. */
 
 const { inputs } = JSON.parse(
   readFileSync(new URL('../../lib/arena/games/load/inputs.json', import.meta.url))
@@ -377,7 +377,7 @@ const NOTHING = Object.fromEntries(
   Object.entries(inputs).map(([name, { min, start = min }]) => [name, start])
 );
 
-/** A moment of the game: what each player has reported last, in this batch. */
+/** Returns a moment of the game: the last report of each player, in this batch. */
 const at = (batch, players, round = 1) => ({
   ...moment({
     time: (batch - 1) * 2000 + 500,
@@ -505,11 +505,11 @@ t.test('in words: others’ desktops, and players that went without a last repor
   t.match(account(null, now, first), { count: null, is: 'none' });
 });
 
-/** What the field draws between two versions. */
+/** Movement on the field between two versions. */
 
 const INTERVAL = 50;
 
-/** What is drawn at a moment, as a number. */
+/** Returns the number that is drawn at a moment. */
 function drawn(smooth, now) {
   const seen = smooth.at(now);
   return seen && between(seen.from, seen.to, seen.share);

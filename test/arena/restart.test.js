@@ -26,7 +26,7 @@ const COUNTER = {
   }`
 };
 
-/** What a player does with another server than the one it has joined. */
+/** Returns a player's functions at another run of the server than the one it has joined. */
 const resume = (player, server) => ({
   send: (input, query = '') =>
     server.ask('POST', `${player.path}${query}`, { body: JSON.stringify(input) })

@@ -8,11 +8,11 @@ import { MIRROR } from '../support/arena.js';
 import { keyFile, reads } from '../support/grants.js';
 import { until } from '../support/until.js';
 
-/** What goes wrong between an arena's pages and its server, and is over without help. */
+/** Trouble between an arena's pages and its server, from which the pages recover by themselves. */
 
 const { browser, playing, room, skip } = arenaRig(t);
 
-t.setTimeout(300_000); // of all together, on a machine that does other things too
+t.setTimeout(300_000); // of all tests together, on a busy machine
 
 const QUICK = { args: ['--arena-rate', '50'] };
 
@@ -23,7 +23,7 @@ const BUSY = {
   body: JSON.stringify({ title: 'Too many connections', detail: 'Ask again.' })
 };
 
-/** Has the first request for this fail, in this way. @returns {() => number} how many there were */
+/** Makes the first matching request fail. @returns {() => number} returns the number of requests */
 async function failOnce(page, pattern, fail) {
   let asked = 0;
   await page.route(pattern, (route) => {
@@ -37,7 +37,7 @@ playing('a game whose file did not come is shown later', async (t, { command, vi
   const phone = await visit(PAGES.phone);
   const field = await visit(PAGES.field, 'big');
   const first = await failOnce(phone, '**/games/worm/phone.js', (route) => route.abort());
-  // One that the game imports: the browser keeps its failure, too.
+  // A module that the game imports: the browser caches its failure, too.
   const second = await failOnce(field, '**/games/worm/face.js', (route) => route.fulfill(BUSY));
   await command({ game: 'worm', running: true });
   await says(phone, '#about', "worm can't be shown here");
@@ -61,7 +61,7 @@ t.test('a game whose own code fails as it begins is not asked for again', { skip
   await command({ game: 'early', running: true });
   await says(phone, '#about', "early can't be shown here: Cannot read properties of null");
   await phone.clock.runFor(3000);
-  await phone.evaluate(async () => (await fetch('../games')).text()); // what would follow has followed
+  await phone.evaluate(async () => (await fetch('../games')).text()); // any further request has come before this answer
   t.equal(asked, 1);
   t.equal(browser.complaints.splice(0).length, 1);
 });
@@ -110,7 +110,7 @@ playing('what is set quickly holds in the end', QUICK, async (t, { command, feed
   await panel.locator('#rate[max="50"]').waitFor();
   await panel.press('#rate', 'ArrowRight');
   await until(async () => (await feed('/control')).rate === 50);
-  // And what another panel sets is shown.
+  // A value from another panel is shown, too.
   await command({ pace: 7 });
   await says(panel, '#pace-value', '7');
 });
@@ -138,7 +138,7 @@ t.test('a list of games that comes late says nothing of the next game', { skip }
     const came = page.waitForResponse('**/games');
     await late.get(page).continue();
     await came;
-    await page.evaluate(() => new Promise((go) => void setTimeout(go, 100))); // it is read
+    await page.evaluate(() => new Promise((go) => void setTimeout(go, 100))); // the page has read it
     t.equal(await titles[i].textContent(), 'Three');
   }
 });
@@ -160,7 +160,7 @@ t.test('field and panel say that a link must have a grant; load takes it', { ski
 playing('a command without an answer does not keep back the next ones', async (t, { visit }) => {
   const panel = await unlocked(visit);
   await says(panel, '#go', 'Start');
-  const asked = await failOnce(panel, '**/feed/arena/hall/control', () => {}); // the network eats it
+  const asked = await failOnce(panel, '**/feed/arena/hall/control', () => {}); // no answer comes
   await panel.clock.install();
   await panel.click('#go');
   await until(() => asked() === 1);
@@ -171,11 +171,11 @@ playing('a command without an answer does not keep back the next ones', async (t
 
 playing('a right answer too late has no points', async (t, { base, command, feed, visit }) => {
   await command({ game: 'quiz', settings: { seconds: 120 }, running: true });
-  await fetch(new URL('arena/hall', base), { method: 'POST' }); // that is waited for
+  await fetch(new URL('arena/hall', base), { method: 'POST' }); // a player that never answers keeps the question open
   const phone = await visit(PAGES.phone);
   await phone.click('.choice[data-at="0"]');
   await until(async () => (await feed()).value?.answered === 1);
-  await phone.route('**/arena/hall/*', () => {}); // the network eats it
+  await phone.route('**/arena/hall/*', () => {}); // the input is lost
   await phone.click('.choice[data-at="1"]');
   await command({ settings: { end: (await feed()).value.step } });
   await says(phone, '.verdict', 'Right, but too late. You are 1st of 1.');

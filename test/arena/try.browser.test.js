@@ -8,7 +8,7 @@ import { amissTo, browserRig } from '../support/page-browser.js';
 import { launch, SPRITES } from '../support/launch.js';
 import { until } from '../support/until.js';
 
-/** `sprites play FOLDER`: a game is tried alone. */
+/** `sprites play FOLDER`: one game, for its author. */
 
 const { browser, nothingElse, skip } = browserRig(t);
 
@@ -28,7 +28,7 @@ const COUNT = {
   });`
 };
 
-/** Starts it. @returns {Promise<{url: string}>} where its window is, and what `launch` gives */
+/** Starts `sprites play`. @returns {Promise<{url: string}>} the URL of its page, and the result of `launch` */
 async function play(t, folder) {
   const started = launch(
     { 'log-level': 'warn' },
@@ -65,7 +65,7 @@ t.test('field, phone and panel in one window, bots, and what changes', { skip },
   write('inputs.json', COUNT['inputs.json'].replace('Count', 'Counter'));
   await says(panel, '#games', 'Counter');
   write('bot.js', 'export const play = () => { throw new Error("no bot"); };');
-  // Before the reducer stops the game, and the bots with it.
+  // Waits for the bots' error, before a failing reducer stops the game and its bots.
   const told = () => Buffer.concat(errors).toString();
   await until(() => told().includes('"why":"no bot"'), told);
   write('reduce.js', 'export const reduce = () => {\n  throw Error("oh"); };');

@@ -35,7 +35,7 @@ class NamesList {
     if (names !== undefined || this.#isLate) this.#draw();
   }
 
-  /** @param {Record<string, string>} [names] that are on the big screen now */
+  /** @param {Record<string, string>} [names] the names on the big screen now */
   onScreen(names = {}) {
     const shown = new Set(Object.keys(names).map(Number));
     const isSame =

@@ -50,7 +50,8 @@ const player = new Player({
     // Not every browser reports that the network is back: player and feeds wake each other.
     if (state === 'online' && left?.out) room.wake();
     left = { ...about, out: state === 'offline' };
-    // In a hidden page timers may be slower than a lease: the player would join and expire again and again.
+    // In a hidden page timers may be slower than a lease: the player would join and expire repeatedly, though nobody
+    // plays there.
     isResting = about.why === 'unknown-player' && document.hidden;
     if (isResting) player.stop();
     if (state === 'online') naming.tell(player.nameUrl);

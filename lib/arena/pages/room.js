@@ -280,7 +280,7 @@ const MOST = 60_000;
 
 export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Returns whether the server answers with the file now. Without that, the reloaded page might be an error page. */
+/** Returns whether the server answers with the file now. Without it, the reloaded page would be an error page. */
 async function isThere(url) {
   try {
     const { ok } = await fetch(url, { cache: 'no-store' });

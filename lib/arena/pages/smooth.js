@@ -12,7 +12,7 @@ export class Smooth {
   #lag = null; // ms from the server's clock to the screen's, with the shortest latency
   #wait = LEAST; // delay of the moment that is drawn, in ms
 
-  /** Drops all versions: another round begins. */
+  /** Drops all versions: another round begins, or the time went back. */
   reset() {
     this.#versions = [];
     this.#lag = null;

@@ -24,7 +24,7 @@ export function start({ root, send, number, control: first }) {
   let polls = null;
   let round = null;
 
-  /** Starts, steers or stops the polls. Each round has its own polls, and names of sprites that no other round has. */
+  /** Starts, steers or stops the polls. Each round has its own polls, and its own name for its sprites. */
   function begin() {
     if (round !== control.round || !control.running) {
       polls?.stop();

@@ -8,7 +8,7 @@
 export const WIDTH = 16;
 export const HEIGHT = 9;
 export const RADIUS = 0.28; // of the ball
-export const PADDLE = { inset: 0.6, half: 1.05 }; // its face from the edge; half of its height
+export const PADDLE = { inset: 0.6, half: 1.05 }; // distance of its face from the edge; half its height
 
 const START_SPEED = 7;
 const FASTER = 1.05; // factor of the speed, with every return
@@ -17,7 +17,7 @@ const STEEPEST = 1.05; // angle from the horizontal after a return by a paddle's
 const PADDLE_SPEED = 14;
 const MACHINE_SPEED = 4.6; // slow enough to be beaten
 const MACHINE_AIM = 1.7; // range of its random offset from the ball, so that no two returns are alike
-const PAUSE = 1500; // before a serve
+const PAUSE = 1500; // ms before a serve
 const STRIDE = 5; // ms per step of the simulation: the ball moves less than its radius
 const LONGEST_STEP = 250; // ms played per reduction at most: the rest of a longer pause is skipped
 
@@ -51,7 +51,7 @@ function serve(memory) {
   memory.pace = START_SPEED;
 }
 
-/** Returns the number of players in each half, and the target of its paddle: their mean; undefined without players. */
+/** Returns the number of players in each half, and the target of its paddle: the mean of their thumbs, if any. */
 function halves({ players, numbers, inputs }) {
   const count = [0, 0];
   const sum = [0, 0];
@@ -79,7 +79,7 @@ function movePaddle(memory, side, wanted, ms) {
   memory.paddles[side] += clamp(to - memory.paddles[side], -most, most);
 }
 
-/** Returns the ball if it meets the paddle: the nearer to the paddle's end, the steeper. */
+/** Bounces the ball off a paddle, if they meet: the nearer to the paddle's end, the steeper. */
 function meet(memory, side) {
   const [x, y] = memory.ball;
   const off = y - memory.paddles[side];

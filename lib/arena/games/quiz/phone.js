@@ -16,7 +16,7 @@ export function start({ root, send, number, input }) {
   const verdict = make('p', { className: 'verdict', attributes: { role: 'status' }, into: quiz });
   const soon = make('p', { className: 'unseen', attributes: { role: 'status' }, into: quiz });
   let shown = ''; // round and question of the buttons
-  let texts = ''; // shown, with the texts of question and answers
+  let texts = ''; // the same, with the texts of question and answers
   let index = -1;
   let chosen = -1;
   let pointsBefore; // undefined if this page was loaded while an answer was shown

@@ -7,7 +7,7 @@ const POINTS = 400;
 
 const hundredths = (value) => Math.round(value * 100);
 
-/** @returns {{mean: number, spread: number}} -1 to 1; the standard deviation, 0 to 1 */
+/** @returns {{mean: number, spread: number}} mean, -1 to 1; standard deviation, 0 to 1 */
 function moodOf({ players, inputs }) {
   let sum = 0;
   let squares = 0;
