@@ -70,7 +70,7 @@ export const allow = (button, isAllowed) => button.setAttribute('aria-disabled',
 const known = new Map();
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => known.clear());
 
-/** @returns {(name: string) => string} the color of the page by the name of its custom property */
+/** @returns {(name: string) => string} a color of the page, by the name of its custom property */
 export function palette() {
   return (name) => {
     if (known.has(name)) return known.get(name);
