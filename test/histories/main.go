@@ -1,7 +1,7 @@
-// Judges histories by porcupine: whether there is an order of all operations, each at some moment between its call and its
-// return, in which every answer is what the model says.
+// Judges histories by porcupine. A history is sound if its operations have an order, each at some moment between its call
+// and its return, in which every answer is the model's.
 //
-//	judge FILE    JSON lines, each an operation; ends with 1 where a history has no such order
+//	judge FILE    JSON lines, each an operation; exits with 1 if a history has no such order
 package main
 
 import (
@@ -15,13 +15,13 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// How long one history may take; what is not judged by then has failed.
+// Timeout of one history. A history that is not judged by then has failed.
 const patience = 30 * time.Second
 
 // One operation, as test/support/feed-load.js and run.js record it.
 type operation struct {
 	Model  string // register, list
-	Key    string // of which feed, log or mailbox
+	Key    string // the feed, log or mailbox
 	Client int
 	Call   int64
 	Return int64
@@ -30,17 +30,17 @@ type operation struct {
 	Server int
 	Value  string
 	Expect string // swap: the value that must be the newest
-	Ok     bool   // swap: it was
-	// register: which version it is, 0: none. list: how long the list is then, 0: not told
+	Ok     bool   // swap: Expect was the newest value
+	// register: the version of the value, 0: none. list: the length of the list after the operation, 0: not known
 	Version int
 	// list
-	After int // what is known already
+	After int // length of the list that the reader has read before
 	Items []string
 }
 
-// A feed of a world: a register with a copy at each server, which is behind at times and never goes back. Each write comes
-// after the newest one, wherever that was made. The server that it was made at may have it later than another server: it has
-// it when it answers, and that answer is a get as well (run.js).
+// A feed of a world: a register with a copy at each server. A copy may be stale, and never goes back. Each write comes after
+// the newest one, at whichever server. The server of a write may get the version later than another server. It has the
+// version when it answers, and that answer is a get, too (run.js).
 type register struct {
 	newest int
 	value  string
@@ -65,7 +65,7 @@ func (r register) step(o operation) (bool, register) {
 	return o.Version > r.newest, next
 }
 
-// A log, or the mailbox of a client: a list that only grows. Who reads is told all that is behind what he knows.
+// A log, or the mailbox of a client: a list that only grows. A read returns all items behind those read before.
 type list []string
 
 func (l list) step(o operation) (bool, list) {
