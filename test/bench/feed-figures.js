@@ -32,23 +32,32 @@ const WORKS = [
   { name: '10 KB every two seconds to 4,000', connections: 4000, bytes: 10000, every: 2 }
 ];
 
-/** Each work as it is, and with a tenth that reads nothing. */
-export const SHARES = { none: [0], tenth: [0.1], both: [0, 0.1] };
+/** Each work as it is, with a tenth that reads nothing, and with all cut off for two seconds. */
+export const CHANGES = {
+  none: { suffix: '' },
+  stalled: { suffix: ', a tenth stalled', stalled: 0.1 },
+  cut: { suffix: ', cut off for 2 s', cut: 2 }
+};
+
+/** Publications there must be for a cut: some before it, one while it lasts, two after. */
+const OF_A_CUT = 6;
+const SECONDS_OF_A_CUT = 8;
 
 /**
- * @param {{study: boolean, short: boolean, stalled: string, seconds: number}} options `stalled`: a name of SHARES
+ * @param {{study: boolean, short: boolean, changes: string[], seconds: number}} options
  * @returns {object[]} the cells: what the load generator is to do, with a name and what it is held to
  */
-export const cellsOf = ({ study, short, stalled, seconds }) =>
+export const cellsOf = ({ study, short, changes, seconds }) =>
   WORKS.filter(
     (work) => work.only !== (study ? 'usual' : 'study') && (work.short || !short)
   ).flatMap((work) =>
-    SHARES[stalled].map((share) => ({
-      ...work,
-      name: work.name + (share > 0 ? ', a tenth stalled' : ''),
-      stalled: share,
-      seconds: Math.max(seconds, 2 * work.every)
-    }))
+    changes.map((change) => {
+      const { suffix, ...how } = CHANGES[change];
+      const enough = how.cut
+        ? Math.max(seconds, SECONDS_OF_A_CUT, OF_A_CUT * work.every)
+        : Math.max(seconds, 2 * work.every);
+      return { ...work, ...how, name: work.name + suffix, seconds: enough };
+    })
   );
 
 /** In bytes, milliseconds, and as a multiple of what it takes without a grant. */
@@ -65,7 +74,8 @@ const percent = (share) => `${tenth.format(share * 100)}%`;
  *     server's event loop, by the wall and of CPU
  * @returns {object} microseconds of CPU a document, bytes, milliseconds, counts; `missed`, the share of documents that did not
  *     come and that no newer one replaced; `load`, the load generator's share of its core; `times`, what resident size grew
- *     to, as a multiple of what it was when the measuring began
+ *     to, as a multiple of what it was when the measuring began; of clients that were cut off how many got `cutAll` that they
+ *     had missed, `cutNewest` or nothing before the next (`cutNext`), and after how long, `cutWait`
  */
 export function figuresOf(result, { longestStall: stall, longestWork: work } = {}) {
   const { documents, missing, skipped, repeated, unpublished, seconds } = result;
@@ -74,6 +84,8 @@ export function figuresOf(result, { longestStall: stall, longestWork: work } = {
     .percentiles([50, 99, 99.9])
     .map((ns) => (ns === null ? null : ns / 1e6));
   const due = documents + skipped + missing;
+  const { cutAll, cutNewest, cutNext } = result;
+  const came = cutAll + cutNewest + cutNext;
   return {
     ...{ documents, skipped, missing, repeated, unpublished, stall, work, p50, p99, p999 },
     rate: documents / seconds,
@@ -84,7 +96,8 @@ export function figuresOf(result, { longestStall: stall, longestWork: work } = {
     sockets: Math.max(0, result.socketsPeak - result.socketsBefore),
     max: documents > 0 ? result.latest / 1000 : null,
     missed: due > 0 ? missing / due : 1,
-    load: result.loadCpu / seconds
+    load: result.loadCpu / seconds,
+    ...{ cutAll, cutNewest, cutNext, cutWait: came > 0 ? result.cutWait / came / 1000 : null }
   };
 }
 
@@ -194,6 +207,19 @@ export function together(rounds) {
   return row;
 }
 
+/** What the clients that were cut off got. */
+function cutText({ cutAll, cutNewest, cutNext, cutWait }) {
+  const came = cutAll + cutNewest + cutNext;
+  if (came === 0) return 'nothing came';
+  const parts = [
+    [cutAll, 'all they missed'],
+    [cutNewest, 'the newest'],
+    [cutNext, 'nothing before the next']
+  ].filter(([clients]) => clients > 0);
+  const texts = parts.map(([clients, what]) => `${percent(clients / came)} ${what}`);
+  return `${texts.join(', ')}, after ${cell(cutWait, whole)} ms`;
+}
+
 const COLUMNS = {
   'documents/s': ({ rate }) => cell(rate, whole),
   'CPU a document': ({ cpu }) => `${cell(cpu)} µs`,
@@ -211,14 +237,15 @@ const COLUMNS = {
     stall === undefined ? '-' : `${cell(stall)} ms (${cell(work)})`,
   load: ({ load }) => percent(Math.max(0, load))
 };
+const CUT_COLUMN = { 'reconnected clients got': cutText };
 
 /**
- * @param {Record<string, object>} rows by contender: figuresOf, or {failed}
+ * @param {{rows: Record<string, object>, cut?: number}} cell its rows by contender: figuresOf, or {failed}
  * @param {(name: string) => string} titleOf
  * @returns {string} the table of one cell, in Markdown
  */
-export const table = (rows, titleOf) =>
-  tableOf({ server: ({ name }) => titleOf(name), ...COLUMNS }, named(rows));
+export const table = ({ rows, cut }, titleOf) =>
+  tableOf({ server: ({ name }) => titleOf(name), ...COLUMNS, ...(cut && CUT_COLUMN) }, named(rows));
 
 /** Where one broke, in words. */
 const breaksAt = ({ breaks }, most) =>
@@ -241,14 +268,14 @@ export const breakTable = ({ breaks, most, held }, titleOf) =>
   );
 
 /**
- * One line a contender, over the cells without stalled clients: the table of test/README.md.
+ * One line a contender, over the cells without stalled or cut off clients: the table of test/README.md.
  *
  * @param {{cells: object[], breaks: Record<string, object>, most: number}} study what --json FILE has of one
  * @param {(name: string) => string} titleOf
  * @returns {string} empty where none of these cells was measured
  */
 export function summaryTable({ cells, breaks, most }, titleOf) {
-  const plain = cells.filter(({ stalled }) => !stalled);
+  const plain = cells.filter(({ stalled, cut }) => !stalled && !cut);
   if (plain.length === 0) return '';
   const ofCell = ({ name, rows }) => [
     name,

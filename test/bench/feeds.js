@@ -1,7 +1,7 @@
 /**
  * One document to many, side by side: `npm run bench:feeds`; with --study the transport study.
  *
- *     node test/bench/feeds.js [--short] [--study] [--only ws,sprites-poll] [--cells 165] [--stalled both|none|tenth]
+ *     node test/bench/feeds.js [--short] [--study] [--only ws,sprites-poll] [--cells 165] [--changes none,stalled,cut]
  *                              [--seconds 5] [--rounds 3] [--most CLIENTS] [--held SECONDS] [--no-break]
  *                              [--json FILE] [--strict]
  *
@@ -23,7 +23,7 @@
  * each, the load does not sleep while documents are under way: waking a reader on the same machine costs the sender
  * CPU time, which a reader on another machine would not.
  *
- * Every cell is measured twice: with all watchers reading, and with a tenth of them reading nothing after their
+ * Every cell is measured twice (--changes): with all watchers reading, and with a tenth of them reading nothing after their
  * first document. Lateness and missing documents are those of the watchers that read.
  *
  * CPU is what the kernel has counted for all processes of the server over the measured time. Resident size is that of
@@ -32,10 +32,10 @@
  * clock and by the thread's own CPU clock: where the first is longer, other processes had the core meanwhile. Load is the
  * load generator's share of its core. Where there are two cores the server has one and the load the other.
  *
- * The study has all contenders, and a twentieth of each document changes. At last 165 KB a second go to more and more
- * clients (up to --most) until a contender breaks: 1% is missing, p99 is over a second, or resident size has doubled. The
- * number that is found must hold for --held seconds, a minute. It takes two hours, with --stalled none one; --no-break
- * leaves the search out.
+ * The study has all contenders, a twentieth of each document changes, and each cell is measured once more with all
+ * watchers cut off for two seconds. Then 165 KB a second go to more and more clients (up to --most) until a contender
+ * breaks: 1% is missing, p99 is over a second, or resident size has doubled. The number that is found must hold for --held
+ * seconds, a minute. It takes two hours, with --changes none one; --no-break leaves the search out.
  *
  * The lines under each table say which promises hold. Exit status: 0; 1 where a contender failed, or,
  * with --strict, where a figure does not hold; 2 on a wrong option.
@@ -48,10 +48,10 @@ import { canPin, measureFeed, namesIn, thoseHere } from './contenders.js';
 import {
   breakTable,
   cellsOf,
+  CHANGES,
   figuresOf,
   mostOf,
   searchBreak,
-  SHARES,
   STEPPED,
   summaryTable,
   table,
@@ -93,22 +93,29 @@ const HASTY = { seconds: 16, documents: 8000, pace: 0.15 };
  */
 const WARMUP_SEARCH = { warmup: 6 };
 
+/** What the study does besides: a client whose connection was ended by the server comes again after a second. */
+const STUDY = { changing: CHANGING, again: 1 };
+
 const titleOf = (name) => feedContenders[name].title;
 
 function readOptions() {
   const usage = (message) => refuseUsage(import.meta.url, message);
   const is = (name) => process.argv.includes(name);
-  const all = is('--study') ? Object.keys(contenders) : USUAL;
+  const [all, changes] = is('--study')
+    ? [Object.keys(contenders), Object.keys(CHANGES)]
+    : [USUAL, ['none', 'stalled']];
   const options = takeValues(import.meta.url, {
     ...{ rounds: [1, 1, 100], seconds: [is('--short') ? 3 : 6, 0.1], held: [60, 0.1] },
-    ...{ most: [MOST, 1], short: false, study: false, only: all.join(), stalled: 'both' },
+    ...{ most: [MOST, 1], short: false, study: false, only: all.join(), changes: changes.join() },
     ...{ cells: '', 'no-break': false, json: '', strict: false }
   });
   const names = namesIn(options.only, feedContenders, import.meta.url);
   const most = Math.min(options.most, fileLimit() - SPARE_FILES, MOST);
   if (most < 1) usage('clients want as many files');
-  if (!(options.stalled in SHARES)) usage('--stalled wants both, none or tenth');
-  const cells = cellsOf(options).filter(({ name }) => name.startsWith(options.cells));
+  const cells = cellsOf({
+    ...options,
+    changes: namesIn(options.changes, CHANGES, import.meta.url)
+  }).filter(({ name }) => name.startsWith(options.cells));
   if (cells.length === 0) usage('there is no such cell');
   return { ...options, names, most, cells };
 }
@@ -122,9 +129,9 @@ function warmupOf({ connections, every }, { study }) {
 
 /** Runs one contender in one cell. @returns {Promise<object>} its figures, {failed} where there are none */
 async function measure(contender, of, pin, how) {
-  const { connections, bytes, every, seconds, grow = 0, stalled = 0 } = of;
+  const { connections, bytes, every, seconds, grow = 0, stalled = 0, cut = 0 } = of;
   try {
-    const work = { connections, bytes, every, seconds, grow, stalled, ...how };
+    const work = { connections, bytes, every, seconds, grow, stalled, cut, ...how };
     const { protocol } = contender;
     const [result, turns] = await measureFeed(contender, pin, { protocol, ...work });
     return figuresOf(result, turns);
@@ -139,7 +146,7 @@ const search = (name, { most, seconds, held }, pin, row) =>
     (connections, length) => {
       progress(`${name}: ${connections} clients for ${length} s`);
       const rung = { ...STEPPED, connections, seconds: length };
-      return measure(feedContenders[name], rung, pin, { changing: CHANGING, ...WARMUP_SEARCH });
+      return measure(feedContenders[name], rung, pin, { ...STUDY, ...WARMUP_SEARCH });
     },
     { first: Math.min(STEPPED.connections, most), most, seconds, held, guess: mostOf(row) }
   );
@@ -151,7 +158,7 @@ function describe(pin, { seconds, rounds }) {
 
 /** Measures a cell, and says what it has found. */
 async function measureCell(of, names, pin, options) {
-  const how = { changing: options.study ? CHANGING : 0, ...warmupOf(of, options) };
+  const how = { ...(options.study && STUDY), ...warmupOf(of, options) };
   const rounds = await inRounds(
     names,
     options.rounds,
@@ -159,11 +166,13 @@ async function measureCell(of, names, pin, options) {
     `${of.name}, `
   );
   const rows = Object.fromEntries(names.map((name) => [name, together(rounds[name])]));
-  const held = verdicts(of, rows);
-  console.log(`\n## ${of.name}\n\n${table(rows, titleOf)}\n`);
+  // Clients that were cut off may have something twice.
+  const held = of.cut ? [] : verdicts(of, rows);
+  const cell = { ...of, rows, rounds, held };
+  console.log(`\n## ${of.name}\n\n${table(cell, titleOf)}\n`);
   tellHeld(options, held);
   if (Object.values(rows).some(({ failed }) => failed !== undefined)) process.exitCode = 1;
-  return { ...of, rows, rounds, held };
+  return cell;
 }
 
 async function main() {

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,8 @@ constexpr double kPreparation = 7200;
 constexpr size_t kWordBytes = 64;
 /** Microseconds after the last event in which a load that is to be awake does not sleep. */
 constexpr uint64_t kAwake = 2000;
+/** The part of the time between two publications after which all are cut off. */
+constexpr double kCutAfter = 0.3;
 
 // What documents are filled with.
 constexpr std::string_view kFillHead = ",\"z\":[";
@@ -125,7 +128,23 @@ class Crowd : private Listener {
     growsFrom_ = before;
     const auto publications = std::max<uint64_t>(
         1, static_cast<uint64_t>(std::llround(options_.seconds / options_.every)));
-    for (uint64_t i = 0; i < publications && !over_; ++i) publishNext(every);
+    const auto areBack = [this] {
+      return over_ || (again_.empty() && opening_ == 0 &&
+                       std::none_of(connections_.begin(), connections_.end(),
+                                    [](const auto& one) { return one.silent; }));
+    };
+    for (uint64_t i = 0; i < publications && !over_; ++i) {
+      if (options_.cut > 0 && i + 1 == publications && !areBack()) {
+        // Load or server stood still meanwhile: what those who were cut off have missed shows by
+        // what comes next.
+        turnUntil(areBack, kPatience);
+        turnUntil([this] { return over_; }, kSettle);
+      }
+      publishNext(every);
+      if (options_.cut == 0 || i != publications / 2) continue;
+      turnUntil([this] { return over_; }, options_.every * kCutAfter);
+      cut();
+    }
     turnUntil([this] { return over_ || everybodyHasSeen(version_); }, kPatience);
     ownCpu_ = ownWorkSeconds() - ownBefore;
     report(static_cast<double>(microseconds() - before) / 1e6);
@@ -161,6 +180,11 @@ class Crowd : private Listener {
 
   void openMore() {
     if (began_ == 0) return;
+    if (begun_ < connections_.size()) openFirst();
+    if (!again_.empty()) openAgain();
+  }
+
+  void openFirst() {
     auto allowed = static_cast<double>(startWith_);
     if (growsFrom_ > 0) {
       allowed += options_.grow * static_cast<double>(microseconds() - growsFrom_) / 1e6;
@@ -169,6 +193,39 @@ class Crowd : private Listener {
       connections_[begun_].fd = connectTo(begun_, begun_);
       ++begun_;
       ++opening_;
+    }
+  }
+
+  void openAgain() {
+    const uint64_t now = microseconds();
+    while (!again_.empty() && again_.front().first <= now && opening_ < kOpening) {
+      const size_t number = again_.front().second;
+      again_.pop_front();
+      connections_[number].fd = connectTo(static_cast<uint32_t>(number), number);
+      ++opening_;
+    }
+  }
+
+  /** A connection is no more; it comes again when it is due. */
+  void lose(size_t number, uint64_t due) {
+    Connection& connection = connections_[number];
+    close(connection.fd);
+    connection.fd = -1;
+    connection.fresh();
+    if (std::exchange(connection.opening, false)) --opening_;
+    again_.emplace_back(due, number);
+  }
+
+  /** Takes the network from all that read. */
+  void cut() {
+    const uint64_t due = microseconds() + static_cast<uint64_t>(options_.cut * 1e6);
+    // Without an end: what is under way is lost at once, on both sides.
+    const linger reset{1, 0};
+    for (size_t i = 0; i < connections_.size(); ++i) {
+      const Connection& connection = connections_[i];
+      if (connection.fd < 0 || connection.since == 0 || connection.stalled) continue;
+      setsockopt(connection.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+      lose(i, due);
     }
   }
 
@@ -183,10 +240,17 @@ class Crowd : private Listener {
     const int error = swarm::connectError(connection.fd);
     if (error != 0) broken(std::string("connect: ") + strerror(error));
     const auto number = static_cast<size_t>(&connection - connections_.data());
-    ++opened_;
-    connection.since = version_;
-    connection.stalled = stalls(number);
-    connection.opening = then_ != nullptr;
+    connection.away = version_;
+    if (connection.since == 0) {
+      ++opened_;
+      connection.since = version_;
+      connection.stalled = stalls(number);
+      connection.opening = then_ != nullptr;
+    } else {
+      connection.target = version_;
+      connection.came = microseconds();
+      connection.silent = true;
+    }
     if (!connection.opening) --opening_;
     watch(connection.fd, EPOLL_CTL_MOD, EPOLLIN, number);
     std::string request;
@@ -198,12 +262,18 @@ class Crowd : private Listener {
     if ((events & EPOLLOUT) != 0) return opened(connection);
     const ssize_t got = recv(connection.fd, buffer_.get(), kReadBytes, 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got <= 0 && options_.again > 0) {
+      ++ended_;
+      const auto number = static_cast<size_t>(&connection - connections_.data());
+      return lose(number, microseconds() + static_cast<uint64_t>(options_.again * 1e6));
+    }
     if (got <= 0) {
       broken((got == 0 ? "a watcher's connection was ended"
                        : std::string("a watcher's connection: ") + strerror(errno)) +
              " (" + std::to_string(opened_) + " were open)");
     }
     if (std::exchange(connection.opening, false)) --opening_;
+    connection.silent = false;
     if (firstMeasured_ <= version_) bytes_ += static_cast<uint64_t>(got);
     protocol_->read(connection, {buffer_.get(), static_cast<size_t>(got)}, this);
   }
@@ -221,19 +291,35 @@ class Crowd : private Listener {
       if (stamp.version > 1) epoll_ctl(epoll_, EPOLL_CTL_DEL, connection.fd, nullptr);
       return;
     }
+    if (connection.target > 0) cameBackTo(connection, before, stamp.version);
     if (stamp.version < firstMeasured_) return;
     ++documents_;
     const uint64_t had = std::max({before, connection.since, firstMeasured_ - 1});
     if (stamp.version > had) skipped_ += stamp.version - had - 1;
     // What was published before it came is not late.
-    if (stamp.version <= connection.since) return;
+    if (stamp.version <= connection.away) return;
     const uint64_t late = microseconds() - stamp.time;
     lateness_.record(late * 1000);
     latest_ = std::max(latest_, late);
   }
 
+  /** Something new has come to one that was away, and had `before`. */
+  void cameBackTo(Connection& connection, uint64_t before, uint64_t version) {
+    const uint64_t target = std::exchange(connection.target, 0);
+    if (before >= target) return;  // nothing was published meanwhile
+    if (version > target) {
+      ++cutNext_;
+    } else if (version == before + 1) {
+      ++cutAll_;
+    } else {
+      ++cutNewest_;
+    }
+    cutWait_ += microseconds() - connection.came;
+  }
+
   void send(Connection& connection, std::string_view bytes) override {
     const ssize_t sent = ::send(connection.fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent < 0 && options_.again > 0) return;  // it was ended: its reading will tell
     if (sent != static_cast<ssize_t>(bytes.size())) broken("a request could not be sent");
   }
 
@@ -402,9 +488,11 @@ class Crowd : private Listener {
            ",\"unpublished\":%u,"
            "\"documents\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"skipped\":%" PRIu64
            ",\"missing\":%" PRIu64 ",\"repeated\":%" PRIu64
-           ",\"stalled\":%u,\"loadCpu\":%.6f,\"latest\":%" PRIu64 ",\"lateness\":%s}\n",
+           ",\"stalled\":%u,\"ended\":%u,\"cutAll\":%u,\"cutNewest\":%u,\"cutNext\":%u,"
+           "\"cutWait\":%" PRIu64 ",\"loadCpu\":%.6f,\"latest\":%" PRIu64 ",\"lateness\":%s}\n",
            seconds, version_ + 1 - firstMeasured_, unpublished_, documents_, bytes_, skipped_,
-           missing, repeated_, static_cast<unsigned>(stalled), ownCpu_, latest_, lateness.c_str());
+           missing, repeated_, static_cast<unsigned>(stalled), ended_, cutAll_, cutNewest_,
+           cutNext_, cutWait_, ownCpu_, latest_, lateness.c_str());
     fflush(stdout);
   }
 
@@ -416,11 +504,12 @@ class Crowd : private Listener {
   swarm::Target target_;
   int epoll_ = -1;
   uint64_t began_ = 0;
-  uint64_t growsFrom_ = 0;  // when those that grow began to; 0: not yet
-  size_t startWith_ = 0;    // connections before that
-  uint32_t begun_ = 0;      // connections that were begun
-  uint32_t opened_ = 0;     // and were there
-  uint32_t opening_ = 0;    // are on their way
+  uint64_t growsFrom_ = 0;                         // when those that grow began to; 0: not yet
+  size_t startWith_ = 0;                           // connections before that
+  uint32_t begun_ = 0;                             // connections that were begun
+  uint32_t opened_ = 0;                            // and were there
+  uint32_t opening_ = 0;                           // are on their way
+  std::deque<std::pair<uint64_t, size_t>> again_;  // when it comes again, and which
   bool go_ = false;
   bool over_ = false;
 
@@ -439,6 +528,11 @@ class Crowd : private Listener {
   uint64_t latest_ = 0;        // the largest lateness, microseconds
   uint64_t documents_ = 0, bytes_ = 0, skipped_ = 0, repeated_ = 0;
   double ownCpu_ = 0;
+  uint32_t ended_ = 0;  // connections that the server ended
+  // Of those that were cut off and came again: how many got every version they had missed, only the
+  // newest, or nothing before the next one; and microseconds until it came.
+  uint32_t cutAll_ = 0, cutNewest_ = 0, cutNext_ = 0;
+  uint64_t cutWait_ = 0;
   uint64_t lastEvent_ = 0;      // when something last came
   double awakeForNothing_ = 0;  // seconds of CPU in which it looked, and nothing had come
 };

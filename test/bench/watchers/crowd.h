@@ -8,6 +8,10 @@
 // sees version 9 after version 7 has skipped one; one that has not seen the last one in the end
 // misses it. The first publications warm up, and are not counted.
 //
+// A cut takes every watcher's connection (by a reset, as when a phone changes its network), and
+// gives it back so many seconds later, to ask with whatever its protocol lets it ask with. What
+// came while it was away is not late, but skipped, or missing, when it never comes.
+//
 // The measured time begins with another word: what the server's processes take is its parent's to
 // look at, before it and when the result has come. All of it goes to stdout, a JSON object a line.
 //
@@ -40,6 +44,8 @@ struct Options {
   double warmupEvery = 0;  // seconds between those; 0: as between the others
   double grow = 0;         // new ones a second while it is measured; so many fewer before
   double changing = 0;     // share of a document's entries that change each time
+  double cut = 0;          // seconds for which all are without the network, half way
+  double again = 0;        // seconds after which one that was ended comes again; 0: it may not be
   bool awake = false;      // it does not sleep while documents are under way
   size_t read = 0;         // bytes at a time of a recording
   std::string token;

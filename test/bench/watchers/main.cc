@@ -52,6 +52,8 @@ Options readOptions(int argc, char** argv) {
       {"warmup-every", number(&options.warmupEvery)},
       {"grow", number(&options.grow)},
       {"changing", number(&options.changing)},
+      {"cut", number(&options.cut)},
+      {"again", number(&options.again)},
       {"awake", swarm::flag(&options.awake)},
       {"read", number(&options.read)},
       {"token", swarm::text(&options.token)},

@@ -27,8 +27,12 @@ constexpr size_t kSample = 2048;
 struct Connection {
   int fd = -1;
   uint64_t seen = 0;     // the version it has
-  uint64_t since = 0;    // the newest there was when it was opened
+  uint64_t since = 0;    // the newest there was when it was first opened
+  uint64_t target = 0;   // the newest there was when it came again; 0: it has got something since
+  uint64_t away = 0;     // the newest there was when it was last opened
+  uint64_t came = 0;     // when it came again, microseconds
   bool stalled = false;  // it reads no more after its first document
+  bool silent = false;   // it came again, and the server has said nothing yet
   // Where all ask once before they watch: until it is answered. Only so many may be. A connection
   // is open before the server has taken it, and the kernel resets those above its backlog.
   bool opening = false;
@@ -40,9 +44,19 @@ struct Connection {
   std::string sample;  // the first bytes of the message that is being read
   std::string tail;    // its last bytes, where the protocol wants them
 
-  // What it will ask with.
+  // What it will ask with, also after it has lost its connection.
   std::string cursor;
   std::string tag;
+
+  /** Forgets what was being read: the next bytes are of a new connection. */
+  void fresh() {
+    step = 0;
+    flag = false;
+    left = 0;
+    kept.clear();
+    sample.clear();
+    tail.clear();
+  }
 };
 
 /** Is told what a protocol reads. */
@@ -75,7 +89,7 @@ class Protocol {
  public:
   virtual ~Protocol() = default;
 
-  /** The first request of a connection. */
+  /** The first request of a connection, or of one that comes again. */
   virtual void open(Connection& connection, std::string* out) = 0;
 
   /** Takes what has come. */

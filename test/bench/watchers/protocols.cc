@@ -87,21 +87,35 @@ class SpritesProtocol : public HttpProtocol {
   const std::string reading_;
 };
 
-// Event streams of others: of node:http (transports/servers.js) and of nchan, the module of nginx.
+// Event streams of a server that knows nothing else: node:http's, in transports/servers.js.
 
-class EventStream : public HttpProtocol {
+class SseProtocol : public HttpProtocol {
  public:
-  explicit EventStream(std::string path) : path_(std::move(path)) {}
-
   void open(Connection&, std::string* out) override {
-    *out = "GET " + path_ + " HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n";
+    *out = "GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n";
   }
-
- private:
-  const std::string path_;
 };
 
-// nchan's long polls.
+// nchan, the module of nginx: event streams, WebSockets and long polls of one channel.
+
+class NchanStream : public HttpProtocol {
+ public:
+  void open(Connection& connection, std::string* out) override {
+    *out = "GET /stream HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n";
+    if (!connection.cursor.empty()) *out += "Last-Event-ID: " + connection.cursor + "\r\n";
+    *out += "\r\n";
+  }
+
+ protected:
+  void event(Connection& connection, Listener* listener) override {
+    constexpr std::string_view kId = "id: ";
+    const std::string& sample = connection.sample;
+    if (sample.starts_with(kId)) {
+      connection.cursor = sample.substr(kId.size(), sample.find_first_of("\r\n") - kId.size());
+    }
+    listener->message(connection, sample);
+  }
+};
 
 class NchanPoll : public HttpProtocol {
  public:
@@ -132,23 +146,51 @@ class NchanPoll : public HttpProtocol {
 
 /**
  * Socket.IO 5, in frames of Engine.IO 4, whose first character is their type. The handshake is the
- * shortest there is: straight to the WebSocket, no polling before it.
+ * shortest there is: straight to the WebSocket, no polling before it. Its recovery of a
+ * connection's state wants what the session was called (`pid`), and the last of an event's
+ * arguments, which is its offset.
  */
 class SocketIo : public WsProtocol {
  public:
   SocketIo() : WsProtocol("/socket.io/?EIO=4&transport=websocket") {}
 
  protected:
+  size_t tail() const override { return 64; }
+
   void frame(Connection& connection, Listener* listener) override {
+    switch (connection.sample.empty() ? '?' : connection.sample[0]) {
+      case '0':
+        return ready(connection, listener);
+      case '2':
+        return sendText(connection, "3", listener);  // a ping
+      case '4':
+        return packet(connection, listener);
+      default:
+        listener->broken("a frame of Engine.IO: " + connection.sample);
+    }
+  }
+
+ private:
+  static void ready(Connection& connection, Listener* listener) {
+    if (connection.tag.empty()) return sendText(connection, "40", listener);
+    sendText(connection,
+             R"(40{"pid":")" + connection.tag + R"(","offset":")" + connection.cursor + "\"}",
+             listener);
+  }
+
+  static void packet(Connection& connection, Listener* listener) {
     const std::string& sample = connection.sample;
-    if (sample.starts_with("42")) {
+    if (sample.starts_with("40")) {
+      connection.tag = textOf(sample, R"("pid":")");
+    } else if (sample.starts_with("42")) {
+      const std::string& tail = connection.tail;
+      if (tail.ends_with("\"]") && !connection.tag.empty()) {
+        const size_t begin = tail.rfind(",\"");
+        if (begin != tail.npos) connection.cursor = tail.substr(begin + 2, tail.size() - begin - 4);
+      }
       listener->message(connection, sample);
-    } else if (sample.starts_with('0')) {
-      sendText(connection, "40", listener);  // it is ready for the namespace
-    } else if (sample.starts_with('2')) {
-      sendText(connection, "3", listener);  // a ping
-    } else if (!sample.starts_with("40")) {
-      listener->broken("a frame of Socket.IO: " + sample);
+    } else {
+      listener->broken("a packet of Socket.IO: " + sample);
     }
   }
 };
@@ -157,8 +199,8 @@ class SocketIo : public WsProtocol {
 
 std::unique_ptr<Protocol> makeProtocol(std::string_view name, const std::string& token) {
   if (name == "ws") return std::make_unique<WsProtocol>("/");
-  if (name == "sse") return std::make_unique<EventStream>("/events");
-  if (name == "nchan-stream") return std::make_unique<EventStream>("/stream");
+  if (name == "sse") return std::make_unique<SseProtocol>();
+  if (name == "nchan-stream") return std::make_unique<NchanStream>();
   if (name == "nchan-ws") return std::make_unique<WsProtocol>("/ws");
   if (name == "nchan-poll") return std::make_unique<NchanPoll>();
   if (name == "socket.io") return std::make_unique<SocketIo>();
