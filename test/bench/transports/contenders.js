@@ -61,8 +61,9 @@ const ofNchan = (way, protocol) => ({
 });
 
 /** One on node:http, whose package has its name. */
-const library = (name, title) => ({
-  ...{ title, protocol: name, missing: () => packageMissing(name) },
+const library = (name, title, packages = [name]) => ({
+  ...{ title, protocol: name },
+  missing: () => packages.map(packageMissing).find((why) => why !== null) ?? null,
   start: (pin) => startNode(name, pin, [SERVERS, name])
 });
 
@@ -74,7 +75,10 @@ export const contenders = {
   'sprites-stream-delta': ofSprites('event stream, deltas', 'sprites-stream-delta'),
   ws: library('ws', 'ws'),
   'socket.io': library('socket.io', 'Socket.IO'),
-  sse: { ...library('sse', 'node:http, event stream'), missing: never },
+  'engine.io': library('engine.io', 'Engine.IO'),
+  primus: library('primus', 'Primus over ws', ['primus', 'ws']),
+  sockjs: library('sockjs', 'SockJS'),
+  sse: library('sse', 'node:http, event stream', []),
   'nchan-stream': ofNchan('event stream', 'nchan-stream'),
   'nchan-ws': ofNchan('WebSocket', 'nchan-ws'),
   'nchan-poll': ofNchan('long poll', 'nchan-poll'),

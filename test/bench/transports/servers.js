@@ -1,7 +1,7 @@
 /**
  * The contenders that are libraries, each as its documentation has it: what is published is sent to all.
  *
- *     node test/bench/transports/servers.js ws|socket.io|sse
+ *     node test/bench/transports/servers.js ws|engine.io|primus|socket.io|sockjs|sse
  *     test/bench/transports/node_modules/.bin/bun test/bench/transports/servers.js bun
  *
  * It listens on loopback, on a free port, and prints the address. Publishing is POST /publish, the document as the body,
@@ -50,12 +50,52 @@ const SERVERS = {
       };
     }),
 
+  /** engine.io has no broadcast. */
+  'engine.io': () =>
+    serve(async (server) => {
+      const { attach } = await import('engine.io');
+      const sockets = new Set();
+      attach(server).on('connection', (socket) => {
+        sockets.add(socket);
+        socket.on('close', () => sockets.delete(socket));
+      });
+      return (document) => {
+        const text = document.toString();
+        for (const socket of sockets) socket.send(text);
+      };
+    }),
+
+  /** Over ws. */
+  primus: () =>
+    serve(async (server) => {
+      const { default: Primus } = await import('primus');
+      const primus = new Primus(server, { transformer: 'websockets' });
+      return (document) => primus.write(JSON.parse(document));
+    }),
+
   /** With the recovery of a connection's state that its documentation has for what was missed. */
   'socket.io': () =>
     serve(async (server) => {
       const { Server } = await import('socket.io');
       const io = new Server(server, { connectionStateRecovery: {} });
       return (document) => io.emit('document', JSON.parse(document));
+    }),
+
+  /** sockjs takes only texts, and logs each connection unless it is told not to. */
+  sockjs: () =>
+    serve(async (server) => {
+      const { createServer: createSockets } = await import('sockjs');
+      const connections = new Set();
+      const sockets = createSockets({ prefix: '/feed', log: () => {} });
+      sockets.on('connection', (connection) => {
+        connections.add(connection);
+        connection.on('close', () => connections.delete(connection));
+      });
+      sockets.installHandlers(server);
+      return (document) => {
+        const text = document.toString();
+        for (const connection of connections) connection.write(text);
+      };
     }),
 
   /** Server-Sent Events over node:http, the obvious way: a Set of responses, and a write to each. */

@@ -144,18 +144,16 @@ class NchanPoll : public HttpProtocol {
   }
 };
 
-/**
- * Socket.IO 5, in frames of Engine.IO 4, whose first character is their type. The handshake is the
- * shortest there is: straight to the WebSocket, no polling before it. Its recovery of a
- * connection's state wants what the session was called (`pid`), and the last of an event's
- * arguments, which is its offset.
- */
-class SocketIo : public WsProtocol {
+// What libraries send in WebSocket frames: Engine.IO, Socket.IO on it, Primus, SockJS. The
+// handshake is the shortest each knows: straight to the WebSocket, no polling before it.
+
+/** Engine.IO 4: the first character of a frame is its type. */
+class EngineIo : public WsProtocol {
  public:
-  SocketIo() : WsProtocol("/socket.io/?EIO=4&transport=websocket") {}
+  EngineIo() : WsProtocol("/engine.io/?EIO=4&transport=websocket") {}
 
  protected:
-  size_t tail() const override { return 64; }
+  explicit EngineIo(std::string path) : WsProtocol(std::move(path)) {}
 
   void frame(Connection& connection, Listener* listener) override {
     switch (connection.sample.empty() ? '?' : connection.sample[0]) {
@@ -170,15 +168,31 @@ class SocketIo : public WsProtocol {
     }
   }
 
- private:
-  static void ready(Connection& connection, Listener* listener) {
+  virtual void ready(Connection&, Listener*) {}
+  virtual void packet(Connection& connection, Listener* listener) {
+    listener->message(connection, connection.sample);
+  }
+};
+
+/**
+ * Socket.IO 5, in packets of Engine.IO. Its recovery of a connection's state wants what the session
+ * was called (`pid`), and the last of an event's arguments, which is its offset.
+ */
+class SocketIo : public EngineIo {
+ public:
+  SocketIo() : EngineIo("/socket.io/?EIO=4&transport=websocket") {}
+
+ protected:
+  size_t tail() const override { return 64; }
+
+  void ready(Connection& connection, Listener* listener) override {
     if (connection.tag.empty()) return sendText(connection, "40", listener);
     sendText(connection,
              R"(40{"pid":")" + connection.tag + R"(","offset":")" + connection.cursor + "\"}",
              listener);
   }
 
-  static void packet(Connection& connection, Listener* listener) {
+  void packet(Connection& connection, Listener* listener) override {
     const std::string& sample = connection.sample;
     if (sample.starts_with("40")) {
       connection.tag = textOf(sample, R"("pid":")");
@@ -195,6 +209,40 @@ class SocketIo : public WsProtocol {
   }
 };
 
+class Primus : public WsProtocol {
+ public:
+  Primus() : WsProtocol("/primus/?_primuscb=bench") {}
+
+ protected:
+  void frame(Connection& connection, Listener* listener) override {
+    constexpr std::string_view kPing = "\"primus::ping::";
+    const std::string& sample = connection.sample;
+    if (sample.starts_with(kPing)) {
+      return sendText(connection, "\"primus::pong::" + sample.substr(kPing.size()), listener);
+    }
+    listener->message(connection, sample);
+  }
+};
+
+/** SockJS: `o` opens, `h` is a heartbeat, `a[…]` messages, `c[…]` the end. */
+class SockJs : public WsProtocol {
+ public:
+  SockJs() : WsProtocol("") {}
+
+  void open(Connection& connection, std::string* out) override {
+    // A session is named by its client, and lives as long as its connection.
+    WsProtocol at("/feed/000/s" + std::to_string(connection.fd) + "/websocket");
+    at.open(connection, out);
+  }
+
+ protected:
+  void frame(Connection& connection, Listener* listener) override {
+    const char type = connection.sample.empty() ? '?' : connection.sample[0];
+    if (type == 'a') return listener->message(connection, connection.sample);
+    if (type != 'o' && type != 'h') listener->broken("a frame of SockJS: " + connection.sample);
+  }
+};
+
 }  // namespace
 
 std::unique_ptr<Protocol> makeProtocol(std::string_view name, const std::string& token) {
@@ -203,7 +251,10 @@ std::unique_ptr<Protocol> makeProtocol(std::string_view name, const std::string&
   if (name == "nchan-stream") return std::make_unique<NchanStream>();
   if (name == "nchan-ws") return std::make_unique<WsProtocol>("/ws");
   if (name == "nchan-poll") return std::make_unique<NchanPoll>();
+  if (name == "engine.io") return std::make_unique<EngineIo>();
   if (name == "socket.io") return std::make_unique<SocketIo>();
+  if (name == "primus") return std::make_unique<Primus>();
+  if (name == "sockjs") return std::make_unique<SockJs>();
   const bool delta = name.ends_with("-delta");
   if (delta) name.remove_suffix(6);
   const bool granted = name.ends_with("-grant");
