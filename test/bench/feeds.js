@@ -15,7 +15,7 @@
  * - sse: event streams over node:http, written the obvious way
  * - nchan-stream: nginx with nchan (and, where --only names them, nchan-ws and nchan-poll)
  * - where --only names it, sprites-poll-grant: a private feed, by one grant (with sprites-poll; the median of --rounds 5)
- * - where --only names them, epoll-poll and epoll-stream: bare epoll in C, which is the limit
+ * - epoll-poll and epoll-stream, first in the study, else where --only names them: bare epoll in C, which is the limit
  * - where --only names them, all others of transports/contenders.js, which the study has
  *
  * One program (test/bench/watchers) publishes and watches. Each document carries its version and the time it was due,
@@ -96,13 +96,16 @@ const WARMUP_SEARCH = { warmup: 6 };
 /** What the study does besides: a client whose connection was ended by the server comes again after a second. */
 const STUDY = { changing: CHANGING, again: 1 };
 
+/** What the study measures first: where they break, the load generator does. */
+const BARE = ['epoll-poll', 'epoll-stream'];
+
 const titleOf = (name) => feedContenders[name].title;
 
 function readOptions() {
   const usage = (message) => refuseUsage(import.meta.url, message);
   const is = (name) => process.argv.includes(name);
   const [all, changes] = is('--study')
-    ? [Object.keys(contenders), Object.keys(CHANGES)]
+    ? [[...BARE, ...Object.keys(contenders)], Object.keys(CHANGES)]
     : [USUAL, ['none', 'stalled']];
   const options = takeValues(import.meta.url, {
     ...{ rounds: [1, 1, 100], seconds: [is('--short') ? 3 : 6, 0.1], held: [60, 0.1] },
