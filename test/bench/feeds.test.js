@@ -214,7 +214,7 @@ t.test('the cells', async (t) => {
     const back = (before - 1) * every + 0.3 * every + cut;
     t.ok(seconds - every > back, 'something is published after all are back');
   }
-  t.equal(namesOf({ changes: ['none', 'stalled'] }).length, 14);
+  t.equal(namesOf({ changes: ['none', 'stalled'] }).length, 12);
   const short = [STEPPED.name, '5 KB a second to 4,000'];
   t.strictSame(namesOf({ short: true, changes: ['none'] }), short);
   t.match(namesOf({ short: true, study: true, changes: ['none'] })[1], /^5 KB .* ten new ones/);
