@@ -1,12 +1,12 @@
 import { PICTURES } from '../client/sprite.js';
 
 /**
- * What the page says: to every visitor, in a toast that goes again, and to screen readers, by a live region.
+ * Messages of the page: to every visitor in a toast that disappears again, and to screen readers in a live region.
  */
 
 const TOAST_TIME = 3500; // ms
-const PAUSE = 700; // ms between two news at the least, however much there is
-const TOGETHER = 3; // news that are said in one go; of more the newest
+const PAUSE = 700; // ms between two updates of the live region, at least
+const TOGETHER = 3; // most messages in one update; older ones are dropped
 
 export class Announcer {
   #toast;
@@ -14,13 +14,13 @@ export class Announcer {
   #home;
   #toastTimer = 0;
   #offered = null;
-  #pending = new Map(); // texts by their subject, the newest last
+  #pending = new Map(); // texts by subject, the newest last
   #hearing = 0;
 
   /**
-   * @param {HTMLElement} toast is shown while it says something
+   * @param {HTMLElement} toast hidden while it is empty
    * @param {HTMLElement} news a live region
-   * @param {HTMLElement} home gets the focus from a button that goes
+   * @param {HTMLElement} home gets the focus when a focused button disappears
    */
   constructor(toast, news, home) {
     this.#toast = toast;
@@ -35,12 +35,12 @@ export class Announcer {
   }
 
   /**
-   * Says something, with a button that does something about it.
+   * Shows a toast with a button.
    *
    * @param {string} text
-   * @param {string} action what the button says
-   * @param {number} time ms it can be seen
-   * @param {{act: () => void, key: string}} how what it does; the key that does the same, in words
+   * @param {string} action the button's text
+   * @param {number} time ms for which the toast is shown
+   * @param {{act: () => void, key: string}} how `act`: the button's action; `key`: the key for it, in words
    */
   offer(text, action, time, { act, key }) {
     this.#show(text, time);
@@ -57,12 +57,12 @@ export class Announcer {
     this.hear(`${text} ${action} with ${key}.`);
   }
 
-  /** What was offered has been done in another way, or can't be done any more: its button goes. */
+  /** Removes an offer that was done in another way, or can't be done any more. */
   withdraw(act) {
     if (this.#offered === act) this.#hide();
   }
 
-  /** What was offered goes, with its button. */
+  /** Forgets the offer. If its button has the focus, `home` gets the focus. */
   #clear() {
     this.#offered = null;
     if (this.#toast.contains(document.activeElement)) this.#home.focus({ preventScroll: true });
@@ -82,10 +82,10 @@ export class Announcer {
   }
 
   /**
-   * For screen readers.
+   * Announces a text to screen readers.
    *
    * @param {string} text
-   * @param {string} [subject] what is not said yet about it is replaced
+   * @param {string} [subject] the text replaces a pending text with the same subject
    */
   hear(text, subject = text) {
     this.#pending.delete(subject);
@@ -108,7 +108,7 @@ export function side(edge) {
   return SIDES[edge];
 }
 
-/** @returns {string} a name from a stranger, which turns no words behind it around */
+/** @returns {string} a stranger's name without bidirectional controls, which would reverse the words behind it */
 export const called = (name) => name.replace(/\p{Bidi_Control}/gu, '');
 
 /**
@@ -141,16 +141,16 @@ export function where({ x, y }, { width, height }) {
   return `at the ${[row, column || (row && 'middle')].filter(Boolean).join(' ')}`;
 }
 
-/** @returns {string} a sentence begins with a capital */
+/** @returns {string} the text with a capital at its beginning */
 export function sentence(text) {
   return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 
 /**
- * Why a sprite came back.
+ * Returns why a sprite came back, in words.
  *
  * @param {import('../client/throws.js').Outcome} outcome
- * @param {string} neighbor that should have had it
+ * @param {string} neighbor the neighbor to which it was thrown, in words
  * @returns {string}
  */
 export function cameBack({ state, problem }, neighbor) {

@@ -3,32 +3,32 @@ import { WAYS } from './desktop.js';
 import { between } from './life.js';
 
 /**
- * Pip, who lives behind the edges of a desktop that is alone. On the torus a lone desktop catches
- * what it throws, by the opposite edge; Pip holds it for a moment, looks over the edge with it, and
- * throws it back by the edge over which it came. All of this is this page's own play: the server sees
- * a throw and its ack, and nothing gets lost, for the sprite is on the desktop all the while.
+ * Pip, a companion behind the edges of a lone desktop. On the torus a lone desktop catches its own
+ * throws at the opposite edge. Pip holds such a sprite for a moment, shows it over the edge, and
+ * throws it back over the edge over which it left. All of this happens in the page: the server sees
+ * a throw and its ack. No sprite gets lost, since it is on the desktop all the time.
  */
 
-const HOLD = [900, 1900]; // ms for which Pip has it
-const SPEED = [0.6, 1.1]; // edge lengths a second at which it comes back
-const ASIDE = 0.25; // of the edge's length: how far from where it left
-const REMEMBERED = 100; // sprites thrown last: only these are Pip's to throw back
+const HOLD = [900, 1900]; // ms for which Pip holds a sprite
+const SPEED = [0.6, 1.1]; // edge lengths a second of a sprite that Pip throws
+const ASIDE = 0.25; // most distance between exit and return, in edge lengths
+const REMEMBERED = 100; // thrown sprites; Pip throws back only these
 
 export class Companion {
   #desktop;
   #onBack;
-  #thrown = new Map(); // what was thrown, by its id
+  #thrown = new Map(); // thrown sprites by id, the oldest first
 
   /**
    * @param {import('./desktop.js').Desktop} desktop
-   * @param {(body: import('./desktop.js').Body, edge: string) => void} onBack Pip has thrown it back
+   * @param {(body: import('./desktop.js').Body, edge: string) => void} onBack called when Pip has thrown a body back
    */
   constructor(desktop, onBack) {
     this.#desktop = desktop;
     this.#onBack = onBack;
   }
 
-  /** This desktop has thrown a sprite. @param {import('./desktop.js').Body} body */
+  /** Remembers a sprite that this desktop throws. @param {import('./desktop.js').Body} body */
   saw({ sprite, stranger }) {
     this.#thrown.delete(sprite.id);
     this.#thrown.set(sprite.id, { ...sprite, stranger });
@@ -37,8 +37,8 @@ export class Companion {
 
   /**
    * @param {import('../client/sprite.js').Sprite} sprite
-   * @returns {{stranger: boolean}|undefined} what this desktop has thrown, so that Pip may have it, and whether it was a
-   *     stranger's then; a stranger may have put another picture on it
+   * @returns {{stranger: boolean}|undefined} the sprite as this desktop threw it, and whether it was a stranger's then;
+   *     undefined for any other sprite, and for one on which a stranger has put another picture
    */
   knows({ id, picture, photo }) {
     const own = this.#thrown.get(id);
@@ -47,12 +47,12 @@ export class Companion {
   }
 
   /**
-   * Takes a sprite that has come around the torus.
+   * Gives Pip a sprite that has come around the torus.
    *
    * @param {import('../client/sprite.js').Sprite} sprite
-   * @param {'left'|'right'|'up'|'down'} from by which edge it came around
+   * @param {'left'|'right'|'up'|'down'} from the edge at which it comes in
    * @param {number} half
-   * @returns {import('./desktop.js').Body} behind its edge for now
+   * @returns {import('./desktop.js').Body} the body, behind its edge until Pip throws it back
    */
   take(sprite, from, half) {
     const edge = opposite(from);

@@ -2,13 +2,13 @@ import { called } from './announcer.js';
 import { PICTURES } from '../client/sprite.js';
 
 /**
- * Pictures of strangers that are not to be seen: one that was hidden, wherever it comes in again; or,
- * where that is preferred, every one that was not asked for. A covered sprite is thrown on as it came.
+ * Covers of strangers' pictures. A hidden picture is covered on every sprite that has it. The preference
+ * `cover` covers every picture until the visitor shows it. A covered sprite is thrown on unchanged.
  */
 
 const REMEMBERED = 200; // pictures, of each kind; at most 12 kB each
 
-const OFFER = 6000; // ms for which a button offers it
+const OFFER = 6000; // ms for which the button is shown
 
 export class Covers {
   #coverAll;
@@ -18,9 +18,9 @@ export class Covers {
   #shown = new Set();
 
   /**
-   * @param {() => boolean} coverAll whether a picture is covered until it was asked for
+   * @param {() => boolean} coverAll whether each picture is covered until the visitor shows it
    * @param {import('./announcer.js').Announcer} announcer
-   * @param {() => void} onChange other pictures are covered now
+   * @param {() => void} onChange called when the set of covered pictures changes
    */
   constructor(coverAll, announcer, onChange) {
     this.#coverAll = coverAll;
@@ -33,18 +33,18 @@ export class Covers {
     return body.stranger === true && !PICTURES.includes(body.sprite.picture);
   }
 
-  /** @returns {boolean} whether a body's picture is not to be seen */
+  /** @returns {boolean} whether a body's picture is covered */
   isCovered(body) {
     if (!this.isStrangers(body)) return false;
     return this.#coverAll() ? !this.#shown.has(body.sprite.picture) : this.isHidden(body);
   }
 
-  /** @returns {boolean} whether a body's picture was hidden, and not only covered as all are */
+  /** @returns {boolean} whether the visitor has hidden a body's picture */
   isHidden(body) {
     return this.#hidden.has(body.sprite.picture);
   }
 
-  /** A body is taken or chosen: offers to hide its picture, or to show it. */
+  /** Offers to hide or to show the picture of a body that was grabbed or selected. */
   offer(body) {
     if (!this.isStrangers(body)) return;
     const action = this.isCovered(body) ? 'Show it' : 'Hide it';

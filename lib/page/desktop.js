@@ -5,40 +5,40 @@ import { bump, inward, live, makeLife, settle } from './life.js';
  * The desktop as a plane on which sprites slide, walk, hop and leave: numbers only, no DOM.
  *
  *        0 ───────── x ───────▶ width        A body leaves when its middle crosses an edge, and
- *      0 ┌─────────────────────┐              enters with its middle on the edge; so it is seen
- *        │            ○──▶     │              whole, half here and half there.
+ *      0 ┌─────────────────────┐              enters with its middle on the edge. So all of it is
+ *        │            ○──▶     │              visible, half here and half on the other desktop.
  *      y │   ◐ resting         ◑ flying: its throw is not yet answered
  *        ▼                     │
- * height └─────────────────────┘              Where there is no way out (offline) edges are walls.
+ * height └─────────────────────┘              Without contact to the server, edges are walls.
  *
- * It bumps into others, and strolls by itself where it may (life.js).
+ * Bodies bump into each other, and stroll by themselves (life.js).
  *
- * Lengths are CSS pixels, times seconds. `step` runs once a frame and allocates nothing.
+ * Lengths are in CSS pixels, times in seconds. `step` runs once a frame and allocates nothing.
  */
 
-const FRICTION = 1.15; // of the speed, a second: what is thrown at v slides almost v / FRICTION
-const DRAG = 45; // and this much of it besides, a second, so that it comes to rest and doesn't creep
-const LIFT_IN = 70; // more than the drag takes, to get over an edge
+const FRICTION = 1.15; // share of the speed lost a second: a body of speed v slides almost v / FRICTION
+const DRAG = 45; // further loss of speed a second, so that a body comes to rest and doesn't creep
+const LIFT_IN = 70; // part of the least speed of an entering body: more than the drag takes on its way in
 const GRAVITY = 2100;
 const JUMP = 560;
 const WALK = 0.42; // edge lengths a second
-const WALK_GRIP = 14; // how quickly a walker takes up its speed, a second
-const BOUNCE = 0.62; // of the speed is left after a wall
-const PUSH = 120; // the least with which a wall pushes away
-const BACK = 0.35; // edge lengths a second: the least with which a refused sprite comes back
-const OVERHANG = 0.5; // of its half side: let go so close to an edge, it is meant to go over it
-const LET_GO = 0.8; // edge lengths a second: the least at which it goes
-const FLUNG = 0.2; // edge lengths a second: quicker is no trembling of a hand
-const LEAD = 0.15; // seconds: so long ago a hand may have aimed at where a body was
-const PRESS = 6; // seconds
-const PASSING = [0.4, 1.5]; // seconds: the least and the most one takes that only flies across
-const PEEK_AFTER = 0.7; // seconds without an answer after which a flying sprite shows itself again
+const WALK_GRIP = 14; // rate at which a walker approaches its speed, a second
+const BOUNCE = 0.62; // share of the speed that is left after a wall
+const PUSH = 120; // least speed after a wall
+const BACK = 0.35; // least speed of a refused sprite that comes back, in edge lengths a second
+const OVERHANG = 0.5; // half sides: a body let go this close to an edge is thrown over it
+const LET_GO = 0.8; // least speed of that throw, in edge lengths a second
+const FLUNG = 0.2; // edge lengths a second: a slower body may only tremble with the hand
+const LEAD = 0.15; // seconds: age of the position at which a hand may have aimed
+const PRESS = 6; // seconds for which overlapping bodies that can't get apart are pushed
+const PASSING = [0.4, 1.5]; // shortest and longest flight across a full desktop, in seconds
+const PEEK_AFTER = 0.7; // seconds without an answer after which a flying sprite is visible again
 
-/** What of a body and of the desktop is on an axis. */
+/** Members of a body and of the desktop, by axis. */
 const X = { at: 'x', speed: 'vx', length: 'width' };
 const Y = { at: 'y', speed: 'vy', length: 'height' };
 
-/** How each edge lies: the axis that leads over it and the one along it, and which way is out. */
+/** Geometry of each edge: the axis that leads over it, the axis along it, and the sign of the way out. */
 export const WAYS = {
   left: { over: X, along: Y, out: -1 },
   right: { over: X, along: Y, out: 1 },
@@ -49,48 +49,49 @@ export const WAYS = {
 /**
  * @typedef {object} Body a sprite on this desktop
  * @property {import('../client/sprite.js').Sprite} sprite
- * @property {number} x its middle
+ * @property {number} x of its middle
  * @property {number} y
- * @property {number} vx a second
+ * @property {number} vx CSS pixels a second
  * @property {number} vy
  * @property {number} z height above the desktop, while it hops
  * @property {number} vz
- * @property {number} half half its side
+ * @property {number} half half of its side
  * @property {boolean} held by a pointer
- * @property {''|'left'|'right'|'up'|'down'} flight the edge over which it flies, unanswered yet
+ * @property {''|'left'|'right'|'up'|'down'} flight the edge over which it flies until the throw is answered; else ''
  * @property {number} flightTime seconds since it crossed that edge
- * @property {object|null} ticket of that throw
- * @property {boolean} arrived its throw was accepted, and it is still seen leaving: no reload keeps it
- * @property {boolean} tame it was bumped into or strolls: edges are walls for it until it is thrown
- * @property {boolean} stranger it is from another desktop
- * @property {boolean} isNew it has just come in, and shows its sender
+ * @property {object|null} ticket of its throw
+ * @property {boolean} arrived its throw was accepted, and it is still drawn as it leaves: no reload keeps it
+ * @property {boolean} tame it strolls, or another body has bumped it: edges turn it around until it is thrown
+ * @property {boolean} stranger it comes from another desktop
+ * @property {boolean} isNew it came in a moment ago, and shows its sender
  * @property {number} rest and `stroll`, `strollX`, `strollY`, `blink`: see life.js
- * @property {object|null} look what the stage draws it with
+ * @property {object|null} look its images, for the stage
  */
 
 export class Desktop {
-  /** @type {Body[]} the last one lies on top */
+  /** @type {Body[]} from the bottom to the top */
   bodies = [];
   width = 1;
   height = 1;
   /** @type {boolean} whether sprites may leave */
   open = false;
-  /** @type {Body|null} the one that walks */
+  /** @type {Body|null} the body that keys move */
   selected = null;
-  /** -1, 0 or 1 along each axis: where the selected one is asked to walk */
+  /** Direction in which the selected body walks: -1, 0 or 1 along each axis. */
   walkX = 0;
   walkY = 0;
-  /** @type {number} seconds until something happens by itself; 0: it does; Infinity: nothing lives */
+  /** @type {number} seconds until a body strolls or blinks; 0: a body strolls; Infinity: no body will */
   due = Infinity;
-  #pressed = 0; // seconds for which nothing moved but what lay on each other
+  #pressed = 0; // seconds for which nothing moved but overlapping bodies
   #onLeave;
   #onBump;
   #random;
 
   /**
-   * @param {(body: Body, edge: string) => void} onLeave a body's middle has crossed an open edge.
-   *     It flies until `gone` or `back` is called
-   * @param {(strength: number) => void} [onBump] two have met, at so many CSS pixels a second
+   * @param {(body: Body, edge: string) => void} onLeave called when a body's middle has crossed an
+   *     open edge. The body flies until `gone` or `back` is called
+   * @param {(strength: number) => void} [onBump] called when two bodies meet, with their closing
+   *     speed in CSS pixels a second
    * @param {() => number} [random] in [0, 1)
    */
   constructor(onLeave, onBump = () => {}, random = Math.random) {
@@ -100,8 +101,8 @@ export class Desktop {
   }
 
   /**
-   * Takes a new size; everything keeps its place as a share of it. A window squeezed to nothing
-   * counts as one pixel, or there would be no share to come back by.
+   * Sets a new size. Every body keeps its place as a share of the size. The least size is one pixel,
+   * so that a window squeezed to nothing does not lose these shares.
    */
   resize(newWidth, newHeight) {
     const width = Math.max(1, newWidth);
@@ -150,7 +151,7 @@ export class Desktop {
   }
 
   /**
-   * Lets a sprite in by an edge: at the height at which it left the other desktop, and as fast.
+   * Lets a sprite in at an edge, with the position and the speed with which it left the other desktop.
    *
    * @param {import('../client/sprite.js').Sprite} sprite
    * @param {'left'|'right'|'up'|'down'} from
@@ -160,7 +161,7 @@ export class Desktop {
   enter(sprite, from, half) {
     const { over, along, out } = WAYS[from];
     const length = this[over.length];
-    // One that is too slow to get over the edge is helped in.
+    // A sprite that is too slow to get in gets the least speed for it.
     const speed = Math.max(sprite.speed[0] * length, FRICTION * half * 1.5 + LIFT_IN);
     const entered = { half, [over.at]: out < 0 ? 0 : length, [over.speed]: -out * speed };
     entered[along.at] = sprite.at * this[along.length];
@@ -169,13 +170,14 @@ export class Desktop {
   }
 
   /**
-   * Lets a sprite in that finds no room: it flies across, out of every hand's reach, and is in
-   * flight over the opposite edge.
+   * Lets a sprite fly across a full desktop. No hand can grab it: it counts as flying over the
+   * opposite edge from the beginning.
    *
    * @param {import('../client/sprite.js').Sprite} sprite
    * @param {'left'|'right'|'up'|'down'} from
    * @param {number} half
-   * @returns {{body: Body, time: number}} time: seconds until it is there, to be thrown on
+   * @returns {{body: Body, time: number}} time: seconds until it is at
+   *     the opposite edge, to be thrown on
    */
   pass(sprite, from, half) {
     const body = this.enter(sprite, from, half);
@@ -187,7 +189,7 @@ export class Desktop {
   }
 
   /**
-   * What a throw says about a body that crosses an edge.
+   * Returns position and speed of a body that crosses an edge, as in a written sprite.
    *
    * @param {Body} body
    * @param {'left'|'right'|'up'|'down'} edge
@@ -199,7 +201,7 @@ export class Desktop {
     return { at: body[along.at] / this[along.length], speed: [Math.abs(speed[0]), speed[1]] };
   }
 
-  /** Takes a body into a hand, on top of the others, where it stands still. */
+  /** Puts a body into a hand: on top of the others, and without speed. */
   hold(body) {
     this.selected = body;
     this.raise(body);
@@ -212,20 +214,20 @@ export class Desktop {
     body.vz = 0;
   }
 
-  /** Takes a body off the desktop: it was thrown, or put away. */
+  /** Removes a body that was thrown or put away. */
   gone(body) {
     const index = this.bodies.indexOf(body);
     if (index >= 0) this.bodies.splice(index, 1);
     if (this.selected === body) this.selected = null;
   }
 
-  /** Notes that what flies over an edge has come around: its throw was accepted, though unanswered yet. */
+  /** Notes that a flying sprite has come around the torus: its throw was accepted, though it is not yet answered. */
   arrived(id) {
     const body = this.bodies.find(({ flight, sprite }) => flight && sprite.id === id);
     if (body) body.arrived = true;
   }
 
-  /** Lets a body that could not leave come back from its edge. */
+  /** Lets a body whose throw was refused come back from its edge. */
   back(body) {
     const { flight: edge, half } = body;
     if (!edge) return;
@@ -237,7 +239,7 @@ export class Desktop {
     body[speed] = -out * Math.max(Math.abs(body[speed]) * BOUNCE, this[length] * BACK);
   }
 
-  /** @returns {boolean} whether anything is on its way, or in a hand */
+  /** @returns {boolean} whether any body moves, flies or is held */
   get moving() {
     return this.bodies.some(
       (body) =>
@@ -245,19 +247,19 @@ export class Desktop {
     );
   }
 
-  /** Lets the selected one hop, from the ground. */
+  /** Lets the selected body hop, if it is on the ground. */
   jump() {
     const body = this.selected;
     if (body && body.z === 0 && !body.flight) body.vz = JUMP;
   }
 
   /**
-   * The edge over which a body hangs, or past which it was dragged.
+   * Returns the edge over which a body hangs, or past which it was dragged.
    *
-   * @param {number} x where its middle would be, if nothing had held it on the desktop
+   * @param {number} x of its middle, if it were not kept on the desktop
    * @param {number} y
    * @param {number} half
-   * @returns {''|'left'|'right'|'up'|'down'} the one it is farthest over; none is ''
+   * @returns {''|'left'|'right'|'up'|'down'} the edge it is farthest over; '' for none
    */
   overhang(x, y, half) {
     const over = { left: -x, right: x - this.width, up: -y, down: y - this.height };
@@ -268,13 +270,13 @@ export class Desktop {
     return most;
   }
 
-  /** @returns {boolean} whether a body was flung away from an edge, and not only trembles there */
+  /** @returns {boolean} whether a body was flung away from an edge: its speed is more than a hand's trembling */
   isFlungBack(body, edge) {
     const { over, out } = WAYS[edge];
     return (-out * body[over.speed]) / this[over.length] > FLUNG;
   }
 
-  /** Sends a body out over an edge, which it is near: as fast as it goes, and not too slow. */
+  /** Sends a body out over a near edge, with its own speed or LET_GO, whichever is more. */
   push(body, edge) {
     const { over, out } = WAYS[edge];
     body.tame = false;
@@ -282,19 +284,19 @@ export class Desktop {
   }
 
   /**
-   * The body that is meant by a point: the topmost that is there, or else one that was there a moment
-   * ago, when the hand aimed at it.
+   * Returns the body at which a pointer aims: the topmost at the point, or else the topmost that was
+   * there in the last LEAD seconds, when the hand took aim.
    *
    * @param {number} x
    * @param {number} y
-   * @param {number} near how far beside a body still counts
+   * @param {number} near CSS pixels by which the point may miss a body
    * @returns {Body|null}
    */
   hit(x, y, near) {
     return this.#topmost(x, y, near, 0) ?? this.#topmost(x, y, near, LEAD);
   }
 
-  /** The topmost at a point at any moment of the last `lead` seconds. */
+  /** Returns the topmost body that was at a point at any moment of the last `lead` seconds. */
   #topmost(x, y, near, lead) {
     for (let i = this.bodies.length - 1; i >= 0; i -= 1) {
       const body = this.bodies[i];
@@ -316,10 +318,10 @@ export class Desktop {
   }
 
   /**
-   * Lets time pass.
+   * Moves all bodies.
    *
-   * @param {number} dt seconds; long ones are cut, so that a page that slept doesn't jump
-   * @param {boolean} [lively] whether they stroll and blink; then `due` says when next
+   * @param {number} dt seconds; at most 1/20 is used, so that bodies don't jump after a sleep of the page
+   * @param {boolean} [lively] whether bodies stroll and blink; then `due` is set
    * @returns {boolean} whether anything is still moving
    */
   step(dt, lively = false) {
@@ -327,7 +329,7 @@ export class Desktop {
     this.due = lively ? live(this, time, this.#random) : Infinity;
     const slow = Math.exp(-FRICTION * time);
     let moving = false;
-    // Backwards, since a body may leave the list on its way.
+    // Backwards, since a body may leave the list meanwhile.
     for (let i = this.bodies.length - 1; i >= 0; i -= 1) {
       const body = this.bodies[i];
       if (body.held) continue;
@@ -338,14 +340,14 @@ export class Desktop {
         moving = true;
       }
     }
-    // A heap that finds no room in all this time lies as it lies, until something else moves.
+    // A heap that found no room in PRESS seconds stays as it is, until another body moves.
     if (moving) this.#pressed = 0;
     if (this.#pressed > PRESS || !bump(this, time, this.#onBump)) return moving;
     this.#pressed += time;
     return true;
   }
 
-  /** Lets time pass in which nothing moved; no more of it than there was until something would. */
+  /** Advances rest and blink by a time in which nothing moved, at most by `due`. */
   wait(seconds) {
     const time = Math.min(seconds, this.due);
     for (const body of this.bodies) {
@@ -372,7 +374,7 @@ export class Desktop {
     if (body.vz !== 0 || body.z > 0) {
       body.vz -= GRAVITY * time;
       body.z += body.vz * time;
-      // Rising from the ground it has not landed, even where no time has passed.
+      // A body that rises from the ground has not landed, even where no time has passed.
       if (body.z <= 0 && body.vz <= 0) {
         body.z = 0;
         body.vz = 0;
@@ -398,7 +400,7 @@ export class Desktop {
     this.#onLeave(body, edge);
   }
 
-  /** A sprite that was not thrown stays: it turns around at an edge. */
+  /** Turns a tame body around at the edges: it was not thrown. */
   #keep(body) {
     const { half, x, y } = body;
     body.vx = inward(body.vx, x, half, this.width);
@@ -411,7 +413,7 @@ export class Desktop {
     body.y = Math.min(this.height, Math.max(0, body.y));
   }
 
-  /** A wall bounces what runs into it, and pushes in what stands in it. */
+  /** Bounces a body that runs into a wall, and pushes in a body that stands in one. */
   #wall(body) {
     const { half } = body;
     if (body.x < half && body.vx <= 0) body.vx = bounced(body.vx);
@@ -421,7 +423,7 @@ export class Desktop {
     this.#within(body);
   }
 
-  /** Out of sight behind its edge; where the answer is late, it looks back over it. */
+  /** Moves a flying body out of sight behind its edge. While the answer is late, the body peeks over the edge. */
   #fly(body, time) {
     body.flightTime += time;
     const { over, along, out } = WAYS[body.flight];
@@ -439,7 +441,7 @@ function bounced(speed) {
   return Math.max(Math.abs(speed) * BOUNCE, PUSH);
 }
 
-/** How far a point is from the way between zero and `end`. */
+/** Returns the signed distance of a point from the interval between 0 and `end`. */
 function beside(point, end) {
   return point - Math.max(Math.min(0, end), Math.min(point, Math.max(0, end)));
 }

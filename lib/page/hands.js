@@ -2,17 +2,18 @@ import { PICTURES } from '../client/sprite.js';
 import { settle } from './life.js';
 
 /**
- * Pointers on the desktop: what they take, drag, throw, put away into the tray, and open by a second tap.
+ * Pointers on the desktop: they grab, drag and throw sprites, put them away into the tray, and open one with a
+ * second tap.
  */
 
-const SAMPLES = 8; // of a pointer's way, to know how fast it let go
-const SAMPLE_AGE = 90; // ms before the last: what is older says little about the throw
-const SAMPLE_LOST = 500; // and this says nothing, even where a slow machine has seen nothing since
-const STILL_FOR = 120; // ms without a move, and a sprite is put down instead of thrown
-const TAP = { time: 500, away: 20 }; // ms and pixels in which a second tap is for the same sprite
-const DRAGGED = 4; // CSS pixels: what was moved less was tapped
-const FINGER = 14; // CSS pixels beside a sprite that a finger may miss it by
-const FLICK = 0.8; // edge lengths a second, downwards: what is quicker over the tray is thrown over the edge before it
+const SAMPLES = 8; // kept positions of a pointer, to measure its speed when it lets go
+const SAMPLE_AGE = 90; // ms before the last sample: an older sample says little about the throw
+const SAMPLE_LOST = 500; // ms: an older sample is never used, not even where a slow machine has no other
+const STILL_FOR = 120; // ms without a move after which a sprite is put down instead of thrown
+const TAP = { time: 500, away: 20 }; // ms and pixels within which a second tap means the same sprite
+const DRAGGED = 4; // CSS pixels: a shorter move is a tap
+const FINGER = 14; // CSS pixels by which a finger may miss a sprite
+const FLICK = 0.8; // edge lengths a second: a sprite let go over the tray, faster downwards, is thrown, not put away
 
 /** @typedef {import('./desktop.js').Body} Body */
 
@@ -22,19 +23,19 @@ export class Hands {
   #told;
   #grips = new Map();
   #tray;
-  /** @type {Body|null} what a pointer is over that holds nothing */
+  /** @type {Body|null} the body under a pointer that holds nothing */
   over = null;
   #tap = { body: null, x: 0, y: 0, time: -Infinity };
 
   /**
-   * @param {{canvas: HTMLCanvasElement, tray: HTMLElement}} elements `tray`: what is dropped on it is put away
+   * @param {{canvas: HTMLCanvasElement, tray: HTMLElement}} elements `tray`: a sprite dropped on it is put away
    * @param {import('./desktop.js').Desktop} desktop
    * @param {object} told
-   * @param {(body: Body) => void} told.onGrab a sprite is taken
-   * @param {() => void} told.onLetGo one was let go
-   * @param {() => void} told.onOver a pointer is over another one, or over none any more
-   * @param {(body: Body) => void} told.onAway one is put away
-   * @param {(body: Body) => void} told.onOpen one is to be seen large
+   * @param {(body: Body) => void} told.onGrab called when a sprite is grabbed
+   * @param {() => void} told.onLetGo called when a sprite was let go
+   * @param {() => void} told.onOver called when `over` has changed
+   * @param {(body: Body) => void} told.onAway called to put a sprite away
+   * @param {(body: Body) => void} told.onOpen called to open a sprite large
    */
   constructor({ canvas, tray }, desktop, told) {
     this.#canvas = canvas;
@@ -67,7 +68,7 @@ export class Hands {
     this.#grips.get(event.pointerId).entered = true;
   };
 
-  /** The sprite meant by a pointer. A second tap is for the first one's, which it has stopped. */
+  /** Returns the sprite at which a pointer aims. A second tap means the sprite that the first tap has stopped. */
   #aim(event, near) {
     const { body, x, y, time } = this.#tap;
     const again =
@@ -82,15 +83,15 @@ export class Hands {
    *
    * @param {Body} body
    * @param {PointerEvent} event
-   * @param {number} dx from the pointer to its middle
+   * @param {number} dx from the pointer to the body's middle
    * @param {number} dy
    */
   grab(body, event, dx = 0, dy = 0) {
     if (body.held) return;
     this.#desktop.hold(body);
-    // `entered`: it has been over the desktop; `dragged`: it has moved. Both tell what letting go means.
+    // `entered`: the pointer has been over the desktop; `dragged`: it has moved. Letting go depends on both.
     const { x, y } = body;
-    // Shares of the desktop, which may have another size when it goes back there.
+    // Shares of the desktop's size, which may change before the body goes back there.
     const home = { x: x / this.#desktop.width, y: y / this.#desktop.height };
     const grip = { body, dx, dy, home, x, y, samples: [], entered: false, dragged: false };
     this.#grips.set(event.pointerId, grip);
@@ -102,7 +103,7 @@ export class Hands {
   #move = (event) => {
     const grip = this.#grips.get(event.pointerId);
     if (!grip) {
-      // A finger that only slides over the desktop points at nothing.
+      // A finger that slides over the desktop hovers over nothing.
       const mouse = event.pointerType !== 'touch';
       this.#hover(mouse ? this.#desktop.hit(event.offsetX, event.offsetY, 0) : null);
       return;
@@ -143,7 +144,7 @@ export class Hands {
     body.held = false;
     const last = samples.at(-1);
     const first = since(samples, last);
-    // Held still before it was let go, it was put down and not thrown.
+    // A body that was held still before it was let go is put down, not thrown.
     if (first && event.timeStamp - last.time <= STILL_FOR) {
       const time = Math.max(0.004, (last.time - first.time) / 1000);
       const most = 6 * Math.max(this.#desktop.width, this.#desktop.height);
@@ -152,9 +153,9 @@ export class Hands {
     }
     if (grip.dragged) this.#tap.time = -Infinity;
     const isSlow = body.vy < FLICK * this.#desktop.height;
-    // What never came out of the tray goes back there, too.
+    // A sprite that never came out of the tray is put away, too.
     if (!grip.entered || (grip.dragged && isSlow && this.#isOverTray(event))) {
-      body.x = grip.home.x * this.#desktop.width; // there it is had back
+      body.x = grip.home.x * this.#desktop.width; // where an undo brings it back
       body.y = grip.home.y * this.#desktop.height;
       this.#told.onAway(body);
     } else this.#overEdge(grip);
@@ -162,7 +163,7 @@ export class Hands {
   };
 
   /**
-   * What was dragged to an edge or past it goes over it, however slowly it was let go; unless it was
+   * Throws a body that was dragged to an edge or past it, however slowly it was let go, unless it was
    * flung back.
    */
   #overEdge({ body, x, y, dragged }) {
@@ -171,14 +172,13 @@ export class Hands {
   }
 }
 
-/** The sample from which on speed is measured: a little before the last, or the next older. */
+/** Returns the sample from which the speed is measured: the oldest within SAMPLE_AGE, or else the next older. */
 function since(samples, last) {
   let first = null;
   for (const one of samples) {
     const age = last.time - one.time;
     if (age <= 0 || age > SAMPLE_LOST) continue;
     const best = first ? last.time - first.time : Infinity;
-    // The oldest of the young ones; where there is none, the youngest of the old.
     const better = age <= SAMPLE_AGE ? age > best || best > SAMPLE_AGE : age < best;
     if (better) first = one;
   }
@@ -191,15 +191,15 @@ function sample({ samples }, { clientX: x, clientY: y, timeStamp: time }) {
 }
 
 /**
- * Keys on the desktop: they choose a sprite, walk it, let it jump, throw it, open it, put it away, take new
- * ones. What is typed into a field or at a button is not for the desktop. Characters are for it only where it
- * has the focus, and letters and digits can be switched off (WCAG 2.1.4): a visitor that speaks to a computer, or slips, shall not
- * set off anything.
+ * Keys on the desktop: they select a sprite, walk it, let it jump, throw it, open it, put it away, and take new
+ * ones. Keys pressed in a field or at a button are ignored. Characters are used only while the desktop has the
+ * focus, and letters and digits can be switched off (WCAG 2.1.4), so that a visitor's speech input or slip does
+ * not trigger anything.
  */
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const STEPS = { n: 1, p: -1, PageDown: 1, PageUp: -1 };
-const HURL = 1.6; // edge lengths a second, for a throw by key
+const HURL = 1.6; // speed of a throw by key, in edge lengths a second
 
 export class Keyboard {
   #canvas;
@@ -207,21 +207,21 @@ export class Keyboard {
   #told;
   #keys = new Set();
   #walker = null;
-  /** @type {boolean} whether the last thing done was done by key */
+  /** @type {boolean} whether the last input was a key, not a pointer */
   active = false;
 
   /**
    * @param {HTMLCanvasElement} canvas
    * @param {import('./desktop.js').Desktop} desktop
    * @param {object} told
-   * @param {() => void} told.onKey something may move now
-   * @param {(body: Body) => void} told.onSelect one was chosen
-   * @param {(body: Body) => void} told.onWalked one has walked, and stands
-   * @param {(body: Body) => void} told.onAway one is put away
-   * @param {(body: Body) => void} told.onOpen one is to be seen large
-   * @param {() => boolean} told.letters whether letters and digits are for the desktop
-   * @param {(picture: string) => void} told.onPick a drawn one is asked for
-   * @param {(body: Body) => void} told.onCover its picture is to be hidden, or shown
+   * @param {() => void} told.onKey called when a body may begin to move
+   * @param {(body: Body) => void} told.onSelect called when a body was selected
+   * @param {(body: Body) => void} told.onWalked called when a body has walked and stopped
+   * @param {(body: Body) => void} told.onAway called to put a body away
+   * @param {(body: Body) => void} told.onOpen called to open a body large
+   * @param {() => boolean} told.letters whether letters and digits are shortcuts
+   * @param {(picture: string) => void} told.onPick called to take a new drawn sprite
+   * @param {(body: Body) => void} told.onCover called to hide or show a body's picture
    */
   constructor(canvas, desktop, told) {
     this.#canvas = canvas;
@@ -241,7 +241,7 @@ export class Keyboard {
     });
   }
 
-  /** Tells when the one that walked stands. Once a frame. */
+  /** Reports a walker that has stopped. Called once a frame. */
   step() {
     const body = this.#walker;
     if (!body || this.#keys.size > 0 || body.vx !== 0 || body.vy !== 0) return;
@@ -302,7 +302,7 @@ export class Keyboard {
     const { selected: body, width, height } = this.#desktop;
     if (!body || body.held || body.flight) return;
     body.tame = false;
-    // In the air nothing slows it down: it would fly through the neighbor's desktop and on.
+    // A body in the air is not slowed down: it would fly through the neighbor's desktop and on.
     body.z = 0;
     body.vz = 0;
     if (x) body.vx = x * HURL * width;

@@ -2,28 +2,29 @@ import { LARGEST, LARGEST_PHOTO } from '../client/image-size.js';
 import { BOUNDS, decodeDataUrl } from '../client/sprite.js';
 
 /**
- * Images on their way in: from a file, made small enough for a throw; and from a sprite that was
- * read, to be drawn.
+ * Incoming images: reads files and makes them small enough for a throw, and decodes the pictures of sprites.
  */
 
-/** Bytes of a file that `shrink` is asked to read. */
+/** Largest file that is read, in bytes. */
 const FILE_MOST = 32 * 1024 * 1024;
-const USUAL = 16_384; // bytes a server takes, as long as it has not said how many
-const REST = 1024; // bytes of a sprite beside its picture and its photo, at the most
-const LEAST = 16; // pixels of the longer side
-const GOOD = 0.85; // of JPEG's and WebP's quality, for what fits as it is
-const FAIR = 0.6; // and for what is made smaller: more pixels are worth more than finer ones
-const STEP = 0.4; // power of what it is too long by: half the pixels a side are more than a fourth of the bytes
-const NEAR = 1.08; // times the longer side: nearer to the largest that fits none is sought
-const SCANS = 100; // of a JPEG: a decoder goes over all of it for each (41,000 in a photo took Chromium 32 s); a usual one has ten
+const USUAL = 16_384; // largest sprite in bytes, until the server has announced its own
+const REST = 1024; // most bytes of a sprite beside its picture and its photo
+const LEAST = 16; // pixels of the longer side, at least
+const GOOD = 0.85; // quality of JPEG and WebP for an image that fits at once
+const FAIR = 0.6; // quality for an image that is made smaller: more pixels are worth more than finer ones
+const STEP = 0.4; // the side shrinks by (room / length) ** STEP; half the side takes over a fourth of the bytes
+const NEAR = 1.08; // the search ends when a side that fits, times this, is at least a side that does not fit
+// Most scans of a JPEG: each costs a decoder a pass over the whole picture (41,000 in a photo took Chromium 32 s). Ten
+// are usual.
+const SCANS = 100;
 
 /**
- * Makes a file small enough for a throw: a picture that every reader shows, and a photo, larger, where the server has room
- * for one that shows more.
+ * Makes an image file small enough for a throw: a picture that every reader shows, and, where the server accepts it, a
+ * larger photo.
  *
  * @param {Blob} file
- * @param {number} [maxSprite] bytes that the server takes
- * @returns {Promise<{picture: string, photo?: string}|null>} data URLs; null when the file is no image this browser reads
+ * @param {number} [maxSprite] largest sprite that the server accepts, in bytes
+ * @returns {Promise<{picture: string, photo?: string}|null>} data URLs; null for no image that this browser reads
  */
 async function shrink(file, maxSprite = USUAL) {
   if (file.size > FILE_MOST) return null;
@@ -44,12 +45,13 @@ async function shrink(file, maxSprite = USUAL) {
 }
 
 /**
- * The largest that fits.
+ * Encodes an image as large as fits.
  *
  * @param {{bitmap: ImageBitmap, isOpaque: boolean}} image
  * @param {number} most characters of the data URL
  * @param {number} largest pixels of the longer side
- * @returns {Promise<{url: string, isWhole: boolean}|null>} `isWhole`: it has every pixel
+ * @returns {Promise<{url: string, isWhole: boolean}|null>} `isWhole`: at full size; null
+ *     when not even LEAST pixels fit
  */
 async function fit(image, most, largest) {
   const whole = Math.max(image.bitmap.width, image.bitmap.height);
@@ -57,7 +59,7 @@ async function fit(image, most, largest) {
   const good = await encode(image, first / whole, GOOD);
   if (good.length <= most) return { url: good, isWhole: first === whole };
   let found = null;
-  let over = first; // does not fit, or is no more to be had
+  let over = first; // smallest side that is known not to fit, or the largest side there is
   for (let side = first; side >= LEAST;) {
     const url = await encode(image, side / whole, FAIR);
     if (url.length <= most) found = { url, side, isWhole: side === whole };
@@ -69,7 +71,7 @@ async function fit(image, most, largest) {
   return null;
 }
 
-/** As WebP; a browser that can't write that gets JPEG instead, or PNG where something may be transparent. */
+/** Encodes as WebP. A browser that can't write WebP writes JPEG, or PNG where pixels may be transparent. */
 async function encode({ bitmap, isOpaque }, scale, quality) {
   const canvas = document.createElement('canvas');
   canvas.width = Math.max(1, Math.round(bitmap.width * scale));
@@ -96,13 +98,13 @@ function read(blob) {
 let decoded = Promise.resolve();
 
 /**
- * Decodes the picture of a sprite that was read, or its photo. One at a time: whatever a decoder takes for one, it
- * never takes it for forty at once.
+ * Decodes the picture or the photo of a sprite that was read. One image at a time, so that the cost of a decoder is
+ * never multiplied by forty.
  *
  * @param {string} url a data URL that `readSprite` let through
- * @param {number} [largest] pixels a side that it may have
- * @returns {Promise<ImageBitmap|null>} null when it is damaged further in than `readSprite` looks,
- *     larger than it said there, or a JPEG of more than SCANS
+ * @param {number} [largest] most pixels a side
+ * @returns {Promise<ImageBitmap|null>} null when the image is damaged behind the bytes that
+ *     `readSprite` checks, larger than these bytes say, or a JPEG with more than SCANS scans
  */
 export function decodePicture(url, largest = LARGEST) {
   const { type, bytes } = decodeDataUrl(url);
@@ -112,7 +114,7 @@ export function decodePicture(url, largest = LARGEST) {
   return decoded;
 }
 
-/** Whether a JPEG has more than SCANS. Bytes of another type hardly look like so many by chance. */
+/** Returns whether a JPEG has more than SCANS scans. Other types hardly ever contain as many such markers. */
 function hasManyScans(bytes) {
   let scans = 0;
   for (let at = -1; (at = bytes.indexOf(0xff, at + 1)) >= 0;)
@@ -120,21 +122,21 @@ function hasManyScans(bytes) {
   return scans > SCANS;
 }
 
-/** What `readSprite` reads and what a browser decodes need not agree. */
+/** Drops a bitmap that is too large: `readSprite` and the browser's decoder may read different sizes. */
 function small(bitmap, largest) {
   if (!bitmap || Math.max(bitmap.width, bitmap.height) <= largest) return bitmap;
   bitmap.close();
   return null;
 }
 
-/** An SVG, which only an image element reads: there it runs no script and fetches nothing. */
+/** Decodes an SVG by an image element: nothing else reads it, and there it runs no script and fetches nothing. */
 async function rasterize(file) {
   const url = URL.createObjectURL(file);
   try {
     const image = new Image();
     image.src = url;
     await image.decode();
-    // One without a size of its own says 0 in some browsers: then it is a square.
+    // Some browsers report 0 for an SVG without a size: then it is a square.
     const width = image.naturalWidth || LARGEST;
     const height = image.naturalHeight || LARGEST;
     const scale = LARGEST_PHOTO / Math.max(width, height);
@@ -144,7 +146,7 @@ async function rasterize(file) {
       resizeQuality: 'high'
     });
   } catch {
-    return null; // That is the answer: it is no image.
+    return null; // It is no image.
   } finally {
     URL.revokeObjectURL(url);
   }
@@ -154,22 +156,22 @@ async function decode(blob) {
   try {
     return await createImageBitmap(blob);
   } catch {
-    return null; // That is the answer: it is no image.
+    return null; // It is no image.
   }
 }
 
-/** Image files on their way to being sprites. */
+/** Sprites from image files. */
 
-const FILES = 8; // that are taken at a time
+const FILES = 8; // most files at a time
 
 /**
  * Makes a sprite of each image file.
  *
  * @param {Iterable<File>} files
- * @param {number|undefined} maxSprite bytes that the server takes
- * @param {(image: {picture: string, photo?: string, name: string}, step: number) => boolean} take of the how many-th;
- *     false: there is no room for more, which has been said
- * @returns {Promise<string>} what was amiss, in words; empty where nothing was
+ * @param {number|undefined} maxSprite largest sprite that the server accepts, in bytes
+ * @param {(image: {picture: string, photo?: string, name: string}, step: number) => boolean} take called with an image
+ *     and its index; false: there is no room for more, and the visitor has been told so
+ * @returns {Promise<string>} the problems, in words; empty without any
  */
 export async function takeFiles(files, maxSprite, take) {
   const chosen = [...files];
@@ -195,12 +197,12 @@ export async function takeFiles(files, maxSprite, take) {
   return amiss.join(' ');
 }
 
-/** A file's name without its ending, as far as it may name a sprite. */
+/** Returns a file's name without its ending, cut to the length of a sprite's name. */
 function stemOf(name) {
   return asName(name.replace(/\.[^.]*$/, ''));
 }
 
-/** @returns {string} as much of a text as may be a name */
+/** @returns {string} a text cut to the length of a sprite's name */
 export function asName(text) {
   return [...text.trim()].slice(0, BOUNDS.name).join('');
 }

@@ -1,25 +1,26 @@
 /**
- * What sprites do by themselves: they stroll a little, rest, and blink. Ornament: where motion
- * troubles the visitor, nothing of this runs.
+ * Motion of sprites by themselves: they stroll a little, rest, and blink. It is ornament: nothing of
+ * this runs for visitors who prefer reduced motion.
  */
 
-/** Seconds, from the least to the most. Tests hurry it. */
+/** Ranges of times, in seconds. Tests shorten them. */
 export const PACE = { rest: [2, 9], stroll: [0.8, 2.6], blink: [2, 7] };
 
-/** Seconds for which eyes are closed: a body's are while its `blink` is below. */
+/** Seconds for which eyes are closed: a body's eyes are closed while its `blink` is below this. */
 export const CLOSED = 0.14;
 
 const SPEED = [18, 46]; // CSS pixels a second
-const GRIP = 8; // how quickly a stroller takes up its speed, a second
-const TOUCHED = 6; // seconds for which it stays after a hand or a key had it
-const MARGIN = 1.3; // of its half side: so far from an edge it turns around
+const GRIP = 8; // rate at which a stroller approaches its speed, a second
+const TOUCHED = 6; // seconds for which a body stays after a hand or a key has moved it
+const MARGIN = 1.3; // half sides: distance from an edge at which a stroller turns around
 
 /**
- * Gives a body what this file keeps of it.
+ * Returns the members of a body for strolling and blinking.
  *
  * @param {() => number} random in [0, 1)
- * @returns {{rest: number, stroll: number, strollX: number, strollY: number, blink: number}} seconds
- *     until it strolls; those it still strolls; its speed then; seconds until its eyes are open again
+ * @returns {{rest: number, stroll: number, strollX: number, strollY: number, blink: number}} `rest`:
+ *     seconds until it strolls; `stroll`: seconds it still strolls; `strollX`, `strollY`: its speed then; `blink`:
+ *     seconds until the end of its next blink
  */
 export function makeLife(random) {
   return {
@@ -31,19 +32,19 @@ export function makeLife(random) {
   };
 }
 
-/** A body was touched: it stays where it is for a while. */
+/** Keeps a body that was touched in its place for a while. */
 export function settle(body) {
   body.stroll = 0;
   body.rest = Math.max(body.rest, TOUCHED);
 }
 
 /**
- * Lets bodies live for a moment.
+ * Lets bodies stroll and blink for a moment.
  *
  * @param {import('./desktop.js').Desktop} desktop
  * @param {number} time seconds
  * @param {() => number} random in [0, 1)
- * @returns {number} seconds until something is to be drawn differently; 0 while one strolls
+ * @returns {number} seconds until the picture changes; 0 while a body strolls
  */
 export function live(desktop, time, random) {
   let due = Infinity;
@@ -80,39 +81,39 @@ function stroll({ width, height }, body, time, random) {
   if (body.stroll <= 0) body.rest = between(PACE.rest, random());
 }
 
-/** A speed along one axis, turned away from an edge that is nearer than `margin`. */
+/** Returns a speed along one axis, turned away from an edge that is nearer than `margin`. */
 export function inward(speed, at, margin, length) {
   if (at < margin) return Math.abs(speed);
   return at > length - margin ? -Math.abs(speed) : speed;
 }
 
-/** A number between two. */
+/** Returns the number at a share of the way between two numbers. */
 export function between([least, most], share) {
   return least + (most - least) * share;
 }
 
 /**
- * Sprites bump into each other instead of lying on top of each other. What is quick flies over the
- * others: a throw is never stopped, and no stranger's throw sweeps a desktop. Whatever was bumped
- * into stays on the desktop (`tame`): a sprite goes over an edge only when it is thrown.
+ * Sprites bump into each other instead of lying on top of each other. A fast sprite flies over the
+ * others, so that no throw is stopped, and no stranger's throw sweeps a desktop. A sprite that was
+ * bumped stays on the desktop (`tame`): a sprite leaves over an edge only when it is thrown.
  */
 
-const ROUND = 0.82; // of its half side: how far the middle of a sprite keeps others away
-const FAST = 320; // CSS pixels a second, above which a sprite flies over the others
-const HIGH = 20; // CSS pixels of a hop, above which it jumps over them
-const BOUNCE = 0.6; // of the speed at which two met is left
-const APART = 20; // of what two lie on each other they are pushed apart, a second
-const CROWDED = 0.55; // of the desktop covered, and there is no room for that: then they lie as they lie
-const NEAR = 0.5; // CSS pixels that two may lie on each other: else they would never rest
-const HEARD = 50; // CSS pixels a second at which two meet so that it is heard
+const ROUND = 0.82; // radius of a sprite for bumps, in half sides
+const FAST = 320; // CSS pixels a second from which a sprite flies over the others
+const HIGH = 20; // CSS pixels of a hop from which a sprite jumps over the others
+const BOUNCE = 0.6; // share of the closing speed that is left after a bump
+const APART = 20; // rate at which the overlap of two sprites shrinks, a second
+const CROWDED = 0.55; // covered share of a desktop above which nothing bumps: there is no room to get apart
+const NEAR = 0.5; // CSS pixels that two sprites may overlap; otherwise they would never rest
+const HEARD = 50; // closing speed above which a bump is heard, in CSS pixels a second
 
 /**
  * Lets bodies bump for a moment.
  *
  * @param {import('./desktop.js').Desktop} desktop
  * @param {number} time seconds
- * @param {(strength: number) => void} onBump two have met, at so many CSS pixels a second
- * @returns {boolean} whether any were moved, which lay on each other
+ * @param {(strength: number) => void} onBump called with the closing speed, in CSS pixels a second
+ * @returns {boolean} whether overlapping bodies were moved apart
  */
 export function bump(desktop, time, onBump) {
   const { bodies } = desktop;
@@ -129,7 +130,7 @@ export function bump(desktop, time, onBump) {
       if (dx >= reach || dx <= -reach || dy >= reach || dy <= -reach || !isSolid(b)) continue;
       const distance = Math.hypot(dx, dy);
       if (distance >= reach - NEAR) continue;
-      // Many in one place are parted in all directions.
+      // Bodies in one place are parted in all directions.
       const nx = distance > 0 ? dx / distance : Math.cos(i + j);
       const ny = distance > 0 ? dy / distance : Math.sin(i + j);
       meet(desktop, a, b, nx, ny, onBump);
@@ -155,7 +156,7 @@ function isCrowded({ bodies, width, height }) {
   return covered > CROWDED * width * height;
 }
 
-/** Two of the same weight exchange their speeds along the line between them. */
+/** Lets two bodies of the same weight exchange their speeds along the line between them. */
 function meet(desktop, a, b, nx, ny, onBump) {
   const closing = (a.vx - b.vx) * nx + (a.vy - b.vy) * ny;
   if (closing <= 0) return;
@@ -169,7 +170,7 @@ function meet(desktop, a, b, nx, ny, onBump) {
   if (closing > HEARD) onBump(closing);
 }
 
-/** Moves two apart by so much together; where a wall stops one, the other goes all the way. */
+/** Moves two bodies apart by `by` in all. If a wall stops one of them, the other moves all of it. */
 function part({ width, height }, a, b, nx, ny, by) {
   let x = a.x;
   let y = a.y;

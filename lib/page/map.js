@@ -1,19 +1,19 @@
 /**
- * The torus as a small drawn map: a ring seen from a little above, turned so that this desktop is
- * in front. Columns run around the ring, rows around its tube. It is drawn when something changes,
- * and glides to its new shape; nothing runs in between. What is thrown flies from here to the
- * neighbor, and what comes in from there, over a copy of the ring that is kept meanwhile.
+ * A small map of the torus: a ring seen from a little above, turned so that this desktop is in
+ * front. Columns run around the ring, rows around its tube. The map is drawn only when something
+ * changes, and glides to its new shape. A thrown sprite is drawn on its way to the neighbor, and a
+ * sprite that comes in on its way from there, over a copy of the ring that is kept meanwhile.
  */
 
 const AROUND = 44; // patches around the ring
-const TUBE = 20; // and around the tube
+const TUBE = 20; // patches around the tube
 const RING = 1;
 const THICK = 0.46;
-const TILT = 0.92; // radians from the equator up: how far from above it is seen
+const TILT = 0.92; // radians of the viewer above the ring's plane
 const GLIDE = 900; // ms
-const FLIGHT = 800; // ms a thrown sprite is seen on its way
-const FLIGHTS = 12; // that are seen at a time
-const NODES_MOST = 900; // more than these are no dots any more
+const FLIGHT = 800; // ms for which a thrown sprite is drawn on its way
+const FLIGHTS = 12; // most sprites on their way that are drawn at a time
+const NODES_MOST = 900; // most desktops that are drawn as dots
 const TAU = Math.PI * 2;
 
 /** @typedef {{row: number, column: number, rows: number, columns: number}} Place */
@@ -35,7 +35,7 @@ export class TorusMap {
 
   /**
    * @param {HTMLCanvasElement} canvas
-   * @param {() => boolean} still whether nothing should glide
+   * @param {() => boolean} still whether nothing may glide or fly
    */
   constructor(canvas, still) {
     this.#canvas = canvas;
@@ -47,6 +47,8 @@ export class TorusMap {
   }
 
   /**
+   * Shows a place.
+   *
    * @param {Place|null} place null when it is not known
    */
   show(place) {
@@ -63,10 +65,10 @@ export class TorusMap {
   }
 
   /**
-   * A sprite flies.
+   * Shows a sprite on its way.
    *
-   * @param {'left'|'right'|'up'|'down'} edge over which
-   * @param {boolean} out whether it leaves; else it comes in
+   * @param {'left'|'right'|'up'|'down'} edge
+   * @param {boolean} out true: from this desktop over the edge; false: in at the edge
    */
   fly(edge, out) {
     if (this.#still() || !this.#place) return;
@@ -75,7 +77,7 @@ export class TorusMap {
     if (!this.#frame) this.#frame = requestAnimationFrame(this.#draw);
   }
 
-  /** Draws again as it is: after a change of size or colors. */
+  /** Draws again after a change of size or colors. */
   redraw() {
     this.#isCopied = false;
     if (!this.#frame) this.#frame = requestAnimationFrame(this.#draw);
@@ -101,7 +103,7 @@ export class TorusMap {
     if (share < 1 || this.#flights.length > 0) this.#frame = requestAnimationFrame(this.#draw);
   };
 
-  /** Over the ring as it was painted last. */
+  /** Draws the flights over a copy of the ring. */
   #drawFlights(now) {
     const canvas = this.#canvas;
     const ctx = this.#ctx;
@@ -121,7 +123,7 @@ export class TorusMap {
     for (const flight of this.#flights) this.#drawFlight(ctx, flight, now);
   }
 
-  /** From this desktop to its neighbor, or back. A torus of one desktop is flown around. */
+  /** Draws a flight from this desktop to its neighbor, or back. In a ring of one desktop it goes all around. */
   #drawFlight(ctx, { edge, out, begin }, now) {
     const { row, column, rows, columns } = this.#shown;
     const level = edge === 'left' || edge === 'right';
@@ -141,7 +143,7 @@ export class TorusMap {
     disc(ctx, x, y, 0.07);
   }
 
-  /** This desktop's column in front, its row on the part of the tube that is seen best. */
+  /** Returns the angles of columns and rows: this desktop's column in front, its row where the tube faces us. */
   #angles({ row, column, rows, columns }) {
     const turn = Math.PI / 2 - ((column + 0.5) / columns) * TAU;
     const roll = TILT - ((row + 0.5) / rows) * TAU;
@@ -175,7 +177,7 @@ export class TorusMap {
     this.#self(ctx, color, u, v, { row, column, target });
   }
 
-  /** The body of the ring, patch by patch from the back to the front. */
+  /** Draws the body of the ring, patch by patch from the back to the front. */
   #surface(ctx, color, known) {
     const light = color(known ? '--map-light' : '--map-off-light');
     const dark = color(known ? '--map-dark' : '--map-off-dark');
@@ -206,7 +208,7 @@ export class TorusMap {
     }
   }
 
-  /** The columns and rows, as many of them as can be told apart. */
+  /** Draws the lines of columns and rows, only as many as can be told apart. */
   #lines(ctx, color, u, v, rows, columns) {
     ctx.strokeStyle = color;
     ctx.lineWidth = 0.009;
@@ -244,7 +246,7 @@ export class TorusMap {
     }
   }
 
-  /** This desktop, and the four it throws to in the colors of its edges. */
+  /** Draws this desktop, and its four neighbors in the colors of its edges. */
   #self(ctx, color, u, v, { row, column, target }) {
     const neighbors = [
       [0, 1, '--across'],
@@ -254,7 +256,7 @@ export class TorusMap {
     ];
     const i = column + 0.5;
     const j = row + 0.5;
-    // In a large torus a neighbor would lie under this very dot: draw it a little apart.
+    // In a large torus this desktop's dot would hide a neighbor's: it is drawn a little apart.
     const reachI = Math.max(1, target.columns / 16);
     const reachJ = Math.max(1, target.rows / 9);
     ctx.lineWidth = 0.035;
@@ -277,7 +279,7 @@ export class TorusMap {
     disc(ctx, x, y, 0.082);
   }
 
-  /** From the ring to the picture: z towards the eye, y down. */
+  /** Projects a point of the ring into the picture: y down, `depth` towards the viewer. */
   #project(u, v) {
     const point = this.#point;
     const out = RING + THICK * Math.cos(v);
@@ -307,7 +309,7 @@ function disc(ctx, x, y, radius) {
   ctx.fill();
 }
 
-/** Between two colors written as #rrggbb. */
+/** Mixes two colors that are written as #rrggbb. */
 function mix(from, to, share) {
   let color = '#';
   for (let at = 1; at < 7; at += 2) {

@@ -16,24 +16,24 @@ import { furnishTray, takeDrops } from './tray.js';
 import { Viewer } from './viewer.js';
 
 /**
- * The page: puts the client, the desktop, the stage and the words together.
+ * The page: connects the client, the desktop, the stage and the messages.
  *
  *     server ◀─▶ Client ──sprite──▶ Desktop ◀──▶ Stage ◀── pointers, keys
  *                  ▲                   │
  *                  └──── throw ◀── over an edge           Store: the tab's memory
  *
- * A sprite belongs to this desktop until the server has said that it takes it. So one that flies
- * stays on the desktop, out of sight; refused, it bounces back; without an answer it waits at its
- * edge and is thrown again with the same number.
+ * A sprite belongs to this desktop until the server has accepted its throw. So a flying sprite stays
+ * on the desktop, out of sight. If the throw is refused, the sprite bounces back. Without an answer
+ * it waits at its edge and is thrown again with the same number.
  */
 
-const MOST = 200; // sprites on a desktop: then it is full, and what comes in flies on
-const MOST_OF_ALL = 400; // with those flying: then what comes in waits in the mailbox
-const AGAIN = 4000; // ms until a throw without an answer is thrown again
-const PHOTOS = 64_000_000; // characters of all photos on a desktop: what comes above that is seen by its picture
-const KEPT_PHOTOS = 2_000_000; // and of those that a tab remembers: browsers keep 5 MB for a site
-const UNDO = 8000; // ms for which what was put away can be had back
-const ADOPT = 2000; // ms after the start: until then a tab that is opened again may claim its own
+const MOST = 200; // sprites on a full desktop; sprites that come in then fly on
+const MOST_OF_ALL = 400; // sprites with flying ones; above this, sprites wait in the mailbox
+const AGAIN = 4000; // ms until a throw without an answer is repeated, on average
+const PHOTOS = 64_000_000; // most characters of all photos on a desktop; a further sprite has only its picture
+const KEPT_PHOTOS = 2_000_000; // most characters of photos that a tab remembers: browsers store 5 MB for a site
+const UNDO = 8000; // ms for which putting away can be undone
+const ADOPT = 2000; // ms after the start until sprites of closed tabs are adopted: a reopened tab claims its own before
 
 const ALONE = 'Only you, right now: what you throw over one edge comes back by the other.';
 const ALONE_WITH_PIP = 'Only you, right now. Pip, behind the edge, throws back what you throw.';
@@ -80,11 +80,11 @@ let client;
 let saving = 0;
 let toldFull = false;
 let keptWaiting = false;
-let away = []; // what can be had back, the last one last
+let away = []; // bodies whose removal can be undone, the last one last
 
 // ---- sprites ----
 
-/** Takes a new sprite: from the tray, a key, or a file. Null where the desktop is full. */
+/** Takes a new sprite from the tray, by a key, or from a file. Returns null when the desktop is full. */
 function take(image, how) {
   const body = put(image, how);
   if (body) {
@@ -117,7 +117,7 @@ function put({ picture, photo, name: usual = '' }, { x, y } = {}) {
   return body;
 }
 
-/** By key another one was chosen. */
+/** Announces a sprite that was selected by key. */
 function selected(body) {
   const free = desktop.bodies.filter(({ flight }) => !flight);
   const which = free.length > 1 ? `, ${free.indexOf(body) + 1} of ${free.length}` : '';
@@ -145,7 +145,7 @@ function sayFull() {
 }
 
 function putAway(body) {
-  // In flight it may be the neighbor's already; and by key it is put away out of the hand that then puts it away.
+  // A flying sprite may be the neighbor's already. A held sprite may have been put away by a key before.
   if (body.flight || !desktop.bodies.includes(body)) return;
   desktop.gone(body);
   const kept = { ...body, x: body.x / desktop.width, y: body.y / desktop.height };
@@ -162,14 +162,14 @@ function putAway(body) {
   changed();
 }
 
-/** Brings back what was put away last. */
+/** Brings back the sprite that was put away last. */
 function undo() {
   if (away.length === 0) return;
   if (isFull()) {
     sayFull();
     return;
   }
-  // However it was asked for: there is nothing left for a button to do.
+  // After an undo by key the toast's button has nothing left to do.
   announcer.withdraw(undo);
   const { sprite, x, y, stranger } = away.pop();
   const body = desktop.add(sprite, {
@@ -185,7 +185,7 @@ function undo() {
   changed();
 }
 
-/** A sprite comes in. @returns {boolean} false: there is no room, not even to let it fly on */
+/** Takes a sprite that comes in. @returns {boolean} false: there is no room, not even to let it fly on */
 function enter(value, { from: edge }) {
   if (desktop.bodies.length >= MOST_OF_ALL) {
     keptWaiting = true;
@@ -203,7 +203,7 @@ function enter(value, { from: edge }) {
   }
   const own = companion.knows(sprite);
   const isStranger = own?.stranger ?? true;
-  // It has come around before the answer to its throw: that throw was accepted, whatever comes now.
+  // If it has come around the torus before its throw was answered, the throw was accepted, whatever the answer is.
   if (own) desktop.arrived(sprite.id);
   if (isFull()) {
     passOn(sprite, edge, isStranger);
@@ -227,7 +227,7 @@ function enter(value, { from: edge }) {
   return true;
 }
 
-/** Pip, behind an edge, has thrown one back. */
+/** Announces that Pip has thrown a sprite back over an edge. */
 function thrownBack(body, edge) {
   cameIn(body, edge);
   hear(`Pip threw ${what(body.sprite)} back over the ${side(edge)} edge.`, 'came in');
@@ -243,8 +243,8 @@ function cameIn(body, edge) {
 }
 
 /**
- * Full: a stranger's sprite never takes the place of the desktop's own. It flies on the way it was going, as fast
- * as it came. A sprite that no desktop takes comes back and stays.
+ * Lets a sprite fly on, since the desktop is full: it never replaces a sprite that is here. It keeps its direction
+ * and its speed. A sprite that every other desktop passes on comes back to its thrower, and stays there.
  */
 function passOn(sprite, edge, isStranger) {
   const { body, time } = desktop.pass(sprite, edge, stage.half(sprite.picture));
@@ -262,7 +262,7 @@ function passOn(sprite, edge, isStranger) {
   }, time * 1000);
 }
 
-/** A sprite's middle has crossed an edge: throw it. */
+/** Throws a sprite whose middle has crossed an edge. */
 function leave(body, edge) {
   const crossing = desktop.crossing(body, edge);
   const by = asName(preferences.get('desktop')) || undefined;
@@ -287,14 +287,14 @@ async function throwIt(body, edge) {
     sound.play('throw');
     hear(`You threw ${what(body.sprite)} over the ${side(edge)} edge.`, 'thrown');
     session.words();
-    // It is still to be seen leaving; a reload meanwhile must not throw it again.
+    // The sprite is still drawn as it leaves. A reload meanwhile must not throw it again.
     body.arrived = true;
     if (body.flightTime < 0.25) await new Promise((go) => void setTimeout(go, 250));
     desktop.gone(body);
     stage.wake();
   } else if (outcome.state === 'unanswered') {
     body.ticket = outcome.ticket;
-    // There is contact: what is not answered in all this time is too much for the network.
+    // The server is reachable, and this throw still gets no answer: the photo is too much for the network.
     if (body.sprite.photo && client.state === 'online' && !outcome.problem) {
       body.sprite = { ...body.sprite, photo: undefined };
       say('The network is too slow for that photo: it is thrown smaller.');
@@ -309,7 +309,7 @@ async function throwIt(body, edge) {
     desktop.gone(body);
     stage.wake();
   } else {
-    // Refused, or unknown for good: a sprite seen twice is better than one lost.
+    // The throw was refused, or its outcome stays unknown: a sprite seen twice is better than a lost one.
     tally.bounced += 1;
     desktop.back(body);
     stage.wake();
@@ -318,7 +318,7 @@ async function throwIt(body, edge) {
   changed();
 }
 
-// ---- what the session says ----
+// ---- callbacks of the session ----
 
 function onState(online) {
   desktop.open = online;
@@ -343,7 +343,7 @@ function colorOf(edge) {
 
 // ---- memory ----
 
-/** Something has changed: programs that watch the page are told, and it is remembered. */
+/** Publishes a change in data attributes, for programs that watch the page, and schedules a save. */
 function changed() {
   const canvas = $('stage');
   const { bodies } = desktop;
@@ -388,7 +388,7 @@ function memory() {
         flight: body.flight,
         ticket: body.ticket,
         stranger: body.stranger,
-        // True is for ever; all are covered as long as that is preferred.
+        // true: hidden by the visitor, also after a reload; 'with-all': only the preference covers it.
         hidden: covers.isHidden(body) || (covers.isCovered(body) && 'with-all')
       }))
   };
@@ -400,7 +400,7 @@ function save() {
   store.keepDesktop(memory());
 }
 
-/** Brings back what this tab remembers. It may be anything: the owner of the tab can write it. */
+/** Brings back the sprites that this tab remembers. The memory is not trusted: its owner can write anything into it. */
 function recall(kept) {
   const list = Array.isArray(kept?.sprites) ? kept.sprites.slice(-MOST_OF_ALL) : [];
   for (const entry of list) {
@@ -417,7 +417,7 @@ function recall(kept) {
       stage.dress(body);
       const { ticket, flight } = entry;
       if (['left', 'right', 'up', 'down'].includes(flight) && Number.isSafeInteger(ticket?.n)) {
-        // Its throw was under way. Asked again with the same number, the server knows.
+        // Its throw was under way. The server recognizes a repeated throw by its number.
         body.flight = flight;
         body.flightTime = 1;
         body.ticket = { id: String(ticket.id), n: ticket.n, tried: true };
@@ -452,12 +452,12 @@ function isTyping({ target }) {
   return target instanceof HTMLInputElement && target.type !== 'file';
 }
 
-/** What was taken by hand is walked by key: the next one is not for the button. */
+/** Moves the focus to the stage: the next keys then move the sprite that was taken, and don't press its button. */
 function toStage() {
   $('stage').focus({ preventScroll: true });
 }
 
-/** Takes a new sprite into the hand of a pointer, wherever that is. */
+/** Takes a new sprite into the hand of a pointer, wherever the pointer is. */
 function takeInHand(image, event) {
   const box = $('stage').getBoundingClientRect();
   const x = event.clientX - box.left;
@@ -495,7 +495,7 @@ function furnish() {
   });
 }
 
-/** Makes sprites of image files, one beside the other. */
+/** Makes sprites of image files, side by side. */
 async function open(files = [], { x, y } = {}) {
   const amiss = await takeFiles(files, client?.maxSprite, (image, step) => {
     const at = x === undefined ? {} : { x: x + 24 * step, y: y + 24 * step };

@@ -1,18 +1,17 @@
 import { addressesOf, drawQr, isAtHome } from './qr.js';
 
 /**
- * The tools beside the tray, and the panels they open: sound on and off, what is preferred, and the
- * invitation.
+ * The tools beside the tray, and the panels they open: sound on and off, preferences, and the invitation.
  */
 
 const $ = (id) => document.getElementById(id);
 
-/** The switches of the panel: the id of each is its preference's name after this. */
+/** Prefix of the ids of the panel's inputs; the name of the preference follows. */
 const SWITCH = 'prefer-';
 
 /**
  * @param {import('./preferences.js').Preferences} preferences
- * @param {() => void} invite fills the invitation, before it is shown
+ * @param {() => void} invite fills the invitation before it is shown
  */
 export function furnishPanels(preferences, invite) {
   furnishPanel($('settings-panel'), $('settings'));
@@ -36,7 +35,7 @@ export function furnishPanels(preferences, invite) {
   show();
 }
 
-/** A modal dialog that a button opens. */
+/** Makes a button open a modal dialog. */
 function furnishPanel(panel, button, prepare = () => {}) {
   button.addEventListener('click', () => {
     prepare();
@@ -45,7 +44,7 @@ function furnishPanel(panel, button, prepare = () => {}) {
   furnishDialog(panel);
 }
 
-/** A modal dialog: its own button, the Escape key and a click beside it close it. */
+/** Makes a modal dialog close by its own button, by the Escape key and by a click beside it. */
 export function furnishDialog(panel) {
   panel.querySelector('.close').addEventListener('click', () => panel.close());
   panel.addEventListener('click', (event) => {
@@ -58,10 +57,10 @@ export function furnishDialog(panel) {
 
 /**
  * The invitation: an address to send, and to scan with a phone. A page that was opened at this
- * machine's own name (localhost) asks the server for the address others reach it by.
+ * machine's own name (localhost) asks the server for an address at which others reach it.
  */
 
-/** Makes the buttons work. */
+/** Connects the buttons of the invitation. */
 export function furnishInvitation() {
   $('copy').addEventListener('click', async () => {
     const done = await copy($('invitation-link'));
@@ -69,12 +68,12 @@ export function furnishInvitation() {
   });
   $('share').hidden = typeof navigator.share !== 'function';
   $('share').addEventListener('click', () => {
-    // A visitor that closes the browser's own dialog has changed plans: nothing is amiss.
+    // A visitor may close the browser's own dialog: that is no error.
     navigator.share({ title: 'Sprites', url: $('invitation-link').value }).catch(() => {});
   });
 }
 
-/** Fills the invitation with the address that others reach this server by. */
+/** Fills the invitation with the address at which others reach this server. */
 export async function invite() {
   $('copy').textContent = 'Copy';
   const { url, words, others } = await reachable();
@@ -84,7 +83,7 @@ export async function invite() {
   await drawQr(url, $('qr'));
 }
 
-/** @returns {Promise<{url: string, words: string, others: boolean}>} `others`: it is of use to them */
+/** @returns {Promise<{url: string, words: string, others: boolean}>} `others`: it works for others */
 async function reachable() {
   const here = location.href.replace(/[?#].*/, '');
   const words = 'A person who opens this address has a desktop on the same torus.';
@@ -108,7 +107,7 @@ async function copy(field) {
     await navigator.clipboard.writeText(field.value);
     return true;
   } catch {
-    // A page over plain HTTP has no clipboard, but may copy what is selected.
+    // A page over plain HTTP has no clipboard, but may copy the selection.
     field.select();
     return document.execCommand('copy');
   }

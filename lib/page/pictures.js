@@ -1,6 +1,6 @@
 /**
- * How sprites look: as stickers, cut out with a white rim. Six are drawn here, others bring a small
- * image. Each is painted once into a canvas of its own, which the stage then only copies.
+ * Pictures of sprites: stickers, cut out with a white rim. Six are drawn here; other sprites bring a
+ * small image. Each is painted once into a canvas of its own, which the stage then only copies.
  */
 
 const INK = '#2a2342';
@@ -14,7 +14,7 @@ const ROCKET =
   'M50 6 C66 18 70 38 68 58 L82 72 L80 84 L64 78 L60 82 L58 90 L50 97 ' +
   'L42 90 L40 82 L36 78 L20 84 L18 72 L32 58 C30 38 34 18 50 6Z';
 
-/** Each draws in a square of 100 by 100. `cut` is the outline that the rim follows. */
+/** Drawings in a square of 100 by 100. `cut` is the outline that the rim follows. */
 const DRAWINGS = {
   ball: {
     cut: [circlePath(50, 50, 38)],
@@ -106,7 +106,7 @@ const DRAWINGS = {
       smile(ctx, 50, 53, 5);
     }
   },
-  /** A picture that is not to be seen. */
+  /** Stands for a covered picture. */
   covered: {
     cut: [new Path2D('M16 22 Q16 16 22 16 H78 Q84 16 84 22 V78 Q84 84 78 84 H22 Q16 84 16 78Z')],
     paint(ctx) {
@@ -121,7 +121,7 @@ const DRAWINGS = {
       stroke(ctx, new Path2D('M26 50 Q50 24 74 50 Q50 76 26 50Z M30 74 L70 26'), INK, 5);
     }
   },
-  /** What came in as an image that is none. */
+  /** Stands for an image that can't be decoded. */
   torn: {
     cut: [new Path2D('M14 14 H86 V60 L74 54 L64 66 L52 56 L40 70 L28 60 L14 72Z')],
     paint(ctx) {
@@ -135,9 +135,9 @@ const DRAWINGS = {
 /**
  * Paints a sticker.
  *
- * @param {string} name one of the drawn ones, or `torn`
+ * @param {string} name of a drawing
  * @param {number} pixels side of the square
- * @param {boolean} [closed] whether its eyes are closed, if it has any
+ * @param {boolean} [closed] whether its eyes, if any, are closed
  * @returns {HTMLCanvasElement}
  */
 export function drawSticker(name, pixels, closed = false) {
@@ -203,7 +203,7 @@ export function drawShadow(pixels) {
 const LABELS = { light: ['#fff', INK], dark: [INK, '#fff'] };
 
 /**
- * Paints a name as a small label. Whatever it says, it is text.
+ * Paints a name as a small label. The name is always text, never markup.
  *
  * @param {string} name
  * @param {number} ratio device pixels a CSS pixel
@@ -258,7 +258,7 @@ function stroke(ctx, path, color, width) {
   ctx.stroke(path);
 }
 
-/** Everything outside a circle, a little darker: call it clipped. */
+/** Makes everything outside a circle a little darker. The caller sets the clip. */
 function shade(ctx, lit) {
   const path = new Path2D('M-20 -20 H120 V120 H-20Z');
   path.addPath(lit);

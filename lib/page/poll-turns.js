@@ -1,31 +1,31 @@
 /**
- * The polls of all tabs of one browser take turns. A browser opens six connections to a host over
- * HTTP/1.1; a parked poll keeps one, and with six of them parked no throw gets through. So all tabs
- * together park four, and the fifth waits until one makes way.
+ * Turns of the polls of all tabs of one browser. Over HTTP/1.1 a browser opens six connections to a
+ * host. A parked poll occupies one, and with six parked polls no throw gets through. So all tabs
+ * together park four polls, and a fifth tab waits until another one gives up its slot.
  *
  *     tab ─ poll ─▶ [ slot 0 ] [ slot 1 ] [ slot 2 ] [ slot 3 ]   four Web Locks
- *                       ▲ parked until it is answered; or, where another tab waits for
- *                       └ the slot, for TURN ms: then it is given up, and waits itself; but
- *                         once its hold is over it stays for its ping, which says that there is contact
+ *                       ▲ parked until it is answered. While another tab waits for the slot:
+ *                       └ parked for TURN ms; then this tab waits itself. But once its hold
+ *                         is over, the poll stays for its ping, which proves contact.
  *
- * Each tab keeps its place, its id and its acks; only the time in which its poll is parked is
- * shared. What comes for a tab that waits lies in its mailbox, and is there at its next turn. A tab
- * that is closed or dies loses its locks at once, so that no tab has to be elected, or noticed to be gone.
+ * Each tab keeps its place, its id and its acks; only the time of parking is shared. Sprites for a
+ * tab that waits lie in its mailbox until its next turn. A tab that is closed or crashes loses its
+ * locks at once. So no leader is elected, and no lost tab has to be detected.
  *
- * Locks need a page that browsers call secure: https, or localhost. On another page, and over
- * HTTP/2, which has one connection for all requests, polls are just sent.
+ * Web Locks need a secure context: https, or localhost. On other pages polls are just sent, and
+ * also over HTTP/2, which has one connection for all requests.
  *
- * Rejected: one tab that polls for all (a tab in the background sleeps; every sprite of one would
- * cost all the others a new poll; the server would have to know of it).
+ * Rejected: one tab that polls for all. A tab in the background sleeps; each sprite for one tab would
+ * cost all the others a new poll; the server would have to know of it.
  */
 
 const SLOTS = ['sprites.poll.0', 'sprites.poll.1', 'sprites.poll.2', 'sprites.poll.3'];
-const TURN = 1000; // ms that a poll may stay parked though another tab waits
-const SHORT_HOLD = 5; // seconds, where one waits: a tab in the background may sleep over its turn
+const TURN = 1000; // ms for which a poll stays parked while another tab waits
+const SHORT_HOLD = 5; // hold in seconds while another tab waits: a background tab's timers may be late
 
 export class PollTurns {
   #channel = new BroadcastChannel('sprites.polls');
-  /** What is parked: in which slot, and how it makes way. */
+  /** The parked poll: its slot, and the function that gives the slot up. */
   #parked = null;
 
   constructor() {
@@ -34,7 +34,7 @@ export class PollTurns {
     };
   }
 
-  /** @returns {Promise<boolean>} whether the tabs of this browser have to take turns, and can */
+  /** @returns {Promise<boolean>} whether the tabs of this browser must take turns, and can */
   static async needed() {
     const protocol = performance.getEntriesByType('navigation')[0]?.nextHopProtocol ?? '';
     if (/^h[23]/.test(protocol) || typeof BroadcastChannel !== 'function') return false;
@@ -42,12 +42,12 @@ export class PollTurns {
       await navigator.locks.query();
       return true;
     } catch {
-      return false; // There are none here, or they are forbidden, as storage is.
+      return false; // Locks are missing here, or forbidden together with storage.
     }
   }
 
   /**
-   * A fetch for the client.
+   * The client's `fetch`: polls take turns, other requests are just sent.
    *
    * @param {string} href
    * @param {RequestInit & {signal: AbortSignal}} init
@@ -58,7 +58,7 @@ export class PollTurns {
     return /\/poll\/[^/]+$/.test(url.pathname) ? this.#poll(url, init) : fetch(href, init);
   };
 
-  /** Polls in turns, until there is an answer. */
+  /** Polls, turn after turn, until there is an answer. */
   async #poll(url, init) {
     const hold = Number(url.searchParams.get('hold'));
     const end = hold ? performance.now() + hold * 1000 : Infinity;
@@ -90,8 +90,10 @@ export class PollTurns {
   }
 
   /**
-   * @param {string|null} slot to make way in; null: it stays
-   * @returns {Promise<Response|null>} null: it has made way for another tab
+   * Parks a poll.
+   *
+   * @param {string|null} slot the slot to give up when another tab wants it; null: the poll stays
+   * @returns {Promise<Response|null>} null: the poll was aborted for another tab
    */
   async #park(url, init, slot) {
     const { signal } = init;
@@ -131,11 +133,11 @@ export class PollTurns {
 }
 
 /**
- * Takes a lock.
+ * Acquires a lock.
  *
  * @param {string} name
  * @param {LockOptions} options
- * @returns {Promise<(() => void)|null>} what gives it back; null where it is not available
+ * @returns {Promise<(() => void)|null>} a function that releases the lock; null where it is not available
  */
 function acquire(name, options) {
   return new Promise((resolve, reject) => {

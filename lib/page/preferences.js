@@ -1,8 +1,8 @@
 import { read, write } from './store.js';
 
 /**
- * What this browser's owner prefers, on every desktop of theirs. Kept in localStorage, which may hold
- * anything, or be switched off.
+ * The visitor's preferences, shared by all desktops in this browser. They are stored in localStorage, which
+ * may be switched off, and whose content is not trusted.
  */
 
 const KEY = 'sprites.preferences';
@@ -11,10 +11,10 @@ const KEY = 'sprites.preferences';
 const DEFAULTS = Object.freeze({
   sound: true,
   lively: true, // sprites stroll and blink
-  companion: true, // throws back while this desktop is alone
-  letters: true, // and digits, as shortcuts
-  cover: false, // pictures of strangers stay covered until they are asked for
-  desktop: '' // its name, which goes with what it throws
+  companion: true, // Pip throws back while this desktop is alone
+  letters: true, // letters and digits are shortcuts
+  cover: false, // pictures of strangers stay covered until the visitor shows them
+  desktop: '' // name of the desktop, sent with its throws
 });
 
 export class Preferences {
@@ -33,7 +33,7 @@ export class Preferences {
   set(name, value) {
     if (this.#values[name] === value) return;
     this.#values[name] = value;
-    // Another tab may have kept another one meanwhile. Where none can be kept it holds as long as the page.
+    // Another tab may have stored another preference meanwhile. Without storage a preference lasts as long as the page.
     write('localStorage', KEY, { ...kept(), [name]: value });
     for (const listener of this.#listeners) listener(name, value);
   }

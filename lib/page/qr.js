@@ -1,11 +1,14 @@
 /** QR codes, drawn by script. */
 
-const QUIET = 4; // modules of white around a QR code, as its standard asks for
-const AGAIN = 2000; // ms until the library is asked for once more
+const QUIET = 4; // white modules around a QR code, as its standard requires
+const AGAIN = 2000; // ms until loading the library is retried
 
 let library;
 
-/** Loads the library, as soon as it can be had: a browser keeps the failure of an address as long as the page lives. */
+/**
+ * Loads the library, and retries until it is there. A retry has another query, since a browser caches the failure of a
+ * module's address as long as the page lives.
+ */
 async function load() {
   for (let tries = 0; ; tries += 1) {
     try {
@@ -17,7 +20,7 @@ async function load() {
 }
 
 /**
- * Draws module by module, in whole pixels, black on white whatever the colors of the page.
+ * Draws a text as a QR code, in whole pixels, black on white in every color scheme.
  *
  * @param {string} text
  * @param {HTMLCanvasElement} canvas
@@ -43,17 +46,17 @@ export async function drawQr(text, canvas) {
   }
 }
 
-/** By which addresses others reach the server of a page that was opened at this machine's own name. */
+/** Addresses at which others reach the server of a page that was opened at this machine's own name. */
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
-/** @returns {boolean} whether this page was opened at an address that is of no use to others */
+/** @returns {boolean} whether this page was opened at an address that works on this machine only */
 export const isAtHome = () => LOOPBACK.test(location.hostname);
 
 /**
  * @param {string} base the server's URL
- * @returns {Promise<string[]>} URLs of the server, the likeliest first; none where the page has been
- *     reached by such an address itself, or the server does not say
+ * @returns {Promise<string[]>} URLs of the server, the likeliest first; none where the page was opened
+ *     at such an address, or the server returns none
  */
 export async function addressesOf(base) {
   if (!isAtHome()) return [];
@@ -62,6 +65,6 @@ export async function addressesOf(base) {
     const { addresses } = await response.json();
     return Array.isArray(addresses) ? addresses.filter((one) => typeof one === 'string') : [];
   } catch {
-    return []; // Offline, or a server that doesn't say: then this page's own address has to do.
+    return []; // Offline, or a server without this request: the page's own address is used.
   }
 }

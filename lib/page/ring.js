@@ -1,16 +1,16 @@
 /**
- * The ring of a world of servers, as a picture and in words, by what /status says in `world`. The server's own arc is
- * at the bottom and its right neighbor to the right of it; arcs are as thick as the servers have rows. Used by the page
- * and by the admin port's.
+ * The ring of a world of servers, as a picture and in words, from `world` in the answer to /status. The arc of the
+ * answering server is at the bottom, its right neighbor to the right of it. An arc is thicker for a server with more
+ * rows. Used by the page and by the admin port's page.
  */
 
 const SVG = 'http://www.w3.org/2000/svg';
 const TAU = Math.PI * 2;
 const RADIUS = 38;
-const THIN = 5; // of the arc of one without rows
-const THICK = 12; // of the one that has the most
+const THIN = 5; // width of the arc of a server without rows
+const THICK = 12; // width of the arc of the server with the most rows
 const SEAM = 11; // half the length of a seam's stroke
-const NAMED = 12; // servers that are called by name in the picture
+const NAMED = 12; // most servers in a picture with names
 const LONGEST = 9; // characters of a name there
 
 /**
@@ -18,13 +18,13 @@ const LONGEST = 9; // characters of a name there
  * @typedef {object} World
  * @property {string} name
  * @property {string} state
- * @property {{name: string, rows: number}[]} servers in the ring's order, this one among them
+ * @property {{name: string, rows: number}[]} servers in the ring's order, with the answering server
  * @property {{left: Seam[], right: Seam[]}} seams
  */
 
 /**
- * @param {any} value what /status says
- * @returns {World|null} null where there is no world, or it is none that can be shown
+ * @param {any} value `world` in the answer to /status
+ * @returns {World|null} null where there is no world, or an invalid one
  */
 export function readWorld(value) {
   const { name, state, servers, seams } = value ?? {};
@@ -44,7 +44,7 @@ export function readWorld(value) {
 
 /**
  * @param {World} world
- * @param {number} [count] servers there are, where more are there than are shown
+ * @param {number} [count] number of servers, where `servers` has only some of them
  * @returns {string} such as `server b, one of 3`
  */
 export function shortWords({ name, servers, state }, count = servers.length) {
@@ -54,8 +54,8 @@ export function shortWords({ name, servers, state }, count = servers.length) {
 
 /**
  * @param {World} world
- * @param {number} [count] as of shortWords
- * @returns {string} all that the picture shows, in sentences
+ * @param {number} [count] as in shortWords
+ * @returns {string} the content of the picture, in sentences
  */
 export function longWords(world, count = world.servers.length) {
   const { name, servers, seams, state } = world;
@@ -76,7 +76,7 @@ const plural = (count, what) => `${count} ${what}${count === 1 ? '' : 's'}`;
 const listed = (texts) =>
   texts.length < 2 ? texts.join('') : `${texts.slice(0, -1).join(', ')} and ${texts.at(-1)}`;
 
-/** Where rows go on. Rows are counted from 1, as beside the map. */
+/** Says where rows go on. Rows are counted from 1, as beside the map. */
 function ways(seams) {
   if (seams.length === 0) return 'at its own other end';
   if (seams.length === 1) return `at ${seams[0].peer}`;
@@ -84,7 +84,7 @@ function ways(seams) {
 }
 
 /**
- * Draws the ring anew. What it looks like is the style sheet's: classes arc, own, seam and name.
+ * Draws the ring. A style sheet gives its colors, for the classes arc, own, seam and name.
  *
  * @param {SVGElement} svg
  * @param {World} world
@@ -95,7 +95,7 @@ export function drawRing(svg, { name, servers, seams }) {
   const most = Math.max(1, ...servers.map(({ rows }) => rows));
   const step = TAU / servers.length;
   const gap = servers.length === 1 ? 0 : Math.min(0.16, step * 0.3);
-  // The own one in the middle of the bottom, the next one to the right of it.
+  // The answering server is in the middle of the bottom, the next one to the right of it.
   const angle = (at) => TAU / 4 - (at - own) * step;
   const parts = servers.map(({ rows }, at) => {
     const width = THIN + (THICK - THIN) * Math.sqrt(rows / most);
@@ -118,14 +118,14 @@ export function drawRing(svg, { name, servers, seams }) {
   svg.replaceChildren(...parts);
 }
 
-/** Around the ring from one angle back to a smaller one. */
+/** Returns an arc of the ring from one angle back to a smaller one. */
 function arc(from, to) {
-  // A whole circle is two halves.
+  // Two halves, since one SVG arc can't be a whole circle.
   const half = (from + to) / 2;
   return `M${point(from)}A${RADIUS} ${RADIUS} 0 0 0 ${point(half)}A${RADIUS} ${RADIUS} 0 0 0 ${point(to)}`;
 }
 
-/** A point so far outside the ring's line. */
+/** Returns a point, `out` units outside the ring's line. */
 const point = (at, out = 0) =>
   [Math.cos(at), Math.sin(at)].map((part) => (part * (RADIUS + out)).toFixed(2)).join(' ');
 
@@ -145,7 +145,7 @@ function made(kind, attributes, name) {
   return element;
 }
 
-/** The world that this desktop's server is in, above the map: seen only where there is one. */
+/** The world of this desktop's server, above the map; hidden where there is none. */
 export class WorldView {
   #box;
   #ring;
@@ -164,7 +164,7 @@ export class WorldView {
     this.#announcer = announcer;
   }
 
-  /** @param {{world?: unknown, worldServers?: number}} status what /status says */
+  /** @param {{world?: unknown, worldServers?: number}} status the answer to /status */
   show({ world: value, worldServers }) {
     const world = readWorld(value);
     this.#box.hidden = world === null;
@@ -175,7 +175,7 @@ export class WorldView {
     this.#shown = news;
     drawRing(this.#ring, world);
     const text = longWords(world, worldServers);
-    // Rows come and go all the time; the number of desktops is news.
+    // Rows change all the time: the text is announced only when the number of servers or the contact has changed.
     const short = shortWords(world, worldServers);
     if (!isFirst && short !== this.#words.textContent) this.#announcer.hear(text, 'world');
     this.#ring.setAttribute('aria-label', text);

@@ -3,22 +3,21 @@ import { grantOfLink } from '../client/link-grant.js';
 import { WorldView } from './ring.js';
 
 /**
- * The page's place in the torus: its client, what is said of it, and how the page comes and goes.
+ * The page's place in the torus: its client, the words about its state, and how the page comes and goes.
  *
- * Going away. A page that is closed leaves the torus at once, by a beacon, so that no neighbor throws
- * into a desktop that is not there. A reload should come back to its place instead; but a browser
- * doesn't say which of the two it is. So a page that sees a reload coming (by a key, or by a
- * script: the Navigation API announces it) keeps its place, and any other leaves. A reload taken
- * for a leave, by the browser's button, does no harm: what waits in the mailbox flies on, this
- * desktop's sprites are on the browser's shelf, and the join fills the hole that the leave has made.
- * A page in the back-forward cache, or discarded by the system, keeps its place as long as its
- * lease.
+ * Going away. A closed page leaves the torus at once, by a beacon, so that no neighbor throws into a
+ * desktop that is not there. A reload should come back to its place instead, but a browser doesn't
+ * tell a reload from a close. So a page that sees a reload coming (by a key, or by a script, which
+ * the Navigation API announces) keeps its place, and any other page leaves. A reload by the browser's
+ * button counts as a leave, and does no harm: sprites in the mailbox fly on, this desktop's sprites
+ * are on the browser's shelf, and the join fills the hole that the leave has made. A page in the
+ * back-forward cache, or discarded by the system, keeps its place as long as its lease.
  */
 
-const LOOK = 2000; // ms between two looks at the counts, in a small torus
+const LOOK = 2000; // ms between two requests of the counts, in a small torus
 const LOOK_OFFLINE = 6000;
-const SLEPT = 12_000; // ms a look may come late before the machine must have slept
-const COUNTDOWN = 250; // ms between two looks at how long the wait still is
+const SLEPT = 12_000; // ms of delay of a look from which the machine must have slept
+const COUNTDOWN = 250; // ms between two updates of the countdown
 
 const $ = (id) => document.getElementById(id);
 
@@ -34,16 +33,17 @@ export class Session {
 
   /**
    * @param {object} options
-   * @param {unknown} options.resume what the store remembers of the place
-   * @param {(place: object|null) => void} options.onResume what it is to remember
+   * @param {unknown} options.resume the place as the store remembers it
+   * @param {(place: object|null) => void} options.onResume called when the store must remember another place
    * @param {import('../client/loop.js').OnSprite} options.onSprite
    * @param {(url: string, init: object) => Promise<Response>} [options.fetch]
    * @param {import('./announcer.js').Announcer} options.announcer
    * @param {{thrown: number, caught: number}} options.tally
-   * @param {() => string} options.alone what is said while no other desktop is there
-   * @param {(place: object|null) => void} options.onPlace where it is on the torus; null: nowhere
+   * @param {() => string} options.alone returns the words for a desktop that is alone
+   * @param {(place: object|null) => void} options.onPlace called with the place on the torus; null: unknown
    * @param {(online: boolean) => void} options.onState
-   * @param {(closed: boolean) => void} options.onLeave the page is hidden, or, `closed`, goes away
+   * @param {(closed: boolean) => void} options.onLeave called when the page is hidden or shown, or goes
+   *     away; `closed`: it leaves the torus
    */
   constructor(options) {
     this.#told = options;
@@ -67,7 +67,7 @@ export class Session {
     return this.#client;
   }
 
-  /** @returns {number} how many people there are, as far as is known; 0: not known */
+  /** @returns {number} number of connected clients at the last look; 0: not known */
   get people() {
     return this.#people;
   }
@@ -85,7 +85,7 @@ export class Session {
       $('place').textContent = 'somewhere on the torus';
     }
     this.#told.onState(state === 'online');
-    // It may have joined anew before the words were read.
+    // In a toast, since the client may have joined again before the words below were read.
     if (state === 'superseded') this.#told.announcer.say('Another tab has taken over this place.');
     this.words();
     this.#look();
@@ -93,7 +93,7 @@ export class Session {
 
   // ---- words ----
 
-  /** Says how it stands. */
+  /** Updates the words about the client's state. */
   words() {
     const { state, why } = this.#client;
     const text = {
@@ -108,7 +108,7 @@ export class Session {
     }[state];
     const when = this.#people > 0 && state !== 'online' ? 'when last seen' : 'right now';
     const people = this.#people === 1 ? 'person' : 'people';
-    // While the number is unknown, its place is empty.
+    // While the number is unknown, these words stay as they are.
     if (this.#people > 0) $('count-words').textContent = `${people} connected ${when}`;
     this.#count();
     if ($('state-words').textContent === text) return;
@@ -117,7 +117,7 @@ export class Session {
     if (state !== 'online' || thrown + caught === 0) this.#told.announcer.hear(text, 'state');
   }
 
-  /** What there is to do, as long as it was not done; then what was. */
+  /** Returns a hint until the first throw or catch, then the numbers of throws and catches. */
   #thrownAndCaught() {
     const { thrown, caught } = this.#told.tally;
     return thrown + caught === 0
@@ -125,7 +125,7 @@ export class Session {
       : `You threw ${thrown}, and ${caught} came in.`;
   }
 
-  /** How long until the next try, as long as there is one to wait for. */
+  /** Shows the time until the next try, while the client is offline. */
   #count() {
     clearTimeout(this.#counting);
     const offline = this.#client.state === 'offline';
@@ -135,7 +135,7 @@ export class Session {
       : wait
         ? ` Trying again in ${Math.ceil(wait.ms / 1000)} s. `
         : ' Trying now… ';
-    // Not gone while it tries: it would jump from under a finger.
+    // While the client tries, the button stays, so that it does not jump from under a finger.
     const isOver = !offline || wait?.asked === true;
     if (isOver && document.activeElement === $('try-now')) $('stage').focus();
     $('try-now').hidden = isOver;
@@ -144,7 +144,7 @@ export class Session {
 
   // ---- looking around ----
 
-  /** The live counts, and the place; politely: the more there are, the more seldom. */
+  /** Requests the live counts and the place; less often in a larger torus. */
   async #look() {
     clearTimeout(this.#looking);
     const client = this.#client;
@@ -160,7 +160,7 @@ export class Session {
     const [status, place] = await Promise.all([client.status(), client.place()]);
     const people = status?.world?.clients ?? status?.clients;
     if (Number.isSafeInteger(people) && people >= 0) this.#setPeople(people);
-    // Without a place it may have been another server that answered.
+    // Without a place, another server of the world may have answered.
     if (status && id !== null && id === client.id) this.#world.show(status);
     if (place && client.state === 'online') this.#showPlace(place);
   }
@@ -174,7 +174,7 @@ export class Session {
     $('count').textContent = text;
     $('count').classList.toggle('long', text.length > 4);
     $('count').classList.remove('bump');
-    void $('count').offsetWidth; // So that the animation begins anew.
+    void $('count').offsetWidth; // So that the animation restarts.
     $('count').classList.add('bump');
     document.title = `${text} · Sprites`;
     document.body.dataset.people = now;
@@ -197,11 +197,11 @@ export class Session {
       client.wake(); // After a sleep the parked poll may hang on a connection that is dead.
       this.#look();
     });
-    // Neither is believed: the client asks the server whether there is contact.
+    // Neither event is trusted: the client asks the server whether there is contact.
     for (const event of ['online', 'offline']) {
       addEventListener(event, () => {
         client.wake();
-        this.words(); // The client may have lost contact before the browser said why.
+        this.words(); // The client may have lost contact before the browser knew it was offline.
       });
     }
     globalThis.navigation?.addEventListener('navigate', (event) => {
@@ -223,7 +223,7 @@ export class Session {
       if (closed && leaveUrl) navigator.sendBeacon(leaveUrl);
     });
     addEventListener('pageshow', (event) => {
-      if (event.persisted) client.start(); // If its lease has run out, it will join anew.
+      if (event.persisted) client.start(); // If the lease has run out, the client joins again.
     });
   }
 }

@@ -1,9 +1,9 @@
 /**
- * Short sounds, made by the browser itself: no file is asked for. They begin when the visitor has done
- * something on the page; before that a browser lets none be heard.
+ * Short sounds, synthesized by the browser: no file is loaded. They begin after the visitor's first action
+ * on the page: before that a browser plays no sound.
  */
 
-/** From one pitch to another, in Hz; seconds; how loud at most. */
+/** Sounds: pitches at begin and end, in Hz; time in seconds; largest gain. */
 const SOUNDS = {
   take: { wave: 'sine', from: 420, to: 640, time: 0.09, loud: 0.05 },
   throw: { wave: 'triangle', from: 300, to: 900, time: 0.17, loud: 0.06 },
@@ -11,27 +11,29 @@ const SOUNDS = {
   away: { wave: 'sine', from: 360, to: 160, time: 0.14, loud: 0.05 },
   bump: { wave: 'sine', from: 200, to: 120, time: 0.06, loud: 0.07 }
 };
-const APART = 0.07; // seconds between two of one kind: of a crowd one hears one
-const LOUDEST = 300; // CSS pixels a second: a bump at that speed is as loud as any
+const APART = 0.07; // seconds between two sounds of one kind, at least: many bumps at once sound as one
+const LOUDEST = 300; // closing speed of the loudest bump, in CSS pixels a second
 
 export class Sound {
   #isOn;
   #context = null;
   #last = new Map();
 
-  /** @param {() => boolean} isOn whether anything is to be heard */
+  /** @param {() => boolean} isOn whether sounds are played */
   constructor(isOn) {
     this.#isOn = isOn;
   }
 
-  /** Two sprites have met, at so many CSS pixels a second. */
+  /** Plays a bump. @param {number} strength closing speed, CSS pixels a second */
   bump(strength) {
     this.play('bump', Math.min(1, strength / LOUDEST));
   }
 
   /**
+   * Plays a sound.
+   *
    * @param {keyof typeof SOUNDS} name
-   * @param {number} [share] of how loud it is at most
+   * @param {number} [share] of its largest gain
    */
   play(name, share = 1) {
     if (!this.#isOn() || document.hidden || !navigator.userActivation?.hasBeenActive) return;

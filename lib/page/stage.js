@@ -6,15 +6,15 @@ import { decodePicture } from './images.js';
 import { PICTURES } from '../client/sprite.js';
 
 /**
- * The desktop as one canvas. It runs a frame at a time while something moves, sleeps until something
- * will by itself, and allocates nothing in a frame.
+ * Draws the desktop on one canvas. It draws frames while something moves, then sleeps until the next
+ * stroll or blink. A frame allocates nothing.
  */
 
 const RIPPLES = 24;
 const RIPPLE_TIME = 0.7; // seconds
-const LARGER = 1.6; // times as large as a drawn one an image is
-const NEW = 8000; // ms for which a sprite that came in shows its sender
-const WADDLE = [14, 0.09]; // radians a second of its time, radians: how a stroller leans
+const LARGER = 1.6; // size of an image, in sizes of a drawn sprite
+const NEW = 8000; // ms for which an arrived sprite shows its sender
+const WADDLE = [14, 0.09]; // frequency (radians a second) and amplitude (radians) of a stroller's lean
 const TAU = Math.PI * 2;
 
 /** @typedef {import('./desktop.js').Body} Body */
@@ -40,20 +40,20 @@ export class Stage {
   #moving = false;
 
   /**
-   * @param {{canvas: HTMLCanvasElement, tray: HTMLElement}} elements `tray`: what is dropped on it is put away
+   * @param {{canvas: HTMLCanvasElement, tray: HTMLElement}} elements `tray`: a sprite dropped on it is put away
    * @param {import('./desktop.js').Desktop} desktop
    * @param {object} options
-   * @param {() => boolean} options.still whether ornament should stand still
-   * @param {() => void} options.onChange something has come to rest, or was selected
-   * @param {(body: Body) => void} options.onAway a sprite is put away
-   * @param {(body: Body) => void} options.onOpen one is to be seen large
-   * @param {() => boolean} options.letters whether letters and digits are for the desktop
-   * @param {(picture: string) => void} options.onPick a drawn one is asked for by key
-   * @param {(body: Body) => void} options.onSelect one was chosen by key
-   * @param {(body: Body) => void} options.onWalked one has walked by key, and stands
-   * @param {(body: Body) => void} options.onGrab one is taken by hand
-   * @param {(body: Body) => void} options.onCover one is to be covered or uncovered
-   * @param {(body: Body) => boolean} options.isCovered whether its picture is not to be seen
+   * @param {() => boolean} options.still whether ornament stands still
+   * @param {() => void} options.onChange called when bodies have come to rest, or one was selected or let go
+   * @param {(body: Body) => void} options.onAway called to put a body away
+   * @param {(body: Body) => void} options.onOpen called to open a body large
+   * @param {() => boolean} options.letters whether letters and digits are shortcuts
+   * @param {(picture: string) => void} options.onPick called to take a new drawn sprite, by key
+   * @param {(body: Body) => void} options.onSelect called when a body was selected by key
+   * @param {(body: Body) => void} options.onWalked called when a body has walked by key, and stopped
+   * @param {(body: Body) => void} options.onGrab called when a body was grabbed
+   * @param {(body: Body) => void} options.onCover called to hide or show a body's picture
+   * @param {(body: Body) => boolean} options.isCovered whether a body's picture is covered
    */
   constructor(elements, desktop, options) {
     const { canvas } = elements;
@@ -90,17 +90,17 @@ export class Stage {
     });
   }
 
-  /** Puts a body into the hand of a pointer, wherever that is. */
+  /** Puts a body into the hand of a pointer, wherever the pointer is. */
   grab(body, event) {
     this.#hands.grab(body, event);
   }
 
-  /** @returns {number} half the side of a sprite with that picture, CSS pixels */
+  /** @returns {number} half the side of a sprite with this picture, in CSS pixels */
   half(picture) {
     return Math.round(this.#half * (PICTURES.includes(picture) ? 1 : LARGER));
   }
 
-  /** Takes the size the canvas has on the page. */
+  /** Adopts the canvas's size on the page. */
   resize() {
     const { clientWidth, clientHeight } = this.#canvas;
     const ratio = Math.min(2.5, globalThis.devicePixelRatio || 1);
@@ -122,13 +122,13 @@ export class Stage {
     this.colors();
   }
 
-  /** Takes the colors of the style, which may have changed to dark. */
+  /** Reads the colors of the style sheet, which may have changed to dark. */
   colors() {
     this.#ring = getComputedStyle(this.#canvas).getPropertyValue('--self').trim();
     this.wake();
   }
 
-  /** Gives a body what it is drawn with; an image takes a moment to decode. */
+  /** Gives a body its images for drawing; an image takes a moment to decode. */
   dress(body) {
     const { picture, name } = body.sprite;
     const pixels = Math.round(body.half * 2 * this.#ratio);
@@ -165,7 +165,7 @@ export class Stage {
     return sticker;
   }
 
-  /** A sprite has come in: for a while it shows its sender. */
+  /** Lets an arrived sprite show its sender for a while. */
   introduce(body) {
     body.isNew = true;
     setTimeout(() => {
@@ -175,7 +175,7 @@ export class Stage {
     this.wake();
   }
 
-  /** A ring of color at an edge: something went over it. */
+  /** Draws a ring of color where a sprite has crossed an edge. */
   ripple(x, y, color) {
     if (this.#still()) return;
     let oldest = this.#ripples[0];
@@ -188,7 +188,7 @@ export class Stage {
     this.wake();
   }
 
-  /** Draws, and goes on drawing as long as anything moves. */
+  /** Starts drawing, which goes on as long as anything moves. */
   wake() {
     if (this.#frame) return;
     clearTimeout(this.#sleep);
@@ -280,7 +280,7 @@ export class Stage {
     }
   }
 
-  /** A sprite's name and sender, below it; above it where there is no room, and within the desktop. */
+  /** Draws a sprite's name and sender below it, or above it where there is no room; always within the desktop. */
   #label({ x, y, half, look: { label } }, sender, lift) {
     if (!label && !sender) return;
     const ctx = this.#ctx;
@@ -300,7 +300,7 @@ export class Stage {
   }
 }
 
-/** What is quick leans forward, and what strolls waddles. */
+/** Returns the lean of a body: a fast one leans forward, a stroller waddles. */
 function leanOf({ vx, stroll }) {
   const waddle = stroll > 0 ? Math.sin(stroll * WADDLE[0]) * WADDLE[1] : 0;
   return waddle + Math.max(-0.3, Math.min(0.3, vx * 0.00035));

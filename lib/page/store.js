@@ -1,29 +1,29 @@
 /**
- * What a tab remembers: its place in the torus and the sprites on its desktop. A reload finds them
- * again in the tab's sessionStorage. A tab that is closed puts its sprites on the browser's shelf
- * (localStorage), where that tab, when it is opened again, or else the next one finds them. They
- * are moved, not copied: a sprite is in one place at any time.
+ * The memory of a tab: its place in the torus and the sprites on its desktop. A reload finds them
+ * in the tab's sessionStorage. A closed tab puts its sprites on the browser's shelf (localStorage).
+ * The same tab, when it is reopened, or else the next tab takes them from there. Sprites are moved,
+ * not copied: a sprite is in one place at any time.
  *
  * A duplicated tab starts with a copy of the sessionStorage. It must not poll with the same id and
- * show the same sprites a second time; so a tab that finds something asks the others first whether
- * it is theirs.
+ * show the same sprites a second time. So a tab that finds a memory first asks the other tabs whether
+ * the memory is theirs.
  */
 
 const PLACE = 'sprites.place';
 const DESKTOP = 'sprites.desktop';
 const OWNER = 'sprites.owner';
 const SHELF = 'sprites.shelf.';
-const ANSWER_TIME = 160; // ms in which a tab that is alive answers
-const SHELVED = 1500; // ms a desktop lies on the shelf before other tabs may take it: its own may come back
+const ANSWER_TIME = 160; // ms within which a living tab answers
+const SHELVED = 1500; // ms on the shelf before other tabs may take a desktop: its own tab may be reopened
 
 export class Store {
   #owner = '';
   #closed = false;
 
   /**
-   * Takes over what this tab remembers.
+   * Reads this tab's memory.
    *
-   * @returns {Promise<{place: unknown, desktop: unknown}>} null for what there isn't
+   * @returns {Promise<{place: unknown, desktop: unknown}>} null for a missing part
    */
   async open() {
     const found = {
@@ -42,18 +42,18 @@ export class Store {
     return found;
   }
 
-  /** @param {object|null} place what the client's `onResume` says */
+  /** Stores the place. @param {object|null} place as the client's `onResume` reports it */
   keepPlace(place) {
     if (!this.#closed) write('sessionStorage', PLACE, place);
   }
 
-  /** @param {object} desktop */
+  /** Stores the desktop. @param {object} desktop */
   keepDesktop(desktop) {
     if (!this.#closed) write('sessionStorage', DESKTOP, desktop);
   }
 
   /**
-   * The tab is closed: its desktop goes to the shelf, and this store remembers nothing more.
+   * Puts the desktop of a closing tab on the shelf. The store remembers nothing more afterwards.
    *
    * @param {{sprites: object[]}} desktop
    */
@@ -67,10 +67,10 @@ export class Store {
   }
 
   /**
-   * Takes what closed tabs have left on the shelf, the oldest first.
+   * Takes sprites of closed tabs from the shelf, the oldest first.
    *
-   * @param {number} most sprites; what is more stays there
-   * @returns {object[]} sprites as they were kept
+   * @param {number} most sprites; further ones stay on the shelf
+   * @returns {object[]} sprites as they were stored
    */
   adopt(most) {
     const taken = [];
@@ -92,12 +92,12 @@ export class Store {
 }
 
 /**
- * Asks the browser's other tabs whether one of them has what this one finds in its memory. From then on this tab
- * answers the others.
+ * Asks the browser's other tabs whether one of them uses the memory that this tab has found. From then on this tab
+ * answers such questions.
  *
  * @param {string} name of the channel
- * @param {unknown} owner of what is found; null: there is nothing to ask for
- * @param {() => unknown} mine the owner of what this tab has
+ * @param {unknown} owner of the found memory; null: there is none, and no question
+ * @param {() => unknown} mine returns the owner of this tab's memory
  * @returns {Promise<boolean>}
  */
 export async function isHeld(name, owner, mine) {
@@ -105,7 +105,7 @@ export async function isHeld(name, owner, mine) {
   try {
     channel = new BroadcastChannel(name);
   } catch {
-    return false; // There is none, or it is forbidden, as storage is.
+    return false; // Channels are missing here, or forbidden together with storage.
   }
   const held = owner !== null && (await ask(channel, owner));
   channel.onmessage = ({ data }) => {
@@ -126,7 +126,7 @@ function ask(channel, owner) {
   });
 }
 
-/** @returns {string} a name of its own, in the characters an id may have */
+/** @returns {string} a random name, of characters that an id may have */
 export function makeName() {
   const bytes = crypto.getRandomValues(new Uint8Array(9));
   return btoa(String.fromCharCode(...bytes))
@@ -151,7 +151,9 @@ function takeShelf(key) {
 }
 
 /**
- * @param {'localStorage'|'sessionStorage'} storage by name: where it is switched off, to ask for it is an error
+ * Reads an entry of a storage.
+ *
+ * @param {'localStorage'|'sessionStorage'} storage by name: even its getter throws where storage is switched off
  * @param {string} key
  * @returns {any} null where there is none
  */
@@ -159,15 +161,17 @@ export function read(storage, key) {
   try {
     return JSON.parse(globalThis[storage].getItem(key));
   } catch {
-    return null; // Storage is switched off, or holds what this page never wrote.
+    return null; // Storage is switched off, or has a text that this page never wrote.
   }
 }
 
 /**
+ * Writes an entry of a storage.
+ *
  * @param {'localStorage'|'sessionStorage'} storage
  * @param {string} key
- * @param {any} value null: none
- * @returns {boolean} whether it is remembered
+ * @param {any} value null removes the entry
+ * @returns {boolean} whether it was written
  */
 export function write(storage, key, value) {
   try {
@@ -175,6 +179,6 @@ export function write(storage, key, value) {
     else globalThis[storage].setItem(key, JSON.stringify(value));
     return true;
   } catch {
-    return false; // Storage is full or switched off. The page goes on; it will not be remembered.
+    return false; // Storage is full or switched off. The page goes on without a memory.
   }
 }

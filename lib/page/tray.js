@@ -2,23 +2,23 @@ import { drawSticker } from './pictures.js';
 import { PICTURES } from '../client/sprite.js';
 
 /**
- * The tray below the desktop: the drawn sprites, which are clicked or dragged out of it, an image of
- * one's own, and files that are dropped on the desktop.
+ * The tray below the desktop: drawn sprites to click or to drag out of it, and images from the visitor's
+ * files. Also files that are dropped on the desktop.
  */
 
-const DRAGGED = 12; // CSS pixels after which a press is no click any more
+const DRAGGED = 12; // CSS pixels from which a press is a drag, not a click
 
 /**
  * Fills the tray.
  *
  * @param {object} parts
- * @param {HTMLElement} parts.tray its first control is the one for files
+ * @param {HTMLElement} parts.tray its first child is the control for files
  * @param {HTMLInputElement} parts.file
- * @param {(picture: string, event?: PointerEvent) => void} parts.take with an event: into the hand
- *     of that pointer
+ * @param {(picture: string, event?: PointerEvent) => void} parts.take called to take a sprite; with an
+ *     event: into the hand of its pointer
  * @param {(files: File[]) => void} parts.open
- * @param {() => void} parts.toStage gives the desktop the focus: what was taken by hand is walked by
- *     key, and the next key is not for the button
+ * @param {() => void} parts.toStage called after a take by hand or from a file: moves the focus to the desktop, so
+ *     that the next keys move the sprite, and don't press the button
  */
 export function furnishTray({ tray, file, take, open, toStage }) {
   const first = tray.firstElementChild;
@@ -34,7 +34,7 @@ export function furnishTray({ tray, file, take, open, toStage }) {
 }
 
 /**
- * A toolbar is one stop of the tab key, and arrow keys go along it (ARIA Authoring Practices).
+ * Makes a toolbar one stop of the tab key; arrow keys move within it (ARIA Authoring Practices).
  *
  * @param {HTMLElement[]} controls
  */
@@ -66,7 +66,7 @@ function makeButton(picture, take, toStage) {
   button.title = `Take a ${picture}`;
   button.setAttribute('aria-label', `Take a ${picture}`);
   button.append(drawSticker(picture, 128));
-  // Dragged out of the tray it is in the hand at once; clicked it hops onto the desktop.
+  // A sprite dragged out of the tray is in the hand at once. A click lets it hop onto the desktop.
   let start = null;
   let dragged = false;
   button.addEventListener('pointerdown', (event) => {
@@ -96,7 +96,8 @@ function makeButton(picture, take, toStage) {
  * Takes files that are dropped anywhere on the page.
  *
  * @param {HTMLElement} desk
- * @param {(files: FileList|undefined, where: {x: number, y: number}) => void} open where on the desk
+ * @param {(files: FileList|undefined, where: {x: number, y: number}) => void} open `where`:
+ *     on the desk
  */
 export function takeDrops(desk, open) {
   desk.addEventListener('dragover', (event) => {

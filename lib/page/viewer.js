@@ -5,12 +5,12 @@ import { decodePicture } from './images.js';
 import { furnishDialog } from './panels.js';
 import { drawSticker } from './pictures.js';
 
-/** One sprite, large: what it shows, its sender, and a file of it. */
+/** A dialog with one sprite, large: its picture, its sender, and a file to save. */
 
-const DRAWN = 512; // pixels a side of a drawn one
-const MORE = 3; // CSS pixels a pixel is at most: beyond that there is nothing more to be seen
+const DRAWN = 512; // pixels a side of a drawn sprite
+const MORE = 3; // most CSS pixels for a pixel: a larger scale shows nothing more
 
-/** What no file's name should have, on one system or another. */
+/** Characters that some system forbids in a file's name. */
 const UNNAMED = /[\p{Cc}\p{Cf}"*/:<>?\\|]+|^[.\s]+|[.\s]+$/gu;
 
 const $ = (id) => document.getElementById(id);
@@ -23,7 +23,7 @@ export class Viewer {
 
   /**
    * @param {import('./covers.js').Covers} covers
-   * @param {(body: import('./desktop.js').Body) => void} onAway it is put away
+   * @param {(body: import('./desktop.js').Body) => void} onAway called to put the sprite away
    */
   constructor(covers, onAway) {
     this.#covers = covers;
@@ -43,7 +43,7 @@ export class Viewer {
       this.#show();
     });
     panel.addEventListener('close', () => {
-      if (panel.open) return; // It comes a frame late: another one is open by now.
+      if (panel.open) return; // The event comes a frame late: another sprite is open.
       this.#body = null;
       this.#clear();
     });
@@ -73,7 +73,7 @@ export class Viewer {
     $('viewer-cover').hidden = !isStrangers;
     $('viewer-cover').textContent = isCovered ? 'Show it' : 'Hide it';
     const image = isCovered ? { seen: drawSticker('covered', DRAWN) } : await imageOf(sprite);
-    // Another one may be open by now, or none.
+    // Another sprite may be open by now, or none.
     if (turn !== this.#shown || !this.#body) return;
     const { seen, blob, type } = image;
     const canvas = $('viewer-picture');
@@ -99,7 +99,7 @@ export class Viewer {
 }
 
 /**
- * What is to be seen of a sprite, and the file that it may be saved as: as it came, or of a drawn one a PNG.
+ * Returns the picture of a sprite, and a file to save: as it came, or a PNG of a drawn sprite.
  *
  * @returns {Promise<{seen: CanvasImageSource, blob?: Blob, type?: string}>}
  */
@@ -116,7 +116,7 @@ async function imageOf({ picture, photo }) {
     : { seen: drawSticker('torn', DRAWN) };
 }
 
-/** As large as the window lets it be. */
+/** Paints a picture, as large as the window allows. */
 function paint(canvas, seen) {
   canvas.width = seen.width;
   canvas.height = seen.height;
