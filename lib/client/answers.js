@@ -1,4 +1,4 @@
-/** What the server's answers say. They may be anything: a proxy may have written them. */
+/** Reads the server's answers. An answer may be anything: a proxy may have written it. */
 
 /** The edges of a desktop. */
 export const EDGES = Object.freeze(['left', 'right', 'up', 'down']);
@@ -8,17 +8,17 @@ export const EDGES = Object.freeze(['left', 'right', 'up', 'down']);
  *
  * @typedef {object} Answer
  * @property {number} status
- * @property {any} [json] undefined where it was no JSON
+ * @property {any} [json] undefined where the body is no JSON
  * @property {number} [retryAfter] ms
- * @property {string|null} [location] where else to ask
+ * @property {string|null} [location] its `Location`
  */
 
 /**
- * What is needed to come back to a place, after a reload for example. Keep it where only this
- * client reads it, since the id is a capability. Plain JSON.
+ * The state for coming back to a place, after a reload for example. Keep it where only this client
+ * reads it, since the id is a capability. Plain JSON.
  *
  * @typedef {object} Resume
- * @property {string} id the place
+ * @property {string} id of the place
  * @property {number} ack the last sequence number handed out
  * @property {number} n the last number given to a throw
  * @property {number} [hold] seconds
@@ -37,7 +37,7 @@ export function isObject(value) {
 
 /**
  * @param {unknown} value
- * @returns {number|undefined} undefined for what is no number above 0
+ * @returns {number|undefined} the value; undefined unless it is a finite number above 0
  */
 export function positive(value) {
   return typeof value === 'number' && Number.isFinite(value) && value > 0 ? value : undefined;
@@ -54,7 +54,7 @@ export function problemOf({ status, json }) {
 
 /**
  * @param {{status?: number, json?: any, failure?: string}} answer
- * @returns {boolean} whether something between has cut the request off: no answer, or a gateway's
+ * @returns {boolean} whether the network or a gateway has cut the request off: no answer, or a gateway's
  */
 export function isCut({ status = 0, json, failure }) {
   return failure !== undefined || (status >= 500 && problemOf({ status, json }) === undefined);
@@ -62,7 +62,7 @@ export function isCut({ status = 0, json, failure }) {
 
 /**
  * @param {unknown} value
- * @returns {Resume|null} null when it isn't one: what comes from a store may be anything
+ * @returns {Resume|null} null for an invalid one: a store may return anything
  */
 export function readResume(value) {
   if (!isObject(value)) return null;
@@ -73,7 +73,7 @@ export function readResume(value) {
 
 /**
  * @param {any} json
- * @returns {Array<{seq: number, from: string, sprite: object}>|null} null for what is no answer
+ * @returns {Array<{seq: number, from: string, sprite: object}>|null} null for an invalid answer
  */
 export function readEntries(json) {
   if (!isObject(json) || !Array.isArray(json.sprites)) return null;
@@ -89,8 +89,8 @@ export function readEntries(json) {
 
 /**
  * @param {Answer} answer
- * @returns {{row: number, column: number, rows: number, columns: number}|null} null for what is
- *     no answer
+ * @returns {{row: number, column: number, rows: number, columns: number}|null} null for an
+ *     invalid answer
  */
 export function readPlace({ status, json }) {
   if (status !== 200 || !isObject(json)) return null;
@@ -100,7 +100,7 @@ export function readPlace({ status, json }) {
     : null;
 }
 
-/** The most that a kept count may be: it goes on from there. */
+/** Largest count in a stored Resume: counting goes on from there. */
 const KEPT_MOST = 2 ** 52;
 
 function isCount(value) {

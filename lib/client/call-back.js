@@ -1,12 +1,12 @@
 /**
- * Calls a function that the program has given. What it throws is the program's own fault, for its own handler of uncaught
- * errors; the client goes on.
+ * Calls a callback of the program. An error in it is the program's own, and is reported as an uncaught error; the
+ * client goes on.
  *
  * @template {any[]} Given
  * @template Said
  * @param {(...given: Given) => Said} callback
  * @param {Given} given
- * @returns {Said | undefined} undefined where it has thrown
+ * @returns {Said | undefined} undefined after an error
  */
 export function callBack(callback, ...given) {
   try {

@@ -25,14 +25,14 @@ import { Waits } from './waits.js';
  *     console.log(outcome.thrown, outcome.state);
  *     await client.leave();
  *
- * README.md beside this file says how it behaves, and test/vectors/client.json holds it to that.
+ * README.md beside this file describes its behavior, and test/vectors/client.json tests it.
  *
- *     Client ─▶ Loop    join, poll, and in doubt: the place  ─┐
+ *     Client ─▶ Loop    join, poll, proof of contact         ─┐
  *        ├────▶ Throws  each until it has an outcome         ─┼─▶ Moves ─▶ Requests ─▶ fetch
  *        └────▶ leave                                        ─┘
  *
- * Rejected: an EventTarget (three callbacks are all there is to say), and an async iterator for the
- * sprites (it would have to hold what is not asked for: a queue without a bound).
+ * Rejected: an EventTarget (three callbacks are enough), and an async iterator for the sprites
+ * (sprites that are not yet read would wait in a queue without a bound).
  */
 
 export { EDGES } from './answers.js';
@@ -50,7 +50,7 @@ export { feedStore } from './store.js';
 const OPPOSITES = Object.freeze({ left: 'right', right: 'left', up: 'down', down: 'up' });
 
 /**
- * The edge by which a sprite thrown off `edge` enters.
+ * Returns the edge at which a sprite thrown off `edge` enters.
  *
  * @param {Edge} edge
  * @returns {Edge}
@@ -67,24 +67,24 @@ export class Client {
   #limits;
   #throws;
   #loop;
-  #leaving = null; // Promise of the leave under way
-  #looks = new Set(); // AbortController of each look under way
+  #leaving = null; // Promise of the leave, once it has begun
+  #looks = new Set(); // AbortControllers of the requests beside the loop
 
   /**
    * @param {object} options
    * @param {string} options.base the server's URL, such as `http://127.0.0.1:8080`
    * @param {(sprite: any, entry: {from: string, seq: number}) => unknown} [options.onSprite]
-   *     called once per sprite. `false` leaves it in the mailbox, to be called with it again after
-   *     a wait, which `wake` ends. What it throws is reported as an uncaught error; the sprite
-   *     counts as handed out
-   * @param {() => string | undefined | Promise<string | undefined>} [options.grant] gives the grant to join with, where the
-   *     server wants one
+   *     called once per sprite. `false` leaves the sprite in the mailbox: the callback gets it again
+   *     after a wait, which `wake` ends. An error in the callback is reported as an uncaught error;
+   *     the sprite counts as handed out
+   * @param {() => string | undefined | Promise<string | undefined>} [options.grant] returns the grant to join with,
+   *     where the server requires one
    * @param {(state: State, about: {why?: string}) => void} [options.onState] called on every
    *     change; `why` is a problem's name, `network`, `garbage`, `slow`, `superseded`, or `no-grant`
    *     where `grant` has failed
-   * @param {(resume: Resume|null) => void} [options.onResume] called whenever what `start` would
-   *     need to come back has changed; before a throw is sent and after sprites were handed out
-   * @param {unknown} [options.resume] what `onResume` said last; what is none is not taken
+   * @param {(resume: Resume|null) => void} [options.onResume] called whenever the state for coming
+   *     back has changed; before a throw is sent and after sprites were handed out
+   * @param {unknown} [options.resume] the last value from `onResume`; an invalid one is ignored
    * @param {(url: string, init: RequestInit) => Promise<Response>} [options.fetch]
    * @param {import('./requests.js').Timers} [options.timers]
    * @param {() => number} [options.random] in [0, 1)
@@ -118,17 +118,17 @@ export class Client {
     return this.#loop.state;
   }
 
-  /** @returns {string|undefined} why it is in this state, where there is something to say */
+  /** @returns {string|undefined} the reason for this state, if it has one */
   get why() {
     return this.#loop.why;
   }
 
-  /** @returns {string|null} this client's id: a capability, to be kept secret */
+  /** @returns {string|null} this client's id: a capability, keep it secret */
   get id() {
     return this.#place.id;
   }
 
-  /** @returns {number|undefined} the largest sprite the server takes, in bytes of JSON */
+  /** @returns {number|undefined} the largest sprite that the server accepts, in bytes of JSON */
   get maxSprite() {
     return this.#place.maxSprite;
   }
@@ -139,16 +139,16 @@ export class Client {
   }
 
   /**
-   * The wait until the client tries again.
+   * The wait until the client's next try.
    *
-   * @returns {{ms: number, asked: boolean}|null} `asked`: the server has asked for it, and `wake`
-   *     does not end it. Null where the client does not wait
+   * @returns {{ms: number, asked: boolean}|null} `asked`: the server has asked for the wait, and
+   *     `wake` does not end it. Null while the client does not wait
    */
   get nextTry() {
     return this.#waits.nextTry;
   }
 
-  /** @returns {Resume|null} what a later client needs to take up this place */
+  /** @returns {Resume|null} the state with which a later client can take up this place */
   get resume() {
     return this.#place.resume;
   }
@@ -161,8 +161,8 @@ export class Client {
   }
 
   /**
-   * Stops polling, but keeps the place: the lease runs from here. Throws under way end as soon as
-   * they are answered or known to be unanswered; `place` and `status` end without an answer.
+   * Stops polling, but keeps the place: the lease runs from here. A throw that was sent ends as soon
+   * as it is answered, or has failed; `place` and `status` end without an answer.
    */
   stop() {
     this.#leaving = null;
@@ -172,12 +172,12 @@ export class Client {
   }
 
   /**
-   * Leaves the torus: nothing more is handed out or thrown, throws that were sent get their answer,
-   * what was handed out is acked, and the server is told. A join still under way is given up; what
-   * it may have got ends with its lease.
+   * Leaves the torus: hands out and throws nothing more, waits for the answers to sent throws, acks
+   * the sprites that were handed out, and tells the server. An unanswered join is given up; a place
+   * that it may have got ends with its lease.
    *
-   * @returns {Promise<boolean>} whether the server said so, within 5 s; otherwise the place ends
-   *     with its lease
+   * @returns {Promise<boolean>} whether the server has confirmed it within 5 s; otherwise the place
+   *     ends with its lease
    */
   leave() {
     return (this.#leaving ??= this.#leave());
@@ -187,7 +187,7 @@ export class Client {
     this.#loop.halt({ keepPoll: true }); // Its answer proves its ack.
     const { run } = this.#loop;
     const isOver = () => run !== this.#loop.run;
-    await undefined; // From here on `#leaving` says so.
+    await undefined; // Until here `leave` has not set `#leaving`.
     this.#waits.changed();
     const told =
       this.id === null ||
@@ -207,7 +207,7 @@ export class Client {
   }
 
   /**
-   * Where to POST in order to leave, for `navigator.sendBeacon` in a page that goes away.
+   * URL to POST to for leaving, for `navigator.sendBeacon` in a closing page.
    *
    * @returns {string|null}
    */
@@ -216,24 +216,24 @@ export class Client {
   }
 
   /**
-   * Something happened that makes trying now worthwhile: the machine woke up, the network came
-   * back, the page is looked at again. Ends a wait the client chose itself (not one the server
-   * asked for), and asks again where a parked poll may hang on a dead connection.
+   * Tries now, because the machine woke up, the network came back, or the page is visible again. Ends
+   * a wait that the client chose itself (not one that the server asked for), and polls again where a
+   * parked poll may hang on a dead connection.
    */
   wake() {
     if (this.#leaving === null) this.#loop.wake();
   }
 
-  /** The server does not know the place of that id. One that is leaving needs no other. */
+  /** Forgets a place that the server does not know. A leaving client needs no other place. */
   #forget(id) {
     if (this.#leaving === null) this.#loop.forget(id, 'unknown-client');
   }
 
   /**
-   * Where this client is in the torus.
+   * Requests this client's place in the torus.
    *
-   * @returns {Promise<{row: number, column: number, rows: number, columns: number}|null>} null when
-   *     there is no answer
+   * @returns {Promise<{row: number, column: number, rows: number, columns: number}|null>} null
+   *     without an answer
    */
   async place() {
     const { id } = this;
@@ -241,10 +241,10 @@ export class Client {
   }
 
   /**
-   * The live counts of this client's server: in a world the answer's `world` has what is true of all of them. Before it
-   * has a place: of any server.
+   * Requests the live counts of the server that has this client's place; of any server while there is no place. In a
+   * world the answer's `world` describes all its servers.
    *
-   * @returns {Promise<Record<string, any>|null>} null when there is no answer
+   * @returns {Promise<Record<string, any>|null>} null without an answer
    */
   async status() {
     const answer = await this.#look(this.id ? `status/${this.id}` : 'status');
@@ -253,7 +253,7 @@ export class Client {
     return answer.json;
   }
 
-  /** A look at something beside the loop, which hears what it tells about the network. */
+  /** Sends a GET beside the loop. The loop learns from its outcome whether there is contact. */
   async #look(path) {
     const { id } = this;
     const { run } = this.#loop;
@@ -271,7 +271,7 @@ export class Client {
   }
 
   /**
-   * A number for a throw to come. Only needed by a program that keeps it before the throw is sent.
+   * Returns a number for a later throw. Only for a program that stores it before the throw is sent.
    *
    * @returns {Ticket}
    */
@@ -285,11 +285,11 @@ export class Client {
    * @param {Edge} edge
    * @param {object|string} sprite an object, or its JSON
    * @param {object} [options]
-   * @param {number} [options.patience] ms to go on trying while the server says it is busy, or
-   *     while there is no contact; 0 to be told at once
-   * @param {Ticket} [options.ticket] of an earlier outcome, to throw the same sprite again
+   * @param {number} [options.patience] ms to go on trying while the server is busy, or while
+   *     there is no contact; 0: the outcome comes at once
+   * @param {Ticket} [options.ticket] of an earlier outcome, to repeat this throw
    * @returns {Promise<Outcome>}
-   * @throws {TypeError} on an edge that isn't one, and on what JSON has not
+   * @throws {TypeError} for an unknown edge, and for a value that JSON does not have
    */
   async throw(edge, sprite, options) {
     const { patience = 5000, ticket = this.ticket() } = options ?? {};
@@ -326,7 +326,7 @@ export class Client {
       const most = requestTimeout + Math.floor(body.length / throwSpeed);
       return await this.#requests.ask(place.url(path, { transient: true }), init, most);
     } catch (error) {
-      // Some networks let only the main port through: from here on it will do.
+      // Some networks let only the main port through: it is used from here on.
       if (transient && place.transient === transient) place.transient = undefined;
       throw error;
     }

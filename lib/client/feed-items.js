@@ -1,17 +1,17 @@
 import { isObject } from './answers.js';
 
-/** What an answer to POST /feeds, or to GET /feed/{key}, says. It may be anything: a proxy may have written it. */
+/** Reads answers to POST /feeds and GET /feed/{key}. An answer may be anything: a proxy may have written it. */
 
 const KEY = /^[A-Za-z0-9._~/-]{1,200}$/;
 const CURSOR = /^[A-Za-z0-9-]{1,40}$/;
-/** The cursor of a client without a value: the server answers when there is one. */
+/** The cursor of a client without a value: the server answers as soon as there is a value. */
 export const NO_CURSOR = 'none';
 const ORDERED = /^(.*)-([1-9][0-9]*)$/;
 const PROBLEM = /^[a-z-]{1,40}$/;
 
 /**
- * What there is of one feed: a value, a patch to the one of `from`, a log's items behind `from`, a problem's name, or
- * nothing new.
+ * The part of an answer for one feed: a value, a patch to the value at `from`, a log's items behind `from`, a problem's
+ * name, or nothing new.
  *
  * @typedef {object} Item
  * @property {string} feed the key
@@ -26,7 +26,7 @@ const PROBLEM = /^[a-z-]{1,40}$/;
 
 /**
  * @param {unknown} key
- * @returns {boolean} whether a feed may have it: no segment empty, none that is "." or ".."
+ * @returns {boolean} whether it is valid: no segment is empty, "." or ".."
  */
 export function isKey(key) {
   if (typeof key !== 'string' || !KEY.test(key)) return false;
@@ -35,17 +35,17 @@ export function isKey(key) {
 
 /**
  * @param {unknown} cursor
- * @returns {boolean} whether a server may have said it
+ * @returns {boolean} whether it is valid
  */
 export const isCursor = (cursor) => typeof cursor === 'string' && CURSOR.test(cursor);
 
 /**
- * Cursors are the server's, but for this: of two that are the same up to the last hyphen the one with the larger number
- * behind it is the newer. Others have no order.
+ * Compares cursors. Clients know only this about them: of two cursors that are equal up to the last hyphen, the one
+ * with the larger number behind it is newer. Others have no order.
  *
  * @param {string} cursor
  * @param {string} other
- * @returns {boolean} whether a value with the one is older than one with the other
+ * @returns {boolean} whether `cursor` is older than `other`
  */
 export function isOlder(cursor, other) {
   const one = ORDERED.exec(cursor);
@@ -66,24 +66,24 @@ function isItem(item) {
 
 /**
  * @param {any} json
- * @returns {Item[]|null} null for what is no answer
+ * @returns {Item[]|null} null for an invalid answer
  */
 export function readItems(json) {
   if (!isObject(json) || !Array.isArray(json.items)) return null;
   return json.items.every(isItem) ? json.items : null;
 }
 
-/** Problems of the feed, not of the request. */
+/** Problems of a feed, not of the request. */
 const OF_THE_FEED = new Set(['unknown-feed', 'upstream-failed', 'grant-required']);
 
 /**
- * The same of an answer to GET /feed/{key}.
+ * Reads an answer to GET /feed/{key}.
  *
  * @param {string} key
  * @param {number} status
  * @param {any} json
- * @param {string|undefined} problem the name of the one that the answer is
- * @returns {Item[]|null} null for what is no answer
+ * @param {string|undefined} problem the name of the answer's problem
+ * @returns {Item[]|null} null for an invalid answer
  */
 export function readItem(key, status, json, problem) {
   if (OF_THE_FEED.has(problem ?? '')) return [{ feed: key, problem }];
@@ -92,6 +92,6 @@ export function readItem(key, status, json, problem) {
 
 /**
  * @param {any} json of an answer
- * @returns {string|undefined} what the next request carries, where it asks for the same
+ * @returns {string|undefined} the `turn` for the next request, if that asks for the same
  */
 export const turnOf = ({ turn }) => (isCursor(turn) ? turn : undefined);

@@ -7,22 +7,22 @@ import { askBy } from './grant.js';
  * @typedef {'idle'|'asking'|'online'|'offline'} FeedsState
  */
 
-/** Needs no preflight. */
+/** A type that needs no preflight. */
 const TEXT = { 'content-type': 'text/plain;charset=UTF-8' };
 
-/** Pings in a row that a cache may answer at once: of the turns that it has kept there are few. */
+/** Most pings in a row that count as answered by a cache: it has kept the pings of few turns. */
 const TURNS_AT_ONCE = 8;
 
-/** Characters of an address that every cache takes; what is longer is asked for by POST. */
+/** Longest address that every cache accepts, in characters; a longer request goes as a POST. */
 const ADDRESS_MOST = 4000;
 
-/** What an answer says of the feeds; `key`: of the one asked for alone. */
+/** Reads the items of an answer; `key`: the feed, if it was requested alone. */
 function itemsOf({ status, json }, key) {
   if (key !== undefined) return readItem(key, status, json, problemOf({ status, json }));
   return status === 200 ? readItems(json) : null;
 }
 
-/** One poll after the other for all feeds that are watched, as long as there are any. */
+/** The loop of polls for all watched feeds, which runs while there are any. */
 export class FeedLoop {
   #url;
   #table;
@@ -32,28 +32,28 @@ export class FeedLoop {
   #onState;
   #grant;
 
-  #run = 0; // counts starts and stops: what an older run still hears is not for it
+  #run = 0; // counts starts and stops: answers for an older run are ignored
   #failures = 0; // in a row
   #doubt = false; // whether there is contact
-  #holdRefused = Infinity; // seconds the server does not grant
-  #openAt = -Infinity; // not before: the server has asked for a pause
-  #poll = null; // {since, controller, again} of the request under way; since Infinity: it waits for its grant
+  #holdRefused = Infinity; // shortest hold that the server has refused, in seconds
+  #openAt = -Infinity; // end of a pause that the server has asked for
+  #poll = null; // {since, controller, again} of the current poll; `since` is Infinity while a grant is awaited
 
-  #cached; // feeds are asked for so that a cache can answer
-  #direct = false; // the next poll goes past the cache: what that has is old
-  /** @type {{path: string, turn: string|undefined}} of the last poll, its query without a turn */
+  #cached; // whether polls have addresses for a cache
+  #direct = false; // the next poll bypasses the cache, which is stale
+  /** @type {{path: string, turn: string|undefined}} of the last poll; `path` is without the turn */
   #last = { path: '', turn: undefined };
-  #turns = 0; // pings in a row that a cache had
+  #turns = 0; // pings in a row that came from a cache
 
   /** @type {FeedsState} */
   state = 'idle';
-  /** @type {string|undefined} why it is in this state, where there is something to say */
+  /** @type {string|undefined} the reason for this state, if it has one */
   why;
 
   /**
    * @param {object} parts
    * @param {string} parts.url of POST /feeds
-   * @param {boolean} parts.cached behind a cache, which no grant passes
+   * @param {boolean} parts.cached there is a cache before the server; with a grant it is bypassed
    * @param {import('./feed-table.js').FeedTable} parts.table
    * @param {import('./requests.js').Requests} parts.requests
    * @param {import('./waits.js').Waits} parts.waits
@@ -72,15 +72,15 @@ export class FeedLoop {
     this.#onState = onState;
   }
 
-  /** More is watched than before, or less. */
+  /** Starts, stops or repeats the poll after a change of the watched feeds. */
   changed() {
     if (this.#table.size === 0) return this.#stop();
     if (this.state === 'idle') return this.#start();
-    if (this.state !== 'offline') this.#waits.endNap(); // A wait after a failure is for all feeds.
+    if (this.state !== 'offline') this.#waits.endNap(); // A wait after a failure holds for all feeds.
     return this.#askAgain();
   }
 
-  /** Tries now, and doubts what it can't be sure of. See `Feeds.wake`. */
+  /** Tries now. A poll that may hang on a dead connection is repeated. See `Feeds.wake`. */
   wake() {
     this.#table.hurry();
     this.#doubt = true;
@@ -94,7 +94,7 @@ export class FeedLoop {
     this.#failures = 0;
     this.#doubt = true;
     this.#become('asking');
-    await undefined; // What is watched in the same breath is asked for in one poll.
+    await undefined; // Feeds that the program watches in the same turn share one poll.
     while (run === this.#run) {
       const wait = await this.#step(run);
       if (run === this.#run && wait?.ms > 0) await this.#waits.doze(wait);
@@ -140,8 +140,8 @@ export class FeedLoop {
     const took = this.#waits.now() - poll.since;
     const isLong = took >= this.#limits.long;
     if (isLong) {
-      this.#failures = 0; // The network did let it park,
-      this.#grant?.accepted(); // and the server.
+      this.#failures = 0; // The network has let the poll park,
+      this.#grant?.accepted(); // and the server has, too.
     }
     const wasCut = isLong && this.#waits.endLongPoll(answer, took);
     const items = itemsOf(answer, address.key);
@@ -168,19 +168,19 @@ export class FeedLoop {
       this.#turns = 0;
       return undefined;
     }
-    // A cache has kept this ping: the next address is another.
+    // This ping came from a cache. With its turn, the next poll has another address.
     if (given !== undefined && given !== address.turn && (this.#turns += 1) <= TURNS_AT_ONCE) {
       return undefined;
     }
-    // An empty answer should have taken its hold. Whatever sends these must not be hammered.
+    // An empty answer should take as long as its hold. A server that answers sooner must not be hammered.
     this.#failures += 1;
     return { ms: this.#waits.backoff(this.#failures) };
   }
 
   /**
    * @param {{hold?: number, feeds: Record<string, string>}} body
-   * @returns {{path: string, key?: string, turn?: string}} where a cache is to be asked, the same address for the same
-   *     request, else none; `key`: of a feed that is asked for alone
+   * @returns {{path: string, key?: string, turn?: string}} `path`: an address for a cache, the same for equal requests;
+   *     empty: bypass the cache. `key`: of a feed that is requested alone
    */
   #addressOf({ hold, feeds }) {
     const entries = Object.entries(feeds).sort();
@@ -195,7 +195,7 @@ export class FeedLoop {
     return { path, key: isOne ? key : undefined, turn };
   }
 
-  /** The poll itself. */
+  /** Sends the poll. */
   #ask(body, poll, { path, turn }) {
     const slack = (body.hold ?? this.#limits.holdUnknown) * 1250 + this.#limits.pollSlack;
     const send = (url, init) => {
@@ -211,8 +211,8 @@ export class FeedLoop {
   }
 
   /**
-   * @param {number} next ms until a feed is due that is not asked for now; Infinity: there is none
-   * @returns {number|undefined} seconds to ask for; undefined: let the server choose
+   * @param {number} next ms until the next feed is due that this poll leaves out; Infinity: there is none
+   * @returns {number|undefined} the hold in seconds; undefined: the server chooses
    */
   #holdUntil(next) {
     const { holdLeast, feedHold } = this.#limits;
@@ -221,17 +221,17 @@ export class FeedLoop {
     return hold < this.#holdRefused ? hold : undefined;
   }
 
-  /** No answer, or none that can be used. @returns {import('./waits.js').Wait} */
+  /** Handles a poll without a usable answer. @returns {import('./waits.js').Wait} */
   #failed({ failure, status, json, retryAfter }, hold, wasCut) {
     const why = failure ?? problemOf({ status, json }) ?? 'garbage';
     this.#failures += 1;
     const wait = this.#waits.after(this.#failures, retryAfter);
     if (why === 'bad-hold' && hold !== undefined) {
-      this.#holdRefused = hold; // It has answered at once: there is contact.
+      this.#holdRefused = hold; // The server has answered: there is contact.
       return wait;
     }
     if (why === 'bad-cursor') this.#table.forgetCursors();
-    // What cuts off a poll that was parked for long need not have lost contact.
+    // A long poll that was cut off is no proof of lost contact.
     if (!wasCut || this.state !== 'online' || this.#doubt) this.#become('offline', why);
     this.#doubt = true;
     if (wait.asked) this.#openAt = this.#waits.now() + wait.ms;

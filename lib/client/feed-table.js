@@ -3,41 +3,41 @@ import { NO_CURSOR, isCursor, isOlder } from './feed-items.js';
 import { ValueError, applyPatch, freeze } from './patch.js';
 
 /**
- * What goes with a value, or stands for one.
+ * Describes a new value, or why there is none.
  *
  * @typedef {object} Change
  * @property {string} key
  * @property {string} [cursor] of the value
- * @property {any[]} [patch] what led here from the value before (RFC 6902: add, remove, replace);
- *     not there when the value came whole
- * @property {string} [problem] the name of why there is no value now; the feed is asked for again
+ * @property {any[]} [patch] the changes since the value before (RFC 6902: add, remove, replace);
+ *     missing when the value came whole
+ * @property {string} [problem] its name, when there is no value now; the client keeps asking for the feed
  *
  * @typedef {(value: any, change: Change) => unknown} OnChange
  *
- * What goes with items of a log, or stands for some.
+ * Describes new items of a log, or why there are none.
  *
  * @typedef {object} News
  * @property {string} key
  * @property {string} [cursor] of the last item
  * @property {boolean} [gap] true: items before these are gone, and some of these may have come before
- * @property {string} [problem] the name of why there are no items now; the log is asked for again
+ * @property {string} [problem] its name, when there are no items now; the client keeps asking for the log
  *
  * @typedef {(items: any[], news: News) => unknown} OnItems
  *
- * @typedef {object} Entry one feed that is watched
- * @property {string} cursor NO_CURSOR without a value, or where the whole is to be asked for
- * @property {string} newest the cursor of the value told last
+ * @typedef {object} Entry a watched feed
+ * @property {string} cursor of the held value; NO_CURSOR without one, or to request the whole value
+ * @property {string} newest the cursor of the value reported last
  * @property {string|undefined} ended the cursor held when the feed ended last
  * @property {any} value
- * @property {boolean} isLog items are told, and no value
- * @property {boolean} gap of a log: its cursor was forgotten
- * @property {string|undefined} problem as it was told
+ * @property {boolean} isLog its items are reported, not a value
+ * @property {boolean} gap of a log: its cursor was forgotten, so the next items come with a gap
+ * @property {string|undefined} problem reported last, until it ends
  * @property {number} misses problems in a row
- * @property {number} due not to be asked for before
+ * @property {number} due time before which the feed is left out of polls
  * @property {Set<Function>} watches each OnChange, or OnItems
  */
 
-/** The feeds that are watched, and what is held of each. */
+/** The watched feeds, with the value and cursor of each. */
 export class FeedTable {
   /** @type {Map<string, Entry>} */
   #entries = new Map();
@@ -48,7 +48,7 @@ export class FeedTable {
     this.#waits = waits;
   }
 
-  /** @returns {number} how many feeds are watched */
+  /** @returns {number} number of watched feeds */
   get size() {
     return this.#entries.size;
   }
@@ -63,8 +63,8 @@ export class FeedTable {
 
   /**
    * @param {string} key isKey
-   * @param {OnChange|OnItems} onChange not yet one of this feed's
-   * @param {{cursor: string, value?: any, isLog?: boolean}} start what is held, where the feed is a new one
+   * @param {OnChange|OnItems} onChange not yet a callback of this feed
+   * @param {{cursor: string, value?: any, isLog?: boolean}} start initial state, if the feed is a new one
    * @returns {Entry}
    */
   add(key, onChange, { cursor, value, isLog = false }) {
@@ -94,7 +94,7 @@ export class FeedTable {
     if (entry?.watches.size === 0) this.#entries.delete(key);
   }
 
-  /** No feed is watched any more. */
+  /** Removes all feeds. */
   clear() {
     for (const { watches } of this.#entries.values()) watches.clear();
     this.#entries.clear();
@@ -102,14 +102,14 @@ export class FeedTable {
 
   /**
    * @param {import('./feed-items.js').Item} item
-   * @returns {boolean} whether it is older than what is held
+   * @returns {boolean} whether it is older than the value reported last
    */
   isOlder({ feed, cursor }) {
     const entry = this.#entries.get(feed);
     return entry !== undefined && cursor !== undefined && isOlder(cursor, entry.newest);
   }
 
-  /** Asks for every value whole, and at once. */
+  /** Forgets all cursors: every value is requested whole. */
   forgetCursors() {
     for (const entry of this.#entries.values()) {
       if (entry.cursor !== NO_CURSOR) entry.gap = entry.isLog;
@@ -117,14 +117,14 @@ export class FeedTable {
     }
   }
 
-  /** Feeds with a problem need not wait any longer. */
+  /** Ends the waits of feeds with a problem. */
   hurry() {
     for (const entry of this.#entries.values()) entry.due = -Infinity;
   }
 
   /**
-   * @returns {{feeds: Record<string, string>, count: number, next: number}} what to ask for now, with
-   *     the cursors held; and when the next of the others is due, Infinity where there is none
+   * @returns {{feeds: Record<string, string>, count: number, next: number}} the feeds to request now, with
+   *     their cursors; `next`: when the next of the other feeds is due, Infinity where there is none
    */
   nextPoll() {
     const now = this.#waits.now();
@@ -139,17 +139,17 @@ export class FeedTable {
   }
 
   /**
-   * Takes an answer, and tells the program what is new.
+   * Reads an answer, and reports news to the program.
    *
    * @param {import('./feed-items.js').Item[]} items
-   * @param {Record<string, string>} asked the cursors it was asked with
-   * @returns {boolean} whether there was anything in it
+   * @param {Record<string, string>} asked the cursors of the request
+   * @returns {boolean} whether there was any news
    */
   take(items, asked) {
     let taught = false;
     for (const item of items) {
       const entry = this.#entries.get(item.feed);
-      // An answer is to what was asked: another cursor's leads elsewhere.
+      // An item builds on the requested cursor. It is ignored if the entry has another one by now.
       if (!entry || !Object.hasOwn(asked, item.feed) || askedOf(entry) !== asked[item.feed])
         continue;
       const problem = item.problem ?? otherKind(entry, item);
@@ -164,7 +164,8 @@ export class FeedTable {
     entry.misses += 1;
     const { cursor, ended } = entry;
     const ends = problem === 'unknown-feed' && cursor !== NO_CURSOR;
-    // At the server a poll without a cursor waits for the next life; a cache may have the last one.
+    // At the server a poll without a cursor waits for the next publication, so no wait is needed before it. But a cache
+    // may still have the deleted value: when that ends again, the poll waits.
     const isFirst = ends && cursor !== ended;
     entry.due = isFirst ? -Infinity : this.#waits.now() + this.#waits.backoff(entry.misses);
     if (ends) Object.assign(entry, { ended: cursor, cursor: NO_CURSOR, value: undefined });
@@ -173,7 +174,7 @@ export class FeedTable {
     tell(entry, nothingOf(entry), { key, problem });
   }
 
-  /** @returns {boolean} whether it has a value now that it had not before */
+  /** @returns {boolean} whether a value, or the end of a problem, was reported */
   #takeNews(entry, item) {
     entry.misses = 0;
     const { feed: key, cursor, patch } = item;
@@ -185,7 +186,7 @@ export class FeedTable {
       value = isWhole ? freeze(item.value) : patched(entry, item);
     } catch (error) {
       if (!(error instanceof ValueError)) throw error;
-      entry.cursor = NO_CURSOR; // The whole value is asked for.
+      entry.cursor = NO_CURSOR; // The whole value is requested.
       return false;
     }
     const isNews = entry.cursor !== cursor || entry.problem !== undefined;
@@ -194,9 +195,9 @@ export class FeedTable {
     return isNews;
   }
 
-  /** @returns {boolean} whether there are any */
+  /** @returns {boolean} whether items were reported */
   #takeItems(entry, { feed: key, cursor, items, gap }) {
-    // A cache may say the same again.
+    // A cache may repeat an answer.
     if (items.length === 0 || cursor === entry.cursor) return false;
     const hasGap = gap === true || entry.gap;
     Object.assign(entry, { cursor, newest: cursor, problem: undefined, gap: false });
@@ -204,7 +205,7 @@ export class FeedTable {
     return true;
   }
 
-  /** Nothing new. @returns {boolean} whether that ends a problem */
+  /** Handles an item without news. @returns {boolean} whether it ends a problem */
   #takeNothing(entry, key, cursor) {
     const isHeld = cursor !== NO_CURSOR && cursor === entry.cursor;
     if (entry.problem === undefined || !isHeld) return false;
@@ -214,21 +215,21 @@ export class FeedTable {
   }
 }
 
-/** The cursor to ask with; a value under a problem is asked for whole, to be told when that ends. */
+/** Returns the cursor for a request. With a problem the whole value is requested, for a report at the problem's end. */
 const askedOf = ({ cursor, problem, isLog }) =>
   problem === undefined || isLog || cursor === NO_CURSOR ? cursor : '';
 
-/** What stands for a value, or for items, where there is none. */
+/** Returns the argument of a callback without a value, or without items. */
 const nothingOf = ({ isLog }) => (isLog ? [] : undefined);
 
-/** A log is followed, and a value watched. */
+/** Returns the problem of a log that is watched, and of a value that is followed. */
 function otherKind({ isLog }, item) {
   const isOther = isLog ? Object.hasOwn(item, 'value') || item.patch : item.items;
   return isOther ? 'other-kind' : undefined;
 }
 
 /**
- * @param {unknown} kept what an earlier program held; what is none is not taken
+ * @param {unknown} kept as an earlier run stored it; an invalid one is ignored
  * @returns {{cursor: string, value?: any}}
  */
 export function readKept(kept) {
@@ -250,7 +251,7 @@ function patched(entry, { from, patch }) {
   return applyPatch(entry.value, patch);
 }
 
-/** Tells all watchers of a feed. */
+/** Reports to all watchers of a feed. */
 function tell(entry, value, change) {
   for (const watch of [...entry.watches])
     if (entry.watches.has(watch)) callBack(watch, value, change);

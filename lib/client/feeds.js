@@ -8,7 +8,7 @@ import { Requests, globalTimers, serverOf } from './requests.js';
 import { Waits } from './waits.js';
 
 /**
- * Watching feeds: the documents of an application, each under its key. No DOM and no dependency.
+ * Watches feeds: the documents of an application, each under its key. No DOM and no dependency.
  *
  *     import { Feeds } from 'sprites-server/client';
  *
@@ -17,13 +17,13 @@ import { Waits } from './waits.js';
  *     // …
  *     scores.close();
  *
- * README.md beside this file says how it behaves, and test/vectors/feeds.json holds it to that.
+ * README.md beside this file describes its behavior, and test/vectors/feeds.json tests it.
  *
  *     Feeds ─▶ FeedLoop   one poll for all ─▶ Requests ─▶ fetch
- *       └────▶ FeedTable  what is held of each feed, patches applied ─▶ onChange
+ *       └────▶ FeedTable  value and cursor of each feed, patches applied ─▶ onChange
  *
- * Rejected: an event stream. It takes a connection for each feed of the six that a browser has, and
- * what a proxy keeps back it keeps back for good.
+ * Rejected: an event stream. It takes one of a browser's six connections for each feed, and an event
+ * that a proxy buffers may never arrive.
  */
 
 /**
@@ -33,36 +33,36 @@ import { Waits } from './waits.js';
  * @typedef {import('./feed-table.js').OnItems} OnItems
  * @typedef {import('./feed-loop.js').FeedsState} FeedsState
  *
- * @typedef {object} Kept what a program may keep of a feed, to go on with in another run: plain JSON
+ * @typedef {object} Kept state of a feed that a program may store for another run: plain JSON
  * @property {string} cursor
  * @property {any} value
  *
  * @typedef {object} Watch
  * @property {string} key
- * @property {Kept|null} held the newest value and its cursor; null as long as there is none
- * @property {() => void} close ends it: `onChange` is not called any more
+ * @property {Kept|null} held the newest value and its cursor; null while there is none
+ * @property {() => void} close ends the watch: `onChange` is not called any more
  *
  * @typedef {object} Follow
  * @property {string} key
- * @property {string|null} cursor of the last item that was told, to go on behind it in another run; null: there is none
+ * @property {string|null} cursor of the last reported item, to go on behind it in another run; null: there is none
  * @property {() => void} close ends it: `onItems` is not called any more
  */
 
-/** All feeds of one server that a program watches, by one poll at a time. */
+/** All watched feeds of one server, by one poll at a time. */
 export class Feeds {
   #limits;
   #waits;
   #table;
   #loop;
-  #refused = new Set(); // watches that are still to be told so
+  #refused = new Set(); // callbacks of refused watches that do not know it yet
 
   /**
    * @param {object} options
    * @param {string} options.base the server's URL, such as `http://127.0.0.1:8080`
-   * @param {boolean} [options.cached] there is a cache before the server (its `--feed-cache`): feeds are asked
-   *     for so that the cache can answer
-   * @param {() => string | undefined | Promise<string | undefined>} [options.grant] gives the grant to send; called again
-   *     before that ends, and when the server refuses it
+   * @param {boolean} [options.cached] there is a cache before the server (its `--feed-cache`): requests are
+   *     such that the cache can answer
+   * @param {() => string | undefined | Promise<string | undefined>} [options.grant] returns the grant to send; called
+   *     again before the grant expires, and when the server refuses it
    * @param {(state: FeedsState, about: {why?: string}) => void} [options.onState] called on every
    *     change; `why` is a problem's name, `network`, `garbage`, `slow`, or `no-grant` where `grant` has failed
    * @param {(url: string, init: RequestInit) => Promise<Response>} [options.fetch]
@@ -97,32 +97,33 @@ export class Feeds {
     return this.#loop.state;
   }
 
-  /** @returns {string|undefined} why it is in this state, where there is something to say */
+  /** @returns {string|undefined} the reason for this state, if it has one */
   get why() {
     return this.#loop.why;
   }
 
   /**
-   * The wait until the client tries again.
+   * The wait until the client's next try.
    *
-   * @returns {{ms: number, asked: boolean}|null} `asked`: the server has asked for it, and `wake`
-   *     does not end it. Null where the client does not wait
+   * @returns {{ms: number, asked: boolean}|null} `asked`: the server has asked for the wait, and
+   *     `wake` does not end it. Null while the client does not wait
    */
   get nextTry() {
     return this.#waits.nextTry;
   }
 
   /**
-   * Watches a feed; one that is not yet published as well: its first value comes as any other.
+   * Watches a feed. The feed need not be published yet: its first value comes as any other.
    *
    * @param {string} key of the feed
    * @param {OnChange} onChange called with each new value, which is frozen, since the next patch
-   *     builds on it; and with undefined and a `problem` where there is no value: the server's word
-   *     (`unknown-feed`, `upstream-failed` …), or `bad-key` or `too-many-keys` (32 for one `Feeds`)
-   *     of the client's own, which end the watch. What it throws is reported as an uncaught error
+   *     builds on it; called with undefined and a `problem` where there is no value. The server's
+   *     problems are `unknown-feed`, `upstream-failed` and others. The client's own, `bad-key`,
+   *     `other-kind` (a log that this `Feeds` follows) and `too-many-keys` (32 for one `Feeds`), end
+   *     the watch. An error in the callback is reported as an uncaught error
    * @param {object} [options]
-   * @param {Kept|unknown} [options.kept] what an earlier run held, to hear only of what is newer;
-   *     its value is frozen. What is none is not taken
+   * @param {Kept|unknown} [options.kept] state from an earlier run, so that only newer values are
+   *     reported; its value gets frozen. An invalid one is ignored
    * @returns {Watch}
    */
   watch(key, onChange, options) {
@@ -139,14 +140,14 @@ export class Feeds {
   }
 
   /**
-   * Follows a log, one that is not yet published as well.
+   * Follows a log. The log need not be published yet.
    *
    * @param {string} key of the log
-   * @param {OnItems} onItems called with the next items, each once and in order: first with all that the log keeps, or
-   *     those behind `after`. `gap`: items before these are gone. With no items and a `problem` as in `watch`;
-   *     `other-kind` where the feed has a value, and, which ends it, where this `Feeds` has the key already
+   * @param {OnItems} onItems called with the next items, each once and in order: first with all items of the log, or
+   *     those behind `after`. `gap`: items before these are gone. Called with no items and a `problem` as in `watch`;
+   *     with `other-kind` where the feed has a value, and where this `Feeds` has the key already, which ends it
    * @param {object} [options]
-   * @param {string} [options.after] the `cursor` of an earlier run. What is none is not taken
+   * @param {string} [options.after] the `cursor` of an earlier run. An invalid one is ignored
    * @returns {Follow}
    */
   follow(key, onItems, options) {
@@ -162,12 +163,12 @@ export class Feeds {
     };
   }
 
-  /** Watches or follows. @returns {{find: () => object | undefined, close: () => void}} `find`: what is held */
+  /** Watches or follows. @returns {{find: () => object | undefined, close: () => void}} `find` returns the entry */
   #begin(key, onChange, start) {
     const table = this.#table;
     const refused = this.#refused;
     let isTold = false;
-    // A function of its own: the same one may watch twice.
+    // A new function, since the program may use the same callback twice.
     const told = (value, change) => {
       isTold = true;
       return onChange(value, change);
@@ -198,7 +199,7 @@ export class Feeds {
     return watch;
   }
 
-  /** @returns {string|undefined} why a key can't be watched, or followed: the items of a log are not kept */
+  /** @returns {string|undefined} why a key is refused. A log has one follower: its items are not kept */
   #refusal(key, isLog) {
     if (!isKey(key)) return 'bad-key';
     const entry = this.#table.find(key);
@@ -208,15 +209,15 @@ export class Feeds {
   }
 
   /**
-   * Something happened that makes trying now worthwhile: the machine woke up, the network came
-   * back, the page is looked at again. Ends a wait the client chose itself (not one the server
-   * asked for), and asks again where a parked poll may hang on a dead connection.
+   * Tries now, because the machine woke up, the network came back, or the page is visible again. Ends
+   * a wait that the client chose itself (not one that the server asked for), and polls again where a
+   * parked poll may hang on a dead connection.
    */
   wake() {
     if (this.#table.size > 0) this.#loop.wake();
   }
 
-  /** Ends every watch. A later `watch` begins anew. */
+  /** Ends every watch. A later `watch` starts again. */
   close() {
     this.#refused.clear();
     this.#table.clear();
@@ -224,7 +225,7 @@ export class Feeds {
   }
 }
 
-/** A second watch of a feed hears what the first has heard. */
+/** Reports the held value, or the problem, to a second watch of a feed. */
 function tellWhatIsHeld(entry, key, told) {
   if (!entry.watches.has(told)) return;
   const { cursor, value, problem } = entry;

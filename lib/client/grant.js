@@ -1,24 +1,24 @@
 import { ignoreFailure } from './requests.js';
 
 /**
- * The grant of a client: what it sends where feeds are private, or joining is. The application gives it; this asks for a new
- * one in time, and when the server refuses the one there is.
+ * The grant of a client, sent where feeds or joining are private. The application provides it. The client asks for a
+ * new one before the grant expires, and when the server refuses it.
  */
 
-/** Ms before its end from which on a grant is replaced; of one that lasts shorter, a quarter of its life. */
+/** Time before its end at which a grant is replaced, in ms; at most a quarter of its remaining life. */
 const AHEAD = 30_000;
 
-/** The problems after which a new one may help. */
+/** Problems after which a new grant may help. */
 const ENDED = ['grant-expired', 'bad-grant'];
 
-/** The end of a JWT, ms since 1970; Infinity where it does not say. */
+/** Returns the end of a JWT, in ms since 1970; Infinity without a readable one. */
 function endOf(token) {
   try {
     const [, claims] = token.split('.');
     const { exp } = JSON.parse(atob(claims.replaceAll('-', '+').replaceAll('_', '/')));
     return typeof exp === 'number' ? exp * 1000 : Infinity;
   } catch {
-    return Infinity; // The server says what it thinks of it.
+    return Infinity; // The server decides on its validity.
   }
 }
 
@@ -28,14 +28,14 @@ export class Grant {
   #renewAt = -Infinity;
   #held = false;
 
-  /** @param {() => string | undefined | Promise<string | undefined>} give the application's; undefined: it has none now */
+  /** @param {() => string | undefined | Promise<string | undefined>} give the application's; undefined: no grant now */
   constructor(give) {
     this.#give = give;
   }
 
   /**
    * @returns {Promise<Record<string, string>>} the headers to send
-   * @throws whatever the application does
+   * @throws an error of the application
    */
   async headers() {
     const now = Date.now();
@@ -50,16 +50,16 @@ export class Grant {
     return this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` };
   }
 
-  /** The server has taken it. */
+  /** Notes that the server has accepted the grant. */
   accepted() {
     this.#held = true;
   }
 
   /**
-   * The server has refused a request.
+   * Notes that the server has refused a request.
    *
    * @param {string} [problem]
-   * @returns {boolean} whether to ask again at once, with a new one: this one has been good before
+   * @returns {boolean} whether to repeat the request at once with a new grant: this one was good before
    */
   refused(problem) {
     if (!problem || !ENDED.includes(problem)) return false;
@@ -69,12 +69,12 @@ export class Grant {
 }
 
 /**
- * Asks with a grant, where there is one.
+ * Sends a request, with a grant if there is one.
  *
  * @param {Grant | null} grant
  * @param {(headers: Record<string, string>) => Promise<import('./answers.js').Answer>} ask
- * @returns {Promise<import('./answers.js').Answer & {failure?: string}>} its answer; with `failure` there is none: the reason
- *     of a Failure, or `no-grant` where the application fails
+ * @returns {Promise<import('./answers.js').Answer & {failure?: string}>} the answer; with `failure` there is none: the
+ *     reason of a Failure, or `no-grant` after an error of the application
  */
 export async function askBy(grant, ask) {
   let headers = {};

@@ -1,16 +1,16 @@
 /**
- * How large an image says it is, from its first bytes, before anything decodes it: twelve thousand
- * characters are enough for an image of gigabytes. No DOM.
+ * Reads the size of an image from its first bytes, before anything decodes it: twelve thousand
+ * characters are enough for an image that decodes to gigabytes. No DOM.
  */
 
-/** The longest side, in pixels, of an image that is decoded: of a sprite's picture, and of its photo. */
+/** Longest side of a sprite's picture that is decoded, and of its photo, in pixels. */
 export const LARGEST = 512;
 export const LARGEST_PHOTO = 2048;
 
 /**
  * @param {Uint8Array} bytes
  * @returns {{type: string, width: number, height: number}|null} null when it is no PNG, JPEG, WebP
- *     or GIF, or is cut off before it says
+ *     or GIF, or is cut off before its size
  */
 export function imageSize(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -24,7 +24,7 @@ export function imageSize(bytes) {
       return webpSize(bytes, view);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    // Cut off: the view ends before the image has said what it is.
+    // Cut off: the bytes end before the size.
   }
   return null;
 }
@@ -33,7 +33,7 @@ export function imageSize(bytes) {
  * @param {Uint8Array} bytes
  * @param {string} type
  * @param {number} [largest] pixels a side
- * @returns {boolean} whether they are an image of the type they claim, small enough to decode
+ * @returns {boolean} whether the bytes are an image of this type, small enough to decode
  */
 export function isSmallImage(bytes, type, largest = LARGEST) {
   const size = imageSize(bytes);
@@ -52,7 +52,7 @@ function starts(bytes, text, at = 0) {
   return true;
 }
 
-/** The screen, or the largest frame: a frame may reach beyond its screen. */
+/** Returns the size of the screen and all frames: a frame may reach beyond the screen. */
 function gifSize(bytes, view) {
   const number = (at) => view.getUint16(at, true);
   const size = { type: 'image/gif', width: number(6), height: number(8) };
@@ -73,16 +73,16 @@ function gifSize(bytes, view) {
       size.height = Math.max(size.height, number(at + 3) + number(at + 7));
       at = skipBlocks(at + 11 + table(view.getUint8(at + 9)));
     } else {
-      break; // 0x3b, the end, or what no decoder reads any further
+      break; // 0x3b, the end, or a byte at which every decoder stops
     }
   }
   return frames > 0 ? size : null;
 }
 
 /**
- * Walks the segments to the frame header. Only what may stand before one, and has a length, is walked
- * over. A marker without a length (00, 01, D0 to D8) is not: a decoder goes on right behind it, so
- * what looks like its length could hide the frame that the decoder finds. A file has no need of one.
+ * Walks the segments to the frame header. Only segments with a length that may stand before a frame
+ * are skipped. A marker without a length (00, 01, D0 to D8) is refused: a decoder goes on right behind
+ * it, so the bytes in place of a length could hide the frame that the decoder finds. No file needs one.
  */
 function jpegSize(view) {
   for (let at = 2; ;) {

@@ -2,8 +2,8 @@ import { problemOf } from './answers.js';
 import { ignoreFailure } from './requests.js';
 
 /**
- * Leaves the torus: throws that were sent get their answer, what was handed out is acked, and the
- * server is told. The loop has been halted, and its poll, if one is parked, not aborted.
+ * Leaves the torus: waits for the answers to sent throws, acks the sprites that were handed out, and
+ * tells the server. Before, the caller halts the loop, but does not abort its parked poll.
  *
  * @param {object} leaving
  * @param {import('./place.js').Place} leaving.place
@@ -26,9 +26,9 @@ export async function leave({ place, requests, waits, limits, throwsAreOver, pol
   return false;
 
   /**
-   * What is not acked flies on when its receiver leaves, and would be there twice. Of two polls
-   * the server answers the earlier one at once, and has taken its ack. One that ends without that
-   * is asked again.
+   * Acks the sprites that were handed out: a sprite that is not acked flies on when its receiver
+   * leaves, and would be there twice. Of two polls the server answers the earlier one at once, which
+   * proves that it has its ack. A poll without this answer is repeated.
    */
   async function proveAck(before) {
     const isOpen = () => place.ackTaken < place.ack;
@@ -48,7 +48,7 @@ export async function leave({ place, requests, waits, limits, throwsAreOver, pol
     for (const controller of asked) controller.abort();
   }
 
-  /** @returns {Promise<boolean>} whether the server has said `good`, or a clear no; if not, a wait is over */
+  /** @returns {Promise<boolean>} whether the server has answered with `good`, or refused; false after a wait */
   async function ask(url, method, good, before, controller) {
     let pause = limits.leaveRetry;
     try {

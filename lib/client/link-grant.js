@@ -1,8 +1,8 @@
-/** The grant in a page's own link. */
+/** The grant in a page's link. */
 
 const KEY = 'sprites.grant';
 
-/** What the tab keeps. */
+/** Returns the grant that the tab has stored. */
 function kept() {
   try {
     return sessionStorage.getItem(KEY) ?? undefined;
@@ -19,15 +19,18 @@ function keep(grant) {
   }
 }
 
-/** Without what a mail has put around the link: no header can have it, and the client would find no server. */
+/**
+ * Returns the grant in the address, without characters that a mail may have put around the link: no header can have
+ * these, so all requests would fail.
+ */
 const given = () =>
   new URLSearchParams(location.hash.slice(1)).get('grant')?.replace(/[^\w.-]/g, '');
 
 /**
- * Takes the grant from the page's link, `…#grant=TOKEN`: a browser sends a fragment to no server and in no Referer. The address no
- * longer shows it afterwards, and the tab keeps it, so that a reload has it.
+ * Moves the grant from the page's link, `…#grant=TOKEN`, into the tab's storage. A browser sends a fragment to no
+ * server and in no Referer. Afterwards the address does not show the grant, and a reload finds it in the storage.
  *
- * @returns {{grant?: () => string}} an option of `Client`, `Feeds` and `Player`; empty where no link gave one
+ * @returns {{grant?: () => string}} an option of `Client`, `Feeds` and `Player`; empty without a grant
  */
 export function grantOfLink() {
   const grant = given() || kept();
@@ -35,7 +38,7 @@ export function grantOfLink() {
     keep(grant);
     history.replaceState(history.state, '', location.pathname + location.search);
   }
-  // Another link, opened where this page is, changes the fragment alone.
+  // Another link, opened in this tab, changes only the fragment.
   addEventListener('hashchange', () => given() && location.reload());
   return grant ? { grant: () => grant } : {};
 }

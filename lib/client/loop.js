@@ -12,8 +12,8 @@ import { ignoreFailure } from './requests.js';
  */
 
 /**
- * What a client does all the time: one request after the other, a join, a poll or, in doubt
- * whether there is contact, a look at its place.
+ * The loop of a client, which sends one request after the other: a join, a poll or, in doubt about
+ * the contact, a proof of contact.
  */
 export class Loop {
   #place;
@@ -25,21 +25,21 @@ export class Loop {
 
   #failures = 0; // in a row
   #pollFailures = 0; // polls, in a row
-  #strayMisses = 0; // 404 in a row that no Sprites server wrote
-  #doubt = false; // ask for the place, before anything else
-  #pollAt = 0; // not before: the server has asked for a pause
+  #strayMisses = 0; // 404 in a row not from a Sprites server
+  #doubt = false; // whether a proof of contact comes first
+  #pollAt = 0; // end of a pause that the server has asked for
   /** The wait before the next request, after the place was lost. @type {Wait | undefined} */
   #rest;
-  #asks = null; // AbortController of the request under way
+  #asks = null; // AbortController of the current request
   #poll = null; // {since, again} of the parked poll
 
-  /** What joining is asked with. @type {import('./grant.js').Grant | null} */
+  /** The grant for joining. @type {import('./grant.js').Grant | null} */
   grant = null;
-  /** Counts starts and stops: what an older run still hears is not for it. */
+  /** Counts starts and stops: answers for an older run are ignored. */
   run = 0;
   /** @type {State} */
   state = 'left';
-  /** @type {string|undefined} why it is in this state, where there is something to say */
+  /** @type {string|undefined} the reason for this state, if it has one */
   why;
 
   /**
@@ -64,7 +64,7 @@ export class Loop {
     return this.#poll !== null;
   }
 
-  /** Goes on until `halt`. */
+  /** Runs until `halt`. */
   async start() {
     this.run += 1;
     const { run } = this;
@@ -80,14 +80,14 @@ export class Loop {
     }
   }
 
-  /** Ends it, and what it waits for. @param {{keepPoll?: boolean}} [options] a poll may go on */
+  /** Ends the loop, its wait and its request. @param {{keepPoll?: boolean}} [options] keepPoll: a poll goes on */
   halt({ keepPoll = false } = {}) {
     this.run += 1;
     this.#waits.nap?.end();
     if (!keepPoll || !this.#poll) this.#asks?.abort();
   }
 
-  /** Tries now, and doubts what it can't be sure of. See `Client.wake`. */
+  /** Tries now. A poll that may hang on a dead connection is repeated. See `Client.wake`. */
   wake() {
     if (!this.#waits.nap?.full) this.#doubt = this.#place.id !== null;
     this.#waits.endNap();
@@ -95,9 +95,10 @@ export class Loop {
   }
 
   /**
-   * The server no longer knows this place: join anew, after a wait. What was thrown from it is its business.
+   * Forgets a place that the server does not know, and joins again after a wait. Throws from the old place end by
+   * themselves.
    *
-   * @param {string|null} id the place it is said of
+   * @param {string|null} id of that place; any other is ignored
    * @param {string} why
    */
   forget(id, why) {
@@ -159,7 +160,7 @@ export class Loop {
     return undefined;
   }
 
-  /** Asks what is answered at once: is there contact, and is the place still this client's? */
+  /** Proves contact, and that the place is still this client's, by a request that is answered at once. */
   async #proveOnce(run) {
     const { id } = this.#place;
     const url = this.#place.url(`place/${id}`);
@@ -191,7 +192,7 @@ export class Loop {
 
     const took = this.#waits.now() - poll.since;
     if (took >= this.#limits.long) {
-      this.#failures = 0; // The network did let it park.
+      this.#failures = 0; // The network has let the poll park.
       this.#waits.endLongPoll(answer, took);
     }
     if (answer.failure) return this.#pollFailed(answer.failure);
@@ -202,7 +203,7 @@ export class Loop {
     return answer.status === 200 ? this.#polled(answer.json, took) : this.#pollRefused(answer);
   }
 
-  /** A poll was answered: hands out what is new. */
+  /** Hands out the new sprites of an answered poll. */
   #polled(json, took) {
     const entries = readEntries(json);
     if (!entries) return this.#pollFailed('garbage');
@@ -222,14 +223,14 @@ export class Loop {
     this.become('online');
     this.#pause(json.retry);
     if (!positive(json.retry) && this.#place.ack === before && took < this.#limits.quick) {
-      // An empty answer should have taken its hold. Whatever sends these must not be hammered.
+      // An empty answer should take as long as its hold. A server that answers sooner must not be hammered.
       return { ...this.#wait(), full };
     }
     this.#failures = 0;
     return undefined;
   }
 
-  /** @returns {boolean} whether the program had no room for all */
+  /** Hands out sprites. @returns {boolean} whether the program had no room for one */
   #handOut(entries) {
     const { run } = this;
     for (const { seq, from, sprite } of entries) {
@@ -250,7 +251,7 @@ export class Loop {
     this.#asks?.abort();
   }
 
-  /** A request that `wake` and `halt` may abort, its grant included. */
+  /** Sends a request that `wake` and `halt` can abort, also while its grant is awaited. */
   async #ask(url, method, most, grant = null) {
     const controller = new AbortController();
     this.#asks = controller;
@@ -265,12 +266,12 @@ export class Loop {
   #pollRefused(answer) {
     const problem = problemOf(answer);
     if (problem === 'bad-hold') {
-      this.#place.hold = Infinity; // The server was restarted with a shorter one.
+      this.#place.hold = Infinity; // The server was restarted with a shorter hold.
       return this.#wait();
     }
     if (problem === 'ack-ahead') {
-      // The server has an older memory than this client: sequence numbers would meet twice. What
-      // waits at the old place flies on when that is given up.
+      // The server has an older state than this client: sequence numbers would be used twice. The
+      // sprites in the old place's mailbox fly on when the client leaves it.
       this.#requests.ask(this.#place.leaveUrl, { method: 'POST' }).catch(ignoreFailure);
       this.forget(this.#place.id, problem);
       return undefined;
@@ -278,7 +279,7 @@ export class Loop {
     return this.#pollFailed(problem ?? 'garbage', answer.retryAfter);
   }
 
-  /** A failed poll is no proof that there is no contact; three of them are reason to doubt it. */
+  /** Handles a failed poll. It does not prove a loss of contact; `pollTrust` of them in a row count as one. */
   #pollFailed(why, retryAfter) {
     this.#pollFailures += 1;
     this.#doubt = true;
@@ -296,7 +297,7 @@ export class Loop {
     return this.#noContact(problemOf(answer) ?? 'garbage', answer.retryAfter);
   }
 
-  /** A 404. @returns {boolean} whether the place is gone; false as long as something else may have written it */
+  /** Handles a 404. @returns {boolean} whether the place is gone; false while another server may have answered */
   #missed(answer) {
     this.#strayMisses += 1;
     const stray = problemOf(answer) !== 'unknown-client';
@@ -305,13 +306,13 @@ export class Loop {
     return true;
   }
 
-  /** @returns {Wait} after one more failure */
+  /** Counts a failure. @returns {Wait} the wait after it */
   #wait(retryAfter) {
     this.#failures += 1;
     return this.#waits.after(this.#failures, retryAfter);
   }
 
-  /** `"retry"`: the next poll waits; proofs of contact go on. */
+  /** Delays the next poll by `"retry"`, but no proof of contact. */
   #pause(retry) {
     const ms = Math.min(positive(retry) ?? 0, this.#limits.pauseMost);
     if (ms > 0) this.#pollAt = this.#waits.now() + ms;

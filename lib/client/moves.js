@@ -2,12 +2,12 @@ import { problemOf } from './answers.js';
 import { Failure } from './requests.js';
 
 /**
- * The requests of a place, wherever that is: in a world of many servers another one than the program's may have it, and
- * says so by 421 `misdirected` with `Location`. Then this asks there, at once, and from then on.
+ * Requests of a place at any server of a world. If another server has the place, the asked one answers 421
+ * `misdirected` with `Location`. Then this request is repeated there at once, and later requests go there.
  *
- *     own server ──421──▶ the one it names ──no answer, or garbage──▶ own server
+ *     own server ──421──▶ the named server ──no answer, or garbage──▶ own server
  *
- * Only that far: after `movesMost` such answers in a row, with no other one between, the place counts as forgotten.
+ * After more than `movesMost` such answers in a row the place counts as forgotten.
  */
 export class Moves {
   #requests;
@@ -27,11 +27,11 @@ export class Moves {
   }
 
   /**
-   * As `Requests.ask`.
+   * Sends a request, as `Requests.ask`.
    *
    * @param {string} url
    * @param {RequestInit} init
-   * @param {number} [most] ms, for each server that is asked
+   * @param {number} [most] timeout in ms, for each server
    * @param {AbortController} [controller]
    * @returns {Promise<import('./answers.js').Answer>}
    * @throws {Failure}
@@ -44,10 +44,10 @@ export class Moves {
       const answer = await this.#askOnce(at, init, most, controller);
       const there = elsewhere(at, answer);
       if (answer.status < 400) this.#count = 0;
-      // The place may have been left or forgotten meanwhile.
+      // The client may have left or forgotten the place meanwhile.
       if (!there || id !== this.#place.id) return answer;
       moves += 1;
-      // Of requests that are sent on together one counts: the others say no more.
+      // Of requests that are redirected at the same time only one counts.
       if (away === this.#place.away) {
         this.#count += 1;
         this.#place.away = new URL('/', there);
@@ -76,13 +76,13 @@ export class Moves {
 /**
  * @param {string} asked
  * @param {import('./answers.js').Answer} answer
- * @returns {string|undefined} where the same is to be asked
+ * @returns {string|undefined} URL at which to repeat the request
  */
 function elsewhere(asked, answer) {
   if (answer.status !== 421 || problemOf(answer) !== 'misdirected') return undefined;
   if (!answer.location || !URL.canParse(answer.location)) return undefined;
   const [from, to] = [new URL(asked), new URL(answer.location)];
-  // A proxy may have taken something off the beginning of the path.
+  // A proxy may have removed a prefix of the path.
   const isSame = from.pathname.endsWith(to.pathname) && from.search === to.search;
   const isSafe = to.protocol === 'https:' || (to.protocol === 'http:' && from.protocol === 'http:');
   return isSame && isSafe && !to.username && !to.password ? to.href : undefined;

@@ -1,36 +1,36 @@
 /**
- * JSON Patch (RFC 6902) by JSON Pointer (RFC 6901), for the client and for the server: test/vectors/feeds.json
- * holds them and the C++ client to the same. A value is never changed. The way to what is new is copied, once in a
- * patch; all else is shared between the versions.
+ * JSON Patch (RFC 6902) with JSON Pointer (RFC 6901), for the client and for the server. test/vectors/feeds.json
+ * tests them and the C++ client. A value is never changed. The containers around a change are copied, once in a
+ * patch; all other parts are shared between the versions.
  *
- * A pointer leads to what a value has of its own and to nothing else: no member that objects inherit, no character of
- * a string, no element but by the number that JavaScript would write. Time is bounded by the sizes of the value and the
- * patch, of what `copy` copies (`room`), and SHIFTS.
+ * A pointer resolves only to own members of objects and to elements of arrays: not to inherited members, not to the
+ * characters of a string, and to an element only by its number as JavaScript writes it. Time is bounded by the sizes
+ * of the value and the patch, by the size of all copies (`room`), and by SHIFTS.
  *
- * Rejected: fast-json-patch. It reads what objects inherit, takes "/00" and "/4294967296" for the first element,
+ * Rejected: fast-json-patch. It reads inherited members, accepts "/00" and "/4294967296" for the first element,
  * refuses members named "__proto__", and copies the whole value for a `move`.
  */
 
-/** How deep a value may nest: an object or array in nothing is depth 1. */
+/** Deepest nesting of a value: the outermost object or array has depth 1. */
 export const DEPTH = 64;
 
-/** Elements that arrays may move along for those that come and go before them, in one patch: at worst a second. */
+/** Most elements of arrays that the insertions and removals of one patch may shift: at worst a second. */
 const SHIFTS = 2 ** 28;
 
-/** A value that no feed has, or a patch that is none. */
+/** An invalid value, or an invalid patch. */
 export class ValueError extends Error {}
 
 /** A patch that does not fit the value. */
 export class ConflictError extends ValueError {}
 
-/** A patch that copies more than there is room for. */
+/** A patch that copies more than `room`. */
 export class RoomError extends ValueError {}
 
 const isContainer = (value) => typeof value === 'object' && value !== null;
 
 /**
- * @param {unknown} value as JSON.parse gives it
- * @param {number} depth how many levels it may have
+ * @param {unknown} value as JSON.parse returns it
+ * @param {number} depth most levels
  * @throws {ValueError} when it nests deeper
  */
 export function checkDepth(value, depth) {
@@ -40,11 +40,11 @@ export function checkDepth(value, depth) {
 }
 
 /**
- * Freezes what isn't frozen yet, down to the last member.
+ * Freezes a value and all of its members.
  *
  * @template T
- * @param {T} value as JSON.parse gives it; what is frozen in it is frozen whole
- * @param {number} [depth] how many levels it may have
+ * @param {T} value as JSON.parse returns it; a frozen part must be frozen with all of its members
+ * @param {number} [depth] most levels
  * @returns {T}
  * @throws {ValueError} when it nests deeper
  */
@@ -56,7 +56,7 @@ export function freeze(value, depth = DEPTH) {
 }
 
 /**
- * Sets an object's own member, whatever it is called: assigning to "__proto__" would set the prototype instead.
+ * Sets an object's own member with any name: assigning to "__proto__" would set the prototype instead.
  *
  * @param {any} object
  * @param {string} name
@@ -72,9 +72,9 @@ export function setMember(object, name, value) {
 }
 
 /**
- * @param {any} a a value as JSON.parse gives it
- * @param {any} b another one, which nests at most DEPTH deep
- * @returns {boolean} whether they are the same value
+ * @param {any} a a value as JSON.parse returns it
+ * @param {any} b another value, which nests at most DEPTH deep
+ * @returns {boolean} whether they are equal
  */
 export function equal(a, b) {
   if (a === b) return true;
@@ -89,7 +89,7 @@ export function equal(a, b) {
   );
 }
 
-/** The names on the way that a pointer shows. */
+/** Returns the names in a pointer. */
 function namesOf(pointer) {
   const isPointer =
     typeof pointer === 'string' &&
@@ -101,17 +101,17 @@ function namesOf(pointer) {
   return names.map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
-/** A name as an error may say it. */
+/** Quotes a name for an error's message. */
 const quote = (name) => JSON.stringify(name.slice(0, 60));
 
-/** The place in an array, from 0 up to and with `most`. */
+/** Returns a place in an array, from 0 to `most` (inclusive). */
 function placeOf(name, most) {
   const place = /^(0|[1-9]\d{0,9})$/.test(name) ? Number(name) : Infinity;
   if (place > most) throw new ConflictError(`the array has no place ${quote(name)}`);
   return place;
 }
 
-/** The name or place of a member that is there. */
+/** Returns the name, or the place in an array, of an existing member. */
 function memberOf(container, name) {
   if (Array.isArray(container)) return placeOf(name, container.length - 1);
   if (!isContainer(container) || !Object.hasOwn(container, name)) {
@@ -130,13 +130,13 @@ const OPERATIONS = new Map([
   ['test', 'value']
 ]);
 
-/** Those that a server sends. */
+/** Operations that a server sends. */
 const SENT = ['add', 'remove', 'replace'];
 
-/** A value under the operations of one patch. */
+/** Applies the operations of one patch to a value. */
 class Patching {
   root;
-  /** Containers that this patch has made: none is copied twice. */
+  /** Containers that this patch has copied; no container is copied twice. */
   #own = new Set();
   #shifts = SHIFTS;
   #room;
@@ -165,7 +165,7 @@ class Patching {
     }
   }
 
-  /** Counts the elements of an array that move along. */
+  /** Counts shifted elements of an array. */
   #shift(elements) {
     this.#shifts -= elements;
     if (this.#shifts >= 0) return;
@@ -178,7 +178,7 @@ class Patching {
     return value;
   }
 
-  /** A container that may be changed, in the place of one that may not. */
+  /** Returns the container itself, if this patch has copied it before, or else a copy. */
   #ownOf(container) {
     if (!isContainer(container)) throw new ConflictError('what is there has no members');
     if (this.#own.has(container)) return container;
@@ -187,7 +187,7 @@ class Patching {
     return own;
   }
 
-  /** The container that the last name is of. */
+  /** Returns the container of the last name, after copying the containers on the way to it. */
   #open(names) {
     this.root = this.#ownOf(this.root);
     let container = this.root;
@@ -246,9 +246,9 @@ class Patching {
     this.#add(namesOf(path), value);
   }
 
-  /** Copies a value: sharing it would change both, and could double it with each operation. */
+  /** Copies a value. A shared one would change in both places, and could double with each operation. */
   #copyOf(value, depth) {
-    // At least so much text.
+    // The least length of its JSON.
     this.#room -= typeof value === 'string' ? value.length + 2 : 1;
     if (this.#room < 0) throw new RoomError('it copies more than a value may have');
     if (!isContainer(value)) return value;
@@ -269,7 +269,7 @@ class Patching {
   }
 }
 
-/** The value that an operation brings to where these names lead. */
+/** Returns an operation's value, after a check of its depth at the place that the names lead to. */
 function valueOf(operation, names) {
   checkDepth(operation.value, DEPTH - names.length);
   return operation.value;
@@ -278,13 +278,13 @@ function valueOf(operation, names) {
 /**
  * Applies a patch.
  *
- * @param {any} value stays as it is
+ * @param {any} value is not changed
  * @param {any} patch the operations
- * @param {{room?: number, known?: Iterable<string>}} [how] `room`: how many characters of JSON `copy` may copy in
- *     all, by default none; `known`: the operations there are, by default all
- * @returns {any} the value after them; its unchanged parts are those of `value`, and of the operations
- * @throws {ValueError} when the patch is none; `operation` says which of them
- * @throws {ConflictError} when it does not fit the value
+ * @param {{room?: number, known?: Iterable<string>}} [how] `room`: most characters of JSON that all `copy`
+ *     operations may copy, by default none; `known`: the accepted operations, by default all
+ * @returns {any} the new value; it shares its unchanged parts with `value`, and with the operations
+ * @throws {ValueError} for an invalid patch; the error's `operation` is the index of the invalid operation
+ * @throws {ConflictError} when the patch does not fit the value
  * @throws {RoomError} when it copies too much
  */
 export function applyOperations(value, patch, { room = 0, known = OPERATIONS.keys() } = {}) {
@@ -310,10 +310,10 @@ export function applyOperations(value, patch, { room = 0, known = OPERATIONS.key
 /**
  * Applies a patch that a server has sent.
  *
- * @param {any} value stays as it is
+ * @param {any} value is not changed
  * @param {any} patch the operations: `add`, `remove` and `replace`
- * @returns {any} the value after them, frozen; its unchanged parts are those of `value`
- * @throws {ValueError} when the patch is none, or does not fit the value
+ * @returns {any} the new value, frozen; it shares its unchanged parts with `value`
+ * @throws {ValueError} when the patch is invalid, or does not fit the value
  */
 export function applyPatch(value, patch) {
   return freeze(applyOperations(value, patch, { known: SENT }));

@@ -5,19 +5,19 @@ import { callBack } from './call-back.js';
  * @typedef {import('./answers.js').Resume} Resume
  */
 
-/** A client's place in the torus: what the server has said of it, and what came and went. */
+/** A client's place in the torus: the server's data about it, and the numbers of its sprites and throws. */
 export class Place {
   #base;
   #onResume;
 
-  /** The server that has the place, where that is another one. @type {URL|null} */
+  /** The server that has the place, if it is not the program's server. @type {URL|null} */
   away = null;
   /** A capability. @type {string|null} */
   id = null;
   ack = 0; // the last sequence number handed out
-  ackTaken = 0; // the one of the last poll that was answered
+  ackTaken = 0; // the last ack that the server has, by an answered poll
   n = 0; // the last number given to a throw
-  hold = Infinity; // seconds to ask for; Infinity: the server chooses
+  hold = Infinity; // seconds, for polls; Infinity: the server chooses
   /** @type {number|undefined} seconds */
   lease;
   /** @type {number|undefined} bytes */
@@ -37,7 +37,7 @@ export class Place {
     if (kept) this.#take(kept);
   }
 
-  /** @returns {Resume|null} what a later client needs to take up this place */
+  /** @returns {Resume|null} the state with which a later client can take up this place */
   get resume() {
     if (!this.id) return null;
     const { id, ack, n, lease, maxSprite, transient } = this;
@@ -45,14 +45,16 @@ export class Place {
     return { id, ack, n, hold, lease, maxSprite, transient };
   }
 
-  /** Tells the program what to keep. */
+  /** Gives the program the state to store. */
   tell() {
     callBack(this.#onResume, this.resume);
   }
 
   /**
-   * @param {any} json the answer to a join
-   * @returns {boolean} whether it is one
+   * Takes the place in the answer to a join.
+   *
+   * @param {any} json the answer
+   * @returns {boolean} whether the answer is valid
    */
   join(json) {
     const joined = readResume({ ...json, ack: 0, n: 0 });
@@ -68,19 +70,19 @@ export class Place {
     this.hold = positive(hold) ?? Infinity;
     this.lease = positive(lease);
     this.maxSprite = positive(maxSprite);
-    // The transient port speaks plain HTTP: behind TLS there is only the main one.
+    // The transient port speaks plain HTTP: with https only the main port is used.
     const port = Number.isInteger(transient) && Number(transient) < 65_536;
     this.transient = port && this.#base.protocol === 'http:' ? positive(transient) : undefined;
   }
 
-  /** @returns {number} for the next throw */
+  /** @returns {number} the number for the next throw */
   number() {
     this.n += 1;
     if (this.id) this.tell();
     return this.n;
   }
 
-  /** The place is gone; numbers of throws go on. */
+  /** Forgets the place; numbers of throws go on. */
   lose() {
     this.id = null;
     this.away = null;
@@ -91,7 +93,7 @@ export class Place {
 
   /**
    * @param {string} path
-   * @param {{transient?: boolean}} [options] whether the transient port is welcome
+   * @param {{transient?: boolean}} [options] whether the transient port may be used
    * @returns {string}
    */
   url(path, { transient = false } = {}) {
@@ -101,7 +103,7 @@ export class Place {
   }
 
   /**
-   * @param {number} seconds of the hold, where the server lets this client choose
+   * @param {number} seconds of the hold; not sent while the server chooses it
    * @returns {string}
    */
   pollUrl(seconds) {

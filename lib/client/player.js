@@ -6,22 +6,22 @@ import { DEFAULTS } from './limits.js';
 import { Waits } from './waits.js';
 
 /**
- * A player of an arena: joins, sends the newest input as often as it shall, and joins again when the
- * server no longer knows it. No DOM.
+ * A player of an arena: joins, sends the newest input at the rate that the server sets, and joins
+ * again when the server no longer knows it. No DOM.
  *
- * One request is under way at a time: over a slow network inputs become fewer, and never pile up.
+ * There is one request at a time: over a slow network there are fewer inputs, and none pile up.
  */
 
-const ALIVE = 3; // times a lease: how often a player without news renews its lease
-const SAVED = 64; // numbers between two that are kept
-const LEASE = 30; // seconds, where the server does not say
-const LONGEST_LEASE = 3600; // seconds, whatever it says; the shortest is 1
-const MOST_RATE = 1000; // inputs a second, whatever it says
+const ALIVE = 3; // requests in each lease from a player without news
+const SAVED = 64; // numbers from one saved number to the next
+const LEASE = 30; // seconds, if the server announces no lease
+const LONGEST_LEASE = 3600; // upper bound of a lease, in seconds; the lower bound is 1
+const MOST_RATE = 1000; // upper bound of the rate, in inputs a second
 
-/** Why there is no answer that was not waited for. */
+/** The failure of a request that `stop` has aborted. */
 const STOPPED = 'stopped';
 
-/** What an answer says of a player, or an earlier run has kept. @returns {object|null} null for what is none */
+/** Reads a player from an answer, or as an earlier run stored it. @returns {object|null} null for an invalid one */
 function readSelf({ player, number, lease }) {
   const isId = typeof player === 'string' && /^[\w-]{1,64}$/.test(player);
   if (!isId || !Number.isSafeInteger(number) || number < 0) return null;
@@ -31,11 +31,11 @@ function readSelf({ player, number, lease }) {
 
 /**
  * @typedef {'joining'|'online'|'offline'} PlayerState
- * @typedef {{player: string, number: number, n: number, lease: number}} KeptPlayer what is needed to
- *     be the same player after a reload
+ * @typedef {{player: string, number: number, n: number, lease: number}} KeptPlayer state for
+ *     being the same player after a reload
  */
 
-/** Milliseconds between two inputs. */
+/** Returns the time between two inputs, in milliseconds. */
 const intervalOf = (rate) => 1000 / Math.min(positive(rate) ?? 4, MOST_RATE);
 
 export class Player {
@@ -49,17 +49,17 @@ export class Player {
   #self = null; // {player, number, lease}
   #n = 0;
   #saved = 0;
-  #newest = {}; // all that was ever offered in this game: a new join needs it whole
-  #news = {}; // what is not sent yet
+  #newest = {}; // all input of this game: it is sent whole after a new join
+  #news = {}; // input that is not sent yet
   #interval = 250; // ms
   #last = -Infinity; // when the last input was sent
   #failures = 0;
   #run = 0;
-  #asking = null; // AbortController of the request under way
-  #game = 0; // counts `forget`: an answer for an earlier game says nothing of this one
+  #asking = null; // AbortController of the current request
+  #game = 0; // counts `forget`: answers to inputs of an earlier game don't count for this one
 
-  #wasLost = false; // the server has forgotten it
-  #told; // what was said last of the state
+  #wasLost = false; // the server has forgotten this player
+  #told; // the state reported last
 
   /** @type {PlayerState} */
   state = 'joining';
@@ -68,11 +68,11 @@ export class Player {
    * @param {object} parts
    * @param {string} parts.base URL of the arena's requests, such as http://127.0.0.1:8080/arena/hall
    * @param {(state: PlayerState, about: {why?: string, again?: boolean, number?: number}) => void}
-   *     parts.onState `again`: it was out of the game before, and has joined anew
+   *     parts.onState `again`: the player has joined again, after the server had forgotten it
    * @param {(kept: KeptPlayer|null) => void} [parts.keep]
-   * @param {KeptPlayer|null} [parts.kept] by an earlier run
-   * @param {() => string | undefined | Promise<string | undefined>} [parts.grant] gives the grant to join with, where the
-   *     server wants one
+   * @param {KeptPlayer|null} [parts.kept] from an earlier run
+   * @param {() => string | undefined | Promise<string | undefined>} [parts.grant] returns the grant to join with,
+   *     where the server requires one
    * @param {typeof globalThis.fetch} [parts.fetch]
    * @param {import('./requests.js').Timers} [parts.timers]
    * @param {() => number} [parts.random] in [0, 1)
@@ -102,35 +102,35 @@ export class Player {
     const { n } = kept ?? {};
     if (self === null || !Number.isSafeInteger(n)) return;
     this.#self = self;
-    this.#n = n + 2 * SAVED; // Some numbers after the kept one have been used.
+    this.#n = n + 2 * SAVED; // The earlier run has used some numbers after the saved one.
   }
 
-  /** @returns {number|undefined} what the reducer knows it by */
+  /** @returns {number|undefined} this player's number in the game */
   get number() {
     return this.#self?.number;
   }
 
-  /** @returns {string|undefined} where to POST that it leaves */
+  /** @returns {string|undefined} URL to POST to for leaving */
   get leaveUrl() {
     return this.#self ? `${this.#base}/${this.#self.player}/leave` : undefined;
   }
 
-  /** @returns {string|undefined} where to POST what it is called */
+  /** @returns {string|undefined} URL to POST the player's name to */
   get nameUrl() {
     return this.#self ? `${this.#base}/${this.#self.player}/name` : undefined;
   }
 
-  /** @returns {Record<string, number>} all that was offered in this game */
+  /** @returns {Record<string, number>} all input of this game */
   get newest() {
     return { ...this.#newest };
   }
 
-  /** Begins, or goes on after a stop. */
+  /** Starts, or goes on after a stop. */
   start() {
     this.#go(++this.#run);
   }
 
-  /** Sends nothing more, and waits for nothing. */
+  /** Stops sending, and aborts the current request. */
   stop() {
     this.#run += 1;
     this.#waits.nap?.end();
@@ -138,20 +138,20 @@ export class Player {
     this.#asking = null;
   }
 
-  /** @param {number} perSecond how many inputs to send at most */
+  /** Sets the rate. @param {number} perSecond most inputs a second */
   setRate(perSecond) {
     this.#interval = intervalOf(perSecond);
     this.#endNap();
   }
 
-  /** @param {Record<string, number>} input the newest; of what was offered before it replaces what it names */
+  /** Adds input to send. @param {Record<string, number>} input newest values; they replace older ones by name */
   offer(input) {
     Object.assign(this.#newest, input);
     Object.assign(this.#news, input);
     this.#endNap();
   }
 
-  /** Another game: what was offered has no meaning in it, and what was amiss with that is over. */
+  /** Starts another game: forgets the input of the one before, and the problem with it. */
   forget() {
     this.#newest = {};
     this.#news = {};
@@ -159,13 +159,13 @@ export class Player {
     if (this.state === 'online') this.#become('online', { number: this.number });
   }
 
-  /** Trying now is worthwhile: the page is looked at again, the network is back. */
+  /** Tries now, because the page is visible again, or the network is back. */
   wake() {
     this.#last = -Infinity;
     this.#waits.endNap();
   }
 
-  /** A wait for the next input ends with news; one after a failure does not. */
+  /** Ends a wait for the next input, but no wait after a failure. */
   #endNap() {
     if (this.#waits.nap?.idle) this.#waits.endNap();
   }
@@ -186,7 +186,7 @@ export class Player {
   }
 
   async #send() {
-    // Without contact the round may have become another: the page hears of that before what is not sent yet goes.
+    // While there was no contact, the game may have changed. So an empty input goes first: the page learns of it.
     const isProof = this.state === 'offline';
     const news = isProof ? {} : this.#news;
     const game = this.#game;
@@ -203,7 +203,7 @@ export class Player {
     const why = answer.failure ?? problemOf(answer) ?? 'garbage';
     if (why === 'unknown-player') return this.#lost();
     if (why === 'bad-input') {
-      // Of an input that came after a change of the game nothing is amiss.
+      // An input of an earlier game may be invalid now: that is no problem to report.
       if (game === this.#game) this.#become('online', { why, number: this.#self.number });
       return { ms: this.#interval };
     }
@@ -213,7 +213,7 @@ export class Player {
     return { ms: this.#interval };
   }
 
-  /** The server knows this player no more: joins anew. */
+  /** Joins again, since the server has forgotten this player. */
   #lost() {
     this.#self = null;
     this.#wasLost = true;
@@ -243,7 +243,7 @@ export class Player {
     return undefined;
   }
 
-  /** Keeps what a reload needs. */
+  /** Stores the state for a reload. */
   save() {
     this.#saved = this.#n;
     if (this.#self) callBack(this.#keep, { ...this.#self, n: this.#n });
@@ -253,7 +253,7 @@ export class Player {
     if (why === STOPPED) return undefined;
     this.#failures += 1;
     const wait = this.#waits.after(this.#failures, retryAfter);
-    // Too many inputs is no loss of contact: the newest goes out a little later.
+    // After too many inputs there is still contact: the newest input goes out a little later.
     if (why !== 'too-many-inputs') this.#become('offline', { why });
     return { ...wait, ms: Math.max(wait.ms, this.#interval) };
   }

@@ -14,7 +14,7 @@ import { feedStore } from './store.js';
  *     }
  */
 
-/** One for each server: all components share its poll. @type {Map<string, Feeds>} */
+/** Feeds by server: all components share one poll. @type {Map<string, Feeds>} */
 const servers = new Map();
 
 function feedsOf(base) {
@@ -23,13 +23,13 @@ function feedsOf(base) {
 }
 
 /**
- * The newest value of a feed. The component is rendered again with each one.
+ * Returns the newest value of a feed. Each new value renders the component again.
  *
  * @param {string} key of the feed
  * @param {object | null} [options]
  * @param {string} [options.base] the server's URL; by default the origin of the page
- * @param {Feeds} [options.feeds] in place of `base`: one of the program's own
- * @returns {import('./store.js').Snapshot} on a server, and before the first value, without one
+ * @param {Feeds} [options.feeds] the program's own, in place of `base`
+ * @returns {import('./store.js').Snapshot} without a value before the first one, and in rendering on a server
  * @throws {TypeError} when base is no URL
  */
 export function useFeed(key, options) {

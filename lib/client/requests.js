@@ -1,4 +1,4 @@
-/** Requests that end: each with a whole answer in time, or with a Failure. */
+/** Requests that always end: with a whole answer in time, or with a Failure. */
 
 /** No whole answer: `reason` is `network`, `slow`, `garbage`, or `aborted` by the caller. */
 export class Failure extends Error {
@@ -13,7 +13,7 @@ export class Failure extends Error {
 }
 
 /**
- * What a client needs of the timers, so that a test can give it a clock of its own.
+ * The timers of a client. A test can provide its own clock.
  *
  * @typedef {object} Timers
  * @property {(callback: () => void, ms: number) => any} setTimeout
@@ -21,10 +21,10 @@ export class Failure extends Error {
  * @property {() => number} now ms
  */
 
-/** The longest time of a timer, ms: one of more would fire at once. */
+/** Longest time of a timer, in ms: a timer with a longer one fires at once. */
 const TIMER_MOST = 2 ** 31 - 1;
 
-/** @returns {Timers} the program's own */
+/** @returns {Timers} the timers of the platform */
 export function globalTimers() {
   return {
     setTimeout: (callback, ms) => globalThis.setTimeout(callback, Math.min(ms, TIMER_MOST)),
@@ -35,8 +35,8 @@ export function globalTimers() {
 
 /**
  * @param {string} base the URL of a server
- * @returns {URL} with a slash at its end: what is asked for is below it
- * @throws {TypeError} when it is none that can be asked, such as `localhost:8080`
+ * @returns {URL} with a slash at its end, as the base of all requests
+ * @throws {TypeError} for a URL that is not http or https, such as `localhost:8080`, or that has a user
  */
 export function serverOf(base) {
   const url = new URL(base);
@@ -65,8 +65,8 @@ export class Requests {
   /**
    * @param {string} url
    * @param {RequestInit} init
-   * @param {number} [most] ms until it has failed
-   * @param {AbortController} [controller] whose abort ends it as a failure
+   * @param {number} [most] timeout in ms
+   * @param {AbortController} [controller] its abort ends the request with a Failure
    * @returns {Promise<import('./answers.js').Answer>}
    * @throws {Failure} when there is no whole answer in time
    */
@@ -80,7 +80,7 @@ export class Requests {
       const response = await this.#fetch(url, {
         cache: 'no-store',
         credentials: 'omit',
-        redirect: 'manual', // no answer of a Sprites server
+        redirect: 'manual', // a redirect is no answer of a Sprites server
         ...init,
         signal: controller.signal
       });
@@ -101,7 +101,7 @@ export class Requests {
       return { status, json, retryAfter, location: headers.get('location') };
     } catch (cause) {
       if (reason === 'network' && controller.signal.aborted) reason = 'aborted';
-      controller.abort(); // What is left of an answer too long to read.
+      controller.abort(); // The rest of an answer that is too long is not received.
       throw new Failure(reason, { cause });
     } finally {
       this.#timers.clearTimeout(timer);
@@ -110,13 +110,13 @@ export class Requests {
 }
 
 /**
- * Reads an answer as it comes out of its decoding: Content-Length counts what was sent, and 389 kB of
- * gzip may be 1.6 GB.
+ * Reads the text of an answer, and counts its decoded bytes: Content-Length counts the encoded ones,
+ * and 389 kB of gzip may be 1.6 GB.
  *
  * @param {Response} response
  * @param {number} most bytes
- * @returns {Promise<string|undefined>} undefined when there are more; then the rest is still to be
- *     given up
+ * @returns {Promise<string|undefined>} undefined when there are more bytes; the caller then aborts
+ *     the rest
  */
 async function readText(response, most) {
   if (response.body === null) return '';
@@ -138,20 +138,20 @@ function parse(text) {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // The caller tells it from an answer by just this.
+    return undefined; // No JSON value is undefined: so the caller recognizes an error.
   }
 }
 
-/** @returns {number|undefined} the date form is not used by this server */
+/** @returns {number|undefined} undefined for a date, which this server does not send */
 const milliseconds = (retryAfter) =>
   /^\d{1,15}$/.test(retryAfter) ? Number(retryAfter) * 1000 : undefined;
 
 /**
- * For a caller that takes no answer for an answer.
+ * Ignores a Failure, for a caller that can go on without an answer.
  *
  * @param {unknown} error
  * @returns {Failure}
- * @throws what is no failure of the network, but a mistake of this program
+ * @throws any other error: it is a mistake in this program
  */
 export function ignoreFailure(error) {
   if (!(error instanceof Failure)) throw error;

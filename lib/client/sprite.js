@@ -1,33 +1,32 @@
 import { LARGEST, LARGEST_PHOTO, isSmallImage } from './image-size.js';
 
 /**
- * The sprite itself, in the written format that page, desktop and swarm share. The server relays
- * any JSON object; so whatever comes in is read here, member by member, before anything is done
- * with it.
+ * Reads and writes sprites, in the format that page, desktop and swarm share. The server relays any
+ * JSON object. So every sprite that comes in is checked here, member by member, before it is used.
  *
  *     {
- *       "id": "k3f9a-7",                its own, 1 to 64 of A-Z a-z 0-9 _ -
- *       "picture": "rocket",            a drawn one, or a small image as a data URL: by its first
- *                                       bytes of the type it claims, and of at most 512 pixels a
+ *       "id": "k3f9a-7",                unique, 1 to 64 of A-Z a-z 0-9 _ -
+ *       "picture": "rocket",            a drawn picture, or a data URL of a small image: its first
+ *                                       bytes have the claimed type, and at most 512 pixels a
  *                                       side (see image-size.js)
- *       "at": 0.4,                      where along the edge, as a share of its length:
+ *       "at": 0.4,                      position along the edge, as a share of its length:
  *                                       left and right from the top, up and down from the left
  *       "speed": [0.9, -0.1],           [across, along] in edge lengths a second: across in the
  *                                       direction of flight, along positive to the right or down
- *       "name": "Ada's rocket",         if it has one
- *       "by": "Ada",                    the name of the desktop that threw it, if that has one
- *       "photo": "data:image/webp…"     what `picture` shows, larger, where the server takes that
- *                                       much: likewise a data URL, of at most 2048 pixels a side
+ *       "name": "Ada's rocket",         optional
+ *       "by": "Ada",                    optional, the name of the desktop that threw the sprite
+ *       "photo": "data:image/webp…"     optional, a larger version of `picture`, where the server
+ *                                       accepts it: a data URL, of at most 2048 pixels a side
  *     }
  *
- * `across` counts lengths of the axis it flies along (off the left edge: widths a second), `along`
- * those of the edge itself. Members a reader doesn't know it ignores; that is how the format grows.
+ * `across` counts lengths of the axis of flight (off the left edge: widths a second), `along` lengths
+ * of the edge itself. A reader ignores members that it doesn't know, so that the format can grow.
  */
 
-/** The pictures every reader can draw by itself. */
+/** The pictures that every reader can draw by itself. */
 export const PICTURES = Object.freeze(['ball', 'star', 'ghost', 'rocket', 'fish', 'flower']);
 
-/** Bounds: `speed` in edge lengths a second, the others in characters. */
+/** Largest values: `speed` in edge lengths a second, the others in characters. */
 export const BOUNDS = Object.freeze({
   id: 64,
   name: 40,
@@ -48,14 +47,14 @@ const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
  * @property {[number, number]} speed [across, along], edge lengths a second
  * @property {string} [name]
  * @property {string} [by] the name of the desktop that threw it
- * @property {string} [photo] a data URL: what `picture` shows, larger
+ * @property {string} [photo] a data URL: a larger version of `picture`
  */
 
-/** Says which member is wrong and what it should be. */
+/** An invalid sprite; `member` is the invalid member. */
 export class SpriteError extends Error {
   /**
    * @param {string} member
-   * @param {string} should what it should be
+   * @param {string} should the valid values, in words
    */
   constructor(member, should) {
     super(`${member} must be ${should}`);
@@ -67,9 +66,9 @@ export class SpriteError extends Error {
 /**
  * Reads a sprite.
  *
- * @param {unknown} value what JSON.parse made of it
+ * @param {unknown} value as JSON.parse returns it
  * @returns {Sprite} a new object with the members above and no others
- * @throws {SpriteError} when it isn't one
+ * @throws {SpriteError} for an invalid sprite
  */
 export function readSprite(value) {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
@@ -115,12 +114,12 @@ export function readSprite(value) {
 }
 
 /**
- * Writes a sprite, bringing numbers into their bounds: a sprite is never refused for being quick.
+ * Writes a sprite. Numbers are clamped to their bounds: a sprite is never refused because it is fast.
  *
  * @param {Sprite} sprite
- * @param {number} [most] bytes: where there would be more, its photo stays out
+ * @param {number} [most] bytes: a longer sprite is written without its photo
  * @returns {string} JSON, in the order of the format's members
- * @throws {SpriteError} when the rest of it is wrong
+ * @throws {SpriteError} when another member is invalid
  */
 export function writeSprite({ id, picture, at, speed, name, by, photo }, most = Infinity) {
   const sprite = readSprite({
@@ -141,7 +140,7 @@ export function writeSprite({ id, picture, at, speed, name, by, photo }, most = 
 }
 
 /**
- * Takes the bytes of a data URL in base64.
+ * Decodes a data URL in base64.
  *
  * @param {string} url
  * @returns {{type: string, bytes: Uint8Array}}
@@ -165,7 +164,7 @@ const anImage = (most, largest) =>
   `a data URL of a PNG, JPEG, WebP or GIF in base64 of at most ${most} characters, which is one ` +
   `by its first bytes, of at most ${largest} pixels a side`;
 
-/** Counted as JSON Schema counts: in code points. */
+/** Returns whether a text is a valid name. Its length counts in code points, as in JSON Schema. */
 function isName(text) {
   return typeof text === 'string' && [...text.slice(0, 2 * BOUNDS.name + 1)].length <= BOUNDS.name;
 }

@@ -1,16 +1,16 @@
 import { callBack } from './call-back.js';
 
 /**
- * A feed as a store: what frameworks subscribe to, and read.
+ * A feed as a store, which frameworks subscribe to and read.
  *
- * @typedef {object} Snapshot what a watch was told last; a new object with each change
- * @property {any} value undefined before the first one, and with a problem
+ * @typedef {object} Snapshot the last state of a watch; a new object with each change
+ * @property {any} value undefined before the first value, and with a problem
  * @property {string} [cursor] of the value
  * @property {string} [problem] why there is no value: see `Feeds.watch`
  *
  * @typedef {object} FeedStore
- * @property {(listener: () => void) => () => void} subscribe has `listener` called after each change; what it returns ends
- *     that. The feed is watched as long as there is a listener, or until `close` of its `Feeds`
+ * @property {(listener: () => void) => () => void} subscribe calls `listener` after each change, until the returned
+ *     function is called. The feed is watched while there is a listener, at most until `close` of its `Feeds`
  * @property {() => Snapshot} getSnapshot
  */
 
@@ -32,13 +32,13 @@ export function feedStore(feeds, key) {
   };
   return {
     subscribe(listener) {
-      // A function of its own: the same one may subscribe twice.
+      // A new function, since the program may subscribe the same listener twice.
       const tell = () => callBack(listener);
       listeners.add(tell);
       watch ??= feeds.watch(key, take, { kept: snapshot });
       return () => {
         listeners.delete(tell);
-        // A component that leaves and comes back at once goes on with the same watch.
+        // A component that unsubscribes and subscribes again at once keeps the same watch.
         queueMicrotask(() => {
           if (listeners.size > 0) return;
           watch?.close();

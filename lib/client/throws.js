@@ -2,54 +2,54 @@ import { EDGES, positive, problemOf } from './answers.js';
 import { ignoreFailure } from './requests.js';
 
 const ACCEPTED = new Set(['delivered', 'queued', 'duplicate']);
-// These are decided after the server has looked for the number among those it took: a clear no.
+// Problems that the server reports after a search for the number among accepted throws: the sprite was not thrown.
 const SURE = new Set(['neighbor-busy', 'mailboxes-full']);
 
 /**
- * The number of one throw. Plain JSON: a program that keeps it can ask again after a restart.
+ * The number of one throw. Plain JSON: a program that stores it can repeat the throw after a restart.
  *
  * @typedef {object} Ticket
- * @property {string|null} id the place it was thrown from
- * @property {number} n a newer one, once it was too old to be sent
- * @property {boolean} tried whether a request with it may have reached the server unanswered
+ * @property {string|null} id of the place that throws
+ * @property {number} n the number; a new throw gets a newer one if this is too old to be sent
+ * @property {boolean} tried whether a request with this number may have reached the server unanswered
  */
 
 /**
- * What became of a throw.
+ * The outcome of a throw.
  *
  * @typedef {object} Outcome
- * @property {boolean|null} thrown true: the server is answerable for the sprite; false: it is still
+ * @property {boolean|null} thrown true: the server is responsible for the sprite; false: it is still
  *     yours; null: unknown
- * @property {string} state thrown: `delivered` to a parked poll, `queued` in the neighbor's
- *     mailbox, `duplicate` thrown by an earlier attempt. Yours: `busy` try later, `refused` it
- *     won't be taken as it is, `offline` no contact. Not known: `unanswered` throw it again with
- *     the same ticket, `forgotten` the server has forgotten this place, so no later answer will
- *     tell
+ * @property {string} state for true: `delivered` to a parked poll, `queued` in the neighbor's
+ *     mailbox, `duplicate` of an earlier attempt. For false: `busy` (try later), `refused` (not
+ *     accepted as it is), `offline` (no contact). For null: `unanswered` (throw it again with the
+ *     same ticket), `forgotten` (the server has forgotten the place or the number, so no later
+ *     answer can tell)
  * @property {string} [problem] the problem's name, such as `neighbor-busy`
- * @property {number} [retryAfter] ms after which another throw has a chance
+ * @property {number} [retryAfter] ms after which another throw may succeed
  * @property {Ticket} ticket
  */
 
 /**
- * What the throws need of their client.
+ * The client, for its throws.
  *
  * @typedef {object} Sender
  * @property {import('./place.js').Place} place
  * @property {import('./waits.js').Waits} waits
- * @property {() => string} state the client's; `left` also while it is leaving
+ * @property {() => string} state of the client; `left` also while it is leaving
  * @property {() => boolean} isLeaving
  * @property {(path: string, body: string) => Promise<import('./answers.js').Answer>} post
- * @property {(id: string) => void} forget the server does not know this place
- * @property {() => void} doubt a request got no answer
+ * @property {(id: string) => void} forget called when the server does not know the place
+ * @property {() => void} doubt called when a request got no answer
  * @property {(isTrue: () => boolean, end: number) => Promise<boolean>} until waits for a change
  */
 
-/** The throws of one client: each ends with an outcome, however the network is. */
+/** The throws of one client: each ends with an outcome, in any state of the network. */
 export class Throws {
   #sender;
   #limits;
-  #sent = new Set(); // tickets of the throws under way that the server may have
-  #rests = {}; // {until, problem} by edge, and of all of them
+  #sent = new Set(); // tickets of the current throws that the server may have
+  #rests = {}; // pauses, {until, problem} by edge; `all`: of all edges
 
   /**
    * @param {Sender} sender
@@ -60,20 +60,20 @@ export class Throws {
     this.#limits = limits;
   }
 
-  /** @returns {boolean} whether some were sent and have no outcome */
+  /** @returns {boolean} whether any throw was sent and has no outcome */
   get areSent() {
     return this.#sent.size > 0;
   }
 
   /**
-   * Throws a sprite, and throws it again until there is an outcome.
+   * Throws a sprite, and repeats the throw until there is an outcome.
    *
    * @param {string} edge
    * @param {string} body the sprite's JSON
    * @param {number} patience ms to wait for contact, or until the server is no longer busy
    * @param {Ticket} ticket
    * @returns {Promise<Outcome>}
-   * @throws {TypeError} on an edge that isn't one
+   * @throws {TypeError} for an unknown edge
    */
   async throw(edge, body, patience, ticket) {
     if (!EDGES.includes(edge)) throw new TypeError(`${edge} is no edge: ${EDGES.join(', ')}`);
@@ -85,7 +85,7 @@ export class Throws {
       patient: start + patience,
       end: start + Math.max(patience, this.#limits.throwPatience),
       unanswered: 0,
-      isLast: false // the client is leaving: it is not sent again
+      isLast: false // the client is leaving: this is the last attempt
     };
     if (ticket.tried) this.#sent.add(ticket);
     try {
@@ -100,7 +100,7 @@ export class Throws {
     }
   }
 
-  /** Waits until it may be sent. @returns {Promise<object|undefined>} the outcome, if it may not */
+  /** Waits until a throw may be sent. @returns {Promise<object|undefined>} the outcome, if it may not be sent */
   async #wait(sending) {
     const sender = this.#sender;
     const { edge, body, ticket, patient, end } = sending;
@@ -139,23 +139,23 @@ export class Throws {
     }
   }
 
-  /** Whether the server may have forgotten a throw under way by the time it sees the next one. */
+  /** Returns whether the server may forget an unanswered throw when it gets the next one. */
   #isFar(id) {
     return [...this.#sent].some((one) => one.id === id && this.#isOld(one));
   }
 
-  /** Whether the server may not remember a number by the time it sees the next one. */
+  /** Returns whether the server may forget a number when it gets the next one. */
   #isOld({ n }) {
     return n + this.#limits.numberWindow <= this.#sender.place.n;
   }
 
-  /** One attempt. @returns {Promise<object|undefined>} the outcome, if it is known by now */
+  /** Makes one attempt. @returns {Promise<object|undefined>} the outcome, if it is known */
   async #send(sending) {
     const sender = this.#sender;
     const { edge, body, ticket } = sending;
     const doubtful = ticket.tried;
     const id = sender.place.id;
-    if (!doubtful && this.#isFar(id)) return undefined; // Others have gone since it has waited.
+    if (!doubtful && this.#isFar(id)) return undefined; // Other throws were sent since #wait.
     if (!doubtful && this.#isOld(ticket)) ticket.n = sender.place.number();
     ticket.id = id;
     ticket.tried = true;
@@ -190,10 +190,10 @@ export class Throws {
       if (!ticket.tried && sender.state() === 'left') {
         return { thrown: false, state: 'busy', problem, retryAfter };
       }
-      return undefined; // #wait sees whether there is patience left.
+      return undefined; // #wait checks the patience.
     }
     if (problem && answer.status < 500 && answer.status !== 408) {
-      // Below the window it is not known any more; else an earlier attempt was refused as well.
+      // A stale number: the server has forgotten the outcome. Any other refusal also holds for the earlier attempts.
       if (doubtful && problem === 'stale-number')
         return { thrown: null, state: 'forgotten', problem };
       ticket.tried = false;
@@ -202,7 +202,7 @@ export class Throws {
     return this.#unanswered(sending);
   }
 
-  /** What fails without contact says nothing of the throw: then only its patience ends it. */
+  /** Handles an attempt without an answer. Without contact it is not counted: only the time limit ends the throw. */
   async #unanswered(sending) {
     const sender = this.#sender;
     sender.doubt();
@@ -213,7 +213,7 @@ export class Throws {
     return undefined;
   }
 
-  /** As long as an earlier attempt may have got through, it is not known whose the sprite is. */
+  /** Returns the outcome of a throw that is not sent: unknown, if an earlier attempt may have got through. */
   #mine({ tried }, state) {
     return tried ? { thrown: null, state: 'unanswered' } : { thrown: false, state };
   }
@@ -222,7 +222,7 @@ export class Throws {
     this.#rests[edge] = { problem, until: this.#sender.waits.now() + ms };
   }
 
-  /** @returns {{until: number, problem?: string}|undefined} what keeps this edge from throwing */
+  /** @returns {{until: number, problem?: string}|undefined} the pause of this edge */
   #rest(edge) {
     const { all, [edge]: one } = this.#rests;
     const until = Math.max(all?.until ?? 0, one?.until ?? 0);

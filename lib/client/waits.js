@@ -4,12 +4,12 @@ import { longestWait, shorterHold } from './limits.js';
 /**
  * @typedef {object} Wait
  * @property {number} ms
- * @property {boolean} [asked] the server has asked for it
+ * @property {boolean} [asked] the server has asked for the wait
  * @property {boolean} [full] the program has no room: there is no doubt about contact
  * @property {boolean} [idle] there is nothing to send yet
  */
 
-/** How long a client waits, and what ends a wait. */
+/** The waits of a client. */
 export class Waits {
   #timers;
   #random;
@@ -17,13 +17,13 @@ export class Waits {
   #waiters = new Set();
   #cuts = 0; // long polls in a row that were cut off
 
-  /** The wait under way. @type {(Wait & {until: number, end: () => void})|null} */
+  /** The current wait. @type {(Wait & {until: number, end: () => void})|null} */
   nap = null;
 
-  /** How many clients the server has, where that is known. @type {number|null} */
+  /** Number of the server's clients; null: unknown. @type {number|null} */
   clients = null;
 
-  holdMost = Infinity; // seconds, as the network between seems to allow
+  holdMost = Infinity; // longest hold that the network seems to allow, in seconds
 
   /**
    * @param {import('./requests.js').Timers} timers
@@ -42,7 +42,7 @@ export class Waits {
   }
 
   /**
-   * Full jitter: a wait anywhere between zero and an upper end that doubles with every failure.
+   * Returns a backoff with full jitter: a time between zero and a bound that doubles with every failure.
    *
    * @param {number} failures in a row, from 1
    * @returns {number} ms
@@ -52,7 +52,7 @@ export class Waits {
   }
 
   /**
-   * Retry-After is the same whole second for all clients: adds up to half of it.
+   * Adds up to a half to a Retry-After, which is the same whole second for all clients.
    *
    * @param {number} ms
    * @returns {number} ms
@@ -62,9 +62,11 @@ export class Waits {
   }
 
   /**
+   * Returns the wait after a failure.
+   *
    * @param {number} failures in a row, from 1
-   * @param {number} [retryAfter] ms, where the server says so
-   * @returns {Wait} after a failure
+   * @param {number} [retryAfter] ms, if the server has sent it
+   * @returns {Wait}
    */
   after(failures, retryAfter) {
     const ms = this.backoff(failures);
@@ -73,7 +75,8 @@ export class Waits {
   }
 
   /**
-   * A poll has ended that was parked for long. What cuts off two in a row cuts off what is idle: a shorter hold is due.
+   * Notes the end of a long poll. After two in a row that were cut off, the hold gets shorter: the network cuts off
+   * idle connections.
    *
    * @param {{status?: number, json?: any, failure?: string}} answer
    * @param {number} took ms
@@ -86,7 +89,7 @@ export class Waits {
     return wasCut;
   }
 
-  /** Waits, until it is over or ended. @param {Wait} wait */
+  /** Waits until the time is over, or `nap.end` is called. @param {Wait} wait */
   async doze(wait) {
     let end = () => {};
     const over = new Promise((resolve) => {
@@ -102,30 +105,30 @@ export class Waits {
     if (this.nap === nap) this.nap = null;
   }
 
-  /** Ends the wait under way, but none that the server has asked for. */
+  /** Ends the current wait, unless the server has asked for it. */
   endNap() {
     if (!this.nap?.asked) this.nap?.end();
   }
 
-  /** @returns {{ms: number, asked: boolean}|null} the wait under way */
+  /** @returns {{ms: number, asked: boolean}|null} the current wait */
   get nextTry() {
     if (!this.nap) return null;
     const { until, asked = false } = this.nap;
     return { ms: Math.max(0, until - this.now()), asked };
   }
 
-  /** Something has changed: callers that wait for it look again. */
+  /** Makes all callers of `until` check their condition again. */
   changed() {
     for (const look of [...this.#waiters]) look();
   }
 
   /**
-   * Waits for a change.
+   * Waits until a condition is true.
    *
    * @param {() => boolean} isTrue
    * @param {number} end by the clock of `now`
-   * @param {() => boolean} isOver whether to give up before
-   * @returns {Promise<boolean>} whether it came true
+   * @param {() => boolean} isOver whether to give up before `end`
+   * @returns {Promise<boolean>} whether the condition is true
    */
   until(isTrue, end, isOver) {
     return new Promise((resolve) => {
