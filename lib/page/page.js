@@ -244,7 +244,7 @@ function cameIn(body, edge) {
 
 /**
  * Lets a sprite fly on, since the desktop is full: it never replaces a sprite that is here. It keeps its direction
- * and its speed. A sprite that every other desktop passes on comes back to its thrower, and stays there.
+ * and its speed. If its throw is refused, it comes back from the opposite edge, and stays here.
  */
 function passOn(sprite, edge, isStranger) {
   const { body, time } = desktop.pass(sprite, edge, stage.half(sprite.picture));

@@ -15,11 +15,11 @@ import {
   until
 } from '../support/page-browser.js';
 
-/** Accessibility of the page: by ear, by key, in high contrast, on a small screen, at 200% zoom. */
+/** Accessibility of the page: with a screen reader, by key, in high contrast, on a small screen, at 200% zoom. */
 
 const { alone, beside, nothingElse } = browserRig(t);
 
-t.setTimeout(300_000); // of all together, on a machine that does other things too
+t.setTimeout(300_000); // for all tests of this file, on a busy machine
 
 const PHONE = { isMobile: true, hasTouch: true };
 
@@ -33,7 +33,7 @@ for (const [by, visit] of [
     async (t, { server, page }) => {
       const check = async (what) => {
         for (const [width, height] of [
-          [740, 360], // a phone across
+          [740, 360], // a phone in landscape
           [640, 360], // 1280 by 720 at 200%
           [568, 320],
           [320, 568],
@@ -97,7 +97,7 @@ alone('a screen reader hears what the keys do', { others: 11 }, async (t, { page
   await reads(page, '#news', ', 1 of 2, at the ');
   await page.keyboard.press('n');
   await reads(page, '#news', 'The ghost, 2 of 2, at the lower');
-  // The page's own clock holds the key: held from here, on a busy machine, the ghost walks over the edge.
+  // The page itself times the key: timed from here, on a busy machine, the ghost would walk over the edge.
   await page.evaluate(
     () =>
       new Promise((then) => {
@@ -114,7 +114,7 @@ alone('a screen reader hears what the keys do', { others: 11 }, async (t, { page
   await page.keyboard.press('n');
   await page.keyboard.press('Delete');
   await reads(page, '#news', 'You put away the ');
-  await page.keyboard.press('ArrowLeft'); // With none there is nothing to walk.
+  await page.keyboard.press('ArrowLeft'); // Without a sprite there is nothing to walk.
   await page.focus('#name');
   await page.keyboard.type('Boo 4');
   t.equal((await look(page)).sprites, 0, 'what is typed elsewhere is not for the desktop');
@@ -145,7 +145,7 @@ alone('letters and digits are the desktop’s, or switched off', async (t, { pag
   t.notOk(await page.locator('#viewer').isVisible(), 'what it does has keys without letters');
 });
 
-/** The counts, with a client's id or without. */
+/** Path of the counts, with or without a client's id. */
 const STATUS = /\/status(\/[^/]*)?$/;
 
 alone('axe finds nothing wrong', { deviceScaleFactor: 1 }, async (t, { server, page }) => {

@@ -13,12 +13,12 @@ import {
 
 const { alone, browser, end, nothingElse, serve, skip } = browserRig(t);
 
-t.setTimeout(300_000); // of all together, on a machine that does other things too
+t.setTimeout(300_000); // for all tests of this file, on a busy machine
 
-/** What pages cost the server: their polls are parked natively, and nothing of theirs is JavaScript's. */
+/** Cost of pages at the server: their polls are parked natively, and no request of theirs reaches JavaScript. */
 
 const PAGES = 12;
-// Bytes of user space: README's own figures.
+// Bytes of user space, as in the README's figures.
 const CLIENT = 125;
 const CONNECTION = 76;
 
@@ -26,7 +26,7 @@ t.test('twelve pages are parked natively, for 2 kB each', { skip }, async (t) =>
   const server = await serve('--idle-time', '5', '--admin-port', '0');
   const pages = [];
   for (let i = 0; i < PAGES; i += 1) pages.push(await browser.visit(server.base));
-  // What pages do all the time, three idle times long: looks at the counts, at their place, polls.
+  // Three idle times of the pages' usual requests: counts, places, polls.
   await pages[0].waitForTimeout(15_000);
   let status;
   const seen = async () => (status = await server.wholeStatus()).parked === PAGES;
@@ -41,20 +41,20 @@ t.test('twelve pages are parked natively, for 2 kB each', { skip }, async (t) =>
   await end(server, ...pages);
 });
 
-/** What moves on the page by itself, in a browser; and what it costs. */
+/** Motion of sprites by themselves, in a browser, and its cost. */
 
-/** Lets sprites stroll and blink sooner, before there are any. */
+/** Makes sprites stroll and blink sooner. Call it before there are any. */
 const hurry = (page, pace) =>
   page.evaluate(async (given) => Object.assign((await import('/page/life.js')).PACE, given), pace);
 
 const LIVELY = { reducedMotion: 'no-preference' };
 
 alone('it lives: the desktop looks different after a while', LIVELY, async (t, { page }) => {
-  // Short strolls: where they are is written when all of them stand.
+  // Short strolls: the page writes the sprites' places only when all of them stand.
   await hurry(page, { rest: [0.5, 0.8], stroll: [0.1, 0.2], blink: [0.3, 0.6] });
   await page.focus('#stage');
   await page.keyboard.press('3');
-  await resting(page); // Nothing but themselves moves them from now on.
+  await resting(page); // From now on sprites move only by themselves.
   const places = () => page.evaluate(() => document.getElementById('stage').dataset.where);
   const before = await places();
   await page.waitForFunction(
@@ -72,7 +72,7 @@ alone('where motion troubles nothing moves, and no frame is drawn', async (t, { 
   await hurry(page, { rest: [0.1, 0.2], blink: [0.3, 0.6] });
   await page.focus('#stage');
   await page.keyboard.press('3');
-  await place(page); // What is known of the others has been said and drawn.
+  await place(page); // The words and the map about the others are complete.
   await resting(page);
   const [frames, same] = await page.evaluate(
     () =>
@@ -100,7 +100,7 @@ const DESK = { ...LIVELY, viewport: { width: 1280, height: 800 }, deviceScaleFac
 alone('a hundred sprites that walk by themselves', { others: 11, ...DESK }, async (t, { page }) => {
   await hurry(page, { rest: [0, 0], stroll: [1000, 1000], blink: [0.5, 1] });
   await fill(page, 100);
-  await costOfFrame(t, page); // They land, set out and find room.
+  await costOfFrame(t, page); // The sprites land, set out and find room.
   t.ok((await costOfFrame(t, page)) < FRAME, 'a frame of 60 a second, in CPU time');
 });
 

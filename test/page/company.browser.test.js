@@ -20,22 +20,22 @@ import {
   until
 } from '../support/page-browser.js';
 
-/** What makes company of desktops: names, sounds, a companion, an invitation, and what one hides. */
+/** Company on the page: names, sounds, a companion, an invitation, and hidden pictures. */
 
 const { alone, beside, browser, clients, end, nothingElse, serve, skip } = browserRig(t);
 
-t.setTimeout(300_000); // of all together, on a machine that does other things too
+t.setTimeout(300_000); // for all tests of this file, on a busy machine
 
 const LIVELY = { reducedMotion: 'no-preference' };
 
-/** Opens the settings, does something there, and closes them again. */
+/** Opens the settings, calls `act`, and closes them again. */
 async function settings(page, act) {
   await page.locator('#settings').click();
   await act();
   await page.locator('#settings-panel .close').click();
 }
 
-/** Notes, from now on, at which pitch each sound of a page begins, in Hz. */
+/** Records the first pitch of each sound of a page from now on, in Hz. */
 const listen = (page) =>
   page.evaluate(() => {
     globalThis.pitches = [];
@@ -53,7 +53,7 @@ const listen = (page) =>
   });
 const pitches = (page) => page.evaluate(() => globalThis.pitches);
 
-/** What Pip has Pip keeps, until `letPipGo` is called in the page. */
+/** Makes Pip hold its sprites until `letPipGo` is called in the page. */
 const holdPip = (page) =>
   page.evaluate(() => {
     const { setTimeout: later } = globalThis;
@@ -87,7 +87,7 @@ alone('Pip throws back, to a desktop that is alone', async (t, { server, page })
   t.ok(back.x < width * 0.8, 'from the left, where it went');
   t.match(await server.status(), { thrown: 1, acked: 1, lost: 0 });
 
-  // Without Pip the torus is bare.
+  // Without Pip a sprite comes in at the other edge.
   await settings(page, () => page.locator('#prefer-companion').uncheck());
   await reads(page, '#state', 'comes back by the other');
   await hurl(page, back, 'left');
@@ -107,7 +107,7 @@ alone('Pip throws back, to a desktop that is alone', async (t, { server, page })
 alone('a page that goes while Pip has its sprite has it again', async (t, { page }) => {
   const [sprite] = (await look(page)).list;
   await holdPip(page);
-  // It comes around before its throw is answered; the answer never comes.
+  // The sprite comes around the torus; its throw is never answered.
   await page.route('**/throw/**', async (route) => {
     await route.fetch();
   });
@@ -140,7 +140,7 @@ t.test("a desktop's name goes with what it throws", { skip }, async (t) => {
 });
 
 alone('a sender is seen as a sprite comes in, and when asked for', async (t, { server, page }) => {
-  // Each label is remembered by its text, and which of them the stage has drawn last.
+  // Records the text of each label, and the labels in the stage's last frame.
   await page.evaluate(() => {
     const { fillText, drawImage, clearRect } = CanvasRenderingContext2D.prototype;
     Object.assign(CanvasRenderingContext2D.prototype, {
@@ -159,13 +159,13 @@ alone('a sender is seen as a sprite comes in, and when asked for', async (t, { s
     });
   });
   const { client, edge } = await beside(server, page);
-  // What it says by itself is said: no timer of before the clock is pending.
+  // All announcements are made: no timer from before the clock's installation is pending.
   await page.waitForFunction(() => {
     const text = (selector) => document.querySelector(selector).textContent;
     return document.body.dataset.people === '2' && text('#news').endsWith(text('#state span'));
   });
   await page.clock.install();
-  await page.clock.pauseAt(Date.now() + 2000); // And it stands still but where it is told.
+  await page.clock.pauseAt(Date.now() + 2000); // From here on the clock runs only by runFor.
   const guest = { id: 'guest', picture: 'ghost', at: 0.3, speed: [0.3, 0], by: 'Ada', name: 'Boo' };
   await client.throw(edge, guest);
   await until(page, 'caught', 1);
@@ -221,13 +221,13 @@ for (const [how, options] of [
       globalThis.seen = new Set();
       const { arc } = CanvasRenderingContext2D.prototype;
       CanvasRenderingContext2D.prototype.arc = function (x, y, radius, ...more) {
-        // The dot of a flight is as large as no other on the map.
+        // No other dot on the map has the size of a flight's dot.
         if (this.canvas.id === 'map' && radius === 0.07) globalThis.seen.add(x);
         return arc.call(this, x, y, radius, ...more);
       };
     });
     await page.clock.install();
-    await page.clock.pauseAt(Date.now() + 2000); // And it stands still but where it is told.
+    await page.clock.pauseAt(Date.now() + 2000); // From here on the clock runs only by runFor.
     await page.keyboard.press('Shift+ArrowLeft');
     await page.clock.runFor(1000);
     await reads(page, '#state', 'You threw 1');
@@ -237,7 +237,7 @@ for (const [how, options] of [
   });
 }
 
-/** @returns {Promise<string[]>} the ids of those that the tab remembers as hidden */
+/** @returns {Promise<string[]>} ids of the sprites that the tab remembers as hidden */
 const hiddenIn = async (page) =>
   (await kept(page)).filter(({ hidden }) => hidden).map(({ sprite }) => sprite.id);
 
@@ -251,7 +251,7 @@ alone("a stranger's picture can be hidden, and stays so", async (t, { server, pa
   const { x, y } = (await look(page)).list.find(({ id }) => id === 'guest');
   await page.mouse.click(x, y);
   const before = await page.locator('#stage').screenshot();
-  // It is offered for six seconds, which may be over.
+  // The button is shown for six seconds, which may be over.
   const offered = await page.evaluate(() => {
     const { textContent, lastElementChild: button } = document.getElementById('toast');
     button.click();
@@ -264,7 +264,7 @@ alone("a stranger's picture can be hidden, and stays so", async (t, { server, pa
   );
   t.notSame(await page.locator('#stage').screenshot(), before);
 
-  // The same picture again, by whomever; and after a reload.
+  // The same picture on another sprite, and after a reload.
   await client.throw(edge, { ...guest, id: 'again', at: 0.7 });
   await until(page, 'caught', 2);
   await remembers(page, 3);
@@ -280,7 +280,7 @@ alone("a stranger's picture can be hidden, and stays so", async (t, { server, pa
   await page.keyboard.press('h');
   t.match(await page.textContent('#toast'), /The picture is shown/);
 
-  // Or all of them, until one asks. What is one's own is never covered.
+  // All pictures of strangers, until the visitor shows one. The visitor's own are never covered.
   await page.setInputFiles('#file', imageFile('own.png'));
   await holds(page, 4);
   await settings(page, () => page.locator('#prefer-cover').check());
@@ -331,7 +331,7 @@ alone('what was under way at a reload is its own when it comes around', async (t
   t.equal((await kept(page))[0].stranger, false);
 });
 
-/** Whether there is a program that reads QR codes. */
+/** Returns false if there is a program that reads QR codes, or the reason to skip a test. */
 function noZbar() {
   try {
     execFileSync('zbarimg', ['--version'], { stdio: 'ignore' });

@@ -17,7 +17,7 @@ const SPRITE = { id: 'x', picture: 'ball', at: 0.5, speed: [0, 0] };
 
 const FRAME = 1 / 60;
 
-/** A random that is the same every time. */
+/** Returns a random function with the same sequence every time. */
 function seeded() {
   let seed = 7;
   return () => {
@@ -26,7 +26,7 @@ function seeded() {
   };
 }
 
-/** A desktop of 1000 by 500 whose leavers and bumps are collected. */
+/** Makes a desktop of 1000 by 500, and lists of its leaving bodies and its bumps. */
 function make({ open = true } = {}) {
   const left = [];
   const bumps = [];
@@ -211,7 +211,7 @@ t.test('a hand that aims at what moves hits it where it was a moment ago', async
   t.equal(desktop.hit(aimed.x, aimed.y, 0), still, 'what is there comes first');
 });
 
-/** Hands on a desktop, with the events of pointers, and what was opened. */
+/** Makes Hands on a desktop, a function that sends pointer events, and a list of opened bodies. */
 function makeHands(desktop) {
   const listeners = {};
   const element = {
@@ -354,9 +354,9 @@ t.test(
   }
 );
 
-/** What sprites do to each other and by themselves. */
+/** Bumps, strolls and blinks of sprites. */
 
-/** @returns {number} how far the two that are nearest each other are apart */
+/** @returns {number} the smallest distance of two bodies */
 function nearest(bodies) {
   let least = Infinity;
   for (const [i, a] of bodies.entries()) {
@@ -423,7 +423,7 @@ t.test('nothing goes over an edge because it was bumped into', async (t) => {
     t.ok(bumps.length > 0);
     t.same(left, []);
     t.ok(inside(one) && inside(other));
-    // Thrown after all, it goes.
+    // A throw ends `tame`: the body leaves.
     desktop.hold(other);
     other.held = false;
     other.x = 10;
@@ -598,7 +598,7 @@ t.test('of a large world a client is told of the servers around its own', async 
   t.equal(publicWorld(null), null);
 });
 
-/** What a browser's tabs share, for them to be in one process: the locks, as far as polls need them, and the channel. */
+/** Simulates the locks, as far as polls use them, and the channel of a browser, for several tabs in one process. */
 function shareTabs(t, clock) {
   const held = new Set();
   const pending = [];
@@ -642,7 +642,7 @@ t.test('however many tabs there are, each poll is answered in time', async (t) =
   const TABS = 12;
   const clock = new Clock();
   shareTabs(t, clock);
-  // A server that has nothing to say.
+  // A server that answers each poll when its hold is over.
   const fetch = (href, { signal }) =>
     new Promise((resolve, reject) => {
       const hold = Number(new URL(href).searchParams.get('hold'));
@@ -660,7 +660,7 @@ t.test('however many tabs there are, each poll is answered in time', async (t) =
     });
     let answered = 0;
     for (const poll of polled) poll.then(() => (answered += 1));
-    await clock.pass((hold * 1.25 + 15) * 1000); // as long as the client waits
+    await clock.pass((hold * 1.25 + 15) * 1000); // the client's timeout of a poll
     t.equal(answered, TABS, `${hold} s`);
   }
   const { signal } = new AbortController();
@@ -692,7 +692,7 @@ t.test('a stranger names things, and turns no words around them', async (t) => {
   t.equal(from({ by: '' }), '');
 });
 
-/** A browser's storage of one's own. */
+/** Simulates a browser's storage. */
 function storeIn(t) {
   const localStorage = Object.create({
     getItem(key) {

@@ -15,11 +15,11 @@ import {
   until
 } from '../support/page-browser.js';
 
-/** Pages that throw: to each other, to themselves, and into a server that is not there. */
+/** Pages that throw: to each other, to themselves, and to a server that is down. */
 
 const { alone, beside, clients, nothingElse } = browserRig(t);
 
-t.setTimeout(300_000); // of all together, on a machine that does other things too
+t.setTimeout(300_000); // for all tests of this file, on a busy machine
 
 alone('a page alone says so, and catches what it throws', async (t, { server, page }) => {
   await page.waitForFunction(() => document.getElementById('count').textContent === '1');
@@ -58,7 +58,7 @@ alone('dragged to an edge or past it, it is thrown', { others: 11 }, async (t, {
   }
   await holds(page, 0);
 
-  // What was never on the desktop goes back into the tray.
+  // A sprite that was never over the desktop is put away.
   const box = await page.locator('.pick').nth(1).boundingBox();
   const from = { x: box.x + box.width / 2, y: box.y + box.height / 2 };
   await drag(page, from, { x: width - 10, y: from.y }, { still: 400 });
@@ -83,7 +83,7 @@ alone('it enters opposite, at the same height and as fast', async (t, { server, 
   t.ok(seen[0].speed[0] > 0.5 && Math.abs(seen[0].speed[1]) < 0.5, `as fast as ${seen[0].speed}`);
   t.equal(seen[0].from, back);
 
-  // From the other side: where it comes in tells where it was thrown.
+  // The other way: the sprite comes in at the position at which it was thrown.
   const thrown = { id: 'from-node', picture: 'ghost', at: 0.25, speed: [0.2, 0], name: 'Boo' };
   t.match(await client.throw(back, thrown), { thrown: true });
   await page.waitForFunction(() =>
@@ -124,7 +124,7 @@ alone('an unanswered throw keeps its number', { others: 11 }, async (t, { server
   await page.route('**/throw/**', async (route) => {
     tries += 1;
     numbers.add(new URL(route.request().url()).search);
-    // The first one arrives, and its answer is lost; of the others nothing arrives.
+    // The first request arrives, and its answer is lost. The next four do not arrive.
     if (tries === 1)
       await fetch(route.request().url(), { method: 'POST', body: route.request().postData() });
     await (tries <= 5 ? route.abort('connectionreset') : route.continue());

@@ -7,14 +7,14 @@ import { listening } from '../support/addresses.js';
 import { TOKEN, tokenFile } from '../support/feeds.js';
 import { browserRig, hurl, look, online, resting, until } from '../support/page-browser.js';
 
-/** The pages under a path of a proxy, and a page whose scripts don't come. */
+/** The pages under a path of a proxy, and pages whose scripts don't load. */
 
 const { browser, end, serve, skip } = browserRig(t);
 
-t.setTimeout(300_000); // of all together, on a machine that does other things too
+t.setTimeout(300_000); // for all tests of this file, on a busy machine
 
 /**
- * Starts a proxy before a server: what is asked for under /s/ is the server's; under /half/ a page itself alone.
+ * Starts a proxy before a server: /s/ leads to all of the server, /half/ only to the document of a page.
  *
  * @returns {Promise<string>} its URL
  */
@@ -58,7 +58,7 @@ t.test('under a path, behind a proxy', { skip }, async (t) => {
       await one.fill('#token', TOKEN);
       await one.click('#token-form button');
     }
-    await one.locator('#root > *, #own > *').first().waitFor(); // what the game's own files show
+    await one.locator('#root > *, #own > *').first().waitFor(); // shown by the game's own files
     t.notOk(await one.locator('.late').isVisible(), path);
     await one.context().close();
   }
@@ -69,7 +69,7 @@ t.test('under a path, behind a proxy', { skip }, async (t) => {
 
   for (const path of ['', 'play/hall']) {
     const half = await browser.open(`${proxy}/half/${path}`);
-    // Without its style sheet it would say so at once; with it, when it has waited.
+    // Without its style sheet the page shows this at once, with it after a while.
     const late = half.getByText('This page needs JavaScript, and its own has not loaded.');
     await late.waitFor();
     t.equal(await half.getAttribute('body', 'data-state'), 'loading');

@@ -21,16 +21,16 @@ import {
 
 const { alone, beside, browser, clients, end, nothingElse, serve, skip } = browserRig(t);
 
-t.setTimeout(300_000); // of all together, on a machine that does other things too
+t.setTimeout(300_000); // for all tests of this file, on a busy machine
 
 const POST = { method: 'POST' };
 
-/** Many tabs of one browser, which has six connections for all of them. */
+/** Many tabs of one browser, which share six connections. */
 
 const TABS = 8;
 const PARKED = 4;
 
-/** Opens tabs of one browser, with one storage. */
+/** Opens tabs of one browser that share a storage. */
 async function open(server, count) {
   const pages = [await browser.visit(server.base)];
   while (pages.length < count) {
@@ -79,25 +79,25 @@ t.test('eight tabs throw, catch, and keep their places', { skip }, async (t) => 
   };
   t.ok(await soon(caught), 'whatever was thrown is caught');
 
-  // Longer than a lease: those that wait for their turn have not left.
+  // Longer than a lease: tabs that wait for their turn keep their places.
   await pages[0].waitForTimeout(15_000);
   const { joined, expired, left } = await server.status();
   t.same({ joined, expired, left }, { joined: TABS, expired: 0, left: 0 });
 
-  // A tab that is closed makes room at once.
+  // A closed tab frees its slot at once.
   for (const page of pages.splice(2)) await page.close({ runBeforeUnload: true });
   t.ok(await clients(server, 2));
   t.ok(await soon(async () => (await server.status()).parked === 2));
   await end(server, ...pages.slice(0, 1));
 });
 
-/** How a page keeps its place, and what becomes of its sprites when it goes. */
+/** How a page keeps its place, and where its sprites go when it is closed. */
 
 const hidden = (page, selector) => page.isHidden(selector);
 
 alone('contact is proven by what is answered at once, and never by a poll', async (t, { page }) => {
   await page.waitForFunction(() => document.body.dataset.people === '1');
-  // The network is gone: what is parked breaks, and nothing gets through.
+  // The network is down: parked polls break, and no request gets through.
   await page.context().setOffline(true);
   await online(page, 'offline');
   await reads(page, '#state', /You are offline.*edges are walls/);
@@ -120,7 +120,7 @@ alone('"try now" tries now', async (t, { page }) => {
   });
   await page.evaluate(() => dispatchEvent(new Event('offline')));
   await online(page, 'offline');
-  // The browser knows why, a little later.
+  // The browser reports a little later that it is offline.
   const words = await page.evaluate(() => {
     Object.defineProperty(navigator, 'onLine', { value: false });
     dispatchEvent(new Event('offline'));
@@ -130,7 +130,7 @@ alone('"try now" tries now', async (t, { page }) => {
   await page.focus('#state .act');
   answers = true;
   const before = asked;
-  // Meanwhile it may have tried by itself; then there is no button any more to point at.
+  // By a script: the client may have retried meanwhile, and then the button is hidden from a mouse.
   await page.evaluate(() => document.querySelector('#state .act').click());
   await online(page);
   t.ok(asked > before);
@@ -145,7 +145,7 @@ alone('a slow count, or a poll that breaks, is no reason to say "offline"', asyn
     });
     return seen;
   });
-  // Two of each kind: three polls in a row that break would be reason enough.
+  // Two of each kind: three broken polls in a row would be reason enough.
   const asked = { poll: 0, status: 0 };
   await page.route(/\/(poll|status)\b/, async (route) => {
     const [, kind] = /\/(poll|status)\b/.exec(route.request().url());
@@ -170,7 +170,7 @@ alone('a closed tab leaves its sprites to the next, photos too', async (t, { ser
   const next = await context.newPage();
   await next.goto(server.base);
   await online(next);
-  await until(next, 'sprites', 2 + 1); // and the one it greets with
+  await until(next, 'sprites', 2 + 1); // and the sprite that a page starts with
   const now = (await look(next)).list.map(({ id }) => id);
   for (const id of ids) t.ok(now.includes(id));
   t.equal(await next.evaluate(() => localStorage.length), 0, 'nothing is left on the shelf');
@@ -179,7 +179,7 @@ alone('a closed tab leaves its sprites to the next, photos too', async (t, { ser
   const third = await context.newPage();
   await third.goto(server.base);
   await online(third);
-  await third.waitForTimeout(2500); // by then it has looked at the shelf
+  await third.waitForTimeout(2500); // by then the page has read the shelf
   await holds(third, 1);
 });
 
@@ -188,8 +188,8 @@ alone('a reload doubles no sprite that is seen leaving', async (t, { server, pag
   const { back } = await beside(server, page, ({ id }) => seen.push(id));
   await resting(page);
   const [sprite] = (await look(page)).list;
-  // Once it has been noted as thrown no frame is drawn, and the wait for its flight never ends: it is seen leaving
-  // until the reload.
+  // Once the flight is stored, no frame is drawn, and the wait for its end never ends: the sprite is drawn as it
+  // leaves until the reload.
   await page.evaluate(() => {
     const { setItem } = Storage.prototype;
     const { setTimeout } = globalThis;
@@ -203,7 +203,7 @@ alone('a reload doubles no sprite that is seen leaving', async (t, { server, pag
   await hurl(page, sprite, back);
   t.ok(await soon(async () => /You threw 1/.test(await page.textContent('#state'))));
   t.equal((await look(page)).flying, 1, 'it is still seen');
-  // As by the browser's button: the page leaves and joins anew, and no server knows the number of that throw.
+  // As by the browser's button: the page leaves and joins again, and no server knows the number of that throw.
   await page.reload();
   await online(page);
   await holds(page, 1);
@@ -291,7 +291,7 @@ t.test('why there is no way in; a grant is in the link', { skip }, async (t) => 
     why = '';
     await page.reload();
     await says('wants an invitation');
-    // A link that is opened where the page is: the fragment alone changes.
+    // A link opened in this tab: only the fragment changes.
     await page.goto(at + grant({ join: false }));
     await says('does not let you');
     await page.goto(`${at}#grant=x.y.z%E2%82%AC%0A`);
@@ -302,7 +302,7 @@ t.test('why there is no way in; a grant is in the link', { skip }, async (t) => 
     await joined;
     t.equal(page.url(), at, 'the address does not show it');
     await page.reload();
-    // A client that the server has forgotten joins anew, with what the tab has kept.
+    // A client that the server has forgotten joins again, with the grant that the tab has stored.
     const again = page.waitForResponse(isJoin);
     await fetch(
       new URL(

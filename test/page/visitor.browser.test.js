@@ -30,13 +30,13 @@ import {
   until
 } from '../support/page-browser.js';
 
-/** One visitor: how a page comes and goes, what it takes in, and by which hands it is used. */
+/** One visitor: how a page comes and goes, which sprites and files it accepts, and its use by mouse, finger and key. */
 
 const PICTURES = fileURLToPath(new URL('../pictures/', import.meta.url));
 
 const { alone, beside, browser, clients, end, nothingElse, serve, skip } = browserRig(t);
 
-t.setTimeout(300_000); // of all together, on a machine that does other things too
+t.setTimeout(300_000); // for all tests of this file, on a busy machine
 
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 
@@ -50,7 +50,7 @@ alone('a reload keeps place and sprites; closing leaves at once', async (t, { se
   const reloads = {
     'by a script': () => reloadItself(page),
     'by a key': async () => {
-      await page.keyboard.press('F5'); // Which a browser without a window only tells the page.
+      await page.keyboard.press('F5'); // A headless browser only reports this key to the page.
       await page.reload();
     }
   };
@@ -63,7 +63,7 @@ alone('a reload keeps place and sprites; closing leaves at once', async (t, { se
     t.equal((await server.status()).joined, 1);
   }
 
-  // As by the browser's button, which tells the page nothing: it leaves, and joins anew.
+  // As by the browser's button, of which the page gets no notice: it leaves, and joins again.
   await page.reload();
   await online(page);
   await holds(page, 2);
@@ -118,7 +118,7 @@ alone('an image dropped from a file manager lies where it was dropped', async (t
   t.pass('it lies there');
 });
 
-/** In a page: waits until all has come to rest once more. */
+/** Runs in a page: waits until all sprites have come to rest again. */
 const rest = () =>
   new Promise((go) => {
     const stage = document.getElementById('stage');
@@ -130,7 +130,7 @@ const rest = () =>
     observer.observe(stage, { attributeFilter: ['data-moving'] });
   });
 
-/** In a page: holds an arrow for some frames, and waits until what walks has come to rest. */
+/** Runs in a page: holds an arrow key for six frames, and waits until the walking sprite has come to rest. */
 const walk = async (key) => {
   const frame = () => new Promise((go) => void requestAnimationFrame(go));
   document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
@@ -145,7 +145,7 @@ alone('what is taken by hand is walked by key', { others: 11 }, async (t, { page
     await resting(page);
     const before = await look(page);
     const { id, x } = before.list.at(-1);
-    // To the middle: where the machine is busy a frame counts as 50 ms (desktop.js), and six of them may lead over an edge.
+    // To the middle: on a busy machine a frame counts as 50 ms (desktop.js), and six frames may lead over an edge.
     const [key, way] = x < page.viewportSize().width / 2 ? ['ArrowRight', 1] : ['ArrowLeft', -1];
     await page.evaluate(walk, key);
     const after = await look(page);
@@ -172,7 +172,7 @@ alone('what is taken by hand is walked by key', { others: 11 }, async (t, { page
   await holds(page, 4);
   await walks('an image file');
 
-  // By key the tray keeps the focus, so that the next key goes on from there.
+  // After a take by key the tray keeps the focus, for the next key.
   await page.locator('.pick').nth(1).focus();
   await page.keyboard.press('Enter');
   await holds(page, 5);
@@ -232,7 +232,7 @@ alone('a double click, two taps and Enter open one large', async (t, { server, p
   await page.keyboard.press('Enter');
   await viewer.waitFor();
   await holds(page, 1);
-  // Closed, and opened again in the same frame: the event that says it was closed comes with the next.
+  // Closed, and opened again in the same frame: the close event comes with the next frame.
   await page.evaluate(async () => {
     const viewer = document.getElementById('viewer');
     const closed = new Promise((go) => void viewer.addEventListener('close', go, { once: true }));
@@ -253,7 +253,7 @@ alone('a double click, two taps and Enter open one large', async (t, { server, p
   t.ok(await phone.locator('.hint').isVisible(), 'a phone is told');
   await resting(phone);
   const [other] = (await look(phone)).list;
-  // Quick by the time that the events carry, and sent together: no finger is held, however slow the machine is.
+  // The events carry their own times, and are sent together: so the taps are short even on a slow machine.
   const session = await phone.context().newCDPSession(phone);
   const begin = Date.now() / 1000;
   await Promise.all(
@@ -315,7 +315,7 @@ alone('the right button takes nothing out of the tray', async (t, { page }) => {
   await page.mouse.move(x + 8, y + 20);
   await page.mouse.down({ button: 'right' });
   await page.mouse.up({ button: 'right' });
-  await page.mouse.move(x + 40, y + 20, { steps: 4 }); // what was taken would hang on the mouse
+  await page.mouse.move(x + 40, y + 20, { steps: 4 }); // a grabbed sprite would move with the mouse
   t.equal((await look(page)).sprites, 1);
 });
 
@@ -330,7 +330,7 @@ alone('a name that is too long stops nothing', { others: 11 }, async (t, { page 
   await until(page, 'thrown', 1);
 });
 
-/** A photograph, as a phone's camera makes it: a JPEG of 1600 by 1200. */
+/** Returns a photograph like a phone's: a JPEG of 1600 by 1200. */
 async function photograph(page) {
   const base64 = await page.evaluate(async () => {
     const canvas = document.createElement('canvas');
@@ -347,7 +347,7 @@ async function photograph(page) {
   return imageFile('Grandma.jpg', Buffer.from(base64, 'base64'), 'image/jpeg');
 }
 
-/** What is open, and the file that it is saved as. */
+/** Saves the open sprite, and returns its file. */
 async function saved(t, page) {
   await page.locator('#viewer-save').waitFor();
   const download = page.waitForEvent('download');
@@ -422,8 +422,8 @@ alone('a browser that may keep nothing has a desktop', { others: 11 }, async (t,
 
 alone('after a sleep it asks again at once: the parked poll may be dead', async (t, { page }) => {
   await page.clock.install();
-  await page.clock.pauseAt(Date.now() + 2000); // And it stands still but where it is told.
-  // A round of looking, and a poll that is parked longer than a second.
+  await page.clock.pauseAt(Date.now() + 2000); // From here on the clock runs only by runFor and fastForward.
+  // The counts were requested once, and a poll is parked longer than a second.
   await page.clock.runFor(4000);
   const polls = [];
   page.on('request', (request) => {
@@ -432,7 +432,7 @@ alone('after a sleep it asks again at once: the parked poll may be dead', async 
   await page.clock.runFor(8000);
   t.same(polls, [], 'as long as it is awake the poll stays parked');
   const asked = [page.waitForRequest(/\/place\//), page.waitForRequest(/\/poll\//)];
-  await page.clock.fastForward(60_000); // less than any time limit of the poll itself
+  await page.clock.fastForward(60_000); // shorter than any timeout of the poll
   await Promise.all(asked);
   t.pass('it asks for its place, which is answered at once, and polls anew');
 });
@@ -441,7 +441,7 @@ alone('what comes in is never trusted', async (t, { server, page }) => {
   const { client, edge } = await beside(server, page);
   const good = { id: 'x', picture: 'ball', at: 0.5, speed: [0, 0] };
   const url = (type, bytes) => `data:image/${type};base64,${bytes.toString('base64')}`;
-  // What else is none: test/vectors/sprites.json.
+  // Other invalid sprites: test/vectors/sprites.json.
   const bad = [
     { ...good, picture: 'javascript:document.title="owned"' },
     { ...good, picture: url('png', png(30_000, 30_000, Buffer.alloc(40))) },
@@ -451,7 +451,7 @@ alone('what comes in is never trusted', async (t, { server, page }) => {
   await until(page, 'refused', bad.length);
   t.equal((await look(page)).caught, 0);
 
-  // Damaged further in: a torn sticker is shown.
+  // An image damaged behind its first bytes: a torn sticker is shown.
   await client.throw(edge, {
     ...good,
     id: 'torn',
@@ -498,7 +498,7 @@ alone('pictures are decoded one by one, within bounds', async (t, { page }) => {
 alone('on a full desktop its own sprites stay; none is lost', async (t, { server, page }) => {
   await fill(page, 200);
   await page.keyboard.press('Delete');
-  await remembers(page, 199); // so that the 200 below are those of after it
+  await remembers(page, 199); // so that the 200 below are those after this
   await fill(page, 200);
   await page.keyboard.press('Control+z');
   t.match(await page.textContent('#toast'), /full, with 200 sprites/, 'nor is one had back');
@@ -524,7 +524,7 @@ alone('on a full desktop its own sprites stay; none is lost', async (t, { server
   await remembers(page, 200);
   t.same((await ids()).sort(), own);
 
-  // Where it can't fly on it comes back, up to twice as many; the rest waits in the mailbox.
+  // A sprite that can't fly on comes back, up to 400 sprites; further ones wait in the mailbox.
   const busy = {
     status: 503,
     contentType: 'application/problem+json',
@@ -550,7 +550,7 @@ alone('on a full desktop its own sprites stay; none is lost', async (t, { server
   t.ok(await soon(async () => (await server.status()).waiting === 0));
   const counts = await server.status();
   t.match(counts, { thrown: counts.acked, lost: 0 });
-  // 400 and the 6 that waited, without the 12 put away and the guest, which was seen before.
+  // 400 and the 6 from the mailbox, without the 12 put away and the guest, which was counted before.
   const here = async () => (await look(page)).sprites + seen.length - 1;
   t.ok(await soon(async () => (await here()) === 394), `none is missing: ${await here()}`);
 });
@@ -590,7 +590,7 @@ for (const [reducedMotion, name] of [
     if (reducedMotion === 'reduce') {
       t.equal(await page.evaluate(() => document.getAnimations().length), 0);
     }
-    // What the stage draws with: rings, and turns of what it draws.
+    // Counts the stage's calls for rings and for turned pictures.
     await page.evaluate(() => {
       const seen = { rings: 0, leaning: 0 };
       globalThis.drawn = seen;
@@ -617,7 +617,7 @@ for (const [reducedMotion, name] of [
 
 nothingElse();
 
-/** Keeps what is to be seen for the README, when asked to. */
+/** Takes screenshots for the README, if PICTURES is set. */
 if (process.env.PICTURES) {
   t.test('pictures for the README', { skip }, async (t) => {
     mkdirSync(PICTURES, { recursive: true });

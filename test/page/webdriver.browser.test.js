@@ -13,11 +13,11 @@ import { reportFrom } from '../support/swarm.js';
 import { until as soon } from '../support/until.js';
 import { BROWSERS, DrivenPage } from '../support/webdriver.js';
 
-/** The page, an arena's pages, plots and the client as a module in WebKit, where the pages' language is none, and in Firefox. */
+/** The page, an arena's pages, plots and the client as a module in WebKit, with an invalid language, and in Firefox. */
 
 t.setTimeout(300_000);
 
-/** A test in each of them. */
+/** Defines a test for each browser. */
 function inEach(name, test) {
   for (const [browser, { skip }] of Object.entries(BROWSERS)) {
     const visit = (t) => (url, size) => DrivenPage.open(t, browser, url, size);
@@ -27,7 +27,7 @@ function inEach(name, test) {
 
 const at = (server, path = '') => `http://127.0.0.1:${server.port}/${path}`;
 
-/** The page has nothing to complain about. With PICTURES set what is to be seen goes there. */
+/** Asserts that the page has no complaints. With PICTURES set, saves a screenshot there. */
 async function well(t, page, name) {
   const picture = `${page.browser}-${name}.png`;
   if (process.env.PICTURES) await page.screenshot(join(process.env.PICTURES, picture));

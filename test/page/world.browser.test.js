@@ -6,7 +6,7 @@ import { skip as noNats, startNats } from '../support/nats.js';
 import { browserRig } from '../support/page-browser.js';
 import { until } from '../support/until.js';
 
-/** The ring of a world on the page and on the admin port's, in a real browser. */
+/** The ring of a world on the page and on the admin port's page, in a real browser. */
 
 const { browser, skip: noBrowser } = browserRig(t);
 const skip = noNats || noBrowser;
@@ -33,7 +33,7 @@ t.test('the ring of a world', { skip }, async (t) => {
     ...(process.env.PICTURES ? { colorScheme: 'light' } : {})
   });
   const ring = page.locator('#world svg');
-  /** Waits until the ring is described so. */
+  /** Waits until the ring's description contains a text. */
   const described = (words) =>
     page.waitForFunction(
       (text) =>
@@ -61,7 +61,7 @@ t.test('the ring of a world', { skip }, async (t) => {
   const other = await ring.locator('.arc:not(.own)').boundingBox();
   t.ok(own.y > other.y, 'this one is at the bottom');
 
-  // One more, to the right of this one: a screen reader is told.
+  // A third server, to the right of this one: announced to screen readers.
   const c = await enter('c');
   await join(c);
   await described('one of 3');
@@ -92,7 +92,7 @@ t.test('the ring of a world', { skip }, async (t) => {
     await admin.screenshot({ path: `${process.env.PICTURES}/admin-world.png`, fullPage: true });
   }
 
-  // Without the broker: cut off, and it says so.
+  // Without the broker the server is cut off, and the pages show it.
   await nats.kill();
   await described('It has no contact with the others now.');
   await admin.locator('#world-problem', { hasText: 'unreachable' }).waitFor({ timeout: 30_000 });
