@@ -18,7 +18,7 @@ export class Announcer {
   #hearing = 0;
 
   /**
-   * @param {HTMLElement} toast hidden while it is empty
+   * @param {HTMLElement} toast shown only while it has a message
    * @param {HTMLElement} news a live region
    * @param {HTMLElement} home gets the focus when a focused button disappears
    */

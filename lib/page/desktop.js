@@ -16,7 +16,7 @@ import { bump, inward, live, makeLife, settle } from './life.js';
  * Lengths are in CSS pixels, times in seconds. `step` runs once a frame and allocates nothing.
  */
 
-const FRICTION = 1.15; // share of the speed lost a second: a body of speed v slides almost v / FRICTION
+const FRICTION = 1.15; // rate at which the speed decays, a second: a body of speed v slides almost v / FRICTION
 const DRAG = 45; // further loss of speed a second, so that a body comes to rest and doesn't creep
 const LIFT_IN = 70; // part of the least speed of an entering body: more than the drag takes on its way in
 const GRAVITY = 2100;

@@ -10,7 +10,7 @@ import { drawSticker } from './pictures.js';
 const DRAWN = 512; // pixels a side of a drawn sprite
 const MORE = 3; // most CSS pixels for a pixel: a larger scale shows nothing more
 
-/** Characters that some system forbids in a file's name. */
+/** Parts that some system forbids in a file's name. */
 const UNNAMED = /[\p{Cc}\p{Cf}"*/:<>?\\|]+|^[.\s]+|[.\s]+$/gu;
 
 const $ = (id) => document.getElementById(id);
