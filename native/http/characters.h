@@ -1,4 +1,4 @@
-// The characters of HTTP: which may stand where (RFC 9110, sections 5.5 and 5.6).
+// The characters that HTTP allows (RFC 9110, sections 5.5 and 5.6).
 #ifndef SPRITES_CHARACTERS_H_
 #define SPRITES_CHARACTERS_H_
 
@@ -15,20 +15,20 @@ constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c
 
 constexpr bool isDigit(char c) { return c >= '0' && c <= '9'; }
 
-/** Whether a text is a word, in whatever case; the word is in lower case. */
+/** Returns whether a text equals a word, ignoring case; the word is in lower case. */
 constexpr bool isWord(std::string_view text, std::string_view word) {
   return std::equal(text.begin(), text.end(), word.begin(), word.end(),
                     [](char a, char b) { return lower(a) == b; });
 }
 
-/** The text without the blanks around it. */
+/** Returns the text without the blanks around it. */
 constexpr std::string_view trimmed(std::string_view text) {
   while (!text.empty() && isBlank(text.front())) text.remove_prefix(1);
   while (!text.empty() && isBlank(text.back())) text.remove_suffix(1);
   return text;
 }
 
-/** Which bytes are letters, digits or one of these signs. */
+/** Returns a table of the bytes that are letters, digits or one of these signs. */
 constexpr std::array<bool, 256> lettersDigitsAnd(std::string_view signs) {
   std::array<bool, 256> table{};
   for (int c = '0'; c <= '9'; ++c) table[c] = true;
@@ -39,10 +39,12 @@ constexpr std::array<bool, 256> lettersDigitsAnd(std::string_view signs) {
 constexpr std::array<bool, 256> kTokens = lettersDigitsAnd("!#$%&'*+-.^_`|~");
 constexpr std::array<bool, 256> kHosts = lettersDigitsAnd("-._~!$&'()*+;=:%[]");
 
-/** The characters of a token, of which methods and header names are made. */
+/** Whether a character may be in a token, such as a method or a header name. */
 constexpr bool isToken(char c) { return kTokens[static_cast<uint8_t>(c)]; }
 
-/** Whether it may be the authority of a Host (RFC 3986, section 3.2), without user information. */
+/**
+ * Whether `value` may be the authority of a Host (RFC 3986, section 3.2), without user information.
+ */
 constexpr bool isHost(std::string_view value) {
   return std::all_of(value.begin(), value.end(),
                      [](char c) { return kHosts[static_cast<uint8_t>(c)]; });

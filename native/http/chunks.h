@@ -1,9 +1,9 @@
-// A chunked body, decoded as it comes (RFC 9112, section 7.1), however it is cut.
+// Decodes a chunked body as it arrives (RFC 9112, section 7.1), in pieces of any size.
 //
 //   5;name="a;b"\r\n  h e l l o \r\n  0\r\n  Field: of the trailer\r\n  \r\n
-//   └ size line       └ data          └ last  └ read and thrown away
+//   └ size line       └ data          └ last  └ read and dropped
 //
-// Bounds: a line, and all extensions and trailer fields together, each kExtraBytes.
+// Bounds: kExtraBytes for a line, and kExtraBytes for all extensions and trailer fields together.
 #ifndef SPRITES_CHUNKS_H_
 #define SPRITES_CHUNKS_H_
 
@@ -20,7 +20,10 @@ class Chunks {
 
   enum class State : uint8_t { kMore, kWhole, kTooMuch, kBad };
 
-  /** Decodes from `*data` on, which it moves behind what it took, up to `most` bytes in `body`. */
+  /**
+   * Decodes from `*data`, and moves it behind the bytes read. Appends at most `most` bytes to
+   * `body`.
+   */
   State take(std::string_view* data, size_t most, std::string* body);
 
  private:
@@ -31,9 +34,9 @@ class Chunks {
   State takeTrailer();
 
   Part part_ = Part::kSize;
-  uint64_t left_ = 0;      // bytes of the chunk that have not come
-  size_t extraBytes_ = 0;  // of extensions and trailer, so far
-  std::string line_;       // that is coming, without its CRLF
+  uint64_t left_ = 0;      // bytes of the chunk that are still to come
+  size_t extraBytes_ = 0;  // bytes of extensions and trailer so far
+  std::string line_;       // the line being read, without its CRLF
 };
 
 }  // namespace server

@@ -1,5 +1,5 @@
-// The requests that are not hot, on their way to JavaScript: what has come of those whose body is
-// not whole, and the order in which those that are whole are handled.
+// The requests that are not hot, on their way to JavaScript: those whose body is incomplete, and
+// the queue of the complete ones.
 //
 //   head ─▶ arrival ──body, by its length or in chunks──▶ whole ─┬─ in its share of the turn ─▶
 //   JavaScript
@@ -8,11 +8,11 @@
 //   queue    address 7 ─▶ a, b, c
 //            address 9 ─▶ x            a, x, b, c
 //
-// Addresses take turns: one with thousands of connections does not stand before the others. The hot
-// requests have their turns in between.
+// Addresses take turns, so an address with thousands of connections does not delay the others. Hot
+// requests are served in between.
 //
-// Cost: memory only while a request is arriving or waits, held against its address. Rejected: a
-// field of each connection (most never need one).
+// Cost: memory only while a request arrives or waits, counted for its address. Rejected: a field in
+// each connection (most never need one).
 #ifndef SPRITES_COLD_REQUESTS_H_
 #define SPRITES_COLD_REQUESTS_H_
 
@@ -31,29 +31,29 @@
 
 namespace server {
 
-/** What there is of a request's body. */
+/** The body of a request, as far as it is known. */
 struct Body {
   enum class State : uint8_t {
     kWhole,
-    kTooLong,  // it is longer than it may be, and not read
-    kAwaited,  // the client sends it when it is asked to (Expect: 100-continue)
+    kTooLong,  // longer than its bound, and not read
+    kAwaited,  // the client sends it after 100 Continue (Expect: 100-continue)
   };
   State state;
   std::string_view bytes = {};
 };
 
-/** One request's bytes. */
+/** A request that arrives, or waits for its turn. */
 struct Arrival {
   std::string head;
   std::string body;
   Framing framing = Framing::kNone;
-  uint64_t length = 0;  // of the body, where its framing says so
-  uint32_t most = 0;    // bytes that the body may have
+  uint64_t length = 0;  // of the body, if the framing gives it
+  uint32_t most = 0;    // most bytes of the body
   Chunks chunks;
-  Body::State state = Body::State::kWhole;  // of one that waits for its turn
-  uint64_t held = 0;                        // bytes counted for it
+  Body::State state = Body::State::kWhole;  // of a request that waits for its turn
+  uint64_t held = 0;                        // bytes counted for its address
 
-  /** Takes from `*data`, which it moves on, what belongs to the body. */
+  /** Reads the body from `*data`, and moves it behind the bytes read. */
   Chunks::State take(std::string_view* data) {
     if (framing == Framing::kChunked) return chunks.take(data, most, &body);
     if (body.empty()) body.reserve(length);
@@ -64,12 +64,12 @@ struct Arrival {
   }
 };
 
-/** Tickets in the order in which they come, address by address. */
+/** A queue of tickets in which addresses take turns. */
 class FairTickets {
  public:
   bool empty() const { return order_.empty(); }
 
-  /** Addresses that have one. */
+  /** Number of addresses with a ticket. */
   size_t addresses() const { return order_.size(); }
 
   void add(const Address& address, Ticket ticket) {
@@ -79,8 +79,8 @@ class FairTickets {
   }
 
   /**
-   * Forgets those that `isGone` says of, at a look at each: now and then, so that connections that
-   * come and go do not leave more of them than there is time for.
+   * Removes the tickets for which `isGone` returns true; looks at each. To be called now and then,
+   * so that connections that come and go do not fill the queue.
    */
   template <typename IsGone>
   void forget(IsGone&& isGone) {
@@ -93,7 +93,10 @@ class FairTickets {
     });
   }
 
-  /** The next one; there is one. Those of connections that are gone come, too. */
+  /**
+   * Removes and returns the next ticket. The queue must not be empty. The connection of the ticket
+   * may be gone.
+   */
   Ticket take() {
     const std::string address = std::move(order_.front());
     order_.pop_front();
@@ -114,21 +117,21 @@ class FairTickets {
   }
 
   std::unordered_map<std::string, std::deque<Ticket>> lines_;
-  std::deque<std::string> order_;  // each address that has one, once
+  std::deque<std::string> order_;  // each address with a ticket, once
 };
 
 class ColdRequests {
  public:
-  /** The request of a connection, which has none. */
+  /** Adds a request for a connection that has none. */
   Arrival& begin(uint32_t connection) { return arrivals_[connection]; }
 
-  /** The same where there is one, or nullptr. */
+  /** The request of a connection; nullptr: none. */
   Arrival* find(uint32_t connection) {
     const auto found = arrivals_.find(connection);
     return found == arrivals_.end() ? nullptr : &found->second;
   }
 
-  /** The same, which is its no more; an empty one where there is none. */
+  /** Removes and returns the request of a connection; an empty one: none. */
   Arrival take(uint32_t connection) {
     const auto found = arrivals_.find(connection);
     if (found == arrivals_.end()) return {};
@@ -137,10 +140,10 @@ class ColdRequests {
     return arrival;
   }
 
-  /** How many there are. */
+  /** Number of requests. */
   uint32_t count() const { return static_cast<uint32_t>(arrivals_.size()); }
 
-  /** Those that are whole and wait. */
+  /** The queue of complete requests. */
   FairTickets& waiting() { return waiting_; }
 
  private:

@@ -1,4 +1,4 @@
-// The front door: reads the hot requests of every connection, has them decided, and answers.
+// The front door: reads the requests of every connection, has them decided, and answers.
 //
 //   events ─▶ connections ─▶ reading ──hot request──▶ handler ──outcome──▶ answers ─▶ reading
 //                              │  ▲                      └─poll─▶ parked ──answer──▲
@@ -6,33 +6,32 @@
 //                              └──any other──▶ one call of JavaScript: handle ─────┘
 //
 // Its parts, each in a file of its own:
-//   events.h           what epoll says, in turns
-//   listener.h         new connections, even when no file is left for them
-//   connections.h      the table of those that are open: state, input, deadline
-//   http_reader.h      the grammar of a hot request
-//   door_serving.cc    what is done with one, and when its answer goes out
-//   request_reader.h   the grammar of every other
-//   door_asking.cc     how JavaScript is asked, and answers
-//   cold_requests.h    what has come of those requests, and whose turn it is
-//   turn_share.h       how much of the time they have, and handshakes
-//   request_handler.h  what decides: the pool, or the main thread that a worker asks
-//   replies.h          what is answered, in words
-//   live_counts.h      what /status says
-//   answers.h          how it is sent
-//   feed_handler.h        the watchers of feeds
+//   events.h           events of epoll, in turns
+//   listener.h         new connections, even without a free file descriptor
+//   connections.h      the table of open connections: state, input, deadline
+//   http_reader.h      the grammar of hot requests
+//   door_serving.cc    serves hot requests, and sends their answers
+//   request_reader.h   the grammar of all other requests
+//   door_asking.cc     asks JavaScript, and sends its answers
+//   cold_requests.h    requests for JavaScript: incomplete ones, and the queue
+//   turn_share.h       shares of a turn: JavaScript, handshakes, input sent ahead
+//   request_handler.h  decides: the pool, or in a worker asks to the main thread
+//   replies.h          texts of the answers
+//   live_counts.h      the counts of /status
+//   answers.h          sends answers
+//   feed_handler.h     the watchers of feeds
 //
-// A turn has three steps. Decide: events are taken; a readable connection is read once, and every
-// whole request in what it has sent is decided; connections that were answered outside their own
-// event go on with what they had sent ahead. Write: what was decided goes into the journal, where
-// there is one (the caller of `turn` does that). Send: `sendAnswers`; several answers of one
-// connection go out together.
+// A turn has three steps. Decide: the door takes events, reads each readable connection once, and
+// has every whole request decided; connections that were answered outside their own event go on
+// with their input. Write: the caller of `turn` writes the decisions to the journal, if there is
+// one. Send: `sendAnswers` sends several answers of one connection together.
 //
-// One request at a time: what a client pipelines behind a parked poll or an unread answer waits in
-// its input, bounded, and then in the kernel. So an answer never waits behind another.
+// One request at a time: bytes that a client pipelines behind a parked poll or an unread answer
+// wait in its input, bounded, and then in the kernel. So an answer never waits behind another.
 //
-// Cost of a parked poll: a connection's and a client's record, nothing else. A throw is one read,
-// one write to the neighbor, one to the thrower: no allocation but the sprite's. Rejected: Node's
-// own sockets for the hot requests (some 10,000 bytes of JavaScript objects a parked poll).
+// Cost of a parked poll: the records of a connection and of a client. A throw is one read, one
+// write to the neighbor and one to the thrower; only the sprite is allocated. Rejected: Node's own
+// sockets for the hot requests (some 10,000 bytes of JavaScript objects for each parked poll).
 #ifndef SPRITES_DOOR_H_
 #define SPRITES_DOOR_H_
 
@@ -62,93 +61,96 @@
 
 namespace server {
 
-/** Whose word is taken for a client's address. */
+/** The source of a client's address. */
 enum class Trust : uint8_t {
-  kNobody,        // it is the connection's own
-  kProxy,         // a proxy says it by the PROXY protocol, at the start of every connection
-  kForwarded,     // a proxy says it in every request, by Forwarded (RFC 7239)
-  kForwardedFor,  // the same by X-Forwarded-For
+  kNobody,        // the connection itself
+  kProxy,         // the PROXY protocol, at the start of every connection
+  kForwarded,     // the header Forwarded of every request (RFC 7239)
+  kForwardedFor,  // the header X-Forwarded-For of every request
 };
 
 struct DoorOptions {
-  uint32_t connections;  // at most; one more is answered 503
-  uint32_t maxSprite;    // bytes; a throw with more is JavaScript's to refuse
-  uint32_t headBytes;    // of a head, at most
-  // Milliseconds a head may take, from its first byte or the accept; one that has not sent a byte
-  // is closed without a word: browsers connect ahead, and would take a 408 for an answer.
+  uint32_t connections;  // most at a time; further ones are answered 503
+  uint32_t maxSprite;    // most bytes of a sprite; JavaScript refuses longer ones
+  uint32_t headBytes;    // most bytes of a head
+  // Milliseconds for a head, from its first byte or the accept. A connection without a byte is
+  // closed without an answer: browsers connect ahead, and would take a 408 for the answer of a
+  // request.
   uint32_t headTime;
-  uint32_t bodyTime;   // milliseconds a body may take, from the end of the head
+  uint32_t bodyTime;   // milliseconds for a body, from the end of the head
   uint32_t idleTime;   // milliseconds between requests
-  uint32_t writeTime;  // milliseconds in which a client that does not read must read something
-  uint32_t keepIdle;   // seconds of silence after which a client is probed: longer than any hold
+  uint32_t writeTime;  // milliseconds in which a slow client must read some bytes
+  uint32_t keepIdle;   // seconds of silence until a client is probed: longer than any hold
   Trust trust;
-  bool privateJoin = false;  // a join is JavaScript's, which asks for a grant
+  bool privateJoin = false;  // JavaScript handles joins, since they need a grant
 };
 
 struct DoorCounts {
   uint64_t accepted, refused, requests;
-  uint64_t handled;      // requests of them that JavaScript has decided
-  uint64_t timedOut;     // heads and bodies that came too slowly
-  uint64_t slowReaders;  // closed because they did not read their answer
-  uint64_t outOfFiles;   // times accept found no file left
-  uint64_t heldBytes;    // input and output held for connections, now
-  uint32_t open;         // connections, now
-  uint32_t arriving;     // requests for JavaScript that are not whole, or wait for their turn, now
-  uint32_t secure;       // of them by TLS
-  uint64_t handshakes;   // that were done
-  uint64_t resumed;      // of them by a ticket
-  uint64_t failedHandshakes;  // connections by TLS that closed before theirs was done
+  uint64_t handled;           // requests that JavaScript has decided
+  uint64_t timedOut;          // heads and bodies that were too slow
+  uint64_t slowReaders;       // connections closed because the client did not read
+  uint64_t outOfFiles;        // times that accept found no free file descriptor
+  uint64_t heldBytes;         // input and output held for connections now
+  uint32_t open;              // connections now
+  uint32_t arriving;          // requests for JavaScript now: incomplete, or in the queue
+  uint32_t secure;            // TLS connections now
+  uint64_t handshakes;        // completed handshakes
+  uint64_t resumed;           // handshakes with a ticket
+  uint64_t failedHandshakes;  // TLS connections that closed before their handshake was done
 };
 
-/** What a front door works with; all of them outlive it. */
+/** Parts of a front door; all of them outlive it. */
 struct DoorParts {
   EventSet* events;
   AddressLimits* limits;
-  std::atomic<uint32_t>* open;  // connections of all doors together
+  std::atomic<uint32_t>* open;  // number of connections of all doors
   RequestHandler* requests;
-  Feeds* feeds;  // nullptr: requests to watch are JavaScript's to refuse
+  Feeds* feeds;  // nullptr: JavaScript refuses requests for feeds
   LiveCounts::Ask counts;
-  bool countsLater = false;             // `polls` has the live counts, and answers later
+  bool countsLater = false;             // `requests` has the live counts, and answers later
   uint64_t (*clock)() = EventSet::now;  // microseconds, for the shares of a turn
 };
 
-/** What JavaScript is asked for. The views live for the call only. */
+/** A request for JavaScript. The views live for the call only. */
 struct Question {
   Ticket ticket;
   const RequestHead& head;
-  std::string_view text;  // of the head
+  std::string_view text;  // the bytes of the head
   Body body;
   const Address& client;
-  bool secure;     // it has come by TLS
-  bool transient;  // its port is for joins, throws and leaves alone
+  bool secure;     // came by TLS
+  bool transient;  // its port serves only joins, throws and leaves
 };
 
-/** The bytes that a body may have. */
+/** Most bytes of a body. */
 struct BodyBounds {
   std::vector<std::pair<std::string, uint32_t>> most = {};  // by the first segment of its path
-  uint32_t other = 16384;                                   // of any other path
+  uint32_t other = 16384;                                   // for any other path
 };
 
-/** What decides the requests that are not hot. */
+/** The caller of JavaScript, for requests that are not hot. */
 struct Asker {
-  /** Handles a request: `respond`, `watch`, `abandon` or `proceed` is to follow, now or later. */
+  /** Handles a request. `respond`, `watch`, `abandon` or `proceed` follows, now or later. */
   std::function<void(const Question&)> ask;
-  /** Whether it may be asked now; a request that has to wait is asked for in a later turn. */
+  /** Whether JavaScript may be asked now. If not, the request waits for a later turn. */
   std::function<bool()> mayAsk = {};
-  /** The connection of a parked request is gone. */
+  /** Called when the connection of a parked request is gone. */
   std::function<void(Ticket)> gone;
   BodyBounds bodies = {};
 };
 
-/** What the connections of a port are. */
+/** The kind of a port. */
 struct PortKind {
   TlsContext* tls = nullptr;  // outlives the door; nullptr: without TLS
-  bool transient = false;     // for joins, throws and leaves alone
+  bool transient = false;     // serves only joins, throws and leaves
 };
 
 class Door : public PollResponder {
  public:
-  /** Connections above the limit that are told so at the same time, each for a second at most. */
+  /**
+   * Connections above the limit that are answered 503 at the same time, each for at most a second.
+   */
   static constexpr uint32_t kBeyond = 32;
 
   /** `now` in milliseconds. Throws std::bad_alloc. */
@@ -158,104 +160,115 @@ class Door : public PollResponder {
   Door(const Door&) = delete;
   Door& operator=(const Door&) = delete;
 
-  /** Accepts from a socket that listens already, which is the front door's from now on. */
+  /** Accepts from a listening socket, which the door owns from now on. */
   void adopt(int fd, PortKind kind);
 
-  /** Does what there is to do, a bounded share of it; to be called when the events are due. */
+  /** Does the pending work, a bounded share of it. To be called when events are due. */
   void turn();
 
   /** See TurnShare::defer. */
   void countDeferred(uint64_t microseconds) { script_.defer(microseconds); }
 
-  /** Sends the answers that were decided since the last call. */
+  /** Sends the answers decided since the last call. */
   void sendAnswers();
 
   /**
-   * Closes the connections whose answers can't be given, since what was decided could not be
-   * written: it is unknown whether it holds. Clients repeat their requests, throws with their
-   * numbers.
+   * Closes the connections of the decided answers: the journal could not be written, so it is
+   * unknown whether the decisions hold. Clients repeat their requests, throws with their numbers.
    */
   void dropAnswers();
 
-  /** Ends what is due at `now`, milliseconds. To be called every kTickMilliseconds. */
+  /**
+   * Ends the deadlines that are over at `now`, in milliseconds. To be called every
+   * kTickMilliseconds.
+   */
   void tick(uint64_t now);
 
-  /** Whether the next `ticks` have nothing to do, if nothing else comes. */
+  /** Whether the next `ticks` have nothing to do, unless an event comes. */
   bool isQuiet(uint32_t ticks) const;
 
-  /** Accepts no more connections. */
+  /** Stops accepting connections. */
   void stopListening();
 
   /**
-   * The other servers of the world, by the tags of their ids, ascending, and this one's: what the
-   * others' clients ask here is JavaScript's to answer, which says where to go.
+   * Sets the tag of this server's ids, and those of the other servers of the world, ascending.
+   * Requests of other servers' clients go to JavaScript, which redirects them.
    */
   void setOtherServers(ServerTag own, std::vector<ServerTag> tags) {
     ownTag_ = own;
     otherServers_ = std::move(tags);
   }
 
-  /** Closes the connections that nothing is owed to, as where a head is not whole; returns how many
-   * are left. */
+  /**
+   * Closes idle connections: those without a complete head, and those in a handshake. Returns how
+   * many are left.
+   */
   uint32_t closeIdle();
 
   /** Closes every connection. */
   void closeAll();
 
-  /** A poll's answer, from the pool. */
+  /** Sends the answer of a poll, from the pool. */
   void answer(uint32_t token, std::string_view body) override;
 
-  // ---- What is said later of requests that a handler left open, by their tickets.
+  // ---- Late answers of the request handler, by tickets.
 
   /**
-   * The outcome of a request; `id` of a join that was kOk. Without an outcome it is unknown whether
-   * what was decided holds: it may not be answered, and the connection is closed.
+   * Answers a request with its outcome; `id`: of a join that was kOk. Without an outcome it is
+   * unknown whether the decision holds: the connection is closed without an answer.
    */
   void complete(Ticket ticket, std::optional<Outcome> outcome, const Id* id);
 
-  /** The JSON text that answers a poll, or a question; lives for the call only. */
+  /** Answers a poll, or a question, with a JSON text that lives for the call only. */
   void answer(Ticket ticket, std::string_view body);
 
-  /** Nothing comes for a poll any more, as RequestHandler::ended asked. */
+  /**
+   * Closes the connection of a poll without an answer: the end that RequestHandler::ended asked
+   * for.
+   */
   void over(Ticket ticket);
 
-  // ---- What JavaScript says of a request that it was asked to handle. Where its connection is
-  // gone meanwhile, nothing happens.
+  // ---- Answers of JavaScript. Nothing happens if the connection is gone.
 
-  /** The answer: a status line with its CRLF, the other fields with the empty line, and the body.
+  /**
+   * Sends an answer: a status line with its CRLF, the other fields with the empty line, and the
+   * body.
    */
   void respond(Ticket ticket, std::string_view statusLine, std::string_view fields,
                std::string_view body);
 
   /**
-   * The answer is what these feeds have: now, when there is news, or when the hold is over; or the
-   * problem that there is with them.
+   * Has the request watch these feeds. The answer comes now, with the first news, or when the hold
+   * is over; or it is the problem of the feeds.
    */
   void watch(Ticket ticket, const Wanted* wanted, uint32_t count, WatchHow how);
 
-  /** The body that is awaited is wanted: the request is handled again when it has come. */
+  /**
+   * Asks the client for the awaited body. JavaScript handles the request again when the body is
+   * complete.
+   */
   void proceed(Ticket ticket);
 
-  /** Nothing may be answered: the connection closes. */
+  /** Closes the connection without an answer. */
   void abandon(Ticket ticket);
 
   /**
-   * The answer waits for what may never come: a client that has ended its half is then taken for
-   * gone, and Asker::gone tells of it. Any other answer it may still read. False: it is gone
-   * already.
+   * Parks a request whose answer may never come: a client that ends its half counts as gone, and
+   * Asker::gone is called. With any other request such a client may still read the answer. Returns
+   * false when the client is gone already.
    */
   bool park(Ticket ticket);
 
   DoorCounts counts() const;
 
-  /** The live counts as JavaScript says them; valid until the next call. */
+  /** The live counts from JavaScript; valid until the next call. */
   std::string_view liveCounts() { return liveCounts_.text(); }
 
-  /** What it has to say of those it refused; off unless it is wanted. */
+  /** Refusals and joins, for the log; off unless the log wants them. */
   LogEvents& logEvents() { return logEvents_; }
 
  private:
-  /** An answer that waits for the end of the turn. */
+  /** A decided answer that waits for the end of the turn. */
   struct Decided {
     Ticket ticket;
     Route route;
@@ -263,7 +276,7 @@ class Door : public PollResponder {
     Id id;  // of a join that was kOk
   };
 
-  /** A socket that listens. */
+  /** A listening socket. */
   struct Port : Watcher {
     Port(Door* itsDoor, PortKind itsKind) : door(itsDoor), kind(itsKind) {}
     void onEvents(uint32_t) override { door->accept(*this); }
@@ -356,21 +369,21 @@ class Door : public PollResponder {
   FeedHandler feeds_;
   LiveCounts liveCounts_;
   ColdRequests cold_;
-  RequestHead head_;  // of the request that is not hot and was read last
+  RequestHead head_;  // of the last request that was not hot
   TurnShare script_ = TurnShare::ofScript();
-  uint64_t hot_ = 0;      // requests that the door has served by itself, but pages
-  FairTickets unserved_;  // of connections with more to serve in a later turn
-  FairTickets shaking_;   // of connections whose handshake goes on in a later turn
+  uint64_t hot_ = 0;      // hot requests served, without pages
+  FairTickets unserved_;  // connections with more input for a later turn
+  FairTickets shaking_;   // connections whose handshake goes on in a later turn
   TurnShare handshakes_ = TurnShare::ofHandshakes();
   TurnShare ahead_ = TurnShare::ofSentAhead();
   const size_t readBytes_;
-  std::unique_ptr<char[]> buffer_;  // of one read
+  std::unique_ptr<char[]> buffer_;  // buffer of a read
   std::vector<Decided> decided_;
-  std::string answersOfOne_;  // of one connection, being put together; its capacity stays
+  std::string answersOfOne_;  // several answers of one connection; keeps its capacity
   DoorCounts counts_ = {};
   LogEvents logEvents_;
   uint32_t refusedThisTick_ = 0;
-  ServerTag ownTag_ = kNoServerTag;      // of the ids that this server makes
+  ServerTag ownTag_ = kNoServerTag;      // tag of this server's ids
   std::vector<ServerTag> otherServers_;  // empty: there is no world
 };
 

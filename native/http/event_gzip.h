@@ -1,13 +1,13 @@
 // Event streams, and answers of polls, in gzip (RFC 1952). Each event is compressed by itself: it
-// refers to nothing before it and ends at a byte (RFC 1951, section 3.2), so that the same bytes go
-// into every stream.
+// refers to no earlier event and ends at a byte (RFC 1951, section 3.2), so that all streams get
+// the same bytes.
 //
-//   head │ event: a block, and the empty one that ends it at a byte │ event │ …
+//   head │ event: a block, and an empty one that ends at a byte │ event │ …
 //
-// A stream has no trailer, as that would be its own: it ends with its last chunk. The answer of a
-// poll is a whole member: head, one event, an empty last block, trailer. Rejected: a
-// history for each stream (a third fewer bytes for short events, some 40 kB and a compression a
-// watcher), gzip members one behind the other (browsers read the first one only).
+// A stream ends with its last chunk and has no trailer, since that would differ for each stream.
+// The answer of a poll is a whole member: head, one event, an empty last block, trailer. Rejected:
+// a history for each stream (a third fewer bytes for short events, but some 40 kB and a compression
+// for each watcher), consecutive gzip members (browsers read only the first).
 #ifndef SPRITES_EVENT_GZIP_H_
 #define SPRITES_EVENT_GZIP_H_
 
@@ -21,15 +21,18 @@ namespace server {
 
 constexpr std::string_view kGzipHead{"\x1f\x8b\x08\0\0\0\0\0\0\xff", 10};
 
-/** What is shorter is hardly smaller compressed; what is longer would take too much of a turn. */
+/**
+ * Bounds, in bytes, of what is compressed: shorter events get hardly smaller, longer ones take too
+ * much of a turn.
+ */
 constexpr uint64_t kCompressedEvent = 256;
 constexpr uint64_t kCompressedEventMost = 16384;
 
-/** Bytes that a stored block may have, and bytes in front of them. */
+/** Most bytes of a stored block, and bytes of its head. */
 constexpr uint32_t kStoredMost = 65535;
 constexpr uint32_t kStoredHead = 5;
 
-/** The end of a member whose only event is `text`. */
+/** Appends the end of a member whose only event is `text`. */
 inline void appendGzipEnd(std::string* to, std::string_view text) {
   to->append({'\3', '\0'});
   const auto* bytes = reinterpret_cast<const Bytef*>(text.data());
@@ -49,7 +52,7 @@ inline void appendStoredHead(std::string* to, uint32_t length) {
 
 class EventCompressor {
  public:
-  // A window of 8 kB and little else, which has to be cleared for each event.
+  // A window of 8 kB and little other memory: it is cleared for each event.
   EventCompressor()
       : initialized_(deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -13, 6,
                                   Z_DEFAULT_STRATEGY) == Z_OK) {}
@@ -59,7 +62,7 @@ class EventCompressor {
   EventCompressor(const EventCompressor&) = delete;
   EventCompressor& operator=(const EventCompressor&) = delete;
 
-  /** The event's block, valid until the next call; empty: it would be no smaller. */
+  /** Returns the event's block, valid until the next call; empty: it would not be smaller. */
   std::string_view operator()(std::string_view event) {
     if (!initialized_ || deflateReset(&stream_) != Z_OK) return {};
     block_.resize(event.size());

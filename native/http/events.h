@@ -1,4 +1,4 @@
-// The event set: everything one thread waits for on its sockets, behind one descriptor.
+// The event set: all sockets that one thread waits for, behind one descriptor.
 //
 //   Node's loop, or a worker ── watches ──▶ epoll ──┬── a connection   key: its number, odd
 //                                                   ├── a watcher      key: its pointer, even
@@ -6,18 +6,18 @@
 //                                                                      turn is asked for
 //
 // Lifecycle: Node's loop sees the descriptor become readable and starts a turn, or sleeps in it
-// (addon/loop_turns.h), as a worker's thread does. `look` takes a bounded share of the events,
-// `dispatch` gives each to what it concerns. What is left makes the next turn. A descriptor is
-// watched from `add` to `remove`, or to its close.
+// (addon/loop_turns.h), as a worker's thread does. `look` takes a bounded share of the events;
+// `dispatch` passes each to its connection or watcher. The rest comes in the next turn. A
+// descriptor is watched from `add` until `remove`, or until it is closed.
 //
-// A connection is known by index and generation and not by a pointer, because its place is reused:
-// an event of the one before carries an old generation. The few other descriptors (the listening
-// sockets) are each watched by an object.
+// A connection is known by index and generation, not by a pointer, because its place is reused: an
+// event of an earlier connection has an old generation. The few other descriptors (the listening
+// sockets) each have an object.
 //
-// Cost: one epoll_wait a turn. Eventfd and timerfd are edge-triggered: each write is one event, and
-// no turn reads them. Rejected: a uv_poll_t a descriptor (160 bytes and a callback each),
-// edge-triggered sockets (every read would have to run into EAGAIN: one system call more a
-// request).
+// Cost: one epoll_wait for each turn. Eventfd and timerfd are edge-triggered: each write is one
+// event, and no turn reads them. Rejected: a uv_poll_t for each descriptor (160 bytes and a
+// callback each), edge-triggered sockets (every read would have to go on until EAGAIN: one system
+// call more for each request).
 #ifndef SPRITES_EVENTS_H_
 #define SPRITES_EVENTS_H_
 
@@ -28,13 +28,13 @@
 
 namespace server {
 
-/** Watches a descriptor that is no connection's. */
+/** Handles the events of a descriptor that is no connection. */
 class Watcher {
  public:
   virtual ~Watcher() = default;
 
   /**
-   * Told of `events` (epoll's bits) on its descriptor. It may remove and delete itself here, or
+   * Called with `events` (epoll's bits) of its descriptor. It may remove and delete itself here, or
    * between turns; it must not delete another watcher.
    */
   virtual void onEvents(uint32_t events) = 0;
@@ -42,7 +42,7 @@ class Watcher {
 
 class EventSet {
  public:
-  /** Names one connection among all that ever had its place. */
+  /** The key of a connection, unique among all that ever had its place. */
   static uint64_t connectionKey(uint32_t index, uint32_t generation) {
     return uint64_t{generation} << 32 | uint64_t{index} << 1 | 1;
   }
@@ -63,37 +63,39 @@ class EventSet {
   /** Watches `fd`, which was added with the same key, for other events. */
   void change(int fd, uint64_t connectionKey, uint32_t events);
 
-  /** Watches `fd` no more. To be called before `fd` is closed where another process has it too. */
+  /** Stops watching `fd`. To be called before `fd` is closed if another process has it too. */
   void remove(int fd);
 
   /** Asks for a turn soon; from any thread. */
   void wake();
 
-  /** Asks for a turn in so many microseconds; of several that are asked for the earliest comes. */
+  /** Asks for a turn in so many microseconds; of several calls the earliest time counts. */
   void wakeIn(uint64_t microseconds);
 
-  /** The next look may wait so many milliseconds for an event: where a thread has no other loop. */
+  /**
+   * Lets the next look wait so many milliseconds for an event: for a thread without another loop.
+   */
   void sleep(int milliseconds) { sleep_ = milliseconds; }
 
   /**
-   * Waits so many microseconds until it is woken, whatever events there are. The first of several
+   * Waits for a wake, at most so many microseconds, and ignores other events. The first of several
    * waits may end at once, by a wake that an earlier look has seen.
    */
   void sleepUntilWoken(uint64_t microseconds);
 
   /**
-   * Takes the events there are, at most kEvents, for the next dispatch. Those that another look
-   * replaces come again: a descriptor stays ready.
+   * Takes the pending events, at most kEvents, for the next dispatch. Events that a second look
+   * replaces come again, since a descriptor stays ready.
    */
   void look();
 
-  /** Whether the last look has found any. */
+  /** Whether the last look has found events. */
   bool found() const { return count_ > 0; }
 
   /**
-   * Gives the events of the last look, or of one that it takes now: tells the watchers, and calls
-   * `onConnection(index, generation, events)` for the connections. An event may be stale: its
-   * connection closed by an earlier one, its place taken by another.
+   * Dispatches the events of the last look, or looks now: calls the watchers, and
+   * `onConnection(index, generation, events)` for connections. An event may be stale: an earlier
+   * one closed its connection, and another connection has the place.
    */
   template <typename OnConnection>
   void dispatch(OnConnection&& onConnection) {
@@ -114,10 +116,10 @@ class EventSet {
   static uint64_t now();
 
  private:
-  /** Events of one turn; the rest waits until Node's loop has looked at everything else. */
+  /** Most events of a turn; the rest waits until Node's loop has run its other work. */
   static constexpr int kEvents = 256;
 
-  /** The key of the set's own descriptor: even, as a pointer, and no pointer. */
+  /** The key of the set's own descriptors: even like a pointer, but no pointer. */
   static constexpr uint64_t kWake = 0;
 
   bool control(int operation, int fd, epoll_data key, uint32_t events);
@@ -125,10 +127,10 @@ class EventSet {
   const int set_;
   const int wake_;
   const int timer_;
-  uint64_t wakesAt_ = 0;  // by `now`: when the timer does, or did last
+  uint64_t wakesAt_ = 0;  // time of `now` at which the timer fires, or fired last
   int sleep_ = 0;         // milliseconds
-  bool clears_ = false;   // the next look takes the wakes back, as `sleepUntilWoken` counts on it
-  bool looked_ = false;   // what was found is not given yet
+  bool clears_ = false;   // the next look clears the wakes: `sleepUntilWoken` needs that
+  bool looked_ = false;   // the found events are not dispatched yet
   int count_ = 0;
   epoll_event found_[kEvents];
 };

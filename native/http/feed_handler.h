@@ -1,26 +1,25 @@
-// The feeds at the front door: passes requests to watch to the table (Feeds), and writes its
-// answers.
+// Feeds at the front door: passes requests for feeds to the table (Feeds), and writes its answers.
 //
 //   GET /feed/scores ─▶ Feeds::watch ─┬─ news ───────────────────────▶ answer ─▶ message ─▶ readers
 //                                     └─ parked ──publication, hold──▶   ▲          │
 //                                                                        └ writable◀┘ if slow
 //
 // An answer is a message (message.h): a head, the JSON around the value, and pieces of the table's
-// bytes. All watchers of a feed with the same cursor get the same message. It is made once, and the
-// last few are kept for the next watcher, which mostly needs one of them. So a publication to a
-// thousand watchers is a thousand writes of one message; a slow reader holds a reference to it.
+// bytes. All watchers of a feed with the same cursor share one message. The last few messages are
+// kept for the next watchers, which mostly need one of them. So a publication to a thousand
+// watchers is a thousand writes of one message; a slow reader holds a reference to it.
 //
-// A value is compressed by a worker thread, before its watchers are answered. Patches, items and
-// lists are compressed here, once for each message, as long as a tick's budget lasts: a client may
-// ask for any of many pairs of versions, and what is left then is sent plain.
+// A worker thread compresses a value, before its watchers are answered. Patches, items and lists
+// are compressed here, once for each message, within a budget for each tick: a client may ask for
+// any of many pairs of versions. Above the budget they are sent plain.
 //
 // An event stream is chunked (RFC 9112, section 7.1): an event is one chunk and one write. The head
 // of the answer is sent together with the first event or the first comment. In gzip an event for
-// many is compressed once (event_gzip.h); what one stream alone is sent is only stored.
+// many streams is compressed once (event_gzip.h); an event for a single stream is only stored.
 //
-// Cost of a watcher: no memory here; the table has its record.
-// Rejected: Server-Sent Events without chunks (the connection would have to be closed at the end,
-// and the client could not tell the end from a failure).
+// Cost of a watcher: no memory here; its record is in the table. Rejected: Server-Sent Events
+// without chunks (the end of a stream would close the connection, and the client could not tell it
+// from a failure).
 #ifndef SPRITES_FEED_HANDLER_H_
 #define SPRITES_FEED_HANDLER_H_
 
@@ -41,24 +40,24 @@ namespace server {
 
 class FeedHandler : public FeedResponder {
  public:
-  /** Told of a connection that may go on after an answer outside its own event. */
+  /** Called for a connection that may go on after an answer outside its own event. */
   using Answered = std::function<void(Connection& connection)>;
 
-  /** All parameters must outlive it. `feeds` may be nullptr: then it takes no request. */
+  /** All parameters outlive the handler. `feeds` may be nullptr: then it serves no request. */
   FeedHandler(Feeds* feeds, Connections* connections, Answers* answers, ReplyWriter* replies,
               Answered answered);
 
   /**
-   * Says whether it serves this request, whose head begins at `head`. Reads the list of GET /feeds,
-   * or the `body` of POST /feeds, for that. A grant that is not known here is JavaScript's to
-   * verify.
+   * Returns whether it serves this request, whose head begins at `head`; if not, JavaScript does.
+   * Reads the list of GET /feeds, or the `body` of POST /feeds. JavaScript verifies a grant that is
+   * not known here.
    */
   bool takes(const HotRequest& request, const char* head, std::string_view body);
 
   /**
-   * Has the connection watch these feeds: its answer, or the events of a stream, come by
-   * themselves, perhaps before this returns. Any outcome but kOk: it watches nothing, and is to be
-   * answered so.
+   * Has the connection watch these feeds. The answer, or the events of a stream, are sent later, or
+   * before this returns. Any outcome but kOk: the connection watches nothing, and the caller
+   * answers with that outcome.
    */
   Outcome watch(Connection& connection, const Wanted* wanted, uint32_t count, const WatchHow& how);
 
@@ -70,17 +69,15 @@ class FeedHandler : public FeedResponder {
    */
   bool serve(Connection& connection, const HotRequest& request, const Address& client);
 
-  /** The last event of a stream has been written: sends a newer one if there is one. */
+  /** Sends the newest event of a stream, if there is one, after the previous event was written. */
   void flushed(Connection& connection);
 
-  /** Call before the connection of a watcher is closed: ends the watch. */
+  /** Ends the watch of a connection. To be called before it closes. */
   void drop(const Connection& connection);
 
   /**
-   * Frees the kept messages. Then closes connections, the slowest readers first, as long as the
-   * bytes that only slow readers hold exceed FeedsOptions::memory.
-   *
-   * @return how many connections were closed
+   * Frees the kept messages. Closes the connections of the slowest readers while the bytes held
+   * only by slow readers exceed FeedsOptions::memory.
    */
   uint32_t tick();
 
@@ -88,8 +85,10 @@ class FeedHandler : public FeedResponder {
 
   void prefetch(uint32_t token) const override { connections_->prefetch(token); }
 
-  /** Takes what was found in a token: a grant, as `how.grant`, or that it is none; false: there is
-   * no room. */
+  /**
+   * Stores the result of verifying a token: a grant, in `how.grant`, or a token that is no grant.
+   * Returns false when there is no room.
+   */
   bool takeGrant(const GrantRights& rights, WatchHow* how) {
     // Every grant has a key.
     if (rights.parts[static_cast<size_t>(GrantPart::kKey)].empty()) {
@@ -103,25 +102,26 @@ class FeedHandler : public FeedResponder {
  private:
   bool judge(const HotRequest& request, const char* head);
 
-  /** A message that was made, and what of. */
+  /** A kept message, and its parts. */
   struct Made {
     base::Ref<base::Message> message;
-    base::Ref<base::Message> copied;  // of which that is a copy: no other bytes get its addresses
+    base::Ref<base::Message> copied;  // the message that `message` is a copy of: holds it, so that
+                                      // no other bytes get its addresses
     std::vector<base::Piece> pieces;
-    std::string text;  // around them
+    std::string text;  // the text around the pieces
     std::string tag;
     bool gzip = false;
     bool packs = false;
     bool stream = false;
     uint32_t fresh = 0;
-    uint32_t again = 0;  // how often it was needed again
+    uint32_t again = 0;  // number of later uses
 
     Made() = default;
     Made(base::Ref<base::Message> message, const FeedAnswer& answer);
     bool isOf(const FeedAnswer& answer) const;
   };
   static constexpr size_t kMade = 4;
-  /** Bytes that are compressed in a tick at the most: some 4 ms. */
+  /** Most bytes compressed in a tick: some 4 ms. */
   static constexpr uint64_t kPackedInTick = 128 * 1024;
 
   base::Ref<base::Message> messageOf(const FeedAnswer& answer, bool opens, const Connection& to);
@@ -141,13 +141,13 @@ class FeedHandler : public FeedResponder {
   ReplyWriter* const replies_;
   const Answered answered_;
   WatchRequest watch_ = {};
-  uint32_t grant_ = Grants::kNone;  // by which it asks
-  std::string_view noneMatch_;      // of the request that was taken last, as watch_
+  uint32_t grant_ = Grants::kNone;  // of the request in watch_
+  std::string_view noneMatch_;      // of the request in watch_
   Made made_[kMade];
   size_t nextMade_ = 0;
-  uint64_t mayPack_ = kPackedInTick;  // bytes, in this tick
+  uint64_t mayPack_ = kPackedInTick;  // bytes left in this tick
 
-  // The message that is being composed: its own text, and where pieces of shared bytes go into it.
+  // The message being composed: its own text, and the pieces of shared bytes to insert.
   std::string text_;
   struct Insertion {
     size_t at;
@@ -156,8 +156,8 @@ class FeedHandler : public FeedResponder {
   std::vector<Insertion> insertions_;
   std::vector<base::Piece> pieces_;
   EventCompressor compress_;
-  std::string event_;   // of a compressed stream, or its next text
-  std::string packed_;  // a poll's body
+  std::string event_;   // event or body to compress, or the next own text of a stored one
+  std::string packed_;  // body of a poll in gzip
 };
 
 }  // namespace server

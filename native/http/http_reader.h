@@ -1,7 +1,7 @@
-// The strict reader of the hot requests: join, poll, throw, leave, place, the counts by an id, the
-// two that watch feeds, a player's input, and the fixed answers, the page's files and the
-// live counts. It either reads a request head exactly as the reader of every request would
-// (request_reader.h), or leaves it to that one.
+// The strict reader of the hot requests: join, poll, throw, leave, place, the counts by an id, both
+// requests for feeds, a player's input, and the fixed answers: the page's files and the live
+// counts. It reads a head exactly as the reader of all requests would (request_reader.h), or leaves
+// it to that reader.
 #ifndef SPRITES_HTTP_H_
 #define SPRITES_HTTP_H_
 
@@ -13,16 +13,16 @@
 
 namespace server {
 
-/** A head longer than this is not hot. */
+/** Longest head of a hot request, in bytes. */
 constexpr size_t kHotHeadBytes = 4096;
 
-/** A path longer than this is none of a fixed answer. */
+/** Longest path of a fixed answer, in bytes. */
 constexpr size_t kPathBytes = 48;
 
-/** A head of more header lines than this is not hot. */
+/** Most header lines of a hot request. */
 constexpr unsigned kHotHeaders = 64;
 
-/** The longest name of an arena. */
+/** Longest name of an arena, in bytes. */
 constexpr size_t kArenaNameBytes = 32;
 
 enum class Route : uint8_t {
@@ -39,17 +39,17 @@ enum class Route : uint8_t {
   kCold,  // any other: see request_reader.h
 };
 
-/** What the reader says of the bytes it was given. */
+/** The reader's verdict on the bytes it was given. */
 enum class Verdict : uint8_t {
-  kIncomplete,  // so far a hot request; more bytes are needed to end its head
-  kHot,         // a whole head, all of it understood: HotRequest is filled
-  kNotHot,      // unusual, malformed or another: for the reader of every request
+  kIncomplete,  // a hot request so far; its head needs more bytes
+  kHot,         // a complete hot head: HotRequest is filled
+  kNotHot,      // unusual, malformed or not hot: for the reader of all requests
 };
 
-/** What each step of the reading says while nothing speaks against the request. */
+/** The verdict of a step while the request may be hot. */
 constexpr Verdict kGoOn = Verdict::kHot;
 
-/** A piece of the head: where it begins in the bytes given, and its bytes; 0 long when absent. */
+/** A part of the head: its offset in the given bytes, and its length; length 0: absent. */
 struct HeadSpan {
   uint16_t offset;
   uint16_t length;
@@ -57,39 +57,37 @@ struct HeadSpan {
   bool operator==(const HeadSpan&) const = default;
 };
 
-/** A hot request's head, as numbers. Spans point into the bytes given. */
+/** The head of a hot request. Spans refer to the given bytes. */
 struct HotRequest {
   Route route;
-  Edge edge;        // of a throw
-  bool hasHold;     // hold was given
-  bool hasNumber;   // n was given
-  Id id;            // of poll, throw, leave, place and status; of an input: the player
-  uint64_t ack;     // of a poll; 0 when not given. Up to 2^53 - 1
-  uint64_t number;  // of a throw or an input: its n. Up to 2^53 - 1
-  uint32_t
-      hold;  // of a poll or a feed, seconds, as asked; not yet held against the server's bounds
-  uint32_t headLength;     // bytes of head, the empty line included
-  uint32_t bodyLength;     // Content-Length, 0 when there is none; at most 999,999,999
-  HeadSpan forwardedFor;   // the X-Forwarded-For header's value, white space around it trimmed
+  Edge edge;            // of a throw
+  bool hasHold;         // hold was given
+  bool hasNumber;       // n was given
+  Id id;                // of poll, throw, leave, place and status; the player of an input
+  uint64_t ack;         // of a poll; 0: not given. At most 2^53 - 1
+  uint64_t number;      // n of a throw or an input. At most 2^53 - 1
+  uint32_t hold;        // of a poll or a feed, in seconds; not checked against the server's bounds
+  uint32_t headLength;  // bytes of head, the empty line included
+  uint32_t bodyLength;  // Content-Length, 0 when there is none; at most 999,999,999
+  HeadSpan forwardedFor;   // the X-Forwarded-For header's value, trimmed
   bool delta;              // of feeds: delta=1
   bool gzip;               // of feeds: Accept-Encoding has gzip
   bool stream;             // of a feed: Accept is text/event-stream
-  HeadSpan key;            // of a feed; of GET /feeds: its list; of an input: the arena's name
-  HeadSpan after;          // of a feed: the cursor; a stream's Last-Event-ID goes before the query
+  HeadSpan key;            // of a feed; the list of GET /feeds; the arena of an input
+  HeadSpan after;          // of a feed: the cursor; a stream's Last-Event-ID overrides the query
   HeadSpan authorization;  // the Authorization header's value, trimmed
   HeadSpan grant;          // of feeds: the grant in the query
-  HeadSpan path;           // of kFixed: any path that is none of the others', its slash included
+  HeadSpan path;           // of kFixed: any other path, with its slash
   HeadSpan noneMatch;      // of feeds: the If-None-Match header's value, trimmed
-  HeadSpan forwarded;      // the Forwarded header's value (RFC 7239), trimmed alike
+  HeadSpan forwarded;      // the Forwarded header's value (RFC 7239), trimmed
 
   bool operator==(const HotRequest&) const = default;
 };
 
 /**
- * Reads one request head at the start of `data`.
- * Costs one pass over the head; called again from the start as more bytes come, which a caller
- * bounds by kHotHeadBytes: from there on the verdict is never kIncomplete. More bytes never change
- * a verdict of kHot or kNotHot. `out` holds a request only when the verdict is kHot.
+ * Reads one request head at the start of `data`, in one pass. To be called again, from the start,
+ * when more bytes have come. Longer heads than kHotHeadBytes never get kIncomplete, which bounds
+ * the costs. More bytes never change a verdict of kHot or kNotHot. `out` is filled only with kHot.
  */
 Verdict readHead(const char* data, size_t length, HotRequest* out);
 

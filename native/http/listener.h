@@ -1,9 +1,10 @@
-// The listening socket, and what to do when no file is left for another connection.
+// The listening socket, and the answer to a connection when the process has no file descriptor
+// left.
 //
-// When the process has no file descriptor left, accept fails and leaves the connection in the
-// queue. A loop that asks again would use all of a core, and waiting clients would wait for ever.
-// So the listener keeps a spare descriptor open. It closes the spare, accepts one connection with
-// it, answers that connection 503, and accepts no more until the next tick.
+// Without a free file descriptor, accept fails and leaves the connection in the queue. A loop that
+// tries again would use a whole core, and clients would wait forever. So the listener keeps a spare
+// descriptor open. It closes the spare, accepts one connection with it, answers 503, and accepts no
+// more until the next tick.
 #ifndef SPRITES_LISTENER_H_
 #define SPRITES_LISTENER_H_
 
@@ -20,27 +21,27 @@ class Listener {
 
   ~Listener() { close(); }
 
-  /** Accepts from `fd`, a socket that listens already: it is the listener's from now on. */
+  /** Accepts from `fd`, a listening socket, which the listener owns from now on. */
   void adopt(int fd);
 
-  /** Gives the socket away, with the port it has: the caller closes it. */
+  /** Returns the socket, which the caller owns and closes from now on. */
   int release();
 
   /**
-   * Takes a port that no other socket has, not even to share, without listening on it. `address` is
-   * numeric, IPv4 or IPv6; `port` 0 takes a free one. Returns 0, or errno of what failed.
+   * Binds a port that no other socket has, not even shared, without listening on it. `address` is
+   * numeric, IPv4 or IPv6; `port` 0: any free one. Returns 0 or errno.
    */
   int reserve(const char* address, uint16_t port);
 
-  /** Lets others of this process share the port that was reserved (SO_REUSEPORT, socket(7)). */
+  /** Lets other listeners of this process share the reserved port (SO_REUSEPORT, socket(7)). */
   int letShare();
 
-  /** Takes a port that another listener lets it share: as `reserve`. */
+  /** Binds a port that another listener shares, as `reserve` does. */
   int share(const char* address, uint16_t port);
 
   /**
-   * Listens on the port that was taken; a connection that has been silent for `keepIdle` seconds is
-   * probed (TCP_KEEPIDLE). Returns 0, or errno.
+   * Listens on the bound port. A connection that has been silent for `keepIdle` seconds is probed
+   * (TCP_KEEPIDLE). Returns 0 or errno.
    */
   int listenOn(int backlog, int keepIdle);
 
@@ -50,12 +51,12 @@ class Listener {
   /** The port it listens on. */
   uint16_t port() const;
 
-  /** Takes one waiting connection, non-blocking; `address` is its client's. */
+  /** Accepts a waiting connection, as non-blocking; `address` is the client's. */
   Accepted accept(int* connection, sockaddr_storage* address);
 
   /**
-   * Takes one waiting connection although no file is left, by way of the spare. The caller closes
-   * it before the next call. Returns -1 when there was none after all.
+   * Accepts a waiting connection with the spare descriptor. The caller closes it before the next
+   * call. Returns -1 when none was waiting.
    */
   int acceptOnSpare();
 

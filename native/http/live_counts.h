@@ -1,6 +1,6 @@
-// The live counts, for every request of /status: what JavaScript says of them, asked for a
-// bounded number of times. So a storm of such requests costs no JavaScript each, and one request
-// now and then gets counts that are new.
+// The live counts for requests of /status. JavaScript makes them, a bounded number of times between
+// two ticks. So a storm of requests costs JavaScript little, and a single request gets fresh
+// counts.
 #ifndef SPRITES_LIVE_COUNTS_H_
 #define SPRITES_LIVE_COUNTS_H_
 
@@ -13,18 +13,18 @@ namespace server {
 
 class LiveCounts {
  public:
-  /** Says the counts as JSON text; an empty one where that is not possible. */
+  /** Returns the counts as JSON text; empty: not possible now. */
   using Ask = std::function<std::string()>;
 
   /**
-   * How often `ask` is called from one tick to the next at the most: it takes some 80 us, so that a
-   * storm takes 8% of a core. A request now and then always gets the present counts.
+   * Most calls of `ask` between two ticks. A call takes some 80 us, so a storm takes 8% of a core.
+   * A request now and then always gets fresh counts.
    */
   static constexpr unsigned kAsksPerTick = 100;
 
   explicit LiveCounts(Ask ask) : ask_(std::move(ask)) {}
 
-  /** The counts, a tick old at the most; empty where there are none. Valid until the next call. */
+  /** The counts, at most a tick old; empty: none. Valid until the next call. */
   std::string_view text() {
     if (ask_ && (asked_ < kAsksPerTick || text_.empty())) {
       ++asked_;
@@ -33,7 +33,7 @@ class LiveCounts {
     return text_;
   }
 
-  /** What `text` gave last. */
+  /** The last result of `text`. */
   std::string_view last() const { return text_; }
 
   void tick() { asked_ = 0; }
@@ -41,7 +41,7 @@ class LiveCounts {
  private:
   const Ask ask_;
   std::string text_;
-  unsigned asked_ = 0;  // since the tick
+  unsigned asked_ = 0;  // calls since the tick
 };
 
 }  // namespace server

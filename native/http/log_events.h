@@ -1,5 +1,5 @@
-// Refusals and joins of a door, for a log at the level `debug`. An event costs one comparison where
-// the log has another level; else at most kMost are kept between two looks, and the others are only
+// Refusals and joins of a door, for a log at the level `debug`. At another level an event costs one
+// comparison. Otherwise at most kMost are kept between two calls of `take`; further ones are only
 // counted.
 #ifndef SPRITES_LOG_EVENTS_H_
 #define SPRITES_LOG_EVENTS_H_
@@ -15,14 +15,14 @@
 namespace server {
 
 enum class LogEventKind : uint8_t {
-  kOutcome,        // a hot request was refused, or a client joined: see route and outcome
+  kOutcome,        // a hot request was refused, or a client joined: see `route` and `outcome`
   kNoProxyHeader,  // a connection did not begin with a PROXY header; closed
-  kTooMany,        // a connection was one too many; 503, or closed
+  kTooMany,        // too many connections; 503, or closed
   kTimedOut,       // a request came too slowly; 408
   kSlowReader,     // the answer was not read; closed
   kBadRequest,     // a request was not well formed; 400
   kHeadTooLarge,   // a head was too long; 431
-  kExpectation,    // a request expected something that is not done here; 417
+  kExpectation,    // a request had an unknown expectation; 417
 };
 
 struct LogEvent {
@@ -48,16 +48,16 @@ class LogEvents {
     }
   }
 
-  /** Adds what was taken from another one. */
+  /** Adds the events taken from another object. */
   void add(const std::pair<std::vector<LogEvent>, uint64_t>& taken) {
     for (const LogEvent& event : taken.first) add(event);
     omitted_ += taken.second;
   }
 
-  /** Whether there is something to take. */
+  /** Whether there are events. */
   bool any() const { return !events_.empty(); }
 
-  /** Gives what there is, and how many were left out, and begins anew. */
+  /** Returns and removes the events, and the number of those left out. */
   std::pair<std::vector<LogEvent>, uint64_t> take() {
     return {std::exchange(events_, {}), std::exchange(omitted_, 0)};
   }

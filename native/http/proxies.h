@@ -1,6 +1,6 @@
-// Where a request comes from, by the word of the proxy in front of the server: in a header of each
-// request, or by the PROXY protocol, before the client's own bytes. The operator says which of them
-// that proxy writes: any other is the client's own, and hearsay.
+// The client's address according to the proxy in front of the server: from a header of each
+// request, or from the PROXY protocol before the client's own bytes. The operator says which of
+// these the proxy writes. The client itself may have written the others, so they are ignored.
 #ifndef SPRITES_PROXIES_H_
 #define SPRITES_PROXIES_H_
 
@@ -13,16 +13,16 @@ namespace server {
 
 // ---- Headers
 
-// Both take the value of one header line, the last of its name, and read its last element, which
-// the proxy has written; what is before it is what the proxy was told. They return false, and leave
-// `out` as it is, when there is no address to be read.
+// Both functions read the value of the last header line of a name, and of that the last element,
+// which the proxy has written; earlier elements are only claims. Without an address they return
+// false and leave `out` as it is.
 
-/** Reads X-Forwarded-For: addresses parted by commas, each perhaps with a port. */
+/** Reads X-Forwarded-For: addresses separated by commas, each with or without a port. */
 bool readForwardedFor(std::string_view value, Address* out);
 
 /**
- * Reads Forwarded (RFC 7239): `for=192.0.2.60;proto=http, for="[2001:db8::1]:443"`. One that is not
- * well-formed as a whole is none: a quote that a client opens must not swallow what the proxy adds.
+ * Reads Forwarded (RFC 7239): `for=192.0.2.60;proto=http, for="[2001:db8::1]:443"`. The whole value
+ * must be well-formed: a quote that a client opens must not swallow the proxy's part.
  */
 bool readForwarded(std::string_view value, Address* out);
 
@@ -31,8 +31,8 @@ bool readForwarded(std::string_view value, Address* out);
 enum class ProxyVerdict { kIncomplete, kRead, kBad };
 
 /**
- * Reads the header at the start of `data`. kRead: `length` bytes of it are to be skipped, and
- * `client` is the client's address if `known`; it is not for the proxy's own health checks.
+ * The header at the start of a connection: `length` bytes to skip, and the address of the client if
+ * `known`. It is not known in the proxy's own health checks.
  */
 struct ProxyHeader {
   size_t length;

@@ -1,6 +1,6 @@
-// The texts of the front door's answers. JavaScript gives them, so that they are in the words of
-// lib/http/problems.js. Only the Date, whether the connection stays, an id, a length and a body are
-// filled in here.
+// The texts of the front door's answers. JavaScript makes them, so that their words are those of
+// lib/http/problems.js. Filled in here: the Date, whether the connection stays open, an id, a
+// length and a body.
 #ifndef SPRITES_REPLIES_H_
 #define SPRITES_REPLIES_H_
 
@@ -17,7 +17,7 @@
 
 namespace server {
 
-/** One answer, cut behind its status line, where the Date and what becomes of the connection go. */
+/** One answer, cut behind its status line, where Date and Connection are inserted. */
 struct Reply {
   std::string statusLine;  // "HTTP/1.1 202 Accepted\r\n"
   std::string rest;        // the other header fields, the empty line, the body
@@ -37,20 +37,20 @@ struct TextHash {
   size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
 };
 
-/** Whole answers by the paths they are at: the page's files. */
+/** Complete answers by path: the page's files. */
 using FixedReplies = std::unordered_map<std::string, Reply, TextHash, std::equal_to<>>;
 
-/** Every answer the front door gives by itself. */
+/** All answers that the front door sends without JavaScript. */
 struct Replies {
-  Reply outcomes[kOutcomes];  // of a throw; kOk: of a leave
+  Reply outcomes[kOutcomes];  // by outcome; kOk: of a leave
   Reply feed;                 // ends with "Content-Length: "
-  Reply feedGzip;             // the same, compressed
-  Reply feedPublic;           // one that a cache may keep: ends with "ETag: " and a quotation mark
-  Reply feedUnchanged;        // 304; ends alike
+  Reply feedGzip;             // of a compressed answer
+  Reply feedPublic;           // of an answer for caches: ends with "ETag: " and a quotation mark
+  Reply feedUnchanged;        // 304: ends like feedPublic
   Reply feedStream;           // the head of an event stream, chunked
-  Reply feedStreamGzip;       // the same, compressed
-  Reply feedStreamPlain;      // the same of HTTP/1.0: the stream ends with the connection
-  Reply json;                 // of a poll, a place, the counts: ends with "Content-Length: "
+  Reply feedStreamGzip;       // of a compressed stream
+  Reply feedStreamPlain;      // of HTTP/1.0: the stream ends with the connection
+  Reply json;                 // of a poll, a place and the counts: ends with "Content-Length: "
   Reply joined;               // ends where the id begins
   std::string joinedEnd;      // begins where the id ends
   Reply timedOut;             // 408
@@ -59,18 +59,18 @@ struct Replies {
   Reply badRequest;           // 400
   Reply headTooLarge;         // 431
   Reply expectationFailed;    // 417
-  std::string stays;          // the fields by which a connection stays open
+  std::string stays;          // the fields of a connection that stays open
   FixedReplies fixed;
 };
 
-/** Puts answers together in one buffer whose capacity stays. */
+/** Composes answers in one buffer, which keeps its capacity. */
 class ReplyWriter {
  public:
   explicit ReplyWriter(Replies replies) : replies_(std::move(replies)) { setDate(time(nullptr)); }
 
   const Replies& replies() const { return replies_; }
 
-  /** The Date of answers from now on (RFC 9110, section 6.6.1: good to the second). */
+  /** Sets the Date of further answers (RFC 9110, section 6.6.1: to the second). */
   void setDate(time_t now) {
     if (now == date_) return;
     date_ = now;
@@ -81,19 +81,19 @@ class ReplyWriter {
     dateLine_.assign(text, length);
   }
 
-  /** The fixed answer at `path`, or nullptr. */
+  /** The fixed answer at `path`; nullptr: none. */
   const Reply* fixed(std::string_view path) const {
     const auto found = replies_.fixed.find(path);
     return found == replies_.fixed.end() ? nullptr : &found->second;
   }
 
-  /** The answer, valid until the next call; `last`: its connection closes behind it. */
+  /** Returns the answer, valid until the next call; `last`: the connection closes after it. */
   std::string_view write(const Reply& reply, bool last = false) {
     return compose(reply.statusLine, last, reply.rest, {});
   }
   std::string_view writeLast(const Reply& reply) { return write(reply, true); }
 
-  /** An answer of these parts; `last`: its connection closes behind it. */
+  /** Composes an answer; `last`: the connection closes after it. */
   std::string_view compose(std::string_view statusLine, bool last, std::string_view rest,
                            std::string_view body) {
     text_ = statusLine;

@@ -1,4 +1,4 @@
-// The handlers: they decide on the hot requests that the front door reads.
+// The handlers, which decide on the hot requests of the front door.
 #ifndef SPRITES_REQUEST_HANDLER_H_
 #define SPRITES_REQUEST_HANDLER_H_
 
@@ -12,79 +12,81 @@
 
 namespace server {
 
-/** Names one request of one connection, while it waits for its outcome. */
+/** Names a request of a connection that waits for its outcome. */
 struct Ticket {
   uint32_t connection;
-  uint32_t generation;  // of the connection: a later one in the same place is another
+  uint32_t generation;  // of the connection: a later connection in the same place has another
 
   bool operator==(const Ticket&) const = default;
 };
 
-/** What became of a question that a handler may answer later. */
+/** The result of a question that a handler may answer later. */
 enum class Found : uint8_t { kHere, kNowhere, kLater };
 
 /**
- * Decides on joins, throws and leaves, parks polls, and knows the clients' places and the live
- * counts: the pool itself in the main thread, asks to it in a worker. An outcome may come later:
- * then nothing is returned, and Door::complete is told.
+ * Decides on joins, throws, leaves and inputs, parks polls, and knows the clients' places and the
+ * live counts: the pool in the main thread, asks to the main thread in a worker. Without a returned
+ * outcome, Door::complete is called later.
  */
 class RequestHandler {
  public:
   virtual ~RequestHandler() = default;
 
-  /** Whether requests may be read now; those that may not wait in the kernel. */
+  /** Whether requests may be read now. If not, they wait in the kernel. */
   virtual bool hasRoom() const { return true; }
 
-  /** A place for a newcomer at `address`: kOk fills `id`. */
+  /** Decides on a join from `address`. kOk: `id` is set. */
   virtual std::optional<Outcome> join(Ticket ticket, const Address& address, Id* id) = 0;
 
-  /** A throw; `text` lives for the call only. */
+  /** Decides on a throw; `text` lives for the call only. */
   virtual std::optional<Outcome> throwSprite(Ticket ticket, const HotRequest& request,
                                              std::string_view text) = 0;
 
-  /** A leave: kOk, or kStateUnwritable. */
+  /** Decides on a leave: kOk, or kStateUnwritable. */
   virtual std::optional<Outcome> leave(Ticket ticket, const Id& id) = 0;
 
-  /** Whether inputs of players are decided here; else JavaScript handles them. */
+  /** Whether inputs of players are decided here. If not, JavaScript handles them. */
   virtual bool takesInputs() const = 0;
 
-  /** An input to the arena of that name; `text` lives for the call only. */
+  /** Decides on an input to the named arena; `text` lives for the call only. */
   virtual std::optional<Outcome> input(Ticket ticket, const HotRequest& request,
                                        std::string_view arena, std::string_view text) = 0;
 
-  /** A poll: answered in the result, or parked under `ticket`. */
+  /** Answers a poll in its result, or parks it under `ticket`. */
   virtual PollResult poll(Ticket ticket, const HotRequest& request) = 0;
 
-  /** The connection of a parked poll is gone. */
+  /** Drops a parked poll, whose connection is gone. */
   virtual void drop(uint32_t record, Ticket ticket) = 0;
 
   /**
-   * The client of a parked poll has ended its half. Returns whether the poll may be dropped now; if
-   * not, its answer may be on its way, and Door::over is told where
-   * none comes.
+   * Called when the client of a parked poll has ended its half. Returns whether the poll may be
+   * dropped now. If not, an answer may be on its way; without one, Door::over is called later.
    */
   virtual bool ended(Ticket) { return true; }
 
-  /** A client's place; kLater: Door::answer or Door::complete is told. */
+  /** Finds a client's place. kLater: Door::answer or Door::complete is called later. */
   virtual Found place(Ticket ticket, const Id& id, Place* place) = 0;
 
-  /** Asks for the live counts, where they are told later: by Door::answer. */
+  /** Asks for the live counts, if they come later, by Door::answer. */
   virtual void counts(Ticket) {}
 
-  /** The same, where this client is one; else Door::complete is told that. */
+  /**
+   * Asks for the live counts for the client `id`, by Door::answer. An unknown client is reported to
+   * Door::complete.
+   */
   virtual void countsOf(Ticket, const Id&) {}
 };
 
-/** The hold of a poll, for the pool; a 0 that is given is none that it grants. */
+/** The hold of a poll, for the pool. An explicit 0 becomes a hold that the pool refuses. */
 inline uint32_t holdOf(const HotRequest& request) {
   if (!request.hasHold) return kNoHold;
   return request.hold == kNoHold ? UINT32_MAX : request.hold;
 }
 
-/** The pool, in its own thread. */
+/** The pool, in the main thread. */
 class PoolHandler : public RequestHandler {
  public:
-  /** `pool` and `arena` outlive the handler; `clock` gives microseconds and never goes back. */
+  /** `pool` and `arena` outlive the handler; `clock` returns microseconds and never goes back. */
   PoolHandler(Pool* pool, uint64_t (*clock)(), Arena* arena = nullptr)
       : pool_(pool), clock_(clock), arena_(arena) {}
 
@@ -124,7 +126,7 @@ class PoolHandler : public RequestHandler {
  private:
   Pool* pool_;
   uint64_t (*clock_)();
-  Arena* arena_;  // nullptr: inputs are JavaScript's
+  Arena* arena_;  // nullptr: JavaScript handles inputs
 };
 
 }  // namespace server

@@ -1,13 +1,13 @@
-// What it takes to send a long message, copied or from a file (base/memory_file.h), on this
-// machine.
+// The measured cost of sending a long message on this machine, by copy or from a file
+// (base/memory_file.h).
 //
-// A copy takes what memory takes, a file what its pages take: of 165 KB 85 µs and 35 on one
-// machine, 24 and 43 on another. So the door measures both, and long messages go the cheaper way.
-// The first readers of a message have copies, which tells of these; every kLookEvery-th message
-// goes from a file although files were dearer, which tells of those.
+// The cost of a copy depends on the memory, that of a file on its pages: for 165 KB, 85 µs and 35
+// µs on one machine, 24 µs and 43 µs on another. So the door measures both, and sends long messages
+// the cheaper way. The first readers of a message get copies, which measures copies. Every
+// kLookEvery-th message is sent from a file even if files cost more, which measures files.
 //
-// Cost: two looks at the clock a long message. Rejected: a choice by the processor's name, a
-// measurement at the start (a busy moment would decide for all time).
+// Cost: two reads of the clock for each long message. Rejected: a choice by the processor's name, a
+// measurement at the start (one busy moment would decide for the whole run).
 #ifndef SPRITES_SEND_COSTS_H_
 #define SPRITES_SEND_COSTS_H_
 
@@ -22,20 +22,20 @@ enum class SendWay : uint8_t { kCopy, kFile };
 
 class SendCosts {
  public:
-  /** Bytes from which on a message is long: of shorter ones a file saves nothing. */
+  /** Shortest long message, in bytes: for shorter ones a file saves nothing. */
   static constexpr uint64_t kLong = 64 << 10;
   static constexpr uint32_t kLookEvery = 32;
 
-  /** Whether the next long message is to have a file. */
+  /** Returns whether the next long message should have a file. */
   bool wantsFile() {
     return costOf(SendWay::kFile) <= costOf(SendWay::kCopy) || ++copied_ % kLookEvery == 0;
   }
 
-  /** A message of `bytes` went to the kernel whole, in so many microseconds. */
+  /** Counts a message of `bytes` that the kernel accepted whole, after so many microseconds. */
   void took(SendWay way, uint64_t microseconds, uint64_t bytes) {
     double& cost = costOf(way);
     const double seen = static_cast<double>(microseconds) / static_cast<double>(bytes);
-    // Another process may have had the core meanwhile.
+    // Bounds an outlier: another process may have had the core meanwhile.
     cost = cost == 0 ? seen : cost + (std::min(seen, kMostGrowth * cost) - cost) / kRemembered;
   }
 
@@ -45,8 +45,8 @@ class SendCosts {
 
   double& costOf(SendWay way) { return costs_[static_cast<size_t>(way)]; }
 
-  std::array<double, 2> costs_ = {};  // microseconds a byte; 0: not known
-  uint32_t copied_ = 0;               // messages, since the start
+  std::array<double, 2> costs_ = {};  // microseconds for a byte; 0: not known
+  uint32_t copied_ = 0;               // messages sent by copy since the start
 };
 
 }  // namespace server

@@ -1,13 +1,13 @@
-// TLS 1.2 and 1.3 for the connections of a port, by the OpenSSL of the Node that runs the server.
+// TLS 1.2 and 1.3 for the connections of a port, with the OpenSSL of the Node that runs the server.
 //
-// An idle session of TLS 1.3 costs 272 bytes: OpenSSL's SSL object does the handshake and goes, the
-// records behind are tls_records.h's. One of TLS 1.2 keeps it, without buffers: 13.3 kB by OpenSSL
-// 3.0, 21.1 by 3.5 (make -C test/native tls-in-node). One BIO serves all sessions of a context.
-// Nothing here knows of events or of HTTP: a session reads and writes a non-blocking socket as
-// recv(2) and send(2) do, and says what it waits for.
+// An idle session of TLS 1.3 costs 272 bytes: OpenSSL's SSL object does the handshake and is freed;
+// tls_records.h handles the records after it. A session of TLS 1.2 keeps the object, without
+// buffers: 13.3 kB with OpenSSL 3.0, 21.1 kB with 3.5 (make -C test/native tls-in-node). One BIO
+// serves all sessions of a context. A session knows nothing of events or HTTP: it reads and writes
+// a non-blocking socket as recv(2) and send(2) do, and returns what it waits for.
 //
-// A context and its sessions belong to one thread; several threads that serve one port have a
-// context each and share the ticket keys. A context outlives its sessions.
+// A context and its sessions belong to one thread. Threads that serve the same port have a context
+// each and share the ticket keys. A context outlives its sessions.
 #ifndef SPRITES_TLS_H_
 #define SPRITES_TLS_H_
 
@@ -32,17 +32,20 @@ namespace server {
 
 class TlsContext;
 
-/** The TLS of one connection, the server's side of it. Does not close the socket. */
+/** The server's side of the TLS of a connection. Does not close the socket. */
 class TlsSession {
  public:
   enum class Handshake {
     kDone,
     kReads,   // waits for input
     kWrites,  // waits for room in the kernel
-    kFailed,  // the client has been told why, where that could be; the caller closes the connection
+    kFailed,  // an alert was sent if possible; the caller closes the connection
   };
 
-  /** The most that a client may send before its handshake is done. A usual one sends below 4 kB. */
+  /**
+   * Most bytes that a client may send before its handshake is done. A usual client sends less than
+   * 4 kB.
+   */
   static constexpr uint32_t kHandshakeBytes = 24 * 1024;
 
   ~TlsSession();
@@ -50,42 +53,43 @@ class TlsSession {
   TlsSession& operator=(const TlsSession&) = delete;
 
   /**
-   * Goes on with the handshake as far as the socket allows. To be called until it is done; then
-   * `receive` is to be called at once, since what came behind the handshake may be here already.
+   * Continues the handshake as far as the socket allows. To be called until it is done. Then
+   * `receive` must be called at once, since bytes after the handshake may have been read already.
    */
   Handshake handshake();
 
   /**
-   * As recv(2): the bytes read, 0 when the client has ended its half (by close_notify or by FIN),
-   * or -1 with errno: EAGAIN when there is nothing for now, ECONNRESET when the connection is lost.
-   * After EAGAIN the next input is announced by the socket. There must be room.
+   * Reads as recv(2) does. Returns the bytes read, 0 when the client has ended its half (by
+   * close_notify or by FIN), or -1 with errno: EAGAIN when there is nothing for now, ECONNRESET
+   * when the connection is lost. After EAGAIN the socket announces the next input. `room` must not
+   * be 0.
    */
   ssize_t receive(char* to, size_t room);
 
   /**
-   * Whether `receive` has more to give that no event will announce: since it stopped because its
-   * room was full, or the end.
+   * Whether `receive` has more to return that no event will announce: it stopped because its room
+   * was full, or at the end.
    */
   bool pending() const { return pending_; }
 
   /**
-   * Whether some 17 kB may be held: a part of a record has come and the rest not yet, or the room
-   * of `receive` was too small for it.
+   * Whether some 17 kB may be held: a record has come in part, or was too large for the room of
+   * `receive`.
    */
   bool midRecord() const;
 
   /**
-   * As send(2): the bytes taken, possibly fewer than given; 0 when the kernel has no room; -1 with
-   * errno when the connection is lost. After 0, or fewer than given, the next call has the same
-   * bytes at the front that were not taken, at least as many, at the same place or another: the
-   * kernel may have a part of their record.
+   * Sends as send(2) does. Returns the bytes accepted, possibly fewer than given; 0 when the kernel
+   * has no room; -1 with errno when the connection is lost. After 0, or fewer than given, the next
+   * call must begin with the bytes that were not accepted, at least as many, at the same address or
+   * another: the kernel may have a part of their record.
    */
   ssize_t send(const char* bytes, size_t length);
 
-  /** Says that nothing more comes from here (close_notify), where the kernel has room for it. */
+  /** Sends close_notify, if the kernel has room for it. */
   void endOurHalf();
 
-  /** Whether the handshake was shortened by a ticket. */
+  /** Whether the handshake was resumed with a ticket. */
   bool resumed() const { return resumed_; }
 
  private:
@@ -98,8 +102,8 @@ class TlsSession {
   bool handOver();
 
   TlsContext* context_;
-  ssl_st* ssl_;         // nullptr once the handshake of TLS 1.3 is done
-  TlsRecords records_;  // from then on
+  ssl_st* ssl_;         // nullptr after the handshake of TLS 1.3
+  TlsRecords records_;  // used from then on
   int fd_;
   uint16_t handshakeBytes_ = 0;
   bool done_ : 1 = false;
@@ -108,10 +112,12 @@ class TlsSession {
   bool resumed_ : 1 = false;
 };
 
-/** What the sessions of a port share: certificate and key, and the keys of their tickets. */
+/** The parts that the sessions of a port share: certificate, key and ticket keys. */
 class TlsContext {
  public:
-  /** Seconds that a ticket key encrypts, and that it decrypts; a ticket is good for the rest. */
+  /**
+   * Seconds that a ticket key encrypts, and that it decrypts; a ticket is valid for the difference.
+   */
   static constexpr uint64_t kNewTicketKeyAfter = 8 * 3600;
   static constexpr uint64_t kTicketKeyEnds = 24 * 3600;
 
@@ -125,33 +131,33 @@ class TlsContext {
   TlsContext& operator=(const TlsContext&) = delete;
 
   /**
-   * Takes the certificate with its chain, and its key, both PEM, for the handshakes from now on;
-   * sessions that exist keep theirs.
+   * Sets the certificate with its chain, and its key, both PEM, for further handshakes; existing
+   * sessions keep theirs.
    *
-   * @returns what is wrong, in words, or an empty text; when something is, nothing has changed
+   * @returns the error in words, and then nothing has changed; or an empty text
    */
   std::string take(std::string_view certificate, std::string_view key);
 
-  /** When the certificate ends, in seconds since 1970; 0 without one. */
+  /** The end of the certificate, in seconds since 1970; 0 without one. */
   int64_t validUntil() const { return validUntil_; }
 
   /**
    * Makes a new ticket key when there is none or the newest is too old, and drops those that no
-   * ticket needs any more. To be called once a minute or so; until the first call no session gets
-   * a ticket.
+   * ticket needs any more. To be called about once a minute. Until the first call no session gets a
+   * ticket.
    *
    * @returns whether `ticketKeys` has changed
    */
   bool rollTicketKeys(uint64_t nowSeconds);
 
-  /** The ticket keys, to be kept, and to be kept secret. */
+  /** The ticket keys, to be stored in a safe place: they are secret. */
   std::string ticketKeys() const;
 
   /**
-   * Takes what `ticketKeys` gave, instead of the keys there are; `rollTicketKeys` drops those that
-   * are too old.
+   * Replaces the ticket keys by a result of `ticketKeys`. `rollTicketKeys` drops those that are too
+   * old.
    *
-   * @returns whether it was that; when not, nothing has changed
+   * @returns whether `bytes` was valid; if not, nothing has changed
    */
   bool takeTicketKeys(std::string_view bytes);
 
@@ -172,7 +178,7 @@ class TlsContext {
     std::array<unsigned char, 32> mac;
     uint64_t madeAt;  // seconds since 1970
   };
-  /** As many as can be of use at once. */
+  /** Most keys that are valid at the same time. */
   static constexpr size_t kTicketKeys = kTicketKeyEnds / kNewTicketKeyAfter + 1;
 
   std::unique_ptr<RecordTools> tools_;
@@ -182,12 +188,12 @@ class TlsContext {
   int64_t validUntil_ = 0;
   std::vector<TicketKey> ticketKeys_;  // the newest first
 
-  // The session under way, for the BIO: nothing of it is left when a call has returned.
+  // The current session, for the BIO. Empty between two calls.
   TlsSession* current_ = nullptr;
-  size_t budget_ = 0;     // how much the call may still read
-  int error_ = 0;         // errno of the socket, when it was lost
-  bool drained_ = false;  // the last recv gave less than it was asked for
-  bool ended_ = false;    // the last recv gave the end
+  size_t budget_ = 0;     // bytes that the call may still read
+  int error_ = 0;         // errno of the socket, when the connection was lost
+  bool drained_ = false;  // the last recv returned less than requested
+  bool ended_ = false;    // the last recv returned the end
 };
 
 }  // namespace server

@@ -1,14 +1,13 @@
-// The records of TLS 1.3 behind the handshake (RFC 8446, section 5), without OpenSSL's SSL object.
+// The records of TLS 1.3 after the handshake (RFC 8446, section 5), without OpenSSL's SSL object.
 //
-// OpenSSL does the handshake and keeps 13 to 25 kB a connection for it. What a connection needs
-// from then on is two keys with their counts and secrets: 240 bytes. The cryptography is OpenSSL's
-// EVP; what all connections of a thread share, ciphers and buffers, is in RecordTools.
+// OpenSSL does the handshake and keeps 13 to 25 kB for each connection. After it a connection needs
+// only two keys with their sequence numbers and secrets: 240 bytes. The cryptography is OpenSSL's
+// EVP. RecordTools has the ciphers and buffers that all connections of a thread share.
 //
-// A record that the kernel took in part is not kept: it is sealed again from the same bytes when
-// the kernel has room. So a reader that stops reading costs no copy, by TLS neither. Were the bytes
-// not the same, no byte of the key stream would be on the wire twice: the peer would refuse a
-// record. Of what is read, at most one record is kept, while a part of it is missing or does not
-// fit the reader's room.
+// A record that the kernel has accepted in part is not kept: it is sealed again from the same bytes
+// when the kernel has room. So a slow reader costs no copy with TLS either. If the bytes differed,
+// no byte of the key stream would be on the wire twice: the peer would refuse the record. Of the
+// input at most one record is kept, while it is incomplete or larger than the reader's room.
 #ifndef SPRITES_TLS_RECORDS_H_
 #define SPRITES_TLS_RECORDS_H_
 
@@ -42,7 +41,7 @@ enum class TlsAlert : uint8_t {
   kNone = 255,  // nothing is wrong
 };
 
-/** What one direction of a connection is sealed with. */
+/** The keys of one direction of a connection. */
 struct RecordKeys {
   uint64_t sequence = 0;  // of the next record
   std::array<unsigned char, 48> secret = {};
@@ -52,7 +51,10 @@ struct RecordKeys {
   uint8_t suite = 0;  // index of RecordTools::suites
 };
 
-/** What the connections of a thread share. Nothing of a connection is in it between two calls. */
+/**
+ * The ciphers and buffers that the connections of a thread share. They hold no data of a connection
+ * between two calls.
+ */
 class RecordTools {
  public:
   static constexpr size_t kHeader = 5;
@@ -62,7 +64,7 @@ class RecordTools {
   static constexpr size_t kMostRecord = kHeader + kMostContent + 256;
   /** Header, type and tag. */
   static constexpr size_t kLeastRecord = kHeader + 1 + kTag;
-  /** A key is good for 2^24.5 full records (RFC 8446, section 5.5). */
+  /** Records for one key; the limit is 2^24.5 full records (RFC 8446, section 5.5). */
   static constexpr uint64_t kRecordsAKey = uint64_t{1} << 24;
 
   struct Content {
@@ -77,29 +79,29 @@ class RecordTools {
   RecordTools& operator=(const RecordTools&) = delete;
 
   /**
-   * Makes key and IV of the secret there is (RFC 8446, section 7.3).
+   * Derives key and IV from the secret (RFC 8446, section 7.3).
    *
-   * @param suite as it is on the wire: 0x1301 to 0x1303
-   * @returns false when the suite or the secret's length is none of those, or without memory
+   * @param suite as on the wire: 0x1301 to 0x1303
+   * @returns false with another suite, a secret of another length, or without memory
    */
   bool derive(uint16_t suite, RecordKeys* keys);
 
-  /** Goes on to the next secret (RFC 8446, section 7.2). Returns false without memory. */
+  /** Replaces the secret by the next one (RFC 8446, section 7.2). Returns false without memory. */
   bool next(RecordKeys* keys);
 
   /**
-   * Seals a record with the sequence number there is, and leaves that to the caller.
+   * Seals a record with the current sequence number, which the caller increments.
    *
    * @param record has room for the content and 22 bytes
-   * @returns its length, 0 without memory
+   * @returns its length; 0 without memory
    */
   size_t seal(const RecordKeys& keys, RecordType type, std::string_view content,
               unsigned char* record);
 
   /**
-   * Opens a whole record in place, and counts it.
+   * Opens a whole record in place, and increments the sequence number.
    *
-   * @returns what is wrong with it
+   * @returns the alert for its error
    */
   TlsAlert open(RecordKeys* keys, std::span<unsigned char> record, Content* content);
 
@@ -107,7 +109,7 @@ class RecordTools {
 
  private:
   friend class TlsRecords;
-  /** Two records: a read takes the end of one and the whole next. */
+  /** Two records: a read takes the rest of one and the whole next one. */
   static constexpr size_t kInput = 2 * kMostRecord;
 
   evp_cipher_ctx_st* keyed(const RecordKeys& keys, int seals);
@@ -120,12 +122,15 @@ class RecordTools {
   std::unique_ptr<unsigned char[]> output_;
 };
 
-/** The server's end of a connection's records. Says of itself what TlsSession says (tls.h). */
+/**
+ * The server's side of the records of a connection. Its methods work as those of TlsSession
+ * (tls.h).
+ */
 class TlsRecords {
  public:
-  /** KeyUpdates that a peer may send: one in 2^24 records is usual. */
+  /** Most KeyUpdates from a peer: one in 2^24 records is usual. */
   static constexpr uint8_t kMostUpdates = 32;
-  /** Records without content that a peer may send in a row. */
+  /** Most consecutive records without content from a peer. */
   static constexpr uint8_t kMostEmpty = 32;
 
   TlsRecords() = default;
@@ -133,17 +138,16 @@ class TlsRecords {
   TlsRecords(const TlsRecords&) = delete;
   TlsRecords& operator=(const TlsRecords&) = delete;
 
-  /** Takes a secret from a line of the key log as OpenSSL gives it; those of others are passed
-   * over. */
+  /** Stores the secret in a line of OpenSSL's key log; ignores other lines. */
   void takeSecret(std::string_view line);
 
-  /** Counts a record that the handshake has sealed. What was before the secret does not count. */
+  /** Counts a record that the handshake has sealed. Setting the secret resets the count. */
   void countSealed() { ++out_.sequence; }
 
   /**
-   * Begins, the handshake being over.
+   * Derives the keys after the handshake.
    *
-   * @param suite as it is on the wire
+   * @param suite as on the wire
    * @returns false without both secrets, a known suite, or memory
    */
   bool begin(RecordTools& tools, uint16_t suite);
@@ -174,19 +178,19 @@ class TlsRecords {
   std::unique_ptr<unsigned char[], Freed> held_;
   uint16_t heldFrom_ = 0;
   uint16_t heldTo_ = 0;
-  uint16_t outLength_ = 0;   // the content of the record that the kernel took in part
-  uint16_t outSent_ = 0;     // how much of that record it took; 0 when there is none
-  uint8_t updateBytes_ = 0;  // of a KeyUpdate that comes in several records
+  uint16_t outLength_ = 0;   // content of the record that the kernel has accepted in part
+  uint16_t outSent_ = 0;     // accepted bytes of that record; 0: there is none
+  uint8_t updateBytes_ = 0;  // bytes of a KeyUpdate that comes in several records
   uint8_t updates_ = 0;
   uint8_t empty_ = 0;
   TlsAlert wrong_ = TlsAlert::kNone;
-  bool opened_ : 1 = false;  // what is held is content
+  bool opened_ : 1 = false;  // `held_` is opened content
   bool pending_ : 1 = false;
-  bool ended_ : 1 = false;   // the peer's half
-  bool closed_ : 1 = false;  // ours
+  bool ended_ : 1 = false;   // the peer has ended its half
+  bool closed_ : 1 = false;  // the server has ended its half
   bool failed_ : 1 = false;
-  bool owes_ : 1 = false;      // a KeyUpdate, before the next content
-  bool updating_ : 1 = false;  // the record that the kernel took in part is a KeyUpdate
+  bool owes_ : 1 = false;      // a KeyUpdate must be sent before the next content
+  bool updating_ : 1 = false;  // the record that the kernel has accepted in part is a KeyUpdate
 };
 
 }  // namespace server

@@ -1,17 +1,17 @@
-// What work that is not hot has of a turn, and of the time: JavaScript's requests, handshakes, and
-// what clients send ahead.
+// Limits the time of work that is not hot, within a turn and over several: JavaScript's requests,
+// handshakes, and requests sent ahead.
 //
 //   alone        │████████│████████│████████│      turns of `alone` microseconds, one after another
-//   beside hot   │██│·····▲·│██│······▲·│██│···    `besideHot`, and a rest; ▲ a hot request, which
+//   beside hot   │██│·····▲·│██│······▲·│██│···    `besideHot`, and a rest; ▲ a hot request
 //                                                  finds the thread free
 //
-// A hot request waits for the rest of a turn, so that the share is smaller while hot ones come, and
-// a rest follows: kRest times as long as the work took, divided by the addresses that wait. So one
-// address that sends all it can has a tenth of the thread, and hot requests find it free; a hundred
-// that come at once, as after a restart, have nearly all of it.
+// A hot request waits for the rest of a turn. So while hot requests come, the share is smaller, and
+// a rest follows: kRest times as long as the work, divided by the number of waiting addresses. So a
+// single address that sends as much as it can gets a tenth of the thread, and hot requests find the
+// thread free. A hundred addresses at once, as after a restart, get nearly all of it.
 //
-// Cost: further turns and rests; nothing where no hot request comes. Rejected: a fourth of the
-// thread, with which the median of a hot request is what was the 70th percentile.
+// Cost: more turns, and rests; nothing without hot requests. Rejected: a fourth of the thread (the
+// median delay of a hot request becomes that of the 70th percentile).
 #ifndef SPRITES_TURN_SHARE_H_
 #define SPRITES_TURN_SHARE_H_
 
@@ -21,27 +21,27 @@
 
 namespace server {
 
-/** Microseconds throughout, by a clock that never goes back. */
+/** All times are microseconds of a clock that never goes back. */
 class TurnShare {
  public:
-  /** A rest's length, in the times of what it follows, where one address waits. */
+  /** Length of a rest with one waiting address, in multiples of the work before it. */
   static constexpr uint64_t kRest = 9;
 
-  /** Turns without a hot request after which the share is whole again. */
+  /** Turns without a hot request until the share is whole again. */
   static constexpr uint32_t kTurnsBesideHot = 64;
 
-  /** JavaScript's, for requests that are not hot. */
+  /** The share of JavaScript, for requests that are not hot. */
   static TurnShare ofScript() { return {250, 50}; }
 
   static TurnShare ofHandshakes() { return {250, 250}; }
 
-  /** Of requests that were sent ahead of an answer: those that are not hot. */
+  /** The share of requests sent ahead of an answer, without the hot ones. */
   static TurnShare ofSentAhead() { return {100, 50}; }
 
-  /** The share of a turn, and the one while hot requests come. */
+  /** `alone`: the share of a turn; `besideHot`: the share while hot requests come. */
   TurnShare(uint64_t alone, uint64_t besideHot) : alone_(alone), besideHot_(besideHot) {}
 
-  /** A turn begins at `now`; so many hot requests have been served so far. */
+  /** Begins a turn at `now`; `hot`: number of hot requests served so far. */
   void begin(uint64_t hot, uint64_t now) {
     now_ = now;
     used_ = times_ = 0;
@@ -53,26 +53,26 @@ class TurnShare {
     hot_ = hot;
   }
 
-  /** Whether some is left in this turn: enough for one piece of work, however long it takes. */
+  /** Whether the turn has time left for a further piece of work, however long it takes. */
   bool left() const { return rest() == 0 && used_ < (turnsBesideHot_ > 0 ? besideHot_ : alone_); }
 
-  /** How long the rest is that the turn has begun in; 0 where it is over. */
+  /** Time left of a rest at the begin of the turn; 0: no rest. */
   uint64_t rest() const { return restsUntil_ > now_ ? restsUntil_ - now_ : 0; }
 
-  /** A piece of work took from `began` to `ended`; so many addresses wait for theirs. */
+  /** Counts a piece of work from `began` to `ended`, while so many addresses wait. */
   void use(uint64_t began, uint64_t ended, size_t addresses) {
     const uint64_t took = ended - began + deferred_;
     used_ += took;
     ++times_;
     if (turnsBesideHot_ == 0 || used_ < besideHot_) return;
-    // One that takes long is no rule for the others.
+    // A single long piece counts at most as `alone`.
     const uint64_t rest = kRest * std::min(used_, alone_) / std::max<size_t>(addresses, 1);
     restsUntil_ = ended + deferred_ + rest;
   }
 
   /**
-   * What the work of the last turn has left to promises has taken so long. The next turns have as
-   * many pieces as have their share with that.
+   * Counts the time that promises of the last turn's work took after it. The next turns add its
+   * average to each piece of work.
    */
   void defer(uint64_t took) {
     if (times_ == 0) return;
@@ -82,13 +82,13 @@ class TurnShare {
  private:
   const uint64_t alone_;
   const uint64_t besideHot_;
-  uint64_t now_ = 0;  // when the turn began
+  uint64_t now_ = 0;  // begin of the turn
   uint64_t restsUntil_ = 0;
-  uint64_t used_ = 0;            // of this turn, or will be
+  uint64_t used_ = 0;            // by this turn's work, with `deferred_`
   uint32_t times_ = 0;           // pieces of work in this turn
-  uint64_t deferred_ = 0;        // what promises take for one, on an average
-  uint64_t hot_ = 0;             // requests served when the turn began
-  uint32_t turnsBesideHot_ = 0;  // turns for which the share is the smaller one
+  uint64_t deferred_ = 0;        // average time of the promises of one piece
+  uint64_t hot_ = 0;             // hot requests served before the turn
+  uint32_t turnsBesideHot_ = 0;  // turns left with the smaller share
 };
 
 }  // namespace server

@@ -1,6 +1,6 @@
-// What a request for several feeds asks for. The body of POST /feeds is read as every client writes
-// it: {"hold":60,"delta":true,"feeds":{…}}, its members in any order, no escapes in its strings;
-// the list of GET /feeds is scores:e7-41,table:. JavaScript reads any other.
+// Reads a request for several feeds. The body of POST /feeds has the form that all clients write:
+// {"hold":60,"delta":true,"feeds":{…}}, with the members in any order and no escapes in the
+// strings. The list of GET /feeds is scores:e7-41,table:. JavaScript reads any other form.
 #ifndef SPRITES_WATCH_READER_H_
 #define SPRITES_WATCH_READER_H_
 
@@ -11,10 +11,10 @@
 
 namespace server {
 
-/** The longest body that is read here, in bytes; JavaScript refuses longer ones. */
+/** Longest body, in bytes; JavaScript refuses longer ones. */
 constexpr uint32_t kWatchBytes = 16384;
 
-/** What is asked for. The string views point into the text that was read. */
+/** A request for feeds. The string views point into the text that was read. */
 struct WatchRequest {
   Wanted wanted[kFeedsAtOnce];
   uint32_t count;
@@ -22,10 +22,14 @@ struct WatchRequest {
   bool delta;
 };
 
-/** Reads a body. @return false when it has another form or an error: JavaScript decides */
+/**
+ * Reads a body.
+ *
+ * @return false when the body has another form or an error: JavaScript decides
+ */
 bool readWatch(std::string_view body, WatchRequest* watch);
 
-/** The same of a list, which says no hold and no delta. */
+/** Reads a list in the same way. It has no hold and no delta. */
 bool readWatchList(std::string_view list, WatchRequest* watch);
 
 }  // namespace server

@@ -1,37 +1,38 @@
-// What crosses between a worker's thread and the main thread, message by message.
+// The messages between a worker's thread and the main thread.
 //
 //   worker ─▶ [ask│text][ask│text] … ─▶ ring ─▶ main      main ─▶ [say│text] … ─▶ ring ─▶ worker
 //
-//   ask       who      number  ticket   text     what is said to it
-//   kJoin     address                            kOutcome, kOk with the id as text
+//   ask       who      number  ticket   text     answer
+//   kJoin     address                            kOutcome; kOk with the id as text
 //   kThrow    id       n       its      sprite   kOutcome
 //   kLeave    id               its               kOutcome
-//   kPoll     id       ack     its               kAnswer, now or later; kOutcome, if it is refused
+//   kPoll     id       ack     its               kAnswer, now or later; kOutcome: refused
 //   kPlace    id               its               kAnswer or kOutcome
 //   kCounts                    its               kAnswer
 //   kCountsOf id               its               kAnswer or kOutcome
-//   kDrop                      the poll's        nothing
-//   kEnded                     the poll's        kOver, behind an answer if there was one
-//   kInput    id       n       its      input    kOutcome; before the text an arena's name and a /
-//   kRequest  address  body's  its      bytes    kTaken, and then kRespond, kWatch, kProceed or
-//                                                kAbandon, perhaps behind a kPark
-//   kGone                      its               nothing: a parked request's connection is gone
+//   kDrop                      the poll's        none
+//   kEnded                     the poll's        kOver, after an answer if there is one
+//   kInput    id       n       its      input    kOutcome; the text begins with the arena and a /
+//   kRequest  address  body's  its      bytes    kTaken; then kRespond, kWatch, kProceed or
+//                                                kAbandon, perhaps after a kPark
+//   kGone                      its               none: the connection of a parked request is gone
 //
-// and of feeds, whose watchers workers have (worker_feeds.h), with a key as text:
+// and for feeds, whose watchers belong to the workers (worker_feeds.h), with the key as text:
 //
 //   kFeedWant    address, whether it waits       kFeed, now and for newer versions; kFeedAwaited;
 //                                                kFeedEnd
 //   kFeedGzip                                    kFeedGzip, for this version
-//   kFeedNamed   whether there; behind the key   nothing
-//                a blank and a name
-//   kFeedWatched how many watch                  nothing
-//   kFeedLeft                                    nothing, and no kFeed any more
+//   kFeedNamed   whether it watches; after the   none
+//                key a blank and a name
+//   kFeedWatched number of watchers              none
+//   kFeedLeft                                    none, and no further kFeed
 //
-// A kFeedWant has a number, which all that is said of the feed until the next one has, too.
+// A kFeedWant has a number. All messages about the feed until the next kFeedWant carry it.
 //
-// Asks of one worker are served in the order in which they came. An outcome is said when the turn
-// that has decided it is in the journal, or not at all (kUnknown), and kOver behind those; all else
-// is said at once, in order. kRun is said unasked: something that the worker's thread is to do.
+// Asks of one worker are served in order. An outcome is sent after the turn that has decided it is
+// in the journal; if it can't be written, kUnknown is sent. kOver is sent after the outcomes. All
+// other messages are sent at once, in order. kRun answers no ask: it is a command for the worker's
+// thread.
 #ifndef SPRITES_ASKS_H_
 #define SPRITES_ASKS_H_
 
@@ -71,19 +72,19 @@ enum class Ask : uint8_t {
   kFeedNamed,
 };
 
-/** The head of what a worker asks. */
+/** The head of a worker's message. */
 struct AskHead {
-  uint32_t length = 0;  // of the text behind it
+  uint32_t length = 0;  // bytes of the text after it
   Ask ask = Ask::kJoin;
   Edge edge = Edge::kLeft;           // of a throw
   uint16_t hold = kNoHold;           // of a poll, seconds
-  Ticket ticket = {};                // whose it is; of kFeedWant {number of the want}
-  uint64_t number = kNoNumber;       // of a throw or an input, or the ack of a poll
+  Ticket ticket = {};                // of the request; of kFeedWant {number of the want}
+  uint64_t number = kNoNumber;       // n of a throw or an input, or ack of a poll
   std::array<uint8_t, 16> who = {};  // an Id or an Address
 };
 static_assert(sizeof(AskHead) == 40, "what crosses has no room for surprises");
 
-/** Of kRequest: what its number says. */
+/** The number of a kRequest. */
 struct RequestMarks {
   Body::State body;
   bool secure;
@@ -92,7 +93,7 @@ struct RequestMarks {
 };
 static_assert(sizeof(RequestMarks) == sizeof(uint64_t), "it is a number");
 
-/** What of a head names a client or an address. */
+/** The client or address that a head names. */
 template <typename Who>
 Who whoOf(const AskHead& head) {
   static_assert(sizeof(Who) == sizeof head.who);
@@ -101,7 +102,7 @@ Who whoOf(const AskHead& head) {
   return who;
 }
 
-/** A head that names `who`. */
+/** Returns a head that names `who`. */
 template <typename Who>
 AskHead askBy(Ask ask, Ticket ticket, const Who& who) {
   static_assert(sizeof(Who) == sizeof AskHead::who);
@@ -110,49 +111,49 @@ AskHead askBy(Ask ask, Ticket ticket, const Who& who) {
   return head;
 }
 
-/** Ends the name of an arena, which has none in it. */
+/** Ends the name of an arena, which does not contain it. */
 constexpr char kEndOfName = '/';
 
-/** Ends the key of a feed, the same. */
+/** Ends the key of a feed, which does not contain it. */
 constexpr char kEndOfKey = ' ';
 
 enum class Say : uint8_t {
   kOutcome,
-  kUnknown,  // in place of an outcome: the journal could not be written; send no answer
+  kUnknown,  // instead of an outcome: the journal could not be written; send no answer
   kAnswer,
   kOver,
-  kTaken,    // JavaScript has been asked: another kRequest may come
-  kRespond,  // text: two lengths, of the status line and of the fields; those, and the body
+  kTaken,    // JavaScript was asked: another kRequest may come
+  kRespond,  // text: RespondLengths, status line, fields, body
   kWatch,    // text: a pointer to a WatchOrder
   kProceed,
   kPark,
   kAbandon,
   kFeed,         // text: a pointer to a FeedNews
-  kFeedGzip,     // the same; what is compressed of it
-  kFeedEnd,      // text: its key
-  kFeedAwaited,  // the same; it may be being fetched
+  kFeedGzip,     // text: a pointer to a FeedNews; its compressed form
+  kFeedEnd,      // text: the key
+  kFeedAwaited,  // text: the key; there is no value yet, perhaps it is being fetched
   kRun,          // text: a pointer to a Command
 };
 
-/** The head of what the main thread says. */
+/** The head of the main thread's message. */
 struct SayHead {
-  uint32_t length = 0;  // of the text behind it
+  uint32_t length = 0;  // bytes of the text after it
   Say say = Say::kOutcome;
-  Outcome outcome = Outcome::kOk;  // of kOutcome; why, of kFeedEnd
+  Outcome outcome = Outcome::kOk;  // of kOutcome; the reason of kFeedEnd
   uint16_t unused = 0;
-  Ticket ticket = {};  // whose it is; of a feed {number of the want that the worker's feed has}
+  Ticket ticket = {};  // of the request; of a feed {number of the worker's last kFeedWant}
 };
 static_assert(sizeof(SayHead) == 16, "what crosses has no room for surprises");
 
-/** Where an answer's parts are in the text of kRespond. */
+/** The lengths of an answer's parts in the text of kRespond. */
 struct RespondLengths {
   uint32_t statusLine;
   uint32_t fields;
 };
 
-/** What a request watches, with all of its texts. */
+/** The feeds that a request watches, with its own copies of all texts. */
 struct WatchOrder {
-  /** A Wanted with texts of its own. */
+  /** A Wanted with its own copies of the texts. */
   struct One {
     std::string key, after;
     Outcome problem;
@@ -163,26 +164,26 @@ struct WatchOrder {
   std::optional<GrantRights> verified;  // of `how`
 };
 
-/** A version of a feed, whose bytes all threads share. */
+/** A version of a feed; all threads share its bytes. */
 struct FeedNews {
   std::string key;
   FeedValue value;
-  base::Ref<base::Bytes> gzip;  // may be missing
+  base::Ref<base::Bytes> gzip;  // may be empty
 };
 
-/** Something that a worker's thread is to do. */
+/** A function for a worker's thread to call. */
 using Command = std::function<void(Worker&)>;
 
-/** What a message hands to its reader: an object, as the message's text. */
+/** An object that a message passes to its reader: the text is its address. */
 class Handed {
  public:
-  /** Takes over an object that is new. */
+  /** Takes the ownership of a new object. */
   template <typename T>
   explicit Handed(std::unique_ptr<T> object) : address_(object.release()) {}
 
   operator std::string_view() const { return bytesOfValue(address_); }
 
-  /** The object, which is the reader's from now on. */
+  /** Returns the object, which the reader owns from now on. */
   template <typename T>
   static std::unique_ptr<T> take(std::string_view text) {
     return std::unique_ptr<T>(static_cast<T*>(valueOfBytes<void*>(text)));
@@ -192,7 +193,7 @@ class Handed {
   void* const address_;
 };
 
-/** Gives back what the messages of a batch point to and that is not read any more. */
+/** Frees the objects of the messages of a batch that is not read any more. */
 inline void discard(std::string_view batch) {
   eachMessage<SayHead>(batch, [](const SayHead& head, std::string_view text) {
     if (head.say == Say::kWatch) Handed::take<WatchOrder>(text);

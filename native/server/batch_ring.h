@@ -1,20 +1,19 @@
-// A ring: what one thread has to say to another, in batches.
+// A ring: batches of messages from one thread to another.
 //
 //   writer ─▶ batch ─put─▶ [ batch │ batch │ … ] ─take─▶ reader
 //                              the writer's place ▲   ▲ the reader's
 //
-//   batch     [ head │ text ][ head │ text ] …      structs, and behind each the text it names
+//   batch     [ head │ text ][ head │ text ] …      structs, each with its text after it
 //
-// One thread writes and one reads. Each gathers what it has to say in a turn and puts it as one
-// batch; a batch's memory goes round with its place, so that nothing is allocated once the ring has
-// been full. A reader is woken once until it has looked (Waker).
+// One thread writes and one reads. The writer gathers the messages of a turn and puts them as one
+// batch. The memory of a batch stays in its place of the ring, so that nothing is allocated once
+// the ring has been full. The reader is woken once until it has looked (Waker).
 //
-// Threads: a place belongs to the writer from `taken_` to kPlaces behind it, and to the
-// reader from `taken_` to `put_`. `put_` is written by the writer alone, `taken_` by the reader
-// alone; each is the release of the place it passes. `wanted_` is set by the writer and taken back
-// by the reader. `owes_` is written by the writer alone.
+// Threads: the reader owns the places from `taken_` to `put_`, the writer all others. Only the
+// writer changes `put_`, only the reader changes `taken_`; each change releases the place that it
+// passes. The writer sets `wanted_` and the reader clears it. Only the writer changes `owes_`.
 //
-// Cost: two loads and a store a batch, and one system call where the reader sleeps. Rejected: a
+// Cost: two loads and a store for each batch, and one system call if the reader sleeps. Rejected: a
 // ring of messages (each would touch the other core's cache line), a lock (a writer would wait for
 // a reader whose core was taken away).
 #ifndef SPRITES_BATCH_RING_H_
@@ -35,62 +34,67 @@ namespace server {
 
 /**
  * Wakes the thread of an event set, with one system call until that thread has looked. With a pace
- * it is woken no more often than that, under load, for all that wake it together:
+ * it is a token bucket: under load all wakers together wake the thread once every `pace`:
  *
  *   asked, with pauses     │ │  │    │        each at once
  *   asked without a pause  ││││││││  │  │  │  kAtOnce of them at once, then one every `pace`
  *
- * Under load waking costs more than what it is for, and larger shares cost less; one that comes
- * alone does not wait for them. So a pace is owed only by those that have not paused: each waking
- * is paid for by one pace of time, and up to kAtOnce may be owing. Rejected: a pause after each (a
- * sprite alone crosses four times, and would wait for itself).
+ * Under load a wake costs more than the work it is for, and larger batches cost less. A single wake
+ * must not wait for that. So each wake costs one pace of time, and up to kAtOnce wakes may be on
+ * credit. Rejected: a pause after each wake (a single sprite crosses four times, and would wait for
+ * itself).
  */
 class Waker {
  public:
-  /** How many wakings need no pause between them, after one that is long enough. */
+  /** Wakes that need no pause between them, after a pause that is long enough. */
   static constexpr uint32_t kAtOnce = 8;
 
-  /** `events` outlives it; `pace` in microseconds, 0 for none. */
+  /** `events` outlives the waker; `pace` in microseconds, 0: none. */
   explicit Waker(EventSet* events, uint32_t pace = 0) : events_(events), pace_(pace) {}
 
-  /** From any thread: what was put before is seen by a look that comes. */
+  /** Wakes the thread; from any thread. The next look sees all batches put before. */
   void wake() {
     if (!asked_.exchange(true)) events_->wake();
   }
 
-  /** Microseconds from `now` on until the pace allows a waking; 0: it does, or needs none. */
+  /**
+   * Microseconds from `now` until the pace allows a wake; 0: it does, or the thread is being woken.
+   */
   uint64_t pause(uint64_t now) const {
     const uint64_t paid = paidAt_.load(std::memory_order_relaxed);
     return asked_.load() || paid <= most(now) ? 0 : paid - most(now);
   }
 
-  /** `wake` where the pace allows it at `now`, microseconds: 0; else the `pause` until it does. */
+  /**
+   * Calls `wake` and returns 0 if the pace allows it at `now`, in microseconds; otherwise returns
+   * the `pause` until it does.
+   */
   uint64_t wakeInTime(uint64_t now) {
     const uint64_t wait = pause(now);
     if (wait > 0 || asked_.load()) return wait;
     const uint64_t paid = paidAt_.load(std::memory_order_relaxed);
-    // Two threads may pay at once: then it is woken once too often, or once too seldom.
+    // Two threads may do this at once: then the thread is woken once too often, or once too rarely.
     paidAt_.store(std::min(std::max(paid, now), most(now)) + pace_, std::memory_order_relaxed);
     wake();
     return 0;
   }
 
-  /** By the thread itself, behind its events and before it looks into its rings. */
+  /** Clears the wake: by the woken thread, after its events and before it looks into its rings. */
   void looks() { asked_.store(false); }
 
  private:
-  /** The time up to which wakings may be owing at `now`. */
+  /** The latest time up to which wakes may be on credit at `now`. */
   uint64_t most(uint64_t now) const { return now + uint64_t{kAtOnce - 1} * pace_; }
 
   EventSet* const events_;
   const uint32_t pace_;
   std::atomic<bool> asked_{false};
-  std::atomic<uint64_t> paidAt_{0};  // microseconds: when all wakings are paid for
+  std::atomic<uint64_t> paidAt_{0};  // microseconds: the time at which all wakes are paid for
 };
 
 class BatchRing {
  public:
-  /** Batches that may wait. */
+  /** Most batches that wait. */
   static constexpr uint32_t kPlaces = 64;
 
   /** `writer` wakes the writer's thread, and outlives the ring. */
@@ -99,8 +103,8 @@ class BatchRing {
   BatchRing& operator=(const BatchRing&) = delete;
 
   /**
-   * By the writer: gives a batch, and gets an empty one; false: as many wait as may, and the writer
-   * is woken when one is taken. The reader is to be woken.
+   * By the writer: puts a batch, and replaces it by an empty one. The caller then wakes the reader.
+   * Returns false when the ring is full; the writer is woken when a batch is taken.
    */
   bool put(std::string* batch) {
     const uint32_t at = put_.load(std::memory_order_relaxed);
@@ -112,19 +116,19 @@ class BatchRing {
   }
 
   /**
-   * By the writer: whether it has something to say that the ring does not have, and that the reader
-   * may not go on without. To be set before any reader of it can have it from another.
+   * By the writer: sets whether it has messages that are not in the ring yet and that the reader
+   * must not go on without. To be set before the reader can hear of them from another thread.
    */
   void setOwes(bool whether) { owes_.store(whether); }
 
-  /** By either; by the reader before it takes what the ring has. */
+  /** By both; the reader asks before it takes the batches of the ring. */
   bool owes() const { return owes_.load(); }
 
-  /** By the reader: the next batch, in place of `batch`; false: there is none. */
+  /** By the reader: replaces `batch` by the next one. Returns false when there is none. */
   bool take(std::string* batch) {
     const uint32_t at = taken_.load(std::memory_order_relaxed);
     if (at == put_.load()) return false;
-    // A batch that was longer than usual is not kept at its place.
+    // The memory of an unusually long batch is freed.
     if (batch->capacity() > kMostKept) *batch = std::string();
     batch->clear();
     places_[at % kPlaces].swap(*batch);
@@ -133,20 +137,22 @@ class BatchRing {
     return true;
   }
 
-  /** By the writer: whether the reader has taken all of it. */
+  /** By the writer: whether the reader has taken all batches. */
   bool isEmpty() const { return waiting() == 0; }
 
-  /** By the writer: whether fewer than `most` batches wait; if not, it is woken at the next take.
+  /**
+   * By the writer: whether fewer than `most` batches wait. If not, the writer is woken at the next
+   * take.
    */
   bool hasRoom(uint32_t most) {
     if (waiting() < most) return true;
     wanted_.store(true);
-    // One may have been taken in between, and no thread was woken.
+    // The reader may have taken one in between, without waking the writer.
     return waiting() < most;
   }
 
  private:
-  /** Bytes of a batch whose memory goes round. */
+  /** Most bytes of a batch whose memory is kept. */
   static constexpr size_t kMostKept = 1 << 18;
 
   uint32_t waiting() const { return put_.load(std::memory_order_relaxed) - taken_.load(); }
@@ -155,8 +161,8 @@ class BatchRing {
   std::array<std::string, kPlaces> places_;
   alignas(64) std::atomic<uint32_t> put_{0};
   alignas(64) std::atomic<uint32_t> taken_{0};
-  std::atomic<bool> wanted_{false};  // the writer waits for room
-  std::atomic<bool> owes_{false};    // the ring does not have everything
+  std::atomic<bool> wanted_{false};  // the writer wants a wake when there is room
+  std::atomic<bool> owes_{false};    // see setOwes
 };
 
 /** Adds a message to a batch: its head, whose `length` is that of the text, and the text. */
@@ -179,7 +185,7 @@ void eachMessage(std::string_view batch, Take&& take) {
   }
 }
 
-/** The part of a batch that has its first `count` messages, or all of it. */
+/** Returns the part of a batch with its first `count` messages, or all of it. */
 template <typename Head>
 std::string_view firstMessages(std::string_view batch, uint32_t count) {
   size_t end = 0;
@@ -191,14 +197,14 @@ std::string_view firstMessages(std::string_view batch, uint32_t count) {
   return batch.substr(0, end);
 }
 
-/** The bytes of a value as the text of a message; T is trivially copyable. */
+/** Returns the bytes of a value as the text of a message; T is trivially copyable. */
 template <typename T>
 std::string_view bytesOfValue(const T& value) {
   static_assert(std::is_trivially_copyable_v<T>);
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-/** The value whose bytes `text` is. */
+/** Returns the value whose bytes are `text`. */
 template <typename T>
 T valueOfBytes(std::string_view text) {
   T value;

@@ -1,11 +1,11 @@
-// The front: what listens and serves, and its part of every turn.
+// The front: listens and serves, and does the front door's part of every turn.
 //
 //   without workers   door ──▶ pool, arena, feeds ──▶ Turn: the store ──▶ answers
 //   with workers      worker ═ ring ═▶ WorkerService ──▶ the same ──▶ says ═ ring ═▶ worker
 //
-//   turn():  read ─▶ decide ─▶ Turn::end ─┬─ kSend: answers, and what is said to workers
-//                                         ├─ kWait: not called again until the disk has it
-//                                         └─ kDrop: the connections of what was decided close
+//   turn():  read ─▶ decide ─▶ Turn::end ─┬─ kSend: answers, and messages to workers
+//                                         ├─ kWait: not called again until the disk has all
+//                                         └─ kDrop: the connections of the decided requests close
 //
 // It owns the event set of the main thread, the door and the workers. No V8.
 #ifndef SPRITES_FRONT_H_
@@ -24,25 +24,25 @@
 
 namespace server {
 
-/** What a front works with; all of them outlive it. */
+/** The parts of a front; all of them outlive it. */
 struct FrontParts {
   AddressLimits* limits;
-  Feeds* feeds = nullptr;  // nullptr: requests to watch are JavaScript's to refuse
+  Feeds* feeds = nullptr;  // nullptr: JavaScript refuses requests for feeds
   uint64_t (*clock)();     // microseconds, never goes back
   LiveCounts::Ask counts;
   Turn* turn;
   Pool* pool;
-  Arena* arena = nullptr;  // there may be none
+  Arena* arena = nullptr;  // nullptr: none
   uint32_t workers = 0;    // threads; 0: the main thread serves
 };
 
-/** Names a request that JavaScript was asked for: of which thread, and its ticket there. */
+/** A request that JavaScript was asked for: its thread, and its ticket there. */
 struct Caller {
-  uint32_t worker;  // its number; 0: the main thread
+  uint32_t worker;  // number of the worker; 0: the main thread
   Ticket ticket;
 };
 
-/** What JavaScript is asked for, and by which door. */
+/** The callers of JavaScript, with the number of the worker; 0: the main thread. */
 struct FrontAsker {
   std::function<void(uint32_t worker, const Question&)> ask;
   std::function<void(Caller)> gone;
@@ -51,14 +51,14 @@ struct FrontAsker {
 
 class Front : private FeedsWatcher {
  public:
-  /** What a port is: where, and what its connections may do. */
+  /** The options of a port. */
   struct PortOptions {
     std::string address;
     uint16_t port;
     int backlog;
     bool tls = false;
-    bool transient = false;  // joins, throws and leaves alone
-    int reserved = -1;       // a socket that has the port already, and is the front's from now on
+    bool transient = false;  // serves only joins, throws and leaves
+    int reserved = -1;       // a socket with this port, which the front owns from now on; -1: none
   };
 
   /** `now` in milliseconds. Throws std::bad_alloc, std::system_error. */
@@ -68,17 +68,19 @@ class Front : private FeedsWatcher {
   Front(const Front&) = delete;
   Front& operator=(const Front&) = delete;
 
-  /** Ready when a turn is due. */
+  /** The event set, which is readable when a turn is due. */
   EventSet* events() { return &events_; }
 
-  /** Has `waits(whether)` called when the disk is waited for, in which time no turn may be taken,
-   * and when it is over. */
+  /**
+   * Sets a function that is called with true when a turn begins to wait for the disk, and with
+   * false when that is over. In between no turn may be taken.
+   */
   void onWaits(std::function<void(bool)> waits) { tellWaits_ = std::move(waits); }
 
-  /** Serves what has come. */
+  /** Does a turn. */
   void turn();
 
-  /** See TurnShare::defer: to be called behind a turn. */
+  /** See TurnShare::defer. To be called after a turn. */
   void countDeferred(uint64_t microseconds) {
     door_.countDeferred(microseconds);
     script_.defer(microseconds);
@@ -87,32 +89,38 @@ class Front : private FeedsWatcher {
   /** To be called every kTickMilliseconds; `deadlines` milliseconds, by the door's clock. */
   void tick(uint64_t deadlines);
 
-  /** Whether the next `ticks` have nothing to do, if nothing else comes; a worker's ring wakes
-   * where there is room in it again. */
+  /**
+   * Whether the next `ticks` have nothing to do, unless an event comes. A full ring of a worker
+   * wakes the thread when it has room again.
+   */
   bool isQuiet(uint32_t ticks) const { return door_.isQuiet(ticks); }
 
-  /** Listens on one more port. Returns 0 or errno; `taken` is the port. */
+  /** Listens on a further port. Returns 0 or errno; sets `taken` to the port. */
   int listen(const PortOptions& options, uint16_t* taken);
 
-  /** Gives certificate, key and ticket keys to all that serve TLS; they were tried before. */
+  /**
+   * Passes certificate, key and ticket keys, which were tested before, to all threads that serve
+   * TLS.
+   */
   void setTls(const std::string& certificate, const std::string& key, const std::string& tickets);
 
   void stopListening();
 
-  /** Closes the connections that nothing is owed to, those of workers soon; returns how many are
-   * left. */
+  /**
+   * Closes idle connections (Door::closeIdle), those of workers soon. Returns how many are left.
+   */
   uint32_t closeIdle();
 
-  /** See Feeds::drain: the watchers of the workers. */
+  /** See Feeds::drain; for the watchers of the workers. */
   void drain(uint32_t window);
 
-  /** See Feeds::endGrants: in all threads. */
+  /** See Feeds::endGrants; for all threads. */
   void endGrants(GrantPart part, const std::string& name);
 
   /** See Door::setOtherServers. */
   void setOtherServers(ServerTag own, const std::vector<ServerTag>& tags);
 
-  // What JavaScript says of a request: see Door.
+  // Answers of JavaScript: see Door.
   void respond(Caller caller, std::string_view statusLine, std::string_view fields,
                std::string_view body);
   void watch(Caller caller, const Wanted* wanted, uint32_t count, const WatchHow& how);
@@ -120,7 +128,7 @@ class Front : private FeedsWatcher {
   void abandon(Caller caller);
   bool park(Caller caller);
 
-  /** What each thread that serves has counted, that of the main thread first. */
+  /** The counts of each serving thread, those of the main thread first. */
   std::vector<WorkerCounts> counts() const;
 
   void wantLogEvents();
@@ -130,7 +138,7 @@ class Front : private FeedsWatcher {
   void close();
 
  private:
-  /** A worker, and the main thread's end of it. */
+  /** A worker, and the main thread's side of it. */
   struct Served {
     std::unique_ptr<Worker> worker;
     std::unique_ptr<WorkerService> service;
@@ -149,7 +157,7 @@ class Front : private FeedsWatcher {
   void finishTurn(TurnEnd end);
   DoorParts doorParts();
 
-  // What becomes of feeds is sent before the publisher is answered.
+  // Changes of feeds are sent to the workers before the publisher is answered.
   void published(const Feed& feed) override;
   void compressed(const Feed& feed) override;
   void ended(std::string_view key, Outcome why) override;
@@ -163,13 +171,13 @@ class Front : private FeedsWatcher {
   PoolHandler pool_;
   EventSet events_;
   Waker waker_;
-  std::atomic<uint32_t> open_{0};  // connections, of all threads
+  std::atomic<uint32_t> open_{0};  // number of connections of all threads
   TlsContext tls_;
   Door door_;
   std::vector<Served> workers_;
   TurnShare script_ = TurnShare::ofScript();  // for the workers' requests
-  size_t first_ = 0;                          // of them: the one whose requests are asked for first
-  std::string batch_;                         // that is being read
+  size_t first_ = 0;                          // rotates the order in which workers are served
+  std::string batch_;                         // the batch being read
   RequestHead head_;                          // of a worker's request
   std::function<void(bool)> tellWaits_;
   bool closed_ = false;

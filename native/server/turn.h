@@ -1,16 +1,16 @@
-// The turn: the law that what was decided is in the journal before its answers go out.
+// The turn: no answer is sent before its decision is in the journal.
 //
-//   read ─▶ decide ─▶ end(): write to the store ─┬─ kSend: the answers go out, publications are
-//   seen
-//                                                ├─ kWait: the disk is waited for, then the same
-//                                                └─ kDrop: nothing of it is answered
+//   read ─▶ decide ─▶ end(): write to the store ─┬─ kSend: answers are sent, publications
+//                                                │         become visible
+//                                                ├─ kWait: waits for the disk, then the same
+//                                                └─ kDrop: the turn is not answered
 //
-// A turn is what comes between two looks at the sockets: some hundred requests, or one call from
-// JavaScript, or a tick of the clock. What has decided something ends the turn here, and answers
-// only as `end` says. Where no state is kept every turn ends with kSend.
+// A turn is the work between two looks at the sockets: some hundred requests, or one call from
+// JavaScript, or a tick of the clock. The code that has decided something ends the turn here, and
+// answers as `end` returns. Without a kept state every turn ends with kSend.
 //
-// It owns the store, and has what the store writes: the pool, the feeds, the arena, and the notes
-// (shelf.h) of JavaScript's parts. No sockets, no V8.
+// It owns the store, and knows the parts that the store writes: the pool, the feeds, the arena, and
+// the notes (shelf.h) of JavaScript's parts. No sockets, no V8.
 #ifndef SPRITES_TURN_H_
 #define SPRITES_TURN_H_
 
@@ -29,16 +29,17 @@
 
 namespace server {
 
-/** What becomes of the answers of a turn. */
+/** The fate of the answers of a turn. */
 enum class TurnEnd : uint8_t {
-  kSend,  // they may go out; those of parked polls have, or wait for the disk
-  kWait,  // not before the disk has it: onReleased tells
-  kDrop,  // it could not be written: nothing of it may be answered: it is unknown whether it holds
+  kSend,  // they may be sent; parked polls were answered, or wait for the disk
+  kWait,  // they wait for the disk: onReleased reports its end
+  kDrop,  // the journal could not be written: none may be sent, since it is unknown whether the
+          // decisions hold
 };
 
 class Turn : private Keepers {
  public:
-  /** `pool` outlives it. */
+  /** `pool` outlives the turn. */
   explicit Turn(Pool* pool) : pool_(pool) {}
   ~Turn() override { close(); }
   Turn(const Turn&) = delete;
@@ -46,73 +47,86 @@ class Turn : private Keepers {
 
   // ---- The state
 
-  /** Brings the pool, which must be new, to where the last run has promised to be. */
+  /** Restores the state of the last run into the pool, which must be new. */
   Recovery open(const StateStoreOptions& options);
 
-  /** From now on every step is written; `caughtUp` is called in another thread when the disk is. */
+  /**
+   * Starts writing every step. `caughtUp` is called in another thread when the disk has caught up.
+   * Returns 0 or errno.
+   */
   int start(std::function<void()> caughtUp);
 
   /**
-   * Takes in the feeds, which must be new and outlive it, and gives them what the last run has
-   * left. Any other outcome than kOk: the feed of `key` does not fit.
+   * Attaches the feeds, which must be new and outlive the turn, and restores those of the last run.
+   * Any outcome but kOk: the feed of `key` has no room.
    */
   Outcome attach(Feeds* feeds, std::string* key);
 
-  /** The same for the arenas, whose games are chosen; nullptr: there are none in this run. */
+  /**
+   * Attaches the arenas in the same way, after their games were chosen; nullptr: none in this run.
+   */
   void attach(Arena* arena);
 
-  /** Writes a name's note, or removes it: the turn is to be ended. False: it can't be written. */
+  /**
+   * Writes a note, or removes it. The caller then ends the turn. Returns false when it can't be
+   * written.
+   */
   bool note(std::string_view name, std::string_view bytes);
   bool unnote(std::string_view name);
 
-  /** The notes, those of the last run too; once it is attached none of the arena's. */
+  /** The notes, with those of the last run; without those of the arena once that is attached. */
   const Shelf::NoteMap& notes() const { return notes_; }
 
-  /** nullptr where no state is kept. */
+  /** The store; nullptr: no state is kept. */
   StateStore* store() { return store_.get(); }
   const StateStore* store() const { return store_.get(); }
 
-  /** Writes the whole state anew, from memory; returns what went wrong, or nothing. */
+  /** Writes the whole state again from memory. Returns the error, or an empty text. */
   std::string rescue();
 
-  /** Ends a run in order: see StateStore::finish. */
+  /** Ends the run properly: see StateStore::finish. */
   SnapshotResult finish();
 
-  /** Nothing is written from now on. */
+  /** Stops writing. */
   void close();
 
-  /** Writes all of it to a file of its own: see Snapshot. */
+  /** Writes the whole state to a separate file: see Snapshot. */
   SnapshotResult save(const std::string& path, uint64_t most) const;
 
   // ---- The turn
 
-  /** Writes what was decided, and answers the parked polls. */
+  /** Writes the decisions, and answers the parked polls. */
   TurnEnd end();
 
-  /** The same where nothing else ends with it; tells `onEnded`, where it was kSend. */
+  /** Ends a turn that has no other caller. Calls `onEnded` with kSend. */
   TurnEnd endOwn();
 
-  /** The disk may have caught up. */
+  /** To be called when the disk may have caught up. */
   void caughtUp();
 
-  /** To be called every kTickMilliseconds; false: soon again. `deadline`: see base::DeadlineClock.
+  /**
+   * To be called every kTickMilliseconds; false: call again soon. `deadline`: see
+   * base::DeadlineClock.
    */
   bool tick(uint64_t now, uint64_t deadline);
 
-  /** Whether the next `ticks` have nothing to do, if nothing else comes. */
+  /** Whether the next `ticks` have nothing to do, unless an event comes. */
   bool isQuiet(uint32_t ticks) const {
     return (store_ == nullptr || store_->isQuiet()) && pool_->isQuiet(ticks);
   }
 
-  /** Has `released(end)` called when a turn that was kWait is over: kSend or kDrop. */
+  /** Adds a function that is called when a turn that was kWait is over, with kSend or kDrop. */
   void onReleased(std::function<void(TurnEnd)> released) {
     released_.push_back(std::move(released));
   }
 
-  /** Has `ended` called after a turn that no other caller has ended. */
+  /** Sets a function that is called after a turn of endOwn. */
   void onEnded(std::function<void()> ended) { ended_ = std::move(ended); }
 
-  /** Has `waits(whether)` called when a turn begins to wait for the disk, and when that is over. */
+  /**
+   * Sets a function that is called with true when a turn begins to wait for the disk, and with
+   * false when that is over.
+   */
   void onWaits(std::function<void(bool)> waits) { tellWaits_ = std::move(waits); }
 
  private:
@@ -126,7 +140,7 @@ class Turn : private Keepers {
   Feeds* feeds_ = nullptr;
   Arena* arena_ = nullptr;
   Shelf::NoteMap notes_;
-  Shelf left_;  // the feeds that the last run has left, until they are attached
+  Shelf left_;  // the feeds of the last run, until they are attached
   bool waits_ = false;
   std::vector<std::function<void(TurnEnd)>> released_;
   std::function<void()> ended_;
