@@ -1,5 +1,5 @@
-// A client's address as the limits count it: IPv4 whole, IPv6 by its /64, which is what one
-// customer is given (RFC 6177), so that no customer counts as 2^64 addresses.
+// A client's address as the limits count it: IPv4 whole; IPv6 by its /64, the usual network of one
+// customer (RFC 6177), so that no customer counts as 2^64 addresses.
 #ifndef SPRITES_ADDRESS_H_
 #define SPRITES_ADDRESS_H_
 
@@ -17,7 +17,7 @@ namespace server {
 struct Address {
   uint64_t network = 0;  // IPv6: the first 8 bytes; IPv4: 0
   uint32_t host = 0;     // IPv4: the address; IPv6: 0
-  uint32_t unused = 0;   // in place of padding: every byte that crosses a relay has a value
+  uint32_t unused = 0;   // instead of padding: every byte that is sent between threads has a value
 
   bool operator==(const Address& other) const {
     return network == other.network && host == other.host;
@@ -46,7 +46,10 @@ struct Address {
     return {};
   }
 
-  /** Reads an address without a port, IPv6 with or without brackets; false when it is none. */
+  /**
+   * Reads an address without a port, IPv6 with or without brackets. Returns false for any other
+   * text.
+   */
   static bool read(std::string_view text, Address* out) {
     if (text.size() >= 2 && text.front() == '[' && text.back() == ']') {
       text = text.substr(1, text.size() - 2);
@@ -67,7 +70,7 @@ struct Address {
     return true;
   }
 
-  /** The text that read takes: an IPv4 address, or an IPv6 network's first. */
+  /** The address in the form that `read` accepts: IPv4, or the first address of an IPv6 network. */
   std::string text() const {
     char out[INET6_ADDRSTRLEN];
     if (network == 0) {

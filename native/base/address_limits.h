@@ -1,21 +1,21 @@
-// AddressLimits: what each source address has of what all share, and may have.
+// AddressLimits: the usage of shared resources by each source address, and its limits.
 //
 //   address ─hash─▶ bucket ─▶ [ source 7 ] ─next─▶ [ source 3 ]
-//                              address │ connections │ clients │ bytes that wait │ …
+//                              address │ connections │ clients │ waiting bytes │ …
 //
-// A source is a number: a client and a waiting sprite remember their source by it, and charge it
-// without a search. An entry is made by a connection or a join, and goes when nothing of its source
-// is left to count and its allowance of joins is whole again; its number is then used again.
+// A source is a number: clients and waiting sprites remember their source by it, and are counted
+// without a search. A connection or a join makes an entry. It goes when its counts are 0 and its
+// allowance of joins is full again; its number is then reused.
 //
-// The shares bound what one hostile address can take. They are no bound of a person: behind one
-// address there may be an office or a university, so that the defaults are generous (options.js).
+// The limits bound the usage of one hostile address. They are not meant for one person: behind an
+// address there may be an office or a university, so the defaults are generous (options.js).
 //
-// Where workers have connections (server/worker.h) several threads count here, under one lock that
-// is held for some tens of nanoseconds; else it is not taken.
+// With workers (server/worker.h) several threads count here, under a lock that is held for some
+// tens of nanoseconds; otherwise it is not taken.
 //
-// Cost: 64 bytes a source and 4 a bucket; the buckets are touched only as they fill. The hash is
-// keyed with random bits, since strangers choose the addresses. Rejected: std::unordered_map (a
-// second allocation each, and a pause of 100 ms where a million entries are hashed anew).
+// Cost: 64 bytes for each source and 4 for each bucket; the buckets are touched only as they fill.
+// The hash has a random key, since strangers choose the addresses. Rejected: std::unordered_map (a
+// second allocation for each entry, and a pause of 100 ms when a million entries are rehashed).
 #ifndef SPRITES_ADDRESS_LIMITS_H_
 #define SPRITES_ADDRESS_LIMITS_H_
 
@@ -31,29 +31,29 @@
 
 namespace server {
 
-/** Names a source address while something of it is counted. */
+/** The number of a source address, valid while something is counted for it. */
 using Source = uint32_t;
 
-/** The source of what came from no address, or from one no longer known: without bounds. */
+/** The source of connections, clients and sprites without a known address: no limits. */
 constexpr Source kNoSource = 0;
 
-/** Source addresses there may be at once: a waiting sprite names its own in 24 bits. */
+/** Most sources at a time: a waiting sprite has 24 bits for its source. */
 constexpr uint32_t kMostSources = (1 << 24) - 1;
 
-/** Shares of one source address; 0: any number. */
+/** Limits of one source address; 0: none. */
 struct AddressLimitsOptions {
-  uint32_t connections;  // at once
-  uint32_t clients;      // places in the torus, at once
-  uint32_t joinRate;     // joins a second
-  uint32_t joinBurst;    // joins at once, after a rest
-  uint64_t spriteBytes;  // of waiting sprites that its clients have thrown, by Sprite::charge
-  uint64_t heldBytes;    // of input and output that the front door holds for its connections
-  uint32_t feeds;        // that are fetched because its clients have asked first, at once
+  uint32_t connections;  // at a time
+  uint32_t clients;      // places in the torus, at a time
+  uint32_t joinRate;     // joins for each second
+  uint32_t joinBurst;    // joins at once, after a pause
+  uint64_t spriteBytes;  // waiting sprites thrown by its clients, by Sprite::charge
+  uint64_t heldBytes;    // input and output held for its connections
+  uint32_t feeds;        // fetched feeds that its clients have asked for first, at a time
 };
 
 class AddressLimits {
  public:
-  /** `most` source addresses are known at once; every request of a further one is refused. */
+  /** `most`: most sources at a time; every request of a further address is refused. */
   explicit AddressLimits(const AddressLimitsOptions& options, uint32_t most = kMostSources)
       : options_(options),
         most_(most),
@@ -61,10 +61,13 @@ class AddressLimits {
         buckets_(kBuckets),
         entries_(1) {}
 
-  /** From now on several threads count here: each call takes a lock. */
+  /** Makes each call take a lock, since several threads count here from now on. */
   void share() { shared_ = true; }
 
-  /** Counts one more connection from `address`; false, and not counted, when it has enough. */
+  /**
+   * Counts a further connection from `address`. Returns false, and counts nothing, above its limit
+   * or when it is banned.
+   */
   bool open(const Address& address) {
     const Lock lock = own();
     return !isBanned(address) && add(address, &Entry::connections, 1, options_.connections);
@@ -76,19 +79,24 @@ class AddressLimits {
     take(address, &Entry::connections, 1);
   }
 
-  /** Counts `bytes` held for a connection from `address`; false, and not counted: it has enough. */
+  /**
+   * Counts `bytes` held for a connection from `address`. Returns false, and counts nothing, above
+   * its limit.
+   */
   bool hold(const Address& address, uint64_t bytes) {
     const Lock lock = own();
     return add(address, &Entry::heldBytes, bytes, options_.heldBytes);
   }
 
-  /** Counts as many fewer. */
+  /** Counts `bytes` fewer. */
   void release(const Address& address, uint64_t bytes) {
     const Lock lock = own();
     take(address, &Entry::heldBytes, bytes);
   }
 
-  /** Whether a client may join from `address` now, in milliseconds; spends its allowance if so. */
+  /**
+   * Whether a client may join from `address` at `now`, in milliseconds; if so, uses its allowance.
+   */
   bool mayJoin(const Address& address, uint64_t now) {
     const Lock lock = own();
     now_ = std::max(now_, now);
@@ -97,7 +105,7 @@ class AddressLimits {
     const Source source = make(address);
     if (source == kNoSource) return false;
     Entry& entry = entries_[source];
-    // A token bucket in one number, in microseconds: see Pool::allowedToThrow.
+    // A token bucket as one number, in microseconds: see Pool::allowedToThrow.
     const uint64_t interval = 1000000 / options_.joinRate;
     const uint64_t micros = now_ * 1000;
     if (entry.nextJoin > micros + (options_.joinBurst - 1) * interval) return false;
@@ -107,18 +115,20 @@ class AddressLimits {
     return true;
   }
 
-  /** Counts one more client from `address`; kNoSource, and not counted, when it has enough. */
+  /**
+   * Counts a further client from `address`. Returns kNoSource, and counts nothing, above its limit.
+   */
   Source enter(const Address& address) {
     return oneMore(address, &Entry::clients, options_.clients);
   }
 
-  /** The source of `address`; one with nothing counted may be forgotten at the next call. */
+  /** The source of `address`. Without counts it may be forgotten at the next call. */
   Source know(const Address& address) {
     const Lock lock = own();
     return make(address);
   }
 
-  /** Counts one more client of `source`, whatever its share: a state has brought it. */
+  /** Counts a further client of `source` above any limit: it comes from a saved state. */
   void settle(Source source) {
     const Lock lock = own();
     if (source != kNoSource) ++entries_[source].clients;
@@ -127,14 +137,19 @@ class AddressLimits {
   /** Counts one fewer. */
   void leave(Source source) { oneFewer(source, &Entry::clients); }
 
-  /** Counts one more feed that is fetched for `address`; kNoSource, and not counted: it has enough.
+  /**
+   * Counts a further feed fetched for `address`. Returns kNoSource, and counts nothing, above its
+   * limit.
    */
   Source fetch(const Address& address) { return oneMore(address, &Entry::feeds, options_.feeds); }
 
   /** Counts one fewer. */
   void forget(Source source) { oneFewer(source, &Entry::feeds); }
 
-  /** Charges `source` for a sprite that is to wait; false, and not charged, when it has enough. */
+  /**
+   * Counts the bytes of a sprite that is to wait. Returns false, and counts nothing, above the
+   * limit.
+   */
   bool charge(Source source, uint32_t bytes) {
     const Lock lock = own();
     if (source == kNoSource) return true;
@@ -144,13 +159,16 @@ class AddressLimits {
     return true;
   }
 
-  /** Charges `source`, whatever its share, for a sprite that it has left or a state has brought. */
+  /**
+   * Counts the bytes of a sprite above any limit: `source` has left it, or it comes from a saved
+   * state.
+   */
   void chargeAnyway(Source source, uint32_t bytes) {
     const Lock lock = own();
     if (source != kNoSource) entries_[source].spriteBytes += bytes;
   }
 
-  /** Takes the charge back: the sprite waits no more. */
+  /** Counts the bytes fewer when the sprite no longer waits. */
   void discharge(Source source, uint32_t bytes) {
     const Lock lock = own();
     if (source == kNoSource) return;
@@ -159,7 +177,7 @@ class AddressLimits {
     if (entry.spriteBytes == 0) eraseIfUnused(source);
   }
 
-  /** Lets go of sources that have nothing to count any more. */
+  /** Forgets sources without counts. */
   void tick(uint64_t now) {
     const Lock lock = own();
     now_ = std::max(now_, now);
@@ -177,8 +195,8 @@ class AddressLimits {
   }
 
   /**
-   * Refuses connections and joins from `address` for `milliseconds` from `now` on, 0 for no longer.
-   * Returns false when there are as many bans as there may be.
+   * Refuses connections and joins from `address` for `milliseconds` from `now`; 0 ends a ban.
+   * Returns false when there are too many bans.
    */
   bool ban(const Address& address, uint64_t milliseconds, uint64_t now) {
     const Lock lock = own();
@@ -190,13 +208,13 @@ class AddressLimits {
     return true;
   }
 
-  /** An address, and the millisecond at which its ban ends. */
+  /** An address, and the end of its ban in milliseconds. */
   struct Ban {
     Address address;
     uint64_t end;
   };
 
-  /** For the thread that bans. */
+  /** The bans; only for the thread that bans. */
   const std::vector<Ban>& bans() const { return bans_; }
 
   /** The address of a source. */
@@ -205,16 +223,16 @@ class AddressLimits {
     return entries_[source].address;
   }
 
-  /** Bans there may be: each newcomer is held against all of them. */
+  /** Most bans: each new connection is compared with all of them. */
   static constexpr size_t kBans = 1000;
 
-  /** Sources that something is counted of. */
+  /** Number of sources. */
   size_t size() const {
     const Lock lock = own();
     return size_;
   }
 
-  /** Those of them whose allowance of joins is not whole. */
+  /** Number of sources whose allowance of joins is not full. */
   size_t resting() const {
     const Lock lock = own();
     return resting_.size();
@@ -229,8 +247,8 @@ class AddressLimits {
     uint32_t connections = 0;
     uint32_t clients = 0;
     uint32_t feeds = 0;
-    Source next = kNoSource;  // in the bucket, or of the free entries
-    bool resting = false;     // in resting_: its allowance of joins is not whole yet
+    Source next = kNoSource;  // the next in the bucket, or the next free entry
+    bool resting = false;     // in resting_: its allowance of joins is not full yet
   };
   static_assert(sizeof(Entry) == 64, "the cost that is named above");
 
@@ -238,7 +256,7 @@ class AddressLimits {
 
   using Lock = std::unique_lock<std::mutex>;
 
-  /** Keeps other threads out, where there are any. */
+  /** Takes the lock if there are other threads. */
   Lock own() const { return shared_ ? Lock(mutex_) : Lock(); }
 
   bool isBanned(const Address& address) const {
@@ -263,7 +281,7 @@ class AddressLimits {
     return source;
   }
 
-  /** The source of `address`, known or new; kNoSource when there are as many as there may be. */
+  /** The source of `address`, existing or new; kNoSource when there are too many. */
   Source make(const Address& address) {
     if (const Source found = find(address); found != kNoSource) return found;
     if (size_ == most_) return kNoSource;
@@ -316,7 +334,7 @@ class AddressLimits {
     eraseIfUnused(source);
   }
 
-  /** Forgets a source that nothing is counted of. */
+  /** Forgets a source without counts. */
   void eraseIfUnused(Source source) {
     Entry& entry = entries_[source];
     if (entry.connections != 0 || entry.clients != 0 || entry.feeds != 0 ||
@@ -335,14 +353,14 @@ class AddressLimits {
   const uint32_t most_;
   const uint64_t key_;
   base::Reserved<Source> buckets_;
-  std::deque<Entry> entries_;  // the first is kNoSource's, and counts nothing
+  std::deque<Entry> entries_;  // the first is kNoSource's, and stays 0
   std::vector<Source> resting_;
-  Source free_ = kNoSource;  // the first entry that is free
+  Source free_ = kNoSource;  // the first free entry
   size_t size_ = 0;
   std::vector<Ban> bans_;
   uint64_t now_ = 0;          // milliseconds
   bool shared_ = false;       // written before there are other threads
-  mutable std::mutex mutex_;  // of all the rest
+  mutable std::mutex mutex_;  // guards all other fields
 };
 
 }  // namespace server

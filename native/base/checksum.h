@@ -1,5 +1,5 @@
 // CRC-32 as in zlib and ISO 3309, eight bytes at a time (the "slicing" of Kounavis and Berry,
-// 2005): some 1.5 GB/s, so that a start reads its journal faster than a disk gives it.
+// 2005): some 1.5 GB/s, so that a start checks its journal faster than a disk reads it.
 #ifndef SPRITES_CHECKSUM_H_
 #define SPRITES_CHECKSUM_H_
 

@@ -1,15 +1,15 @@
-// The clock by which deadlines of others are judged: it does not count time in which this process
-// could not hear its clients.
+// The clock for the deadlines of clients: it does not count time in which this process could not
+// hear its clients.
 //
 //   time    ─────┬────── stopped, or starved ──────┬─── catching up ───┬──────▶
 //   clock   ─────┴─────────── stands ──────────────┴───── stands ──────┴──────▶
 //
-// A process that was stopped (SIGSTOP, a frozen container, a machine that was put to sleep) finds
-// its timers due before it has read what has arrived meanwhile. By the real time it would end
-// leases whose polls lie in its sockets. So a late tick counts as what was planned. After a long
-// one the clock stands for a while longer, as long as the process was deaf or kCatchUp, so that
-// what has arrived is read first. It always goes on: a server that is late all the time is slower
-// with its deadlines, and does not forget them.
+// A process that was stopped (SIGSTOP, a frozen container, a suspended machine) finds its timers
+// due before it has read the input that has arrived meanwhile. By the real time it would end leases
+// whose polls are in its sockets. So a late tick counts as its planned length. After a long one the
+// clock stands still for a while, as long as the process was deaf but at most kCatchUp, so that the
+// input is read first. It always goes on: a server that is late all the time has slower deadlines,
+// and does not forget them.
 #ifndef BASE_DEADLINE_CLOCK_H_
 #define BASE_DEADLINE_CLOCK_H_
 
@@ -23,10 +23,12 @@ class DeadlineClock {
   /** `now` and `tick` in milliseconds. */
   DeadlineClock(uint64_t now, uint64_t tick) : tick_(tick), real_(now), shown_(now) {}
 
-  /** The clock's time when the real time is `now`; it is asked every `tick`. */
+  /** Returns the clock's time when the real time is `now`; to be called every `tick`. */
   uint64_t advance(uint64_t now) { return advance(now, tick_); }
 
-  /** The same, where it was to be asked at most `planned` milliseconds after the last time. */
+  /**
+   * Returns the same, if the call was planned at most `planned` milliseconds after the last one.
+   */
   uint64_t advance(uint64_t now, uint64_t planned) {
     const uint64_t elapsed = now - real_;
     real_ = now;
@@ -42,10 +44,10 @@ class DeadlineClock {
   }
 
  private:
-  /** Ticks after its time when one is late: no more than deadlines are late by anyway. */
+  /** Ticks of delay from which on a tick is late: deadlines are late by as much anyway. */
   static constexpr uint64_t kLateTicks = 2;
 
-  /** Milliseconds after which the clock stands a while longer, and how long at most. */
+  /** Milliseconds of delay after which the clock stands still, and how long at most. */
   static constexpr uint64_t kLong = 1000;
   static constexpr uint64_t kCatchUp = 5000;
 

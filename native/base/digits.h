@@ -8,7 +8,7 @@
 
 namespace base {
 
-/** Appends `number`; `radix` is from 8 to 36: the room is for as many digits. */
+/** Appends `number` in `radix`, from 8 to 36: the buffer has room for that. */
 inline void appendDigits(std::string* to, uint64_t number, int radix = 10) {
   char digits[22];
   const auto end = std::to_chars(digits, digits + sizeof digits, number, radix).ptr;

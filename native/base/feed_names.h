@@ -1,14 +1,14 @@
-// Keys and cursors: which texts are one, and what a cursor says.
+// Keys and cursors of feeds: their form and meaning.
 //
 //   key      scores   matchesfeed/8/matchcentre        1 to 200 of A-Z a-z 0-9 . _ ~ - /
-//            presence/scores                           tells of the watchers of scores
+//            presence/scores                           the watchers of scores
 //   cursor   e3f9k2-42                                 an epoch in base 36, a version in base 10
-//            none                                      of a client without a value, which waits for
-//            the first
+//            none                                      a client without a value, which waits for
+//            one
 //
-// An epoch is the life of a feed, from its first value to its end: versions of two epochs have
-// nothing to do with each other. It is drawn at random: after a restart the cursors of earlier
-// watchers must not look like versions of the new epoch.
+// An epoch is the life of a feed, from its first value to its end. Versions of two epochs have no
+// relation. An epoch is random: after a restart the cursors of earlier watchers must not look like
+// versions of the new epoch.
 #ifndef SPRITES_FEED_NAMES_H_
 #define SPRITES_FEED_NAMES_H_
 
@@ -23,15 +23,15 @@ namespace server {
 
 constexpr size_t kKeyLength = 200;
 constexpr size_t kCursorLength = 40;
-constexpr size_t kTurnLength = 40;  // of the same characters
+constexpr size_t kTurnLength = 40;  // of the characters of a cursor
 
-/** The cursor of a client that has no value, and waits for the first one where there is none. */
+/** The cursor of a client without a value. It waits for the first one if there is none. */
 constexpr std::string_view kNoCursor = "none";
 
-/** What the key of a feed begins with that tells of another's watchers. */
+/** Prefix of the key of a presence feed. */
 constexpr std::string_view kPresence = "presence/";
 
-/** The key of the feed that this one tells of; empty: it tells of none. */
+/** The key of the feed whose watchers this feed shows; empty: it is no presence feed. */
 constexpr std::string_view toldBy(std::string_view key) {
   return key.starts_with(kPresence) ? key.substr(kPresence.size()) : std::string_view();
 }
@@ -45,7 +45,7 @@ constexpr bool isCursorCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
 }
 
-/** Whether it is a key: no segment empty, none that is "." or "..". */
+/** Whether a text is a key: no segment is empty, "." or "..". */
 inline bool isFeedKey(std::string_view key) {
   if (key.empty() || key.size() > kKeyLength) return false;
   size_t begin = 0;
@@ -61,7 +61,7 @@ inline bool isFeedKey(std::string_view key) {
   return true;
 }
 
-/** Whether it may be a cursor, of whatever server; not the empty text. */
+/** Whether a text may be a cursor, of any server; not the empty text. */
 inline bool isCursor(std::string_view text) {
   if (text.empty() || text.size() > kCursorLength) return false;
   for (const char c : text) {
@@ -70,12 +70,12 @@ inline bool isCursor(std::string_view text) {
   return true;
 }
 
-/** What a cursor says. Version 0: none; its holder has nothing yet. */
+/** The parts of a cursor. Version 0: the client has no value. */
 struct Cursor {
   uint64_t epoch = 0;
   uint64_t version = 0;
 
-  /** Reads a cursor that this server has written; any other text gives version 0. */
+  /** Reads a cursor of this server; any other text returns version 0. */
   static Cursor of(std::string_view text) {
     Cursor cursor;
     if (text.size() < 4 || text[0] != 'e') return {};

@@ -1,5 +1,5 @@
-// A lock that one process at a time holds, for as long as it lives: the kernel gives it back
-// however the process ends (flock). The file it is on holds the process's number, for a person.
+// A lock that one process at a time holds, for as long as it lives: the kernel releases it however
+// the process ends (flock). The locked file has the process's number, for people.
 #ifndef SPRITES_FILES_H_
 #define SPRITES_FILES_H_
 
@@ -11,43 +11,44 @@
 namespace base {
 
 /**
- * Takes the lock at `path`, whose file is made if need be; no link is followed. Children do not
- * inherit it. Returns the descriptor that holds it, or -errno: -EWOULDBLOCK when another process
- * has it.
+ * Takes the lock at `path`. Creates the file if needed; follows no link. Children do not inherit
+ * the lock. Returns the descriptor that holds it, or -errno: -EWOULDBLOCK when another process has
+ * it.
  */
 int takeFileLock(const std::string& path);
 
-/** Whether the lock's file is still at `path`: where it was removed, another process may have it
- * too. */
+/**
+ * Whether the lock's file is still at `path`: if it was removed, another process may have a lock
+ * too.
+ */
 bool holdsFileLock(int fd, const std::string& path);
 
-/** Gives the lock back, and removes its file. */
+/** Releases the lock, and removes its file. */
 void releaseFileLock(int fd, const std::string& path);
 
-// Writing to a descriptor that another process reads, such as the log's, without ever waiting for
-// it.
+// Writes that never wait for the reader of a descriptor, such as the log's.
 
 /**
- * Writes as much of `bytes` to `fd` as it takes at once. The descriptor's own mode stays as it is:
- * other processes share it.
+ * Writes as much of `bytes` to `fd` as it accepts at once. The descriptor's mode stays as it is,
+ * since other processes share it.
  *
- * Returns the number of bytes written, or -errno: -EAGAIN where nothing can be written without
- * waiting (a pipe, a socket or a terminal that is not read). A regular file is written to in any
- * case, since the kernel takes that into its cache.
+ * Returns the number of bytes written, or -errno: -EAGAIN when nothing can be written without
+ * waiting (a pipe, a socket or a terminal that is not read). A regular file is written in any case,
+ * since the kernel writes to its cache.
  */
 long writeNow(int fd, std::string_view bytes);
 
-/** The folder that a file is in. */
+/** The folder of a file. */
 std::string directoryOf(const std::string& path);
 
-/** Has the names in that folder written through to the disk. Returns 0 or errno. */
+/** Writes the names in that folder through to the disk. Returns 0 or errno. */
 int syncDirectoryOf(const std::string& path);
 
-// A file of the disk as bytes in memory, to be read.
+// A file as read-only bytes in memory.
 //
-// All of it is read when it is opened, part by part (memory_parts.h), so that a disk that fails is
-// an errno then, and not a SIGBUS where the bytes are looked at (Linux 5.14 and later; before that
-// it is read as it is looked at).
+// `open` reads the whole file, part by part (memory_parts.h), so that a failing disk is an errno
+// there, and no SIGBUS at a later access (Linux 5.14 and later; before that the file is read at
+// each access).
 
 class MappedFile {
  public:
@@ -59,8 +60,8 @@ class MappedFile {
       : memory_(std::exchange(other.memory_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 
   /**
-   * Opens `path`, once. Returns 0 or errno: ELOOP for a link, which is not followed, EINVAL for
-   * what is no regular file, EFBIG above `most` bytes; `size` then says how many it has.
+   * Opens `path`; to be called once. Returns 0 or errno: ELOOP for a link, which is not followed,
+   * EINVAL for anything but a regular file, EFBIG above `most` bytes; `size` then has its length.
    */
   int open(const std::string& path, uint64_t most);
 

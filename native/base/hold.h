@@ -1,4 +1,4 @@
-// How long a poll may be held, of the torus and of feeds alike.
+// The hold of polls, of the torus and of feeds.
 #ifndef SPRITES_BASE_HOLD_H_
 #define SPRITES_BASE_HOLD_H_
 
@@ -7,21 +7,23 @@
 
 namespace server {
 
-/** The shortest hold a client may ask for, in seconds. */
+/** Shortest hold that a client may ask for, in seconds. */
 constexpr uint32_t kShortestHold = 5;
 
-/** Whether a client may ask for `hold` where the server holds for `most` at the longest; seconds.
- */
+/** Whether a client may ask for `hold` when the server's longest hold is `most`; in seconds. */
 inline bool isHold(uint32_t hold, uint32_t most) {
   return hold <= most && hold >= std::min(kShortestHold, most);
 }
 
-// How polls that are held, a client's and a feed's, are ended.
+// The end of held polls, of clients and of feeds.
 
-/** Timers one tick looks at before Node's loop goes on: some 5 ms of work at the most. */
+/** Most timers that a tick looks at before Node's loop goes on: at most some 5 ms of work. */
 constexpr uint32_t kTickBudget = 8192;
 
-/** A hold is lengthened by up to a sixteenth: polls that came together do not end together. */
+/**
+ * Divisor: a hold is lengthened at random by up to 1/16, so that polls that came together do not
+ * end together.
+ */
 constexpr uint32_t kJitterShare = 16;
 
 }  // namespace server

@@ -1,16 +1,16 @@
-// Ids: capabilities that lead straight to their record.
+// Ids: capabilities that contain the number of their record.
 //
 //   byte  0 ──────────── 11   12 ── 15
 //         90 random bits      the record's number, big-endian
 //         (and version 8, variant 2: RFC 9562, section 5.8)
 //
-// In a world of many servers the first three bytes are the tag of the server that made the id, the
-// same in all of its ids; 66 random bits are left. So any other server, and a proxy in front, knows
-// whose an id is by its first six characters. Tags come from names: lib/base/tag.js.
+// In a world of several servers the first three bytes are the tag of the server that made the id;
+// 66 random bits are left. So any other server, and a proxy in front, finds the server of an id by
+// its first six characters. Tags are made from names: lib/base/tag.js.
 //
-// The number makes the lookup one load and one comparison of 16 bytes; the random bits are what
-// cannot be guessed. Rejected: a hash table over random ids, which costs 8 bytes a client, a second
-// cache miss, and touches a page per client while the table is still nearly empty.
+// The number makes the lookup one load and one comparison of 16 bytes; the random bits can't be
+// guessed. Rejected: a hash table over random ids (8 bytes for each client, a second cache miss,
+// and a touched page for each client while the table is still nearly empty).
 #ifndef SPRITES_ID_H_
 #define SPRITES_ID_H_
 
@@ -22,10 +22,10 @@
 
 namespace server {
 
-/** Names the server of a world that has made an id: 24 bits. */
+/** The tag of the server that has made an id: 24 bits. */
 using ServerTag = uint32_t;
 
-/** Of a server without a world: its ids begin with random bits. */
+/** The tag of a server without a world: its ids begin with random bits. */
 constexpr ServerTag kNoServerTag = UINT32_MAX;
 
 struct Id {
@@ -33,19 +33,19 @@ struct Id {
 
   bool operator==(const Id& other) const { return memcmp(bytes, other.bytes, sizeof bytes) == 0; }
 
-  /** The number of the record this id would lead to, were it genuine. */
+  /** The number of the record, if the id is genuine. */
   uint32_t record() const {
     return uint32_t{bytes[12]} << 24 | uint32_t{bytes[13]} << 16 | uint32_t{bytes[14]} << 8 |
            bytes[15];
   }
 
-  /** The tag of the server that has made it, if that has one. */
+  /** The tag of the server that has made the id, if it has one. */
   ServerTag tag() const { return ServerTag{bytes[0]} << 16 | ServerTag{bytes[1]} << 8 | bytes[2]; }
 
-  /** Whether it has the form of the ids made here: version and variant of RFC 9562. */
+  /** Whether the id has the form of this server's ids: version and variant of RFC 9562. */
   bool isWellFormed() const { return (bytes[6] & 0xf0) == 0x80 && (bytes[8] & 0xc0) == 0x80; }
 
-  /** Writes the 36 characters of its text form (RFC 9562, section 4), without an end mark. */
+  /** Writes the 36 characters of the text form (RFC 9562, section 4), without a NUL. */
   void format(char* text) const {
     static constexpr char kHex[] = "0123456789abcdef";
     for (int i = 0; i < 16; ++i) {
@@ -56,12 +56,15 @@ struct Id {
   }
 };
 
-/** Makes ids out of the kernel's random bytes, fetched 170 ids at a time. */
+/** Makes ids from the kernel's random bytes, fetched for 170 ids at a time. */
 class IdMaker {
  public:
   explicit IdMaker(ServerTag tag) : tag_(tag) {}
 
-  /** An id for record `record`. Throws std::system_error when the kernel has no random bytes. */
+  /**
+   * Returns an id for the record `record`. Throws std::system_error when the kernel has no random
+   * bytes.
+   */
   Id make(uint32_t record) {
     if (left_ < kRandomBytes) refill();
     left_ -= kRandomBytes;

@@ -1,18 +1,18 @@
-// The journal: what a 202 promises, on disk before the 202 goes out.
+// The journal: the promises of 202 answers, on disk before the answers are sent.
 //
 //   pool ──add──▶ batch in memory ──write, once a turn──▶ file ──fdatasync, in a thread──▶ disk
 //                                        │                            │
 //                                  survives the process        survives the machine
 //
-// Lifecycle: closed; open; and, when a write fails, blocked: what could not be written stays in
-// memory and is tried again from tick to tick, and the pool promises and delivers nothing new until
-// it is written. Space for the next turns is taken ahead of time (fallocate), so that a disk that
-// fills up is noticed before a promise is made, not after it.
+// Lifecycle: closed; open; and, when a write fails, blocked. The unwritten bytes then stay in
+// memory and are tried again at each tick, and the pool promises and delivers nothing new until
+// they are written. Space for the next turns is reserved in advance (fallocate), so that a full
+// disk is noticed before a promise is made, not after it.
 //
-// Cost: one copy of a sprite's text and one write a turn. Rejected: a write for each promise (a
-// system call a throw), a memory-mapped file (a full disk is then a SIGBUS), O_DIRECT (a turn would
-// have to wait for the disk), a thread that writes (two switches of the processor for what takes 5
-// µs).
+// Cost: one copy of a sprite's text, and one write for each turn. Rejected: a write for each
+// promise (a system call for each throw), a memory-mapped file (a full disk is then a SIGBUS),
+// O_DIRECT (a turn would have to wait for the disk), a thread that writes (two context switches for
+// 5 µs of work).
 #ifndef SPRITES_JOURNAL_H_
 #define SPRITES_JOURNAL_H_
 
@@ -29,33 +29,38 @@
 
 namespace server {
 
-/** Bytes of the disk taken ahead: many turns' worth. */
+/** Bytes of disk space reserved in advance: enough for many turns. */
 constexpr uint64_t kJournalAhead = 4 << 20;
 
-/** Bytes that may wait in memory while the disk takes none: acks and leaves, some 2.8 million,
- * since joins and throws are refused then. */
+/**
+ * Most bytes that wait in memory while the disk accepts none: some 2.8 million acks and leaves,
+ * since joins and throws are refused then.
+ */
 constexpr uint64_t kJournalBacklog = 64 << 20;
 
 class Journal {
  public:
-  /** `run`: of the server; `backlog`: bytes that may wait in memory while the disk takes none. */
+  /**
+   * `run`: number of this run of the server; `backlog`: most bytes that wait in memory while the
+   * disk accepts none.
+   */
   explicit Journal(uint32_t run = 0, uint64_t backlog = kJournalBacklog)
       : run_(run), backlog_(backlog) {}
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
   /**
-   * Makes the file `path`, which must not be there, for a journal that goes on from the snapshot of
-   * `generation` and, where it follows another journal, from the first `previous` bytes of that
-   * one. What is in memory and not written goes into it. `origin`: what is known of it beside the
-   * file's inode. Returns 0 or errno, and then the journal is as before.
+   * Creates the file `path`, which must not exist, for a journal that continues the snapshot of
+   * `generation` and, if it follows another journal, the first `previous` bytes of that one. Writes
+   * there what is in memory and not yet written. `origin`: its fields, without the file's inode.
+   * Returns 0; or errno, and then the journal is as before.
    */
   int open(const std::string& path, uint64_t generation, uint64_t previous,
            JournalOrigin origin = {});
   void close() { file_.reset(); }
 
   bool isOpen() const { return file_ != nullptr; }
-  /** Its descriptor: open as long as one has it. */
+  /** The descriptor; it stays open as long as a reference is held. */
   const std::shared_ptr<const int>& file() const { return file_; }
 
   void join(uint32_t record, const Id& id, const Address& address);
@@ -75,10 +80,10 @@ class Journal {
   }
   void gone(uint32_t record) { add({.step = JournalStep::kGone, .record = record}, {}); }
 
-  // Beside the pool: see shelf.h.
+  // Outside the pool: see shelf.h.
   void publish(std::string_view key, Cursor cursor, std::string_view value, std::string_view patch,
                bool upstream);
-  /** An item of a log, which has `kept` then; empty: its epoch alone is another. */
+  /** An item of a log, which has `kept` items then; empty: only the epoch changes. */
   void append(std::string_view key, Cursor cursor, std::string_view item, uint32_t kept);
   void unpublish(std::string_view key) { add({.step = JournalStep::kUnpublish}, key); }
   void note(std::string_view name, std::string_view bytes) {
@@ -95,7 +100,10 @@ class Journal {
   void meet(uint32_t peer, uint64_t life, const MeetText& text) {
     add({.step = JournalStep::kMeet, .other = peer, .number = life}, bytesOf(text));
   }
-  /** A step of one sprite; `record` says which, and `sprite` is its text where the step has it. */
+  /**
+   * Adds a step of a sprite that crosses. `record` has the kind of the step, and `sprite` the text
+   * if the step needs it.
+   */
   void cross(const JournalRecord& record, const CrossText& text, std::string_view sprite) {
     add(record, bytesOf(text), sprite);
   }
@@ -109,36 +117,36 @@ class Journal {
     add({.step = JournalStep::kGoOn, .other = peer, .number = behind}, {});
   }
 
-  /** Whether something waits to be written. */
+  /** Whether records wait to be written. */
   bool pending() const { return batch_.size() > sizeof(BatchHead); }
 
   /**
-   * Writes what was added since, as one batch. `synced`: bytes of the file that are known to be on
-   * the disk. Returns 0 when all of it is in the file, else errno: it is kept, and the next call
-   * tries again.
+   * Writes the added records as one batch. `synced`: bytes of the file that are known to be on the
+   * disk. Returns 0 when all are in the file; or errno: they are kept, and the next call tries
+   * again.
    */
   int write(uint64_t synced);
 
-  /** Forgets what waits to be written: a snapshot has it. */
+  /** Drops the records that wait to be written: a snapshot has them. */
   void forget();
 
-  /** errno of the failure for which the journal takes no promises; 0: it takes them. */
+  /** errno of the failure that keeps the journal from taking promises; 0: it takes them. */
   int blocked() const { return blocked_; }
 
-  /** Whether what is added now is sure to be written: then it may be promised. */
+  /** Sets whether records added now are sure to be written, so that they may be promised. */
   void takePromises(bool taken) { promising_ = taken; }
   bool promising() const { return promising_; }
 
-  /** Whether a batch could not be written, or not whole: it waits for the next `write`. */
+  /** Whether a batch was not written, or only in part: it waits for the next `write`. */
   bool stuck() const { return sealed_; }
 
-  /** Whether one more step may be added: always, unless too much waits behind a stuck batch. */
+  /** Whether a further step may be added: always, unless too much waits behind a stuck batch. */
   bool hasRoom() const { return !sealed_ || batch_.size() + next_.size() < backlog_; }
 
-  /** Bytes that wait in memory because of a stuck batch, with that batch. */
+  /** Bytes in memory of a stuck batch and of the records behind it. */
   uint64_t waiting() const { return sealed_ ? batch_.size() + next_.size() : 0; }
 
-  /** Calls `see(record)` with each record that is stuck. */
+  /** Calls `see(record)` for each record of a stuck batch. */
   template <typename See>
   void eachStuck(See&& see) const {
     if (!sealed_) return;
@@ -168,12 +176,12 @@ class Journal {
   const uint32_t run_;
   const uint64_t backlog_;
   std::shared_ptr<const int> file_;
-  std::string batch_;        // a head, to be filled in, and the records behind it
-  size_t batchWritten_ = 0;  // bytes of it that are in the file already, after a write cut short
-  bool sealed_ = false;      // its head is filled in: what is added waits in next_
-  std::string next_;         // records added while a sealed batch waits for the disk
+  std::string batch_;        // a head, still to be filled in, and the records after it
+  size_t batchWritten_ = 0;  // bytes of it that are in the file, after a partial write
+  bool sealed_ = false;      // the head is filled in: further records go to next_
+  std::string next_;         // records that wait behind a sealed batch
   uint64_t written_ = 0;     // bytes of the file
-  uint64_t room_ = 0;        // bytes of the disk taken for it
+  uint64_t room_ = 0;        // bytes of disk space reserved for the file
   uint64_t sequence_ = 0;
   int blocked_ = 0;
   bool promising_ = true;

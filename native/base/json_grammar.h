@@ -1,4 +1,4 @@
-// The grammar of JSON (RFC 8259), and one loop over a text, for all that read it: json_reader.cc,
+// The grammar of JSON (RFC 8259), and the loop over a text that all readers share: json_reader.cc,
 // canonical.cc.
 //
 //   {"kind":"ball","path":[1,2]}          opened_  (one bit per open bracket, newest lowest)
@@ -6,11 +6,11 @@
 //                                         10       in the array in the object
 //                                         1        back in the object
 //
-// A value begins, a value ends, its brackets close, a comma brings the next. The innermost bracket
-// alone decides what a comma or a bracket means, so the whole stack is a word of bits and its depth
-// a counter. UTF-8 as the table in RFC 3629, section 4, which leaves out overlong forms, surrogates
-// and everything above U+10FFFF. An escaped lone surrogate ("\ud800") is good JSON by the grammar,
-// and JSON.parse takes it.
+// A value begins, a value ends, brackets close, a comma starts the next value. Only the innermost
+// bracket decides on the meaning of a comma or a bracket, so the stack is a word of bits, and its
+// depth a counter. UTF-8 is checked by the table in RFC 3629, section 4, which excludes overlong
+// forms, surrogates and everything above U+10FFFF. An escaped lone surrogate ("\ud800") is valid in
+// the grammar and in JSON.parse.
 #ifndef SPRITES_BASE_JSON_GRAMMAR_H_
 #define SPRITES_BASE_JSON_GRAMMAR_H_
 
@@ -21,7 +21,7 @@
 
 namespace base {
 
-/** The deepest bound that readJson can be given: it remembers the open brackets in one word. */
+/** Largest depth for readJson: the open brackets are bits of one word. */
 constexpr unsigned kJsonDepthMax = 64;
 
 namespace json {
@@ -29,12 +29,12 @@ namespace json {
 constexpr uint64_t kOnes = 0x0101010101010101;
 constexpr uint64_t kHighs = 0x8080808080808080;
 
-/** The high bit of each byte of `word` that is zero; exact up to and including the lowest one. */
+/** Returns the high bit of each zero byte of `word`; exact up to the lowest one. */
 inline uint64_t zeroBytes(uint64_t word) { return (word - kOnes) & ~word & kHighs; }
 
 /**
- * Marks the bytes of `word` that do not stand for themselves inside a string: all but printable
- * ASCII, and `"` and `\`. The lowest mark is exact.
+ * Marks the bytes of `word` that are not plain inside a string: all but printable ASCII, and `"`
+ * and `\`. The lowest mark is exact.
  */
 inline uint64_t notPlain(uint64_t word) {
   const uint64_t control = (word - kOnes * 0x20) & ~word & kHighs;
@@ -42,7 +42,7 @@ inline uint64_t notPlain(uint64_t word) {
          zeroBytes(word ^ (kOnes * '\\'));
 }
 
-/** Skips bytes that stand for themselves inside a string, to the first other one, or `end`. */
+/** Skips plain bytes of a string, up to the first other byte or `end`. */
 inline const char* skipPlain(const char* at, const char* end) {
   if constexpr (std::endian::native == std::endian::little) {
     while (end - at >= 8) {
@@ -78,10 +78,11 @@ inline const char* skipDigits(const char* at, const char* end) {
   return at;
 }
 
-/** Skips one character above U+007F (RFC 3629); nullptr when it is no such character. */
+/** Skips one character above U+007F (RFC 3629); nullptr: malformed. */
 inline const char* skipUtf8(const char* at, const char* end) {
   const auto lead = static_cast<unsigned char>(*at);
-  // The second byte's range carries all the exceptions: overlong forms, surrogates, the last plane.
+  // The range of the second byte has all the exceptions: overlong forms, surrogates, the last
+  // plane.
   unsigned char low = 0x80;
   unsigned char high = 0xbf;
   ptrdiff_t more;
@@ -107,7 +108,7 @@ inline const char* skipUtf8(const char* at, const char* end) {
   return at + more + 1;
 }
 
-/** Skips what follows a backslash; nullptr when no escape does. */
+/** Skips an escape after its backslash; nullptr: malformed. */
 inline const char* skipEscape(const char* at, const char* end) {
   if (at == end) return nullptr;
   switch (*at) {
@@ -131,7 +132,7 @@ inline const char* skipEscape(const char* at, const char* end) {
   }
 }
 
-/** Skips a string from behind its opening quote; nullptr when it is broken or never ends. */
+/** Skips a string after its opening quote; nullptr: malformed, or without an end. */
 inline const char* skipString(const char* at, const char* end) {
   while (at != nullptr) {
     at = skipPlain(at, end);
@@ -146,7 +147,7 @@ inline const char* skipString(const char* at, const char* end) {
   return nullptr;
 }
 
-/** Skips a number from its first character, a digit or `-`; nullptr when it is none. */
+/** Skips a number from its first character, a digit or `-`; nullptr: malformed. */
 inline const char* skipNumber(const char* at, const char* end) {
   if (*at == '-') ++at;
   if (at == end || !isDigit(*at)) return nullptr;
@@ -166,7 +167,7 @@ inline const char* skipNumber(const char* at, const char* end) {
   return at;
 }
 
-/** Skips the word `literal`; nullptr when it is not there. */
+/** Skips the word `literal`; nullptr: other text. */
 template <size_t Size>
 inline const char* skipLiteral(const char* at, const char* end, const char (&literal)[Size]) {
   constexpr size_t length = Size - 1;
@@ -200,15 +201,15 @@ class Brackets {
 };
 
 /**
- * Reads one JSON text, and nothing else, which is nested no deeper than `depth`, and has `parts`
- * take what it is made of, in order:
+ * Reads exactly one JSON text, nested at most to `depth`, and calls `parts` for each of its parts,
+ * in order:
  *
  *   void open(bool object), bool close(bool object), void comma(), void colon()
- *   const char* name(at, end)     from behind its opening quote; returns what is behind its last
- * one const char* scalar(at, end)   a value that holds no others; the same
+ *   const char* name(at, end)     begins after the opening quote; returns the end of the name
+ *   const char* scalar(at, end)   a value without parts; returns its end
  *
- * nullptr or false from one of them ends the reading. Returns whether it came to the end.
- * O(length), no recursion: a stranger's nesting costs no stack.
+ * nullptr or false from one of them ends the reading. Returns whether the text was read to its end.
+ * O(length), no recursion: deep nesting costs no stack.
  */
 template <typename Parts>
 inline bool readJson(const char* at, const char* end, unsigned depth, Parts& parts) {
@@ -225,7 +226,7 @@ inline bool readJson(const char* at, const char* end, unsigned depth, Parts& par
   Brackets brackets(depth);
   at = skipSpace(at, end);
   for (;;) {
-    // Here a value begins. White space before it is behind us, here and wherever `at` rests.
+    // A value begins here. The white space before it is skipped, here and wherever `at` stops.
     if (at == end) return false;
     if (*at == '{' || *at == '[') {
       const bool object = *at == '{';
@@ -245,7 +246,7 @@ inline bool readJson(const char* at, const char* end, unsigned depth, Parts& par
       if (brackets.allClosed()) return at == end;
     }
 
-    // Here a value ended, or an empty object or array is about to.
+    // A value has ended here, or an empty object or array ends next.
     while (at != end && *at == brackets.closer()) {
       if (!parts.close(brackets.inObject())) return false;
       at = skipSpace(at + 1, end);

@@ -1,16 +1,16 @@
-// Loop delays: how late an event loop is for a client that asks it every 10 ms and asks again when
-// it is answered. No such client is needed: delays are worked out from the loop's turns, so that a
-// loop with nothing to do is not woken a hundred times a second.
+// Loop delays: the delays of an event loop for a client that asks every 10 ms, and again after each
+// answer. The delays are computed from the loop's turns, without such a client, so an idle loop is
+// not woken a hundred times a second.
 //
 //   asked      │         │         │                   │         │
 //   loop   ────┴─sleeps──┴─sleeps──┴███ one turn ██████┴─sleeps──┴──▶
 //   delay      0         0         └── until its end ──┘         0
 //
-// A loop that sleeps would answer at once. One that is woken late, because the process was stopped
-// or starved, works from the moment it was to be woken: its owner has a timer and says so (`late`).
-// The longest turn is kept whole, wherever in it a question would have come.
+// A sleeping loop would answer at once. A loop that is woken late, because the process was stopped
+// or starved, counts as working since the planned time: the owner has a timer and calls `late`. The
+// longest turn is counted in full, wherever in it a question would have come.
 //
-// Cost: some additions a turn, 9 kB. Rejected: a timer every 10 ms (5 ms of CPU a second in
+// Cost: some additions for each turn, 9 kB. Rejected: a timer every 10 ms (5 ms of CPU a second in
 // JavaScript, 2 ms in C++).
 #ifndef SPRITES_BASE_LOOP_DELAYS_H_
 #define SPRITES_BASE_LOOP_DELAYS_H_
@@ -25,10 +25,10 @@ namespace base {
 
 class LoopDelays {
  public:
-  /** How often it is asked, in microseconds, as all times here. */
+  /** Time between two questions. All times here are microseconds. */
   static constexpr uint64_t kEvery = 10000;
 
-  /** The upper bounds of the counts; what is longer comes after them. */
+  /** Upper bounds of the counts; a last count has longer delays. */
   static constexpr std::array<uint32_t, 11> kBounds = {
       1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 500000, 1000000, 5000000};
 
@@ -41,15 +41,15 @@ class LoopDelays {
     uint64_t max;
     double mean;
     double deviation;
-    uint64_t p50;  // to a sixty-fourth of it, as the two others
+    uint64_t p50;  // exact to 1/64, like p90 and p99
     uint64_t p90;
     uint64_t p99;
   };
 
-  /** `now` of a clock that never goes back; `slept` in all by then. */
+  /** `now`: of a clock that never goes back; `slept`: total time asleep until then. */
   LoopDelays(uint64_t now, uint64_t slept) : ended_(now), slept_(slept), due_(now + kEvery) {}
 
-  /** A turn ends at `now`, the loop goes to sleep; it has slept `slept` in all. */
+  /** Ends a turn at `now`, when the loop goes to sleep; `slept`: total time asleep until then. */
   void turn(uint64_t now, uint64_t slept) {
     const uint64_t passed = now - ended_;
     const uint64_t worked = passed - std::min(passed, slept - slept_);
@@ -68,20 +68,20 @@ class LoopDelays {
     due_ = now + kEvery;
   }
 
-  /** The turn under way was to begin at `time`. */
+  /** Notes that the current turn was planned for `time`. */
   void late(uint64_t time) { late_ = std::min(late_, time); }
 
-  /** Delays up to each bound that are not up to the one before; then those beyond the last. */
+  /** Number of delays up to each bound and above the previous one; then of those above the last. */
   const Counts& counts() const { return counts_; }
 
-  /** All delays. */
+  /** Sum of all delays. */
   uint64_t sum() const { return sum_; }
 
   /** The longest turn since `forgetLongest`. */
   uint64_t longest() const { return longest_; }
   void forgetLongest() { longest_ = 0; }
 
-  /** What there is since it was last called. */
+  /** Returns the delays since the last call. */
   Interval takeInterval() {
     Interval taken = {};
     taken.count = fineCount_;
@@ -106,7 +106,8 @@ class LoopDelays {
  private:
   static constexpr uint64_t kNever = UINT64_MAX;
 
-  // Of one interval: one bucket each up to 127, then 64 for each doubling, up to 19 hours.
+  // Buckets of an interval: one for each delay up to 127, then 64 for each doubling, up to 19
+  // hours.
   static constexpr uint32_t kHalf = 64;
   static constexpr uint64_t kMost = (uint64_t{1} << 36) - 1;
   static constexpr uint32_t kFine = 31 * kHalf;
@@ -147,9 +148,9 @@ class LoopDelays {
     return std::min(mostOf(index), max_);
   }
 
-  uint64_t ended_;  // when the last turn ended
-  uint64_t slept_;  // in all, by then
-  uint64_t due_;    // when the next question would come
+  uint64_t ended_;  // end of the last turn
+  uint64_t slept_;  // total time asleep until then
+  uint64_t due_;    // time of the next question
   uint64_t late_ = kNever;
   uint64_t longest_ = 0;
   Counts counts_ = {};

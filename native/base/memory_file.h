@@ -1,14 +1,15 @@
-// A file that is memory: from it the kernel sends pages to a socket and copies nothing.
+// A file in memory, from which the kernel sends pages to sockets without copying them.
 //
 //   send      bytes ──copy──▶ [ pages of this reader's socket ] ──copy──▶ reader
 //   sendfile  [ pages of the file ] ◀── the sockets of all readers ──copy──▶ reader
 //
-// Cost: one takes 120 µs for 165 KB, and then each reader some 35 µs of CPU instead of 85: from the
-// third reader on it pays. Of 65 KB a reader takes 18 µs instead of 22, of 20 KB as much as before.
-// On a machine whose memory is quicker a copy is cheaper: http/send_costs.h decides.
+// Cost: making a file of 165 KB takes 120 µs. Then each reader takes some 35 µs of CPU instead of
+// 85, so it pays from the third reader on. With 65 KB a reader takes 18 µs instead of 22; with 20
+// KB there is no difference. On a machine with faster memory a copy is cheaper: http/send_costs.h
+// decides.
 //
-// Bounds, of the process: kMost files and kMostBytes. Above them there is none, and bytes are
-// copied. Rejected: MSG_ZEROCOPY (it copies on loopback, and tells of each send when it is over).
+// Bounds for the process: kMost files and kMostBytes. Above them no file is made, and bytes are
+// copied. Rejected: MSG_ZEROCOPY (it copies on loopback, and reports the end of each send).
 #ifndef SPRITES_BASE_MEMORY_FILE_H_
 #define SPRITES_BASE_MEMORY_FILE_H_
 
@@ -31,7 +32,7 @@ class MemoryFile {
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
 
-  /** Makes a file of `length` bytes, empty for now. False: there is none. */
+  /** Creates an empty file for `length` bytes. Returns false when it can't. */
   bool open(uint64_t length) {
     length_ = length;
     const uint32_t count = ++open_;
@@ -41,16 +42,16 @@ class MemoryFile {
     return fd_ >= 0;
   }
 
-  /** Writes on. False: there is no memory, and no file any more. */
+  /** Appends bytes. Returns false when there is no memory; the file is closed then. */
   bool write(const char* bytes, size_t length) {
     if (fd_ >= 0 && ::write(fd_, bytes, length) != static_cast<ssize_t>(length)) close();
     return fd_ >= 0;
   }
 
-  /** Its descriptor; -1: there is none. */
+  /** The descriptor; -1: no file. */
   int fd() const { return fd_; }
 
-  /** How many there are in the process. */
+  /** Number of files in the process. */
   static uint32_t count() { return open_; }
 
  private:

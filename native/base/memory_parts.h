@@ -1,9 +1,9 @@
-// Large memory, taken and given back part by part.
+// Large memory, allocated and freed part by part.
 //
-// A thread that changes the address space of a process waits for one that is changing it: a munmap
-// of 100 MB, or a mmap that fills as much, keeps a malloc in another thread waiting until it is
-// done, and far longer where its thread has a low priority and the processor is busy. A part is
-// done in some ten microseconds.
+// A thread that changes the address space of a process waits for another thread that is changing
+// it. A munmap of 100 MB, or a mmap that fills as much, blocks a malloc in another thread until it
+// is done, and far longer if its own thread has a low priority and the processor is busy. A part
+// takes some ten microseconds.
 #ifndef SPRITES_BASE_MEMORY_PARTS_H_
 #define SPRITES_BASE_MEMORY_PARTS_H_
 
@@ -15,11 +15,13 @@
 
 namespace base {
 
-/** Bytes of a part: the largest page there is on most machines, so that none is broken up. */
+/** Bytes of a part: the largest page on most machines, so that no page is split. */
 constexpr size_t kMemoryPart = 2 << 20;
 
-/** Calls `act(memory, bytes)` for each part, in order, until it returns other than 0: that is
- * returned. */
+/**
+ * Calls `act(memory, bytes)` for each part, in order, until one returns other than 0, and returns
+ * that; otherwise 0.
+ */
 template <typename Act>
 int eachMemoryPart(void* memory, size_t bytes, Act&& act) {
   for (size_t at = 0; at < bytes;) {
@@ -32,7 +34,7 @@ int eachMemoryPart(void* memory, size_t bytes, Act&& act) {
   return 0;
 }
 
-/** Ends a mapping that is not used any more. */
+/** Unmaps memory that is not used any more. */
 inline void unmapByParts(void* memory, size_t bytes) {
   eachMemoryPart(memory, bytes,
                  [](void* part, size_t length) { return madvise(part, length, MADV_DONTNEED); });

@@ -1,26 +1,27 @@
-// What is written to many readers: bytes that are counted by reference, and messages made of them.
+// Bytes that are written to many readers, counted by reference, and messages made of them.
 //
 //   Bytes     [ references │ length │ bytes … ]           a value, its compressed form, the patches
 //   Message   [ references │ piece │ piece │ piece ]      head, value, end
-//                              └ from 0 to 312 of some Bytes
+//                              └ bytes 0 to 312 of some Bytes
 //
-// A message is whole when it is made and does not change. A reader that can't take all of it holds
-// one reference and how much it has taken: no reader has a copy. Bytes only grow at their end
-// (Bytes::append, for the patches of a feed), beyond what any message names.
+// A message is complete when it is made, and does not change. A slow reader holds one reference and
+// the number of bytes sent: no reader has a copy. Bytes only grow at their end (Bytes::append, for
+// the patches of a feed), beyond the pieces of any message.
 //
-// A Ledger adds up what is alive, so that its owner can bound it.
+// A Ledger sums the living bytes, so that its owner can limit them.
 //
-// Threads: references to Bytes are counted atomically, and any thread may hold and read
-// what it was given a piece of; the thread that made them alone appends, and asks for their length.
-// A Message is one thread's.
+// Threads: references to Bytes are counted atomically, and any thread may hold and read the pieces
+// it was given. Only the thread that made Bytes appends, and asks for their length. A Message
+// belongs to one thread.
 //
-// A long message for many has its bytes in a file as well (memory_file.h), from which the kernel
-// sends them. A short one is copied once for all its further readers (inOnePiece).
+// A long message for many readers also has its bytes in a file (memory_file.h), from which the
+// kernel sends them. A short one is copied once into one piece for its further readers
+// (inOnePiece).
 //
-// Cost: 24 bytes for Bytes, 32 for a message and 16 a piece; a reader that is slow has 16 bytes
-// more. Rejected: std::shared_ptr (two pointers a reference), a buffer with the HTTP
-// head in front of the value (an event stream and a poll for many feeds have other heads, and would
-// need copies of the value).
+// Cost: 24 bytes for Bytes, 32 for a message and 16 for a piece; 16 bytes more for each slow
+// reader. Rejected: std::shared_ptr (two pointers for each reference), a buffer with the HTTP head
+// in front of the value (event streams and polls for several feeds have other heads, and would need
+// copies of the value).
 #ifndef SPRITES_MESSAGE_H_
 #define SPRITES_MESSAGE_H_
 
@@ -37,17 +38,17 @@
 
 namespace base {
 
-/** Bytes that are alive; its owner outlives them. */
+/** The sum of living bytes; its owner outlives them. */
 struct Ledger {
   std::atomic<uint64_t> bytes{0};
 };
 
-/** A reference that is given back; T has hold() and release(). */
+/** A reference that its destructor releases; T has hold() and release(). */
 template <typename T>
 class Ref {
  public:
   Ref() = default;
-  /** Takes over a reference. */
+  /** Takes the ownership of a reference. */
   explicit Ref(T* held) : held_(held) {}
   Ref(const Ref& other) : held_(other.held_) {
     if (held_ != nullptr) held_->hold();
@@ -73,10 +74,12 @@ class Ref {
   T* held_ = nullptr;
 };
 
-/** A run of bytes. */
+/** Bytes in one block, which can grow up to its room. */
 class Bytes {
  public:
-  /** Empty, with room for `room` bytes; throws std::bad_alloc. `ledger` may be nullptr. */
+  /**
+   * Creates empty Bytes with room for `room` bytes. Throws std::bad_alloc. `ledger` may be nullptr.
+   */
   static Ref<Bytes> make(uint32_t room, Ledger* ledger) {
     void* memory = malloc(sizeof(Bytes) + room);
     if (memory == nullptr) throw std::bad_alloc();
@@ -90,10 +93,10 @@ class Bytes {
     return bytes;
   }
 
-  // References are counted in what is otherwise not changed.
+  // Counting references is possible in const Bytes.
   void hold() const { references_.fetch_add(1, std::memory_order_relaxed); }
   void release() const {
-    // What others have read of it has been read before it is freed.
+    // The reads of other threads are done before the memory is freed.
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) end();
   }
 
@@ -104,9 +107,9 @@ class Bytes {
   Ledger* ledger() const { return ledger_; }
   std::string_view text() const { return {data(), length_}; }
 
-  /** Adds at the end; there must be room. */
+  /** Appends `text`; there must be room. */
   void append(std::string_view text) {
-    if (text.empty()) return;  // and perhaps nowhere
+    if (text.empty()) return;  // its data may be nullptr
     memcpy(reinterpret_cast<char*>(this + 1) + length_, text.data(), text.size());
     length_ += static_cast<uint32_t>(text.size());
   }
@@ -126,7 +129,7 @@ class Bytes {
   Ledger* ledger_;
 };
 
-/** Some of the bytes of a Bytes. */
+/** A part of some Bytes. */
 struct Piece {
   const Bytes* bytes;
   uint32_t begin;
@@ -136,10 +139,10 @@ struct Piece {
   const char* data() const { return bytes->data() + begin; }
 };
 
-/** An answer, or an event, as it goes to the kernel. */
+/** An answer, or an event, as it is written to the kernel. */
 class Message {
  public:
-  /** Holds each of the pieces, of which none is empty. */
+  /** Creates a message, which holds each of the pieces. No piece is empty. */
   static Ref<Message> of(const Piece* pieces, uint32_t count) {
     void* memory = malloc(sizeof(Message) + count * sizeof(Piece));
     if (memory == nullptr) throw std::bad_alloc();
@@ -160,8 +163,10 @@ class Message {
     free(this);
   }
 
-  /** The same in one piece, which the kernel takes in 0.4 µs less; on the account of the first that
-   * is on any. */
+  /**
+   * Returns a copy in one piece, which the kernel accepts 0.4 µs faster. It counts in the first
+   * ledger of the pieces.
+   */
   Ref<Message> inOnePiece() const {
     Ledger* ledger = nullptr;
     for (uint32_t i = 0; ledger == nullptr && i < count_; ++i) ledger = piece(i).bytes->ledger();
@@ -174,13 +179,13 @@ class Message {
     return of(&one, 1);
   }
 
-  /** Puts its bytes into a file, where that may be. */
+  /** Copies the bytes into a file, if that is possible. */
   void makeFile() {
     if (!file_.open(length_)) return;
     rest(0, [this](const char* bytes, size_t length) { return file_.write(bytes, length); });
   }
 
-  /** That file; -1: there is none. */
+  /** The descriptor of the file; -1: none. */
   int file() const { return file_.fd(); }
 
   uint64_t length() const { return length_; }
@@ -188,8 +193,7 @@ class Message {
   const Piece& piece(uint32_t index) const { return const_cast<Message*>(this)->data()[index]; }
 
   /**
-   * Calls `take(data, length)` for what is left after the first `sent` bytes, piece by piece, until
-   * it returns false.
+   * Calls `take(data, length)` for each piece after the first `sent` bytes, until it returns false.
    */
   template <typename Take>
   void rest(uint64_t sent, Take&& take) const {

@@ -1,19 +1,19 @@
-// Arrays that are reserved whole at start and touched only as they fill.
+// Arrays that are reserved whole at the start and touched only as they fill.
 //
-// The tables of the server are sized once, for the capacity the operator asked for. Taking that
-// much address space from the kernel costs nothing; a page becomes resident memory when something
-// is first written to it. So an idle server with room for a million clients stays small, nothing
-// is allocated, moved or copied while it serves, and an element's address never changes.
+// The tables of the server are sized once, for the capacity that the operator has set. Reserving
+// that much address space costs nothing; a page becomes resident memory at the first write to it.
+// So an idle server with room for a million clients stays small, nothing is allocated, moved or
+// copied while it serves, and the address of an element never changes.
 //
 //     Reserved<Node>   [ used | used | never touched: no memory yet . . . . . . . . ]
 //                      0                                                       size()
 //
-// The memory comes zero-filled, so a table that is numbered to read zero as "nothing" needs no
-// pass to initialise it, which would touch every page.
+// The memory comes zero-filled. A table in which zero means "nothing" needs no initialisation,
+// which would touch every page.
 //
-// Rejected: std::vector with reserve() (its allocator may touch or commit, and growing needs
-// size bookkeeping that none of the tables wants), calloc (the same pages, by the allocator's
-// grace), growing by chunks (a second load on every access).
+// Rejected: std::vector with reserve() (its allocator may touch or commit pages, and growing needs
+// a size that the tables do not want), calloc (the same pages, but without a guarantee), growing by
+// chunks (a second load for every access).
 #ifndef SPRITES_BASE_RESERVE_H_
 #define SPRITES_BASE_RESERVE_H_
 
@@ -30,7 +30,7 @@ namespace base {
 
 /**
  * An array of `size()` elements, all zero bytes until written. It owns its mapping; elements are
- * never constructed or destroyed. An index out of bounds is the caller's fault and undefined.
+ * never constructed or destroyed. An index out of bounds is undefined behavior.
  */
 template <typename T>
 class Reserved {
@@ -38,7 +38,7 @@ class Reserved {
                 "elements are born of zero bytes and never destroyed");
 
  public:
-  /** Reserves address space for `size` elements; throws std::bad_alloc when there is none. */
+  /** Reserves address space for `size` elements. Throws std::bad_alloc without it. */
   explicit Reserved(size_t size) : size_(size) {
     if (size > (SIZE_MAX >> 1) / sizeof(T)) throw std::bad_alloc();
     void* memory = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE,
@@ -58,11 +58,11 @@ class Reserved {
   T* data() { return data_; }
   const T* data() const { return data_; }
 
-  /** Elements there is room for. */
+  /** Number of elements. */
   size_t size() const { return size_; }
 
  private:
-  /** Bytes mapped: never none, which mmap would refuse. */
+  /** Mapped bytes: at least 1, since mmap refuses 0. */
   size_t bytes() const { return size_ == 0 ? 1 : size_ * sizeof(T); }
 
   size_t size_;

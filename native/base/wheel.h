@@ -1,22 +1,23 @@
-// The timer wheel: one coarse clock for many deadlines, of which most never come.
+// The timer wheel: one coarse clock for many deadlines, most of which never fire.
 //
-//   slot  0    1    2    3  …  1023        an entry due at tick t hangs in slot t mod 1024, or in
-//         │    │    │    │                 one that is looked at before; an entry that is not due
-//        e7   ─    e2   ─                  then is hung up anew
+//   slot  0    1    2    3  …  1023        an entry due at tick t is in slot t mod 1024, or in a
+//         │    │    │    │                 slot that is swept before; an entry that is not due
+//        e7   ─    e2   ─                  there moves to another slot
 //         │         │
 //        e9        e4 ── next, previous, due and slot: 12 bytes in an array beside the records
 //
 // Lifecycle: an entry is armed with a time, re-armed or disarmed in constant time, and fires once.
-// The sweep moves a slot's whole list aside and takes it apart from the front, so a callback may
-// arm or disarm any entry, the swept ones included, and may stop the sweep halfway.
+// The sweep moves the list of a slot aside and empties it from the front. So a callback may arm or
+// disarm any entry, even swept ones, and may stop the sweep halfway.
 //
-// An entry stays where it hangs when it is disarmed, or re-armed with a later time: a client that
-// polls again and again re-arms its entry twice a poll, and with a million clients the entries
-// beside it are not in the processor's caches.
+// An entry stays in its slot when it is disarmed, or re-armed with a later time. A client that
+// polls again and again re-arms its entry twice for each poll, and with a million clients the
+// neighboring entries of a list are not in the processor's caches.
 //
-// Cost: 12 bytes an entry and 12 kB of slots; a sweep touches what hangs in the slots it passes.
-// Rejected: a heap (log n a re-arm, and every poll re-arms), libuv timers (a heap too, and 100
-// bytes each), hierarchical wheels (cascades, to save passing over the few that outlive a turn).
+// Cost: 12 bytes for each entry and 12 kB of slots; a sweep touches the entries of the slots it
+// passes. Rejected: a heap (log n for each re-arm, and every poll re-arms), libuv timers (also a
+// heap, and 100 bytes each), hierarchical wheels (cascades, only to skip the few entries that
+// outlive a turn of the wheel).
 #ifndef SPRITES_BASE_WHEEL_H_
 #define SPRITES_BASE_WHEEL_H_
 
@@ -27,27 +28,27 @@
 
 namespace base {
 
-/** Times are in a unit of the caller's; a tick is `kTick` of them. */
+/** Times are in a unit of the caller; a tick has `kTick` of them. */
 template <uint64_t kTick>
 class Wheel {
  public:
-  /** Ticks that a time may be ahead of the last sweep: a day where a tick has 100 ms. */
+  /** Most ticks between the last sweep and a time: a day with ticks of 100 ms. */
   static constexpr uint32_t kMostAhead = (1 << 20) - 1;
 
-  /** Room for entries 0 to `capacity` - 1; no time given later is before `start`. */
+  /** Creates a wheel for entries 0 to `capacity` - 1; no later time may be before `start`. */
   Wheel(uint32_t capacity, uint64_t start)
       : links_(size_t{capacity} + kFirstEntry), start_(start), swept_(tickOf(start)) {
     for (uint32_t list = kFirstSlot; list < kFirstEntry; ++list) makeEmpty(list);
   }
 
   /**
-   * Fires `entry` in the first sweep after the tick in which `time` lies: not before that time, and
-   * a tick later at the most. Re-arms it if it is armed.
+   * Lets `entry` fire in the first sweep after the tick of `time`: not before `time`, and at most a
+   * tick later. Re-arms an armed entry.
    */
   void arm(uint32_t entry, uint64_t time) {
     const uint32_t at = entry + kFirstEntry;
     Link& link = links_[at];
-    // What is due already would otherwise wait a whole turn for its slot to come by again.
+    // An entry that is due already would otherwise wait a whole turn for its slot.
     const uint32_t due = std::clamp(tickOf(time), swept_, swept_ + kMostAhead - 1) + 1;
     link.due = due & kMostAhead;
     link.armed = true;
@@ -57,16 +58,16 @@ class Wheel {
     hang(at, due);
   }
 
-  /** Forgets `entry`; nothing happens when it is not armed. */
+  /** Disarms `entry`, if it is armed. */
   void disarm(uint32_t entry) { links_[entry + kFirstEntry].armed = false; }
 
-  /** Prefetches what arming `entry` reads. */
+  /** Prefetches the memory that arming `entry` reads. */
   void prefetch(uint32_t entry) const { __builtin_prefetch(&links_[entry + kFirstEntry]); }
 
   /** Whether `entry` is armed. */
   bool armed(uint32_t entry) const { return links_[entry + kFirstEntry].armed; }
 
-  /** Whether the next `ticks` slots are empty: a sweep of them would fire nothing. */
+  /** Whether the next `ticks` slots are empty, so that sweeping them fires nothing. */
   bool isQuiet(uint32_t ticks) const {
     for (uint32_t i = 1; i <= ticks; ++i) {
       if (!empty(slotOf(swept_ + i))) return false;
@@ -75,8 +76,8 @@ class Wheel {
   }
 
   /**
-   * Fires, through `fire(entry)`, what is due at `time`, at most `budget` entries looked at.
-   * Returns false when the budget ran out first: sweep again with the same time soon.
+   * Calls `fire(entry)` for entries due at `time`, and looks at most at `budget` entries. Returns
+   * false when the budget was too small: sweep again with the same time soon.
    */
   template <typename Fire>
   bool sweep(uint64_t time, uint32_t budget, Fire&& fire) {
@@ -103,19 +104,21 @@ class Wheel {
   }
 
  private:
-  /** Lists are numbered: the slots, and the one that a sweep takes apart. */
+  /** Numbers of the lists: the slots, and the list that a sweep empties. */
   static constexpr uint32_t kNoList = 0;
   static constexpr uint32_t kFirstSlot = 1;
   static constexpr uint32_t kSlots = 1024;
   static constexpr uint32_t kAside = kFirstSlot + kSlots;
   static constexpr uint32_t kFirstEntry = kAside + 1;
 
-  /** An entry, or the head of a list. Zeroed memory: neither armed nor hung up. */
+  /**
+   * An entry, or the head of a list. Zeroed memory is an entry that is not armed and in no list.
+   */
   struct Link {
     uint32_t next;
     uint32_t previous;
-    uint32_t due : 20;   // its tick, of whose number these are the last bits
-    uint32_t list : 11;  // the slot where it hangs, or was moved aside from
+    uint32_t due : 20;   // last bits of its tick
+    uint32_t list : 11;  // its slot, or the one it was moved aside from
     bool armed : 1;
   };
   static_assert(sizeof(Link) == 12, "the cost that is named above");
@@ -125,7 +128,7 @@ class Wheel {
 
   static uint32_t slotOf(uint32_t tick) { return kFirstSlot + tick % kSlots; }
 
-  /** Ticks until the sweep comes to a slot. What it has moved aside is looked at before. */
+  /** Ticks until the sweep of a slot. Entries moved aside are swept before. */
   uint32_t untilLookedAt(uint32_t list) const {
     return 1 + (list - kFirstSlot - (swept_ + 1)) % kSlots;
   }
@@ -162,7 +165,7 @@ class Wheel {
 
   Reserved<Link> links_;
   const uint64_t start_;
-  uint32_t swept_;  // every slot up to this tick has been moved aside
+  uint32_t swept_;  // the slots up to this tick were moved aside
 };
 
 }  // namespace base

@@ -98,7 +98,7 @@ class Turn : private Keepers {
   /** Writes the decisions, and answers the parked polls. */
   TurnEnd end();
 
-  /** Ends a turn that has no other caller. Calls `onEnded` with kSend. */
+  /** Ends a turn that the front does not end. With kSend, calls `onEnded`. */
   TurnEnd endOwn();
 
   /** To be called when the disk may have caught up. */

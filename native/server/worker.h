@@ -1,20 +1,20 @@
-// A worker: a thread with an epoll set, connections and a door of its own, on the ports that all
-// workers share.
+// A worker: a thread with its own epoll set, connections and door, on the ports that all workers
+// share.
 //
 //   port ─┬─ socket 1 ─▶ worker 1: door ─▶ asks ─ring─▶ ┐ main thread: pool, arena, feeds, store,
 //         └─ socket N ─▶ worker N: door ─▶ asks ─ring─▶ ┘ JavaScript
 //                                  door ◀────── ring ── says
 //
-// It accepts, reads, checks, answers and parks; it decides nothing. Each worker has a listening
-// socket of its own, over which the kernel spreads newcomers evenly (SO_REUSEPORT, socket(7)).
+// It accepts, reads, checks, answers and parks; the main thread decides. Each worker has its own
+// listening socket; the kernel spreads new connections evenly over them (SO_REUSEPORT, socket(7)).
 //
-// Threads: everything here belongs to the worker's own thread from `start` to `stop`,
-// but the rings (batch_ring.h), the waker, `stops_`, and what `counts_` has under its lock. What
-// all threads share is AddressLimits, under its lock; FeedsShared, references to bytes and the
-// count of connections, which are atomic. The main thread has a command done by saying kRun.
+// Threads: from `start` to `stop` the worker's own thread owns everything here, except the rings
+// (batch_ring.h), the waker, `stops_`, and `counts_` and `logEvents_`, which have a lock. All
+// threads share AddressLimits, under its lock; and FeedsShared, references to bytes and the number
+// of connections, which are atomic. The main thread sends a kRun to have a command done here.
 //
 // Rejected: processes (frames, replicas of feeds, heartbeats, shares of every limit), one listening
-// socket for all (the thread that is quickest to wake takes nearly all).
+// socket for all workers (the thread that wakes first takes nearly all connections).
 #ifndef SPRITES_WORKER_H_
 #define SPRITES_WORKER_H_
 
@@ -36,7 +36,7 @@
 
 namespace server {
 
-/** What the feeds of a worker have counted. */
+/** Counts of a worker's feeds. */
 struct FeedTally {
   uint64_t polls = 0, pings = 0;
   uint64_t documents = 0, patches = 0, skipped = 0;
@@ -44,18 +44,18 @@ struct FeedTally {
   uint64_t streams = 0;   // now
 };
 
-/** What a worker has counted, as of the end of its last turn. */
+/** Counts of a worker at the end of its last turn. */
 struct WorkerCounts {
   DoorCounts door = {};
   FeedTally feeds;
   std::array<uint64_t, kOutcomes> refused = {};
 };
 
-/** What a worker works with; all of them outlive it. */
+/** The parts of a worker; all of them outlive it. */
 struct WorkerParts {
   DoorOptions door;
   AddressLimits* limits;
-  std::atomic<uint32_t>* open;  // connections, of all threads
+  std::atomic<uint32_t>* open;  // number of connections of all threads
   Replies replies;
   BodyBounds bodies;
   std::optional<FeedsOptions> feeds;
@@ -65,7 +65,7 @@ struct WorkerParts {
 
 class Worker {
  public:
-  /** `number` from 1 on; `now` in milliseconds. Throws std::bad_alloc, std::system_error. */
+  /** `number` counts from 1; `now` in milliseconds. Throws std::bad_alloc, std::system_error. */
   Worker(uint32_t number, const WorkerParts& parts, uint64_t now);
   ~Worker() { stop(); }
   Worker(const Worker&) = delete;
@@ -73,25 +73,25 @@ class Worker {
 
   // By the main thread.
 
-  /** Throws std::system_error where there is no thread for it. */
+  /** Starts the thread. Throws std::system_error without one. */
   void start();
 
-  /** Ends the thread; its connections close with the worker. */
+  /** Ends the thread; the destructor closes its connections. */
   void stop();
 
-  /** What it asks, and what it is told. */
+  /** Its messages to the main thread, and those of the main thread. */
   BatchRing& asks() { return asksRing_; }
   BatchRing& says() { return saysRing_; }
 
-  /** Has it look at what it is told. */
+  /** Wakes the thread to read its messages. */
   void wake() { waker_.wake(); }
 
   WorkerCounts counts();
 
-  /** What it has to say of those it refused since the last call, and how many were left out. */
+  /** Refusals and joins since the last call, and the number of those left out. */
   std::pair<std::vector<LogEvent>, uint64_t> takeLogEvents();
 
-  // By its own thread: each turn, and what a Command does.
+  // By its own thread: turns, and the functions for a Command.
 
   void turn();
 
@@ -120,17 +120,17 @@ class Worker {
   BatchRing asksRing_;
   BatchRing saysRing_;
   WorkerAsks asks_;
-  std::unique_ptr<WorkerFeeds> feeds_;  // there may be none
+  std::unique_ptr<WorkerFeeds> feeds_;  // nullptr: none
   TlsContext tls_;
   Door door_;
   base::DeadlineClock clock_;
   uint64_t tickedAt_ = 0;  // milliseconds
-  std::string batch_;      // that is being read
-  bool busy_ = false;      // watchers are left that are due, or may be
-  bool behind_ = false;    // the main thread owes it something
-  bool quiet_ = false;     // nothing is due in the next ticks, and nothing has come
-  bool rests_ = false;     // ticks are left out
-  bool asked_ = false;     // something is in the ring for which the main thread was not woken yet
+  std::string batch_;      // the batch being read
+  bool busy_ = false;      // due watchers are left, or may be
+  bool behind_ = false;    // the main thread has messages that the ring does not have yet
+  bool quiet_ = false;     // nothing is due in the next ticks, and no event has come
+  bool rests_ = false;     // the thread sleeps over several ticks
+  bool asked_ = false;     // the ring has messages for which the main thread was not woken yet
   std::atomic<bool> stops_{false};
   std::mutex mutex_;
   WorkerCounts counts_;  // under the lock

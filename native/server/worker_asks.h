@@ -1,8 +1,8 @@
-// A worker's asks: what its door wants to know or to have done, as messages to the main thread.
+// A worker's asks: the questions and decisions of its door, as messages to the main thread.
 //
 //   worker's thread                              main thread
 //   door ─▶ WorkerAsks ─▶ [ask│ask│…] ─ring─▶ WorkerService ─▶ pool, arena, feeds, JavaScript
-//   door ◀──── Worker ◀── [say│say│…] ◀─ring─ WorkerService ◀── the same
+//   door ◀──── Worker ◀── [say│say│…] ◀─ring─ WorkerService ◀─ their answers
 //
 // A parked poll, at a worker's connection 7 of generation 3:
 //
@@ -11,8 +11,9 @@
 //   answered: kAnswer {7, 3} ◀── WorkerService::answer(7) ◀── sprite, hold over, superseded, left
 //   its connection closes: kDrop {7, 3} ─▶ Pool::drop
 //
-// Both may happen at once: an answer that finds another generation at connection 7 is dropped,
-// and its sprites wait, unacked, for the client's next poll. A drop that finds no poll is late.
+// Both may happen at the same time. An answer for another generation of connection 7 is dropped,
+// and its sprites wait, unacked, for the client's next poll. A drop that finds no poll came too
+// late and is ignored.
 #ifndef SPRITES_WORKER_ASKS_H_
 #define SPRITES_WORKER_ASKS_H_
 
@@ -25,17 +26,17 @@
 
 namespace server {
 
-/** Bytes that may wait for the main thread before requests wait in the kernel. */
+/** Most bytes that wait for the main thread; above this, requests wait in the kernel. */
 constexpr size_t kMostAsked = 16 << 20;
 
-/** Requests of one worker that JavaScript has not been asked for yet. */
+/** Most requests of a worker that JavaScript has not been asked for yet. */
 constexpr uint32_t kMostRequests = 16;
 
 class WorkerAsks : public RequestHandler {
  public:
   struct Options {
     uint32_t maxSprite;  // bytes
-    bool inputs;         // there are arenas
+    bool inputs;         // whether there are arenas
   };
 
   explicit WorkerAsks(const Options& options) : options_(options) {}
@@ -61,7 +62,7 @@ class WorkerAsks : public RequestHandler {
   void ask(const Question& question);
   void gone(Ticket ticket);
 
-  /** JavaScript has been asked for one of the requests. */
+  /** Counts a request that JavaScript was asked for. */
   void taken() { --requests_; }
 
   void add(AskHead head, std::string_view text) {
@@ -69,10 +70,10 @@ class WorkerAsks : public RequestHandler {
     addMessage(&gathered_, head, text);
   }
 
-  /** Puts what was gathered into the ring, where there is something and a place for it. */
+  /** Puts the gathered messages into the ring. Returns false when there are none, or no room. */
   bool send(BatchRing* ring) { return !gathered_.empty() && ring->put(&gathered_); }
 
-  /** Requests refused here, which the main thread does not know of, by their outcome. */
+  /** Requests refused here, by outcome; the main thread does not count them. */
   const std::array<uint64_t, kOutcomes>& refused() const { return refused_; }
 
  private:

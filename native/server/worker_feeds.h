@@ -1,19 +1,18 @@
-// A worker's feeds: those that are watched there, as the main thread has them.
+// A worker's feeds: its copy of the feeds that are watched there.
 //
 //   main thread                                    worker's thread
 //   feeds ─published─▶ WorkerService ──[kFeed]──▶ WorkerFeeds ─▶ its table ─▶ a thousand watchers
 //                          ▲                         │
 //                          └── kFeedWant, kFeedWatched, kFeedLeft ─┘
 //
-// The bytes of a version are the same in all threads, counted by reference: what crosses is a
-// pointer a worker, however many watch there. Watchers, their holds, their streams and what they
-// can take are the worker's own (feeds.h). A feed without a request before is treated like
-// one that an upstream has: its watchers wait until it has come, or until the main thread says
-// that there is none. A feed without a request in kIdle is forgotten in the worker; a
-// version of it that is on its way then is not taken.
+// All threads share the bytes of a version, counted by reference: a pointer crosses to each worker,
+// however many watch there. Watchers, their holds and their streams are the worker's own (feeds.h).
+// A feed that is new to the worker is treated like a fetched one: its watchers wait for its value,
+// or until the main thread reports that there is none. The worker forgets a feed after kIdle
+// without requests, and ignores a version that arrives later.
 //
 // Rejected: an answer for each watcher through the ring, one table and a lock (a publication to a
-// million would hold it), all feeds in all workers.
+// million watchers would hold it), all feeds in all workers.
 #ifndef SPRITES_WORKER_FEEDS_H_
 #define SPRITES_WORKER_FEEDS_H_
 
@@ -28,26 +27,30 @@ class WorkerFeeds {
   /** Milliseconds after which a feed without requests is forgotten. */
   static constexpr uint64_t kIdle = 5000;
 
-  /** `asks` outlive it. `options.shows` is the main thread's table. `now` in milliseconds. */
+  /**
+   * `asks` outlives the object. `options.shows` is the main thread's table. `now` in milliseconds.
+   */
   WorkerFeeds(const FeedsOptions& options, uint64_t now, uint64_t (*clock)(), WorkerAsks* asks)
       : table_(options, now, clock), asks_(asks) {}
 
   Feeds& table() { return table_; }
 
-  /** Asks for what is wanted, and tells of watchers. To be called at the end of every turn. */
+  /** Asks for wanted feeds, and reports watchers. To be called at the end of every turn. */
   void turn();
 
-  /** Answers watchers that are due, for a share of a turn. Returns whether some are left. */
+  /** Answers due watchers, for a share of a turn. Returns whether some are left. */
   bool step();
 
-  /** To be called every kTickMilliseconds, with the time in milliseconds; false: again soon. */
+  /**
+   * To be called every kTickMilliseconds, with the time in milliseconds; false: call again soon.
+   */
   bool tick(uint64_t now);
 
-  /** Takes what the main thread says of feeds. */
+  /** Reads a message of the main thread about a feed. */
   void take(const SayHead& head, std::string_view text);
 
  private:
-  /** Milliseconds between two looks for feeds without requests. */
+  /** Milliseconds between two searches for feeds without requests. */
   static constexpr uint64_t kLookEvery = 1000;
 
   void leave(std::string_view key) { asks_->add({.ask = Ask::kFeedLeft}, key); }

@@ -1,11 +1,12 @@
-// The main thread's end of a worker: it does with pool, arena, feeds and JavaScript what the worker
-// asks, and holds the worker's parked polls.
+// The main thread's side of a worker: serves its asks with pool, arena, feeds and JavaScript, and
+// holds its parked polls.
 //
 //   ask ─▶ pool ─▶ say
-//   parked     [ 7: record, generation ][ 8: … ]     by the worker's connections
-//   requests   [ head, body ] …                      that JavaScript has not been asked for yet
+//   parked     [ 7: record, generation ][ 8: … ]     by the worker's connection
+//   requests   [ head, body ] …                      that JavaScript was not asked for yet
 //
-// Cost: 8 bytes a parked poll, reserved once and touched as they fill, beside its client's record.
+// Cost: 8 bytes for each parked poll, reserved once and touched as they fill, besides its client's
+// record.
 #ifndef SPRITES_WORKER_SERVICE_H_
 #define SPRITES_WORKER_SERVICE_H_
 
@@ -24,28 +25,29 @@
 
 namespace server {
 
-/** Batches of a worker that it has not taken, from which on news of feeds wait. */
+/** Batches that a worker has not taken, from which on news of feeds wait. */
 constexpr uint32_t kMostAhead = 4;
 
-/** What the services of all workers work with; each of these outlives them. */
+/** The parts of the services of all workers; all of them outlive the services. */
 struct ServiceParts {
   Pool* pool;
-  Feeds* feeds = nullptr;  // there may be none
-  Arena* arena = nullptr;  // there may be none
+  Feeds* feeds = nullptr;  // nullptr: none
+  Arena* arena = nullptr;  // nullptr: none
   uint64_t (*clock)();     // microseconds, never goes back
   std::function<std::string_view()> counts = {};
-  std::function<void(const AskHead&, std::string_view)> request = {};  // has JavaScript asked
-  std::function<void(Ticket)> gone = {};  // tells JavaScript of a parked request's connection
+  std::function<void(const AskHead&, std::string_view)> request = {};  // asks JavaScript
+  std::function<void(Ticket)> gone =
+      {};  // tells JavaScript that the connection of a parked request is gone
 };
 
-/** What became of the requests of a turn: as they were decided, or unknown. */
+/** Whether the decisions of a turn hold, or that is unknown. */
 enum class Settled : uint8_t { kHolds, kUnknown };
 
 class WorkerService : public PollResponder {
  public:
   /**
-   * For a worker with at most `connections`, whose polls are held as `holder`. Throws
-   * std::bad_alloc.
+   * Creates the service of a worker with at most `connections`. `holder` names its polls in the
+   * pool. Throws std::bad_alloc.
    */
   WorkerService(const ServiceParts& parts, PollHolder holder, uint32_t connections);
   ~WorkerService() override;
@@ -55,16 +57,16 @@ class WorkerService : public PollResponder {
   /** Serves a batch of asks. */
   void serve(std::string_view batch);
 
-  /** How many hot requests it has served. */
+  /** Number of hot requests served. */
   uint64_t hot() const { return hot_; }
 
-  /** Whether a request waits until JavaScript is asked for it. */
+  /** Whether a request waits for JavaScript to be asked. */
   bool hasRequests() const { return !requests_.empty(); }
 
-  /** Has JavaScript asked for one of them. */
+  /** Asks JavaScript for one request. */
   void askForOne();
 
-  /** Ends a turn: what was decided since the last call holds, or may not be answered. */
+  /** Ends a turn: the decisions since the last call hold, or must not be answered. */
   void settle(Settled settled);
 
   void say(SayHead head, std::string_view text) {
@@ -72,10 +74,15 @@ class WorkerService : public PollResponder {
     addMessage(&gathered_, head, text);
   }
 
-  /** Has the worker wait for what was gathered: before another worker is sent the same. */
+  /**
+   * Marks that the ring does not have all gathered messages. To be called before another worker is
+   * sent the same news.
+   */
   void announce(BatchRing* ring) const;
 
-  /** Puts what was gathered into the ring, as far as there is room: then its reader is to be woken.
+  /**
+   * Puts the gathered messages into the ring, as far as there is room. Returns whether its reader
+   * must be woken.
    */
   bool send(BatchRing* ring);
 
@@ -84,33 +91,33 @@ class WorkerService : public PollResponder {
   void compressed(const Feed& feed);
   void ended(std::string_view key, Outcome why);
 
-  /** A poll's answer, from the pool. */
+  /** Takes the answer of a poll from the pool. */
   void answer(uint32_t token, std::string_view body) override;
   void prefetch(uint32_t token) const override { __builtin_prefetch(&parked_[token]); }
 
  private:
-  /** A parked poll; `record` 0: none, else the client's and 1. */
+  /** A parked poll; `record` is that of the client + 1; 0: none. */
   struct Parked {
     uint32_t record;
-    uint32_t generation;  // of the connection it is parked at
+    uint32_t generation;  // of its connection
   };
 
   /** A feed that the worker has asked for. */
   struct Watched {
-    FeedWatchers watchers;        // there
-    uint32_t want = 0;            // the number of its last want
-    bool gzip = false;            // one of them takes it compressed
-    bool owesVersion = false;     // the newest version is among what is owed
-    bool owesCompressed = false;  // its compressed form is
+    FeedWatchers watchers;        // at the worker
+    uint32_t want = 0;            // number of its last kFeedWant
+    bool gzip = false;            // a watcher takes it compressed
+    bool owesVersion = false;     // its newest version is in `owed_`
+    bool owesCompressed = false;  // its compressed form is in `owed_`
   };
 
-  /** What of a feed is to be said when there is room: its newest version (kFeed), or kFeedGzip. */
+  /** News of a feed to be sent when there is room: its newest version (kFeed), or kFeedGzip. */
   struct Owed {
     std::string key;
     Say what;
   };
 
-  /** Asks whose memory is prefetched together. */
+  /** Number of asks whose memory is prefetched together. */
   static constexpr uint32_t kPrefetched = 32;
 
   void prefetch(std::string_view window) const;
@@ -121,7 +128,7 @@ class WorkerService : public PollResponder {
   bool drop(Ticket ticket);
   void input(const AskHead& head, std::string_view text);
   void serveFeed(const AskHead& head, std::string_view key);
-  /** Its number among the threads that have names. */
+  /** The worker's number among the threads that have names. */
   uint32_t thread() const { return static_cast<uint32_t>(holder_); }
   void want(std::string_view key, const AskHead& head);
   void owe(Watched* watched, std::string_view key, Say what);
@@ -132,12 +139,12 @@ class WorkerService : public PollResponder {
   const ServiceParts parts_;
   const PollHolder holder_;
   base::Reserved<Parked> parked_;
-  uint32_t used_ = 0;  // places of it that were ever used
+  uint32_t used_ = 0;  // places that were ever used
   std::deque<std::pair<AskHead, std::string>> requests_;
   std::unordered_map<std::string, Watched> feeds_;
-  std::deque<Owed> owed_;      // in order; what the worker does not want any more is passed over
+  std::deque<Owed> owed_;      // in order; entries of feeds that the worker has left are skipped
   std::string decided_;        // outcomes that wait for the end of the turn
-  std::vector<Ticket> ended_;  // polls that end behind what the turn answers
+  std::vector<Ticket> ended_;  // polls to end after the answers of the turn
   std::string gathered_;
   uint64_t hot_ = 0;
 };
