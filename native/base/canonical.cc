@@ -1,18 +1,18 @@
-// Canonical JSON in one pass: each part is copied to the output as it is read, and the members of
-// an object that are out of order are put in order there when it closes.
+// Canonical JSON in one pass: each part is copied to the output as it is read. When an object with
+// members out of order closes, its members are sorted in the output.
 //
 //   {"b":1,"a":2}      out   {"b":1,"a":2      members_  [ "b" at 1 ][ "a" at 7 ]
 //               ^ here       {"a":2,"b":1
 //
-// A decimal of at most 15 significant digits is the shortest that gives its double, which is what
-// JavaScript writes; so it is its own canonical form, but for zeros at the end of a fraction. Other
-// numbers are read and written as doubles, which takes longer.
+// A decimal of at most 15 significant digits is the shortest form of its double, which is what
+// JavaScript writes. So it is canonical, except for zeros at the end of a fraction. Other numbers
+// are read and written as doubles, which takes longer.
 //
-// Left to JavaScript, because it is rare, and would take a table or more room here:
-// - numbers that no double holds, and those that JavaScript writes longer than they are ("1e9").
-// - escapes of ASCII by their number ("\u0041"), and of half a surrogate pair.
+// Left to JavaScript, because these are rare and would need a table or more room here:
+// - numbers that no double holds, and those whose JavaScript form is longer ("1e9").
+// - numeric escapes of ASCII ("\u0041"), and of half a surrogate pair.
 // - names with an escape, or above U+DFFF: their bytes are not in the order of their code units.
-// - a name that an object has twice: the last one counts.
+// - an object with the same name twice: the last member counts.
 #include "canonical.h"
 
 #include <algorithm>
@@ -29,25 +29,25 @@
 namespace base {
 namespace {
 
-/** A decimal of as many significant digits is the shortest that gives its double. */
+/** Most significant digits with which a decimal is always the shortest form of its double. */
 constexpr ptrdiff_t kSafeDigits = 15;
 
-/** JavaScript writes 0.000001, and 1e-7. */
+/** Most zeros after the point: JavaScript writes 0.000001, but 1e-7. */
 constexpr ptrdiff_t kMostZeros = 5;
 
-/** JavaScript writes integers up to this many digits without an exponent. */
+/** Most digits of an integer that JavaScript writes without an exponent. */
 constexpr int kMostDigits = 21;
 
-/** The first byte of what is above U+DFFF. */
+/** The smallest first byte of characters above U+DFFF. */
 constexpr unsigned char kAboveSurrogates = 0xee;
 
 /**
  * Writes a finite number as JavaScript does (ECMA-262, Number::toString), without its sign.
  *
- * @return behind its last character; `out` has room for kMostDigits and 6 more
+ * @return the end of the text; `out` has room for kMostDigits and 6 more
  */
 char* writeMagnitude(double value, char* out) {
-  // "d.ddde-xx", or "de-xx": the shortest digits that give the double.
+  // "d.ddde-xx", or "de-xx": the shortest digits of the double.
   std::array<char, 32> shortest;
   char* const begin = shortest.data();
   const char* const end =
@@ -59,7 +59,7 @@ char* writeMagnitude(double value, char* out) {
   const auto count = static_cast<int>(e - digits);
   int exponent = 0;
   std::from_chars(e[1] == '+' ? e + 2 : e + 1, end, exponent);
-  const int point = exponent + 1;  // behind so many digits
+  const int point = exponent + 1;  // digits before the point
   const auto put = [&](int from, int to) { out = std::copy(digits + from, digits + to, out); };
   const auto zeros = [&](int many) { out = std::fill_n(out, many, '0'); };
   if (point >= count && point <= kMostDigits) {
@@ -85,7 +85,7 @@ char* writeMagnitude(double value, char* out) {
   return out;
 }
 
-/** Takes the parts of a text by writing them. */
+/** Writes the parts of a text. */
 class CanonicalParts {
  public:
   explicit CanonicalParts(char* out) : begin_(out), out_(out) {}
@@ -139,25 +139,25 @@ class CanonicalParts {
   }
 
  private:
-  /** A member of an open object: where in the output it begins, and what is behind its parts. */
+  /** A member of an open object: offsets of its parts in the output. */
   struct Member {
     Member(uint32_t from, uint32_t behindName) : begin(from), nameEnd(behindName) {}
     uint32_t begin, nameEnd;
     uint32_t end = 0;
   };
 
-  /** An open object, and arrays for the place they take. */
+  /** An open object. An array has an entry too, unused. */
   struct Object {
-    size_t first;  // of its members
+    size_t first;  // index of its first member
     bool inOrder;
   };
 
-  /** Whether a byte of a name is among those whose order is that of UTF-16's code units. */
+  /** Whether a byte of a name sorts like UTF-16's code units. */
   static bool isInOrder(char c) {
     return c != '\\' && static_cast<unsigned char>(c) < kAboveSurrogates;
   }
 
-  /** A member's name without its quotes, in text that begins at the place `from`. */
+  /** Returns a member's name without its quotes; `text` begins at the offset `from`. */
   static std::string_view nameOf(const char* text, const Member& member, uint32_t from = 0) {
     return {text + (member.begin - from) + 1, member.nameEnd - member.begin - 2};
   }
@@ -170,10 +170,10 @@ class CanonicalParts {
     out_ += length;
   }
 
-  /** Copies what stands for itself, while it is looked at: a text in a tenth less of the time. */
+  /** Copies plain bytes while it checks them: a tenth faster for a text. */
   const char* plain(const char* at, const char* end) {
     if constexpr (std::endian::native == std::endian::little) {
-      // The text is not shorter than what is written of it, so there is room for a word.
+      // The text is at least as long as its output, so there is room for a word.
       while (end - at >= 8) {
         uint64_t word;
         memcpy(&word, at, sizeof word);
@@ -190,13 +190,13 @@ class CanonicalParts {
     return to;
   }
 
-  /** Copies a string from behind its opening quote. */
+  /** Copies a string after its opening quote. */
   const char* string(const char* at, const char* end) {
     put('"');
     return restOfString(plain(at, end), end);
   }
 
-  /** The same from the first byte on that does not stand for itself. */
+  /** Copies the rest of a string from its first byte that is not plain. */
   const char* restOfString(const char* at, const char* end) {
     for (;;) {
       if (at == end) return nullptr;
@@ -216,7 +216,7 @@ class CanonicalParts {
     }
   }
 
-  /** Writes what is escaped, from behind the backslash, as JavaScript writes it. */
+  /** Writes an escape, from after its backslash, as JavaScript writes it. */
   const char* escape(const char* at, const char* end) {
     const char* const behind = json::skipEscape(at, end);
     if (behind == nullptr) return nullptr;
@@ -235,7 +235,7 @@ class CanonicalParts {
     return unit;
   }
 
-  /** Writes a character of which the code units are given, the first one by `digits`. */
+  /** Writes a character given by its code units, the first one in `digits`. */
   const char* character(const char* digits, const char* behind, const char* end) {
     const unsigned unit = codeUnit(digits);
     if (unit < 0x80) return nullptr;
@@ -273,7 +273,10 @@ class CanonicalParts {
     return behind;
   }
 
-  /** Copies a number that is its own canonical form, but for zeros at the end of a fraction. */
+  /**
+   * Copies a number that is canonical except for zeros at the end of a fraction; passes other
+   * numbers to asDouble.
+   */
   const char* number(const char* at, const char* end) {
     const char* const behind = json::skipNumber(at, end);
     if (behind == nullptr) return nullptr;
@@ -289,9 +292,9 @@ class CanonicalParts {
     }
     if (last == point) {
       if (point - whole > kSafeDigits) return asDouble(at, behind);
-      if (*whole == '0') at = whole;  // and no -0
+      if (*whole == '0') at = whole;  // -0 becomes 0
     } else {
-      // Zeros at the front of 0.001 are no significant digits.
+      // Leading zeros, as in 0.001, are not significant.
       const char* first = whole;
       if (*first == '0') {
         first = point + 1;
@@ -305,7 +308,7 @@ class CanonicalParts {
     return behind;
   }
 
-  /** Puts the members of the object that closes in order; false: two have one name. */
+  /** Sorts the members of a closing object. Returns false when two have the same name. */
   bool endObject() {
     const Object& object = objects_[depth_];
     const auto first = members_.begin() + static_cast<ptrdiff_t>(object.first);
@@ -334,9 +337,9 @@ class CanonicalParts {
   char* const begin_;
   char* out_;
   unsigned depth_ = 0;
-  std::array<Object, kJsonDepthMax + 1> objects_ = {};  // by depth; 0: none
+  std::array<Object, kJsonDepthMax + 1> objects_ = {};  // by depth; 0: unused
   std::vector<Member> members_;                         // of all open objects
-  std::string before_;                                  // an object whose members are put in order
+  std::string before_;  // copy of an object whose members are being sorted
 };
 
 }  // namespace

@@ -18,8 +18,7 @@ namespace base {
 
 namespace {
 
-/** Whether `path` still leads to the file that `fd` has open: its last holder may have removed it.
- */
+/** Whether `path` still leads to the file of `fd`: the last holder may have removed it. */
 bool isStillThere(int fd, const std::string& path) {
   struct stat held;
   struct stat named;
@@ -41,7 +40,7 @@ int takeFileLock(const std::string& path) {
     }
     if (isStillThere(fd, path)) {
       const std::string holder = std::to_string(getpid()) + "\n";
-      // For a person alone: a lock without its number is a lock.
+      // Only for people: the lock is valid without the number.
       const bool said = ftruncate(fd, 0) == 0 && pwrite(fd, holder.data(), holder.size(), 0) > 0;
       static_cast<void>(said);
       return fd;
@@ -53,8 +52,8 @@ int takeFileLock(const std::string& path) {
 bool holdsFileLock(int fd, const std::string& path) { return isStillThere(fd, path); }
 
 void releaseFileLock(int fd, const std::string& path) {
-  // Removed while it is held: a process that opened it before finds it gone, and makes a new one.
-  // The file of another process is not removed.
+  // Removed while the lock is held: a process that opened the file before finds it gone, and
+  // creates a new one. The file of another process is not removed.
   if (isStillThere(fd, path)) unlink(path.c_str());
   close(fd);
 }
@@ -69,8 +68,8 @@ long writeNow(int fd, std::string_view bytes) {
     const iovec piece = {const_cast<char*>(bytes.data()), bytes.size()};
     wrote = pwritev2(fd, &piece, 1, -1, RWF_NOWAIT);
     if (wrote < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
-      // Terminals, and pipes before Linux 6.4. One that is ready takes PIPE_BUF bytes; another
-      // writer may come in between, which only a kernel that knows RWF_NOWAIT can exclude.
+      // Terminals, and pipes before Linux 6.4. A ready one accepts PIPE_BUF bytes. Another writer
+      // may come in between; only a kernel that knows RWF_NOWAIT excludes that.
       pollfd ready = {fd, POLLOUT, 0};
       if (poll(&ready, 1, 0) <= 0) return -EAGAIN;
       wrote = write(fd, bytes.data(), std::min<size_t>(bytes.size(), PIPE_BUF));
@@ -87,7 +86,7 @@ std::string directoryOf(const std::string& path) {
 int syncDirectoryOf(const std::string& path) {
   const int fd = ::open(directoryOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return errno;
-  // EINVAL: the file system syncs no folders (those that a virtual machine shares are such).
+  // EINVAL: the file system can't sync folders (such as folders shared with a virtual machine).
   const int error = fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
   ::close(fd);
   return error;
@@ -95,7 +94,7 @@ int syncDirectoryOf(const std::string& path) {
 
 namespace {
 
-/** MADV_POPULATE_READ: older headers do not have it. */
+/** MADV_POPULATE_READ, which older headers lack. */
 constexpr int kPopulateRead = 22;
 
 /** Reads a part of a mapping. Returns 0 or errno. */
@@ -111,7 +110,7 @@ MappedFile::~MappedFile() {
 }
 
 int MappedFile::open(const std::string& path, uint64_t most) {
-  // Not to wait for the other end of a pipe, which is refused anyway.
+  // O_NONBLOCK: does not wait for the other end of a pipe, which is refused anyway.
   const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return errno;
   const int error = map(fd, most);

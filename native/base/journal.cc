@@ -13,10 +13,10 @@ namespace server {
 
 namespace {
 
-/** A batch larger than this gives its memory back. */
+/** Most bytes of a batch whose memory is kept. */
 constexpr size_t kKeptBatch = 1 << 20;
 
-/** The checksum of the fields of `head` that stand before `end`. */
+/** Returns the checksum of the fields of `head` before `end`. */
 template <typename Head>
 uint32_t checksumBefore(const uint32_t* end, const Head* head) {
   Checksum checksum;
@@ -25,7 +25,7 @@ uint32_t checksumBefore(const uint32_t* end, const Head* head) {
   return checksum.value();
 }
 
-/** Removes a file that could not be begun; returns errno. */
+/** Removes a new file after a failure; returns errno. */
 int abandon(int fd, const std::string& path) {
   const int error = errno == 0 ? ENOSPC : errno;
   ::close(fd);
@@ -63,7 +63,7 @@ int Journal::open(const std::string& path, uint64_t generation, uint64_t previou
   written_ = sizeof begin;
   room_ = 0;
   sequence_ = 0;
-  // A batch that the old file has not taken whole goes whole into this one.
+  // A batch that the old file has only in part is written whole to this one.
   batchWritten_ = 0;
   sealed_ = false;
   batch_ += next_;
@@ -126,8 +126,10 @@ void Journal::add(JournalRecord record, std::string_view text, std::string_view 
   to.append(paddedLength(length) - length, '\0');
 }
 
-/** Takes disk space up to `upTo` bytes of the file; where the file system can't, it is not asked
- * again. */
+/**
+ * Reserves disk space up to `upTo` bytes of the file. A file system that can't do that is not asked
+ * again.
+ */
 int Journal::takeRoom(uint64_t upTo) {
   if (upTo <= room_) return 0;
   const uint64_t wanted = upTo + kJournalAhead;
@@ -148,7 +150,7 @@ int Journal::takeRoom(uint64_t upTo) {
 
 int Journal::write(uint64_t synced) {
   if (!sealed_ && !pending()) {
-    // Nothing to write: look whether the disk has room again.
+    // Nothing to write: checks whether the disk has room again.
     if (blocked_ != 0) blocked_ = takeRoom(written_ + kJournalAhead);
     return blocked_;
   }

@@ -1,11 +1,11 @@
 // The JSON check: one pass over the bytes, one word of memory (json_grammar.h).
 //
-// Costs: most bytes of a sprite lie in strings, and those are skipped eight at a time by
-// arithmetic on one word. A 200-byte sprite takes some 200 ns (make -C test/native bench).
+// Cost: most bytes of a sprite are in strings, which are skipped eight at a time by arithmetic on
+// one word. A 200-byte sprite takes some 200 ns (make -C test/native bench).
 //
-// Rejected: simdjson and its like (an index of the text is built before it is checked; a sprite is
-// shorter than the set-up), a parser that builds values (they are not read here: the bytes are
-// relayed as they came), and handing the text to V8 (a throw enters no JavaScript).
+// Rejected: simdjson and similar readers (they build an index of the text first, which takes longer
+// than the check of a sprite), a parser that builds values (nothing reads them here: the bytes are
+// relayed unchanged), and passing the text to V8 (a throw enters no JavaScript).
 #include "json_reader.h"
 
 #include "json_grammar.h"
@@ -13,7 +13,7 @@
 namespace base {
 namespace {
 
-/** Takes the parts of a text by skipping them. */
+/** Skips the parts of a text. */
 struct SkippedParts {
   static void open(bool) {}
   static bool close(bool) { return true; }

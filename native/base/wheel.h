@@ -8,7 +8,7 @@
 //
 // Lifecycle: an entry is armed with a time, re-armed or disarmed in constant time, and fires once.
 // The sweep moves the list of a slot aside and empties it from the front. So a callback may arm or
-// disarm any entry, even swept ones, and may stop the sweep halfway.
+// disarm any entry, even swept ones, and a sweep may stop halfway when its budget is used up.
 //
 // An entry stays in its slot when it is disarmed, or re-armed with a later time. A client that
 // polls again and again re-arms its entry twice for each poll, and with a million clients the

@@ -10,13 +10,13 @@ namespace server {
 
 namespace {
 
-/** Milliseconds a client may take to read a last answer and close. */
+/** Milliseconds for a client to read a last answer and close. */
 constexpr uint32_t kLinger = 1000;
 
-/** Connections that may take it at the same time; further ones are closed at once. */
+/** Most connections that wait for this at the same time; further ones are closed at once. */
 constexpr uint32_t kLingerers = 256;
 
-/** Bytes of a refused request that are thrown away before its connection is closed. */
+/** Bytes of a refused request that are dropped before its connection is closed. */
 constexpr size_t kUnreadBytes = 65536;
 
 }  // namespace
@@ -52,7 +52,10 @@ bool Answers::send(Connection& connection, base::Ref<base::Message> message) {
   return false;
 }
 
-/** All of an answer is with the kernel: true, unless it was the connection's last one. */
+/**
+ * Continues after the kernel has accepted all of an answer. Returns true, unless it was the last
+ * one.
+ */
 bool Answers::sent(Connection& connection) {
   const bool ends = connection.last && connection.state == ConnectionState::kReading;
   if (ends) connections_->beginClosing(connection);
@@ -69,7 +72,7 @@ bool Answers::sent(Connection& connection) {
   return true;
 }
 
-/** Keeps what the kernel has not taken. */
+/** Keeps the bytes that the kernel has not accepted. */
 void Answers::keepOutput(Connection& connection, base::Ref<base::Message> message, uint64_t sent,
                          bool shared) {
   auto* output = new Output;
@@ -125,7 +128,7 @@ void Answers::sendLast(Connection& connection, std::string_view bytes) {
   }
 }
 
-/** Tells the client that nothing more will come; what it sends is read and thrown away. */
+/** Ends the server's half; further input of the client is read and dropped. */
 void Answers::endOurHalf(Connection& connection) {
   if (connections_->closing() > kLingerers) return connections_->close(connection);
   connections_->takeInput(connection);
@@ -135,7 +138,7 @@ void Answers::endOurHalf(Connection& connection) {
 }
 
 void Answers::sendAndClose(int fd, std::string_view bytes) {
-  // With nothing unread the close is no reset. TCP throws away what is read with MSG_TRUNC
+  // Without unread bytes, close sends no reset. With MSG_TRUNC, TCP drops the bytes it reads
   // (tcp(7)).
   (void)!recv(fd, nullptr, kUnreadBytes, MSG_DONTWAIT | MSG_TRUNC);
   (void)!::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

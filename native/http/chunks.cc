@@ -9,12 +9,12 @@ namespace server {
 
 namespace {
 
-/** More digits than any body here may have. */
+/** Most digits of a size: more than any body here needs. */
 constexpr size_t kSizeDigits = 12;
 
 /**
- * Whether what stands behind a size are extensions, or nothing; their text is not looked into.
- * Blanks may stand before one, and nowhere else.
+ * Whether the text after a size is empty or extensions. Their content is not checked. Blanks may
+ * only stand before them.
  */
 bool areExtensions(std::string_view text) {
   if (text.empty()) return true;
@@ -41,7 +41,7 @@ Chunks::State Chunks::take(std::string_view* data, size_t most, std::string* bod
     switch (part_) {
       case Part::kSize:
         if (takeSize() == State::kBad) return State::kBad;
-        // Said before it comes: so much will not be taken.
+        // The size exceeds the bound: fails before the data come.
         if (left_ > most - body->size()) return State::kTooMuch;
         break;
       case Part::kDataEnd:
@@ -57,7 +57,7 @@ Chunks::State Chunks::take(std::string_view* data, size_t most, std::string* bod
   return State::kMore;
 }
 
-/** Reads on in a line; kWhole: it is in `line_`. */
+/** Reads more of a line; kWhole: `line_` has all of it. */
 Chunks::State Chunks::takeLine(std::string_view* data) {
   while (!data->empty()) {
     const char c = data->front();

@@ -16,13 +16,13 @@ namespace server {
 
 namespace {
 
-/** Pieces of a message that go to the kernel at once; a longer one goes on with the next. */
+/** Most pieces of a message in one system call; a longer message takes several. */
 constexpr size_t kPieces = 128;
 
-/** Bytes that are encrypted at once: a record. */
+/** Most bytes that are encrypted together: a record. */
 constexpr size_t kRecordBytes = 16384;
 
-/** What OpenSSL holds for a record until all of it has come. */
+/** Bytes that OpenSSL holds for an incomplete record. */
 constexpr uint64_t kHalfRecordBytes = 17408;
 
 ssize_t orNothing(ssize_t taken) {
@@ -83,7 +83,7 @@ void Connections::close(Connection& connection) {
   if (connection.counted) limits_->close(connection.client);
   if (connection.secure) {
     const uint32_t index = indexOf(connection);
-    // A client that finds its idle connection closed is not to take that for an attack.
+    // Without a close_notify a client may take the end of its idle connection for an attack.
     sessions_[index].session->endOurHalf();
     delete std::exchange(sessions_[index].session, nullptr);
     --secure_;
@@ -92,7 +92,7 @@ void Connections::close(Connection& connection) {
   forget(connection);
 }
 
-/** Gives a connection's place and memory back. */
+/** Frees a connection's place and memory. */
 void Connections::forget(Connection& connection) {
   const uint32_t index = indexOf(connection);
   takeInput(connection);
@@ -136,7 +136,7 @@ void Connections::closeAll() {
   forEach([this](Connection& connection) { close(connection); });
 }
 
-// ---- Bytes, by TLS or not -----------------------------------------------------------------------
+// ---- Bytes, with or without TLS -----------------------------------------------------------------
 
 ssize_t Connections::receive(const Connection& connection, char* to, size_t room) {
   return connection.secure ? session(connection).receive(to, room)
@@ -173,7 +173,7 @@ ssize_t Connections::give(const Connection& connection, const base::Message& mes
 
 ssize_t Connections::giveRest(const Connection& connection, const base::Message& message,
                               uint64_t sent) {
-  // To a client that is gone this raises SIGPIPE, which Node ignores.
+  // sendfile raises SIGPIPE when the client is gone; Node ignores it.
   if (!connection.secure && message.file() >= 0) {
     auto from = static_cast<off_t>(sent);
     return orNothing(sendfile(connection.fd, message.file(), &from, message.length() - sent));
@@ -193,8 +193,8 @@ ssize_t Connections::giveRest(const Connection& connection, const base::Message&
     header.msg_iovlen = count;
     return orNothing(sendmsg(connection.fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT));
   }
-  // Put together, so that small pieces are no records of their own; from the same place on always
-  // the same bytes, as TlsSession::send wants it.
+  // The pieces are joined, so that small ones do not become records of their own. The same offset
+  // always yields the same bytes, which TlsSession::send requires.
   char record[kRecordBytes];
   ssize_t taken = 0;
   for (;;) {
@@ -254,21 +254,21 @@ Input Connections::takeInput(Connection& connection) {
 // ---- What epoll watches for ---------------------------------------------------------------------
 
 void Connections::watch(Connection& connection) {
-  // A head that is coming has a bound of its own, in time and in bytes.
+  // A head that arrives has its own bounds of time and bytes.
   const bool head = connection.state == ConnectionState::kReading &&
                     connection.deadline == Deadline::kHead && !connection.decided &&
                     !connection.resumes;
   const bool enough = connection.needed == 0 && !head && connection.inputLength >= kPipelinedBytes;
   if (connection.output != nullptr) return watchFor(connection, Interest::kWrite);
-  // A connection that is reading goes on with its input in the next turn, even if its client has
-  // ended its half meanwhile.
+  // A reading connection goes on with its input in the next turn, even if its client has ended its
+  // half meanwhile.
   const bool goesOn = connection.state == ConnectionState::kReading;
   watchFor(connection, !enough ? Interest::kRead : goesOn ? Interest::kReset : Interest::kHangUp);
 }
 
 void Connections::watchFor(Connection& connection, Interest interest) {
-  // By Interest; a reset is reported in any case. While an answer is being written the end of the
-  // client's half is not watched for: the client may well be reading.
+  // Indexed by Interest; epoll always reports a reset. While an answer is being written the end of
+  // the client's half is ignored: the client may still read.
   static constexpr uint32_t kEvents[] = {EPOLLIN | EPOLLRDHUP, EPOLLOUT, EPOLLRDHUP, 0};
   if (connection.interest == interest) return;
   connection.interest = interest;

@@ -14,24 +14,26 @@ namespace server {
 
 namespace {
 
-/** Bytes of one read, beyond a head that has not come whole. */
+/** Bytes of a read, in addition to an incomplete head. */
 constexpr size_t kReadBytes = 65536;
 static_assert(kPipelinedBytes < kReadBytes, "a read always has room");
 
-/** Requests of one connection that are served in one turn. */
+/** Most requests of a connection in one turn. */
 constexpr int kRequestsATurn = 4;
 
 /**
- * Microseconds of a turn for connections that go on with what they have sent ahead: a request that
- * comes meanwhile waits no longer, whatever was sent.
+ * Microseconds of a turn for connections that go on with their input. It bounds the delay of a
+ * request that comes meanwhile.
  */
 constexpr uint64_t kResumeShare = 100;
 
-/** Connections accepted in one turn. */
+/** Most connections accepted in one turn. */
 constexpr int kAccepts = 64;
 
-/** Connections above the limit that are told so in one tick: refusing costs 30 µs, so that a
- * thousand knocking take 2% of a core. */
+/**
+ * Most connections above the limit that are answered 503 in one tick. An answer costs 30 µs, so
+ * that a thousand clients that connect again and again take 2% of a core.
+ */
 constexpr uint32_t kRefusedPerTick = 50;
 
 }  // namespace
@@ -63,7 +65,7 @@ void Door::adopt(int fd, PortKind kind) {
 }
 
 void Door::stopListening() {
-  // Taken out first: others may have a copy of the socket.
+  // Removed from epoll first: other processes may have a copy of the socket.
   pauseListening();
   for (const auto& port : ports_) port->listener.close();
 }
@@ -111,14 +113,17 @@ void Door::accept(Port& port) {
   }
 }
 
-/** No file is left: tells one of the waiting. Returns false when not even that can be done. */
+/**
+ * Answers 503 to a waiting connection when no file descriptor is left. Returns false if even that
+ * fails.
+ */
 bool Door::refuseOnSpare(Port& port) {
   ++counts_.outOfFiles;
   const int fd = port.listener.acceptOnSpare();
   if (fd >= 0) {
     ++counts_.refused;
     ++refusedThisTick_;
-    // Before its handshake a client of TLS can be told nothing.
+    // A TLS client can't be answered before its handshake.
     const std::string_view words = port.kind.tls == nullptr
                                        ? replies_.writeLast(replies_.replies().refused)
                                        : std::string_view();
@@ -128,7 +133,7 @@ bool Door::refuseOnSpare(Port& port) {
   return fd >= 0;
 }
 
-/** A connection is new: counted, or refused. */
+/** Counts a new connection, or refuses it. */
 void Door::admit(Connection& connection, const sockaddr_storage& address) {
   if (*parts_.open > options_.connections) {
     ++refusedThisTick_;
@@ -137,7 +142,7 @@ void Door::admit(Connection& connection, const sockaddr_storage& address) {
   ++counts_.accepted;
   connections_.arm(connection, Deadline::kIdle, options_.headTime);
   connection.client = Address::of(address);
-  // A proxy that speaks the PROXY protocol does so on the port without TLS.
+  // The PROXY protocol is used only on the port without TLS.
   const bool greets = options_.trust == Trust::kProxy && !connection.secure;
   connection.greeted = !greets;
   const bool known = options_.trust == Trust::kNobody || options_.trust == Trust::kProxy;
@@ -146,7 +151,7 @@ void Door::admit(Connection& connection, const sockaddr_storage& address) {
 
 // ---- Handshakes ---------------------------------------------------------------------------------
 
-/** The handshake of a connection may go on: in its turn, which each address has. */
+/** Continues a connection's handshake, or queues it: addresses take turns. */
 void Door::shake(Connection& connection, uint32_t events) {
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) return connections_.close(connection);
   if (connection.resumes) return;
@@ -175,11 +180,11 @@ void Door::shakeNow(Connection& connection) {
   connection.state = ConnectionState::kReading;
   connections_.arm(connection, Deadline::kIdle, options_.headTime);
   connections_.watchFor(connection, Interest::kRead);
-  // The request may have come with the end of the handshake.
+  // The request may have arrived with the end of the handshake.
   event(connection, EPOLLIN);
 }
 
-/** Goes on with the handshakes that wait, as far as the turn's share goes. */
+/** Continues the waiting handshakes, within the turn's share. */
 void Door::shakeWaiting() {
   while (!shaking_.empty() && handshakes_.left()) {
     Connection* const connection = connections_.find(shaking_.take());
@@ -196,7 +201,9 @@ void Door::refuse(Connection& connection) {
   answers_.sendLast(connection, replies_.writeLast(replies_.replies().refused));
 }
 
-/** Counts the connection at its client's address; when that has enough, refuses it: false. */
+/**
+ * Counts the connection for its client's address. Above the limit, refuses it and returns false.
+ */
 bool Door::count(Connection& connection, const Address& client) {
   connection.client = client;
   connection.counted = parts_.limits->open(client);
@@ -204,7 +211,7 @@ bool Door::count(Connection& connection, const Address& client) {
   return connection.counted;
 }
 
-/** Reads what the proxy says of the client first. Returns whether there is more to read now. */
+/** Reads the PROXY header. Returns whether there may be more to read now. */
 bool Door::greet(Connection& connection, const char** data, size_t* length) {
   ProxyHeader header;
   switch (readProxyHeader(*data, *length, &header)) {
@@ -219,7 +226,7 @@ bool Door::greet(Connection& connection, const char** data, size_t* length) {
       break;
   }
   connection.greeted = true;
-  // Of a request there may be nothing yet.
+  // Not a single byte of a request may have come.
   connection.deadline = Deadline::kIdle;
   *data += header.length;
   *length -= header.length;
@@ -245,12 +252,12 @@ void Door::turn() {
   wakeAgain();
 }
 
-/** Has a turn follow where something is left to do. */
+/** Asks for a further turn when there is work left. */
 void Door::wakeAgain() {
   uint64_t in = UINT64_MAX;
   if (goesOn()) in = ahead_.rest();
   if (!shaking_.empty()) in = std::min(in, handshakes_.rest());
-  // Where JavaScript may not be asked, an event of its own says when it may.
+  // If JavaScript may not be asked, an event of its own announces when it may.
   const bool asks = !cold_.waiting().empty() && (!asker_.mayAsk || asker_.mayAsk());
   if (asks) in = std::min(in, script_.rest());
   if (in != UINT64_MAX) parts_.events->wakeIn(in);
@@ -276,10 +283,10 @@ void Door::event(Connection& connection, uint32_t events) {
       if (connections_.find(ticket) != nullptr) resumeMore(connection);
     }
   } else if (events == EPOLLRDHUP && awaitsAnswer(connection)) {
-    // Of what it has sent ahead so much is unread that the end of its half is heard before.
+    // The end of the client's half is reported before its input is read to the end.
     connections_.watchFor(connection, Interest::kReset);
   } else if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
-    // The client is gone: what it has sent before needs no answer.
+    // The client is gone: its earlier requests need no answer.
     connections_.close(connection);
   }
 }
@@ -292,7 +299,7 @@ void Door::read(Connection& connection) {
   size_t room = readBytes_;
   const bool awaitsRest = connection.needed > connection.inputLength;
   if (awaitsRest) {
-    // The length of the request is known and its memory taken: straight to its place.
+    // The length of the request is known and its memory allocated: reads straight into it.
     to = connection.input + connection.inputLength;
     room = connection.needed - connection.inputLength;
   } else {
@@ -306,7 +313,7 @@ void Door::read(Connection& connection) {
   }
   if (got == 0 && connection.state == ConnectionState::kReading && connection.greeted &&
       (connection.inputLength > 0 || connection.arriving)) {
-    // A request that has ended before it was whole.
+    // The input has ended in the middle of a request.
     return broken(connection, LogEventKind::kBadRequest);
   }
   if (got <= 0) {
@@ -330,11 +337,11 @@ void Door::read(Connection& connection) {
   if (connection.state == ConnectionState::kReading) {
     return process(connection, buffer_.get(), length);
   }
-  // Sent ahead, behind a poll.
+  // Sent ahead, behind a poll that waits.
   keep(connection, buffer_.get(), length, 0);
 }
 
-/** Whether a client that has ended its half may still get an answer. */
+/** Whether a client that has ended its half still gets an answer. */
 bool Door::awaitsAnswer(const Connection& connection) {
   const bool asks = connection.state == ConnectionState::kPending ||
                     connection.state == ConnectionState::kWatching;
@@ -343,11 +350,11 @@ bool Door::awaitsAnswer(const Connection& connection) {
           !parts_.requests->ended(connections_.ticketOf(connection)));
 }
 
-/** Deals with the input that a connection has kept, now that it may be dealt with. */
+/** Processes the kept input of a connection that may go on. */
 void Door::resume(Connection& connection) {
-  // Its client may have ended its half meanwhile: that is to be told again.
+  // Watches for the end of the client's half again: it may have come meanwhile.
   if (connection.inputLength == 0) return connections_.watch(connection);
-  // Taken from the connection first: what is left of it is kept anew.
+  // Removed from the connection first: the unprocessed rest is kept again.
   const Ticket ticket = connections_.ticketOf(connection);
   const size_t length = connection.inputLength;
   const Input input = connections_.takeInput(connection);
@@ -355,9 +362,9 @@ void Door::resume(Connection& connection) {
   if (connections_.find(ticket) != nullptr) connections_.watch(connection);
 }
 
-/** After an answer outside the connection's own event: on to what it has sent meanwhile. */
+/** Queues a connection to go on with its input, after an answer outside its own event. */
 void Door::resumeLater(Connection& connection) {
-  // Once: a connection has one share of a turn.
+  // Only once: a connection has one share of a turn.
   if (connection.resumes || (connection.inputLength == 0 && !connections_.hasMore(connection))) {
     return;
   }
@@ -366,10 +373,10 @@ void Door::resumeLater(Connection& connection) {
   unserved_.add(connection.client, connections_.ticketOf(connection));
 }
 
-/** Whether connections that have sent ahead may go on; with room for them a turn comes. */
+/** Whether queued connections may go on. If the handler has no room, a turn follows when it has. */
 bool Door::goesOn() const { return !unserved_.empty() && parts_.requests->hasRoom(); }
 
-/** Goes on with connections that have sent ahead, as far as the turn's share goes. */
+/** Goes on with queued connections, within the turn's share. */
 void Door::resumeUnserved() {
   uint64_t now = parts_.clock();
   const uint64_t end = now + kResumeShare;
@@ -385,35 +392,35 @@ void Door::resumeNext(Ticket ticket) {
   Connection* connection = connections_.find(ticket);
   if (connection == nullptr) return;
   connection->resumes = false;
-  // One whose answers before are not all with the kernel goes on when they are (event): what is
-  // written now would come in the middle of one.
+  // If the kernel has not accepted all earlier answers, the connection goes on when it has (event):
+  // an answer written now would come in the middle of another.
   if (connection->state != ConnectionState::kReading || connection->output != nullptr) {
-    // Its client may have ended its half before this: that is to be told again.
+    // Watches for the end of the client's half again: it may have come already.
     return connections_.watch(*connection);
   }
-  // The same where others' answers go out between its own, which go out as one (sendAnswers): the
-  // kernel may not take all of the first. It goes on in the next turn.
+  // Answers of a connection are sent together only if they are adjacent (sendAnswers). Otherwise
+  // the kernel may not accept all of the first one: the connection goes on in the next turn.
   if (connection->decided && decided_.back().ticket != ticket) return;
   resume(*connection);
-  // The rest of what is only begun may be here already.
+  // The rest of an incomplete request may have arrived already.
   if (connections_.find(ticket) != nullptr && mayReadMore(*connection)) read(*connection);
   if (connections_.find(ticket) != nullptr) resumeMore(*connection);
 }
 
-/** Whether a connection that has had its share may be read from, and no event tells of that. */
+/** Whether a connection may be read further although no event announces it. */
 bool Door::mayReadMore(const Connection& connection) {
   return connection.state == ConnectionState::kReading && connection.output == nullptr &&
          !connection.resumes && !connection.full && connections_.hasMore(connection);
 }
 
-/** A session may have more of what was read. */
+/** Queues a connection whose TLS session has more input. */
 void Door::resumeMore(Connection& connection) {
   if (mayReadMore(connection)) resumeLater(connection);
 }
 
 /**
- * Serves the whole requests in `data` that may be served now, and keeps the rest. What was sent
- * ahead beyond a connection's share of a turn is served in the next turns.
+ * Serves the complete requests in `data` that may be served now, and keeps the rest. Requests
+ * beyond a connection's share of a turn are served in the next turns.
  */
 void Door::process(Connection& connection, const char* data, size_t length) {
   const Ticket ticket = connections_.ticketOf(connection);
@@ -432,7 +439,7 @@ void Door::process(Connection& connection, const char* data, size_t length) {
       case Verdict::kHot:
         break;
     }
-    // Answers go out in the order of their requests, and only these are given at the turn's end.
+    // Answers are sent in the order of their requests, and only these wait for the end of the turn.
     const bool decided = request.route == Route::kJoin || request.route == Route::kThrow ||
                          request.route == Route::kLeave || request.route == Route::kInput;
     if (connection.decided && !decided) {
@@ -447,7 +454,7 @@ void Door::process(Connection& connection, const char* data, size_t length) {
       return cold(connection, {data, length});
     }
     ++counts_.requests;
-    // A page is large: what it takes is bounded as for what JavaScript answers (TurnShare).
+    // A page is large: its time is limited like that of JavaScript's answers (TurnShare).
     if (request.route != Route::kFixed) ++hot_;
     const bool goOn = serve(connection, request, data);
     data += whole;
@@ -461,9 +468,8 @@ void Door::process(Connection& connection, const char* data, size_t length) {
 }
 
 /**
- * Keeps input, as Connections::keepInput. When that may not be, the client is told, unless an
- * answer is under way, and its connection closes; returns false. Answers that are decided go out
- * before.
+ * Keeps input, as Connections::keepInput. If that fails, returns false: the client is answered 503,
+ * unless an answer is being written, and the connection closes. Decided answers are sent before.
  */
 bool Door::keep(Connection& connection, const char* data, size_t length, size_t needed) {
   if (connections_.keepInput(connection, data, length, needed)) return true;
@@ -477,23 +483,22 @@ bool Door::keep(Connection& connection, const char* data, size_t length, size_t 
     connection.full = true;
     return false;
   }
-  // What is parked here is answered by this.
+  // The 503 also answers a parked poll.
   beforeClose(connection);
   connection.state = ConnectionState::kReading;
   answers_.sendLast(connection, replies_.writeLast(replies_.replies().tooMuchHeld));
   return false;
 }
 
-/** The most bytes that a hot request's body may have; what has more is JavaScript's to refuse. */
+/** Most bytes of a hot request's body; JavaScript refuses longer ones. */
 uint32_t Door::mostBody(const HotRequest& request) const {
   if (request.route == Route::kInput) return kInputBytes;
   return request.route == Route::kFeeds ? kWatchBytes : options_.maxSprite;
 }
 
 /**
- * Keeps the beginning of a request until the rest of it comes: of a head, whose length is not known
- * (`needed` 0), or of a whole request of `needed` bytes. Its deadline is armed once: bytes that
- * drip in do not lengthen it.
+ * Keeps an incomplete request until the rest comes: a head of unknown length (`needed` 0), or a
+ * request of `needed` bytes. Its deadline is armed once: slow bytes do not extend it.
  */
 void Door::awaitRest(Connection& connection, const char* data, size_t length, size_t needed) {
   const Deadline deadline = needed == 0 ? Deadline::kHead : Deadline::kBody;
@@ -524,9 +529,9 @@ bool Door::isQuiet(uint32_t ticks) const {
   return std::none_of(ports_.begin(), ports_.end(), waits) && connections_.isQuiet(ticks);
 }
 
-/** The connection's deadline is over. */
+/** Handles the end of a connection's deadline. */
 void Door::expire(Connection& connection) {
-  // When it goes out, that has a deadline of its own.
+  // The decided answer gets its own deadline when it is sent.
   if (connection.decided) return;
   const bool halfway =
       connection.deadline == Deadline::kHead || connection.deadline == Deadline::kBody;
@@ -553,11 +558,11 @@ void Door::beforeClose(Connection& connection) {
   }
   if (connection.arriving) endArrival(connection);
   if (connection.state == ConnectionState::kPending && connection.waits) {
-    // Not pending any more: an answer that comes of this goes nowhere.
+    // Not pending any more, so that a late answer is dropped.
     connection.state = ConnectionState::kReading;
     asker_.gone(connections_.ticketOf(connection));
   }
-  // Its place is free for one that waits: the door need not wait for the tick.
+  // Its place is free for a waiting connection: accepts again at once, not at the next tick.
   if (mayRefuse()) resumeListening();
 }
 

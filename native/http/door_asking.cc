@@ -1,5 +1,5 @@
-// How the front door has JavaScript handle the requests that are not hot: one call each, with all
-// of the request, and one back with its answer.
+// How JavaScript handles the requests that are not hot: one call with the complete request, and one
+// call back with its answer.
 //
 //   cold ─▶ begin ─┬─ whole ──▶ handle ─┬─ share left ─▶ ask ─▶ … ─▶ respond, watch or abandon
 //                  └─▶ arrive ──▶ ▲     └─ waiting ─▶ handleWaiting ─▲
@@ -16,7 +16,9 @@ namespace {
 
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
-/** The first segment of a target's path, in origin or absolute form (RFC 9112, section 3.2). */
+/**
+ * Returns the first segment of a target's path, in origin or absolute form (RFC 9112, section 3.2).
+ */
 std::string_view firstSegment(std::string_view target) {
   for (const std::string_view scheme : {"http://", "https://"}) {
     if (!isWord(target.substr(0, scheme.size()), scheme)) continue;
@@ -34,7 +36,7 @@ std::string_view firstSegment(std::string_view target) {
 
 /** Reads the head of a request that is not hot at the start of `data`. */
 void Door::cold(Connection& connection, std::string_view data) {
-  // Answers go out in the order of their requests.
+  // Answers are sent in the order of their requests.
   if (connection.decided) {
     keep(connection, data.data(), data.size(), 0);
     return;
@@ -53,7 +55,9 @@ void Door::cold(Connection& connection, std::string_view data) {
   }
 }
 
-/** The connection's request can't be answered otherwise, and it is unknown where the next begins.
+/**
+ * Refuses a request that can't be answered otherwise; the start of the next one is unknown, so the
+ * connection closes.
  */
 void Door::broken(Connection& connection, LogEventKind why) {
   note(connection, why);
@@ -72,7 +76,7 @@ uint32_t Door::mostBodyOf(const RequestHead& head) const {
   return asker_.bodies.other;
 }
 
-/** The head at the start of `data` is read: settles its request, or waits for the rest of it. */
+/** Settles the request whose head was read at the start of `data`, or waits for its body. */
 void Door::begin(Connection& connection, std::string_view data) {
   ++counts_.requests;
   connection.last = !head_.stays;
@@ -96,7 +100,7 @@ void Door::begin(Connection& connection, std::string_view data) {
   arrival.most = most;
   arrival.held = cost;
   connection.arriving = true;
-  // A client that has sent some of the body already does not wait (RFC 9110, section 10.1.1).
+  // A client that has sent a part of the body does not wait (RFC 9110, section 10.1.1).
   if (head_.expects && rest.empty()) {
     return settle(connection, head, {Body::State::kAwaited}, {});
   }
@@ -110,14 +114,14 @@ void Door::proceed(Ticket ticket) {
   connection->state = ConnectionState::kReading;
   if (!answers_.announce(*connection, kContinue)) return;
   connections_.arm(*connection, Deadline::kBody, options_.bodyTime);
-  // What has come unasked.
+  // Processes a body that the client has sent without waiting.
   const size_t length = connection->inputLength;
   const Input input = connections_.takeInput(*connection);
   arrive(*connection, {input.get(), length});
   if (connections_.find(ticket) != nullptr) resumeMore(*connection);
 }
 
-/** More of a request's body has come. */
+/** Reads more of a request's body. */
 void Door::arrive(Connection& connection, std::string_view data) {
   Arrival& arrival = *cold_.find(connections_.indexOf(connection));
   const Chunks::State state = arrival.take(&data);
@@ -135,7 +139,7 @@ void Door::arrive(Connection& connection, std::string_view data) {
   settle(connection, whole.head, {Body::State::kWhole, whole.body}, data);
 }
 
-/** Forgets what has come of a connection's request, and gives it. */
+/** Removes and returns a connection's request from ColdRequests. */
 Arrival Door::endArrival(Connection& connection) {
   connection.arriving = false;
   Arrival arrival = cold_.take(connections_.indexOf(connection));
@@ -143,7 +147,7 @@ Arrival Door::endArrival(Connection& connection) {
   return arrival;
 }
 
-/** Too much is held for the connection's address: its last answer says so. */
+/** Sends a 503 as the last answer: too much is held for the connection's address. */
 void Door::refuseHeld(Connection& connection) {
   answers_.sendLast(connection, replies_.writeLast(replies_.replies().tooMuchHeld));
 }
@@ -151,15 +155,14 @@ void Door::refuseHeld(Connection& connection) {
 // ---- Asking -------------------------------------------------------------------------------------
 
 /**
- * A request is read, and `behind` it is what was sent ahead: asks for its answer, or has it wait
- * for its turn.
+ * Asks for the answer of a complete request, or queues it. `behind`: bytes that were sent ahead.
  */
 void Door::settle(Connection& connection, std::string_view head, Body body,
                   std::string_view behind) {
   connection.state = ConnectionState::kPending;
   connection.route = Route::kCold;
   connection.waits = false;
-  // The next request behind a body that is not read is not looked for.
+  // After an unread body the next request can't be found.
   connection.last = connection.last || body.state == Body::State::kTooLong;
   connections_.disarm(connection);
   if (!behind.empty() && !connection.last) {
@@ -167,7 +170,7 @@ void Door::settle(Connection& connection, std::string_view head, Body body,
   }
   connections_.watch(connection);
   if (cold_.waiting().empty() && mayAsk()) return ask(connection, head, body);
-  // What is awaited has its place already.
+  // A request with an awaited body is in ColdRequests already.
   if (!connection.arriving) {
     const uint64_t cost = head.size() + body.bytes.size();
     if (!connections_.hold(connection, cost)) return refuseHeld(connection);
@@ -178,14 +181,14 @@ void Door::settle(Connection& connection, std::string_view head, Body body,
     arrival.held = cost;
   }
   cold_.find(connections_.indexOf(connection))->state = body.state;
-  // JavaScript may have said so outside a turn.
+  // The call may come from JavaScript, outside a turn.
   if (cold_.waiting().empty()) parts_.events->wake();
   cold_.waiting().add(connection.client, connections_.ticketOf(connection));
 }
 
 bool Door::mayAsk() const { return script_.left() && (!asker_.mayAsk || asker_.mayAsk()); }
 
-/** Asks for the answers of those that wait, as far as the turn's share goes. */
+/** Asks for the answers of queued requests, within the turn's share. */
 void Door::handleWaiting() {
   while (!cold_.waiting().empty() && mayAsk()) {
     Connection* const connection = asked(cold_.waiting().take());
@@ -204,7 +207,7 @@ void Door::handleWaiting() {
 void Door::ask(Connection& connection, std::string_view head, Body body) {
   const uint64_t began = parts_.clock();
   if (body.state != Body::State::kAwaited) ++counts_.handled;
-  // Its views are of these bytes, wherever it was read first.
+  // Reads the head again: its views must point into these bytes.
   readRequest(head, options_.headBytes, &head_);
   const Address client =
       clientOf(connection, head_.last("forwarded"), head_.last("x-forwarded-for"));
@@ -220,7 +223,7 @@ void Door::ask(Connection& connection, std::string_view head, Body body) {
 
 // ---- Answers ------------------------------------------------------------------------------------
 
-/** The connection of a request that JavaScript was asked to handle, or nullptr. */
+/** The connection of a request that JavaScript was asked to handle; nullptr: gone. */
 Connection* Door::asked(Ticket ticket) {
   Connection* const connection = connections_.find(ticket);
   const bool waits = connection != nullptr && connection->state == ConnectionState::kPending &&
@@ -228,11 +231,11 @@ Connection* Door::asked(Ticket ticket) {
   return waits ? connection : nullptr;
 }
 
-/** A request that JavaScript was asked to handle is answered now, whatever it was asked before. */
+/** Ends the state of a request that JavaScript answers now. */
 void Door::endAsking(Connection& connection) {
   connection.waits = false;
   if (!connection.arriving) return;
-  // Its body was not asked for, and may come or not.
+  // The client was not asked for the body, and may send it or not.
   ++counts_.handled;
   endArrival(connection);
   connection.last = true;
@@ -253,7 +256,7 @@ void Door::watch(Ticket ticket, const Wanted* wanted, uint32_t count, WatchHow h
   if (connection == nullptr) return;
   connection->state = ConnectionState::kReading;
   endAsking(*connection);
-  // Without chunks the end of a stream is that of its connection.
+  // Without chunks the end of the connection ends a stream.
   connection->last = connection->last || (how.stream && connection->plain);
   Outcome outcome = Outcome::kOk;
   if (how.verified != nullptr && !feeds_.takeGrant(*how.verified, &how)) {
@@ -261,7 +264,7 @@ void Door::watch(Ticket ticket, const Wanted* wanted, uint32_t count, WatchHow h
   }
   if (outcome == Outcome::kOk) outcome = feeds_.watch(*connection, wanted, count, how);
   if (outcome == Outcome::kOk) {
-    // Its client may have ended its half meanwhile: then no client waits for news.
+    // The client may have ended its half meanwhile: then no client waits for news.
     const bool parked = connection->state == ConnectionState::kWatching && connection->waits;
     if (parked && connection->interest == Interest::kReset) connections_.close(*connection);
     return;
@@ -280,7 +283,7 @@ void Door::abandon(Ticket ticket) {
 bool Door::park(Ticket ticket) {
   Connection* const connection = asked(ticket);
   if (connection == nullptr) return false;
-  // Its client may have ended its half meanwhile.
+  // The client may have ended its half meanwhile.
   connection->waits = connection->interest != Interest::kReset;
   if (!connection->waits) connections_.close(*connection);
   return connection->waits;

@@ -1,4 +1,4 @@
-// What the front door does with a hot request: what decides it, and when its answer goes out.
+// Serves hot requests: has them decided, and sends their answers.
 #include <algorithm>
 #include <optional>
 
@@ -10,7 +10,7 @@ namespace server {
 
 namespace {
 
-/** Where the live counts are. */
+/** Path of the live counts. */
 constexpr std::string_view kCountsPath = "/status";
 
 }  // namespace
@@ -33,18 +33,20 @@ Address Door::clientOf(const Connection& connection, const HotRequest& request,
   return clientOf(connection, of(request.forwarded), of(request.forwardedFor));
 }
 
-/** Whether an id may be that of another server's client. */
+/** Whether an id may belong to a client of another server. */
 bool Door::isOfOther(const Id& id) const {
   const ServerTag tag = id.tag();
   return ownTag_ != kNoServerTag && tag != ownTag_ &&
          std::binary_search(otherServers_.begin(), otherServers_.end(), tag);
 }
 
-/** Whether there are live counts here; where JavaScript is not asked later, it has just said them.
+/**
+ * Whether the live counts can be served here. If JavaScript does not answer later, this call has
+ * just asked it for them.
  */
 bool Door::hasCounts() { return parts_.countsLater || !liveCounts_.text().empty(); }
 
-/** Whether a hot request is served here, or by JavaScript after all. */
+/** Whether a hot request is served here; otherwise JavaScript handles it. */
 bool Door::servesHere(const Connection& connection, const HotRequest& request, const char* head) {
   if (connection.transient && request.route != Route::kJoin && request.route != Route::kThrow &&
       request.route != Route::kLeave) {
@@ -74,8 +76,8 @@ bool Door::servesHere(const Connection& connection, const HotRequest& request, c
 }
 
 /**
- * Serves the request whose head, and body behind it, are at `head`. Returns whether the next may be
- * served: not while this one is open.
+ * Serves the request whose head, followed by its body, is at `head`. Returns whether the next
+ * request may be served: false while this one is open.
  */
 bool Door::serve(Connection& connection, const HotRequest& request, const char* head) {
   const Ticket ticket = connections_.ticketOf(connection);
@@ -116,7 +118,7 @@ bool Door::serve(Connection& connection, const HotRequest& request, const char* 
   return true;
 }
 
-/** The request is decided later; returns, as serve does, that the next may not be served. */
+/** Lets a request wait for a later decision. Returns false, as `serve` then does. */
 bool Door::await(Connection& connection, Route route) {
   connection.state = ConnectionState::kPending;
   connection.route = route;
@@ -125,14 +127,14 @@ bool Door::await(Connection& connection, Route route) {
   return false;
 }
 
-/** The answer of a request goes out at the end of the turn. */
+/** Adds a decided answer, which is sent at the end of the turn. */
 void Door::decide(Connection& connection, const Decided& answer) {
   noteOutcome(connection, answer.route, answer.outcome);
   connection.decided = true;
   decided_.push_back(answer);
 }
 
-/** Serves a poll, as serve does. */
+/** Serves a poll, and returns as `serve` does. */
 bool Door::servePoll(Connection& connection, const HotRequest& request) {
   const PollResult result = parts_.requests->poll(connections_.ticketOf(connection), request);
   if (result.outcome != Outcome::kOk) {
@@ -160,7 +162,7 @@ bool Door::servePlace(Connection& connection, const HotRequest& request) {
   return answers_.send(connection, replies_.json(PlaceText(place).view()));
 }
 
-/** Serves the live counts to a client of this server's. */
+/** Serves the live counts to a client of this server. */
 bool Door::serveCountsOf(Connection& connection, const Id& id) {
   const Ticket ticket = connections_.ticketOf(connection);
   if (parts_.countsLater) {
@@ -172,13 +174,13 @@ bool Door::serveCountsOf(Connection& connection, const Id& id) {
   return known ? serveCounts(connection) : serveUnknown(connection, Route::kStatus);
 }
 
-/** There is no such client. */
+/** Answers that there is no such client. */
 bool Door::serveUnknown(Connection& connection, Route route) {
   noteOutcome(connection, route, Outcome::kUnknownClient);
   return answers_.send(connection, wordsOf({{}, route, Outcome::kUnknownClient, {}}));
 }
 
-/** Serves the live counts, that hasCounts has just had said. */
+/** Serves the live counts that hasCounts has just asked for. */
 bool Door::serveCounts(Connection& connection) {
   if (!parts_.countsLater) return answers_.send(connection, replies_.json(liveCounts_.last()));
   parts_.requests->counts(connections_.ticketOf(connection));
@@ -205,7 +207,7 @@ void Door::noteOutcome(const Connection& connection, Route route, Outcome outcom
 
 // ---- Answers ------------------------------------------------------------------------------------
 
-/** The words of an answer, valid until the next call. */
+/** The text of an answer, valid until the next call. */
 std::string_view Door::wordsOf(const Decided& answer) {
   const bool joined = answer.route == Route::kJoin && answer.outcome == Outcome::kOk;
   const auto& reply = replies_.replies().outcomes[static_cast<size_t>(answer.outcome)];
@@ -220,7 +222,7 @@ void Door::sendAnswers() {
     const auto sameNext = [&] { return i < decided_.size() && decided_[i].ticket == ticket; };
     const bool full = connection != nullptr && connection->full;
     if (full || sameNext()) {
-      // Sent ahead: several answers with one system call.
+      // Several answers of requests sent ahead, with one system call.
       answersOfOne_ = bytes;
       while (sameNext()) answersOfOne_ += wordsOf(decided_[i++]);
       if (full) answersOfOne_ += replies_.writeLast(replies_.replies().tooMuchHeld);
@@ -234,7 +236,8 @@ void Door::sendAnswers() {
       resumeLater(*connection);
     } else if (connections_.find(ticket) != nullptr &&
                connection->state == ConnectionState::kPending) {
-      // It does not read its answers and has the next request under way already: no place for that.
+      // The client does not read its answers, and its next request waits for a decision: the output
+      // has no room for that answer.
       connections_.close(*connection);
     }
   }
@@ -248,7 +251,7 @@ void Door::dropAnswers() {
   decided_.clear();
 }
 
-/** The connection of a request that was to be decided later; nullptr: it is gone. */
+/** The connection of a request that waits for a decision; nullptr: gone. */
 Connection* Door::awaiting(Ticket ticket) {
   Connection* const connection = connections_.find(ticket);
   const bool waits = connection != nullptr && (connection->state == ConnectionState::kPending ||

@@ -14,7 +14,7 @@ bool hasWord(std::string_view text, std::string_view word) {
                      [](char a, char b) { return lower(a) == b; }) != text.end();
 }
 
-/** A target being read; each method reads on from `at` and says whether to go on. */
+/** Reads a target; each method reads on from `at` and returns whether to go on. */
 struct Target {
   const char* const begin;
   const char* at;
@@ -34,7 +34,7 @@ struct Target {
     return kGoOn;
   }
 
-  /** A key, as isFeedKey has it; decided at the first byte that can't be part of one. */
+  /** Reads a key, as isFeedKey accepts it; decides at the first byte that can't be part of one. */
   Verdict key() {
     const char* const first = at;
     const char* segment = at;
@@ -70,7 +70,7 @@ struct Target {
     return kGoOn;
   }
 
-  /** Plain decimal digits, no zero in front of others. */
+  /** Reads plain decimal digits without leading zeros. */
   Verdict hold() {
     const char* const first = at;
     uint64_t value = 0;
@@ -91,7 +91,7 @@ struct Target {
     return at == end ? Verdict::kIncomplete : kGoOn;
   }
 
-  /** It only makes another address of the same request: what it says is no matter. */
+  /** Reads `turn`, which only makes the URL unique: its value is ignored. */
   Verdict turn() {
     const char* const first = at;
     while (at != end && isCursorCharacter(*at)) {
@@ -101,7 +101,7 @@ struct Target {
     return at == first ? Verdict::kNotHot : kGoOn;
   }
 
-  /** Keys and cursors, as far as their characters say: watch_reader.h reads them. */
+  /** Reads a list of keys and cursors by their characters only: watch_reader.h reads its items. */
   Verdict list() {
     const char* const first = at;
     const auto isOfList = [](char c) {
@@ -113,7 +113,7 @@ struct Target {
     return at == first ? Verdict::kNotHot : kGoOn;
   }
 
-  /** What a token is made of, and not nothing. */
+  /** Reads a grant: the characters of a token, at least one. */
   Verdict grant() {
     const char* const first = at;
     while (at != end && (isCursorCharacter(*at) || *at == '.' || *at == '_')) ++at;
@@ -123,8 +123,8 @@ struct Target {
   }
 
   /**
-   * `after`, or of several feeds `watch`, and `hold`, `delta`, `turn` and `grant`, each once at the
-   * most, in any order; or nothing.
+   * Reads `after` (of several feeds: `watch`), `hold`, `delta`, `turn` and `grant`, each at most
+   * once, in any order; or no query.
    */
   Verdict query() {
     const bool ofMany = out->route == Route::kFeeds;
@@ -186,7 +186,7 @@ Verdict readFeedsQuery(const char* begin, const char** at, const char* end, HotR
 
 bool readAccept(std::string_view value, bool whole, HotRequest* out) {
   value = trimmed(value);
-  // Alone, as an event source sends it; in a list it may have a weight.
+  // An event source sends it alone; in a list it may have a weight.
   if (isWord(value, "text/event-stream")) {
     out->stream = whole;
     return true;

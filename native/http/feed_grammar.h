@@ -1,6 +1,6 @@
-// The parts of a hot request that only feeds have: the key and the query of GET /feed/{key}, the
-// query of GET /feeds, and the headers Accept, Accept-Encoding and Last-Event-ID. Part of
-// http_reader.h, and as strict.
+// The parts of a hot request that only feeds have: key and query of GET /feed/{key}, the query of
+// GET /feeds, and the headers Accept, Accept-Encoding and Last-Event-ID. Part of http_reader.h, and
+// as strict.
 #ifndef SPRITES_FEED_GRAMMAR_H_
 #define SPRITES_FEED_GRAMMAR_H_
 
@@ -12,19 +12,18 @@
 namespace server {
 
 /**
- * Reads `scores?after=e7-42&hold=30&delta=1&turn=9x`, which begins at `*at`, and moves `*at` to the
- * blank that ends it. Spans in `out` count from `begin`.
+ * Reads `scores?after=e7-42&hold=30&delta=1&turn=9x` from `*at`, and moves `*at` to the blank after
+ * it. Spans in `out` count from `begin`.
  *
- * @return kHot when it was read; anything else is the verdict about the whole request
+ * @return kHot when it was read; otherwise the verdict on the whole request
  */
 Verdict readFeedTarget(const char* begin, const char** at, const char* end, HotRequest* out);
 
-/** The same of the query that is all GET /feeds has: `?watch=scores:e7-42,table:&hold=30`. */
+/** Reads the query of GET /feeds in the same way: `?watch=scores:e7-42,table:&hold=30`. */
 Verdict readFeedsQuery(const char* begin, const char** at, const char* end, HotRequest* out);
 
 /**
- * Each reads the value of one header. `whole` says that `value` is complete; otherwise more of it
- * may come.
+ * Each reads the value of one header. `whole`: `value` is complete; otherwise more of it may come.
  *
  * @return false when the request is not hot
  */

@@ -14,17 +14,19 @@ namespace server {
 
 namespace {
 
-/** A long message is sent from a file, where that is cheaper, when it is needed so often again:
- * then it is likely to have many readers. */
+/**
+ * Number of later uses of a long message at which it is sent from a file, if that is cheaper: it is
+ * then likely to have many readers.
+ */
 constexpr uint32_t kFileFrom = 3;
 
-/** From how many readers on a shorter one is copied into one piece for those that follow. */
+/** Number of later uses at which a shorter message is copied into one piece. */
 constexpr uint32_t kOnePieceFrom = 8;
 
-/** What the tag of an answer ends with that is compressed here. */
+/** Suffix of the tag of an answer that was compressed here. */
 constexpr std::string_view kPackedTag = ".gzip";
 
-/** Whether a list of tags has this one, weak or strong, or "*" (RFC 9110, section 13.1.2). */
+/** Whether a list of tags contains `tag`, weak or strong, or is "*" (RFC 9110, section 13.1.2). */
 bool hasTag(std::string_view list, std::string_view tag) {
   if (list == "*") return true;
   for (size_t at = list.find(tag); at != std::string_view::npos; at = list.find(tag, at + 1)) {
@@ -34,7 +36,7 @@ bool hasTag(std::string_view list, std::string_view tag) {
   return false;
 }
 
-/** The token of an Authorization header; empty: it is another one's, or has another form. */
+/** The token of an Authorization header; empty: another scheme, or another form. */
 std::string_view bearerOf(std::string_view value) {
   constexpr std::string_view scheme = "bearer ";
   if (!isWord(value.substr(0, scheme.size()), scheme)) return {};
@@ -45,10 +47,12 @@ std::string_view bearerOf(std::string_view value) {
 /** Whether a token has the three parts of a grant. */
 bool mayBeGrant(std::string_view token) { return std::count(token.begin(), token.end(), '.') == 2; }
 
-/** Hashes tokens; to look for the algorithm at each would take longer than to hash. */
+/**
+ * Hashes tokens. Keeps the algorithm: fetching it for each token would take longer than hashing.
+ */
 class TokenHasher {
  public:
-  /** Nothing where OpenSSL has failed: then no token is known here. */
+  /** Returns no hash when OpenSSL has failed: then no token is known here. */
   std::optional<TokenHash> operator()(std::string_view token) {
     TokenHash hash = {};
     const bool done = algorithm_ && context_ &&
@@ -109,16 +113,16 @@ bool FeedHandler::takes(const HotRequest& request, const char* head, std::string
   return !judges || judge(request, head);
 }
 
-/** Says of each private feed whether it may be read; false: that is JavaScript's to say. */
+/** Decides which private feeds may be read. Returns false when JavaScript must decide. */
 bool FeedHandler::judge(const HotRequest& request, const char* head) {
   Wanted* const end = watch_.wanted + watch_.count;
   const auto isPrivate = [this](const Wanted& one) { return feeds_->isPrivate(one.key); };
   const bool opens = std::any_of(watch_.wanted, end, isPrivate);
-  // Of a public feed a grant says by what name it is read.
+  // The grant of a public feed gives the name of its reader.
   const bool names =
       feeds_->options().named && request.authorization.length + request.grant.length > 0;
   if (!opens && !names) return true;
-  // Where there are both, JavaScript says which.
+  // With both, JavaScript decides which one counts.
   if (request.authorization.length > 0 && request.grant.length > 0) return false;
   Outcome without = Outcome::kGrantRequired;
   if (request.authorization.length > 0 || request.grant.length > 0) {
@@ -162,7 +166,7 @@ bool FeedHandler::serve(Connection& connection, const HotRequest& request, const
 
 Outcome FeedHandler::watch(Connection& connection, const Wanted* wanted, uint32_t count,
                            const WatchHow& how) {
-  // Watching before it is asked for: the table may answer while it is being asked.
+  // Answers 304 if the client's tag matches.
   if (!how.noneMatch.empty()) {
     std::string tag = feeds_->tagNow(wanted, count, how);
     if (!tag.empty() && how.gzip && !hasTag(how.noneMatch, tag)) tag += kPackedTag;
@@ -174,7 +178,7 @@ Outcome FeedHandler::watch(Connection& connection, const Wanted* wanted, uint32_
   const Ticket ticket = connections_->ticketOf(connection);
   connection.state = ConnectionState::kWatching;
   connection.record = Feeds::kNoWatcher;
-  // Else it waits only until the feed is here.
+  // Otherwise the connection waits only until the feed has been fetched.
   connection.waits = how.stream || std::all_of(wanted, wanted + count, [](const Wanted& one) {
                        return !one.after.empty();
                      });
@@ -191,7 +195,7 @@ Outcome FeedHandler::watch(Connection& connection, const Wanted* wanted, uint32_
   return outcome;
 }
 
-/** The client's cache has the bytes that the answer would have. */
+/** Sends a 304: the client's cache has the bytes of the answer. */
 void FeedHandler::sendUnchanged(Connection& connection, std::string_view tag) {
   const Ticket ticket = connections_->ticketOf(connection);
   const Reply& head = replies_->replies().feedUnchanged;
@@ -211,7 +215,7 @@ uint32_t FeedHandler::tick() {
   if (feeds_ == nullptr) return 0;
   uint32_t closed = 0;
   const uint64_t most = feeds_->options().memory;
-  // Said in every tick: other threads go by it.
+  // areSlowest is called in every tick: it tells the other threads about this one's slowest reader.
   while (feeds_->areSlowest(answers_->slowestSince()) && feeds_->held() > most &&
          answers_->closeSlowest()) {
     ++closed;
@@ -227,8 +231,8 @@ FeedResponder::Taken FeedHandler::answer(uint32_t token, const FeedAnswer& answe
   const bool opens = connection.state == ConnectionState::kWatching;
   const bool problem = answer.outcome != Outcome::kOk && (!answer.stream || opens);
   const bool goesOn = answer.stream && !answer.ends && !problem;
-  // A connection that is lost while it is written to has no watcher any more: the returned value
-  // tells the table.
+  // The state is set before the write: a connection that is lost in it has no watcher any more, and
+  // the returned value tells the table.
   connection.state = goesOn ? ConnectionState::kStreaming : ConnectionState::kReading;
   const uint32_t watcher = std::exchange(connection.record, Feeds::kNoWatcher);
   bool whole;
@@ -279,7 +283,7 @@ bool FeedHandler::Made::isOf(const FeedAnswer& answer) const {
   return rest.empty();
 }
 
-/** The message of an answer: one made before, when it is of the same. */
+/** Returns the message of an answer: a kept one with the same parts, or a new one. */
 base::Ref<base::Message> FeedHandler::messageOf(const FeedAnswer& answer, bool opens,
                                                 const Connection& to) {
   const bool own = answer.stream ? opens || to.plain : to.last;
@@ -329,7 +333,7 @@ base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool ope
       beginChunk(kGzipHead.size());
       text_.append(kGzipHead).append("\r\n");
     }
-    // The fields of the event, then its data; an event without fields is a comment.
+    // An event has fields, then its data; without both it is a comment.
     std::string fields;
     if (!answer.cursor.empty()) fields.append("id: ").append(answer.cursor).append("\n");
     if (answer.retry > 0) {
@@ -371,7 +375,7 @@ void FeedHandler::beginChunk(uint64_t length) {
   text_ += "\r\n";
 }
 
-/** Puts the body of a poll into packed_, in gzip; false: it is sent as it is. */
+/** Compresses the body of a poll into packed_. Returns false when it is sent plain. */
 bool FeedHandler::pack(const FeedAnswer& answer) {
   if (!answer.packs) return false;
   const uint64_t length = answer.length();
@@ -388,7 +392,7 @@ bool FeedHandler::pack(const FeedAnswer& answer) {
   return true;
 }
 
-/** Adds a body to event_. */
+/** Appends a body to event_. */
 void FeedHandler::gather(const FeedAnswer& answer) {
   for (uint32_t i = 0; i < answer.count; ++i) {
     const FeedItem& item = answer.items[i];
@@ -399,7 +403,10 @@ void FeedHandler::gather(const FeedAnswer& answer) {
   }
 }
 
-/** An event in gzip, compressed: its bytes are any stream's. False: that is not worth it. */
+/**
+ * Adds an event compressed, with the same bytes for any stream. Returns false when that is not
+ * worthwhile.
+ */
 bool FeedHandler::addCompressed(const FeedAnswer& answer, std::string_view fields,
                                 std::string_view end) {
   const uint64_t length = fields.size() + answer.length() + end.size();
@@ -414,7 +421,7 @@ bool FeedHandler::addCompressed(const FeedAnswer& answer, std::string_view field
   return true;
 }
 
-/** An event in gzip that is not compressed: each block of it is a chunk. */
+/** Adds an event in gzip without compression: each stored block is a chunk. */
 void FeedHandler::addStored(const FeedAnswer& answer, std::string_view fields,
                             std::string_view end) {
   const auto begin = [this](uint32_t length) {
@@ -449,7 +456,7 @@ void FeedHandler::addStored(const FeedAnswer& answer, std::string_view fields,
   addOwn();
 }
 
-/** The head of a poll's answer, up to its length. */
+/** Adds the head of a poll's answer, up to its length. */
 void FeedHandler::addHead(const FeedAnswer& answer, bool packed, const Connection& to) {
   const Replies& replies = replies_->replies();
   const bool gzip = answer.gzip || packed;

@@ -1,34 +1,34 @@
-// The hot requests' reader: one pass, front to back, no memory but the request it fills.
+// The reader of hot requests: one pass, front to back, no memory but the request it fills.
 //
 //   POST /throw/5f0c…/left?n=7 HTTP/1.1   requestLine(): literals, a uuid, an edge, numbers
-//   Host: sprites.example                 header(): a name, then what the name asks of its value
+//   Host: sprites.example                 header(): a name, and the check that the name needs
 //   Content-Length: 112                     .
 //   (empty line)                          finish(): exactly one Host
 //
-// Every step answers with a Verdict. Here kHot means "as expected so far, go on"; kIncomplete that
-// the bytes ran out at a place where a hot request may still go on; kNotHot that they can't be
-// one, whatever follows. A verdict is reached at the first byte that decides it, so more bytes
-// never change it, and a bad head is refused without waiting for its end.
+// Every step returns a Verdict. Here kHot means "as expected so far, go on"; kIncomplete: the bytes
+// ended where a hot request may still go on; kNotHot: the request can't be hot, whatever follows.
+// The first byte that decides sets the verdict, so more bytes never change it, and a bad head is
+// refused without waiting for its end.
 //
 // The reader is a subset of Node's parser (llhttp with no lenient flag), held to it by
-// test/fuzz/http.js. What it leaves out is left out for one of three reasons:
-//  - the framing may be read in two ways (Transfer-Encoding, a repeated or decorated
+// test/fuzz/http.js. It leaves a request out for one of three reasons:
+//  - the framing has two possible readings (Transfer-Encoding, a repeated or decorated
 //    Content-Length, bare LF or CR, folded lines, space before the colon: RFC 9112, sections 2.2,
 //    5.1, 5.2, 6 and 11.2);
-//  - the connection does not simply go on behind the request (Connection: close, Upgrade, Expect,
-//    HTTP/1.0), or the answer would be another one (a body where none belongs);
+//  - the connection does not simply go on after the request (Connection: close, Upgrade, Expect,
+//    HTTP/1.0), or the answer would differ (a body where none belongs);
 //  - it is rare, and JavaScript answers it under the same contract.
 //
-// Header names are not looked up: only those that could change the meaning are recognised, by
-// their length and then by their letters. Names are checked by one table of 256 bytes, values
-// eight bytes at a time by arithmetic on a word. A head of curl's takes some 150 ns, a browser's
-// 500 ns (make -C test/native bench).
+// Header names are not looked up: only names that could change the meaning are recognised, by their
+// length and then by their letters. Names are checked by a table of 256 bytes, values eight bytes
+// at a time by arithmetic on a word. A head of curl takes some 150 ns, that of a browser 500 ns
+// (make -C test/native bench).
 //
 // Rejected: llhttp itself (its events have to be gathered into a request, it keeps a state for each
-// connection, and the list of things to refuse stays the same), a lenient reader that mends what it
-// finds (two readings of one request are how requests are smuggled), and a state kept between the
-// pieces of a head (a head in pieces is rare and short; reading it again is cheaper than another
-// 40 bytes for each of a million connections).
+// connection, and the list of refusals stays the same), a lenient reader that repairs requests (two
+// readings of one request are how requests are smuggled), and a state kept between the pieces of a
+// head (a head in pieces is rare and short; reading it again is cheaper than another 40 bytes for
+// each of a million connections).
 #include "http_reader.h"
 
 #include <bit>
@@ -50,10 +50,10 @@ inline bool isPathChar(char c) {
          c == '/' || c == '_';
 }
 
-/** Whether the hyphens of a uuid stand before its character `i`. */
+/** Whether a uuid has a hyphen at the index `i`. */
 constexpr bool isHyphenPlace(size_t i) { return i == 8 || i == 13 || i == 18 || i == 23; }
 
-/** Skips bytes of a header value that need no look: all but controls (tab is one here) and DEL. */
+/** Skips plain bytes of a header value: all but controls (including tab) and DEL. */
 inline const char* skipText(const char* at, const char* end) {
   if constexpr (std::endian::native == std::endian::little) {
     while (end - at >= 8) {
@@ -74,18 +74,18 @@ inline const char* skipText(const char* at, const char* end) {
   return at;
 }
 
-/** Compares a token with a lower-case word of letters, digits and hyphens; case does not count. */
+/** Compares a token with a lower-case word of letters, digits and hyphens, ignoring case. */
 inline bool isName(const char* name, const char* word, size_t length) {
   for (size_t i = 0; i < length; ++i) {
-    // No token character but a letter turns into a letter by this bit, and hyphens have it.
+    // Only letters become a letter by setting this bit; digits and hyphens have it already.
     if ((name[i] | 0x20) != word[i]) return false;
   }
   return true;
 }
 
-/** What a header's name asks of the reader. */
+/** The header names that matter to the reader. */
 enum class Name : uint8_t {
-  kPlain,  // nothing: the value is skipped
+  kPlain,  // any other name: the value is skipped
   kHost,
   kContentLength,
   kContentEncoding,
@@ -97,10 +97,10 @@ enum class Name : uint8_t {
   kLastEventId,
   kIfNoneMatch,
   kAuthorization,
-  kNotHot,  // its presence alone makes the request another than a hot one
+  kNotHot,  // a request with it is not hot
 };
 
-/** Recognises the names that matter: by length first, which nearly all others fail. */
+/** Recognises a name: by length first, which excludes nearly all others. */
 inline Name recognise(const char* name, size_t length) {
   const auto is = [&](const char* word) { return isName(name, word, length); };
   const auto notHotIf = [](bool found) { return found ? Name::kNotHot : Name::kPlain; };
@@ -135,7 +135,7 @@ inline Name recognise(const char* name, size_t length) {
   }
 }
 
-/** One head being read. Each method reads on from `at_` and says whether to go on. */
+/** Reads a head. Each method reads on from `at_` and returns whether to go on. */
 class HeadReader {
  public:
   HeadReader(const char* data, size_t length, HotRequest* out)
@@ -204,7 +204,7 @@ class HeadReader {
     return literal(" HTTP/1.1\r\n");
   }
 
-  /** What is behind the first slash of a GET. */
+  /** Reads the target of a GET after its first slash. */
   Verdict getTarget() {
     if (const Verdict v = literal("poll/"); v != Verdict::kNotHot) {
       out_->route = Route::kPoll;
@@ -234,7 +234,7 @@ class HeadReader {
     return path();
   }
 
-  /** Letters, digits and a few signs, and nothing that would need an escape; no query. */
+  /** Reads a path of letters, digits and a few signs that need no escape; no query. */
   Verdict path() {
     const char* const slash = at_ - 1;
     while (at_ != end_ && isPathChar(*at_)) ++at_;
@@ -245,7 +245,7 @@ class HeadReader {
     return kGoOn;
   }
 
-  /** a-z, 0-9 and -, a letter first, and the slash behind it. */
+  /** Reads an arena's name, of a-z, 0-9 and - with a letter first, and the slash after it. */
   Verdict arenaName() {
     const char* const first = at_;
     while (at_ != end_ && (isDigit(*at_) || (*at_ >= 'a' && *at_ <= 'z') || *at_ == '-')) ++at_;
@@ -258,7 +258,7 @@ class HeadReader {
     return literal("/");
   }
 
-  /** 36 characters, 8-4-4-4-12 hexadecimal digits of either case, into `id`. */
+  /** Reads 36 characters, 8-4-4-4-12 hexadecimal digits of either case, into `id`. */
   Verdict uuid() {
     const auto left = static_cast<size_t>(end_ - at_);
     if (left < kUuidChars) {
@@ -305,7 +305,7 @@ class HeadReader {
     }
   }
 
-  /** `?ack=N`, `?hold=N`, or both in either order, or nothing. */
+  /** Reads `?ack=N`, `?hold=N`, both in either order, or no query. */
   Verdict pollQuery() {
     bool hasAck = false;
     if (at_ == end_) return Verdict::kIncomplete;
@@ -330,7 +330,7 @@ class HeadReader {
     return kGoOn;
   }
 
-  /** `?n=N`, or nothing. */
+  /** Reads `?n=N`, or no query. */
   Verdict throwQuery() {
     if (at_ == end_) return Verdict::kIncomplete;
     if (*at_ != '?') return kGoOn;
@@ -340,8 +340,8 @@ class HeadReader {
   }
 
   /**
-   * Plain decimal digits, no zero in front of others, up to `max` (kNumberMax or less, so the sum
-   * can't overflow). Ends before the first byte that is no digit; goes on only when it is there.
+   * Reads plain decimal digits without leading zeros, up to `max` (at most kNumberMax, so the sum
+   * can't overflow). Stops at the first other byte, which must be there to go on.
    */
   Verdict number(uint64_t* out, uint64_t max) {
     const char* const first = at_;
@@ -357,7 +357,7 @@ class HeadReader {
     return at_ == first ? Verdict::kNotHot : kGoOn;
   }
 
-  /** One header line, its CRLF included. */
+  /** Reads a header line with its CRLF. */
   Verdict header() {
     const char* const name = at_;
     while (at_ != end_ && isToken(*at_)) ++at_;
@@ -377,7 +377,7 @@ class HeadReader {
     return literal("\r\n");
   }
 
-  /** Whether a header of this name may stand here: not at all, or once. */
+  /** Whether a header of this name may be here: some may be there once, others not at all. */
   bool admit(Name name) {
     if (name == Name::kNotHot) return false;
     const auto bit = static_cast<uint16_t>(1u << static_cast<unsigned>(name));
@@ -386,13 +386,14 @@ class HeadReader {
     return first;
   }
 
-  /** Whether the value from `value` to `at_` suits its header; `whole` tells that it ends there. */
+  /** Whether the value from `value` to `at_` is valid for its header; `whole`: it ends there. */
   bool judge(Name name, const char* value, bool whole) {
     const auto length = static_cast<size_t>(at_ - value);
     switch (name) {
       case Name::kHost:
         return isHost({value, length}) && (length > 0 || !whole);
-      // llhttp 9.3 refuses a tab behind a Content-Length, 9.4 takes it: no blanks behind these.
+      // llhttp 9.3 refuses a tab after a Content-Length, 9.4 accepts it: no blanks are allowed
+      // after these.
       case Name::kContentLength:
         return contentLength(value, length, whole);
       case Name::kConnection:
@@ -408,7 +409,7 @@ class HeadReader {
       case Name::kForwarded:
         out_->forwarded = trimmed(value);
         return true;
-      // What only feeds ask about: of any other request they may be whatever they are.
+      // Only requests for feeds use these; with any other request they may have any value.
       case Name::kAccept:
         return !isFeed() || readAccept({value, length}, whole, out_);
       case Name::kAcceptEncoding:
@@ -424,7 +425,7 @@ class HeadReader {
     }
   }
 
-  /** Digits alone, no zero in front of others, and 0 where the route takes no body. */
+  /** Reads plain digits without leading zeros; 0 if the route has no body. */
   bool contentLength(const char* value, size_t length, bool whole) {
     if (length == 0) return !whole;
     if (length > kLengthDigits || (length > 1 && value[0] == '0')) return false;
@@ -444,7 +445,10 @@ class HeadReader {
   /** Whether it is GET /feeds. */
   bool isList() const { return out_->route == Route::kFeeds && out_->key.length > 0; }
 
-  /** Whether the value is the word, of letters and hyphens in any case; or its start. */
+  /**
+   * Whether the value equals the word, of letters and hyphens, ignoring case; or, without `whole`,
+   * begins it.
+   */
   template <size_t Size>
   static bool isWord(const char* value, size_t length, const char (&word)[Size], bool whole) {
     if (length > Size - 1 || (whole && length < Size - 1)) return false;
@@ -455,14 +459,14 @@ class HeadReader {
     return true;
   }
 
-  /** The span from `value` to `at_` without the blanks at its end. */
+  /** Returns the span from `value` to `at_` without the blanks at its end. */
   HeadSpan trimmed(const char* value) const {
     const char* last = at_;
     while (last != value && isBlank(last[-1])) --last;
     return {static_cast<uint16_t>(value - begin_), static_cast<uint16_t>(last - value)};
   }
 
-  /** The empty line; a request without Host is refused (RFC 9112, section 3.2). */
+  /** Reads the empty line; a request without Host is not hot (RFC 9112, section 3.2). */
   Verdict finish() {
     if ((seen_ & 1u << static_cast<unsigned>(Name::kHost)) == 0) return Verdict::kNotHot;
     if (Verdict v = literal("\r\n"); v != kGoOn) return v;
@@ -477,7 +481,7 @@ class HeadReader {
   const char* at_;
   const char* const end_;
   HotRequest* const out_;
-  uint16_t seen_ = 0;  // one bit per Name
+  uint16_t seen_ = 0;  // one bit for each Name
   HeadSpan lastEventId_ = {};
 };
 

@@ -13,12 +13,12 @@ namespace server {
 
 namespace {
 
-// A client may vanish without closing (a closed lid, a cut cable). It is noticed when its poll is
-// answered, after a hold at the latest: no kernel acknowledges the answer (kUserTimeout).
-// Keepalive probes are only for connections that are silent for longer than a hold. A parked client
-// that is well must never be probed: a million of them would mean bursts of thousands of packets,
-// of which some are dropped, and with TCP_USER_TIMEOUT set one lost probe ends the connection,
-// whatever TCP_KEEPCNT says (tcp_keepalive_timer in net/ipv4/tcp_timer.c).
+// A client may vanish without closing (a closed lid, a cut cable). That is noticed when its poll is
+// answered, at the latest after a hold: no kernel acknowledges the answer (kUserTimeout). Keepalive
+// probes are only for connections that are silent for longer than a hold. A healthy parked client
+// must never be probed: a million of them would mean bursts of thousands of packets, some of which
+// are dropped, and with TCP_USER_TIMEOUT set one lost probe ends the connection, whatever
+// TCP_KEEPCNT says (tcp_keepalive_timer in net/ipv4/tcp_timer.c).
 constexpr int kKeepInterval = 15;
 constexpr int kKeepCount = 4;
 
@@ -31,15 +31,15 @@ struct Setting {
   int value;
 };
 
-// Set on the listener: Linux hands all of these down to the connections it accepts, which saves
-// six system calls each.
+// Set on the listener: accepted connections inherit all of them on Linux, which saves six system
+// calls for each.
 constexpr Setting kSettings[] = {
     {SOL_SOCKET, SO_REUSEADDR, 1},          {IPPROTO_TCP, TCP_NODELAY, 1},
     {SOL_SOCKET, SO_KEEPALIVE, 1},          {IPPROTO_TCP, TCP_KEEPINTVL, kKeepInterval},
     {IPPROTO_TCP, TCP_KEEPCNT, kKeepCount}, {IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeout},
 };
 
-/** Reads a numeric address; the length of what it wrote, or 0. */
+/** Reads a numeric address. Returns the length of `out`, or 0. */
 socklen_t readAddress(const char* text, uint16_t port, sockaddr_storage* out) {
   memset(out, 0, sizeof *out);
   auto* v4 = reinterpret_cast<sockaddr_in*>(out);
@@ -102,7 +102,7 @@ int Listener::reserve(const char* address, uint16_t port) {
 }
 
 int Listener::letShare() {
-  // Only now: a port is had alone first, or another server of this kind would share it.
+  // Only after `reserve`: otherwise another server of this kind would share the port.
   const int shared = 1;
   const int set = setsockopt(fd_, SOL_SOCKET, SO_REUSEPORT, &shared, sizeof shared);
   return set == 0 ? 0 : errno;
@@ -133,7 +133,7 @@ Listener::Accepted Listener::accept(int* connection, sockaddr_storage* address) 
       case ENOMEM:
         return Accepted::kOutOfFiles;
       case EINTR:
-      case ECONNABORTED:  // gone while it waited: there may be others behind it (accept(2))
+      case ECONNABORTED:  // gone while it waited: others may wait behind it (accept(2))
       case EPROTO:
         continue;
       default:

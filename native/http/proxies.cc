@@ -12,7 +12,7 @@ namespace server {
 
 namespace {
 
-/** An address with or without a port, which stands behind the bracket or behind the only colon. */
+/** Reads an address with or without a port, which follows the bracket or the only colon. */
 bool readNode(std::string_view node, Address* out) {
   if (const size_t bracket = node.find(']'); bracket != node.npos) {
     node = node.substr(0, bracket + 1);
@@ -28,7 +28,8 @@ class ForwardedReader {
  public:
   explicit ForwardedReader(std::string_view value) : left_(value) {}
 
-  /** Whether the whole is well-formed; then `node` is the last element's, empty when it has none.
+  /**
+   * Returns whether the value is well-formed. `node`: the address of the last element, or empty.
    */
   bool read(std::string* node) {
     for (;;) {
@@ -41,7 +42,7 @@ class ForwardedReader {
   }
 
  private:
-  /** [ forwarded-pair ] *( ";" [ forwarded-pair ] ), up to a comma or the end. */
+  /** Reads [ forwarded-pair ] *( ";" [ forwarded-pair ] ), up to a comma or the end. */
   bool element(std::string* node) {
     for (;;) {
       skipBlanks();
@@ -55,7 +56,7 @@ class ForwardedReader {
     }
   }
 
-  /** token "=" ( token / quoted-string ). A second "for" in an element is an error. */
+  /** Reads token "=" ( token / quoted-string ). A second "for" in an element is an error. */
   bool pair(std::string* node) {
     const std::string_view name = token();
     if (name.empty() || left_.empty() || left_.front() != '=') return false;
@@ -118,14 +119,13 @@ bool readForwarded(std::string_view value, Address* out) {
 
 namespace {
 
-/** The longest header that is read; version 2 allows 65,551 bytes for extensions that are not in
- * use. */
+/** Longest header, in bytes; version 2 allows 65,551 bytes, for unused extensions. */
 constexpr size_t kProxyHeaderBytes = 536;
 
 constexpr std::string_view kSignature1 = "PROXY ";
 constexpr std::string_view kSignature2("\r\n\r\n\0\r\nQUIT\n", 12);
 
-/** Version 1's longest line, with its end (section 2.1). */
+/** Longest line of version 1, with its CRLF (section 2.1). */
 constexpr size_t kLongestLine = 107;
 
 ProxyVerdict readText(std::string_view data, ProxyHeader* out) {

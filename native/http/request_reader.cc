@@ -10,16 +10,19 @@ namespace {
 
 constexpr uint64_t kLengthMax = uint64_t{1} << 53;
 
-/** RFC 9110, section 5.5: what a field's value may have; bytes above 127 are obs-text. */
+/**
+ * Whether a character may be in a field's value (RFC 9110, section 5.5); bytes above 127 are
+ * obs-text.
+ */
 bool isText(char c) {
   const auto byte = static_cast<uint8_t>(c);
   return (byte >= 0x20 && byte != 0x7f) || byte == '\t';
 }
 
-/** A visible character of US-ASCII: what a target is made of. */
+/** Whether a character is visible US-ASCII, as in a target. */
 bool isVisible(char c) { return c > 0x20 && c < 0x7f; }
 
-/** One head being read: `at_` is where it has come to. */
+/** Reads a head; `at_` is the current position. */
 class Reader {
  public:
   Reader(std::string_view data, RequestHead* out) : data_(data), out_(out) {}
@@ -49,7 +52,7 @@ class Reader {
     return Reading::kRead;
   }
 
-  /** Characters of one kind, at least one, and the blank behind them. */
+  /** Reads characters of one kind, at least one, and the blank after them. */
   template <typename Is>
   Reading word(Is&& is, std::string_view* out) {
     const size_t first = at_;
@@ -71,7 +74,9 @@ class Reader {
     return literal("\r\n");
   }
 
-  /** Takes in what a field says of the framing; false: it may not stand here. */
+  /**
+   * Reads the fields that affect the framing or the connection. Returns false for an invalid one.
+   */
   bool judge(const Field& field) {
     switch (field.name.size()) {
       case 4:
@@ -95,7 +100,7 @@ class Reader {
     (isWord(value, "100-continue") ? out_->expects : strange_) = true;
   }
 
-  /** A list of options (RFC 9110, section 7.6.1); `close` goes before `keep-alive`. */
+  /** Reads a list of options (RFC 9110, section 7.6.1); `close` overrides `keep-alive`. */
   void takeConnection(std::string_view list) {
     while (!list.empty()) {
       const size_t comma = std::min(list.find(','), list.size());
@@ -106,7 +111,7 @@ class Reader {
     }
   }
 
-  /** One plain number; a repeated one is read in two ways (RFC 9112, section 6.3). */
+  /** Reads a plain number; a repeated length has two readings (RFC 9112, section 6.3). */
   bool takeLength(std::string_view value) {
     if (out_->framing != Framing::kNone || value.empty()) return false;
     uint64_t sum = 0;
@@ -119,14 +124,14 @@ class Reader {
     return true;
   }
 
-  /** Chunked and no other coding, not beside a length, and not in 1.0 (RFC 9112, section 6.1). */
+  /** Accepts only chunked, without a length, and not in 1.0 (RFC 9112, section 6.1). */
   bool takeCoding(std::string_view value) {
     if (out_->framing != Framing::kNone || out_->http10) return false;
     out_->framing = Framing::kChunked;
     return isWord(value, "chunked");
   }
 
-  /** The empty line. */
+  /** Reads the empty line and checks the head. */
   Reading finish() {
     if (const Reading v = literal("\r\n"); v != Reading::kRead) return v;
     if (hosts_ == 0 && !out_->http10) return Reading::kBad;
@@ -147,7 +152,7 @@ class Reader {
   unsigned hosts_ = 0;
   bool closes_ = false;
   bool keeps_ = false;
-  bool strange_ = false;  // an expectation that is not met here
+  bool strange_ = false;  // there is an unknown expectation
 };
 
 }  // namespace

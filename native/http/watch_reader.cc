@@ -12,7 +12,10 @@ WatchRequest nothing() {
   return watch;
 }
 
-/** Takes one feed more; false: it is none, or there already, or there are enough. */
+/**
+ * Adds a feed. Returns false when the key or cursor is invalid, the key is there already, or there
+ * are too many.
+ */
 bool add(std::string_view key, std::string_view after, WatchRequest* watch) {
   if (watch->count == kFeedsAtOnce || !isFeedKey(key)) return false;
   if (!after.empty() && !isCursor(after)) return false;
@@ -23,7 +26,7 @@ bool add(std::string_view key, std::string_view after, WatchRequest* watch) {
   return true;
 }
 
-/** One body being read; each method reads on and says whether it found what is to be there. */
+/** Reads a body; each method reads on and returns whether it found its part. */
 class WatchReader {
  public:
   WatchReader(std::string_view body, WatchRequest* watch)
@@ -37,7 +40,7 @@ class WatchReader {
     do {
       std::string_view name;
       if (!text(&name) || !sign(':')) return false;
-      // A name that is there twice would be read as the last one: JavaScript decides.
+      // A repeated name would count as the last one: JavaScript decides.
       if (name == "hold" && !hasHold) {
         hasHold = true;
         if (!number(&watch_->hold)) return false;
@@ -68,7 +71,7 @@ class WatchReader {
     return true;
   }
 
-  /** A text without escapes; its characters are the caller's to judge. */
+  /** Reads a string without escapes; the caller checks its characters. */
   bool text(std::string_view* out) {
     if (!sign('"')) return false;
     const char* const first = at_;
