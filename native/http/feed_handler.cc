@@ -176,6 +176,7 @@ Outcome FeedHandler::watch(Connection& connection, const Wanted* wanted, uint32_
     }
   }
   const Ticket ticket = connections_->ticketOf(connection);
+  // Set before the table is asked: it may answer during the call.
   connection.state = ConnectionState::kWatching;
   connection.record = Feeds::kNoWatcher;
   // Otherwise the connection waits only until the feed has been fetched.
@@ -231,8 +232,8 @@ FeedResponder::Taken FeedHandler::answer(uint32_t token, const FeedAnswer& answe
   const bool opens = connection.state == ConnectionState::kWatching;
   const bool problem = answer.outcome != Outcome::kOk && (!answer.stream || opens);
   const bool goesOn = answer.stream && !answer.ends && !problem;
-  // The state is set before the write: a connection that is lost in it has no watcher any more, and
-  // the returned value tells the table.
+  // The watcher is taken off before the write: if the connection is lost in it, the returned value
+  // tells the table, not `drop`.
   connection.state = goesOn ? ConnectionState::kStreaming : ConnectionState::kReading;
   const uint32_t watcher = std::exchange(connection.record, Feeds::kNoWatcher);
   bool whole;

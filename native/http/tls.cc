@@ -1,6 +1,6 @@
 #include "http/tls.h"
 
-// Some builds of Node come without OpenSSL's headers: there no port can have a certificate.
+// Some builds of Node come without OpenSSL's headers: then no port can have a certificate.
 #if __has_include(<openssl/ssl.h>)
 
 #include <openssl/core_names.h>
@@ -27,8 +27,7 @@ namespace server {
 
 namespace {
 
-/** The length of a record's header and the most that its body may have (RFC 8446, 5.2; RFC
- * 5246, 6.2.3). */
+/** Length of a record's header, and of its longest body (RFC 8446, 5.2; RFC 5246, 6.2.3). */
 constexpr size_t kRecord = 5 + 16384 + 2048;
 
 template <auto free>
@@ -45,17 +44,17 @@ using Context = std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>>;
 
 Bio reading(std::string_view pem) {
   if (pem.size() > INT_MAX) return nullptr;
-  // No bytes may be nowhere, which OpenSSL takes for an error of the program's.
+  // The data of an empty text may be nullptr, which OpenSSL takes for a program error.
   return Bio(BIO_new_mem_buf(pem.empty() ? "" : pem.data(), static_cast<int>(pem.size())));
 }
 
-/** Refuses to be asked for a password, and remembers that it was. */
+/** Refuses a request for a password, and notes it in `asked`. */
 int askForPassword(char* /*to*/, int /*room*/, int /*writing*/, void* asked) {
   *static_cast<bool*>(asked) = true;
   return -1;
 }
 
-/** What OpenSSL says of the failure before, behind `what`; the queue of errors is empty then. */
+/** Returns `what` and OpenSSL's reason for the last failure, and clears the queue of errors. */
 std::string because(const char* what) {
   const char* reason = ERR_reason_error_string(ERR_peek_last_error());
   std::string words = what;
@@ -78,7 +77,7 @@ std::string takeCertificate(SSL_CTX* context, std::string_view pem, int64_t* val
       return because("a certificate of the chain cannot be used");
     }
   }
-  // The end of the text is an error, too, and the only one that is none.
+  // The end of the text is reported as an error too: the only expected one.
   if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) {
     return because("a certificate of the chain is not readable PEM");
   }
@@ -110,7 +109,7 @@ std::string takeKey(SSL_CTX* context, std::string_view pem) {
 
 }  // namespace
 
-/** What OpenSSL calls. Nothing of it throws. */
+/** Callbacks of OpenSSL. They do not throw. */
 struct TlsCallbacks {
   static TlsContext& contextOf(BIO* bio) { return *static_cast<TlsContext*>(BIO_get_data(bio)); }
 
@@ -166,7 +165,7 @@ struct TlsCallbacks {
     return 0;
   }
 
-  /** HTTP/1.1 or nothing; without a common protocol the handshake ends (RFC 7301, section 3.2). */
+  /** Chooses HTTP/1.1; without a common protocol the handshake fails (RFC 7301, section 3.2). */
   static int protocol(SSL* /*ssl*/, const unsigned char** chosen, unsigned char* length,
                       const unsigned char* offered, unsigned int offers, void* /*none*/) {
     constexpr std::string_view kHttp = "http/1.1";
@@ -180,7 +179,7 @@ struct TlsCallbacks {
     return SSL_TLSEXT_ERR_ALERT_FATAL;
   }
 
-  /** Counts the records sealed, and ends a session of TLS 1.2 whose client renegotiates. */
+  /** Counts sealed records, and ends a session of TLS 1.2 whose client renegotiates. */
   static void message(int isOurs, int /*version*/, int type, const void* /*bytes*/,
                       size_t /*length*/, SSL* /*ssl*/, void* context) {
     TlsSession* session = static_cast<TlsContext*>(context)->current_;
@@ -190,17 +189,20 @@ struct TlsCallbacks {
   }
 
   /**
-   * Keeps what the records behind the handshake are sealed with; it is logged nowhere. OpenSSL has
-   * no other way to tell. Its hexadecimal costs 12 us of a handshake's 165 by 3.0, and too little
-   * to measure by 3.5.
+   * Stores the secret of the records after the handshake; logs it nowhere. OpenSSL has no other way
+   * to get it. Its hexadecimal form costs 12 us of a handshake's 165 with 3.0, and too little to
+   * measure with 3.5.
    */
   static void secret(const SSL* ssl, const char* line) {
     auto* context = static_cast<TlsContext*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
     if (context->current_ != nullptr) context->current_->records_.takeSecret(line);
   }
 
-  /** @returns as SSL_CTX_set_tlsext_ticket_key_evp_cb(3) has it: 0 unknown, 1 known, 2 known and
-   * old */
+  /**
+   * Finds the key of a ticket.
+   *
+   * @returns as in SSL_CTX_set_tlsext_ticket_key_evp_cb(3): 0 unknown, 1 known, 2 known and old
+   */
   static int ticketKey(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPHER_CTX* cipher,
                        EVP_MAC_CTX* mac, int encrypts) {
     const auto* context = static_cast<TlsContext*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
@@ -227,7 +229,7 @@ struct TlsCallbacks {
       return -1;
     }
     if (encrypts != 0) return 1;
-    // A client of TLS 1.3 uses a ticket once: it gets another.
+    // A client of TLS 1.3 uses a ticket only once: it gets another.
     return SSL_version(ssl) >= TLS1_3_VERSION || key != keys.begin() ? 2 : 1;
   }
 };
@@ -263,7 +265,7 @@ std::string TlsContext::take(std::string_view certificate, std::string_view key)
   SSL_CTX_set_app_data(context, this);
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                                 SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  // What comes behind the handshake of TLS 1.3 is not OpenSSL's to read.
+  // OpenSSL must not read the bytes after the handshake of TLS 1.3.
   SSL_CTX_set_read_ahead(context, 0);
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                    SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA |
@@ -300,7 +302,7 @@ std::string TlsContext::take(std::string_view certificate, std::string_view key)
 
 bool TlsContext::rollTicketKeys(uint64_t nowSeconds) {
   bool changed = false;
-  // A clock that was set back makes no key live longer than from now on.
+  // A clock that was set back does not make a key live longer.
   for (TicketKey& key : ticketKeys_) key.madeAt = std::min(key.madeAt, nowSeconds);
   while (!ticketKeys_.empty() && nowSeconds - ticketKeys_.back().madeAt >= kTicketKeyEnds) {
     OPENSSL_cleanse(&ticketKeys_.back(), sizeof(TicketKey));
@@ -363,7 +365,7 @@ TlsSession* TlsContext::open(int fd) {
     ERR_clear_error();
     return nullptr;
   }
-  // One reference for reading and one for writing; the session is known to the BIO by `current_`.
+  // One reference for reading and one for writing. The BIO finds the session by `current_`.
   BIO_up_ref(bio_);
   BIO_up_ref(bio_);
   SSL_set0_rbio(ssl, bio_);
@@ -372,7 +374,7 @@ TlsSession* TlsContext::open(int fd) {
   return session;
 }
 
-/** Makes a session the one under way for as long as one call lasts, and leaves no error behind. */
+/** Makes a session the current one during a call, and clears OpenSSL's errors before it. */
 class TlsSession::Call {
  public:
   Call(TlsSession* session, size_t budget) : context_(session->context_) {
@@ -415,21 +417,25 @@ TlsSession::Handshake TlsSession::handshake() {
   return Handshake::kFailed;
 }
 
-/** Frees OpenSSL's session, where it is of TLS 1.3. Returns false where that cannot be. */
+/** Frees OpenSSL's session after a handshake of TLS 1.3. Returns false if that fails. */
 bool TlsSession::handOver() {
   if (SSL_version(ssl_) < TLS1_3_VERSION) {
-    // A record's header and body come by one read from now on.
+    // From now on one read gets a record's header and body.
     SSL_set_read_ahead(ssl_, 1);
     return true;
   }
-  // The tickets are with the kernel, and nothing behind the client's last message has been read.
+  // The kernel has the tickets, and no byte after the client's last message has been read.
   const uint16_t suite = SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(ssl_));
   if (SSL_has_pending(ssl_) == 1 || !records_.begin(*context_->tools_, suite)) return false;
   SSL_free(std::exchange(ssl_, nullptr));
   return true;
 }
 
-/** Remembers that the connection is lost. @returns -1, with errno */
+/**
+ * Marks the connection as lost.
+ *
+ * @returns -1, with errno
+ */
 ssize_t TlsSession::lost() {
   failed_ = true;
   ERR_clear_error();
@@ -445,7 +451,7 @@ ssize_t TlsSession::receive(char* to, size_t room) {
     pending_ = records_.pending();
     return got;
   }
-  // Records without content cost the reader no room: what is read at most bounds them.
+  // Records without content use no room of the reader: the budget of the read bounds them.
   const Call call(this, room + kRecord);
   size_t all = 0;
   while (all < room) {
@@ -460,7 +466,8 @@ ssize_t TlsSession::receive(char* to, size_t room) {
       errno = EAGAIN;
       return all > 0 ? static_cast<ssize_t>(all) : -1;
     }
-    // What has come before the end is given first: no event announces the end again.
+    // The bytes before the end are returned first; `pending_` is set, since no event announces the
+    // end again.
     pending_ = true;
     if (error != SSL_ERROR_ZERO_RETURN) lost();
     if (all > 0) return static_cast<ssize_t>(all);
@@ -472,7 +479,7 @@ ssize_t TlsSession::receive(char* to, size_t room) {
 
 bool TlsSession::midRecord() const {
   if (ssl_ == nullptr) return records_.midRecord();
-  // A part of a header is pending; once the header is whole, the body is being read.
+  // A partial header is pending; after the header, OpenSSL is reading the body.
   return !pending_ && (SSL_has_pending(ssl_) == 1 || strcmp(SSL_rstate_string(ssl_), "RB") == 0);
 }
 

@@ -22,7 +22,7 @@ namespace server {
 
 namespace {
 
-/** RFC 8446, section B.4: from 0x1301 on. */
+/** The cipher suites of RFC 8446, section B.4, from 0x1301 on; lengths in bytes. */
 struct Suite {
   const char* cipher;
   const char* digest;
@@ -34,7 +34,7 @@ constexpr Suite kSuites[] = {{"AES-128-GCM", "SHA256", 16, 32},
                              {"AES-256-GCM", "SHA384", 32, 48},
                              {"ChaCha20-Poly1305", "SHA256", 32, 32}};
 
-/** A KeyUpdate but for its last byte: whether the peer is to update its key, too. */
+/** A KeyUpdate without its last byte, which asks the peer to update its key, too. */
 constexpr unsigned char kUpdate[] = {24, 0, 0, 1};
 constexpr std::string_view kUpdateNotRequested("\x18\0\0\1\0", 5);
 
@@ -47,7 +47,7 @@ RecordTools::RecordTools(uint64_t recordsAKey)
       input_(std::make_unique<unsigned char[]>(kInput)),
       output_(std::make_unique<unsigned char[]>(kMostRecord)) {
   for (size_t i = 0; i < ciphers_.size(); ++i) {
-    // One that this OpenSSL does not give (FIPS) is none that a handshake agrees on.
+    // A cipher that this OpenSSL lacks (FIPS) is never negotiated in a handshake.
     EVP_CIPHER* cipher = EVP_CIPHER_fetch(nullptr, kSuites[i].cipher, nullptr);
     ciphers_[i] = cipher == nullptr ? nullptr : EVP_CIPHER_CTX_new();
     if (ciphers_[i] != nullptr &&
@@ -70,7 +70,7 @@ RecordTools::~RecordTools() {
   EVP_KDF_CTX_free(kdf_);
 }
 
-/** HKDF-Expand-Label (RFC 8446, section 7.1) without a context. */
+/** Computes HKDF-Expand-Label (RFC 8446, section 7.1) without a context. */
 bool RecordTools::expand(const RecordKeys& keys, std::string_view label,
                          std::span<unsigned char> to) {
   int mode = EVP_KDF_HKDF_MODE_EXPAND_ONLY;
@@ -86,7 +86,7 @@ bool RecordTools::expand(const RecordKeys& keys, std::string_view label,
                                         label.size()),
       OSSL_PARAM_construct_end()};
   const bool good = EVP_KDF_derive(kdf_, to.data(), to.size(), params) == 1;
-  // Drops its copy of the secret.
+  // Deletes OpenSSL's copy of the secret.
   EVP_KDF_CTX_reset(kdf_);
   if (!good) ERR_clear_error();
   return good;
@@ -111,7 +111,10 @@ bool RecordTools::next(RecordKeys* keys) {
   return good && derive(static_cast<uint16_t>(kFirstSuite + keys->suite), keys);
 }
 
-/** The cipher, ready for the record of the sequence number (RFC 8446, section 5.3), or nullptr. */
+/**
+ * Returns the cipher, ready for the record of the sequence number (RFC 8446, section 5.3), or
+ * nullptr.
+ */
 EVP_CIPHER_CTX* RecordTools::keyed(const RecordKeys& keys, int seals) {
   std::array<unsigned char, sizeof keys.iv> nonce = keys.iv;
   for (size_t i = 0; i < 8; ++i) {
@@ -149,7 +152,7 @@ size_t RecordTools::seal(const RecordKeys& keys, RecordType type, std::string_vi
 }
 
 TlsAlert RecordTools::open(RecordKeys* keys, std::span<unsigned char> record, Content* content) {
-  // What is too short for a tag and a type is refused as what has a wrong tag.
+  // A record too short for a tag and a type is refused like one with a wrong tag.
   if (record.size() < kHeader + kTag) return TlsAlert::kBadRecordMac;
   std::span<unsigned char> inner = record.subspan(kHeader, record.size() - kHeader - kTag);
   int length = 0;
@@ -171,7 +174,7 @@ TlsAlert RecordTools::open(RecordKeys* keys, std::span<unsigned char> record, Co
   return TlsAlert::kNone;
 }
 
-// ---- The beginning and the end of a connection's ------------------------------------------------
+// ---- Begin and end of a connection's records ----------------------------------------------------
 
 TlsRecords::~TlsRecords() {
   OPENSSL_cleanse(&in_, sizeof in_);
@@ -183,7 +186,8 @@ void TlsRecords::takeSecret(std::string_view line) {
                      : line.starts_with("SERVER_TRAFFIC_SECRET_0 ") ? &out_
                                                                     : nullptr;
   if (keys == nullptr) return;
-  // Label, the client's random number, secret; OpenSSL reads hexadecimal up to a NUL.
+  // The line has the label, the client's random number and the secret; OpenSSL reads hexadecimal up
+  // to a NUL.
   const std::string_view digits = line.substr(line.rfind(' ') + 1);
   char text[2 * sizeof keys->secret + 1] = {};
   size_t length = 0;
@@ -203,11 +207,11 @@ bool TlsRecords::begin(RecordTools& tools, uint16_t suite) {
   return tools.derive(suite, &in_) && tools.derive(suite, &out_);
 }
 
-// ---- What is read -------------------------------------------------------------------------------
+// ---- Reading ------------------------------------------------------------------------------------
 
 void TlsRecords::Freed::operator()(unsigned char* bytes) const { free(bytes); }
 
-/** Keeps bytes for the next call. Returns false without memory. */
+/** Keeps a copy of `bytes` for the next call. Returns false without memory. */
 bool TlsRecords::hold(std::span<const unsigned char> bytes) {
   held_.reset(static_cast<unsigned char*>(malloc(bytes.size())));
   if (held_ == nullptr) return false;
@@ -217,7 +221,7 @@ bool TlsRecords::hold(std::span<const unsigned char> bytes) {
   return true;
 }
 
-/** Gives of the content that is held as much as there is room for. */
+/** Copies held content to `rest`, as much as there is room for. */
 void TlsRecords::takeHeld(std::span<char>* rest) {
   const size_t length = std::min(rest->size(), size_t{heldTo_} - heldFrom_);
   memcpy(rest->data(), held_.get() + heldFrom_, length);
@@ -233,11 +237,11 @@ ssize_t TlsRecords::receive(RecordTools& tools, int fd, char* to, size_t room) {
   std::span<char> rest(to, room);
   int error = ECONNRESET;
   if (opened_) takeHeld(&rest);
-  // Until something has come out: what comes without is bounded, by `empty_` and `updates_`.
+  // Goes on until there is content: `empty_` and `updates_` bound the records without content.
   while (rest.size() == room && !opened_ && !ended_ && !failed_) {
     unsigned char* input = tools.input_.get();
     const size_t held = heldTo_;
-    // As much as surely fits the room once it is open, but a record whole.
+    // Reads no more than surely fits the room once it is opened, but at least a whole record.
     size_t most = rest.size() + RecordTools::kLeastRecord - 1;
     if (held >= RecordTools::kHeader) {
       const unsigned char* header = held_.get();
@@ -270,11 +274,11 @@ ssize_t TlsRecords::receive(RecordTools& tools, int fd, char* to, size_t room) {
   return -1;
 }
 
-/** Opens the whole records in `bytes`, and keeps what is behind them. */
+/** Opens the complete records in `bytes`, and keeps the rest. */
 void TlsRecords::take(RecordTools& tools, std::span<unsigned char> bytes, std::span<char>* rest) {
   while (bytes.size() >= RecordTools::kHeader) {
     const size_t length = RecordTools::kHeader + (size_t{bytes[3]} << 8 | bytes[4]);
-    // Its version is to be ignored (RFC 8446, section 5.2); the tag is over what it says.
+    // The version must be ignored (RFC 8446, section 5.2); the tag covers it.
     if (bytes[0] != static_cast<unsigned char>(RecordType::kApplicationData)) {
       wrong_ = TlsAlert::kUnexpectedMessage;
     } else if (length > RecordTools::kMostRecord) {
@@ -287,7 +291,7 @@ void TlsRecords::take(RecordTools& tools, std::span<unsigned char> bytes, std::s
       if (wrong_ == TlsAlert::kNone) wrong_ = takeContent(tools, content, rest);
     }
     if (wrong_ != TlsAlert::kNone) failed_ = true;
-    // What comes behind the end is to be ignored (RFC 8446, section 6.1).
+    // Bytes after the end must be ignored (RFC 8446, section 6.1).
     if (failed_ || ended_) return;
     bytes = bytes.subspan(length);
   }
@@ -298,7 +302,7 @@ TlsAlert TlsRecords::takeContent(RecordTools& tools, const RecordTools::Content&
                                  std::span<char>* rest) {
   const std::span<const unsigned char> bytes = content.bytes;
   if (content.type == RecordType::kHandshake) return takeUpdate(tools, bytes);
-  // Nothing comes between the records of one message (RFC 8446, section 5.1).
+  // The records of one message must not be interrupted (RFC 8446, section 5.1).
   if (updateBytes_ > 0) return TlsAlert::kUnexpectedMessage;
   if (content.type == RecordType::kAlert) return takeAlert(bytes);
   if (content.type != RecordType::kApplicationData) return TlsAlert::kUnexpectedMessage;
@@ -310,7 +314,7 @@ TlsAlert TlsRecords::takeContent(RecordTools& tools, const RecordTools::Content&
   memcpy(rest->data(), bytes.data(), fits);
   *rest = rest->subspan(fits);
   if (fits == bytes.size()) return TlsAlert::kNone;
-  // Such a record is the last of what was read: `receive` has asked for no more.
+  // Such a record is the last one of the input: `receive` has read no more.
   opened_ = hold(bytes.subspan(fits));
   return opened_ ? TlsAlert::kNone : TlsAlert::kInternalError;
 }
@@ -321,7 +325,7 @@ TlsAlert TlsRecords::takeAlert(std::span<const unsigned char> bytes) {
   if (alert == TlsAlert::kCloseNotify) {
     ended_ = true;
   } else if (alert == TlsAlert::kUserCanceled) {
-    // Comes before the end, and is none.
+    // Precedes close_notify, and does not end the connection.
     return ++empty_ > kMostEmpty ? TlsAlert::kUnexpectedMessage : TlsAlert::kNone;
   } else {
     failed_ = true;
@@ -329,7 +333,9 @@ TlsAlert TlsRecords::takeAlert(std::span<const unsigned char> bytes) {
   return TlsAlert::kNone;
 }
 
-/** RFC 8446, section 4.6.3. A client sends no other message behind its handshake. */
+/**
+ * Reads a KeyUpdate (RFC 8446, section 4.6.3). A client sends no other message after its handshake.
+ */
 TlsAlert TlsRecords::takeUpdate(RecordTools& tools, std::span<const unsigned char> bytes) {
   if (bytes.empty()) return TlsAlert::kUnexpectedMessage;
   while (!bytes.empty() && updateBytes_ < sizeof kUpdate) {
@@ -341,16 +347,20 @@ TlsAlert TlsRecords::takeUpdate(RecordTools& tools, std::span<const unsigned cha
   }
   if (bytes.empty()) return TlsAlert::kNone;
   if (bytes[0] > 1) return TlsAlert::kIllegalParameter;
-  // The new key begins with a record (RFC 8446, section 5.1).
+  // A new key starts with a new record (RFC 8446, section 5.1).
   if (bytes.size() > 1 || ++updates_ > kMostUpdates) return TlsAlert::kUnexpectedMessage;
   updateBytes_ = 0;
   if (bytes[0] == 1) owes_ = true;
   return tools.next(&in_) ? TlsAlert::kNone : TlsAlert::kInternalError;
 }
 
-// ---- What is sent -------------------------------------------------------------------------------
+// ---- Sending ------------------------------------------------------------------------------------
 
-/** Seals a record and gives the kernel what it has not of it yet. @returns whether it has all. */
+/**
+ * Seals a record and passes the kernel the bytes that it has not accepted yet.
+ *
+ * @returns whether it has all of them
+ */
 bool TlsRecords::put(RecordTools& tools, int fd, RecordType type, std::string_view content) {
   const unsigned char* record = tools.output_.get();
   const size_t length = tools.seal(out_, type, content, tools.output_.get());
@@ -395,7 +405,7 @@ ssize_t TlsRecords::send(RecordTools& tools, int fd, const char* bytes, size_t l
     const size_t next =
         begun > 0 ? begun : std::min(length - all, size_t{RecordTools::kMostContent});
     if (next > length - all) {
-      // Fewer than the last time.
+      // The caller passes fewer bytes than in the last call.
       failed_ = true;
       errno = EINVAL;
       break;
@@ -406,7 +416,7 @@ ssize_t TlsRecords::send(RecordTools& tools, int fd, const char* bytes, size_t l
   return failed_ ? -1 : static_cast<ssize_t>(all);
 }
 
-/** Sends an alert, as far as the kernel takes it, unless it would be in the middle of a record. */
+/** Sends an alert, as far as the kernel accepts it, but not in the middle of a record. */
 void TlsRecords::tell(RecordTools& tools, int fd, TlsAlert alert) {
   const bool ends = alert == TlsAlert::kCloseNotify;
   const char content[] = {ends ? '\1' : '\2', static_cast<char>(alert)};

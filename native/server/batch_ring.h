@@ -83,7 +83,7 @@ class Waker {
   void looks() { asked_.store(false); }
 
  private:
-  /** The latest time up to which wakes may be on credit at `now`. */
+  /** The latest `paidAt_` that the credit allows at `now`. */
   uint64_t most(uint64_t now) const { return now + uint64_t{kAtOnce - 1} * pace_; }
 
   EventSet* const events_;

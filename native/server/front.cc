@@ -8,10 +8,10 @@ namespace server {
 
 namespace {
 
-/** How often workers wake the main thread at the most, under load. */
+/** Shortest time between two wakes of the main thread by workers, under load. */
 constexpr uint32_t kWakeMicroseconds = 550;
 
-/** Microseconds of a turn for what workers ask, and one batch in any case. */
+/** Microseconds of a turn for the asks of workers; at least one batch is served. */
 constexpr uint64_t kServeShare = 5000;
 
 }  // namespace
@@ -32,7 +32,7 @@ Front::Front(const DoorOptions& options, const FrontParts& parts, const Replies&
                  },
              .bodies = asker_.bodies},
             now) {
-  // First: where they can't be had, nothing is left that knows of this.
+  // First: if the workers can't start, nothing refers to this object yet.
   startWorkers(options, replies, now);
   parts_.pool->setResponder(PollHolder::kDoor, &door_);
   parts_.turn->onReleased([this](TurnEnd end) {
@@ -67,7 +67,7 @@ void Front::startWorkers(const DoorOptions& options, const Replies& replies, uin
   if (parts_.feeds != nullptr) {
     shared.feeds = parts_.feeds->options();
     shared.feeds->shows = parts_.feeds;
-    // A worker may show what tells of each as well.
+    // A worker may show the presence feed of each feed too.
     shared.feeds->feeds *= 2;
   }
   for (uint32_t number = 1; number <= parts_.workers; ++number) {
@@ -117,12 +117,12 @@ void Front::serveWorkers() {
     const Served& one = workers_[(first_ + i) % workers_.size()];
     while (EventSet::now() < end && one.worker->asks().take(&batch_)) one.service->serve(batch_);
   }
-  // What is left makes the next turn, which begins with the next worker.
+  // The rest waits for the next turn, which begins with the next worker.
   if (EventSet::now() >= end) events_.wake();
   askForRequests();
 }
 
-/** Has JavaScript asked for requests of the workers, in turn, as far as the share goes. */
+/** Asks JavaScript for the workers' requests, in turn, within the share. */
 void Front::askForRequests() {
   uint64_t hot = 0;
   for (const Served& one : workers_) hot += one.service->hot();
@@ -135,13 +135,13 @@ void Front::askForRequests() {
     if (!service.hasRequests()) continue;
     const uint64_t began = EventSet::now();
     service.askForOne();
-    // A worker counts as an address: its door has them wait in turn.
+    // A worker counts as one address: its door has its own queue.
     script_.use(began, EventSet::now(), waiting);
   }
   if (std::any_of(workers_.begin(), workers_.end(), has)) events_.wakeIn(script_.rest());
 }
 
-/** A worker's request that is not hot: JavaScript is asked. */
+/** Asks JavaScript for a worker's request that is not hot. */
 void Front::request(uint32_t worker, const AskHead& head, std::string_view text) {
   RequestMarks marks;
   memcpy(&marks, &head.number, sizeof marks);
@@ -156,7 +156,7 @@ void Front::request(uint32_t worker, const AskHead& head, std::string_view text)
                       .transient = marks.transient});
 }
 
-/** Answers what the turn has decided, or has it unanswered, or waits. */
+/** Sends the answers of a turn, or closes their connections, or waits. */
 void Front::finishTurn(TurnEnd end) {
   if (end == TurnEnd::kWait) return tellWaits_(true);
   const Settled settled = end == TurnEnd::kSend ? Settled::kHolds : Settled::kUnknown;
@@ -175,11 +175,11 @@ void Front::sendToWorkers() {
 
 void Front::tick(uint64_t deadlines) {
   door_.tick(deadlines);
-  // What found no room in a worker's ring.
+  // Messages that found no room in a worker's ring.
   sendToWorkers();
 }
 
-// ---- What JavaScript says -----------------------------------------------------------------------
+// ---- Answers of JavaScript ----------------------------------------------------------------------
 
 void Front::say(Caller caller, SayHead head, std::string_view text) {
   const Served& one = workers_[caller.worker - 1];
@@ -221,32 +221,32 @@ void Front::abandon(Caller caller) {
 
 bool Front::park(Caller caller) {
   if (caller.worker == 0) return door_.park(caller.ticket);
-  // Where its connection is gone, the worker says so.
+  // If the connection is gone, the worker reports it.
   say(caller, {.say = Say::kPark});
   return true;
 }
 
-// ---- All that serve -----------------------------------------------------------------------------
+// ---- All serving threads ------------------------------------------------------------------------
 
-/** Sends what was said to the worker. */
+/** Sends the gathered messages to the worker. */
 void Front::Served::send() const {
   if (service->send(&worker->says())) worker->wake();
 }
 
-/** Has a command done by the worker, in its thread, before any request that comes from now on. */
+/** Has the worker's thread do a command, before it reads further requests. */
 void Front::Served::tell(const Command& command) const {
   service->say({.say = Say::kRun}, Handed(std::make_unique<Command>(command)));
   service->announce(&worker->says());
   send();
 }
 
-/** The same by every worker. */
+/** Has every worker do a command. */
 void Front::run(const Command& command) {
   for (const Served& one : workers_) one.tell(command);
 }
 
 int Front::listen(const PortOptions& options, uint16_t* taken) {
-  // All of them or none: each thread that serves has a socket of its own.
+  // All sockets or none: each serving thread has its own.
   std::vector<Listener> sockets(std::max<size_t>(1, workers_.size()));
   Listener& first = sockets.front();
   const char* const address = options.address.c_str();
@@ -269,7 +269,7 @@ int Front::listen(const PortOptions& options, uint16_t* taken) {
   const bool transient = options.transient;
   if (workers_.empty()) door_.adopt(first.release(), {tls ? &tls_ : nullptr, transient});
   for (size_t i = 0; i < workers_.size(); ++i) {
-    // A worker that ends before it looks leaves the socket to the command, which closes it.
+    // If a worker ends before it reads the command, the command closes the socket.
     const auto socket = std::make_shared<Listener>();
     socket->adopt(sockets[i].release());
     workers_[i].tell([=](Worker& worker) {
@@ -343,7 +343,7 @@ std::pair<std::vector<LogEvent>, uint64_t> Front::takeLogEvents() {
 
 // ---- Feeds --------------------------------------------------------------------------------------
 
-/** All of them know that there is news before one can tell of it. */
+/** Sends news to all workers. All rings are marked before the first worker can report the news. */
 template <typename Tell>
 void Front::tellAll(Tell&& tell) {
   for (const Served& one : workers_) {

@@ -4,7 +4,7 @@ namespace server {
 
 namespace {
 
-/** Notes whose owner is the arena. */
+/** Whether a note belongs to the arena. */
 bool isArenas(std::string_view name) {
   return name.starts_with("arena/") || name.starts_with("player/");
 }
@@ -44,10 +44,10 @@ Outcome Turn::attach(Feeds* feeds, std::string* key) {
 
 void Turn::attach(Arena* arena) {
   Journal* const journal = store_ ? store_->journal() : nullptr;
-  // From now on the arena itself knows them.
+  // From now on the arena itself has its notes.
   std::erase_if(notes_, [&](const auto& note) {
     if (!isArenas(note.first)) return false;
-    // A room that is not played in any more, or has fewer places: its players have left.
+    // An arena that is gone, or has fewer places now: its players have left.
     const bool taken = arena != nullptr && arena->restore(note.first, note.second);
     if (!taken && journal != nullptr) journal->unnote(note.first);
     return true;
@@ -79,7 +79,7 @@ bool Turn::unnote(std::string_view name) {
 }
 
 std::string Turn::rescue() {
-  // What the old file has not taken is in the snapshot.
+  // The snapshot has the records that the old file lacks.
   revealAll();
   std::string problem = store_->rescue();
   if (problem.empty()) endOwn();
@@ -87,7 +87,7 @@ std::string Turn::rescue() {
 }
 
 SnapshotResult Turn::finish() {
-  // What the journal has not taken yet is in the snapshot; no client hears of it in this run.
+  // The snapshot has the records that the journal lacks; no client hears of them in this run.
   revealAll();
   return store_->finish();
 }
@@ -99,7 +99,7 @@ void Turn::close() {
 }
 
 SnapshotResult Turn::save(const std::string& path, uint64_t most) const {
-  // Nothing may still be flying: the next run begins with every client at rest.
+  // Sprites must not be in flight: the next run begins with every client at rest.
   pool_->seeAllOff();
   return Snapshot::save(*pool_, *this, path, most, {}, Replace::kNothing);
 }
@@ -120,7 +120,7 @@ void Turn::each(Taker* taker) const {
 
 TurnEnd Turn::end() {
   const Commit commit = store_ ? store_->commit() : Commit::kDone;
-  // Writing takes its time.
+  // Writing takes time.
   if (store_) pool_->forgetTime();
   if (feeds_ != nullptr && store_ && !store_->journal()->pending()) feeds_->written();
   switch (commit) {
@@ -144,17 +144,17 @@ TurnEnd Turn::endOwn() {
   return how;
 }
 
-/** What was published holds, written or not. */
+/** Reveals all publications, written or not. */
 void Turn::revealAll() {
   if (feeds_ == nullptr) return;
   feeds_->written();
   feeds_->reveal();
 }
 
-/** What was decided is as safe as it is to be: the parked polls are answered, publications hold. */
+/** Answers the parked polls and reveals publications: the decisions are as safe as they will be. */
 void Turn::release() {
   pool_->answerPolls();
-  // Something may be pending that could not be written meanwhile: what was before it holds.
+  // Later publications may wait for a stuck journal; the earlier ones hold.
   if (feeds_ != nullptr) feeds_->reveal();
 }
 
@@ -179,7 +179,7 @@ bool Turn::tick(uint64_t now, uint64_t deadline) {
   const bool done = pool_->tick(deadline);
   if (store_) store_->tick(now);
   endOwn();
-  // A disk that takes too long, or fails: the loop goes on without it.
+  // The disk takes too long, or fails: the loop goes on without it.
   if (waits_ && store_->blocked() != 0) endWait(TurnEnd::kDrop);
   return done;
 }

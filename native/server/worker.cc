@@ -47,7 +47,7 @@ DoorParts Worker::doorParts(const WorkerParts& parts) {
 // ---- By the main thread -------------------------------------------------------------------------
 
 void Worker::start() {
-  // Signals are Node's, which has them come to the main thread.
+  // Blocks all signals in the thread: Node receives them in the main thread.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -66,7 +66,7 @@ void Worker::stop() {
   stops_ = true;
   waker_.wake();
   thread_.join();
-  // What it was told last and has not read.
+  // Frees the messages that the thread has not read.
   while (saysRing_.take(&batch_)) discard(batch_);
 }
 
@@ -87,13 +87,14 @@ void Worker::run() {
     // Another worker may have woken the main thread meanwhile.
     asked_ = asked_ && !asksRing_.isEmpty();
     if (!asks_.hasRoom() || behind_) {
-      // No request is read until the main thread takes a batch, or says what it owes, which wakes
-      // this thread; their sockets stay readable meanwhile. So it is woken whatever the pace.
+      // No request is read until the main thread takes a batch, or sends the messages it owes; both
+      // wake this thread. The sockets stay readable meanwhile. So the main thread is woken whatever
+      // the pace.
       if (std::exchange(asked_, false)) main_->wake();
       events_.sleepUntilWoken(uint64_t{kTickMilliseconds} * 1000);
     } else if (asked_ && !busy_) {
-      // What is read meanwhile would wait as well: in one turn it costs less. The main thread is
-      // woken behind that turn, for what it has read as well.
+      // Requests read now would wait as well: one turn for all of them costs less. The main thread
+      // is woken after that turn, for those requests too.
       const uint64_t pause = main_->pause(EventSet::now());
       if (pause > 0) events_.sleepUntilWoken(pause);
     } else if (!busy_) {
@@ -104,15 +105,15 @@ void Worker::run() {
     }
     turn();
     tickInTime();
-    // What the tick has done, too: it may rest now.
+    // Publishes the counts after the tick: the thread may sleep now.
     tell();
   }
 }
 
 /**
- * What was said before a request came is known when it is read: what its client has heard of
- * through another thread, this one knows as well. So events are taken, then what is said, then the
- * requests are read.
+ * Events are taken first, then the main thread's messages are read, then the requests. So a worker
+ * knows of every message that was sent before a request came: the request's client may have heard
+ * of it through another thread.
  */
 void Worker::turn() {
   events_.look();
@@ -125,9 +126,9 @@ void Worker::turn() {
   if (!behind_) {
     if (feeds_ != nullptr) feeds_->table().caughtUp();
     door_.turn();
-    // The main thread can begin.
+    // The main thread can start on these asks.
     send();
-    // What was refused here comes before what the main thread says of the requests behind it.
+    // Refusals decided here are sent before the main thread's answers to later requests.
     door_.sendAnswers();
   }
   if (feeds_ != nullptr) {
@@ -138,11 +139,11 @@ void Worker::turn() {
   send();
 }
 
-/** Puts what was asked into the ring, for the main thread to see. */
+/** Puts the gathered asks into the ring, and wakes the main thread. */
 void Worker::send() {
   const bool full = !asks_.hasRoom();
   const bool sent = asks_.send(&asksRing_);
-  // The door goes on.
+  // The door can read requests again.
   if (sent && full) events_.wake();
   if (sent || asked_) asked_ = main_->wakeInTime(EventSet::now()) > 0;
 }
@@ -161,7 +162,7 @@ void Worker::tick(uint64_t now) {
   quiet_ = quiet_ && feeds_->table().isQuiet(kRestTicks);
 }
 
-/** Publishes what was counted. */
+/** Publishes the counts. */
 void Worker::tell() {
   WorkerCounts counts;
   counts.door = door_.counts();
@@ -181,7 +182,7 @@ void Worker::tell() {
   if (door_.logEvents().any()) logEvents_.add(door_.logEvents().take());
 }
 
-// ---- What the main thread says ------------------------------------------------------------------
+// ---- Messages of the main thread ----------------------------------------------------------------
 
 void Worker::takeSays() {
   while (saysRing_.take(&batch_)) {
@@ -241,7 +242,7 @@ void Worker::respond(Ticket ticket, std::string_view text) {
 }
 
 void Worker::park(Ticket ticket) {
-  // It is gone, or goes with this: then the main thread is to know.
+  // The connection is gone, or was closed by this call: reports it to the main thread.
   if (!door_.park(ticket)) asks_.gone(ticket);
 }
 

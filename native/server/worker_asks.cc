@@ -6,7 +6,7 @@ namespace server {
 
 namespace {
 
-/** Of an ask that names no client or address. */
+/** The `who` of an ask that names no client or address. */
 constexpr Id kNobody = {};
 
 }  // namespace
@@ -23,7 +23,7 @@ std::optional<Outcome> WorkerAsks::leave(Ticket ticket, const Id& id) {
 
 std::optional<Outcome> WorkerAsks::throwSprite(Ticket ticket, const HotRequest& request,
                                                std::string_view text) {
-  // Checked here, by this thread's core: the main thread does not check it again.
+  // Checked here, in this thread: the main thread does not check it again.
   const Outcome check = checkSprite(text, options_.maxSprite);
   if (check != Outcome::kOk) {
     ++refused_[static_cast<size_t>(check)];
@@ -38,7 +38,7 @@ std::optional<Outcome> WorkerAsks::throwSprite(Ticket ticket, const HotRequest& 
 
 std::optional<Outcome> WorkerAsks::input(Ticket ticket, const HotRequest& request,
                                          std::string_view arena, std::string_view text) {
-  // What is in it the main thread checks: the game and its fields may change at any moment.
+  // The main thread checks the text: the game and its fields may change at any moment.
   AskHead head = askBy(Ask::kInput, ticket, request.id);
   head.number = request.hasNumber ? request.number : kNoNumber;
   head.length = static_cast<uint32_t>(arena.size() + 1 + text.size());
@@ -50,11 +50,11 @@ std::optional<Outcome> WorkerAsks::input(Ticket ticket, const HotRequest& reques
 
 PollResult WorkerAsks::poll(Ticket ticket, const HotRequest& request) {
   AskHead head = askBy(Ask::kPoll, ticket, request.id);
-  // No server grants as much as this can't say.
+  // A hold that does not fit into 16 bits is refused anyway.
   head.hold = static_cast<uint16_t>(std::min<uint32_t>(holdOf(request), UINT16_MAX));
   head.number = request.ack;
   add(head, {});
-  // Parked, for all that is known here.
+  // Parked, as far as this thread knows.
   return {Outcome::kOk, 0, {}};
 }
 

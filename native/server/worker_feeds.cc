@@ -4,7 +4,7 @@ namespace server {
 
 namespace {
 
-/** Microseconds of a turn that go to due watchers: the thread has nothing else to do. */
+/** Microseconds of a turn for due watchers: the thread has no other work. */
 constexpr uint64_t kFeedShare = 2500;
 
 }  // namespace
@@ -17,7 +17,7 @@ void WorkerFeeds::turn() {
   }
   std::vector<std::string> left;
   table_.takeTouched([&](const Feed& feed) {
-    // The main thread counts no watchers of a feed that has ended; there may be a new one of its
+    // The main thread no longer counts watchers of a feed that has ended; a new feed may have its
     // key.
     if (feed.gone) return;
     const FeedWatchers watchers = {feed.watching, feed.patching, feed.patchesUntil};
@@ -49,8 +49,8 @@ void WorkerFeeds::take(const SayHead& head, std::string_view text) {
   const auto news = isNews ? Handed::take<FeedNews>(text) : nullptr;
   const std::string_view key = isNews ? news->key : text;
   const Feed* const feed = table_.find(key);
-  // It may have been forgotten here while this was on its way, and wanted again: then what the main
-  // thread says of that is still to come.
+  // The feed may have been forgotten and wanted again while this message was on its way: then its
+  // own messages are still to come.
   if (feed == nullptr || feed->want != head.ticket.connection) return;
   switch (head.say) {
     case Say::kFeed:
@@ -60,7 +60,7 @@ void WorkerFeeds::take(const SayHead& head, std::string_view text) {
     case Say::kFeedAwaited:
       return table_.await(key);
     default:
-      // The next request asks the main thread anew.
+      // The next request asks the main thread again.
       return table_.end(key, head.outcome);
   }
 }

@@ -11,13 +11,13 @@ WorkerService::WorkerService(const ServiceParts& parts, PollHolder holder, uint3
 }
 
 WorkerService::~WorkerService() {
-  // The pool would answer them still.
+  // Otherwise the pool would still answer them.
   for (uint32_t token = 0; token < used_; ++token) drop({token, parked_[token].generation});
   parts_.pool->setResponder(holder_, nullptr);
   discard(gathered_);
 }
 
-// ---- What is asked ------------------------------------------------------------------------------
+// ---- Asks ---------------------------------------------------------------------------------------
 
 void WorkerService::serve(std::string_view batch) {
   while (!batch.empty()) {
@@ -30,8 +30,8 @@ void WorkerService::serve(std::string_view batch) {
 }
 
 /**
- * Prefetches what some asks will read: with a million clients an ask mostly waits for memory, and
- * so all of them wait together.
+ * Prefetches the memory that some asks will read. With a million clients an ask mostly waits for
+ * memory; this way several wait together.
  */
 void WorkerService::prefetch(std::string_view window) const {
   for (const auto what : {Pool::Reach::kClient, Pool::Reach::kNeighbor}) {
@@ -128,7 +128,7 @@ void WorkerService::place(const AskHead& head) {
 
 // ---- Parked polls -------------------------------------------------------------------------------
 
-/** A poll's connection is gone; false when none is parked there. */
+/** Drops the poll of a connection that is gone. Returns false when none is parked there. */
 bool WorkerService::drop(Ticket ticket) {
   Parked& parked = parked_[ticket.connection];
   if (parked.record == 0 || parked.generation != ticket.generation) return false;
@@ -142,7 +142,7 @@ void WorkerService::answer(uint32_t token, std::string_view body) {
   say({.say = Say::kAnswer, .ticket = {token, parked.generation}}, body);
 }
 
-/** Says an outcome when the turn that has decided it is in the journal. */
+/** Adds an outcome, which is sent when the turn that has decided it is in the journal. */
 void WorkerService::decide(Ticket ticket, Outcome outcome, std::string_view text) {
   const SayHead head = {.length = static_cast<uint32_t>(text.size()),
                         .say = Say::kOutcome,
@@ -173,7 +173,7 @@ void WorkerService::announce(BatchRing* ring) const {
 }
 
 bool WorkerService::send(BatchRing* ring) {
-  // What is said behind a version comes behind it: an answer may count on it.
+  // Messages after a version must stay after it: an answer may rely on it.
   if (!owed_.empty() && !ring->hasRoom(kMostAhead)) return false;
   sayOwed();
   const bool any = !gathered_.empty();
@@ -193,7 +193,7 @@ void WorkerService::serveFeed(const AskHead& head, std::string_view key) {
     name = key.substr(end + 1);
     key = key.substr(0, end);
   }
-  // The feed may have ended before this came: only one that is wanted makes an entry.
+  // The feed may have ended before this message came: only kFeedWant makes an entry.
   const auto found = feeds_.find(std::string(key));
   if (found == feeds_.end()) return;
   Watched& watched = found->second;
@@ -213,7 +213,7 @@ void WorkerService::serveFeed(const AskHead& head, std::string_view key) {
   }
 }
 
-/** The worker is told of the feed's versions from now on, or that there is none. */
+/** Sends the worker the feed's versions from now on, or reports that there is none. */
 void WorkerService::want(std::string_view key, const AskHead& head) {
   Watched& watched = feeds_[std::string(key)];
   watched.want = head.ticket.connection;
@@ -229,7 +229,7 @@ void WorkerService::want(std::string_view key, const AskHead& head) {
   if (outcome != Outcome::kOk) ended(key, outcome);
 }
 
-/** The worker's watchers of a feed, now. */
+/** Updates the count of the worker's watchers of a feed. */
 void WorkerService::setWatchers(Watched* watched, std::string_view key,
                                 const FeedWatchers& watchers) {
   parts_.feeds->watchedAtWorkers(key, watched->watchers, watchers);
@@ -249,7 +249,7 @@ void WorkerService::compressed(const Feed& feed) {
   owe(&found->second, feed.key, Say::kFeedGzip);
 }
 
-/** A worker that is behind gets the newest version when it has taken those before. */
+/** Queues news for the worker. A worker that is behind gets only the newest version (conflated). */
 void WorkerService::owe(Watched* watched, std::string_view key, Say what) {
   bool& owes = what == Say::kFeed ? watched->owesVersion : watched->owesCompressed;
   if (std::exchange(owes, true)) return;
@@ -261,12 +261,12 @@ void WorkerService::sayOwed() {
     const auto& [key, what] = owed_.front();
     const auto found = feeds_.find(key);
     if (found == feeds_.end()) continue;
-    // Of an entry that has gone and come back, what it owes now is further behind.
+    // A feed that was left and wanted again may owe nothing yet, or was served by an earlier entry.
     Watched& watched = found->second;
     bool& owes = what == Say::kFeed ? watched.owesVersion : watched.owesCompressed;
     const Feed* const feed = parts_.feeds->find(key);
     if (!std::exchange(owes, false) || feed == nullptr || !feed->value) continue;
-    // The version that was compressed is not the newest any more, whose form is still to come.
+    // The compressed version is not the newest any more; the form of the newest is still to come.
     if (what == Say::kFeedGzip && !feed->gzip && !feed->gzipFailed) continue;
     say({.say = what, .ticket = {watched.want, 0}},
         Handed(std::make_unique<FeedNews>(FeedNews{key, *feed, feed->gzip})));
