@@ -73,7 +73,7 @@ class AddressLimits {
     return !isBanned(address) && add(address, &Entry::connections, 1, options_.connections);
   }
 
-  /** Counts one fewer. */
+  /** Counts one connection fewer. */
   void close(const Address& address) {
     const Lock lock = own();
     take(address, &Entry::connections, 1);
@@ -134,7 +134,7 @@ class AddressLimits {
     if (source != kNoSource) ++entries_[source].clients;
   }
 
-  /** Counts one fewer. */
+  /** Counts one client fewer. */
   void leave(Source source) { oneFewer(source, &Entry::clients); }
 
   /**
@@ -143,7 +143,7 @@ class AddressLimits {
    */
   Source fetch(const Address& address) { return oneMore(address, &Entry::feeds, options_.feeds); }
 
-  /** Counts one fewer. */
+  /** Counts one feed fewer. */
   void forget(Source source) { oneFewer(source, &Entry::feeds); }
 
   /**

@@ -40,7 +40,7 @@ int takeFileLock(const std::string& path) {
     }
     if (isStillThere(fd, path)) {
       const std::string holder = std::to_string(getpid()) + "\n";
-      // Only for people: the lock is valid without the number.
+      // Only for people: the lock is valid without the process id.
       const bool said = ftruncate(fd, 0) == 0 && pwrite(fd, holder.data(), holder.size(), 0) > 0;
       static_cast<void>(said);
       return fd;

@@ -1,5 +1,5 @@
 // A lock that one process at a time holds, for as long as it lives: the kernel releases it however
-// the process ends (flock). The locked file has the process's number, for people.
+// the process ends (flock). The locked file has the process id, for people.
 #ifndef SPRITES_FILES_H_
 #define SPRITES_FILES_H_
 

@@ -226,7 +226,7 @@ bool Door::greet(Connection& connection, const char** data, size_t* length) {
       break;
   }
   connection.greeted = true;
-  // Not a single byte of a request may have come.
+  // There may be no byte of a request yet.
   connection.deadline = Deadline::kIdle;
   *data += header.length;
   *length -= header.length;

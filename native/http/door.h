@@ -129,7 +129,7 @@ struct BodyBounds {
   uint32_t other = 16384;                                   // for any other path
 };
 
-/** The caller of JavaScript, for requests that are not hot. */
+/** Asks JavaScript to handle the requests that are not hot. */
 struct Asker {
   /** Handles a request. `respond`, `watch`, `abandon` or `proceed` follows, now or later. */
   std::function<void(const Question&)> ask;

@@ -41,8 +41,8 @@ bool Door::isOfOther(const Id& id) const {
 }
 
 /**
- * Whether the live counts can be served here. If JavaScript does not answer later, this call has
- * just asked it for them.
+ * Whether the live counts can be served here. If they don't come later, this call asks JavaScript
+ * for them now.
  */
 bool Door::hasCounts() { return parts_.countsLater || !liveCounts_.text().empty(); }
 

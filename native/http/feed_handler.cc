@@ -118,7 +118,7 @@ bool FeedHandler::judge(const HotRequest& request, const char* head) {
   Wanted* const end = watch_.wanted + watch_.count;
   const auto isPrivate = [this](const Wanted& one) { return feeds_->isPrivate(one.key); };
   const bool opens = std::any_of(watch_.wanted, end, isPrivate);
-  // The grant of a public feed gives the name of its reader.
+  // For a public feed a grant only gives the name of the reader.
   const bool names =
       feeds_->options().named && request.authorization.length + request.grant.length > 0;
   if (!opens && !names) return true;

@@ -86,8 +86,9 @@ struct HotRequest {
 
 /**
  * Reads one request head at the start of `data`, in one pass. To be called again, from the start,
- * when more bytes have come. Longer heads than kHotHeadBytes never get kIncomplete, which bounds
- * the costs. More bytes never change a verdict of kHot or kNotHot. `out` is filled only with kHot.
+ * when more bytes have come: with kHotHeadBytes or more the verdict is never kIncomplete, which
+ * bounds the cost. More bytes never change a verdict of kHot or kNotHot. `out` is filled only with
+ * kHot.
  */
 Verdict readHead(const char* data, size_t length, HotRequest* out);
 

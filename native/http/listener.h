@@ -67,7 +67,7 @@ class Listener {
   void close();
 
  private:
-  /** Whether others may listen on the same port. */
+  /** Whether other sockets may share the port. */
   enum class Sharing { kAlone, kShared };
 
   int bind(const char* address, uint16_t port, Sharing sharing);

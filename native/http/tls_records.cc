@@ -174,7 +174,7 @@ TlsAlert RecordTools::open(RecordKeys* keys, std::span<unsigned char> record, Co
   return TlsAlert::kNone;
 }
 
-// ---- Begin and end of a connection's records ----------------------------------------------------
+// ---- Start and end of a connection's records ----------------------------------------------------
 
 TlsRecords::~TlsRecords() {
   OPENSSL_cleanse(&in_, sizeof in_);

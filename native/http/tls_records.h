@@ -48,7 +48,7 @@ struct RecordKeys {
   std::array<unsigned char, 32> key = {};
   std::array<unsigned char, 12> iv = {};
   uint8_t secretLength = 0;
-  uint8_t suite = 0;  // index of RecordTools::suites
+  uint8_t suite = 0;  // index of the cipher suite in RecordTools::ciphers_
 };
 
 /**

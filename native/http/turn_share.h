@@ -56,7 +56,7 @@ class TurnShare {
   /** Whether the turn has time left for a further piece of work, however long it takes. */
   bool left() const { return rest() == 0 && used_ < (turnsBesideHot_ > 0 ? besideHot_ : alone_); }
 
-  /** Time left of a rest at the begin of the turn; 0: no rest. */
+  /** Time left of a rest at the start of the turn; 0: no rest. */
   uint64_t rest() const { return restsUntil_ > now_ ? restsUntil_ - now_ : 0; }
 
   /** Counts a piece of work from `began` to `ended`, while so many addresses wait. */
@@ -82,7 +82,7 @@ class TurnShare {
  private:
   const uint64_t alone_;
   const uint64_t besideHot_;
-  uint64_t now_ = 0;  // begin of the turn
+  uint64_t now_ = 0;  // start of the turn
   uint64_t restsUntil_ = 0;
   uint64_t used_ = 0;            // by this turn's work, with `deferred_`
   uint32_t times_ = 0;           // pieces of work in this turn

@@ -42,7 +42,7 @@ struct Caller {
   Ticket ticket;
 };
 
-/** The callers of JavaScript, with the number of the worker; 0: the main thread. */
+/** Asks JavaScript to handle requests; `worker`: number of the worker, 0: the main thread. */
 struct FrontAsker {
   std::function<void(uint32_t worker, const Question&)> ask;
   std::function<void(Caller)> gone;

@@ -120,7 +120,7 @@ class Turn : private Keepers {
     released_.push_back(std::move(released));
   }
 
-  /** Sets a function that is called after a turn of endOwn. */
+  /** Sets a function that `endOwn` calls after kSend. */
   void onEnded(std::function<void()> ended) { ended_ = std::move(ended); }
 
   /**

@@ -25,7 +25,7 @@
 
 namespace server {
 
-/** Batches that a worker has not taken, from which on news of feeds wait. */
+/** Number of batches that a worker has not taken from which on news of feeds wait. */
 constexpr uint32_t kMostAhead = 4;
 
 /** The parts of the services of all workers; all of them outlive the services. */
