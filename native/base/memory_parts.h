@@ -2,8 +2,8 @@
 //
 // A thread that changes the address space of a process waits for another thread that is changing
 // it. A munmap of 100 MB, or a mmap that fills as much, blocks a malloc in another thread until it
-// is done, and far longer if its own thread has a low priority and the processor is busy. A part
-// takes some ten microseconds.
+// is done. That takes far longer if the unmapping thread has a low priority and the processor is
+// busy. A part takes some ten microseconds.
 #ifndef SPRITES_BASE_MEMORY_PARTS_H_
 #define SPRITES_BASE_MEMORY_PARTS_H_
 

@@ -1,8 +1,7 @@
 // The requests that are not hot, on their way to JavaScript: those whose body is incomplete, and
 // the queue of the complete ones.
 //
-//   head ─▶ arrival ──body, by its length or in chunks──▶ whole ─┬─ in its share of the turn ─▶
-//   JavaScript
+//   head ─▶ arrival ──body, by its length or in chunks──▶ whole ─┬─ share left ─▶ JavaScript
 //                                                                └─ queue ─▶ a later turn's share
 //
 //   queue    address 7 ─▶ a, b, c

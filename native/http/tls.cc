@@ -199,7 +199,7 @@ struct TlsCallbacks {
   }
 
   /**
-   * Finds the key of a ticket.
+   * Prepares the encryption or decryption of a ticket.
    *
    * @returns as in SSL_CTX_set_tlsext_ticket_key_evp_cb(3): 0 unknown, 1 known, 2 known and old
    */

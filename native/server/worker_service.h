@@ -36,8 +36,7 @@ struct ServiceParts {
   uint64_t (*clock)();     // microseconds, never goes back
   std::function<std::string_view()> counts = {};
   std::function<void(const AskHead&, std::string_view)> request = {};  // asks JavaScript
-  std::function<void(Ticket)> gone =
-      {};  // tells JavaScript that the connection of a parked request is gone
+  std::function<void(Ticket)> gone = {};  // a parked request's connection is gone
 };
 
 /** Whether the decisions of a turn hold, or that is unknown. */
