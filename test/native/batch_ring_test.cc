@@ -1,5 +1,5 @@
-// A ring of batches between two threads, and when its reader is woken. Times are given, so that
-// hardly anything here waits.
+// A ring of batches between two threads, and the wakes of its reader. Times are arguments, so that
+// the test hardly waits.
 //
 //   batch_ring_test
 #include "server/batch_ring.h"
@@ -25,14 +25,14 @@ bool readable(const EventSet& events, int milliseconds = 0) {
   return poll(&one, 1, milliseconds) == 1;
 }
 
-/** Wakes at `now`, and has the woken look; the microseconds to wait for that. */
+/** Wakes at `now`, and lets the woken thread look. Returns the microseconds to wait before. */
 uint64_t wake(Waker* waker, uint64_t now) {
   const uint64_t wait = waker->wakeInTime(now);
   if (wait == 0) waker->looks();
   return wait;
 }
 
-/** After a pause so many go at once; then each waits for what it owes. */
+/** After a pause, kAtOnce wakes need no wait; further ones wait for their pace. */
 void owedByTheBusy() {
   EventSet events;
   Waker waker(&events, kSoon);
@@ -46,14 +46,14 @@ void owedByTheBusy() {
     }
     now += uint64_t{Waker::kAtOnce} * kSoon;
   }
-  // A waker that is as slow as the pace never waits.
+  // A waker that wakes no faster than the pace never waits.
   Waker seldom(&events, kSoon);
   for (uint64_t at = kStart; at < kStart + 100 * kSoon; at += kSoon) EXPECT(wake(&seldom, at) == 0);
   Waker none(&events);
   for (int i = 0; i < 100; ++i) EXPECT(wake(&none, kStart) == 0);
 }
 
-/** One system call, until the woken has looked. */
+/** Until the woken thread has looked, a waker makes one system call. */
 void wokenOnce() {
   EventSet events;
   Waker waker(&events);
@@ -67,7 +67,7 @@ void wokenOnce() {
   EXPECT(readable(events));
 }
 
-/** The earliest of those that are asked for, whichever was asked for last. */
+/** Of several wakeIn the earliest counts, in any order of the calls. */
 void wokenInTime() {
   constexpr uint64_t kSoonest = 1000;
   constexpr uint64_t kNever = 1000 * uint64_t{1000000};
@@ -82,7 +82,9 @@ void wokenInTime() {
   EXPECT(readable(events, kPatience));
 }
 
-/** In their order, as many as there are places; the writer is woken when there is one again. */
+/**
+ * Batches keep their order, and kPlaces of them fit; the writer is woken when there is room again.
+ */
 void batches() {
   EventSet events;
   Waker writer(&events);

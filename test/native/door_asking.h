@@ -1,8 +1,8 @@
-// The requests of the front door that are not hot, a part of door_test: any method and framing, in
-// pieces, pipelined among hot ones, over connections that go at any moment; and JavaScript's part:
-// it answers at once, later or never, has a feed answer, parks, and asks for bodies that wait to be
-// asked for. Each request is asked once, with the body that was sent, and answered once and in its
-// order, or its connection closes.
+// Requests of the front door that are not hot, a part of door_test. The clients use any method and
+// framing, in pieces, pipelined among hot requests, over connections that may be lost at any
+// moment. JavaScript answers at once, later or never, lets a feed answer, parks, and asks for
+// bodies that wait for 100 Continue. Each request is asked once, with the body that was sent, and
+// answered once and in order, or its connection closes.
 #ifndef SPRITES_TEST_NATIVE_DOOR_ASKING_H_
 #define SPRITES_TEST_NATIVE_DOOR_ASKING_H_
 
@@ -30,43 +30,43 @@ constexpr uint32_t kOddBody = 40000;
 constexpr uint32_t kOddHead = 8192;
 inline const BodyBounds kOddBodies = {.most = {{"odd", kOddBody}}};
 
-/** What is done with a request that was asked. */
+/** The reaction of JavaScript to a request. */
 enum class How : uint8_t {
   kNow,
   kLater,
   kAbandon,
   kAbandonLater,
-  kPark,     // and answers later
+  kPark,     // parks, and answers later
   kForever,  // parks, until the connection is gone
   kWatch,    // a feed answers at once
-  kWait,     // or when it has something new
+  kWait,     // a feed answers when it has news
 };
 
-/** One request, as its client means it. */
+/** A request and its expected result. */
 struct Odd {
   How how;
-  std::string body;  // what is asked with it
+  std::string body;  // expected body of the question
   std::string method;
   int status = 200;
-  bool hot = false;      // JavaScript is not asked
-  bool last = false;     // its connection closes behind the answer
-  bool tooLong = false;  // JavaScript is told so
-  bool awaited = false;  // its body comes when it is asked for
-  bool refused = false;  // it is not asked for
+  bool hot = false;      // JavaScript must not be asked
+  bool last = false;     // its connection closes after the answer
+  bool tooLong = false;  // JavaScript hears that the body is too long
+  bool awaited = false;  // its body waits for 100 Continue
+  bool refused = false;  // JavaScript does not ask for the body
   bool asked = false;
-  bool continued = false;  // the client has been asked to go on
+  bool continued = false;  // the client got 100 Continue
 };
 
-/** Connections that go on in a turn with what they have sent ahead, at most, by a TurnClock. */
+/** Most connections that go on with their input in a turn, by a TurnClock. */
 constexpr uint64_t kResumes = 50;
 
-/** The clock of a turn's shares. A look takes 2 microseconds: 100 microseconds are 50 looks. */
+/** The clock of a turn's shares. Each call takes 2 microseconds: 100 microseconds are 50 calls. */
 class TurnClock {
  public:
   static uint64_t now() { return now_ += 100 / kResumes; }
-  /** The others wait for their turn. */
+  /** Uses up the share: further requests wait for a later turn. */
   static void useUpTheTurn() { now_ += 300; }
-  /** What rests is over with it: see TurnShare. */
+  /** Ends a rest: see TurnShare. */
   static void passRest() { now_ += 3000; }
 
  private:
@@ -80,13 +80,13 @@ class OddRoutes {
 
   static constexpr const char* kFeed = "odd";
 
-  /** `cursor` is that of the feed's newest version. */
+  /** `cursor` returns the cursor of the feed's newest version. */
   OddRoutes(std::mt19937* random, Odds* odds, std::function<std::string()> cursor)
       : random_(*random), odds_(*odds), cursor_(std::move(cursor)) {}
 
   void setDoor(Door* door) { door_ = door; }
 
-  /** Says some of what is to be said later. */
+  /** Sends some of the late answers. */
   void sayLater() {
     for (size_t i = 0; i < later_.size();) {
       if (random_() % 4 != 0) {
@@ -139,15 +139,15 @@ class OddRoutes {
 
   void gone(Ticket ticket) {
     const auto parked = parked_.find(keyOf(ticket));
-    EXPECT(parked != parked_.end());  // once, and no other
+    EXPECT(parked != parked_.end());  // only for a parked request, and only once
     const uint64_t n = parked->second;
     parked_.erase(parked);
     ++lost_;
-    // It is too late for an answer.
+    // Too late: the answer must have no effect.
     answer(ticket, n);
   }
 
-  /** The same where it may have been answered meanwhile. */
+  /** The same for a request that may have been answered meanwhile. */
   void goneLate(Ticket ticket) {
     if (parked_.contains(keyOf(ticket))) gone(ticket);
   }
@@ -198,12 +198,12 @@ class OddRoutes {
   const std::function<std::string()> cursor_;
   Door* door_ = nullptr;
   std::vector<std::pair<Ticket, uint64_t>> later_;
-  std::map<uint64_t, uint64_t> parked_;  // the requests, by the keys of their tickets
+  std::map<uint64_t, uint64_t> parked_;  // requests by the keys of their tickets
   uint64_t asked_ = 0;
   uint64_t lost_ = 0;
 };
 
-/** The clients' side. */
+/** The side of the clients. */
 class DoorAsking {
  public:
   using Turn = std::function<void()>;
@@ -211,7 +211,7 @@ class DoorAsking {
   DoorAsking(OddRoutes::Odds* odds, std::mt19937* random, Turn turn)
       : odds_(*odds), random_(*random), turn_(std::move(turn)) {}
 
-  /** `count` clients come to a port; `watches`: it has feeds. */
+  /** `count` clients connect to a port; `watches`: it has feeds. */
   void come(Port port, int count, bool watches) {
     for (int i = 0; i < count; ++i) {
       clients_.push_back(std::make_unique<Client>(port));
@@ -219,7 +219,10 @@ class DoorAsking {
     }
   }
 
-  /** Until each has its answers, or is cut off. `publish` has the feed answer those who wait. */
+  /**
+   * Runs until each client has its answers, or has lost its connection. `publish` publishes the
+   * feed that some wait for.
+   */
   void run(const std::function<void()>& publish) {
     for (int turns = 0; !clients_.empty(); ++turns) {
       EXPECT(turns < 200000);
@@ -246,7 +249,7 @@ class DoorAsking {
  private:
   struct Piece {
     std::string text;
-    uint64_t waits = 0;  // for this request's 100 Continue, or its answer
+    uint64_t waits = 0;  // number of a request: waits for its 100 Continue, or its answer
   };
 
   struct Client {
@@ -254,10 +257,10 @@ class DoorAsking {
     Wire wire;
     std::vector<uint64_t> odds;
     std::vector<Piece> pieces;
-    size_t sent = 0;      // pieces
-    size_t offset = 0;    // of the one that is being sent
-    size_t answered = 0;  // requests
-    bool ends = false;    // ends its half when all is sent
+    size_t sent = 0;      // pieces sent
+    size_t offset = 0;    // bytes sent of the next piece
+    size_t answered = 0;  // answered requests
+    bool ends = false;    // ends its half after the last piece
     bool ended = false;
   };
 
@@ -294,8 +297,8 @@ class DoorAsking {
       client->pieces.push_back(piece);
       if (odd.last) break;
     }
-    // A connection that watches or is parked is taken for gone; so is one that has sent too much
-    // ahead.
+    // A watching or parked client that ends its half counts as gone; so does one that has sent too
+    // much ahead.
     const bool forever = odds_[client->odds.back()].how == How::kForever;
     client->ends = (forever || below(3) == 0) && bytes < 16000 && !watched;
   }
@@ -338,7 +341,7 @@ class DoorAsking {
     return {text + framing + "\r\n" + body};
   }
 
-  /** Its head first; its body when it is asked for, or a little later. */
+  /** Adds the head now. The body follows after 100 Continue, or a little later without it. */
   Piece awaited(Client* client, const std::string& head, const std::string& body, uint64_t n,
                 Odd* odd) {
     odd->awaited = true;
@@ -359,7 +362,7 @@ class DoorAsking {
     return {text + "Transfer-Encoding: chunked\r\n\r\n" + chunked(std::string(kOddBody + 1, 'b'))};
   }
 
-  /** What is refused without a question. */
+  /** A request that is refused without asking JavaScript. */
   Piece spoilt(std::string text, Odd* odd) {
     odd->hot = odd->last = true;
     odd->how = How::kNow;
@@ -385,7 +388,7 @@ class DoorAsking {
     }
   }
 
-  /** Sends a little more. */
+  /** Sends some more bytes. */
   void send(Client* client) {
     if (client->sent == client->pieces.size()) {
       if (client->ends && !client->ended) client->wire.end();
@@ -393,7 +396,7 @@ class DoorAsking {
       return;
     }
     const Piece& piece = client->pieces[client->sent];
-    // Some do not wait for their 100 for ever (RFC 9110, section 10.1.1).
+    // Some clients do not wait forever for 100 Continue (RFC 9110, section 10.1.1).
     if (piece.waits != 0 && !odds_[piece.waits].continued &&
         (odds_[piece.waits].refused || below(40) != 0)) {
       return;
@@ -407,7 +410,7 @@ class DoorAsking {
     client->offset = 0;
   }
 
-  /** Takes the answers that have come; true: that was all there will be. */
+  /** Reads answers. Returns true when no further one will come. */
   bool listen(Client* client) {
     constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
     for (;;) {

@@ -1,5 +1,5 @@
-// Watchers of feeds at the front door, a part of door_test: what is a matter of time, of sockets
-// that stall, and of bytes that many share. (test/native/simulate.cc has their histories.)
+// Watchers of feeds at the front door, a part of door_test: the cases of time, stalled sockets and
+// shared bytes. (test/native/simulate.cc has their histories.)
 #ifndef SPRITES_TEST_NATIVE_DOOR_FEEDS_H_
 #define SPRITES_TEST_NATIVE_DOOR_FEEDS_H_
 
@@ -22,13 +22,16 @@
 
 namespace server::test {
 
-/** A clock that is one further at each look: a budget is a number of answers. */
+/** A clock that advances by one with each call: a budget is a number of answers. */
 inline uint64_t countingClock() {
   static uint64_t looks = 0;
   return ++looks;
 }
 
-/** One turn's share of the table's work: some answers, and what JavaScript would be asked for. */
+/**
+ * Does a turn's share of the table's work: some answers, and the compressions that JavaScript would
+ * be asked for.
+ */
 inline void stepFeeds(Feeds* feeds) {
   feeds->step(40);
   for (const Feeds::Want& want : feeds->takeWants()) {
@@ -41,7 +44,7 @@ class DoorFeeds {
   using Turn = std::function<void()>;
   using Pass = std::function<void(uint64_t milliseconds)>;
 
-  /** `secure` is a port by TLS. */
+  /** `secure` is a TLS port. */
   DoorFeeds(Feeds* feeds, Port port, Port secure, Turn turn, Pass pass)
       : feeds_(feeds),
         port_(port),
@@ -49,7 +52,7 @@ class DoorFeeds {
         turn_(std::move(turn)),
         pass_(std::move(pass)) {}
 
-  /** A poll's hold ends; a quiet stream is given a comment in every 25 seconds. */
+  /** A poll's hold ends; a quiet stream gets a comment every 25 seconds. */
   void comment() {
     publish(kScores);
     Wire stream(secure_);
@@ -64,7 +67,7 @@ class DoorFeeds {
       for (size_t at = 0; (at = text.find(kComment, at)) != text.npos; ++at) ++count;
       return count;
     };
-    // The first one takes the head with it.
+    // The first comment comes with the head.
     until([&] { return comments() == 1; });
     pass_(24000);
     EXPECT(comments() == 1);
@@ -81,7 +84,7 @@ class DoorFeeds {
     until([&] { return feeds_->counts().watching == 0; });
   }
 
-  /** Stalled readers of an answer and of an event are closed in the end. */
+  /** Stalled readers of an answer and of an event are closed after writeTime. */
   void readSlowly(uint32_t writeTime) {
     publish(kLarge, kLargeValue);
     const uint64_t skipped = feeds_->counts().skipped;
@@ -94,16 +97,16 @@ class DoorFeeds {
     until([&] { return feeds_->counts().streams == 2 && feeds_->counts().watching == 2; });
     for (int turns = 0; turns < 100; ++turns) turn_();
     for (int i = 0; i < 3; ++i) publish(kLarge, kLargeValue);
-    // What the slow ones hold is the first version, once.
+    // The slow readers hold the first version, once.
     EXPECT(feeds_->held() < 2 * kLargeValue);
-    // The client that reads on gets the first and then the newest.
+    // The client that reads gets the first version, then the newest (conflated).
     std::string versions;
     until([&] {
       std::string& text = reader.read();
       for (size_t at = 0; (at = text.find("\"v\":", at)) != text.npos; at += 5) {
         if (at + 6 <= text.size()) versions += text.substr(at + 4, 2);
       }
-      // What may be the beginning of one stays.
+      // Keeps bytes that may be the beginning of a version.
       text.erase(0, text.size() - std::min<size_t>(text.size(), 5));
       return versions.size() >= 4;
     });
@@ -113,7 +116,7 @@ class DoorFeeds {
     until([&] { return feeds_->counts().streams == 1; });
   }
 
-  /** A long answer goes to most of its readers from a file, which ends with the last of them. */
+  /** A long answer is sent to most readers from a file, which is closed after the last of them. */
   void sendFromFile() {
     const std::string key = "shared";
     publish(key, kLargeValue);
@@ -126,7 +129,7 @@ class DoorFeeds {
     EXPECT(base::MemoryFile::count() == 0);
     publish(key, kLargeValue);
     until([&] { return feeds_->find(key)->watching == 0; });
-    // None of them has read all: what is kept for further readers goes with a tick, the file stays.
+    // No reader has read all. A tick frees the messages kept for further readers; the file stays.
     pass_(200);
     EXPECT(base::MemoryFile::count() == 1);
     peers.back()->reset();
@@ -135,7 +138,7 @@ class DoorFeeds {
     std::string head;
     for (size_t i = 0; i < peers.size(); ++i) {
       until([&] { return peers[i]->take(&head, &bodies[i]); });
-      // The first ones are sent copies.
+      // The first readers get copies.
       EXPECT(bodies[i] == bodies[0]);
     }
     EXPECT(bodies[0].find("\"v\":" + std::to_string(version_[key]) + ",") != std::string::npos);
@@ -143,8 +146,7 @@ class DoorFeeds {
     EXPECT(base::MemoryFile::count() == 0);
   }
 
-  /** Patches and lists are compressed once for all clients that read gzip, as long as the budget
-   * lasts. */
+  /** Patches and lists are compressed once for all clients that read gzip, within the budget. */
   void packPatches() {
     constexpr size_t kRemembered = 8;
     constexpr size_t kPatch = 1500;
@@ -174,7 +176,7 @@ class DoorFeeds {
     EXPECT(bodies[1].size() < bodies[0].size() / 2);
     EXPECT(unpacked(bodies[1]) == bodies[0]);
     EXPECT(unpacked(bodies[2]) == "{\"items\":[" + bodies[0] + "]}");
-    // Many different answers, one after the other, take the budget of a tick, and no more.
+    // Many different answers use the budget of a tick, and no more.
     for (size_t i = 2; i < kRemembered; ++i) publish(key, 4 * kRemembered * kPatch, kPatch);
     const auto isPacked = [&](uint64_t version) {
       std::string head;
@@ -191,12 +193,12 @@ class DoorFeeds {
     EXPECT(packed > 10 && packed < 90);
     pass_(200);
     EXPECT(isPacked(1));
-    // What is short is as it is.
+    // A short answer is sent plain.
     publish(key, 4 * kRemembered * kPatch);
     EXPECT(!isPacked(kRemembered));
   }
 
-  /** All feeds end, and with them whatever is left. */
+  /** All feeds end, and with them all watchers. */
   void end() {
     for (const auto& [key, version] : version_) EXPECT(feeds_->remove(key) == Outcome::kOk);
     version_.clear();
@@ -207,7 +209,7 @@ class DoorFeeds {
   static constexpr const char* kScores = "scores";
   static constexpr const char* kGzip = "Accept-Encoding: gzip\r\n";
   static constexpr const char* kLarge = "large";
-  /** More than the kernel buffers for a stalled reader. */
+  /** Bytes of a value: more than the kernel buffers for a stalled reader. */
   static constexpr size_t kLargeValue = 6000000;
   static constexpr size_t kValue = 2000;
 
@@ -234,7 +236,7 @@ class DoorFeeds {
   }
   std::string cursor(const std::string& key) const { return cursorOf(version_.at(key)); }
 
-  /** `more`: bytes of another member, which the patch changes, too. */
+  /** `more`: bytes of a further member, which the patch changes too. */
   void publish(const std::string& key, size_t length = kValue, size_t more = 0) {
     const uint64_t version = ++version_[key];
     std::string value = "{\"v\":" + std::to_string(version) + ",\"fill\":\"";
@@ -261,7 +263,7 @@ class DoorFeeds {
   const Port secure_;
   const Turn turn_;
   const Pass pass_;
-  std::map<std::string, uint64_t> version_;  // the newest of each feed
+  std::map<std::string, uint64_t> version_;  // newest version of each feed
 };
 
 }  // namespace server::test

@@ -1,4 +1,4 @@
-// A door's options where no bound of it is tested, and its answers where no word of them is.
+// Options and answers of a door, for tests that depend on no bound of it and no text of them.
 #ifndef SPRITES_TEST_NATIVE_DOOR_OPTIONS_H_
 #define SPRITES_TEST_NATIVE_DOOR_OPTIONS_H_
 
@@ -20,7 +20,7 @@ inline DoorOptions doorOptions(uint32_t connections, uint32_t maxSprite) {
           .trust = Trust::kNobody};
 }
 
-/** Each names its outcome, or is as short as it may be. */
+/** Answers that name their outcome, or are as short as possible. */
 inline Replies doorReplies() {
   const auto bare = [](const std::string& status) {
     return Reply("HTTP/1.1 " + status + "\r\nContent-Length: 0\r\n\r\n");

@@ -1,11 +1,11 @@
-// What the test programs check with: the first condition that does not hold ends the program.
+// The checks of the test programs: the first false condition ends the program.
 #ifndef SPRITES_TEST_EXPECT_H_
 #define SPRITES_TEST_EXPECT_H_
 
 #include <cstdio>
 #include <cstdlib>
 
-/** Says what has failed, and where, and ends the program. */
+/** Prints what has failed, and where, and ends the program. */
 [[noreturn]] inline void fail(const char* what, const char* file, int line) {
   fprintf(stderr, "%s:%d: %s\n", file, line, what);
   abort();

@@ -1,5 +1,5 @@
-// What the native fuzz drivers share: randomness that can be had again, mutation of bytes, and
-// inputs whose every over-read the sanitizer sees.
+// The common parts of the native fuzz drivers: reproducible randomness, mutation of bytes, and
+// inputs on which a sanitizer sees every over-read.
 #ifndef SPRITES_TEST_NATIVE_FUZZ_H_
 #define SPRITES_TEST_NATIVE_FUZZ_H_
 
@@ -19,12 +19,12 @@
 
 namespace server::test {
 
-/** A small generator (xorshift64*): quick, and the same on every machine. */
+/** A small generator (xorshift64*): fast, and the same on every machine. */
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed * 2 + 1) {}
 
-  /** An integer from 0 up to, not including, `bound`. */
+  /** Returns an integer from 0 to `bound` - 1. */
   size_t below(size_t bound) {
     state_ ^= state_ >> 12;
     state_ ^= state_ << 25;
@@ -38,8 +38,7 @@ class Random {
   uint64_t state_;
 };
 
-/** A copy of some bytes that begins and ends where they do: one byte beyond is a sanitizer's
- * report. */
+/** A copy of bytes in memory of exactly their length: a sanitizer reports a read beyond it. */
 class ExactCopy {
  public:
   ExactCopy(const char* data, size_t length) : data_(new char[length]), length_(length) {
@@ -54,7 +53,7 @@ class ExactCopy {
   size_t length_;
 };
 
-/** One to four mutations that know nothing of what the bytes mean. */
+/** Applies one to four mutations, without regard to the meaning of the bytes. */
 inline std::string mutate(Random& random, std::string text, const std::vector<std::string>& others,
                           const std::vector<std::string>& words) {
   for (size_t n = 1 + random.below(4); n > 0; --n) {
@@ -91,7 +90,7 @@ inline std::string mutate(Random& random, std::string text, const std::vector<st
   return text;
 }
 
-/** A file's bytes; ends the program when it can't be read. */
+/** Returns a file's bytes; ends the program when it can't be read. */
 inline std::string readFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
@@ -103,8 +102,11 @@ inline std::string readFile(const std::string& path) {
   return text.str();
 }
 
-/** The seeds of a kind by name, of test/fuzz/seeds.jsonl: a line is ["kind","name","text"]. Ends
- * the program without any, and where a text has an escape that is none of \n, \r, \t, \" and \\. */
+/**
+ * Returns the seeds of a kind by name, from test/fuzz/seeds.jsonl: a line is
+ * ["kind","name","text"]. Ends the program when there are none, or when a text has an escape other
+ * than \n, \r, \t, \" and \\.
+ */
 inline std::map<std::string, std::string> readSeeds(const std::string& path,
                                                     const std::string& kind) {
   std::map<std::string, std::string> seeds;
@@ -129,14 +131,14 @@ inline std::map<std::string, std::string> readSeeds(const std::string& path,
   return seeds;
 }
 
-/** Their texts alone, in the order of their names. */
+/** Returns only the texts of the seeds, in the order of their names. */
 inline std::vector<std::string> readTexts(const std::string& path, const std::string& kind) {
   std::vector<std::string> texts;
   for (auto& [name, text] : readSeeds(path, kind)) texts.push_back(std::move(text));
   return texts;
 }
 
-/** Prints bytes so that they can be pasted into a test. */
+/** Prints bytes in a form that can be pasted into a test. */
 inline void printEscaped(const std::string& text) {
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -149,7 +151,7 @@ inline void printEscaped(const std::string& text) {
   putchar('\n');
 }
 
-/** Ends the program with the input that broke what should hold. */
+/** Prints the input that broke a rule, and ends the program. */
 [[noreturn]] inline void fail(const char* what, const std::string& input) {
   printf("FOUND %s\n", what);
   printEscaped(input);
@@ -157,12 +159,12 @@ inline void printEscaped(const std::string& text) {
 }
 
 struct Options {
-  std::string seeds;  // the path of their file
-  uint64_t count;     // of inputs
+  std::string seeds;  // path of their file
+  uint64_t count;     // number of inputs
   uint64_t seed;
 };
 
-/** Reads `SEEDS [COUNT [SEED]]`; a fresh seed, which is printed, without one. */
+/** Reads `SEEDS [COUNT [SEED]]`. Without SEED, draws one and prints it. */
 inline Options optionsOf(int argc, char** argv, uint64_t count) {
   if (argc < 2 || argc > 4) {
     fprintf(stderr, "usage: %s FILE-OF-SEEDS [COUNT [SEED]]\n", argv[0]);

@@ -19,19 +19,19 @@
 
 namespace server::test {
 
-/** Where a client connects to. */
+/** A port to connect to. */
 struct Port {
   // NOLINTNEXTLINE(google-explicit-constructor): most are without TLS
   Port(uint16_t itsNumber, uint64_t* countOfItsWires = nullptr)
       : number(itsNumber), secured(countOfItsWires) {}
 
   uint16_t number;
-  uint64_t* secured;  // how many wires of it there have been; nullptr: it is without TLS
+  uint64_t* secured;  // number of its wires so far; nullptr: a port without TLS
 };
 
 /**
- * The client's end of a connection. By TLS every look at what has come goes on with the handshake,
- * and with what is to be sent.
+ * The client's end of a connection. With TLS every read also continues the handshake and sends
+ * pending bytes.
  */
 class Wire {
  public:
@@ -46,7 +46,7 @@ class Wire {
     to.sin_family = AF_INET;
     to.sin_port = htons(port.number);
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    // The kernel takes it into the backlog: the server need not accept it yet.
+    // The kernel puts the connection into the backlog: the server need not accept it yet.
     EXPECT(connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0);
     fcntl(fd_, F_SETFL, O_NONBLOCK);
     if (port.secured == nullptr) return;
@@ -63,20 +63,20 @@ class Wire {
     put(tls_->outgoing());
   }
 
-  /** Sends what is not what the server takes it for. */
+  /** Sends raw bytes, also on a TLS connection. */
   void put(std::string_view bytes) {
-    // A server that has closed is noticed when it is read from.
+    // A close by the server is noticed by a read.
     const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     EXPECT(sent == static_cast<ssize_t>(bytes.size()) || errno == EPIPE || errno == ECONNRESET);
   }
 
-  /** Whether what is sent is sent at once. */
+  /** Whether the handshake is done, so that bytes are sent at once. */
   bool isShaken() {
     receive();
     return !tls_ || tls_->isShaken();
   }
 
-  /** Takes one whole answer, if there is one: its head and its body. */
+  /** Removes one complete answer, if there is one: its head and its body. */
   bool take(std::string* head, std::string* body) {
     receive();
     const size_t end = text_.find("\r\n\r\n");
@@ -91,13 +91,13 @@ class Wire {
     return true;
   }
 
-  /** Reads what has come. */
+  /** Reads the bytes that have come, and returns all unread ones. */
   std::string& read() {
     receive();
     return text_;
   }
 
-  /** The server has closed it, as far as take or read has seen. */
+  /** Whether the server has closed the connection, as far as take or read have seen. */
   bool over() const { return over_; }
 
   void close() {
@@ -105,7 +105,7 @@ class Wire {
     fd_ = -1;
   }
 
-  /** Ends its half: it may still read. */
+  /** Ends the client's half; it may still read. */
   void end() {
     if (!tls_) return endHalf();
     tls_->end();
@@ -122,7 +122,7 @@ class Wire {
   void endHalf() const { EXPECT(shutdown(fd_, SHUT_WR) == 0 || errno == ENOTCONN); }
 
   void receive() {
-    // Not on the stack: what looks on would mark all of it at each call.
+    // Not on the stack: valgrind or a sanitizer would mark all of it at each call.
     static thread_local char buffer[65536];
     for (ssize_t got; (got = recv(fd_, buffer, sizeof buffer, 0)) != -1 || errno == EINTR;) {
       if (got == 0) {

@@ -1,5 +1,5 @@
-// How long the strict readers take: nanoseconds for real heads of the corpus, and for a sprite, as
-// the server calls them. The figure of a run is its fastest round: what the code costs when the
+// Measures the strict readers: nanoseconds for real heads of the corpus, and for a sprite, as the
+// server calls them. The result of a run is its fastest round: the cost of the code when the
 // machine does nothing else.
 #include <algorithm>
 #include <chrono>
@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   const auto heads = server::test::readSeeds(argv[1], "http");
-  volatile unsigned sink = 0;  // so that no call is left out
+  volatile unsigned sink = 0;  // keeps the compiler from dropping calls
   for (const std::string name :
        {"libcurl-poll", "curl-poll", "curl-throw", "python-http-client-throw", "undici-fetch-throw",
         "firefox-fetch-poll", "chromium-same-origin-poll", "chromium-same-origin-throw"}) {

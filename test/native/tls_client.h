@@ -1,4 +1,4 @@
-// The client's side of TLS, and certificates that sign themselves.
+// The client's side of TLS, and self-signed certificates.
 #ifndef SPRITES_TEST_NATIVE_TLS_CLIENT_H_
 #define SPRITES_TEST_NATIVE_TLS_CLIENT_H_
 
@@ -50,7 +50,7 @@ inline std::string keyPem(EVP_PKEY* key, const EVP_CIPHER* cipher = nullptr) {
   });
 }
 
-/** The certificate is good for a day. */
+/** Creates a certificate that is valid for a day. */
 inline Credentials makeCredentials(KeyKind kind) {
   EVP_PKEY* key = makeKey(kind);
   X509* certificate = X509_new();
@@ -70,10 +70,10 @@ inline Credentials makeCredentials(KeyKind kind) {
   return identity;
 }
 
-/** The client's side of one connection, between what it says and the bytes of its socket. */
+/** The client's side of a connection, between its text and the bytes of its socket. */
 class ClientTls {
  public:
-  /** @param version as SSL_CTX_set_max_proto_version has it */
+  /** @param version as in SSL_CTX_set_max_proto_version */
   explicit ClientTls(int version) : ssl_(SSL_new(context())) {
     SSL_set_max_proto_version(ssl_, version);
     in_ = BIO_new(BIO_s_mem());
@@ -86,13 +86,13 @@ class ClientTls {
   ClientTls(const ClientTls&) = delete;
   ClientTls& operator=(const ClientTls&) = delete;
 
-  /** Says it, as soon as the handshake is done. */
+  /** Sends `text` when the handshake is done. */
   void say(std::string_view text) { unsaid_ += text; }
 
-  /** Says nothing more: close_notify comes behind what is to be said. */
+  /** Sends close_notify after the pending text. */
   void end() { ends_ = true; }
 
-  /** Takes bytes that have come, and appends what they say to `*heard`. */
+  /** Reads bytes from the server, and appends their text to `*heard`. */
   void take(std::string_view bytes, std::string* heard) {
     BIO_write(in_, bytes.data(), static_cast<int>(bytes.size()));
     char text[16384];
@@ -102,7 +102,7 @@ class ClientTls {
     ERR_clear_error();
   }
 
-  /** The server has said that nothing more comes. */
+  /** Whether the server has sent close_notify. */
   bool over() const { return (SSL_get_shutdown(ssl_) & SSL_RECEIVED_SHUTDOWN) != 0; }
 
   bool isShaken() {
@@ -111,7 +111,7 @@ class ClientTls {
     return shaken;
   }
 
-  /** The bytes that are to be sent now. */
+  /** Returns the bytes to send now. */
   std::string outgoing() {
     if (isShaken() && !unsaid_.empty()) {
       EXPECT(SSL_write(ssl_, unsaid_.data(), static_cast<int>(unsaid_.size())) > 0);
