@@ -1,4 +1,5 @@
-// The room base: the timer wheel, the known addresses, the delays of a loop.
+// Tests the room base: the timer wheel, the known addresses, the delays of a loop, the clock of
+// deadlines.
 //
 //   base_test [steps of the wheel] [seed]
 #include <algorithm>
@@ -48,7 +49,9 @@ class Run {
  private:
   uint32_t below(uint64_t bound) { return static_cast<uint32_t>(random_() % bound); }
 
-  /** Arms or disarms an entry: soon, in some turns of the wheel, or when it is due already. */
+  /**
+   * Disarms an entry, or arms it: soon, in some turns of the wheel, or with a time that is over.
+   */
   void change() {
     const uint32_t entry = below(kEntries);
     if (below(4) == 0) {
@@ -74,12 +77,12 @@ class Run {
         EXPECT(due_.count(entry) == 1 && isDue(due_[entry]) && !wheel_.armed(entry));
         due_.erase(entry);
         ++fired_;
-        // An entry that fires may change any other, and itself.
+        // A firing entry may change any entry, even itself.
         for (uint32_t i = below(3); i > 0; --i) change();
       });
       if (done) break;
     }
-    // What a callback armed as due already fires in the next sweep that gets on.
+    // An entry that a callback armed with a past time fires in the next sweep.
     now_ += kTick;
     while (!wheel_.sweep(now_, 100000, [&](uint32_t entry) {
       EXPECT(due_.count(entry) == 1 && isDue(due_[entry]));
@@ -88,14 +91,14 @@ class Run {
     })) {
     }
     for (const auto& [entry, due] : due_) EXPECT(!isDue(due));
-    // Where slots are empty nothing is due by the time of the last.
+    // If the slots are empty, no entry is due by the time of the last one.
     const uint32_t ticks = below(30);
     if (!wheel_.isQuiet(ticks)) return;
     ++quiet_;
     for (const auto& [entry, due] : due_) EXPECT(!isDue(due, now_ + kTick * ticks));
   }
 
-  /** Not before its time, and a tick later at the most. */
+  /** Whether an entry is due: not before its time, and at most a tick later. */
   bool isDue(uint32_t time, uint32_t now) const {
     return (now - start_) / kTick > (time - start_) / kTick;
   }
@@ -119,14 +122,14 @@ void test(uint64_t steps, uint64_t seed) {
     quiet += wheel.quiet();
   }
   printf("wheel: %" PRIu64 " steps, %" PRIu64 " fired, %" PRIu64 " quiet\n", steps, fired, quiet);
-  EXPECT(steps < 300000 || (fired > 10000 && quiet > 100));  // there was enough to do
+  EXPECT(steps < 300000 || (fired > 10000 && quiet > 100));  // the run was long enough
 }
 
 }  // namespace wheel
 
 /**
- * The addresses that are known at once are bounded: a further one is refused everything until
- * another is forgotten. (contract/shares tests with the server what one address may have.)
+ * The number of known addresses is bounded: a further one is refused everything until another is
+ * forgotten. (contract/shares tests the limits of one address with the server.)
  */
 namespace addresses {
 
@@ -158,7 +161,7 @@ void test() {
   EXPECT(limits.enter(third) == kNoSource);
   EXPECT(limits.fetch(third) == kNoSource);
   EXPECT(limits.size() == 2);
-  // The known addresses go on.
+  // The known addresses are still served.
   EXPECT(limits.open(addressOf(2)));
   EXPECT(limits.mayJoin(addressOf(1), 1000));
   const Source fetched = limits.fetch(addressOf(2));
@@ -168,7 +171,7 @@ void test() {
   limits.close(third);
   EXPECT(limits.size() == 2);
 
-  // An address is forgotten when nothing of it is left and its allowance is whole again.
+  // An address is forgotten when its counts are 0 and its allowance is full again.
   limits.close(addressOf(1));
   limits.tick(1000000);
   EXPECT(limits.size() == 1);
@@ -186,8 +189,8 @@ void test() {
 }  // namespace addresses
 
 /**
- * How late a loop is, worked out from its turns: held against a timer that really fires every 10
- * ms, moment by moment, and against the sorted list of its delays.
+ * The delays of a loop, computed from its turns: compared with a timer that really fires every 10
+ * ms, moment by moment, and with the sorted list of its delays.
  */
 namespace delays {
 
@@ -196,7 +199,7 @@ using base::LoopDelays;
 constexpr uint64_t kStart = 123456789;  // microseconds
 constexpr uint64_t kMilli = 1000;
 
-/** A loop that sleeps and works as it is told, and the timer. */
+/** A simulated loop with a timer. */
 class Loop {
  public:
   void sleep(uint64_t microseconds) {
@@ -216,7 +219,7 @@ class Loop {
     delays_.turn(now_, slept_);
   }
 
-  /** Is woken so many microseconds late, having been told so or not. */
+  /** Wakes so many microseconds late; `noticed`: the loop calls `late`. */
   void sleepTooLong(uint64_t microseconds, bool noticed) {
     if (noticed) {
       delays_.late(now_);
@@ -251,7 +254,7 @@ void stopped() {
   seen.sleepTooLong(500 * kMilli, true);
   EXPECT(seen.delays().longest() == 500 * kMilli);
   EXPECT(seen.delays().sum() == 490 * kMilli);
-  // The longest delay is of this turn alone.
+  // The longest turn is the last one only.
   seen.sleep(500 * kMilli);
   seen.delays().forgetLongest();
   seen.work(1);
@@ -261,7 +264,7 @@ void stopped() {
   EXPECT(unseen.delays().longest() == 0);
 }
 
-/** A clock of sleep that runs ahead of the other, by its rounding, makes no turn of ages. */
+/** A sleep clock that runs ahead of the other by its rounding causes no huge turn. */
 void rounding() {
   LoopDelays delays(kStart, 0);
   delays.turn(kStart + 1000, 1001);
@@ -270,7 +273,7 @@ void rounding() {
   EXPECT(delays.longest() == 1000);
 }
 
-/** The smallest of `sorted` that a share of all is not above. */
+/** Returns the smallest element of `sorted` that is not below the given share of them. */
 uint64_t quantile(const std::vector<uint64_t>& sorted, double share) {
   const auto wanted = static_cast<size_t>(std::ceil(share * static_cast<double>(sorted.size())));
   return sorted[wanted == 0 ? 0 : wanted - 1];
@@ -335,8 +338,7 @@ void test(uint64_t seed) {
 
 }  // namespace delays
 
-/** The clock by which leases end: it counts what was planned, and no time in which it was stopped.
- */
+/** The clock of leases: it counts planned time, and no time in which the process was stopped. */
 namespace deadlines {
 
 constexpr uint64_t kTick = 100;
@@ -359,7 +361,7 @@ void test() {
   // Stopped for a moment, in a tick and in a rest.
   passes(301, kTick, kTick);
   passes(kRest + 201, kRest, kRest);
-  // Stopped for long: it stands for as long as what was not read waits, at most.
+  // Stopped for long: the clock stands still while the input is read, at most kCatchUp.
   passes(4000, kRest, kRest);
   for (int i = 0; i < 4; ++i) passes(kRest, kRest, 0);
   passes(kTick, kTick, kTick);
@@ -370,7 +372,7 @@ void test() {
 
 }  // namespace deadlines
 
-/** Which way long messages go: the one that has been cheaper, and now and then the other. */
+/** The way of long messages: the cheaper one, and now and then the other. */
 namespace costs {
 
 using server::SendCosts;
@@ -391,12 +393,12 @@ void test() {
   EXPECT(filesOf(&costs, 100) == 100);
   costs.took(SendWay::kFile, 43, kBytes);
   EXPECT(filesOf(&costs, 100 * SendCosts::kLookEvery) == 100);
-  // One that took long, as another process had the core, says little.
+  // A single outlier, because another process had the core, changes little.
   costs.took(SendWay::kCopy, 12000, kBytes);
   EXPECT(filesOf(&costs, SendCosts::kLookEvery) == 1);
   for (int i = 0; i < 100; ++i) costs.took(SendWay::kCopy, 85, kBytes);
   EXPECT(filesOf(&costs, 100) == 100);
-  // By the byte.
+  // Costs are for each byte.
   for (int i = 0; i < 100; ++i) costs.took(SendWay::kFile, 200, 10 * kBytes);
   for (int i = 0; i < 100; ++i) costs.took(SendWay::kCopy, 25, kBytes);
   EXPECT(filesOf(&costs, 100) == 100);

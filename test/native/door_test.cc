@@ -2,12 +2,12 @@
 //
 //   door_test [clients] [seed]
 //
-// Clients come in waves over loopback, by the front door itself and by a worker's, which asks by
-// its ring, with TLS and without: they join, park, throw and leave, and every promised sprite
-// comes. Then others ask for what is not hot, in every framing and in pieces (door_asking.h), some
-// watch feeds (door_feeds.h), and some do what has gone wrong once, or may. After each wave nothing
-// may be left: no client, connection, byte or source. It is there for the sanitizers and for
-// valgrind, which look on; test/native/simulate.cc has the histories of all of a server's clients.
+// Clients come in waves over loopback, to the front door and to that of a worker, which asks by its
+// ring, with TLS and without. They join, park, throw and leave, and every promised sprite arrives.
+// Then others send requests that are not hot, with every framing and in pieces (door_asking.h),
+// some watch feeds (door_feeds.h), and some repeat past or possible failures. After each wave no
+// client, connection, byte or source may be left. The test is for the sanitizers and for valgrind;
+// test/native/simulate.cc has the histories of all clients of a server.
 #include "http/door.h"
 
 #include <netinet/tcp.h>
@@ -51,18 +51,18 @@ constexpr uint32_t kWriteTime = 5000;
 constexpr uint32_t kKeepIdle = 60;  // seconds
 constexpr uint32_t kHold = 30;
 constexpr uint32_t kLease = 5;
-/** Of a request that is not one of a random history. */
+/** Number of a request outside the random histories. */
 constexpr uint64_t kOddNumber = 1u << 30;
 
-/** The time, milliseconds: it goes by when the test says so. */
+/** The time in milliseconds: only the test advances it. */
 uint64_t now = 1000;
 
 uint64_t microseconds() { return now * 1000; }
 
-/** Bytes of the body of an answer to an unknown client. */
+/** Bytes of the body of the answer to an unknown client. */
 constexpr size_t kLongBody = 16384;
 
-/** The answer to an unknown client is long. */
+/** Returns the answers of the door; that to an unknown client is long. */
 Replies makeReplies() {
   Replies replies = test::doorReplies();
   replies.outcomes[static_cast<size_t>(Outcome::kUnknownClient)] =
@@ -93,27 +93,27 @@ DoorOptions options() {
           kIdleTime,    kWriteTime, kKeepIdle,      Trust::kNobody};
 }
 
-/** Listens on a free port of the loopback, which is returned. */
+/** Listens on a free port of the loopback. Returns the port. */
 uint16_t listenTo(Door* door, TlsContext* tls = nullptr) {
   Listener listener;
   EXPECT(listener.reserve("127.0.0.1", 0) == 0 && listener.listenOn(4096, kKeepIdle) == 0);
   const uint16_t port = listener.port();
   const int fd = listener.release();
-  // The door's time is the test's. The kernel's is not: it would end a connection that reads
-  // nothing for its user timeout, where the test has hardly a core.
+  // The test controls the door's time, but not the kernel's. On a busy machine its user timeout
+  // would end a connection that reads nothing.
   constexpr int kNever = 0;
   EXPECT(setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kNever, sizeof kNever) == 0);
   door->adopt(fd, {.tls = tls});
   return port;
 }
 
-/** Whether there is something to do: Node's loop calls for a turn only then. */
+/** Whether a turn is due: Node's loop takes a turn only then. */
 bool isAwake(const EventSet& events) {
   pollfd fd = {events.fd(), POLLIN, 0};
   return poll(&fd, 1, 0) == 1;
 }
 
-/** A door with a port of each kind, the pool behind it, and its clients' way of waiting. */
+/** A door with a port of each kind, its pool, and the waits of its clients. */
 class Stage {
  protected:
   struct Handler : PoolHandler {
@@ -149,14 +149,14 @@ class Stage {
   }
   virtual ~Stage() = default;
 
-  /** JavaScript is asked. */
+  /** Handles a question to JavaScript. */
   virtual void handle(const Question& question) = 0;
   virtual void gone(Ticket) {}
-  /** What there is to do now. */
+  /** Does a turn. */
   virtual void turn() = 0;
   virtual void tick() { door_.tick(now); }
 
-  /** Turns until `holds`; the kernel of this machine is all there is to wait for. */
+  /** Takes turns until `holds`; only this machine's kernel may need time. */
   template <typename Holds>
   void until(Holds&& holds, int line = __builtin_LINE()) {
     for (int turns = 0; !holds(); ++turns) {
@@ -167,7 +167,7 @@ class Stage {
   }
 #define UNTIL(condition) until([&] { return (condition); })
 
-  /** Lets time go by, as the loop's timer would. */
+  /** Advances the time, as the loop's timer would. */
   void pass(uint64_t milliseconds) {
     for (const uint64_t end = now + milliseconds; now < end;) {
       now += kTickMilliseconds;
@@ -175,7 +175,7 @@ class Stage {
     }
   }
 
-  /** Waits for the next answer: its status. */
+  /** Waits for the next answer. Returns its status. */
   int hear(Wire* peer, std::string* body = nullptr) {
     std::string head;
     std::string ignored;
@@ -196,7 +196,7 @@ class Stage {
   EventSet events_;
   std::atomic<uint32_t> open_{0};
   Door door_;
-  uint64_t secured_ = 0;  // connections by TLS that there have been; each fourth is of TLS 1.2
+  uint64_t secured_ = 0;  // number of TLS connections so far; each fourth uses TLS 1.2
   Port port_ = 0;
   Port securePort_{0, &secured_};
 };
@@ -285,7 +285,7 @@ class Test : private Stage {
     worker_.turn();
   }
 
-  /** JavaScript is asked for what has come to the worker. */
+  /** Asks JavaScript for a request of the worker. */
   void askForWorker(const AskHead& head, std::string_view text) {
     RequestHead request;
     EXPECT(readRequest(text, test::kOddHead, &request) == Reading::kRead);
@@ -309,12 +309,12 @@ class Test : private Stage {
     turn();
   }
 
-  /** A client that has ended its half hears why its poll is refused. */
+  /** A client that has ended its half gets the refusal of its poll. */
   void pollAndEnd() {
     Wire peer(workerPort_);
     peer.send(request("GET", "/poll/00000000-0000-4000-8000-000000000000"));
     peer.end();
-    // The main thread hears of the poll and of the end at once.
+    // The main thread gets the poll and the end together.
     for (int i = 0; i < 10; ++i) worker_.turn();
     std::string head, body;
     UNTIL(peer.take(&head, &body));
@@ -322,10 +322,14 @@ class Test : private Stage {
     UNTIL((peer.read(), peer.over()));
   }
 
-  /** Who sends many requests at once gets a few answers a turn, and in the end all of them. */
+  /**
+   * A client that sends many requests at once gets a few answers in each turn, and finally all of
+   * them.
+   */
   void sendAhead() {
     sendAheadBy(1, 500, (1 + test::kResumes) * 4);
-    // However many they are: of 256 that are read and those that go on, four each.
+    // However many clients there are: four requests for each of 256 that are read, and for each
+    // that goes on.
     sendAheadBy(600, 20, (256 + test::kResumes) * 4);
   }
 
@@ -348,7 +352,7 @@ class Test : private Stage {
       std::string body;
       const uint64_t before = door_.counts().requests;
       turn();
-      // Two shares: as it is read, and as it goes on.
+      // Two shares: when it is read, and when it goes on.
       EXPECT(door_.counts().requests - before <= most);
       for (const auto& peer : peers) {
         while (peer->take(&head, &body)) ++answers;
@@ -356,8 +360,10 @@ class Test : private Stage {
     }
   }
 
-  /** Those who send many requests, and read seldom and little, get all answers whole and in order:
-   * also where their answers go out by turns. */
+  /**
+   * Clients that send many requests, and read rarely and little, get all answers complete and in
+   * order, even if these are sent in several turns.
+   */
   void sendAheadUnread() {
     constexpr size_t kTimes = 400;
     const std::string gone = "00000000-0000-4000-8000-000000000000";
@@ -366,13 +372,13 @@ class Test : private Stage {
     std::string requests;
     for (size_t i = 0; i < kTimes; ++i) requests += two;
     const uint64_t served = door_.counts().requests;
-    // A window as small as it gets: most of the answers stay with the server.
+    // The smallest window: most of the answers stay with the server.
     Wire one(port_, 1);
     Wire other(port_, 1);
     for (Wire* const peer : {&one, &other}) peer->send(requests);
-    // One that has ended its half may still read.
+    // A client that has ended its half may still read.
     other.end();
-    // As many turns as would serve all of them: they wait for their reader.
+    // Enough turns to serve all requests: they wait for their reader.
     for (size_t i = 0; i < 4 * kTimes; ++i) turn();
     EXPECT(door_.counts().requests < served + 4 * kTimes);
     for (size_t answers = 0; answers < 4 * kTimes; ++answers) {
@@ -408,7 +414,7 @@ class Test : private Stage {
         request("GET", "/poll/" + member->id + "?ack=" + std::to_string(member->ack)));
   }
 
-  /** Takes what has come for a member, and acks it by the next poll. */
+  /** Reads the sprites of a member, and acks them by the next poll. */
   void listen(Member* member) {
     std::string head;
     std::string body;
@@ -432,7 +438,7 @@ class Test : private Stage {
                    "{\"key\":" + key + ",\"fill\":\"" + std::string(below(300), 'x') + "\"}");
   }
 
-  /** Over each port a pipeline of many clients' throws, each of which is promised and comes. */
+  /** On each port a pipeline with throws of many clients: each is promised and arrives. */
   void throwAmongAll() {
     const uint64_t before = keys_;
     for (const Port& port : {port_, workerPort_, securePort_, secureWorkerPort_}) {
@@ -449,7 +455,7 @@ class Test : private Stage {
     EXPECT(pool_.counts().lost == lostBefore_);
   }
 
-  /** Requests that are not hot, and all that JavaScript may do with them. */
+  /** Requests that are not hot, and all reactions of JavaScript. */
   void askAndAnswer() {
     publishOdd();
     const uint64_t asked = doorRoutes_.asked() + workerRoutes_.asked();
@@ -464,7 +470,7 @@ class Test : private Stage {
     const auto arriving = [this] {
       return door_.counts().arriving + worker_.door().counts().arriving;
     };
-    // What was sent ahead may be read and asked for later still.
+    // Requests sent ahead may be read and asked for later.
     UNTIL(open() <= before && doorRoutes_.done() && workerRoutes_.done());
     EXPECT(arriving() == 0);
     EXPECT(doorRoutes_.asked() + workerRoutes_.asked() > asked + 90);
@@ -475,7 +481,7 @@ class Test : private Stage {
     odds_.clear();
   }
 
-  /** Only the connection of a request that is parked is told of when it is gone. */
+  /** Only for a parked request JavaScript hears that its connection is gone. */
   void goneWhilePending() {
     test::Odd& odd = odds_[kOddNumber];
     odd.method = "GET";
@@ -485,7 +491,7 @@ class Test : private Stage {
     std::string body;
     peer.send(request("GET", "/odd/" + std::to_string(kOddNumber)));
     UNTIL(peer.take(&head, &body));
-    // The worker reads it, and the main thread does not answer yet.
+    // The worker reads the request, but the main thread does not answer yet.
     const uint64_t requests = worker_.door().counts().requests;
     const uint32_t open = worker_.door().counts().open;
     peer.send(request("POST", "/leave/00000000-0000-4000-8000-000000000000"));
@@ -498,7 +504,7 @@ class Test : private Stage {
     odds_.clear();
   }
 
-  /** A client that is gone before JavaScript has a feed answer it watches nothing. */
+  /** A client that is gone before JavaScript lets a feed answer it watches nothing. */
   void goneBeforeItWatches() {
     publishOdd();
     test::Odd& odd = odds_[kOddNumber];
@@ -522,11 +528,13 @@ class Test : private Stage {
     EXPECT(feeds_.remove(test::OddRoutes::kFeed) == Outcome::kOk);
   }
 
-  /** A client by TLS that says its end while its request is decided gets the answer, and then its
-   * connection closes: no FIN tells of that end again. */
+  /**
+   * A TLS client that sends close_notify while its request is decided gets the answer, and then its
+   * connection closes: no FIN announces that end again.
+   */
   void endWhilePending() {
     const std::string one = request("POST", "/leave/00000000-0000-4000-8000-000000000000");
-    // Each version of TLS.
+    // Both versions of TLS.
     for (int i = 0; i < 4; ++i) {
       Wire peer(secureWorkerPort_);
       std::string head;
@@ -546,8 +554,10 @@ class Test : private Stage {
     }
   }
 
-  /** A client that ends its half while its request is parked is gone, although its connection's
-   * turn to go on with what it has sent ahead is still to come. */
+  /**
+   * A client that ends its half while its request is parked counts as gone, even if its connection
+   * still waits for its turn to go on with its input.
+   */
   void goneBeforeItsTurn() {
     test::Odd& odd = odds_[kOddNumber];
     odd.method = "POST";
@@ -591,7 +601,9 @@ class Test : private Stage {
     return text;
   }
 
-  /** More than is kept may be sent behind a head that came in pieces, whose answer takes its time.
+  /**
+   * More bytes than the server keeps may be sent after a head that came in pieces and whose answer
+   * takes time.
    */
   void sendAheadOfAnswer() {
     constexpr size_t kBehind = 4000;
@@ -604,7 +616,7 @@ class Test : private Stage {
     Wire peer(port_);
     std::string head;
     std::string body;
-    // In pieces that the kernel takes; the first ends within the head.
+    // In pieces that the kernel accepts; the first ends within the head.
     peer.send(text.substr(0, 10));
     for (int turns = 0; turns < 20; ++turns) turn();
     size_t answers = 0;
@@ -620,7 +632,7 @@ class Test : private Stage {
   }
 
   void leave() {
-    // Some throw once more, to no client that still listens; their sprites fly until all are gone.
+    // Some throw once more, when no client listens; their sprites fly until all clients are gone.
     Wire other(workerPort_);
     for (Member& member : members_) {
       switch (below(4)) {
@@ -635,7 +647,7 @@ class Test : private Stage {
           EXPECT(ask(&other, request("POST", "/leave/" + member.id)) == 204);
       }
     }
-    // The leases of those who said nothing end.
+    // The leases of the silent clients end.
     pass(kLease * 1000 + 1000);
   }
 
@@ -653,7 +665,7 @@ class Test : private Stage {
       }
       return count;
     };
-    // A connection that its client has cut may still wait to be accepted.
+    // A connection that its client has reset may still wait to be accepted.
     UNTIL(shaken() == secured_ && door_.counts().open == 0 && worker_.door().counts().open == 0);
     pass(kLease * 1000 + 1000);
     const Counts& counts = pool_.counts();
@@ -680,7 +692,7 @@ class Test : private Stage {
     UNTIL(door_.counts().open == 0);
     EXPECT(feeds_.counts().watching == 0 && feeds_.counts().feeds == 0);
     EXPECT(door_.counts().heldBytes == 0 && limits_.size() == 0);
-    // The door forgets its last message with the tick.
+    // The door frees its last messages with the tick.
     pass(kTickMilliseconds);
     EXPECT(feeds_.held() == 0 && feeds_.counts().memory == 0);
   }
@@ -703,8 +715,7 @@ class Test : private Stage {
 };
 
 /**
- * JavaScript asks for a body when the turn's share is used up, and lets an answer wait for longer
- * than any deadline.
+ * JavaScript asks for a body when the turn's share is used up, and answers later than any deadline.
  */
 class Slow : private Stage {
  public:
@@ -720,7 +731,7 @@ class Slow : private Stage {
     UNTIL(asked_ == "whole ");
     const Ticket pending = ticket_;
     while (isAwake(events_)) door_.turn();
-    // The body is here already: nothing that comes asks for another turn.
+    // The body has arrived already: no event will ask for another turn.
     door_.proceed(awaiting);
     UNTIL(asked_ == "whole body");
     pass(kHeadTime + kBodyTime + kIdleTime + 1000);
@@ -745,11 +756,11 @@ class Slow : private Stage {
     const bool awaited = question.body.state == Body::State::kAwaited;
     asked_ = awaited ? "awaited" : "whole " + std::string(question.body.bytes);
     if (question.head.target == "/deferred") answer(ticket_);
-    // The question stays as long as the call.
+    // The question is valid during the whole call.
     EXPECT(question.text.ends_with("\r\n\r\n"));
   }
 
-  /** Of what a client sends ahead of an answer, one read is held. */
+  /** Of the bytes that a client sends ahead of an answer, at most one read is held. */
   void readLittleAhead() {
     std::string ahead;
     while (ahead.size() < 100000) ahead += request("GET", "/long");
@@ -761,8 +772,10 @@ class Slow : private Stage {
     UNTIL(door_.counts().heldBytes == 0);
   }
 
-  /** What a client sends of a body that is too long is read on behind the answer, however much has
-   * come before: with bytes unread the close is a reset, and the client may never see why. */
+  /**
+   * The server reads a too long body even after its answer, however much comes: closing with unread
+   * bytes sends a reset, and the client may never see the answer.
+   */
   void readWhatIsTooLong() {
     const std::string piece(60000, 'b');
     Wire peer(port_);
@@ -780,12 +793,15 @@ class Slow : private Stage {
     peer.end();
   }
 
-  /** By TLS a client that ends its half within its request is told at once: no FIN tells of it. */
+  /**
+   * With TLS a client that ends its half within a request is answered at once: no FIN announces the
+   * end.
+   */
   void hearTheEnd() {
     for (const char* text : {"GET /long HTTP/1.1\r\n",
                              "POST /long HTTP/1.1\r\nHost: a\r\nExpect: "
                              "100-continue\r\nContent-Length: 4\r\n\r\n"}) {
-      // Each version.
+      // Both versions.
       for (int i = 0; i < 4; ++i) {
         Wire peer(securePort_);
         peer.send(text);
@@ -799,7 +815,7 @@ class Slow : private Stage {
     }
   }
 
-  /** A body that is not wanted is not asked for. */
+  /** The client is not asked for an unwanted body. */
   void refuseTheBody() {
     Wire peer(port_);
     peer.send(
@@ -807,7 +823,7 @@ class Slow : private Stage {
     UNTIL(peer.read().starts_with("HTTP/1.1 200") && peer.over());
   }
 
-  /** Nothing is owed to a client whose head is not whole. */
+  /** closeIdle closes a connection whose head is incomplete, but not one whose body is. */
   void closeBegunHeads() {
     Wire head(securePort_);
     head.send("GET /lo");
@@ -824,7 +840,7 @@ class Slow : private Stage {
     door_.respond(ticket, "HTTP/1.1 200 OK\r\n", "Content-Length: 0\r\n\r\n", {});
   }
 
-  /** Where JavaScript takes long behind its calls, a turn has few of them, and always one. */
+  /** If JavaScript takes long after its calls, a turn has few of them, and always at least one. */
   void shareTurns() {
     std::vector<std::unique_ptr<Wire>> peers;
     for (const uint32_t sent : {1, 19}) {
@@ -842,9 +858,9 @@ class Slow : private Stage {
     }
   }
 
-  /** What was sent ahead waits for room, too, and wakes no thread meanwhile. */
+  /** Requests sent ahead also wait for room in the handler, and wake no thread meanwhile. */
   void waitForRoom() {
-    // More than a turn serves.
+    // More requests than a turn serves.
     constexpr int kAhead = 8 * test::kResumes;
     std::string ahead;
     for (int i = 0; i < kAhead; ++i) ahead += request("POST", "/join");
@@ -870,7 +886,7 @@ class Slow : private Stage {
     });
   }
 
-  /** As Node's loop does: a turn only when one is asked for. */
+  /** Takes a turn only when one is due, as Node's loop does. */
   void turn() override {
     if (isAwake(events_)) door_.turn();
   }
@@ -880,8 +896,8 @@ class Slow : private Stage {
 };
 
 /**
- * Addresses take turns, each in the order in which its tickets came; those that are gone are
- * forgotten, and nothing else is.
+ * Addresses take turns, each with its tickets in order; only the tickets of gone connections are
+ * forgotten.
  */
 void takeTurns() {
   const Address addresses[] = {Address::of(in_addr{1}), Address::of(in_addr{2}),
@@ -897,14 +913,14 @@ void takeTurns() {
   tickets.add(addresses[2], {20, 0});
   tickets.add(addresses[2], {21, 0});
   EXPECT(tickets.take().connection == 0 && tickets.take().connection == 10);
-  // One that comes again stands behind those that wait, however many it has.
+  // A new ticket of an address queues behind those of waiting addresses, however many these have.
   tickets.add(addresses[1], {11, 0});
   EXPECT(takeAll() == "20 1 11 21 2 3 4 ");
   for (uint32_t i = 0; i < 5; ++i) tickets.add(addresses[i % 2], {i, 0});
   tickets.add(addresses[2], {5, 0});
   tickets.forget([](const Ticket& ticket) { return ticket.connection % 2 == 1; });
   EXPECT(takeAll() == "0 2 4 ");
-  // Of those that come and go none is left.
+  // Nothing is left of addresses that come and go.
   for (uint32_t i = 0; i < 1000; ++i) {
     tickets.add(Address::of(in_addr{i}), {i, 0});
     tickets.forget([](const Ticket&) { return true; });
@@ -914,8 +930,10 @@ void takeTurns() {
   EXPECT(takeAll() == "7 ");
 }
 
-/** Work that is not hot has less of a turn from a hot request on, then rests, and the whole after a
- * while. */
+/**
+ * After a hot request, other work gets a smaller share of a turn, then rests; after a while it gets
+ * the whole share again.
+ */
 void shareTurns() {
   TurnShare share(250, 50);
   uint64_t now = 1000;
@@ -928,19 +946,19 @@ void shareTurns() {
   };
   EXPECT(left(0, 249) && !left(0, 250));
   EXPECT(left(1, 49) && !left(2, 50));
-  // The rest is nine times what the work took, and ends by itself.
+  // The rest is nine times as long as the work, and ends by itself.
   const uint64_t ended = now + 50;
   share.begin(2, ended + 449);
   EXPECT(!share.left() && share.rest() == 1);
   share.begin(2, ended + 450);
   EXPECT(share.left() && share.rest() == 0);
-  // Three addresses share it.
+  // With three addresses the rest is a third.
   share.use(ended + 450, ended + 500, 3);
   share.begin(3, ended + 649);
   EXPECT(!share.left());
   share.begin(3, ended + 650);
   EXPECT(share.left());
-  // Work that takes long is followed by the rest of a whole share.
+  // After long work the rest is that of a whole share.
   share.use(ended + 650, ended + 5650, 1);
   share.begin(3, ended + 7899);
   EXPECT(share.rest() == 1);
@@ -949,8 +967,8 @@ void shareTurns() {
 }
 
 /**
- * Those who send on while an answer of theirs is decided and has not gone out, at an address for
- * which nearly nothing is kept: that answer comes first, and nothing is forgotten.
+ * Clients that send more while a decided answer waits, at an address that may hold nearly nothing:
+ * that answer comes first, and no request is lost without an answer.
  */
 class Decided : private Stage {
  public:
@@ -965,14 +983,15 @@ class Decided : private Stage {
     const auto half = [](const std::string& text) { return text.substr(0, text.size() / 2); };
     const std::string one = makeThrow();
     EXPECT(one.size() / 2 > kHeld && poll.size() > kHeld);
-    // The second: its body is not whole; its head is not; another's turn; behind a poll.
+    // The second request: its body is incomplete; its head is incomplete; it is for a later turn;
+    // it is behind a poll.
     EXPECT(answersTo(one + one.substr(0, one.size() - 1)) == "202 503 ");
     EXPECT(answersTo(one + half(one)) == "202 503 ");
     EXPECT(answersTo(one + one + one + one + one) == "202 202 202 202 503 ");
     EXPECT(answersTo(one + poll) == "202 503 ");
     EXPECT(answersTo(one + poll + half(one), one.substr(one.size() / 2)) == "202 503 ");
     EXPECT(pool_.counts().thrown == 8);
-    // More than one read takes, by TLS 1.2, which has the rest: what is behind a gap is not served.
+    // More than one read, with TLS 1.2, which has the rest: requests after a gap are not served.
     EXPECT(answersTo(manyThrows(), {}, securePort_) == "202 202 202 202 503 ");
     EXPECT(pool_.counts().thrown == 12);
     tooLate(poll);
@@ -996,7 +1015,7 @@ class Decided : private Stage {
     return request("POST", "/throw/" + id_ + "/up", sprite);
   }
 
-  /** Throws of which one read ends with one, and some more. */
+  /** Returns throws of which one ends exactly with a read, and some more. */
   std::string manyThrows() const {
     constexpr size_t kRead = test::kOddHead + 65536;
     std::string sprite = "{ }";
@@ -1020,7 +1039,7 @@ class Decided : private Stage {
     door_.sendAnswers();
   }
 
-  /** The same while no answer goes out, as if the disk took its time. */
+  /** Decides without sending answers, as if the disk took its time. */
   void untilThrown(uint64_t count) {
     for (int turns = 0; pool_.counts().thrown < count; ++turns) {
       EXPECT(turns < 20000);
@@ -1029,7 +1048,10 @@ class Decided : private Stage {
     }
   }
 
-  /** The answers' statuses, up to the end; `later` is sent when there is one. */
+  /**
+   * Returns the statuses of the answers until the connection ends; `later` is sent after the first
+   * one.
+   */
   std::string answersTo(const std::string& text, const std::string& later = {}, Port port = 0) {
     Wire peer(port.number == 0 ? port_ : port);
     peer.send(text);
@@ -1046,7 +1068,10 @@ class Decided : private Stage {
     return statuses;
   }
 
-  /** What is not hot is held, too: while its body comes, and while it waits for its turn. */
+  /**
+   * Requests that are not hot count as held, too: while their body comes, and while they wait for
+   * their turn.
+   */
   void askedTooMuch() {
     const std::string get = request("GET", "/other?what=is-longer-than-what-may-be-held");
     EXPECT(get.size() > kHeld);
@@ -1054,7 +1079,7 @@ class Decided : private Stage {
     EXPECT(answersTo(post + "Content-Length: 9\r\n\r\n1") == "503 ");
     EXPECT(answersTo(post + "Transfer-Encoding: chunked\r\n\r\n1\r\n1") == "503 ");
     EXPECT(answersTo(post + "Content-Length: 9\r\nExpect: 100-continue\r\n\r\n") == "503 ");
-    // Of many at once some have to wait, for which there is no room.
+    // Of many requests at once some must wait, and there is no room for them.
     std::vector<std::unique_ptr<Wire>> peers;
     peers.reserve(64);
     for (int i = 0; i < 64; ++i) peers.push_back(std::make_unique<Wire>(port_));
@@ -1066,7 +1091,7 @@ class Decided : private Stage {
     EXPECT(refused > 0 && refused < peers.size());
   }
 
-  /** The time of the next request's head is over before the answer goes out. */
+  /** The deadline of the next request's head ends before the answer is sent. */
   void tooLate(const std::string& poll) {
     constexpr size_t kBegun = 10;
     const uint64_t thrown = pool_.counts().thrown;

@@ -1,13 +1,13 @@
-// Fuzzes the readers under the sanitizers, without Node, from copies of exactly their length.
+// Fuzzes the readers under the sanitizers, without Node, on copies of exactly the input's length.
 //
 //   readers_fuzz FILE-OF-SEEDS [COUNT [SEED]]
 //
-// Of requests every input is read whole and as each of its beginnings. What must hold:
-//  - the verdicts on the beginnings are waits, until one verdict, which then stands;
-//  - a hot request's numbers fit its bytes: the head ends with the first empty line, its spans lie
-//    within it, there is a body only where one belongs.
-// Of JSON: the check of a sprite, the canonical writer, and the readers of POST /feeds and of the
-// list of GET /feeds. That what all of them read is what JavaScript reads, test/fuzz asks.
+// Requests: every input is read whole and as each of its prefixes. The rules:
+//  - the verdict on a prefix is to wait, until one verdict, which then never changes;
+//  - a hot request's numbers match its bytes: the head ends with the first empty line, its spans
+//    are within it, and only some routes have a body.
+// JSON: the check of a sprite, the canonical writer, and the readers of POST /feeds and of the list
+// of GET /feeds. test/fuzz compares the results of all of them with those of JavaScript.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -34,7 +34,7 @@ namespace {
 
 constexpr uint64_t kCount = 300000;
 
-/** One request for so many texts: it is read as each of its beginnings. */
+/** Texts for each request: a request costs more, since each of its prefixes is read. */
 constexpr uint64_t kTextsARequest = 15;
 
 // ---- Requests -----------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ void checkHot(const std::string& input, const HotRequest& request) {
   checkSpan(input, request, request.forwarded);
 }
 
-/** Reads the input as it may arrive, byte by byte; returns the verdict on the whole. */
+/** Reads the input byte by byte. Returns the verdict on the whole input. */
 Verdict check(const std::string& input) {
   HotRequest whole;
   const Verdict verdict = readHot(input, input.size(), &whole);
@@ -109,13 +109,13 @@ Verdict check(const std::string& input) {
     if (early == Verdict::kHot && part != whole) {
       fail("a request that changed", input);
     }
-    // From here on the verdict must stand; a few longer beginnings show it.
+    // From here on the verdict must not change; a few longer prefixes show that.
     length += (longest - length) / 4;
   }
   return verdict;
 }
 
-/** A chunked body in these pieces: the verdict, and what came of it. */
+/** Reads a chunked body in these pieces. Returns the verdict and the body. */
 std::pair<server::Chunks::State, std::string> chunksOf(const std::string& text, size_t piece) {
   server::Chunks chunks;
   std::pair<server::Chunks::State, std::string> read = {server::Chunks::State::kMore, {}};
@@ -127,14 +127,13 @@ std::pair<server::Chunks::State, std::string> chunksOf(const std::string& text, 
   return read;
 }
 
-/** The reader of every request: it takes what is hot, whatever comes first, and cuts change
- * nothing. */
+/** Checks the reader of all requests: it accepts every hot request, and cuts change nothing. */
 void checkAny(const std::string& input, bool hot) {
   using server::Reading;
   server::RequestHead head;
   const Reading whole = server::readRequest(input, server::kHotHeadBytes, &head);
   const std::string body = whole == Reading::kRead ? input.substr(head.headLength) : input;
-  // The reader of hot requests does not look into a Host.
+  // The reader of hot requests does not check the value of Host.
   const bool agree = whole == Reading::kBad || (whole == Reading::kRead && head.stays);
   if (hot && !agree) fail("hot, and read otherwise", input);
   for (size_t length = 0; length < input.size(); length += 1 + length / 8) {
@@ -153,18 +152,18 @@ void checkAny(const std::string& input, bool hot) {
 }
 
 const std::vector<std::string> kHeadWords = {
-    // Of lines.
+    // Parts of lines.
     "\r\n", "\n", "\r", "\r\n\r\n", " ", "\t", ":", ",", "?", "&", "=", std::string(1, '\0'),
     "\x7f", "\xff", std::string(300, 'x'), std::string(4000, 'y'),
-    // Of first lines.
+    // Parts of first lines.
     "GET ", "POST ", " HTTP/1.1", "?ack=1", "&hold=30", "?n=3", "GET /feed/a", "POST /arena/hall/",
     "?after=e7-42", "GET /feeds?watch=a:e7-42,b:", "&watch=a:", "&turn=5x", "&delta=1", "/..",
-    // Of headers.
+    // Headers.
     "Accept: text/event-stream\r\n", "Accept-Encoding: gzip\r\n", "Last-Event-ID: e1-2\r\n", "0",
     "1", "9", "99999999", "Host: a\r\n", "TE: a\r\n", "Expect: a", "keep-alive", "close",
     "identity", "Content-Length: 7\r\n", "X-Forwarded-For: \t10.0.0.1 \r\n",
     "Forwarded: for=a\t\r\n", "Transfer-Encoding: chunked\r\n",
-    // Of bodies.
+    // Bodies.
     "\r\n\r\n5;a=b\r\nabcde\r\n0\r\nA: b\r\n\r\n", "5\r\nabcde\r\n"};
 
 void fuzzRequests(const server::test::Options& options) {
@@ -188,7 +187,7 @@ void fuzzRequests(const server::test::Options& options) {
 
 // ---- JSON ---------------------------------------------------------------------------------------
 
-/** A text about as deep as a sprite may be. */
+/** Returns a text about as deep as a sprite may be. */
 std::string nest(Random& random) {
   std::string text = "1";
   for (size_t depth = 28 + random.below(6); depth > 0; --depth) {
@@ -201,7 +200,7 @@ std::string nest(Random& random) {
 bool readJson(const std::string& input, Random& random) {
   const ExactCopy copy(input);
   const unsigned depth = random.oneIn(2) ? base::kSpriteDepth : 1 + random.below(64);
-  // It is written into room for exactly as many bytes.
+  // The output has room for exactly as many bytes.
   const std::unique_ptr<char[]> out(new char[input.size()]);
   base::canonical(copy.data(), copy.length(), depth, out.get());
   return base::isJsonObject(copy.data(), copy.length(), depth);
@@ -214,7 +213,7 @@ bool readWatch(const std::string& input, Random&) {
     server::WatchRequest watch;
     if (!read({copy.data(), copy.length()}, &watch)) continue;
     isTaken = true;
-    // Each of their bytes is looked at.
+    // Reads each byte of them.
     for (uint32_t i = 0; i < watch.count; ++i) {
       const auto& [key, after, problem] = watch.wanted[i];
       if (!server::isFeedKey(key)) fail("a key that is none", input);
@@ -226,22 +225,22 @@ bool readWatch(const std::string& input, Random&) {
 
 const std::vector<std::string> kWords = {
     "{", "}", "[", "]", ",", ":", "\"", "\\", " ", "\n", " \t\r\n",
-    // Of any text.
+    // Parts of any text.
     "{\"a\":", "[[[[", "]]]]", "true", "false", "null", "[]", "0", "-1.5e+3", "01", ".5", "1.",
     "1e", "\\u00e9", "\\ud800", "\\u12", "\\\"", "\\x", "01234567", ",\"b\":[{}]",
-    // Of requests for feeds.
+    // Parts of requests for feeds.
     "\"hold\":", "\"delta\":true", "\"feeds\":{", "\"a\":\"\"", ",\"b/c\":\"e1-2\"",
     "a:e1-2,b/c:", "/..", "//", "4294967294", "4294967295", "-1", "1e1", "\\u0061",
     std::string(201, 'k'), std::string(41, 'c'),
-    // Bytes that are no UTF-8, or seldom.
+    // Bytes that are not, or rarely, valid UTF-8.
     "\xef\xbb\xbf", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x8e\x88", "\xc0\xaf", "\xed\xa0\x80",
     "\xf4\x90\x80\x80", "\xe2\x82", "\x80", "\xff", std::string(1, '\0'), "\x1f", "\x7f"};
 
-/** What is read by one of them. */
+/** A kind of input, with its reader. */
 struct Kind {
   const char* name;
   bool (*read)(const std::string& input, Random& random);
-  std::string (*grow)(Random& random);  // nullptr: there are the seeds alone
+  std::string (*grow)(Random& random);  // nullptr: only seeds
   uint64_t share;                       // of so many one at least is taken
 };
 

@@ -1,5 +1,5 @@
-// The server's TLS against OpenSSL's client, whose bytes go over a socket as the test wants them
-// to: whole, one by one, cut off, and records of the test's own making.
+// Tests the server's TLS with OpenSSL's client. The test controls its bytes on the socket: whole,
+// one by one, cut off, and records that the test makes.
 //
 //   tls_test
 //   node -e "process.dlopen({exports: {}}, 'tls_test.node')"      by Node's own OpenSSL
@@ -28,7 +28,7 @@
 
 namespace {
 
-/** How much the kernel takes of what is sent by a socket; -1 is none. */
+/** Bytes that the kernel accepts from a socket; fd -1: no limit. */
 struct Kernel {
   int fd = -1;
   size_t room = 0;
@@ -61,13 +61,13 @@ using namespace std::string_literals;
 constexpr uint64_t kNow = 1'800'000'000;
 constexpr uint64_t kHour = 3600;
 
-/** What a client asks for. */
+/** Options of a client. */
 struct ClientOptions {
   int version = TLS1_3_VERSION;
   std::string protocols = "\x08http/1.1";
   SSL_SESSION* ticket = nullptr;
   const char* ciphers = nullptr;
-  const char* suite = nullptr;  // of TLS 1.3
+  const char* suite = nullptr;  // for TLS 1.3
 };
 
 std::string unhex(std::string_view digits) {
@@ -87,7 +87,7 @@ RecordKeys keysOf(RecordTools* tools, uint16_t suite, std::string_view secret) {
   return keys;
 }
 
-/** Seals a record and counts it. */
+/** Seals a record, and increments the sequence number. */
 std::string sealed(RecordTools* tools, RecordKeys* keys, int type, std::string_view content) {
   std::string record(content.size() + RecordTools::kLeastRecord, '\0');
   auto* to = reinterpret_cast<unsigned char*>(record.data());
@@ -96,7 +96,7 @@ std::string sealed(RecordTools* tools, RecordKeys* keys, int type, std::string_v
   return record;
 }
 
-/** A client and the server's session, over a pair of sockets. */
+/** A client and the server's session, over a socket pair. */
 class Talk {
  public:
   explicit Talk(TlsContext* context, const ClientOptions& options = {}) {
@@ -114,7 +114,7 @@ class Talk {
       talk->tickets.push_back(ticket);
       return 1;
     });
-    // The client offers what the server is to refuse.
+    // The client must be able to offer what the server refuses.
     SSL_CTX_set_security_level(client_, 0);
     SSL_CTX_set_min_proto_version(client_, options.version);
     SSL_CTX_set_max_proto_version(client_, options.version);
@@ -149,38 +149,38 @@ class Talk {
   ~Talk() {
     session.reset();
     for (SSL_SESSION* ticket : tickets) SSL_SESSION_free(ticket);
-    // Else the client would take its tickets for bad ones.
+    // Without this the client would mark its tickets as bad.
     SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
     SSL_free(ssl);
     SSL_CTX_free(client_);
     close(fd_);
     if (clientFd_ >= 0) close(clientFd_);
-    // No call of a session leaves an error for the next one that looks.
+    // A session must leave no error in the queue for later calls.
     ERR_clear_error();
   }
   Talk(const Talk&) = delete;
   Talk& operator=(const Talk&) = delete;
 
-  /** What the client has to send and has not sent. */
+  /** Returns the client's pending bytes. */
   std::string outgoing() {
     std::string bytes(BIO_ctrl_pending(out_), '\0');
     if (!bytes.empty()) BIO_read(out_, bytes.data(), static_cast<int>(bytes.size()));
     return bytes;
   }
-  /** Puts bytes on the way to the server. */
+  /** Sends bytes to the server. */
   void put(std::string_view bytes) const {
     EXPECT(::send(clientFd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
            static_cast<ssize_t>(bytes.size()));
   }
   void flush() { put(outgoing()); }
-  /** Takes what the server has sent. */
+  /** Reads the bytes that the server has sent. */
   void fill() const {
     char bytes[65536];
     for (ssize_t got; (got = recv(clientFd_, bytes, sizeof bytes, 0)) > 0;) {
       BIO_write(in_, bytes, static_cast<int>(got));
     }
   }
-  /** Both sides go on until neither can. */
+  /** Runs the handshake of both sides as far as possible. */
   Handshake shake() {
     Handshake state = Handshake::kReads;
     for (int i = 0; i < 20 && state == Handshake::kReads; ++i) {
@@ -200,7 +200,7 @@ class Talk {
            static_cast<int>(text.size()));
     flush();
   }
-  /** What the client reads of what has come, tickets included. */
+  /** Returns the text that the client reads; it also reads tickets. */
   std::string hear() {
     fill();
     std::string text;
@@ -225,7 +225,7 @@ class Talk {
     EXPECT(ERR_peek_error() == 0);
     return sent;
   }
-  /** A request and its answer. */
+  /** Sends a request and its answer. */
   void exchange() {
     say("request");
     EXPECT(receive() == "request" && !session->pending());
@@ -238,11 +238,11 @@ class Talk {
   }
   void endHalf() const { shutdown(clientFd_, SHUT_WR); }
   int serverFd() const { return fd_; }
-  /** What the client seals its first record behind the handshake with. */
+  /** The keys of the client's first record after the handshake. */
   RecordKeys clientKeys(RecordTools* tools) const {
     return keysOf(tools, SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(ssl)), secret_);
   }
-  /** What the server's last alert says, as the client has understood it; 0 without one. */
+  /** The server's last alert, as the client has read it; 0: none. */
   int alertHeard() {
     hear();
     const unsigned long last = ERR_peek_last_error();
@@ -255,7 +255,7 @@ class Talk {
   SSL* ssl;
   std::vector<SSL_SESSION*> tickets;
   int clientResult = 0;
-  int updates = 0;  // the server's
+  int updates = 0;  // KeyUpdates of the server
   ssize_t result = 0;
   int error = 0;
 
@@ -302,7 +302,7 @@ void versionsAndKeys() {
     Talk old(&context, {.version = TLS1_1_VERSION});
     EXPECT(old.shake() == Handshake::kFailed && old.clientResult != 1);
     EXPECT(old.session->handshake() == Handshake::kFailed);
-    // Neither without forward secrecy nor without authenticated encryption.
+    // Ciphers without forward secrecy, and without authenticated encryption, are refused.
     for (const char* cipher :
          {"AES128-GCM-SHA256", "ECDHE-RSA-AES128-SHA256:ECDHE-ECDSA-AES128-SHA"}) {
       Talk weak(&context, {.version = TLS1_2_VERSION, .ciphers = cipher});
@@ -377,10 +377,10 @@ void identities() {
     EXPECT(talk.shake() == Handshake::kDone && nameAtClient(&talk) == ecdsa().certificate);
   }
 
-  // No bytes are nothing else than an empty text.
+  // A view without data equals an empty text.
   EXPECT(context.take({}, good.key) == context.take("", good.key));
 
-  // A chain is sent whole; sessions that exist go on.
+  // The whole chain is sent; existing sessions go on.
   use(&context, {good.certificate + "some words between\n" + ecdsa().certificate, good.key});
   Talk after(&context);
   EXPECT(after.shake() == Handshake::kDone && nameAtClient(&after) == good.certificate);
@@ -389,7 +389,7 @@ void identities() {
   before.exchange();
 }
 
-/** Has a client get a ticket of the context. */
+/** Returns a ticket of the context, from a client's handshake. */
 SSL_SESSION* ticketOf(TlsContext* context, int version) {
   Talk talk(context, {.version = version});
   EXPECT(talk.shake() == Handshake::kDone);
@@ -408,7 +408,7 @@ bool resumes(TlsContext* context, int version, SSL_SESSION* ticket) {
   EXPECT(talk.shake() == Handshake::kDone);
   EXPECT(talk.session->resumed() == (SSL_session_reused(talk.ssl) == 1));
   talk.exchange();
-  // A client of TLS 1.3 uses a ticket once: it always gets another.
+  // A client of TLS 1.3 uses a ticket only once, and always gets another.
   EXPECT(version != TLS1_3_VERSION || talk.tickets.size() == 1);
   return talk.session->resumed();
 }
@@ -434,7 +434,7 @@ void tickets() {
     EXPECT(second.takeTicketKeys(first.ticketKeys()));
     EXPECT(second.ticketKeys() == first.ticketKeys());
     EXPECT(resumes(&second, version, ticket));
-    // The key is no longer the newest, and then too old.
+    // The key is no longer the newest; later it is too old.
     EXPECT(second.rollTicketKeys(kNow + 8 * kHour) && second.ticketKeys() != first.ticketKeys());
     EXPECT(resumes(&second, version, ticket));
     EXPECT(second.rollTicketKeys(kNow + 23 * kHour));
@@ -461,7 +461,7 @@ void ticketKeys() {
         kept.substr(0, kept.size() - 1), kept + "x", kept + kept.substr(none.size()), swapped}) {
     EXPECT(!other.takeTicketKeys(wrong) && other.ticketKeys() == kept);
   }
-  // Keys that are too old go, and no key is older than now where a clock was set back.
+  // Too old keys are dropped. After the clock was set back, no key is from the future.
   EXPECT(other.rollTicketKeys(kNow + 129 * kHour));
   EXPECT(other.ticketKeys().size() == none.size() + key);
   EXPECT(other.takeTicketKeys(kept) && !other.rollTicketKeys(kNow));
@@ -517,7 +517,7 @@ void sizes() {
         std::string got;
         do {
           got += talk.receive(room);
-          // What the room did not hold has no event, but in the kernel's buffer.
+          // Bytes that did not fit the room have no event, except those in the kernel's buffer.
           int left = 0;
           const bool more = recv(talk.serverFd(), &left, 1, MSG_PEEK) == 1;
           EXPECT(talk.result > 0 || (talk.error == EAGAIN && !talk.session->pending() && !more));
@@ -528,7 +528,7 @@ void sizes() {
       EXPECT(talk.send(text) == static_cast<ssize_t>(size));
       EXPECT(talk.hear() == text);
     }
-    // Records without content are no end of anything.
+    // Records without content do not end the connection.
     for (int i = 0; i < 5; ++i) SSL_write(talk.ssl, "", 0);
     talk.exchange();
     EXPECT(talk.session->send("", 0) == 0);
@@ -539,7 +539,8 @@ void ends() {
   Certified context;
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     {
-      // close_notify behind a request, in one: first the request, then the end, then the answer.
+      // close_notify in one segment with a request: first the request is read, then the end, then
+      // the answer is sent.
       Talk talk(&context, {.version = version});
       EXPECT(talk.shake() == Handshake::kDone);
       SSL_write(talk.ssl, "last", 4);
@@ -570,7 +571,7 @@ void ends() {
       }
     }
     {
-      // A peer that is gone: no SIGPIPE, which would end this program.
+      // The peer is gone: there is no SIGPIPE, which would end this program.
       Talk talk(&context, {.version = version});
       EXPECT(talk.shake() == Handshake::kDone);
       talk.hangUp();
@@ -579,7 +580,7 @@ void ends() {
       talk.session->endOurHalf();
     }
     {
-      // Bytes that are no record, and a record that was changed on the way.
+      // Bytes that are not a record, and a changed record.
       for (const bool changed : {false, true}) {
         Talk talk(&context, {.version = version});
         EXPECT(talk.shake() == Handshake::kDone);
@@ -603,7 +604,7 @@ void ends() {
       EXPECT(talk.session->handshake() == Handshake::kFailed);
     }
     {
-      // A peer that is gone, and has not read what was sent: the socket is reset.
+      // The peer is gone without reading: the socket is reset.
       Talk talk(&context, {.version = version});
       SSL_do_handshake(talk.ssl);
       talk.flush();
@@ -635,7 +636,7 @@ std::string randomText(std::mt19937* random, size_t size) {
   return text;
 }
 
-/** RFC 8448, section 3. */
+/** Compares with the vectors of RFC 8448, section 3. */
 void vectors() {
   RecordTools tools;
   RecordKeys client = keysOf(
@@ -656,7 +657,7 @@ void vectors() {
                "d54a9a20441e2b62974e1f5a6292a2977014bd1e3deae63aeebb21694915e4"));
   EXPECT(sealed(&tools, &client, 21, "\1\0"s) ==
          unhex("1703030013c9872760655666b74d7ff1153efd6db6d0b0e3"));
-  server.sequence = 1;  // behind the ticket
+  server.sequence = 1;  // after the ticket
   EXPECT(sealed(&tools, &server, 23, text) ==
          unhex("17030300432e937e11ef4ac740e538ad36005fc4a46932fc3225d05f82aa1b36e30efaf97d90e6dffc"
                "602dcb501a59a8fcc49c4bf2e5f0a21c0047c2abf332540dd032e167c2955d"));
@@ -666,7 +667,10 @@ void vectors() {
   }
 }
 
-/** What a client of TLS 1.3 may send behind its handshake, and what the server says to the rest. */
+/**
+ * The records that a client of TLS 1.3 may send after its handshake, and the server's alerts for
+ * others.
+ */
 void records() {
   Certified context;
   context.rollTicketKeys(kNow);
@@ -713,10 +717,10 @@ void records() {
   const struct {
     Make make;
     std::string text;
-    int result;  // of the read behind the text: 0 the end, -1 lost or nothing more
-    int alert;   // 0 when nothing is wrong
+    int result;  // of the read after the text: 0 the end, -1 lost or nothing more
+    int alert;   // 0: none
   } cases[] = {
-      // Padding, and none.
+      // With and without padding.
       {one(0, "text\x17"s + zeros(1)), "text", -1, 0},
       {one(0, "text\x17"s + zeros(16379)), "text", -1, 0},
       {one(0, "\x17"s + zeros(100)), "", -1, 0},
@@ -736,7 +740,7 @@ void records() {
       {plain("\x17\3\3\0\x0f"s + zeros(15)), "", -1, 20},
       {plain("\x17\3\3\0\x10"s + zeros(16)), "", -1, 20},
       {plain("\x17\3\3\x41\0"s + zeros(16640)), "", -1, 20},
-      // Records changed, dropped, repeated on the way.
+      // Changed, dropped and repeated records.
       {changed(1, 1), "", -1, 20},
       {changed(5, 1), "", -1, 20},
       {changed(9, 128), "", -1, 20},
@@ -816,7 +820,9 @@ void records() {
   }
 }
 
-/** The end of the handshake, with what may come in one segment behind it, cut at every byte. */
+/**
+ * The end of the handshake, with the bytes that may follow in the same segment, cut at every byte.
+ */
 void handOver() {
   Certified context;
   context.rollTicketKeys(kNow);
@@ -845,13 +851,13 @@ void handOver() {
   }
 }
 
-/** The kernel takes so many bytes of what the server sends, then none until it has room. */
+/** The kernel accepts a number of the server's bytes, then none until it has room. */
 void stalls() {
   Certified context;
   context.rollTicketKeys(kNow);
   for (size_t room = 0; room < 300; ++room) {
     Talk talk(&context, {.suite = kSuites[room % 3]});
-    // In the middle of the ticket.
+    // Stops in the middle of the ticket.
     SSL_do_handshake(talk.ssl);
     talk.flush();
     EXPECT(talk.session->handshake() == Handshake::kReads);
@@ -865,7 +871,7 @@ void stalls() {
     kernel = {};
     EXPECT(talk.session->handshake() == Handshake::kDone);
     EXPECT(talk.send("answer") == 6 && talk.hear() == "answer" && talk.tickets.size() == 1);
-    // In the middle of a KeyUpdate, of 27 bytes, and of the record behind it, of 122.
+    // Stops in the middle of a KeyUpdate of 27 bytes, or of the record of 122 bytes after it.
     SSL_key_update(talk.ssl, SSL_KEY_UPDATE_REQUESTED);
     talk.say("request");
     EXPECT(talk.receive() == "request");
@@ -875,7 +881,7 @@ void stalls() {
     EXPECT(sent == (room < 149 ? 0 : 100));
     EXPECT(talk.hear() == text.substr(0, static_cast<size_t>(sent)));
     if (room < 149 && room % 2 == 0) {
-      // The end comes only between two records.
+      // close_notify is sent only between two records.
       kernel = {};
       talk.session->endOurHalf();
       const bool between = room == 0;
@@ -883,7 +889,7 @@ void stalls() {
       EXPECT(SSL_get_shutdown(talk.ssl) == (between ? SSL_RECEIVED_SHUTDOWN : 0));
       continue;
     }
-    // Reading goes on meanwhile, and asks for one KeyUpdate more.
+    // The server reads meanwhile, and the client asks for a further KeyUpdate.
     SSL_key_update(talk.ssl, SSL_KEY_UPDATE_REQUESTED);
     talk.say("more");
     EXPECT(talk.receive() == "more");
@@ -896,7 +902,7 @@ void stalls() {
     EXPECT(talk.hear() == rest.substr(0, static_cast<size_t>(second)));
     talk.exchange();
     EXPECT(talk.updates == (room < 27 ? 1 : 2));
-    // Fewer bytes than those of the record that the kernel has in part.
+    // Fewer bytes than those of the record that the kernel has accepted in part.
     kernel = {talk.serverFd(), 50};
     EXPECT(talk.send(text) == 0);
     kernel = {};
@@ -904,7 +910,10 @@ void stalls() {
   }
 }
 
-/** What both sides say, in random pieces, while keys change: by OpenSSL's session and by ours. */
+/**
+ * Both sides send texts in random pieces, while keys change: with OpenSSL's session (TLS 1.2) and
+ * with TlsRecords (1.3).
+ */
 void exchanges() {
   constexpr size_t kSize = 1 << 20;
   for (unsigned seed = 0; seed < 8; ++seed) {
@@ -922,7 +931,7 @@ void exchanges() {
     EXPECT(talk.shake() == Handshake::kDone);
     const std::string up = randomText(&random, kSize);
     const std::string down = randomText(&random, kSize);
-    std::string way;  // the client's bytes that are not with the kernel yet
+    std::string way;  // bytes of the client that are not sent yet
     std::string atServer;
     std::string atClient;
     size_t said = 0;
@@ -983,7 +992,7 @@ void exchanges() {
 
 void keyUpdates() {
   {
-    // All that a client has asked for has one answer, up to a bound.
+    // All KeyUpdates that a client requests are answered by one, up to a bound.
     Certified context;
     for (const int asks : {SSL_KEY_UPDATE_NOT_REQUESTED, SSL_KEY_UPDATE_REQUESTED}) {
       Talk talk(&context);
@@ -1002,8 +1011,7 @@ void keyUpdates() {
       EXPECT(talk.alertHeard() == 10);
     }
   }
-  // A key of the server's is good for four records, the first one for the ticket and three; the
-  // KeyUpdate itself is one more.
+  // A key of the server is for four records: the ticket and three more; then comes the KeyUpdate.
   for (const char* suite : kSuites) {
     TlsContext context(4);
     use(&context);
@@ -1017,7 +1025,7 @@ void keyUpdates() {
   }
 }
 
-/** Of the keys of a session nothing is left in its memory. */
+/** A destroyed session leaves none of its keys in memory. */
 void wipes() {
   alignas(TlsRecords) unsigned char memory[sizeof(TlsRecords)];
   RecordTools tools;
@@ -1045,12 +1053,12 @@ void strangers() {
     Talk talk(&context);
     talk.put(text);
     EXPECT(talk.session->handshake() == Handshake::kFailed && ERR_peek_error() == 0);
-    // The session's error is not the next one's.
+    // An error of one session does not affect the next one.
     Talk next(&context);
     EXPECT(next.shake() == Handshake::kDone);
     next.exchange();
   }
-  // A hello that never ends: records of a handshake message of 120,000 bytes.
+  // An endless hello: records of a handshake message of 120,000 bytes.
   Talk talk(&context);
   const std::string body(16000, '\0');
   std::string record = "\x16\x03\x01\x3e\x80";
@@ -1073,7 +1081,7 @@ void strangers() {
 }
 
 #ifdef SPRITES_IN_NODE
-/** An idle session of TLS 1.3 has given OpenSSL's back. */
+/** An idle session of TLS 1.3 has freed OpenSSL's session. */
 void memory() {
   constexpr size_t kSessions = 500;
   Certified context;
@@ -1090,7 +1098,7 @@ void memory() {
     }
     return (mallinfo2().uordblks - before) / kSessions;
   };
-  // What the first ones load is no session's.
+  // The first sessions also load things that belong to no session.
   heapOfEach(TLS1_3_VERSION);
   idle.clear();
   const size_t each = heapOfEach(TLS1_3_VERSION);

@@ -1,5 +1,5 @@
-// Feeds between the main thread and a worker: what crosses on its way, and what a worker that is
-// behind skips.
+// Feeds between the main thread and a worker: messages that cross on their way, and news that a
+// slow worker skips.
 //
 //   worker_feeds_test
 
@@ -21,7 +21,7 @@ using namespace server;
 
 constexpr uint64_t kMemory = 256 << 20;
 
-/** The number of another worker than the one that is looked at. */
+/** The number of another worker. */
 constexpr uint32_t kOther = 100;
 
 uint64_t microseconds() { return EventSet::now(); }
@@ -50,7 +50,7 @@ class Main : public FeedsWatcher {
   void compressed(const Feed& feed) override { service.compressed(feed); }
   void ended(std::string_view key, Outcome why) override { service.ended(key, why); }
 
-  /** Publishes a value of about `length` bytes, as e1-`version`; how many watch it. */
+  /** Publishes a value of about `length` bytes, as e1-`version`. Returns the number of watchers. */
   uint32_t publish(std::string_view key, uint64_t version, size_t length = 10) {
     uint32_t watching;
     EXPECT(feeds_.publish(
@@ -59,7 +59,7 @@ class Main : public FeedsWatcher {
     return watching;
   }
 
-  /** A client of another worker begins to wait for a feed's first value, or ends. */
+  /** A client of another worker begins to wait for a feed's first value, or stops. */
   void anotherWaits(std::string_view key) {
     EXPECT(feeds_.askForWorker(key, kOther, {}, true) == Outcome::kOk);
     feeds_.watchedAtWorkers(key, {}, {.watching = 1});
@@ -73,7 +73,7 @@ class Main : public FeedsWatcher {
 
   void remove(std::string_view key) { EXPECT(feeds_.remove(key) == Outcome::kOk); }
 
-  /** The compressed form of the newest version has come. */
+  /** Adds the compressed form of the newest version. */
   void compress(std::string_view key) {
     feeds_.compressed(key, feeds_.find(key)->cursor, std::string(100, 'z'));
   }
@@ -87,7 +87,7 @@ class Main : public FeedsWatcher {
   WorkerService service;
 };
 
-/** A worker, and what its watchers are told. */
+/** A worker, and the answers to its watchers. */
 class Watchers : public FeedResponder {
  public:
   explicit Watchers(const Feeds& shown)
@@ -102,7 +102,11 @@ class Watchers : public FeedResponder {
     feeds.table().setResponder(this);
   }
 
-  /** A client watches a feed by a poll. @return what to drop it by */
+  /**
+   * Watches a feed by a poll.
+   *
+   * @return the watcher, for `drop`
+   */
   uint32_t watch(std::string_view key, std::string_view after, uint32_t grant = Grants::kNone) {
     return watch(key, after, WatchHow{.grant = grant});
   }
@@ -113,21 +117,21 @@ class Watchers : public FeedResponder {
     return watcher;
   }
 
-  /** A client watches two feeds by one poll. */
+  /** Watches two feeds by one poll. */
   void watchBoth(const Wanted& one, const Wanted& other) {
     const Wanted wanted[] = {one, other};
     uint32_t watcher;
     EXPECT(feeds.table().watch(wanted, 2, {.many = true}, 0, &watcher) == Outcome::kOk);
   }
 
-  /** A client watches a feed by an event stream. */
+  /** Watches a feed by an event stream. */
   void stream(std::string_view key) {
     const Wanted wanted = {key, ""};
     uint32_t watcher;
     EXPECT(feeds.table().watch(&wanted, 1, {.stream = true}, 0, &watcher) == Outcome::kOk);
   }
 
-  /** A grant of this name. */
+  /** Adds a grant with this name. */
   uint32_t grant(const std::string& name) {
     GrantRights rights = {.left = 1 << 30, .read = {"*"}, .parts = {"", name, ""}, .present = true};
     memcpy(rights.token.data(), name.data(), name.size());
@@ -140,7 +144,7 @@ class Watchers : public FeedResponder {
     while (feeds.step()) continue;
   }
 
-  /** So many milliseconds after the beginning. */
+  /** Advances the time to so many milliseconds after the start. */
   void passTo(uint64_t now) {
     while (!feeds.tick(now)) continue;
   }
@@ -150,12 +154,12 @@ class Watchers : public FeedResponder {
     if (answer.outcome != Outcome::kOk) {
       said.back() = kOutcomeNames[static_cast<size_t>(answer.outcome)];
     }
-    // The cursors are in there.
+    // These texts contain the cursors.
     for (uint32_t i = 0; i < answer.count; ++i) said.back() += answer.items[i].before;
     return Taken::kWhole;
   }
 
-  /** Whether the one answer since the last call has `text` in it. */
+  /** Whether there was exactly one answer since the last call, and it contains `text`. */
   bool heard(std::string_view text) {
     const std::vector<std::string> all = std::exchange(said, {});
     return all.size() == 1 && all[0].find(text) != std::string::npos;
@@ -166,7 +170,7 @@ class Watchers : public FeedResponder {
   std::vector<std::string> said;
 };
 
-/** Both, and what is on its way between them. */
+/** Both threads, and the messages between them. */
 class Both {
  public:
   explicit Both(bool upstream = false) : main(upstream) {}
@@ -174,26 +178,26 @@ class Both {
     while (says_.take(&batch_)) discard(batch_);
   }
 
-  /** What the worker has asked so far arrives. */
+  /** Delivers the worker's messages. */
   void ask() {
     worker.feeds.turn();
     worker.asks.send(&asks_);
     while (asks_.take(&batch_)) main.service.serve(batch_);
   }
 
-  /** What the main thread has said so far arrives. */
+  /** Delivers the main thread's messages, and answers watchers. */
   void tell() {
     hand();
     worker.step();
   }
 
-  /** The same, and no watcher is answered yet. */
+  /** Delivers the main thread's messages, without answering watchers. */
   void hand() {
     say();
     while (handBatch()) continue;
   }
 
-  /** What was said first arrives; false: nothing was left. */
+  /** Delivers the oldest batch. Returns false when there is none. */
   bool handBatch() {
     if (!says_.take(&batch_)) return false;
     eachMessage<SayHead>(batch_, [this](const SayHead& head, std::string_view text) {
@@ -202,15 +206,15 @@ class Both {
     return true;
   }
 
-  /** The main thread says what it has to say, and the worker does not look. */
+  /** The main thread sends its messages; the worker does not look. */
   void say() { main.service.send(&says_); }
 
-  /** The worker is to know that there is something to say. */
+  /** Marks that the main thread has messages for the worker. */
   void announce() { main.service.announce(&says_); }
 
   bool owes() const { return says_.owes(); }
 
-  /** All that is on its way arrives. */
+  /** Delivers all messages. */
   void settle() {
     for (int i = 0; i < 4; ++i) {
       ask();
@@ -218,7 +222,7 @@ class Both {
     }
   }
 
-  /** Whether something is on its way to the main thread. */
+  /** Whether the worker sends messages to the main thread. */
   bool asks() {
     worker.feeds.turn();
     return worker.asks.send(&asks_);
@@ -235,7 +239,7 @@ class Both {
   std::string batch_;
 };
 
-/** What a worker says of a feed that there was not leaves nothing behind. */
+/** Messages of a worker about an unknown feed leave nothing behind. */
 void keepsNothingOfWhatIsUnknown() {
   Both both;
   both.worker.watch("a", "e1-1");
@@ -245,13 +249,15 @@ void keepsNothingOfWhatIsUnknown() {
   both.worker.watch("a", "e1-1");
   both.settle();
   EXPECT(both.worker.said.empty());
-  // A count that had stayed would be what this one is compared with.
+  // A leftover count would be compared with this one.
   EXPECT(both.main.publish("a", 2) == 1);
   both.settle();
   EXPECT(both.worker.heard("e1-2"));
 }
 
-/** A watcher that is still to be told that its feed has ended does not watch the key's next feed.
+/**
+ * A watcher that has not heard yet that its feed has ended does not watch the next feed with the
+ * key.
  */
 void countsNoWatcherOfAnEndedFeed() {
   Both both;
@@ -276,7 +282,9 @@ void countsNoWatcherOfAnEndedFeed() {
   EXPECT(both.worker.said.size() == 3);
 }
 
-/** The main thread knows whether a client of a worker takes patches, or has for a minute. */
+/**
+ * The main thread knows whether a client of a worker takes patches, or took them within a minute.
+ */
 void crossesTakersOfPatches() {
   Both both;
   const auto patched = [&both](uint64_t now) {
@@ -287,7 +295,7 @@ void crossesTakersOfPatches() {
   both.main.publish("a", 1);
   both.worker.watch("a", "e1-1");
   EXPECT(!patched(100));
-  // The watcher is answered at once, and asks no more.
+  // The watcher is answered at once, and does not ask again.
   both.worker.watch("a", "", WatchHow{.delta = true});
   EXPECT(patched(100 + kPatchesKept - 1));
   EXPECT(!patched(100 + kPatchesKept));
@@ -300,7 +308,7 @@ void crossesTakersOfPatches() {
   EXPECT(!patched(100000 + 2 * kPatchesKept));
 }
 
-/** A worker that has version 1, and has just forgotten it; version 2 is on its way. */
+/** A worker has had version 1, and has just forgotten the feed; version 2 is on its way. */
 void forgetAndPublish(Both* both) {
   both->main.publish("a", 1);
   both->worker.watch("a", "");
@@ -312,7 +320,7 @@ void forgetAndPublish(Both* both) {
   both->say();
 }
 
-/** Version 2 was heard of, and so is the next one. */
+/** Version 2 has arrived, and the next one does too. */
 void hearsOn(Both* both) {
   EXPECT(both->worker.heard("e1-2"));
   both->worker.watch("a", "e1-2");
@@ -323,7 +331,7 @@ void hearsOn(Both* both) {
   EXPECT(both->worker.heard("e1-3"));
 }
 
-/** A watcher of a feed that a worker had forgotten hears of every version from then on. */
+/** A watcher of a feed that the worker had forgotten gets every version from then on. */
 void crossesForgetting() {
   Both both;
   forgetAndPublish(&both);
@@ -334,7 +342,7 @@ void crossesForgetting() {
   hearsOn(&both);
 }
 
-/** So does a watcher that asks while both messages cross: by what is said of its own request. */
+/** A watcher that asks while both messages cross is served by the answer to its own request. */
 void crossesAsking() {
   Both both;
   forgetAndPublish(&both);
@@ -343,8 +351,10 @@ void crossesAsking() {
   hearsOn(&both);
 }
 
-/** What the main thread has said of a feed that was forgotten and wanted again is not taken for an
- * answer to the last request for it. */
+/**
+ * An earlier message about a feed that was forgotten and wanted again is not taken for the answer
+ * to the last request for it.
+ */
 void takesNoAnswerForAnother() {
   Both both;
   both.main.anotherWaits("a");
@@ -370,10 +380,13 @@ void takesNoAnswerForAnother() {
   EXPECT(said[2].find("e1-1") != std::string::npos);
 }
 
-/** A hold that is over before the main thread has said whether there is a feed is no failure of
- * that. */
+/**
+ * A hold that ends before the main thread has answered whether there is a feed does not make the
+ * request fail.
+ */
 void waitsForTheMainThread() {
-  constexpr uint64_t kOver = 40000;  // milliseconds: every hold is, and a stream's comment is due
+  constexpr uint64_t kOver =
+      40000;  // milliseconds: every hold is over, and a stream's comment is due
   const auto waits = [](auto&& watch, const char* said) {
     Both both;
     both.main.publish("a", 1);
@@ -382,7 +395,7 @@ void waitsForTheMainThread() {
     both.worker.passTo(kOver + 5000);
     EXPECT(both.worker.said.empty());
     both.settle();
-    // What there is not is waited for in vain for a moment longer.
+    // A watcher of a missing feed waits a moment longer.
     both.worker.passTo(kOver + 10000);
     EXPECT(both.worker.heard(said));
   };
@@ -397,7 +410,7 @@ void waitsForTheMainThread() {
         worker.watchBoth({"b", kNoCursor}, {"a", "e1-1"});
       },
       "{\"items\":[]}");
-  // A feed that the main thread fetches has failed by then, for its watcher.
+  // A feed that the main thread fetches counts as failed for its watcher by then.
   Both both(true);
   both.worker.watch("a", "");
   both.settle();
@@ -405,8 +418,7 @@ void waitsForTheMainThread() {
   EXPECT(both.worker.heard("upstream-failed"));
 }
 
-/** What is known of one feed of a list is said as soon as there is known to be nothing new of the
- * other. */
+/** A result for one feed of a list is sent as soon as the other is known to have no news. */
 void saysWhatIsKnownOfOne() {
   const Wanted refused = {"p", "", Outcome::kGrantRequired};
   for (const Wanted& other : {Wanted{"a", "e1-1"}, Wanted{"b", kNoCursor}}) {
@@ -441,7 +453,7 @@ void saysNewsBesideAFetch() {
   EXPECT(both.worker.said.size() == 2);
 }
 
-/** All threads have the same bytes, which are given back when none needs them. */
+/** All threads share the same bytes, which are freed when none needs them. */
 void sharesBytes() {
   Both both;
   both.main.publish("a", 1, 100000);
@@ -451,14 +463,14 @@ void sharesBytes() {
   EXPECT(shown->value.get() == both.main.feeds().find("a")->value.get());
   EXPECT(both.main.feeds().held() == 0);
   both.main.publish("a", 2, 100000);
-  // The worker has not heard of the newer one, and keeps the older.
+  // The worker has not got the newer version yet, and keeps the older.
   EXPECT(both.main.feeds().held() > 100000);
   both.settle();
   EXPECT(both.main.feeds().held() == 0);
   EXPECT(both.main.feeds().counts().memory < 300000);
 }
 
-/** Versions that a worker has not read wait in the table: it gets the newest. */
+/** Versions that a worker has not read are conflated in the table: it gets the newest. */
 void skipsWhatItIsTooSlowFor() {
   constexpr uint64_t kVersions = 80;
   Both both;
@@ -472,15 +484,15 @@ void skipsWhatItIsTooSlowFor() {
     both.main.publish("a", version);
     both.say();
   }
-  // What was said before it was behind is not taken back.
+  // Messages sent before the worker was behind are still delivered.
   both.hand();
   both.settle();
   EXPECT(both.worker.heard("e1-80"));
-  // Bytes of few versions only were kept for it meanwhile.
+  // Meanwhile bytes of only a few versions were kept for it.
   EXPECT(both.worker.feeds.table().find("a")->cursor.version == kVersions);
 }
 
-/** While the ring does not have the newest version, the worker knows that. */
+/** While the ring lacks the newest version, the worker knows that. */
 void owesWhatTheRingHasNot() {
   Both both;
   both.main.publish("a", 1);
@@ -495,7 +507,7 @@ void owesWhatTheRingHasNot() {
     both.say();
     EXPECT(both.owes() == (version > 1 + kMostAhead));
   }
-  // What the worker does not want any more is not owed.
+  // News of a feed that has ended are not owed.
   both.main.remove("a");
   both.hand();
   both.settle();
@@ -516,8 +528,10 @@ void keepsFewVersions() {
   }
 }
 
-/** Names cross when they come, and when their lease is over; what ends a feed, or its watch there,
- * ends them. */
+/**
+ * Names cross when they come, and when their lease is over; the end of a feed, or of its watch at
+ * the worker, ends them.
+ */
 void crossesNames() {
   Both both;
   both.main.publish("a", 1);
@@ -533,7 +547,7 @@ void crossesNames() {
     return all;
   };
   EXPECT(names() == "ann ");
-  // A poll that ends and comes again crosses nothing but the count.
+  // A poll that ends and comes again sends nothing but the count.
   both.worker.drop(watcher);
   watcher = both.worker.watch("a", "e1-1", ann);
   both.worker.watch("a", "e1-1", bo);
@@ -547,7 +561,8 @@ void crossesNames() {
   both.worker.passTo(30200);
   both.settle();
   EXPECT(names() == "bo ");
-  // What the worker has not heard of yet is not taken for the next feed of the key.
+  // A name of a feed whose end the worker has not heard of is not counted for the next feed with
+  // the key.
   both.main.remove("a");
   both.worker.watch("a", "e1-1", ann);
   both.hand();
@@ -556,8 +571,10 @@ void crossesNames() {
   EXPECT(names().empty());
 }
 
-/** A cursor ahead of every version is none of this server's, once all is here that its client may
- * have heard from another thread. */
+/**
+ * A cursor ahead of every version counts as foreign, once the worker has all versions that its
+ * client may have got from another thread.
+ */
 void answersThoseThatAreAhead() {
   for (const bool isKnown : {false, true}) {
     Both both;
@@ -575,7 +592,7 @@ void answersThoseThatAreAhead() {
     both.worker.step();
     EXPECT(both.worker.heard("\"cursor\":\"e1-2\",\"value\""));
   }
-  // Of a list it is answered together with the news of the others.
+  // In a list it is answered together with the news of the other feeds.
   Both both;
   both.main.publish("a", 1);
   both.main.publish("b", 1);
@@ -595,7 +612,7 @@ void answersThoseThatAreAhead() {
   }
 }
 
-/** A name is told of again with a request that waits, where the one before it was refused. */
+/** A name crosses again with a waiting request, after an earlier one was refused. */
 void crossesNamesOfThoseThatWait() {
   Both both;
   const uint32_t ann = both.worker.grant("ann");
@@ -608,8 +625,10 @@ void crossesNamesOfThoseThatWait() {
   EXPECT(names != nullptr && names->contains("ann"));
 }
 
-/** A feed that a worker waits for is there for it, also where the client that asked first has gone
- * before the main thread has said so. */
+/**
+ * A feed that a worker waits for is kept for it, even if the client that asked first has gone
+ * before the main thread has answered.
+ */
 void crossesThoseThatComeAfterOne() {
   Both both;
   const uint32_t first = both.worker.watch("a", kNoCursor);
@@ -625,7 +644,7 @@ void crossesThoseThatComeAfterOne() {
   EXPECT(both.worker.heard("e1-1"));
 }
 
-/** It goes with the last of them. */
+/** A feed without a value is forgotten with its last waiting client. */
 void forgetsThoseThatHaveGone() {
   Both both;
   const uint32_t watcher = both.worker.watch("a", kNoCursor);
@@ -636,8 +655,10 @@ void forgetsThoseThatHaveGone() {
   EXPECT(both.worker.feeds.table().find("a") == nullptr);
 }
 
-/** That an older version is compressed, of which a worker that is behind hears no more, is not
- * taken for a newer one that could not be. */
+/**
+ * The compression of an older version, which a slow worker never gets, is not taken for a failed
+ * compression of a newer one.
+ */
 void compressesForAWorkerThatIsBehind() {
   constexpr size_t kLength = 2000;
   Both both;
@@ -658,7 +679,7 @@ void compressesForAWorkerThatIsBehind() {
   both.hand();
   both.settle();
   both.worker.said.clear();
-  // It waits for the compressed form, as there will be one.
+  // The watcher waits for the compressed form, which will come.
   both.worker.watch("a", "", WatchHow{.gzip = true});
   both.settle();
   EXPECT(both.worker.said.empty());

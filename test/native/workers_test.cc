@@ -1,13 +1,12 @@
-// A whole server with two workers, without V8, under load from several threads: what
-// ThreadSanitizer is to see (make threads).
+// A whole server with two workers, without V8, under load from several threads, for ThreadSanitizer
+// (make threads).
 //
 //   workers_test [requests a client] [seed]
 //
-// Clients in two threads of their own join, park, throw, ask, watch and leave by the shared port,
-// by fits and starts, and some vanish. The main thread turns, ticks and publishes, answers what is
-// not hot as JavaScript would, and has the workers do what it has done in every life: bans, other
-// servers of a world, notes, certificates, the end. Sprites are conserved, each answer is that of
-// its request, and at the end nothing is left.
+// Clients in two threads join, park, throw, ask, watch and leave over the shared port, at random,
+// and some vanish. The main thread turns, ticks and publishes, answers as JavaScript would, and
+// sends the workers its usual commands: bans, other servers of a world, notes, certificates, the
+// end. Sprites are conserved, each answer belongs to its request, and at the end nothing is left.
 #include <poll.h>
 #include <unistd.h>
 
@@ -39,15 +38,15 @@ using namespace server;
 using test::request;
 using test::Wire;
 
-constexpr int kClients = 16;  // of each thread
+constexpr int kClients = 16;  // for each thread
 constexpr uint32_t kWorkers = 2;
 
 uint64_t milliseconds() { return EventSet::now() / 1000; }
 
-/** Times that a thread has asked its epoll set. */
+/** Number of epoll_wait calls. */
 std::atomic<uint64_t> waits{0};
 
-/** The newest version that a client was told of. */
+/** The newest version that any client has received. */
 std::atomic<uint64_t> told{0};
 
 void tell(uint64_t version) {
@@ -80,7 +79,7 @@ class Server {
   uint16_t port() const { return port_; }
   uint16_t transientPort() const { return transientPort_; }
 
-  /** Serves until `over`, with all that a main thread does meanwhile. */
+  /** Serves until `over`, with the other work of a main thread. */
   void run(const std::atomic<bool>& over) {
     uint64_t tickAt = 0;
     uint64_t version = 0;
@@ -101,7 +100,7 @@ class Server {
     }
   }
 
-  /** All clients have left, and nothing of them remains. */
+  /** Checks that nothing is left of the clients, which have all left. */
   void end() {
     front_.drain(0);
     front_.stopListening();
@@ -120,7 +119,7 @@ class Server {
       each.push_back(counts.door.accepted);
     }
     EXPECT(watching == 0 && feeds_.watchingInAll() == 0);
-    // Connections came to each of the workers, and to none other.
+    // Every worker got connections, and the main thread none.
     EXPECT(each.size() == 1 + kWorkers && each[0] == 0 && each[1] > 0 && each[2] > 0);
     front_.close();
     EXPECT(feeds_.held() == 0);
@@ -131,7 +130,7 @@ class Server {
            pool_.counts().lost);
   }
 
-  /** A poll that is parked at a worker when the front closes is parked no more. */
+  /** A poll parked at a worker is not parked any more after the front has closed. */
   void endParked() {
     Wire wire(port_);
     std::string head, id;
@@ -183,7 +182,7 @@ class Server {
     return open;
   }
 
-  /** As JavaScript: at once, later, parked, or by a feed; the answer is the target. */
+  /** Answers as JavaScript does: at once, later, parked, or by a feed. The answer is the target. */
   void handle(uint32_t worker, const Question& question) {
     ++handled_;
     const Caller caller = {worker, question.ticket};
@@ -197,7 +196,7 @@ class Server {
     }
     if (target.starts_with("/watch")) {
       const Wanted wanted = {"news", ""};
-      // It lives for the call only.
+      // Lives for the call only.
       const std::string known = '"' + std::string(100, 'x') + '"';
       WatchHow how = {};
       how.hold = kNoFeedHold;
@@ -231,7 +230,7 @@ class Server {
     tell(version);
   }
 
-  /** What a main thread has its workers do now and then. */
+  /** Sends the workers the commands of a main thread. */
   void manage(uint64_t turns) {
     Address address;
     EXPECT(Address::read("192.0.2.1", &address));
@@ -256,7 +255,7 @@ class Server {
   uint16_t transientPort_ = 0;
 };
 
-/** Clients of one thread. */
+/** The clients of a thread. */
 class Crowd {
  public:
   Crowd(const Server& server, uint64_t seed)
@@ -282,7 +281,7 @@ class Crowd {
 
   static int status(const std::string& head) { return atoi(head.c_str() + 9); }
 
-  /** The head of the answer; its body is the client's. */
+  /** Returns the head of the answer; sets the client's body. */
   static std::string ask(Client* client, const std::string& text) {
     client->asks->send(text);
     return hear(client->asks.get(), &client->body);
@@ -357,7 +356,10 @@ class Crowd {
     }
   }
 
-  /** A version that one client was told of is told to every later request, by any thread. */
+  /**
+   * After one client has received a version, every later request in any thread gets at least that
+   * one.
+   */
   static void readNews(Client* client, const std::string& target) {
     const std::string_view head = R"({"feed":"news","cursor":"e1-)";
     const uint64_t before = told;
@@ -368,7 +370,7 @@ class Crowd {
     tell(version);
   }
 
-  /** What a worker refuses by itself is answered before what the main thread decides behind it. */
+  /** A refusal decided by the worker is sent before the main thread's answers to later requests. */
   static void sendAhead(Client* client) {
     const std::string leave = request("POST", "/leave/00000000-0000-4000-8000-000000000000");
     const std::string bad = request("POST", "/throw/" + client->id + "/left", "[]");
@@ -378,13 +380,13 @@ class Crowd {
     }
   }
 
-  /** Parks a poll, or takes the answer of the one that is parked where there is one. */
+  /** Parks a poll, or reads the answer of the parked one, if it has come. */
   static void poll(Client* client) {
     std::string head;
     std::string body;
     if (client->parked && !client->polls->take(&head, &body)) return;
     client->parked = true;
-    // All that came is acked with the next poll.
+    // The next poll acks all received sprites.
     const size_t at = body.find("\"seq\":");
     const std::string seq = at == body.npos ? "0" : body.substr(at + 6, body.find(',') - at - 6);
     client->polls->send(request("GET", "/poll/" + client->id + "?ack=" + seq));
@@ -396,25 +398,26 @@ class Crowd {
   uint64_t asked_ = 0;
 };
 
-/** A main thread that stands still: as much is asked as may wait, and the workers sleep. */
+/** With a blocked main thread, asks pile up to their bound, and the workers sleep. */
 void standStill() {
   constexpr size_t kLarge = 60000;
   Server server(kLarge);
   const std::string text = request("POST", "/throw/00000000-0000-4000-8000-000000000000/left",
                                    "{\"n\":\"" + std::string(kLarge - 8, 'x') + "\"}");
   std::vector<std::unique_ptr<Wire>> wires;
-  // All places of the rings are taken: one by one, so that each is a batch.
+  // Fills all places of the rings: one request at a time, so that each is a batch.
   for (uint32_t i = 0; i < 4 * kWorkers * BatchRing::kPlaces; ++i) {
     wires.push_back(std::make_unique<Wire>(server.port()));
     wires.back()->send(request("GET", "/place/00000000-0000-4000-8000-000000000000"));
     usleep(500);
   }
-  // Then each of the workers gets more than may wait.
+  // Then sends each worker more than may wait.
   for (size_t bytes = 0; bytes < 3 * kMostAsked / 2 * kWorkers; bytes += text.size()) {
     wires.push_back(std::make_unique<Wire>(server.port()));
     wires.back()->send(text);
   }
-  // Workers read up to their bound, and then have a turn at each tick: two or three in so long.
+  // The workers read up to their bound, and then take a turn at each tick: two or three in this
+  // time.
   uint64_t turns = UINT64_MAX;
   for (int looks = 0; turns > 5 * kWorkers; ++looks) {
     EXPECT(looks < 40);
@@ -439,7 +442,7 @@ void standStill() {
   server.end();
 }
 
-/** A worker whose turns the test takes, and a client of it. */
+/** A worker whose turns the test runs, and a client of it. */
 struct Alone {
   explicit Alone(std::optional<FeedsOptions> feeds = {})
       : worker(1,
@@ -472,7 +475,7 @@ struct Alone {
   Wire wire;
 };
 
-/** A worker that is owed something reads no request before it has it. */
+/** A worker that waits for owed messages reads no requests. */
 void awaitsWhatItIsOwed() {
   Alone alone;
   Worker& worker = alone.worker;
@@ -488,8 +491,10 @@ void awaitsWhatItIsOwed() {
   EXPECT(asks());
 }
 
-/** A client that has ended its half gets a value that the worker does not have yet, and waits for
- * no news. */
+/**
+ * A client that has ended its half gets a value that the worker does not have yet, but does not
+ * wait for news.
+ */
 void awaitsFeedForHalf() {
   const FeedsOptions options = {.hold = 30, .feeds = 8, .memory = 1 << 20, .watchers = 8};
   const Feeds shown(options, milliseconds(), EventSet::now);
@@ -504,7 +509,9 @@ void awaitsFeedForHalf() {
   }
 }
 
-/** Where slow readers hold too much, the slowest of all threads is closed, whichever looks first.
+/**
+ * When slow readers hold too much, the slowest one of all threads is closed, whichever thread looks
+ * first.
  */
 void closesTheSlowestOfAll() {
   FeedsOptions options = {.hold = 30, .feeds = 8, .memory = 1 << 27, .watchers = 8};
@@ -516,7 +523,7 @@ void closesTheSlowestOfAll() {
   uint64_t version = 0;
   const auto publish = [&] {
     uint32_t watching;
-    // More than the kernel takes for a reader that does not read.
+    // More bytes than the kernel buffers for a stalled reader.
     const std::string value = '"' + std::string(32 << 20, 'x') + '"';
     EXPECT(shown.publish({.key = "news", .cursor = {1, ++version}, .value = value}, &watching) ==
            Outcome::kOk);
@@ -543,12 +550,12 @@ void closesTheSlowestOfAll() {
   EXPECT(old.open == 0 && old.worker.door().counts().slowReaders == 1);
 }
 
-/** Threads that the system may start; negative: any number. */
+/** Threads that may be started; negative: any number. */
 std::atomic<int> threadsLeft{-1};
 
-/** A server for which the system has too few threads says so, and leaves signals as they were. */
+/** A server that gets too few threads throws, and leaves the signals as they were. */
 void noThread() {
-  sigset_t before = {}, after = {};  // the call writes only its beginning
+  sigset_t before = {}, after = {};  // initialized: the call sets only their beginning
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
   threadsLeft = kWorkers - 1;
   int error = 0;
@@ -562,13 +569,13 @@ void noThread() {
   EXPECT(error == EAGAIN && memcmp(&before, &after, sizeof before) == 0);
 }
 
-/** Files that the process has open. */
+/** Number of files that the process has open. */
 size_t openFiles() {
   const std::filesystem::directory_iterator files("/proc/self/fd");
   return std::distance(begin(files), end(files));
 }
 
-/** A server that ends as soon as it listens: its workers may not have looked yet. */
+/** A server that ends right after listening: its workers may not have looked yet. */
 void endAtOnce() {
   const size_t before = openFiles();
   for (int i = 0; i < 50; ++i) Server();
