@@ -84,7 +84,7 @@ struct AskHead {
 };
 static_assert(sizeof(AskHead) == 40, "what crosses has no room for surprises");
 
-/** The number of a kRequest. */
+/** The parts of a kRequest's number. */
 struct RequestMarks {
   Body::State body;
   bool secure;
