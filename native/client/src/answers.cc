@@ -10,9 +10,9 @@ namespace sprites {
 
 namespace {
 
-constexpr size_t kIdMost = 64;  // bytes of an id; a uuid has 36
+constexpr size_t kIdMost = 64;  // longest id, in bytes; a UUID has 36
 constexpr uint64_t kRetryMost = 600000;
-constexpr uint64_t kKeptMost = uint64_t{1} << 52;  // of what is counted on from there
+constexpr uint64_t kKeptMost = uint64_t{1} << 52;  // largest `ack` and `n` of a Resume: both go up
 
 bool isMadeOf(std::string_view text, const char* characters, size_t most) {
   return !text.empty() && text.size() <= most &&
@@ -22,19 +22,19 @@ bool isMadeOf(std::string_view text, const char* characters, size_t most) {
 constexpr char kNameCharacters[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-";
 
-/** Visits the members of an answer; false where it is no object in UTF-8, or `visit` says so. */
+/** Visits an answer's members; false if it is no object in UTF-8, or `visit` returns false. */
 bool readObject(std::string_view body, const json::MemberVisitor& visit) {
   const std::optional<std::string_view> value = json::value(body);
   return value && json::isUtf8(body) && json::members(*value, visit);
 }
 
-/** Reads the wait of "retry"; what is no time is none. */
+/** Reads the wait in "retry", in milliseconds; ignores a value that is no number. */
 void readRetry(const std::string& name, std::string_view slice, Millis* retry) {
   const std::optional<double> wait = name == "retry" ? json::number(slice) : std::nullopt;
   if (wait) *retry = Millis(static_cast<Millis::rep>(std::clamp<double>(*wait, 0, kRetryMost)));
 }
 
-/** Reads what an answer of feeds says of the next request. */
+/** Reads the members of an answer about feeds that are for the next request. */
 void readNext(const std::string& name, std::string_view slice, FeedsAnswer* answer) {
   if (name == "turn") {
     answer->turn = json::string(slice).value_or("");
@@ -66,13 +66,13 @@ bool readFeedItem(std::string_view slice, FeedItem* item) {
   return isList(item->patch) && isList(item->items);
 }
 
-/** The id goes into paths as it is, so it must be made of what needs no escape there. */
+/** Returns whether the id is valid: paths contain it unescaped. */
 bool isId(const std::string& id) {
   static const std::string characters = std::string(kNameCharacters) + "_";
   return isMadeOf(id, characters.c_str(), kIdMost);
 }
 
-/** Reads whole numbers by their names; false where not all are there. */
+/** Reads whole numbers by their names; false if one is missing. */
 bool readNumbers(std::string_view text,
                  std::initializer_list<std::pair<const char*, uint64_t*>> members) {
   size_t found = 0;
@@ -88,9 +88,7 @@ bool readNumbers(std::string_view text,
   return found == members.size();
 }
 
-/**
- * Reads one of what belongs to a place; false for another member, and for what is out of bounds.
- */
+/** Reads a member of a Resume; false if the value is no whole number (but for `id`). */
 bool readPlaceMember(const std::string& name, std::string_view slice, Resume* place) {
   if (name == "id") {
     place->id = json::string(slice).value_or("");
@@ -267,7 +265,7 @@ std::optional<FeedsAnswer> readFeed(std::string_view body) {
     readNext(name, slice, &answer);
     return true;
   });
-  // It is checked to be JSON: what is around it does not count.
+  // readObject() has checked the JSON: value() only drops the white space around it.
   const std::optional<std::string_view> item = json::value(body);
   if (!read || !item || !readFeedItem(*item, &answer.items.front())) return std::nullopt;
   return answer;
@@ -329,7 +327,7 @@ std::optional<Status> readStatus(std::string_view body) {
                                        {"waiting", &status.waiting},
                                        {"lost", &status.lost}});
   if (!read) return std::nullopt;
-  // Where there is a world: those of all its servers.
+  // In a world of several servers: the clients of all of them.
   readObject(body, [&status](const std::string& name, std::string_view slice) {
     if (name == "world") readNumbers(slice, {{"clients", &status.clients}});
     return true;

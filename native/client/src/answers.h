@@ -1,5 +1,5 @@
-// The server's answers as values. Members that are not known are ignored; what is missing or of the
-// wrong type makes the whole answer unreadable, because half an answer is no ground to act on.
+// Reads the server's answers. Unknown members are ignored; a missing member or a wrong type makes
+// the whole answer unreadable, because a client must not act on half an answer.
 #ifndef SPRITES_CLIENT_ANSWERS_H_
 #define SPRITES_CLIENT_ANSWERS_H_
 
@@ -15,9 +15,9 @@
 
 namespace sprites {
 
-constexpr unsigned kHoldMost = 86400;  // seconds, of a hold or a lease
+constexpr unsigned kHoldMost = 86400;  // longest hold or lease, in seconds
 
-/** To POST /join. */
+/** Answer to POST /join. */
 struct JoinAnswer {
   Resume place;
   Millis retry{0};
@@ -30,14 +30,14 @@ struct Arrival {
   std::string sprite;  // JSON, as it came
 };
 
-/** To GET /poll. */
+/** Answer to GET /poll. */
 struct PollAnswer {
   std::vector<Arrival> arrivals;
   bool superseded = false;
   Millis retry{0};
 };
 
-/** To POST /throw. */
+/** Answer to POST /throw. */
 struct ThrowAnswer {
   Outcome outcome = Outcome::kQueued;
   Millis retry{0};
@@ -46,61 +46,62 @@ struct ThrowAnswer {
 std::optional<Place> readPlace(std::string_view body);
 std::optional<Status> readStatus(std::string_view body);
 
-/** What there is of one feed in an answer: a value, a patch, items, a problem, or nothing new. */
+/** One feed in an answer: a value, a patch, items, a problem, or nothing new. */
 struct FeedItem {
   std::string feed;
   std::string cursor;
   std::string value;  // JSON; empty: none
-  std::string from;   // the cursor that the patch or the items are for
+  std::string from;   // the cursor that the patch or the items continue
   std::string patch;  // JSON, an array; empty: none
   std::string items;  // of a log: JSON, an array; empty: none
   bool gap = false;   // items before these are gone
   std::string problem;
 };
 
-/** To POST /feeds, or to GET /feed/{key}. */
+/** Answer to POST /feeds, or to GET /feed/{key}. */
 struct FeedsAnswer {
   std::vector<FeedItem> items;
   Millis retry{0};
-  std::string turn;  // of a ping, for the next request of the same; empty: none
+  std::string turn;  // of a ping: for the next equal request; empty: none
 };
 
 std::optional<FeedsAnswer> readFeeds(std::string_view body);
 
-/** The same of an answer 200 to GET /feed/{key}. */
+/** Reads the body of a 200 to GET /feed/{key}. */
 std::optional<FeedsAnswer> readFeed(std::string_view body);
 
 /**
- * Cursors are the server's, but for this: of two that are the same up to the last hyphen the one
- * with the larger number behind it is the newer. Others have no order.
+ * Returns whether `cursor` is older than `other`. Cursors are opaque to clients but for one rule:
+ * of two that are equal up to the last hyphen, the one with the larger number behind it is newer.
+ * Others have no order.
  */
 bool isOlderCursor(std::string_view cursor, std::string_view other);
 
-/** Whether a feed may have that key: no segment empty, none that is "." or "..". */
+/** Returns whether a feed may have that key: no segment is empty, "." or "..". */
 bool isFeedKey(std::string_view key);
 
-/** Whether a server may have said it. */
+/** Returns whether the cursor is well-formed. */
 bool isFeedCursor(std::string_view cursor);
 
-/** RFC 9457. */
+/** A problem as in RFC 9457. */
 struct Problem {
   std::string type;
-  std::string detail;  // or the title where there is no detail
+  std::string detail;  // or the title if there is no detail
 };
 
-/** What a problem's type begins with where a Sprites server wrote it. */
+/** Prefix of the type of a Sprites server's problems. */
 constexpr char kProblemPrefix[] = "urn:sprites:";
 
-/** Whether it is the problem of that name. */
+/** Returns whether the problem has that name. */
 bool isProblem(const Problem& problem, const char* name);
 
-/** Why there is no good answer: the short name, and one line for people. */
+/** Why a request failed: a short name, and one line for people. */
 struct Why {
   std::string name;
   std::string line;
 };
 
-/** Whether something between has cut a request off: no answer, or a gateway's. */
+/** Returns whether the network or a proxy cut the request off: no answer, or a gateway's. */
 bool isCut(const Reply& reply);
 
 Why whyOf(const Reply& reply, const Problem& problem);
@@ -110,10 +111,10 @@ std::optional<PollAnswer> readPoll(std::string_view body);
 
 std::optional<ThrowAnswer> readThrow(std::string_view body);
 
-/** Both members are empty where the body is no problem. */
+/** Reads a problem; both members are empty if the body is no problem. */
 Problem readProblem(std::string_view body);
 
-/** The edge of that name. */
+/** Returns the edge with that name. */
 std::optional<Edge> readEdge(std::string_view name);
 
 }  // namespace sprites

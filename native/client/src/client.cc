@@ -11,7 +11,7 @@ namespace sprites {
 
 namespace {
 
-/** Of an enumeration, in the order of its values. */
+/** Names of the enumerations' values, in their order. */
 constexpr const char* kEdges[] = {"left", "right", "up", "down"};
 constexpr const char* kStates[] = {"left", "joining", "online", "offline", "superseded"};
 constexpr const char* kOutcomes[] = {"delivered", "queued",  "duplicate",  "busy",

@@ -1,4 +1,4 @@
-// Having a place: join, the proof that it is still there, and the poll.
+// Gets and keeps a place: join, the proof that the place is still there, and the poll.
 #include <algorithm>
 #include <utility>
 
@@ -16,7 +16,7 @@ constexpr unsigned kStraysMost = 3;
 }  // namespace
 
 void Engine::startContact(Time now) {
-  // Not before what has come is handed over: until then a poll could not ack it.
+  // Callbacks run first: until onSprite has the sprites, a poll could not ack them.
   if (!events_.empty() || now < nextContact_ || join_ != 0) return;
   firm_ = false;
   if (place_.id.empty()) {
@@ -25,7 +25,7 @@ void Engine::startContact(Time now) {
   }
   if (doubt_) {
     if (proof_ == 0) startProof();
-    if (poll_ == 0) return;  // a poll goes out when the place has been proven
+    if (poll_ == 0) return;  // the next poll waits for the proof
   }
   if (poll_ == 0 && now >= pollOpen_) {
     poll_ = startPoll(pollHold());
@@ -36,7 +36,7 @@ void Engine::startContact(Time now) {
 void Engine::startJoin() {
   const std::optional<std::string> header = grant_.header();
   if (!header) {
-    const Time now = Clock::now();  // the program may have taken its time
+    const Time now = Clock::now();  // the program's callback may have been slow
     wait(Reply(), now);
     goOffline(noGrant(), now);
     return;
@@ -49,7 +49,7 @@ void Engine::startProof() {
       ask(Method::kGet, "/place/" + place_.id, std::min(kProofTimeout, options_.answerTimeout));
 }
 
-/** Seconds. */
+/** Returns the hold to ask for, in seconds. */
 unsigned Engine::pollHold() const {
   if (pollFailures_ >= kPollFailuresMost) return kShortestHold;
   unsigned hold = options_.hold > 0 ? std::min(options_.hold, place_.hold) : place_.hold;
@@ -68,7 +68,7 @@ void Engine::onJoin(const Reply& reply, Time now) {
   if (reply.status == 201) answer = readJoin(reply.body);
   if (!answer) {
     const Problem problem = readProblem(reply.body);
-    if (grant_.refused(problem)) return;  // it is asked for at once
+    if (grant_.refused(problem)) return;  // a new grant is asked for at once
     wait(reply, now);
     goOffline(whyOf(reply, problem), now);
     return;
@@ -111,7 +111,7 @@ void Engine::onPoll(const Reply& reply, Time now) {
   pollFailures_ = strays_ = 0;
   doubt_ = false;
   if (answer->superseded) {
-    // The later poll has the place now, and gets what was not acked; both would get it twice.
+    // The later poll has the place now and gets the unacked sprites, which must not arrive twice.
     failures_ = 0;
     losePlace(State::kSuperseded, {"superseded", "another program polls with the same id"}, now);
     return;
@@ -124,11 +124,11 @@ void Engine::onPoll(const Reply& reply, Time now) {
   });
 }
 
-/** Inside a callback's turn: the one place where a sprite counts as handed over. */
+/** Passes sprites to onSprite and raises place_.ack, which nothing else does. Runs as an event. */
 void Engine::handOver(const std::vector<Arrival>& arrivals, uint64_t place, bool quick) {
   bool taken = false;
   for (const Arrival& arrival : arrivals) {
-    if (leaveAsked()) break;  // not acked: it flies on to the next neighbor
+    if (leaveAsked()) break;  // the sprite is not acked: it flies on to the next neighbor
     const bool here = place == placeNumber_;
     if (here && arrival.seq <= place_.ack) {
       count([](Counts* counts) { counts->repeats++; });
@@ -142,7 +142,7 @@ void Engine::handOver(const std::vector<Arrival>& arrivals, uint64_t place, bool
   if (place != placeNumber_) return;
   if (taken) tellResume();
   if (quick && !taken) {
-    // An empty answer should have taken its hold. Whatever sends these must not be hammered.
+    // An empty answer should come at the end of the hold. A sender of early ones is not hammered.
     nextContact_ = Clock::now() + failed();
   } else {
     failures_ = 0;
@@ -150,13 +150,13 @@ void Engine::handOver(const std::vector<Arrival>& arrivals, uint64_t place, bool
   }
 }
 
-/** A failed poll is no proof that there is no contact: the place is asked for. */
+/** Handles a failed poll. It does not prove that contact is lost: the place is asked for. */
 void Engine::onPollFailed(const Reply& reply, Time now) {
   const Problem problem = readProblem(reply.body);
   if (loseForgotten(reply, problem, now)) return;
   if (isProblem(problem, "ack-ahead")) {
-    // The server has come back with an older memory than ours: sequence numbers would meet twice.
-    // What it has for this place flies on when the place is given up.
+    // The server was restored to an older state than this client's, and would give out sequence
+    // numbers again. When the client leaves, the server's sprites for this place fly on.
     ask(Method::kPost, "/leave/" + place_.id, options_.answerTimeout);
     losePlace(State::kJoining, whyOf(reply, problem), now);
     return;
@@ -172,7 +172,7 @@ void Engine::onPollFailed(const Reply& reply, Time now) {
   if (pollFailures_ >= kPollFailuresMost) goOffline(whyOf(reply, problem), now);
 }
 
-/** Counts an answer of 404; true when the server does not know the place any more. */
+/** Counts 404 answers; true, the place is lost, when the server does not know it any more. */
 bool Engine::loseForgotten(const Reply& reply, const Problem& problem, Time now) {
   if (reply.status == 0) return false;
   const bool stray = !isProblem(problem, "unknown-client");
@@ -182,13 +182,14 @@ bool Engine::loseForgotten(const Reply& reply, const Problem& problem, Time now)
   return true;
 }
 
-/** The server does not know the place of that id. A client that is leaving needs no other. */
+/** Loses the place with that id, unknown to the server. A leaving client needs no other place. */
 void Engine::forget(const std::string& id, Time now) {
   if (id.empty() || id != place_.id || leaving_ != Leaving::kNo) return;
   losePlace(State::kJoining, {"unknown-client", "the server has forgotten this place"}, now);
 }
 
-/** Ends a wait of its own, and asks for the place: a parked poll may hang on a dead connection. */
+/** Ends the client's own wait, drops a parked poll, which may hang on a dead connection, and has
+ * the place proven. */
 void Engine::tryContact(Time now) {
   if (leaving_ != Leaving::kNo) return;
   if (!firm_) nextContact_ = now;
@@ -196,7 +197,7 @@ void Engine::tryContact(Time now) {
   doubt_ = true;
 }
 
-/** Sets the wait after a failure: the server's own where it says one. */
+/** Sets the wait after a failure: the server's if the reply has one, else a backoff. */
 void Engine::wait(const Reply& reply, Time now) {
   failures_++;
   count([](Counts* counts) { counts->failures++; });

@@ -183,7 +183,7 @@ void Engine::tellResume() {
     if (!told && !resume_) return;
     resume_ = told;
   }
-  // As callBack() has it.
+  // noexcept, as callBack() is.
   const auto tell = [this, &told]() noexcept { options_.onResume(told); };
   if (options_.onResume) tell();
 }
@@ -193,7 +193,7 @@ void Engine::tellResume() {
 Millis Engine::untilNext(Time now) const {
   if (finished()) return Millis(0);
   Time next = now + std::chrono::minutes(1);
-  // What was due by then waits for something else (an answer, room on the wire), not for the clock.
+  // Work that was due before seen_ waits for an answer or for room on the wire, not for the clock.
   const auto at = [&next, this](Time time) {
     if (time >= seen_) next = std::min(next, time);
   };
@@ -215,13 +215,13 @@ Millis Engine::untilNext(Time now) const {
   return std::max(Millis(0), std::chrono::ceil<Millis>(next - now));
 }
 
-// Leaving: the throws on the wire get their answer, the last ack is proven, the server is told.
+// Leaving: the throws on the wire get their answer, the last ack is proven, then POST /leave.
 
 namespace {
 
 constexpr Millis kLeaveRetry{200};
 
-/** Whether it is a clear no. */
+/** Returns whether the server certainly refused the request. */
 bool isRefusal(const Reply& reply) {
   return reply.status != 429 && reply.status < 500 &&
          readProblem(reply.body).type.find(kProblemPrefix) == 0;
@@ -244,8 +244,8 @@ void Engine::startLeaving(Time now) {
     leaving_ = Leaving::kAck;
   }
   if (leaving_ == Leaving::kAck) {
-    // No answer has proved yet that the last ack was taken, and what is not acked would fly on
-    // from here and be there twice. Of two polls the server answers the earlier one at once.
+    // No answer has proved yet that the server has the last ack. Sprites without an ack would fly
+    // on from here and exist twice. Of two polls the server answers the earlier one at once.
     if (place_.ack > ackTaken_ && now < leaveDeadline_ - kLeaveReserve / 2) {
       for (RequestId* poll : {&poll_, &ackPoll_}) {
         if (*poll == 0 && now >= leaveDue_) *poll = startPoll(kShortestHold);
@@ -266,7 +266,7 @@ void Engine::tellLeaving(Time now) {
   }
 }
 
-/** A poll has ended after the client was told to leave. */
+/** Handles the end of a poll while leaving. */
 void Engine::onAckPoll(const Reply& reply, Time now) {
   if ((reply.status == 200 && readPoll(reply.body)) || isRefusal(reply)) {
     ackTaken_ = place_.ack;
@@ -294,11 +294,11 @@ void Engine::finish() {
   finished_ = true;
 }
 
-// What a program may ask beside throwing and catching: where it is, and the server's counts.
+// The program's questions: its place, and the server's counts.
 
 namespace {
 
-constexpr size_t kLooksMost = 16;  // under way at once
+constexpr size_t kLooksMost = 16;  // most questions at once
 
 }  // namespace
 
@@ -326,7 +326,7 @@ void Engine::startLooks(Time now) {
       continue;
     }
     if (each.request == 0) {
-      // By its id: of several servers behind one address its own is to answer.
+      // With the id: of several servers behind one address the client's own answers.
       const bool any = !each.place && place_.id.empty();
       const std::string path = any ? "/status" : (each.place ? "/place/" : "/status/") + place_.id;
       each.request = transport_.start({Method::kGet, path, "", options_.answerTimeout, !any});

@@ -3,28 +3,27 @@
 //
 //   any thread                      the engine's thread (the client's own, or perform()'s caller)
 //   ─────────────                   ─────────────────────────────────────────────────────────────
-//   throwSprite ─┐                  ┌─▶ throws_ ── POST /throw ──┐
-//   place, status┼─▶ inbox (mutex) ─┤                            ├─▶ transport ─▶ replies ─▶
-//   events_ leave, tryNow┘    + wake-up     └─▶ join, proof, poll, leave ┘ │
-//                                                                  callbacks, no lock held ◀────┘
+//   throwSprite ─┐                  ┌▶ throws_ ── POST /throw ──┐
+//   place, status┼─▶ inbox (mutex) ─┤                           ├▶ transport ─▶ replies ─▶ events_
+//   leave, tryNow┘    + wake-up     └▶ join, proof, poll, leave ┘                             │
+//                                                                 callbacks, no lock held ◀───┘
 //
 // Everything but the inbox and the published state belongs to the engine's thread and needs no
-// lock. One turn() takes the inbox, starts what is due, moves bytes, reads replies, and only then
-// calls back, so that an event is never called from half-changed state; the next poll, which acks,
-// starts after the callbacks of what it acks have returned. (onResume alone is called before: a
-// throw is sent only after it has returned. No callback can reach the engine's own state.)
+// lock. One turn() takes the inbox, starts due requests, moves bytes, reads replies, and only then
+// calls back, so that no callback sees half-changed state. The next poll, which acks sprites,
+// starts after their callbacks have returned. (Only onResume is called earlier: a throw is sent
+// after onResume has returned. No callback can reach the engine's own state.)
 //
-// Sprites in, exactly once: place_.ack is the highest sequence number handed over. The poll asks
-// with it, and what comes at or below it is a repetition. It starts at 0 with each new place.
+// Sprites in, exactly once: place_.ack is the highest sequence number passed to onSprite. Each poll
+// carries it, and a sprite at or below it is a repetition. It starts at 0 with each new place.
 //
-// Sprites out, at most once: a throw gets its number n with the place it is first sent from, and
-// keeps both while it may have been taken (`maybeTaken`). Until then nothing is at stake and a
-// failure gives it back to the caller at once; from then on only an answer, or the end of the
-// patience, settles it. Of the numbers only a window of 64 is alive at a time, as the server
-// remembers no more.
+// Sprites out, at most once: a throw gets its number n with the place that first sends it, and
+// keeps both while the server may have accepted it (`maybeTaken`). Before that, a failure returns
+// the sprite to the caller at once; after that, only an answer or the end of the patience settles
+// the throw. The numbers in use span less than 64, as the server remembers no more.
 //
-// Split by what it is about: engine.cc the turn, place, counts and the leave, contact.cc join,
-// proof and poll, throws.cc.
+// engine.cc has the turn, the leave, and the questions for place and counts; contact.cc join, proof
+// and poll; throws.cc the throws.
 //
 // Rejected: blocking calls on two threads (one polling, one throwing). A throw's time-out would
 // hold up all others, leaving would have to wait for a parked poll, and a program with a loop of
@@ -59,12 +58,12 @@ class Engine : public EngineBase {
   State state() const { return locked(state_); }
   Counts counts() const { return locked(counts_); }
   std::optional<Resume> resume() const { return locked(resume_); }
-  bool finished() const { return locked(finished_); }  // it has left: nothing more happens
+  bool finished() const { return locked(finished_); }  // the client has left: nothing more happens
 
-  /** One turn of at most `timeout`; false once the client has left. For one thread at a time. */
+  /** Runs a turn of at most `timeout`; false once the client has left. For one thread at a time. */
   bool turn(Millis timeout);
 
-  // For the thread that takes the turns: see Client.
+  // For the thread that runs the turns: see Client.
   Millis timeout();
 
  private:
@@ -73,27 +72,27 @@ class Engine : public EngineBase {
     Edge edge = Edge::kLeft;
     std::string json;
     ThrowCallback result;
-    std::string place;  // the id it is sent with; empty until it first is
+    std::string place;  // the id that it is sent with; empty until it is first sent
     uint64_t n = 0;
     RequestId request = 0;  // 0: not on the wire
     unsigned tries = 0;     // times it was sent
-    unsigned attempts = 0;  // of those, unanswered with contact, or from a lost place
+    unsigned attempts = 0;  // tries without an answer though online, or from a lost place
     bool maybeTaken = false;
-    bool isLast = false;  // sent while leaving: not again
-    Time due;             // not to be sent before
-    Time deadline;        // to be settled by
+    bool isLast = false;  // sent while leaving: not sent again
+    Time due;             // the earliest time to send it
+    Time deadline;        // the latest time to settle it
   };
   using Throws = std::list<Throw>;
 
-  /** A question of the program's about something beside sprites: one of the two is asked. */
+  /** The program's question for the place or for the counts: one of the callbacks is set. */
   struct Look {
     PlaceCallback place;
     StatusCallback status;
     RequestId request = 0;
-    std::string id;  // the place it is asked from
+    std::string id;  // the place that it is asked from
   };
 
-  /** How far leaving has come. */
+  /** The step of leaving. */
   enum class Leaving : uint8_t { kNo, kThrows, kAck, kTelling };
 
   // engine.cc
@@ -164,27 +163,27 @@ class Engine : public EngineBase {
   State state_ = State::kLeft;    // under mutex_
   bool finished_ = false;         // under mutex_
   Counts counts_;                 // under mutex_
-  std::optional<Resume> resume_;  // under mutex_: as last told
+  std::optional<Resume> resume_;  // under mutex_: as last reported
 
   // The engine's thread only.
   Grant grant_;  // to join with
   bool begun_ = false;
-  Resume place_;               // id: empty without a place; ack: handed over; n: last number given
-  uint64_t placeNumber_ = 0;   // tells one place's events from another's
-  uint64_t ackTaken_ = 0;      // of a poll that was answered
-  bool doubt_ = false;         // the place is to be proven
+  Resume place_;               // id: empty without a place; ack: passed to onSprite; n: last used
+  uint64_t placeNumber_ = 0;   // counts places, to recognize the events of an earlier one
+  uint64_t ackTaken_ = 0;      // the ack of the last answered poll
+  bool doubt_ = false;         // the place needs a proof
   unsigned pollFailures_ = 0;  // in a row
-  unsigned strays_ = 0;        // answers of 404 in a row that no Sprites server wrote
+  unsigned strays_ = 0;        // 404 answers in a row without `unknown-client`
   Time nextContact_;
-  bool firm_ = false;               // the server asked for that wait
-  Time pollOpen_;                   // "retry" of a poll: no poll before
-  std::array<Time, 4> edgeOpen_{};  // by edge: nothing is thrown over it before
-  Time throwsOpen_;                 // and over none
+  bool firm_ = false;               // the server asked for the wait until nextContact_
+  Time pollOpen_;                   // the earliest next poll, by the "retry" of an answer
+  std::array<Time, 4> edgeOpen_{};  // by edge: the earliest next throw over it
+  Time throwsOpen_;                 // the earliest next throw over any edge
   RequestId join_ = 0;
   RequestId proof_ = 0;
   Time pollStarted_;
-  RequestId poll_ = 0;     // acks place_.ack, always: only its own answer moves that on
-  RequestId ackPoll_ = 0;  // a second one while leaving, which makes the server answer the first
+  RequestId poll_ = 0;     // always acks place_.ack: only its own answer raises that
+  RequestId ackPoll_ = 0;  // a second poll while leaving, which makes the server answer the first
   RequestId leave_ = 0;
   Throws throws_;
   std::vector<Look> looks_;

@@ -1,4 +1,5 @@
-// How long to wait before asking again; the same for every client, see lib/client/README.md.
+// The engines' common parts: the waits between requests, which are the same for every client (see
+// lib/client/README.md), the driver of an engine, and the engines' base.
 #ifndef SPRITES_CLIENT_ENGINE_BASE_H_
 #define SPRITES_CLIENT_ENGINE_BASE_H_
 
@@ -23,24 +24,24 @@
 
 namespace sprites {
 
-constexpr Millis kWaitFirst{500};        // the longest wait after the first failure
-constexpr Millis kWaitMost{15000};       // of any: below a lease, to be back in time for the place
-constexpr Millis kWaitServer{600000};    // of what a server may ask for
-constexpr Millis kWaitSmallTorus{1000};  // the least bound where it is known how many clients are
+constexpr Millis kWaitFirst{500};        // longest wait after the first failure
+constexpr Millis kWaitMost{15000};       // longest backoff: below a lease, to keep the place
+constexpr Millis kWaitServer{600000};    // longest wait that a server may ask for
+constexpr Millis kWaitSmallTorus{1000};  // least bound of the backoff by the number of clients
 
 constexpr unsigned kShortestHold = 5;  // seconds; the server's lower bound
-constexpr unsigned kUsualHold = 120;   // seconds, where the server did not tell
+constexpr unsigned kUsualHold = 120;   // seconds, if the server has not told its own
 constexpr Millis kPollSlack{15000};
 constexpr Millis kQuick{1000};  // an empty answer sooner than this counts as a failure for the wait
-constexpr Millis kLong{10000};  // a poll parked so long tells whether the network lets it park
-constexpr unsigned kCutsMost = 2;  // polls in a row that were cut off: then the hold is shortened
-constexpr Millis kPatienceMost{86400000};  // of a caller that waits for the end
-constexpr Millis kLeaveReserve{1500};  // of the time to leave this is kept for telling the server
+constexpr Millis kLong{10000};  // a poll parked so long shows that the network lets polls park
+constexpr unsigned kCutsMost = 2;          // cut-off polls in a row that shorten the hold
+constexpr Millis kPatienceMost{86400000};  // longest wait of perform() and close()
+constexpr Millis kLeaveReserve{1500};      // part of the time to leave that POST /leave has
 
 /**
- * The longest wait after so many failures in a row, from 1. Where it is known how many clients
- * there are it is bounded by a millisecond for each: a small torus finds its server within a
- * second.
+ * Returns the longest backoff after so many failures in a row, counted from 1. If the number of
+ * clients is known, a millisecond per client, at least 1 s, is its bound: a small torus finds its
+ * server within a second.
  */
 inline Millis longestWait(uint64_t failures, std::optional<uint64_t> clients, Millis most) {
   const uint64_t doublings = std::min<uint64_t>(failures > 0 ? failures - 1 : 0, 16);
@@ -51,24 +52,23 @@ inline Millis longestWait(uint64_t failures, std::optional<uint64_t> clients, Mi
   return std::min(kWaitFirst * (1U << doublings), most);
 }
 
-/** How long the answer to a poll of so many seconds may take. */
+/** Returns the time limit of a poll with that hold, in seconds. */
 inline Millis pollTimeout(unsigned hold) {
   const Millis held = std::chrono::seconds(hold);
   return held + held / 4 + kPollSlack;
 }
 
-/** The hold to ask for, in seconds, where polls are cut off that were parked for so long. */
+/** Returns the hold to ask for, in seconds, if polls are cut off after `parked`. */
 template <typename Duration>
 unsigned shorterHold(Duration parked) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(parked).count();
   return std::max(kShortestHold, static_cast<unsigned>(seconds * 3 / 4));
 }
 
-// What drives an engine: a thread of its own, or the callers of perform(), one at a time.
-
 /**
- * Engine has turn(timeout), which is false once nothing more happens, wake() for any thread, and
- * fd().
+ * Drives an engine: in a thread of its own, or in the callers of perform(), one at a time. An
+ * Engine has turn(timeout), which returns false once nothing more happens, timeout(), fd(), and
+ * wake() for any thread.
  */
 template <typename Engine>
 class Driver {
@@ -125,7 +125,7 @@ class Driver {
     return engine.fd();
   }
 
-  /** Where another thread takes the turns there is nothing to wait for. */
+  /** Returns how long a loop may wait; a minute where another thread runs the turns. */
   Millis timeout() {
     const std::lock_guard<std::mutex> lock(mutex_);
     const bool other = driver_ != std::thread::id() && driver_ != std::this_thread::get_id();
@@ -133,10 +133,10 @@ class Driver {
   }
 
   /**
-   * Waits until nothing more happens, and drives the engine where it has no thread of its own.
+   * Waits until the engine has ended, and drives it if it has no thread of its own.
    *
-   * @return whether it came to its end within `patience`; false from inside a callback, where there
-   *         is no waiting
+   * @return whether the engine has ended within `patience`; false from inside a callback, which
+   *         can't wait for it
    */
   bool runToEnd(Millis patience) {
     const auto deadline =
@@ -172,15 +172,13 @@ class Driver {
   std::thread thread_;
   std::thread::id driver_;  // under mutex_: the thread inside the engine
   bool started_ = false;    // under mutex_
-  bool driven_ = false;     // under mutex_: by perform()
-  bool watched_ = false;    // under mutex_: by fd()
-  bool over_ = false;       // under mutex_
+  bool driven_ = false;     // under mutex_: perform() was called
+  bool watched_ = false;    // under mutex_: fd() was called
+  bool over_ = false;       // under mutex_: the thread's last turn is over
   std::atomic<bool> stop_{false};
 };
 
-// What the engines of Client and of Feeds have in common: requests, what is told to the program,
-// waits.
-
+/** The common base of the engines of Client and Feeds: requests, callbacks, waits. */
 class EngineBase {
  public:
   // For any thread.
@@ -193,7 +191,7 @@ class EngineBase {
     wake();
   }
 
-  /** For the thread that takes the turns. */
+  /** For the thread that runs the turns. */
   int fd() { return transport_.fd(); }
 
  protected:
@@ -209,14 +207,14 @@ class EngineBase {
     }
   }
 
-  /** What is under mutex_, as it is now. */
+  /** Returns the current value of a member that mutex_ guards. */
   template <typename Value>
   Value locked(const Value& value) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return value;
   }
 
-  // What one turn does of it; the time until something is due.
+  // The steps of a turn, and the time until the next due work.
   virtual void takeInbox(Time now) = 0;
   virtual void startDue(Time now) = 0;
   virtual void readReplies(Time now) = 0;
@@ -230,8 +228,8 @@ class EngineBase {
       move();
     }
     callBack();
-    // The program has what came: the next poll, which acks it, goes out at once, not with its next
-    // frame.
+    // The program has the sprites: the next poll, which acks them, goes out at once, not with the
+    // program's next frame.
     move();
   }
 
@@ -242,7 +240,7 @@ class EngineBase {
     say(reply.line + ": " + (reply.status > 0 ? std::to_string(reply.status) : reply.error));
   }
 
-  /** Takes another state, or the same for another reason; false where it is neither. */
+  /** Sets the state and its reason; returns false if neither has changed. */
   template <typename State>
   bool enter(State* state, State next, const Why& why) {
     {
@@ -255,31 +253,31 @@ class EngineBase {
     return true;
   }
 
-  /** noexcept is the promise of client.h: an exception out of a callback ends the program. */
+  /** Runs the callbacks. noexcept, as client.h promises that their exceptions end the program. */
   void callBack() noexcept {
     for (const auto& event : std::exchange(events_, {})) event();
   }
 
-  /** Full jitter under a ceiling that doubles, so that a crowd that lost contact at once spreads.
-   */
+  /** Returns a wait: full jitter under a ceiling that doubles, to spread a crowd that lost contact
+   * at once. */
   Millis backoff(uint64_t failures) {
     const Millis most = longestWait(failures, people_, maxBackoff_);
     return Millis(std::uniform_int_distribution<Millis::rep>(0, most.count())(random_));
   }
 
-  /** How long to wait after one more failure. */
+  /** Counts a failure, and returns the wait after it. */
   Millis failed() { return backoff(++failures_); }
 
-  /** What the server asked for and up to half of it on top, at least as long as the wait above. */
+  /** Returns the wait that the server asked for and up to half on top; at least the backoff. */
   Millis serverWait(Millis asked, uint64_t failures) {
     std::uniform_int_distribution<Millis::rep> spread(0, asked.count() / 2);
     return std::min(kWaitServer, std::max(backoff(failures), asked + Millis(spread(random_))));
   }
 
-  /** A poll has ended that was parked for so long. @return whether it was long and cut off */
+  /** Notes how a poll ended that was parked so long. @return whether it was long and cut off */
   bool endsCut(const Reply& reply, Clock::duration parked) {
     if (parked < kLong) return false;
-    failures_ = 0;  // the network did let it park
+    failures_ = 0;  // the network let it park
     const bool isCutOff = isCut(reply);
     cuts_ = isCutOff ? cuts_ + 1 : 0;
     if (cuts_ >= kCutsMost) holdMost_ = std::min(holdMost_, shorterHold(parked));
@@ -289,15 +287,15 @@ class EngineBase {
   Transport transport_;
   mutable std::mutex mutex_;
   bool tryNow_ = false;  // under mutex_
-  std::string why_;      // under mutex_: it is in its state
+  std::string why_;      // under mutex_: the name of the state's reason
 
   // The engine's thread only.
   std::vector<std::function<void()>> events_;
-  Time seen_;                       // when it has looked last what is due
+  Time seen_;                       // when the last turn looked for due work
   uint64_t failures_ = 0;           // in a row
   unsigned cuts_ = 0;               // long polls in a row that were cut off
-  unsigned holdMost_ = kHoldMost;   // seconds, as the network between seems to allow
-  std::optional<uint64_t> people_;  // how many clients there are, as the server has said last
+  unsigned holdMost_ = kHoldMost;   // seconds: the longest hold that the network seems to allow
+  std::optional<uint64_t> people_;  // number of clients in the last GET /status
 
  private:
   void move() {

@@ -9,27 +9,26 @@ namespace sprites {
 
 namespace {
 
-/** Bytes that may be looked through for one patch: some tenths of a second. */
+/** Most bytes to scan for one patch: some tenths of a second. */
 constexpr size_t kWorkMost = size_t{256} << 20;
 
 /** One operation, as slices of the patch. */
 struct Operation {
   std::string op;
-  std::string_view path;  // as it is written, without its quotes; its data() is null for none
+  std::string_view path;  // without its quotes, still escaped; data() is null if there is none
   std::string_view value;
 };
 
-/** Where a member or an element is in the text, and what is around it. */
+/** Offsets of a member or an element in the text, and of its neighbors. */
 struct Spot {
   size_t begin = 0;  // of a member its name's quote
   size_t value = 0;
   size_t end = 0;
-  size_t before = 0;  // where the one before it ends; 0: it is the first
-  size_t after = 0;   // where the next one begins; 0: it is the last
+  size_t before = 0;  // the end of the previous one; 0: it is the first
+  size_t after = 0;   // the start of the next one; 0: it is the last
 };
 
-/** An escape's unit of UTF-16; `at` is at the character behind the backslash, and goes behind it.
- */
+/** Reads an escape's UTF-16 unit; `at` is behind the backslash, and moves behind the escape. */
 char16_t unescaped(std::string_view raw, size_t* at) {
   const char kind = raw[(*at)++];
   const size_t known = std::string_view("bfnrt").find(kind);
@@ -44,7 +43,7 @@ char16_t unescaped(std::string_view raw, size_t* at) {
   return static_cast<char16_t>(unit);
 }
 
-/** A name in UTF-16: by its units RFC 8785 sorts. `raw` is UTF-8, as it is written in JSON. */
+/** Converts a name to UTF-16, whose units RFC 8785 sorts by. `raw` is UTF-8, escaped as in JSON. */
 std::u16string unitsOf(std::string_view raw) {
   std::u16string units;
   for (size_t at = 0; at < raw.size();) {
@@ -67,8 +66,7 @@ std::u16string unitsOf(std::string_view raw) {
   return units;
 }
 
-/** The names on the way that a pointer shows, as they are written in JSON; nothing for no pointer.
- */
+/** Splits a JSON Pointer into its names, escaped as in JSON; std::nullopt if it is malformed. */
 std::optional<std::vector<std::string>> namesOf(std::string_view path) {
   std::vector<std::string> names;
   if (!path.empty() && path[0] != '/') return std::nullopt;
@@ -134,7 +132,7 @@ class Text {
     return static_cast<size_t>(part.data() - text_.data());
   }
 
-  /** The member or element of that name. */
+  /** Finds the member or element with that name. */
   std::optional<Spot> find(std::string_view container, const std::string& name) const {
     if (container.empty()) return std::nullopt;
     if (container[0] == '[') return findElement(container, name);
@@ -182,7 +180,7 @@ class Text {
     return spot.end > 0 ? std::optional<Spot>(spot) : std::nullopt;
   }
 
-  /** Where the last member or element ends, and how many there are; 0 when there is none. */
+  /** Returns the end of the last element (0: there is none) and the number of elements. */
   std::pair<size_t, uint64_t> endOf(std::string_view array) const {
     std::pair<size_t, uint64_t> end{0, 0};
     json::Elements walk(array);
@@ -191,7 +189,7 @@ class Text {
     return end;
   }
 
-  /** Before the element of that place, or behind the last. */
+  /** Inserts an element before the one at `spot`, or behind the last. */
   bool insert(std::string_view array, const std::optional<Spot>& spot, const std::string& name,
               std::string_view value) {
     if (spot) {
@@ -205,7 +203,7 @@ class Text {
     return true;
   }
 
-  /** Among the members, sorted as RFC 8785 has it. */
+  /** Adds a member at its place in the order of RFC 8785. */
   bool addMember(std::string_view object, const std::string& name, std::string_view value) {
     if (object.empty() || object[0] != '{') return false;
     const std::string member = "\"" + name + "\":" + std::string(value);

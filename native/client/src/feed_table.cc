@@ -10,7 +10,7 @@ namespace sprites {
 
 namespace {
 
-/** The cursor of a client without a value: the server answers when there is one. */
+/** Cursor of a client without a value: the server answers as soon as the feed has one. */
 constexpr const char* kNoCursor = "none";
 
 }  // namespace
@@ -71,7 +71,7 @@ void FeedTable::remove(Feeds::WatchId watch) {
 
 std::string FeedTable::Entry::asked() const {
   if (cursor.empty()) return kNoCursor;
-  // A value under a problem is asked for whole, to be told when that ends.
+  // During a problem the value is asked for whole, to report it when the problem ends.
   return problem.empty() || kind == FeedKind::kLog ? cursor : "";
 }
 
@@ -116,7 +116,8 @@ bool FeedTable::take(std::vector<FeedItem> items, const std::map<std::string, st
   for (FeedItem& item : items) {
     const auto found = entries_.find(item.feed);
     const auto question = asked.find(item.feed);
-    // An answer is to what was asked: another cursor's leads elsewhere.
+    // Ignores a feed that was not asked for, or has another cursor by now: the answer continues the
+    // cursor of its poll.
     if (found == entries_.end() || question == asked.end()) continue;
     if (found->second.asked() != question->second) continue;
     const std::string problem = found->second.problemOf(item);
@@ -134,7 +135,8 @@ void FeedTable::takeProblem(const std::string& key, Entry* entry, const std::str
                             Time now) {
   entry->misses++;
   const bool ends = problem == "unknown-feed" && !entry->cursor.empty();
-  // At the server a poll without a cursor waits for the next life; a cache may have the last one.
+  // Without a cursor the server parks the poll until the feed is published again: no backoff. A
+  // cache may have the old value: when that ends again, there is a backoff.
   const bool isFirst = ends && entry->cursor != entry->ended;
   entry->due = isFirst ? Time() : now + backoff_(entry->misses);
   if (ends) {
@@ -149,7 +151,7 @@ void FeedTable::takeProblem(const std::string& key, Entry* entry, const std::str
   tell(*entry, std::move(news));
 }
 
-/** @return whether it has a value now that it had not before */
+/** Stores a value, a patch or items. @return whether there was something to report */
 bool FeedTable::takeNews(const std::string& key, Entry* entry, FeedItem item) {
   entry->misses = 0;
   if (!item.items.empty()) return takeItems(key, entry, item);
@@ -158,7 +160,7 @@ bool FeedTable::takeNews(const std::string& key, Entry* entry, FeedItem item) {
   change.key = key;
   change.cursor = item.cursor;
   if (item.value.empty() && item.patch.empty()) {
-    // Nothing new. That may end a problem.
+    // A ping: nothing new. It may end a problem.
     if (entry->problem.empty() || entry->cursor != item.cursor) return false;
     entry->problem.clear();
     change.value = entry->value;
@@ -173,7 +175,7 @@ bool FeedTable::takeNews(const std::string& key, Entry* entry, FeedItem item) {
     change.patch = std::move(item.patch);
   }
   if (!value) {
-    entry->cursor.clear();  // the whole value is asked for
+    entry->cursor.clear();  // the next poll asks for the whole value
     return false;
   }
   const bool isNews = entry->cursor != item.cursor || !entry->problem.empty();
@@ -186,14 +188,14 @@ bool FeedTable::takeNews(const std::string& key, Entry* entry, FeedItem item) {
   return isNews;
 }
 
-/** @return whether there are any */
+/** Stores items. @return whether they were new */
 bool FeedTable::takeItems(const std::string& key, Entry* entry, const FeedItem& item) {
   FeedNews news;
   json::elements(item.items, [&news](std::string_view each) {
     news.items.emplace_back(each);
     return true;
   });
-  // A cache may say the same again.
+  // A cache may repeat an answer.
   if (news.items.empty() || item.cursor == entry->cursor) return false;
   news.gap = std::exchange(entry->gap, false) || item.gap;
   entry->cursor = entry->newest = item.cursor;

@@ -1,4 +1,4 @@
-// The feeds that are watched, and what is held of each. For the engine's thread.
+// The watched feeds and their newest values. For the engine's thread only.
 #ifndef SPRITES_CLIENT_FEED_TABLE_H_
 #define SPRITES_CLIENT_FEED_TABLE_H_
 
@@ -14,13 +14,13 @@
 
 namespace sprites {
 
-/** What watches are to be told: of a log the items, and of `change` what is no value's alone. */
+/** News for watches. Of a log: `items`, `gap`, and key, cursor and problem of `change`. */
 struct FeedNews {
   std::vector<Feeds::WatchId> watches;
   FeedChange change;
   std::vector<std::string> items;
   bool gap = false;
-  bool ends = false;  // the watches
+  bool ends = false;  // the watches end with these news
 };
 
 /** A value is watched, a log followed. */
@@ -31,61 +31,61 @@ class FeedTable {
   using Clock = std::chrono::steady_clock;
   using Time = Clock::time_point;
 
-  /** What to ask for: the cursors held of what is due, and when the next of the others is. */
+  /** The next poll: the cursors of the due feeds, and when the next other feed is due. */
   struct Poll {
     std::map<std::string, std::string> feeds;
     Time next = Time::max();
   };
 
-  /** @param backoff  the wait after so many failures in a row */
+  /** @param backoff  returns the wait after so many failures in a row */
   explicit FeedTable(std::function<Millis(uint64_t failures)> backoff)
       : backoff_(std::move(backoff)) {}
 
   size_t size() const { return entries_.size(); }
 
-  /** @return whether it is the first watch of a feed that can be watched */
+  /** Adds a watch. @return whether it is the first watch of a feed that can be watched */
   bool add(Feeds::WatchId watch, const std::string& key, FeedKind kind, FeedHeld held);
   void remove(Feeds::WatchId watch);
 
-  /** Whether an item is older than what was told last. */
+  /** Returns whether an item is older than the last reported one. */
   bool isOlder(const FeedItem& item) const;
 
-  /** Asks for every value whole, and at once. */
+  /** Forgets all cursors: the next poll asks for every value whole. */
   void forgetCursors();
 
-  /** Feeds with a problem need not wait any longer. */
+  /** Ends the waits of the feeds with a problem. */
   void hurry();
 
   Poll nextPoll(Time now) const;
 
   /**
-   * Takes an answer.
+   * Stores an answer.
    *
-   * @param asked  the cursors it was asked with
-   * @return whether there was anything in it
+   * @param asked  the cursors that the poll had
+   * @return whether the answer had news or a problem
    */
   bool take(std::vector<FeedItem> items, const std::map<std::string, std::string>& asked, Time now);
 
-  /** What there is to tell, in order; it is told once. */
+  /** Returns the news since the last call, in order. */
   std::vector<FeedNews> news() { return std::exchange(news_, {}); }
 
  private:
   struct Entry {
     FeedKind kind = FeedKind::kValue;
     std::string cursor;  // empty without a value
-    std::string newest;  // the cursor of what was told last
-    std::string ended;   // the cursor held when the feed ended last
+    std::string newest;  // the cursor that was reported last
+    std::string ended;   // the cursor when the feed last ended
     std::string value;
     bool gap = false;     // of a log: its cursor was forgotten
-    std::string problem;  // as it was told
+    std::string problem;  // as reported; empty: none
     uint64_t misses = 0;  // problems in a row
-    Time due;             // not to be asked for before
+    Time due;             // the earliest time to ask for it
     std::vector<Feeds::WatchId> watches;
 
-    /** The cursor to ask with. */
+    /** Returns the cursor to ask with. */
     std::string asked() const;
 
-    /** What is wrong with an item, if anything is. */
+    /** Returns the problem of an item, or an empty text. */
     std::string problemOf(const FeedItem& item) const;
   };
 

@@ -10,15 +10,15 @@ namespace sprites {
 
 namespace {
 
-constexpr unsigned kFeedHold = 55;  // seconds: many a proxy cuts off what is silent for a minute
+constexpr unsigned kFeedHold = 55;  // seconds: many proxies cut off what is silent for a minute
 
-/** Pings in a row that a cache may answer at once: of the turns that it has kept there are few. */
+/** Most cached pings in a row after which the client asks at once: a cache has kept few turns. */
 constexpr unsigned kTurnsAtOnce = 8;
 
-/** Characters of an address that every cache takes; what is longer is asked for by POST. */
+/** Longest path that every cache accepts, in characters; a longer one becomes a POST. */
 constexpr size_t kAddressMost = 4000;
 
-/** Equal requests have the same address. */
+/** Returns the path of a poll. Equal polls have equal paths, so that a cache can answer. */
 std::string pathOf(const std::map<std::string, std::string>& feeds, unsigned hold, bool delta) {
   std::string path;
   if (feeds.size() == 1) {
@@ -73,7 +73,7 @@ Feeds::WatchId FeedsEngine::watch(std::string key, FeedKind kind, FeedHeld held,
 }
 
 void FeedsEngine::unwatch(Feeds::WatchId watch) {
-  Watches::node_type ended;  // outlives the lock: the end of what a program keeps in it may call
+  Watches::node_type ended;  // outlives the lock: destructors of the callback may call this client
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     ended = watches_.extract(watch);
@@ -84,7 +84,7 @@ void FeedsEngine::unwatch(Feeds::WatchId watch) {
 }
 
 void FeedsEngine::close() {
-  Watches ended;  // likewise
+  Watches ended;  // outlives the lock, too
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     ended.swap(watches_);
@@ -136,7 +136,7 @@ void FeedsEngine::takeInbox(Time now) {
   if (poll_ != 0 && now - pollStarted_ >= kQuick) transport_.cancel(std::exchange(poll_, 0));
 }
 
-/** More is watched than before, or nothing any more. */
+/** Ends the poll, as more feeds are watched, or none any more. */
 void FeedsEngine::changed(Time now) {
   transport_.cancel(std::exchange(poll_, 0));
   if (table_.size() == 0) {
@@ -147,7 +147,7 @@ void FeedsEngine::changed(Time now) {
     next_ = now;
     setState(FeedsState::kAsking);
   } else if (state() != FeedsState::kOffline) {
-    next_ = now;  // a wait after a failure is for all feeds
+    next_ = now;  // else offline: the wait after a failure holds for all feeds
   }
 }
 
@@ -156,7 +156,7 @@ void FeedsEngine::startDue(Time now) {
   FeedTable::Poll poll = table_.nextPoll(now);
   if (poll.feeds.empty()) return;
   const std::optional<std::string> header = grant_.header();
-  now = Clock::now();  // the program may have taken its time
+  now = Clock::now();  // the program's callback may have been slow
   if (!header) {
     next_ = now + failed();
     doubt_ = true;
@@ -188,13 +188,13 @@ void FeedsEngine::startDue(Time now) {
   poll_ = transport_.start(request, *header);
 }
 
-/** Seconds to ask for, when a feed that is not asked for is due at `next`; 0: the server chooses.
- */
+/** Returns the poll's hold in seconds; 0: the server chooses. The next feed that the poll leaves
+ * out is due at `next`. */
 unsigned FeedsEngine::holdUntil(Time next, Time now) const {
   unsigned hold = doubt_ ? kShortestHold : holdMost_;
   if (next != Time::max()) {
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(next - now).count();
-    // The program may have taken its time for a grant, and more.
+    // `next` may be past: the program may have been slow to return a grant.
     hold = static_cast<unsigned>(std::clamp<int64_t>(seconds, kShortestHold, hold));
   }
   return holdRefused_ > 0 && hold >= holdRefused_ ? 0 : hold;
@@ -206,7 +206,7 @@ void FeedsEngine::readReplies(Time now) {
     if (reply.id != poll_) continue;
     poll_ = 0;
     const auto parked = now - pollStarted_;
-    if (parked >= kLong) grant_.accepted();  // the server did let it park
+    if (parked >= kLong) grant_.accepted();  // the server let it park
     const bool wasCut = endsCut(reply, parked);
     std::optional<FeedsAnswer> answer = answerOf(reply);
     if (answer) {
@@ -217,7 +217,7 @@ void FeedsEngine::readReplies(Time now) {
   }
 }
 
-/** What a reply says of the feeds, if it does. */
+/** Returns the answer about feeds in a reply, if it has one. */
 std::optional<FeedsAnswer> FeedsEngine::answerOf(const Reply& reply) const {
   if (asking_.empty()) return reply.status == 200 ? readFeeds(reply.body) : std::nullopt;
   FeedsAnswer answer;
@@ -253,24 +253,24 @@ void FeedsEngine::onAnswer(FeedsAnswer answer, Time now) {
     return;
   }
   turn_ = answer.turn;
-  // A cache has kept this ping: the next address is another.
+  // The ping came from a cache: with the new turn the next path is another.
   if (!turn_.empty() && turn_ != askedTurn_ && ++turns_ <= kTurnsAtOnce) return;
-  // An empty answer should have taken its hold. Whatever sends these must not be hammered.
+  // An empty answer should come at the end of the hold. A sender of early ones is not hammered.
   next_ = now + failed();
 }
 
-/** No answer, or none that can be used. */
+/** Handles a missing or unusable answer. */
 void FeedsEngine::onFailure(const Reply& reply, bool wasCut, Time now) {
   const Problem problem = readProblem(reply.body);
-  if (grant_.refused(problem)) return;  // it is asked for at once
+  if (grant_.refused(problem)) return;  // a new grant is asked for at once
   const Why why = whyOf(reply, problem);
   next_ = now + failed();
   if (isProblem(problem, "bad-hold") && pollHold_ > 0) {
-    holdRefused_ = pollHold_;  // it has answered at once: there is contact
+    holdRefused_ = pollHold_;  // the answer came at once: there is contact
     return;
   }
   if (isProblem(problem, "bad-cursor")) table_.forgetCursors();
-  // What cuts off a poll that was parked for long need not have lost contact.
+  // A poll that was cut off after a long time does not prove that contact is lost.
   if (!wasCut || doubt_ || state() != FeedsState::kOnline) setState(FeedsState::kOffline, why);
   doubt_ = true;
   if (reply.retryAfter > Millis(0)) open_ = now + serverWait(reply.retryAfter, failures_);
@@ -286,7 +286,7 @@ void FeedsEngine::tellNews() {
         {
           const std::lock_guard<std::mutex> lock(mutex_);
           const auto found = watches_.find(watch);
-          if (found == watches_.end()) continue;  // it has ended meanwhile
+          if (found == watches_.end()) continue;  // the watch has ended meanwhile
           tell = news.ends ? std::move(found->second) : found->second;
           if (news.ends) watches_.erase(found);
         }

@@ -1,12 +1,13 @@
-// One poll after the other for all feeds that are watched. How every client behaves is said in
+// Watches all feeds by one poll after the other. How every client behaves is said in
 // lib/client/README.md.
 //
 //   any thread                    the engine's thread (the client's own, or perform()'s caller)
 //   ──────────                    ─────────────────────────────────────────────────────────────
-//   watch, unwatch ─▶ inbox ────▶ table ─▶ POST /feeds ─▶ transport ─▶ replies ─▶ table ─▶
-//   callbacks close, tryNow    (mutex, wake-up)
+//   watch, unwatch ─▶ inbox ────▶ table ─▶ POST /feeds ─▶ transport ─▶ replies ─▶ table
+//   close, tryNow    (mutex, wake-up)                                               │
+//                                                        callbacks, no lock held ◀──┘
 //
-// As in engine.h: one turn() takes the inbox, starts what is due, moves bytes, reads replies, and
+// As in engine.h: one turn() takes the inbox, starts a due poll, moves bytes, reads replies, and
 // only then calls back, with no lock held. The next poll starts after the callbacks.
 #ifndef SPRITES_CLIENT_FEEDS_ENGINE_H_
 #define SPRITES_CLIENT_FEEDS_ENGINE_H_
@@ -26,7 +27,7 @@ namespace sprites {
 
 class FeedsEngine : public EngineBase {
  public:
-  /** Tells a program what is new. */
+  /** Passes news on to the program. */
   using TellNews = std::function<void(const FeedNews&)>;
 
   /** Throws as Feeds' constructor does. */
@@ -38,14 +39,14 @@ class FeedsEngine : public EngineBase {
   void close();
   FeedsState state() const { return locked(state_); }
 
-  /** One turn of at most `timeout`; always true: there may be more to watch. For one thread. */
+  /** Runs a turn of at most `timeout`; always true: more may be watched. For one thread. */
   bool turn(Millis timeout);
 
-  // For the thread that takes the turns: see Feeds.
+  // For the thread that runs the turns: see Feeds.
   Millis timeout();
 
  private:
-  /** What the program wants of the table: a watch, or the end of one (without a key). */
+  /** A change of the table for the program: a new watch, or the end of one (without a key). */
   struct Wanted {
     Feeds::WatchId watch = 0;
     std::string key;
@@ -70,7 +71,7 @@ class FeedsEngine : public EngineBase {
 
   const FeedsOptions options_;
   std::vector<Wanted> inbox_;             // under mutex_
-  Watches watches_;                       // under mutex_: those that are open
+  Watches watches_;                       // under mutex_: the open ones
   Feeds::WatchId lastWatch_ = 0;          // under mutex_
   FeedsState state_ = FeedsState::kIdle;  // under mutex_
 
@@ -79,19 +80,19 @@ class FeedsEngine : public EngineBase {
   FeedTable table_;
   RequestId poll_ = 0;
   Time pollStarted_;
-  unsigned pollHold_ = 0;                     // seconds; 0: none was asked for
+  unsigned pollHold_ = 0;                     // seconds; 0: the poll has none
   std::map<std::string, std::string> asked_;  // the cursors of the poll
   std::string asking_;        // the key of a poll of one feed that a cache can answer; empty: none
-  std::string path_;          // of a poll that a cache can answer, without a turn
-  std::string turn_;          // that the next request for the same carries
-  std::string askedTurn_;     // that the poll has carried
+  std::string path_;          // of a poll that a cache can answer, without its `turn`
+  std::string turn_;          // `turn` for the next request with the same path
+  std::string askedTurn_;     // `turn` of the poll
   bool byCache_ = false;      // a cache can answer the poll
-  bool direct_ = false;       // the next poll goes past the cache: what that has is old
-  unsigned turns_ = 0;        // pings in a row that a cache had
-  bool doubt_ = false;        // whether there is contact
-  unsigned holdRefused_ = 0;  // seconds the server does not grant; 0: none yet
-  Time next_;                 // no poll before: a wait of its own
-  Time open_;                 // no poll before: the server has asked for it
+  bool direct_ = false;       // the next poll bypasses the cache, whose answer was old
+  unsigned turns_ = 0;        // pings in a row that came from a cache
+  bool doubt_ = false;        // contact is in doubt: the next hold is short
+  unsigned holdRefused_ = 0;  // seconds: a hold that the server refused; 0: none yet
+  Time next_;                 // the earliest next poll, by the client's own wait
+  Time open_;                 // the earliest next poll, by the server's wait
 };
 
 }  // namespace sprites

@@ -12,11 +12,10 @@ namespace sprites {
 
 namespace {
 
-/** Seconds before its end from which on a grant is replaced; of one that lasts shorter, a quarter
- * of its life. */
+/** Seconds before its end at which a grant is replaced, but at most a quarter of its life. */
 constexpr double kAhead = 30;
 
-/** The end of a JWT, seconds since 1970; infinite where it does not say. */
+/** Returns the end of a JWT, in seconds since 1970; infinite if the token has none. */
 double endOf(std::string_view token) {
   double end = std::numeric_limits<double>::infinity();
   const size_t begin = std::min(token.find('.'), token.size() - 1) + 1;
@@ -25,7 +24,7 @@ double endOf(std::string_view token) {
   std::replace(claims.begin(), claims.end(), '_', '/');
   const std::optional<std::string> text = decodeBase64(claims);
   const auto value = text ? json::value(*text) : std::nullopt;
-  if (!value) return end;  // the server says what it thinks of it
+  if (!value) return end;  // malformed: the server will refuse it
   json::members(*value, [&end](const std::string& name, std::string_view slice) {
     if (name == "exp") end = json::number(slice).value_or(end);
     return true;
@@ -33,7 +32,7 @@ double endOf(std::string_view token) {
   return end;
 }
 
-/** Without the white space around it; nothing for what can't be in a header. */
+/** Returns the token without white space around it; std::nullopt if no header can have it. */
 std::optional<std::string> trimmed(const std::string& token) {
   constexpr const char* kSpace = " \t\r\n";
   const size_t begin = token.find_first_not_of(kSpace);

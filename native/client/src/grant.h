@@ -1,4 +1,4 @@
-// The grant of a client, as lib/client/README.md says it. For the engine's thread.
+// The grant of a client: see lib/client/README.md. For the engine's thread only.
 #ifndef SPRITES_CLIENT_GRANT_H_
 #define SPRITES_CLIENT_GRANT_H_
 
@@ -10,28 +10,28 @@
 
 namespace sprites {
 
-/** What goes with a client's requests; the program gives it. */
+/** The grant that a client sends with its requests, from the program's callback. */
 class Grant {
  public:
-  /** @param give  may be empty: then there is no grant, ever */
+  /** @param give  may be empty: then no grant is ever sent */
   explicit Grant(GrantCallback give) : give_(std::move(give)) {}
 
   explicit operator bool() const { return static_cast<bool>(give_); }
 
   /**
-   * Asks the program where it is time.
+   * Asks the program for a grant if there is none, or if it ends soon.
    *
-   * @return the header line to send, empty where there is none; nothing where the program fails
+   * @return the header line to send, empty without a grant; std::nullopt if the program has none
    */
   std::optional<std::string> header();
 
-  /** The server has taken it. */
+  /** Notes that the server has accepted the grant. */
   void accepted() { held_ = true; }
 
   /**
-   * The server has refused a request.
+   * Drops the grant if the server has refused it.
    *
-   * @return whether to ask again at once, with a new one: this one has been good before
+   * @return whether to retry at once with a new grant: the refused one had been accepted before
    */
   bool refused(const Problem& problem);
 
@@ -42,7 +42,7 @@ class Grant {
   bool held_ = false;
 };
 
-/** Why there is no contact where a grant is needed and can't be had. */
+/** Returns the reason for being offline without a grant. */
 inline Why noGrant() { return {"no-grant", "the program has given no grant"}; }
 
 }  // namespace sprites

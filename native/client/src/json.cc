@@ -29,7 +29,7 @@ int hexDigit(char c) {
   return -1;
 }
 
-/** Where the string that opens at `at` ends, or kBad. */
+/** Returns the end of the string that opens at `at`, or kBad. */
 size_t scanString(std::string_view text, size_t at) {
   if (at >= text.size() || text[at] != '"') return kBad;
   for (at++; at < text.size(); at++) {
@@ -79,7 +79,7 @@ size_t scanWord(std::string_view text, size_t at, std::string_view word) {
   return text.substr(at, word.size()) == word ? at + word.size() : kBad;
 }
 
-/** Where the value that begins at `at` (no white space before it) ends, or kBad. */
+/** Returns the end of the value that begins at `at` (no white space before it), or kBad. */
 size_t scanValue(std::string_view text, size_t at, unsigned depth) {
   if (at >= text.size()) return kBad;
   switch (text[at]) {
@@ -129,7 +129,7 @@ void appendUtf8(std::string* out, uint32_t point) {
   }
 }
 
-/** The four hex digits at `at`, which scanString has seen. */
+/** Returns the number in the four hex digits at `at`, which scanString has checked. */
 uint32_t hexUnit(std::string_view text, size_t at) {
   uint32_t unit = 0;
   for (size_t i = 0; i < 4; i++) {
@@ -242,7 +242,7 @@ bool members(std::string_view object, const MemberVisitor& visit) {
   std::string_view value;
   while (walk.next(&written, &value)) {
     const bool plain = written.find('\\') == std::string_view::npos;
-    // With its quotes, which lie beside it in the text.
+    // string() needs the quotes, which are around `written` in the text.
     const std::string name =
         plain ? std::string(written)
               : string(std::string_view(written.data() - 1, written.size() + 2)).value_or("");
@@ -289,15 +289,15 @@ std::optional<std::string> string(std::string_view slice) {
   return out;
 }
 
-// By a stream, because strtod() follows the program's locale, and from_chars for doubles is missing
-// from libraries in use.
+// Reads by a stream, because strtod() follows the program's locale, and from_chars for doubles is
+// missing from libraries in use.
 std::optional<double> number(std::string_view slice) {
   if (slice.empty() || scanNumber(slice, 0) != slice.size()) return std::nullopt;
   std::istringstream text{std::string(slice)};
   text.imbue(std::locale::classic());
   double result = 0;
   text >> result;
-  // What is too large reads as the largest there is, what is too small as zero.
+  // A number that is too large reads as the largest double, one that is too small as zero.
   if (std::abs(result) >= std::numeric_limits<double>::max()) return std::nullopt;
   return result;
 }

@@ -19,32 +19,32 @@
 
 namespace sprites::json {
 
-/** How deep a value may nest before it counts as malformed: a feed's 64 and the envelope. */
+/** Deepest nesting: a feed's 64 and the envelope. A deeper value counts as malformed. */
 constexpr unsigned kMaxDepth = 72;
 
-/** Whether the text is UTF-8 (RFC 3629: no overlong forms, no surrogates). O(length). */
+/** Returns whether the text is UTF-8 (RFC 3629: no overlong forms, no surrogates). O(length). */
 bool isUtf8(std::string_view text);
 
 /**
- * The one value that `text` holds, without the white space around it; nothing when it is not
- * exactly one JSON value (RFC 8259) or nests deeper than `depth`, at most kMaxDepth. Does not look
- * at UTF-8.
+ * Returns the one value in `text`, without the white space around it; std::nullopt if `text` is not
+ * exactly one JSON value (RFC 8259) or nests deeper than `depth`, at most kMaxDepth. Does not check
+ * UTF-8.
  */
 std::optional<std::string_view> value(std::string_view text, unsigned depth = kMaxDepth);
 
-/** What walks the items of one object or array have in common. */
+/** Common base of the walks over the items of an object or an array. */
 class Items {
  public:
-  /** Whether the text was well-formed as far as it was walked. */
+  /** Returns whether the text was well-formed so far. */
   bool ok() const { return ok_; }
 
  protected:
   Items(std::string_view text, char open, char close);
 
-  /** Goes to where the next item begins. False at the end, or where the text is broken. */
+  /** Moves to the start of the next item. False at the end, or if the text is malformed. */
   bool step();
 
-  /** Takes the value that begins here. False where the text is broken. */
+  /** Reads the value that begins here. False if the text is malformed. */
   bool take(std::string_view* value);
 
   /** Ends the walk; returns false. */
@@ -60,55 +60,55 @@ class Items {
   bool ok_ = true;
 };
 
-/** Walks the members of one object, in their order; nothing is copied. */
+/** Walks the members of one object, in their order, without copying. */
 class Members : public Items {
  public:
-  /** @param object a text that begins with an object, white space before it or not */
+  /** @param object a text that begins with an object, after optional white space */
   explicit Members(std::string_view object);
 
   /**
-   * @param name   the next member's name as it is written, without its quotes: still escaped
+   * @param name   the next member's name without its quotes, still escaped
    * @param value  the slice of its value
-   * @return false at the end, or where the text is broken: then ok() is false
+   * @return false at the end, or if the text is malformed: then ok() is false
    */
   bool next(std::string_view* name, std::string_view* value);
 };
 
-/** Walks the elements of one array, likewise. */
+/** Walks the elements of one array, in their order, without copying. */
 class Elements : public Items {
  public:
   explicit Elements(std::string_view array);
   bool next(std::string_view* value);
 };
 
-/** A string as it is written, without its quotes: still escaped. Empty for no string. */
+/** Returns a string's text without its quotes, still escaped; empty if `slice` is no string. */
 std::string_view raw(std::string_view slice);
 
-/** Gets one member: its name, unescaped, and the slice of its value. False ends the visit. */
+/** Receives one member: its name, unescaped, and the slice of its value. False ends the visit. */
 using MemberVisitor = std::function<bool(const std::string& name, std::string_view value)>;
 
-/** Gets one element's slice. False ends the visit. */
+/** Receives one element's slice. False ends the visit. */
 using ElementVisitor = std::function<bool(std::string_view value)>;
 
 /**
  * Visits the members of `object`, a slice of a valid value, in their order.
- * @return false when it is no object, or the visitor said false
+ * @return false if `object` is no object, or the visitor returned false
  */
 bool members(std::string_view object, const MemberVisitor& visit);
 
-/** Visits the elements of `array`, likewise. */
+/** Visits the elements of `array`, as members() does with an object. */
 bool elements(std::string_view array, const ElementVisitor& visit);
 
-/** A string's text, escapes resolved; a lone surrogate becomes U+FFFD. Nothing for no string. */
+/** Returns a string's text, unescaped; a lone surrogate becomes U+FFFD. */
 std::optional<std::string> string(std::string_view slice);
 
-/** A number; nothing for no number, and for one too large for a double. */
+/** Returns a number; std::nullopt also for a number that is too large for a double. */
 std::optional<double> number(std::string_view slice);
 
-/** A whole number of 0 up to 2^53-1 written as digits alone. */
+/** Returns a whole number of 0 up to 2^53-1 that is written as digits alone. */
 std::optional<uint64_t> count(std::string_view slice);
 
-/** `text` as a JSON string, quotes included. Expects UTF-8. */
+/** Returns `text`, UTF-8, as a JSON string with its quotes. */
 std::string quote(std::string_view text);
 
 }  // namespace sprites::json

@@ -1,4 +1,4 @@
-// Pictures in data URLs: taking them apart, and the size an image file says it has.
+// Decodes pictures in data URLs, and reads the size of image files.
 #ifndef SPRITES_CLIENT_PICTURE_H_
 #define SPRITES_CLIENT_PICTURE_H_
 
@@ -11,10 +11,10 @@
 
 namespace sprites {
 
-/** What base64 (RFC 4648) says, with padding or without; nothing where it is none. */
+/** Decodes base64 (RFC 4648), with padding or without; std::nullopt for other text. */
 std::optional<std::string> decodeBase64(std::string_view text);
 
-/** Pixels across and down, as the first bytes of a file of that type say; nothing if they don't. */
+/** Returns width and height in pixels, as a file of that type says; std::nullopt if unreadable. */
 std::optional<std::pair<unsigned, unsigned>> pictureSize(PictureType type, std::string_view bytes);
 
 }  // namespace sprites

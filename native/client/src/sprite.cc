@@ -29,7 +29,7 @@ constexpr std::pair<PictureType, std::string_view> kPrefixes[] = {
 constexpr std::string_view kAlphabet =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/** The file's bytes as unsigned numbers; what lies past the end reads as 0. */
+/** The file's bytes as unsigned numbers; a byte past the end reads as 0. */
 class Bytes {
  public:
   explicit Bytes(std::string_view bytes) : bytes_(bytes) {}
@@ -56,9 +56,10 @@ std::optional<Size> pngSize(const Bytes& file) {
 }
 
 /**
- * Whether a JPEG's marker begins a segment with a length that may stand before the frame: DHT, DAC,
- * DQT, DRI, APP0 to APP15, COM. A marker without a length (00, 01, D0 to D8) does not: a decoder
- * goes on right behind it, so what looks like its length could hide the frame the decoder finds.
+ * Returns whether a JPEG's marker begins a segment with a length that may come before the frame:
+ * DHT, DAC, DQT, DRI, APP0 to APP15, COM. A marker without a length (00, 01, D0 to D8) is refused:
+ * a decoder continues right behind it, so that bytes read here as a length could hide the frame
+ * that the decoder finds.
  */
 bool isSegmentBeforeFrame(unsigned marker) {
   return marker == 0xC4 || marker == 0xCC || marker == 0xDB || marker == 0xDD ||
@@ -96,7 +97,7 @@ std::optional<Size> webpSize(const Bytes& file) {
   return {};
 }
 
-/** Past a GIF's sub-blocks at `at`; beyond the file's size where they don't end within it. */
+/** Returns the end of a GIF's sub-blocks at `at`; beyond the file's size if they are cut off. */
 size_t skipBlocks(const Bytes& file, size_t at) {
   while (at < file.size() && file.at(at) != 0) at += 1 + file.at(at);
   return at + 1;
@@ -107,8 +108,8 @@ size_t colorTable(unsigned flags) {
 }
 
 /**
- * The screen, or the largest frame with its place on it: a decoder makes room for each frame by the
- * frame's own size, so every frame is looked at.
+ * Returns the size that the screen and all frames at their places need. A decoder allocates each
+ * frame by the frame's own size, so every frame is checked.
  */
 std::optional<Size> gifSize(const Bytes& file) {
   if (!file.has(0, "GIF87a") && !file.has(0, "GIF89a")) return {};
@@ -124,7 +125,7 @@ std::optional<Size> gifSize(const Bytes& file) {
       size.second = std::max(size.second, file.little16(at + 3) + file.little16(at + 7));
       at = skipBlocks(file, at + 11 + colorTable(file.at(at + 9)));
     } else {
-      break;  // the end, or what no decoder reads any further
+      break;  // the end, or bytes at which decoders stop
     }
     if (at > file.size()) return {};
   }
@@ -132,7 +133,7 @@ std::optional<Size> gifSize(const Bytes& file) {
   return size;
 }
 
-/** The type and the base64 text of a data URL of a picture; nothing if it is none. */
+/** Returns a picture's type and base64 text from its data URL; std::nullopt for other text. */
 std::optional<std::pair<PictureType, std::string_view>> splitDataUrl(std::string_view url) {
   for (const auto& [type, prefix] : kPrefixes) {
     if (url.substr(0, prefix.size()) != prefix) continue;
@@ -230,7 +231,7 @@ bool isIdChar(char c) {
          c == '-';
 }
 
-/** Code points in UTF-8 text that isUtf8() has passed. */
+/** Counts the code points of valid UTF-8. */
 size_t codePoints(std::string_view text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
@@ -241,7 +242,7 @@ bool isWithin(double value, double least, double most) {
   return std::isfinite(value) && value >= least && value <= most;
 }
 
-/** What is wrong with a sprite, or null. The one list of the format's bounds. */
+/** Returns the error in a sprite, or null. The only list of the format's bounds. */
 const char* fault(const Sprite& sprite) {
   if (sprite.id.empty() || sprite.id.size() > kSpriteIdChars ||
       !std::all_of(sprite.id.begin(), sprite.id.end(), isIdChar)) {
@@ -269,7 +270,7 @@ const char* fault(const Sprite& sprite) {
   return nullptr;
 }
 
-/** Six places at most, with a point whatever the locale says. */
+/** Writes a number with at most six places, and with a point in every locale. */
 std::string writeNumber(double value) {
   const long long millionths = std::llround(value * 1e6);
   const auto size = static_cast<unsigned long long>(millionths < 0 ? -millionths : millionths);
@@ -280,7 +281,7 @@ std::string writeNumber(double value) {
   return rest.empty() ? out : out + "." + rest;
 }
 
-/** The member of that name, where it is a text; else null. */
+/** Returns the member with that name if it is text; else null. */
 std::string* textMember(const std::string& name, Sprite* sprite) {
   return name == "id"        ? &sprite->id
          : name == "picture" ? &sprite->picture
@@ -290,7 +291,7 @@ std::string* textMember(const std::string& name, Sprite* sprite) {
                              : nullptr;
 }
 
-/** Reads into `sprite` what `value` says of the member `name`; answers what is wrong, or null. */
+/** Reads the member `name` into `sprite`; returns the error, or null. */
 const char* readMember(const std::string& name, std::string_view value, Sprite* sprite) {
   if (std::string* member = textMember(name, sprite)) {
     std::optional<std::string> text = json::string(value);
@@ -333,7 +334,7 @@ std::optional<Sprite> readSprite(std::string_view json, std::string* why) {
   const std::optional<std::string_view> value = json::value(json);
   if (!value || !json::isUtf8(json) || value->front() != '{') return refuse("not one JSON object");
 
-  // Of a member given twice the last one counts, as in JSON.parse: so first collect, then judge.
+  // Of a repeated member the last one counts, as in JSON.parse: so first collect, then check.
   std::map<std::string, std::string_view> known;
   json::members(*value, [&known](const std::string& name, std::string_view slice) {
     for (const char* wanted : {"id", "picture", "at", "speed", "name", "by", "photo"}) {

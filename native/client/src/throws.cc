@@ -9,15 +9,16 @@ namespace sprites {
 
 namespace {
 
-constexpr uint64_t kNumberWindow = 60;  // the server remembers 64; some room for what is under way
-constexpr Millis kBusyUsual{1000};      // where a 429 or 503 says no time
+constexpr uint64_t kNumberWindow = 60;  // the server remembers 64; the rest is for throws under way
+constexpr Millis kBusyUsual{1000};      // wait after a 429 or 503 without Retry-After
 constexpr Millis kBusyLeast{250};
-constexpr size_t kThrowSpeed = 16;  // bytes a millisecond: a throw has so much more time
+constexpr size_t kThrowSpeed = 16;  // bytes per millisecond that a throw's time limit grows by
 constexpr const char* kLate = "no answer came in time";
 
 }  // namespace
 
-/** The next number is free to use when no throw that may still be repeated is too far behind it. */
+/** Returns whether a throw may have the next number: no throw that may be repeated is too far
+ * behind it. */
 bool Engine::mayNumber() const {
   return std::none_of(throws_.begin(), throws_.end(), [this](const Throw& each) {
     return each.place == place_.id && (each.maybeTaken || each.request != 0) &&
@@ -25,7 +26,7 @@ bool Engine::mayNumber() const {
   });
 }
 
-/** From when on something may be thrown over an edge. */
+/** Returns the earliest time for a throw over an edge. */
 Engine::Time Engine::opens(Edge edge) const {
   return std::max(throwsOpen_, edgeOpen_[static_cast<size_t>(edge)]);
 }
@@ -39,7 +40,7 @@ void Engine::startThrows(Time now) {
     if (pending->request != 0) continue;
     if (!pending->maybeTaken) {
       if (settleUnsent(pending, now)) continue;
-      if (place_.id.empty()) continue;  // on its way
+      if (place_.id.empty()) continue;  // the client is joining
     } else if (pending->place != place_.id) {
       settle(pending, {Outcome::kForgotten, {}, {}, "the place it was thrown from is gone"});
       continue;
@@ -47,7 +48,7 @@ void Engine::startThrows(Time now) {
       settle(pending, {Outcome::kUnanswered, {}, {}, kLate});
       continue;
     } else if (state() == State::kOffline && !leaving) {
-      continue;  // it waits for contact rather than knock on a door that is shut
+      continue;  // it waits for contact
     }
     const bool due = leaving || now >= std::max(pending->due, opens(pending->edge));
     if (onWire >= options_.maxParallelThrows || !due) continue;
@@ -55,7 +56,7 @@ void Engine::startThrows(Time now) {
   }
 }
 
-/** Settles a throw that was never sent where it can't be now. */
+/** Settles a throw that was never sent, if it can't be sent now; else returns false. */
 bool Engine::settleUnsent(Throws::iterator pending, Time now) {
   if (leaving_ != Leaving::kNo) {
     settle(pending, {Outcome::kOffline, {}, {}, "the client is leaving"});
@@ -111,7 +112,8 @@ void Engine::onThrow(Throws::iterator pending, const Reply& reply, Time now) {
   } else if (reply.status == 429 || reply.status == 503) {
     onThrowBusy(pending, reply, problem, now);
   } else if (reply.status < 500 && reply.status != 408 && problem.type.find(kProblemPrefix) == 0) {
-    // A clear no. Below the window it is unknown, where the number was sent before.
+    // A certain refusal, but for a number below the server's window that was sent before: the
+    // server may have accepted that throw.
     const bool stale = pending->maybeTaken && isProblem(problem, "stale-number");
     settle(pending, {stale ? Outcome::kForgotten : Outcome::kRefused, {}, problem.type, why.line});
   } else {
@@ -119,7 +121,7 @@ void Engine::onThrow(Throws::iterator pending, const Reply& reply, Time now) {
   }
 }
 
-/** Tries it again under its number after a while, or ends it where it was tried often enough. */
+/** Schedules the throw again under its number, or settles it after its last attempt. */
 void Engine::onThrowUnanswered(Throws::iterator pending, const Reply& reply, const Why& why,
                                Time now) {
   const bool online = state() == State::kOnline;
@@ -129,7 +131,7 @@ void Engine::onThrowUnanswered(Throws::iterator pending, const Reply& reply, con
     return;
   }
   pending->maybeTaken = true;
-  // What fails while there is no contact says nothing of the throw: then its patience ends it.
+  // A failure without contact says nothing about the throw: only throwPatience ends it then.
   if (online) pending->attempts++;
   if (pending->attempts >= options_.throwAttempts || pending->isLast) {
     settle(pending, {Outcome::kUnanswered,
@@ -147,9 +149,10 @@ void Engine::onThrowBusy(Throws::iterator pending, const Reply& reply, const Pro
   const Millis asked = reply.retryAfter > Millis(0) ? reply.retryAfter : kBusyUsual;
   const Millis rest = std::max(kBusyLeast, serverWait(asked, 0));
   (neighbor ? edgeOpen_[static_cast<size_t>(pending->edge)] : throwsOpen_) = now + rest;
-  // These two are said only after the number was looked for among those it took: a clear no.
+  // The server sends these two only after looking for the number among its accepted ones: a
+  // certain refusal.
   const bool sure = neighbor || isProblem(problem, "mailboxes-full");
-  if (pending->maybeTaken && !sure) {  // of the try before this one it says nothing
+  if (pending->maybeTaken && !sure) {  // the answer says nothing about the earlier try
     if (pending->isLast) settle(pending, {Outcome::kUnanswered, {}, {}, kLate});
     return;
   }
@@ -167,7 +170,7 @@ void Engine::onThrowForgotten(Throws::iterator pending, Time now) {
                      kProblemPrefix + std::string("unknown-client"),
                      "the server forgets every place it is thrown from"});
   } else {
-    pending->place.clear();  // it flies from the new place
+    pending->place.clear();  // it will be sent from the new place
   }
 }
 
@@ -185,7 +188,7 @@ Engine::Throws::iterator Engine::settle(Throws::iterator pending, ThrowResult re
   return throws_.erase(pending);
 }
 
-/** Settles what was not sent, or surely not taken. */
+/** Settles the throws that are not on the wire and that the server certainly has not accepted. */
 void Engine::settleWaiting(const std::string& detail, Millis retry) {
   for (auto each = throws_.begin(); each != throws_.end();) {
     if (each->request == 0 && !each->maybeTaken) {

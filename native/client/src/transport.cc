@@ -39,13 +39,13 @@ struct UrlEnd {
   void operator()(CURLU* url) const { curl_url_cleanup(url); }
 };
 
-/** Once in a process; a static's initialization is guarded against two threads. */
+/** Initializes libcurl, once in a process. C++ guards a static's initialization against threads. */
 void initCurl() {
   static const CURLcode result = curl_global_init(CURL_GLOBAL_DEFAULT);
   if (result != CURLE_OK) throw std::runtime_error("sprites: libcurl can't be initialized");
 }
 
-/** A part of a URL, or an empty text. */
+/** Returns a part of a URL, or an empty text. */
 std::string partOf(CURLU* url, CURLUPart part) {
   char* text = nullptr;
   if (curl_url_get(url, part, &text, 0) != CURLUE_OK) return {};
@@ -81,26 +81,26 @@ void checkOptions(const ConnectionOptions& options, size_t maxAnswerBytes) {
   }
 }
 
-/** Milliseconds of one wait for sockets. Under Windows, seen with Wine, one answer in some thousand
- * is not told of: then it is found at the end of a wait. */
+/** Longest single wait for sockets, in milliseconds. On Windows (seen with Wine) one answer in some
+ * thousand is not signaled: it is found at the end of a wait. */
 #ifdef _WIN32
 constexpr Millis::rep kWaitAtOnce = 1000;
 #else
 constexpr Millis::rep kWaitAtOnce = 60000;
 #endif
 
-/** Where a place is: answers in a row that send it on, then it counts as forgotten. */
+/** Most 421 answers in a row that are followed; with the next one the place counts as forgotten. */
 constexpr unsigned kMovesMost = 6;
 
-/** The longest line with a Location that is taken. */
+/** Longest header line that is read, in bytes. */
 constexpr size_t kHeaderMost = 2048;
 
 constexpr char kMisdirected[] = "urn:sprites:misdirected";
 constexpr char kForgotten[] = R"({"type":"urn:sprites:unknown-client"})";
 
 /**
- * The server that `location` names, without a '/' at the end, for a request to `path`; empty where
- * that is something else. `secure`: it was asked by TLS, and is so from now on.
+ * Returns the server in `location`, without a '/' at the end; empty if `location` is no http or
+ * https URL of `path`. `secure`: the request used TLS, and `location` must do so, too.
  */
 std::string serverIn(const std::string& location, const std::string& path, bool secure) {
   const std::unique_ptr<CURLU, UrlEnd> url(curl_url());
@@ -118,7 +118,7 @@ std::string serverIn(const std::string& location, const std::string& path, bool 
   return scheme + "://" + host + (port.empty() ? "" : ":" + port);
 }
 
-/** A path for a log: of an id the first four characters, of a query all. */
+/** Returns a path for a log: with the first four characters of an id, and the whole query. */
 std::string shortened(const std::string& path) {
   const size_t begin = path.find('/', 1);
   if (begin == std::string::npos) return path;
@@ -128,8 +128,7 @@ std::string shortened(const std::string& path) {
 
 #ifdef __linux__
 
-/** An epoll set of curl's sockets and of a wake-up, for a program that waits in a loop of its own.
- */
+/** An epoll set of curl's sockets and of an eventfd for wake(), for a program with its own loop. */
 class Watch {
  public:
   Watch() : set_(epoll_create1(EPOLL_CLOEXEC)), wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
@@ -149,10 +148,10 @@ class Watch {
   /** For any thread. */
   void wake() const {
     const uint64_t one = 1;
-    if (write(wake_, &one, sizeof one) < 0) return;  // full: it is readable
+    if (write(wake_, &one, sizeof one) < 0) return;  // the counter is full: it is readable
   }
 
-  /** Every change of a socket is told once: what is still to be done then timeout() knows. */
+  /** Adds a socket, edge-triggered: each change is signaled once. timeout() knows of work left. */
   void add(int socket) const {
     epoll_event event{};
     event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
@@ -162,7 +161,7 @@ class Watch {
 
   void settle() const {
     uint64_t count = 0;
-    if (read(wake_, &count, sizeof count) < 0) count = 0;  // it was not woken
+    if (read(wake_, &count, sizeof count) < 0) count = 0;  // wake() was not called
     epoll_event events[64];
     epoll_wait(set_, events, 64, 0);
   }
@@ -178,8 +177,8 @@ class Watch {
 };
 
 /**
- * Curl asks for a socket; it is its own, and no program's that is started meanwhile, which would
- * hold the connection open. Where there is a watch it is watched as long as it is open.
+ * Opens a socket for curl, and adds it to the watch, if there is one. SOCK_CLOEXEC: a program that
+ * is started meanwhile would inherit the socket and hold the connection open.
  */
 curl_socket_t openSocket(void* watch, curlsocktype /*purpose*/, curl_sockaddr* address) noexcept {
   const int socket = ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
@@ -206,10 +205,10 @@ struct Transport::Transfer {
   std::string line;
   std::string path;
   bool ofPlace = false;
-  uint64_t stay = 0;   // of its place
-  unsigned moves = 0;  // answers that have sent it on
-  std::string away;    // as it was when it was sent
-  std::string server;  // that is asked
+  uint64_t stay = 0;   // of its place: see State
+  unsigned moves = 0;  // 421 answers that it has followed
+  std::string away;    // State::away when it was sent
+  std::string server;  // the server that it was sent to
   std::unique_ptr<CURL, EasyEnd> easy;
   std::unique_ptr<curl_slist, ListEnd> headers;
   std::string body;
@@ -225,11 +224,11 @@ struct Transport::Transfer {
   void addHeader(const std::string& header) {
     curl_slist* list = curl_slist_append(headers.get(), header.c_str());
     if (list == nullptr) throw std::bad_alloc();
-    static_cast<void>(headers.release());  // it is the list's now
+    static_cast<void>(headers.release());  // the list owns it now
     headers.reset(list);
   }
 
-  // The ones below are called by curl, a C program: nothing may be thrown out of them.
+  // Callbacks of curl, which is written in C: they must not throw.
   static size_t onAnswer(char* data, size_t size, size_t count, void* self) noexcept {
     auto* transfer = static_cast<Transfer*>(self);
     const size_t length = size * count;
@@ -271,7 +270,7 @@ struct Transport::Transfer {
     return length;
   }
 
-  /** Curl resends a request from its start when a kept connection turns out dead. */
+  /** Rewinds the body: curl resends a request from its start when a kept connection is dead. */
   static int onRewind(void* self, curl_off_t offset, int origin) noexcept {
     auto* transfer = static_cast<Transfer*>(self);
     if (origin != SEEK_SET || offset < 0 || static_cast<size_t>(offset) > transfer->body.size()) {
@@ -286,14 +285,14 @@ struct Transport::Transfer {
 struct Transport::State {
   ConnectionOptions options;  // no '/' at the end of its server
   size_t maxAnswerBytes = 0;
-  std::unique_ptr<Watch> watch;              // lives longer than curl's sockets
-  std::atomic<const Watch*> waker{nullptr};  // the same, for any thread
+  std::unique_ptr<Watch> watch;              // outlives curl's sockets
+  std::atomic<const Watch*> waker{nullptr};  // `watch`, for any thread
   std::unique_ptr<CURLM, MultiEnd> multi;
   std::map<RequestId, std::unique_ptr<Transfer>> transfers;
   RequestId lastId = 0;
-  std::atomic<bool> woken{false};  // and no wait() has seen it
-  std::string away;                // the server that has the place, where that is another one
-  unsigned moves = 0;              // answers in a row that have sent it on
+  std::atomic<bool> woken{false};  // wake() was called, and no wait() has seen it
+  std::string away;                // the server with the place, if it is another one
+  unsigned moves = 0;              // 421 answers in a row that were followed
   uint64_t stay = 0;               // counts places
 
   ~State() {
@@ -301,7 +300,7 @@ struct Transport::State {
       curl_multi_remove_handle(multi.get(), transfer->easy.get());
   }
 
-  /** Sends a request to `server`, in its beginning. */
+  /** Sends a request to `server` from its beginning. */
   void send(Transfer* transfer, const std::string& server) const {
     transfer->server = server;
     transfer->away = away;
@@ -315,7 +314,7 @@ struct Transport::State {
       throw std::bad_alloc();
   }
 
-  /** The server that a place's request is to be asked at instead, or an empty text. */
+  /** Returns the server at which to repeat a request of the place, or an empty text. */
   std::string moved(const Transfer& transfer, CURLcode code) {
     if (!transfer.ofPlace || transfer.stay != stay) return {};
     long status = 0;
@@ -333,9 +332,9 @@ struct Transport::State {
     return serverIn(transfer.location, transfer.path, secure);
   }
 
-  /** Sends a request on to the server `there`; false: that was often enough. */
+  /** Repeats a request at the server `there`; false after too many moves. */
   bool sendOn(Transfer* transfer, const std::string& there) {
-    // Of requests that are sent on together one counts: the others say no more.
+    // Of several requests to the same server only the first counts as a move.
     if (transfer->away == away) {
       moves++;
       away = there;
@@ -364,7 +363,7 @@ struct Transport::State {
     long status = 0;
     curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
     reply.status = static_cast<int>(status);
-    // Not curl's own reading, which takes 600 of "600 s", and dates by this machine's clock.
+    // curl's own parser reads 600 from "600 s", and dates by this machine's clock.
     const bool asks = status == 429 || status == 503;
     const uint64_t seconds = asks ? json::count(transfer->retryAfter).value_or(0) : 0;
     reply.retryAfter = std::chrono::seconds((std::min)(seconds, uint64_t{3600}));
@@ -381,7 +380,7 @@ Transport::Transport(ConnectionOptions options, size_t maxAnswerBytes)
   state_->options = std::move(options);
   state_->maxAnswerBytes = maxAnswerBytes;
   state_->multi.reset(curl_multi_init());
-  // Where descriptors are short curl gives one that nothing wakes.
+  // Without free descriptors curl returns a handle that can't be woken.
   if (!state_->multi || curl_multi_wakeup(state_->multi.get()) != CURLM_OK)
     throw std::runtime_error("sprites: libcurl gives no multi handle");
 }
@@ -405,11 +404,11 @@ RequestId Transport::start(const Request& request, const std::string& header) {
 #else
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS, static_cast<long>(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
-  // A poll is a request of its own on a connection of its own; HTTP/2 would put them all on one.
+  // Each request has its own connection; HTTP/2 would put them all on one.
   curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 #if LIBCURL_VERSION_NUM >= 0x075700
-  // Else the end of a request would wait for a look-up of a name, which takes half a minute.
+  // Without this, ending a request would wait for its name lookup, which takes half a minute.
   curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 #endif
   curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
@@ -484,7 +483,7 @@ std::vector<Reply> Transport::takeReplies() {
         state_->transfers.begin(), state_->transfers.end(),
         [&](const auto& each) { return each.second->easy.get() == message->easy_handle; });
     if (found == state_->transfers.end()) continue;
-    const CURLcode code = message->data.result;  // the message dies with the handle's removal
+    const CURLcode code = message->data.result;  // removing the handle ends the message
     Transfer* const transfer = found->second.get();
     const std::string there = state_->moved(*transfer, code);
     if (there.empty()) {
@@ -526,8 +525,8 @@ void Transport::settleFd() {
 }
 
 Millis Transport::timeout() {
-  // It takes a wake-up from wait(), which has it from `woken`.
-  // A socket's change was told once: where curl has not done all there is, it is to go on at once.
+  // curl_multi_poll() swallows a wake-up that wait() would need; wait() has it from `woken`.
+  // fd() signals a socket's change once: if curl has work left, it must go on at once.
   int ready = 0;
   curl_multi_poll(state_->multi.get(), nullptr, 0, 0, &ready);
   if (ready > 0) return Millis(0);

@@ -1,23 +1,23 @@
 // HTTP requests over one libcurl multi handle: the only file that knows curl.
 //
 // Each request is an easy handle of its own in the multi, which keeps the connections: one for the
-// parked poll and as many as there are throws at once, reused. A request lives from start() until
-// its reply was taken or cancel(). Nothing here calls back: replies are fetched with takeReplies(),
-// so that no caller's code runs inside curl.
+// parked poll and one for each simultaneous throw, reused. A request lives from start() until
+// takeReplies() has returned its reply, or until cancel(). There are no callbacks: takeReplies()
+// returns the replies, so that no caller's code runs inside curl.
 //
-// What counts for a throw is whether its bytes may have reached the server. curl asks a read
-// function for the body, so a request whose body was never asked for was surely not taken.
-// (CURLINFO_REQUEST_SIZE won't do: it starts anew when curl resends on a fresh connection.)
+// A throw needs to know whether its bytes may have reached the server. curl asks a read function
+// for the body, so a server certainly has not accepted a request whose body curl never asked for.
+// (CURLINFO_REQUEST_SIZE won't do: it starts again when curl resends on a fresh connection.)
 //
-// In a world of many servers another one may have a place: it says so by 421 `misdirected` with
-// Location. Such a request is asked again there, at once, and so is all else of the place from then
-// on, until there is no answer from there, or garbage. After kMovesMost such answers in a row the
-// reply is 404 `unknown-client`: the place counts as forgotten.
+// In a world of several servers another one may have the place: the answer then is 421
+// `misdirected` with Location. The request is repeated there at once, and later requests of the
+// place go there, too, until that server gives no answer, or garbage. The answer after kMovesMost
+// such moves in a row becomes 404 `unknown-client`: the place counts as forgotten.
 //
-// Rejected: curl_multi_socket_action(). With some dozens of sockets curl_multi_poll() costs nothing
-// to speak of, needs no event loop and no file descriptors, and is the same on Windows. For a
-// program with a loop of its own fd() gives one descriptor, an epoll set of curl's sockets that is
-// only looked at: what there is to do curl finds out by itself.
+// Rejected: curl_multi_socket_action(). With some dozens of sockets curl_multi_poll() costs very
+// little, needs no event loop and no file descriptors, and is the same on Windows. For a program
+// with its own loop fd() returns one descriptor, an epoll set of curl's sockets. It only signals:
+// curl itself finds out which socket has work.
 #ifndef SPRITES_CLIENT_TRANSPORT_H_
 #define SPRITES_CLIENT_TRANSPORT_H_
 
@@ -42,26 +42,26 @@ struct Request {
   std::string path;  // after the server's URL, beginning with '/'
   std::string body;  // of a kPost
   Millis timeout{0};
-  bool ofPlace = false;  // it has a place's id in its path, and goes where that place is
+  bool ofPlace = false;  // its path has a place's id; it goes to the server with that place
 };
 
 using RequestId = uint64_t;  // never 0, never used twice
 
-/** What came of a request. */
+/** The result of a request. */
 struct Reply {
   RequestId id = 0;
-  int status = 0;        // of a whole answer; 0: there is none, and `error` says why
+  int status = 0;        // of a whole answer; 0: no whole answer, see `error`
   std::string body;      // of a whole answer
   bool sent = false;     // bytes of the request's body may have reached the server
-  bool resent = false;   // curl has sent it again by itself: it may have reached the server before
+  bool resent = false;   // curl has resent it by itself: the server may have it from before
   Millis retryAfter{0};  // Retry-After of 429 and 503, at most an hour
-  bool slow = false;     // not answered in time
-  bool tooLong = false;  // an answer longer than is taken
+  bool slow = false;     // the time limit is over
+  bool tooLong = false;  // the answer is longer than maxAnswerBytes
   std::string error;
-  std::string line;  // for a log: the method and the path, its id cut short
+  std::string line;  // for a log: the method and the path with its id shortened
 };
 
-/** Not for two threads at once, but for wake(), which is for any thread while this lives. */
+/** Sends requests. For one thread at a time, but any thread may call wake() while this lives. */
 class Transport {
  public:
   /** Throws std::invalid_argument for options out of bounds, std::runtime_error without curl. */
@@ -73,17 +73,17 @@ class Transport {
   /**
    * Starts a request; its reply comes with a later takeReplies().
    *
-   * @param header  one more line; empty: none
+   * @param header  an additional header line; empty: none
    */
   RequestId start(const Request& request, const std::string& header = {});
 
-  /** The place is gone: the next one is where the server says. */
+  /** Forgets where the place was: its requests go to the configured server again. */
   void goHome();
 
-  /** Drops a request, its connection with it; no reply will come. Unknown ids are ignored. */
+  /** Drops a request and its connection; no reply will come. Ignores unknown ids. */
   void cancel(RequestId id);
 
-  /** Moves bytes without waiting, and answers the replies that are complete. */
+  /** Moves bytes without waiting, and returns the complete replies. */
   std::vector<Reply> takeReplies();
 
   /** Waits until there are bytes to move, wake() is called, or `timeout` is over. */
@@ -92,15 +92,15 @@ class Transport {
   void wake();
 
   /**
-   * A descriptor that is readable when takeReplies() has something to do; -1 where the system has
-   * none. Before the first start(). Throws std::runtime_error when there is none to be had.
+   * Returns a descriptor that is readable when takeReplies() has work; -1 on other systems than
+   * Linux. Call it before the first start(). Throws std::runtime_error when no descriptor is left.
    */
   int fd();
 
-  /** Takes notice of what made fd() readable: before takeReplies(). */
+  /** Makes fd() not readable until the next event. Call it before takeReplies(). */
   void settleFd();
 
-  /** How long takeReplies() may be put off while fd() is not readable. */
+  /** Returns how long takeReplies() may wait while fd() is not readable. */
   Millis timeout();
 
  private:

@@ -1,4 +1,4 @@
-// What Client and Feeds have in common: how they reach the server, and the grant that they send.
+// Options and the callback for grants that Client and Feeds share.
 #ifndef SPRITES_CONNECTION_H_
 #define SPRITES_CONNECTION_H_
 
@@ -12,35 +12,35 @@ namespace sprites {
 
 /** How to reach the server. */
 struct ConnectionOptions {
-  /** The server: http or https, host, port and perhaps a path before the routes. */
+  /** URL of the server: http or https, host, port, and optionally a path before the routes. */
   std::string server = "http://127.0.0.1:8080";
 
-  /** One line for each request that ended and each change of state; no id is in it whole. */
+  /** Called with a line for each ended request and each change of state; ids are shortened. */
   std::function<void(const std::string& line)> onLog;
 
-  /** The proxy to use, a URL; "": none; not set: what the environment says, as libcurl reads it. */
+  /** URL of a proxy; "": none; not set: from the environment, as libcurl reads it. */
   std::optional<std::string> proxy;
 
-  /** More header lines for each request, such as "Authorization: Bearer x". */
+  /** Additional header lines of each request, such as "Authorization: Bearer x". */
   std::vector<std::string> headers;
 
-  /** For a connection to be made, name look-up and TLS included. */
+  /** Time limit for making a connection, with name lookup and TLS. */
   std::chrono::milliseconds connectTimeout{10000};
 
-  /** The longest wait between two tries for contact; the first are shorter. At least 100 ms. */
+  /** Longest wait between two tries for contact; the first waits are shorter. At least 100 ms. */
   std::chrono::milliseconds maxBackoff{15000};
 
-  /** PEM file of the authorities to trust for https; empty: the system's. */
+  /** PEM file of the trusted certificate authorities for https; empty: the system's. */
   std::string caFile;
 };
 
 /**
- * Gives the grant to send, a JWT (RFC 7519) of the application's own, which says what the client
- * may do, and until when: an empty one to send none now; nothing where none can be had, and then
- * the client is offline with "no-grant" and asks again. It is called before the first request that
- * takes a grant, again before the grant ends (30 s, or a quarter of a short life), and when the
- * server has refused it. It is a callback as all others: what it needs long for delays the client,
- * and it must not throw. A program with a loop of its own answers nothing until it has a grant, and
+ * Returns the grant to send: a JWT (RFC 7519) from the application that says what the client may
+ * do, and until when. An empty grant: send none now. std::nullopt: the program has no grant; the
+ * client then is offline with "no-grant" and asks again. The client calls it before the first
+ * request that takes a grant, again before the grant ends (30 s, or a quarter of a short life), and
+ * when the server has refused the grant. As every callback it must not throw, and delays the client
+ * while it runs. A program with its own event loop returns std::nullopt until it has a grant, and
  * then calls tryNow().
  */
 using GrantCallback = std::function<std::optional<std::string>()>;

@@ -1,4 +1,4 @@
-// Watching feeds: the documents of an application, JSON, each under its key.
+// Watches feeds: JSON documents of an application, each under a key.
 //
 //   #include <sprites/feeds.h>
 //
@@ -11,22 +11,21 @@
 //   feeds.start();                                           // a thread of its own, or:
 //   // while (running) { feeds.perform(std::chrono::milliseconds(16)); ...its own loop... }
 //
-// A log (a chat, notifications, events) is followed: feeds.follow("chat", onItems) gives each item,
-// in order and once.
+// A log (a chat, notifications, events) is followed: feeds.follow("chat", onItems) passes on each
+// item, in order and once.
 //
-// What it does by itself: keeps one long poll parked for all feeds that are watched; applies
-// patches where the program wants them; waits as long as the server asks, and otherwise backs off
-// with jitter; goes on after broken connections and server restarts with the version it holds. An
-// older version never comes after a newer one; a slow program skips versions.
+// The client by itself: keeps one long poll parked for all watched feeds; applies patches if the
+// program wants them; waits as long as the server asks, and otherwise backs off with jitter;
+// continues from its version after broken connections and server restarts. An older version never
+// comes after a newer one; a slow program skips versions.
 //
-// All clients behave alike: lib/client/README.md says how, test/vectors/feeds.json holds them to
-// it.
+// All clients behave as lib/client/README.md says; test/vectors/feeds.json tests it.
 //
 // Threads, errors and exceptions are as in sprites/client.h: every member may be called from any
-// thread, and from inside callbacks, except where it says otherwise; callbacks run one at a time,
-// with no lock held, and must not throw; the network never throws.
+// thread, and from inside callbacks, except where its comment says otherwise; callbacks run one at
+// a time, with no lock held, and must not throw; the network never throws.
 //
-// Memory: the newest value of each feed that is watched, as text; of a log nothing.
+// Memory: the newest value of each watched feed, as text; of a log no items.
 #ifndef SPRITES_FEEDS_H_
 #define SPRITES_FEEDS_H_
 
@@ -44,93 +43,93 @@
 
 namespace sprites {
 
-/** A newer value of a feed, or why there is none. */
+/** A newer value of a feed, or a problem. */
 struct FeedChange {
   std::string key;
-  std::string cursor;  ///< of the value; keep both to go on in another run, see FeedHeld
+  std::string cursor;  ///< of the value; keep both to continue in another run: FeedHeld
   std::string value;   ///< JSON in UTF-8 as the server wrote it (RFC 8785); empty with a problem
   /**
-   * What led here from the value before: a JSON Patch (RFC 6902) of add, remove and replace. Empty
-   * where the value came whole, as it always does without FeedsOptions::patches.
+   * JSON Patch (RFC 6902) from the previous value to this one, of add, remove and replace. Empty if
+   * the value came whole, as always without FeedsOptions::patches.
    */
   std::string patch;
   /**
-   * Empty, or the name of why there is no value now: "unknown-feed", "upstream-failed" and what
-   * else the server says, "other-kind" where the feed is a log, and the feed is asked for again; or
-   * "bad-key", "too-many-keys" (more than kFeedsMost) or, where this Feeds follows it,
-   * "other-kind", which end the watch.
+   * Name of the problem, or empty. After "unknown-feed", "upstream-failed", other problems from the
+   * server, and "other-kind" (the feed is a log) the client asks for the feed again. "bad-key",
+   * "too-many-keys" (more than kFeedsMost), and "other-kind" if this Feeds follows the key, end the
+   * watch.
    */
   std::string problem;
 };
 
-/** Takes what is new. */
+/** Receives changes of a feed. */
 using FeedCallback = std::function<void(const FeedChange&)>;
 
-/** The next items of a log, or why there are none. */
+/** The next items of a log, or a problem. */
 struct LogNews {
   std::string key;
-  std::string cursor;              ///< of the last item: keep it to go on behind it in another run
-  std::vector<std::string> items;  ///< each JSON in UTF-8 as the server wrote it, the oldest first
-  bool gap = false;  ///< items before these are gone; some of these may have come before
+  std::string cursor;  ///< of the last item: keep it to continue after it in another run
+  std::vector<std::string> items;  ///< JSON in UTF-8 as the server wrote it, the oldest first
+  bool gap = false;                ///< earlier items are gone; some of these may be repeated
   /**
-   * As in FeedChange; "other-kind" where the feed has a value and, which ends it, where this Feeds
-   * has the key already. Empty with no items: the problem told last is over.
+   * As in FeedChange. "other-kind" means that the feed has a value; it also ends a follow() of a
+   * key that this Feeds has already. Empty without items: the last reported problem is over.
    */
   std::string problem;
 };
 
-/** Takes what is new of a log. */
+/** Receives news of a log. */
 using LogCallback = std::function<void(const LogNews&)>;
 
-/** How it stands between this client and the server. */
+/** The state of a client of feeds towards the server. */
 enum class FeedsState : uint8_t {
-  kIdle,     ///< nothing is watched
+  kIdle,     ///< no feed is watched
   kAsking,   ///< the first poll has no answer yet
-  kOnline,   ///< the last poll was answered, or it was cut off after 10 s or more
-  kOffline,  ///< no contact, or the server refuses service; tries again by itself
+  kOnline,   ///< the last poll was answered, or cut off after 10 s or more
+  kOffline,  ///< no contact, or the server refuses service; retries by itself
 };
 
-/** The state's name: "idle", "asking", "online" or "offline". */
+/** Returns the state's name: "idle", "asking", "online" or "offline". */
 const char* toString(FeedsState state);
 
-/** What onState tells. */
+/** The argument of onState. */
 struct FeedsStateChange {
   FeedsState state = FeedsState::kIdle;
   /** As in StateChange: a problem's name, "network", "slow", "garbage", "no-grant". */
   std::string why;
-  std::string reason;  ///< the same as one line for people
+  std::string reason;  ///< `why` as one line for people
 };
 
-/** What an earlier run held of a feed, as FeedChange told it. */
+/** Cursor and value of a feed from a FeedChange of an earlier run. */
 struct FeedHeld {
   std::string cursor;
   std::string value;
 };
 
-constexpr size_t kFeedsMost = 32;  ///< keys that one Feeds may watch
+constexpr size_t kFeedsMost = 32;  ///< most keys that a Feeds may watch
 
-/** How to watch. Copied by the client; changes after that have no effect. */
+/** Options of a Feeds. The client copies them: later changes have no effect. */
 struct FeedsOptions : ConnectionOptions {
   /**
-   * Takes patches from the server where they are shorter than the value, and tells them. The value
-   * is whole all the same.
+   * Accepts patches from the server where they are shorter than the value, and reports them. The
+   * reported value is whole all the same.
    */
   bool patches = false;
 
   /**
-   * There is a cache before the server (its --feed-cache): feeds are asked for so that the cache
-   * can answer.
+   * A cache is in front of the server (its --feed-cache): the client asks so that the cache can
+   * answer.
    */
   bool cached = false;
 
-  /** The state has changed, or why it is so. */
+  /** Called when the state or its reason has changed. */
   std::function<void(const FeedsStateChange& change)> onState;
 
-  /** An answer of the server longer than this many bytes is dropped, and counts as no answer. */
+  /** Longest answer, in bytes. A longer one is dropped and counts as no answer. */
   size_t maxAnswerBytes = size_t{64} << 20;
 };
 
-/** All feeds of one server that a program watches. Neither copied nor moved. */
+/** A client that watches feeds of one server. Neither copied nor moved. */
 class Feeds {
  public:
   /** Names one watch: never 0, never used twice. */
@@ -139,20 +138,20 @@ class Feeds {
   /**
    * Makes a client; it does nothing before start() or perform().
    *
-   * @param grant  gives the grant to send, where feeds are private (the server's --private).
-   *               Nothing is asked of a cache then
+   * @param grant  returns the grant to send, where feeds are private (the server's --private). The
+   *               client asks no cache then
    * @throws std::invalid_argument for options out of their bounds or a server that is no http URL
    * @throws std::runtime_error when libcurl can't be set up
    */
   explicit Feeds(FeedsOptions options, GrantCallback grant = nullptr);
 
-  /** Ends everything at once. No callback runs any more. Not from inside a callback. */
+  /** Stops at once. No callback runs any more. Must not be called from inside a callback. */
   ~Feeds();
 
   Feeds(const Feeds&) = delete;
   Feeds& operator=(const Feeds&) = delete;
 
-  /** Starts the client's own thread: as Client::start(). */
+  /** Starts the client's own thread, as Client::start() does. */
   void start();
 
   /**
@@ -162,43 +161,43 @@ class Feeds {
    */
   void perform(std::chrono::milliseconds timeout);
 
-  /** Makes a perform() that waits, now or next, return at once. */
+  /** Makes the current or the next waiting perform() return at once. */
   void wake();
 
-  /** Something happened that makes trying now worthwhile: as Client::tryNow(). */
+  /** Retries now, as Client::tryNow() does. */
   void tryNow();
 
-  /** For an event loop of another kind: as Client::fd(). */
+  /** Returns a descriptor for the program's own event loop, as Client::fd() does. */
   int fd();
 
-  /** How long the loop may wait for fd() before it calls perform() with 0. */
+  /** Returns how long the loop may wait for fd() before it calls perform() with 0. */
   std::chrono::milliseconds timeout();
 
   /**
-   * Watches a feed; one that is not yet published as well: its first value comes as any other.
+   * Watches a feed. The feed need not be published yet: its first value comes like any other.
    *
    * @param onChange  called with each new value, and once for each problem
-   * @param held      what an earlier run held, to hear only of what is newer; what is none is not
-   *                  taken
+   * @param held      cursor and value of an earlier run, to get only newer values; ignored if
+   *                  malformed
    */
   WatchId watch(std::string key, FeedCallback onChange, FeedHeld held = {});
 
   /**
-   * Follows a log; one that is not yet published as well.
+   * Follows a log. The log need not be published yet.
    *
-   * @param onItems  called with the next items, each once and in order: first with all that the log
-   *                 keeps, or with those behind `after`; and once for each problem
-   * @param after    the cursor of an earlier run; what is none is not taken
+   * @param onItems  called with the next items, each once and in order, and once for each problem.
+   *                 Its first items are all that the log keeps, or those after `after`
+   * @param after    the cursor of an earlier run; ignored if malformed
    */
   WatchId follow(std::string key, LogCallback onItems, std::string after = {});
 
-  /** Ends a watch(), or a follow(): no call of it begins any more. Unknown ones are ignored. */
+  /** Ends a watch() or follow(): its callback is not called again. Ignores unknown ids. */
   void unwatch(WatchId watch);
 
-  /** Ends every watch. A later watch() begins anew. */
+  /** Ends every watch. A later watch() begins again. */
   void close();
 
-  /** How it stands now. */
+  /** Returns the current state. */
   FeedsState state() const;
 
  private:

@@ -1,25 +1,25 @@
 // The sprite itself: the one format that web pages, desktops and load generators share.
 //
-// On the wire a sprite is one JSON object. The server lets any JSON object through, so whatever
-// comes in was written by a stranger: readSprite() is the one gate, and what it lets pass is safe
-// to show. It has:
+// On the wire a sprite is one JSON object. The server lets any JSON object through, and strangers
+// write them: readSprite() checks, and a sprite that it returns is safe to show. A sprite has:
 //
 //   {
 //     "id":      "k3J_9-x",              1 to 64 of A-Z a-z 0-9 _ -
 //     "picture": "rocket",               ball star ghost rocket fish flower, or
 //                                        data:image/png|jpeg|webp|gif;base64,...  (<= 12000 bytes),
-//                                        by its first bytes of that type, 1 to 512 pixels a side
-//     "at":      0.25,                   where on the edge: 0 is its top or left end, 1 the other
+//                                        its first bytes of that type, 1 to 512 pixels a side
+//     "at":      0.25,                   place on the edge: 0 is its top or left end, 1 the other
 //     "speed":   [1.5, -0.2],            [across, along] in edge lengths a second, each |v| <= 20
 //     "name":    "Ada's",                optional, up to 40 characters
-//     "by":      "Ada",                  optional, likewise: the name of the desktop that threw it
-//     "photo":   "data:image/webp..."    optional: what the picture shows, larger: likewise a data
-//                                        URL (<= 1000000 bytes), 1 to 2048 pixels a side
+//     "by":      "Ada",                  optional, up to 40 characters: the thrower's name
+//     "photo":   "data:image/webp..."    optional, the picture enlarged: such a data URL (<=
+//     1000000
+//                                        bytes), 1 to 2048 pixels a side
 //   }
 //
 // `across` is the speed in the direction of flight and never negative: out of the thrower's edge,
 // into the receiver's. `along` is positive down (left and right edges) or right (upper and lower
-// edges). Members a reader does not know are ignored.
+// edges). Readers ignore other members.
 //
 // Threads: everything here is a pure function of its arguments and may be called from any thread.
 #ifndef SPRITES_SPRITE_H_
@@ -34,36 +34,36 @@
 
 namespace sprites {
 
-/** The pictures every reader can draw by itself. */
+/** Names of the pictures that every reader can draw by itself. */
 inline constexpr std::array<std::string_view, 6> kDrawnPictures = {"ball",   "star", "ghost",
                                                                    "rocket", "fish", "flower"};
 
 constexpr size_t kSpriteIdChars = 64;          ///< longest id
 constexpr size_t kSpriteNameChars = 40;        ///< longest name, in Unicode code points
 constexpr size_t kSpritePictureBytes = 12000;  ///< longest data URL of a picture
-constexpr size_t kSpritePhotoBytes = 1000000;  ///< and of a photo
-constexpr double kSpriteSpeedMax = 20.0;       ///< fastest, in edge lengths a second, either way
+constexpr size_t kSpritePhotoBytes = 1000000;  ///< longest data URL of a photo
+constexpr double kSpriteSpeedMax = 20.0;  ///< highest speed, in edge lengths a second, each way
 
-/** A sprite as read or to be written. The defaults are no valid sprite: it needs id and picture. */
+/** A sprite. The defaults are not a valid sprite: it needs an id and a picture. */
 struct Sprite {
-  std::string id;       ///< its own name among all sprites; chosen by its maker
+  std::string id;       ///< unique among all sprites; chosen by the sprite's maker
   std::string picture;  ///< one of kDrawnPictures, or a data URL
   double at = 0.5;      ///< 0..1: place along the edge as a share of the edge's length
   double across = 0;    ///< 0..20: edge lengths a second in the direction of flight
   double along = 0;     ///< -20..20: edge lengths a second down or to the right
-  std::string name;     ///< UTF-8; empty when it has none
-  std::string by;       ///< the name of the desktop that threw it, UTF-8; empty when it has none
-  std::string photo;    ///< a data URL: what the picture shows, larger; empty when it has none
+  std::string name;     ///< UTF-8; empty: none
+  std::string by;       ///< the name of the desktop that threw it, UTF-8; empty: none
+  std::string photo;    ///< a data URL: the picture enlarged; empty: none
 };
 
 /**
  * Reads a sprite.
  *
- * @param json  JSON text in UTF-8, as onSprite hands it over. Any bytes may be given.
- * @param why   if not null and the answer is empty: one line for a log on what is wrong. It never
+ * @param json  JSON text in UTF-8, as onSprite gets it. May be any bytes.
+ * @param why   if not null and the result is empty: set to the error, one line for a log. It never
  *              repeats bytes of the input.
- * @return the sprite, or nothing when anything in it is missing, of the wrong type or out of its
- *         bounds. Never a mended sprite: what is not right is refused whole.
+ * @return the sprite, or std::nullopt when a member is missing, of the wrong type or out of its
+ *         bounds. A faulty sprite is never repaired.
  * Throws nothing but std::bad_alloc. O(length).
  */
 std::optional<Sprite> readSprite(std::string_view json, std::string* why = nullptr);
@@ -71,47 +71,47 @@ std::optional<Sprite> readSprite(std::string_view json, std::string* why = nullp
 /**
  * Writes a sprite as JSON in UTF-8, in one line; numbers are rounded to six places.
  *
- * @param most  bytes: where there would be more, its photo stays out
+ * @param most  longest JSON, in bytes: the photo is left out where it would be longer
  * @throws std::invalid_argument when readSprite() would refuse it, saying why.
  */
 std::string writeSprite(const Sprite& sprite, size_t most = SIZE_MAX);
 
-/** A new id for a sprite: 22 random characters, 128 bits from std::random_device. */
+/** Returns a new id for a sprite: 22 random characters, 128 bits from std::random_device. */
 std::string newSpriteId();
 
-/** Whether a sprite may have that name, or a desktop: UTF-8, at most kSpriteNameChars of it. */
+/** Returns whether a sprite or a desktop may have that name: UTF-8, up to kSpriteNameChars. */
 bool isSpriteName(std::string_view name);
 
-/** Whether `picture` is one of kDrawnPictures. */
+/** Returns whether `picture` is one of kDrawnPictures. */
 bool isDrawnPicture(std::string_view picture);
 
-/** The picture types a sprite may carry. */
+/** Image formats that a sprite's picture may have. */
 enum class PictureType : uint8_t { kPng, kJpeg, kWebp, kGif };
 
-/** A picture or a photo, taken out of its data URL. */
+/** A picture or a photo, decoded from its data URL. */
 struct Picture {
   PictureType type = PictureType::kPng;
   std::string bytes;    ///< the image file
-  unsigned width = 0;   ///< pixels; for a GIF what its screen and all of its frames need
-  unsigned height = 0;  ///< pixels, likewise
+  unsigned width = 0;   ///< pixels; of a GIF: for its screen and all of its frames
+  unsigned height = 0;  ///< pixels, as `width`
 };
 
-constexpr unsigned kPictureSide = 512;  ///< most pixels a side that decodePicture() lets pass
-constexpr unsigned kPhotoSide = 2048;   ///< and decodePhoto()
+constexpr unsigned kPictureSide = 512;  ///< most pixels a side for decodePicture()
+constexpr unsigned kPhotoSide = 2048;   ///< most pixels a side for decodePhoto()
 
 /**
- * Takes a picture out of a data URL, and holds it against its own first bytes: a file that is not
- * of the type the URL names, has no readable size or is more than kPictureSide pixels a side gives
- * nothing. A decoder given the bytes needs no more than 4 * width * height bytes for a frame, so
- * nine thousand bytes can't ask it for gigabytes. What readSprite() let pass gives a picture; the
- * file may still be damaged further in, which only a decoder sees.
+ * Decodes the picture of a data URL, and checks the file's first bytes. Returns std::nullopt for a
+ * file of another type than the URL names, without a readable size or with more than kPictureSide
+ * pixels a side. An image decoder then needs at most 4 * width * height bytes for a frame, so nine
+ * thousand bytes can't make it allocate gigabytes. A sprite from readSprite() passes this check;
+ * its file may still be damaged further in, which only an image decoder detects.
  */
 std::optional<Picture> decodePicture(std::string_view dataUrl);
 
-/** The same for a photo: up to kSpritePhotoBytes and kPhotoSide. */
+/** Decodes a photo as decodePicture() does a picture: up to kSpritePhotoBytes and kPhotoSide. */
 std::optional<Picture> decodePhoto(std::string_view dataUrl);
 
-/** The data URL of an image file. It may be longer than kSpritePictureBytes: look before use. */
+/** Returns the data URL of an image file. It may be longer than kSpritePictureBytes. */
 std::string encodePicture(PictureType type, std::string_view bytes);
 
 }  // namespace sprites
