@@ -21,18 +21,18 @@ namespace sprites::desktop {
 
 namespace {
 
-constexpr size_t kInboxMost = 200;  // arrivals that wait for the main thread
+constexpr size_t kInboxMost = 200;  // most calls in the inbox: then arrivals wait
 constexpr std::chrono::milliseconds kFrame{16};
-constexpr int kIdleWait = 1000;  // ms; anything that happens ends it
+constexpr int kIdleWait = 1000;  // ms; any event ends the wait
 constexpr std::chrono::milliseconds kTrail{100};
-constexpr std::chrono::milliseconds kStandstill{60};  // then what is let go has no speed
-constexpr double kQuickest = 0.04;                    // seconds
+constexpr std::chrono::milliseconds kStandstill{60};  // after it a released body has no speed
+constexpr double kQuickest = 0.04;                    // seconds of a flick, at least
 constexpr double kNear = 6;
-constexpr std::chrono::seconds kNews{8};          // for which one that came in shows its sender
+constexpr std::chrono::seconds kNews{8};          // that an arrival shows its sender
 constexpr size_t kPhotosMost = size_t{64} << 20;  // bytes of all photos on a desktop
 constexpr std::chrono::seconds kCloseTime{6};
-constexpr std::chrono::milliseconds kLook{2000};          // between two looks at the counts
-constexpr std::chrono::milliseconds kLookLongest{30000};  // the more people, the more seldom
+constexpr std::chrono::milliseconds kLook{2000};          // between two requests for the counts
+constexpr std::chrono::milliseconds kLookLongest{30000};  // with many people
 constexpr std::chrono::milliseconds kLookOffline{6000};
 
 const char* sideOf(Edge edge) {
@@ -88,8 +88,8 @@ Options App::clientOptions(const Settings& settings) {
 void App::onSprite(Edge edge, const std::string& json) {
   const std::optional<Sprite> sprite = readSprite(json);
   {
-    // Not taking more is what stops the server: the next poll waits, the mailbox fills up, and the
-    // neighbors hear that this one is busy.
+    // Backpressure: while this waits, the next poll waits, the mailbox fills up, and the server
+    // tells the neighbors that this one is busy.
     std::unique_lock<std::mutex> lock(mutex_);
     taken_.wait(lock, [this] { return closing_ || inbox_.size() < kInboxMost; });
   }
@@ -100,7 +100,7 @@ void App::onSprite(Edge edge, const std::string& json) {
   }
 }
 
-/** Has the main thread take it in. */
+/** Has the main thread run `news`. */
 void App::tell(std::function<void()> news) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -108,7 +108,7 @@ void App::tell(std::function<void()> news) {
   }
   SDL_Event event{};
   event.type = wakeEvent_;
-  SDL_PushEvent(&event);  // where the queue is full the main thread is awake
+  SDL_PushEvent(&event);  // if the queue is full, the main thread is awake
 }
 
 // ---- the main thread
@@ -116,7 +116,7 @@ void App::tell(std::function<void()> news) {
 void App::run() {
   client_.start();
   Clock::time_point last = Clock::now();
-  toastEnd_ = last + kToast;  // what was said so far was not seen yet
+  toastEnd_ = last + kToast;  // earlier messages were not visible yet
   while (running_) {
     SDL_Event event;
     if (!changed_ && !desktop_.isMoving()) {
@@ -173,12 +173,12 @@ void App::onPlace(const Place& place) {
 }
 
 void App::onStatus(const Status& status) {
-  // Between a join and the next look this desktop may not be counted yet.
+  // The counts may be from before this desktop's join.
   view_.people = std::max<uint64_t>(status.clients, view_.state == State::kOnline ? 1 : 0);
   changed_ = true;
 }
 
-/** `passed`: it was thrown on from here, and no neighbor took it. */
+/** `passed`: this desktop threw it on, and no neighbor accepted it. */
 void App::onArrival(Edge edge, Sprite sprite, bool passed) {
   changed_ = true;
   const size_t count = desktop_.bodies().size();
@@ -191,8 +191,8 @@ void App::onArrival(Edge edge, Sprite sprite, bool passed) {
     news_.emplace_back(id, Clock::now() + kNews);
     return;
   }
-  // Full: it flies on, the way it was going. What no neighbor takes stays, up to twice as
-  // many; of a stranger that throws still more they are lost.
+  // Full: the sprite flies on in its direction. If no neighbor accepts it, it stays, up to twice
+  // kMostBodies; a stranger that throws still more loses them.
   const bool thrown =
       !passed &&
       client_.throwSprite(opposite(edge), writeSprite(sprite, maxSprite()),
@@ -203,7 +203,8 @@ void App::onArrival(Edge edge, Sprite sprite, bool passed) {
   if (!thrown) dropped_++;
 }
 
-/** The sprites that show their senders: those that have just come in, and those pointed at. */
+/** Returns the bodies that show their senders: new arrivals, and those under the pointer, held or
+ * selected. */
 std::vector<BodyId> App::telling() const {
   std::vector<BodyId> ids{over_, held_, desktop_.selected()};
   for (const auto& [id, end] : news_) ids.push_back(id);
@@ -255,7 +256,7 @@ void App::onResult(BodyId id, Edge edge, const ThrowResult& result) {
   desktop_.back(id);
 }
 
-/** Asks for the counts and the place; politely: the more people there are, the more seldom. */
+/** Asks for the counts and the place; the more people there are, the less often. */
 void App::look(Clock::time_point now) {
   const bool online = view_.state == State::kOnline;
   const double crowd = std::sqrt(static_cast<double>(view_.people.value_or(0)) / 300);
@@ -263,7 +264,7 @@ void App::look(Clock::time_point now) {
       kLookLongest, std::chrono::milliseconds(
                         std::llround(static_cast<double>(kLook.count()) * std::max(1.0, crowd))));
   nextLook_ = now + (online ? pace : kLookOffline);
-  window_.fillScreen();  // not of every change does SDL tell
+  window_.fillScreen();  // SDL does not report every change
   client_.status([this](const std::optional<Status>& status) {
     if (status) tell([this, status = *status] { onStatus(status); });
   });
@@ -273,7 +274,7 @@ void App::look(Clock::time_point now) {
   });
 }
 
-/** Shows words for a while. */
+/** Shows a message for a time. */
 void App::say(const std::string& words, std::chrono::seconds time) {
   window_.setToast(words);
   toasting_ = true;
@@ -288,7 +289,7 @@ std::string App::words() const {
       if (view_.people == uint64_t{1}) {
         return "Only you, right now: what you throw over one edge comes back by the other.";
       }
-      // What there is to do, as long as it was not done; then what was.
+      // Until the first throw or arrival: what to do. Then the counts.
       return thrown_ + caught_ == 0
                  ? "Throw something over an edge."
                  : "You threw " + written(thrown_) + ", and " + written(caught_) + " came in.";
@@ -311,7 +312,7 @@ std::string App::neighbor(Edge edge) const {
 void App::leaveBy(const Body& body, Edge edge) {
   const BodyId id = body.id;
   Sprite sprite = desktop_.crossing(body, edge);
-  sprite.by = name_;  // its sender here has not thrown it there
+  sprite.by = name_;  // the thrower, not the sender who threw it here
   const bool taken = client_.throwSprite(
       edge, writeSprite(sprite, maxSprite()), [this, id, edge](const ThrowResult& result) {
         tell([this, id, edge, result] { onResult(id, edge, result); });
@@ -366,7 +367,7 @@ void App::onEvent(const SDL_Event& event) {
 void App::onKey(const SDL_KeyboardEvent& key) {
   const SDL_Keycode code = key.keysym.sym;
   const bool shift = (key.keysym.mod & KMOD_SHIFT) != 0;
-  // What this key says, and not what is down by now: a slow frame sees both press and release.
+  // From the event, not from the keys' current state: a slow frame sees both press and release.
   const int x = (code == SDLK_RIGHT ? 1 : 0) - (code == SDLK_LEFT ? 1 : 0);
   const int y = (code == SDLK_DOWN ? 1 : 0) - (code == SDLK_UP ? 1 : 0);
   if (opened_ != 0) {
@@ -416,7 +417,7 @@ void App::onPress(const SDL_MouseButtonEvent& button) {
   desktop_.hold(id);
   trail_.clear();
   trail_.push_back({Clock::now(), body->x, body->y});
-  SDL_CaptureMouse(SDL_TRUE);  // a hand that is quick ends outside the window
+  SDL_CaptureMouse(SDL_TRUE);  // a quick drag ends outside the window
 }
 
 void App::onMove(double x, double y) {
@@ -439,14 +440,14 @@ void App::onRelease() {
   SDL_CaptureMouse(SDL_FALSE);
   const Trail& first = trail_.front();
   const Trail& last = trail_.back();
-  // On a busy machine a whole flick may arrive at once: then it was as quick as can be seen.
+  // On a busy machine all events of a flick may arrive at once: kQuickest bounds its speed.
   const double seconds =
       std::max(kQuickest, std::chrono::duration<double>(last.at - first.at).count());
   const bool stood = Clock::now() - last.at > kStandstill;
   const double vx = stood ? 0 : (last.x - first.x) / seconds;
   const double vy = stood ? 0 : (last.y - first.y) / seconds;
   if (dropping_ && desktop_.isDrop(vy)) {
-    desktop_.drag(held_, home_.first, home_.second);  // there it is had back
+    desktop_.drag(held_, home_.first, home_.second);  // where undo() restores it
     putAway(held_);
   } else {
     desktop_.release(held_, vx, vy);
@@ -456,7 +457,7 @@ void App::onRelease() {
   changed_ = true;
 }
 
-/** Shows one large, where it does not fly: then it may be the neighbor's already. */
+/** Shows a sprite large, unless it flies: then it may be the neighbor's already. */
 void App::open(BodyId id) {
   const Body* body = desktop_.find(id);
   if (body == nullptr || body->flight) return;
@@ -489,7 +490,7 @@ void App::act(Action action) {
   if (action == Action::kPutAway) putAway(id);
 }
 
-/** Writes what is open as a file of its own name; no file is written over. */
+/** Saves the open sprite as a file with the sprite's name; never overwrites a file. */
 void App::save() {
   const Body* body = desktop_.find(opened_);
   if (body == nullptr) return;
@@ -511,7 +512,7 @@ void App::putAway(BodyId id) {
   say("Put away. Ctrl+Z has it back.", kUndoTime);
 }
 
-/** What was put away last comes back to where it was, at rest. */
+/** Restores the body that was put away last, at its place and at rest. */
 void App::undo() {
   if (desktop_.bodies().size() >= kMostBodies) return say("This desktop is full.");
   const std::optional<Body> body = undos_.take(Clock::now());
@@ -532,7 +533,7 @@ size_t App::maxSprite() const {
   return known > 0 ? known : kUsualSprite;
 }
 
-/** What was made small before the server has said how much it takes. */
+/** Makes the pictures again that were sized before the server's limit was known. */
 void App::sizePhotos() {
   const auto files = std::exchange(unsized_, {});
   if (maxSprite_ == kUsualSprite) return;
@@ -563,7 +564,7 @@ void App::addFile(const std::string& path) {
   desktop_.select(id);
 }
 
-/** Side by side around the middle, ten in a row. */
+/** Adds a sprite: they lie side by side around the middle, ten in a row. */
 BodyId App::addAtFreePlace(const Sprite& sprite) {
   changed_ = true;
   const unsigned row = added_ / 10 % 5;

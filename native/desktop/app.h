@@ -1,14 +1,14 @@
-// The program: the client, the desktop and the window, and what flows between them.
+// The program: connects the client, the desktop and the window.
 //
 //   client's thread                                  main thread
 //   onSprite, results, onState ─▶ inbox (mutex) ─▶ takeInbox ─▶ Desktop ─▶ Window
 //        ▲  waits while the inbox is full             │ step: over an edge
 //        └──────────── Client::throwSprite ◀──────────┘
 //
-// A sprite that was thrown stays on this desktop, out of sight behind its edge, until the server
-// has answered: taken, it is gone; anything else, it comes back from the edge. What no neighbor can
-// answer for (Outcome::kUnanswered, kForgotten) comes back, too: twice a sprite is better than
-// none.
+// A thrown sprite stays on this desktop, out of sight behind its edge, until the server has
+// answered. If the server has accepted it, it is removed; else it comes back from the edge. A
+// sprite with an unknown outcome (Outcome::kUnanswered, kForgotten) comes back, too: two copies are
+// better than none.
 #ifndef SPRITES_DESKTOP_APP_H_
 #define SPRITES_DESKTOP_APP_H_
 
@@ -46,10 +46,10 @@ class App {
  private:
   using Clock = std::chrono::steady_clock;
 
-  /** How long words stay, or until a button or a key is pressed. */
+  /** Longest time that a message is shown; a button or a key ends it. */
   static constexpr std::chrono::seconds kToast{20};
 
-  /** Where the pointer was, for the speed with which it lets go. */
+  /** An earlier place of the held body, for the speed at its release. */
   struct Trail {
     Clock::time_point at;
     double x;
@@ -90,11 +90,11 @@ class App {
   void retitle();
 
   const std::string name_;            // this desktop's
-  const std::string folder_;          // where what is saved goes
-  std::atomic<size_t> maxSprite_{0};  // bytes that the server takes; 0: not known yet
+  const std::string folder_;          // for saved pictures
+  std::atomic<size_t> maxSprite_{0};  // the server's limit, in bytes; 0: not known yet
   std::mutex mutex_;
   std::condition_variable taken_;
-  std::vector<std::function<void()>> inbox_;  // under mutex_: what the client's thread has to tell
+  std::vector<std::function<void()>> inbox_;  // under mutex_: calls from the client's thread
   bool closing_ = false;                      // under mutex_
 
   Window window_;
@@ -103,27 +103,28 @@ class App {
   Undos undos_;
   View view_;
   std::string reason_;          // why there is no contact, one line
-  Clock::time_point nextLook_;  // at the counts and the place
-  Clock::time_point toastEnd_;  // when the words of say() go
+  Clock::time_point nextLook_;  // for the counts and the place
+  Clock::time_point toastEnd_;  // when the message of say() ends
   bool toasting_ = false;
   bool running_ = true;
-  bool changed_ = true;  // there is something to paint
+  bool changed_ = true;  // the window is to be painted
   BodyId held_ = 0;
-  BodyId over_ = 0;    // the pointer is
-  BodyId opened_ = 0;  // seen large
+  BodyId over_ = 0;    // under the pointer
+  BodyId opened_ = 0;  // shown large
   uint64_t thrown_ = 0;
   uint64_t caught_ = 0;
-  std::vector<std::pair<BodyId, Clock::time_point>> news_;  // came in; when the sender is hidden
-  std::vector<std::pair<BodyId, std::string>> unsized_;     // files, made small for any server
-  double gripX_ = 0;  // from the held one's middle to the pointer
+  // Arrivals, each with the time until which it shows its sender.
+  std::vector<std::pair<BodyId, Clock::time_point>> news_;
+  std::vector<std::pair<BodyId, std::string>> unsized_;  // files that are sized for any server
+  double gripX_ = 0;  // from the held body's middle to the pointer
   double gripY_ = 0;
-  std::pair<double, double> home_;  // of the held one, before it was taken
-  bool dropping_ = false;           // it is held over the words below the desktop
+  std::pair<double, double> home_;  // of the held body, before it was held
+  bool dropping_ = false;           // the held body is over the footer
   std::deque<Trail> trail_;
   unsigned unreadable_ = 0;
   unsigned dropped_ = 0;
   unsigned added_ = 0;
-  Client client_;  // the last: its thread ends before anything it uses
+  Client client_;  // the last member: its thread ends before the others do
 };
 
 }  // namespace sprites::desktop

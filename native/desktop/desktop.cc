@@ -9,29 +9,29 @@ namespace sprites::desktop {
 
 namespace {
 
-constexpr double kFriction = 1.15;  // of the speed, a second: at v it slides almost v / kFriction
-constexpr double kDrag = 45;        // and so much of it besides, so that it rests and doesn't creep
-constexpr double kLiftIn = 70;      // more than the drag takes, to get over an edge
+constexpr double kFriction = 1.15;  // decay a second: at speed v a body slides almost v / kFriction
+constexpr double kDrag = 45;        // further loss a second, so that bodies stop and don't creep
+constexpr double kLiftIn = 70;      // speed beyond the loss by friction, to get over an edge
 constexpr double kGravity = 2100;
 constexpr double kJump = 560;
-constexpr double kWalk = 0.42;      // of the shorter side, a second
-constexpr double kWalkGrip = 14;    // how quickly a walker takes up its speed, a second
-constexpr double kHurl = 1.6;       // edge lengths a second, for a throw by key
-constexpr double kLetGo = 0.6;      // edge lengths a second, the least of one let go at an edge
-constexpr double kFlick = 0.8;      // edge lengths a second, down: quicker is a throw
-constexpr double kAtEdge = 0.5;     // of its half: so near to an edge its middle is at it
-constexpr double kBounce = 0.62;    // of the speed is left after a wall
-constexpr double kOffWall = 120;    // the least speed off a wall
-constexpr double kBack = 0.35;      // of the side, a second: the least of one that was refused
-constexpr double kPeekAfter = 0.7;  // seconds without an answer, then it looks back over the edge
+constexpr double kWalk = 0.42;    // share of the shorter side, a second
+constexpr double kWalkGrip = 14;  // how quickly a walker reaches its speed, a second
+constexpr double kHurl = 1.6;     // edge lengths a second, for a throw by key
+constexpr double kLetGo = 0.6;    // edge lengths a second, the least for a body released at an edge
+constexpr double kFlick = 0.8;    // edge lengths a second, down: a faster release is a throw
+constexpr double kAtEdge = 0.5;   // share of `half`: a middle so near to an edge is at the edge
+constexpr double kBounce = 0.62;  // share of the speed that is left after a wall
+constexpr double kOffWall = 120;  // least speed off a wall
+constexpr double kBack = 0.35;    // share of the side, a second: least speed of a refused body
+constexpr double kPeekAfter = 0.7;  // seconds without an answer until the body peeks over the edge
 constexpr double kLongestStep = 0.05;
 
 bool isLevel(Edge edge) { return edge == Edge::kLeft || edge == Edge::kRight; }
 
-/** 1 where the way in by this edge is the way of growing x or y, else -1. */
+/** Returns 1 if the way in by this edge raises x or y, else -1. */
 double inward(Edge edge) { return edge == Edge::kLeft || edge == Edge::kUp ? 1 : -1; }
 
-/** The place nearest to `place` where a body is seen whole; the middle where there is no room. */
+/** Returns the place nearest to `place` with a body fully visible; the middle without room. */
 double whole(double place, double half, double side) {
   return std::clamp(place, std::min(half, side / 2), std::max(side - half, side / 2));
 }
@@ -65,7 +65,7 @@ BodyId Desktop::enter(const Sprite& sprite, Edge edge, double half) {
   const bool level = isLevel(edge);
   const double length = level ? width_ : height_;
   const double border = inward(edge) > 0 ? 0 : length;
-  // One that is too slow to get over the edge is helped in.
+  // A sprite that is too slow to get over the edge gets more speed.
   const double across =
       inward(edge) * std::max(sprite.across * length, kFriction * half * 1.5 + kLiftIn);
   const double along = sprite.along * (level ? height_ : width_);
@@ -151,7 +151,7 @@ void Desktop::jump() {
 }
 
 void Desktop::choose(int step) {
-  // By number: that order stays, whatever lies on top.
+  // By id: that order stays, whatever lies on top.
   std::vector<BodyId> ids;
   for (const Body& body : bodies_) {
     if (!body.flight) ids.push_back(body.id);
@@ -171,7 +171,7 @@ void Desktop::choose(int step) {
 void Desktop::hurl(int x, int y) {
   Body* body = this->body(selected_);
   if (body == nullptr || body->held || body->flight) return;
-  // In the air nothing slows it down: it would fly through the neighbor's desktop and on.
+  // In the air nothing slows a body: it would fly through the neighbor's desktop and on.
   body->z = body->vz = 0;
   if (x != 0) body->vx = x * kHurl * width_;
   if (y != 0) body->vy = y * kHurl * height_;
@@ -218,7 +218,7 @@ bool Desktop::isDrop(double vy) const { return vy < kFlick * height_; }
 
 void Desktop::step(double seconds) {
   const double time = std::clamp(seconds, 0.0, kLongestStep);
-  // By number: onLeave_ may take the body away at once.
+  // By id: onLeave_ may remove the body at once.
   std::vector<BodyId> ids;
   ids.reserve(bodies_.size());
   for (const Body& body : bodies_) ids.push_back(body.id);
@@ -277,7 +277,7 @@ void Desktop::cross(Body* body) {
   onLeave_(leaving, *leaving.flight);
 }
 
-/** A wall bounces what runs into it, and pushes in what stands in it. */
+/** Bounces a body off a wall; a body that stands in a wall is pushed inside. */
 void Desktop::wall(Body* body) {
   const auto bounce = [body](double* place, double* speed, double side) {
     if (*place < body->half && *speed <= 0) {
@@ -291,7 +291,7 @@ void Desktop::wall(Body* body) {
   bounce(&body->y, &body->vy, height_);
 }
 
-/** Out of sight behind its edge; where the answer is late, it looks back over it. */
+/** Keeps a body out of sight behind its edge; if the answer is late, it peeks over the edge. */
 void Desktop::fly(Body* body, double time) {
   body->flightTime += time;
   const bool late = body->flightTime > kPeekAfter;

@@ -7,12 +7,12 @@
 //        ▼                     │
 // height └─────────────────────┘              Where there is no way out (offline) edges are walls.
 //
-// Lengths are pixels, times seconds. It moves by the same rules and numbers as the desktop of the
-// web page, so that a sprite feels the same on both sides of an edge.
+// Lengths are pixels, times seconds. Sprites move by the same rules and numbers as on the web
+// page, so that a sprite feels the same on both sides of an edge.
 //
-// Bodies are in a vector, the last one on top, and are named by a number of their own: the answer
-// to a throw comes later and from another thread, when a pointer might be none any more. With the
-// few hundred that a desktop holds, looking one up is a walk over them.
+// Bodies are in a vector, the last one on top, and have ids: the answer to a throw comes later and
+// from another thread, when a pointer might be dangling. A lookup scans the vector, since a desktop
+// has a few hundred bodies at most.
 #ifndef SPRITES_DESKTOP_DESKTOP_H_
 #define SPRITES_DESKTOP_DESKTOP_H_
 
@@ -38,19 +38,19 @@ using BodyId = uint64_t;
 struct Body {
   BodyId id = 0;
   Sprite sprite;
-  double x = 0;  // its middle
+  double x = 0;  // the middle
   double y = 0;
-  double vx = 0;  // a second
+  double vx = 0;  // pixels a second
   double vy = 0;
-  double z = 0;  // above the desktop, while it hops
+  double z = 0;  // height above the desktop, while it hops
   double vz = 0;
-  double half = 0;             // half its side
+  double half = 0;             // half the side
   bool held = false;           // by the pointer
-  std::optional<Edge> flight;  // the edge over which it flies, its throw not answered
+  std::optional<Edge> flight;  // the edge over which it flies until its throw is answered
   double flightTime = 0;       // seconds since it crossed that edge
 };
 
-/** Most sprites on one desktop: what comes in above that flies on, see App. */
+/** Most sprites on one desktop: further arrivals fly on, see App. */
 constexpr size_t kMostBodies = 400;
 
 class Desktop {
@@ -63,67 +63,67 @@ class Desktop {
   double width() const { return width_; }
   double height() const { return height_; }
 
-  /** Takes a new size; everything keeps its place as a share of it. */
+  /** Sets the size; each body keeps its place as a share of the size. */
   void resize(double width, double height);
 
-  /** Whether sprites may leave; else the edges are walls. */
+  /** Sets whether sprites may leave; else the edges are walls. */
   void setOpen(bool open) { open_ = open; }
 
-  /** Puts a sprite on the desktop, at rest, and so that it is seen whole. */
+  /** Puts a sprite on the desktop, at rest and fully visible. */
   BodyId add(const Sprite& sprite, double x, double y, double half);
 
-  /** Lets a sprite in by an edge: at the height at which it left the other desktop, as fast. */
+  /** Lets a sprite in by an edge, with its place and speed on the other desktop. */
   BodyId enter(const Sprite& sprite, Edge edge, double half);
 
-  /** The body's sprite as it is to be thrown over an edge: place and speed are the body's. */
+  /** Returns the body's sprite for a throw over an edge, with the body's place and speed. */
   Sprite crossing(const Body& body, Edge edge) const;
 
-  /** Gives a body other pictures of the same. */
+  /** Replaces a body's picture and photo. */
   void setPictures(BodyId id, const std::string& picture, const std::string& photo);
 
-  /** Takes a body off: it was thrown, or put away. An id that is no more is ignored. */
+  /** Removes a body that was thrown or put away. Ignores unknown ids. */
   void remove(BodyId id);
 
   /** Lets a body that could not leave come back from its edge. */
   void back(BodyId id);
 
-  /** The topmost body at a point, or 0; a point as far as `near` beside it counts. */
+  /** Returns the topmost body at a point, or within `near` pixels of it; 0: none. */
   BodyId hit(double x, double y, double near) const;
 
   /** Selects a body (0: none) and puts it on top. */
   void select(BodyId id);
   BodyId selected() const { return selected_; }
 
-  /** Where the selected one walks: -1, 0 or 1 along each axis. */
+  /** Lets the selected body walk: -1, 0 or 1 along each axis. */
   void walk(int x, int y);
 
-  /** Lets the selected one hop, if it stands on the ground. */
+  /** Lets the selected body hop, if it stands on the ground. */
   void jump();
 
-  /** Selects the next one (step 1), the one before (-1), or one at all where none is (0). */
+  /** Selects the next body (step 1), the previous one (-1), or one if none is selected (0). */
   void choose(int step);
 
-  /** Throws the selected one that way: -1, 0 or 1 along each axis. */
+  /** Throws the selected body: -1, 0 or 1 along each axis. */
   void hurl(int x, int y);
 
-  /** Takes off a body that is here; false for one that flies: it may be the neighbor's already. */
+  /** Removes a body; false if it flies, as it may be the neighbor's already. */
   bool putAway(BodyId id);
 
   /**
-   * Takes a body in the hand, moves it there, and lets it go with a speed. One that is let go at an
-   * edge flies over it, however slow the hand was.
+   * Holds a body, moves it, and releases it with a speed. A body that is released at an edge flies
+   * over the edge, however slow it was.
    */
   void hold(BodyId id);
   void drag(BodyId id, double x, double y);
   void release(BodyId id, double vx, double vy);
 
-  /** Whether one that is let go below the desktop is put down there; a quicker one is thrown. */
+  /** Returns whether a body released over the footer is put away; a faster one is thrown. */
   bool isDrop(double vy) const;
 
-  /** Lets time pass; long times are cut, so that a desktop that slept does not jump. */
+  /** Moves all bodies; long times are cut, so that no body jumps after a pause. */
   void step(double seconds);
 
-  /** Whether anything is on its way, or in the hand. */
+  /** Returns whether any body moves, flies or is held. */
   bool isMoving() const;
 
   const std::vector<Body>& bodies() const { return bodies_; }
@@ -150,20 +150,20 @@ class Desktop {
 constexpr std::chrono::seconds kUndoTime{8};
 
 /**
- * What was put away, for kUndoTime, in which it can be had back: as on the web page, the last one
- * first.
+ * Keeps bodies that were put away for kUndoTime, to restore them: the last one first, as on the web
+ * page.
  */
 class Undos {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  /** `body` was put away at `now`. */
+  /** Keeps a body that was put away at `now`. */
   void keep(Body body, Time now) {
     forget(now);
     kept_.push_back({std::move(body), now + kUndoTime});
   }
 
-  /** The one that was put away last, which is kept no more; none when that is too long ago. */
+  /** Removes and returns the body that was put away last; none after kUndoTime. */
   std::optional<Body> take(Time now) {
     forget(now);
     if (kept_.empty()) return std::nullopt;
@@ -186,8 +186,8 @@ class Undos {
 };
 
 /**
- * A stranger's text as one that moves no cursor and turns no words around: control characters
- * become spaces, those that set a direction go.
+ * Returns a stranger's text that moves no cursor and reverses no words: control characters become
+ * spaces, and those that set a direction are removed.
  */
 std::string printable(std::string text);
 

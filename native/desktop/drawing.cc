@@ -191,7 +191,7 @@ Image Drawing::image() const {
   const unsigned char* data = cairo_image_surface_get_data(surface_.get());
   const int stride = cairo_image_surface_get_stride(surface_.get());
   for (int y = 0; y < image.height; y++) {
-    // Each pixel is a number of 32 bits in the machine's own order.
+    // Each pixel is a number of 32 bits in the machine's byte order.
     const auto* row = reinterpret_cast<const uint32_t*>(data + static_cast<ptrdiff_t>(y) * stride);
     for (int x = 0; x < image.width; x++) {
       const uint32_t pixel = row[x];

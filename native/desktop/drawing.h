@@ -1,7 +1,7 @@
-// Drawing by cairo and pango: the stickers, the ground with its words and its map, and the names of
-// sprites.
+// Drawing with cairo and pango: the stickers, the ground with its words and its map, and the names
+// of sprites.
 //
-// Names and words come in every script there is, so pango lays them out; with it cairo is there.
+// Names and words come in every script, so pango lays them out; pango brings cairo along.
 // Rejected: images in files (a folder to install and to find again).
 #ifndef SPRITES_DESKTOP_DRAWING_H_
 #define SPRITES_DESKTOP_DRAWING_H_
@@ -18,7 +18,7 @@
 
 namespace sprites::desktop {
 
-constexpr double kTurn = 6.283185307179586;  // a whole one
+constexpr double kTurn = 6.283185307179586;  // radians of a full turn
 
 /** The colors of the web page by day. */
 namespace colors {
@@ -32,70 +32,70 @@ constexpr uint32_t kAlong = 0x0F7F79;   // up and down: 4.4 to 1
 constexpr uint32_t kSelf = 0x7A5CFF;
 }  // namespace colors
 
-/** How a text is set. */
+/** The style of a text. */
 struct TextStyle {
   double size = 16;  // pixels
   bool bold = false;
   uint32_t color = colors::kInk;
-  int most = 0;       // pixels across at most; 0: as many as it needs
-  bool wrap = false;  // at `most` it goes on in the next line, else it is cut with an ellipsis
-  int lines = 0;      // so many at most, the last one cut; 0: as many as it needs
-  bool left = false;  // its lines begin at x; else x is their middle
+  int most = 0;       // largest width in pixels; 0: unbounded
+  bool wrap = false;  // continues in the next line at `most`; else ends with an ellipsis there
+  int lines = 0;      // most lines, the last one is cut; 0: unbounded
+  bool left = false;  // the lines begin at x; else x is their middle
 };
 
-/** Adds lines to what a cairo has as its path. */
+/** Adds lines to the path of a cairo_t. */
 using Path = std::function<void(cairo_t*)>;
 
-/** From the notation of SVG: M L H V Q C Z in capitals, numbers between them. */
+/** Returns a path from SVG notation: M L H V Q C Z in capitals, with numbers between them. */
 Path svg(const char* notation);
 
-/** A whole ellipse, turned by `turn` radians. */
+/** Returns a full ellipse, turned by `turn` radians. */
 Path ellipse(double x, double y, double radiusX, double radiusY, double turn = 0);
 Path circle(double x, double y, double radius);
 
-/** An image that is drawn on. */
+/** An image to draw on. */
 class Drawing {
  public:
-  /** Transparent. Throws std::runtime_error when there is no memory for it. */
+  /** Makes a transparent image. Throws std::runtime_error when there is no memory for it. */
   Drawing(int width, int height);
 
-  /** A square of so many pixels a side, in which lengths are hundredths of it. */
+  /** Makes a square of `side` pixels, in which lengths are hundredths of the side. */
   explicit Drawing(int side);
 
   cairo_t* cairo() const { return cairo_.get(); }
   int width() const { return cairo_image_surface_get_width(surface_.get()); }
   int height() const { return cairo_image_surface_get_height(surface_.get()); }
 
-  /** The color for what is drawn next, from 0xRRGGBB. */
+  /** Sets the color of what is drawn next, as 0xRRGGBB. */
   void color(uint32_t hex, double alpha = 1);
 
   void fill(const Path& path, uint32_t hex, double alpha = 1);
 
-  /** A line of that width along the path, its ends and corners round. */
+  /** Draws a line of that width along the path. In a square its ends and corners are round. */
   void stroke(const Path& path, uint32_t hex, double width, double alpha = 1);
 
-  /** Whatever is drawn until unclip() only shows within the path. */
+  /** Limits all drawing to the path until unclip(). */
   void clip(const Path& path);
   void unclip() { cairo_reset_clip(cairo()); }
 
-  /** A rectangle with half round ends, and one with round corners. */
+  /** Fill a rectangle with half-round ends, and one with round corners. */
   void pill(double x, double y, double width, double height);
   void card(double x, double y, double width, double height, double radius);
 
-  /** An image, `scale` times as large as it is. */
+  /** Draws an image at `scale` times its size. */
   void picture(const Image& image, double x, double y, double scale);
 
-  /** How large a text would be, in pixels. */
+  /** The size of a text, in pixels. */
   struct Extent {
     int width = 0;
     int height = 0;
   };
   Extent measure(const std::string& text, const TextStyle& style) const;
 
-  /** A text in UTF-8 as printable() has it, its upper side at x, y. */
+  /** Draws a text in UTF-8, cleaned by printable(), its upper side at x, y. */
   void text(const std::string& text, const TextStyle& style, double x, double y);
 
-  /** What was drawn, opacity not multiplied in. */
+  /** Returns the image, opacity not multiplied in. */
   Image image() const;
 
  private:
@@ -108,10 +108,10 @@ class Drawing {
   std::unique_ptr<cairo_t, Ended<cairo_destroy>> cairo_;
 };
 
-/** A name as a label: one line, at most 160 pixels across, whatever it says. */
+/** Draws a name as a label: one line, always at most 160 pixels wide. */
 Image drawLabel(const std::string& name, uint32_t paper = 0xFFFFFF, uint32_t ink = colors::kInk);
 
-/** Words for a while: light on dark, at most `most` pixels across. */
+/** Draws a message: light on dark, at most `most` pixels wide. */
 Image drawToast(const std::string& words, int most);
 
 }  // namespace sprites::desktop

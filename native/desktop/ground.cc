@@ -11,12 +11,12 @@ namespace sprites::desktop {
 namespace {
 
 constexpr int kAround = 44;  // patches around the ring
-constexpr int kTube = 20;    // and around the tube
+constexpr int kTube = 20;    // patches around the tube
 constexpr double kThick = 0.46;
-constexpr double kTilt = 0.92;       // radians from the equator up: how far from above it is seen
-constexpr uint64_t kMostDots = 900;  // more nodes than these are no dots any more
+constexpr double kTilt = 0.92;       // radians: how far above the equator the eye is
+constexpr uint64_t kMostDots = 900;  // with more nodes none has a dot
 
-/** A point of the ring's surface as it is seen: y down. */
+/** A projected point of the ring's surface: y down. */
 struct Seen {
   double x;
   double y;
@@ -52,7 +52,7 @@ void disc(cairo_t* cairo, double x, double y, double radius) {
   cairo_fill(cairo);
 }
 
-/** Adds what is to be seen of a curve to the path; `at` gives its point at 0 to 1. */
+/** Adds the visible parts of a curve to the path; `at` returns its point at 0 to 1. */
 template <typename At>
 void curve(cairo_t* cairo, int steps, At at) {
   bool drawing = false;
@@ -65,7 +65,7 @@ void curve(cairo_t* cairo, int steps, At at) {
   }
 }
 
-/** The ring's body, patch by patch from the back to the front. */
+/** Draws the ring's body, patch by patch from the back to the front. */
 void drawBody(Drawing* drawing, bool known) {
   struct Patch {
     int i;
@@ -99,8 +99,7 @@ void drawBody(Drawing* drawing, bool known) {
   }
 }
 
-/** Draws the map into a box of the drawing; gray, without a desktop, where the place is not known.
- */
+/** Draws the map into a box; gray and without a desktop if the place is not known. */
 void drawMap(Drawing* drawing, const std::optional<Place>& place, double x, double y, double width,
              double height) {
   const Place shown = place.value_or(Place{0, 0, 6, 12});
@@ -116,7 +115,7 @@ void drawMap(Drawing* drawing, const std::optional<Place>& place, double x, doub
     const double u = (column - shown.column - 0.5) / shown.columns * kTurn + kTurn / 4;
     return project(u, (row - shown.row - 0.5) / shown.rows * kTurn + kTilt);
   };
-  // Its columns and rows, as many of them as can be told apart.
+  // The columns and rows, at most as many as can be told apart.
   drawing->color(0xB3742A, 0.4);
   cairo_set_line_width(cairo, 0.009);
   cairo_new_path(cairo);
@@ -140,7 +139,7 @@ void drawMap(Drawing* drawing, const std::optional<Place>& place, double x, doub
         disc(cairo, seen.x, seen.y, size * (0.45 + 0.55 * seen.facing));
       }
     }
-    // The four it throws to, in the colors of its edges; in a large torus drawn a little apart.
+    // The four neighbors, in the colors of the edges; in a large torus farther off than they are.
     const double column = shown.column + 0.5;
     const double row = shown.row + 0.5;
     const double reachColumn = std::max(1.0, shown.columns / 16.0);
@@ -174,9 +173,9 @@ constexpr double kWall = 5;
 constexpr int kMapWidth = 150;
 constexpr int kMapHeight = 130;
 constexpr int kSmall = 360;  // pixels: a window with less is too small for a map
-constexpr int kFooter = 70;  // pixels down, for the words
+constexpr int kFooter = 70;  // pixels: the height of the footer
 constexpr int kSmallFooter = 28;
-constexpr double kWordsShare = 0.46;  // of its width; the rest is for the keys
+constexpr double kWordsShare = 0.46;  // share of the footer's width; the rest is for the keys
 constexpr char kKeys[] =
     "Drag over an edge to throw. Arrows walk, space hops, Shift with an arrow throws, n next one, "
     "1 to 6 take one, Enter or a double click opens one, Delete or a drag to here puts it away.";
@@ -187,13 +186,13 @@ bool samePlace(const std::optional<Place>& a, const std::optional<Place>& b) {
          a->columns == b->columns;
 }
 
-/** Left and right are one color, up and down the other: on a torus they are the same seam. */
+/** Draws the seams. Left and right have one color, up and down another: each pair is one seam. */
 void drawSeams(Drawing* drawing, double height, bool open) {
   cairo_t* cairo = drawing->cairo();
   const double width = drawing->width();
   const double off = (open ? kSeam : kWall) / 2;
   const double dash[] = {14, 10};
-  cairo_set_dash(cairo, dash, open ? 2 : 0, 0);  // stitches; where there is no way out, a wall
+  cairo_set_dash(cairo, dash, open ? 2 : 0, 0);  // stitches; a wall if sprites can't leave
   cairo_set_line_width(cairo, 2 * off);
   cairo_set_line_cap(cairo, CAIRO_LINE_CAP_BUTT);
   cairo_new_path(cairo);
@@ -212,7 +211,7 @@ void drawSeams(Drawing* drawing, double height, bool open) {
   cairo_set_dash(cairo, nullptr, 0, 0);
 }
 
-/** How many people there are, large. */
+/** Draws the number of people, large. */
 void drawPeople(Drawing* drawing, const View& view, double height) {
   const double width = drawing->width();
   const double middle = width / 2;
@@ -236,7 +235,7 @@ void drawPeople(Drawing* drawing, const View& view, double height) {
   }
 }
 
-/** Below the desktop: how it stands, and what the keys do. */
+/** Draws the footer: the state, and what the keys do. */
 void drawFooter(Drawing* drawing, const View& view, double top) {
   const double width = drawing->width();
   const double height = drawing->height() - top;

@@ -1,8 +1,8 @@
-// What lies under the sprites: paper with dots, the seams, how many people there are, and the map;
-// and below the desktop, where no sprite lies on them, how it stands with the server, and the keys.
-// Drawn anew only when one of them changes.
+// The ground under the sprites: paper with dots, the seams, the number of people, and the map.
+// Below the desktop, never under sprites, is the footer: the state, and the keys. Drawn again only
+// when one of them changes.
 //
-// The map is the torus, small: a ring seen from a little above, turned so that this desktop is in
+// The map shows the torus: a ring seen from a little above, turned so that this desktop is in
 // front. Columns run around the ring, rows around its tube. The same as on the web page.
 #ifndef SPRITES_DESKTOP_GROUND_H_
 #define SPRITES_DESKTOP_GROUND_H_
@@ -17,10 +17,10 @@
 
 namespace sprites::desktop {
 
-/** What the ground says. */
+/** What the ground shows. */
 struct View {
   State state = State::kJoining;
-  std::string words;               // how it stands, one sentence
+  std::string words;               // the state in one sentence
   std::optional<uint64_t> people;  // in the torus; nothing: not known yet
   std::optional<Place> place;
 
@@ -28,16 +28,16 @@ struct View {
   bool operator!=(const View& other) const { return !(*this == other); }
 };
 
-/** How many pixels of a window's height are for the words below the desktop. */
+/** Returns the footer's height in a window of that height, in pixels. */
 int footerOf(int height);
 
-/** The whole ground, opaque, with the words below it. */
+/** Draws the whole ground, opaque, with the footer. */
 Image drawGround(const View& view, int width, int height);
 
-/** A number with its thousands apart: 1,234,567. */
+/** Returns a number with separated thousands: 1,234,567. */
 std::string written(uint64_t number);
 
-/** The color that stands for a state: 0xRRGGBB. */
+/** Returns the color of a state: 0xRRGGBB. */
 uint32_t colorOf(State state);
 
 }  // namespace sprites::desktop

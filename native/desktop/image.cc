@@ -14,7 +14,7 @@ const uint8_t* pixelOf(const Image& image, int x, int y) {
   return &image.pixels[static_cast<size_t>(y * image.width + x) * 4];
 }
 
-/** The mean over an area of the image, as straight RGBA. */
+/** Returns the mean over an area of the image, as straight RGBA. */
 std::array<double, 4> meanOf(const Image& image, double left, double top, double right,
                              double bottom) {
   std::array<double, 4> sum{};

@@ -8,7 +8,7 @@
 
 namespace sprites::desktop {
 
-/** For what a pointer owns that a library has made: gives it to `end`. */
+/** Deleter for a pointer to a library's object: calls `end`. */
 template <auto end>
 struct Ended {
   template <typename Thing>
@@ -25,18 +25,19 @@ struct Image {
 };
 
 /**
- * The image in another size: each new pixel is the mean of what it covers of the old ones, weighed
- * by their opacity. Exact for making smaller; made larger it has blocks. Both sizes are at least 1.
+ * Returns the image in another size: each new pixel is the mean of the old pixels that it covers,
+ * weighted by their opacity. Exact for a smaller size; a larger image has blocks. Both sizes are at
+ * least 1.
  */
 Image resized(const Image& image, int width, int height);
 
-/** The image at most `side` pixels each way, its shape kept; never larger than it is. */
+/** Returns the image at most `side` pixels each way, in its proportions; never enlarged. */
 Image fitted(const Image& image, int side);
 
-/** Whether every pixel is fully opaque. */
+/** Returns whether every pixel is fully opaque. */
 bool isOpaque(const Image& image);
 
-/** A picture as a sticker: fitted into a square, with a white rim and round corners. */
+/** Returns a picture as a sticker: fitted into a square, with a white rim and round corners. */
 Image imageSticker(const Image& image, int side);
 
 }  // namespace sprites::desktop

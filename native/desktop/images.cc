@@ -28,18 +28,17 @@ namespace sprites::desktop {
 
 namespace {
 
-constexpr size_t kRest = 1024;  // bytes of a sprite beside its picture and its photo, at the most
+constexpr size_t kRest = 1024;  // most bytes of a sprite beside its picture and its photo
 constexpr int kLeastSide = 8;
-constexpr int kTries = 1000;   // of names that are there already
-constexpr int kGood = 85;      // quality, for what fits as it is
-constexpr int kFair = 60;      // and for what is made smaller: more pixels are worth more
-constexpr double kStep = 0.4;  // power of what it is too long by
-constexpr double kNearEnough =
-    1.08;  // times the longer side: nearer to the largest that fits none is sought
-constexpr int kDrawn = 512;                  // pixels a side of a drawn one, large
+constexpr int kTries = 1000;          // most names to try for a new file
+constexpr int kGood = 85;             // quality of an image that fits in its size
+constexpr int kFair = 60;             // quality of one that is too long: more pixels are worth more
+constexpr double kStep = 0.4;         // exponent of the length's excess, for the next side to try
+constexpr double kNearEnough = 1.08;  // precision of the largest side that fits, as a ratio
+constexpr int kDrawn = 512;           // pixels a side of a drawn sprite, large
 constexpr uintmax_t kFileMost = 32 << 20;    // bytes; as on the web page
 constexpr uint64_t kPixelsMost = 120000000;  // of a file: a gigabyte while it is made smaller
-constexpr size_t kScansMost = 100;           // of a JPEG; a usual one has ten
+constexpr size_t kScansMost = 100;           // of a JPEG; usual files have ten
 
 using Surface = std::unique_ptr<SDL_Surface, Ended<SDL_FreeSurface>>;
 using Stream = std::unique_ptr<SDL_RWops, Ended<SDL_RWclose>>;
@@ -60,7 +59,7 @@ std::optional<Image> imageOf(Surface surface) {
   return image;
 }
 
-/** A file of that type, or "" where there is none to be had. */
+/** Returns an image file of that type, or "" if it can't be made. */
 std::string fileOf(Image image, PictureType type, int quality) {
 #ifdef SPRITES_WEBP
   if (type == PictureType::kWebp) {
@@ -75,7 +74,7 @@ std::string fileOf(Image image, PictureType type, int quality) {
 #endif
   const Surface surface(SDL_CreateRGBSurfaceWithFormatFrom(
       image.pixels.data(), image.width, image.height, 32, image.width * 4, SDL_PIXELFORMAT_RGBA32));
-  // More than any file of that many pixels has: what does not fit SDL_image drops, without a word.
+  // Longer than any file of so many pixels: SDL_image silently drops bytes that do not fit.
   std::string file(2 * image.pixels.size() + 65536, '\0');
   const Stream stream(SDL_RWFromMem(file.data(), static_cast<int>(file.size())));
   if (!surface || !stream) return "";
@@ -86,13 +85,13 @@ std::string fileOf(Image image, PictureType type, int quality) {
   return file;
 }
 
-/** An image that is to be thrown, and how. */
+/** An image to throw, and its type. */
 struct Given {
   Image image;
   PictureType type;
 };
 
-/** Whether a data URL can be decoded, and where it has every pixel, is the image. */
+/** Returns whether a data URL can be decoded, and a PNG of full size has the image's pixels. */
 bool isDecoded(const std::string& url, const Given& given) {
   const std::optional<Image> again = imageOfPicture(decodePhoto(url));
   if (!again) return false;
@@ -100,20 +99,19 @@ bool isDecoded(const std::string& url, const Given& given) {
          again->pixels == given.image.pixels;
 }
 
-/** The image at that many pixels of its longer side, as a data URL. */
+/** Returns a data URL of the image, its longer side at most `side` pixels. */
 std::string encode(const Given& given, int side, int quality) {
   return encodePicture(given.type, fileOf(fitted(given.image, side), given.type, quality));
 }
 
-/** The largest that fits into `most` bytes of a data URL; "" where none does. As on the web page.
- */
+/** Returns the largest data URL of at most `most` bytes; "" if none fits. As on the web page. */
 std::string fit(const Given& given, size_t most) {
   const int first = std::max(given.image.width, given.image.height);
   std::string url = encode(given, first, kGood);
   if (url.size() <= most) return url;
   std::string found;
-  double fits = 0;      // the longer side of what was found
-  double over = first;  // does not fit, or is no more to be had
+  double fits = 0;      // the longer side of `found`
+  double over = first;  // a side that does not fit, or the image's own
   for (int side = first; side >= kLeastSide;) {
     url = encode(given, side, kFair);
     const double less =
@@ -132,7 +130,7 @@ std::string fit(const Given& given, size_t most) {
   return found;
 }
 
-/** The types to try, the best first; see-through parts are no JPEG's. */
+/** Returns the types to try, the best first; a JPEG has no transparent parts. */
 std::vector<PictureType> typesFor(bool opaque) {
   std::vector<PictureType> types;
 #ifdef SPRITES_WEBP
@@ -142,10 +140,11 @@ std::vector<PictureType> typesFor(bool opaque) {
   return types;
 }
 
-/** As a data URL of at most that many bytes and pixels a side, which was decoded again. */
+/** Returns a data URL of at most `most` bytes and `side` pixels a side that can be decoded, or "".
+ */
 std::string pictureOf(const Image& image, int side, size_t most) {
   Given given{fitted(image, side), PictureType::kPng};
-  // What is small and has few colors keeps every pixel.
+  // A small image with few colors keeps every pixel.
   if (std::max(image.width, image.height) <= static_cast<int>(kPictureSide)) {
     std::string url = encode(given, side, kGood);
     if (url.size() <= most && isDecoded(url, given)) return url;
@@ -158,7 +157,7 @@ std::string pictureOf(const Image& image, int side, size_t most) {
   return "";
 }
 
-/** By type: what SDL_image calls its decoder, and a file's ending. */
+/** By type: SDL_image's name for the decoder, and a file's ending. */
 constexpr const char* kDecoders[] = {"PNG", "JPG", "WEBP", "GIF"};
 constexpr const char* kEndings[] = {"png", "jpg", "webp", "gif"};
 
@@ -166,7 +165,7 @@ constexpr char kHuge[] = "it has more than 120 million pixels";
 
 bool isHuge(uint64_t width, uint64_t height) { return width * height > kPixelsMost; }
 
-/** Whether a file says of itself that it is: its decoder would make room for all of it. */
+/** Returns whether the file's own size is huge: its decoder would allocate all of it. */
 bool isHuge(std::string_view file) {
   for (const PictureType type :
        {PictureType::kPng, PictureType::kJpeg, PictureType::kWebp, PictureType::kGif}) {
@@ -176,7 +175,8 @@ bool isHuge(std::string_view file) {
   return false;
 }
 
-/** Whether a decoder would go over the whole image more often than any camera asks for. */
+/** Returns whether a JPEG has more scans than any camera makes: each costs a decoder a pass over
+ * the whole image. */
 bool hasManyScans(const Picture& picture) {
   constexpr std::string_view kScan = "\xFF\xDA";
   if (picture.type != PictureType::kJpeg) return false;
@@ -185,12 +185,12 @@ bool hasManyScans(const Picture& picture) {
   return scans > kScansMost;
 }
 
-/** Why a file can't be opened as one that may be an image, or "". */
+/** Returns why a file can't be read as an image (unreadable, empty, too large), or "". */
 std::string unopened(const std::string& path) {
   std::error_code code;
   const uintmax_t size = std::filesystem::file_size(path, code);
   std::ifstream file;
-  if (!code) file.open(path, std::ios::binary);  // not a pipe: that would be waited for
+  if (!code) file.open(path, std::ios::binary);  // not a pipe: opening one would block
   if (!code && !file) code.assign(errno, std::generic_category());
   if (code) return "it can't be opened (" + code.message() + ")";
   if (size == 0) return "the file is empty";
@@ -213,7 +213,7 @@ std::optional<Pictures> picturesOfFile(const std::string& path, size_t maxSprite
   }
   const std::optional<Image> image = imageOf(std::move(surface));
   if (!image) {
-    // SDL says "Unsupported image format" or "Error reading the PNG file": of no use to a person.
+    // SDL's own errors ("Unsupported image format", "Error reading the PNG file") help nobody.
     *why = "it is no image that can be read here (PNG, JPEG, WebP, GIF), or it is damaged";
     return std::nullopt;
   }
@@ -268,7 +268,6 @@ std::optional<SpriteFile> fileOfSprite(const Sprite& sprite) {
   return SpriteFile{std::move(picture->bytes), kEndings[static_cast<size_t>(picture->type)]};
 }
 
-/** The file's name without folders and ending, as far as it may name a sprite. */
 std::string nameOf(const std::string& path) {
   std::string name = path.substr(path.find_last_of("/\\") + 1);
   name = name.substr(0, name.find_last_of('.'));
@@ -308,7 +307,7 @@ std::string writeNew(const std::string& folder, const std::string& name, const S
   const bool closed = opened && std::fclose(out.release()) == 0;
   if (written && closed) return "";
   const std::string why = std::generic_category().message(errno);
-  if (opened) std::remove(path->c_str());  // the half of it
+  if (opened) std::remove(path->c_str());  // the incomplete file
   return "it can't be written (" + why + ")";
 }
 

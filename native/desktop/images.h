@@ -1,4 +1,4 @@
-// Image files to sprites' pictures and back, over SDL_image.
+// Converts image files to sprites' pictures and back, over SDL_image.
 #ifndef SPRITES_DESKTOP_IMAGES_H_
 #define SPRITES_DESKTOP_IMAGES_H_
 
@@ -11,56 +11,55 @@
 
 namespace sprites::desktop {
 
-/** What a server takes that has not said so yet, in bytes. */
+/** Assumed longest sprite, in bytes, until the server has told its limit. */
 constexpr size_t kUsualSprite = 16384;
 
 /** An image file as data URLs that fit a throw. */
 struct Pictures {
-  std::string picture;  ///< that every reader shows
-  std::string photo;    ///< larger; empty where the server has no room for one that shows more
+  std::string picture;  ///< shown by every reader
+  std::string photo;    ///< larger; empty if none fits, or if it would show no more
 };
 
 /**
- * Makes an image file as much smaller as it must be: as WebP; without libwebp as PNG where that
- * keeps every pixel or where it has see-through parts, else as JPEG. Each data URL was decoded
- * again before it is answered.
+ * Makes an image file small enough for a throw. A small image becomes a PNG with every pixel, if
+ * that fits; others become WebP, or without libwebp JPEG (PNG if parts are transparent). Each data
+ * URL is checked by decoding it.
  *
- * @param maxSprite bytes that the server takes
- * @param why where the answer is empty: the rest of a sentence that begins with the file's name
+ * @param maxSprite longest sprite that the server accepts, in bytes
+ * @param why set if the result is empty: the rest of a sentence that begins with the file's name
  */
 std::optional<Pictures> picturesOfFile(const std::string& path, size_t maxSprite, std::string* why);
 
 /**
- * The image in a picture that decodePicture() or decodePhoto() let pass; nothing where they did
- * not, or its bytes can't be decoded. Only the decoder its type names is asked. An image larger
- * than the picture says is nothing, too: then the decoder has read something else than they have.
+ * Decodes the image of a picture from decodePicture() or decodePhoto(), with the decoder of its
+ * type only. Returns std::nullopt without a picture, or if its bytes can't be decoded. Also if the
+ * image is larger than the picture says: then the decoder read other bytes than those functions.
  */
 std::optional<Image> imageOfPicture(const std::optional<Picture>& picture);
 
-/** A file of a sprite: what it shows, as large as it came. */
+/** An image file of a sprite, in its original size. */
 struct SpriteFile {
   std::string bytes;
-  std::string ending;  ///< of its name: "webp", "png" and so on
+  std::string ending;  ///< of the file's name: "webp", "png" and so on
 };
 
-/** What a sprite shows, large: its photo, its picture, or what is drawn of it. */
+/** Returns a sprite's largest image: its photo, its picture, or a drawing. */
 Image imageOfSprite(const Sprite& sprite);
 
-/** The file that a sprite may be saved as; nothing where its picture is damaged. */
+/** Returns the file to save a sprite as; std::nullopt if its picture is damaged. */
 std::optional<SpriteFile> fileOfSprite(const Sprite& sprite);
 
-/** The file's name without folders and ending, as far as it may name a sprite. */
+/** Returns the file's name without folders and ending, cut to a valid name of a sprite. */
 std::string nameOf(const std::string& path);
 
-/** What a file of the sprite is called, without ending: a stranger's text, and safe in any folder.
- */
+/** Returns a file's name for the sprite, without ending: a stranger's text, safe in any folder. */
 std::string fileNameOf(const Sprite& sprite);
 
 /**
- * Writes a file that was not there: `name`, or else `name 2` and so on.
+ * Writes a new file: `name`, or `name 2` and so on if that exists.
  *
- * @param path what was written, or could not be
- * @return why not, the rest of a sentence; "" where it was written
+ * @param path set to the file's path, also if it could not be written
+ * @return the error, the rest of a sentence; "" on success
  */
 std::string writeNew(const std::string& folder, const std::string& name, const SpriteFile& file,
                      std::string* path);

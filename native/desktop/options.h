@@ -8,7 +8,7 @@
 
 namespace sprites::desktop {
 
-/** Where a window is to be; without a place the window system chooses one. */
+/** Size and place of a window; without a place the window system chooses one. */
 struct Area {
   int width = 0;
   int height = 0;
@@ -20,10 +20,10 @@ struct Settings {
   std::string server = "http://127.0.0.1:8080";
   bool transparent = false;
   std::optional<Area> window;
-  std::vector<std::string> sprites;  // names of drawn pictures to begin with
-  std::vector<std::string> files;    // images to begin with
-  std::string name;                  // of this desktop, which goes with what it throws; empty: none
-  std::string folder = ".";          // where what is saved goes
+  std::vector<std::string> sprites;  // names of drawn pictures to start with
+  std::vector<std::string> files;    // images to start with
+  std::string name;                  // of this desktop, sent with its throws; empty: none
+  std::string folder = ".";          // for saved pictures
   bool help = false;
   bool version = false;
 };
@@ -34,7 +34,7 @@ struct Settings {
  */
 Settings readSettings(const std::vector<std::string>& arguments);
 
-/** What --help prints. */
+/** Returns the text of --help. */
 std::string helpText();
 
 }  // namespace sprites::desktop

@@ -1,4 +1,4 @@
-// How the six drawn sprites look: as stickers, cut out with a white rim, as on the web page.
+// Draws the six drawn sprites as stickers with a white rim, as on the web page.
 #ifndef SPRITES_DESKTOP_STICKERS_H_
 #define SPRITES_DESKTOP_STICKERS_H_
 
@@ -8,7 +8,7 @@
 
 namespace sprites::desktop {
 
-/** Draws one of kDrawnPictures; anything else looks like a torn photograph. */
+/** Draws one of kDrawnPictures; a torn photograph for any other name. */
 Image drawSticker(std::string_view name, int side);
 
 }  // namespace sprites::desktop

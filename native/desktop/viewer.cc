@@ -9,13 +9,12 @@ namespace sprites::desktop {
 namespace {
 
 constexpr int kMargin = 12;     // around the card
-constexpr int kRim = 18;        // within it
-constexpr int kTitleHigh = 30;  // pixels down, each
+constexpr int kRim = 18;        // inside the card
+constexpr int kTitleHigh = 30;  // pixels: height, as the next two
 constexpr int kWordsHigh = 26;
 constexpr int kButtonHigh = 34;
 constexpr int kGap = 10;
-constexpr double kMore =
-    3;  // pixels that one of the image has at most: there is no more to be seen
+constexpr double kMore = 3;  // largest scale of the image: more would show no more
 
 const std::pair<Action, const char*> kButtons[] = {{Action::kSave, "Save (s)"},
                                                    {Action::kPutAway, "Put away (Delete)"},

@@ -1,4 +1,4 @@
-// One sprite, large: what it shows, its sender, and what can be done with it.
+// Shows one sprite large, with its sender and with buttons.
 #ifndef SPRITES_DESKTOP_VIEWER_H_
 #define SPRITES_DESKTOP_VIEWER_H_
 
@@ -11,28 +11,28 @@
 
 namespace sprites::desktop {
 
-/** What is seen of a sprite that is open. */
+/** What is shown of a sprite that is open. */
 struct Opened {
   Image image;
   std::string title;
   std::string words;
 };
 
-/** What a click on it asks for. */
+/** The action of a click on an open sprite. */
 enum class Action : uint8_t { kNone, kSave, kPutAway, kClose };
 
-/** A card with it, in the middle of a window, and where its buttons are. */
+/** The card of an open sprite, in the middle of a window, and its buttons. */
 class Viewer {
  public:
-  /** Draws the card as large as the window lets it be. */
+  /** Draws the card as large as the window allows. */
   Viewer(const Opened& opened, int width, int height);
 
-  /** The card, and where its left upper corner is in the window. */
+  /** The card, and its upper left corner in the window. */
   const Image& card() const { return card_; }
   int left() const { return left_; }
   int top() const { return top_; }
 
-  /** What a click at a point of the window asks for; beside the card it closes it. */
+  /** Returns the action of a click in the window; a click beside the card closes it. */
   Action actionAt(int x, int y) const;
 
  private:

@@ -18,17 +18,17 @@ namespace {
 
 constexpr int kShadows = 5;
 constexpr double kHeldLift = 14;
-constexpr int kRing = 8;        // pixels that the selected one's ring is around it
+constexpr int kRing = 8;        // pixels by which the ring exceeds the selected body
 constexpr int kBadgeSide = 24;  // of the mark that shows the state
-constexpr Uint8 kCutoff = 100;  // of 255: less opaque than this is no part of the window's shape
-constexpr Uint8 kVeil = 140;    // of 255, over what lies behind a sprite that is open
+constexpr Uint8 kCutoff = 100;  // of 255: less opaque pixels are no part of the window's shape
+constexpr Uint8 kVeil = 140;    // of 255: opacity of the veil behind a sprite that is open
 constexpr char kTitle[] = "Sprites";
 
 [[noreturn]] void fail(const std::string& what) {
   throw std::runtime_error(what + ": " + SDL_GetError());
 }
 
-/** Whether SDL has found no screen, and would paint unseen though it was not asked to. */
+/** Returns whether SDL found no screen, and would paint unseen without having been asked to. */
 bool isBlind() {
   const char* asked = SDL_GetHint(SDL_HINT_VIDEODRIVER);
   const std::string_view driver = SDL_GetCurrentVideoDriver();
@@ -36,14 +36,14 @@ bool isBlind() {
   return (asked == nullptr || *asked == '\0') && !hasScreen;
 }
 
-/** The first screen, without panels. */
+/** Returns the first screen, without panels. */
 SDL_Rect usableScreen() {
   SDL_Rect whole{0, 0, 800, 600};
   SDL_GetDisplayUsableBounds(0, &whole);
   return whole;
 }
 
-/** A soft ellipse, wide where the sprite stands on the ground, small where it is high above it. */
+/** Draws a soft ellipse: wide for a sprite on the ground, small for one high above it. */
 Image drawShadow(int half, int step) {
   Drawing shadow(2 * half);
   const double spread = 0.86 - 0.1 * step;
@@ -54,7 +54,7 @@ Image drawShadow(int half, int step) {
   return shadow.image();
 }
 
-/** Around the selected one. */
+/** Draws the ring around the selected body. */
 Image drawRing(int half) {
   const int side = 2 * half + 2 * kRing;
   Drawing ring(side);
@@ -67,11 +67,11 @@ Image drawRing(int half) {
 int halfOf(const std::string& picture) { return isDrawnPicture(picture) ? kHalf : kImageHalf; }
 
 Window::Window(const Settings& settings) {
-  // Without this a click that gives the window the keyboard would do nothing else.
+  // Without this, a click that gives the window the keyboard would do nothing else.
   SDL_SetHint(SDL_HINT_MOUSE_FOCUS_CLICKTHROUGH, "1");
   SDL_SetHint(SDL_HINT_VIDEO_ALLOW_SCREENSAVER, "1");
-  // The first picture would go through the graphics card, for which SDL makes the window anew, and
-  // the new one has lost its shape.
+  // For the first picture SDL would use the graphics card and make the window again, without its
+  // shape.
   SDL_SetHint(SDL_HINT_FRAMEBUFFER_ACCELERATION, "0");
   if (SDL_Init(SDL_INIT_VIDEO) != 0) fail("no display");
   if (isBlind()) {
@@ -90,7 +90,7 @@ Window::Window(const Settings& settings) {
 }
 
 Window::~Window() {
-  // Surfaces and the window go before what made them.
+  // Surfaces and the window are destroyed before SDL ends.
   looks_.clear();
   for (Surface* surface : {&frame_, &ground_, &badge_, &toast_, &card_}) surface->reset();
   window_.reset();
@@ -204,7 +204,7 @@ SDL_Surface* Window::sticker(const std::string& picture) {
   return look(picture, [&picture] {
     const int side = 2 * halfOf(picture);
     const std::optional<Image> image = imageOfPicture(decodePicture(picture));
-    // An image that is damaged further in than a reader looks is shown as a torn one.
+    // A torn photograph stands for an image that is damaged further in than readSprite() looks.
     return image ? imageSticker(*image, side) : drawSticker(picture, side);
   });
 }
@@ -239,7 +239,7 @@ void Window::paintBody(const Body& body, bool selected, bool telling) {
   const int y = static_cast<int>(body.y - body.half);
   SDL_Rect ground{x, y + static_cast<int>(body.half * 0.72), 0, 0};
   const SDL_Rect place{x, y - static_cast<int>(lift), 2 * half, 2 * half};
-  if (!transparent_) {  // where there is no ground there is nothing for a shadow to fall on
+  if (!transparent_) {  // without a ground there is no shadow
     const auto step = static_cast<int>(std::clamp(lift / 30, 0.0, kShadows - 1.0));
     SDL_Surface* shadow = look("shadow" + size + ":" + std::to_string(step),
                                [half, step] { return drawShadow(half, step); });
@@ -255,8 +255,7 @@ void Window::paintBody(const Body& body, bool selected, bool telling) {
   paintLabels(body, place, telling);
 }
 
-/** Its name and its sender, below it; above it where there is no room, and within the desktop.
- */
+/** Paints the name and the sender below a body, or above it without room, within the desktop. */
 void Window::paintLabels(const Body& body, const SDL_Rect& place, bool telling) {
   const std::string& name = body.sprite.name;
   const std::string& by = body.sprite.by;
@@ -284,7 +283,7 @@ void Window::paintViewer() {
     viewer_.emplace(*opened_, width_, height_);
     card_ = surfaceOf(viewer_->card());
   }
-  if (!transparent_) {  // what lies behind it steps back
+  if (!transparent_) {  // dims everything behind the card
     Surface veil(SDL_CreateRGBSurfaceWithFormat(0, width_, height_, 32, SDL_PIXELFORMAT_ARGB8888));
     if (!veil) fail("no memory for a picture");
     SDL_FillRect(veil.get(), nullptr, SDL_MapRGBA(veil->format, 0x17, 0x13, 0x2B, kVeil));
@@ -328,7 +327,7 @@ void Window::show() {
     SDL_SetWindowShape(window_.get(), frame_.get(), &mode);
   }
   SDL_Surface* screen = SDL_GetWindowSurface(window_.get());
-  if (screen == nullptr) return;  // the window is being resized: the next frame gets it
+  if (screen == nullptr) return;  // the window is being resized: the next frame will show
   SDL_SetSurfaceBlendMode(frame_.get(), SDL_BLENDMODE_NONE);
   SDL_BlitSurface(frame_.get(), nullptr, screen, nullptr);
   SDL_UpdateWindowSurface(window_.get());

@@ -1,11 +1,11 @@
-// The window: what SDL knows, and how the desktop is painted.
+// The window, over SDL, and the painting of the desktop.
 //
-// Everything is painted by the CPU into one image with opacity, and that is put into the window;
-// what lies under the sprites was drawn before, and is copied.
-// A transparent window takes its shape from the same image: where nothing is painted there is no
-// window, for the eye and for the pointer. Rejected: a renderer on the graphics card for the plain
-// window, a second way of painting for a few dozen stickers of 72 pixels; and 32-bit visuals for
-// the transparent one, which need a compositor and catch the pointer where nothing is to be seen.
+// The CPU paints everything into one image with opacity, which is copied into the window. The
+// ground under the sprites is drawn once, and copied into each frame. A transparent window takes
+// its shape from the same image: its unpainted parts are neither seen nor hit by the pointer.
+// Rejected: a renderer on the graphics card for the plain window, a second way of painting for a
+// few dozen stickers of 72 pixels; and 32-bit visuals for the transparent one, which need a
+// compositor and catch the pointer in empty parts.
 #ifndef SPRITES_DESKTOP_WINDOW_H_
 #define SPRITES_DESKTOP_WINDOW_H_
 
@@ -31,57 +31,57 @@ namespace sprites::desktop {
 constexpr int kHalf = 36;
 constexpr int kImageHalf = 58;
 
-/** Half the side of a sprite with that picture. */
+/** Returns half the side of a sprite with that picture, in pixels. */
 int halfOf(const std::string& picture);
 
 class Window {
  public:
-  /** Throws std::runtime_error when there is no window to be had. */
+  /** Opens the window. Throws std::runtime_error if that fails. */
   explicit Window(const Settings& settings);
   ~Window();
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
 
-  /** The desktop's size: that of the window without the words below it. */
+  /** The desktop's size: the window without the footer. */
   int width() const { return width_; }
   int height() const;
 
-  /** Whether a point is on the words below the desktop: what is let go there is put away. */
+  /** Returns whether a point is on the footer, where a released sprite is put away. */
   bool isFooter(double x, double y) const;
 
-  /** Whether it has no frame and no ground; false where the system could not do that. */
+  /** Returns whether the window has no frame and no ground; false if the system has no such. */
   bool isTransparent() const { return transparent_; }
 
-  /** Takes the size the window has now. */
+  /** Adopts the window's current size. */
   void takeSize();
 
-  /** Has a transparent window fill the screen, which may have another size by now. */
+  /** Makes a transparent window fill the screen, whose size may have changed. */
   void fillScreen();
 
   void setTitle(const std::string& title);
 
-  /** Takes the keyboard: a window without a frame gets it from no window manager. */
+  /** Takes the keyboard, which no window manager gives to a window without a frame. */
   void takeFocus();
 
-  /** What the ground says from the next paint() on. */
+  /** Sets what the ground shows from the next paint() on. */
   void setView(const View& view);
 
-  /** Shows words over everything else; none: what was shown goes. */
+  /** Shows a message over everything else; empty: removes it. */
   void setToast(const std::string& words);
 
-  /** Shows a sprite large, over everything else; nothing: what was shown goes. */
+  /** Shows a sprite large, over everything else; std::nullopt: removes it. */
   void setOpened(std::optional<Opened> opened);
 
-  /** What a click asks of the sprite that is open. */
+  /** Returns the action of a click while a sprite is shown large. */
   Action actionAt(int x, int y) const;
 
-  /** Paints everything anew and shows it. Those in `telling` show their senders. */
+  /** Paints everything and shows it. The bodies in `telling` show their senders. */
   void paint(const Desktop& desktop, const std::vector<BodyId>& telling);
 
  private:
   using Surface = std::unique_ptr<SDL_Surface, Ended<SDL_FreeSurface>>;
 
-  /** A sticker or label as it is painted, and whether the last frame used it. */
+  /** A painted sticker or label, and whether the last frame used it. */
   struct Look {
     Surface surface;
     bool used = false;
@@ -95,7 +95,7 @@ class Window {
   void paintViewer();
   void paintToast();
 
-  /** What is painted under that key; made where the last frame had none. */
+  /** Returns the surface with that key; made if the last frame had none. */
   template <typename Make>
   SDL_Surface* look(const std::string& key, Make make);
   SDL_Surface* sticker(const std::string& picture);
@@ -104,19 +104,19 @@ class Window {
 
   std::unique_ptr<SDL_Window, Ended<SDL_DestroyWindow>> window_;
   bool transparent_ = false;
-  std::optional<SDL_Rect> screen_;  // what the window fills; none: it has a size of its own
+  std::optional<SDL_Rect> screen_;  // the screen that the window fills; none: its own size
   int width_ = 0;
   int height_ = 0;
   Surface frame_;
-  Surface ground_;  // all that lies under the sprites; none: to be drawn anew
-  Surface badge_;   // the state, where there is no ground to say it
+  Surface ground_;  // everything under the sprites; none: to be drawn
+  Surface badge_;   // shows the state without a ground
   Surface toast_;
-  Surface card_;  // of the sprite that is open
+  Surface card_;  // of the sprite that is shown large
   std::optional<Opened> opened_;
   std::optional<Viewer> viewer_;
   View view_;
   std::string words_;                  // of the toast
-  std::map<std::string, Look> looks_;  // by picture or label; those no longer seen are dropped
+  std::map<std::string, Look> looks_;  // by picture or label; unused ones are dropped
   std::string title_;
 };
 

@@ -1,4 +1,4 @@
-// What the test programs of the client and of the desktop count with.
+// Counts the checks of the test programs of the client and of the desktop.
 #ifndef SPRITES_CLIENT_TESTS_CHECKS_H_
 #define SPRITES_CLIENT_TESTS_CHECKS_H_
 
@@ -18,7 +18,7 @@ class Checks {
     std::cerr << "failed: " << what << std::endl;
   }
 
-  /** Prints the counts; answers what the program is to exit with. */
+  /** Prints the counts; returns the program's exit code. */
   int end() const {
     std::cout << made_ << " checks, " << failed_ << " failed" << std::endl;
     return std::min(failed_, 100);

@@ -4,9 +4,9 @@
 //   sprites_feeds_probe --server URL [--fd] [--cached] [--backoff MS] [--watch KEY]...
 //                       [--follow KEY]... [--held CURSOR VALUE]... [--grant GRANT]...
 //
-//   --watch, --follow: before it starts; --held: what was held of the key that comes next;
-//   --cached: FeedsOptions::cached; --grant: see probe_lines.h, and {"event":"grant"} when it is
-//   asked for one
+//   --watch, --follow: watched from the start; --held: cursor and value for the next key;
+//   --cached: FeedsOptions::cached; --grant: see probe_lines.h; each question for a grant prints
+//   {"event":"grant"}
 //
 //   watch KEY       {"event":"change","key":KEY,"cursor":…,"value":…,"patch":…,"problem":…} follow
 //   follow KEY      {"event":"change","key":KEY,"cursor":…,"items":[…],"gap":…,"problem":…} follow
@@ -60,7 +60,7 @@ class Probe {
     watches_.emplace(key, feeds.follow(key, onItems, after));
   }
 
-  /** One command; false to end. */
+  /** Runs a command; returns false to end. */
   bool command(const std::string& line) {
     std::istringstream words(line);
     std::string verb;

@@ -9,14 +9,14 @@
 //   --leave-inside: leave() inside onSprite
 //
 //   throw TAG EDGE JSON   {"event":"result","tag":TAG,...} follows; "taken":false if not accepted
-//   flood TAG COUNT EDGE JSON   so many throws from a second thread
-//   bounce EDGE           from now on each sprite that comes in is thrown on, inside the callback
+//   flood TAG COUNT EDGE JSON   COUNT throws from a second thread
+//   bounce EDGE           from now on the callback throws each arriving sprite on
 //   place, status         {"event":"place",...}, {"event":"status",...}
 //   try-now               tryNow()
 //   counts                {"event":"counts",...}
-//   grant GRANT           one more to give, see probe_lines.h; {"event":"grant"} when asked for one
+//   grant GRANT           adds a grant, see probe_lines.h; each question prints {"event":"grant"}
 //   slow MS               each callback takes that long from now on
-//   leave                 leave(); once it has left {"event":"state","state":"left"}
+//   leave                 leave(); at its end {"event":"state","state":"left"}
 //   close MS              close(); then {"event":"closed","left":true|false}
 //   quit                  destroys the client and ends (so does the end of stdin)
 #include <atomic>
@@ -42,14 +42,14 @@ namespace {
 using sprites::Millis;
 using sprites::json::quote;
 
-/** What the callbacks and the commands share. */
+/** State that the callbacks and the commands share. */
 struct Shared {
   probe::Grants grants;
   std::mutex output;
   std::atomic<long> slow{0};
   std::atomic<int> bounce{-1};
-  std::string noRoom;       // said once for a sprite with this text in it
-  unsigned long turns = 0;  // of the loop that polls
+  std::string noRoom;       // onSprite returns false once for a sprite with this text
+  unsigned long turns = 0;  // turns of the loop in runPolled()
 
   void print(const std::string& line) {
     const std::lock_guard<std::mutex> lock(output);
@@ -84,7 +84,7 @@ std::string countsLine(const sprites::Counts& counts, unsigned long turns) {
   return line + "}";
 }
 
-/** One command; false to end. */
+/** Runs a command; returns false to end. */
 bool command(const std::string& line, sprites::Client* client, Shared* shared) {
   std::istringstream words(line);
   std::string verb;

@@ -1,4 +1,4 @@
-// What the probes share: their command line, the commands that come on stdin, and the grants.
+// Shared by the probes: the command line, the commands on stdin, and the grants.
 #ifndef SPRITES_CLIENT_TESTS_PROBE_LINES_H_
 #define SPRITES_CLIENT_TESTS_PROBE_LINES_H_
 
@@ -24,7 +24,8 @@ class Arguments {
  public:
   Arguments(int argc, char** argv) : argc_(argc), argv_(argv) {}
 
-  /** Takes them all. @throws std::invalid_argument for an option that is not known */
+  /** Runs the action of each option. @throws std::invalid_argument for an option that is not known
+   */
   void obey(const std::map<std::string, std::function<void()>>& known) {
     while (at_ < argc_) {
       name_ = argv_[at_++];
@@ -34,13 +35,13 @@ class Arguments {
     }
   }
 
-  /** Takes the value of the option. @throws std::invalid_argument when there is none */
+  /** Reads the option's value. @throws std::invalid_argument when there is none */
   std::string value() {
     if (at_ == argc_) throw std::invalid_argument(name_ + " needs a value");
     return argv_[at_++];
   }
 
-  /** Takes the value of the option as a number. @throws std::invalid_argument when it is none */
+  /** Reads the option's value as a number. @throws std::invalid_argument when it is none */
   unsigned number() { return static_cast<unsigned>(std::stoul(value())); }
   std::chrono::milliseconds milliseconds() { return std::chrono::milliseconds(number()); }
 
@@ -51,8 +52,8 @@ class Arguments {
   std::string name_;
 };
 
-/** What a program gives as grants: one after the other, the last one stays; "fails": none can be
- * had. */
+/** Grants of a program, returned one after the other; the last one stays. "fails" stands for
+ * std::nullopt. */
 class Grants {
  public:
   void add(const std::string& grant) {
@@ -60,7 +61,7 @@ class Grants {
     grants_.push_back(grant);
   }
 
-  /** As a client takes it, empty where there is none. `told` is called each time. */
+  /** Returns the callback for a client, empty without grants. It calls `told` each time. */
   std::function<std::optional<std::string>()> callback(std::function<void()> told) {
     if (grants_.empty()) return nullptr;
     return [this, told = std::move(told)]() -> std::optional<std::string> {
@@ -78,7 +79,7 @@ class Grants {
 };
 
 /**
- * Lets a client run in its own thread while commands come.
+ * Runs a client in its own thread while commands come.
  *
  * @param command takes a line; it returns false to end
  */
@@ -92,7 +93,7 @@ void runThreaded(Client* client, Command command) {
 
 #ifdef __linux__
 /**
- * A loop of another kind: poll(2) on stdin and on the client's descriptor.
+ * Runs a client in an event loop: poll(2) on stdin and on the client's descriptor.
  *
  * @param command takes a line; it returns false to end
  * @param turned called after each turn of the loop

@@ -1,4 +1,4 @@
-// Tests of what needs no server: JSON, sprites, pictures, answers, options.
+// Tests that need no server: JSON, sprites, pictures, answers, options.
 //
 //   sprites_unit test/vectors/sprites.json test/vectors/client.json test/vectors/feeds.json
 //
@@ -35,7 +35,7 @@
 #ifdef __linux__
 static std::atomic<bool> lookedUp{false};
 
-/** Instead of the system's, for libcurl: no name is found, and that takes its time. */
+/** Replaces the system's function for libcurl: finds no name, after a delay. */
 extern "C" int getaddrinfo(const char* /*node*/, const char* /*service*/, const addrinfo* /*hints*/,
                            addrinfo** /*found*/) {
   lookedUp = true;
@@ -143,7 +143,7 @@ std::string textOf(const std::string& file) {
   return text.str();
 }
 
-/** The member of that name as it is written. */
+/** Returns the member with that name, as JSON. */
 std::string_view member(std::string_view object, const char* wanted) {
   std::string_view found;
   json::members(object, [&](const std::string& name, std::string_view slice) {
@@ -153,12 +153,12 @@ std::string_view member(std::string_view object, const char* wanted) {
   return found;
 }
 
-/** The same of a text, unescaped. */
+/** Returns the text of the member with that name, unescaped. */
 std::string textIn(std::string_view object, const char* wanted) {
   return json::string(member(object, wanted)).value_or("");
 }
 
-/** The vectors all readers of sprites are held to. */
+/** Checks the vectors for all readers of sprites. */
 void checkVectors(Checks& check, const std::string& file) {
   const std::string all = textOf(file);
   int seen = 0;
@@ -204,7 +204,7 @@ void checkSprites(Checks& check) {
             sprites::writeSprite(sprite).find("[1.5,-0]") != std::string::npos,
         "a tiny speed is zero");
 
-  // What is refused is what readSprite() refuses, and what JSON can't say.
+  // writeSprite() refuses the sprites that readSprite() refuses, and numbers that JSON lacks.
   const auto refuses = [&check](const char* what, void (*spoil)(sprites::Sprite*)) {
     sprites::Sprite bad = plain();
     spoil(&bad);
@@ -283,7 +283,7 @@ void checkAnswers(Checks& check) {
   check(problem.type == "urn:sprites:x" && problem.detail == "T", "a problem");
 }
 
-/** The waits and the places to resume that every client is held to. */
+/** Checks the vectors for all clients: the waits, and the places to resume. */
 void checkClientVectors(Checks& check, const std::string& file) {
   const std::string all = textOf(file);
   int seen = 0;
@@ -387,11 +387,11 @@ void checkSystem(Checks& check) {
 }
 #endif
 
-/** The patches that every client is held to. */
+/** Checks the vectors of patches for all clients. */
 void checkFeedVectors(Checks& check, const std::string& file) {
   const std::string all = textOf(file);
   int made = 0;
-  // Those that a publisher alone may send fit no value.
+  // Operations that only a publisher may send fit no value.
   for (const char* section : {"patches", "publications"}) {
     json::elements(member(all, section), [&](std::string_view each) {
       std::optional<std::string> result;
@@ -407,7 +407,7 @@ void checkFeedVectors(Checks& check, const std::string& file) {
 }
 
 void checkFeeds(Checks& check) {
-  // What would take too long is given up: the whole value is asked for.
+  // A patch that would take too long is given up: the whole value is asked for.
   std::string wide = "[0";
   for (int i = 0; i < 200000; i++) wide += ",0";
   wide += "]";
@@ -463,7 +463,7 @@ void checkFeeds(Checks& check) {
         "a wake-up outlives a look at the time");
 }
 
-/** What the vectors can't say of grants. */
+/** Checks of grants beyond the vectors. */
 void checkGrants(Checks& check) {
   const auto headerOf = [](const std::optional<std::string>& grant) {
     return sprites::Grant([&grant] { return grant; }).header();
@@ -475,7 +475,7 @@ void checkGrants(Checks& check) {
   check(sprites::Grant(nullptr).header() == "", "a program without grants");
 }
 
-/** Broken on purpose, from a fixed seed: for the sanitizers, and nothing odd may come through. */
+/** Reads damaged inputs, from a fixed seed: for the sanitizers, and no faulty sprite may pass. */
 void checkMutations(Checks& check) {
   sprites::Sprite sprite = plain();
   sprite.picture =

@@ -1,4 +1,4 @@
-// Tests of what pango and cairo draw: the ground, its words and its map, the names of sprites.
+// Tests of the drawings: the ground, its words and its map, the names of sprites.
 #include "../drawing.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using sprites::Checks;
 using sprites::Place;
 using sprites::State;
 
-/** How many pixels of an area of the image are of a color, within some. */
+/** Counts the pixels of an area that have about that color. */
 int count(const Image& image, uint32_t color, int left, int top, int right, int bottom) {
   int found = 0;
   for (int y = std::max(0, top); y < std::min(bottom, image.height); y++) {

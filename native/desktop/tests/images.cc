@@ -24,8 +24,8 @@ using namespace sprites::desktop;
 using sprites::Checks;
 
 /**
- * An image like a photograph: gradients across, softer and harder noise over them. With `clear` its
- * rim fades out.
+ * Returns an image like a photograph: gradients with softer or harder noise. With `clear` its rim
+ * fades out.
  */
 Image photograph(unsigned seed, int width, int height, bool clear) {
   std::mt19937 random(seed);
@@ -50,7 +50,7 @@ Image photograph(unsigned seed, int width, int height, bool clear) {
   return image;
 }
 
-/** Writes an image as a PNG or JPEG file by SDL's own way. */
+/** Writes an image as a PNG or JPEG file with SDL_image. */
 bool save(Image image, const std::string& path) {
   SDL_Surface* surface = SDL_CreateRGBSurfaceWithFormatFrom(
       image.pixels.data(), image.width, image.height, 32, image.width * 4, SDL_PIXELFORMAT_RGBA32);
@@ -61,7 +61,7 @@ bool save(Image image, const std::string& path) {
   return saved == 0;
 }
 
-/** How far two images of one size are apart, on the average of what can be seen. */
+/** Returns the mean visible difference of two images of one size. */
 double distance(const Image& one, const Image& two) {
   double sum = 0;
   for (size_t i = 0; i < one.pixels.size(); i += 4) {
@@ -82,7 +82,7 @@ constexpr char kOpaque[] = "jpeg";
 constexpr char kClear[] = "png";
 #endif
 
-/** What a file looks like, as SDL reads it. */
+/** Reads a file's image with SDL_image. */
 Image imageOfFile(const std::string& path) {
   SDL_Surface* loaded = IMG_Load(path.c_str());
   SDL_Surface* rgba = SDL_ConvertSurfaceFormat(loaded, SDL_PIXELFORMAT_RGBA32, 0);
@@ -96,7 +96,7 @@ Image imageOfFile(const std::string& path) {
   return file;
 }
 
-/** A data URL is of that type and at least that large, and looks like the file. */
+/** Checks that an image is at least that large, and looks like the file. */
 void checkImage(Checks& check, const Image& file, const Image& image, int leastSide,
                 const std::string& what) {
   check(std::max(image.width, image.height) >= leastSide,
@@ -105,7 +105,7 @@ void checkImage(Checks& check, const Image& file, const Image& image, int leastS
   check(off < 25, "it looks like the file: " + what + ", off by " + std::to_string(off));
 }
 
-/** A file becomes a picture of at least that side. */
+/** Checks that a file becomes a picture of that type with at least that side. */
 void checkFile(Checks& check, const std::string& path, int leastSide, const std::string& type) {
   std::string why;
   const auto pictures = picturesOfFile(path, kUsualSprite, &why);
@@ -134,7 +134,7 @@ void checkPhotographs(Checks& check, const std::string& folder) {
   }
 }
 
-/** As large as a server takes it, and a file of it. */
+/** Checks photos as large as servers accept them, and the files made of them. */
 void checkPhotos(Checks& check, const std::string& folder) {
   const std::string path = folder + "/Grandma.jpg";
   check(save(photograph(1, 1600, 1200, false), path), "written: " + path);
@@ -205,7 +205,7 @@ void checkNames(Checks& check, const std::string& folder) {
         "where there is no such folder it says so");
 }
 
-/** A file that is none is refused in words that say what is wrong with it. */
+/** Checks that files without an image are refused with a message that names the fault. */
 void checkWords(Checks& check, const std::string& folder) {
   const auto says = [&](const std::string& name, const std::string& word) {
     std::string why;
@@ -236,13 +236,13 @@ void checkWords(Checks& check, const std::string& folder) {
   says("pipe", "can't be opened");
 }
 
-/** A JPEG of 2048 by 2048 pixels with so many scans, in 18 bytes each: a decoder goes over all of
- * it for each. */
+/** Returns a JPEG of 2048 by 2048 pixels with so many scans of 18 bytes: a decoder passes over the
+ * whole image for each. */
 std::string scanned(int scans) {
   std::string file("\xFF\xD8\xFF\xC2\0\x0B\x08\x08\0\x08\0\x01\x01\x11\0", 15);
   file += std::string("\xFF\xDB\0\x43\0", 5) + std::string(64, '\1');
   file += std::string("\xFF\xC4\0\x14\x10\x01", 6) + std::string(15, '\0') + "\xE0";
-  // Three times the code that 32,767 blocks have nothing more.
+  // Each scan has the code for "32,767 blocks have nothing more" three times.
   for (int i = 0; i < scans; i++) {
     file += std::string("\xFF\xDA\0\x08\x01\x01\0\x01\x3F\0\x7F\xFE\xFF\0\xFD\xFF\0\xF8", 18);
   }
@@ -257,7 +257,7 @@ void checkScans(Checks& check) {
   }
 }
 
-/** What a decoder sees must be what the first bytes said. */
+/** Checks that a decoder's image must have the size that the first bytes gave. */
 void checkSizes(Checks& check, const std::string& folder) {
   for (const auto& [name, type] : {std::pair{"size.png", sprites::PictureType::kPng},
                                    std::pair{"size.jpg", sprites::PictureType::kJpeg}}) {

@@ -1,4 +1,4 @@
-// Tests of what needs no window: how sprites move, how they are drawn, the command line.
+// Tests that need no window: how sprites move, how they are drawn, the command line.
 //
 // Prints one line for each check that fails and ends with their number (at most 100).
 #include <cmath>
@@ -32,7 +32,7 @@ Sprite ball(double across = 0, double along = 0, double at = 0.5) {
   return sprite;
 }
 
-/** A desktop of 1000 by 500 that remembers what left it. */
+/** A desktop of 1000 by 500 that stores the sprites that left it. */
 struct Scene {
   struct Left {
     BodyId id;
@@ -62,7 +62,7 @@ void checkSliding(Checks& check) {
   const BodyId id = scene.push(200, 250, 230, 0);
   check(scene.desktop.isMoving(), "what was pushed moves");
   scene.run(10);
-  // The way of v' = -1.15 v - 45 from 230 to rest.
+  // The distance of v' = -1.15 v - 45 from 230 to rest.
   check(near(scene.at(id).x, 200 + 230 / 1.15 - 45 / (1.15 * 1.15) * std::log(1 + 1.15 * 230 / 45),
              5),
         "it slides as far as friction and drag let it");
@@ -142,7 +142,7 @@ void checkEntering(Checks& check) {
   check(slow.at(still).x > 36, "one without speed is helped in");
   check(slow.left.empty(), "and stays");
 
-  // What leaves one desktop enters the next as it left, whatever their sizes.
+  // A sprite enters the next desktop as it left, whatever the desktops' sizes.
   Scene from;
   from.desktop.setOpen(true);
   from.push(900, 100, 3000, 200);
@@ -315,7 +315,7 @@ void checkResize(Checks& check) {
   check(near(scene.at(id).x, 100) && near(scene.at(id).y, 500), "everything keeps its share");
 }
 
-/** How many of the pixels are at least half opaque, as a share. */
+/** Returns the share of pixels that are at least half opaque. */
 double covered(const Image& image) {
   const std::vector<uint8_t>& pixels = image.pixels;
   double count = 0;
