@@ -10,7 +10,7 @@ namespace sprites::desktop {
 namespace {
 
 constexpr double kFriction = 1.15;  // decay a second: at speed v a body slides almost v / kFriction
-constexpr double kDrag = 45;        // further loss a second, so that bodies stop and don't creep
+constexpr double kDrag = 45;        // further loss of speed a second: bodies stop and don't creep
 constexpr double kLiftIn = 70;      // speed beyond the loss by friction, to get over an edge
 constexpr double kGravity = 2100;
 constexpr double kJump = 560;

@@ -32,8 +32,8 @@ std::optional<Pictures> picturesOfFile(const std::string& path, size_t maxSprite
 
 /**
  * Decodes the image of a picture from decodePicture() or decodePhoto(), with the decoder of its
- * type only. Returns std::nullopt without a picture, or if its bytes can't be decoded. Also if the
- * image is larger than the picture says: then the decoder read other bytes than those functions.
+ * type only. Returns std::nullopt without a picture, if its bytes can't be decoded, or if the image
+ * is larger than the picture says: then the decoder read other bytes than those functions.
  */
 std::optional<Image> imageOfPicture(const std::optional<Picture>& picture);
 

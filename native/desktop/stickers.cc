@@ -44,7 +44,7 @@ void rim(Drawing* drawing, const Path& outline) {
 /** Darkens everything outside a circle a little: call it clipped. */
 void shade(Drawing* drawing, double x, double y, double radius) {
   const auto around = [=](cairo_t* cairo) {
-    svg("M-20 -20 V120 H120 V-20Z")(cairo);  // drawn opposite to the circle, which becomes a hole
+    svg("M-20 -20 V120 H120 V-20Z")(cairo);  // the opposite way, so that the circle is a hole
     circle(x, y, radius)(cairo);
   };
   drawing->fill(around, kInk, 0.13);

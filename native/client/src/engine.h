@@ -1,5 +1,5 @@
-// The client's state machine: what to ask the server next, and what its answers mean. How every
-// client behaves is said in lib/client/README.md.
+// The client's state machine: the next requests to the server, and the meaning of its answers.
+// lib/client/README.md specifies the behavior of every client.
 //
 //   any thread                      the engine's thread (the client's own, or perform()'s caller)
 //   ─────────────                   ─────────────────────────────────────────────────────────────

@@ -1,5 +1,5 @@
-// Watches all feeds by one poll after the other. How every client behaves is said in
-// lib/client/README.md.
+// Watches all feeds by one poll after the other. lib/client/README.md specifies the behavior of
+// every client.
 //
 //   any thread                    the engine's thread (the client's own, or perform()'s caller)
 //   ──────────                    ─────────────────────────────────────────────────────────────

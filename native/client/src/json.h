@@ -99,7 +99,7 @@ bool members(std::string_view object, const MemberVisitor& visit);
 /** Visits the elements of `array`, as members() does with an object. */
 bool elements(std::string_view array, const ElementVisitor& visit);
 
-/** Returns a string's text, unescaped; a lone surrogate becomes U+FFFD. */
+/** Returns a string's text, unescaped (a lone surrogate as U+FFFD); std::nullopt for no string. */
 std::optional<std::string> string(std::string_view slice);
 
 /** Returns a number; std::nullopt also for a number that is too large for a double. */

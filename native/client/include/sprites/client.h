@@ -101,7 +101,7 @@ enum class Outcome : uint8_t {
   kDelivered,   ///< written to the neighbor's parked poll
   kQueued,      ///< the server has stored it for the neighbor's next poll
   kDuplicate,   ///< the server has it already, from an earlier attempt
-  kBusy,        ///< no room now: see retry. The sprite stays the caller's
+  kBusy,        ///< refused for now: see retry. The sprite stays the caller's
   kRefused,     ///< the server never accepts it (see problem). It stays the caller's
   kOffline,     ///< no contact, no place, or leaving: see retry. The sprite stays the caller's
   kUnanswered,  ///< sent, no answer: unknown (see Client::throwSprite)
@@ -220,7 +220,7 @@ struct Options : ConnectionOptions {
    */
   SpriteCallback onSprite;
 
-  /** Called when the state has changed. */
+  /** Called when the state or its reason has changed. */
   std::function<void(const StateChange& change)> onState;
 
   /** Called when the data for returning has changed: before a throw, and after sprites came. */
@@ -324,8 +324,7 @@ class Client {
    * longer than timeout(). Linux only: elsewhere -1, and the program calls perform() regularly.
    *
    * @throws std::runtime_error when the system has no descriptor left
-   * @throws std::logic_error when called after start(), or first called after
-   * perform()
+   * @throws std::logic_error when called after start(), or first called after perform()
    */
   int fd();
 
