@@ -3,11 +3,12 @@
 //
 //   throw taken ──▶ stamp in the sprite ──▶ … mailbox, backlog, next mailbox … ──▶ count
 //
-// A stamp is 16 bits wide, so that it fits into the head of a waiting sprite. It counts
-// milliseconds and begins anew after 65 seconds. No sprite waits half as long in one mailbox, as a
-// client has left after its lease of 30 seconds; with a longer lease the unit is longer. A sprite
-// that flies on is given a stamp of half that time at most, and so is "longer than the last bound"
-// from then on. Only the sprites of a client that polls and polls and never acks can be told wrong.
+// A stamp has 16 bits, so that it fits into the head of a waiting sprite. It counts milliseconds
+// and wraps around after 65 seconds. No sprite waits half as long in one mailbox, since a client
+// has left after its lease of 30 seconds; a longer lease has a longer unit. A sprite that flies on
+// keeps its stamp, or gets one that is half a wrap-around old, which counts as "longer than the
+// last bound". Only the sprites of a client that polls again and again and never acks can be
+// counted wrong.
 //
 // Cost: no clock is read for a throw; some 2 ns a sprite. Rejected: a wider stamp (it makes one
 // waiting sprite in five 16 bytes larger), a table beside the mailboxes (a cache miss a sprite).
@@ -22,10 +23,10 @@ namespace server {
 
 class DeliveryTimes {
  public:
-  /** When a throw was taken, in units that begin anew. */
+  /** Time of a throw, in units; it wraps around. */
   using Stamp = uint16_t;
 
-  /** The upper bounds of the counts, in milliseconds; what is longer comes after them. */
+  /** Upper bounds of the counts, in milliseconds; longer times are counted after the last one. */
   static constexpr std::array<uint32_t, 15> kBounds = {
       1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 30000};
 
@@ -53,10 +54,13 @@ class DeliveryTimes {
     sum_ += milliseconds;
   }
 
-  /** Sprites up to each bound that are not up to the one before; then those beyond the last. */
+  /**
+   * The number of sprites between each bound and the one before, then of the sprites beyond the
+   * last.
+   */
   const std::array<uint64_t, kBounds.size() + 1>& counts() const { return counts_; }
 
-  /** Milliseconds of all of them. */
+  /** Sum of all counted times, in milliseconds. */
   uint64_t sum() const { return sum_; }
 
  private:

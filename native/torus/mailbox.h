@@ -4,9 +4,9 @@
 //            └ written into an   └ not yet                     waiting = 4, unsent = 2
 //              answer, not acked
 //
-// A sprite enters at the end with the next sequence number, is written into as many answers as it
-// takes, and leaves from the front when its receiver acks it. Numbers in a mailbox are therefore
-// consecutive, and none is stored: the first is sequence - waiting + 1.
+// A sprite enters at the end with the next sequence number. Answers carry it until its receiver
+// acks it; then it leaves from the front. So the numbers in a mailbox are consecutive, and none is
+// stored: the first is sequence - waiting + 1.
 //
 // Cost: one allocation a sprite, 16 bytes and its text. Rejected: a ring per client (memory for
 // sprites that never come), one shared log (one slow reader holds the memory of all).
@@ -27,16 +27,16 @@
 
 namespace server {
 
-/** The largest --max-sprite there is: the longest text of any sprite, thrown or from a state. */
+/** Longest text of any sprite, thrown or restored, in bytes: the upper bound of --max-sprite. */
 constexpr uint32_t kLongestSprite = 1 << 20;
 
 /** One waiting sprite; its JSON text follows it in memory. */
 struct Sprite {
   Sprite* next;
   uint64_t source : 24;  // a Source, of its thrower or the client it left: charged while it waits
-  uint64_t stamp : 16;   // a DeliveryTimes::Stamp: when it was thrown
+  uint64_t stamp : 16;   // a DeliveryTimes::Stamp: the time of the throw
   uint64_t length : 21;  // of the text
-  uint64_t flown : 1;    // it takes room of those that have flown into its mailbox
+  uint64_t flown : 1;    // its room counts in Mailbox::flown
   Edge from : 2;         // the edge it enters its receiver's desktop by
 
   Sprite(Edge from, Source source, DeliveryTimes::Stamp stamp, size_t length)
@@ -44,12 +44,17 @@ struct Sprite {
 
   std::string_view text() const { return {reinterpret_cast<const char*>(this + 1), length}; }
 
-  /** What it counts against the bounds in bytes: itself, its text and the allocator's own word. */
+  /**
+   * Bytes that a sprite counts against the bounds: itself, its text and the allocator's own word.
+   */
   static uint32_t cost(size_t length) {
     return static_cast<uint32_t>((sizeof(Sprite) + length + 8 + 15) & ~size_t{15});
   }
 
-  /** What its source is charged: a small one as much as one of 1 KiB, since it fills a place. */
+  /**
+   * Bytes that the source is charged: at least those of 1 KiB, since a small sprite fills a place,
+   * too.
+   */
   static uint32_t charge(size_t length) { return std::max(cost(length), 1024u); }
 
   static Sprite* make(std::string_view text, Edge from, Source source, DeliveryTimes::Stamp stamp) {
@@ -70,9 +75,9 @@ struct Mailbox {
   Sprite* last;
   uint64_t sequence;  // of the newest sprite that ever entered
   uint32_t waiting;   // sprites in it
-  uint32_t unsent;    // those at its end that no answer has carried yet
+  uint32_t unsent;    // sprites at its end that no answer has carried yet
   uint32_t bytes;     // Sprite::cost of all of them
-  uint32_t flown;     // what those that have flown into it take of its room, in bytes: see Pool
+  uint32_t flown;     // room of the sprites that have flown into it, in bytes: see Pool::roomOf
 
   /** The newest sequence number its client has acked. */
   uint64_t acked() const { return sequence - waiting; }
@@ -83,7 +88,7 @@ struct Mailbox {
   /** Whether an answer has carried sprites that its client has not acked. */
   bool owesAck() const { return unsent < waiting; }
 
-  /** Takes `sprite`, and owns it until it is popped. */
+  /** Appends `sprite`, and owns it until it is popped. */
   void push(Sprite* sprite) {
     sprite->next = nullptr;
     (last == nullptr ? first : last->next) = sprite;
@@ -94,7 +99,7 @@ struct Mailbox {
     bytes += Sprite::cost(sprite->length);
   }
 
-  /** Gives back the oldest sprite, now the caller's; there must be one. */
+  /** Removes the oldest sprite, which the caller owns then; there must be one. */
   Sprite* pop() {
     Sprite* sprite = first;
     first = sprite->next;
@@ -108,17 +113,17 @@ struct Mailbox {
 
 // The backlogs: sprites that fly to a client whose mailbox has no room for them yet.
 //
-//   leaver's mailbox ─▶ neighbor's mailbox   [ thrown │ thrown │ flown │ flown │ … room for throws
-//   ]
+//   leaver's mailbox ─▶ neighbor's mailbox  [ thrown │ thrown │ flown │ … room for throws ]
 //                           ▲ as it acks
-//                       its backlog          [ flown │ flown │ flown │ … ]
+//                       its backlog         [ flown │ flown │ flown │ … ]
 //
-// What flies on takes at most a share of a mailbox, so that the neighbors' throws still get in. The
-// rest waits here, oldest first, and moves up when the client acks. None is lost: the server has
-// answered for all of them. Their number is bounded where they are thrown, by the bound on all
-// mailboxes' memory and by each source address's share of it.
+// Sprites that fly on take at most a share of a mailbox, so that the neighbors' throws still get
+// in. The rest waits here, oldest first, and moves up when the client acks. No sprite is lost: the
+// server has accepted all of them. Their number is bounded where they are thrown, by the bound on
+// all mailboxes' memory and by each source address's share of it.
 //
-// Few clients ever have one, so it lies beside the records: a list for each that has.
+// Few clients ever have a backlog, so it lies beside the records: a list for each client that has
+// one.
 
 class Backlogs {
  public:
@@ -129,7 +134,7 @@ class Backlogs {
   Backlogs(const Backlogs&) = delete;
   Backlogs& operator=(const Backlogs&) = delete;
 
-  /** Takes `sprite`, and owns it until it is popped. */
+  /** Appends `sprite`, and owns it until it is popped. */
   void push(uint32_t record, Sprite* sprite) {
     List& list = lists_[record];
     sprite->next = nullptr;
@@ -144,7 +149,7 @@ class Backlogs {
     return found == lists_.end() ? nullptr : found->second.first;
   }
 
-  /** Gives back the oldest sprite, now the caller's; there must be one. */
+  /** Removes the oldest sprite, which the caller owns then; there must be one. */
   Sprite* pop(uint32_t record) {
     const auto found = lists_.find(record);
     Sprite* sprite = found->second.first;

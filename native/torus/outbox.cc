@@ -4,7 +4,7 @@ namespace server {
 
 namespace {
 
-/** Ends of rows that are remembered as busy: any more are just tried. */
+/** Most busy ends of rows that are remembered: sprites to any further ones are just tried. */
 constexpr size_t kMostBusy = 4096;
 
 }  // namespace
@@ -31,7 +31,7 @@ uint64_t Outbox::dueAt() const {
 
 bool Outbox::next(uint64_t now, const Identity& self, std::string* frame) {
   if (now < dueAt()) return false;
-  // What has to be asked before anything else.
+  // The outbox must ask before it sends sprites.
   const bool settles = parted_ || unsettled_;
   const bool again = !parted_ && now >= resendAt_ && (next_ > 0 || unsettled_);
   if (again) {
@@ -72,7 +72,7 @@ bool Outbox::next(uint64_t now, const Identity& self, std::string* frame) {
   return true;
 }
 
-/** Asks for busy ends, half a frame of them at most. */
+/** Asks about busy ends, at most half a frame of them. */
 void Outbox::ask(FrameWriter* writer) const {
   for (const uint64_t key : busy_) {
     if (writer->count() == kMostInFrame / 2) break;
@@ -80,7 +80,7 @@ void Outbox::ask(FrameWriter* writer) const {
   }
 }
 
-/** Adds what is to be sent, as far as the frame and the window reach. */
+/** Adds sprites, as far as the frame and the window reach. */
 void Outbox::fill(FrameWriter* writer) {
   while (next_ < waiting_.size() && flight_ < window_ && writer->count() < kMostInFrame &&
          writer->bytes() < kFrameBytes) {
@@ -112,16 +112,16 @@ void Outbox::pause(uint64_t now) {
 // ---- Acks ---------------------------------------------------------------------------------------
 
 /**
- * Times the way there and back, by the ack of a frame that was timed; by no other one. Where it
- * takes longer than it did, more is on its way than the line carries.
+ * Measures the round trip, only by the ack of a timed frame. When it grows, more is in flight than
+ * the line carries.
  */
 void Outbox::measure(uint64_t serial, uint64_t now) {
   if (timed_ == 0 || serial < timed_) return;
-  // One that hung somewhere says nothing of the way.
+  // An ack that was stuck somewhere says nothing about the round trip.
   if (serial == timed_ && now - timedAt_ <= kLastResend) {
     const uint64_t took = now - timedAt_;
     roundTrip_ = took > roundTrip_ ? took : (7 * roundTrip_ + took) / 8;
-    // The way may have become longer, too: the shortest time is forgotten little by little.
+    // The line itself may have become longer: the shortest time is forgotten little by little.
     leastTrip_ = std::min(took, leastTrip_ + 1);
     if (took - leastTrip_ > kLongQueue) window_ = std::max(window_ / 2, kLeastWindow);
     grows_ = took - leastTrip_ <= kLongQueue / 2;
@@ -129,7 +129,9 @@ void Outbox::measure(uint64_t serial, uint64_t now) {
   timed_ = 0;
 }
 
-/** Learns which process the peer is; false where an ack says nothing of what was taken. */
+/**
+ * Learns which process the peer is. Returns false for an ack that says nothing of what was taken.
+ */
 bool Outbox::follow(const FrameHead& ack, uint64_t now) {
   if (ack.life < peerLife_ || ack.serial > serial_) return false;
   measure(ack.serial, now);
@@ -140,14 +142,14 @@ bool Outbox::follow(const FrameHead& ack, uint64_t now) {
   sendAgain();
   busy_.clear();
   calm(now);
-  // What the one before has taken is gone with it.
+  // The sprites that the earlier process has taken are gone with it.
   if (forgets) resolve();
   return !forgets;
 }
 
-/** What an ack says beside its number. */
+/** Learns what an ack says besides its number. */
 void Outbox::learn(const FrameHead& ack, std::string_view ends, uint64_t now) {
-  // One that refuses a frame for another life has not seen its fence.
+  // An ack that refuses a frame for another life has not seen its fence.
   const bool fenced = ack.refusal != FrameRefusal::kOtherLife && ack.serial >= asked_;
   if (parted_ && asked_ != 0 && fenced) resolve();
   if (ack.refusal == FrameRefusal::kNotInRing || ack.refusal == FrameRefusal::kFull) pause(now);
@@ -183,7 +185,7 @@ Crosser Outbox::takeAt(size_t place) {
   return one;
 }
 
-/** All goes well: what is on its way has its whole time again. */
+/** Gives sprites in flight the whole time until a resend again, after progress. */
 void Outbox::calm(uint64_t now) {
   resend_ = firstResend();
   resendAt_ = now + resend_;
@@ -206,12 +208,12 @@ void Outbox::rejoin() {
   hurry();
 }
 
-/** It is known what the peer has taken, and it takes nothing any more that was sent before. */
+/** Ends the doubt: what the peer has taken is known, and no earlier frame counts any more. */
 void Outbox::resolve() { touched_ = 0; }
 
 size_t Outbox::giveUp() {
   const size_t doubted = touched_;
-  // Should the peer come back, it gets other numbers.
+  // If the peer comes back, it gets other numbers.
   base_ += doubted;
   if (doubted > 0) fence_ = serial_ + 1;
   resolve();

@@ -4,38 +4,39 @@
 //            └ on their way, └ to be sent └ never
 //              not acked       again        sent            base = 41, next = 3, touched = 5
 //
-// A sprite stays until the peer acks its number; what is not acked in time is sent again, with all
-// behind it. The numbers go up by one and are not stored. What may be on its way at once is
-// bounded, and so is the waiting: see Seams.
+// A sprite stays until the peer acks its number. A sprite without an ack in time is sent again,
+// with all sprites behind it. The numbers go up by one and are not stored. The bytes in flight are
+// bounded (the window), and so are the waiting bytes: see Seams.
 //
-// ACKS WAIT for each other, or ride on what goes the other way, as one by one they would cost as
-// much as sprites do: kAckDelay at most (Crossings). A frame says where its sender wants the answer
-// at once: it asks something, it is sent again, half of what may be on its way is, or its way is to
-// be timed, as that of an ack that waits says nothing. So waiting delays no sprite.
+// ACKS WAIT for each other, or ride on frames that go the other way, for at most kAckDelay
+// (Crossings): one by one they would cost as much as sprites. A frame says when its sender wants
+// the answer at once: the frame asks something, is sent again, fills half of the window, or is
+// timed (a delayed ack would say nothing about the round trip). So the delay of acks holds up no
+// sprite.
 //
-// When the peer leaves the ring, what was never sent is the pool's again at once. What was sent is
-// in doubt: the peer may have taken it. So the outbox asks by a frame with a fence, which voids
-// every frame before it: the answer says for certain what was taken, and the rest is the pool's
-// again. A peer that comes back with another memory has taken nothing. Without an answer within
-// the doubt, the rest is the pool's too, and is counted: each of these may arrive twice, if the
-// peer was cut off for longer than that and goes on.
+// When the peer leaves the ring, sprites that were never sent go back to the pool at once. Sent
+// sprites are in doubt: the peer may have taken them. So the outbox asks by a frame with a fence,
+// which voids every earlier frame. The answer says for certain what was taken, and the rest goes
+// back to the pool. A peer that comes back with another memory has taken nothing. Without an answer
+// before the doubt ends, the rest goes back to the pool as well, and is counted: each of these
+// sprites may arrive twice, if the peer was cut off for longer than the doubt and goes on.
 //
-// A RESTART. With a state an outbox outlives its process: the sprites and the number of the oldest
-// are in the journal before a frame has them, and that the peer has taken some is there before its
+// A RESTART. With a state an outbox outlives its process. The journal has the sprites and the
+// number of the oldest before a frame carries them, and it has what the peer has taken before an
 // ack counts. The next process has the same memory and a new life. So:
 //
-// - It has sent nothing yet, and may have sent anything before. Frames of the life before are void
-//   as soon as the peer has heard of the new one. Therefore each outbox begins `unsettled`: it asks
-//   first, by a frame without sprites, and the answer says what the peer has taken from this
-//   memory. That is acked; the rest is sent, under the numbers that follow. Where the peer has
-//   taken more than is known here (a power cut has taken the last second), the numbers go on
-//   behind. That it has answered is in the journal, too: what is pushed before was never sent,
-//   and no number that the peer has taken is of one of these, whatever process starts next.
-// - A peer that was restarted refuses frames for its life before, and says what its memory has
-//   taken: these are all, as no frame that is still on its way counts any more.
+// - The new process has sent nothing yet; the earlier one may have sent anything. Frames of the
+//   earlier life are void as soon as the peer has heard of the new one. Therefore each outbox
+//   begins `unsettled`: it first asks, by a frame without sprites, what the peer has taken from
+//   this memory. These sprites are acked; the rest is sent under the numbers that follow. Where the
+//   peer has taken more than this process knows of (a power cut lost the last second), the numbers
+//   go on after those. The journal notes the answer, too: sprites that were pushed before it were
+//   never sent, so no number that the peer has taken is of one of them, whatever process is next.
+// - A restarted peer refuses frames for its earlier life, and says what its memory has taken. That
+//   is final: no frame that is still in flight counts any more.
 //
-// Rejected: the same life for the next process (a frame of the one before, late, would count: the
-// serials and fences of both would have to be in the journal, frame by frame).
+// Rejected: the same life for the next process (a late frame of the earlier process would count, so
+// the journal would need the serials and fences of both, frame by frame).
 #ifndef SPRITES_OUTBOX_H_
 #define SPRITES_OUTBOX_H_
 
@@ -52,44 +53,54 @@
 
 namespace server {
 
-/** Milliseconds until what is not acked is sent again: first, where the peer is near, and at most.
- * Where it is far it is twice as long as an ack has taken of late. */
+/**
+ * Milliseconds until sprites without an ack are sent again: the first time, for a near peer, and at
+ * most. For a far peer the first time is twice the recent round trip and kAckDelay.
+ */
 constexpr uint64_t kFirstResend = 300;
 constexpr uint64_t kLastResend = 2000;
 
-/** Of a time: it does not come. */
+/** A time that does not come. */
 constexpr uint64_t kNeverDue = UINT64_MAX;
 
-/** By so many numbers a peer may have taken more than its sender knows of, after a power cut or
- * with an older file: a million a second in twelve days. */
+/**
+ * Most numbers that a peer may have taken without its sender's knowledge, after a power cut or with
+ * an older file: a million a second for twelve days.
+ */
 constexpr uint64_t kNumbersAhead = uint64_t{1} << 40;
 
-/** Milliseconds that an ack may wait for something to ride on. It is in the times above: an ack
- * that waits is there before anything is sent again. Where a peer dies that keeps no state, what it
- * has taken for so long and not acked arrives twice. */
+/**
+ * Longest time that an ack waits for a frame to ride on, in milliseconds. The times above include
+ * it: a delayed ack arrives before anything is sent again. When a peer without a state dies, the
+ * sprites that it took in this time without an ack arrive twice.
+ */
 constexpr uint64_t kAckDelay = 100;
 
-/** Milliseconds after which one more frame is timed. */
+/** Longest time without a timed frame, in milliseconds, while frames are sent. */
 constexpr uint64_t kTimeEvery = 1000;
 
-/** Milliseconds between questions for the ends of rows that are busy. */
+/** Milliseconds between two questions about the busy ends of rows. */
 constexpr uint64_t kAskBusy = 200;
 
-/** Bytes of sprites in a frame, and on their way to a peer at once: at first, and at most. It grows
- * by what is acked, and one sprite always goes: what waits on a narrow line keeps the renewals of
- * this server's lease waiting, too. */
+/**
+ * Bytes of sprites in a frame; and in flight to a peer (the window): at first, and at most. The
+ * window grows by the acked bytes, and lets at least one sprite go. It begins small: sprites that
+ * queue on a narrow line also delay the renewals of this server's lease.
+ */
 constexpr uint64_t kFrameBytes = 128 << 10;
 constexpr uint64_t kFirstWindow = 64 << 10;
 constexpr uint64_t kWindowBytes = 1 << 20;
 
-/** Where acks take so many milliseconds longer than they need to, half as much is sent at once,
- * down to that; where it is more than half of it, no more than before. */
+/**
+ * Where acks take kLongQueue milliseconds longer than the shortest ones, the window is halved, down
+ * to kLeastWindow bytes. Above half of kLongQueue the window no longer grows.
+ */
 constexpr uint64_t kLongQueue = 500;
 constexpr uint64_t kLeastWindow = 4 << 10;
 
 /**
- * A sprite that crosses. Its hops are the servers it may still pass that don't have its row. The
- * first round of the ring looks for the row, the second for any client; then no client is left
+ * A sprite that crosses. `hops` is how many servers without its row it may still pass. The first
+ * round of the ring looks for the row, the second one for any client. After that no client is left
  * to fly to.
  */
 struct Crosser {
@@ -100,7 +111,7 @@ struct Crosser {
   uint16_t hops;
 };
 
-/** What is sent has numbers and serials above these: they were used. */
+/** The highest used number and serial: new ones are above these. */
 struct Used {
   uint64_t number = 0;
   uint64_t serial = 0;
@@ -116,34 +127,36 @@ class Outbox {
   Outbox(const Outbox&) = delete;
   Outbox& operator=(const Outbox&) = delete;
 
-  /** Takes the place of one in which nothing waits. */
+  /** Replaces an outbox in which nothing waits. */
   Outbox& operator=(Outbox&&) = default;
 
   Used used() const { return {base_ - 1, serial_}; }
 
-  /** Takes the sprite, and owns it until it is acked or given back. */
+  /** Appends the sprite, and owns it until it is acked or given back. */
   void push(const Crosser& crosser);
 
   size_t size() const { return waiting_.size(); }
   /** Sprite::cost of all of them. */
   uint64_t bytes() const { return bytes_; }
 
-  /** Whether the peer has said that the node is busy that a sprite over `over` lands on. */
+  /** Returns whether the peer has reported the node as busy on which a sprite over `over` lands. */
   bool busy(uint32_t row, Edge over) const { return busy_.contains(keyOf(row, over)); }
 
-  /** The number of the oldest sprite, or of the next one: all below are done with. */
+  /** The number of the oldest sprite, or of the next one in an empty outbox: all below are done. */
   uint64_t base() const { return base_; }
 
-  /** When there is something to be sent, if nothing happens before; kNeverDue: only then.
-   * Milliseconds of a clock that never goes back. */
+  /**
+   * Returns when the next frame is due, in milliseconds of a monotonic clock; kNeverDue: not before
+   * something else happens.
+   */
   uint64_t dueAt() const;
 
-  /** Writes the next frame behind what is in `frame`; false when none is due at `now`. */
+  /** Appends the next frame to `frame`. Returns false when none is due at `now`. */
   bool next(uint64_t now, const Identity& self, std::string* frame);
 
   /**
-   * Takes an ack of the peer. Calls `release(sprite)`, which owns it then, with each that has
-   * crossed. Returns false when it makes no sense.
+   * Applies an ack of the peer. Calls `release(sprite)` with each sprite that has crossed; it owns
+   * the sprite then. Returns false for an ack that makes no sense.
    */
   template <typename Release>
   bool acknowledge(const FrameHead& ack, std::string_view ends, uint64_t now, Release&& release) {
@@ -162,38 +175,41 @@ class Outbox {
     return true;
   }
 
-  /** The peer's process by its newest ack; 0: none has come. */
+  /** The life of the peer's process, from its newest ack; 0: no ack has come. */
   uint64_t peerLife() const { return peerLife_; }
 
-  /** Sends nothing for a while: the peer has refused. */
+  /** Pauses sending after a refusal of the peer. */
   void pause(uint64_t now);
 
-  /** Sends without delay what would be sent again: the way there was mended just now. */
+  /** Makes a resend due at once: the connection has just been restored. */
   void hurry() {
     resend_ = firstResend();
     resendAt_ = 0;
     pauseEnd_ = 0;
   }
 
-  /** The peer is not in the ring from now on; or it is again. What is in doubt may be for
-   * `doubt` milliseconds. */
+  /**
+   * Notes that the peer has left the ring, or is in it again. Sent sprites are in doubt for at most
+   * `doubt` milliseconds.
+   */
   void part(uint64_t now, uint64_t doubt);
   void rejoin();
 
-  /** While parted: when what waits is to be given up, or back; kNeverDue: nothing waits. */
+  /** While parted: the time for giveUp and giveBack; kNeverDue: nothing waits. */
   uint64_t sortedAt() const {
     if (!parted_ || waiting_.empty()) return kNeverDue;
     return touched_ < waiting_.size() ? 0 : doubtEnd_;
   }
 
-  /** While parted: ends the doubt if its time is over; how many sprites were in it. */
+  /** While parted: ends the doubt if its time is over. Returns how many sprites were in doubt. */
   size_t giveUp(uint64_t now) { return !parted_ || now < doubtEnd_ ? 0 : giveUp(); }
 
-  /** Does so at once. */
+  /** Ends the doubt at once. Returns how many sprites were in doubt. */
   size_t giveUp();
 
-  /** While parted: gives what is not in doubt, oldest first, to `give(crosser)`, which owns it
-   * then.
+  /**
+   * While parted: hands each sprite that is not in doubt, oldest first, to `give(crosser)`, which
+   * owns it then.
    */
   template <typename Give>
   void giveBack(Give&& give) {
@@ -206,37 +222,39 @@ class Outbox {
     }
   }
 
-  /** The sprite at a place, counted from the oldest, is the caller's. */
+  /** Removes the sprite at a place, counted from the oldest. The caller owns it then. */
   Crosser takeAt(size_t place);
 
-  /** The same for the oldest, which the peer has taken. */
+  /** Removes the oldest sprite, which the peer has taken. The caller owns it then. */
   Sprite* takeFirst();
 
-  /** How many may have been sent. */
+  /** How many sprites, from the oldest, may have been sent. */
   size_t touched() const { return touched_; }
 
-  /** The oldest has that number from now on, which is above all that were used. */
+  /** Sets the number of the oldest sprite, which must be above all used numbers. */
   void number(uint64_t base) { base_ = base; }
 
-  /** Whether it is known what the peer has taken from the processes before. */
+  /** Whether this process knows what the peer has taken from earlier processes. */
   bool settled() const { return !unsettled_; }
 
-  /** How many, from the oldest, a process that begins now must take for sent: all, where this one
-   * knows what the peer has taken, and may have sent more; else those that were left to it. */
+  /**
+   * How many sprites, from the oldest, a process that starts now must regard as sent. A settled
+   * outbox may have sent all of them. An unsettled one has sent none itself.
+   */
   size_t mayBeSent() const { return unsettled_ ? touched_ : waiting_.size(); }
 
-  /** A process begins. */
+  /** Begins a new process. */
   void begin() {
     touched_ = mayBeSent();
     unsettled_ = true;
   }
 
-  // What a process before has left, as it is read: how many are to be taken for sent, and that the
+  // Restore what an earlier process has left: how many sprites may have been sent, and that the
   // peer has answered.
   void sent(size_t count) { touched_ = count; }
   void settle() { unsettled_ = false; }
 
-  /** Calls `see(crosser)` with each that waits, oldest first. */
+  /** Calls `see(crosser)` with each waiting sprite, oldest first. */
   template <typename See>
   void each(See&& see) const {
     for (const Crosser& one : waiting_) see(one);
@@ -263,27 +281,27 @@ class Outbox {
   std::deque<Crosser> waiting_;
   uint64_t bytes_ = 0;
   uint64_t base_ = 1;      // number of the oldest
-  size_t next_ = 0;        // the first of them that is not on its way
-  size_t touched_ = 0;     // the first of them that was never sent
-  uint64_t flight_ = 0;    // Sprite::cost of those before next_
+  size_t next_ = 0;        // index of the first sprite that is not in flight
+  size_t touched_ = 0;     // index of the first sprite that was never sent
+  uint64_t flight_ = 0;    // Sprite::cost of the sprites before next_
   uint64_t peerLife_ = 0;  // 0: not known
   uint64_t peerMemory_ = 0;
   uint64_t serial_ = 0;  // of the last frame
   uint64_t fence_ = 0;
-  uint64_t asked_ = 0;  // serial of the first frame that asked for what is in doubt; 0: none has
-  uint64_t window_ = kFirstWindow;    // what may be on its way: one sprite while no ack comes
-  uint64_t roundTrip_ = 0;            // milliseconds from a frame to its ack, of late
-  uint64_t leastTrip_ = kLastResend;  // the same, where nothing was in the way
-  bool grows_ = true;                 // what may be on its way: the last ack was soon there
-  uint64_t timed_ = 0;                // serial of the frame whose ack is timed; 0: none is
-  uint64_t timedAt_ = 0;              // when it was sent
+  uint64_t asked_ = 0;              // serial of the first frame that asked about the doubt; 0: none
+  uint64_t window_ = kFirstWindow;  // bytes that may be in flight; after a resend one sprite
+  uint64_t roundTrip_ = 0;          // recent time from a frame to its ack, milliseconds
+  uint64_t leastTrip_ = kLastResend;  // the shortest such time; it slowly grows
+  bool grows_ = true;                 // whether the window grows: the last timed ack came soon
+  uint64_t timed_ = 0;                // serial of the frame whose ack is timed; 0: none
+  uint64_t timedAt_ = 0;              // time of the last timed frame
   uint64_t resend_ = kFirstResend;
-  uint64_t resendAt_ = 0;  // when what is on its way, or a question, is sent again
+  uint64_t resendAt_ = 0;  // time when sprites in flight, or a question, are sent again
   uint64_t pauseEnd_ = 0;
-  uint64_t askAt_ = 0;  // when busy ends are asked for
+  uint64_t askAt_ = 0;  // time of the next question about busy ends
   uint64_t doubtEnd_ = 0;
   bool parted_ = false;
-  bool unsettled_ = true;  // what the peer has taken from the processes before is not known
+  bool unsettled_ = true;  // not known what the peer has taken from earlier processes
   std::unordered_set<uint64_t> busy_;
 };
 

@@ -78,8 +78,8 @@ void Pool::prefetch(Reach what, const Id& id, const Edge* edge) const {
 }
 
 void Pool::arm(uint32_t record, uint64_t milliseconds) {
-  // Never early: one tick for how far now_ lags behind the clock, and one for a tick that comes
-  // late itself.
+  // The timer is never early: one tick is for the lag of now_ behind the clock, one for a late
+  // tick.
   wheel_.arm(record, now_ + milliseconds + 2 * kTickMilliseconds);
 }
 
@@ -103,7 +103,7 @@ Outcome Pool::join(const Address& address, uint64_t now, Id* id) {
   return outcome;
 }
 
-/** Gives a newcomer a place, which its source counts already. */
+/** Gives a newcomer a place; its source counts it already. */
 Outcome Pool::enter(Source source, Id* id) {
   if (draining()) return count(Outcome::kDraining);
   if (!promising_) return count(Outcome::kStateUnwritable);
@@ -124,7 +124,7 @@ Outcome Pool::enter(Source source, Id* id) {
   return Outcome::kOk;
 }
 
-/** Gives `record`, which is free, to a newcomer. */
+/** Gives a free record to a newcomer. */
 void Pool::admit(uint32_t record, const Id& id) {
   Client& client = clients_[record];
   client = Client{};
@@ -153,10 +153,10 @@ PollResult Pool::poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder hold
   if (journal_ != nullptr && frees) journal_->ack(record, ack);
   acknowledge(client, ack);
   if (client->behind && mayRecord()) catchUp(client);
-  // It catches up when all is written.
+  // The client catches up when all is written.
   if (client->behind && !mayRecord()) holdBack(record);
   ++counts_.polls;
-  // With a journal its answer waits for the end of the turn: the ack has to be written before.
+  // With a journal the answer waits for the end of the turn: the ack has to be written first.
   const bool atOnce = client->mailbox.waiting > 0 || draining();
   if (atOnce && journal_ == nullptr) {
     renewLease(client);
@@ -183,27 +183,27 @@ void Pool::drop(uint32_t record, PollHolder holder, uint32_t token) {
   if (client.live && client.holder == holder && client.token == token) unpark(&client);
 }
 
-/** The poll of `client` is parked no more. */
+/** Ends the poll of `client` without an answer. */
 void Pool::unpark(Client* client) {
   client->holder = PollHolder::kNobody;
   --counts_.parked;
   renewLease(client);
 }
 
-/** The lease begins anew, unless sprites were carried to the client that it has not acked. */
+/** Renews the lease, unless answers have carried sprites that the client has not acked. */
 void Pool::renewLease(Client* client) {
   const uint32_t record = numberOf(client);
   if (client->mailbox.owesAck() && wheel_.armed(record)) return;
   arm(record, options_.lease * uint64_t{1000});
 }
 
-/** The oldest sprite that waits for a client, or nullptr. */
+/** Returns the oldest waiting sprite of a client, or nullptr. */
 Sprite* Pool::oldest(const Client& client) const {
   if (client.mailbox.first != nullptr || !client.behind) return client.mailbox.first;
   return backlogs_.front(numberOf(&client));
 }
 
-/** Takes that one out. */
+/** Removes the oldest waiting sprite of a client. */
 Sprite* Pool::takeOldest(Client* client) {
   if (client->mailbox.waiting > 0) {
     Sprite* sprite = client->mailbox.pop();
@@ -217,7 +217,7 @@ Sprite* Pool::takeOldest(Client* client) {
   return sprite;
 }
 
-/** Ends a sprite that waits no more. */
+/** Frees a sprite that no longer waits, and takes it off all counts. */
 void Pool::forget(Sprite* sprite) {
   counts_.mailboxBytes -= Sprite::cost(sprite->length);
   --counts_.waiting;
@@ -234,12 +234,14 @@ void Pool::acknowledge(Client* client, uint64_t ack) {
 }
 
 /**
- * Whether a client may poll now. One that acks something new may always: it has as many polls as
- * it gets sprites. Any other asks for the same again, and has an allowance, as for throws.
+ * Returns whether a client may poll now. A poll with a new ack always may: a client has as many of
+ * these as it gets sprites. Any other poll asks for the same again, and has an allowance, as throws
+ * do.
  */
 bool Pool::mayPoll(Client* client, uint64_t ack) {
   const auto now = static_cast<uint32_t>(now_);
-  // By difference: the milliseconds begin again after seven weeks, and a client polls more often.
+  // The difference is compared: the milliseconds wrap around after seven weeks, and a client polls
+  // more often.
   if (static_cast<int32_t>(client->nextPoll - now) < 0) client->nextPoll = now;
   if (options_.pollRate == 0 || ack > client->mailbox.acked()) return true;
   const uint32_t interval = 1000 / options_.pollRate;
@@ -254,7 +256,7 @@ std::string_view Pool::compose(Client* client, Remark remark) {
   const uint64_t now = mailbox.unsent > 0 ? time() : 0;
   uint64_t sequence = mailbox.acked();
   const Sprite* end = mailbox.first;
-  // A superseded poll's sprites go to the one that took its place.
+  // The sprites go to the poll that has superseded this one.
   const bool carries = remark == Remark::kNone;
   for (size_t bytes = 0; end != nullptr && carries; end = end->next) {
     bytes += end->length;
@@ -288,7 +290,7 @@ std::string_view Pool::compose(Client* client, Remark remark) {
   return body_;
 }
 
-/** Answers the parked poll of `client`, which is away from now on. */
+/** Answers the parked poll of `client`. The client is away from now on. */
 void Pool::answer(Client* client, Remark remark) {
   const PollHolder holder = client->holder;
   unpark(client);
@@ -296,8 +298,8 @@ void Pool::answer(Client* client, Remark remark) {
 }
 
 /**
- * The same for a poll that a request has ended. With a journal its answer waits for the end of the
- * turn: it says what is acked, which this turn may have freed.
+ * Answers a parked poll that a request has ended. With a journal the answer waits for the end of
+ * the turn: it says what is acked, which this turn may have freed.
  */
 void Pool::endPoll(Client* client, Remark remark) {
   if (journal_ == nullptr) return answer(client, remark);
@@ -306,7 +308,7 @@ void Pool::endPoll(Client* client, Remark remark) {
   ended_.emplace(poll, compose(client, remark));
 }
 
-/** Has the parked poll of `client` answered at the end of the turn. */
+/** Lets the parked poll of `client` be answered at the end of the turn. */
 void Pool::answerSoon(Client* client) {
   if (client->toAnswer) return;
   client->toAnswer = true;
@@ -321,11 +323,11 @@ void Pool::answerPolls() {
       one->prefetch(client.token);
     }
   }
-  // Nothing becomes ready while these are answered: responders must not call the pool.
+  // toAnswer_ does not grow while these polls are answered: responders must not call the pool.
   for (const uint32_t record : toAnswer_) {
     Client& client = clients_[record];
     client.toAnswer = false;
-    // It may have been answered, dropped or taken by another poll since.
+    // The poll may have been answered, dropped or superseded since.
     const bool parked = client.live && client.holder != PollHolder::kNobody && !client.held;
     if (parked && (client.mailbox.waiting > 0 || draining())) answer(&client, Remark::kNone);
   }
@@ -338,7 +340,7 @@ void Pool::answerPolls() {
 
 // ---- While the journal can't be written ---------------------------------------------------------
 
-/** Whether a step may be taken that has to be written. */
+/** Returns whether the journal has room for a step. */
 bool Pool::mayRecord() const { return journal_ == nullptr || journal_->hasRoom(); }
 
 void Pool::holdBack(uint32_t record) {
@@ -369,8 +371,8 @@ bool Pool::tick(uint64_t now) {
 
 void Pool::fire(uint32_t record) {
   Client& client = clients_[record];
-  // One that is parked and owes an ack waits for the disk, and its lease is over; but not while
-  // nothing can be written, which is not its fault.
+  // A parked client that owes an ack waits for the disk, and its lease is over. The lease does not
+  // end while nothing can be written: that is not the client's fault.
   const bool owes = client.mailbox.owesAck() && !client.held && promising_;
   const bool pinged = client.holder != PollHolder::kNobody && !owes;
   if (pinged || (client.holder != PollHolder::kNobody && draining())) {

@@ -1,4 +1,4 @@
-// Sprites that cross to another server of the world, and those that come from one: see seams.h.
+// Sprites that cross to other servers of the world, and sprites that come from there: see seams.h.
 #include <sys/random.h>
 
 #include <algorithm>
@@ -12,10 +12,10 @@ namespace server {
 
 namespace {
 
-/** Leavers in a row that are passed by on the way to a row's end. */
+/** Most leavers in sequence that are passed by on the way to a row's end. */
 constexpr int kPassedToEnd = 64;
 
-/** A number that no other memory has: never 0, and one that JavaScript reads as it is. */
+/** Returns a number that no other memory has: never 0, and exact in JavaScript. */
 uint64_t newMemory() {
   uint64_t number;
   do {
@@ -88,8 +88,8 @@ void Pool::meet(PeerNumber number, const Identity& sender, uint64_t taken) {
 // ---- Out ----------------------------------------------------------------------------------------
 
 /**
- * Whether a sprite that `record` sends over an edge comes to the end of its row, past leaving
- * clients only, and another server's row goes on there.
+ * Returns whether a sprite that `record` sends over an edge comes to the end of its row, past
+ * leaving clients only, and the row goes on at another server.
  */
 bool Pool::seamBeyond(uint32_t record, Edge edge, Seam* seam) const {
   if (edge == Edge::kUp || edge == Edge::kDown) return false;
@@ -105,13 +105,16 @@ bool Pool::seamBeyond(uint32_t record, Edge edge, Seam* seam) const {
   return false;
 }
 
-/** The same for one that flies on: it passes a closed seam by, unless there is nowhere else. */
+/**
+ * Does the same for a sprite that flies on: it passes a closed seam by, unless there is nowhere
+ * else to fly.
+ */
 bool Pool::seamForFlight(uint32_t record, Edge edge, Seam* seam) const {
   if (seams_ == nullptr || (!seams_->open() && counts_.clients > 0)) return false;
   return seamBeyond(record, edge, seam);
 }
 
-/** A sprite that comes to `seam` sets out, with a whole round of the ring before it. */
+/** Returns the way of a sprite that starts at `seam`, with a whole round of the ring before it. */
 CrossText Pool::setOut(const Seam& seam) const {
   return {.row = seam.row,
           .hops = seams_->members(),
@@ -122,7 +125,7 @@ CrossText Pool::setOut(const Seam& seam) const {
           .unused = {}};
 }
 
-/** A throw of `client`, which may throw, over a seam. */
+/** Throws a sprite over a seam. `client` may throw. */
 Outcome Pool::throwOver(Client* client, const Seam& seam, uint64_t number, std::string_view text,
                         uint64_t now) {
   const uint32_t cost = Sprite::cost(text.size());
@@ -145,7 +148,7 @@ Outcome Pool::throwOver(Client* client, const Seam& seam, uint64_t number, std::
   return Outcome::kQueued;
 }
 
-/** A throw over a seam is taken. */
+/** Applies a throw over a seam. */
 void Pool::takeThrown(Client* thrower, uint64_t number, Edge from, std::string_view text,
                       uint64_t now, const CrossText& way) {
   if (number != kNoNumber) remember(thrower, number);
@@ -155,7 +158,7 @@ void Pool::takeThrown(Client* thrower, uint64_t number, Edge from, std::string_v
   put(Sprite::make(text, from, thrower->source, deliveryTimes_.stamp(now)), way, kNoLanding);
 }
 
-/** The oldest sprite of `from`, which leaves, flies on over a seam. */
+/** Lets the oldest sprite of the leaving client `from` fly on over a seam. */
 void Pool::flyOver(Client* from, const CrossText& way) {
   Sprite* sprite = takeOldest(from);
   chargeTo(from->source, sprite);
@@ -184,9 +187,9 @@ void Pool::giveUp(PeerNumber peer, uint64_t count) {
 // ---- In -----------------------------------------------------------------------------------------
 
 /**
- * Whether there is memory for `cost` more bytes from another server. What waits in outboxes does
- * not count: two servers full of what they have for each other would never take any of it. So what
- * comes may take as much memory again, at most.
+ * Returns whether there is memory for `cost` more bytes from another server. Sprites in outboxes do
+ * not count: else two servers full of sprites for each other would never take any of them. So
+ * sprites from other servers may take at most as much memory again.
  */
 bool Pool::hasRoomFor(uint32_t cost) const {
   const uint64_t all = counts_.mailboxBytes + cost;
@@ -212,7 +215,7 @@ bool Pool::crossIn(PeerNumber peer, uint64_t number, const CrosserHead& head,
   return true;
 }
 
-/** A sprite of another server is taken. */
+/** Applies the arrival of a sprite from another server. */
 void Pool::takeCrossed(Peer* from, uint64_t number, Edge enters, std::string_view text,
                        const CrossText& way, uint32_t record) {
   from->taken = number;
@@ -254,19 +257,19 @@ uint64_t Pool::endWorld() {
   return sprites;
 }
 
-/** Rows with clients. */
+/** Number of rows with clients. */
 uint32_t Pool::rowsToLand() const { return counts_.clients == 0 ? 0 : torus_.cycles(); }
 
 /**
- * Where a sprite goes on that has come from another server, or found none: it lands in its row;
- * without that row here it goes on around the ring; with no more hops it lands on any client;
- * and with no client in the whole ring it is lost. Fills in the rest of `way`; returns whose
- * record it lands on, or kNoLanding.
+ * Decides where a sprite goes that has come from another server, or that found no server to go to.
+ * It lands in its row. Without that row here it goes on around the ring. With no more hops it lands
+ * on any client. With no client in the whole ring it is lost. Fills in the rest of `way`. Returns
+ * the record that it lands on, or kNoLanding.
  */
 uint32_t Pool::chart(CrossText* way, uint32_t cost) const {
   const uint32_t rows = rowsToLand();
   const Edge over{way->over};
-  // Whatever a frame says, there are no more servers to pass.
+  // A frame may claim more hops, but a world has no more servers.
   way->hops = std::min<uint16_t>(way->hops, kMostPeers);
   way->peer = seams_ == nullptr ? kNoPeer : seams_->next(over);
   const bool anywhere = way->round > 0 || way->hops == 0 || way->peer == kNoPeer;
@@ -288,8 +291,8 @@ uint32_t Pool::chart(CrossText* way, uint32_t cost) const {
 }
 
 /**
- * Puts a sprite where `way` says: into a mailbox, or where that is full behind it, as it is
- * promised already.
+ * Puts a sprite where `way` says. A sprite for a full mailbox waits behind it, since it is promised
+ * already.
  */
 void Pool::put(Sprite* sprite, const CrossText& way, uint32_t record) {
   switch (way.stay) {
@@ -312,7 +315,10 @@ void Pool::put(Sprite* sprite, const CrossText& way, uint32_t record) {
   if (to.holder != PollHolder::kNobody) answerSoon(&to);
 }
 
-/** The record that a sprite lands on which crosses over `over` into `row`, one of this server's. */
+/**
+ * Returns the record on which a sprite lands that crosses over `over` into `row`, a row of this
+ * server.
+ */
 uint32_t Pool::endOf(uint32_t row, Edge over) const {
   const uint32_t end = over == Edge::kRight ? torus_.firstOfCycle(row) : torus_.lastOfCycle(row);
   if (clients_[end].live) return end;
@@ -320,7 +326,7 @@ uint32_t Pool::endOf(uint32_t row, Edge over) const {
   return next == Torus::kNone ? end : next;
 }
 
-/** Whether a mailbox has no room for `cost` more bytes of a sprite that has crossed. */
+/** Returns whether a mailbox has no room for a crossed sprite of `cost` bytes. */
 bool Pool::isFull(const Client& client, uint32_t cost) const {
   return client.behind || (client.mailbox.waiting > 0 && !fits(client.mailbox, cost));
 }

@@ -15,17 +15,18 @@ struct Pool::Stop {
 
 namespace {
 
-/** What finding a sprite's next stop counts for, among the kFlyBudget of a tick. */
+/** What a search for a sprite's next stop takes from the kFlyBudget of a tick. */
 constexpr uint32_t kFindBudget = 8;
 
-/** Why a sprite is lost, as the journal has it: no client was left to fly to. */
+/** Why a sprite is lost, in the journal: no client was left to fly to. */
 constexpr uint8_t kLostAlone = 0;
 
-/** Leavers in a row that a sprite passes by: one with more of them before it waits for their end.
+/**
+ * Most leavers in sequence that a sprite passes by. With more of them ahead it waits for their end.
  */
 constexpr int kPassedBy = 64;
 
-/** The part of a mailbox that sprites may take which have flown into it: one half. */
+/** Sprites that have flown into a mailbox may take 1 / kFlownPart of it. */
 constexpr uint32_t kFlownPart = 2;
 
 }  // namespace
@@ -43,14 +44,14 @@ Outcome Pool::leave(const Id& id) {
 }
 
 void Pool::remove(Client* client) {
-  // First of all: from here on no request finds it, and no sprite is thrown to it.
+  // This comes first: from here on no request finds the client, and no sprite is thrown to it.
   startLeaving(client);
   if (client->holder != PollHolder::kNobody) endPoll(client, Remark::kNothing);
   wheel_.disarm(numberOf(client));
   seeOff();
 }
 
-/** From now on `client` is unknown, and its sprites fly on. */
+/** Makes `client` unknown, and its sprites fly on from now on. */
 void Pool::startLeaving(Client* client) {
   client->live = false;
   --counts_.clients;
@@ -58,10 +59,10 @@ void Pool::startLeaving(Client* client) {
 }
 
 /**
- * Empties the mailboxes of the clients that are leaving, as far as the budget reaches, and frees
- * those that are empty; while too much waits to be written they wait, too. The oldest leaver comes
- * first. Its sprites may fly into the mailbox of another leaver, whose turn comes later; none fly
- * into the mailbox of the first. So this ends.
+ * Empties the mailboxes of leaving clients, as far as the budget reaches, and frees the clients
+ * that are empty. While too much waits to be written, they wait, too. The oldest leaver comes
+ * first. Its sprites may fly into the mailbox of another leaver, whose turn comes later; no sprites
+ * fly into the mailbox of the first. So this ends.
  */
 void Pool::seeOff() {
   while (!leaving_.empty() && mayRecord()) {
@@ -88,8 +89,9 @@ void Pool::seeAllOff() {
 // ---- Where to -----------------------------------------------------------------------------------
 
 /**
- * The first beyond an edge of `record` that is not leaving, perhaps itself; kNone when too many in
- * a row are. When a crowd leaves together, its sprites so fly once, and not from each to the next.
+ * Returns the first live client beyond an edge of `record`, perhaps `record` itself; kNone when too
+ * many in sequence are leaving. So when a crowd leaves together, its sprites fly once, and not from
+ * each client to the next.
  */
 uint32_t Pool::nextLive(uint32_t record, Edge edge) const {
   uint32_t next = record;
@@ -102,9 +104,9 @@ uint32_t Pool::nextLive(uint32_t record, Edge edge) const {
 }
 
 /**
- * Where a sprite that came into `record` by its edge `from` goes when `record` is no more: straight
- * on; where its own row or column has no other client, aside; where all near it are leaving too, to
- * one of them; nowhere when there is no client at all.
+ * Decides where a sprite that came into `record` by its edge `from` goes when `record` has left:
+ * straight on; aside where its own row or column has no other client; to a leaving neighbor where
+ * all near it are leaving, too; nowhere when there is no client at all.
  */
 Pool::Stop Pool::nextStop(uint32_t record, Edge from) const {
   if (counts_.clients == 0 && seams_ == nullptr) return {};
@@ -125,12 +127,12 @@ Pool::Stop Pool::nextStop(uint32_t record, Edge from) const {
 
 // ---- Flying -------------------------------------------------------------------------------------
 
-/** What a sprite that has flown takes of a mailbox's room: a small one a whole place. */
+/** Room that a flown sprite takes of a mailbox, in bytes: a small sprite takes a whole place. */
 uint32_t Pool::roomOf(const Sprite& sprite) const {
   return std::max(Sprite::cost(sprite.length), options_.mailboxBytes / options_.mailboxSprites);
 }
 
-/** Whether a sprite that flies may enter a mailbox now; into an empty one it always may. */
+/** Returns whether a flying sprite may enter a mailbox now. It may always enter an empty one. */
 bool Pool::hasRoom(const Mailbox& mailbox, const Sprite& sprite) const {
   if (mailbox.waiting == 0) return true;
   if (!fits(mailbox, Sprite::cost(sprite.length))) return false;
@@ -144,7 +146,7 @@ void Pool::putFlown(Client* client, Sprite* sprite) {
   client->mailbox.push(sprite);
 }
 
-/** The oldest sprite of `client`'s backlog enters its mailbox. */
+/** Moves the oldest sprite of a client's backlog into its mailbox. */
 void Pool::moveUp(Client* client) {
   const uint32_t record = numberOf(client);
   putFlown(client, backlogs_.pop(record));
@@ -162,12 +164,12 @@ void Pool::catchUp(Client* client) {
 }
 
 /**
- * Sends what waits for a leaver on its way. None is refused: the server has answered for these
- * sprites already, and has the memory for them. Those that find no room wait in a backlog.
+ * Lets the sprites of a leaver fly on. None is refused: the server has accepted these sprites
+ * already, and has the memory for them. Sprites that find no room wait in a backlog.
  */
 void Pool::flyOn(Client* client) {
   const uint32_t record = numberOf(client);
-  // Found when the first sprite asks for it: most leaving clients have none.
+  // Each stop is found for the first sprite that needs it: most leaving clients have no sprites.
   std::optional<Stop> stops[4];
   std::optional<uint64_t> now;
   while (Sprite* sprite = oldest(*client)) {
@@ -208,9 +210,9 @@ void Pool::flyOn(Client* client) {
 }
 
 /**
- * The oldest sprite of `from` flies on to `to`, and waits there where `stay` says. It is charged to
- * the address of `from`, which has left it: else hostile clients could use up the share of an
- * honest address, by taking its sprites and passing them on to one another.
+ * Moves the oldest sprite of `from` to `to`, into the mailbox or the backlog as `stay` says. The
+ * sprite is charged to the address of `from`, which has left it. Else hostile clients could use up
+ * the share of an honest address, by passing its sprites on to one another.
  */
 void Pool::fly(Client* from, Client* to, Stay stay) {
   Sprite* sprite = takeOldest(from);
@@ -221,7 +223,7 @@ void Pool::fly(Client* from, Client* to, Stay stay) {
   to->behind = true;
 }
 
-/** A sprite counts for `source` from now on, if that is known. */
+/** Charges a sprite to `source` from now on, if the source is known. */
 void Pool::chargeTo(Source source, Sprite* sprite) {
   if (source == kNoSource || source == sprite->source) return;
   const uint32_t charge = Sprite::charge(sprite->length);
@@ -230,7 +232,7 @@ void Pool::chargeTo(Source source, Sprite* sprite) {
   sprite->source = source;
 }
 
-/** The oldest sprite of `from` has nowhere to fly to. */
+/** Loses the oldest sprite of `from`, which has nowhere to fly to. */
 void Pool::lose(Client* from) {
   ++counts_.lost;
   forget(takeOldest(from));

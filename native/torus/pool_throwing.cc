@@ -1,4 +1,4 @@
-// Throws: where it is decided whether a sprite is taken, and to which client it goes.
+// Throws: the decision whether a sprite is accepted, and to which client it goes.
 #include <algorithm>
 
 #include "base/journal.h"
@@ -10,10 +10,10 @@ namespace server {
 
 namespace {
 
-/** How often its bounds a mailbox may be full, with the throws of several source addresses. */
+/** How many times its bounds a mailbox may hold, by throws from several source addresses. */
 constexpr uint32_t kOverfull = 2;
 
-/** Sprites of a full mailbox that are looked at for whose they are: the oldest. */
+/** How many sprites of a full mailbox, from the oldest, are checked for their source. */
 constexpr uint32_t kLookedAt = 256;
 
 }  // namespace
@@ -27,7 +27,7 @@ Outcome checkSprite(std::string_view text, uint32_t maxSprite) {
 
 Outcome Pool::throwSprite(const Id& id, Edge edge, uint64_t number, std::string_view text,
                           uint64_t now) {
-  // Before it is known whose it is, as where a worker has it checked.
+  // The text is checked before the thrower is looked up, as it is when a worker checks it.
   const Outcome check = checkSprite(text, options_.maxSprite);
   return check == Outcome::kOk ? throwChecked(id, edge, number, text, now) : count(check);
 }
@@ -39,16 +39,16 @@ Outcome Pool::throwChecked(const Id& id, Edge edge, uint64_t number, std::string
   return count(tryThrow(client, edge, number, text, now));
 }
 
-/** Whether a mailbox has room for a sprite that takes `cost` bytes. */
+/** Returns whether a mailbox has room for a sprite of `cost` bytes. */
 bool Pool::fits(const Mailbox& mailbox, uint32_t cost) const {
   return mailbox.waiting < options_.mailboxSprites &&
          uint64_t{mailbox.bytes} + cost <= options_.mailboxBytes;
 }
 
 /**
- * Whether a sprite of `source` that takes `cost` bytes may be thrown into a mailbox. One that is
- * full has as much room again for the others: for a source that less than half of what waits there
- * comes from. So no source keeps the others' throws out by its own.
+ * Returns whether a sprite of `cost` bytes from `source` may be thrown into a mailbox. A full
+ * mailbox has as much room again for a source that less than half of its sprites come from. So no
+ * source keeps the others' throws out by its own.
  */
 bool Pool::mayEnter(const Mailbox& mailbox, Source source, uint32_t cost) const {
   if (fits(mailbox, cost)) return true;
@@ -75,7 +75,7 @@ Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_v
     if (number + kNumberWindow <= client->newestNumber) return Outcome::kStaleNumber;
   }
   if (!allowedToThrow(client, now)) return Outcome::kTooManyThrows;
-  // A throw at a busy neighbor spends its allowance too: it costs the server as much.
+  // A throw at a busy neighbor spends the allowance too: it costs the server as much.
   spendThrow(client, now);
 
   Seam seam;
@@ -83,7 +83,7 @@ Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_v
     return throwOver(client, seam, number, text, now);
   }
   uint32_t target = torus_.neighbor(numberOf(client), edge);
-  // One that is leaving takes nothing new: what waits for it is just flying on.
+  // A leaving client accepts nothing new: its sprites are just flying on.
   if (!clients_[target].live) target = nextLive(target, edge);
   if (target == Torus::kNone) return Outcome::kNeighborBusy;
   Client& neighbor = clients_[target];
@@ -102,12 +102,12 @@ Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_v
   }
   if (neighbor.holder == PollHolder::kNobody) return Outcome::kQueued;
   answerSoon(&neighbor);
-  // What does not fit into the answer waits for the next poll.
+  // A sprite that does not fit into the answer waits for the next poll.
   const bool fits = neighbor.mailbox.waiting == 1 || neighbor.mailbox.bytes <= options_.answerBytes;
   return fits ? Outcome::kDelivered : Outcome::kQueued;
 }
 
-/** A throw of `thrower` is taken: `receiver` has the sprite, entering by its edge `from`. */
+/** Applies a throw: `receiver` gets the sprite, which enters by its edge `from`. */
 void Pool::receive(Client* thrower, Client* receiver, uint64_t number, Edge from,
                    std::string_view text, uint64_t now) {
   receiver->mailbox.push(Sprite::make(text, from, thrower->source, deliveryTimes_.stamp(now)));

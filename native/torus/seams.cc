@@ -38,7 +38,8 @@ PeerNumber Seams::add(std::string_view name) {
 bool Seams::replace(PeerNumber number, std::string_view name) {
   Peer& peer = peers_[number];
   if (peer.outbox.size() > 0 || find(name) != kNoPeer) return false;
-  // Of all, with those that were forgotten: each has gone on from these.
+  // The highest of all servers: this includes forgotten ones, since later servers counted on from
+  // theirs.
   Used used;
   for (const Peer& one : peers_) {
     const Used its = one.outbox.used();

@@ -9,42 +9,42 @@
 // throw off the right edge of a row's last node lands on the first node of that row at the next
 // server that has it, and the other way round. Columns stay within a server.
 //
-// The torus knows nothing of it. Which of its links is a row's end follows from where two neighbors
-// sit (Torus::closesRow), so a join or a leave has no more to do than without a world, and a parked
-// poll is no larger. Only a throw over the left or right edge asks, and only where there is a world
-// at all: `Pool` has no seams without one.
+// The torus knows nothing of seams. The places of two neighbors tell whether the link between them
+// is a row's end (Torus::closesRow). So a join or a leave costs no more than without a world, and a
+// parked poll is no larger. Only a throw over the left or right edge asks, and only in a world:
+// without one `Pool` has no seams.
 //
-// A row here is a cycle of the torus: a row that hangs on the one before it is part of that.
+// A row here is a cycle of the torus: a row that hangs on the row before it is part of that row.
 //
-//   rows_[2]  [ to the left: server b │ to the right: server c ]   of each row that another has
-//   peers_[1] [ outbox │ what was taken from it ]
+//   ring_.rows[2]  [ to the left: server b │ to the right: server c ]  of each row another has
+//   peers_[1]      [ outbox │ what was taken from it ]
 //
-// A RESTART. With a state the outboxes and what was taken outlive the process (Pool has them from
-// the journal before there is a ring), and so does the memory: the number by which the others know
-// that this process goes on from that one. A sprite that was taken is in the journal before it is
-// acked, in the same step as the number; so one that is sent again, as its ack was lost with the
-// process, is known by its number. Fences need not outlive it: every frame that was on its way is
-// for a life that is no more.
+// A RESTART. With a state the outboxes, the numbers of taken sprites and the memory outlive the
+// process. The memory is the number by which the others know that this process continues an earlier
+// one. Pool has all these from the journal before there is a ring. A taken sprite is in the journal
+// before it is acked, in one step with its number. So a sprite that is sent again, since its ack
+// was lost with the process, is recognized by its number. Fences need not outlive the process:
+// every frame in flight is for a life that is over.
 //
-// THE BOOKS. A sprite is the sender's until the receiver has acked it: it waits in the outbox, and
-// is counted there. So for each server, at every moment, in `Counts`,
+// THE BOOKS. A sprite belongs to its sender until the receiver has acked it: it waits in the outbox
+// and is counted there. So for each server, at every moment, in `Counts`,
 //
 //     thrown + crossedIn = acked + waiting + lost + crossedOut
 //
 // and summed over all servers crossedIn = crossedOut when no ack is on its way.
 //
-// WHERE IT GOES WRONG. A peer that is closed (not reachable) or whose outbox is full refuses throws
-// as a full mailbox does. A sprite that flies on because its receiver has left is refused by
-// no server: it goes over an open seam into the outbox, however full that is, and passes a closed
-// one by, as if the row ended here; the server has the memory for it already. A server that has the
-// row no more passes the sprite on around the ring; at the one it comes from it lands on the row's
-// other end.
+// FAILURES. A closed seam (its peer is not reachable) and a full outbox refuse throws, as a full
+// mailbox does. A sprite that flies on because its receiver has left is never refused: the server
+// has the memory for it already. It goes over an open seam into the outbox, however full that is.
+// It passes a closed seam by, as if the row ended here. A server that no longer has the row passes
+// the sprite on around the ring; back at its first server the sprite lands on the row's other end.
 //
-// FORGETTING. Names may change for ever, and numbers are few. So a server that is out of the ring
-// gives its number to another one when there is none left, if nothing waits for it, and nothing can
-// come from it that was taken before: none was, or it has left with nothing in its outboxes
-// (lib/world/crossing.js). What it has taken itself is not forgotten: should it come back, its
-// outbox asks first, and what is sent then has numbers and serials that were never used.
+// FORGETTING. Names may change without end, and numbers are few. When no number is left, a server
+// outside the ring is forgotten for a new one, which gets its number. This is allowed if nothing
+// waits for that server, and nothing can come from it that was taken before: nothing was taken, or
+// it has left with empty outboxes (lib/world/crossing.js). What that server has taken is not
+// forgotten: if it comes back, its new outbox asks first, and sends under numbers and serials that
+// were never used.
 //
 // Rejected: a link of the torus that names a peer (every step at a row's end would have to keep it,
 // and each throw test for it), a table of ends by node (a million entries for two thousand).
@@ -63,13 +63,13 @@
 
 namespace server {
 
-/** Names a server of the world: numbers from 0, in the order in which they came to be known. */
+/** Number of a server of the world, from 0, in the order in which the servers became known. */
 using PeerNumber = uint16_t;
 
-/** There is no such server: the row, or the ring, closes on itself. */
+/** No server: the row, or the ring, closes on itself. */
 constexpr PeerNumber kNoPeer = UINT16_MAX;
 
-/** Servers that may be known, with those that are in the ring no more. */
+/** Most known servers, including those that have left the ring. */
 constexpr size_t kMostPeers = 4096;
 
 /** The servers to the left and to the right, by Edge. */
@@ -77,24 +77,24 @@ struct Sides {
   PeerNumber at[2] = {kNoPeer, kNoPeer};
 };
 
-/** The last epoch of a server that the store tells: no process of it has a higher life. */
+/** The newest epoch of a server in the store: no process of that server has a higher life. */
 struct Told {
   PeerNumber peer;
   uint64_t epoch;
 };
 
-/** The ring as this server is to see it. */
+/** The ring as this server sees it. */
 struct Ring {
   std::vector<PeerNumber> peers;     // the others, to which sprites are sent
-  std::vector<PeerNumber> accepted;  // from which they are taken: also leaving ones
-  std::vector<Told> told;            // of them, and of servers in no ring
-  std::vector<Sides> rows;           // of each row that another server has
+  std::vector<PeerNumber> accepted;  // servers from which sprites are taken: leaving ones, too
+  std::vector<Told> told;            // epochs of these, and of servers in no ring
+  std::vector<Sides> rows;           // by row, as far as another server has rows
   Sides next;                        // the neighbors in the ring, whatever rows they have
   bool open = false;                 // whether throws may cross
 };
 
 struct SeamsOptions {
-  uint64_t outboxBytes;  // that throws may fill of one peer's outbox
+  uint64_t outboxBytes;  // most bytes of one peer's outbox that throws may fill
   uint64_t doubt;        // milliseconds: see Outbox::part
 };
 
@@ -109,59 +109,58 @@ struct Seam {
 struct Peer {
   std::string name;
   Outbox outbox;
-  bool placed = false;  // a ring has said since whether it is in it
+  bool placed = false;  // `set` has been called since the peer became known
   bool inRing = false;
   bool accepted = false;
-  uint64_t epoch = 0;  // the last one that the store has told
-  // What was taken from it:
+  uint64_t epoch = 0;  // the newest one in the store
+  // What was taken from the peer:
   Identity sender;      // the process that sends, and its memory; 0: none yet
-  uint64_t taken = 0;   // the last number from that memory
+  uint64_t taken = 0;   // the last number taken from that memory
   uint64_t fence = 0;   // frames of a lower serial are void
-  uint64_t owed = 0;    // serial of the newest frame whose ack waits; 0: none does
-  uint64_t owedAt = 0;  // milliseconds: when it waits no more
+  uint64_t owed = 0;    // serial of the newest frame whose ack waits; 0: none
+  uint64_t owedAt = 0;  // milliseconds: deadline of that ack
 };
 
-/** Whether that may be the name of a server: 1 to 32 of a-z, 0-9 and -. */
+/** Returns whether `name` may be a server's name: 1 to 32 of a-z, 0-9 and -. */
 bool isPeerName(std::string_view name);
 
 class Seams {
  public:
-  /** `memory`: what this process and those before have in common, or a number no other process has.
+  /**
+   * `memory`: the number that this process shares with earlier ones of its state, or a new number.
    */
   explicit Seams(uint64_t memory) : self_{.life = 0, .memory = memory} {}
 
-  /** From now on sprites cross. `wake` is called when there is something to be sent that was not
-   * asked for yet. */
+  /** Lets sprites cross. `wake` is called when a frame may be due that was not due before. */
   void open(const SeamsOptions& options, std::function<void()> wake);
 
-  /** None do any more; what waits stays. */
+  /** Lets no more sprites cross; waiting ones stay. */
   void close();
 
-  /** The identity of this process: its life is 0, or that of the one before, until it has a life of
-   * its own.
-   */
+  /** The identity of this process. Its life is 0, or that of an earlier process, until `live`. */
   const Identity& self() const { return self_; }
   void live(uint64_t life);
 
-  /** A process begins: what is there was left by those before. */
+  /** Begins a new process: all that is there was left by earlier ones. */
   void begin();
 
-  /** Makes one more server known; its number is the next one. There must be room. */
+  /** Makes a further server known, under the next number. There must be room. */
   PeerNumber add(std::string_view name);
 
-  /** Forgets a server for another one, which gets its number; false: something waits for it, or the
-   * other one is known. */
+  /**
+   * Forgets a server and gives its number to `name`. Returns false when something waits for that
+   * server, or `name` is known.
+   */
   bool replace(PeerNumber number, std::string_view name);
 
-  /** The server of that name; kNoPeer: it is not known. */
+  /** Returns the server of that name; kNoPeer: it is not known. */
   PeerNumber find(std::string_view name) const;
 
   size_t size() const { return peers_.size(); }
   Peer& peer(PeerNumber number) { return peers_[number]; }
   const Peer& peer(PeerNumber number) const { return peers_[number]; }
 
-  /** Takes `ring` from now on; `now`: milliseconds. A server that is in it no more is parted with.
-   */
+  /** Sets the ring; `now`: milliseconds. The outbox of each server outside the ring is parted. */
   void set(Ring ring, uint64_t now);
 
   /** The server beyond the end of a row by its left or right edge; kNoPeer: the row closes. */
@@ -172,7 +171,7 @@ class Seams {
   /** The next server of the ring by that edge, or kNoPeer. */
   PeerNumber next(Edge over) const { return ring_.next.at[static_cast<uint8_t>(over)]; }
 
-  /** Servers in the ring, this one too. */
+  /** Servers in the ring, including this one. */
   uint16_t members() const { return static_cast<uint16_t>(ring_.peers.size() + 1); }
 
   /** Whether sprites that fly on may cross. */
@@ -181,10 +180,10 @@ class Seams {
   /** Whether a throw of a sprite of `cost` bytes may go over `seam`. */
   bool takes(const Seam& seam, uint64_t cost) const;
 
-  /** Puts `sprite`, from now on the outbox's, behind what waits for that peer. */
+  /** Appends a sprite to the peer's outbox, which owns it then. */
   void push(PeerNumber peer, const Crosser& crosser);
 
-  /** Bytes of all outboxes, and the sprites in them. */
+  /** Bytes and sprites in all outboxes. */
   uint64_t bytes() const;
   uint64_t sprites() const;
 

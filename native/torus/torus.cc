@@ -63,7 +63,7 @@ void Torus::leave(uint32_t node) {
     const uint32_t moved = grid_[last] - 1;
     splice(moved);
     grid_[last] = 0;
-    // Before the grid shrinks: it could shrink past the slot.
+    // The node is seated before the grid shrinks, which could close the slot.
     seat(moved, slot);
     weave(moved);
     shrink();
@@ -101,7 +101,7 @@ uint32_t Torus::firstOfCycle(uint32_t row) const {
 }
 
 uint32_t Torus::lastOfCycle(uint32_t row) const {
-  // Where the row after it hangs on it, that one's end.
+  // If the next row hangs on this one, the last node is at the end of that row.
   const uint32_t hanging = row + 1 == own_[kRow] ? lastOf(kRow, row + 1) : 0;
   return (hanging != 0 ? hanging : lastOf(kRow, row)) - 1;
 }
@@ -112,7 +112,7 @@ uint32_t Torus::slotAt(uint32_t row, uint32_t column) {
   return column > row ? column * column + row : row * row + row + column;
 }
 
-/** The extent of a grid of so many slots. It ends right before the slot of that number. */
+/** The extent of a grid of `opened` slots. It ends right before the slot of that number. */
 Torus::Extent Torus::extentOf(uint32_t opened) {
   uint32_t side = isqrt(opened);
   uint32_t over = opened - side * side;
@@ -131,7 +131,7 @@ uint32_t Torus::blockOf(uint32_t slot) {
   return slotAt(cell.row / 4, cell.column / 4);
 }
 
-/** The slot after the last one of a line, as the grid has it when the line is complete. */
+/** The number of slots that are opened when a line is complete. */
 uint32_t Torus::lineEnd(Axis axis, uint32_t line) {
   return axis == kRow ? (line + 1) * (line + 1) : line * line + line;
 }
@@ -147,7 +147,7 @@ uint32_t Torus::lines(Axis axis) const {
   return extent_.lines[axis] + (extent_.filling == axis && extent_.part > 0);
 }
 
-/** How many slots of a line are opened; none, if the line is not. */
+/** How many slots of a line are opened; 0 for a line that is not opened. */
 uint32_t Torus::lineLength(Axis axis, uint32_t line) const {
   uint32_t full = extent_.lines[axis ^ 1];
   if (extent_.filling == axis) {
@@ -162,7 +162,7 @@ uint32_t Torus::at(Axis axis, uint32_t line, uint32_t position) const {
 }
 
 // The searches below end within three steps, or a few more while a slot is empty in mid-step. They
-// return a node plus one, or zero for an empty line.
+// return a node plus one, or 0 for an empty line.
 
 uint32_t Torus::lastBelow(Axis axis, uint32_t line, uint32_t position) const {
   while (position > 0) {
@@ -178,8 +178,8 @@ uint32_t Torus::lastOf(Axis axis, uint32_t line) const {
 /** The node before a position in its cycle; the node at the position, if it is alone there. */
 uint32_t Torus::before(Axis axis, uint32_t line, uint32_t position) const {
   if (uint32_t found = lastBelow(axis, line, position)) return found - 1;
-  // The first of a line. Before it is the end of the line that shares its cycle, if there is one:
-  // of the last line of its own for a hanging line, and the other way round.
+  // The node is the first of its line. The node before it ends the line that shares its cycle, if
+  // there is one: for a hanging line the last line of its own, and the other way round.
   uint32_t found = 0;
   if (line == own_[axis]) found = lastOf(axis, line - 1);
   if (line + 1 == own_[axis]) found = lastOf(axis, line + 1);
@@ -209,7 +209,7 @@ void Torus::bind(Axis axis, uint32_t from, uint32_t to) {
   nodes_[to].link[backward(axis)] = from + 1;
 }
 
-/** The same, within a step: the observer is told. */
+/** Does the same within a step: the observer is notified. */
 void Torus::link(Axis axis, uint32_t from, uint32_t to) {
   tell(from);
   tell(to);
@@ -243,7 +243,9 @@ void Torus::weave(uint32_t node) {
   }
 }
 
-/** Exchanges what follows the ends of a line and of the line before it: splits them, or joins. */
+/**
+ * Exchanges the successors of the ends of a line and of the line before it: splits or joins them.
+ */
 void Torus::cross(Axis axis, uint32_t line) {
   uint32_t end = lastOf(axis, line);
   uint32_t base = lastOf(axis, line - 1);
@@ -295,7 +297,7 @@ void Torus::digHole(uint32_t slot) {
 
 void Torus::fillHole(uint32_t slot) {
   uint32_t& index = blockHole_[blockOf(slot)];
-  // The last hole of the list takes its place in it.
+  // The last hole of the list moves to the place of the filled one.
   uint32_t last = holes_[--holeCount_];
   holes_[index - 1] = last;
   blockHole_[blockOf(last)] = index;
@@ -315,13 +317,13 @@ bool Torus::restore(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, cons
   return false;
 }
 
-/** Puts the holes, which are known by now, into the given order; false when these are others. */
+/** Puts the known holes into the given order. Returns false when the given ones are others. */
 bool Torus::acceptHoles(const std::vector<uint32_t>& holes) {
   if (holes.size() != holeCount_) return false;
   for (const uint32_t slot : holes) {
     if (slot >= opened_ || !isHole(slot)) return false;
   }
-  // As many as there are, and each is one: only a repeated one can be wrong now.
+  // The number is right, and each is a hole: only a repeated one can be wrong now.
   while (holeCount_ > 0) fillHole(holes_[holeCount_ - 1]);
   for (const uint32_t slot : holes) {
     if (hasHole(blockOf(slot))) return false;
@@ -339,7 +341,8 @@ bool Torus::accept(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, const
   own_[kColumn] = ownColumns;
   for (size_t i = 0; i < count; ++i) {
     if (seats[i].node >= capacity_ || seats[i].slot >= opened) return false;
-    // A node seated already is found in its slot; any other has the place of zeroed memory.
+    // A node that is seated already is found in its slot; any other node has the place of zeroed
+    // memory.
     if (grid_[seats[i].slot] != 0 || grid_[slot(seats[i].node)] == seats[i].node + 1) return false;
     seat(seats[i].node, seats[i].slot);
   }
@@ -354,7 +357,7 @@ bool Torus::accept(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, const
   return true;
 }
 
-/** Tells whether so many lines can be cycles of their own while `opened_` slots are opened. */
+/** Returns whether `own` lines can be cycles of their own while `opened_` slots are opened. */
 bool Torus::canOwn(Axis axis, uint32_t own) const {
   uint32_t all = opened_ == 0 ? 1 : lines(axis);
   if (own == all) return all == 1 || opened_ >= hangsBelow(axis, all - 1);

@@ -10,8 +10,7 @@
 //   1. right(left(x)) = x and down(up(x)) = x, after every step. A step is a join or a leave.
 //   2. A step changes the links of four other nodes; where it must also keep the shape, of at most
 //      twelve. Over random churn at a steady population the mean is below five.
-//   3. Constant time for every step, at a thousand nodes and at a million. A throw follows one
-//   link.
+//   3. Constant time for every step, at a thousand nodes and at a million. A throw follows a link.
 //   4. From nine nodes on, after any history, no node is its own neighbor, each node has at least
 //      three different neighbors, and every row and column is one cycle, between a quarter of and
 //      four times the square root of the population long.
@@ -111,7 +110,7 @@ struct Place {
   uint32_t columns;
 };
 
-/** A place as it is told to clients: its JSON text. */
+/** The JSON text of a place, for clients. */
 class PlaceText {
  public:
   explicit PlaceText(const Place& place)
@@ -125,18 +124,18 @@ class PlaceText {
   int length_;
 };
 
-/** A node and its slot: what a snapshot keeps of each node. */
+/** A node and its slot, as a snapshot keeps them. */
 struct Seat {
   uint32_t node;
   uint32_t slot;
 };
 
-/** Sees what a torus does: by one the tests hold it to law 2. */
+/** Observes the steps of a torus: the tests check law 2 by it. */
 class TorusObserver {
  public:
   virtual ~TorusObserver() = default;
 
-  /** A step is about to set links of `node`; told once or more often. */
+  /** Reports that a step is about to set links of `node`, once or more often in a step. */
   virtual void changes(uint32_t node) = 0;
 };
 
@@ -214,16 +213,15 @@ class Torus {
   uint32_t holeCount() const { return holeCount_; }
 
   /**
-   * Replaces the torus by a saved one, link for link. With `holes` it also goes on as the saved one
-   * would have: a later join takes the same hole; without, any. Checks everything: when the data is
-   * no torus (or one larger than the capacity) it returns false, and the torus is empty. Takes time
-   * in proportion to `opened`, of both. The observer hears nothing of it.
+   * Replaces the torus by a saved one, link for link. With `holes`, later joins fill the holes in
+   * the order of the saved torus; without, in any order. Checks everything: when the data is no
+   * torus (or one larger than the capacity) it returns false, and the torus is empty. Takes time in
+   * proportion to `opened`, of both. The observer is not notified.
    */
   bool restore(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, const Seat* seats,
                size_t count, const std::vector<uint32_t>* holes = nullptr);
 
-  /** Tells `observer` of every step from now on; it outlives the torus. nullptr: there is no
-   * observer. */
+  /** Notifies `observer` of every later step; it must outlive the torus. nullptr: no observer. */
   void observe(TorusObserver* observer) { observer_ = observer; }
 
  private:

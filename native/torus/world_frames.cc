@@ -14,7 +14,7 @@ void put(std::string* to, Number number) {
   }
 }
 
-/** Reads a number, and takes it from the front; there must be as many bytes. */
+/** Reads a number and removes it from the front; there must be enough bytes. */
 template <typename Number>
 Number take(std::string_view* from) {
   uint64_t number = 0;
@@ -29,7 +29,7 @@ constexpr size_t kRefusalAt = 7;
 constexpr size_t kCountAt = 64;
 constexpr size_t kLengthAt = 68;
 
-/** In the place of a refusal: an answer is wanted at once. */
+/** In place of a refusal: the answer is wanted at once. */
 constexpr uint8_t kWanted = 1;
 
 /** Overwrites 4 bytes. */
@@ -51,7 +51,7 @@ bool isCrosser(std::string_view* body) {
   if (take<uint16_t>(body) != 0 || !zero) return false;
   if (from > 3 || !isSide(over) || round > 1) return false;
   if (length > kLongestSprite || length > body->size()) return false;
-  // Its text goes to browsers: it is checked as when it was thrown.
+  // The text goes to browsers, so it is checked as a thrown one is.
   if (length > 0 && !base::isJsonObject(body->data(), length)) return false;
   body->remove_prefix(length);
   return true;
@@ -109,7 +109,7 @@ void FrameWriter::finish() {
 
 namespace {
 
-/** Reads what stays the same in every version. */
+/** Reads the bytes that stay the same in every version. */
 FrameRefusal readStart(std::string_view* frame, FrameHead* head) {
   constexpr size_t kStart = 8;
   if (frame->size() < kStart || !frame->starts_with(kFrameMagic)) return FrameRefusal::kMalformed;
@@ -132,7 +132,7 @@ FrameRefusal readStart(std::string_view* frame, FrameHead* head) {
   return FrameRefusal::kNone;
 }
 
-/** Reads the first frame of what is left of a message, and takes it from there. */
+/** Reads the first frame of the rest of a message, and removes it from there. */
 FrameRefusal takeFrame(std::string_view* message, FrameHead* head, std::string_view* body) {
   *head = {};
   const bool whole = message->size() >= kFrameHead;

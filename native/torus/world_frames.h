@@ -1,5 +1,5 @@
-// The form of what crosses from one server of a world to another. A message is one frame, or two:
-// an ack that refuses nothing, and behind it sprites that go the same way.
+// The format of messages from one server of a world to another. A message is one frame, or two: an
+// ack that refuses nothing, and after it sprites that go the same way.
 //
 //   ┌──────┬─────────────────────────────┐        ┌──────┬───────────────────┐
 //   │ head │ sprite: head, text │ sprite …│  ──▶   │ head │ end │ end │ …     │
@@ -26,16 +26,17 @@
 //   64  u32 how many sprites, or ends                   5  u8  1: its mailbox is full
 //   68  u32 bytes behind the head                       6  u16 0
 //
-// The first eight bytes stay as they are in every version: so one of another version is known, and
-// refused by that name, and no ack is answered by another.
+// The first eight bytes stay the same in every version. So a frame of another version is recognized
+// and refused as such, and no ack is answered by an ack.
 //
-// A life is one process under its server's name: a number that grows from one to the next. A memory
-// is what outlives processes: those that go on from one state have the same, any other has one of
-// its own. Sprites from one memory to one memory are numbered; a sprite is taken in that order and
-// once. A question has no number: its sender wants to know how the end of that row is.
+// A life is one process under its server's name: a number that grows from one process to the next.
+// A memory is the number of the state that outlives processes: processes that continue one state
+// share it, and any other process has its own. Sprites from one memory to one memory are numbered.
+// They are taken in that order, each once. A question has no number: its sender asks about the end
+// of that row.
 //
 // Rejected: the machine's own structures (two machines may differ), a checksum (TCP has one, and
-// each text is read as JSON), names in the frame (the subject it comes by has them).
+// each text is read as JSON), names in the frame (its NATS subject has them).
 #ifndef SPRITES_WORLD_FRAMES_H_
 #define SPRITES_WORLD_FRAMES_H_
 
@@ -56,13 +57,13 @@ constexpr size_t kFrameHead = 72;
 constexpr size_t kCrosserHead = 16;
 constexpr size_t kEndBytes = 8;
 
-/** Sprites, or ends, in one frame. */
+/** Most sprites, or ends, in one frame. */
 constexpr uint32_t kMostInFrame = 1024;
 
-/** Frames in one message. */
+/** Most frames in one message. */
 constexpr size_t kMostFrames = 2;
 
-/** The number that no sprite reaches: numbers and lives are below. */
+/** Bound of the numbers in a frame's head: sprites' numbers and lives are below it. */
 constexpr uint64_t kMostFrameNumber = uint64_t{1} << 62;
 
 enum class FrameKind : uint8_t { kSprites = 1, kAck = 2 };
@@ -70,21 +71,21 @@ enum class FrameKind : uint8_t { kSprites = 1, kAck = 2 };
 /** Why a frame is refused. The order is the order of `refusals` in JavaScript. */
 enum class FrameRefusal : uint8_t {
   kNone,
-  kVersion,    // it is of another version
-  kOlderLife,  // it is of a sender whose name another process has by now
-  kOtherLife,  // it is for a process that is no more
+  kVersion,    // the frame has another version
+  kOlderLife,  // a newer process has the sender's name
+  kOtherLife,  // the frame is for another process than this one
   kNotInRing,  // sender and receiver are not in one ring
   kFull,       // the receiver has no memory left for sprites
-  kMalformed,  // it makes no sense
+  kMalformed,  // the frame makes no sense
 };
 constexpr size_t kRefusals = 7;
 constexpr const char* kRefusalNames[kRefusals] = {
     "none", "other-version", "older-epoch", "other-epoch", "not-in-ring", "full", "malformed"};
 
-/** The sender of a frame: the process, and what it goes on from. */
+/** The sender of a frame: its process, and the state that the process continues. */
 struct Identity {
-  uint64_t life = 0;    // larger than that of the one before it under the same name
-  uint64_t memory = 0;  // the same as that one's where it goes on from its state
+  uint64_t life = 0;    // larger than that of an earlier process of that name
+  uint64_t memory = 0;  // shared with the earlier process whose state it continues
 };
 
 struct FrameHead {
@@ -118,7 +119,7 @@ struct RowEnd {
   bool busy;
 };
 
-/** Writes one frame behind what is in a string. */
+/** Appends one frame to a string. */
 class FrameWriter {
  public:
   FrameWriter(const FrameHead& head, std::string* to);
@@ -130,10 +131,10 @@ class FrameWriter {
   uint32_t count() const { return count_; }
   size_t bytes() const { return to_->size() - start_; }
 
-  /** The answer is wanted at once. */
+  /** Asks for the answer at once. */
   void wantAnswer();
 
-  /** Fills in how much there is. */
+  /** Fills in the count and the length. */
   void finish();
 
  private:
@@ -155,12 +156,12 @@ struct Frames {
 };
 
 /**
- * kNone: all frames are read, and every record in their bodies is whole and may be. Else kVersion,
- * with the kind of the first frame, and nothing else, in its head; or kMalformed.
+ * Reads a message. Returns kNone when all frames are read and every record in their bodies is whole
+ * and valid; kVersion, with only the kind in the head of the first frame; or kMalformed.
  */
 FrameRefusal readMessage(std::string_view message, Frames* frames);
 
-/** Takes the first sprite, or end, from the body of a frame that readMessage has found good. */
+/** Removes the first sprite, or end, from the body of a frame that readMessage has accepted. */
 CrosserHead takeCrosser(std::string_view* body, std::string_view* text);
 RowEnd takeEnd(std::string_view* body);
 
