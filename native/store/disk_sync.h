@@ -1,4 +1,4 @@
-// A thread that has files written through to the disk, so that the loop never waits for it.
+// A thread that syncs files to the disk, so that the loop never waits for the disk.
 //
 //   loop ──request(file, bytes, done)──▶ queue ──▶ thread: fdatasync ──▶ done(error), in the thread
 //
@@ -26,20 +26,26 @@ class DiskSync {
   using Done = std::function<void(int error)>;
 
   DiskSync() = default;
-  /** Ends the thread; what was asked for before is done first. */
+  /** Ends the thread after all earlier requests are done. */
   ~DiskSync() { stop(); }
   DiskSync(const DiskSync&) = delete;
   DiskSync& operator=(const DiskSync&) = delete;
 
-  /** Returns 0, or errno where there is no thread for it. */
+  /** Starts the thread. Returns 0, or errno when there is none left. */
   int start();
   void stop();
 
-  /** Asks, between `start` and `stop`, for what the descriptor has taken so far; `file` names it.
-   * It is no copy of it: for that there may be no descriptor left. */
+  /**
+   * Requests a sync of all bytes written to `descriptor` so far; allowed between `start` and
+   * `stop`. `file` names the file. The descriptor is shared, not duplicated: for a duplicate there
+   * may be no descriptor left.
+   */
   void request(uint64_t file, std::shared_ptr<const int> descriptor, Done done);
 
-  /** Milliseconds of `clock` since when the thread waits for the disk; 0 when it does not. */
+  /**
+   * When the thread's present wait for the disk began, in milliseconds of syncClock; 0: it does not
+   * wait.
+   */
   uint64_t busySince() const { return busySince_.load(std::memory_order_acquire); }
 
  private:
@@ -59,7 +65,7 @@ class DiskSync {
   std::atomic<uint64_t> busySince_ = 0;
 };
 
-/** Milliseconds of the clock that busySince tells. */
+/** Milliseconds of the clock of busySince. */
 uint64_t syncClock();
 
 }  // namespace server

@@ -31,12 +31,12 @@ bool readBatch(std::string_view bytes, BatchHead* head, std::string_view* record
 }
 
 /**
- * Whether behind `at` there is a whole batch that was written when the bytes at `at` were known to
- * be on the disk: then these were not torn by a crash, but damaged later.
+ * Returns whether a whole batch behind `at` was written when the bytes at `at` were known to be on
+ * the disk: then a crash has not torn these bytes, but they were damaged later.
  */
 bool provenBehind(std::string_view bytes, size_t at) {
   for (size_t from = at + 8; from + sizeof(BatchHead) <= bytes.size(); from += 8) {
-    // A look for the magic first: a batch's checksum would make this quadratic.
+    // The magic is checked first: a checksum at each place would make this quadratic.
     if (memcmp(bytes.data() + from, kBatchMagic, sizeof kBatchMagic) != 0) continue;
     BatchHead head;
     std::string_view records;
@@ -87,10 +87,10 @@ std::string readJournalHeader(std::string_view bytes, JournalHeader* header,
   return {};
 }
 
-/** A friend of Pool: does what a record says, by the pool's own steps. */
+/** Applies records by the pool's own steps, as a friend of Pool. */
 class ReplayAccess {
  public:
-  /** Returns whether the record makes sense for the pool as it is. */
+  /** Applies a record. Returns whether it makes sense for the pool as it is. */
   static bool apply(Pool* pool, const JournalRecord& record, std::string_view text) {
     switch (record.step) {
       case JournalStep::kJoin:
@@ -114,7 +114,7 @@ class ReplayAccess {
     }
   }
 
-  /** The same for a step of a world. */
+  /** Does the same for a step of a world. */
   static bool applyWorld(Pool* pool, const JournalRecord& record, std::string_view text) {
     if (record.step == JournalStep::kMemory) return remember(pool, record.number);
     if (pool->keptSeams_ == nullptr) return false;
@@ -148,7 +148,8 @@ class ReplayAccess {
     pool->freeRecord_ = 0;
     for (uint32_t record = pool->used_; record-- > 0;) {
       Pool::Client& client = pool->clients_[record];
-      // What an answer carried is not in the journal: all of it may have been sent, and acked soon.
+      // The journal does not say what answers carried: all sprites may have been sent, and acked
+      // soon.
       client.mailbox.unsent = 0;
       if (client.live) {
         pool->arm(record, pool->options_.lease * uint64_t{1000});
@@ -164,7 +165,10 @@ class ReplayAccess {
     return record < pool->used_ && pool->clients_[record].live;
   }
 
-  /** Whether `record` has left and its sprites are flying on, before those of others. */
+  /**
+   * Returns whether `record` is the first leaving client: its sprites fly on before those of
+   * others.
+   */
   static bool leavesFirst(Pool* pool, uint32_t record) {
     return !pool->leaving_.empty() && pool->leaving_.front() == record;
   }
@@ -192,11 +196,14 @@ class ReplayAccess {
     return true;
   }
 
-  /** Charges the thrower of a sprite, wherever that goes; false where the throw makes no sense. */
+  /**
+   * Charges the thrower of a sprite, wherever the sprite goes. Returns false for a throw that makes
+   * no sense.
+   */
   static bool admitThrow(Pool* pool, const JournalRecord& record, std::string_view text) {
-    // The thrower may have left in the meantime of the same turn, never before it has thrown.
+    // The thrower may have left later in the same turn, never before its throw.
     if (!live(pool, record.record) || record.from > 3) return false;
-    // Its text goes to browsers: it is checked as when it was thrown.
+    // The text goes to browsers, so it is checked as a thrown one is.
     if (checkSprite(text, kLongestSprite) != Outcome::kOk) return false;
     const Pool::Client& thrower = pool->clients_[record.record];
     if (record.number != kNoNumber &&
@@ -236,7 +243,8 @@ class ReplayAccess {
         !pool->torus_.contains(record.other)) {
       return false;
     }
-    // As it was, and not by the options of today: sequence numbers depend on it.
+    // The sprite stays where it stayed then, whatever today's options are: sequence numbers depend
+    // on it.
     pool->fly(&from, &pool->clients_[record.other],
               record.from == 0 ? Stay::kMailbox : Stay::kBacklog);
     return true;
@@ -284,7 +292,10 @@ class ReplayAccess {
     return true;
   }
 
-  /** Reads where a sprite goes, and takes it from the front; false when it can't go there. */
+  /**
+   * Reads the way of a sprite, and removes it from the front. Returns false when the sprite can't
+   * go there.
+   */
   static bool readWay(const Pool* pool, const JournalRecord& record, std::string_view* text,
                       CrossText* way) {
     if (text->size() < sizeof *way) return false;

@@ -6,13 +6,13 @@ namespace server {
 
 namespace {
 
-/** The head of it all in a snapshot. */
+/** The head of a shelf in a snapshot. */
 struct ShelfHeader {
   uint64_t feeds;
   uint64_t notes;
 };
 
-/** The head of a feed; its key, its value, its patches and where each begins are behind it. */
+/** The head of a feed. Its key, its value, its patches and their starts follow it. */
 struct FeedEntry {
   uint64_t epoch, version;
   uint32_t key, value, log, patches;
@@ -20,7 +20,7 @@ struct FeedEntry {
 };
 static_assert(sizeof(FeedEntry) == 40, "a change of the format is a new version");
 
-/** The head of a note; its name and its bytes are behind it. */
+/** The head of a note. Its name and its bytes follow it. */
 struct NoteEntry {
   uint32_t name, bytes;
 };
@@ -28,11 +28,10 @@ struct NoteEntry {
 constexpr char kNoFeed[] = "a feed in it makes no sense";
 constexpr char kNoNote[] = "a note in it makes no sense";
 
-/** Where the patches that are remembered begin: those before are forgotten, but still in the log.
- */
+/** Start of the remembered patches in the log: earlier ones are forgotten, but still there. */
 uint32_t firstOf(const FeedValue& feed) { return feed.patches.empty() ? 0 : feed.patches.front(); }
 
-/** The patches that are remembered. */
+/** The remembered patches. */
 std::string_view logOf(const FeedValue& feed) {
   if (feed.patches.empty()) return {};
   return feed.log->text().substr(firstOf(feed));
@@ -47,7 +46,7 @@ bool isNote(std::string_view name, std::string_view bytes) {
   return !name.empty() && name.size() <= kNoteName && bytes.size() <= kNoteBytes;
 }
 
-/** Whether patches begin where they are said to: each with its comma, one behind the other. */
+/** Returns whether patches begin at `begins`: each with its comma, one behind the other. */
 bool areBegins(const std::vector<uint32_t>& begins, std::string_view log) {
   for (size_t i = 0; i < begins.size(); ++i) {
     if (begins[i] >= log.size() || log[begins[i]] != ',') return false;
@@ -56,7 +55,7 @@ bool areBegins(const std::vector<uint32_t>& begins, std::string_view log) {
   return true;
 }
 
-/** Counts, so that the counts can stand in front. */
+/** Counts feeds and notes, since the counts are written first. */
 class Counter : public Keepers::Taker {
  public:
   void feed(std::string_view, const FeedValue&) override { ++header.feeds; }
@@ -187,7 +186,8 @@ std::string Shelf::read(SnapshotReader* reader) {
       begins.push_back(begin);
     }
     const bool isLog = entry.what == Published::kItem;
-    // A log has its first version as an item, and always one; a value has no patch to its first.
+    // A log has an item for its first version, and always one; a value has no patch to its first
+    // version.
     const bool fits = isLog ? value.empty() && entry.patches > 0 && entry.patches <= entry.version
                             : !value.empty() && entry.patches < entry.version;
     if (!isFeedKey(key) || !fits || entry.version == 0 || entry.version > kMostCursor ||

@@ -3,25 +3,25 @@
 //   feeds   "scores"          ─▶ [ cursor │ value │ patches, or items ]          feed.h
 //   notes   "ban/192.0.2.1"   ─▶ some bytes, whose owner alone knows what they say
 //
-// A note is the newest of what was noted under a name: a ban, a player of an arena, an arena's
-// control, a feed of a world that was deleted. So whatever is to outlive the process needs a name,
-// and neither a file nor a format of its own.
+// A note has the newest bytes that were noted under a name: a ban, a player of an arena, an arena's
+// control, a deleted feed of a world. So data that outlives the process needs a name, and neither a
+// file nor a format of its own.
 //
-// A Shelf is all of it as the files have it: a start reads it and gives it to those it belongs to;
-// a snapshot is made of one that goes on from the snapshot before. The living server has no shelf:
-// it writes what it has itself (Keepers), in the same form.
+// A Shelf has all feeds and notes of the files. A start reads a shelf and hands its contents to
+// their owners. A snapshot is made from a shelf that continues the snapshot before. The running
+// server has no shelf: it writes its own feeds and notes (Keepers), in the same format.
 //
 //   ┌────────┬──────────────────────────────┬──────────────────┐
 //   │ counts │ feed: head, key, value,      │ note: head,      │
 //   │        │ patches and where each is …  │ name, bytes …    │
 //   └────────┴──────────────────────────────┴──────────────────┘
 //
-// Cost in the journal: a publication takes its value, its patch and some 70 bytes; in a snapshot a
-// value and the patches that are remembered. An item takes its text, its key and some 50 bytes; it
+// Cost: in the journal a publication takes its value, its patch and some 70 bytes; in a snapshot,
+// its value and the remembered patches. An item takes its text, its key and some 50 bytes. It also
 // says how many items the log has kept, so that a log is the same whatever bounds a start has.
-// Rejected: patches alone in the journal (a start would
-// have to apply them, and to write numbers as JavaScript does), a file for feeds (two files are
-// never of one moment: a crash between them refused every later start).
+// Rejected: patches alone in the journal (a start would have to apply them, and to write numbers as
+// JavaScript does), a file for feeds (two files are never of one moment: after a crash between them
+// every later start failed).
 #ifndef SPRITES_SHELF_H_
 #define SPRITES_SHELF_H_
 
@@ -38,17 +38,17 @@
 
 namespace server {
 
-/** The longest name of a note, and the most bytes it has. */
+/** Longest name of a note, and most bytes of a note. */
 constexpr uint32_t kNoteName = 256;
 constexpr uint32_t kNoteBytes = 4 << 20;
 
-/** The largest epoch or version that is read: numbers of JavaScript. */
+/** Largest epoch or version that is read: the largest exact integer of JavaScript. */
 constexpr uint64_t kMostCursor = (uint64_t{1} << 53) - 1;
 
-/** Writes what stands beside the pool to a snapshot. */
+/** Writes the feeds and notes beside the pool to a snapshot. */
 class Keepers {
  public:
-  /** Takes one feed or note after the other. */
+  /** Receives one feed or note after the other. */
   class Taker {
    public:
     virtual ~Taker() = default;
@@ -58,7 +58,9 @@ class Keepers {
 
   virtual ~Keepers() = default;
 
-  /** Gives `taker` all feeds, then all notes; the same at every call in which nothing changes. */
+  /**
+   * Hands `taker` all feeds, then all notes; in the same order at every call while nothing changes.
+   */
   virtual void each(Taker* taker) const = 0;
 
   void write(SnapshotWriter* writer) const;
@@ -71,10 +73,10 @@ class Shelf : public Keepers {
 
   void each(Taker* taker) const override;
 
-  /** Does what a record says; false where it makes no sense. */
+  /** Applies a record. Returns false for a record that makes no sense. */
   bool apply(const JournalRecord& record, std::string_view text);
 
-  /** Reads what `write` has written; returns what is wrong with it, or nothing. */
+  /** Reads what `write` has written. Returns what is wrong with it, or nothing. */
   std::string read(SnapshotReader* reader);
 
   const FeedMap& feeds() const { return feeds_; }

@@ -39,15 +39,15 @@ class File {
   const int fd_;
 };
 
-/** Moves a file to a free name; EEXIST where it is taken. Returns errno, or 0. */
+/** Renames a file to a free name. Returns 0 or errno; EEXIST: the name is taken. */
 int renameAside(const std::string& from, const std::string& to) {
-  // As the system call, because musl has neither the function nor the name of the flag.
+  // The system call is used, because musl has neither the function nor the name of the flag.
   constexpr unsigned kNoReplace = 1;
   if (syscall(SYS_renameat2, AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), kNoReplace) == 0) {
     return 0;
   }
   if (errno != EINVAL && errno != ENOSYS) return errno;
-  // A file system that can't (NFS is one): then the lock on the state must do.
+  // Some file systems can't do this (NFS): there the lock on the state must suffice.
   struct stat info;
   if (lstat(to.c_str(), &info) == 0) return EEXIST;
   return rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
@@ -106,7 +106,7 @@ class SnapshotAccess {
     eachClient(clients, [&](const Pool::Client& client) {
       const Mailbox& mailbox = client.mailbox;
       const uint32_t record = client.id.record();
-      // What is in the backlog is the newest of what waits for the client.
+      // The sprites in the backlog are the newest that wait for the client.
       const uint32_t behind = clients.backlogs_.length(record);
       writer->put(ClientEntry{.record = record,
                               .slot = torus.slot(record),
@@ -132,7 +132,7 @@ class SnapshotAccess {
     beside.write(writer);
   }
 
-  /** Returns what is wrong, or nothing. */
+  /** Reads a snapshot behind its headers. Returns what is wrong with it, or nothing. */
   static std::string read(Pool* clients, Shelf* shelf, const Header& header, const MoreHeader& more,
                           SnapshotReader* reader) {
     if (header.clients > clients->options_.capacity) return kTooManyClients;
@@ -166,14 +166,14 @@ class SnapshotAccess {
         if (!reader->get(&sprite) || !reader->get(sprite.length, &text)) {
           return kTooEarly;
         }
-        // Its text goes to browsers: it is checked as when it was thrown.
+        // The text goes to browsers, so it is checked as a thrown one is.
         const uint32_t where = sprite.from & (kFlown | kBehind);
         const uint32_t from = sprite.from - where;
         if (from > 3 || text.size() > kLongestSprite || where == (kFlown | kBehind) ||
             (behind > 0 && where != kBehind) || !base::isJsonObject(text.data(), text.size())) {
           return "a sprite in it makes no sense";
         }
-        // It waits since this start, as far as delivery times go.
+        // For delivery times the sprite waits since this start.
         Sprite* made = Sprite::make(text, Edge{static_cast<uint8_t>(from)}, kNoSource,
                                     clients->deliveryTimes_.stamp(clients->time()));
         if (where == kBehind) {
@@ -243,7 +243,10 @@ class SnapshotAccess {
   }
 
  private:
-  /** The clients, and leaving ones that still have a node, in the order of records. */
+  /**
+   * Calls `see(client)` with the clients, and leaving ones that still have a node, in the order of
+   * records.
+   */
   template <typename See>
   static void eachClient(const Pool& clients, See&& see) {
     for (uint32_t record = 0; record < clients.used_; ++record) {
@@ -251,7 +254,9 @@ class SnapshotAccess {
     }
   }
 
-  /** Calls `see(sprite, in)` with what waits for a client; `in` is kBehind for its backlog, or 0.
+  /**
+   * Calls `see(sprite, in)` with each sprite that waits for a client; `in` is kBehind for its
+   * backlog, or 0.
    */
   template <typename See>
   static void eachWaitingFor(const Pool& clients, const Pool::Client& client, See&& see) {
@@ -265,7 +270,7 @@ class SnapshotAccess {
     }
   }
 
-  /** Calls `see(sprite)` with what waits to cross to other servers. */
+  /** Calls `see(sprite)` with each sprite that waits to cross to another server. */
   template <typename See>
   static void eachCrosser(const Pool& clients, See&& see) {
     if (clients.keptSeams_ == nullptr) return;
@@ -275,7 +280,7 @@ class SnapshotAccess {
     }
   }
 
-  /** Counts the clients, and what waits, for the addresses they have come from. */
+  /** Counts the clients and the waiting sprites for their source addresses. */
   static std::string readSources(Pool* clients, const std::vector<Seat>& seats,
                                  SnapshotReader* reader) {
     uint32_t count;
@@ -338,7 +343,7 @@ SnapshotResult Snapshot::save(const Pool& pool, const Keepers& beside, const std
                    std::to_string(most));
   }
   const std::string temporary = path + ".new";
-  // One of a save that was cut short; or a link, which is not followed.
+  // The file is of a save that was cut short, or a link, which is not followed.
   if (unlink(temporary.c_str()) != 0 && errno != ENOENT) return failed(errno);
   SnapshotResult result;
   {
@@ -356,7 +361,7 @@ SnapshotResult Snapshot::save(const Pool& pool, const Keepers& beside, const std
                                                                   : errno;
   }
   if (result.error == EEXIST) {
-    // A state that this process has not taken is not this process's to write over.
+    // This process must not overwrite a state that it has not loaded.
     const std::string aside = path + "." + std::to_string(getpid());
     result.error = renameAside(temporary, aside);
     result.problem =

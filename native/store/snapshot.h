@@ -6,18 +6,18 @@
 //   │ counts │ its holes │ and its sprites … │ in order  │ outbox │ is what   │ notes  │ before  │
 //   └────────┴───────────┴───────────────────┴───────────┴────────┴───────────┴────────┴─────────┘
 //
-// The part of a world (snapshot_world.h) is there where the server was ever in one.
+// The world's part (snapshot_world.h) is there if the server was ever in a world.
 //
 // Numbers are little-endian, as this machine's are (checked by the mark in the header). A save
 // writes FILE.new, syncs it, renames it to FILE and syncs the directory, so that FILE is whole at
-// every moment, whatever fails. Nothing is written over: a FILE that is there at the end is another
-// server's, and then this one's state is put beside it. No link is followed. A load trusts no file,
-// and checks everything before it takes anything over: the checksum, every count against the file's
-// length, every record, every sprite as when it is thrown, the torus's own rules.
+// every moment, whatever fails. A FILE of another server is not overwritten: this server's state is
+// then put beside it. No link is followed. A load trusts no file. Before it takes anything over, it
+// checks the checksum, every count against the file's length, every record, every sprite as when it
+// is thrown, and the torus's own rules.
 //
 // Parked polls, holds and leases are not in it: connections do not outlive the process, and leases
-// start anew. The addresses are in it from which clients and sprites have come, so that each goes
-// on having its share (address_limits.h), and not what else counts them.
+// start again. The source addresses of clients and sprites are in it, so that each address keeps
+// its share (address_limits.h). Other counts of an address are not.
 //
 // Cost: 60 bytes a client, 12 and its text a sprite, 16 an address; two passes over the records.
 #ifndef SPRITES_SNAPSHOT_H_
@@ -31,35 +31,34 @@
 
 namespace server {
 
-/** What a save or a load did, or why it did not. */
+/** The result of a save or a load. */
 struct SnapshotResult {
   uint64_t clients = 0;
   uint64_t sprites = 0;
   uint64_t bytes = 0;
   uint64_t generation = 0;  // the journal that goes on from it (state_store.h)
-  uint32_t run = 0;         // of the server that has written it; 0: not known
+  uint32_t run = 0;         // run of the server that has written it; 0: not known
   int error = 0;            // errno of what failed in the system, 0 when nothing did
-  std::string
-      problem;  // why a file is not taken, or not written, for a person; empty when all is well
+  std::string problem;      // why a file is not read or written, in words; empty when all is well
 
   bool ok() const { return error == 0 && problem.empty(); }
 };
 
-/** What a snapshot says of itself. */
+/** The identity of a snapshot, in its header. */
 struct SnapshotMark {
   uint64_t generation = 0;  // the journal that goes on from it
-  uint32_t run = 0;         // of the server that writes it
+  uint32_t run = 0;         // run of the server that writes it
 };
 
-/** What may lie where a snapshot is to be. */
+/** What a new snapshot may replace. */
 enum class Replace : uint8_t {
-  kNothing,  // nothing: what is there is another server's
+  kNothing,  // nothing: an existing file is another server's
   kOwn,      // an earlier snapshot of the same server
 };
 
 class Snapshot {
  public:
-  /** Writes `pool` and what stands beside it to `path`, unless it is more than `most` bytes. */
+  /** Writes `pool` and `beside` to `path`, unless the file is larger than `most` bytes. */
   static SnapshotResult save(const Pool& pool, const Keepers& beside, const std::string& path,
                              uint64_t most, SnapshotMark mark, Replace replace);
 

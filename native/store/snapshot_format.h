@@ -1,4 +1,4 @@
-// The form of a snapshot on disk: what stands one behind the other is drawn in snapshot.h.
+// The format of a snapshot on disk. The order of its parts is drawn in snapshot.h.
 #ifndef SPRITES_SNAPSHOT_FORMAT_H_
 #define SPRITES_SNAPSHOT_FORMAT_H_
 
@@ -9,7 +9,7 @@
 namespace server::snapshot_format {
 
 constexpr char kMagic[8] = {'S', 'P', 'R', 'I', 'T', 'E', 'S', '\n'};
-// 5: without logs; 4: and without feeds and notes; 3: and without a world
+// Older versions: 5 has no logs, 4 no feeds and notes either, 3 no world either.
 constexpr uint32_t kVersion = 6;
 constexpr uint32_t kOldestVersion = 3;  // of Sprites 0.1
 constexpr uint32_t kByteOrder = 0x01020304;
@@ -21,12 +21,12 @@ struct Header {
   uint64_t clients;
   uint64_t sprites;
   uint32_t opened, ownRows, ownColumns;  // the torus
-  uint32_t run;                          // of the server that has written it; 0: not known
+  uint32_t run;                          // run of the server that has written it; 0: not known
   uint64_t joined, left, expired, thrown, acked, lost, flown;
 };
 static_assert(sizeof(Header) == 104, "a change of the format is a new version");
 
-/** What comes behind the header; then come the slots of the holes. */
+/** Follows the header. The slots of the holes follow it. */
 struct MoreHeader {
   uint64_t generation;
   uint32_t holes;
@@ -48,42 +48,44 @@ static_assert(sizeof(ClientEntry) == 56, "a change of the format is a new versio
 
 struct SpriteEntry {
   uint32_t length;
-  uint32_t from;  // the edge; and, in a client's order, first those in the mailbox:
+  uint32_t from;  // the edge, plus a flag below; a client's mailbox comes before its backlog
 };
 
-/** In SpriteEntry::from: it takes room of those that have flown into the mailbox. */
+/** Flag in SpriteEntry::from: the sprite counts in Mailbox::flown. */
 constexpr uint32_t kFlown = 4;
 
-/** In SpriteEntry::from: it waits in the backlog. */
+/** Flag in SpriteEntry::from: the sprite waits in the backlog. */
 constexpr uint32_t kBehind = 8;
 
-/** What comes behind the leaving clients: since version 5 where kInWorld comes first. */
+/**
+ * Since version 5 follows the leaving clients: a world's part comes next. Without one there is a 0.
+ */
 constexpr uint32_t kInWorld = 1;
 
-/** What a world begins with, since version 4; then come the peers. */
+/** The head of a world's part, since version 4. The peers follow it. */
 struct WorldHeader {
   uint64_t memory;
-  uint64_t life;  // of the process, or of the last one that had one; 0: none had
+  uint64_t life;  // of the last process that had one; 0: none had
   uint64_t crossedIn, crossedOut, doubted;
   uint32_t peers;
   uint32_t unused;
 };
 static_assert(sizeof(WorldHeader) == 48, "a change of the format is a new version");
 
-/** Another server of the world; behind it comes what is in its outbox. */
+/** Another server of the world. The sprites in its outbox follow it. */
 struct PeerEntry {
-  char name[32];  // filled up with zeros
-  uint64_t life;  // of its process, as far as anything was taken from it
+  char name[32];  // padded with zeros
+  uint64_t life;  // of its process that sent last; 0: none yet
   uint64_t memory;
   uint64_t taken;
   uint64_t base;
   uint32_t waiting;
-  uint32_t asking;  // 0: it has answered the process, which may have sent all of them; else 1 and
-                    // how many of them one before may have sent
+  uint32_t asking;  // 0: it has answered this process, which may have sent all sprites; else 1 and
+                    // how many of them an earlier process may have sent
 };
 static_assert(sizeof(PeerEntry) == 72, "a change of the format is a new version");
 
-/** A sprite in an outbox; behind it comes its text. */
+/** A sprite in an outbox. Its text follows it. */
 struct CrosserEntry {
   uint32_t length;
   uint32_t row;
@@ -95,7 +97,7 @@ struct CrosserEntry {
 };
 static_assert(sizeof(CrosserEntry) == 16, "a change of the format is a new version");
 
-/** The most sprites that answers may have carried before they are acked. */
+/** Most bytes of a mailbox that is read (Mailbox::bytes). */
 constexpr uint32_t kMostSent = UINT32_MAX / 2;
 
 }  // namespace server::snapshot_format

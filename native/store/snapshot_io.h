@@ -1,4 +1,4 @@
-// Takes a snapshot's file apart.
+// Reads and writes the file of a snapshot.
 #ifndef SPRITES_SNAPSHOT_IO_H_
 #define SPRITES_SNAPSHOT_IO_H_
 
@@ -17,13 +17,13 @@
 
 namespace server {
 
-/** What is wrong with a file in which something is missing at its end. */
+/** The problem of a file whose end is missing. */
 constexpr char kTooEarly[] = "it ends too early";
 
-/** What is wrong with a file of a server that had room for more clients. */
+/** The problem of a file of a server with room for more clients. */
 constexpr char kTooManyClients[] = "it needs a larger --capacity: give as large a one as before";
 
-/** Never reads past the end of the file. */
+/** Reads a snapshot, never past the end of the file. */
 class SnapshotReader {
  public:
   explicit SnapshotReader(std::string_view bytes) : left_(bytes) {}
@@ -49,9 +49,10 @@ class SnapshotReader {
   std::string_view left_;
 };
 
-// Writes a snapshot's file in pieces that go to the disk as they come.
-
-/** Writes a file in large pieces; after the first failure it only remembers that. */
+/**
+ * Writes a file in large pieces, which go to the disk as they come. After the first failure it only
+ * remembers that failure.
+ */
 class SnapshotWriter {
  public:
   /** In place of a descriptor: the bytes are only counted. */
@@ -78,7 +79,7 @@ class SnapshotWriter {
     }
   }
 
-  /** Ends the file with its checksum; returns errno of the first failure, or 0. */
+  /** Ends the file with its checksum. Returns errno of the first failure, or 0. */
   int finish() {
     const uint32_t sum = checksum_.value();
     put(sum);
@@ -93,7 +94,7 @@ class SnapshotWriter {
   /** Bytes of a piece. */
   static constexpr size_t kPiece = 1 << 20;
 
-  /** Bytes that may be on their way to the disk. */
+  /** Most bytes in flight to the disk. */
   static constexpr uint64_t kUnderWay = 8 << 20;
 
   void flush() {
@@ -110,9 +111,9 @@ class SnapshotWriter {
   }
 
   /**
-   * Has what was just written go to the disk, and waits for what went before. A program that
-   * writes a minute's worth at once fills the memory that the system lends to writers: all of them
-   * are made to wait then, and the journal's turn with them.
+   * Starts the writeback of the last piece, and waits for the earlier ones. A program that writes a
+   * minute's worth at once fills the memory that the system allows for unwritten pages. Then all
+   * writers wait, and with them the turn that writes the journal.
    */
   void sendOn() {
     if (error_ == 0) error_ = sync(sent_, used_, SYNC_FILE_RANGE_WRITE);
@@ -124,7 +125,7 @@ class SnapshotWriter {
     }
   }
 
-  /** Returns 0 or errno: what fails here, the fsync at the end would not tell again. */
+  /** Returns 0 or errno: the fsync at the end would not report this failure again. */
   int sync(uint64_t from, uint64_t length, unsigned how) const {
     if (sync_file_range(fd_, static_cast<off_t>(from), static_cast<off_t>(length), how) == 0) {
       return 0;
@@ -136,7 +137,7 @@ class SnapshotWriter {
   const std::unique_ptr<char[]> buffer_;
   Checksum checksum_;
   size_t used_ = 0;
-  uint64_t sent_ = 0;  // bytes that are written, and on their way
+  uint64_t sent_ = 0;  // bytes that are written and in flight to the disk
   uint64_t bytes_ = 0;
   int error_ = 0;
 };

@@ -28,7 +28,10 @@ PeerEntry entryOf(const Peer& peer) {
   return entry;
 }
 
-/** Reads what waits for a peer into its outbox; returns what is wrong with it, or nothing. */
+/**
+ * Reads the sprites that wait for a peer into its outbox. Returns what is wrong with them, or
+ * nothing.
+ */
 std::string readOutbox(SnapshotReader* reader, uint32_t count,
                        const std::function<Sprite*(std::string_view text, Edge from)>& make,
                        Outbox* outbox) {
@@ -36,7 +39,7 @@ std::string readOutbox(SnapshotReader* reader, uint32_t count,
     CrosserEntry entry;
     std::string_view text;
     if (!reader->get(&entry) || !reader->get(entry.length, &text)) return kTooEarly;
-    // Its text goes to browsers: it is checked as when it was thrown.
+    // The text goes to browsers, so it is checked as a thrown one is.
     if (entry.from > 3 || entry.over > 1 || entry.round > 1 || text.size() > kLongestSprite ||
         !base::isJsonObject(text.data(), text.size())) {
       return kNonsense;

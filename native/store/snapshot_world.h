@@ -21,7 +21,7 @@ class SnapshotSources {
  public:
   explicit SnapshotSources(const AddressLimits& limits) : limits_(limits) {}
 
-  /** The source of the next client or sprite. */
+  /** Adds the source of the next client or sprite. */
   void add(Source source) {
     if (source == kNoSource) return numbers_.push_back(0);
     const auto [found, isNew] = found_.try_emplace(source, table_.size() + 1);
@@ -39,14 +39,15 @@ class SnapshotSources {
   std::vector<uint32_t> numbers_;
 };
 
-// The part of a snapshot that a world has: the other servers, what was taken from each, and what
-// waits to cross. A server that was never in a world has none of it.
+// The world's part of a snapshot: the other servers, the sprites taken from each (by number), and
+// the sprites that wait to cross. A server that was never in a world has no such part.
 
 void writeWorld(const Seams& memory, const Counts& counts, SnapshotWriter* writer);
 
 /**
- * Reads it: fills in `memory`, and in `counts` what has crossed, what waits and its memory. `make`
- * makes a sprite of its text and the edge it enters by. Returns what is wrong with it, or nothing.
+ * Reads the world's part into `memory`, and into `counts` the crossed sprites, the waiting ones and
+ * their memory. `make` makes a sprite from its text and the edge that it enters by. Returns what is
+ * wrong with the part, or nothing.
  */
 std::string readWorld(SnapshotReader* reader,
                       const std::function<Sprite*(std::string_view text, Edge from)>& make,

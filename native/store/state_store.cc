@@ -26,22 +26,22 @@ namespace {
 
 constexpr char kJournalMark[] = ".journal-";
 
-/** A journal with less than this in it is no reason for a snapshot, however old it is. */
+/** Fewest bytes of a journal that are a reason for a snapshot, however old the journal is. */
 constexpr uint64_t kWorthASnapshot = 64 << 10;
 
-/** Milliseconds before a snapshot that could not be made is tried again. */
+/** Milliseconds until a failed snapshot is tried again. */
 constexpr uint64_t kSnapshotRetry = 10000;
 
 /** Milliseconds between two syncs with Sync::kSecond. */
 constexpr uint64_t kSyncEvery = 1000;
 
-/** Milliseconds between two looks whether the journal is still there. */
+/** Milliseconds between two checks that the journal is still there. */
 constexpr uint64_t kLookEvery = 500;
 
 /** Milliseconds a sync may take before the disk counts as too slow to promise anything. */
 constexpr uint64_t kSlowSync = 5000;
 
-/** Priority of the thread that makes snapshots: what the loop leaves over. */
+/** Priority of the thread that makes snapshots: it uses what the loop leaves over. */
 constexpr int kNice = 10;
 
 uint64_t microseconds() {
@@ -55,12 +55,12 @@ std::string nameOf(const std::string& path) {
   return slash == path.npos ? path : path.substr(slash + 1);
 }
 
-/** What is wrong with a file, for a person: a problem, or errno of what failed. */
+/** Says in words what is wrong with a file: its problem, or the text of errno. */
 std::string said(const std::string& file, int error, const std::string& problem) {
   return file + ": " + (problem.empty() ? strerror(error) : problem);
 }
 
-/** A number for a run of the server that no other run has: never 0. */
+/** Returns a number for a run of the server that no other run has: never 0. */
 uint32_t newRun() {
   uint32_t number;
   do {
@@ -78,7 +78,7 @@ struct JournalFile {
   JournalOrigin origin;
 };
 
-/** What the machine calls its time since the last start; empty where it does not tell. */
+/** Returns the machine's boot id; empty where there is none. */
 std::string readBoot() {
   char text[sizeof(JournalOrigin::boot)] = {};
   const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -88,13 +88,16 @@ std::string readBoot() {
   return {text, length > 0 ? static_cast<size_t>(length) : 0};
 }
 
-/** Whether the machine was started anew since a journal was begun, as far as it tells. */
+/** Returns whether the machine was restarted since a journal was begun, or may have been. */
 bool isOfOtherBoot(const JournalFile& journal) {
   const std::string boot = readBoot();
   return boot.empty() || memcmp(boot.c_str(), journal.origin.boot, boot.size() + 1) != 0;
 }
 
-/** Whether a journal may be a copy. (One that is written over the very file is not noticed.) */
+/**
+ * Returns whether a journal may be a copy. A copy that was written into the original file is not
+ * noticed.
+ */
 bool mayBeCopy(const JournalFile& journal) {
   struct stat info;
   return journal.header.version < kWithFeeds || stat(journal.path.c_str(), &info) != 0 ||
@@ -102,16 +105,17 @@ bool mayBeCopy(const JournalFile& journal) {
 }
 
 /**
- * Whether the run that has written a journal may have told of more than is in it: the machine has
- * lost what was not on the disk, or the file is a copy.
+ * Returns whether the run of a journal may have shown more to clients than is in it: the machine
+ * has lost bytes that were not on the disk, or the file is a copy.
  */
 bool mayLack(const JournalFile& journal) {
   return mayBeCopy(journal) || (journal.origin.synced != 1 && isOfOtherBoot(journal));
 }
 
 /**
- * Whether a journal that is older than the snapshot is of a backup during which a new snapshot was
- * made: what has gone on from that is missing. A process that was killed leaves the file itself.
+ * Returns whether a journal older than the snapshot is from a backup during which a new snapshot
+ * was made: the journal after that snapshot is missing. A killed process leaves the original file,
+ * not a copy.
  */
 bool isOfBackup(JournalFile* journal) {
   return journal->file.open(journal->path, UINT64_MAX) != 0 ||
@@ -120,8 +124,8 @@ bool isOfBackup(JournalFile* journal) {
 }
 
 /**
- * Whether a journal says nothing, as its header was never on the disk: a crash came between making
- * the file and writing it, or a power cut took it, also from a file that is longer.
+ * Returns whether a journal says nothing, since its header was never on the disk: a crash came
+ * between making and writing the file, or a power cut took the header, also from a longer file.
  */
 bool lacksHeader(std::string_view bytes) {
   if (bytes.size() < sizeof(JournalBegin)) return true;
@@ -129,15 +133,17 @@ bool lacksHeader(std::string_view bytes) {
   return isZero && !knowsOfDisk(bytes);
 }
 
-/** Whether a power cut may have taken anything of a journal: nothing of it is known to have been on
- * the disk. */
+/**
+ * Returns whether a power cut may have taken any part of a journal: nothing of it is known to have
+ * been on the disk.
+ */
 bool mayBeTaken(const JournalFile& journal) {
   return isOfOtherBoot(journal) && !knowsOfDisk(journal.file.bytes());
 }
 
 /**
- * How many journals count: those before the first that has lost its header. All of them where one
- * behind it knows that it was on the disk: then it is damaged.
+ * Returns how many journals count: the journals before the first one without a header. If a later
+ * journal knows that it was on the disk, all count: the one without a header is damaged.
  */
 size_t countWithHeader(std::vector<JournalFile>* journals) {
   const auto lacks = [](const JournalFile& one) { return lacksHeader(one.file.bytes()); };
@@ -150,15 +156,15 @@ size_t countWithHeader(std::vector<JournalFile>* journals) {
 }
 
 /**
- * Drops the journals that go on from one whose end a power cut has taken, from the files too: the
- * system may write a later file first. Files are synced in their order, so nothing in them was on
- * the disk by the server's knowledge, and no batch says so; else the one before is damaged.
- * `dropped` grows by their bytes. Returns 0 or errno.
+ * Drops the journals that continue one whose end a power cut has taken, and removes their files:
+ * the system may write a later file first. Files are synced in their order, so the server never
+ * knew that these journals were on the disk, and no batch says so; else the journal before is
+ * damaged. Adds their bytes to `dropped`. Returns 0 or errno.
  */
 int dropOutrun(std::vector<JournalFile>* journals, uint64_t* dropped) {
   size_t kept = journals->size();
   while (kept > 0 && mayBeTaken((*journals)[kept - 1])) --kept;
-  // None of these is known to have been on the disk, and the one before the first of them may lack
+  // None of these journals is known to have been on the disk, and the journal before them may lack
   // its end.
   for (size_t next = std::max<size_t>(1, kept); next < journals->size(); ++next) {
     if (isWholeTo((*journals)[next - 1].file.bytes(), (*journals)[next].header.previous)) continue;
@@ -170,7 +176,7 @@ int dropOutrun(std::vector<JournalFile>* journals, uint64_t* dropped) {
   return 0;
 }
 
-/** Has what was written to a file written through to the disk. Returns 0 or errno. */
+/** Syncs a file to the disk. Returns 0 or errno. */
 int syncFile(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return errno;
@@ -192,7 +198,7 @@ StateStore::~StateStore() {
   if (compactor_.joinable()) compactor_.join();
   sync_.stop();
   pool_->keepJournal(nullptr);
-  // A start that has failed leaves no file.
+  // A failed start leaves no file.
   const bool empty = journal_.isOpen() && journal_.batches() == 0 && !journal_.pending();
   if (empty && isThere()) unlink(journalPath(generation_).c_str());
 }
@@ -201,7 +207,7 @@ std::string StateStore::journalPath(uint64_t generation) const {
   return options_.path + kJournalMark + std::to_string(generation);
 }
 
-/** The generations of the journals there are, in rising order. */
+/** Returns the generations of the journals on the disk, in rising order. */
 std::vector<uint64_t> StateStore::journalsOnDisk(int* error) const {
   std::vector<uint64_t> found;
   DIR* const directory = opendir(base::directoryOf(options_.path).c_str());
@@ -224,8 +230,8 @@ std::vector<uint64_t> StateStore::journalsOnDisk(int* error) const {
 // ---- Reading ------------------------------------------------------------------------------------
 
 /**
- * Brings `pool` and `shelf` to the end of the journals below `upTo`. `count`: bytes of the last one
- * that count; UINT64_MAX: it may have a torn end, which is cut from the file.
+ * Restores `pool` and `shelf` as of the end of the journals below `upTo`. `count`: how many bytes
+ * of the last one count; UINT64_MAX: it may have a torn end, which is cut from the file.
  */
 Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t count) const {
   const bool mayCut = count == UINT64_MAX;
@@ -255,7 +261,7 @@ Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t coun
       continue;
     }
     if (generation >= upTo) continue;
-    // However long it has become: only what it leads to is held to the bound of a state.
+    // A journal may have any length: only the state that it leads to is bounded.
     if (const int failed = one.file.open(one.path, UINT64_MAX)) {
       const bool isFile = failed != EINVAL;
       return fail(one.path, isFile ? failed : 0, isFile ? "" : "it is no regular file");
@@ -267,7 +273,7 @@ Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t coun
   const size_t whole = mayCut ? countWithHeader(&journals) : journals.size();
   while (journals.size() > whole) {
     recovery.torn += journals.back().file.bytes().size();
-    // Its process may have told of what was in it.
+    // Its process may have shown to clients what was in it.
     recovery.doubtful = true;
     if (unlink(journals.back().path.c_str()) != 0) return fail(journals.back().path, errno, "");
     journals.pop_back();
@@ -295,8 +301,8 @@ Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t coun
     const ReplayResult result = replayJournal(journals[i].file.bytes(), counts, pool, shelf);
     if (!result.problem.empty()) return fail(journals[i].path, 0, result.problem);
     ++recovery.journals;
-    // A run that has written nothing was none. Nor was one of this version, which files beside the
-    // state have outlived: it has ended while it took them over.
+    // A run that has written nothing does not count. Neither does a run of this version, if an
+    // earlier version's files beside the state have outlived it: it ended while it took them over.
     const bool isRun = result.batches > 0 && journals[i].header.version < kWithFeeds;
     if (isRun) recovery.run = journals[i].header.run;
     recovery.doubtful = recovery.doubtful || mayLack(journals[i]);
@@ -338,7 +344,7 @@ int StateStore::openJournal(uint64_t generation, uint64_t previous) {
   return journal_.open(journalPath(generation), generation, previous, origin);
 }
 
-/** Promises are made as long as what is promised can be written. */
+/** Allows promises while they can be written. */
 void StateStore::takePromises() {
   const bool taken = blocked() == 0;
   journal_.takePromises(taken);
@@ -346,19 +352,19 @@ void StateStore::takePromises() {
 }
 
 int StateStore::start() {
-  // Left over by a crash after the snapshot that has them in it: perhaps before that one's name was
-  // on the disk.
+  // A crash has left these journals over after the snapshot that contains them, perhaps before the
+  // snapshot's name was on the disk.
   if (const int error = base::syncDirectoryOf(options_.path)) return error;
   removeJournalsBelow(snapshotGeneration_);
-  // A process that was killed has left them to the system: after a power cut this run's journal
-  // must not go on from more than there is.
+  // A killed process has left these journals to the system. After a power cut this run's journal
+  // must not go on from more than the disk has.
   for (uint64_t left = snapshotGeneration_; left < generation_; ++left) {
     if (const int error = syncFile(journalPath(left))) return error;
   }
   if (const int error = openJournal(generation_, lastWhole_)) return error;
   if (const int error = base::syncDirectoryOf(options_.path)) return error;
   pool_->keepJournal(&journal_);
-  // That the disk has no room for one turn is noticed at once.
+  // A disk without room for one turn is noticed at once.
   takePromises();
   if (options_.sync != Sync::kNever) {
     if (const int error = sync_.start()) return error;
@@ -369,8 +375,8 @@ int StateStore::start() {
 
 Commit StateStore::commit() {
   const bool promised = pool_->promising();
-  // While a batch is stuck nothing is promised and nothing new delivered: acks and leaves wait in
-  // memory, and what is refused is answered. The tick tries again.
+  // While a batch is stuck, nothing is promised and nothing new is delivered. Acks and leaves wait
+  // in memory, and refusals are answered. The tick tries again.
   if (journal_.pending() && !journal_.stuck() && flush() != 0) return Commit::kNotWritten;
   if (!awaitsDisk()) return Commit::kDone;
   return promised ? Commit::kAwaitsDisk : Commit::kHoldsBack;
@@ -382,7 +388,7 @@ int StateStore::flush() {
   const uint64_t bytes = committed();
   int error = journal_.write(syncedHere());
   if (error == 0) pool_->release();
-  // What catches up takes steps of its own.
+  // Clients that catch up add steps of their own.
   if (error == 0 && journal_.pending()) error = journal_.write(syncedHere());
   longestWrite_ = std::max(longestWrite_, microseconds() - before);
   journal_.eachStuck([this](const JournalRecord& record) {
@@ -400,13 +406,13 @@ int StateStore::flush() {
   return error;
 }
 
-/** Has what is in the file by now written through to the disk. */
+/** Requests a sync of all bytes in the file. */
 void StateStore::requestSync() {
   const uint64_t upTo = committed();
   syncedAt_ = now_;
   sync_.request(generation_, journal_.file(), [this, upTo, at = now_, of = generation_](int error) {
-    // After a failed sync the system may have dropped the pages, and the next sync says that all is
-    // well: nothing counts as synced until a snapshot has it. Files are synced in their order.
+    // After a failed sync the system may have dropped the pages, and the next sync reports success.
+    // So nothing counts as synced until a snapshot has it. Files are synced in their order.
     if (error != 0) {
       unsafeFile_ = of;
       syncError_ = error;
@@ -418,7 +424,7 @@ void StateStore::requestSync() {
   });
 }
 
-/** Whether a start would find the journal: what is written to a file without a name is lost. */
+/** Returns whether a start would find the journal: bytes in a file without a name are lost. */
 bool StateStore::isThere() const {
   struct stat named;
   struct stat open;
@@ -458,7 +464,7 @@ void StateStore::tick(uint64_t now) {
                    (journal_.bytes() >= kWorthASnapshot &&
                     now >= begunAt_ + options_.snapshotSeconds * uint64_t{1000});
   if (!(due || failed()) || now < retryAt_ || compactor_.joinable()) return;
-  // After a failure only a file that has failed itself is left for a new one.
+  // After a failure a journal is left for a new one only if its own file has failed.
   const bool sound = failed() && journal_.blocked() != EIO && unsafeFile_ != generation_;
   if (sound || rotate()) beginCompaction();
 }
@@ -470,8 +476,8 @@ bool StateStore::isQuiet() const {
 }
 
 /**
- * Seals the journal and begins the next one. What a file that fails has not taken whole goes into
- * the new one.
+ * Seals the journal and begins the next one. The batch that a failing file has not taken whole goes
+ * into the new one.
  */
 bool StateStore::rotate() {
   if (flush() != 0 && journal_.blocked() != EIO) return false;
@@ -494,12 +500,12 @@ bool StateStore::rotate() {
 // ---- Snapshots ----------------------------------------------------------------------------------
 
 /**
- * Makes the snapshot of all that was before journal `upTo`, `whole` bytes of the one before it;
- * returns what went wrong, or nothing.
+ * Makes the snapshot of all steps before journal `upTo`, which include `whole` bytes of the journal
+ * before it. Returns what went wrong, or nothing.
  */
 std::string StateStore::compact(uint64_t upTo, uint64_t whole) {
   unreadable_ = false;
-  // The new journal has to be found after a crash, before what it goes on from is removed.
+  // After a crash the new journal must be found, before the journals that it continues are removed.
   if (const int error = base::syncDirectoryOf(options_.path)) return strerror(error);
   Pool pool(pool_->options(), nullptr, 0);
   Shelf shelf;
@@ -514,7 +520,7 @@ std::string StateStore::compact(uint64_t upTo, uint64_t whole) {
   }
   const SnapshotResult saved =
       Snapshot::save(pool, shelf, options_.path, options_.stateBytes, {upTo, run_}, replace_);
-  // It lies there, even where its folder could not be synced.
+  // The snapshot is in place, even if its directory could not be synced.
   if (saved.generation == upTo) replace_ = Replace::kOwn;
   if (!saved.ok()) return said(options_.path, saved.error, saved.problem);
   removeJournalsBelow(upTo);
@@ -559,12 +565,12 @@ void StateStore::endCompaction() {
 std::string StateStore::rescue() {
   if (compactor_.joinable()) endCompaction();
   const uint64_t next = generation_ + 1;
-  // What lies there belongs to no server: the state below goes on from a file of its own.
+  // A file there belongs to no server: the new state goes on in a file of its own.
   if (unlink(journalPath(next).c_str()) != 0 && errno != ENOENT) return strerror(errno);
   const SnapshotResult saved = Snapshot::save(*pool_, *beside_, options_.path, options_.stateBytes,
                                               {next, run_}, Replace::kOwn);
   if (!saved.ok()) return said(options_.path, saved.error, saved.problem);
-  // What the old file has not taken is in the snapshot.
+  // The snapshot has the steps that the old file has not taken.
   journal_.forget();
   const uint64_t whole = journal_.bytes();
   if (const int error = openJournal(next, 0)) {
@@ -578,7 +584,7 @@ std::string StateStore::rescue() {
   synced_ = earlier_;
   syncError_ = 0;
   lost_ = false;
-  // The file itself is not on the disk yet.
+  // The new journal is not on the disk yet.
   if (options_.sync != Sync::kNever) requestSync();
   replace_ = Replace::kOwn;
   ++snapshots_;
@@ -599,7 +605,7 @@ std::string StateStore::compactNow() {
 
 SnapshotResult StateStore::finish() {
   if (compactor_.joinable()) endCompaction();
-  // What can't be written any more is in the snapshot, or was never promised.
+  // Steps that can't be written any more are in the snapshot, or were never promised.
   if (flush() != 0) pool_->keepJournal(nullptr);
   pool_->seeAllOff();
   (void)flush();

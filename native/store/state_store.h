@@ -9,25 +9,24 @@
 //   thread     snapshot g + journal g ──▶ a pool of its own ──▶ FILE.new ─rename─▶ FILE (g+1),
 //   journal g goes start    snapshot g, then every journal from g on, in order
 //
-// A crash at any point leaves one whole state: the snapshot says which journals it has in it
-// already (those below its generation are left over, and are removed), and every journal says where
-// the one before it ends. So making a snapshot is the same code as starting after a crash, on files
-// that are not written any more, in a thread: the loop does nothing but begin a file, and never
-// waits for the rest.
+// A crash at any point leaves one whole state. The snapshot says which journals it contains
+// (journals below its generation are left over, and are removed), and every journal says where the
+// one before it ends. So a snapshot is made by the same code as a start after a crash, in a thread,
+// from files that are no longer written. The loop only begins a file, and never waits for the rest.
 //
-// After a failed read, write or sync (EIO) a file is not written any more: what it has not taken
-// goes into the next journal, at once and then every ten seconds, and a snapshot is made of what
-// was before; until then nothing is promised.
+// After a failed read, write or sync (EIO) a file is no longer written. The steps that it has not
+// taken go into the next journal, at once and then every ten seconds, and a snapshot is made of all
+// steps before. Until then nothing is promised.
 //
-// Files that are taken away, or that can't be read back, are lost: nothing is promised until
-// the whole state was written anew, from memory (`rescue`); its owner says when that is tried.
+// Files that were removed, or that can't be read back, are lost. Nothing is promised until the
+// whole state is written again, from memory (`rescue`); the store's owner decides when that is
+// tried.
 //
-// Cost: while a snapshot is made, a second pool, some 130 bytes a client and what waits in the
-// mailboxes; one processor for it, at a lower priority. Rejected: walking through the living pool
-// from tick to tick (every change to a record that has not been written yet has to write it first:
-// work on the hot path, and a second way to write a state, which a crash would test and nothing
-// else); fork (copies the page tables of a million clients while all of them wait, and then a page
-// for every write).
+// Cost: while a snapshot is made, a second pool (some 130 bytes a client, and the waiting sprites)
+// and a processor, at a lower priority. Rejected: a walk through the living pool from tick to tick
+// (every change to a record that is not written yet has to write it first: work on the hot path,
+// and a second way to write a state, which only a crash would test); fork (copies the page tables
+// of a million clients while all of them wait, and then a page for every write).
 #ifndef SPRITES_STATE_STORE_H_
 #define SPRITES_STATE_STORE_H_
 
@@ -46,40 +45,40 @@
 
 namespace server {
 
-/** When what was written must be on the disk, too. */
+/** When written bytes are synced to the disk. */
 enum class Sync : uint8_t { kNever, kSecond, kTurn };
 
 struct StateStoreOptions {
   std::string path;
   uint64_t stateBytes;       // largest snapshot that is read or written
-  uint64_t journalBytes;     // a journal of so many bytes is sealed, and a snapshot is made
-  uint32_t snapshotSeconds;  // so is one of this age, if anything is in it
+  uint64_t journalBytes;     // size at which a journal is sealed, and a snapshot made
+  uint32_t snapshotSeconds;  // age at which the same is done, if the journal is worth it
   Sync sync;
-  uint64_t backlogBytes = kJournalBacklog;  // may wait in memory while the disk takes none
+  uint64_t backlogBytes = kJournalBacklog;  // most bytes in memory while the disk accepts none
 };
 
-/** What became of a turn. */
+/** What may go out after a turn. */
 enum class Commit : uint8_t {
-  kDone,        // its answers may go out, and what is ready
-  kAwaitsDisk,  // not before the disk has it: onSynced tells
-  kHoldsBack,   // its answers may, nothing was promised; what is ready waits for the disk
-  kNotWritten,  // none may: it is unknown whether what was decided holds
+  kDone,        // its answers, and those of ready polls
+  kAwaitsDisk,  // nothing before the disk has the turn: see onSynced
+  kHoldsBack,   // its answers, since it promised nothing; ready polls wait for the disk
+  kNotWritten,  // no answers: it is unknown whether the turn's decisions hold
 };
 
-/** What a start found. */
+/** The result of a start's reading. */
 struct Recovery {
   SnapshotResult snapshot;
   uint64_t journals = 0;
   uint64_t records = 0;
   uint64_t torn = 0;      // bytes cut from the end of the last journal
   uint64_t whole = 0;     // bytes of the last journal that count
-  uint32_t run = 0;       // of the server that has written the last of it; 0: not known
+  uint32_t run = 0;       // run of the server that wrote last; 0: not known
   uint64_t next = 0;      // the generation of the journal to begin
-  std::string file;       // the one that `problem` or `error` is about
-  std::string problem;    // why the state is not used, for a person; empty when all is well
+  std::string file;       // the file that `problem` or `error` is about
+  std::string problem;    // why the state is not used, in words; empty when all is well
   int error = 0;          // errno of what failed in the system
-  bool doubtful = false;  // the last of it may be lost, or it is a copy: versions of feeds may have
-                          // been used that are not in it
+  bool doubtful = false;  // its end may be lost, or it is a copy: versions of feeds may have been
+                          // used that are not in it
 
   bool ok() const { return error == 0 && problem.empty(); }
 };
@@ -92,15 +91,15 @@ struct StateStoreCounts {
   uint64_t snapshotsFailed;  // tried since the start, and not made
   uint64_t longestWrite;     // microseconds one write took
   uint64_t unsyncedBytes;    // written and not known to be on the disk
-  uint64_t backlogBytes;     // in memory, because they could not be written
-  uint64_t unsafe;           // milliseconds since all that was written before was on the disk
+  uint64_t backlogBytes;     // in memory, since they could not be written
+  uint64_t unsafe;           // milliseconds since all written bytes were on the disk
 };
 
 class StateStore {
  public:
   /**
-   * Touches nothing yet. `pool` outlives the store, and so does `beside`: what is to be written
-   * with the pool from memory.
+   * Touches no file yet. `pool` and `beside`, whose feeds and notes are written with the pool from
+   * memory, must outlive the store.
    */
   StateStore(StateStoreOptions options, Pool* pool, const Keepers* beside);
   ~StateStore();
@@ -108,43 +107,52 @@ class StateStore {
   StateStore& operator=(const StateStore&) = delete;
 
   /**
-   * Brings the pool, which must be new, and `shelf` to where the last run has promised to be. A
-   * torn end is cut from the file. When the result is not ok both are good for nothing, and the
-   * files are as they were.
+   * Restores to the pool, which must be new, and to `shelf` what the last run has promised. Cuts a
+   * torn end from the file. When the result is not ok, both must not be used, and the files are as
+   * they were, but for journals that a power cut has emptied.
    */
   Recovery recover(Shelf* shelf);
 
   /** Begins the journal of this run: from now on the pool's steps go there. Returns 0 or errno. */
   int start();
 
-  /** Writes what the turn has added. */
+  /** Writes the steps of the turn. */
   Commit commit();
 
   /** Whether with Sync::kTurn something that was committed is not on the disk yet. */
   bool awaitsDisk() const { return options_.sync == Sync::kTurn && synced_ < committed(); }
 
-  /** Called in another thread whenever the disk has caught up: look at awaitsDisk then. */
+  /**
+   * Sets the callback for whenever the disk has caught up. It is called in another thread: check
+   * awaitsDisk then.
+   */
   void onSynced(std::function<void()> notify) { notify_ = std::move(notify); }
 
-  /** Ends the thread that syncs, before what onSynced calls goes. */
+  /** Ends the thread that syncs. Call it while the callback of onSynced is still valid. */
   void stopSyncing() { sync_.stop(); }
 
-  /** To be called every kTickMilliseconds: tries again what failed, begins what is due. */
+  /**
+   * Retries what failed, and begins syncs and snapshots that are due. Call it every
+   * kTickMilliseconds.
+   */
   void tick(uint64_t now);
 
-  /** Whether nothing waits to be written, synced or tried again. */
+  /** Returns whether nothing waits to be written, synced or retried. */
   bool isQuiet() const;
 
-  /** errno of the failure for which nothing is promised, ETIMEDOUT for a slow disk; 0: no failure.
+  /**
+   * Returns errno of the failure because of which nothing is promised; ETIMEDOUT: a slow disk; 0:
+   * no failure.
    */
   int blocked() const;
 
-  /** Whether what is on the disk would be of no use after a crash. */
+  /** Returns whether the files on the disk would be useless after a crash. */
   bool lost() const { return lost_; }
 
   /**
-   * Writes the whole state from memory and begins a new journal: the loop stands still for it. Only
-   * while no other process can have a state in this place. Returns what went wrong, or nothing.
+   * Writes the whole state from memory and begins a new journal. The loop stands still for it. Call
+   * it only while no other process can have a state at this path. Returns what went wrong, or
+   * nothing.
    */
   std::string rescue();
 
@@ -176,7 +184,9 @@ class StateStore {
   bool isThere() const;
   void takePromises();
 
-  /** Whether a file has failed so that a new file and a snapshot of what was before are needed. */
+  /**
+   * Whether a file has failed, so that a new file and a snapshot of all steps before are needed.
+   */
   bool failed() const { return journal_.blocked() == EIO || syncError_ != 0; }
 
   /** Bytes written in this run, of all its journals. */
@@ -193,31 +203,31 @@ class StateStore {
   const Keepers* const beside_;
   Journal journal_;
   uint64_t generation_ = 0;              // of the journal that is being written
-  uint64_t lastWhole_ = 0;               // bytes that count of the journal before it
+  uint64_t lastWhole_ = 0;               // bytes of the journal before it that count
   uint64_t snapshotGeneration_ = 0;      // of the snapshot that was found
-  Replace replace_ = Replace::kNothing;  // what may lie at the path
+  Replace replace_ = Replace::kNothing;  // what a snapshot may replace at the path
   uint64_t now_ = 0;                     // milliseconds, of the last tick
   uint64_t begunAt_ = 0;                 // milliseconds, of the journal
   uint64_t retryAt_ = 0;                 // milliseconds: no snapshot is tried before
-  uint64_t syncedAt_ = 0;                // milliseconds: when the last sync was asked for
-  uint64_t lookedAt_ = 0;                // milliseconds: when it was seen whether the file is there
+  uint64_t syncedAt_ = 0;                // milliseconds, of the last sync request
+  uint64_t lookedAt_ = 0;                // milliseconds, of the last check that the file is there
   uint64_t longestWrite_ = 0;
   uint64_t snapshots_ = 0;
   uint64_t snapshotsFailed_ = 0;
 
-  uint64_t compactingTo_ = 0;  // the journals below go into the snapshot
+  uint64_t compactingTo_ = 0;  // journals below this one go into the snapshot
   std::thread compactor_;
   std::atomic<bool> compacting_ = false;
-  std::string compacted_;    // what went wrong: the thread's while it runs
-  bool unreadable_ = false;  // and whether it was the reading: the thread's, too
+  std::string compacted_;    // what went wrong; the thread's while it runs
+  bool unreadable_ = false;  // whether that was the reading; the thread's while it runs
   bool lost_ = false;        // a file is gone, or can't be read
   std::string snapshotProblem_;
 
   std::function<void()> notify_;
-  uint64_t earlier_ = 0;              // bytes of the journals of this run before the open one
-  std::atomic<uint64_t> synced_ = 0;  // of all bytes of this run, those on the disk
-  std::atomic<uint64_t> safeAt_ = 0;  // milliseconds: all of before is on the disk
-  std::atomic<int> syncError_ = 0;    // errno of a sync that failed, until a snapshot has it all
+  uint64_t earlier_ = 0;                  // bytes of the journals of this run before the open one
+  std::atomic<uint64_t> synced_ = 0;      // bytes of this run that are on the disk
+  std::atomic<uint64_t> safeAt_ = 0;      // milliseconds: all bytes from before are on the disk
+  std::atomic<int> syncError_ = 0;        // errno of a failed sync, until a snapshot has all steps
   std::atomic<uint64_t> unsafeFile_ = 0;  // the newest journal that a sync has failed for
   DiskSync sync_;                         // last: its thread ends before anything it uses
 };
