@@ -1,7 +1,7 @@
 // Registration: what the addon exports, and nothing else.
 #include "wraps.h"
 
-// In a worker thread there is only what needs no event loop.
+// A worker thread gets only the exports that need no event loop.
 NAN_MODULE_INIT(initialize) {
   server::initCanonical(target);
   if (Nan::GetCurrentEventLoop() != uv_default_loop()) return;

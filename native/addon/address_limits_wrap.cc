@@ -1,4 +1,4 @@
-// AddressLimits as a JavaScript object, for what JavaScript asks of it. Conversion only.
+// AddressLimits as a JavaScript object. Conversion only.
 #include <uv.h>
 
 #include "base/address_limits.h"
@@ -36,7 +36,7 @@ class AddressLimitsObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(info.This());
   }
 
-  // ban(address, milliseconds or 0) → false when there are too many; null when that is no address
+  // ban(address, milliseconds or 0) → true; false: there are too many bans; null: it is no address
   static void ban(const Nan::FunctionCallbackInfo<Value>& info) {
     Address address;
     if (!Address::read(textOf(info[0]), &address)) return info.GetReturnValue().SetNull();
@@ -44,7 +44,7 @@ class AddressLimitsObject : public Nan::ObjectWrap {
         address, static_cast<uint64_t>(numberOf(info[1])), uv_hrtime() / 1000000));
   }
 
-  // bans() → [{address, milliseconds}], those that are left
+  // bans() → [{address, milliseconds: how long the ban still lasts}, …]
   static void bans(const Nan::FunctionCallbackInfo<Value>& info) {
     const uint64_t now = uv_hrtime() / 1000000;
     Local<v8::Array> list = Nan::New<v8::Array>();
@@ -58,7 +58,7 @@ class AddressLimitsObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(list);
   }
 
-  // size() → addresses something is counted of
+  // size() → how many addresses have counts
   static void size(const Nan::FunctionCallbackInfo<Value>& info) {
     AddressLimits& limits = unwrap<AddressLimitsObject>(info)->limits_;
     limits.tick(uv_hrtime() / 1000000);

@@ -49,9 +49,10 @@ class ArenaObject : public Nan::ObjectWrap {
   }
 
   void tick() {
-    // The addon is on no other loop; no context is entered here, by which Node would know it.
+    // The addon is on the default loop only. Nan::GetCurrentEventLoop needs a context, and none is
+    // entered here.
     const bool done = arena_.tick(clock_.advance(uv_now(uv_default_loop()), ticker_.planned()));
-    // What is left over waits for one turn of the loop, not for a whole tick.
+    // The rest waits for the next turn of the loop, not for a whole tick.
     if (!done) ticker_.hurry();
     ticker_.setQuiet(arena_.isQuiet(kRestTicks));
   }
@@ -120,15 +121,14 @@ class ArenaObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(unwrap<ArenaObject>(info)->arena_.players(roomIn(info)));
   }
 
-  // playerNumber(name, id) → what a reducer knows that player by, or 0
+  // playerNumber(name, id) → the number by which a reducer knows that player, or 0
   static void playerNumber(const Nan::FunctionCallbackInfo<Value>& info) {
     info.GetReturnValue().Set(
         unwrap<ArenaObject>(info)->arena_.playerNumber(textOf(info[0]), idOf(info[1])));
   }
 
-  // take(room, numbers: Uint32Array(most), fresh: Uint8Array(most), values: Float64Array(16 ·
-  // most))
-  //     → how many players
+  // take(room, numbers: Uint32Array(most), fresh: Uint8Array(most),
+  //     values: Float64Array(16 · most)) → how many players
   static void take(const Nan::FunctionCallbackInfo<Value>& info) {
     const auto bytes = [&](int i) { return node::Buffer::Data(info[i]); };
     const Arena::Columns columns = {

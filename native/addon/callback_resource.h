@@ -1,4 +1,4 @@
-// The resource that calls of an object's JavaScript functions belong to, for async_hooks.
+// The async_hooks resource for calls of an object's JavaScript functions.
 #ifndef SPRITES_CALLBACK_RESOURCE_H_
 #define SPRITES_CALLBACK_RESOURCE_H_
 
@@ -8,8 +8,8 @@ namespace server {
 
 /**
  * A Nan::AsyncResource that is never destroyed: it has no memory of its own, and its destructor
- * calls Node. An object that JavaScript has let go of ends while V8 collects garbage; there may be
- * no context then, and Node crashes.
+ * calls Node. An object that JavaScript no longer references is destroyed while V8 collects
+ * garbage. There may be no context then, and Node would crash.
  */
 class CallbackResource {
  public:
@@ -22,7 +22,7 @@ class CallbackResource {
   Nan::AsyncResource* get() { return &resource_; }
 
  private:
-  // What is in a union is not destroyed with it.
+  // A member of a union is not destroyed with it.
   union {
     Nan::AsyncResource resource_;
   };

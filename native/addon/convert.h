@@ -63,7 +63,9 @@ void setNames(Local<Object> object, const char* name, const Names& names) {
   set(object, name, list);
 }
 
-/** Sets the property `refused` to the counts that are not 0, by the outcomes' names, from one on.
+/**
+ * Sets the property `refused` to the counts that are not 0, from the outcome `from` on, by the
+ * outcomes' names.
  */
 inline void setRefused(Local<Object> object, const uint64_t (&counts)[kOutcomes], Outcome from) {
   Local<Object> refused = Nan::New<Object>();
@@ -93,7 +95,7 @@ inline bool flagIn(Local<Value> object, const char* name) {
   return Nan::To<bool>(get(object, name)).FromJust();
 }
 
-/** An error of a start: of `call`, or of a thread that there is none for. */
+/** Returns the error of a start: of `call`, or of a thread that could not be made. */
 inline Local<Value> startError(int error, const char* call) {
   if (error != EAGAIN) return Nan::ErrnoException(error, call);
   return Nan::ErrnoException(error, "pthread_create",
@@ -114,13 +116,13 @@ inline std::string_view bytesOf(Local<Value> value) {
   return {node::Buffer::Data(value), node::Buffer::Length(value)};
 }
 
-/** The tag of new ids; kNoServerTag where there is none. */
+/** Returns the tag of new ids; kNoServerTag: there is none. */
 inline ServerTag tagIn(Local<Value> object) {
   Local<Value> tag = get(object, "tag");
   return tag->IsUndefined() ? kNoServerTag : uint32Of(tag);
 }
 
-/** The id whose 16 bytes are a Buffer's. */
+/** Returns the id in the 16 bytes of a Buffer. */
 inline Id idOf(Local<Value> value) {
   Id id;
   memcpy(id.bytes, node::Buffer::Data(value), sizeof id.bytes);
@@ -137,7 +139,7 @@ inline std::vector<std::string> textsOf(Local<Value> given) {
   return texts;
 }
 
-/** The address that a text says; every text that says none gives one and the same. */
+/** Returns the address in a text. Every text without an address gives the same address. */
 inline Address addressOf(Local<Value> text) {
   Address address;
   Address::read(textOf(text), &address);
@@ -160,7 +162,7 @@ struct Method {
   Nan::FunctionCallback call;
 };
 
-/** Gives `target` a class of Nan::ObjectWrap objects, which `construct` makes and wraps. */
+/** Adds to `target` a class of Nan::ObjectWrap objects, which `construct` makes and wraps. */
 inline void defineClass(Local<Object> target, const char* name, Nan::FunctionCallback construct,
                         std::initializer_list<Method> methods) {
   Local<v8::FunctionTemplate> type = Nan::New<v8::FunctionTemplate>(construct);

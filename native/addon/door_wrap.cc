@@ -69,7 +69,7 @@ std::vector<std::pair<std::string, uint32_t>> mostBodyOf(Local<Value> given) {
   return bounds;
 }
 
-/** What a worker's number is multiplied by in the number that JavaScript knows a connection by. */
+/** Factor of a worker's number in the number by which JavaScript knows a connection. */
 constexpr double kOfWorker = 4294967296;
 
 Caller callerOf(Local<Value> connection, Local<Value> generation) {
@@ -150,13 +150,13 @@ class DoorObject : public Nan::ObjectWrap {
     front_.close();
     turns_->close();
     ticker_.stop();
-    // They know this object, which would never be collected.
+    // The callbacks reference this object, which would never be collected.
     onRequest_.Reset();
     onGone_.Reset();
     onCounts_.Reset();
   }
 
-  /** What the front uses of `parts`. */
+  /** The native objects of `parts` that the front uses. */
   static Local<Object> nativesOf(Local<Object> parts) {
     Local<Object> natives = Nan::New<Object>();
     for (const char* name : {"limits", "pool", "feeds", "arena"}) {
@@ -199,7 +199,7 @@ class DoorObject : public Nan::ObjectWrap {
     onGone_.Call(2, arguments, resource_.get());
   }
 
-  /** The live counts as JavaScript says them; empty where it does not. */
+  /** The live counts, as text from JavaScript; empty if it returns none. */
   std::string askCounts() {
     Nan::HandleScope scope;
     const Local<Value> said =
@@ -209,9 +209,9 @@ class DoorObject : public Nan::ObjectWrap {
 
   // new Door({connections, …}, {limits, pool, perhaps feeds and arena, workers, ownsProcess,
   //     replies, mostBody, otherBody, onRequest(connection, generation, method, target, [name,
-  //     value, …], body, client, secure, transient), where a body is null that is too long, and
-  //     undefined that is awaited; onGone(connection, generation), onCounts(): text}). A connection
-  //     is known by a number.
+  //     value, …], body, client, secure, transient), where `body` is null if it is too long, and
+  //     undefined if it is awaited; onGone(connection, generation), onCounts(): text}). A
+  //     connection is known by a number.
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const DoorOptions options = {
         .connections = uint32In(info[0], "connections"),
@@ -228,7 +228,7 @@ class DoorObject : public Nan::ObjectWrap {
     try {
       auto* door = new DoorObject(options, info[1].As<Object>());
       door->Wrap(info.This());
-      // As for a pool: the collector may run while JavaScript handles a request.
+      // As with a pool: the collector may run while JavaScript handles a request.
       door->Ref();
       info.GetReturnValue().Set(info.This());
     } catch (const std::bad_alloc&) {
@@ -264,7 +264,7 @@ class DoorObject : public Nan::ObjectWrap {
     unwrap<DoorObject>(info)->front_.stopListening();
   }
 
-  // drain(window): has the watchers of the workers answered within so many milliseconds
+  // drain(window: ms): answers the watchers of the workers within `window`
   static void drain(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<DoorObject>(info)->front_.drain(uint32Of(info[0]));
   }
@@ -312,15 +312,15 @@ class DoorObject : public Nan::ObjectWrap {
     unwrap<DoorObject>(info)->front_.endGrants(GrantPart{part}, textOf(info[1]));
   }
 
-  // setOtherServers(own tag, tags: Uint32Array, ascending): whose clients' requests are
-  // JavaScript's
+  // setOtherServers(own tag, tags: Uint32Array, ascending): requests by clients of the servers with
+  // these tags go to JavaScript
   static void setOtherServers(const Nan::FunctionCallbackInfo<Value>& info) {
     Nan::TypedArrayContents<uint32_t> tags(info[1]);
     unwrap<DoorObject>(info)->front_.setOtherServers(uint32Of(info[0]),
                                                      {*tags, *tags + tags.length()});
   }
 
-  // wantLogEvents(): there will be log events from now on
+  // wantLogEvents(): collects log events from now on
   static void wantLogEvents(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<DoorObject>(info)->front_.wantLogEvents();
   }
@@ -348,7 +348,7 @@ class DoorObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(unwrap<DoorObject>(info)->front_.closeIdle());
   }
 
-  /** What one thread that serves has counted. */
+  /** The counts of one thread that serves. */
   static Local<Object> countsOf(const WorkerCounts& all) {
     const DoorCounts& counts = all.door;
     Local<Object> door = Nan::New<Object>();
@@ -384,8 +384,8 @@ class DoorObject : public Nan::ObjectWrap {
     return result;
   }
 
-  // counts() → [{door, feeds, refused}]: of the main thread, then of each worker. Feeds: without
-  //     those of the main thread's own table; refused: requests, in the order of the outcomes
+  // counts() → [{door, feeds, refused}]: of the main thread, then of each worker. `feeds` leaves
+  //     out the main thread's own table; `refused`: requests, in the order of the outcomes
   static void counts(const Nan::FunctionCallbackInfo<Value>& info) {
     const std::vector<WorkerCounts> all = unwrap<DoorObject>(info)->front_.counts();
     Local<Array> list = Nan::New<Array>(static_cast<int>(all.size()));

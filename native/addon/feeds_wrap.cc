@@ -1,4 +1,5 @@
-// Feeds: the table of feeds as a JavaScript object. It converts and trusts; lib/feeds has checked.
+// Feeds: the table of feeds as a JavaScript object. Conversion only: lib/feeds has checked every
+// argument.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +20,7 @@ namespace server {
 
 namespace {
 
-/** Microseconds of one turn of the loop that go to due watchers. */
+/** Time for due watchers in one turn of the loop, in microseconds. */
 constexpr uint64_t kTurnShare = 2500;
 
 Cursor cursorIn(Local<Value> object) {
@@ -35,7 +36,7 @@ Local<Value> bufferOf(std::string_view text) {
   return Nan::CopyBuffer(text.data(), text.size()).ToLocalChecked();
 }
 
-/** The bytes of a member that may be missing. */
+/** Returns the bytes of a property, which may be missing. */
 std::string_view bytesIn(Local<Value> object, const char* name) {
   Local<Value> value = get(object, name);
   return value->IsUndefined() ? std::string_view() : bytesOf(value);
@@ -74,7 +75,8 @@ class FeedsObject : public Nan::ObjectWrap {
         onWants_(onWants),
         resource_("sprites:feed"),
         idle_(makeHandle<uv_idle_t>(this, uv_idle_init)) {
-    // Called in every turn of the loop, which does not sleep while there is something to do.
+    // The idle handle is called in every turn of the loop, which does not sleep while there is
+    // work.
     feeds_.onBusy([this] { uv_idle_start(idle_.get(), turn); });
   }
 
@@ -84,7 +86,7 @@ class FeedsObject : public Nan::ObjectWrap {
     if (idle_ == nullptr) return;
     Unref();
     feeds_.onBusy({});
-    // It knows this object, which would never be collected.
+    // The callback references this object, which would never be collected.
     onWants_.Reset();
     ticker_.stop();
     idle_.reset();
@@ -100,12 +102,12 @@ class FeedsObject : public Nan::ObjectWrap {
 
   void tick() {
     LoopScope scope(this);
-    // What is left over waits for one turn of the loop, not for a whole tick.
+    // The rest waits for the next turn of the loop, not for a whole tick.
     if (!feeds_.tick(uv_now(Nan::GetCurrentEventLoop()))) ticker_.hurry();
     ticker_.setQuiet(feeds_.isQuiet(kRestTicks));
   }
 
-  /** nullptr where there are none. */
+  /** Reads the patterns of private feeds; nullptr: there are none. */
   static std::shared_ptr<const KeyPatterns> privatesIn(Local<Value> given) {
     std::vector<std::string> all = textsOf(get(given, "private"));
     return all.empty() ? nullptr : std::make_shared<const KeyPatterns>(std::move(all));
@@ -131,7 +133,7 @@ class FeedsObject : public Nan::ObjectWrap {
     try {
       auto* feeds = new FeedsObject(options, info[1].As<Function>(), info[2]);
       feeds->Wrap(info.This());
-      // As for a pool: the collector may run in a call that the timer has caused.
+      // As with a pool: the collector may run in a call that the timer has caused.
       feeds->Ref();
       info.GetReturnValue().Set(info.This());
     } catch (const std::bad_alloc&) {
@@ -163,8 +165,8 @@ class FeedsObject : public Nan::ObjectWrap {
     pair(info, static_cast<uint32_t>(outcome), watching);
   }
 
-  // append({key, epoch, version, item, fresh}) → [outcome, watching]; without an item: another
-  // epoch; `fresh`: a log that there is forgets its items for it
+  // append({key, epoch, version, item, fresh}) → [outcome, watching]. Without an item the log only
+  // gets another epoch. `fresh`: an existing log forgets its items first
   static void append(const Nan::FunctionCallbackInfo<Value>& info) {
     const std::string key = textIn(info[0], "key");
     uint32_t watching = 0;
@@ -173,8 +175,8 @@ class FeedsObject : public Nan::ObjectWrap {
     pair(info, static_cast<uint32_t>(outcome), watching);
   }
 
-  // part(key, after) → {epoch, version, gap, items: bytes}: of a log, what is behind a cursor, or
-  // what it keeps; null where that is nothing
+  // part(key, after) → {epoch, version, gap, items: bytes}: the items of a log after a cursor, or
+  // all that it keeps; null: there are none
   static void part(const Nan::FunctionCallbackInfo<Value>& info) {
     const Feed* feed = unwrap<FeedsObject>(info)->feeds_.find(textOf(info[0]));
     const std::string after = textOf(info[1]);
@@ -216,7 +218,7 @@ class FeedsObject : public Nan::ObjectWrap {
                                                           uint32Of(info[2])));
   }
 
-  // holds(key, value) → whether that is its value
+  // holds(key, value) → whether that is the feed's value
   static void holds(const Nan::FunctionCallbackInfo<Value>& info) {
     info.GetReturnValue().Set(
         unwrap<FeedsObject>(info)->feeds_.holds(textOf(info[0]), bytesOf(info[1])));
@@ -238,7 +240,7 @@ class FeedsObject : public Nan::ObjectWrap {
     reply(info, unwrap<FeedsObject>(info)->feeds_.remove(textOf(info[0])));
   }
 
-  // forget(key) → whether it was one to be forgotten
+  // forget(key) → whether the feed was forgotten
   static void forget(const Nan::FunctionCallbackInfo<Value>& info) {
     info.GetReturnValue().Set(unwrap<FeedsObject>(info)->feeds_.forget(textOf(info[0])));
   }
@@ -271,12 +273,12 @@ class FeedsObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(result);
   }
 
-  // hear(key): as Feeds::hear; `takeWants` says it
+  // hear(key): see Feeds::hear; `takeWants` returns the news
   static void hear(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<FeedsObject>(info)->feeds_.hear(textOf(info[0]));
   }
 
-  // askShare(key): as Feeds::askShare
+  // askShare(key): see Feeds::askShare
   static void askShare(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<FeedsObject>(info)->feeds_.askShare(textOf(info[0]));
   }
@@ -316,7 +318,7 @@ class FeedsObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(result);
   }
 
-  // keys() → of the feeds that have a value
+  // keys() → the keys of the feeds that have a value
   static void keys(const Nan::FunctionCallbackInfo<Value>& info) {
     Local<Array> list = Nan::New<Array>();
     unwrap<FeedsObject>(info)->feeds_.forEach([&](const Feed& feed) {
@@ -361,8 +363,8 @@ class FeedsObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(result);
   }
 
-  // most(count) → [{key, watching, bytes, version, upstream}]: those with the most watchers, of as
-  // many the largest
+  // most(count) → [{key, watching, bytes, version, upstream}]: the feeds with the most watchers,
+  // among equals the largest
   static void most(const Nan::FunctionCallbackInfo<Value>& info) {
     std::vector<const Feed*> all;
     unwrap<FeedsObject>(info)->feeds_.forEach([&](const Feed& feed) { all.push_back(&feed); });
@@ -386,8 +388,8 @@ class FeedsObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(result);
   }
 
-  // list(prefix, from, count) → [{key, epoch, version, bytes, watching, log}]: those whose keys
-  // begin with `prefix` and come behind `from`, the first so many in the order of their keys
+  // list(prefix, from, count) → [{key, epoch, version, bytes, watching, log}]: the first `count`
+  // feeds, in the order of their keys, whose keys begin with `prefix` and come after `from`
   static void list(const Nan::FunctionCallbackInfo<Value>& info) {
     const std::string prefix = textOf(info[0]);
     const std::string from = textOf(info[1]);

@@ -1,4 +1,4 @@
-// What wrapped objects need of Node's loop: handles of it, and the scope of its callbacks, in which
+// Handles of Node's loop for wrapped objects, and the scope of the loop's callbacks, in which
 // native code may call JavaScript.
 //
 //   loop ─▶ LoopScope { sweep ─▶ answer ─▶ JavaScript ─▶ sweep goes on … } ─▶ deferred JavaScript
@@ -17,12 +17,13 @@
 
 namespace server {
 
-/** Microseconds of a clock that never goes back. */
+/** Microseconds of a monotonic clock. */
 inline uint64_t microseconds() { return uv_hrtime() / 1000; }
 
 /**
- * To be made on the stack of each callback of the loop; opens the handles its calls need. `object`,
- * whose callback it is, stays alive for as long: a new one a turn would be a tenth of a turn.
+ * The scope of a callback of the loop, to be made on its stack. It opens the handles that the
+ * callback's calls need, and keeps `object`, whose callback it is, alive. A new resource object for
+ * each turn would cost a tenth of the turn.
  */
 class LoopScope {
  public:
@@ -34,7 +35,7 @@ class LoopScope {
   node::CallbackScope scope_;
 };
 
-/** The handle outlives its owner: the loop gives it back when it has closed it. */
+/** Closes a handle. The handle outlives its owner: it is freed when the loop has closed it. */
 template <typename Handle>
 struct CloseHandle {
   void operator()(Handle* handle) const {
@@ -46,7 +47,7 @@ struct CloseHandle {
 template <typename Handle>
 using LoopHandle = std::unique_ptr<Handle, CloseHandle<Handle>>;
 
-/** A handle of `owner`, made by `init(loop, handle, more…)`. */
+/** Makes a handle of `owner` by `init(loop, handle, more…)`. */
 template <typename Handle, typename Init, typename... More>
 LoopHandle<Handle> makeHandle(void* owner, Init init, More... more) {
   auto* const handle = new Handle;
@@ -55,7 +56,7 @@ LoopHandle<Handle> makeHandle(void* owner, Init init, More... more) {
   return LoopHandle<Handle>(handle);
 }
 
-/** The same; it does not keep the process alive. */
+/** Makes a handle of `owner` that does not keep the process alive. */
 template <typename Handle, typename Init, typename... More>
 LoopHandle<Handle> makeQuietHandle(void* owner, Init init, More... more) {
   LoopHandle<Handle> handle = makeHandle<Handle>(owner, init, more...);

@@ -1,4 +1,4 @@
-// How late Node's loop is, as a JavaScript object: it tells base/loop_delays.h of every turn.
+// The delays of Node's loop, as a JavaScript object: it reports every turn to base/loop_delays.h.
 #include "base/loop_delays.h"
 #include "convert.h"
 #include "loop.h"
@@ -10,7 +10,7 @@ namespace server {
 
 namespace {
 
-/** Microseconds by which the loop's own clock, which knows milliseconds, may be wrong. */
+/** Possible error of the loop's own clock, which counts milliseconds, in microseconds. */
 constexpr uint64_t kSlack = 2000;
 
 constexpr double kMicroseconds = 1e6;  // a second
@@ -48,7 +48,7 @@ class LoopDelaysObject : public Nan::ObjectWrap, private SleepListener {
 
   void onSleep(uint64_t now) override { delays_.turn(now, slept()); }
 
-  /** Looks whether the loop was woken in time. */
+  /** Checks whether the loop was woken in time. */
   void tick() {
     const uint64_t dueAt = ticker_.wasDueAt();
     if (microseconds() > dueAt + kSlack) delays_.late(dueAt);
@@ -62,7 +62,8 @@ class LoopDelaysObject : public Nan::ObjectWrap, private SleepListener {
     info.GetReturnValue().Set(info.This());
   }
 
-  // read() → {bounds, counts, sum, longest}, in seconds: counts as of bounds, and of what is longer
+  // read() → {bounds, counts, sum, longest}, in seconds; counts: one for each bound, and one for
+  // longer delays
   static void read(const Nan::FunctionCallbackInfo<Value>& info) {
     const base::LoopDelays& delays = unwrap<LoopDelaysObject>(info)->delays_;
     std::array<double, base::LoopDelays::kBounds.size()> bounds;
@@ -83,6 +84,7 @@ class LoopDelaysObject : public Nan::ObjectWrap, private SleepListener {
   }
 
   // takeInterval() → {count, min, max, mean, stddev, p50, p90, p99}, in seconds, since the last
+  // call
   static void takeInterval(const Nan::FunctionCallbackInfo<Value>& info) {
     const auto taken = unwrap<LoopDelaysObject>(info)->delays_.takeInterval();
     Local<Object> result = Nan::New<Object>();

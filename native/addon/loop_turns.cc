@@ -11,15 +11,15 @@ namespace server {
 
 namespace {
 
-// Of the one loop that has this addon: the default one.
+// These belong to the only loop with this addon, the default one.
 std::vector<SleepListener*> listeners;
 uint64_t sleptHere = 0;         // microseconds
 bool calledJavaScript = false;  // since sleepAndTurn began
 
-/** Has turns taken within a callback of the loop. */
+/** Takes turns within a callback of the loop. */
 template <typename Turns>
 void takeTurns(Nan::ObjectWrap* object, Front* front, Turns&& turns) {
-  // What is deferred may close it.
+  // Deferred JavaScript may close the object.
   Nan::HandleScope scope;
   [[maybe_unused]] const v8::Local<v8::Object> kept = object->handle();
   uint64_t ended;
@@ -93,10 +93,13 @@ class SleepingTurns final : public LoopTurns, private Watcher {
   }
 
  private:
-  /** Node's set is ready. */
+  /** Notes that Node's set is ready. */
   void onEvents(uint32_t /*events*/) override { due_ = true; }
 
-  /** While an idle handle is active the loop does not wait, and uv_backend_timeout says 0. */
+  /**
+   * Keeps the loop awake: while an idle handle is active the loop does not wait, and
+   * uv_backend_timeout returns 0.
+   */
   void stayAwake(bool whether) {
     if (whether) {
       uv_idle_start(awake_.get(), [](uv_idle_t*) {});
@@ -105,15 +108,17 @@ class SleepingTurns final : public LoopTurns, private Watcher {
     }
   }
 
-  /** The loop has looked at its set. */
+  /** Called when the loop has looked at its set. */
   void check() {
     stayAwake(false);
-    // What JavaScript defers is run behind the turn that has called it, which is the last.
+    // Deferred JavaScript runs after the turn that has called JavaScript, which is the last turn.
     takeTurns(object_, front_, [this] { sleepAndTurn(); });
     if (!paused_) stayAwake(true);
   }
 
-  /** Takes turns until the loop has something to do; one of them in any case. */
+  /**
+   * Sleeps and takes turns until the loop has something to do; looks for events once in any case.
+   */
   void sleepAndTurn() {
     // JavaScript may have set deadlines.
     if (calledJavaScript) Ticker::stir();
@@ -121,7 +126,7 @@ class SleepingTurns final : public LoopTurns, private Watcher {
     int timeout;
     do {
       Ticker::rest();
-      // None where the kernel does not know yet all that the loop waits for.
+      // The timeout is 0 while the kernel does not know yet all that the loop waits for.
       timeout = uv_backend_timeout(loop_);
       // A tick may have closed the door.
       if (!sleep(timeout) || paused_) return;
@@ -129,7 +134,7 @@ class SleepingTurns final : public LoopTurns, private Watcher {
     } while (timeout != 0 && !due_ && !calledJavaScript && !paused_);
   }
 
-  /** Returns whether something has come. */
+  /** Sleeps. Returns whether an event has come. */
   bool sleep(int milliseconds) {
     const uint64_t began = microseconds();
     for (SleepListener* one : listeners) one->onSleep(began);

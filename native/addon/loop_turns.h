@@ -1,4 +1,5 @@
-// Where Node's loop sleeps, and takes the turns of the door.
+// The sleep of Node's loop, and the turns of the door within the loop. Each of the two has an epoll
+// set.
 //
 //   polled     Node's set ∋ the door's set:  a wake-up is three system calls and a turn of the loop
 //   sleeping   the door's set ∋ Node's set:  a wake-up is one, of which the loop knows nothing
@@ -8,10 +9,10 @@
 //                 └── Node's set is ready, a timer is due, ──────┴────────────┘
 //                     or JavaScript was called
 //
-// Cost: perf_hooks.eventLoopUtilization takes a loop that sleeps here for busy, so only a process
-// that is the server's own does, in the one door that it has. It saves an eighth of the CPU of a
-// watcher's poll. Rejected: several turns in one callback (as many sleeps, no less CPU); turning
-// the sets round for each sleep (the kernel looks for circles among all connections).
+// Cost: perf_hooks.eventLoopUtilization counts a loop that sleeps here as busy. So only the
+// server's own process sleeps here, and only in its one door. This saves an eighth of the CPU time
+// of a watcher's poll. Rejected: several turns in one callback (as many sleeps, no less CPU);
+// swapping the sets for each sleep (the kernel looks for cycles among all connections).
 #ifndef SPRITES_LOOP_TURNS_H_
 #define SPRITES_LOOP_TURNS_H_
 
@@ -25,22 +26,24 @@ namespace server {
 
 class LoopTurns {
  public:
-  /** `object` has the front; both outlive it. */
+  /**
+   * Returns turns of which Node's loop knows. `object` has the front; both must outlive the turns.
+   */
   static std::unique_ptr<LoopTurns> polled(Nan::ObjectWrap* object, Front* front);
 
-  /** One of a process. Throws std::system_error. */
+  /** Returns turns that sleep by themselves, at most one in a process. Throws std::system_error. */
   static std::unique_ptr<LoopTurns> sleeping(Nan::ObjectWrap* object, Front* front);
 
   virtual ~LoopTurns() = default;
 
-  /** While `whether`, no turn is taken. */
+  /** Pauses the turns, or lets them go on. */
   virtual void pause(bool whether) = 0;
 
-  /** Takes no more turns; it may be called in one. */
+  /** Ends the turns. May be called in a turn. */
   virtual void close() = 0;
 };
 
-/** Is told of the turns that Node's loop does not know of. */
+/** Is notified of the turns of which Node's loop does not know. */
 class SleepListener {
  public:
   SleepListener();
@@ -48,7 +51,7 @@ class SleepListener {
   SleepListener(const SleepListener&) = delete;
   SleepListener& operator=(const SleepListener&) = delete;
 
-  /** A turn is over; `now` of uv_hrtime, in microseconds. */
+  /** Called at the end of a turn; `now`: of uv_hrtime, in microseconds. */
   virtual void onSleep(uint64_t now) = 0;
 
   /** Microseconds that Node's loop has slept in all, by itself and here. */

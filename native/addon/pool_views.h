@@ -1,5 +1,4 @@
-// What a pool and its state tell of themselves, as JavaScript objects: pool_wrap.cc says for each
-// what is in it.
+// A pool and its state as JavaScript objects: pool_wrap.cc lists the properties of each.
 #ifndef SPRITES_POOL_VIEWS_H_
 #define SPRITES_POOL_VIEWS_H_
 
@@ -10,7 +9,7 @@
 
 namespace server {
 
-/** One client, as an operator looks at it. */
+/** One client, for an operator. */
 Local<Object> objectOf(const Pool::View& view);
 
 /** How long sprites have waited. */
@@ -19,10 +18,12 @@ Local<Object> objectOf(const DeliveryTimes& times);
 /** The live counts. */
 Local<Object> countsOf(const Pool& pool);
 
-/** What waits to cross to other servers; `memory` is nullptr where there never was a world. */
+/**
+ * The sprites that wait to cross to other servers; `seams` is nullptr if there never was a world.
+ */
 Local<Object> outboxesOf(const Seams* seams);
 
-/** How the writing of the state fares. */
+/** The counts of the state on disk. */
 Local<Object> countsOf(const StateStore& store);
 
 }  // namespace server

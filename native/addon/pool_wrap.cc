@@ -78,10 +78,10 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     if (std::exchange(stopped_, true)) return;
     Unref();
     ticker_.stop();
-    // They know this object, which would never be collected.
+    // The callbacks reference this object, which would never be collected.
     onAnswer_.Reset();
     onDurable_.Reset();
-    // The thread that syncs ends before what it calls.
+    // The thread that syncs must end before async_, which it calls.
     if (turn_.store() != nullptr) turn_.store()->stopSyncing();
     async_.reset();
   }
@@ -94,14 +94,16 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     onAnswer_.Call(2, arguments, resource_.get());
   }
 
-  /** The disk has caught up, perhaps: the thread that syncs says so. */
+  /** Called on a signal of the thread that syncs: the disk may have caught up. */
   static void caughtUp(uv_async_t* async) {
     auto* self = static_cast<PoolObject*>(async->data);
     LoopScope scope(self);
     self->turn_.caughtUp();
   }
 
-  /** While a turn waits for the disk no door is watched, and nothing else keeps the process alive.
+  /**
+   * Keeps the process alive, or no longer. While a turn waits for the disk no door is watched, and
+   * nothing else keeps the process alive.
    */
   void stayAwake(bool whether) {
     if (async_ == nullptr) return;
@@ -120,7 +122,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     LoopScope scope(this);
     const uint64_t now = uv_now(Nan::GetCurrentEventLoop());
     if (limits_ != nullptr) limits_->tick(now);
-    // What is left over waits for one turn of the loop, not for a whole tick.
+    // The rest waits for the next turn of the loop, not for a whole tick.
     if (!turn_.tick(now, clock_.advance(now, ticker_.planned()))) ticker_.hurry();
     ticker_.setQuiet(turn_.isQuiet(kRestTicks));
   }
@@ -227,7 +229,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     info.GetReturnValue().Set(unwrap<PoolObject>(info)->pool_.torus().cycles());
   }
 
-  // enterWorld() → {memory, life: that of the last process, or 0}; the turn is to be ended
+  // enterWorld() → {memory, life: of the last process, or 0}; end the turn after it
   static void enterWorld(const Nan::FunctionCallbackInfo<Value>& info) {
     const Identity& self = unwrap<PoolObject>(info)->pool_.enterWorld()->self();
     Local<Object> result = Nan::New<Object>();
@@ -236,7 +238,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     info.GetReturnValue().Set(result);
   }
 
-  // endWorld() → how many sprites that waited to cross have landed here; the turn is to be ended
+  // endWorld() → how many sprites that waited to cross have landed here; end the turn after it
   static void endWorld(const Nan::FunctionCallbackInfo<Value>& info) {
     const uint64_t sprites = unwrap<PoolObject>(info)->pool_.endWorld();
     info.GetReturnValue().Set(static_cast<double>(sprites));
@@ -252,14 +254,14 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     info.GetReturnValue().Set(objectOf(unwrap<PoolObject>(info)->pool_.deliveryTimes()));
   }
 
-  // commit() → 0: what was decided may be answered; 1: when onDurable has said so; 2: nothing may
+  // commit() → 0: the answers may go out; 1: they may after onDurable; 2: none may
   static void commit(const Nan::FunctionCallbackInfo<Value>& info) {
     info.GetReturnValue().Set(static_cast<uint32_t>(unwrap<PoolObject>(info)->turn_.endOwn()));
   }
 
   // openState({path, stateBytes, journalBytes, snapshotEvery, sync}, onDurable(0 or 2)) →
-  //     {clients, sprites, bytes, journals, records, torn, runBefore, doubtful}; throws, with code,
-  //     or saying of which file
+  //     {clients, sprites, bytes, journals, records, torn, runBefore, doubtful}; throws an error
+  //     with a code, or with the name of the file
   static void openState(const Nan::FunctionCallbackInfo<Value>& info) {
     auto* self = unwrap<PoolObject>(info);
     self->onDurable_.Reset(info[1].As<Function>());
@@ -303,8 +305,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     }
   }
 
-  // attachFeeds(feeds: Feeds): gives them what the last run has left; throws where that does not
-  // fit
+  // attachFeeds(feeds: Feeds): restores the feeds of the last run to it; throws if they do not fit
   static void attachFeeds(const Nan::FunctionCallbackInfo<Value>& info) {
     auto* self = unwrap<PoolObject>(info);
     self->feeds_.Reset(info[0]);
@@ -322,18 +323,18 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     self->turn_.attach(info[0]->IsUndefined() ? nullptr : arenaOf(info[0]));
   }
 
-  /** The name of a note: text, or bytes where it has an id in it. */
+  /** The name of a note: text, or bytes if it contains an id. */
   static std::string nameIn(Local<Value> name) {
     return name->IsString() ? textOf(name) : std::string(bytesOf(name));
   }
 
-  // note(name, bytes) → whether it could be; the turn is to be ended
+  // note(name, bytes) → whether it was noted; end the turn after it
   static void note(const Nan::FunctionCallbackInfo<Value>& info) {
     info.GetReturnValue().Set(
         unwrap<PoolObject>(info)->turn_.note(nameIn(info[0]), bytesOf(info[1])));
   }
 
-  // unnote(name) → whether it could be; the turn is to be ended
+  // unnote(name) → whether the note was removed; end the turn after it
   static void unnote(const Nan::FunctionCallbackInfo<Value>& info) {
     info.GetReturnValue().Set(unwrap<PoolObject>(info)->turn_.unnote(textOf(info[0])));
   }
@@ -359,12 +360,12 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     report(info, unwrap<PoolObject>(info)->turn_.finish());
   }
 
-  // closeState(): nothing is written from now on
+  // closeState(): writes nothing from now on
   static void closeState(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<PoolObject>(info)->turn_.close();
   }
 
-  // rescueState(): the whole state anew, from memory; throws as save does
+  // rescueState(): writes the whole state again, from memory; throws as save does
   static void rescueState(const Nan::FunctionCallbackInfo<Value>& info) {
     const std::string problem = unwrap<PoolObject>(info)->turn_.rescue();
     if (!problem.empty()) Nan::ThrowError(problem.c_str());
@@ -404,11 +405,11 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   }
 
   Nan::Global<Value> kept_;      // limits_ outlive the pool
-  AddressLimits* const limits_;  // nullptr: none are given
+  AddressLimits* const limits_;  // nullptr: no limits are given
   base::DeadlineClock clock_;
   Pool pool_;
   Turn turn_;
-  Nan::Global<Value> feeds_;  // what is attached lives as long
+  Nan::Global<Value> feeds_;  // attached objects live as long as the pool
   Nan::Global<Value> arena_;
   Nan::Callback onDurable_;
   LoopHandle<uv_async_t> async_;

@@ -1,4 +1,4 @@
-// What JavaScript needs of the system and Node does not give. Conversion only.
+// System calls that JavaScript needs and Node does not offer. Conversion only.
 #include <unistd.h>
 
 #include <cerrno>
@@ -40,7 +40,7 @@ void releaseFileLockCall(const Nan::FunctionCallbackInfo<Value>& info) {
   base::releaseFileLock(static_cast<int>(uint32Of(info[0])), textOf(info[1]));
 }
 
-// reservePort(address, port) → [port, descriptor]: taken, and not listened on; throws with code
+// reservePort(address, port) → [port, descriptor]: bound, but not listening; throws with code
 void reservePortCall(const Nan::FunctionCallbackInfo<Value>& info) {
   Listener listener;
   const int error =
@@ -52,16 +52,17 @@ void reservePortCall(const Nan::FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(taken);
 }
 
-// endNow(code): ends the process, and waits for nothing. Node's own ways to end wait for every
-// thread of its pool.
+// endNow(code): ends the process, and waits for nothing. Node's own exits wait for every thread of
+// its pool.
 void endNowCall(const Nan::FunctionCallbackInfo<Value>& info) {
   _exit(static_cast<int>(uint32Of(info[0])));
 }
 
-// giveBackHeap(): collects all garbage there is, and gives its memory to the system: 20 ms, 4 MB.
+// giveBackHeap(): collects all garbage, and returns its memory to the system: 20 ms, 4 MB.
 void giveBackHeapCall(const Nan::FunctionCallbackInfo<Value>&) { Nan::LowMemoryNotification(); }
 
-// release(bytes): frees their memory, which is theirs alone; they are empty then
+// release(bytes): frees the memory of `bytes`, which must share it with nothing; `bytes` is empty
+// then
 void releaseCall(const Nan::FunctionCallbackInfo<Value>& info) {
   info[0].As<v8::Uint8Array>()->Buffer()->Detach(Local<Value>()).Check();
 }

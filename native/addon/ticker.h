@@ -4,10 +4,10 @@
 //   feeds ─┤            │            │ all are quiet          │       same turn of the loop: a
 //   door ──┘            │            │                        │       wake-up costs some 70 µs.
 //
-// Where no object has a deadline within kRestTicks, a loop that sleeps by itself (loop_turns.h)
-// puts the ticks off to the next full second. Before it does anything else, whatever has woken it,
-// the ticks that were left out are made up as one: no object's time is older than a tick when it is
-// called. Rejected: a timer for the next deadline (every poll moves one).
+// If no object has a deadline within kRestTicks, a loop that sleeps by itself (loop_turns.h) puts
+// the ticks off to the next full second. After any wake-up it first makes up the missed ticks as
+// one: no object's time is older than a tick when the object is called. Rejected: a timer for the
+// next deadline (every poll moves one).
 #ifndef SPRITES_TICKER_H_
 #define SPRITES_TICKER_H_
 
@@ -23,7 +23,7 @@ class Ticker {
  public:
   using Tick = void (*)(void* owner);
 
-  /** Begins to call `tick(owner)`; it does not keep the process alive. */
+  /** Starts to call `tick(owner)`. The ticker does not keep the process alive. */
   Ticker(void* owner, Tick tick)
       : owner_(owner),
         tick_(tick),
@@ -36,38 +36,40 @@ class Ticker {
   Ticker(const Ticker&) = delete;
   Ticker& operator=(const Ticker&) = delete;
 
-  /** Ends it for good. */
+  /** Stops the ticks permanently. */
   void stop() {
     timer_.reset();
     std::erase(all_, this);
     std::erase(resting_, this);
   }
 
-  /** The next tick comes with the next turn of the loop. */
+  /** Makes the next tick come with the next turn of the loop. */
   void hurry() {
     if (timer_ != nullptr) startAfter(1);
   }
 
-  /** By the owner in its tick: whether it has nothing to do in the next kRestTicks. */
+  /**
+   * Sets whether the owner has nothing to do in the next kRestTicks. The owner calls it in its
+   * tick.
+   */
   void setQuiet(bool whether) { quiet_ = whether; }
 
-  /** Milliseconds after the one before for which the tick under way was planned; a tick at least.
-   */
+  /** The planned time from the last tick to the current one, in milliseconds; at least a tick. */
   uint64_t planned() const { return planned_; }
 
-  /** When the tick under way was to come, in microseconds of uv_hrtime. */
+  /** When the current tick was due, in microseconds of uv_hrtime. */
   uint64_t wasDueAt() const { return wasDueAt_; }
 
-  // By a loop that sleeps by itself: it has all tickers that there are.
+  // Called by a loop that sleeps by itself, which has all tickers:
 
-  /** The loop is about to sleep: where all owners are quiet their ticks are put off. */
+  /** Puts the ticks off if all owners are quiet: the loop is about to sleep. */
   static void rest() {
     if (!std::all_of(all_.begin(), all_.end(), [](Ticker* one) { return one->quiet_; })) return;
     resting_ = all_;
     for (Ticker* one : resting_) one->startAfter(one->untilNext(kRest));
   }
 
-  /** The loop has slept, and knows the time. */
+  /** Makes up the missed ticks: the loop has slept, and knows the time. */
   static void comeBack() {
     // A tick may end other tickers.
     while (!resting_.empty()) {
@@ -81,13 +83,16 @@ class Ticker {
     }
   }
 
-  /** Something happens of which no owner may know: none is quiet before its next tick. */
+  /** Makes no owner quiet before its next tick: the owners may not know of what has happened. */
   static void stir() {
     for (Ticker* one : all_) one->quiet_ = false;
   }
 
  private:
-  /** Milliseconds of the loop's clock; all are due at multiples of kTickMilliseconds. */
+  /**
+   * Milliseconds of the loop's clock, shifted so that ticks are due at multiples of
+   * kTickMilliseconds.
+   */
   uint64_t now() const {
     static const uint64_t phase = uv_now(timer_->loop) % kTickMilliseconds;
     return uv_now(timer_->loop) - phase;
@@ -108,7 +113,7 @@ class Ticker {
     planned_ = std::max(span_, uint64_t{kTickMilliseconds});
     wasDueAt_ = dueAt_;
     tickedAt_ = now();
-    // First: the owner may be gone after its tick.
+    // This comes first: the owner may be gone after its tick.
     startAfter(untilNext(kTickMilliseconds));
     tick_(owner_);
   }
@@ -120,9 +125,9 @@ class Ticker {
   const Tick tick_;
   LoopHandle<uv_timer_t> timer_;
   bool quiet_ = false;
-  uint64_t tickedAt_;   // by `now`: the last tick
+  uint64_t tickedAt_;   // time of the last tick, by `now`
   uint64_t span_ = 0;   // milliseconds from the last tick to the next
-  uint64_t dueAt_ = 0;  // microseconds: the next
+  uint64_t dueAt_ = 0;  // microseconds: time of the next tick
   uint64_t planned_ = 0;
   uint64_t wasDueAt_ = 0;
 };

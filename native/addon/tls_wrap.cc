@@ -1,5 +1,5 @@
-// Tls: certificate, key and ticket keys as a JavaScript object, which tries them before they are
-// given to what serves. Conversion only.
+// Tls: certificate, key and ticket keys as a JavaScript object, which checks them before the
+// serving threads get them. Conversion only.
 #include "convert.h"
 #include "http/tls.h"
 #include "wraps.h"
@@ -50,7 +50,7 @@ class TlsObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(Nan::CopyBuffer(keys.data(), keys.size()).ToLocalChecked());
   }
 
-  // takeTicketKeys(bytes) → whether they are such
+  // takeTicketKeys(bytes) → whether they are ticket keys
   static void takeTicketKeys(const Nan::FunctionCallbackInfo<Value>& info) {
     info.GetReturnValue().Set(unwrap<TlsObject>(info)->context_.takeTicketKeys(bytesOf(info[0])));
   }

@@ -1,4 +1,4 @@
-// What JavaScript asks to watch, in the words of the table of feeds.
+// What JavaScript asks to watch, converted for the table of feeds.
 #ifndef SPRITES_WATCH_WORDS_H_
 #define SPRITES_WATCH_WORDS_H_
 
@@ -64,7 +64,7 @@ class WatchWords {
   GrantRights verified_;
   const std::vector<std::string> keys_;
   const std::vector<std::string> afters_;
-  std::vector<Wanted> wanted_;  // views of these
+  std::vector<Wanted> wanted_;  // views of keys_ and afters_
   std::string noneMatch_;
 };
 

@@ -19,7 +19,7 @@ namespace {
 
 using Info = Nan::FunctionCallbackInfo<Value>;
 
-/** The server of a JavaScript number; a negative one says that there is none. */
+/** Returns the server of a JavaScript number; negative: none. */
 PeerNumber peerOf(double number) { return number < 0 ? kNoPeer : static_cast<PeerNumber>(number); }
 
 std::vector<PeerNumber> peersIn(Local<Value> object, const char* name) {
@@ -29,7 +29,7 @@ std::vector<PeerNumber> peersIn(Local<Value> object, const char* name) {
   return peers;
 }
 
-/** Sets where rows lead to by an edge, seam by seam; both edges have the same rows. */
+/** Sets the server beyond an edge of each row, seam by seam; both edges have the same rows. */
 void sew(Local<Value> object, const char* name, Edge edge, std::vector<Sides>* rows) {
   Nan::TypedArrayContents<int32_t> seams(get(object, name));
   size_t row = 0;
@@ -42,20 +42,20 @@ void sew(Local<Value> object, const char* name, Edge edge, std::vector<Sides>* r
   }
 }
 
-/** Milliseconds of a clock that never goes back: the loop's. */
+/** Milliseconds of a monotonic clock: the loop's. */
 uint64_t milliseconds() { return microseconds() / 1000; }
 
-/** Milliseconds after which what is due, and could not be sent, is tried again. */
+/** Milliseconds until messages that are due, and could not be sent, are tried again. */
 constexpr uint64_t kTryAgain = 50;
 
 }  // namespace
 
 /**
- * Calls JavaScript when there is something to be sent: a throw has filled an outbox, or the time of
- * something has come (Crossings::dueAt). While nothing is on its way it has no timer.
+ * Calls JavaScript when a message is due: a throw has put a sprite into an outbox, or a time has
+ * come (Crossings::dueAt). While nothing is in flight there is no timer.
  *
- * Rejected: some milliseconds between two sendings. 5 ms took no CPU away that could be measured,
- * and added 2.2 ms to the median of what crosses at full speed.
+ * Rejected: a pause of some milliseconds between two sendings. 5 ms saved no measurable CPU time,
+ * and added 2.2 ms to the median crossing time at full speed.
  */
 class WorldObject : public Nan::ObjectWrap {
  public:
@@ -93,7 +93,8 @@ class WorldObject : public Nan::ObjectWrap {
     timer_.reset();
   }
 
-  /** Has JavaScript called at a time, when that turn is over, or sooner where that is so already.
+  /**
+   * Has JavaScript called at `at`, after the turn of the loop then. An earlier call stays as it is.
    */
   void callAt(uint64_t at) {
     if (at >= callAt_ || timer_ == nullptr) return;
@@ -140,8 +141,8 @@ class WorldObject : public Nan::ObjectWrap {
   }
 
   // set({peers, accepted, told, left, right, next: Int32Array each, epochs: Float64Array, open}):
-  // `epochs` are of those in `told`; `left` and `right` have two numbers a seam, the row behind its
-  // last and the server; next is [left, right]; -1 for none
+  // `epochs` are of the servers in `told`. `left` and `right` have two numbers for each seam, the
+  // row after its last row, and the server. `next` is [left, right]; -1: none
   static void setRing(const Info& info) {
     Ring ring;
     ring.peers = peersIn(info[0], "peers");
@@ -159,8 +160,8 @@ class WorldObject : public Nan::ObjectWrap {
     unwrap<WorldObject>(info)->seams().set(std::move(ring), milliseconds());
   }
 
-  // take() → [name, Buffer, name, Buffer, …]: all messages that are due, each with its receiver;
-  // the pool's turn is to be ended
+  // take() → [name, Buffer, name, Buffer, …]: all due messages, each with its receiver; end the
+  // pool's turn after it
   static void take(const Info& info) {
     auto* self = unwrap<WorldObject>(info);
     info.GetReturnValue().Set(self->takeAll(milliseconds()));
@@ -190,8 +191,8 @@ class WorldObject : public Nan::ObjectWrap {
     return messages;
   }
 
-  // receive(peer or -1, message) → why it is refused, a number; what it is to be answered is among
-  // what take() gives, which is to be called in the same turn
+  // receive(peer or -1, message) → the refusal, as a number. The answer is among the messages of
+  // take(), which must be called in the same turn
   static void receive(const Info& info) {
     auto* self = unwrap<WorldObject>(info);
     const PeerNumber peer = peerOf(numberOf(info[0]));
@@ -205,7 +206,7 @@ class WorldObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(static_cast<uint32_t>(refusal));
   }
 
-  /** It outlives this object: the pool has it. */
+  /** The seams, which outlive this object: the pool has them. */
   Seams& seams() const { return *pool_->enterWorld(); }
 
   // status() → {refused: [by reason]}

@@ -23,7 +23,7 @@ void initTls(v8::Local<v8::Object> target);
 void initFeeds(v8::Local<v8::Object> target);
 void initWorld(v8::Local<v8::Object> target);
 
-/** The turn that writes what a Pool, and what is attached to it, has decided. */
+/** The turn that writes the decisions of a Pool and of the objects attached to it. */
 Turn* turnOf(v8::Local<v8::Value> pool);
 
 /** The pool inside a Pool. */

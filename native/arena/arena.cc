@@ -8,7 +8,7 @@ namespace server {
 
 namespace {
 
-/** Leases looked at in one turn. */
+/** Most leases checked in one turn. */
 constexpr uint32_t kSweepBudget = 4096;
 
 }  // namespace
@@ -56,7 +56,7 @@ void Arena::setFields(uint32_t room, std::vector<InputField> fields) {
   }
 }
 
-/** An input that waits is not reduced any more. */
+/** Drops a waiting input: it will not be reduced. */
 void Arena::forgetInput(Player* player) {
   if (!std::exchange(player->waits, false)) return;
   --counts_.waiting;
@@ -98,10 +98,10 @@ Outcome Arena::join(std::string_view name, const Address& address, uint64_t now,
     record = freeRecord_ - 1;
     freeRecord_ = players_[record].place;
   } else {
-    // There is one: all rooms together have less than their shares.
+    // There is a free record: this room is not full, and there are records for all rooms' players.
     record = used_++;
   }
-  // The place is the newcomer's: who had it does not come back.
+  // The record is the newcomer's, so its earlier player must not come back after a crash.
   if (players_[record].noted && journal_ != nullptr) journal_->unnote(playerNote(record));
   *id = ids_.make(record);
   *number = ++rooms_[room].newestNumber;
@@ -115,7 +115,7 @@ Outcome Arena::join(std::string_view name, const Address& address, uint64_t now,
   return Outcome::kOk;
 }
 
-/** Gives `record`, which is free, to a player. */
+/** Gives a free record to a player. */
 void Arena::admit(uint32_t record, const Id& id, uint32_t room, uint32_t number) {
   Player& player = players_[record];
   player = Player{};
@@ -132,7 +132,7 @@ void Arena::admit(uint32_t record, const Id& id, uint32_t room, uint32_t number)
   renew(record);
 }
 
-/** The lease begins anew; as in Pool::arm never early. */
+/** Renews the lease. As in Pool::arm, it never ends early. */
 void Arena::renew(uint32_t record) {
   wheel_.arm(record, now_ + options_.lease * uint64_t{1000} + 2 * kTickMilliseconds);
 }
@@ -184,7 +184,7 @@ Outcome Arena::leave(std::string_view room, const Id& id) {
 
 void Arena::remove(Player* player) {
   const auto record = static_cast<uint32_t>(player - players_.data());
-  // Where the disk takes nothing for long the player comes back after a crash, for one lease.
+  // If the disk accepts nothing for long, the player comes back after a crash, for one lease.
   player->noted = journal_ != nullptr && !journal_->hasRoom();
   if (journal_ != nullptr && !player->noted) journal_->unnote(playerNote(record));
   forgetInput(player);
@@ -219,7 +219,7 @@ std::string Arena::playerNote(uint32_t record) const {
   return name;
 }
 
-/** What is noted of a player, until the next call. */
+/** Returns the bytes of a player's note, valid until the next call. */
 std::string_view Arena::noteOf(uint32_t record) const {
   const Player& player = players_[record];
   const size_t fields = rooms_[player.room].fields.size();
@@ -270,7 +270,7 @@ bool Arena::restore(std::string_view name, std::string_view bytes) {
   players_[record].newest = head.newest;
   players_[record].source = limits_->know(head.address);
   limits_->settle(players_[record].source);
-  // Of a game that takes other inputs now: each has what it starts with.
+  // If the game has another number of fields now, each value keeps its start.
   if (head.fields != in.fields.size()) return true;
   for (size_t i = 0; i < head.fields; ++i) {
     double value;
@@ -281,7 +281,7 @@ bool Arena::restore(std::string_view name, std::string_view bytes) {
 }
 
 void Arena::settled() {
-  // In the order in which they joined.
+  // Players are sorted by when they joined.
   for (Room& room : rooms_) {
     std::sort(room.members.begin(), room.members.end(), [this](uint32_t one, uint32_t other) {
       return players_[one].number < players_[other].number;

@@ -1,12 +1,12 @@
-// The arenas: rooms whose players send small inputs, of which the latest of each is kept.
+// The arenas: rooms whose players send small inputs. The latest input of each player is kept.
 //
 //   input ─▶ player's record (by its id, no search) ─▶ rate ─▶ fields of the game ─▶ columns
 //                                                                                     │
 //   reducer ◀── take: dense columns of one room, 10 to 60 times a second ◀────────────┘
 //
-// A room has a game, and of that this table knows the fields alone: the names of the inputs and
-// their ranges. Values are kept in columns, a column a field, one place a player; a player's place
-// is its record's. The players of a room are a list, so that a reduction touches no others.
+// A room has a game, of which this table knows only the fields: the names of the inputs and their
+// ranges. Values are kept in columns, a column for each field and a place for each player, its
+// record. The players of a room are a list, so that a reduction touches no others.
 //
 // The law of inputs: inputs = reduced + superseded + waiting, at every moment.
 //
@@ -38,13 +38,13 @@ struct ArenaOptions {
   uint32_t players;                // in one room
   uint32_t lease;                  // seconds without an input after which a player has left
   uint32_t rate;                   // inputs a second and player; twice that at once
-  ServerTag tag = kNoServerTag;    // of the ids it makes
+  ServerTag tag = kNoServerTag;    // in new ids
 };
 
 struct ArenaCounts {
   uint64_t joined, left, expired;
   uint64_t inputs, reduced, superseded, waiting;  // inputs = reduced + superseded + waiting
-  uint64_t repeated;                              // inputs that had come before: none of `inputs`
+  uint64_t repeated;  // inputs that had come before, not counted in `inputs`
   uint64_t refused[kOutcomes];
   uint32_t players;
 };
@@ -54,42 +54,45 @@ class Arena {
   static constexpr uint32_t kNoRoom = UINT32_MAX;
 
   /**
-   * `limits`, which outlive it, count players as clients. `now`: milliseconds of the clock that
-   * tick will be given. Throws std::bad_alloc.
+   * `limits` count players as clients, and must outlive the arena. `now`: milliseconds of tick's
+   * clock. Throws std::bad_alloc.
    */
   Arena(const ArenaOptions& options, AddressLimits* limits, uint64_t now);
   ~Arena() = default;
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  /** The room of that name; kNoRoom. */
+  /** Returns the room of that name; kNoRoom: there is none. */
   uint32_t roomOf(std::string_view name) const;
 
-  /** Another game is played in a room: every player's inputs begin anew. */
+  /** Sets the fields of another game in a room: every player's values start again. */
   void setFields(uint32_t room, std::vector<InputField> fields);
 
   /**
-   * A player from `address`: kOk fills `id` and `number`, which no other player of this room has
-   * had. kTooManyJoins, kTooManyClients, kArenaFull, kUnknownArena, kDraining or kStateUnwritable.
-   * `now`: microseconds of any clock that never goes back.
+   * Adds a player from `address`. kOk fills `id` and `number`, which no other player of this room
+   * has had. Else kTooManyJoins, kTooManyClients, kArenaFull, kUnknownArena, kDraining or
+   * kStateUnwritable. `now`: microseconds of any monotonic clock.
    */
   Outcome join(std::string_view room, const Address& address, uint64_t now, Id* id,
                uint32_t* number);
 
   /**
-   * A player's input, JSON text. `number` is the player's own counter or kNoNumber. kOk;
-   * kUnknownArena, kUnknownPlayer, kTooManyInputs and kBadInput change nothing.
+   * Takes a player's input, JSON text. `number` is the player's own counter or kNoNumber. Returns
+   * kOk, also for a repeated input; kUnknownArena, kUnknownPlayer, kTooManyInputs and kBadInput
+   * change nothing.
    */
   Outcome input(std::string_view room, const Id& id, uint64_t number, std::string_view text,
                 uint64_t now);
 
-  /** Takes a player out; does nothing where there is no such player. */
+  /** Removes a player. Does nothing where there is no such player. */
   Outcome leave(std::string_view room, const Id& id);
 
   /** Counts a request that the door has refused; returns its outcome. */
   Outcome count(Outcome outcome);
 
-  /** Where a reduction's inputs go: arrays of `most` each, `values` one such array a field. */
+  /**
+   * The output of a reduction: arrays of `most` each, in `values` one such array for each field.
+   */
   struct Columns {
     uint32_t most;
     uint32_t* numbers;
@@ -97,33 +100,33 @@ class Arena {
     double* values;
   };
 
-  /** How many play in a room. */
+  /** Number of players in a room. */
   uint32_t players(uint32_t room) const {
     return static_cast<uint32_t>(rooms_[room].members.size());
   }
 
-  /** What a reducer knows a player by; 0: there is no such player. */
+  /** The number by which a reducer knows a player; 0: there is no such player. */
   uint32_t playerNumber(std::string_view room, const Id& id) {
     const Player* const player = find(room, id);
     return player == nullptr ? 0 : player->number;
   }
 
   /**
-   * Gives a reducer the latest inputs of all players in a room, `most` at most, and counts those
-   * that waited as reduced. Returns how many players were given.
+   * Writes the latest inputs of the players in a room, at most `most`, to `columns`, and counts
+   * waiting inputs as reduced. Returns the number of players.
    */
   uint32_t take(uint32_t room, const Columns& columns);
 
   /** Ends the leases that are due at `now`, milliseconds; false: call again soon. */
   bool tick(uint64_t now);
 
-  /** Whether the next `ticks` have nothing to do, if nothing else comes. */
+  /** Returns whether the next `ticks` have nothing to do if no request comes. */
   bool isQuiet(uint32_t ticks) const { return wheel_.isQuiet(ticks); }
 
-  /** From now on joins are refused. */
+  /** Refuses joins from now on. */
   void drain() { draining_ = true; }
 
-  /** From now on players and games are noted in `journal`, which outlives the arena. */
+  /** Notes players and games in `journal` from now on, which must outlive the arena. */
   void keepJournal(Journal* journal) { journal_ = journal; }
 
   /**
@@ -142,12 +145,12 @@ class Arena {
   }
 
   /**
-   * Takes over a note of the last run; false: it is none of this arena's, or there is no place for
-   * the player. Of a new arena, whose fields are set; call settled when all are there.
+   * Restores a note of the last run to a new arena whose fields are set. Returns false for a note
+   * of no room here, or without a place for the player. Call `settled` after the last note.
    */
   bool restore(std::string_view name, std::string_view bytes);
 
-  /** All notes of the last run are there. */
+  /** Ends the restoring: all notes of the last run were there. */
   void settled();
 
   const ArenaCounts& counts() const { return counts_; }
@@ -155,15 +158,15 @@ class Arena {
  private:
   struct Player {
     Id id;
-    uint64_t nextInput;  // when the allowance is whole again, microseconds (GCRA)
-    uint64_t newest;     // the highest number and 1; 0: none
+    uint64_t nextInput;  // time when the allowance is full again, microseconds (GCRA)
+    uint64_t newest;     // the highest input number + 1; 0: none
     Source source;
     uint32_t number;
     uint32_t place;  // among the room's members; of a free record: the next free one + 1
     uint8_t room;
     bool live;
     bool waits;  // its latest input has not been reduced
-    bool noted;  // it has left, and the journal could not take that
+    bool noted;  // has left, and the journal could not record that
   };
   static_assert(sizeof(Player) <= 56, "the cost that is named above");
 
@@ -174,7 +177,7 @@ class Arena {
     uint32_t newestNumber = 0;
   };
 
-  /** What stands of a player in a note; one double a field comes behind it. */
+  /** The head of a player's note. One double for each field follows it. */
   struct PlayerNote {
     uint64_t newest;
     Address address;
@@ -211,7 +214,7 @@ class Arena {
   uint64_t now_;             // milliseconds, of the last tick
   bool draining_ = false;
   Journal* journal_ = nullptr;
-  mutable std::string noted_;  // of noteOf
+  mutable std::string noted_;  // result of noteOf
 };
 
 }  // namespace server

@@ -8,7 +8,7 @@
 namespace server {
 namespace {
 
-/** An input being read. Each method reads on from `at_`, and says whether it was as it must be. */
+/** Reads an input. Each method reads on from `at_`, and returns whether the text is valid. */
 class Reader {
  public:
   Reader(std::string_view text, const std::vector<InputField>& fields, InputValues* out)
@@ -37,7 +37,7 @@ class Reader {
 
   void skipBlanks() { at_ = base::json::skipSpace(at_, end_); }
 
-  /** A name and its number, blanks around them included. */
+  /** Reads a name and its number, with the blanks around them. */
   bool member() {
     skipBlanks();
     size_t field = 0;
@@ -55,11 +55,11 @@ class Reader {
     return true;
   }
 
-  /** A name of the game's, which has not been there yet. */
+  /** Reads a name of the game that was not in the input yet. */
   bool name(size_t* field) {
     if (!take('"')) return false;
     const char* const first = at_;
-    // Anything but letters, digits and _ is in no name, and ends what is compared.
+    // The text ends at the next quote: no field's name has a quote or an escape.
     while (at_ != end_ && *at_ != '"') ++at_;
     const std::string_view given(first, at_ - first);
     if (!take('"')) return false;
@@ -74,7 +74,7 @@ class Reader {
     return false;
   }
 
-  /** One that no double is near to is refused. */
+  /** Reads a number. Refuses a number outside the range of doubles. */
   bool number(double* value) {
     const char* const first = at_;
     at_ = at_ == end_ ? nullptr : base::json::skipNumber(at_, end_);

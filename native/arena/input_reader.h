@@ -1,5 +1,5 @@
-// The reader of a player's input: one flat JSON object of numbers, of names and in ranges that the
-// game gives. It stores nothing but the values it has read.
+// The reader of a player's input: one flat JSON object of numbers, with the names and ranges of the
+// game. It stores only the values.
 #ifndef SPRITES_INPUT_READER_H_
 #define SPRITES_INPUT_READER_H_
 
@@ -11,22 +11,22 @@
 
 namespace server {
 
-/** The most fields of a game. */
+/** Most fields of a game. */
 constexpr size_t kInputFields = 16;
 
-/** The largest input, in bytes. */
+/** Largest input, in bytes. */
 constexpr uint32_t kInputBytes = 512;
 
-/** One number that a game takes of each player. */
+/** One number that a game gets from each player. */
 struct InputField {
   std::string name;  // letters, digits and _
   double min;
   double max;
-  double start;  // what it is before the first input
+  double start;  // value before the first input
   bool integer;
 };
 
-/** What an input has said. */
+/** The values of an input. */
 struct InputValues {
   uint32_t given = 0;  // bit i: field i was named
   double values[kInputFields];

@@ -6,11 +6,15 @@ namespace server {
 
 namespace {
 
-/** When an ack waits no more; 0: at once, as the peer is in no ring with this server. */
+/**
+ * Returns the deadline of a waiting ack; 0: at once, since the peer is in no ring with this server.
+ */
 uint64_t owedAt(const Peer& peer) { return peer.accepted ? peer.owedAt : 0; }
 
-/** Whether the store has told of a process of the peer's, or of one behind it: every client
- * of NATS can publish frames. */
+/**
+ * Returns whether the store, or an accepted frame, has told of the peer's process or of a later
+ * one: every client of NATS can publish frames.
+ */
 bool isToldOf(uint64_t life, uint64_t heard, const Peer& peer) {
   return life <= std::max(heard, peer.epoch);
 }
@@ -58,7 +62,7 @@ FrameRefusal Crossings::receive(PeerNumber from, std::string_view message, uint6
     return count(refusal);
   }
   const FrameRefusal told = acked(from, head, body, now);
-  // What rides on an ack that makes no sense is not taken, either.
+  // Sprites that ride on a refused ack are not taken, either.
   if (told != FrameRefusal::kNone || frames_.count == 1) return told;
   return sprites(from, FrameRefusal::kNone, frames_.at[1], now, answer);
 }
@@ -75,7 +79,7 @@ FrameRefusal Crossings::sprites(PeerNumber from, FrameRefusal refusal, const Fra
                    .memory = seams_->self().memory};
   ends_.clear();
   if (refusal == FrameRefusal::kNone) {
-    // No answer: it would say that nothing was taken.
+    // There is no answer, which would say that nothing was taken.
     if (!isToldOf(head.life, peer.sender.life, peer)) return count(FrameRefusal::kNotInRing);
     refusal = judge(from, head);
     if (refusal == FrameRefusal::kNone && head.serial >= peer.fence && !take(from, head, body)) {
@@ -86,7 +90,7 @@ FrameRefusal Crossings::sprites(PeerNumber from, FrameRefusal refusal, const Fra
       peer.owed = std::max(peer.owed, head.serial);
       return refusal;
     }
-    // Also for one that takes nothing: what it has is certain.
+    // An ack of a frame that is not taken has the number, too: that much is certain.
     if (head.life == peer.sender.life) ack.number = peer.taken;
   }
   ack.refusal = refusal;
@@ -98,18 +102,18 @@ FrameRefusal Crossings::sprites(PeerNumber from, FrameRefusal refusal, const Fra
   return refusal;
 }
 
-/** Whether a row's end that the frame names has no room for more. */
+/** Returns whether a row's end that the frame names has no room for more. */
 bool Crossings::endsBusy() const {
   return std::ranges::any_of(
       ends_, [this](const auto& end) { return pool_->endBusy(end.first, end.second); });
 }
 
-/** Whether a frame's sprites may be taken. Notes its sender and its fence. */
+/** Decides whether a frame's sprites may be taken. Notes its sender and its fence. */
 FrameRefusal Crossings::judge(PeerNumber from, const FrameHead& head) {
   Peer& peer = seams_->peer(from);
   if (head.life < peer.sender.life) return FrameRefusal::kOlderLife;
   if (head.life > peer.sender.life) {
-    // From here on no frame of the life before counts, and what was taken from it is certain.
+    // From here on no frame of the earlier life counts, and what was taken from it is certain.
     const bool goesOn = head.memory == peer.sender.memory;
     pool_->meet(from, {.life = head.life, .memory = head.memory}, goesOn ? peer.taken : 0);
     peer.fence = 0;
@@ -117,7 +121,8 @@ FrameRefusal Crossings::judge(PeerNumber from, const FrameHead& head) {
   }
   if (head.peerLife != life_) return FrameRefusal::kOtherLife;
   if (head.fence <= head.serial) peer.fence = std::max(peer.fence, head.fence);
-  // What is below has been acked to it, or it has given it up; what is so far ahead it never sent.
+  // Numbers below the base are acked, or the sender has given them up. Numbers so far ahead were
+  // never sent.
   const bool ahead = peer.taken >= head.base + kNumbersAhead;
   if (head.serial >= peer.fence && head.base > 0 && (head.base > peer.taken + 1 || ahead)) {
     pool_->meet(from, peer.sender, head.base - 1);
@@ -125,7 +130,7 @@ FrameRefusal Crossings::judge(PeerNumber from, const FrameHead& head) {
   return peer.accepted ? FrameRefusal::kNone : FrameRefusal::kNotInRing;
 }
 
-/** Takes what is new; false when there is no memory for it. */
+/** Takes the new sprites of a frame. Returns false when there is no memory for one. */
 bool Crossings::take(PeerNumber from, const FrameHead& head, std::string_view body) {
   const uint64_t& taken = seams_->peer(from).taken;
   uint64_t number = head.number;
@@ -141,7 +146,7 @@ bool Crossings::take(PeerNumber from, const FrameHead& head, std::string_view bo
   return true;
 }
 
-/** Takes an ack. */
+/** Applies an ack. */
 FrameRefusal Crossings::acked(PeerNumber from, const FrameHead& head, std::string_view body,
                               uint64_t now) {
   if (head.peerLife != life_) return FrameRefusal::kNone;
@@ -156,7 +161,7 @@ FrameRefusal Crossings::acked(PeerNumber from, const FrameHead& head, std::strin
     ++crossed;
   });
   if (crossed > before) pool_->crossedUpTo(from, crossed - 1);
-  // After a power cut it may have taken more: that is none of those that wait.
+  // After a power cut the peer may have taken more numbers: none of these is of a waiting sprite.
   if (asks && outbox.settled()) pool_->goOnBehind(from, outbox.base() - 1);
   if (!good) return count(FrameRefusal::kMalformed);
   return head.refusal == FrameRefusal::kNone ? FrameRefusal::kNone : count(head.refusal);
