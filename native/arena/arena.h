@@ -13,7 +13,7 @@
 // Cost of an input: its text read once (some 60 ns), one record, its values, one re-arm of the
 // wheel; no allocation. A player costs 64 bytes, 12 of the wheel and 8 a field. Rejected: the
 // values in the record (a reduction would read all of it for one number), a queue of inputs (a
-// phone that is shaken would fill it, and a game wants to know what is, not what was), the pool's
+// phone that is shaken would fill it, and a game needs only the newest one), the pool's
 // clients as players (a place in the torus and a mailbox that are not needed).
 #ifndef SPRITES_ARENA_H_
 #define SPRITES_ARENA_H_

@@ -57,9 +57,7 @@ constexpr uint32_t kFlown = 4;
 /** Flag in SpriteEntry::from: the sprite waits in the backlog. */
 constexpr uint32_t kBehind = 8;
 
-/**
- * Since version 5 follows the leaving clients: a world's part comes next. Without one there is a 0.
- */
+/** Follows the leaving clients since version 5: kInWorld before a world's part, else 0. */
 constexpr uint32_t kInWorld = 1;
 
 /** The head of a world's part, since version 4. The peers follow it. */

@@ -21,8 +21,8 @@
 // poll is known by its holder and a token. Only the holder's responder (the door, JavaScript or a
 // worker) knows what the token means.
 //
-// The pool is one class in four files: joins, polls and time in pool.cc, throws in
-// pool_throwing.cc, leaving clients, whose sprites fly on, in pool_leaving.cc, and what crosses to
+// The pool is one class in four files: joins, polls and time are in pool.cc, throws in
+// pool_throwing.cc, leaving clients, whose sprites fly on, in pool_leaving.cc, and crossings to
 // other servers of a world in pool_crossing.cc.
 //
 // The law it keeps, at every return: thrown = acked + waiting + lost; in a world of many servers
@@ -196,10 +196,7 @@ class Pool {
   /** Returns the seams; nullptr: this server was never in a world. */
   const Seams* keptSeams() const { return keptSeams_.get(); }
 
-  /**
-   * Lets rows go on at other servers, as the ring says that Seams::set gets. `wake`: see
-   * Seams::open.
-   */
+  /** Lets rows go on at other servers, as the ring of Seams::set says. `wake`: see Seams::open. */
   void openSeams(const SeamsOptions& options, std::function<void()> wake);
 
   /** Closes each row on itself again; sprites that wait to cross stay. */
